@@ -46,7 +46,9 @@ func (e *FieldError) Error() string { return e.Field + " is " + e.Value + ": " +
 // Unwrap gives ErrInvalid.
 func (e *FieldError) Unwrap() error { return ErrInvalid }
 
-func (e *RecordError) Error() string { return e.Op + ": record " + strconv.Quote(e.Stream) + ": " + e.Err.Error() }
+func (e *RecordError) Error() string {
+	return e.Op + ": record " + strconv.Quote(e.Stream) + ": " + e.Err.Error()
+}
 
 // Unwrap gives the error of the store.
 func (e *RecordError) Unwrap() error { return e.Err }

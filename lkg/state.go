@@ -82,7 +82,9 @@ type State struct {
 
 // OnTrial reports whether the current config still has to prove itself: it is neither local nor the last known good
 // one. It says nothing about whether it is in use.
-func (s *State) OnTrial() bool { return !s.Current.Ref.IsLocal() && !s.Current.Ref.Same(s.LastKnownGood) }
+func (s *State) OnTrial() bool {
+	return !s.Current.Ref.IsLocal() && !s.Current.Ref.Same(s.LastKnownGood)
+}
 
 // Settled reports whether this is a good moment to replace the agent by another version: the desired config is
 // known, in use, and not on trial. Versions do not read each other's beliefs, so a new version would try a bad

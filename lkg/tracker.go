@@ -104,10 +104,11 @@ func (t *Tracker) Reset(ctx context.Context) error { return errors.ErrUnsupporte
 // Writes: sync.
 func (t *Tracker) SetDesired(ctx context.Context, o Outcome) error { return errors.ErrUnsupported }
 
-// Healthy takes a health report about the running config, adds up its healthy time, and promotes or rejects it. Added-up
+// Healthy takes a health report about the running config, adds up its healthy time, and promotes or rejects it, by the
+// limits that the last Decide was given for it. Added-up
 // time is written every 10 s of it at most; what a crash loses only lengthens the trial. A rejection is on record when
 // Healthy returns it. Writes: last-known-good, or bad-configs, or trial.
-func (t *Tracker) Healthy(ctx context.Context, l Limits, h Health) (Progress, error) {
+func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 	return Progress{}, errors.ErrUnsupported
 }
 
@@ -116,7 +117,9 @@ func (t *Tracker) Healthy(ctx context.Context, l Limits, h Health) (Progress, er
 func (t *Tracker) Forget(ctx context.Context, uid string) error { return errors.ErrUnsupported }
 
 // Reject lists a config as bad on somebody's word. The next start avoids it. Writes: bad-configs.
-func (t *Tracker) Reject(ctx context.Context, r Ref, reason string) error { return errors.ErrUnsupported }
+func (t *Tracker) Reject(ctx context.Context, r Ref, reason string) error {
+	return errors.ErrUnsupported
+}
 
 // Promote makes the running current config the last known good one on somebody's word, without waiting for its trial.
 // Errors: ErrNotRunning if the last start did not use it, ErrRejected if it is listed as bad. Writes: last-known-good.
