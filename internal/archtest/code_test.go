@@ -53,6 +53,7 @@ func TestPackageVarsCatch(t *testing.T) {
 		{"embedded", "//go:embed x.yaml\nvar CRD string", ""},
 		{"embedded in a group", "var (\n\t//go:embed x.yaml\n\tcrd []byte\n)", ""},
 		{"API group", `var GroupVersion = schema.GroupVersion{Group: "g"}`, ""},
+		{"resource", `var pods = corev1.SchemeGroupVersion.WithResource("pods")`, ""},
 		{"table", `var rows = []int{1}; func f() int { return rows[0] }`, ""},
 		{"function", `var f = func() {}`, ""},
 		{"shadowed", `var rows = []int{1}; func f() { rows := 1; rows++; _ = rows }`, ""},

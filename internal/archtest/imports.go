@@ -14,7 +14,7 @@ const (
 	whyAlone = "root packages do not import each other, except configsync -> lkg and anything -> */v1alpha1: each must work alone, and no circle can " +
 		"exist; where two meet, the consumer declares a small interface"
 	whyHeavy = "these modules break their users with every minor version; no package that a user imports may reach them"
-	whyKit   = "test kits are packages of their own, and only they (and internal/testenv) import testing: production binaries must not link it"
+	whyKit   = "test kits are packages of their own, and only they and internal packages import testing: production binaries must not link it"
 	whyCopy  = "whoever copies an example's main must be able to build it outside this module"
 	whyPlan  = "every direct requirement is a decision: give it a line in the allow list, with its reason"
 )
@@ -87,14 +87,14 @@ func NothingHeavy(g Graph) []Violation {
 	return vs
 }
 
-// KitsApart checks that testing, and everything that exists for tests, is imported by test kits and internal/testenv only.
+// KitsApart checks that testing, and everything that exists for tests, is imported by test kits and internal packages only.
 func KitsApart(g Graph) []Violation {
 	var vs []Violation
 	for _, rel := range g.ownPaths() {
-		if isKit(rel) || within(rel, "internal/testenv") {
-			if isKit(rel) && g.at(rel).Name != path.Base(rel) {
-				vs = append(vs, Violation{rel, fmt.Sprintf("is a test kit but its package is named %q", g.at(rel).Name), whyKit})
-			}
+		if isKit(rel) && g.at(rel).Name != path.Base(rel) {
+			vs = append(vs, Violation{rel, fmt.Sprintf("is a test kit but its package is named %q", g.at(rel).Name), whyKit})
+		}
+		if isKit(rel) || isInternal(rel) {
 			continue
 		}
 		for _, imp := range g.at(rel).Imports {
@@ -106,12 +106,14 @@ func KitsApart(g Graph) []Violation {
 	return vs
 }
 
+// isForTests reports whether a package is of use to tests alone: a test kit, the packages of the standard library for tests,
+// and internal packages that import those.
 func (g Graph) isForTests(importPath string) bool {
-	if within(importPath, "testing") || importPath == "net/http/httptest" {
-		return true
-	}
 	rel, own := g.own(importPath)
-	return own && (isKit(rel) || rel == "internal/testenv")
+	if !own {
+		return within(importPath, "testing") || importPath == "net/http/httptest"
+	}
+	return isKit(rel) || isInternal(rel) && slices.ContainsFunc(g.at(rel).Imports, g.isForTests)
 }
 
 // ExamplesPublic checks that examples import nothing internal of this module.

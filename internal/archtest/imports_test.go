@@ -71,7 +71,8 @@ func TestImportRulesCatch(t *testing.T) {
 		{"test server in a library", "kits apart", graph("/lkg: net/http/httptest"), `imports "net/http/httptest"`},
 		{"kit in a library", "kits apart", graph("/lkg: /lkg/lkgtest", "/lkg/lkgtest: testing"), `imports "` + Module + `/lkg/lkgtest"`},
 		{"environment in a main", "kits apart", graph("/examples/demo: /internal/testenv", "/internal/testenv: testing"), "internal/testenv"},
-		{"testing in a kit", "kits apart", graph("/lkg/lkgtest: testing", "/internal/testenv: testing"), ""},
+		{"environment, far", "kits apart", graph("/drain: /internal/x", "/internal/x: /internal/y", "/internal/y: testing"), "internal/x"},
+		{"testing in a kit", "kits apart", graph("/lkg/lkgtest: testing", "/internal/testenv: testing", "/internal/x: /internal/testenv"), ""},
 
 		{"internal in an example", "examples public", graph("/examples/demo: /internal/x", "/internal/x:"), `internal package "internal/x"`},
 		{"public in an example", "examples public", graph("/examples/demo: /lkg", "/lkg:"), ""},

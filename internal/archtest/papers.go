@@ -62,7 +62,8 @@ func opens(text string, f *File) bool {
 
 var licensed = regexp.MustCompile(`(\.go|\.sh|\.bash|Makefile|\.mk|Dockerfile|\.ci/run)$`)
 
-// LicenceHeaders checks the first two lines of every Go, shell, make and Docker file; a script's first line may come before.
+// LicenceHeaders checks the first two lines of every Go, shell, make and Docker file. A script's first line may come before
+// them, and in a generated file the build constraint.
 func LicenceHeaders(t *Tree) []Violation {
 	var vs []Violation
 	for _, f := range t.Files {
@@ -73,6 +74,9 @@ func LicenceHeaders(t *Tree) []Violation {
 		mark, text := "#", f.Text
 		if f.isGo() {
 			mark = "//"
+		}
+		if f.isGenerated() && bytes.HasPrefix(text, []byte("//go:build ")) {
+			_, text, _ = bytes.Cut(text, []byte("\n\n"))
 		}
 		if shebang {
 			_, text, _ = bytes.Cut(text, []byte("\n"))

@@ -75,13 +75,19 @@ func isFixed(name *ast.Ident, value ast.Expr) bool {
 	}
 	switch v := value.(type) {
 	case *ast.CallExpr:
-		return slices.Contains(fixed, dotted(v.Fun))
+		return slices.Contains(fixed, dotted(v.Fun)) || !name.IsExported() && namesResource(v)
 	case *ast.CompositeLit:
 		return !name.IsExported() || slices.Contains(fixedTypes, dotted(v.Type))
 	case *ast.FuncLit:
 		return !name.IsExported()
 	}
 	return false
+}
+
+// namesResource reports whether a call names a resource or kind of an API group: corev1.SchemeGroupVersion.WithResource("pods").
+func namesResource(call *ast.CallExpr) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && (sel.Sel.Name == "WithResource" || sel.Sel.Name == "WithKind")
 }
 
 // dotted gives pkg.Name for a selector on an identifier, else "".
