@@ -19,9 +19,9 @@ DEMOARGS ?=
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/belay
 TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut -c1-16)-$(shell $(GO) env GOVERSION)
 
-# The main module, and each nested one that has tests, or sources to lint. .go files behind the tools tag count for neither.
-modules = $(patsubst %/go.mod,%,$(shell git ls-files --cached --others --exclude-standard -- '*go.mod'))
-TEST_MODULES = . $(foreach m,$(filter-out go.mod .,$(modules)),$(if $(wildcard $(m)/*_test.go $(m)/*/*_test.go),$(m)))
+# The main module, and each nested one that has tests; then those that have sources to lint.
+TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -printf '%h\n' | sort | while read -r m; do \
+  [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
 LINT_MODULES = . $(wildcard internal/bench)
 
 BINARIES := $(wildcard internal/testenv/cmd/binaries)
