@@ -33,8 +33,10 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
-demo: ## run the main job on a control plane of its own: good and bad configs on several nodes
-	$(GO) run ./examples/demo $(DEMOARGS)
+demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that cluster instead of one of its own
+	@mkdir -p bin
+	$(GO) build -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./internal/testenv/cmd/controlplane)
+	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),--control-plane=bin/controlplane) $(DEMOARGS)
 
 .PHONY: test
 test: binaries kubelet-deps compiler ## run every test, with the race detector

@@ -6,6 +6,7 @@ package archtest
 import (
 	"fmt"
 	"go/ast"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 type Test struct {
 	Name   string   // package path inside the module, a dot, the function's name
 	Claims []string // named in its name or its doc comment
-	Body   []string // named in a comment or a string of its body
+	Body   []string // named in a comment or a string of its body, or in the test data that its body names
 }
 
 func (t Test) mentions(id string) bool {
@@ -29,7 +30,7 @@ func Tests(t *Tree) []Test {
 	for _, f := range t.goFiles(speaks) {
 		for _, d := range f.AST.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && isTestFunc(fn) {
-				tests = append(tests, readTest(f, fn))
+				tests = append(tests, t.readTest(f, fn))
 			}
 		}
 	}
@@ -56,25 +57,42 @@ func isTestFunc(fn *ast.FuncDecl) bool {
 	return fn.Recv == nil && slices.ContainsFunc(kinds, func(k string) bool { return strings.HasPrefix(fn.Name.Name, k) })
 }
 
-func readTest(f *File, fn *ast.FuncDecl) Test {
-	t := Test{Name: strings.TrimPrefix(f.Dir()+"."+fn.Name.Name, "./"), Claims: ids(fn.Name.Name)}
+func (t *Tree) readTest(f *File, fn *ast.FuncDecl) Test {
+	test := Test{Name: strings.TrimPrefix(f.Dir()+"."+fn.Name.Name, "./"), Claims: ids(fn.Name.Name)}
 	if fn.Doc != nil {
-		t.Claims = append(t.Claims, ids(fn.Doc.Text())...)
+		test.Claims = append(test.Claims, ids(fn.Doc.Text())...)
 	}
 	if fn.Body != nil {
 		from, to := f.Fset.Position(fn.Body.Pos()).Offset, f.Fset.Position(fn.Body.End()).Offset
-		t.Body = ids(string(f.Text[from:to]))
+		body := string(f.Text[from:to])
+		test.Body = append(ids(body), t.idsInData(f.Dir(), body)...)
 	}
-	return t
+	return test
+}
+
+// dataName is a string that begins with testdata/, up to what a pattern leaves open.
+var dataName = regexp.MustCompile("[\"`](testdata/[^\"`*?\\[]*)")
+
+// idsInData gives the requirements that the files say of themselves which a test function of dir reads from testdata.
+func (t *Tree) idsInData(dir, body string) []string {
+	var found []string
+	for _, m := range dataName.FindAllStringSubmatch(body, -1) {
+		for _, f := range t.Data {
+			if strings.HasPrefix(f.Path, path.Join(dir, m[1])) {
+				found = append(found, ids(string(f.Text))...)
+			}
+		}
+	}
+	return found
 }
 
 var (
-	idForm   = regexp.MustCompile(`R[-_](CS|DR|RO|MA|ID|AU)[-_](\d{2,3})((?:(?:\.\.|…|–|/)(?:R-[A-Z]{2}-)?\d{2,3})*)`)
-	idFollow = regexp.MustCompile(`(\.\.|…|–|/)(?:R-[A-Z]{2}-)?(\d{2,3})`)
+	idForm   = regexp.MustCompile(`R[-_](CS|DR|RO|MA|ID|AU)[-_](\d{2,3})((?:(?:\.\.|…|–|/| to )(?:R-[A-Z]{2}-)?\d{2,3})*)`)
+	idFollow = regexp.MustCompile(`(\.\.|…|–|/| to )(?:R-[A-Z]{2}-)?(\d{2,3})`)
 )
 
-// ids gives the requirements named in a text, each once, in order: R-CS-13, R_CS_13, ranges as R-CS-62..64 or R-CS-76…81,
-// and further numbers as R-CS-79/80.
+// ids gives the requirements named in a text, each once, in order: R-CS-13, R_CS_13, ranges as R-CS-62..64, R-CS-76…81 or
+// R-CS-62 to R-CS-64, and further numbers as R-CS-79/80.
 func ids(text string) []string {
 	var found []string
 	for _, m := range idForm.FindAllStringSubmatch(text, -1) {

@@ -135,6 +135,17 @@ func TestRowsTrueCatches(t *testing.T) {
 	}
 }
 
+// TestTestsSpeakThroughData shows that a test speaks of the requirements that the golden files name which it reads.
+func TestTestsSpeakThroughData(t *testing.T) {
+	const code = "package lkg\n\nfunc TestGolden(t *testing.T) { run(t, \"testdata/texts/*.txt\") }\n"
+	tests := Tests(tree(t, "lkg/a_test.go", code, "lkg/testdata/texts/a.txt", "# R-CS-76\n", "lkg/testdata/other.txt", "# R-CS-77\n",
+		"drain/testdata/texts/a.txt", "# R-CS-78\n"))
+	want := []Test{{Name: "lkg.TestGolden", Body: []string{"R-CS-76"}}}
+	if !reflect.DeepEqual(tests, want) {
+		t.Errorf("got %v, want %v", tests, want)
+	}
+}
+
 // TestFillRows shows that the generator writes what the tests say, drops what they no longer say, and that the result passes.
 func TestFillRows(t *testing.T) {
 	tests := Tests(tree(t, "lkg/a_test.go", claimed, "drain/a_test.go", "package drain\n\n// R-CS-12..14\nfunc TestX() {}\n"))
@@ -176,6 +187,7 @@ func TestIDs(t *testing.T) {
 		"TestR_CS_13_Checkpoint":    "R-CS-13",
 		"R-CS-62..64 and R-CS-02":   "R-CS-02 R-CS-62 R-CS-63 R-CS-64",
 		"R-CS-80…81, R-CS-80":       "R-CS-80 R-CS-81",
+		"R-CS-62 to R-CS-64, 70":    "R-CS-62 R-CS-63 R-CS-64",
 		"R-CS-08..R-CS-10":          "R-CS-08 R-CS-09 R-CS-10",
 		"R-ID-04/16/17":             "R-ID-04 R-ID-16 R-ID-17",
 		"R-RO-01/03..05":            "R-RO-01 R-RO-03 R-RO-04 R-RO-05",

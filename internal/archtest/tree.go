@@ -16,9 +16,11 @@ import (
 	"strings"
 )
 
-// A Tree is the text of the module: every text file, and the parsed form of the Go files, nested modules included.
+// A Tree is the text of the module: every text file, and the parsed form of the Go files, nested modules included. Data holds
+// what lies in testdata directories, where Go files may be bad on purpose and are not parsed.
 type Tree struct {
 	Files []*File
+	Data  []*File
 }
 
 // A File is one text file. AST is set for Go files.
@@ -30,11 +32,11 @@ type File struct {
 	lines int
 }
 
-// skippedDirs hold what is not the project's own text, or is bad on purpose.
-var skippedDirs = []string{".git", ".cache", "bin", "testdata", "vendor"}
+// skippedDirs hold what is not the project's own text.
+var skippedDirs = []string{".git", ".cache", "bin", "vendor"}
 
-// ReadTree reads the module in fsys. Files that hold a NUL byte are taken as binary and left out, as are testdata
-// directories, build output and git's own files.
+// ReadTree reads the module in fsys. Files that hold a NUL byte are taken as binary and left out, as are build output and
+// git's own files.
 func ReadTree(fsys fs.FS) (*Tree, error) {
 	t := &Tree{}
 	err := fs.WalkDir(fsys, ".", func(p string, d fs.DirEntry, err error) error {
@@ -63,6 +65,10 @@ func (t *Tree) add(fsys fs.FS, p string) error {
 		return nil
 	}
 	f := &File{Path: p, Text: text, lines: bytes.Count(text, []byte("\n"))}
+	if slices.Contains(strings.Split(p, "/"), "testdata") {
+		t.Data = append(t.Data, f)
+		return nil
+	}
 	if path.Ext(p) == ".go" {
 		f.Fset = token.NewFileSet()
 		f.AST, err = parser.ParseFile(f.Fset, p, text, parser.ParseComments|parser.SkipObjectResolution)

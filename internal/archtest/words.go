@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -39,7 +40,7 @@ func forbidden() []*regexp.Regexp {
 func Words(t *Tree) []Violation {
 	patterns := forbidden()
 	var vs []Violation
-	for _, f := range t.Files {
+	for _, f := range slices.Concat(t.Files, t.Data) {
 		for i, line := range bytes.Split(f.Text, []byte("\n")) {
 			for _, p := range patterns {
 				if m := p.Find(line); m != nil {
