@@ -62,7 +62,7 @@ var (
 	mainModules = []string{
 		"golang.org/x/sys", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/utils", "k8s.io/klog/v2",
 		"golang.org/x/sync", "sigs.k8s.io/yaml", "go.yaml.in/yaml/v3", "k8s.io/apiextensions-apiserver", "k8s.io/component-base",
-		"k8s.io/kubelet", "github.com/spf13/cobra", "github.com/go-logr/logr", "golang.org/x/term",
+		"k8s.io/kubelet", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/go-logr/logr", "golang.org/x/term",
 	}
 	// testModules are direct requirements that only tests import.
 	testModules = []string{"github.com/google/go-cmp"}
