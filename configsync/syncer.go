@@ -206,7 +206,7 @@ func isRecordError(err error) bool {
 // nowhere is the store of a Syncer without one: it keeps nothing.
 type nowhere struct{}
 
-func (nowhere) Get(context.Context, string) ([]byte, error)     { return nil, fs.ErrNotExist }
-func (nowhere) Put(context.Context, string, []byte) error       { return nil }
-func (nowhere) Delete(context.Context, string) error            { return nil }
+func (nowhere) Get(context.Context, string) ([]byte, error)    { return nil, fs.ErrNotExist }
+func (nowhere) Put(context.Context, string, []byte) error      { return nil }
+func (nowhere) Delete(context.Context, string) error           { return nil }
 func (nowhere) List(context.Context, string) ([]string, error) { return nil, nil }
