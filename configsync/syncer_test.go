@@ -359,8 +359,8 @@ func TestReportsLandOnce(t *testing.T) {
 			t.Errorf("reported %q, want %q after the reporter came back", got, n.syncer.Status().Active.UID)
 		}
 		n.wait(5 * time.Minute)
-		if got := len(n.rec.All()); got != landed {
-			t.Errorf("%d reports during a quiet trial, want %d", got, landed)
+		if got := len(n.rec.All()) - landed; got < 4 || got > 6 {
+			t.Errorf("%d reports in half of a quiet trial, want one for each tenth of it", got)
 		}
 		n.wait(10 * time.Minute)
 		settled := len(n.rec.All())
