@@ -1,0 +1,213 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+// A Policy settles what the rules leave to the operator. The zero value is the safe and usual choice.
+type Policy struct {
+	// Literal makes every trouble in finding the desired config, also an API server that does not answer, mean
+	// "use the last known good config" at a start. By default only a source that is known to be wrong does.
+	Literal bool
+}
+
+// Input is what one decision rests on.
+type Input struct {
+	State State
+	// Recorded says that the start which asks is on record. Without it a config on trial is not used.
+	Recorded bool
+	// Limits gives the limits of a config. It is asked only about a config whose check was OK. Nil: zero Limits.
+	Limits func(Ref) Limits
+	Policy Policy
+}
+
+// An Ignored start belongs to the trial and was not counted.
+type Ignored struct {
+	Start Start
+	Why   string
+}
+
+// A Step is a config that was passed over.
+type Step struct {
+	Role Role
+	Ref  Ref
+	Why  string
+}
+
+// A Verdict is which config to use, and why. The zero value is no verdict: its Role is empty.
+type Verdict struct {
+	Use    Ref
+	Role   Role
+	Origin Origin // what the local config is made of, whether it is used or not
+
+	// Refuse is set if the local config is not good. Nothing may be used then.
+	Refuse *BaselineError
+
+	OnTrial   bool      // Use is the current config, and still has to prove itself
+	Counted   int       // unexplained starts of the trial
+	Threshold int       // of the trial: more than so many reject
+	Ignored   []Ignored // starts of the trial that were not counted, and why
+
+	Rejected      *BadEntry // why the current config is avoided, if it is bad
+	NewlyRejected bool      // Rejected was found by this decision and must be on record before Use is used
+
+	Steps []Step // what was passed over, in order; the current config first
+	Floor Floor  // as it is after this decision
+	Alarm string // not empty: nothing is left to fall back to, a person must look
+
+	Condition Condition
+	Detail    string // more on the reason, for the log
+}
+
+// Decide picks the config to use at a start. It is pure. check(Ref{}) is the local config and is always asked; any
+// other config is checked at most once, only if it could be used, and never if it is listed as bad.
+//
+// The first rule that fits decides:
+//
+//  1. The local config is not OK: refuse to start.
+//  2. The current config is the local one: use it.
+//  3. The desired config is known to be wrong (see [OutcomeKind] and [Policy]): fall back.
+//  4. The current config is listed as bad: fall back.
+//  5. Its check says undecodable or invalid: it is bad from now on; fall back. Unavailable: fall back.
+//  6. It is on trial, and more unexplained starts than its threshold belong to its assignment, besides the first: it is
+//     bad from now on; fall back. It is on trial and this start is not on record: fall back.
+//  7. Use it.
+//
+// Falling back means the last known good config, the one before it, or the local one: the first that is not below
+// the floor, not listed as bad, OK, and did not itself crash more often than its threshold while it was a fallback.
+func Decide(in Input, check func(Ref) Check) Verdict {
+	local := check(Ref{})
+	d := decision{in: &in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Floor: in.State.floor()}}
+	if local.Outcome != CheckOK {
+		d.refuse(local)
+		return d.v
+	}
+	d.choose()
+	return d.v
+}
+
+// A decision is one in the making.
+type decision struct {
+	in      *Input
+	check   func(Ref) Check
+	v       Verdict
+	current Check // of the current config, once asked
+	asked   bool
+}
+
+func (d *decision) refuse(local Check) {
+	d.v.Refuse = &BaselineError{Origin: d.v.Origin, Outcome: local.Outcome, Err: local.Err}
+	d.v.Condition = Condition{StatusFalse, d.v.Refuse.summary(), "using nothing, refusing to start"}
+	d.v.Detail = d.v.Refuse.Error()
+}
+
+func (d *decision) choose() {
+	s := &d.in.State
+	cur := s.Current.Ref
+	switch {
+	case s.CurrentLost:
+		d.fallBack(StatusUnknown, reasonUnclear("record \"current\" can not be read"), nil)
+	case cur.IsLocal():
+		d.useLocal()
+	case d.desiredWrong():
+		d.fallBack(StatusUnknown, reasonUnclear(s.Desired.cause()), nil)
+	default:
+		d.judge(cur)
+	}
+}
+
+func (d *decision) desiredWrong() bool {
+	o := d.in.State.Desired
+	return o.wrong() || (d.in.Policy.Literal && o.unclear())
+}
+
+// useLocal uses the local config because it is assigned. Where the desired source is wrong, it is at the same time what
+// there is to fall back to, and reported as such.
+func (d *decision) useLocal() {
+	s := &d.in.State
+	d.v.Role, d.v.Use = RoleCurrent, Ref{}
+	d.v.Condition = Condition{StatusTrue, reasonLocal(d.v.Origin), using(RoleCurrent, Ref{}, d.v.Origin)}
+	if !s.Desired.unclear() {
+		return
+	}
+	d.v.Condition = d.v.Unclear(s.Desired.cause())
+	if d.desiredWrong() && s.LastKnownGood.IsLocal() {
+		d.v.Condition.Message = using(RoleLocal, Ref{}, d.v.Origin)
+	}
+}
+
+// judge applies the rules for a remote current config.
+func (d *decision) judge(cur Ref) {
+	s := &d.in.State
+	if bad := s.badEntry(cur); bad != nil {
+		entry := *bad
+		d.v.Rejected = &entry
+		d.fallBack(StatusFalse, entry.Reason, nil)
+		return
+	}
+	c := d.ask(cur)
+	switch c.Outcome {
+	case CheckOK:
+	case CheckUndecodable:
+		d.reject(reasonLoad(cur), c.Err)
+		return
+	case CheckInvalid:
+		d.reject(reasonValidate(cur), c.Err)
+		return
+	default:
+		d.fallBack(StatusUnknown, reasonUnavailable(cur), c.Err)
+		return
+	}
+	if s.OnTrial() && !d.try(cur) {
+		return
+	}
+	d.useCurrent(cur)
+}
+
+// try reports whether a config on trial may be used by this start. If not, the fallback is already chosen.
+func (d *decision) try(cur Ref) bool {
+	d.v.Threshold = d.limits(cur).CrashLoopThreshold
+	d.v.Counted, d.v.Ignored = tally(&d.in.State)
+	if d.v.Counted > d.v.Threshold {
+		d.reject(reasonCrashLoop(cur, d.v.Counted, d.v.Threshold), nil)
+		return false
+	}
+	if !d.in.Recorded {
+		d.fallBack(StatusUnknown, reasonUnrecorded(cur), nil)
+		return false
+	}
+	d.v.OnTrial = true
+	return true
+}
+
+func (d *decision) useCurrent(cur Ref) {
+	d.v.Role, d.v.Use = RoleCurrent, cur
+	d.v.Condition = Condition{StatusTrue, reasonOK, using(RoleCurrent, cur, d.v.Origin)}
+	if o := d.in.State.Desired; o.unclear() {
+		d.v.Condition = d.v.Unclear(o.cause())
+	}
+}
+
+// reject finds the current config bad and falls back.
+func (d *decision) reject(reason string, cause error) {
+	entry := &BadEntry{Ref: d.in.State.Current.Ref, Reason: reason, Evidence: evidence(d.v.Counted, d.v.Ignored, cause)}
+	d.v.Rejected, d.v.NewlyRejected = entry, true
+	d.fallBack(StatusFalse, reason, cause)
+}
+
+func (d *decision) limits(r Ref) Limits {
+	if d.in.Limits == nil {
+		return Limits{}.effective()
+	}
+	return d.in.Limits(r).effective()
+}
+
+// ask checks r, the current config at most once.
+func (d *decision) ask(r Ref) Check {
+	if !r.Same(d.in.State.Current.Ref) {
+		return d.check(r)
+	}
+	if !d.asked {
+		d.current, d.asked = d.check(r), true
+	}
+	return d.current
+}

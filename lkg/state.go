@@ -1,0 +1,174 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"slices"
+	"time"
+)
+
+// A Role is the place of a config in the choice.
+type Role string
+
+// The roles, from the first choice to the last. A fallback to the local config always has RoleLocal, also where the
+// local config is the last known good one. The local config used because it is assigned has RoleCurrent.
+const (
+	RoleCurrent       Role = "current"
+	RoleLastKnownGood Role = "last-known-good"
+	RolePrevious      Role = "previous" // the last known good config before the present one
+	RoleLocal         Role = "local"
+)
+
+// An Assignment is the `current` record. The zero value is the local config.
+type Assignment struct {
+	Ref    Ref
+	ID     string    // new with each assignment; starts and healthy time belong to it
+	At     time.Time // wall clock, for people and for starts without evidence
+	BootID string
+}
+
+// A BadEntry is a config that must not be used, and why.
+type BadEntry struct {
+	Ref      Ref
+	Time     time.Time // when it was found bad; set by the Tracker
+	Reason   string    // equal to the reason of the condition
+	Evidence string    // details: counted and ignored starts, what the check said
+}
+
+// A Soak is the healthy time of one assignment. All durations are sums of monotonic time.
+type Soak struct {
+	Assignment  string        `json:"assignment,omitempty"`
+	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
+	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run
+	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
+	Last        string        `json:"last,omitempty"`        // of the present run: SoakHealthy, SoakFailing, or none
+	BootID      string        `json:"bootID,omitempty"`
+}
+
+// What the last report of a run was.
+const (
+	SoakHealthy = "healthy"
+	SoakFailing = "failing"
+)
+
+// A Floor is how far fallbacks stepped down. It holds while the last known good config is LastKnownGood: no
+// fallback goes above Role.
+type Floor struct {
+	LastKnownGood Ref       `json:"lastKnownGood,omitzero"`
+	Role          Role      `json:"role,omitempty"` // RolePrevious or RoleLocal; empty: no floor
+	Why           string    `json:"why,omitempty"`
+	At            time.Time `json:"at,omitzero"`
+}
+
+// A Notice says that a record could not be used. It is for the log and the status; the record was set aside.
+type Notice struct {
+	Stream string
+	Err    error
+}
+
+// A State is everything that a decision rests on, read from the records.
+type State struct {
+	Version string // of the agent, as used in the names of the belief records
+	BootID  string
+
+	Current       Assignment
+	LastKnownGood Ref
+	Previous      Ref       // the last known good config before it
+	PromotedAt    time.Time // zero: never
+	Marker        *Marker   // the last planned restart, consumed or not
+	Consumed      string    // id of the last marker that a start consumed
+	Desired       Outcome
+
+	Bad    []BadEntry // oldest first
+	Starts []Start    // oldest first; the last one is the present start
+	Soak   Soak
+	Floor  Floor
+
+	CurrentLost       bool // the `current` record exists and can not be read
+	LastKnownGoodLost bool // the `last-known-good` record exists and can not be read
+	Notices           []Notice
+}
+
+// OnTrial reports whether the current config still has to prove itself: it is neither local nor the last known good
+// one. It says nothing about whether it is in use.
+func (s *State) OnTrial() bool {
+	return !s.Current.Ref.IsLocal() && !s.Current.Ref.Same(s.LastKnownGood)
+}
+
+// Settled reports whether this is a good moment to replace the agent by another version: the desired config is
+// known, in use, and not on trial. Versions do not read each other's beliefs, so a new version would try a bad
+// config again and give a crashing one a new count.
+func Settled(s State) bool {
+	if s.CurrentLost || s.LastKnownGoodLost || s.Desired.unclear() || s.OnTrial() || s.badEntry(s.Current.Ref) != nil {
+		return false
+	}
+	last := s.lastStart()
+	return last == nil || (last.Used.Role == RoleCurrent && last.Used.is(s.Current.Ref))
+}
+
+// running reports whether the last start uses the current assignment.
+func (s *State) running() bool {
+	last := s.lastStart()
+	return last != nil && last.Assignment == s.Current.ID && last.Used.Role == RoleCurrent && last.Used.is(s.Current.Ref)
+}
+
+func (s *State) lastStart() *Start {
+	if len(s.Starts) == 0 {
+		return nil
+	}
+	return &s.Starts[len(s.Starts)-1]
+}
+
+// lastEvidence is the newest start of which more than the time is known.
+func (s *State) lastEvidence() *Start {
+	for i := len(s.Starts) - 1; i >= 0; i-- {
+		if s.Starts[i].evidenced() {
+			return &s.Starts[i]
+		}
+	}
+	return nil
+}
+
+// badEntry is the entry of r, or nil. An entry without key and digest, as a person may write it, covers its UID.
+func (s *State) badEntry(r Ref) *BadEntry {
+	if r.IsLocal() {
+		return nil
+	}
+	for i := range s.Bad {
+		b := &s.Bad[i].Ref
+		if b.UID == r.UID && (b.Same(r) || (b.Key == "" && b.Digest == "")) {
+			return &s.Bad[i]
+		}
+	}
+	return nil
+}
+
+// floor is the one that holds for the present last known good config.
+func (s *State) floor() Floor {
+	if s.Floor.Role == "" || !s.Floor.LastKnownGood.Same(s.LastKnownGood) {
+		return Floor{}
+	}
+	return s.Floor
+}
+
+// freshMarker is the last marker, if no start consumed it.
+func (s *State) freshMarker() *Marker {
+	if s.Marker == nil || s.Marker.ID == s.Consumed {
+		return nil
+	}
+	return s.Marker
+}
+
+// clone is a deep copy.
+func (s *State) clone() State {
+	c := *s
+	c.Bad = slices.Clone(s.Bad)
+	c.Starts = slices.Clone(s.Starts)
+	c.Notices = slices.Clone(s.Notices)
+	if s.Marker != nil {
+		m := *s.Marker
+		c.Marker = &m
+	}
+	return c
+}

@@ -1,0 +1,144 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"context"
+	"crypto/rand"
+	"sync/atomic"
+	"time"
+)
+
+// flushEvery is how much healthy time may be added up before it is written.
+const flushEvery = 10 * time.Second
+
+// Options of a Tracker.
+type Options struct {
+	// Version of the agent. Required. Beliefs of other versions are never read.
+	Version string
+	// BootID is what the platform says, for example /proc/sys/kernel/random/boot_id. Empty: reboots can not be told.
+	BootID string
+	// Now is the wall clock, for records only: nothing is judged by it but starts whose evidence was lost. Nil: time.Now.
+	Now func() time.Time
+	// ID makes a new unique id for assignments and markers. Nil: random.
+	ID func() string
+	// Policy of the decisions.
+	Policy Policy
+	// Keep is called before `last-known-good` names the ref, so that the caller can store the good config's own
+	// copy. With an error the config stays on trial. It must not call the Tracker. Nil: nothing to do.
+	Keep func(ctx context.Context, ref Ref) error
+}
+
+// A Tracker keeps the state of one node's config in a Store and applies [Decide] and [Promote] to it.
+//
+// Errors of the store are [*RecordError]s. After one, what is known about good and bad configs stays in memory and is
+// written with the next write of the same record; what was asked for (an assignment, a reset) did not happen.
+type Tracker struct {
+	store Store
+	o     Options
+	shown atomic.Pointer[State] // what State shows; replaced at the end of each call, never changed
+
+	turn chan struct{} // holds one token: whoever took it owns everything below
+	s    State
+	cur  source // records as read, for the members that this version does not know
+	good source
+
+	started     bool          // Start was called: the last start is this one
+	recorded    bool          // and it is on record
+	limits      Limits        // of the config in use
+	fallbackRun time.Duration // how long the fallback in use has been healthy without a break
+	unsaved     time.Duration // healthy time not yet written
+	dirtyBad    bool          // memory is ahead of the bad-configs record
+	dirtyTrial  bool          // memory is ahead of the trial record
+}
+
+// NewTracker reads the records. Records that can not be read are set aside, with a [Notice] in the state; only ctx and
+// wrong options are errors. It writes nothing.
+func NewTracker(ctx context.Context, store Store, o Options) (*Tracker, error) {
+	l, err := load(ctx, store, o.Version)
+	if err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.ID == nil {
+		o.ID = rand.Text
+	}
+	t := &Tracker{store: store, o: o, turn: make(chan struct{}, 1), s: l.state, cur: l.current, good: l.good}
+	t.s.BootID = o.BootID
+	t.show()
+	t.turn <- struct{}{}
+	return t, nil
+}
+
+// State is a deep copy of the present state. It waits for nobody.
+func (t *Tracker) State() State { return t.shown.Load().clone() }
+
+func (t *Tracker) show() {
+	c := t.s.clone()
+	t.shown.Store(&c)
+}
+
+// enter takes the turn. The caller must call leave.
+func (t *Tracker) enter(ctx context.Context) (leave func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case <-t.turn:
+		return func() {
+			t.show()
+			t.turn <- struct{}{}
+		}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// now is the wall clock as it is recorded: UTC, without the monotonic reading.
+// A clock far outside the years that a record can hold reads as the epoch.
+func (t *Tracker) now() time.Time {
+	now := t.o.Now().UTC().Round(0)
+	if y := now.Year(); y < 1 || y > 9998 {
+		return time.Unix(0, 0).UTC()
+	}
+	return now
+}
+
+// put writes a record that encode makes.
+func (t *Tracker) put(ctx context.Context, op, stream string, encode func() ([]byte, error)) error {
+	payload, err := encode()
+	if err == nil {
+		err = t.store.Put(ctx, stream, payload)
+	}
+	if err != nil {
+		return &RecordError{op, stream, err}
+	}
+	return nil
+}
+
+func (t *Tracker) putStartups(ctx context.Context, op string) error {
+	return t.put(ctx, op, BeliefStream(t.o.Version, BeliefStartups), func() ([]byte, error) {
+		return encodeStartups(t.s.Starts)
+	})
+}
+
+func (t *Tracker) putTrial(ctx context.Context, op string) error {
+	t.dirtyTrial = true
+	err := t.put(ctx, op, BeliefStream(t.o.Version, BeliefTrial), func() ([]byte, error) { return encodeTrial(&t.s) })
+	if err == nil {
+		t.dirtyTrial, t.unsaved = false, 0
+	}
+	return err
+}
+
+func (t *Tracker) putBad(ctx context.Context, op string) error {
+	t.dirtyBad = true
+	err := t.put(ctx, op, BeliefStream(t.o.Version, BeliefBad), func() ([]byte, error) { return encodeBad(t.s.Bad) })
+	if err == nil {
+		t.dirtyBad = false
+	}
+	return err
+}
