@@ -173,7 +173,7 @@ func separators(doc []byte) int {
 		case c == '[', c == '{', (c == '-' || c == '?') && ends:
 			weight++
 		case c == '#':
-			weight += 3 // comments are kept in the tree, in copies
+			weight += 5 // comments are kept in the tree, in copies
 		}
 	}
 	return weight
@@ -204,14 +204,33 @@ func parse(doc []byte) (*yamlv3.Node, error) {
 	return top, nil
 }
 
-// syntaxError keeps the line of a parser's error and drops its text, which may hold a part of the document.
+// syntaxError keeps the line of a parser's error. Its text may hold a part of the document, so only known texts are told, in other
+// words.
 func syntaxError(err error) error {
-	var line int
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n != 1 || scanErr != nil {
-		return &GateError{Problem: "is not valid YAML"}
+	var line int
+	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
+		_, text, _ = strings.Cut(text, ": ")
 	}
-	return &GateError{Line: line, Problem: "is not valid YAML"}
+	problem := "is not valid YAML"
+	for _, h := range syntaxHints {
+		if text == h.text {
+			problem += ": " + h.hint
+		}
+	}
+	return &GateError{Line: line, Problem: problem}
+}
+
+// syntaxHints say what to look for where a parser stumbled.
+var syntaxHints = []struct{ text, hint string }{
+	{"found character that cannot start any token", "a tab as indentation, or a value that must stand in quotes"},
+	{"mapping values are not allowed in this context", "a colon where no key can be; quote the value, or mend the indentation"},
+	{"did not find expected key", "the indentation does not fit that of the lines before"},
+	{"did not find expected '-' indicator", "the indentation does not fit that of the list"},
+	{"could not find expected ':'", "a key without a colon"},
+	{"did not find expected ',' or ']'", "a list in brackets that does not end, or without a comma"},
+	{"did not find expected ',' or '}'", "a map in braces that does not end, or without a comma"},
+	{"found unexpected end of stream", "a text in quotes that does not end"},
 }
 
 // walker checks every node of a document.
