@@ -176,7 +176,10 @@ func (c Config) as(role string) string {
 		string(lkg.RolePrevious):      "the good config before the last one",
 		string(lkg.RoleLocal):         "the local config",
 	}[role]
-	return strings.TrimSuffix(place+", "+c.name(), ", ")
+	if role == string(lkg.RoleLocal) {
+		return place + " (" + c.Local + ")"
+	}
+	return place + ", " + c.name()
 }
 
 // name is for people: namespace and name, or what the local config is.
