@@ -73,7 +73,8 @@ type node struct {
 	noSource bool
 	policy   lkg.Policy
 	syncer   *configsync.Syncer[string]
-	stop     func()
+	stop     func() // as a service manager stops it
+	kill     func() // as kill -9 does
 }
 
 func newNode(t *testing.T) *node {
@@ -110,14 +111,19 @@ func (n *node) start() {
 	}
 	n.syncer = s
 	ctx, cancel := context.WithCancel(n.t.Context())
+	n.kill = cancel
 	done := make(chan error, 2)
 	go func() { done <- n.child.Run(ctx, s) }()
 	synctest.Wait()
 	go func() { done <- s.Run(ctx) }()
 	n.stop = func() {
+		killed := ctx.Err() != nil
+		if err := s.Stopping(ctx); err != nil && !killed {
+			n.t.Errorf("Stopping: %v", err)
+		}
 		cancel()
 		for range 2 {
-			if err := <-done; err != nil {
+			if err := <-done; err != nil && !killed {
 				n.t.Errorf("a loop of the node ended with %v, want nil", err)
 			}
 		}

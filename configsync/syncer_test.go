@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/configsynctest"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -125,9 +124,12 @@ func TestSickConfigIsRolledBack(t *testing.T) {
 // R-CS-33: trouble on a live process changes nothing and is reported; and cleared when it is over.
 func TestTroubleWithSourceIsReportedOnly(t *testing.T) {
 	trouble := map[string]func(n *node, v2 configsync.Object){
-		"missing":     func(n *node, v2 configsync.Object) { n.server.Delete(v2.Namespace, v2.Name) },
-		"forbidden":   func(n *node, v2 configsync.Object) { n.server.Deny(v2.Namespace, v2.Name, true) },
-		"recreated":   func(n *node, v2 configsync.Object) { n.server.Delete(v2.Namespace, v2.Name); n.server.Put(v2.Namespace, v2.Name, v2.Data, true) },
+		"missing":   func(n *node, v2 configsync.Object) { n.server.Delete(v2.Namespace, v2.Name) },
+		"forbidden": func(n *node, v2 configsync.Object) { n.server.Deny(v2.Namespace, v2.Name, true) },
+		"recreated": func(n *node, v2 configsync.Object) {
+			n.server.Delete(v2.Namespace, v2.Name)
+			n.server.Put(v2.Namespace, v2.Name, v2.Data, true)
+		},
 		"unreachable": func(n *node, _ configsync.Object) { n.server.Down(true) },
 		"invalid": func(n *node, _ configsync.Object) {
 			n.server.Spoil(&configsync.InvalidError{Problem: "exactly one subfield must be non-nil, but all were nil"})
@@ -212,10 +214,10 @@ func TestEmptySourceResetsToLocal(t *testing.T) {
 			t.Errorf("assigned and last known good must be local after a reset: %+v", st)
 		}
 		n.condition(lkg.StatusTrue, "current is set to the local default, and an init config was provided", "using current (init)")
-		if raw, err := n.disk.Get(t.Context(), "last-known-good"); err != nil || len(raw) != 0 {
+		if raw, err := n.disk.Get(n.t.Context(), "last-known-good"); err != nil || len(raw) != 0 {
 			t.Errorf("record last-known-good is %q, %v; want an empty document", raw, err)
 		}
-		if left, _ := n.disk.List(t.Context(), "checkpoints"); len(left) != 0 {
+		if left, _ := n.disk.List(n.t.Context(), "checkpoints"); len(left) != 0 {
 			t.Errorf("checkpoints %q are left, want none: no record names them", left)
 		}
 	})
@@ -308,11 +310,11 @@ func TestForgottenConfigIsTriedAgain(t *testing.T) {
 		v2 := n.push("v2", "crash-2")
 		n.wait(time.Minute)
 		n.runs(v1, "rolled back")
-		if err := n.syncer.Forget(t.Context(), "no-such-uid"); !errors.Is(err, fs.ErrNotExist) {
+		if err := n.syncer.Forget(n.t.Context(), "no-such-uid"); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("Forget of an unknown UID = %v, want fs.ErrNotExist", err)
 		}
 		before := len(n.child.Starts())
-		if err := n.syncer.Forget(t.Context(), v2.UID); err != nil {
+		if err := n.syncer.Forget(n.t.Context(), v2.UID); err != nil {
 			t.Fatalf("Forget: %v", err)
 		}
 		n.wait(time.Minute)
@@ -327,12 +329,12 @@ func TestForgottenConfigIsTriedAgain(t *testing.T) {
 func TestUseLocalHoldsUntilNewerConfig(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.promoted()
-		if err := n.syncer.UseLocal(t.Context(), "asked for by a person"); err != nil {
+		if err := n.syncer.UseLocal(n.t.Context(), "asked for by a person"); err != nil {
 			t.Fatal(err)
 		}
 		n.wait(10 * time.Minute)
 		n.runs(configsync.Object{}, "use-local holds although the source still names v1")
-		if st := n.rec.Last(); st.Condition.Status != lkg.StatusFalse || st.Condition.Reason != "asked for by a person" {
+		if st := n.rec.Last(); st.Condition.Status != lkg.StatusFalse || !strings.HasSuffix(st.Condition.Reason, "asked for by a person") {
 			t.Errorf("condition %+v, want False with the person's reason", st.Condition)
 		}
 		v2 := n.push("v2", "good-2")
@@ -357,8 +359,8 @@ func TestReportsLandOnce(t *testing.T) {
 			t.Errorf("reported %q, want %q after the reporter came back", got, n.syncer.Status().Active.UID)
 		}
 		n.wait(5 * time.Minute)
-		if got := len(n.rec.All()); got != landed {
-			t.Errorf("%d reports during a quiet trial, want %d", got, landed)
+		if got := len(n.rec.All()) - landed; got < 4 || got > 6 {
+			t.Errorf("%d reports in half of a quiet trial, want one for each tenth of it", got)
 		}
 		n.wait(10 * time.Minute)
 		settled := len(n.rec.All())
@@ -366,6 +368,14 @@ func TestReportsLandOnce(t *testing.T) {
 		n.wait(time.Hour)
 		if got := len(n.rec.All()); got != settled || n.disk.Writes() != writes {
 			t.Errorf("%d reports and %d writes in a quiet hour, want none", got-settled, n.disk.Writes()-writes)
+		}
+		n.rec.Fail(errors.New("503"))
+		n.child.Kill()
+		n.wait(time.Minute)
+		n.rec.Fail(nil)
+		n.wait(5 * time.Minute)
+		if got := len(n.rec.All()); got != settled+1 {
+			t.Errorf("%d reports of a restart whose first report failed, want 1: R-CS-72 renews the heartbeat", got-settled)
 		}
 	})
 }
@@ -411,6 +421,41 @@ func TestReadOnlyDisk(t *testing.T) {
 	})
 }
 
+// A start that can't be recorded doesn't use a config on trial, and says why.
+func TestUnrecordedStart(t *testing.T) {
+	onNode(t, func(n *node) {
+		v1 := n.promoted()
+		v2 := n.push("v2", "good-2", "threshold", "5")
+		n.wait(time.Minute)
+		n.runs(v2, "adopted")
+		n.disk.Fail(errors.New("no space left on device"))
+		n.child.Kill()
+		n.wait(5 * time.Minute)
+		n.runs(v1, "an unrecorded start uses what is known to be good")
+		if st := n.rec.Last(); !strings.Contains(st.Error, "no space left") || st.Condition.Status == lkg.StatusTrue {
+			t.Errorf("status %+v, want the disk's trouble as the cause", st)
+		}
+		n.disk.Fail(nil)
+	})
+}
+
+// R-CS-33: not even a command of a person makes trouble with the source move a live process.
+func TestTroubleNeverMovesALiveProcess(t *testing.T) {
+	onNode(t, func(n *node) {
+		v1 := n.push("v1", "invalid-1")
+		n.wait(time.Minute)
+		v2 := n.push("v2", "good-2")
+		n.wait(time.Minute)
+		n.server.Spoil(&configsync.InvalidError{Problem: "exactly one subfield must be non-nil, but all were nil"})
+		n.wait(time.Minute)
+		if err := n.syncer.Forget(n.t.Context(), v1.UID); err != nil {
+			t.Fatal(err)
+		}
+		n.wait(time.Minute)
+		n.runs(v2, "the config on trial goes on while the source is invalid")
+	})
+}
+
 // A Restarter that wants the process to exit ends Run with its own error.
 func TestRestarterErrorEndsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -432,10 +477,9 @@ func TestRestarterErrorEndsRun(t *testing.T) {
 		if err := s.Run(t.Context()); !errors.Is(err, exit) {
 			t.Errorf("Run = %v, want the Restarter's error", err)
 		}
-		if _, err := n.disk.Get(t.Context(), "planned-restart"); err != nil {
+		if _, err := n.disk.Get(n.t.Context(), "planned-restart"); err != nil {
 			t.Errorf("planned-restart record: %v; R-CS-38 wants checkpoint, current and marker before the restart", err)
 		}
-		_ = configsynctest.ErrCut
 	})
 }
 

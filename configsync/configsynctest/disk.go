@@ -19,9 +19,10 @@ type Disk struct {
 	mu      sync.Mutex
 	streams map[string][]byte
 	err     error
-	left    int // writes until the power goes; counted only while cut is set
+	left    int // writes until the cut; counted only while cut is set
 	cut     bool
-	writes  int
+	onCut   func()
+	log     []string
 }
 
 // Fail makes every write fail with err and change nothing, as a full or read-only disk does. Nil heals it.
@@ -31,22 +32,25 @@ func (d *Disk) Fail(err error) {
 	d.err = err
 }
 
-// CutAfter lets n more writes land; those after them fail and change nothing, as if the process had been killed there.
-// A negative n removes the cut.
-func (d *Disk) CutAfter(n int) {
+// CutAfter lets n more writes land. Those after them fail and change nothing, as if the process had been killed before the
+// first of them; kill, if not nil, is called at that moment, once, and should end the process. A negative n removes the cut.
+func (d *Disk) CutAfter(n int, kill func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cut, d.left = n >= 0, n
+	d.cut, d.left, d.onCut = n >= 0, n, kill
 }
 
 // ErrCut is the error of writes after the cut.
 var ErrCut = fmt.Errorf("configsynctest: the process was killed before this write")
 
 // Writes returns how many writes have landed.
-func (d *Disk) Writes() int {
+func (d *Disk) Writes() int { return len(d.Log()) }
+
+// Log returns the streams of all writes that have landed, in order.
+func (d *Disk) Log() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.writes
+	return slices.Clone(d.log)
 }
 
 // Clone returns a copy of what is on the disk, without its faults.
@@ -56,7 +60,7 @@ func (d *Disk) Clone() *Disk {
 	return &Disk{streams: maps.Clone(d.streams)}
 }
 
-// Corrupt makes reads of a stream fail with err until it is written again.
+// Corrupt makes reads of a stream fail until it is written again, as when every generation of a record is damaged.
 func (d *Disk) Corrupt(stream string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,10 +139,14 @@ func (d *Disk) admit(stream string) error {
 	case d.err != nil:
 		return fmt.Errorf("writing %q: %w", stream, d.err)
 	case d.cut && d.left == 0:
+		if d.onCut != nil {
+			d.onCut()
+			d.onCut = nil
+		}
 		return fmt.Errorf("writing %q: %w", stream, ErrCut)
 	case d.cut:
 		d.left--
 	}
-	d.writes++
+	d.log = append(d.log, stream)
 	return nil
 }

@@ -78,6 +78,13 @@ func (s *Server) Delete(namespace, name string) {
 	s.change(func() { delete(s.objects, namespace+"/"+name) })
 }
 
+// Object returns an object as it is now, whether the server is up or not; the zero Object if there is none.
+func (s *Server) Object(namespace, name string) configsync.Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects[namespace+"/"+name]
+}
+
 // Fetches returns how many objects were asked for.
 func (s *Server) Fetches() int {
 	s.mu.Lock()
