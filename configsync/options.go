@@ -1,0 +1,138 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/lkg"
+)
+
+// Options are the parts of a [Syncer]. A zero duration means the default that its comment names.
+type Options[T any] struct {
+	// Version is the version of the agent. Beliefs about configs are kept apart per version. Required.
+	Version string
+	// Key is the entry of an object that holds the config where the Spec names none. Required.
+	Key string
+	// Codec decodes objects. Required.
+	Codec Codec[T]
+	// Validators judge every decoded config, the local one included.
+	Validators []Validator[T]
+
+	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil is the same.
+	// It is read, decoded and validated at every start.
+	Init func(ctx context.Context) (Object, error)
+	// Default returns the built-in config, used where there is no init config. Nil means that an init config is required.
+	Default func() T
+
+	// Store keeps the state. Nil together with a nil Source switches dynamic config off: nothing is read, written or watched.
+	Store Store
+	// Source says which config is wanted. Nil means that only what is on disk and the local config are used.
+	Source Source
+	// Fetcher gets what Source names. Required with Source.
+	Fetcher Fetcher
+	// Restarter restarts what is configured. Required with Source.
+	Restarter Restarter
+	// Reporter is told each new status. Nil means nobody.
+	Reporter Reporter
+	// Probes must all pass, for as long as the trial asks, before a config is promoted.
+	Probes []Probe
+
+	// Bounds are the operator's limits on the limits that travel with a config.
+	Bounds lkg.Bounds
+	// Policy says what a start does when the wanted config could not be found out.
+	Policy lkg.Policy
+	// BootID identifies the boot. Empty means the kernel's.
+	BootID string
+	// Now is the wall clock for what is written down for people. Nil means time.Now. Nothing is decided by it.
+	Now func() time.Time
+
+	// CallTimeout bounds each call of Source, Fetcher and Reporter: 10 s.
+	CallTimeout time.Duration
+	// ProbeInterval is the time between rounds of probes: 10 s. ProbeTimeout bounds each probe: 5 s.
+	ProbeInterval, ProbeTimeout time.Duration
+	// RetryMin and RetryMax bound the backoff after trouble: 1 s and 2 min.
+	RetryMin, RetryMax time.Duration
+	// FollowJitter is the longest random delay before an edit made in place is adopted under [Follow]: 5 min.
+	// Negative means none.
+	FollowJitter time.Duration
+}
+
+// Active is the config that a start must use.
+type Active[T any] struct {
+	// Config is the decoded config. Its owner is the caller.
+	Config T
+	// Object is what Config was decoded from; zero for built-in defaults.
+	Object Object
+	// Key is the entry of Object that holds the config.
+	Key string
+	// Ref names the config; the zero Ref is the local one.
+	Ref lkg.Ref
+	// Verdict says why it is this one.
+	Verdict lkg.Verdict
+}
+
+// withDefaults returns a copy of o in which every optional value is set, or an error that names the missing part.
+func (o Options[T]) withDefaults() (Options[T], error) {
+	if err := o.check(); err != nil {
+		return o, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.BootID == "" {
+		raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		if err != nil {
+			return o, fmt.Errorf("reading the boot ID: %w; set Options.BootID where the kernel gives none", err)
+		}
+		o.BootID = strings.TrimSpace(string(raw))
+	}
+	for _, d := range []struct {
+		v   *time.Duration
+		def time.Duration
+	}{
+		{&o.CallTimeout, 10 * time.Second},
+		{&o.ProbeInterval, 10 * time.Second},
+		{&o.ProbeTimeout, 5 * time.Second},
+		{&o.RetryMin, time.Second},
+		{&o.RetryMax, 2 * time.Minute},
+		{&o.FollowJitter, 5 * time.Minute},
+	} {
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+	}
+	return o, nil
+}
+
+// check returns one error that names every required part that is missing.
+func (o Options[T]) check() error {
+	var errs []error
+	need := func(ok bool, field, why string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("configsync: Options.%s must be set%s", field, why))
+		}
+	}
+	need(o.Version != "", "Version", "")
+	need(o.Key != "", "Key", "")
+	need(o.Codec != nil, "Codec", "")
+	need(o.Init != nil || o.Default != nil, "Init or Options.Default", ": without a local config there is nothing to fall back to")
+	if o.Source != nil {
+		need(o.Store != nil, "Store", " with Source")
+		need(o.Fetcher != nil, "Fetcher", " with Source")
+		need(o.Restarter != nil, "Restarter", " with Source")
+	}
+	for field, d := range map[string]time.Duration{
+		"CallTimeout": o.CallTimeout, "ProbeInterval": o.ProbeInterval, "ProbeTimeout": o.ProbeTimeout,
+		"RetryMin": o.RetryMin, "RetryMax": o.RetryMax,
+	} {
+		need(d >= 0, field, fmt.Sprintf(" to a positive duration or 0 for the default, got %s", d))
+	}
+	return errors.Join(errs...)
+}
