@@ -103,7 +103,10 @@ func (s *Store) makePath() (int, error) {
 		return -1, err
 	}
 	if err := s.syncParent(at); err != nil {
-		return -1, err
+		if len(missing) > 0 {
+			return -1, err
+		}
+		s.doubtful.Store(true) // reading is good; writing waits until this succeeds
 	}
 	return s.makeBelow(at, missing)
 }
