@@ -222,8 +222,7 @@ func refTo(cm *corev1.ConfigMap) matrix.Ref {
 	if cm == nil {
 		return matrix.Ref{}
 	}
-	digest := configsync.Object{Data: cm.Data}.Digest()
-	return matrix.Ref{Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID), Digest: digest}
+	return matrix.Ref{Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID), Digest: configsync.DigestOf(cm.Data)}
 }
 
 // payloadOf reads back which payload an object holds.
