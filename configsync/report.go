@@ -1,0 +1,137 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync
+
+import (
+	"context"
+	"reflect"
+	"slices"
+
+	"github.com/belayproject/belay/lkg"
+)
+
+// Announce reports the status before the config is used, so that a config that crashes what uses it was seen. It takes at most
+// Options.CallTimeout. Its error is for the log: a report that did not land is sent again by Run, and never stops a start.
+func (s *Syncer[T]) Announce(ctx context.Context) error {
+	if s.snapshot().epoch == 0 {
+		return ErrNotStarted
+	}
+	if s.o.Reporter == nil {
+		return nil
+	}
+	return s.report(ctx)
+}
+
+// reportLoop reports each new status until it lands.
+func (s *Syncer[T]) reportLoop(ctx context.Context) error {
+	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
+	for {
+		again := b.next
+		if err := s.report(ctx); err != nil {
+			again = b.step()
+		} else {
+			b.reset()
+			again = 0
+		}
+		if !pause(ctx, again, s.wakeReport) {
+			return nil
+		}
+	}
+}
+
+// report sends the status unless the same one was sent last.
+func (s *Syncer[T]) report(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.o.CallTimeout)
+	defer cancel()
+	if err := s.reporting.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.reporting.release()
+	st := s.status(ctx)
+	s.mu.Lock()
+	same := s.reported != nil && reflect.DeepEqual(*s.reported, settled(st))
+	s.mu.Unlock()
+	if same {
+		return nil
+	}
+	if err := s.o.Reporter.Report(ctx, st); err != nil {
+		return err
+	}
+	st = settled(st)
+	s.mu.Lock()
+	s.reported = &st
+	s.mu.Unlock()
+	return nil
+}
+
+// settled leaves out what moves with time alone, so that a trial is not a stream of writes.
+func settled(s Status) Status {
+	if s.Trial != nil {
+		t := *s.Trial
+		t.Healthy = 0
+		s.Trial = &t
+	}
+	return s
+}
+
+// Status returns what the Syncer knows now. Before the first Bootstrap it is the zero Status.
+func (s *Syncer[T]) Status() Status { return s.status(context.Background()) }
+
+func (s *Syncer[T]) status(ctx context.Context) Status {
+	now := s.snapshot()
+	if now.epoch == 0 {
+		return Status{}
+	}
+	st := s.tracker.State()
+	next := s.next(ctx, now, now.recorded)
+	return describe(st, now.view(), next)
+}
+
+// view is what of the live state a status shows.
+func (l live[T]) view() view {
+	return view{verdict: l.active.Verdict, limits: l.book.limits(l.active.Ref), startedAt: l.startedAt,
+		sync: l.sync, storage: l.storage, failing: l.failing}
+}
+
+// describe builds the status. It is pure. next is what a planned restart would use: as long as that is what runs, its
+// condition is the newer knowledge.
+func describe(st lkg.State, now view, next lkg.Verdict) Status {
+	out := Status{
+		Assigned: st.Current.Ref, Active: now.verdict.Use, LastKnownGood: st.LastKnownGood,
+		Local: string(now.verdict.Origin), Alarm: now.verdict.Alarm, StartedAt: now.startedAt,
+		ObservedGeneration: now.sync.generation, Condition: now.verdict.Condition,
+	}
+	if next.Use.Same(now.verdict.Use) {
+		out.Condition = next.Condition
+	}
+	if r := now.sync.refused; r != nil && !st.Current.Ref.Same(r.Ref) {
+		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: r.Reason, Message: out.Condition.Message}
+	}
+	switch {
+	case now.sync.err != nil:
+		out.Error = now.sync.err.Error()
+		out.Condition = now.verdict.Unclear(out.Error)
+	case now.storage != nil:
+		out.Error = now.storage.Error()
+	}
+	out.Rejected = slices.Clone(st.Bad)
+	slices.Reverse(out.Rejected)
+	out.Trial = trialStatus(st, now, next)
+	return out
+}
+
+// trialStatus is nil unless what runs is on trial.
+func trialStatus(st lkg.State, now view, next lkg.Verdict) *TrialStatus {
+	if !st.OnTrial() || !now.verdict.Use.Same(st.Current.Ref) {
+		return nil
+	}
+	t := &TrialStatus{
+		Since: st.Current.At, Needed: now.limits.Trial, Healthy: st.Soak.Accumulated,
+		Counted: next.Counted, Allowed: now.limits.CrashLoopThreshold, Failing: slices.Clone(now.failing),
+	}
+	for _, i := range next.Ignored {
+		t.Ignored = append(t.Ignored, string(i.Start.Cause)+": "+i.Why)
+	}
+	return t
+}

@@ -1,0 +1,131 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/lkg"
+)
+
+// restartError carries the error of a Restarter through the passes: it ends Run.
+type restartError struct{ err error }
+
+func (e *restartError) Error() string { return e.err.Error() }
+
+// next is what a planned restart would lead to, by the same function that decides at a start. Trouble in finding the wanted
+// config is left out: it never changes a live process. recorded says that the restart's own record can be relied upon.
+func (s *Syncer[T]) next(ctx context.Context, now live[T], recorded bool) lkg.Verdict {
+	st := s.tracker.State()
+	st.Desired = lkg.Outcome{Kind: lkg.DesiredCorrect}
+	return lkg.Decide(lkg.Input{State: st, Recorded: recorded, Limits: now.book.limits, Policy: s.o.Policy},
+		func(r lkg.Ref) lkg.Check { return now.book.check(ctx, r) })
+}
+
+// settle restarts what is configured if the next start would use another config than the running one. written says that a
+// record was just acknowledged, so the store works even if it refused the last start.
+func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
+	if err := s.restarting.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.restarting.release()
+	now := s.snapshot()
+	v := s.next(ctx, now, written || now.recorded)
+	if v.Refuse != nil || v.Use.Same(now.active.Ref) {
+		return nil
+	}
+	if now.asked.to.Same(v.Use) && !now.asked.at.IsZero() && time.Since(now.asked.at) < s.o.RetryMax {
+		return nil // under way
+	}
+	if err := s.planRestart(ctx, v); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if s.live.epoch == now.epoch {
+		s.live.asked = asked{to: v.Use, at: time.Now()}
+	}
+	s.mu.Unlock()
+	if err := s.o.Restarter.Restart(ctx, change(now.active.Ref, v)); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &restartError{fmt.Errorf("restarting for %s: %w", lkgName(v.Use), err)}
+	}
+	return nil
+}
+
+// planRestart writes the marker without which the restart would count against the config.
+func (s *Syncer[T]) planRestart(ctx context.Context, v lkg.Verdict) error {
+	cause := lkg.CausePlanned
+	if v.OnTrial {
+		cause = lkg.CauseAdoption
+	}
+	if err := s.tracker.PlanRestart(ctx, cause); err != nil {
+		return fmt.Errorf("recording the planned restart: %w", err)
+	}
+	return nil
+}
+
+func change(from lkg.Ref, v lkg.Verdict) Change {
+	c := Change{From: from, To: v.Use, Why: v.Condition.Message + ": " + v.Condition.Reason}
+	switch {
+	case v.Role != lkg.RoleCurrent:
+		c.Kind = RollBack
+	case v.Use.IsLocal():
+		c.Kind = Reset
+	default:
+		c.Kind = Adopt
+	}
+	return c
+}
+
+func lkgName(r lkg.Ref) string {
+	if r.IsLocal() {
+		return "the local config"
+	}
+	return fmt.Sprintf("%q (UID: %s)", r.Namespace+"/"+r.Name, r.UID)
+}
+
+// outcome translates the result of a pass into what the next start needs to know.
+func outcome(spec *Spec, err error) lkg.Outcome {
+	var invalid *InvalidError
+	o := lkg.Outcome{Kind: lkg.DesiredCorrect}
+	switch {
+	case err == nil && spec == nil:
+		o.Kind = lkg.DesiredEmpty
+	case err == nil:
+	case errors.As(err, &invalid):
+		o.Kind = lkg.DesiredInvalid
+	case errors.Is(err, ErrMissing):
+		o.Kind = lkg.DesiredMissing
+	case errors.Is(err, ErrMismatch), errors.Is(err, ErrMutable):
+		o.Kind = lkg.DesiredMismatch
+	case errors.Is(err, ErrForbidden):
+		o.Kind = lkg.DesiredForbidden
+	default:
+		o.Kind = lkg.DesiredUnreachable
+	}
+	if err != nil {
+		o.Cause = err.Error()
+	}
+	return o
+}
+
+// noteSync takes note of the result of a pass, in the records and for the status.
+func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEntry, err error) {
+	storage := s.tracker.SetDesired(ctx, outcome(spec, err))
+	s.mu.Lock()
+	s.live.sync.err, s.live.sync.refused = err, refused
+	if spec != nil && err == nil {
+		s.live.sync.generation = spec.Generation
+	}
+	if storage != nil || s.live.recorded {
+		s.live.storage = storage
+	}
+	s.mu.Unlock()
+	wake(s.wakeReport)
+}

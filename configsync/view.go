@@ -1,0 +1,58 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync
+
+import (
+	"context"
+	"time"
+
+	"github.com/belayproject/belay/lkg"
+)
+
+// view is the part of the live state that a status shows.
+type view struct {
+	verdict   lkg.Verdict
+	limits    lkg.Limits
+	startedAt time.Time
+	sync      syncState
+	storage   error
+	failing   []string
+}
+
+// An Explanation says what is on record and what the next planned start would do with it.
+type Explanation struct {
+	// State is what is on record, damage included.
+	State lkg.State
+	// Next is the verdict of a start that happens now and is on record.
+	Next lkg.Verdict
+}
+
+// Explain reads the records through g and says what the next start would do, by the function that decides there. It writes
+// nothing and may run beside a live Syncer. Of o it uses Version, Key, Codec, Validators, Init, Default, Bounds and Policy.
+// A local config that is not good is in Next.Refuse.
+func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanation, error) {
+	o.Store, o.Source = readOnly{nowhere{}, g}, nil
+	o, err := o.withDefaults()
+	if err != nil {
+		return Explanation{}, err
+	}
+	st, err := lkg.Load(ctx, g, o.Version)
+	if err != nil {
+		return Explanation{}, err
+	}
+	b := newBook(&Syncer[T]{o: o})
+	v := lkg.Decide(lkg.Input{State: st, Recorded: true, Limits: b.limits, Policy: o.Policy},
+		func(r lkg.Ref) lkg.Check { return b.check(ctx, r) })
+	return Explanation{State: st, Next: v}, nil
+}
+
+// readOnly reads through a Getter and keeps nothing.
+type readOnly struct {
+	nowhere
+	g lkg.Getter
+}
+
+func (r readOnly) Get(ctx context.Context, stream string) ([]byte, error) {
+	return r.g.Get(ctx, stream)
+}
