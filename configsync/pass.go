@@ -201,8 +201,7 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 			s.snapshot().book.enter(ref, p)
 			return nil, nil
 		}
-		reason := lkg.RejectReason(ref, p.check.Outcome)
-		if err := s.tracker.RejectWith(ctx, ref, reason, p.check.Err.Error()); err != nil {
+		if err := s.tracker.Refuse(ctx, ref, p.check); err != nil {
 			return nil, err
 		}
 		entry = listed(s.tracker.State(), ref)

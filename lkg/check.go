@@ -30,6 +30,13 @@ type Check struct {
 	Origin  Origin // of the local config only
 }
 
+func (o Origin) orDefault() Origin {
+	if o == "" {
+		return OriginDefault
+	}
+	return o
+}
+
 // String is a lower-case word for messages.
 func (c CheckOutcome) String() string {
 	switch c {

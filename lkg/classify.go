@@ -3,7 +3,10 @@
 
 package lkg
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // A Cause is why a start happened.
 type Cause string
@@ -78,5 +81,43 @@ type Start struct {
 // else is unknown; so is a clean exit, because nobody planned it: whoever stops the process on purpose calls
 // [Tracker.PlanRestart] first.
 func Classify(prev *Start, marker *Marker, now Moment, e Exit) (cause Cause, detail string) {
-	return CauseUnknown, ""
+	switch {
+	case marker.announces(prev, now):
+		return marker.Kind, "restart announced at " + marker.At.UTC().Format(time.RFC3339)
+	case prev != nil && prev.BootID != "" && now.BootID != "" && prev.BootID != now.BootID:
+		return CauseReboot, "boot " + now.BootID + " after boot " + prev.BootID
+	case e.Kind == ExitCrash:
+		return CauseCrash, cmp.Or(e.Detail, "the previous run ended badly")
+	case e.Kind == ExitClean:
+		return CauseUnknown, cmp.Or(e.Detail, "clean exit") + ", which nobody planned"
+	case prev == nil:
+		return CauseUnknown, cmp.Or(e.Detail, "first start on record")
+	default:
+		return CauseUnknown, cmp.Or(e.Detail, "nothing is known about the end of the previous run")
+	}
 }
+
+// announces reports whether m, which no start consumed yet, can explain a start at now. A marker of an older boot was
+// made for a restart that never came.
+func (m *Marker) announces(prev *Start, now Moment) bool {
+	if m == nil || m.ID == "" || (m.Kind != CauseAdoption && m.Kind != CausePlanned) {
+		return false
+	}
+	return m.BootID == now.BootID || (prev != nil && m.BootID == prev.BootID)
+}
+
+// unexplained reports whether a start of this cause counts. A cause that this version does not know does.
+func (c Cause) unexplained() bool {
+	return c != CauseAdoption && c != CausePlanned && c != CauseReboot
+}
+
+// evidenced reports whether more than the time of the start is known.
+func (st *Start) evidenced() bool { return st.N > 0 }
+
+func usedBy(role Role, r Ref) Used { return Used{role, r.UID, r.Key, r.Digest} }
+
+// is reports whether u used r, in any role.
+func (u Used) is(r Ref) bool { return u.UID == r.UID && u.Key == r.Key && u.Digest == r.Digest }
+
+// fallback reports whether u is known to have used something else than the assigned config.
+func (u Used) fallback() bool { return u.Role != "" && u.Role != RoleCurrent }

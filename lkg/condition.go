@@ -3,6 +3,12 @@
 
 package lkg
 
+import (
+	"cmp"
+	"strconv"
+	"time"
+)
+
 // ConditionType is the type of the condition that reports the config of a node.
 const ConditionType = "ConfigOK"
 
@@ -27,4 +33,60 @@ type Condition struct {
 
 // Unclear is the condition of a live process that runs v.Use while the desired config can not be found for the given
 // cause. The process changes nothing; only its report changes.
-func (v Verdict) Unclear(cause string) Condition { return Condition{} }
+func (v Verdict) Unclear(cause string) Condition {
+	return Condition{StatusUnknown, reasonUnclear(cause), using(v.Role, v.Use, v.Origin)}
+}
+
+const reasonOK = "all checks passed"
+
+// using is the message. The two spellings of the last known good config are those of the specification: one for the
+// local config, one for any other.
+func using(role Role, r Ref, origin Origin) string {
+	switch {
+	case role == RoleCurrent && r.IsLocal():
+		return "using current (" + string(origin.orDefault()) + ")"
+	case role == RoleCurrent:
+		return "using current (UID: " + r.UID + ")"
+	case r.IsLocal():
+		return "using last-known-good (" + string(origin.orDefault()) + ")"
+	default:
+		return "using last known good: (UID: " + r.UID + ")"
+	}
+}
+
+func reasonLocal(origin Origin) string {
+	if origin == OriginInit {
+		return "current is set to the local default, and an init config was provided"
+	}
+	return "current is set to the local default, and no init config was provided"
+}
+
+func reasonUnclear(cause string) string {
+	return "failed to sync, desired config unclear, cause: " + cause
+}
+
+func reasonLoad(r Ref) string { return "failed to load current (UID: " + r.UID + ")" }
+
+func reasonValidate(r Ref) string { return "failed to validate current (UID: " + r.UID + ")" }
+
+func reasonUnavailable(r Ref) string {
+	return reasonUnclear("the checkpoint of current (UID: " + r.UID + ") is missing or damaged")
+}
+
+func reasonUnrecorded(r Ref) string {
+	return "failed to record the start, and current (UID: " + r.UID + ") is on trial"
+}
+
+func reasonCrashLoop(r Ref, counted, threshold int) string {
+	return "failed to run current (UID: " + r.UID + "), crash loop: " + strconv.Itoa(counted) +
+		" unexplained restarts, tolerated: " + strconv.Itoa(threshold)
+}
+
+func reasonProbe(r Ref, probe string, deadline time.Duration) string {
+	return "failed to run current (UID: " + r.UID + "), required probe " + strconv.Quote(probe) +
+		" failed for more than " + deadline.String()
+}
+
+func reasonPerson(r Ref, why string) string {
+	return "rejected (UID: " + r.UID + "), cause: " + cmp.Or(why, "not given")
+}

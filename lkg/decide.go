@@ -75,5 +75,139 @@ type Verdict struct {
 // Falling back means the last known good config, the one before it, or the local one: the first that is not below
 // the floor, not listed as bad, OK, and did not itself crash more often than its threshold while it was a fallback.
 func Decide(in Input, check func(Ref) Check) Verdict {
-	return Verdict{}
+	local := check(Ref{})
+	d := decision{in: &in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Floor: in.State.floor()}}
+	if local.Outcome != CheckOK {
+		d.refuse(local)
+		return d.v
+	}
+	d.choose()
+	return d.v
+}
+
+// A decision is one in the making.
+type decision struct {
+	in      *Input
+	check   func(Ref) Check
+	v       Verdict
+	current Check // of the current config, once asked
+	asked   bool
+}
+
+func (d *decision) refuse(local Check) {
+	d.v.Refuse = &BaselineError{Origin: d.v.Origin, Outcome: local.Outcome, Err: local.Err}
+	d.v.Condition = Condition{StatusFalse, d.v.Refuse.summary(), "using nothing, refusing to start"}
+	d.v.Detail = d.v.Refuse.Error()
+}
+
+func (d *decision) choose() {
+	s := &d.in.State
+	cur := s.Current.Ref
+	switch {
+	case s.CurrentLost:
+		d.fallBack(StatusUnknown, reasonUnclear("record \"current\" can not be read"), nil)
+	case cur.IsLocal():
+		d.useLocal()
+	case d.desiredWrong():
+		d.fallBack(StatusUnknown, reasonUnclear(s.Desired.cause()), nil)
+	default:
+		d.judge(cur)
+	}
+}
+
+func (d *decision) desiredWrong() bool {
+	o := d.in.State.Desired
+	return o.wrong() || (d.in.Policy.Literal && o.unclear())
+}
+
+// useLocal uses the local config because it is assigned. Where the desired source is wrong, it is at the same time what
+// there is to fall back to, and reported as such.
+func (d *decision) useLocal() {
+	s := &d.in.State
+	d.v.Role, d.v.Use = RoleCurrent, Ref{}
+	d.v.Condition = Condition{StatusTrue, reasonLocal(d.v.Origin), using(RoleCurrent, Ref{}, d.v.Origin)}
+	if !s.Desired.unclear() {
+		return
+	}
+	d.v.Condition = d.v.Unclear(s.Desired.cause())
+	if d.desiredWrong() && s.LastKnownGood.IsLocal() {
+		d.v.Condition.Message = using(RoleLocal, Ref{}, d.v.Origin)
+	}
+}
+
+// judge applies the rules for a remote current config.
+func (d *decision) judge(cur Ref) {
+	s := &d.in.State
+	if bad := s.badEntry(cur); bad != nil {
+		entry := *bad
+		d.v.Rejected = &entry
+		d.fallBack(StatusFalse, entry.Reason, nil)
+		return
+	}
+	c := d.ask(cur)
+	switch c.Outcome {
+	case CheckOK:
+	case CheckUndecodable:
+		d.reject(reasonLoad(cur), c.Err)
+		return
+	case CheckInvalid:
+		d.reject(reasonValidate(cur), c.Err)
+		return
+	default:
+		d.fallBack(StatusUnknown, reasonUnavailable(cur), c.Err)
+		return
+	}
+	if s.OnTrial() && !d.try(cur) {
+		return
+	}
+	d.useCurrent(cur)
+}
+
+// try reports whether a config on trial may be used by this start. If not, the fallback is already chosen.
+func (d *decision) try(cur Ref) bool {
+	d.v.Threshold = d.limits(cur).CrashLoopThreshold
+	d.v.Counted, d.v.Ignored = tally(&d.in.State)
+	if d.v.Counted > d.v.Threshold {
+		d.reject(reasonCrashLoop(cur, d.v.Counted, d.v.Threshold), nil)
+		return false
+	}
+	if !d.in.Recorded {
+		d.fallBack(StatusUnknown, reasonUnrecorded(cur), nil)
+		return false
+	}
+	d.v.OnTrial = true
+	return true
+}
+
+func (d *decision) useCurrent(cur Ref) {
+	d.v.Role, d.v.Use = RoleCurrent, cur
+	d.v.Condition = Condition{StatusTrue, reasonOK, using(RoleCurrent, cur, d.v.Origin)}
+	if o := d.in.State.Desired; o.unclear() {
+		d.v.Condition = d.v.Unclear(o.cause())
+	}
+}
+
+// reject finds the current config bad and falls back.
+func (d *decision) reject(reason string, cause error) {
+	entry := &BadEntry{Ref: d.in.State.Current.Ref, Reason: reason, Evidence: evidence(d.v.Counted, d.v.Ignored, cause)}
+	d.v.Rejected, d.v.NewlyRejected = entry, true
+	d.fallBack(StatusFalse, reason, cause)
+}
+
+func (d *decision) limits(r Ref) Limits {
+	if d.in.Limits == nil {
+		return Limits{}.effective()
+	}
+	return d.in.Limits(r).effective()
+}
+
+// ask checks r, the current config at most once.
+func (d *decision) ask(r Ref) Check {
+	if !r.Same(d.in.State.Current.Ref) {
+		return d.check(r)
+	}
+	if !d.asked {
+		d.current, d.asked = d.check(r), true
+	}
+	return d.current
 }

@@ -3,7 +3,10 @@
 
 package lkg
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // An OutcomeKind is the result of looking for the desired config.
 type OutcomeKind string
@@ -26,4 +29,33 @@ type Outcome struct {
 	Kind  OutcomeKind `json:"outcome"`
 	Cause string      `json:"cause,omitempty"` // for the condition, for example "invalid NodeConfigSource, …"
 	At    time.Time   `json:"at,omitzero"`
+}
+
+// wrong reports whether the source is known to be unusable.
+func (o Outcome) wrong() bool {
+	return o.Kind == DesiredInvalid || o.Kind == DesiredMissing || o.Kind == DesiredMismatch
+}
+
+// unclear reports whether it is not known which config is desired. A kind that this version does not know is.
+func (o Outcome) unclear() bool {
+	return o.Kind != DesiredUnknown && o.Kind != DesiredCorrect && o.Kind != DesiredEmpty
+}
+
+// cause is the text for the condition, never empty.
+func (o Outcome) cause() string {
+	if o.Cause != "" {
+		return o.Cause
+	}
+	return "desired source is " + strings.ToLower(string(o.Kind))
+}
+
+// replaces reports whether o should be recorded over old. An unanswered request says nothing about a source that was
+// found to be wrong, and the words for "no answer" vary with every attempt.
+func (o Outcome) replaces(old Outcome) bool {
+	switch {
+	case o.Kind == DesiredUnreachable || o.Kind == DesiredForbidden:
+		return o.Kind != old.Kind && !old.wrong()
+	default:
+		return o.Kind != old.Kind || o.Cause != old.Cause
+	}
 }

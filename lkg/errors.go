@@ -53,8 +53,13 @@ func (e *RecordError) Error() string {
 // Unwrap gives the error of the store.
 func (e *RecordError) Unwrap() error { return e.Err }
 
+// summary is the text without the details.
+func (e *BaselineError) summary() string {
+	return "local baseline (" + string(e.Origin) + ") is " + e.Outcome.String()
+}
+
 func (e *BaselineError) Error() string {
-	s := "local baseline (" + string(e.Origin) + ") is " + e.Outcome.String()
+	s := e.summary()
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}

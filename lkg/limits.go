@@ -3,7 +3,11 @@
 
 package lkg
 
-import "time"
+import (
+	"errors"
+	"strconv"
+	"time"
+)
 
 // Limits of one config's trial. They travel next to the payload, so that each config brings its own.
 // The zero value is usable: every zero field but CrashLoopThreshold stands for its default.
@@ -30,6 +34,13 @@ const (
 	MaxCrashLoopThreshold = 10
 )
 
+// The defaults of Bounds.
+const (
+	defaultMinTrial         = time.Second
+	defaultMaxTrial         = 30 * 24 * time.Hour
+	defaultMaxProbeDeadline = 24 * time.Hour
+)
+
 // Bounds are what the operator of the node allows, whatever a config asks for. A zero field stands for the
 // default that it names.
 type Bounds struct {
@@ -45,10 +56,70 @@ type Bounds struct {
 
 // Validate says which field is out of range. Errors are [*FieldError]s: a negative duration, or a threshold outside 0
 // to 10.
-func (l Limits) Validate() error { return nil }
+func (l Limits) Validate() error {
+	if l.CrashLoopThreshold < 0 || l.CrashLoopThreshold > MaxCrashLoopThreshold {
+		return &FieldError{"crashLoopThreshold", strconv.Itoa(l.CrashLoopThreshold), "must be between 0 and 10"}
+	}
+	return errors.Join(notNegative("trial", l.Trial), notNegative("minHealthyRun", l.MinHealthyRun),
+		notNegative("probeDeadline", l.ProbeDeadline))
+}
+
+// effective fills in the defaults. Values that Validate refuses become the nearest safe ones.
+func (l Limits) effective() Limits {
+	l.Trial = positive(l.Trial, DefaultTrial)
+	l.MinHealthyRun = min(positive(l.MinHealthyRun, DefaultMinHealthyRun), l.Trial)
+	l.ProbeDeadline = positive(l.ProbeDeadline, DefaultProbeDeadline)
+	l.CrashLoopThreshold = min(max(l.CrashLoopThreshold, 0), MaxCrashLoopThreshold)
+	return l
+}
 
 // Validate says which bound makes no sense: a negative one, MinTrial above MaxTrial, or a threshold above 10.
-func (b Bounds) Validate() error { return nil }
+func (b Bounds) Validate() error {
+	if b.MaxCrashLoopThreshold < 0 || b.MaxCrashLoopThreshold > MaxCrashLoopThreshold {
+		return &FieldError{"maxCrashLoopThreshold", strconv.Itoa(b.MaxCrashLoopThreshold), "must be between 0 and 10"}
+	}
+	err := errors.Join(notNegative("minTrial", b.MinTrial), notNegative("maxTrial", b.MaxTrial),
+		notNegative("minHealthyRun", b.MinHealthyRun), notNegative("maxProbeDeadline", b.MaxProbeDeadline))
+	if err != nil {
+		return err
+	}
+	if e := b.effective(); e.MinTrial > e.MaxTrial {
+		return &FieldError{"minTrial", e.MinTrial.String(), "must not be above maxTrial, which is " + e.MaxTrial.String()}
+	}
+	return nil
+}
 
-// Clamp gives l with defaults filled in and every field brought within the bounds.
-func (b Bounds) Clamp(l Limits) Limits { return l }
+func (b Bounds) effective() Bounds {
+	b.MinTrial = positive(b.MinTrial, defaultMinTrial)
+	b.MaxTrial = positive(b.MaxTrial, defaultMaxTrial)
+	b.MaxProbeDeadline = positive(b.MaxProbeDeadline, defaultMaxProbeDeadline)
+	if b.MaxCrashLoopThreshold <= 0 || b.MaxCrashLoopThreshold > MaxCrashLoopThreshold {
+		b.MaxCrashLoopThreshold = MaxCrashLoopThreshold
+	}
+	return b
+}
+
+// Clamp gives l with defaults filled in and every field brought within the bounds. A healthy run is never longer than
+// the trial.
+func (b Bounds) Clamp(l Limits) Limits {
+	b, l = b.effective(), l.effective()
+	l.Trial = min(max(l.Trial, b.MinTrial), b.MaxTrial)
+	l.MinHealthyRun = min(max(l.MinHealthyRun, b.MinHealthyRun), l.Trial)
+	l.ProbeDeadline = min(l.ProbeDeadline, b.MaxProbeDeadline)
+	l.CrashLoopThreshold = min(l.CrashLoopThreshold, b.MaxCrashLoopThreshold)
+	return l
+}
+
+func positive(d, otherwise time.Duration) time.Duration {
+	if d <= 0 {
+		return otherwise
+	}
+	return d
+}
+
+func notNegative(field string, d time.Duration) error {
+	if d < 0 {
+		return &FieldError{field, d.String(), "must not be negative"}
+	}
+	return nil
+}

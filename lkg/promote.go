@@ -3,7 +3,11 @@
 
 package lkg
 
-import "time"
+import (
+	"cmp"
+	"strconv"
+	"time"
+)
 
 // MaxElapsed is the most that one health report can add. What lies further back was not observed: the machine may
 // have been suspended, or reports were missed. Report more often than this.
@@ -52,5 +56,81 @@ type Progress struct {
 // a required probe failed without a break for longer than Limits.ProbeDeadline. The time between two reports is
 // healthy if both are.
 func Promote(s State, l Limits, h Health) Progress {
-	return Progress{}
+	p := Progress{Limits: l.effective(), Soak: s.Soak}
+	if !s.running() || s.Current.Ref.IsLocal() {
+		p.Why = "the assigned config is not in use, or is the local one"
+		return p
+	}
+	if bad := s.badEntry(s.Current.Ref); bad != nil {
+		entry := *bad
+		p.Result, p.Why, p.Rejected = ResultRejected, entry.Reason, &entry
+		return p
+	}
+	if !s.OnTrial() {
+		p.Why = "the config is the last known good one already"
+		return p
+	}
+	failing := h.failing()
+	p.Soak = s.Soak.after(&s, h.elapsed(), failing == "")
+	p.judge(s.Current.Ref, failing)
+	return p
+}
+
+// judge compares the soak with the limits.
+func (p *Progress) judge(r Ref, failing string) {
+	l, k := p.Limits, p.Soak
+	switch {
+	case k.Last == SoakFailing && k.Failing > l.ProbeDeadline:
+		reason := reasonProbe(r, failing, l.ProbeDeadline)
+		p.Result, p.Why = ResultRejected, reason
+		p.Rejected = &BadEntry{Ref: r, Reason: reason, Evidence: "healthy before for " + k.Accumulated.String()}
+	case k.Last == SoakFailing:
+		p.Result, p.Why = ResultWait, "required probe "+strconv.Quote(failing)+" fails"
+	case k.Accumulated <= l.Trial:
+		p.Result, p.Why = ResultWait, "healthy for "+k.Accumulated.String()+", needed: more than "+l.Trial.String()
+	case k.Run < l.MinHealthyRun:
+		p.Result, p.Why = ResultWait, "this run is healthy for "+k.Run.String()+", needed: "+l.MinHealthyRun.String()
+	default:
+		p.Result, p.Why = ResultPromoted, "healthy for "+k.Accumulated.String()
+	}
+}
+
+// after is the soak with one more report. The first report of a run speaks for the time since the start.
+func (k Soak) after(s *State, elapsed time.Duration, healthy bool) Soak {
+	if k.Assignment != s.Current.ID {
+		k = Soak{Assignment: s.Current.ID}
+	}
+	k.BootID = s.BootID
+	before := k.Last
+	if !healthy {
+		k.Last, k.Run = SoakFailing, 0
+		if before != SoakHealthy {
+			k.Failing += elapsed
+		}
+		return k
+	}
+	k.Last, k.Failing = SoakHealthy, 0
+	if before != SoakFailing {
+		k.Run += elapsed
+		k.Accumulated += elapsed
+	}
+	return k
+}
+
+// nextRun is the soak at a new start: what was added up stays, the run begins anew.
+func (k Soak) nextRun() Soak {
+	k.Run, k.Failing, k.Last = 0, 0, ""
+	return k
+}
+
+func (h Health) elapsed() time.Duration { return min(max(h.Elapsed, 0), MaxElapsed) }
+
+// failing is the name of the first required probe that fails, or nothing.
+func (h Health) failing() string {
+	for _, p := range h.Probes {
+		if p.Required && p.Err != nil {
+			return cmp.Or(p.Name, "unnamed")
+		}
+	}
+	return ""
 }

@@ -3,7 +3,10 @@
 
 package lkg
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Role is the place of a config in the choice.
 type Role string
@@ -39,8 +42,15 @@ type Soak struct {
 	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
 	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run
 	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
+	Last        string        `json:"last,omitempty"`        // of the present run: SoakHealthy, SoakFailing, or none
 	BootID      string        `json:"bootID,omitempty"`
 }
+
+// What the last report of a run was.
+const (
+	SoakHealthy = "healthy"
+	SoakFailing = "failing"
+)
 
 // A Floor is how far fallbacks stepped down. It holds while the last known good config is LastKnownGood: no
 // fallback goes above Role.
@@ -89,4 +99,76 @@ func (s *State) OnTrial() bool {
 // Settled reports whether this is a good moment to replace the agent by another version: the desired config is
 // known, in use, and not on trial. Versions do not read each other's beliefs, so a new version would try a bad
 // config again and give a crashing one a new count.
-func Settled(s State) bool { return false }
+func Settled(s State) bool {
+	if s.CurrentLost || s.LastKnownGoodLost || s.Desired.unclear() || s.OnTrial() || s.badEntry(s.Current.Ref) != nil {
+		return false
+	}
+	last := s.lastStart()
+	return last == nil || (last.Used.Role == RoleCurrent && last.Used.is(s.Current.Ref))
+}
+
+// running reports whether the last start uses the current assignment.
+func (s *State) running() bool {
+	last := s.lastStart()
+	return last != nil && last.Assignment == s.Current.ID && last.Used.Role == RoleCurrent && last.Used.is(s.Current.Ref)
+}
+
+func (s *State) lastStart() *Start {
+	if len(s.Starts) == 0 {
+		return nil
+	}
+	return &s.Starts[len(s.Starts)-1]
+}
+
+// lastEvidence is the newest start of which more than the time is known.
+func (s *State) lastEvidence() *Start {
+	for i := len(s.Starts) - 1; i >= 0; i-- {
+		if s.Starts[i].evidenced() {
+			return &s.Starts[i]
+		}
+	}
+	return nil
+}
+
+// badEntry is the entry of r, or nil. An entry without key and digest, as a person may write it, covers its UID.
+func (s *State) badEntry(r Ref) *BadEntry {
+	if r.IsLocal() {
+		return nil
+	}
+	for i := range s.Bad {
+		b := &s.Bad[i].Ref
+		if b.UID == r.UID && (b.Same(r) || (b.Key == "" && b.Digest == "")) {
+			return &s.Bad[i]
+		}
+	}
+	return nil
+}
+
+// floor is the one that holds for the present last known good config.
+func (s *State) floor() Floor {
+	if s.Floor.Role == "" || !s.Floor.LastKnownGood.Same(s.LastKnownGood) {
+		return Floor{}
+	}
+	return s.Floor
+}
+
+// freshMarker is the last marker, if no start consumed it.
+func (s *State) freshMarker() *Marker {
+	if s.Marker == nil || s.Marker.ID == s.Consumed {
+		return nil
+	}
+	return s.Marker
+}
+
+// clone is a deep copy.
+func (s *State) clone() State {
+	c := *s
+	c.Bad = slices.Clone(s.Bad)
+	c.Starts = slices.Clone(s.Starts)
+	c.Notices = slices.Clone(s.Notices)
+	if s.Marker != nil {
+		m := *s.Marker
+		c.Marker = &m
+	}
+	return c
+}

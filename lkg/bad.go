@@ -1,0 +1,101 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxBad bounds the bad list. Beyond it the oldest entry that no record names is dropped.
+const maxBad = 512
+
+// badRecord is an entry of the `bad-configs` record, beside its key.
+type badRecord struct {
+	Time      time.Time `json:"time"`
+	Reason    string    `json:"reason"`
+	Namespace string    `json:"namespace,omitempty"`
+	Name      string    `json:"name,omitempty"`
+	Key       string    `json:"key,omitempty"`
+	Digest    string    `json:"digest,omitempty"`
+	Evidence  string    `json:"evidence,omitempty"`
+}
+
+// decodeBad reads the record. People may edit it: a member of an entry that can not be read is as if it were not
+// there, and the entry still holds.
+func decodeBad(payload []byte) ([]BadEntry, error) {
+	if len(payload) == 0 {
+		return nil, nil
+	}
+	var doc map[string]json.RawMessage
+	if err := json.Unmarshal(payload, &doc); err != nil {
+		return nil, err
+	}
+	var out []BadEntry
+	for key, raw := range doc {
+		uid, _, _ := strings.Cut(key, " ")
+		if uid == "" {
+			continue
+		}
+		out = append(out, decodeBadEntry(uid, raw))
+	}
+	slices.SortFunc(out, compareBad)
+	return out, nil
+}
+
+func decodeBadEntry(uid string, raw json.RawMessage) BadEntry {
+	e := BadEntry{Ref: Ref{UID: uid}}
+	var f fields
+	if json.Unmarshal(raw, &f) == nil {
+		for name, into := range map[string]any{
+			"time": &e.Time, "reason": &e.Reason, "evidence": &e.Evidence, "namespace": &e.Ref.Namespace,
+			"name": &e.Ref.Name, "key": &e.Ref.Key, "digest": &e.Ref.Digest,
+		} {
+			_ = f.take(name, into) // a member of a wrong type is ignored: that errs on the side of "bad"
+		}
+	}
+	if e.Reason == "" {
+		e.Reason = reasonPerson(e.Ref, "")
+	}
+	return e
+}
+
+func compareBad(a, b BadEntry) int {
+	return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Ref.UID, b.Ref.UID), cmp.Compare(a.Ref.Key, b.Ref.Key),
+		cmp.Compare(a.Ref.Digest, b.Ref.Digest))
+}
+
+// encodeBad writes the record. The first entry of a UID has the UID as its key; further versions of the same object
+// have key and digest behind it.
+func encodeBad(bad []BadEntry) ([]byte, error) {
+	doc := make(map[string]badRecord, len(bad))
+	for _, e := range bad {
+		key := e.Ref.UID
+		if _, taken := doc[key]; taken {
+			key += " " + e.Ref.Key + " " + e.Ref.Digest
+		}
+		doc[key] = badRecord{e.Time, e.Reason, e.Ref.Namespace, e.Ref.Name, e.Ref.Key, e.Ref.Digest, e.Evidence}
+	}
+	return json.MarshalIndent(doc, "", "  ")
+}
+
+// addBad lists e, unless it is listed already: the first reason stays. It reports whether the list changed.
+func (s *State) addBad(e BadEntry) bool {
+	if s.badEntry(e.Ref) != nil {
+		return false
+	}
+	s.Bad = append(s.Bad, e)
+	for i := 0; len(s.Bad) > maxBad && i < len(s.Bad); {
+		r := s.Bad[i].Ref
+		if r.Same(e.Ref) || r.Same(s.Current.Ref) || r.Same(s.LastKnownGood) || r.Same(s.Previous) {
+			i++
+			continue
+		}
+		s.Bad = slices.Delete(s.Bad, i, i+1)
+	}
+	return true
+}

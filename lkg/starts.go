@@ -1,0 +1,131 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// maxStarts bounds the `startups` record and its evidence. It leaves room for the highest threshold, its two implied
+// starts, and twice as many explained ones.
+const maxStarts = 36
+
+// trialRecord is the `trial` record: the evidence behind the bare times of `startups`.
+type trialRecord struct {
+	Starts   []Start `json:"starts"`
+	Consumed string  `json:"consumed,omitempty"`
+	Soak     Soak    `json:"soak,omitzero"`
+	Floor    Floor   `json:"floor,omitzero"`
+}
+
+func decodeTrial(payload []byte) (trialRecord, error) {
+	var r trialRecord
+	if len(payload) == 0 {
+		return r, nil
+	}
+	if err := json.Unmarshal(payload, &r); err != nil {
+		return trialRecord{}, err
+	}
+	r.Soak.Accumulated = max(r.Soak.Accumulated, 0)
+	r.Soak = r.Soak.nextRun()
+	return r, nil
+}
+
+func encodeTrial(s *State) ([]byte, error) {
+	r := trialRecord{Consumed: s.Consumed, Soak: s.Soak, Floor: s.floor()}
+	for _, st := range s.Starts {
+		if st.evidenced() {
+			r.Starts = append(r.Starts, st)
+		}
+	}
+	return json.MarshalIndent(r, "", "  ")
+}
+
+// decodeStartups reads the list of times.
+func decodeStartups(payload []byte) ([]time.Time, error) {
+	if len(payload) == 0 {
+		return nil, nil
+	}
+	var texts []string
+	if err := json.Unmarshal(payload, &texts); err != nil {
+		return nil, err
+	}
+	out := make([]time.Time, 0, len(texts))
+	for _, text := range texts {
+		t, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+func encodeStartups(starts []Start) ([]byte, error) {
+	texts := make([]string, 0, len(starts))
+	for i := range starts {
+		texts = append(texts, starts[i].At.Format(time.RFC3339Nano))
+	}
+	return json.Marshal(texts)
+}
+
+// join puts the evidence to the times, both oldest first. A time without evidence becomes a start without assignment;
+// evidence without a time is kept.
+func join(times []time.Time, evidence []Start) []Start {
+	out := make([]Start, 0, len(times)+1)
+	rest := evidence
+	for _, at := range times {
+		i := slices.IndexFunc(rest, func(st Start) bool { return st.At.Equal(at) })
+		if i < 0 {
+			out = append(out, Start{At: at, Cause: CauseUnknown, Detail: "its evidence was lost"})
+			continue
+		}
+		out = append(out, rest[:i+1]...)
+		rest = rest[i+1:]
+	}
+	return append(out, rest...)
+}
+
+// addStart appends a start at a time that no other start has, and keeps the list short.
+func (s *State) addStart(st Start) {
+	for slices.ContainsFunc(s.Starts, func(o Start) bool { return o.At.Equal(st.At) }) {
+		st.At = st.At.Add(time.Nanosecond) // a clock that stands still
+	}
+	s.Starts = append(s.Starts, st)
+	s.prune()
+}
+
+// prune drops the starts that matter least, the oldest first, and never the last one.
+func (s *State) prune() {
+	for len(s.Starts) > maxStarts {
+		victim, least := 0, 99
+		for i := range s.Starts[:len(s.Starts)-1] {
+			if w := s.weight(&s.Starts[i]); w < least {
+				victim, least = i, w
+			}
+		}
+		s.Starts = slices.Delete(s.Starts, victim, victim+1)
+	}
+}
+
+// weight says how much a start still matters: least for explained starts of other assignments, most for the one that
+// adopted the current config.
+func (s *State) weight(st *Start) int {
+	own := st.Assignment == s.Current.ID || !st.evidenced()
+	unexplained := st.Cause.unexplained()
+	switch {
+	case own && st.N == 1:
+		return 4
+	case unexplained && (own || (st.After.fallback() && !st.Settled)):
+		return 3
+	case own:
+		return 2
+	case unexplained:
+		return 1
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,163 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// Assign makes r the current config, with a new trial, from the next start on. The config's checkpoint must be
+// durable before. Assigning the present one again changes nothing but its ResourceVersion. A config that is listed as bad
+// may be assigned; it is not used until it is forgotten. The local config is set with Reset. Writes: current.
+func (t *Tracker) Assign(ctx context.Context, r Ref) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	next := t.cur
+	switch {
+	case t.s.CurrentLost:
+		next = source{}
+	case r == t.cur.ref:
+		return nil
+	case r.Same(t.cur.ref):
+		next.ref = r
+		return t.putCurrent(ctx, "assigning", next)
+	}
+	next.ref, next.refExtra = r, nil
+	return t.putCurrent(ctx, "assigning", t.anew(next))
+}
+
+// anew gives a source a new assignment.
+func (t *Tracker) anew(next source) source {
+	next.id, next.at, next.bootID = t.o.ID(), t.now(), t.s.BootID
+	return next
+}
+
+func (t *Tracker) putCurrent(ctx context.Context, op string, next source) error {
+	if err := t.put(ctx, op, StreamCurrent, next.encode); err != nil {
+		return err
+	}
+	t.cur, t.s.Current, t.s.CurrentLost = next, next.assignment(), false
+	return nil
+}
+
+func (t *Tracker) putGood(ctx context.Context, op string, next source) error {
+	if err := t.put(ctx, op, StreamLastKnownGood, next.encode); err != nil {
+		return err
+	}
+	t.good, t.s.LastKnownGoodLost = next, false
+	t.s.LastKnownGood, t.s.Previous, t.s.PromotedAt = next.ref, next.previous, next.promotedAt
+	if t.s.Floor != (Floor{}) {
+		t.s.Floor, t.dirtyTrial = Floor{}, true // a new last known good config: fallbacks begin at the top
+	}
+	return nil
+}
+
+// Reset makes the local config current and last known good. Writes: last-known-good, then current: the other order could
+// leave a remote last known good config that nobody wants any more. What is so already is not written.
+func (t *Tracker) Reset(ctx context.Context) error {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	const op = "resetting to the local config"
+	if t.s.LastKnownGoodLost || !t.s.LastKnownGood.IsLocal() {
+		if err := t.putGood(ctx, op, source{}); err != nil {
+			return err
+		}
+	}
+	if t.s.CurrentLost || !t.s.Current.Ref.IsLocal() {
+		return t.putCurrent(ctx, op, source{})
+	}
+	return nil
+}
+
+// SetDesired records the outcome of looking for the desired config. The same outcome again is not written. An
+// outcome that is no answer (Unreachable, Forbidden) does not replace the knowledge that the source is wrong.
+// Writes: sync.
+func (t *Tracker) SetDesired(ctx context.Context, o Outcome) error {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if !o.replaces(t.s.Desired) {
+		return nil
+	}
+	if o.At.IsZero() {
+		o.At = t.now()
+	}
+	if err := t.put(ctx, "recording the desired source", StreamDesired, o.encode); err != nil {
+		return err
+	}
+	t.s.Desired = o
+	return nil
+}
+
+// Forget removes every bad entry of a UID, so that the next start tries the config again, with a new trial. It is an
+// error for which errors.Is(err, fs.ErrNotExist) holds if there is none. Writes: current, then bad-configs.
+func (t *Tracker) Forget(ctx context.Context, uid string) error {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	kept := slices.DeleteFunc(slices.Clone(t.s.Bad), func(e BadEntry) bool { return e.Ref.UID == uid })
+	if len(kept) == len(t.s.Bad) {
+		return fmt.Errorf("forgetting bad config %q: %w", uid, fs.ErrNotExist)
+	}
+	const op = "forgetting a bad config"
+	if t.s.Current.Ref.UID == uid { // its old starts would reject it at once
+		if err := t.putCurrent(ctx, op, t.anew(t.cur)); err != nil {
+			return err
+		}
+	}
+	old := t.s.Bad
+	t.s.Bad = kept
+	if err := t.putBad(ctx, op); err != nil {
+		t.s.Bad = old
+		return err
+	}
+	return nil
+}
+
+// Reject lists a config as bad on somebody's word. The next start avoids it, and the next health report about it says
+// Rejected. A listed config keeps its first reason. Writes: bad-configs.
+func (t *Tracker) Reject(ctx context.Context, r Ref, reason string) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	e := BadEntry{Ref: r, Time: t.now(), Reason: reasonPerson(r, reason), Evidence: "rejected by request"}
+	if !t.s.addBad(e) && !t.dirtyBad {
+		return nil
+	}
+	return t.putBad(ctx, "rejecting a config")
+}
+
+// validate says what a reference needs in order to be recorded.
+func (r Ref) validate() error {
+	if r.UID == "" || strings.ContainsAny(r.UID, " \t\r\n") {
+		return &FieldError{"uid", fmt.Sprintf("%q", r.UID), "must not be empty or contain white space"}
+	}
+	return nil
+}
+
+func (m Marker) encode() ([]byte, error)  { return json.Marshal(m) }
+func (o Outcome) encode() ([]byte, error) { return json.Marshal(o) }

@@ -1,0 +1,128 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"context"
+	"fmt"
+)
+
+// Start records that the configured thing starts, and how its previous run ended. It is the first write of every start:
+// call it before anything can fail. Writes: startups, then trial. With a [*RecordError] the start is not on record;
+// Decide still works, and will not use a config on trial. Each call is another start.
+func (t *Tracker) Start(ctx context.Context, e Exit) error {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	const op = "recording the start"
+	t.started, t.recorded = true, false
+	t.addStart(e)
+	if err := t.putStartups(ctx, op); err != nil {
+		return err
+	}
+	if err := t.putTrial(ctx, op); err != nil {
+		return err
+	}
+	t.recorded = true
+	return nil
+}
+
+// addStart puts the start into memory, and begins a new run.
+func (t *Tracker) addStart(e Exit) {
+	s := &t.s
+	prev, marker := s.lastStart(), s.freshMarker()
+	st := Start{At: t.now(), BootID: s.BootID, Assignment: s.Current.ID, N: 1}
+	st.Cause, st.Detail = Classify(s.lastEvidence(), marker, Moment{st.At, s.BootID}, e)
+	if st.Cause == CauseAdoption || st.Cause == CausePlanned {
+		st.MarkerID, s.Consumed = marker.ID, marker.ID
+	}
+	if prev != nil {
+		st.After = prev.Used
+	}
+	for i := range s.Starts {
+		if o := &s.Starts[i]; o.Assignment == st.Assignment && o.N >= st.N {
+			st.N = o.N + 1
+		}
+	}
+	s.addStart(st)
+	s.Soak = s.Soak.nextRun()
+	t.fallbackRun = 0
+}
+
+// Decide picks the config to use and records what must be on record before it may be used: a newly rejected config
+// first, then what this start uses and how far fallbacks stepped down. Deciding again gives the same.
+//
+// With a [*BaselineError] nothing may be used. With a [*RecordError] the verdict is valid and safe to act on; tell
+// somebody about the disk. With any other error there is no verdict.
+func (t *Tracker) Decide(ctx context.Context, limits func(Ref) Limits, check func(Ref) Check) (Verdict, error) {
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return Verdict{}, err
+	}
+	defer leave()
+	v := Decide(Input{State: t.s, Recorded: t.recorded, Limits: limits, Policy: t.o.Policy}, check)
+	if v.Refuse != nil {
+		return v, v.Refuse
+	}
+	t.limits = Limits{}
+	if limits != nil {
+		t.limits = limits(v.Use)
+	}
+	return v, t.record(ctx, &v)
+}
+
+// record writes what a verdict changed: the bad entry before anything that follows from it.
+func (t *Tracker) record(ctx context.Context, v *Verdict) error {
+	if v.NewlyRejected {
+		v.Rejected.Time = t.now()
+		t.dirtyBad = t.s.addBad(*v.Rejected) || t.dirtyBad
+	}
+	t.note(v)
+	if t.dirtyBad {
+		if err := t.putBad(ctx, "recording the rejected config"); err != nil {
+			return err
+		}
+	}
+	if t.dirtyTrial {
+		return t.putTrial(ctx, "recording the decision")
+	}
+	return nil
+}
+
+// note puts what the start uses, and the floor, into memory.
+func (t *Tracker) note(v *Verdict) {
+	if v.Floor.Role != t.s.floor().Role {
+		v.Floor.At = t.now()
+		t.s.Floor = v.Floor
+		t.dirtyTrial = true
+	}
+	if !t.started {
+		return // whoever asks without a start changes no evidence
+	}
+	if last, used := t.s.lastStart(), usedBy(v.Role, v.Use); last.Used != used {
+		last.Used = used
+		t.dirtyTrial = true
+	}
+}
+
+// PlanRestart announces the next start, which then counts against nobody. kind is CauseAdoption or CausePlanned.
+// Call it right before a restart on purpose, also from the handler of a stop signal. Writes: planned-restart.
+func (t *Tracker) PlanRestart(ctx context.Context, kind Cause) error {
+	if kind != CauseAdoption && kind != CausePlanned {
+		return &FieldError{"kind", fmt.Sprintf("%q", kind), "must be Adoption or Planned"}
+	}
+	leave, err := t.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	m := Marker{ID: t.o.ID(), At: t.now(), Kind: kind, BootID: t.s.BootID}
+	if err := t.put(ctx, "planning a restart", StreamMarker, m.encode); err != nil {
+		return err
+	}
+	t.s.Marker = &m
+	return nil
+}
