@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/belayproject/belay/examples/demo/nodeprocess"
@@ -122,11 +123,11 @@ func (n *Node) Ended() error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w; its log ends:\n%s", err, n.logTail())
+	return fmt.Errorf("%w; its log ends:\n%s", err, n.LogTail())
 }
 
-// logTail is the end of the agent's log.
-func (n *Node) logTail() string {
+// LogTail is the end of the log of the agent and its child.
+func (n *Node) LogTail() string {
 	f, err := os.Open(n.path("agent.log"))
 	if err != nil {
 		return err.Error()
@@ -142,5 +143,13 @@ func (n *Node) logTail() string {
 	return string(bytes.TrimSpace(tail))
 }
 
-// Stop ends the agent and its child, and waits for them.
-func (n *Node) Stop(ctx context.Context) error { return n.agent.Stop(ctx, agentGrace) }
+// StopAll ends the agents and their children, all at once, and waits for them.
+func StopAll(ctx context.Context, nodes []*Node) error {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = n.agent.Stop(ctx, agentGrace) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

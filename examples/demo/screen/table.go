@@ -89,6 +89,9 @@ func (l Layout) below(r Row, widths []int, width int, p Palette) []string {
 
 // long wraps the long text and cuts it off after the lines that it may have.
 func (l Layout) long(text string, width int) []string {
+	if width < 1 {
+		return nil
+	}
 	lines := Wrap(text, width)
 	if len(lines) > l.Lines {
 		lines = lines[:l.Lines]

@@ -43,7 +43,7 @@ type Settings struct {
 
 // Init is the config that every node was provisioned with.
 func Init(s Settings) Config {
-	return Config{Name: "init", What: "what the nodes were provisioned with", Payload: payload(s, "maxPods: 30")}
+	return Config{Name: "init", What: "from disk", Payload: payload(s, "maxPods: 30")}
 }
 
 // payload is a KubeletConfiguration with what every version has in common, and one thing of its own.

@@ -5,6 +5,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,10 +44,10 @@ func (s Step) Running(m Mark, seen Seen) []string {
 	return missing
 }
 
-// Reported returns what is missing until the node says what the step must lead to.
-func (s Step) Reported(seen Seen) []string {
+// Decided returns what is missing until the node has decided what the step must lead to. Whether anybody has been told is not asked.
+func (s Step) Decided(seen Seen) []string {
 	if seen.ReportErr != nil {
-		return []string{fmt.Sprintf("a report (%v)", seen.ReportErr)}
+		return []string{fmt.Sprintf("it reports (%v)", seen.ReportErr)}
 	}
 	var missing []string
 	need := func(ok bool, format string, args ...any) {
@@ -55,24 +56,49 @@ func (s Step) Reported(seen Seen) []string {
 		}
 	}
 	r := seen.Report
-	need(r.Active.UID == s.Good.Ref.UID, "reports %s as active (active is %q)", s.Good.Name, r.Active.Name)
-	need(r.Good.UID == s.Good.Ref.UID, "reports %s as last known good (it is %q)", s.Good.Name, r.Good.Name)
+	need(r.Active.UID == s.Good.Ref.UID, "it reports %s as active (active is %q)", s.Good.Name, r.Active.Name)
+	need(r.Good.UID == s.Good.Ref.UID, "it reports %s as last known good (that is %q)", s.Good.Name, r.Good.Name)
 	need(r.Trial == nil, "the trial is over")
-	want := "True"
-	if s.Kind == Refuse || s.Kind == RollBack {
-		want = "False"
+	if s.bad() {
 		_, listed := r.Rejected[s.Config.Ref.UID]
-		need(listed, "lists %s as rejected", s.Config.Name)
-		need(strings.Contains(r.Reason, s.Config.Ref.UID), "names the UID of %s in the reason (%q)", s.Config.Name, r.Reason)
+		need(listed, "it lists %s as rejected", s.Config.Name)
 	}
-	need(r.Status == want, "ConfigOK is %s (it is %q)", want, r.Status)
-	need(strings.HasPrefix(r.Reason, s.Reason), "the reason begins %q (it is %q)", s.Reason, r.Reason)
 	return missing
+}
+
+// Told returns what is missing until ConfigOK says what the step must lead to.
+func (s Step) Told(seen Seen) []string {
+	if seen.ReportErr != nil {
+		return nil // [Step.Decided] says so
+	}
+	r, want := seen.Report, "True"
+	var missing []string
+	if s.bad() {
+		want = "False"
+		if !strings.Contains(r.Reason, s.Config.Ref.UID) {
+			missing = append(missing, fmt.Sprintf("the reason names the UID of %s (it is %q)", s.Config.Name, r.Reason))
+		}
+	}
+	if r.Status != want {
+		missing = append(missing, fmt.Sprintf("ConfigOK is %s (it is %q: %s)", want, r.Status, r.Reason))
+	}
+	if !strings.HasPrefix(r.Reason, s.Reason) {
+		missing = append(missing, fmt.Sprintf("the reason begins with %q (it is %q)", s.Reason, r.Reason))
+	}
+	return missing
+}
+
+// bad reports whether the step's config must be rejected.
+func (s Step) bad() bool { return s.Kind == Refuse || s.Kind == RollBack }
+
+// Settled reports whether the node runs what it must and has decided so, by its own word: all that can be had without the API server.
+func (s Step) Settled(m Mark, seen Seen) bool {
+	return len(s.Running(m, seen))+len(s.Decided(seen)) == 0
 }
 
 // Missing is everything that has not been seen yet of what the step must lead to; none means that it happened.
 func (s Step) Missing(m Mark, seen Seen) []string {
-	return append(s.Running(m, seen), s.Reported(seen)...)
+	return slices.Concat(s.Running(m, seen), s.Decided(seen), s.Told(seen))
 }
 
 // BackWithin says whether the node's process went back to the good config between two moments, by its journal: the proof that it
@@ -90,3 +116,6 @@ func (s Step) BackWithin(m Mark, seen Seen, from, to time.Time) error {
 	}
 	return fmt.Errorf("%s did not go back to %s", seen.Node, s.Good.Name)
 }
+
+// Crashed reports whether the node's process has given the pushed config up at least once.
+func (s Step) Crashed(m Mark, seen Seen) bool { return seen.crashes(m.Entries, s.Config.Sum()) > 0 }

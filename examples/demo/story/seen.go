@@ -4,6 +4,7 @@
 package story
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -18,6 +19,9 @@ func (r Ref) Short() string {
 	digest := strings.TrimPrefix(r.Digest, "sha256:")
 	return digest[:min(len(digest), 8)]
 }
+
+// String names the config the way that the table and the reasons do.
+func (r Ref) String() string { return fmt.Sprintf("ConfigMap %s, UID %s", r.Name, shortUID(r.UID)) }
 
 // A Report is what a node says about its config.
 type Report struct {
@@ -66,6 +70,15 @@ func (s Seen) starts(n int) int {
 		}
 	}
 	return count
+}
+
+// restarts counts the starts of the process since m; its very first is none.
+func (s Seen) restarts(m Mark) int {
+	n := s.starts(m.Entries)
+	if m.Entries == 0 {
+		n--
+	}
+	return max(n, 0)
 }
 
 // crashes counts the runs with a config that the process gave up after the first n entries of its journal.

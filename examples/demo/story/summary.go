@@ -28,7 +28,7 @@ type Outcome struct {
 // Outcome sums a node up at the end of a step.
 func (s Step) Outcome(m Mark, seen Seen, missing []string, after time.Duration) Outcome {
 	return Outcome{
-		Node: seen.Node, After: after, Restarts: seen.starts(m.Entries),
+		Node: seen.Node, After: after, Restarts: seen.restarts(m),
 		Status: seen.Report.Status, Reason: seen.Report.Reason, Missing: missing,
 	}
 }
@@ -138,7 +138,7 @@ func starts(outcomes []Outcome) string { return span(outcomes, restarts, "%.0f",
 func said(outcomes []Outcome) string {
 	var all []string
 	for _, o := range outcomes {
-		all = append(all, shorten(o.Status, o.Reason))
+		all = append(all, o.Status+": "+shortUIDs(o.Reason))
 	}
 	slices.Sort(all)
 	return strings.Join(slices.Compact(all), " / ")

@@ -18,7 +18,7 @@ func Layout() screen.Layout {
 	return screen.Layout{
 		Columns: []screen.Column{
 			{Heading: "NODE", Width: 12}, {Heading: "RUNS", Width: 11}, {Heading: "STATE", Width: 21},
-			{Heading: "CONFIGOK"}, {Heading: "RESTARTS"}, {Heading: "HEALTHZ"},
+			{Heading: "CONFIGOK"}, {Heading: "RESTARTS"}, {Heading: "HEALTH"},
 		},
 		Why: "WHY", Lines: 2,
 	}
@@ -31,14 +31,14 @@ func (s Step) Row(known []Config, m Mark, seen Seen) screen.Row {
 	if seen.Healthz != nil {
 		healthz = screen.Cell{Text: "down", Tone: screen.Bad}
 	}
-	why := screen.Cell{Text: shorten(r.Message, r.Reason), Tone: screen.Faint}
+	why := screen.Cell{Text: shortUIDs(r.Reason), Tone: screen.Faint} // the message, the effect, is in the other cells
 	if seen.ReportErr != nil {
 		why = screen.Cell{Text: "no report: " + seen.ReportErr.Error(), Tone: screen.Pending}
 	}
 	return screen.Row{
 		Cells: []screen.Cell{
 			{Text: seen.Node, Tone: screen.Strong}, runs(known, seen), s.state(m, seen), configOK(r.Status),
-			{Text: fmt.Sprint(seen.starts(m.Entries))}, healthz,
+			{Text: fmt.Sprint(seen.restarts(m))}, healthz,
 		},
 		Why: why,
 	}
@@ -69,7 +69,7 @@ func (s Step) state(m Mark, seen Seen) screen.Cell {
 	case r.Trial != nil:
 		text := fmt.Sprintf("on trial %s of %s", seconds(r.Trial.Healthy), seconds(r.Trial.Needed))
 		if r.Trial.Crashes > 0 {
-			text = fmt.Sprintf("on trial, crash %d, %d ok", r.Trial.Crashes, r.Trial.Allowed)
+			text = fmt.Sprintf("on trial, %d/%d crashes", r.Trial.Crashes, r.Trial.Allowed)
 		}
 		return screen.Cell{Text: text, Tone: screen.Pending}
 	case rejected && seen.crashes(m.Entries, s.Config.Sum()) > 0:
@@ -103,16 +103,11 @@ func seconds(d time.Duration) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + "s"
 }
 
-// shorten joins effect and cause, and leaves of each UID only its beginning: the whole ones don't fit.
-func shorten(message, reason string) string {
-	text := reason
-	if message != "" {
-		text = message + ": " + reason
-	}
-	return shortUIDs(text)
-}
-
+// shortUIDs leaves of each UID only its beginning: whole ones don't fit.
 func shortUIDs(text string) string {
 	uid := regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	return uid.ReplaceAllStringFunc(text, func(s string) string { return s[:8] + "…" })
+	return uid.ReplaceAllStringFunc(text, shortUID)
 }
+
+// shortUID is how a UID is shown.
+func shortUID(uid string) string { return uid[:min(len(uid), 8)] + "…" }
