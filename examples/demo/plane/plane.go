@@ -6,6 +6,7 @@ package plane
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -46,7 +47,7 @@ func Start(ctx context.Context, command string, progress io.Writer) (*Plane, err
 	p := &Plane{orders: orders, answers: make(chan string, 16)}
 	go p.listen(read)
 	if p.process, err = proc.Start("the control plane", cmd); err != nil {
-		return nil, err
+		return nil, errors.Join(err, write.Close())
 	}
 	go func() {
 		<-p.process.Done()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,6 +17,51 @@ import (
 )
 
 const deadline = 20 * time.Second
+
+// TestMain plays the demo that starts a process and is killed, where a test asks for it.
+func TestMain(m *testing.M) {
+	if os.Getenv("BELAY_TEST_ROLE") != "demo" {
+		os.Exit(m.Run())
+	}
+	runtime.LockOSThread()
+	cmd := exec.Command("/bin/sh", "-c", "echo $$; exec sleep 300")
+	cmd.Stdout = os.Stdout
+	if _, err := Start("the process", cmd); err != nil {
+		os.Exit(1)
+	}
+	select {}
+}
+
+func TestProcessesEndWithAKilledDemo(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends a process with the thread that started it")
+	}
+	demo := exec.Command(os.Args[0])
+	demo.Env = append(os.Environ(), "BELAY_TEST_ROLE=demo")
+	out, err := demo.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if gone(pid) {
+		t.Fatalf("process %d has ended before the demo was killed", pid)
+	}
+	if err := demo.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = demo.Wait()
+	waitGone(t, pid)
+}
 
 // start runs a shell script that prints a line when it is ready, and returns that line.
 func start(t *testing.T, script string) (*Process, string) {
@@ -74,11 +120,16 @@ func TestStopLeavesNothingOfTheGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.Stop(t.Context(), deadline)
+	waitGone(t, pid)
+}
+
+func waitGone(t *testing.T, pid int) {
+	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(deadline); !gone(pid); <-tick.C {
 		if time.Now().After(end) {
-			t.Fatalf("process %d of the group is left behind", pid)
+			t.Fatalf("process %d is left behind", pid)
 		}
 	}
 }
