@@ -91,3 +91,51 @@ func (n *node) bootstrap() configsync.Active[string] {
 	}
 	return a
 }
+
+// R-CS-38: checkpoint, then current, then the marker, then the restart. R-CS-34: a second pass writes nothing.
+func TestWriteOrderOfAdoption(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.wait(time.Minute)
+		before := len(n.disk.Log())
+		o := n.push("v1", "good-1")
+		n.wait(500 * time.Millisecond)
+		got := n.disk.Log()[before:]
+		want := []string{"checkpoints/" + o.UID, "current", "planned-restart"}
+		at := 0
+		for _, s := range got {
+			if at < len(want) && s == want[at] {
+				at++
+			}
+		}
+		if at != len(want) {
+			t.Errorf("writes of an adoption %q, want %q in this order", got, want)
+		}
+		n.wait(3 * time.Second)
+		before = len(n.disk.Log())
+		n.server.Name(&configsync.Spec{Namespace: o.Namespace, Name: o.Name, UID: o.UID})
+		n.wait(3 * time.Second)
+		if more := n.disk.Log()[before:]; len(more) != 0 {
+			t.Errorf("naming the same config again wrote %q, want nothing", more)
+		}
+	})
+}
+
+// R-CS-17: the good config has a copy of its own, and pruning never takes it.
+func TestGoodConfigOutlivesItsCheckpoint(t *testing.T) {
+	onNode(t, func(n *node) {
+		v1 := n.promoted()
+		n.push("v2", "crash-2")
+		n.wait(time.Minute)
+		n.push("v3", "crash-3")
+		n.wait(time.Minute)
+		n.stop()
+		n.disk.Corrupt("checkpoints/" + v1.UID)
+		n.server.Down(true)
+		n.start()
+		n.runs(v1, "no one damaged file takes both the checkpoint and the good copy")
+		kept, err := n.disk.List(n.t.Context(), "checkpoints")
+		if err != nil || len(kept) > 3 {
+			t.Errorf("checkpoints %q, %v; want only what the records name", kept, err)
+		}
+	})
+}

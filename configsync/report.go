@@ -65,11 +65,11 @@ func (s *Syncer[T]) report(ctx context.Context) error {
 	return nil
 }
 
-// settled leaves out what moves with time alone, so that a trial is not a stream of writes.
+// settled rounds down what moves with time alone to tenths of the trial, so that a trial is not a stream of writes.
 func settled(s Status) Status {
 	if s.Trial != nil {
 		t := *s.Trial
-		t.Healthy = 0
+		t.Healthy = t.Healthy.Truncate(max(t.Needed/10, 1))
 		s.Trial = &t
 	}
 	return s

@@ -22,7 +22,7 @@ type Disk struct {
 	left    int // writes until the cut; counted only while cut is set
 	cut     bool
 	onCut   func()
-	writes  int
+	log     []string
 }
 
 // Fail makes every write fail with err and change nothing, as a full or read-only disk does. Nil heals it.
@@ -44,10 +44,13 @@ func (d *Disk) CutAfter(n int, kill func()) {
 var ErrCut = fmt.Errorf("configsynctest: the process was killed before this write")
 
 // Writes returns how many writes have landed.
-func (d *Disk) Writes() int {
+func (d *Disk) Writes() int { return len(d.Log()) }
+
+// Log returns the streams of all writes that have landed, in order.
+func (d *Disk) Log() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.writes
+	return slices.Clone(d.log)
 }
 
 // Clone returns a copy of what is on the disk, without its faults.
@@ -144,6 +147,6 @@ func (d *Disk) admit(stream string) error {
 	case d.cut:
 		d.left--
 	}
-	d.writes++
+	d.log = append(d.log, stream)
 	return nil
 }

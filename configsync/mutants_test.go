@@ -1,0 +1,46 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// The suite catches a Syncer that is broken in any of these ways.
+func TestMutants(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
+		{Name: "the checkpoint is not stored", File: "pass.go", Run: "TestWriteOrderOfAdoption|TestNewConfig",
+			Old: "if err := s.o.Store.Put(ctx, checkpointStream(ref.UID), obj.Raw); err != nil {\n\t\treturn fmt.Errorf(\"storing the checkpoint: %w\", err)",
+			New: "if err := error(nil); err != nil {\n\t\treturn fmt.Errorf(\"storing the checkpoint: %w\", err)"},
+		{Name: "no marker before a restart", File: "settle.go", Run: "TestWriteOrderOfAdoption",
+			Old: "if err := s.planRestart(ctx, v); err != nil {", New: "if err := error(nil); err != nil {"},
+		{Name: "configs are adopted unjudged", File: "pass.go", Run: "TestConfigThatFailsChecksIsNeverStarted",
+			Old: "if p.check.Outcome == lkg.CheckOK {", New: "if p.check.Outcome != 99 {"},
+		{Name: "the good config has no copy of its own", File: "keep.go", Run: "TestGoodConfigOutlivesItsCheckpoint",
+			Old: "return s.o.Store.Put(ctx, goodStream(r), obj.Raw)", New: "_ = obj\n\treturn nil"},
+		{Name: "pruning takes the good config", File: "keep.go", Run: "TestGoodConfigOutlivesItsCheckpoint",
+			Old: "for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous} {\n\t\tif r.IsLocal() {",
+			New: "for _, r := range []lkg.Ref{st.Current.Ref} {\n\t\tif r.IsLocal() {"},
+		{Name: "the next start doesn't know that the source is invalid", File: "settle.go", Run: "TestStartWithInvalidSource",
+			Old: "s.tracker.SetDesired(ctx, outcome(spec, err))", New: "error(nil)"},
+		{Name: "a report that failed is not sent again", File: "report.go", Run: "TestReportsLandOnce",
+			Old: "again = b.step()\n", New: "again = 0\n"},
+		{Name: "every health report is a status write", File: "report.go", Run: "TestReportsLandOnce",
+			Old: "t.Healthy = t.Healthy.Truncate(max(t.Needed/10, 1))", New: ""},
+		{Name: "the UID is not compared", File: "pass.go", Run: "TestTroubleWithSource",
+			Old: "if spec.UID != \"\" && spec.UID != obj.UID {", New: "if false {"},
+		{Name: "mutable objects are taken", File: "pass.go", Run: "TestMutableObject",
+			Old: "if spec.Policy == Pin && spec.Digest == \"\" && !obj.Immutable {", New: "if false {"},
+		{Name: "trouble with the source moves a live process", File: "settle.go", Run: "TestTroubleNeverMovesALiveProcess",
+			Old: "st.Desired = lkg.Outcome{Kind: lkg.DesiredCorrect}", New: ""},
+		{Name: "the disk's trouble is not told", File: "syncer.go", Run: "TestUnrecordedStart|TestReadOnlyDisk",
+			Old: "s.live.recorded, s.live.storage = recorded, storage", New: "s.live.recorded = recorded"},
+		{Name: "an in-place edit of a followed object is not noticed", File: "pass.go", Run: "TestMutableObject",
+			Old: "if spec.Policy == Follow || cur.IsLocal() ||", New: "if cur.IsLocal() ||"},
+		{Name: "a panic of a codec ends the agent", File: "book.go", Run: "TestConfigThatFailsChecksIsNeverStarted",
+			Old: "if r := recover(); r != nil {\n\t\t\tp = page", New: "if r := error(nil); r != nil {\n\t\t\tp = page"},
+	})
+}
