@@ -1,0 +1,143 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	patience = 20 * time.Second // for processes and cgroups to go after they were told
+	retry    = 10 * time.Millisecond
+)
+
+// reap removes everything that belongs to id. Each step needs the one before: a mount is busy while a process
+// uses it, and a directory must not be removed through a mount.
+func reap(id, dir string) error {
+	if err := killAll("/proc", id); err != nil {
+		return err
+	}
+	leftovers := errors.Join(removeShimSockets(dir), removeNetworkResults(id))
+	if err := unmountBeneath(dir); err != nil {
+		return errors.Join(leftovers, err)
+	}
+	return errors.Join(leftovers, removeCgroups(id), removeTree(dir))
+}
+
+// killAll kills the processes that belong to id until a whole scan finds none. A process that is being forked
+// during a scan is found by the next one: its parent was seen in this one.
+func killAll(proc, id string) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(retry) {
+		pids, err := owned(proc, id)
+		if err != nil {
+			return err
+		}
+		if len(pids) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("killing: processes %v are still there after %s", pids, patience)
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // gone already, or seen again by the next scan
+		}
+	}
+}
+
+// removeTree deletes the owner's directory. The kernel may still be closing files of a killed process, so that
+// new entries can appear while the tree is walked.
+func removeTree(dir string) error {
+	deadline := time.Now().Add(patience)
+	for {
+		err := os.RemoveAll(dir)
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(retry)
+	}
+}
+
+// removeCgroups deletes the cgroups named by id, in the one hierarchy of version 2 or in each of version 1.
+func removeCgroups(id string) error {
+	var errs []error
+	for _, pattern := range []string{"/sys/fs/cgroup/*-" + id, "/sys/fs/cgroup/*/*-" + id} {
+		roots, err := filepath.Glob(pattern)
+		if err != nil {
+			return fmt.Errorf("listing cgroups: %w", err)
+		}
+		for _, root := range roots {
+			errs = append(errs, removeCgroup(root))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeCgroup removes a cgroup and those beneath it, deepest first. One whose last process has just died stays
+// busy for a moment.
+func removeCgroup(root string) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(retry) {
+		var dirs []string
+		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				dirs = append(dirs, path)
+			}
+			return nil
+		})
+		slices.Reverse(dirs)
+		var last error
+		for _, dir := range dirs {
+			if err := syscall.Rmdir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				last = &fs.PathError{Op: "removing cgroup", Path: dir, Err: err}
+			}
+		}
+		if last == nil || time.Now().After(deadline) {
+			return last
+		}
+	}
+}
+
+var shimSocket = regexp.MustCompile(`^/run/containerd/s/[0-9a-f]{64}$`)
+
+// removeShimSockets deletes the sockets of containerd's shims, which lie outside of containerd's own directories
+// and which a killed shim leaves. containerd records the address of each beside its container.
+func removeShimSockets(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*", "state", "io.containerd.runtime.v2.task", "*", "*", "address"))
+	if err != nil {
+		return fmt.Errorf("listing shims: %w", err)
+	}
+	var errs []error
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		socket := strings.TrimPrefix(strings.TrimSpace(string(data)), "unix://")
+		if err != nil || !shimSocket.MatchString(socket) {
+			continue
+		}
+		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("removing a shim's socket: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeNetworkResults deletes what the CNI library keeps of attached containers, by the network's name.
+func removeNetworkResults(id string) error {
+	files, err := filepath.Glob("/var/lib/cni/results/*-" + id + "-*")
+	if err != nil {
+		return fmt.Errorf("listing network results: %w", err)
+	}
+	var errs []error
+	for _, file := range files {
+		errs = append(errs, os.Remove(file))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,184 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+)
+
+// kwokAnnotation marks the nodes that kwok plays.
+const kwokAnnotation = "kwok.x-k8s.io/node"
+
+// Namespace makes a namespace of its own for a test, in which pods can be created, and returns its name. It is
+// not deleted: without a controller manager nothing would ever finish that, and it goes with the control plane.
+func (e *Env) Namespace(tb TB) string {
+	tb.Helper()
+	name, err := e.newNamespace(tb.Context(), tb.Name())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return name
+}
+
+func (e *Env) newNamespace(ctx context.Context, label string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	client, err := kubernetes.NewForConfig(e.config)
+	if err != nil {
+		return "", fmt.Errorf("making a client: %w", err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: namespacePrefix(label)}}
+	namespace, err = client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("making a namespace: %w", err)
+	}
+	return namespace.Name, e.admitPods(ctx, client, namespace.Name)
+}
+
+// namespacePrefix turns a test's name into a prefix that the API server accepts for a generated name.
+func namespacePrefix(test string) string {
+	const longest = 40
+	prefix := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(test))
+	prefix = strings.Trim(prefix[:min(len(prefix), longest)], "-")
+	if prefix == "" {
+		prefix = "test"
+	}
+	return prefix + "-"
+}
+
+// KwokNode makes [Env.CreateNode] create a node that kwok plays: it becomes Ready, and pods bound to it run.
+func KwokNode(node *corev1.Node) {
+	metav1.SetMetaDataAnnotation(&node.ObjectMeta, kwokAnnotation, "fake")
+}
+
+// CreateNode creates a Node after the given changes to it. Nothing reports its status but what the test starts.
+func (e *Env) CreateNode(ctx context.Context, name string, changes ...func(*corev1.Node)) (*corev1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	client, err := kubernetes.NewForConfig(e.config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{corev1.LabelHostname: name},
+	}}
+	for _, change := range changes {
+		change(node)
+	}
+	if node, err = client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return nil, fmt.Errorf("creating node %q: %w", name, err)
+	}
+	return node, nil
+}
+
+// InstallCRDs creates the CustomResourceDefinitions in the manifests, each of which holds one or several YAML
+// documents, and waits until the API server serves every version of them. Those that exist are left as they are.
+func (e *Env) InstallCRDs(ctx context.Context, manifests ...[]byte) error {
+	definitions, err := decodeCRDs(manifests)
+	if err != nil {
+		return err
+	}
+	client, err := apiextensions.NewForConfig(e.config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(e.config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	for _, crd := range definitions {
+		_, err := client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("creating CRD %q: %w", crd.Name, err)
+		}
+	}
+	for _, crd := range definitions {
+		if err := awaitServed(ctx, client, objects, crd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeCRDs(manifests [][]byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var definitions []*apiextensionsv1.CustomResourceDefinition
+	for _, manifest := range manifests {
+		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4<<10)
+		for {
+			crd := &apiextensionsv1.CustomResourceDefinition{}
+			err := decoder.Decode(crd)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, fmt.Errorf("decoding a CRD: %w", err)
+			}
+			if crd.Name == "" { // an empty document, as a leading separator makes
+				continue
+			}
+			if crd.Kind != "CustomResourceDefinition" {
+				return nil, fmt.Errorf("decoding a CRD: %q is of kind %q", crd.Name, crd.Kind)
+			}
+			definitions = append(definitions, crd)
+		}
+	}
+	return definitions, nil
+}
+
+// awaitServed waits until the definition is established and each of its served versions can be listed: the
+// condition is true a moment before the requests are answered.
+func awaitServed(ctx context.Context, client apiextensions.ApiextensionsV1Interface, objects dynamic.Interface,
+	crd *apiextensionsv1.CustomResourceDefinition,
+) error {
+	return poll(ctx, fmt.Sprintf("CRD %q to be served", crd.Name), func(ctx context.Context) error {
+		current, err := client.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !established(current) {
+			return fmt.Errorf("its conditions are %v", current.Status.Conditions)
+		}
+		for _, version := range current.Spec.Versions {
+			resource := schema.GroupVersionResource{
+				Group: current.Spec.Group, Version: version.Name, Resource: current.Spec.Names.Plural,
+			}
+			if !version.Served {
+				continue
+			}
+			if _, err := objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	for _, condition := range crd.Status.Conditions {
+		if condition.Type == apiextensionsv1.Established {
+			return condition.Status == apiextensionsv1.ConditionTrue
+		}
+	}
+	return false
+}

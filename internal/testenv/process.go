@@ -1,0 +1,228 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package testenv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	readyPoll = 20 * time.Millisecond
+	logTail   = 4 << 10 // bytes of a server's log kept in an error
+)
+
+// ErrNotRunning is returned by operations that need a running process.
+var ErrNotRunning = errors.New("process is not running")
+
+// Process is a server that can be stopped, killed, frozen and started again with the same flags, ports and data.
+// Its methods may be called concurrently; they take effect one after the other.
+type Process struct {
+	name  string
+	argv  []string
+	log   string
+	mark  func(*exec.Cmd)             // makes the reaper know the process
+	ready func(context.Context) error // nil where a started process counts as ready
+
+	mu   sync.Mutex // guards running
+	last *running   // nil before the first start
+}
+
+// running is one run of a process.
+type running struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed once the process has ended and err is set
+	err  error
+}
+
+// Start starts the process and waits until it is ready. It does nothing where it runs already. Where the process
+// ends before it is ready, or ctx ends, the process is killed and the error holds the end of its log.
+func (p *Process) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.alive() {
+		return nil
+	}
+	run, err := p.launch()
+	if err != nil {
+		return fmt.Errorf("starting %q: %w", p.name, err)
+	}
+	p.last = run
+	if err := p.awaitReady(ctx, run); err != nil {
+		_ = run.cmd.Process.Kill()
+		<-run.done
+		return fmt.Errorf("starting %q: %w\n%s", p.name, err, tail(p.log))
+	}
+	return nil
+}
+
+func (p *Process) launch() (*running, error) {
+	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening its log: %w", err)
+	}
+	defer log.Close() // the process has its own descriptor
+	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for the owner alone
+	p.mark(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	run := &running{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		run.err = cmd.Wait()
+		close(run.done)
+	}()
+	return run, nil
+}
+
+func (p *Process) awaitReady(ctx context.Context, run *running) error {
+	if p.ready == nil {
+		return nil
+	}
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for {
+		err := p.ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-run.done:
+			return fmt.Errorf("it ended before it was ready: %w", errors.Join(ErrNotRunning, run.err))
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until it is ready: %w (%w)", ctx.Err(), err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// Stop asks the process to end, as an orderly shutdown does, waits for it, and kills it when ctx ends first; that
+// is not an error. It does nothing where the process does not run.
+func (p *Process) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.alive() {
+		return nil
+	}
+	if err := p.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	if err := p.signal(syscall.SIGCONT); err != nil { // a frozen process would not see the first
+		return err
+	}
+	select {
+	case <-p.last.done:
+		return nil
+	case <-ctx.Done():
+		return p.kill()
+	}
+}
+
+// Kill ends the process as a crash does, with SIGKILL, and waits until it is gone. It does nothing where the
+// process does not run.
+func (p *Process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.alive() {
+		return nil
+	}
+	return p.kill()
+}
+
+func (p *Process) kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.last.done
+	return nil
+}
+
+// Pause freezes the process with SIGSTOP: connections to it stay open and are accepted, and nobody answers.
+func (p *Process) Pause() error { return p.lockedSignal(syscall.SIGSTOP) }
+
+// Resume lets a frozen process go on.
+func (p *Process) Resume() error { return p.lockedSignal(syscall.SIGCONT) }
+
+func (p *Process) lockedSignal(s syscall.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.alive() {
+		return fmt.Errorf("sending %s to %q: %w", s, p.name, ErrNotRunning)
+	}
+	return p.signal(s)
+}
+
+func (p *Process) signal(s syscall.Signal) error {
+	err := p.last.cmd.Process.Signal(s)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("sending %s to %q: %w", s, p.name, err)
+	}
+	return nil
+}
+
+// PID returns the process's number, or 0 where it does not run.
+func (p *Process) PID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.alive() {
+		return 0
+	}
+	return p.last.cmd.Process.Pid
+}
+
+// Wait waits until the process has ended by itself and returns its state, or an error where ctx ends first or
+// the process was never started.
+func (p *Process) Wait(ctx context.Context) (*os.ProcessState, error) {
+	p.mu.Lock()
+	run := p.last
+	p.mu.Unlock()
+	if run == nil {
+		return nil, fmt.Errorf("waiting for %q: %w", p.name, ErrNotRunning)
+	}
+	select {
+	case <-run.done:
+		return run.cmd.ProcessState, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("waiting for %q: %w", p.name, ctx.Err())
+	}
+}
+
+// Log returns the path of the file that collects what the process prints, over all its runs.
+func (p *Process) Log() string { return p.log }
+
+func (p *Process) alive() bool {
+	if p.last == nil {
+		return false
+	}
+	select {
+	case <-p.last.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// tail returns the last lines of a log for an error.
+func tail(path string) []byte {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	if len(data) > logTail {
+		data = data[len(data)-logTail:]
+		if _, rest, cut := bytes.Cut(data, []byte("\n")); cut {
+			data = rest
+		}
+	}
+	return data
+}
