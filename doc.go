@@ -1,6 +1,66 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package belay is the root of a library of composable reconcilers for the life of a Kubernetes node.
-// It holds no code: import one of the packages below it.
+// Package belay is the root of a library of composable reconcilers for the life of a Kubernetes node. It holds no code:
+// import one of the packages below it into a custom kubelet, a node agent or a fleet controller.
+//
+// To belay is to make fast, to hold a climber so that a fall is short, and to cancel an order: checkpoint, last-known-good
+// and abort are what every package here is about.
+//
+// # Packages
+//
+// Each works alone. The word after the name is its stability; "planned" means that it does not exist yet.
+//
+//	checkpoint          planned       named records on a node's disk; an acknowledged write survives any crash
+//	lkg                 planned       which config a node uses: on trial, last known good, or rejected
+//	configsync          planned       brings a node to the config that the API server names; a bad one never keeps it down
+//	configsync/v1alpha1 planned       the NodeConfig API: what a node should run, and what it does run
+//	configsync/kube     planned       sources, fetching and reporting over the API server
+//	configsync/file     planned       the same from a directory, for nodes without an API server
+//	configsync/restart  planned       how a process takes up a new config: exit, a supervised child, systemd
+//	identity            planned       which processes are alive, by Lease; which node is calling
+//	drain               planned       empties or holds a node within every PodDisruptionBudget
+//	rollout             planned       takes a revision over a fleet in stages, and stops by itself
+//	machine             planned       declares machines, and has a provider create, update and delete them
+//
+// Beside most of them stands a test kit (checkpointtest, lkgtest, …): the conformance suite that the package's own fake and
+// real implementations pass, for those who write their own.
+//
+// What the words promise, while the major version is 0: stable breaks only with a deprecation of one minor version before
+// it; beta may break in a minor version, with a line in CHANGELOG.md; experimental may break in any version. On-disk formats
+// and annotations are part of the promise.
+//
+// # How the parts meet
+//
+// Root packages do not import each other, except that configsync speaks the types of lkg, and that any package may use
+// another's API types (v1alpha1). Where two meet, the consumer declares an interface of a few methods in terms of the
+// standard library and Kubernetes API types, and the other satisfies it as it is. A config goes this way:
+//
+//	source -> fetch -> gate -> decode -> validate -> checkpoint -> lkg: on trial -> restart -> probes -> lkg: promoted or rejected
+//
+// In every package a pure function decides (what was seen, what is wanted, the time, in; actions and reasons out), and a thin
+// loop acts. Dry run, status commands and production call the same function, so that a dry run cannot lie. Reconcilers have
+// the shape Reconcile(ctx, key) (after, err); Run(ctx) owns its goroutines and returns when ctx ends. No package has mutable
+// state of its own, runs anything at import, logs from a leaf, or ends the process.
+//
+// # Failure model
+//
+// A package is called more than planned when it withstands, in its tests, what of this concerns it:
+//
+//   - The process dies at any instruction, by any signal, and the machine at any moment. What was acknowledged is still
+//     there; what was under way is done or not done, never half.
+//   - The API server is away, slow, behind, or answers with errors, for any time. A node decides from its own disk. Every
+//     call has a deadline.
+//   - The disk is full, read-only, failing, or gives back other bytes than were written. Damage is found by digest, set
+//     aside and reported, and the newest good record is used.
+//   - The clock jumps, in either direction, also over a reboot. Trials are measured in healthy running time, and nobody
+//     compares the clocks of two machines.
+//   - A config decodes, passes every check, and still brings the process down.
+//   - Objects are edited, deleted and recreated under the same name. Identity is the UID and the digest of bytes.
+//
+// Nothing here is built for an attacker who is root on the node or administers the cluster, for a disk that acknowledges a
+// flush that it has not done, or for two owners who force the same directory on each other past its lock.
+//
+// Nothing that cannot be undone (a restart, a reboot, an eviction, a deletion) happens before the record of the intent is
+// acknowledged. If intent cannot be recorded, nothing is done, and the report says so.
 package belay

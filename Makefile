@@ -1,0 +1,115 @@
+# Copyright The belay Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Two targets are for everybody: `make demo` and `make test`. Everything they need beyond Go, git and make is built or
+# installed on the first run, with progress, and kept outside the work tree.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+GO ?= go
+# Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
+RACE ?= auto
+# Further arguments of go test, and of the demo.
+TESTARGS ?=
+DEMOARGS ?=
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/belay
+TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut -c1-16)-$(shell $(GO) env GOVERSION)
+
+# The main module, and each nested one that has tests; then those that have sources to lint.
+TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -printf '%h\n' | sort | while read -r m; do \
+  [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
+LINT_MODULES = . $(wildcard internal/bench)
+
+BINARIES := $(wildcard internal/testenv/cmd/binaries)
+KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
+CC_PACKAGES := gcc libc6-dev
+
+.PHONY: help
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+.PHONY: demo
+demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that cluster instead of one of its own
+	@mkdir -p bin
+	$(GO) build -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./internal/testenv/cmd/controlplane)
+	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),--control-plane=bin/controlplane) $(DEMOARGS)
+
+.PHONY: test
+test: binaries kubelet-deps compiler ## run every test, with the race detector
+	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -args "-timeout 30m $(TESTARGS)" $(TEST_MODULES)
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## run the linters
+	@for m in $(LINT_MODULES); do echo "golangci-lint in $$m"; (cd "$$m" && "$<" run --config "$(CURDIR)/.golangci.yml" ./...); done
+
+.PHONY: fmt
+fmt: $(TOOLS)/golangci-lint ## format the sources
+	@"$<" fmt --config .golangci.yml ./...
+
+.PHONY: bench
+bench: ## run the benchmarks beside their peers
+	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
+	mains=$$(cd internal/bench && $(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
+	for m in $$mains; do (cd internal/bench && $(GO) run "$$m"); done
+
+.PHONY: generate
+generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
+	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
+	$(GO) run ./internal/archtest/cmd/requirements
+
+.PHONY: verify
+verify: ## fail if generate changes anything
+	@state() { git status --porcelain; git diff HEAD | sha256sum; }; \
+	before=$$(state); $(MAKE) generate; after=$$(state); \
+	if [ "$$before" != "$$after" ]; then git status --short; echo "generated files are not up to date: commit what make generate writes" >&2; exit 1; fi
+
+.PHONY: binaries
+binaries: ## build etcd and the Kubernetes servers for the tests
+	@$(if $(BINARIES),$(GO) run ./$(BINARIES),echo "no test needs a control plane yet")
+
+.PHONY: tools
+tools: $(TOOLS)/golangci-lint $(TOOLS)/controller-gen ## build the linters and generators of tools/go.mod
+	@ls "$(TOOLS)"
+
+$(TOOLS)/golangci-lint:
+	@$(call build-tool,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+
+$(TOOLS)/controller-gen:
+	@$(call build-tool,sigs.k8s.io/controller-tools/cmd/controller-gen)
+
+# build-tool compiles a program of tools/go.mod and moves it into place when it is complete. go build -v prints a line for each
+# package that it compiles and module that it downloads: those are counted, everything else is shown.
+define build-tool
+echo "building $(@F) from tools/go.mod; the first time this takes minutes"; mkdir -p "$(@D)"; \
+(cd tools && $(GO) build -v -trimpath -o "$@.$$$$" $(1) 2>&1) | { n=0; while IFS= read -r line; do \
+  case "$$line" in "go: downloading "*) ;; *" "*|*:*) echo "$$line"; continue;; esac; \
+  n=$$((n+1)); [ $$((n % 200)) != 0 ] || echo "  $(@F): $$n modules and packages, $$SECONDS s"; \
+done; }; \
+mv "$@.$$$$" "$@"; echo "  $(@F): done in $$SECONDS s"
+endef
+
+# install-packages installs those of the Debian packages $(2) for which the check $(1) fails. Without root or apt it only says so.
+define install-packages
+if ! { $(1); } >/dev/null 2>&1; then \
+  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+    echo "installing $(2)"; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
+  else echo "$(3)"; fi; fi
+endef
+
+.PHONY: kubelet-deps
+kubelet-deps: ## install what a real kubelet needs (Debian, root; else it only says what is missing)
+	@$(if $(BINARIES),$(call install-packages,command -v containerd && command -v runc && command -v iptables && test -x /usr/lib/cni/bridge,$(KUBELET_PACKAGES),the tests with a real kubelet are skipped: they need root and $(KUBELET_PACKAGES)),true)
+
+.PHONY: compiler
+compiler:
+	@$(call install-packages,command -v "$$($(GO) env CC | cut -d' ' -f1)",$(CC_PACKAGES),there is no C compiler: the race detector stays off)
+
+.PHONY: clean
+clean: ## remove what was built in the work tree; compiled tools and servers stay in the user's cache
+	rm -rf bin .cache
+	find . -name '*.test' -not -path './.git/*' -delete
+	$(GO) clean -testcache

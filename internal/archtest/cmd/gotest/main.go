@@ -1,0 +1,120 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gotest:", err)
+		os.Exit(1)
+	}
+}
+
+// errFailed says that a test failed or was skipped without leave; the report has told which.
+var errFailed = errors.New("the tests did not pass")
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("gotest", flag.ContinueOnError)
+	allow := flags.String("allow", "", "file with the skips that are allowed")
+	race := flags.String("race", "auto", "race detector: auto, on or off")
+	more := flags.String("args", "", "further arguments of go test, separated by blanks")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("reading the arguments: %w", err)
+	}
+	rules, err := readRules(*allow, os.Geteuid() == 0)
+	if err != nil {
+		return err
+	}
+	goArgs := append([]string{"test", "-json"}, raceFlags(ctx, *race, out)...)
+	goArgs = append(append(goArgs, strings.Fields(*more)...), "./...")
+	dirs := flags.Args()
+	if len(dirs) == 0 {
+		dirs = []string{"."}
+	}
+	r := newReport(out, rules)
+	for _, dir := range dirs {
+		if err := runModule(ctx, dir, goArgs, r); err != nil {
+			return err
+		}
+	}
+	if !r.finish() {
+		return errFailed
+	}
+	return nil
+}
+
+// runModule runs go test in one module. A test that fails is in the report; an error means that the run itself went wrong.
+func runModule(ctx context.Context, dir string, goArgs []string, r *report) error {
+	cmd := exec.CommandContext(ctx, "go", goArgs...)
+	cmd.Dir = dir
+	cmd.Stderr = os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("running go test in %q: %w", dir, err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("running go test in %q: %w", dir, err)
+	}
+	before := r.failed
+	readErr := r.read(events)
+	err = cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case readErr != nil:
+		return readErr
+	case errors.As(err, &exit) && r.failed == before:
+		r.fail(fmt.Sprintf("go test in %q ended with code %d, but no test failed", dir, exit.ExitCode()))
+	case err != nil && exit == nil:
+		return fmt.Errorf("running go test in %q: %w", dir, err)
+	}
+	return nil
+}
+
+// raceFlags gives -race where it is asked for and can work, and says why where it cannot.
+func raceFlags(ctx context.Context, mode string, out io.Writer) []string {
+	if mode == "off" {
+		return nil
+	}
+	if mode == "auto" {
+		if missing := noCompiler(ctx); missing != "" {
+			fmt.Fprintln(out, "running without the race detector:", missing)
+			return nil
+		}
+	}
+	return []string{"-race"}
+}
+
+// noCompiler says what keeps cgo, and with it the race detector, from working, or "".
+func noCompiler(ctx context.Context) string {
+	env, err := exec.CommandContext(ctx, "go", "env", "CGO_ENABLED", "CC").Output()
+	if err != nil {
+		return "go env did not run: " + err.Error()
+	}
+	enabled, cc, _ := strings.Cut(string(bytes.TrimSpace(env)), "\n")
+	compiler, _, _ := strings.Cut(cc, " ")
+	if _, err := exec.LookPath(compiler); err != nil {
+		return fmt.Sprintf("it needs the C compiler %q, which is not installed", compiler)
+	}
+	if enabled != "1" {
+		return "it needs cgo, which CGO_ENABLED turns off"
+	}
+	return ""
+}

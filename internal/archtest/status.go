@@ -1,0 +1,51 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+const whyStatus = "a reader takes the package tables of doc.go and README.md as promises: what they do not call planned has to be there"
+
+var (
+	docStatus    = regexp.MustCompile(`^//\t([a-z0-9/]+)\s+(stable|beta|experimental|planned)\b`)
+	readmeStatus = regexp.MustCompile("^\\| (?:\\[)?`([a-z0-9/]+)`.*\\| (stable|beta|experimental|planned) \\|$")
+)
+
+// StatusTrue checks the package tables of doc.go and README.md: each lists every package that users import by its top-level
+// name, and whatever they do not call planned exists.
+func StatusTrue(t *Tree) []Violation {
+	tables := map[string]*regexp.Regexp{"doc.go": docStatus, "README.md": readmeStatus}
+	var vs []Violation
+	for _, f := range t.Files {
+		if pattern := tables[f.Path]; pattern != nil {
+			vs = append(vs, t.statusOf(f, pattern)...)
+		}
+	}
+	return vs
+}
+
+func (t *Tree) statusOf(f *File, pattern *regexp.Regexp) []Violation {
+	dirs := t.byDir()
+	missing := slices.Clone(publicRoots)
+	var vs []Violation
+	for i, line := range strings.Split(string(f.Text), "\n") {
+		m := pattern.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		missing = slices.DeleteFunc(missing, func(p string) bool { return p == m[1] })
+		if m[2] != "planned" && len(dirs[m[1]]) == 0 {
+			vs = append(vs, Violation{fmt.Sprintf("%s:%d", f.Path, i+1), fmt.Sprintf("calls %q %s, but there is no such package", m[1], m[2]), whyStatus})
+		}
+	}
+	for _, p := range missing {
+		vs = append(vs, Violation{f.Path, fmt.Sprintf("has no line for package %q in its table", p), whyStatus})
+	}
+	return vs
+}
