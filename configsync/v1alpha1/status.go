@@ -165,8 +165,8 @@ const (
 	ReasonOnTrial = "OnTrial"
 	// ReasonUsingLocal comes with True: no source is set, and the local config is in use.
 	ReasonUsingLocal = "UsingLocal"
-	// ReasonSourceUnclear comes with Unknown: the wanted config can't be found out or fetched.
-	ReasonSourceUnclear = "SourceUnclear"
+	// ReasonDesiredUnclear comes with Unknown: the wanted config can't be found out, fetched or loaded.
+	ReasonDesiredUnclear = "DesiredUnclear"
 	// ReasonRejected comes with False: the wanted config was found bad, and another is in use.
 	ReasonRejected = "Rejected"
 	// ReasonAlarm comes with any status: nothing is left to fall back to.

@@ -1,0 +1,116 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/configsync"
+)
+
+const (
+	// FieldManager owns the fields that the reporters apply: the ConfigOK condition of a Node, and the status of a NodeConfig.
+	FieldManager = "belay-configsync"
+	// MaxResponse is the largest answer that is read from the API server, in bytes. A ConfigMap is at most 1 MiB of data.
+	MaxResponse = 4 << 20
+	// DefaultTimeout bounds each call where [Options] has no other.
+	DefaultTimeout = 10 * time.Second
+)
+
+// Options are common to the parts of this package. The zero value is the usual choice.
+type Options struct {
+	// Timeout bounds each call of the API server, retries included. Zero means [DefaultTimeout].
+	Timeout time.Duration
+	// Now is the wall clock of the times that are written for people. Nil means time.Now. Nothing is decided by it.
+	Now func() time.Time
+}
+
+// NewClient returns a client for the parts of this package. It reads no more than [MaxResponse] of any answer but a watch's. A
+// timeout in config isn't used, as it would also end watches: each call has its own. config is not changed.
+func NewClient(config *rest.Config) (dynamic.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = 0
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return client, nil
+}
+
+// bounded refuses answers that are too large. It lies above decompression, so that it counts what is really read.
+type bounded struct{ next http.RoundTripper }
+
+// RoundTrip bounds the body of the answer.
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := b.next.RoundTrip(req)
+	if err == nil && !isWatch(req) {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, MaxResponse)
+	}
+	return resp, err
+}
+
+// WrappedRoundTripper lets client-go reach the transport below.
+func (b bounded) WrappedRoundTripper() http.RoundTripper { return b.next }
+
+// isWatch tells a watch, whose answer has no end, from other requests.
+func isWatch(req *http.Request) bool {
+	w := req.URL.Query().Get("watch")
+	return w == "true" || w == "1"
+}
+
+// caller is what every part needs for a call: the client, a deadline, a clock.
+type caller struct {
+	client  dynamic.Interface
+	timeout time.Duration
+	now     func() time.Time
+}
+
+func newCaller(client dynamic.Interface, o Options) (caller, error) {
+	if client == nil {
+		return caller{}, errors.New("client must be set")
+	}
+	if o.Timeout < 0 {
+		return caller{}, fmt.Errorf("timeout must be positive, or 0 for %s, got %s", DefaultTimeout, o.Timeout)
+	}
+	c := caller{client: client, timeout: o.Timeout, now: o.Now}
+	if c.timeout == 0 {
+		c.timeout = DefaultTimeout
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	return c, nil
+}
+
+// newNodeCaller is newCaller for a part that works on the objects of one node.
+func newNodeCaller(client dynamic.Interface, node string, o Options) (caller, error) {
+	if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
+		return caller{}, fmt.Errorf("node name %q: %s", node, problems[0])
+	}
+	return newCaller(client, o)
+}
+
+// within gives ctx the deadline of one call.
+func (c caller) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, c.timeout)
+}
+
+// The parts are what a Syncer asks for.
+var (
+	_ configsync.Source        = (*NodeConfigSource)(nil)
+	_ configsync.Source        = (*AnnotationSource)(nil)
+	_ configsync.Source        = (*LegacySource)(nil)
+	_ configsync.FollowFetcher = (*ConfigMapFetcher)(nil)
+	_ configsync.Reporter      = (*NodeConditionReporter)(nil)
+	_ configsync.Reporter      = (*StatusReporter)(nil)
+)

@@ -1,0 +1,53 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube connects a configsync.Syncer with the API server: sources of the wanted config, a fetcher of ConfigMaps, and reporters.
+//
+// [NodeConfigSource] reads a NodeConfig, [AnnotationSource] an annotation of the Node, [LegacySource] the field that API servers up to
+// 1.25 kept. [ConfigMapFetcher] gets what they name. [NodeConditionReporter] reports the ConfigOK condition of the Node,
+// [StatusReporter] the status of the NodeConfig; configsync.Joined makes one reporter of both. [NewClient] makes the client that they
+// all use, [InstallCRDs] what the API server needs to know NodeConfigs.
+//
+// # Promise
+//
+//   - A source is empty, correct or invalid, and exactly one of them. Only the absence of a source is empty. An absent object is
+//     missing, never empty: a deletion by mistake resets no node.
+//   - What is fetched is the object that was named, or an error that names both: by UID, by digest, by namespace and name. A ConfigMap
+//     that may change under its name is refused unless the source carries a digest or follows edits.
+//   - Errors say which of these holds: the server answered that there is nothing, that it may not be read, that it is another one,
+//     or there was no answer. Only the last one is [configsync.ErrUnreachable], which also stands for a server that doesn't know
+//     who is asking, and for an answer above [MaxResponse].
+//   - Each call has a deadline. Changes are learned from watches of single objects, never by polling; a watch outlives restarts of
+//     the API server, expired versions, and kinds that aren't installed yet.
+//   - A report that changes nothing writes nothing. What is written is read back: a part that the API server dropped is [ErrDropped].
+//     Nothing of others is changed: conditions are applied by key, by [FieldManager], to the object with the UID that was read.
+//   - Contents of configs appear in no error and no log.
+//
+// # No promise
+//
+// A report may come late or not at all while the API server is away. A reporter doesn't retry; its caller does. NodeConditionReporter
+// takes the condition from whoever else writes one of that type.
+//
+// # Rights
+//
+// Each with the names of the node's own objects, and no more ([NodeConfigRules] and its like return them as rules):
+//
+//	NodeConfigSource       get, list, watch of nodeconfigs.belay.dev
+//	StatusReporter         get of nodeconfigs.belay.dev, patch of nodeconfigs.belay.dev/status
+//	AnnotationSource       get, list, watch of nodes
+//	LegacySource           get, list, watch of nodes
+//	NodeConditionReporter  get of nodes, patch of nodes/status
+//	ConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
+//
+// Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status apart: whoever may
+// patch nodes/status may patch all of it. The Node authorizer gives a kubelet's own credentials the rights on its Node, and on
+// the ConfigMaps that its pods use only: for others it needs a Role.
+//
+// # Concurrency
+//
+// Every part may be used by several goroutines. Watches own their goroutines and end with their context.
+//
+// # Crash behaviour
+//
+// No part keeps anything that matters on a restart. A NodeConditionReporter that is new renews the heartbeat of the condition once.
+package kube

@@ -1,0 +1,69 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/configsync"
+)
+
+// ConfigMapFetcher gets ConfigMaps. It may be used concurrently.
+type ConfigMapFetcher struct{ caller }
+
+// NewConfigMapFetcher returns a fetcher. Its errors are mistakes of the caller.
+func NewConfigMapFetcher(client dynamic.Interface, o Options) (*ConfigMapFetcher, error) {
+	c, err := newCaller(client, o)
+	if err != nil {
+		return nil, fmt.Errorf("making a ConfigMap fetcher: %w", err)
+	}
+	return &ConfigMapFetcher{c}, nil
+}
+
+// Fetch reads the ConfigMap that s names, from etcd, and checks that it is the one. Its errors are as [configsync.Fetcher] says, and
+// [configsync.ErrMutable]. The Raw of the result is the object as the server sent it, metadata included, as JSON with sorted keys:
+// equal versions have equal bytes.
+func (f *ConfigMapFetcher) Fetch(ctx context.Context, s configsync.Spec) (configsync.Object, error) {
+	t := configMap(s)
+	u, err := f.get(ctx, t)
+	if err != nil {
+		return configsync.Object{}, err
+	}
+	obj, err := objectOf(u)
+	if err != nil {
+		return configsync.Object{}, fmt.Errorf("reading %s: %w: %w", t, configsync.ErrUnreachable, err)
+	}
+	if err := configsync.CheckObject(s, obj); err != nil {
+		return configsync.Object{}, fmt.Errorf("checking %s: %w", t, err)
+	}
+	return obj, nil
+}
+
+// WatchObject calls changed when the ConfigMap was edited, deleted or created. It ends like [NodeConfigSource.Watch].
+func (f *ConfigMapFetcher) WatchObject(ctx context.Context, s configsync.Spec, changed func()) error {
+	return f.watch(ctx, configMap(s), func(u *unstructured.Unstructured) string {
+		return string(u.GetUID()) + " " + u.GetResourceVersion()
+	}, changed)
+}
+
+func configMap(s configsync.Spec) target {
+	return target{kind: "ConfigMap", namespace: s.Namespace, name: s.Name, resource: configMaps}
+}
+
+// objectOf turns what the server sent into an object. Clients other than that of [NewClient] may not bound what they read.
+func objectOf(u *unstructured.Unstructured) (configsync.Object, error) {
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		return configsync.Object{}, err
+	}
+	if len(raw) > MaxResponse {
+		return configsync.Object{}, fmt.Errorf("it has %d bytes, at most %d are taken", len(raw), MaxResponse)
+	}
+	return configsync.ParseObject(raw)
+}

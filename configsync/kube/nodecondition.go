@@ -1,0 +1,122 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/lkg"
+)
+
+// NodeConditionReporter reports the ConfigOK condition of a Node, with the literal texts: the message is the effect, the reason
+// is the cause.
+//
+// There is one entry of that type, and this reporter owns it alone: other conditions are left as they are. The heartbeat time is
+// renewed by the first report after each start, and by each report of another condition; the transition time moves only when the
+// status, the reason or the message is another. Otherwise nothing is written.
+//
+// It may be used concurrently; of two reports at once, either may win.
+type NodeConditionReporter struct {
+	caller
+	target target
+
+	mu      sync.Mutex
+	renewed *time.Time // StartedAt of the last report that the API server holds; guarded by mu
+}
+
+// NewNodeConditionReporter returns the reporter of the named node. Its errors are mistakes of the caller.
+func NewNodeConditionReporter(client dynamic.Interface, node string, o Options) (*NodeConditionReporter, error) {
+	c, err := newNodeCaller(client, node, o)
+	if err != nil {
+		return nil, fmt.Errorf("making a node condition reporter: %w", err)
+	}
+	return &NodeConditionReporter{caller: c, target: nodeOf(node)}, nil
+}
+
+// Report makes the condition of s that of the Node. Errors wrap [configsync.ErrMissing] where there is no Node,
+// [configsync.ErrForbidden], [ErrDropped], and [configsync.ErrUnreachable]
+// where there was no answer.
+func (r *NodeConditionReporter) Report(ctx context.Context, s configsync.Status) error {
+	if s.Condition.Status == "" {
+		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)
+	}
+	u, err := r.get(ctx, r.target)
+	if err != nil {
+		return err
+	}
+	live, found := configOK(u)
+	want := nodeCondition(s.Condition, r.now())
+	same := found && sameCondition(want, live)
+	if same {
+		want.LastTransitionTime = live.LastTransitionTime
+	}
+	if !same || !r.isRenewed(s.StartedAt) {
+		if err := r.write(ctx, string(u.GetUID()), want); err != nil {
+			return err
+		}
+	}
+	r.mu.Lock()
+	r.renewed = &s.StartedAt
+	r.mu.Unlock()
+	return nil
+}
+
+// isRenewed says whether the start was reported by this reporter. A new process doesn't know, and so renews.
+func (r *NodeConditionReporter) isRenewed(startedAt time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.renewed != nil && r.renewed.Equal(startedAt)
+}
+
+func (r *NodeConditionReporter) write(ctx context.Context, uid string, want corev1.NodeCondition) error {
+	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want)
+	if err != nil {
+		return fmt.Errorf("encoding the condition of %s: %w", r.target, err)
+	}
+	got, err := r.applyStatus(ctx, r.target, uid, map[string]any{"conditions": []any{entry}})
+	if err != nil {
+		return err
+	}
+	if live, found := configOK(got); !found || !sameCondition(want, live) {
+		return fmt.Errorf("applying the condition %s of %s: %w", lkg.ConditionType, r.target, ErrDropped)
+	}
+	return nil
+}
+
+func nodeCondition(c lkg.Condition, now time.Time) corev1.NodeCondition {
+	return corev1.NodeCondition{
+		Type: lkg.ConditionType, Status: corev1.ConditionStatus(c.Status),
+		Reason: clip(c.Reason, maxText), Message: clip(c.Message, maxText),
+		LastHeartbeatTime: seconds(now), LastTransitionTime: seconds(now),
+	}
+}
+
+func sameCondition(a, b corev1.NodeCondition) bool {
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+}
+
+// configOK finds the condition in a Node.
+func configOK(u *unstructured.Unstructured) (corev1.NodeCondition, bool) {
+	var status corev1.NodeStatus
+	raw, _, err := unstructured.NestedMap(u.Object, "status")
+	if err != nil || runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &status) != nil {
+		return corev1.NodeCondition{}, false
+	}
+	for _, c := range status.Conditions {
+		if c.Type == lkg.ConditionType {
+			return c, true
+		}
+	}
+	return corev1.NodeCondition{LastTransitionTime: metav1.Time{}}, false
+}

@@ -1,0 +1,74 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/v1alpha1"
+)
+
+// NodeConfigSource takes the wanted config from the NodeConfig that has the name of the node.
+//
+// A NodeConfig without a source asks for the local config. No NodeConfig at all is [configsync.ErrMissing], as is a server without
+// its CustomResourceDefinition: an object that was deleted by mistake must not reset the node.
+//
+// It may be used concurrently.
+type NodeConfigSource struct {
+	caller
+	target target
+}
+
+// NewNodeConfigSource returns the source of the named node. Its errors are mistakes of the caller.
+func NewNodeConfigSource(client dynamic.Interface, node string, o Options) (*NodeConfigSource, error) {
+	c, err := newNodeCaller(client, node, o)
+	if err != nil {
+		return nil, fmt.Errorf("making a NodeConfig source: %w", err)
+	}
+	return &NodeConfigSource{c, nodeConfigOf(node)}, nil
+}
+
+func nodeConfigOf(node string) target {
+	return target{kind: v1alpha1.NodeConfigKind, name: node, resource: v1alpha1.NodeConfigsResource}
+}
+
+// Desired reads the NodeConfig. Errors are as [configsync.Source] says.
+func (s *NodeConfigSource) Desired(ctx context.Context) (*configsync.Spec, error) {
+	u, err := s.get(ctx, s.target)
+	if err != nil {
+		return nil, err
+	}
+	return specAt(u, u.GetGeneration(), "spec", "source")
+}
+
+// Watch calls changed when the NodeConfig is another one or its spec changed. It returns nil when ctx ends, and not before: it
+// goes on through restarts of the API server, and where the kind isn't served yet.
+func (s *NodeConfigSource) Watch(ctx context.Context, changed func()) error {
+	return s.watch(ctx, s.target, func(u *unstructured.Unstructured) string {
+		return fmt.Sprintf("%s %d", u.GetUID(), u.GetGeneration())
+	}, changed)
+}
+
+// specAt reads the source at the path in u. Its absence is the empty source.
+func specAt(u *unstructured.Unstructured, generation int64, path ...string) (*configsync.Spec, error) {
+	name := dotted(path)
+	value, found, err := unstructured.NestedFieldNoCopy(u.Object, path...)
+	if err != nil {
+		return nil, &configsync.InvalidError{Field: name, Problem: err.Error()}
+	}
+	if !found {
+		return nil, nil
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, &configsync.InvalidError{Field: name, Problem: err.Error()}
+	}
+	return specFrom(raw, name, generation)
+}

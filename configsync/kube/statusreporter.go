@@ -1,0 +1,92 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/v1alpha1"
+)
+
+// ErrDropped means that the API server accepted a report and did not keep all of it.
+var ErrDropped = errors.New("the API server dropped a part of what was written")
+
+// errNoCondition guards against writing a status that was never filled in.
+var errNoCondition = errors.New("the status has no condition yet")
+
+// StatusReporter reports to the status of the NodeConfig that has the name of the node. It compares with what the API server
+// holds, and writes only a difference. It owns every field of the status that it sets, and leaves conditions of others alone.
+//
+// It may be used concurrently; of two reports at once, either may win.
+type StatusReporter struct {
+	caller
+	target target
+}
+
+// NewStatusReporter returns the reporter of the named node. Its errors are mistakes of the caller.
+func NewStatusReporter(client dynamic.Interface, node string, o Options) (*StatusReporter, error) {
+	c, err := newNodeCaller(client, node, o)
+	if err != nil {
+		return nil, fmt.Errorf("making a status reporter: %w", err)
+	}
+	return &StatusReporter{c, nodeConfigOf(node)}, nil
+}
+
+// Report makes s the status. Errors wrap [configsync.ErrMissing] where there is no NodeConfig, [configsync.ErrForbidden],
+// [ErrDropped] where the CustomResourceDefinition is older than this package, and [configsync.ErrUnreachable]
+// where there was no answer.
+func (r *StatusReporter) Report(ctx context.Context, s configsync.Status) error {
+	if s.Condition.Status == "" {
+		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)
+	}
+	u, err := r.get(ctx, r.target)
+	if err != nil {
+		return err
+	}
+	live := statusIn(u)
+	want := StatusOf(s, live, r.now())
+	if sameJSON(want, live) {
+		return nil
+	}
+	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want)
+	if err != nil {
+		return fmt.Errorf("encoding the status of %s: %w", r.target, err)
+	}
+	got, err := r.applyStatus(ctx, r.target, string(u.GetUID()), body)
+	if err != nil {
+		return err
+	}
+	if !sameJSON(want, statusIn(got)) {
+		return fmt.Errorf("applying the status of %s: %w: install the CustomResourceDefinition of this version", r.target, ErrDropped)
+	}
+	return nil
+}
+
+// statusIn reads the status of u as far as it is ours: of the conditions ConfigOK alone. What can't be read is to be replaced.
+func statusIn(u *unstructured.Unstructured) v1alpha1.NodeConfigStatus {
+	var s v1alpha1.NodeConfigStatus
+	raw, found, err := unstructured.NestedMap(u.Object, "status")
+	if err != nil || !found || runtime.DefaultUnstructuredConverter.FromUnstructured(raw, &s) != nil {
+		return v1alpha1.NodeConfigStatus{}
+	}
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c metav1.Condition) bool { return c.Type != v1alpha1.ConditionConfigOK })
+	return s
+}
+
+func sameJSON(a, b v1alpha1.NodeConfigStatus) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}

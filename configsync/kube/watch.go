@@ -1,0 +1,102 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// watch calls changed once at the start and then whenever the fingerprint of the target is another one; its absence is a fingerprint
+// too. A reflector does the work: it lists and watches this one object, again and again, backing off up to a minute, and so
+// comes through expired versions, restarts of the API server, and kinds that aren't served yet. It returns nil when ctx ends.
+func (c caller) watch(ctx context.Context, t target, fingerprint func(*unstructured.Unstructured) string, changed func()) error {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", t.kind, "object", klog.KRef(t.namespace, t.name))
+	ctx = klog.NewContext(ctx, logger)
+	store := &trigger{name: t.name, fingerprint: fingerprint, changed: changed}
+	cache.NewReflectorWithOptions(c.listWatch(t), nil, store, cache.ReflectorOptions{
+		Logger: &logger, Name: "configsync/kube", TypeDescription: t.String(),
+	}).RunWithContext(ctx)
+	return nil
+}
+
+// listWatch lists and watches the target alone, by a field selector, so that a right on that name is enough.
+func (c caller) listWatch(t target) cache.ListerWatcher {
+	only := fields.OneTermEqualSelector(metav1.ObjectNameField, t.name).String()
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			ctx, cancel := c.within(ctx)
+			defer cancel()
+			o.FieldSelector = only
+			return c.at(t).List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = only
+			return c.at(t).Watch(ctx, o)
+		},
+	}, c.client)
+}
+
+// trigger is the store of the reflector. It keeps nothing but the last fingerprint. The reflector calls it from one goroutine.
+type trigger struct {
+	name        string
+	fingerprint func(*unstructured.Unstructured) string
+	changed     func()
+
+	known bool
+	last  string
+}
+
+func (t *trigger) see(fingerprint string) {
+	if t.known && t.last == fingerprint {
+		return
+	}
+	t.known, t.last = true, fingerprint
+	t.changed()
+}
+
+// Add takes note of an object.
+func (t *trigger) Add(obj any) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("watching %q: got a %T", t.name, obj)
+	}
+	if u.GetName() == t.name {
+		t.see("present " + t.fingerprint(u))
+	}
+	return nil
+}
+
+// Update takes note of an object.
+func (t *trigger) Update(obj any) error { return t.Add(obj) }
+
+// Delete takes note of the absence of an object.
+func (t *trigger) Delete(obj any) error {
+	if u, ok := obj.(*unstructured.Unstructured); !ok || u.GetName() == t.name {
+		t.see("absent")
+	}
+	return nil
+}
+
+// Replace takes note of what a list holds.
+func (t *trigger) Replace(list []any, _ string) error {
+	for _, obj := range list {
+		if u, ok := obj.(*unstructured.Unstructured); ok && u.GetName() == t.name {
+			return t.Add(u)
+		}
+	}
+	t.see("absent")
+	return nil
+}
+
+// Resync does nothing: no resync is asked for.
+func (t *trigger) Resync() error { return nil }
