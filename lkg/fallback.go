@@ -79,11 +79,12 @@ func (d *decision) lower(r Ref, next Role) string {
 	return why
 }
 
-// fallbackMessage is the literal message, with what was passed over on the way, if anything.
+// fallbackMessage is the literal message, and behind it what was passed over on the way, if anything. The detail says why.
 func (d *decision) fallbackMessage() string {
 	m := using(d.v.Role, d.v.Use, d.v.Origin)
 	for _, st := range d.v.Steps[1:] {
-		m += "; passed over " + label(st.Ref, d.v.Origin) + ": " + st.Why
+		m += "; passed over " + label(st.Ref, d.v.Origin)
+		d.v.Detail += "; passed over " + label(st.Ref, d.v.Origin) + ": " + st.Why
 	}
 	if d.v.Alarm != "" {
 		m += "; " + d.v.Alarm

@@ -41,7 +41,7 @@ func encodeTrial(s *State) ([]byte, error) {
 			r.Starts = append(r.Starts, st)
 		}
 	}
-	return json.MarshalIndent(r, "", "  ")
+	return json.Marshal(r)
 }
 
 // decodeStartups reads the list of times.
