@@ -195,7 +195,7 @@ func (d *demo) check(t *testing.T, count string) {
 
 // TestDemoOnItsOwnControlPlane plays everything, with the API server down during the rollback. (R-CS-04, R-CS-16)
 func TestDemoOnItsOwnControlPlane(t *testing.T) {
-	d := startDemo(t, "--control-plane=BIN/controlplane")
+	d := startDemo(t, "--control-plane=BIN/controlplane -stdin")
 	if code := d.wait(t); code != 0 {
 		t.Fatalf("exit status: got %d, want 0; the demo wrote\n%s", code, d.out)
 	}
@@ -216,7 +216,7 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 		{"without the API server", "The API server is stopped now", syscall.SIGINT},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := startDemo(t, "--control-plane=BIN/controlplane", "--nodes=2", "--trial=2s")
+			d := startDemo(t, "--control-plane=BIN/controlplane -stdin", "--nodes=2", "--trial=2s")
 			d.until(t, c.when)
 			if err := d.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
