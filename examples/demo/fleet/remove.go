@@ -15,6 +15,11 @@ import (
 	"github.com/belayproject/belay/configsync/v1alpha1"
 )
 
+// resources are those of which the demo creates objects, in the order in which these are removed.
+func resources() []schema.GroupVersionResource {
+	return []schema.GroupVersionResource{v1alpha1.NodeConfigsResource, nodes, configMaps, namespaces, crds}
+}
+
 // Remove deletes everything that carries the run's label, and waits until it is gone. A resource definition stays where somebody else
 // has come to use it. The error names what could not be removed.
 func (c *Cluster) Remove(ctx context.Context) error {
@@ -22,7 +27,7 @@ func (c *Cluster) Remove(ctx context.Context) error {
 		return nil
 	}
 	var errs []error
-	for _, r := range []schema.GroupVersionResource{v1alpha1.NodeConfigsResource, nodes, configMaps, namespaces, crds} {
+	for _, r := range resources() {
 		all, err := c.find(ctx, r)
 		if err != nil {
 			errs = append(errs, err)
