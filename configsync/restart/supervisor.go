@@ -1,0 +1,199 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"time"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/lkg"
+)
+
+// Options of a [Supervisor]. A zero duration means the default that its comment names.
+type Options struct {
+	// Command prepares the next start and returns the command to run; last tells how the previous child ended, and is the zero
+	// Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce, then the file.
+	// The Supervisor starts the command in a process group of its own. An error is retried after the backoff, unless it wraps a
+	// *lkg.BaselineError or [ErrFatal]: then Run returns it. Required.
+	Command func(ctx context.Context, last lkg.Exit) (*exec.Cmd, error)
+	// Grace is how long a child may take to end after SIGTERM before it gets SIGKILL: 30 s.
+	Grace time.Duration
+	// BackoffMin and BackoffMax bound the wait before a child that ended on its own is started again: 1 s and 10 s.
+	BackoffMin, BackoffMax time.Duration
+	// Steady is how long a child must have run for the backoff to begin anew: 1 min.
+	Steady time.Duration
+	// OnExit, if not nil, is told of each end of a child. It must not block.
+	OnExit func(exit lkg.Exit, planned bool)
+}
+
+// ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run].
+var ErrFatal = errors.New("retrying does not help")
+
+// A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a configsync.Restarter.
+// Make it with [NewSupervisor], call Run once; the other methods may be called from any goroutine.
+type Supervisor struct {
+	o    Options
+	asks chan ask
+
+	mu    sync.Mutex // guards what follows
+	child *child
+	ended chan struct{} // closed when Run has returned
+	begun bool
+}
+
+// ask is a request for a restart; done is closed once the old child is gone.
+type ask struct{ done chan struct{} }
+
+// NewSupervisor returns a Supervisor that runs nothing yet. The error names the option that is wrong.
+func NewSupervisor(o Options) (*Supervisor, error) {
+	if o.Command == nil {
+		return nil, errors.New("restart: Options.Command must be set")
+	}
+	for _, d := range []struct {
+		name string
+		v    *time.Duration
+		def  time.Duration
+	}{
+		{"Grace", &o.Grace, 30 * time.Second}, {"BackoffMin", &o.BackoffMin, time.Second},
+		{"BackoffMax", &o.BackoffMax, 10 * time.Second}, {"Steady", &o.Steady, time.Minute},
+	} {
+		if *d.v < 0 {
+			return nil, fmt.Errorf("restart: Options.%s is %s, must be positive, or 0 for %s", d.name, *d.v, d.def)
+		}
+		if *d.v == 0 {
+			*d.v = d.def
+		}
+	}
+	o.BackoffMax = max(o.BackoffMax, o.BackoffMin)
+	return &Supervisor{o: o, asks: make(chan ask), ended: make(chan struct{})}, nil
+}
+
+// Run runs the child again and again until ctx ends, then stops it, within Grace, and returns nil. It returns an error of
+// Options.Command that retrying does not help.
+func (s *Supervisor) Run(ctx context.Context) error {
+	s.mu.Lock()
+	again := s.begun
+	s.begun = true
+	s.mu.Unlock()
+	if again {
+		return errors.New("restart: Run was called twice")
+	}
+	defer close(s.ended)
+	var last lkg.Exit
+	var wait time.Duration
+	for ctx.Err() == nil {
+		ran, planned, err := s.once(ctx, &last)
+		if err != nil {
+			return err
+		}
+		switch {
+		case planned:
+			wait = 0
+		case ran >= s.o.Steady:
+			wait = s.o.BackoffMin
+		default:
+			wait = min(max(wait*2, s.o.BackoffMin), s.o.BackoffMax)
+		}
+		s.pause(ctx, wait)
+	}
+	return nil
+}
+
+// once is one start of the child up to its end. A start that could not be made counts as a run of no length.
+func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duration, planned bool, err error) {
+	cmd, err := s.o.Command(ctx, *last)
+	if err != nil {
+		var baseline *lkg.BaselineError
+		if errors.As(err, &baseline) || errors.Is(err, ErrFatal) {
+			return 0, false, fmt.Errorf("preparing a start: %w", err)
+		}
+		*last = lkg.Exit{Detail: "the start was not prepared: " + err.Error()}
+		return 0, false, nil
+	}
+	c, err := begin(cmd)
+	if err != nil {
+		*last = lkg.Exit{Kind: lkg.ExitCrash, Detail: "could not be started: " + err.Error()}
+		s.tell(*last, false)
+		return 0, false, nil
+	}
+	s.set(c)
+	planned = s.attend(ctx, c)
+	s.set(nil)
+	*last = c.exit(planned)
+	s.tell(*last, planned)
+	return c.ran(), planned, nil
+}
+
+// attend waits for the end of a child, and brings it about when asked to.
+func (s *Supervisor) attend(ctx context.Context, c *child) (planned bool) {
+	select {
+	case <-c.gone:
+		return false
+	case <-ctx.Done():
+		c.stop(s.o.Grace)
+		return true
+	case a := <-s.asks:
+		c.stop(s.o.Grace)
+		close(a.done)
+		return true
+	}
+}
+
+// pause waits before the next start; a request for a restart cuts it short.
+func (s *Supervisor) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case a := <-s.asks:
+		close(a.done)
+	}
+}
+
+// Restart stops the child and returns once it is gone; the next one is started at once. It returns the error of ctx if that ends
+// first, and an error if Run has returned.
+func (s *Supervisor) Restart(ctx context.Context, _ configsync.Change) error {
+	a := ask{done: make(chan struct{})}
+	select {
+	case s.asks <- a:
+	case <-s.ended:
+		return errors.New("restart: the supervisor has ended")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-a.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// PID returns the process ID of the running child, or 0.
+func (s *Supervisor) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.child == nil {
+		return 0
+	}
+	return s.child.cmd.Process.Pid
+}
+
+func (s *Supervisor) set(c *child) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.child = c
+}
+
+func (s *Supervisor) tell(e lkg.Exit, planned bool) {
+	if s.o.OnExit != nil {
+		s.o.OnExit(e, planned)
+	}
+}

@@ -1,0 +1,198 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// DecodeStrict decodes one JSON document into the struct that into points to. A field that the struct doesn't have is an error, and
+// so is one whose name differs in case, or that stands twice; encoding/json takes both. The error names the field's path, never
+// a value.
+func DecodeStrict(doc []byte, into any) error {
+	t := reflect.TypeOf(into)
+	if t == nil || t.Kind() != reflect.Pointer {
+		return fmt.Errorf("decoding into %T: must be a pointer", into)
+	}
+	dec := json.NewDecoder(bytes.NewReader(doc))
+	c := strictness{dec: dec}
+	if err := c.value(t.Elem(), ""); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("document has more behind its end")
+	}
+	if err := json.Unmarshal(doc, into); err != nil {
+		return decodeError(err)
+	}
+	return nil
+}
+
+// decodeError keeps the path and the expected type of an error and drops what it says of the value.
+func decodeError(err error) error {
+	var typeErr *json.UnmarshalTypeError
+	if errors.As(err, &typeErr) {
+		return fmt.Errorf("field %q must be a %s, is a %s", typeErr.Field, typeErr.Type, firstWord(typeErr.Value))
+	}
+	return errors.New("a field has a value of the wrong form")
+}
+
+func firstWord(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	return word
+}
+
+// strictness walks a document beside the type that it will be decoded into.
+type strictness struct {
+	dec *json.Decoder
+}
+
+var (
+	jsonType = reflect.TypeFor[json.Unmarshaler]()
+	textType = reflect.TypeFor[encoding.TextUnmarshaler]()
+)
+
+// value checks the next value of the document. A nil type means that anything goes.
+func (c strictness) value(t reflect.Type, path string) error {
+	for t != nil && t.Kind() == reflect.Pointer && !decodesItself(t) {
+		t = t.Elem()
+	}
+	if t != nil && (decodesItself(t) || t.Kind() == reflect.Interface) {
+		t = nil
+	}
+	tok, err := c.dec.Token()
+	if err != nil {
+		return fmt.Errorf("document is not valid JSON after %d bytes", c.dec.InputOffset())
+	}
+	switch tok {
+	case json.Delim('{'):
+		return c.object(t, path)
+	case json.Delim('['):
+		return c.array(t, path)
+	}
+	return nil
+}
+
+func decodesItself(t reflect.Type) bool {
+	for _, p := range []reflect.Type{t, reflect.PointerTo(t)} {
+		if p.Implements(jsonType) || p.Implements(textType) {
+			return true
+		}
+	}
+	return false
+}
+
+// object checks the members of an object, up to its end.
+func (c strictness) object(t reflect.Type, path string) error {
+	var fields map[string]reflect.Type
+	if t != nil && t.Kind() == reflect.Struct {
+		fields = fieldsOf(t)
+	}
+	seen := map[string]bool{}
+	for c.dec.More() {
+		tok, err := c.dec.Token()
+		name, ok := tok.(string)
+		if err != nil || !ok {
+			return fmt.Errorf("document is not valid JSON after %d bytes", c.dec.InputOffset())
+		}
+		child := path + "." + clipped(name)
+		if seen[name] {
+			return fmt.Errorf("field %q stands twice", child[1:])
+		}
+		seen[name] = true
+		member, err := memberType(t, fields, name, child[1:])
+		if err != nil {
+			return err
+		}
+		if err := c.value(member, child); err != nil {
+			return err
+		}
+	}
+	return c.end()
+}
+
+// memberType is the type of a member of a value of type t; nil where anything goes.
+func memberType(t reflect.Type, fields map[string]reflect.Type, name, path string) (reflect.Type, error) {
+	switch {
+	case fields != nil:
+		member, ok := fields[name]
+		if !ok {
+			return nil, fmt.Errorf("field %q is not known%s", path, hint(fields, name))
+		}
+		return member, nil
+	case t != nil && t.Kind() == reflect.Map:
+		return t.Elem(), nil
+	}
+	return nil, nil
+}
+
+// hint names the field that was meant, if only case is wrong.
+func hint(fields map[string]reflect.Type, name string) string {
+	for f := range fields {
+		if strings.EqualFold(f, name) {
+			return fmt.Sprintf("; the field is %q", f)
+		}
+	}
+	return ""
+}
+
+func (c strictness) array(t reflect.Type, path string) error {
+	var elem reflect.Type
+	if t != nil && (t.Kind() == reflect.Slice || t.Kind() == reflect.Array) {
+		elem = t.Elem()
+	}
+	for i := 0; c.dec.More(); i++ {
+		if err := c.value(elem, path+"["+strconv.Itoa(i)+"]"); err != nil {
+			return err
+		}
+	}
+	return c.end()
+}
+
+func (c strictness) end() error {
+	if _, err := c.dec.Token(); err != nil {
+		return fmt.Errorf("document is not valid JSON after %d bytes", c.dec.InputOffset())
+	}
+	return nil
+}
+
+// fieldsOf gives the names by which encoding/json knows the fields of a struct, embedded ones included.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("json")
+		name, _, _ := strings.Cut(tag, ",")
+		if tag == "-" || (!f.IsExported() && !f.Anonymous) {
+			continue
+		}
+		if f.Anonymous && name == "" {
+			embedded := f.Type
+			if embedded.Kind() == reflect.Pointer {
+				embedded = embedded.Elem()
+			}
+			if embedded.Kind() == reflect.Struct {
+				for n, ft := range fieldsOf(embedded) {
+					if _, taken := fields[n]; !taken {
+						fields[n] = ft
+					}
+				}
+				continue
+			}
+		}
+		if name == "" {
+			name = f.Name
+		}
+		fields[name] = f.Type
+	}
+	return fields
+}
