@@ -76,7 +76,7 @@ type Verdict struct {
 // the floor, not listed as bad, OK, and did not itself crash more often than its threshold while it was a fallback.
 func Decide(in Input, check func(Ref) Check) Verdict {
 	local := check(Ref{})
-	d := decision{in: &in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Floor: in.State.floor()}}
+	d := decision{in: in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Floor: in.State.floor()}}
 	if local.Outcome != CheckOK {
 		d.refuse(local)
 		return d.v
@@ -87,7 +87,7 @@ func Decide(in Input, check func(Ref) Check) Verdict {
 
 // A decision is one in the making.
 type decision struct {
-	in      *Input
+	in      Input
 	check   func(Ref) Check
 	v       Verdict
 	current Check // of the current config, once asked

@@ -20,7 +20,7 @@ type ProbeResult struct {
 	Err      error // nil: it passes
 }
 
-// Health is one report about the run since the last [Tracker.Start].
+// Health is one report about the run since the last [Tracker.Start]. Report only while that run lasts.
 type Health struct {
 	// Elapsed is the monotonic time since the previous report of this run, or since the start for the first. It is
 	// counted up to MaxElapsed. Never compute it from the wall clock or from another process's readings.

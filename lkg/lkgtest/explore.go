@@ -59,6 +59,9 @@ func (m *Machine) UntilKilled(f func()) (killed bool) {
 		killed = true
 		m.Store.StopAt(0, StopBefore)
 		m.ledger.durable(m, "a kill")
+		if m.ledger.announced() { // killed right after a restart was announced
+			m.ledger.excused()
+		}
 		m.Kill()
 	}()
 	f()

@@ -19,6 +19,7 @@ func of(r lkg.Ref) content { return content{r.UID, r.Key, r.Digest} }
 // nothing of how package lkg counts.
 type ledger struct {
 	crashes  map[content]int           // ends of trial runs that nothing explains, since the config was last assigned or forgotten
+	trial    string                    // id of the assignment that the run belongs to
 	pending  []content                 // such ends, before a start on record
 	health   map[content]time.Duration // healthy time as the one in use
 	rejected map[content]bool          // rejected, and acknowledged as such
@@ -62,6 +63,7 @@ func (l *ledger) decided(m *Machine, v lkg.Verdict, acked bool) {
 	}
 	l.walk(m, v, acked)
 	l.count(m, v)
+	l.trial = l.state.Current.ID
 }
 
 // usable checks that the config in use may be used.
@@ -120,7 +122,7 @@ func (l *ledger) durable(m *Machine, op string) {
 	old := l.state
 	l.state = s
 	if old.Current.ID != s.Current.ID {
-		l.crashes[of(s.Current.Ref)] = 0 // a new trial
+		l.crashes[of(s.Current.Ref)], l.pending = 0, nil // a new trial
 	}
 	if !old.LastKnownGood.Same(s.LastKnownGood) {
 		l.floor = 0
@@ -143,13 +145,14 @@ func (m *Machine) trial(r lkg.Ref) time.Duration { return lkg.Bounds{}.Clamp(m.o
 
 // crashed notes the end of a run that nothing explains. It counts from the next start that gets on record.
 func (l *ledger) crashed(m *Machine) {
-	if m.up && m.v.OnTrial && !l.announced() {
+	if m.up && m.v.OnTrial && l.trial == l.state.Current.ID && !l.announced() {
 		l.pending = append(l.pending, of(m.v.Use))
 	}
 }
 
-// rebooted excuses an end that was not on record before the machine went down: nobody can tell it from a power cut.
-func (l *ledger) rebooted() { l.pending = nil }
+// excused forgets an end that was not on record before the machine went down, or before a restart was planned: nobody
+// can tell it from what came after it.
+func (l *ledger) excused() { l.pending = nil }
 
 // count checks how often a config on trial has crashed.
 func (l *ledger) count(m *Machine, v lkg.Verdict) {
@@ -166,15 +169,20 @@ func (l *ledger) count(m *Machine, v lkg.Verdict) {
 	}
 }
 
+// lost is what a damaged record leaves of the account: health, and what a person allowed.
+func (l *ledger) lost() {
+	clear(l.crashes)
+	clear(l.rejected)
+	l.pending, l.floor = nil, 0
+}
+
 // announced reports whether a restart is on record that has not happened yet: it excuses one end.
 func (l *ledger) announced() bool {
 	return l.state.Marker != nil && l.state.Marker.ID != l.state.Consumed
 }
 
 func (l *ledger) healthy(m *Machine, d time.Duration) {
-	if m.up {
-		l.health[of(m.v.Use)] += d
-	}
+	l.health[of(m.v.Use)] += d
 }
 
 func (l *ledger) judged(p lkg.Progress, acked bool) {

@@ -154,7 +154,7 @@ func (m *Machine) Kill() {
 // Reboot ends everything and brings a new boot.
 func (m *Machine) Reboot() {
 	m.boot++
-	m.ledger.rebooted()
+	m.ledger.excused()
 	m.tr, m.up, m.exit = nil, false, lkg.Exit{}
 }
 
@@ -172,7 +172,9 @@ func (m *Machine) Adopt(r lkg.Ref) {
 func (m *Machine) Restart(kind lkg.Cause) {
 	m.t.Helper()
 	planned := m.Do("PlanRestart", func(ctx context.Context, tr Tracker) error { return tr.PlanRestart(ctx, kind) })
-	if !planned {
+	if planned {
+		m.ledger.excused()
+	} else {
 		m.ledger.crashed(m)
 	}
 	m.tr, m.up, m.exit = nil, false, lkg.Exit{Kind: lkg.ExitClean}
@@ -187,7 +189,8 @@ func (m *Machine) Do(op string, call func(context.Context, Tracker) error) bool 
 	return err == nil
 }
 
-// Healthy lets the run be healthy for d, with a report every ten seconds, and gives the last answer.
+// Healthy lets the run be healthy for d, with a report every ten seconds, and gives the last answer. Nobody reports
+// about a run that is over.
 func (m *Machine) Healthy(d time.Duration) lkg.Progress { return m.report(d, nil) }
 
 // Failing lets a required probe fail for d.
@@ -197,7 +200,7 @@ func (m *Machine) Failing(d time.Duration) lkg.Progress {
 
 func (m *Machine) report(d time.Duration, probes []lkg.ProbeResult) (p lkg.Progress) {
 	m.t.Helper()
-	for d > 0 {
+	for d > 0 && m.up {
 		elapsed := min(d, 10*time.Second)
 		d -= elapsed
 		m.wall = m.wall.Add(elapsed)
@@ -213,6 +216,16 @@ func (m *Machine) report(d time.Duration, probes []lkg.ProbeResult) (p lkg.Progr
 	return p
 }
 
+// Damage makes a record unreadable and ends the process. What the record remembered is lost: a bad config may be tried
+// again, a count begins anew. What is used must be good all the same.
+func (m *Machine) Damage(stream string) {
+	m.t.Helper()
+	m.Kill()
+	m.Store.Damage(stream, errors.New("record is damaged"))
+	m.ledger.lost()
+	m.ledger.durable(m, "damage")
+}
+
 // Forget forgets a config, on a person's word.
 func (m *Machine) Forget(r lkg.Ref) {
 	m.t.Helper()
@@ -223,8 +236,16 @@ func (m *Machine) Forget(r lkg.Ref) {
 // Promote promotes the running config, on a person's word.
 func (m *Machine) Promote() {
 	m.t.Helper()
-	m.ledger.bless(m.v.Use)
+	m.ledger.bless(m.ledger.state.Current.Ref)
 	m.Do("Promote", func(ctx context.Context, tr Tracker) error { return tr.Promote(ctx) })
+}
+
+// Check reports a broken rule.
+func (m *Machine) Check(ok bool, format string, args ...any) {
+	m.t.Helper()
+	if !ok {
+		m.t.Errorf(format, args...)
+	}
 }
 
 // Verdict is that of the last Start.

@@ -1,0 +1,164 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkgtest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/lkg"
+	"github.com/belayproject/belay/lkg/lkgtest"
+)
+
+// A move is one thing that can happen to a node.
+type move struct {
+	name string
+	do   func(*lkgtest.Machine)
+}
+
+func call(op string, f func(context.Context, lkgtest.Tracker) error) func(*lkgtest.Machine) {
+	return func(m *lkgtest.Machine) { m.Do(op, f) }
+}
+
+func desired(kind lkg.OutcomeKind) func(*lkgtest.Machine) {
+	return call("SetDesired", func(ctx context.Context, tr lkgtest.Tracker) error {
+		return tr.SetDesired(ctx, lkg.Outcome{Kind: kind})
+	})
+}
+
+var moves = []move{
+	{"start", func(m *lkgtest.Machine) { m.Start() }},
+	{"crash", (*lkgtest.Machine).Crash},
+	{"kill", (*lkgtest.Machine).Kill},
+	{"reboot", (*lkgtest.Machine).Reboot},
+	{"adopt a", func(m *lkgtest.Machine) { m.Adopt(a) }},
+	{"adopt broken", func(m *lkgtest.Machine) { m.Adopt(broken) }},
+	{"healthy", func(m *lkgtest.Machine) { m.Healthy(70 * time.Second) }},
+	{"failing", func(m *lkgtest.Machine) { m.Failing(40 * time.Second) }},
+	{"reset", call("Reset", func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reset(ctx) })},
+	{"disk full", func(m *lkgtest.Machine) { m.Store.StopAt(m.Store.Writes()+1, lkgtest.StopFull) }},
+	// The moves below are for the random walks.
+	{"adopt b", func(m *lkgtest.Machine) { m.Adopt(b) }},
+	{"adopt c", func(m *lkgtest.Machine) { m.Adopt(c) }},
+	{"planned restart", func(m *lkgtest.Machine) { m.Restart(lkg.CausePlanned) }},
+	{"a minute", func(m *lkgtest.Machine) { m.Healthy(20 * time.Second) }},
+	{"disk ok", func(m *lkgtest.Machine) { m.Store.StopAt(0, lkgtest.StopFull) }},
+	{"clock back", func(m *lkgtest.Machine) { m.Step(-100 * 24 * time.Hour) }},
+	{"clock forth", func(m *lkgtest.Machine) { m.Step(100 * 24 * time.Hour) }},
+	{"forget a", func(m *lkgtest.Machine) { m.Forget(a) }},
+	{"reject b", call("Reject", func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reject(ctx, b, "by hand") })},
+	{"promote", (*lkgtest.Machine).Promote},
+	{"desired missing", desired(lkg.DesiredMissing)},
+	{"desired correct", desired(lkg.DesiredCorrect)},
+	{"desired unreachable", desired(lkg.DesiredUnreachable)},
+}
+
+const shortMoves = 10
+
+// TestShortSequences plays every sequence of four of the first ten moves, and then starts.
+func TestShortSequences(t *testing.T) {
+	depth := 4
+	if testing.Short() {
+		depth = 3
+	}
+	o := options()
+	o.Limits = func(lkg.Ref) lkg.Limits { return lkg.Limits{Trial: time.Minute, ProbeDeadline: 20 * time.Second} }
+	seq := make([]int, depth)
+	n := 0
+	for {
+		playSequence(t, o, seq)
+		n++
+		i := 0
+		for i < depth && seq[i] == shortMoves-1 {
+			seq[i] = 0
+			i++
+		}
+		if i == depth || t.Failed() {
+			break
+		}
+		seq[i]++
+	}
+	t.Logf("%d sequences", n)
+}
+
+func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
+	t.Helper()
+	m := lkgtest.NewMachine(t, o)
+	var names []string
+	for _, i := range seq {
+		names = append(names, moves[i].name)
+		moves[i].do(m)
+	}
+	m.Start()
+	if t.Failed() {
+		t.Logf("sequence: %s", strings.Join(names, ", "))
+	}
+}
+
+// TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed of a
+// failing walk is printed.
+func TestRandomWalks(t *testing.T) {
+	walks := uint64(300)
+	if testing.Short() {
+		walks = 30
+	}
+	for seed := uint64(1); seed <= walks && !t.Failed(); seed++ {
+		walk(t, seed)
+	}
+}
+
+func walk(t *testing.T, seed uint64) {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	m := lkgtest.NewMachine(t, options())
+	var log []string
+	for range 80 {
+		mv := moves[rnd.IntN(len(moves))]
+		switch rnd.IntN(20) {
+		case 0:
+			mv = damage(rnd)
+		case 1, 2:
+			at := m.Store.Writes() + 1 + rnd.IntN(3)
+			m.Store.StopAt(at, lkgtest.Stop(rnd.IntN(2)))
+			mv.name = fmt.Sprintf("%s, killed at write %d", mv.name, at)
+		case 3, 4, 5, 6, 7:
+			mv = moves[0]
+		}
+		log = append(log, mv.name)
+		m.UntilKilled(func() { mv.do(m) })
+		if t.Failed() {
+			t.Fatalf("seed %d: %s", seed, strings.Join(log, "; "))
+		}
+	}
+	if settle(m); t.Failed() {
+		t.Fatalf("seed %d: %s; then the faults stop", seed, strings.Join(log, "; "))
+	}
+}
+
+// settle: the faults stop, and a good config is wanted. It must be in use, and promoted, without anybody's help, and then
+// nothing is written any more (E10).
+func settle(m *lkgtest.Machine) {
+	m.Store.StopAt(0, lkgtest.StopFull)
+	desired(lkg.DesiredCorrect)(m)
+	m.Adopt(d)
+	v := m.Start()
+	m.Healthy(2 * time.Minute)
+	state := m.Tracker().State()
+	m.Check(v.Use.Same(d) && state.LastKnownGood.Same(d) && lkg.Settled(state),
+		"uses %+v, last known good is %+v (rule: when faults stop, the node settles on what is wanted, E10)", v.Use, state.LastKnownGood)
+	writes := m.Store.Writes()
+	m.Healthy(10 * time.Minute)
+	m.Check(m.Store.Writes() == writes, "%d writes in ten settled minutes (rule: none, E10)", m.Store.Writes()-writes)
+}
+
+func damage(rnd *rand.Rand) move {
+	streams := []string{lkg.StreamCurrent, lkg.StreamLastKnownGood, lkg.StreamMarker, lkg.StreamDesired,
+		"v1/" + lkg.BeliefBad, "v1/" + lkg.BeliefStartups, "v1/" + lkg.BeliefTrial}
+	s := streams[rnd.IntN(len(streams))]
+	return move{"damage " + s, func(m *lkgtest.Machine) { m.Damage(s) }}
+}
