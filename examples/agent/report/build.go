@@ -17,7 +17,8 @@ type Live struct {
 	Status configsync.Status
 }
 
-// Build makes the document of one moment. live is nil when no agent runs. It is pure.
+// Build makes the document of one moment. live is nil when no agent runs. Where e holds no verdict, what the next start would do
+// is unknown. It is pure.
 func Build(now time.Time, live *Live, e configsync.Explanation) Document {
 	s, origin := e.State, string(e.Next.Origin)
 	d := Document{
@@ -70,8 +71,12 @@ func why(st configsync.Status) string {
 	}
 }
 
-func condition(c lkg.Condition) Condition {
-	return Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message}
+// condition is nil for the zero condition, which is none.
+func condition(c lkg.Condition) *Condition {
+	if c == (lkg.Condition{}) {
+		return nil
+	}
+	return &Condition{Status: string(c.Status), Reason: c.Reason, Message: c.Message}
 }
 
 func config(r lkg.Ref, origin string) Config {
@@ -109,8 +114,11 @@ func trial(t *configsync.TrialStatus) *Trial {
 }
 
 func next(v lkg.Verdict, origin string) Next {
-	if v.Refuse != nil {
+	switch {
+	case v.Refuse != nil:
 		return Next{Refuse: v.Refuse.Error()}
+	case v.Role == "":
+		return Next{Unknown: "the init config is not given"}
 	}
 	n := Next{Config: config(v.Use, origin), Role: string(v.Role), OnTrial: v.OnTrial}
 	for _, s := range v.Steps {

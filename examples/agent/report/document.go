@@ -15,8 +15,9 @@ type Document struct {
 	Time time.Time `json:"time"`
 	// Agent is the running agent; nil when none runs.
 	Agent *Agent `json:"agent,omitempty"`
-	// ConfigOK is the node condition: as it is reported, or as the next start would report it when no agent runs.
-	ConfigOK Condition `json:"configOK"`
+	// ConfigOK is the node condition: as it is reported, or as the next start would report it when no agent runs. Nil when
+	// that is not known.
+	ConfigOK *Condition `json:"configOK,omitempty"`
 	// InUse is what the child runs; nil when no agent runs.
 	InUse *InUse `json:"inUse,omitempty"`
 	// Assigned is the config that was last adopted from the source.
@@ -115,6 +116,8 @@ type Wanted struct {
 
 // Next is what the next start would do.
 type Next struct {
+	// Unknown says why it can't be told; empty when it can.
+	Unknown string `json:"unknown,omitempty"`
 	// Refuse says why it would refuse to start; empty when it would start.
 	Refuse string `json:"refuse,omitempty"`
 	Config

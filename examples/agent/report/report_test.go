@@ -148,6 +148,9 @@ func scenes() map[string]func() Document {
 			s.Notices = []lkg.Notice{{Stream: "last-known-good", Err: errors.New("digest differs")}}
 			return Build(noon, nil, explain(s, map[string]lkg.Check{"kubelet-b2": {Outcome: lkg.CheckUnavailable, Err: errors.New("no checkpoint")}}))
 		},
+		"noinit": func() Document {
+			return Build(noon, nil, configsync.Explanation{State: base()})
+		},
 		"hostile": func() Document {
 			s := base()
 			s.Bad = []lkg.BadEntry{{Ref: ref("b2"), Time: noon, Reason: "a\n\x1b[2Jb\tc", Evidence: "d\ne"}}

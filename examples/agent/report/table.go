@@ -72,11 +72,11 @@ func (p *page) head(d Document) {
 	if d.Agent == nil {
 		ok = "ConfigOK at the next start:"
 	}
-	p.columns(append(rows,
-		row("Agent:", p.agent(d.Agent)), row("Agent version:", d.Version),
-		row(ok, d.ConfigOK.Status), row("  effect:", d.ConfigOK.Message), row("  cause:", d.ConfigOK.Reason),
-		row("Wanted config:", p.wanted(d.Wanted)),
-	)...)
+	rows = append(rows, row("Agent:", p.agent(d.Agent)), row("Agent version:", d.Version))
+	if c := d.ConfigOK; c != nil {
+		rows = append(rows, row(ok, c.Status), row("  effect:", c.Message), row("  cause:", c.Reason))
+	}
+	p.columns(append(rows, row("Wanted config:", p.wanted(d.Wanted)))...)
 }
 
 func (p *page) agent(a *Agent) string {
@@ -151,7 +151,11 @@ func (p *page) rejected(list []Rejected) {
 }
 
 func (p *page) next(n Next) {
-	if n.Refuse != "" {
+	switch {
+	case n.Unknown != "":
+		fmt.Fprintf(p, "\nWhat the next start would do is not known: %s.\n", n.Unknown)
+		return
+	case n.Refuse != "":
 		fmt.Fprintf(p, "\nThe next start would refuse: %s.\n", oneLine(n.Refuse))
 		return
 	}
