@@ -26,8 +26,8 @@ const Key = "kubelet"
 func (c *Cluster) Push(ctx context.Context, config story.Config) (story.Ref, error) {
 	data := map[string]string{
 		Key:                              config.Payload,
-		configsync.TrialKey:              config.Trial.String(),
-		configsync.CrashLoopThresholdKey: strconv.Itoa(config.CrashLoopThreshold),
+		configsync.KeyTrialDuration:      config.Trial.String(),
+		configsync.KeyCrashLoopThreshold: strconv.Itoa(config.CrashLoopThreshold),
 	}
 	digest := configsync.Object{Data: data}.Digest()
 	name := "kubelet-" + config.Name + "-" + strings.TrimPrefix(digest, "sha256:")[:8]
