@@ -80,7 +80,9 @@ func run(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfiguration
 	case <-end:
 	}
 	err = server.Close()
-	<-served
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
 	return err
 }
 
