@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/belayproject/belay/examples/demo/crew"
@@ -121,7 +120,7 @@ func (r *session) summarise() error {
 	r.screen.Say(screen.Table(layout, rows, r.screen.Width()-1, paint)...)
 	for _, result := range results {
 		if !result.OK() {
-			return fmt.Errorf("%w:\n  %s", errUnseen, strings.Join(result.Unseen(), "\n  "))
+			return errUnseen // the step's own conclusion says what
 		}
 	}
 	return nil
@@ -130,7 +129,7 @@ func (r *session) summarise() error {
 // explain shows the end of each agent's log, which is about to be removed.
 func (r *session) explain() {
 	for _, n := range r.nodes {
-		r.screen.Say("", "The log of the agent of "+n.Name+" ends:", n.LogTail())
+		r.screen.Say("", "The log of the agent of "+n.Name+" and its process ends:", n.LogTail())
 	}
 }
 

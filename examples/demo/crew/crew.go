@@ -26,7 +26,7 @@ const (
 	callTimeout  = 2 * time.Second // of one question to an agent or a process
 	childGrace   = 3 * time.Second // that an agent gives its child
 	agentGrace   = 10 * time.Second
-	logTailBytes = 2 << 10
+	logTailBytes = 1 << 10
 )
 
 // Options of a crew.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
@@ -42,7 +43,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	cfg, digest, err := Load(o.Config)
 	note := func(ev Event, detail string) error {
-		fmt.Fprintf(o.Log, "node-process %s: config %.12s %s\n", ev, digest, detail)
+		if ev != Failed { // whoever gets the error shows it
+			fmt.Fprintln(o.Log, strings.TrimSpace(fmt.Sprintf("node-process %s: config %.12s %s", ev, digest, detail)))
+		}
 		return appendEntry(o.Journal, Entry{At: time.Now(), PID: os.Getpid(), Event: ev, Config: digest, Detail: detail})
 	}
 	if err := errors.Join(note(Started, ""), err); err != nil {

@@ -19,6 +19,8 @@ import (
 const (
 	plainWidth  = 100
 	plainHeight = 1 << 10
+
+	sentenceWidth = 200 // of a row as one line
 )
 
 // A View is what the live part shows.
@@ -107,26 +109,39 @@ func (s *Screen) Err() error {
 	return s.err
 }
 
-// changes returns one line for each row that reads otherwise than it was last written.
+// changes returns one line for each row that has changed since it was last written.
 func (s *Screen) changes(v View) []string {
 	var lines []string
 	for _, r := range v.Rows {
-		var parts []string
-		for _, c := range r.Cells {
-			if c.Text != "" {
-				parts = append(parts, c.Text)
-			}
+		text := v.Layout.sentence(r)
+		key := r.Key
+		if key == "" {
+			key = text
 		}
-		text := strings.Join(parts, " | ")
-		if r.Why.Text != "" {
-			text += " | " + r.Why.Text
-		}
-		if name := r.Cells[0].Text; s.said[name] != text {
-			s.said[name] = text
+		if name := r.Cells[0].Text; s.said[name] != key {
+			s.said[name] = key
 			lines = append(lines, "  "+text)
 		}
 	}
 	return lines
+}
+
+// sentence is a row as one line, with the headings that a number alone needs.
+func (l Layout) sentence(r Row) string {
+	var parts []string
+	for i, c := range r.Cells {
+		switch {
+		case c.Text == "":
+		case l.Columns[i].Named:
+			parts = append(parts, strings.ToLower(l.Columns[i].Heading)+" "+c.Text)
+		default:
+			parts = append(parts, c.Text)
+		}
+	}
+	if r.Why.Text != "" {
+		parts = append(parts, r.Why.Text)
+	}
+	return clip(strings.Join(parts, ", "), sentenceWidth)
 }
 
 // write puts lines where the live part stands, and the live part below them, in one write so that it doesn't flicker. The caller

@@ -144,7 +144,7 @@ func TestWithoutATerminalOnlyChangesAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "  n1 | a\n  n2 | b\n  n2 | c\n  n2 | b\nNODE  STATE\nn1    a\nn2    b\n"
+	want := "  n1, a\n  n2, b\n  n2, c\n  n2, b\nNODE  STATE\nn1    a\nn2    b\n"
 	if string(got) != want || bytes.Contains(got, []byte("\x1b")) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

@@ -18,12 +18,16 @@ type Cell struct {
 type Row struct {
 	Cells []Cell
 	Why   Cell
+	// Key tells whether the row has changed so that it is worth a line of its own where nothing can be drawn over. Empty: all its text.
+	Key string
 }
 
 // A Column is a heading and the least width of what stands below it.
 type Column struct {
 	Heading string
 	Width   int
+	// Named says that a cell makes no sense without the heading.
+	Named bool
 }
 
 // A Layout is what the rows of a table have in common.

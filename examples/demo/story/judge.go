@@ -76,11 +76,11 @@ func (s Step) Told(seen Seen) []string {
 	if s.bad() {
 		want = "False"
 		if !strings.Contains(r.Reason, s.Config.Ref.UID) {
-			missing = append(missing, fmt.Sprintf("the reason names the UID of %s (it is %q)", s.Config.Name, r.Reason))
+			missing = append(missing, fmt.Sprintf("the reason names the UID of %s ", s.Config.Name))
 		}
 	}
 	if r.Status != want {
-		missing = append(missing, fmt.Sprintf("ConfigOK is %s (it is %q: %s)", want, r.Status, r.Reason))
+		missing = append(missing, fmt.Sprintf("ConfigOK is %s (it is %q)", want, r.Status))
 	}
 	if !strings.HasPrefix(r.Reason, s.Reason) {
 		missing = append(missing, fmt.Sprintf("the reason begins with %q (it is %q)", s.Reason, r.Reason))

@@ -9,12 +9,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/examples/demo/nodeprocess"
 	"github.com/belayproject/belay/examples/demo/screen"
 )
 
 // An Outcome is what one step led to on one node.
 type Outcome struct {
 	Node string
+	// Running is how long after the push the process ran what it must, by its journal; 0 if it had never left it, or never did.
+	Running time.Duration
 	// After is how long after the push the last missing thing was seen; 0 if it never was.
 	After time.Duration
 	// Restarts of the node's process during the step.
@@ -28,9 +31,19 @@ type Outcome struct {
 // Outcome sums a node up at the end of a step.
 func (s Step) Outcome(m Mark, seen Seen, missing []string, after time.Duration) Outcome {
 	return Outcome{
-		Node: seen.Node, After: after, Restarts: seen.restarts(m),
+		Node: seen.Node, Running: s.running(m, seen), After: after, Restarts: seen.restarts(m),
 		Status: seen.Report.Status, Reason: seen.Report.Reason, Missing: missing,
 	}
+}
+
+// running is the time from m until the node's process last began to serve with the good config.
+func (s Step) running(m Mark, seen Seen) time.Duration {
+	for _, e := range slices.Backward(seen.since(m.Entries)) {
+		if e.Event == nodeprocess.Serving && e.Config == s.Good.Sum() {
+			return e.At.Sub(m.At)
+		}
+	}
+	return 0
 }
 
 // A Result is what one step led to on the fleet.
@@ -54,10 +67,13 @@ func (r Result) Sentence() string {
 	if !r.OK() {
 		return "Not everything that was expected was seen:"
 	}
-	text := fmt.Sprintf("Seen on %s: %s after %s, restarts of each process: %s.",
-		count(len(r.Outcomes), "node"), r.Step.Kind, afters(r.Outcomes), starts(r.Outcomes))
+	text := fmt.Sprintf("Seen on %s: %s after %s.", count(len(r.Outcomes), "node"), r.Step.Kind, afters(r.Outcomes))
+	if r.Step.Kind == Refuse {
+		return text + " No process was restarted."
+	}
+	text += fmt.Sprintf(" %s ran after %s and %s restarts of its process.", r.Step.Good.Name, runnings(r.Outcomes), starts(r.Outcomes))
 	if r.Down > 0 {
-		text += fmt.Sprintf(" All of them went back while the API server was down (%s).", seconds(r.Down.Round(100*time.Millisecond)))
+		text += fmt.Sprintf(" All nodes went back while the API server was down, for %s.", seconds(r.Down.Round(100*time.Millisecond)))
 	}
 	return text
 }
@@ -78,7 +94,7 @@ func Summary(results []Result) (screen.Layout, []screen.Row) {
 	layout := screen.Layout{
 		Columns: []screen.Column{
 			{Heading: "CONFIG", Width: 14}, {Heading: "OUTCOME", Width: 20}, {Heading: "NODES"},
-			{Heading: "AFTER"}, {Heading: "RESTARTS"},
+			{Heading: "RAN AFTER"}, {Heading: "DONE AFTER"}, {Heading: "RESTARTS"},
 		},
 		Why: "CONFIGOK SAID", Lines: 3,
 	}
@@ -97,7 +113,7 @@ func Summary(results []Result) (screen.Layout, []screen.Row) {
 		rows = append(rows, screen.Row{
 			Cells: []screen.Cell{
 				{Text: r.Step.Title(), Tone: screen.Strong}, outcome, {Text: fmt.Sprintf("%d/%d", good, len(r.Outcomes))},
-				{Text: afters(r.Outcomes)}, {Text: starts(r.Outcomes)},
+				{Text: runnings(r.Outcomes)}, {Text: afters(r.Outcomes)}, {Text: starts(r.Outcomes)},
 			},
 			Why: screen.Cell{Text: said(r.Outcomes), Tone: screen.Faint},
 		})
@@ -108,7 +124,9 @@ func Summary(results []Result) (screen.Layout, []screen.Row) {
 // A figure is one number of an outcome.
 type figure func(Outcome) float64
 
-// after is in seconds.
+// running and after are in seconds.
+func running(o Outcome) float64 { return o.Running.Seconds() }
+
 func after(o Outcome) float64 { return o.After.Seconds() }
 
 func restarts(o Outcome) float64 { return float64(o.Restarts) }
@@ -129,7 +147,14 @@ func span(outcomes []Outcome, f figure, format, unit string) string {
 	return first + "-" + last + unit
 }
 
-// afters and starts are the spans that are shown.
+// runnings, afters and starts are the spans that are shown.
+func runnings(outcomes []Outcome) string {
+	if !slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Running > 0 }) {
+		return "-" // what ran was left alone
+	}
+	return span(outcomes, running, "%.1f", "s")
+}
+
 func afters(outcomes []Outcome) string { return span(outcomes, after, "%.1f", "s") }
 
 func starts(outcomes []Outcome) string { return span(outcomes, restarts, "%.0f", "") }

@@ -18,7 +18,7 @@ func Layout() screen.Layout {
 	return screen.Layout{
 		Columns: []screen.Column{
 			{Heading: "NODE", Width: 12}, {Heading: "RUNS", Width: 11}, {Heading: "STATE", Width: 21},
-			{Heading: "CONFIGOK"}, {Heading: "RESTARTS"}, {Heading: "HEALTH"},
+			{Heading: "CONFIGOK", Named: true}, {Heading: "RESTARTS", Named: true}, {Heading: "HEALTH", Named: true},
 		},
 		Why: "WHY", Lines: 2,
 	}
@@ -35,13 +35,15 @@ func (s Step) Row(known []Config, m Mark, seen Seen) screen.Row {
 	if seen.ReportErr != nil {
 		why = screen.Cell{Text: "no report: " + seen.ReportErr.Error(), Tone: screen.Pending}
 	}
-	return screen.Row{
+	row := screen.Row{
 		Cells: []screen.Cell{
 			{Text: seen.Node, Tone: screen.Strong}, runs(known, seen), s.state(m, seen), configOK(r.Status),
 			{Text: fmt.Sprint(seen.restarts(m))}, healthz,
 		},
 		Why: why,
 	}
+	row.Key = fmt.Sprintln(row.Cells[1].Text, row.Cells[2].Tone == screen.Pending, r.Active.UID, r.Status, why.Text, seen.restarts(m))
+	return row
 }
 
 // runs says what the process runs, by its own journal.
@@ -76,6 +78,8 @@ func (s Step) state(m Mark, seen Seen) screen.Cell {
 		return screen.Cell{Text: "rolled back from " + s.Config.Name, Tone: screen.Bad}
 	case rejected:
 		return screen.Cell{Text: "refused " + s.Config.Name, Tone: screen.Bad}
+	case r.Status == "False":
+		return screen.Cell{Text: "last known good", Tone: screen.Pending}
 	case r.Active.UID == "" && r.Status != "":
 		return screen.Cell{Text: "local config", Tone: screen.Good}
 	case r.Active.UID != "" && r.Active.UID == r.Good.UID:
