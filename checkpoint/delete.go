@@ -30,7 +30,7 @@ func (s *Store) deleteName(ctx context.Context, stream string) error {
 		return err
 	}
 	defer s.ops.Done()
-	st, err := s.lookup(n)
+	st, err := s.lookup(ctx, n)
 	if err != nil || st == nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (s *Store) deleteName(ctx context.Context, stream string) error {
 		return err
 	}
 	defer st.release()
-	if err := s.unmoved(st.in); err != nil {
+	if err := s.ready(st.in); err != nil {
 		return err
 	}
 	return s.remove(st)

@@ -82,7 +82,7 @@ func (f *folder) close() {
 func (f *folder) stream(base string) *stream {
 	st := f.streams[base]
 	if st == nil {
-		st = &stream{name: name{f.dir, base}, in: f, busy: make(chan struct{}, 1)}
+		st = &stream{name: nameIn(f.dir, base), in: f, busy: make(chan struct{}, 1)}
 		f.streams[base] = st
 	}
 	return st

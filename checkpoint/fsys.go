@@ -12,7 +12,7 @@ const (
 	openRead  openHow = iota // for reading
 	openDir                  // a directory, for reading
 	openNew                  // for writing; must not exist; mode 0600 within the umask
-	openLock                 // for reading and writing; made where it is not there
+	openLock                 // for reading; made where it is not there
 	openWrite                // for writing; must exist
 )
 

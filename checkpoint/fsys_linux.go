@@ -29,7 +29,7 @@ func flagsOf(how openHow) (flags int, mode uint32) {
 	case openNew:
 		return unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | openAlways, permFile
 	case openLock:
-		return unix.O_RDWR | unix.O_CREAT | openAlways, permFile
+		return unix.O_RDONLY | unix.O_CREAT | openAlways, permFile
 	case openWrite:
 		return unix.O_WRONLY | openAlways, 0
 	default:

@@ -18,10 +18,23 @@ type loader struct {
 
 // load reads one generation of a stream into buf, which may be nil and is returned grown. The payload is a part of it.
 func (l *loader) load(dir int, n name, gen uint64, buf []byte) (header, []byte, []byte, *flaw) {
-	data, f := l.read(dir, recordFile(n.base, gen), buf)
+	file := recordFile(n.base, gen)
+	h, payload, grown, f := l.judge(dir, file, n, gen, buf)
 	if f != nil && f.reason == ReasonUnreadable {
-		data, f = l.read(dir, recordFile(n.base, gen), buf) // once more: a bus may have hiccups
+		h, payload, grown, f = l.judge(dir, file, n, gen, buf) // once more: a bus may have hiccups
 	}
+	if f == nil || f.reason == ReasonMissing {
+		return h, payload, grown, f
+	}
+	// A file that was dropped, or emptied after its stream was deleted, while it was read says nothing.
+	if _, err := l.sys.statAt(dir, file); isGone(err) {
+		f = &flaw{ReasonMissing, err}
+	}
+	return h, payload, grown, f
+}
+
+func (l *loader) judge(dir int, file string, n name, gen uint64, buf []byte) (header, []byte, []byte, *flaw) {
+	data, f := l.read(dir, file, buf)
 	if f != nil {
 		return header{}, nil, buf, f
 	}

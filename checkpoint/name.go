@@ -29,14 +29,17 @@ const (
 type name struct {
 	dir  string // "" = the store's own directory
 	base string
+	full string // dir/base, or base
 }
 
-func (n name) String() string {
-	if n.dir == "" {
-		return n.base
+func nameIn(dir, base string) name {
+	if dir == "" {
+		return name{base: base, full: base}
 	}
-	return n.dir + "/" + n.base
+	return name{dir: dir, base: base, full: dir + "/" + base}
 }
+
+func (n name) String() string { return n.full }
 
 // ValidateStream returns nil for a name that a Store accepts: one or two segments with a slash between them, each of 1 to
 // 128 characters from a-z, 0-9, dot, underscore and minus, starting with a letter or a digit, without two dots in a row.
@@ -56,7 +59,7 @@ func parseName(stream string) (name, error) {
 	if problem := segmentProblem(base); problem != "" {
 		return name{}, fmt.Errorf("%w: %s %s", ErrName, quoted(stream), problem)
 	}
-	return name{dir: dir, base: base}, nil
+	return name{dir: dir, base: base, full: stream}, nil
 }
 
 // checkDir judges the directory segment of a stream.

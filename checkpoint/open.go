@@ -103,7 +103,10 @@ func (s *Store) makePath() (int, error) {
 		return -1, err
 	}
 	if err := s.syncParent(at); err != nil {
-		return -1, err
+		if len(missing) > 0 {
+			return -1, err
+		}
+		s.doubtful.Store(true) // reading is good; writing waits until this succeeds
 	}
 	return s.makeBelow(at, missing)
 }
@@ -217,7 +220,6 @@ func (s *Store) checkRoot() error {
 // takeLock takes the lock, and says in its file who has it. On a read-only disk the lock file is enough as it is.
 func (s *Store) takeLock() error {
 	fd, err := s.sys.openAt(s.root.fd, lockFile, openLock)
-	writable := err == nil
 	if isReadOnly(err) || errors.Is(err, os.ErrPermission) {
 		fd, err = s.sys.openAt(s.root.fd, lockFile, openRead)
 		if isGone(err) {
@@ -235,9 +237,7 @@ func (s *Store) takeLock() error {
 		return err
 	}
 	s.lock = fd
-	if writable {
-		s.signLock()
-	}
+	s.signLock()
 	return nil
 }
 
@@ -262,11 +262,19 @@ func (s *Store) checkLock(fd int) error {
 	return err
 }
 
-// signLock is for people: a disk that is full or failing makes the name of the holder unknown, not the lock.
+// signLock is for people: a disk that is full or failing makes the name of the holder unknown, not the lock. The descriptor
+// that holds the lock is not one for writing, which would keep the disk from being remounted read-only.
 func (s *Store) signLock() {
-	pid := []byte(strconv.Itoa(os.Getpid()) + "\n")
-	if s.sys.chmod(s.lock, permFile) == nil && s.sys.truncate(s.lock) == nil {
-		_, _ = s.sys.write(s.lock, [][]byte{pid})
+	if s.sys.chmod(s.lock, permFile) != nil {
+		return
+	}
+	fd, err := s.sys.openAt(s.root.fd, lockFile, openWrite)
+	if err != nil {
+		return
+	}
+	defer s.sys.close(fd)
+	if s.sys.truncate(fd) == nil {
+		_, _ = s.sys.write(fd, [][]byte{[]byte(strconv.Itoa(os.Getpid()) + "\n")})
 	}
 }
 

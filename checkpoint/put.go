@@ -50,7 +50,7 @@ func (s *Store) putName(ctx context.Context, stream string, payload []byte) erro
 }
 
 func (s *Store) put(ctx context.Context, st *stream, payload []byte) error {
-	if err := s.unmoved(st.in); err != nil {
+	if err := s.ready(st.in); err != nil {
 		return err
 	}
 	sum := digestOf(payload)
@@ -77,30 +77,26 @@ func (s *Store) standing(st *stream, sum digest) (bool, error) {
 
 // enter returns the stream of a name, and makes its directory where that is not there.
 func (s *Store) enter(ctx context.Context, n name) (*stream, error) {
-	f := s.root
-	if n.dir != "" {
-		var err error
-		if f, err = s.enterFolder(ctx, n.dir); err != nil {
-			return nil, err
-		}
+	f, err := s.known(ctx, n.dir)
+	if f == nil && err == nil {
+		f, err = s.enterFolder(ctx, n.dir)
+	}
+	if err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return f.stream(n.base), f.err
+	return f.stream(n.base), nil
 }
 
+// enterFolder makes a directory, unless another call just did.
 func (s *Store) enterFolder(ctx context.Context, dir string) (*folder, error) {
-	if f := s.folder(dir); f != nil {
-		return f, nil
+	if err := s.takeGrow(ctx); err != nil {
+		return nil, err
 	}
-	select {
-	case s.grow <- struct{}{}:
-		defer func() { <-s.grow }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	defer s.releaseGrow()
 	if f := s.folder(dir); f != nil {
-		return f, nil
+		return f, f.err
 	}
 	f, err := s.makeFolder(dir)
 	if err != nil {
@@ -112,15 +108,9 @@ func (s *Store) enterFolder(ctx context.Context, dir string) (*folder, error) {
 	return f, nil
 }
 
-func (s *Store) folder(dir string) *folder {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.folders[dir]
-}
-
 // makeFolder makes a directory of streams. Its entry is durable before it holds a record.
 func (s *Store) makeFolder(dir string) (*folder, error) {
-	if err := s.unmoved(s.root); err != nil {
+	if err := s.ready(s.root); err != nil {
 		return nil, err
 	}
 	fd, err := s.makeDir(s.root.fd, dir)

@@ -56,7 +56,7 @@ func (s *Store) readName(ctx context.Context, stream string) (Record, error) {
 		return Record{}, err
 	}
 	defer s.ops.Done()
-	st, err := s.lookup(n)
+	st, err := s.lookup(ctx, n)
 	if err != nil {
 		return Record{}, err
 	}
@@ -189,15 +189,12 @@ func (s *Store) list(ctx context.Context, dir string) ([]string, error) {
 		return nil, err
 	}
 	defer s.ops.Done()
+	f, err := s.known(ctx, dir)
+	if f == nil || err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.root
-	if dir != "" {
-		f = s.folders[dir]
-	}
-	if f == nil || f.err != nil {
-		return nil, errOf(f)
-	}
 	var names []string
 	for _, st := range f.streams {
 		if st.present() {
@@ -206,13 +203,6 @@ func (s *Store) list(ctx context.Context, dir string) ([]string, error) {
 	}
 	slices.SortFunc(names, strings.Compare)
 	return names, nil
-}
-
-func errOf(f *folder) error {
-	if f == nil {
-		return nil
-	}
-	return f.err
 }
 
 // present reports whether reading the stream gives something else than fs.ErrNotExist. Called with Store.mu.

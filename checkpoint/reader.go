@@ -213,7 +213,7 @@ func (r *Reader) present(ctx context.Context, fd int, dir string, files []string
 	var names []string
 	for _, file := range files {
 		if p, ok := parseFile(file); ok && p.kind != kindUnsure {
-			names = append(names, name{dir, p.base}.String())
+			names = append(names, nameIn(dir, p.base).full)
 		}
 	}
 	slices.SortFunc(names, strings.Compare)

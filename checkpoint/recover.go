@@ -18,39 +18,46 @@ func (s *Store) recover() error {
 		return err
 	}
 	s.adopt(s.root, names)
+	s.examine(s.root)
 	slices.Sort(names)
 	for _, dir := range names {
-		if checkDir(dir) == nil {
-			s.adoptDir(dir)
+		info, err := s.sys.statAt(s.root.fd, dir)
+		if checkDir(dir) != nil || err == nil && !info.dir {
+			continue // a stranger's, or one of ours with another meaning
+		}
+		if f := s.takeIn(dir); f.err != nil {
+			s.o.OnDamage(Damage{Stream: dir, Reason: ReasonUnreadable, Err: f.err})
 		}
 	}
-	var buf []byte
-	for _, f := range s.allFolders() {
-		for _, st := range f.sorted() {
-			buf = s.verify(st, buf)
-			s.bound(st)
-		}
-	}
-	s.boundAll()
-	s.confirmAll()
 	s.openBallast()
 	return nil
 }
 
-// adoptDir takes in a directory of streams. One that can not be read costs its own streams only.
-func (s *Store) adoptDir(dir string) {
-	info, err := s.sys.statAt(s.root.fd, dir)
-	if err == nil && !info.dir {
-		return // a stranger's file
-	}
+// takeIn takes in a directory of streams. One that can not be read costs its own streams only, until it can be.
+func (s *Store) takeIn(dir string) *folder {
 	f, names, err := s.openDirectory(dir)
 	if err != nil {
 		f = newFolder(dir, -1, fileID{}, s.sys)
 		f.err = fmt.Errorf("directory %q: %w", dir, err)
-		s.o.OnDamage(Damage{Stream: dir, Reason: ReasonUnreadable, Err: err})
+	} else {
+		s.adopt(f, names)
 	}
+	s.mu.Lock()
 	s.folders[dir] = f
-	s.adopt(f, names)
+	s.mu.Unlock()
+	s.examine(f)
+	return f
+}
+
+// examine verifies every record of a directory, and confirms what was not.
+func (s *Store) examine(f *folder) {
+	var buf []byte
+	for _, st := range s.sorted(f) {
+		buf = s.verify(st, buf)
+		s.bound(st)
+	}
+	s.boundAll()
+	s.confirm(f)
 }
 
 func (s *Store) openDirectory(dir string) (*folder, []string, error) {
@@ -115,7 +122,7 @@ func (s *Store) adoptFile(f *folder, p fileName, file string) {
 		return
 	}
 	size := info.size // 0 where the system does not say; reading will tell
-	s.used += size
+	s.refund(-size)
 	if p.kind == kindRecord {
 		st.add(generation{gen: p.gen, size: size})
 		return
@@ -123,9 +130,15 @@ func (s *Store) adoptFile(f *folder, p fileName, file string) {
 	st.addAside(aside{gen: p.gen, size: size, reason: p.reason})
 }
 
+func (s *Store) generations(st *stream) []generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(st.gens)
+}
+
 // verify reads every generation of a stream.
 func (s *Store) verify(st *stream, buf []byte) []byte {
-	for _, g := range slices.Clone(st.gens) {
+	for _, g := range s.generations(st) {
 		h, _, grown, f := s.load.load(st.in.fd, st.name, g.gen, buf)
 		buf = grown
 		if f != nil {
@@ -133,39 +146,35 @@ func (s *Store) verify(st *stream, buf []byte) []byte {
 			s.setAside(st, g.gen, f)
 			continue
 		}
-		entry := st.find(g.gen)
-		entry.digest, entry.verified = h.payload, true
+		s.mu.Lock()
+		if entry := st.find(g.gen); entry != nil {
+			entry.digest, entry.verified = h.payload, true
+		}
+		s.mu.Unlock()
 	}
 	return buf
 }
 
-// confirmAll writes the newest record of each stream again whose last Put or Open was not confirmed: only the success of a
-// fresh generation shows what the disk holds. Where that fails, the stream stays unsure, and readable.
-func (s *Store) confirmAll() {
+// confirm writes the newest record of each stream again whose last Put was not confirmed: only the success of a fresh
+// generation shows what the disk holds. Where that fails, the stream stays unsure, and readable.
+func (s *Store) confirm(f *folder) {
 	ctx := context.Background()
-	for _, f := range s.allFolders() {
-		for _, st := range f.sorted() {
-			if !st.marked || len(st.gens) == 0 || st.gens[0].is(ReasonTooNew) {
-				continue
-			}
-			if rec, err := s.read(ctx, st); err == nil {
-				_ = s.commit(ctx, st, digestOf(rec.Payload), rec.Payload) // st.unsure keeps the failure
-			}
+	for _, st := range s.sorted(f) {
+		if !st.marked || len(st.gens) == 0 || st.gens[0].is(ReasonTooNew) {
+			continue
 		}
+		rec, err := s.read(ctx, st)
+		if err != nil || st.take(ctx) != nil {
+			continue
+		}
+		_ = s.commit(ctx, st, digestOf(rec.Payload), rec.Payload) // st.unsure keeps the failure
+		st.release()
 	}
 }
 
-// allFolders gives the folders in one order. Used at Open only.
-func (s *Store) allFolders() []*folder {
-	all := []*folder{s.root}
-	for _, f := range s.folders {
-		all = append(all, f)
-	}
-	slices.SortFunc(all, func(a, b *folder) int { return strings.Compare(a.dir, b.dir) })
-	return all
-}
-
-func (f *folder) sorted() []*stream {
+func (s *Store) sorted(f *folder) []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	all := make([]*stream, 0, len(f.streams))
 	for _, st := range f.streams {
 		all = append(all, st)

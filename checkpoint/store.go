@@ -24,8 +24,10 @@ type Store struct {
 
 	pause func(ctx context.Context, try int) error // between two tries after an error of the disk
 	temps atomic.Uint64                            // makes names of temporary files
-	grow  chan struct{}                            // one directory is made at a time
+	grow  chan struct{}                            // one directory is made or taken in at a time
 	ops   sync.WaitGroup                           // calls under way, which Close waits for
+
+	doubtful atomic.Bool // the entry of the store's directory may not be durable yet
 
 	mu      sync.Mutex // guards what follows, and what folders and streams say; never held across a system call
 	closed  bool
@@ -84,21 +86,68 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// lookup returns the stream of a name where its directory is known, and nil otherwise.
-func (s *Store) lookup(n name) (*stream, error) {
+// lookup returns the stream of a name where it is known, and nil otherwise.
+func (s *Store) lookup(ctx context.Context, n name) (*stream, error) {
+	f, err := s.known(ctx, n.dir)
+	if f == nil || err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.root
-	if n.dir != "" {
-		f = s.folders[n.dir]
-	}
-	if f == nil {
-		return nil, nil
-	}
-	return f.streams[n.base], f.err
+	return f.streams[n.base], nil
 }
 
-// unmoved returns ErrMoved where a path no longer leads to the directory that is open. A write would go astray.
+// known returns a directory of the store, nil where it is not there. One that could not be taken in is tried again.
+func (s *Store) known(ctx context.Context, dir string) (*folder, error) {
+	f := s.folder(dir)
+	if f == nil || f.err == nil {
+		return f, nil
+	}
+	if err := s.takeGrow(ctx); err != nil {
+		return nil, err
+	}
+	defer s.releaseGrow()
+	if f = s.folder(dir); f.err != nil {
+		f = s.takeIn(dir)
+	}
+	return f, f.err
+}
+
+func (s *Store) folder(dir string) *folder {
+	if dir == "" {
+		return s.root
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.folders[dir]
+}
+
+func (s *Store) takeGrow(ctx context.Context) error {
+	select {
+	case s.grow <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *Store) releaseGrow() { <-s.grow }
+
+// ready returns an error where a write would go astray: the directory was moved, or its own entry is not durable.
+func (s *Store) ready(f *folder) error {
+	if err := s.unmoved(f); err != nil {
+		return err
+	}
+	if s.doubtful.Load() {
+		if err := s.syncParent(s.path); err != nil {
+			return err
+		}
+		s.doubtful.Store(false)
+	}
+	return nil
+}
+
+// unmoved returns ErrMoved where a path no longer leads to the directory that is open.
 func (s *Store) unmoved(f *folder) error {
 	info, err := s.sys.statPath(s.path)
 	if err == nil && info.id != s.root.id {
