@@ -61,13 +61,3 @@ func Healthz(c *Config) (address, port string, ok bool) {
 	}
 	return address, strconv.Itoa(int(n)), n != 0
 }
-
-// shared checks what only a config for several nodes must keep: a value that belongs to one node is a flag of that node's
-// kubelet, or part of its init config.
-func shared(c *Config) error {
-	var p Problems
-	const why = "must not be set in a config that nodes share: it belongs to one node, as a flag of its kubelet"
-	p.need(c.ProviderID == "", "providerID", why)
-	p.need(c.PodCIDR == "", "podCIDR", why)
-	return p.err()
-}

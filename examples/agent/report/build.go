@@ -81,7 +81,7 @@ func condition(c lkg.Condition) *Condition {
 
 func config(r lkg.Ref, origin string) Config {
 	if r.IsLocal() {
-		return Config{Local: word(origin, string(lkg.OriginDefault))}
+		return Config{Local: word(origin, "unknown")}
 	}
 	return Config{Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.ResourceVersion, Key: r.Key, Digest: r.Digest}
 }

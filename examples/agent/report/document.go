@@ -53,7 +53,8 @@ type Condition struct {
 	Message string `json:"message"`
 }
 
-// A Config names one config. Local is "init" or "default" for the config of the node itself, whose other fields are empty.
+// A Config names one config. Local is "init", "default" or "unknown" for the config of the node itself, whose other fields are
+// empty.
 type Config struct {
 	Local           string `json:"local,omitempty"`
 	Namespace       string `json:"namespace,omitempty"`

@@ -4,6 +4,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -49,6 +50,14 @@ func Write(w io.Writer, f Format, d Document) error {
 	default:
 		return writeTable(w, d)
 	}
+}
+
+// WriteNext prints what the next start would do, for people.
+func WriteNext(w io.Writer, d Document) error {
+	var p page
+	p.next(d.Next)
+	_, err := w.Write(bytes.TrimPrefix(p.Bytes(), []byte("\n")))
+	return err
 }
 
 // oneLine keeps what others wrote from breaking the lines of a table, or the terminal.

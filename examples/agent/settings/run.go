@@ -60,6 +60,13 @@ type Run struct {
 	Child []string
 }
 
+// Defaults are the values of a command line that says nothing.
+func Defaults() *Local {
+	var l Local
+	l.AddFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
+	return &l
+}
+
 // AddFlags adds the flags with their defaults.
 func (l *Local) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.StateDir, "state-dir", "", "directory for all state of the agent; empty switches dynamic config off")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/belayproject/belay/examples/agent/probe"
 	"github.com/belayproject/belay/lkg"
 )
@@ -31,6 +33,22 @@ func (e *FlagError) Error() string {
 		return "command after --: " + e.Want
 	}
 	return fmt.Sprintf("--%s=%q: %s", e.Flag, e.Value, e.Want)
+}
+
+// ParseError turns what the flag parser says about a value into a FlagError; other errors are returned as they are.
+func ParseError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	f := bad.GetFlag()
+	want := map[string]string{
+		"duration": "must be a duration, such as 10s or 5m", "int": "must be a whole number", "bool": "must be true or false",
+	}[f.Value.Type()]
+	if want == "" {
+		return err
+	}
+	return &FlagError{Flag: f.Name, Value: bad.GetValue(), Want: want}
 }
 
 // problems gathers FlagErrors.
