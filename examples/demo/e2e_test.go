@@ -200,7 +200,7 @@ func TestDemoOnItsOwnControlPlane(t *testing.T) {
 		t.Fatalf("exit status: got %d, want 0; the demo wrote\n%s", code, d.out)
 	}
 	d.check(t, "4/4")
-	if out := d.out.String(); !strings.Contains(out, "All of them went back while the API server was down") || strings.Contains(out, "\x1b") {
+	if out := d.out.String(); !strings.Contains(out, "All nodes went back while the API server was down") || strings.Contains(out, "\x1b") {
 		t.Errorf("output: want the rollback without the API server, and no control sequences without a terminal; got\n%s", out)
 	}
 }

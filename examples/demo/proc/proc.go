@@ -48,8 +48,11 @@ func (p *Process) Ended() error {
 }
 
 // Stop asks the process to end, and after grace kills it and all of its process group. It returns when the process is gone. The
-// error says that it had to be killed, or that it ended with another status than 0.
+// error says that it had to be killed, or that it ended with another status than 0; nil if it had ended before, as [Process.Ended] says.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
+	if p.Ended() != nil {
+		return nil
+	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

@@ -126,14 +126,14 @@ func (s *Screen) changes(v View) []string {
 	return lines
 }
 
-// sentence is a row as one line, with the headings that a number alone needs.
+// sentence is a row as one line, with a word before what doesn't speak for itself.
 func (l Layout) sentence(r Row) string {
 	var parts []string
 	for i, c := range r.Cells {
 		switch {
 		case c.Text == "":
-		case l.Columns[i].Named:
-			parts = append(parts, strings.ToLower(l.Columns[i].Heading)+" "+c.Text)
+		case l.Columns[i].Word != "":
+			parts = append(parts, l.Columns[i].Word+" "+c.Text)
 		default:
 			parts = append(parts, c.Text)
 		}

@@ -26,8 +26,8 @@ type Row struct {
 type Column struct {
 	Heading string
 	Width   int
-	// Named says that a cell makes no sense without the heading.
-	Named bool
+	// Word stands before a cell where there is no heading; empty where the cell speaks for itself.
+	Word string
 }
 
 // A Layout is what the rows of a table have in common.

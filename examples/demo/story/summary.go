@@ -71,7 +71,7 @@ func (r Result) Sentence() string {
 	if r.Step.Kind == Refuse {
 		return text + " No process was restarted."
 	}
-	text += fmt.Sprintf(" %s ran after %s and %s restarts of its process.", r.Step.Good.Name, runnings(r.Outcomes), starts(r.Outcomes))
+	text += fmt.Sprintf(" %s ran after %s (restarts: %s).", r.Step.Good.Name, runnings(r.Outcomes), starts(r.Outcomes))
 	if r.Down > 0 {
 		text += fmt.Sprintf(" All nodes went back while the API server was down, for %s.", seconds(r.Down.Round(100*time.Millisecond)))
 	}

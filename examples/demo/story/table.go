@@ -18,7 +18,7 @@ func Layout() screen.Layout {
 	return screen.Layout{
 		Columns: []screen.Column{
 			{Heading: "NODE", Width: 12}, {Heading: "RUNS", Width: 11}, {Heading: "STATE", Width: 21},
-			{Heading: "CONFIGOK", Named: true}, {Heading: "RESTARTS", Named: true}, {Heading: "HEALTH", Named: true},
+			{Heading: "CONFIGOK", Word: "ConfigOK"}, {Heading: "RESTARTS", Word: "restarts"}, {Heading: "HEALTH", Word: "health"},
 		},
 		Why: "WHY", Lines: 2,
 	}
@@ -32,6 +32,9 @@ func (s Step) Row(known []Config, m Mark, seen Seen) screen.Row {
 		healthz = screen.Cell{Text: "down", Tone: screen.Bad}
 	}
 	why := screen.Cell{Text: shortUIDs(r.Reason), Tone: screen.Faint} // the message, the effect, is in the other cells
+	if reason, ok := r.Rejected[s.Config.Ref.UID]; ok {
+		why.Text = shortUIDs(reason) // also while ConfigOK speaks of the API server
+	}
 	if seen.ReportErr != nil {
 		why = screen.Cell{Text: "no report: " + seen.ReportErr.Error(), Tone: screen.Pending}
 	}
