@@ -97,6 +97,23 @@ func TestFrozenClock(t *testing.T) {
 	}
 }
 
+// TestRebootsDoNotPushOutCrashes: the short list keeps what counts.
+func TestRebootsDoNotPushOutCrashes(t *testing.T) {
+	m := lkgtest.NewMachine(t, *tolerant(10))
+	m.Adopt(named("x"))
+	for range 4 {
+		m.Start()
+		m.Crash()
+	}
+	for range 100 {
+		m.Start()
+		m.Reboot()
+	}
+	if v := m.Start(); v.Counted != 4 {
+		t.Errorf("counted %d, want the 4 crashes from before the reboots", v.Counted)
+	}
+}
+
 func tolerant(threshold int) *lkgtest.Options {
 	return &lkgtest.Options{
 		Check: func(r lkg.Ref) lkg.Check {
