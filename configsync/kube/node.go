@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -92,15 +93,16 @@ func (s *LegacySource) Desired(ctx context.Context) (*configsync.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, found, err := unstructured.NestedMap(u.Object, "spec", "configSource")
-	if err != nil {
-		return nil, &configsync.InvalidError{Field: "spec.configSource", Problem: "it must be an object"}
-	}
-	if !found {
+	value, _, err := unstructured.NestedFieldNoCopy(u.Object, "spec", "configSource")
+	if err == nil && value == nil {
 		return nil, nil
 	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return nil, &configsync.InvalidError{Field: "spec.configSource", Problem: "it must be an object"}
+	}
 	var src corev1.NodeConfigSource
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(value, &src); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &src); err != nil {
 		return nil, &configsync.InvalidError{Field: "spec.configSource", Problem: "it is malformed"}
 	}
 	return legacySpec(src)
@@ -115,7 +117,12 @@ func legacySpec(src corev1.NodeConfigSource) (*configsync.Spec, error) {
 		Namespace: r.Namespace, Name: r.Name, UID: string(r.UID), Key: r.KubeletConfigKey, Policy: v1alpha1.PolicyFollow,
 	}
 	spec, err := SourceToSpec(&v1alpha1.NodeConfigSource{ConfigMapRef: ref}, 0)
-	return spec, below("spec.configSource", err)
+	var invalid *configsync.InvalidError
+	if errors.As(err, &invalid) {
+		field := "spec.configSource.configMap" + strings.TrimPrefix(invalid.Field, configMapRef)
+		return nil, &configsync.InvalidError{Field: field, Problem: invalid.Problem}
+	}
+	return spec, err
 }
 
 // Watch calls changed when the Node is another one or the field changed. It ends like [NodeConfigSource.Watch].
@@ -126,5 +133,3 @@ func (s *LegacySource) Watch(ctx context.Context, changed func()) error {
 		return fmt.Sprintf("%s %s", u.GetUID(), raw)
 	}, changed)
 }
-
-func dotted(path []string) string { return strings.Join(path, ".") }

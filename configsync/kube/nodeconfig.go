@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -58,7 +59,7 @@ func (s *NodeConfigSource) Watch(ctx context.Context, changed func()) error {
 
 // specAt reads the source at the path in u. Its absence is the empty source.
 func specAt(u *unstructured.Unstructured, generation int64, path ...string) (*configsync.Spec, error) {
-	name := dotted(path)
+	name := strings.Join(path, ".")
 	value, found, err := unstructured.NestedFieldNoCopy(u.Object, path...)
 	if err != nil {
 		return nil, &configsync.InvalidError{Field: name, Problem: err.Error()}
