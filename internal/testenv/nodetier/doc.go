@@ -9,7 +9,7 @@
 //	config, err := node.Config(nil)            // a KubeletConfiguration to hand to an agent
 //	kubelet, err := node.Kubelet(config)       // or run it directly
 //
-// It needs Linux, root and the packages that deps.sh installs; [Supported] says what is missing. Root may lack
+// It needs Linux, root and what "make kubelet-deps" installs (containerd, runc, CNI plugins); [Supported] says what is missing. Root may lack
 // CAP_SYS_RESOURCE, and cgroups may be of version 1, hybrid or version 2.
 //
 // Everything lies beneath the control plane's directory and in cgroups named after it, so that it is removed with
