@@ -40,6 +40,8 @@ func TestMutants(t *testing.T) {
 			Old: "s.live.recorded, s.live.storage = recorded, storage", New: "s.live.recorded = recorded"},
 		{Name: "an in-place edit of a followed object is not noticed", File: "pass.go", Run: "TestMutableObject",
 			Old: "if spec.Policy == Follow || cur.IsLocal() ||", New: "if cur.IsLocal() ||"},
+		{Name: "a lost restart is not repeated", File: "pass.go", Run: "TestLostRestart",
+			Old: "again = s.recheck(again)", New: ""},
 		{Name: "a panic of a codec ends the agent", File: "book.go", Run: "TestConfigThatFailsChecksIsNeverStarted",
 			Old: "if r := recover(); r != nil {\n\t\t\tp = page", New: "if r := error(nil); r != nil {\n\t\t\tp = page"},
 	})

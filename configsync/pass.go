@@ -51,11 +51,20 @@ func (s *Syncer[T]) syncLoop(ctx context.Context) error {
 			again = b.step()
 		default:
 			b.reset()
+			again = s.recheck(again)
 		}
 		if !pause(ctx, again, s.wakeSync) {
 			return nil
 		}
 	}
+}
+
+// recheck asks for another pass while a restart is under way, in case it never comes.
+func (s *Syncer[T]) recheck(again time.Duration) time.Duration {
+	if again == 0 && !s.snapshot().asked.at.IsZero() {
+		return s.o.RetryMax
+	}
+	return again
 }
 
 // pass reads the source once and does what follows from it. A positive duration asks for another pass then.

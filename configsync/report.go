@@ -7,6 +7,7 @@ import (
 	"context"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/belayproject/belay/lkg"
 )
@@ -27,12 +28,11 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
 	for {
-		again := b.next
+		var again time.Duration
 		if err := s.report(ctx); err != nil {
 			again = b.step()
 		} else {
 			b.reset()
-			again = 0
 		}
 		if !pause(ctx, again, s.wakeReport) {
 			return nil
@@ -75,8 +75,10 @@ func settled(s Status) Status {
 	return s
 }
 
-// Status returns what the Syncer knows now. Before the first Bootstrap it is the zero Status.
-func (s *Syncer[T]) Status() Status { return s.status(context.Background()) }
+// Status returns what the Syncer knows now. Before the first Bootstrap it is the zero Status. It may read the Store.
+func (s *Syncer[T]) Status() Status {
+	return s.status(context.Background()) //nolint:forbidigo // it waits for nothing that a context could end
+}
 
 func (s *Syncer[T]) status(ctx context.Context) Status {
 	now := s.snapshot()

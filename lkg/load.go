@@ -80,66 +80,76 @@ type loaded struct {
 	state   State
 	current source
 	good    source
-
-	g     Getter
-	ctx   context.Context //nolint:containedctx // lives as long as the call of load
-	fatal error
 }
 
 func load(ctx context.Context, g Getter, version string) (loaded, error) {
 	if version == "" {
 		return loaded{}, &FieldError{"version", `""`, "must be the version of the agent"}
 	}
-	l := loaded{g: g, ctx: ctx, state: State{Version: safeVersion(version)}}
-	l.sources()
-	l.unversioned()
-	l.beliefs(version)
-	l.g, l.ctx = nil, nil
-	if l.fatal != nil {
-		return loaded{}, l.fatal
+	l := loaded{state: State{Version: safeVersion(version)}}
+	var fatal error
+	read := func(stream string, decode func([]byte) error) (readable bool) {
+		if fatal != nil {
+			return false
+		}
+		err := readRecord(ctx, g, stream, decode)
+		switch {
+		case err == nil:
+			return true
+		case ctx.Err() != nil:
+			fatal = &RecordError{"reading", stream, err}
+		default:
+			l.state.Notices = append(l.state.Notices, Notice{stream, err})
+		}
+		return false
+	}
+	l.sources(read)
+	l.unversioned(read)
+	l.beliefs(version, read)
+	if fatal != nil {
+		return loaded{}, fatal
 	}
 	return l, nil
 }
 
-// read decodes one record. It reports whether there is a record and whether it could be read.
-func (l *loaded) read(stream string, decode func([]byte) error) (readable bool) {
-	if l.fatal != nil {
-		return false
-	}
-	payload, err := l.g.Get(l.ctx, stream)
+// A reader decodes one record, if there is one, and reports whether it could be read.
+type reader func(stream string, decode func([]byte) error) (readable bool)
+
+// readRecord decodes one record. No record is no error.
+func readRecord(ctx context.Context, g Getter, stream string, decode func([]byte) error) error {
+	payload, err := g.Get(ctx, stream)
 	switch {
-	case err == nil:
-		err = decode(payload)
 	case errors.Is(err, fs.ErrNotExist):
-		return true
-	case l.ctx.Err() != nil:
-		l.fatal = &RecordError{"reading", stream, err}
-		return false
+		return nil
+	case err != nil:
+		return err
 	}
-	if err != nil {
-		l.state.Notices = append(l.state.Notices, Notice{stream, err})
-	}
-	return err == nil
+	return decode(payload)
 }
 
-func (l *loaded) sources() {
+func (l *loaded) sources(read reader) {
 	s := &l.state
-	s.CurrentLost = !l.read(StreamCurrent, func(b []byte) (err error) {
+	s.CurrentLost = !read(StreamCurrent, func(b []byte) (err error) {
 		l.current, err = decodeSource(b)
 		return err
 	})
-	s.LastKnownGoodLost = !l.read(StreamLastKnownGood, func(b []byte) (err error) {
+	s.LastKnownGoodLost = !read(StreamLastKnownGood, func(b []byte) (err error) {
 		l.good, err = decodeSource(b)
 		return err
 	})
 	s.Current = l.current.assignment()
-	s.LastKnownGood, s.Previous, s.PromotedAt = l.good.ref, l.good.previous, l.good.promotedAt
+	s.takeGood(l.good)
+}
+
+func (s *State) takeGood(good source) {
+	s.LastKnownGood, s.GoodID = good.ref, good.id
+	s.Previous, s.PromotedAt = good.previous, good.promotedAt
 }
 
 func (s source) assignment() Assignment { return Assignment{s.ref, s.id, s.at, s.bootID} }
 
-func (l *loaded) unversioned() {
-	l.read(StreamMarker, func(b []byte) error {
+func (l *loaded) unversioned(read reader) {
+	read(StreamMarker, func(b []byte) error {
 		var m Marker
 		if err := json.Unmarshal(b, &m); err != nil {
 			return err
@@ -147,7 +157,7 @@ func (l *loaded) unversioned() {
 		l.state.Marker = &m
 		return nil
 	})
-	l.read(StreamDesired, func(b []byte) error {
+	read(StreamDesired, func(b []byte) error {
 		var o Outcome
 		if err := json.Unmarshal(b, &o); err != nil {
 			return err
@@ -157,19 +167,19 @@ func (l *loaded) unversioned() {
 	})
 }
 
-func (l *loaded) beliefs(version string) {
+func (l *loaded) beliefs(version string, read reader) {
 	s := &l.state
 	var times []time.Time
 	var trial trialRecord
-	l.read(BeliefStream(version, BeliefBad), func(b []byte) (err error) {
+	read(BeliefStream(version, BeliefBad), func(b []byte) (err error) {
 		s.Bad, err = decodeBad(b)
 		return err
 	})
-	l.read(BeliefStream(version, BeliefStartups), func(b []byte) (err error) {
+	read(BeliefStream(version, BeliefStartups), func(b []byte) (err error) {
 		times, err = decodeStartups(b)
 		return err
 	})
-	l.read(BeliefStream(version, BeliefTrial), func(b []byte) (err error) {
+	read(BeliefStream(version, BeliefTrial), func(b []byte) (err error) {
 		trial, err = decodeTrial(b)
 		return err
 	})

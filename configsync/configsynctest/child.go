@@ -35,6 +35,8 @@ type Child[T any] struct {
 	running bool
 	sick    error
 	stop    chan struct{}
+	between bool // a start is being prepared: a restart that is asked for now must reach the child that it leads to
+	pending bool
 }
 
 // Starts returns the configs of all starts so far, in order.
@@ -71,6 +73,7 @@ func (c *Child[T]) end(asked bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stop == nil {
+		c.pending = asked && c.between
 		return
 	}
 	if asked {
@@ -86,6 +89,7 @@ func (c *Child[T]) end(asked bool) {
 func (c *Child[T]) Run(ctx context.Context, s *configsync.Syncer[T]) error {
 	exit := lkg.Exit{}
 	for ctx.Err() == nil {
+		c.prepare()
 		a, err := s.Bootstrap(ctx, exit)
 		if err != nil {
 			return fmt.Errorf("starting the child: %w", err)
@@ -104,6 +108,12 @@ func (c *Child[T]) Run(ctx context.Context, s *configsync.Syncer[T]) error {
 	return nil
 }
 
+func (c *Child[T]) prepare() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.between, c.pending = true, false
+}
+
 // live is one life of the child.
 func (c *Child[T]) live(ctx context.Context, a configsync.Active[T]) lkg.Exit {
 	var do Conduct
@@ -114,6 +124,11 @@ func (c *Child[T]) live(ctx context.Context, a configsync.Active[T]) lkg.Exit {
 	c.mu.Lock()
 	c.starts = append(c.starts, a.Ref)
 	c.running, c.sick, c.stop = true, do.Sick, stop
+	if c.pending {
+		stop <- struct{}{}
+		c.stop = nil
+	}
+	c.between, c.pending = false, false
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()

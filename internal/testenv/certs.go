@@ -158,7 +158,11 @@ func (p *pki) writeAll() error {
 }
 
 func (p *pki) write(name string, pair keyPair) error {
-	for path, data := range map[string][]byte{p.cert(name): pair.cert, p.key(name): pair.key} {
+	return writePair(p.cert(name), p.key(name), pair)
+}
+
+func writePair(certFile, keyFile string, pair keyPair) error {
+	for path, data := range map[string][]byte{certFile: pair.cert, keyFile: pair.key} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			return fmt.Errorf("writing a certificate: %w", err)
 		}

@@ -209,6 +209,25 @@ func (e *Env) Server(name Component) *Process { return e.processes[name] }
 // APIServer returns the API server, to be killed, frozen and started again.
 func (e *Env) APIServer() *Process { return e.processes[APIServer] }
 
+// Port returns a port on 127.0.0.1 for a further server. No other control plane is given it while this one lives.
+func (e *Env) Port() (int, error) { return e.claims.take() }
+
+// Exclusive waits until no other control plane on this machine holds the name and holds it until this one ends,
+// for things of which a machine has only one.
+func (e *Env) Exclusive(ctx context.Context, name string) error { return e.claims.hold(ctx, name) }
+
+// CAFile returns the path of the certificate authority that signs the cluster's clients and servers.
+func (e *Env) CAFile() string { return e.pki.cert("cluster-ca") }
+
+// WriteServerCert issues a certificate for a server on 127.0.0.1 that the cluster trusts, also under the names.
+func (e *Env) WriteServerCert(certFile, keyFile string, names ...string) error {
+	pair, err := e.pki.cluster.server(names...)
+	if err != nil {
+		return err
+	}
+	return writePair(certFile, keyFile, pair)
+}
+
 // Dir returns the directory that is removed with the control plane, mode 0700. The logs of the servers lie in it.
 func (e *Env) Dir() string { return e.reaper.Dir() }
 

@@ -4,6 +4,7 @@
 package testenv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +13,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 )
+
+// holdPoll is how often a name that another process holds is tried.
+const holdPoll = 100 * time.Millisecond
 
 // lowestPort is the first port that servers are given; those below belong to well-known services.
 const lowestPort = 10000
@@ -21,7 +27,10 @@ const lowestPort = 10000
 // from which the kernel takes ports for outgoing connections: one of those could otherwise sit on the port of a
 // server that is about to start again. Processes that use this package are kept apart by a claim on each port, a
 // socket in the abstract name space, which leaves no file and ends with its process.
-type ports struct{ claims []io.Closer }
+type ports struct {
+	mu     sync.Mutex // guards claims
+	claims []io.Closer
+}
 
 // take returns a port that nothing uses and that no other process will be given.
 func (p *ports) take() (int, error) {
@@ -39,14 +48,40 @@ func (p *ports) take() (int, error) {
 			continue
 		}
 		probe.Close()
-		p.claims = append(p.claims, claim)
+		p.keep(claim)
 		return port, nil
 	}
 	return 0, fmt.Errorf("finding a free port: none of %d tried between %d and %d is free", tries, lowestPort, limit)
 }
 
-// release gives all ports back.
+// hold waits until no process holds name and holds it until release.
+func (p *ports) hold(ctx context.Context, name string) error {
+	ticker := time.NewTicker(holdPoll)
+	defer ticker.Stop()
+	for {
+		claim, err := net.Listen("unix", "@belay-testenv-"+name)
+		if err == nil {
+			p.keep(claim)
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for another process to end its use of %q: %w", name, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+func (p *ports) keep(claim io.Closer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.claims = append(p.claims, claim)
+}
+
+// release gives all ports and names back.
 func (p *ports) release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var errs []error
 	for _, claim := range p.claims {
 		errs = append(errs, claim.Close())

@@ -43,15 +43,15 @@ var stories = map[string]func(*lkgtest.Machine){
 		m.Start()
 		m.Adopt(a)
 		m.Start()
-		m.Healthy(2 * time.Minute)
+		m.Healthy(70 * time.Second)
 		m.Adopt(b)
-		for range 6 {
+		for range 5 {
 			m.Start()
 			m.Healthy(10 * time.Second)
 			m.Crash()
 		}
 		m.Start()
-		m.Healthy(2 * time.Minute)
+		m.Healthy(70 * time.Second)
 	},
 	"invalid config, then reset": func(m *lkgtest.Machine) {
 		m.Adopt(a)
@@ -75,19 +75,19 @@ var stories = map[string]func(*lkgtest.Machine){
 		m.Healthy(2 * time.Minute)
 	},
 	"fallbacks crash too": func(m *lkgtest.Machine) {
-		for _, r := range []lkg.Ref{a, b, c} {
+		for _, r := range []lkg.Ref{a, b} {
 			m.Adopt(r)
 			m.Start()
-			m.Healthy(2 * time.Minute)
+			m.Promote()
 		}
 		m.Adopt(broken)
-		for range 12 {
+		for range 8 {
 			m.Start()
 			m.Crash()
 		}
 		m.Adopt(d)
 		m.Start()
-		m.Healthy(2 * time.Minute)
+		m.Healthy(70 * time.Second)
 	},
 	"desired source wrong, rejected and promoted by hand": func(m *lkgtest.Machine) {
 		m.Adopt(a)

@@ -103,7 +103,7 @@ func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
 // TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed of a
 // failing walk is printed.
 func TestRandomWalks(t *testing.T) {
-	walks := uint64(300)
+	walks := uint64(120)
 	if testing.Short() {
 		walks = 30
 	}

@@ -1,6 +1,8 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 // Command reaper waits until its standard input ends and then removes what its owner started.
 //
 // The owner, a test binary or the demo's control plane, holds the other end of that pipe and nothing else does, so

@@ -1,6 +1,8 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build linux
+
 package main
 
 import (
@@ -9,9 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -27,11 +27,11 @@ func reap(id, dir string) error {
 	if err := killAll("/proc", id); err != nil {
 		return err
 	}
-	leftovers := errors.Join(removeShimSockets(dir), removeNetworkResults(id))
+	leftovers := errors.Join(removeShimSockets(dir), removeNetworkResults(id), removeLogLinks(dir))
 	if err := unmountBeneath(dir); err != nil {
 		return errors.Join(leftovers, err)
 	}
-	return errors.Join(leftovers, removeCgroups(id), removeTree(dir))
+	return errors.Join(leftovers, removeCgroups(id), undo(filepath.Join(dir, "undo")), removeTree(dir))
 }
 
 // killAll kills the processes that belong to id until a whole scan finds none. A process that is being forked
@@ -104,40 +104,4 @@ func removeCgroup(root string) error {
 			return last
 		}
 	}
-}
-
-var shimSocket = regexp.MustCompile(`^/run/containerd/s/[0-9a-f]{64}$`)
-
-// removeShimSockets deletes the sockets of containerd's shims, which lie outside of containerd's own directories
-// and which a killed shim leaves. containerd records the address of each beside its container.
-func removeShimSockets(dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "*", "state", "io.containerd.runtime.v2.task", "*", "*", "address"))
-	if err != nil {
-		return fmt.Errorf("listing shims: %w", err)
-	}
-	var errs []error
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		socket := strings.TrimPrefix(strings.TrimSpace(string(data)), "unix://")
-		if err != nil || !shimSocket.MatchString(socket) {
-			continue
-		}
-		if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("removing a shim's socket: %w", err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// removeNetworkResults deletes what the CNI library keeps of attached containers, by the network's name.
-func removeNetworkResults(id string) error {
-	files, err := filepath.Glob("/var/lib/cni/results/*-" + id + "-*")
-	if err != nil {
-		return fmt.Errorf("listing network results: %w", err)
-	}
-	var errs []error
-	for _, file := range files {
-		errs = append(errs, os.Remove(file))
-	}
-	return errors.Join(errs...)
 }

@@ -1,0 +1,220 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// failing fails the fsyncs of temporary files, or of directories, as long as there are any left.
+func failing(files bool, times int) func(call) error {
+	return func(c call) error {
+		if c.op != "sync" || strings.HasPrefix(c.file, tempPrefix) != files || times == 0 {
+			return nil
+		}
+		times--
+		return unix.EIO
+	}
+}
+
+// D6: the system reports an fsync error once. So the same file is never fsynced twice: a new one is written.
+func TestFailedFsyncIsAnsweredByANewFile(t *testing.T) {
+	for times := range 5 {
+		t.Run(fmt.Sprint(times, " failures"), func(t *testing.T) {
+			spy := newSpy()
+			dir := t.TempDir()
+			s := openSpied(t, spy, dir, bare())
+			mustPut(t, s, "a", "old")
+			spy.reset()
+			spy.before = failing(true, times)
+			err := s.Put(t.Context(), "a", []byte("new"))
+			seen := map[string]bool{}
+			for _, c := range spy.calls {
+				if c.op == "sync" && strings.HasPrefix(c.file, tempPrefix) {
+					if seen[c.file] {
+						t.Fatalf("file %q was fsynced twice", c.file)
+					}
+					seen[c.file] = true
+				}
+			}
+			if want := min(times+1, tries); len(seen) != want {
+				t.Fatalf("files written: got %d, want %d", len(seen), want)
+			}
+			wantNoTemps(t, dir)
+			if times < tries {
+				check(t, err)
+				wantRecord(t, s, "a", "new", 2)
+				return
+			}
+			wantError(t, "Put", err, ErrNotWritten)
+			wantError(t, "Put", err, unix.EIO)
+			wantRecord(t, s, "a", "old", 1)
+			spy.before = nil
+			mustPut(t, s, "a", "new")
+		})
+	}
+}
+
+// D6: a directory fsync that failed is not repeated on its descriptor, and nothing counts as written by being seen: the next
+// Put of the same payload writes a fresh generation.
+func TestUnconfirmedWriteIsWrittenAgain(t *testing.T) {
+	spy := newSpy()
+	dir := t.TempDir()
+	s := openSpied(t, spy, dir, bare())
+	mustPut(t, s, "a", "old")
+	spy.before = failing(false, 1)
+	err := s.Put(t.Context(), "a", []byte("new"))
+	wantError(t, "Put", err, ErrIndeterminate)
+	spy.before = nil
+	spy.reset()
+	mustPut(t, s, "a", "new")
+	if got := spy.count("sync"); got != 2 {
+		t.Fatalf("the same payload again: got %d fsyncs, want 2", got)
+	}
+	wantRecord(t, s, "a", "new", 3)
+	wantFiles(t, dir, "a.0000000000000001", "a.0000000000000002", "a.0000000000000003")
+	synced := map[string]int{}
+	for _, c := range spy.calls {
+		if c.op == "sync" && c.file == "." {
+			synced[fmt.Sprint(c.fd)]++
+		}
+	}
+	if len(synced) != 1 {
+		t.Fatalf("directory descriptors that were fsynced: got %v, want a new one, once", synced)
+	}
+}
+
+// The same, when the process ends in between: Open writes a fresh generation by itself, and tries until one succeeds.
+func TestOpenConfirmsWhatWasNot(t *testing.T) {
+	spy := newSpy()
+	dir := t.TempDir()
+	s := openSpied(t, spy, dir, bare())
+	mustPut(t, s, "d/a", "old")
+	spy.before = failing(false, 1)
+	wantError(t, "Put", s.Put(t.Context(), "d/a", []byte("new")), ErrIndeterminate)
+	spy.before = nil
+	mustClose(t, s)
+	sub := filepath.Join(dir, "d")
+	wantFiles(t, sub, "a.0000000000000001", "a.0000000000000002", "a.unsure")
+
+	broken := newSpy()
+	broken.before = func(c call) error {
+		if c.op == "sync" || c.op == "write" {
+			return unix.EIO
+		}
+		return nil
+	}
+	s = openSpied(t, broken, dir, bare())
+	wantRecord(t, s, "d/a", "new", 2)
+	wantError(t, "Put", s.Put(t.Context(), "d/a", []byte("new")), ErrNotWritten)
+	mustClose(t, s)
+
+	s = openStore(t, dir, bare())
+	wantRecord(t, s, "d/a", "new", 3)
+	wantFiles(t, sub, "a.0000000000000001", "a.0000000000000002", "a.0000000000000003")
+}
+
+// Nothing that may be the only durable record is dropped to make room while a stream is unsure.
+func TestUnsureStreamIsNotTrimmed(t *testing.T) {
+	spy := newSpy()
+	dir := t.TempDir()
+	s := openSpied(t, spy, dir, bare())
+	mustPut(t, s, "a", "acknowledged")
+	spy.before = failing(false, 3)
+	for i := range 3 {
+		wantError(t, "Put", s.Put(t.Context(), "a", fmt.Append(nil, i)), ErrIndeterminate)
+	}
+	spy.before = func(c call) error {
+		if c.op == "write" {
+			return unix.ENOSPC
+		}
+		return nil
+	}
+	wantError(t, "Put", s.Put(t.Context(), "a", []byte("x")), ErrFull)
+	if got := content(t, place(dir, "a", 1)); !strings.Contains(string(got), "acknowledged") {
+		t.Fatal("the acknowledged record is gone")
+	}
+}
+
+// Delete is no different: unconfirmed, it is not taken for done.
+func TestUnconfirmedDeleteIsDoneAgain(t *testing.T) {
+	spy := newSpy()
+	s := openSpied(t, spy, t.TempDir(), bare())
+	mustPut(t, s, "a", "x")
+	spy.before = failing(false, 1)
+	wantError(t, "Delete", s.Delete(t.Context(), "a"), ErrIndeterminate)
+	spy.before = nil
+	spy.reset()
+	check(t, s.Delete(t.Context(), "a"))
+	if got := spy.count("sync"); got != 1 {
+		t.Fatalf("Delete again: got %d fsyncs, want 1", got)
+	}
+	spy.reset()
+	check(t, s.Delete(t.Context(), "a"))
+	if got := spy.count("sync"); got != 0 {
+		t.Fatalf("Delete of what is gone: got %d fsyncs, want none", got)
+	}
+	_, err := s.Get(t.Context(), "a")
+	wantError(t, "Get", err, fs.ErrNotExist)
+}
+
+// Puts that wait for the same directory share its fsync, and each is covered by one that began after its rename.
+func TestConcurrentPutsShareTheDirectoryFsync(t *testing.T) {
+	spy := newSpy()
+	dir := t.TempDir()
+	s := openSpied(t, spy, dir, bare())
+	const n = 16
+	release, first := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var mu sync.Mutex
+	renamed, syncs := 0, 0
+	all := make(chan struct{})
+	spy.after = func(c call) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.op == "rename" {
+			if renamed++; renamed == n {
+				close(all)
+			}
+		}
+		return nil
+	}
+	spy.before = func(c call) error {
+		if c.op == "sync" && c.file == "." {
+			mu.Lock()
+			syncs++
+			mu.Unlock()
+			once.Do(func() { close(first); <-release })
+		}
+		return nil
+	}
+	errs := make(chan error, n)
+	put := func(i int) { errs <- s.Put(context.Background(), fmt.Sprint("s", i), []byte("x")) }
+	go put(0)
+	<-first // the first fsync has begun, and is held: what comes now is not covered by it
+	for i := 1; i < n; i++ {
+		go put(i)
+	}
+	<-all
+	close(release)
+	var err error
+	for range n {
+		err = errors.Join(err, <-errs)
+	}
+	check(t, err)
+	if syncs < 2 || syncs > n/2 {
+		t.Fatalf("%d Puts at once: got %d directory fsyncs, want 2 or few more", n, syncs)
+	}
+}

@@ -1,0 +1,102 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import "errors"
+
+// openHow is what a file is opened for. No way follows a link, blocks on a special file, or is inherited by a child process.
+type openHow int
+
+const (
+	openRead  openHow = iota // for reading
+	openDir                  // a directory, for reading
+	openNew                  // for writing; must not exist; mode 0600 within the umask
+	openLock                 // for reading; made where it is not there
+	openWrite                // for writing; must exist
+)
+
+// storage is how far a file system keeps what it was told to keep.
+type storage int
+
+const (
+	storageOther   storage = iota // may lose an acknowledged write
+	storageDurable                // promise A1 was tested on it
+	storageNetwork                // locks and renames do not hold between its clients
+)
+
+// fsys is every system call that the protocol makes, so that a test can count them, fail them, or play a whole disk. A
+// directory is an open descriptor and a name in it; only openPath and statPath take paths. Errors are, or wrap, the system's.
+type fsys interface {
+	// openAt opens an entry of a directory, never anything outside of it. "." is the directory again.
+	openAt(dir int, name string, how openHow) (fd int, err error)
+	// openPath opens a directory by its path, and follows links.
+	openPath(path string) (fd int, err error)
+	close(fd int) error
+
+	// stat, statAt and statPath tell what something is; only statPath follows links.
+	stat(fd int) (fileInfo, error)
+	statAt(dir int, name string) (fileInfo, error)
+	statPath(path string) (fileInfo, error)
+	// kindOf tells what the file system below a descriptor is worth, and room how many bytes it has free for us.
+	kindOf(fd int) (storage, error)
+	room(fd int) (int64, error)
+	// list gives the names in a directory, in no order.
+	list(dir int) ([]string, error)
+	// readAt reads up to len(p) bytes; 0 and no error is the end.
+	readAt(fd int, p []byte, off int64) (int, error)
+
+	// write appends the buffers and returns how many bytes were taken, which may be fewer.
+	write(fd int, bufs [][]byte) (int, error)
+	truncate(fd int) error
+	// allocate reserves size bytes for an empty file.
+	allocate(fd int, size int64) error
+	chmod(fd int, perm uint32) error
+	chmodAt(dir int, name string, perm uint32) error
+	sync(fd int) error
+	mkdir(dir int, name string) error
+	// rename never replaces: where the new name is taken it fails.
+	rename(dir int, from, to string) error
+	unlink(dir int, name string) error
+	rmdir(dir int, name string) error
+	// lock takes the lock of a file or fails at once; unlock gives it up also where a child still holds the descriptor.
+	lock(fd int) error
+	unlock(fd int) error
+}
+
+// fileInfo is what the protocol looks at.
+type fileInfo struct {
+	id      fileID
+	size    int64
+	links   uint64
+	uid     uint32
+	perm    uint32 // with the sticky bit
+	regular bool
+	dir     bool
+}
+
+type fileID struct{ dev, ino uint64 }
+
+const (
+	permFile   = 0o600
+	permDir    = 0o700
+	permSticky = 0o1000
+	// writableByOthers and open are modes that no file, and no directory, of ours has.
+	writableByOthers = 0o022
+	openToOthers     = 0o077
+)
+
+// checkFile returns an error that matches ErrUntrusted for what is not a plain file of ours.
+func (i fileInfo) checkFile(uid uint32) error {
+	switch {
+	case !i.regular:
+		return errors.New("not a regular file")
+	case i.links != 1:
+		return errors.New("has a second name")
+	case i.uid != uid:
+		return errors.New("has another owner")
+	case i.perm&writableByOthers != 0:
+		return errors.New("is writable for others")
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostFS returns the file system of this machine, where the protocol is known to hold on this kind of system.
+func hostFS() (fsys, error) { return &linuxFS{}, nil }
+
+// linuxFS is the kernel. The flags remember what an old kernel, or a filter, does not know.
+type linuxFS struct {
+	noOpenat2   atomic.Bool
+	noRenameat2 atomic.Bool
+}
+
+const openAlways = unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
+
+func flagsOf(how openHow) (flags int, mode uint32) {
+	switch how {
+	case openDir:
+		return unix.O_RDONLY | unix.O_DIRECTORY | openAlways, 0
+	case openNew:
+		return unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | openAlways, permFile
+	case openLock:
+		return unix.O_RDONLY | unix.O_CREAT | openAlways, permFile
+	case openWrite:
+		return unix.O_WRONLY | openAlways, 0
+	default:
+		return unix.O_RDONLY | openAlways, 0
+	}
+}
+
+func (l *linuxFS) openAt(dir int, name string, how openHow) (int, error) {
+	flags, mode := flagsOf(how)
+	if l.noOpenat2.Load() {
+		return l.openPlain(dir, name, flags, mode)
+	}
+	h := unix.OpenHow{
+		Flags: uint64(flags), Mode: uint64(mode),
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
+	}
+	for {
+		fd, err := unix.Openat2(dir, name, &h)
+		switch {
+		case err == unix.EINTR:
+		case err == unix.ENOSYS || err == unix.EPERM:
+			return l.openDowngraded(dir, name, flags, mode)
+		case err != nil:
+			return -1, fmt.Errorf("opening %q: %w", name, err)
+		default:
+			return fd, nil
+		}
+	}
+}
+
+// openDowngraded opens without openat2, which the kernel does not have or a filter does not let through, from now on.
+func (l *linuxFS) openDowngraded(dir int, name string, flags int, mode uint32) (int, error) {
+	fd, err := l.openPlain(dir, name, flags, mode)
+	if err == nil {
+		l.noOpenat2.Store(true)
+	}
+	return fd, err
+}
+
+// openPlain is as safe for a name without a slash, except for a file system mounted on the entry itself.
+func (l *linuxFS) openPlain(dir int, name string, flags int, mode uint32) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags, mode)
+		if err == nil {
+			return fd, nil
+		}
+		if err != unix.EINTR {
+			return -1, fmt.Errorf("opening %q: %w", name, err)
+		}
+	}
+}
+
+func (l *linuxFS) openPath(path string) (int, error) {
+	for {
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err == nil {
+			return fd, nil
+		}
+		if err != unix.EINTR {
+			return -1, fmt.Errorf("opening directory %q: %w", path, err)
+		}
+	}
+}
+
+// close is not repeated after EINTR: the descriptor is gone by then.
+func (l *linuxFS) close(fd int) error { return named("closing", unix.Close(fd)) }
+
+func (l *linuxFS) write(fd int, bufs [][]byte) (int, error) {
+	n, err := unix.Writev(fd, bufs)
+	if err == unix.EINTR {
+		return 0, nil
+	}
+	return max(n, 0), named("writing", err)
+}
+
+func (l *linuxFS) truncate(fd int) error {
+	return named("truncating", again(func() error { return unix.Ftruncate(fd, 0) }))
+}
+
+func (l *linuxFS) allocate(fd int, size int64) error {
+	return named("allocating", again(func() error { return unix.Fallocate(fd, 0, 0, size) }))
+}
+
+func (l *linuxFS) chmod(fd int, perm uint32) error {
+	return named("changing the mode", unix.Fchmod(fd, perm))
+}
+
+func (l *linuxFS) chmodAt(dir int, name string, perm uint32) error {
+	return named("changing the mode", unix.Fchmodat(dir, name, perm, 0))
+}
+
+// sync is not repeated after EINTR: after any error the next fsync of the same file proves nothing.
+func (l *linuxFS) sync(fd int) error { return named("fsync", unix.Fsync(fd)) }
+
+func (l *linuxFS) mkdir(dir int, name string) error {
+	return named("making the directory", unix.Mkdirat(dir, name, permDir))
+}
+
+func (l *linuxFS) rename(dir int, from, to string) error {
+	if l.noRenameat2.Load() {
+		return l.renamePlain(dir, from, to)
+	}
+	err := unix.Renameat2(dir, from, dir, to, unix.RENAME_NOREPLACE)
+	if err == unix.ENOSYS || err == unix.EINVAL {
+		l.noRenameat2.Store(true)
+		return l.renamePlain(dir, from, to)
+	}
+	return named("renaming", err)
+}
+
+// renamePlain looks first. The store's lock keeps other writers out, and numbers are never used twice.
+func (l *linuxFS) renamePlain(dir int, from, to string) error {
+	if _, err := l.statAt(dir, to); !errors.Is(err, unix.ENOENT) {
+		if err == nil {
+			err = unix.EEXIST
+		}
+		return named("renaming", err)
+	}
+	return named("renaming", unix.Renameat(dir, from, dir, to))
+}
+
+func (l *linuxFS) unlink(dir int, name string) error {
+	return named("unlinking", unix.Unlinkat(dir, name, 0))
+}
+
+func (l *linuxFS) rmdir(dir int, name string) error {
+	return named("removing the directory", unix.Unlinkat(dir, name, unix.AT_REMOVEDIR))
+}
+
+func (l *linuxFS) lock(fd int) error {
+	return named("locking", again(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }))
+}
+
+func (l *linuxFS) unlock(fd int) error { return named("unlocking", unix.Flock(fd, unix.LOCK_UN)) }
+
+// again repeats a call that a signal interrupted.
+func again(call func() error) error {
+	for {
+		if err := call(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func named(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}

@@ -1,0 +1,236 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A1: the order of the calls is the promise. File fsync, close, rename, directory fsync, and only then the old one goes.
+func TestPutKeepsTheOrderOfTheProtocol(t *testing.T) {
+	spy := newSpy()
+	s := openSpied(t, spy, t.TempDir(), bare())
+	for i := range 4 {
+		mustPut(t, s, "a", strings.Repeat("x", i))
+	}
+	spy.reset()
+	mustPut(t, s, "a", "five")
+	want := []string{
+		"create TEMP", "chmod TEMP", "write TEMP", "sync TEMP", "close TEMP",
+		"rename TEMP a.0000000000000005", "sync .", "unlink a.0000000000000002",
+	}
+	if got := spy.script(); !slices.Equal(got, want) {
+		t.Fatalf("calls of a Put:\ngot  %q\nwant %q", got, want)
+	}
+}
+
+func TestPutCostsTwoFsyncsAndAnUnchangedOneNone(t *testing.T) {
+	spy := newSpy()
+	s := openSpied(t, spy, t.TempDir(), bare())
+	for _, tt := range []struct {
+		name, stream, payload string
+		want                  int
+	}{
+		{"first", "a", "1", 2},
+		{"changed", "a", "2", 2},
+		{"unchanged", "a", "2", 0},
+		{"back to the one before", "a", "1", 2},
+		{"first of a new directory, whose entry has to be durable, too", "d/a", "1", 3},
+		{"second stream of the directory", "d/b", "1", 2},
+		{"unchanged in the directory", "d/a", "1", 0},
+		{"empty payload", "a", "", 2},
+		{"unchanged empty payload", "a", "", 0},
+	} {
+		spy.reset()
+		mustPut(t, s, tt.stream, tt.payload)
+		if got := spy.count("sync"); got != tt.want {
+			t.Errorf("%s: got %d fsyncs, want %d", tt.name, got, tt.want)
+		}
+		if tt.want == 0 && len(spy.script()) != 0 {
+			t.Errorf("%s: got calls %q that change the disk, want none", tt.name, spy.script())
+		}
+	}
+}
+
+// R-CS-34: what is stored already is not written again, also by the next process.
+func TestUnchangedPutAfterReopeningWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, bare())
+	mustPut(t, s, "checkpoints/uid", "object")
+	mustClose(t, s)
+	spy := newSpy()
+	s = openSpied(t, spy, dir, bare())
+	spy.reset()
+	mustPut(t, s, "checkpoints/uid", "object")
+	if got := spy.script(); len(got) != 0 {
+		t.Fatalf("got calls %q, want none", got)
+	}
+}
+
+func TestDirectoriesAreDurableBeforeTheyAreUsed(t *testing.T) {
+	spy := newSpy()
+	dir := filepath.Join(t.TempDir(), "one", "two", "store")
+	s := openSpied(t, spy, dir, bare())
+	mustPut(t, s, "sub/a", "x")
+	script := spy.script()
+	for _, name := range []string{"one", "two", "store", "sub"} {
+		made := slices.Index(script, "mkdir "+name)
+		if made < 0 || !strings.HasPrefix(script[made+1], "chmodat") {
+			t.Fatalf("making %q: calls are %q, want mkdir and chmodat in a row", name, script)
+		}
+		synced := slices.IndexFunc(script[made:], func(c string) bool { return strings.HasPrefix(c, "sync") })
+		next := slices.IndexFunc(script[made+1:], func(c string) bool {
+			return strings.HasPrefix(c, "mkdir") || strings.HasPrefix(c, "create TEMP") || strings.HasPrefix(c, "openlock")
+		})
+		if synced < 0 || synced > next+1 {
+			t.Errorf("directory %q was used before its parent was fsynced: %q", name, script)
+		}
+	}
+}
+
+func TestGenerationsAreKeptAndDropped(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, bare())
+	for i := range 10 {
+		mustPut(t, s, "a", fmt.Sprint(i))
+	}
+	wantFiles(t, dir, "a.0000000000000008", "a.0000000000000009", "a.000000000000000a")
+	wantRecord(t, s, "a", "9", 10)
+	mustClose(t, s)
+	s = openStore(t, dir, bare())
+	rec := wantRecord(t, s, "a", "9", 10)
+	if want := digestOf([]byte("9")).String(); rec.Digest != want || rec.Writer != "v1.2.3" || rec.Stream != "a" || rec.Damage != nil {
+		t.Fatalf("Read: got %+v, want digest %s, writer v1.2.3, no damage", rec, want)
+	}
+	if s.used != 3*int64(len(content(t, place(dir, "a", 10)))) {
+		t.Fatalf("bytes in use: got %d, want three files of %d", s.used, len(content(t, place(dir, "a", 10))))
+	}
+}
+
+// A3: next is the highest number ever named, and deletion does not make it forgotten.
+func TestGenerationsAreNeverUsedTwice(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 4 {
+		s := openStore(t, dir, bare())
+		mustPut(t, s, "d/a", fmt.Sprint("first ", round))
+		wantRecord(t, s, "d/a", fmt.Sprint("first ", round), uint64(2*round+1))
+		mustPut(t, s, "d/a", fmt.Sprint("second ", round))
+		if err := s.Delete(t.Context(), "d/a"); err != nil {
+			t.Fatal(err)
+		}
+		wantFiles(t, filepath.Join(dir, "d"), floorFile(uint64(2*round+2)))
+		if size := len(content(t, filepath.Join(dir, "d", floorFile(uint64(2*round+2))))); size != 0 {
+			t.Fatalf("the mark of a deleted record holds %d bytes of it", size)
+		}
+		mustClose(t, s)
+	}
+}
+
+// A crash in a Delete must not bring back an older record: only the newest is there at the end, durably.
+func TestDeleteRemovesTheNewestLast(t *testing.T) {
+	spy := newSpy()
+	dir := t.TempDir()
+	s := openSpied(t, spy, dir, bare())
+	for i := range 3 {
+		mustPut(t, s, "a", fmt.Sprint(i))
+	}
+	spy.reset()
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"unlink a.0000000000000002", "unlink a.0000000000000001", "sync .",
+		"rename a.0000000000000003 .floor.0000000000000003", "sync .",
+		"openwrite .floor.0000000000000003", "truncate .floor.0000000000000003", "close .floor.0000000000000003",
+	}
+	if got := spy.script(); !slices.Equal(got, want) {
+		t.Fatalf("calls of a Delete:\ngot  %q\nwant %q", got, want)
+	}
+}
+
+// Nothing is decided by the times of a file.
+func TestFileTimesDecideNothing(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, bare())
+	for i := range 3 {
+		mustPut(t, s, "a", fmt.Sprint(i))
+	}
+	mustClose(t, s)
+	now := time.Now()
+	for gen, at := range map[uint64]time.Time{1: now.AddDate(10, 0, 0), 2: now, 3: time.Unix(0, 0)} {
+		if err := os.Chtimes(place(dir, "a", gen), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = openStore(t, dir, bare())
+	wantRecord(t, s, "a", "2", 3)
+	mustPut(t, s, "a", "3")
+	wantFiles(t, dir, "a.0000000000000002", "a.0000000000000003", "a.0000000000000004")
+}
+
+func TestPutAllocatesLittleAndCopiesNoPayload(t *testing.T) {
+	s := openStore(t, t.TempDir(), bare())
+	payload := bytes.Repeat([]byte("x"), 1<<20)
+	i := 0
+	var err error
+	allocs := testing.AllocsPerRun(20, func() {
+		i++
+		payload[0] = byte(i)
+		err = errors.Join(err, s.Put(t.Context(), "d/a", payload))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allocs > 12 {
+		t.Errorf("allocations of a Put: got %v, want at most 12", allocs)
+	}
+	res := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			i++
+			payload[0] = byte(i)
+			err = errors.Join(err, s.Put(t.Context(), "d/a", payload))
+		}
+	})
+	if got := res.AllocedBytesPerOp(); err != nil || got > 64<<10 {
+		t.Errorf("a Put of %d bytes allocates %d bytes (error %v): it copies the payload", len(payload), got, err)
+	}
+}
+
+func TestOldKernelsAreServedByTheOlderCalls(t *testing.T) {
+	old := &linuxFS{}
+	old.noOpenat2.Store(true)
+	old.noRenameat2.Store(true)
+	dir := t.TempDir()
+	s := openSpied(t, old, dir, bare())
+	mustPut(t, s, "d/a", "x")
+	mustPut(t, s, "d/a", "y")
+	wantRecord(t, s, "d/a", "y", 2)
+	replace(t, place(filepath.Join(dir, "d"), "a", 3), []byte("in the way"))
+	err := s.Put(t.Context(), "d/a", []byte("z"))
+	wantError(t, "Put onto a name that is taken", err, ErrNotWritten)
+	if got := string(content(t, place(filepath.Join(dir, "d"), "a", 3))); got != "in the way" {
+		t.Fatalf("the file in the way was replaced: %q", got)
+	}
+	mustPut(t, s, "d/a", "z")
+	wantRecord(t, s, "d/a", "z", 4)
+	if err := os.Symlink("a.0000000000000004", place(filepath.Join(dir, "d"), "a", 9)); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	s = openSpied(t, old, dir, bare())
+	if rec := wantRecord(t, s, "d/a", "z", 4); len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonUntrusted {
+		t.Fatalf("a planted link: got damage %v, want untrusted", rec.Damage)
+	}
+}

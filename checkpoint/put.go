@@ -1,0 +1,233 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+// tries is how many new files are written after errors of the disk, before Put gives up.
+const tries = 3
+
+// Put makes payload the newest record of a stream. When it returned nil, the record is durable. A payload equal to the newest
+// acknowledged one is not written again and costs no fsync. Put does not keep payload; a payload of 0 bytes is one like others.
+//
+// Errors match [ErrNotWritten] or [ErrIndeterminate] and, where there is one of these causes, [ErrFull], [ErrReadOnly],
+// [ErrTooLarge], [ErrTooNew], [ErrMoved], [ErrUntrusted], [ErrName], [fs.ErrClosed], or the context's. The context is looked at
+// before each step up to the rename; a system call under way is not interrupted.
+func (s *Store) Put(ctx context.Context, stream string, payload []byte) error {
+	if err := s.putName(ctx, stream, payload); err != nil {
+		return fmt.Errorf("putting %s: %w", quoted(stream), notWritten(err))
+	}
+	return nil
+}
+
+func (s *Store) putName(ctx context.Context, stream string, payload []byte) error {
+	n, err := parseName(stream)
+	if err != nil {
+		return err
+	}
+	if int64(len(payload)) > s.o.MaxPayload {
+		return fmt.Errorf("%w: %d bytes, may have %d", ErrTooLarge, len(payload), s.o.MaxPayload)
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.ops.Done()
+	st, err := s.enter(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := st.take(ctx); err != nil {
+		return err
+	}
+	defer st.release()
+	return s.put(ctx, st, payload)
+}
+
+func (s *Store) put(ctx context.Context, st *stream, payload []byte) error {
+	if err := s.ready(st.in); err != nil {
+		return err
+	}
+	sum := digestOf(payload)
+	same, err := s.standing(st, sum)
+	if same || err != nil {
+		return err
+	}
+	return s.commit(ctx, st, sum, payload)
+}
+
+// standing reports whether the newest record is acknowledged and has this digest. It refuses what may not be written over.
+func (s *Store) standing(st *stream, sum digest) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(st.gens) == 0 {
+		return false, nil
+	}
+	newest := &st.gens[0]
+	if newest.is(ReasonTooNew) {
+		return false, &Damage{Stream: st.name.String(), Generation: newest.gen, Reason: ReasonTooNew, Err: newest.flaw.err}
+	}
+	return newest.verified && !st.unsure && newest.digest == sum, nil
+}
+
+// enter returns the stream of a name, and makes its directory where that is not there.
+func (s *Store) enter(ctx context.Context, n name) (*stream, error) {
+	f, err := s.known(ctx, n.dir)
+	if f == nil && err == nil {
+		f, err = s.enterFolder(ctx, n.dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f.stream(n.base), nil
+}
+
+// enterFolder makes a directory, unless another call just did.
+func (s *Store) enterFolder(ctx context.Context, dir string) (*folder, error) {
+	if err := s.takeGrow(ctx); err != nil {
+		return nil, err
+	}
+	defer s.releaseGrow()
+	if f := s.folder(dir); f != nil {
+		return f, f.err
+	}
+	f, err := s.makeFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.folders[dir] = f
+	return f, nil
+}
+
+// makeFolder makes a directory of streams. Its entry is durable before it holds a record.
+func (s *Store) makeFolder(dir string) (*folder, error) {
+	if err := s.ready(s.root); err != nil {
+		return nil, err
+	}
+	fd, err := s.makeDir(s.root.fd, dir)
+	if isFull(err) && s.makeRoom() {
+		fd, err = s.makeDir(s.root.fd, dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := s.sys.stat(fd)
+	f := newFolder(dir, fd, info.id, s.sys)
+	if err == nil {
+		err = f.open()
+	}
+	if err == nil {
+		if err = s.root.barrier.wait(); err != nil {
+			_ = s.sys.rmdir(s.root.fd, dir) // the next try has to make it anew: an fsync that failed is not repeated
+		}
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// commit writes the next generation. The stream's turn is the caller's.
+func (s *Store) commit(ctx context.Context, st *stream, sum digest, payload []byte) error {
+	s.mu.Lock()
+	g := generation{gen: st.next(), digest: sum, verified: true}
+	s.mu.Unlock()
+	if g.gen > maxGeneration {
+		return errors.New("no generation is left")
+	}
+	st.frame(s, g.gen, sum, payload)
+	g.size = int64(len(st.bufs[0]) + len(payload) + len(endMark))
+	if err := s.reserve(g.size); err != nil {
+		return err
+	}
+	temp, err := s.writeFile(ctx, st)
+	if err != nil && isFull(err) && s.makeRoom() {
+		temp, err = s.writeFile(ctx, st)
+	}
+	if err != nil {
+		s.refund(g.size)
+		return err
+	}
+	return s.publish(ctx, st, temp, g)
+}
+
+// frame readies what is written, without copying the payload.
+func (st *stream) frame(s *Store, gen uint64, sum digest, payload []byte) {
+	h := header{
+		stream: st.name.String(), generation: gen, length: int64(len(payload)),
+		writer: s.o.Writer, machine: s.load.machine, payload: sum,
+	}
+	st.header = h.appendTo(st.header[:0])
+	st.bufs = [3][]byte{st.header, payload, []byte(endMark)}
+}
+
+// writeFile writes a temporary file and makes its content durable. After an error of the disk it starts again with a new
+// one: the system reports such an error once, and a second fsync of the same file would prove nothing.
+func (s *Store) writeFile(ctx context.Context, st *stream) (temp string, err error) {
+	for try := 1; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		temp = tempPrefix + strconv.FormatUint(s.temps.Add(1), 10)
+		err = s.writeOnce(st, temp)
+		if err == nil {
+			return temp, nil
+		}
+		if !isTaken(err) {
+			_ = s.sys.unlink(st.in.fd, temp) // or the next Open does it
+		}
+		if try == tries || !isMedia(err) && !isTaken(err) {
+			return "", err
+		}
+		if stop := s.pause(ctx, try); stop != nil {
+			return "", fmt.Errorf("%w, after %w", stop, err)
+		}
+	}
+}
+
+func (s *Store) writeOnce(st *stream, temp string) error {
+	fd, err := s.sys.openAt(st.in.fd, temp, openNew)
+	if err != nil {
+		return err
+	}
+	err = s.sys.chmod(fd, permFile) // before the first byte, whatever the umask
+	if err == nil {
+		err = s.writeAll(fd, st.bufs)
+	}
+	if err == nil {
+		err = s.sys.sync(fd)
+	}
+	if closing := s.sys.close(fd); err == nil {
+		err = closing // some file systems say only now that there was no room
+	}
+	return err
+}
+
+// writeAll hands the buffers over, and goes on where the system stopped short.
+func (s *Store) writeAll(fd int, parts [3][]byte) error {
+	bufs := parts[:]
+	for {
+		n, err := s.sys.write(fd, bufs)
+		if err != nil {
+			return err
+		}
+		for len(bufs) > 0 && n >= len(bufs[0]) {
+			n -= len(bufs[0])
+			bufs = bufs[1:]
+		}
+		if len(bufs) == 0 {
+			return nil
+		}
+		bufs[0] = bufs[0][n:]
+	}
+}

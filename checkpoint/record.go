@@ -1,0 +1,198 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+)
+
+const (
+	magic         = "belay-record"
+	formatVersion = 1
+	endMark       = "\nend of belay-record\n"
+	headSumKey    = " header-sha256="
+	// headerMax bounds the header line of every version, its newline included. Ours are below 700 bytes.
+	headerMax = 1024
+	// none stands for a writer or a machine that is not known.
+	none = "-"
+)
+
+// digest is the SHA-256 of a payload.
+type digest [sha256.Size]byte
+
+func (d digest) String() string { return "sha256:" + hex.EncodeToString(d[:]) }
+
+// header is what the first line of a record says.
+type header struct {
+	stream     string
+	generation uint64
+	length     int64
+	writer     string
+	machine    string
+	payload    digest
+}
+
+// appendTo renders the header line, newline included. It has one rendering, which parseHeader insists on.
+func (h *header) appendTo(b []byte) []byte {
+	start := len(b)
+	b = append(b, magic...)
+	b = strconv.AppendInt(append(b, ' '), formatVersion, 10)
+	b = append(append(b, " stream="...), h.stream...)
+	b = appendGen(append(b, " generation="...), h.generation)
+	b = strconv.AppendInt(append(b, " length="...), h.length, 10)
+	b = append(append(b, " writer="...), h.writer...)
+	b = append(append(b, " machine="...), h.machine...)
+	b = hex.AppendEncode(append(b, " payload-sha256="...), h.payload[:])
+	sum := sha256.Sum256(b[start:])
+	b = hex.AppendEncode(append(b, headSumKey...), sum[:])
+	return append(b, '\n')
+}
+
+// flaw is why a file is not a record of ours. The error is the detail and holds no payload.
+type flaw struct {
+	reason Reason
+	err    error
+}
+
+func flawed(r Reason, format string, args ...any) *flaw {
+	return &flaw{reason: r, err: fmt.Errorf(format, args...)}
+}
+
+// decode takes the bytes of a file apart. The payload shares data's memory.
+func decode(data []byte) (header, []byte, *flaw) {
+	if len(data) == 0 {
+		return header{}, nil, &flaw{reason: ReasonEmpty}
+	}
+	end := bytes.IndexByte(data[:min(len(data), headerMax)], '\n')
+	if end < 0 {
+		if len(data) < headerMax {
+			return header{}, nil, flawed(ReasonTruncated, "%d bytes and no whole header", len(data))
+		}
+		return header{}, nil, flawed(ReasonHeader, "no end within %d bytes", headerMax)
+	}
+	h, f := decodeHeader(data[:end+1])
+	if f != nil {
+		return header{}, nil, f
+	}
+	payload, f := decodeBody(&h, data[end+1:])
+	return h, payload, f
+}
+
+func decodeHeader(line []byte) (header, *flaw) {
+	version, err := checkLine(line)
+	if err != nil {
+		return header{}, &flaw{ReasonHeader, err}
+	}
+	if version > formatVersion {
+		return header{}, flawed(ReasonTooNew, "format %d, this version knows up to %d", version, formatVersion)
+	}
+	h, err := parseHeader(line)
+	if err != nil {
+		return header{}, &flaw{ReasonHeader, err}
+	}
+	return h, nil
+}
+
+func decodeBody(h *header, body []byte) ([]byte, *flaw) {
+	want := h.length + int64(len(endMark))
+	switch {
+	case int64(len(body)) < want:
+		return nil, flawed(ReasonTruncated, "%d bytes after the header, want %d", len(body), want)
+	case int64(len(body)) > want:
+		return nil, flawed(ReasonTrailing, "%d bytes after the header, want %d", len(body), want)
+	case string(body[h.length:]) != endMark:
+		return nil, &flaw{reason: ReasonEndMark}
+	}
+	payload := body[:h.length:h.length]
+	if got := digest(sha256.Sum256(payload)); got != h.payload {
+		return nil, flawed(ReasonDigest, "payload is %s, want %s", got, h.payload)
+	}
+	return payload, nil
+}
+
+// checkLine verifies what every format version has: the magic, a version, and the digest of the line at its end. Only a
+// line that verifies can be of a newer format; with a flipped bit it is damage.
+func checkLine(line []byte) (version uint64, err error) {
+	sumAt := len(line) - 1 - hex.EncodedLen(sha256.Size)
+	if sumAt < 0 || !bytes.HasPrefix(line, []byte(magic+" ")) || !bytes.HasSuffix(line[:sumAt], []byte(headSumKey)) {
+		return 0, errors.New("not a header line")
+	}
+	sum := sha256.Sum256(line[:sumAt-len(headSumKey)])
+	if hex.EncodeToString(sum[:]) != string(line[sumAt:len(line)-1]) {
+		return 0, errors.New("digest does not match")
+	}
+	text, _, _ := bytes.Cut(line[len(magic)+1:], []byte(" "))
+	version, err = strconv.ParseUint(string(text), 10, 32)
+	if err != nil || version == 0 {
+		return 0, errors.New("no version")
+	}
+	return version, nil
+}
+
+// parseHeader reads a line of this version and refuses every line that appendTo would not write.
+func parseHeader(line []byte) (header, error) {
+	fields := bytes.Split(bytes.TrimSuffix(line, []byte("\n")), []byte(" "))
+	keys := []string{"stream=", "generation=", "length=", "writer=", "machine=", "payload-sha256="}
+	if len(fields) != len(keys)+3 {
+		return header{}, fmt.Errorf("%d fields, want %d", len(fields), len(keys)+3)
+	}
+	values := make([]string, len(keys))
+	for i, key := range keys {
+		value, ok := bytes.CutPrefix(fields[i+2], []byte(key))
+		if !ok {
+			return header{}, fmt.Errorf("field %d is not %q", i+2, key)
+		}
+		values[i] = string(value)
+	}
+	h, err := headerOf(values)
+	if err != nil {
+		return header{}, err
+	}
+	if !bytes.Equal(h.appendTo(nil), line) {
+		return header{}, errors.New("not in the one form that is written")
+	}
+	return h, nil
+}
+
+func headerOf(values []string) (header, error) {
+	h := header{stream: values[0], writer: values[3], machine: values[4]}
+	if err := ValidateStream(h.stream); err != nil {
+		return h, err
+	}
+	gen, ok := parseGen(values[1])
+	if !ok {
+		return h, errors.New("no generation")
+	}
+	h.generation = gen
+	length, err := strconv.ParseInt(values[2], 10, 64)
+	if err != nil || length < 0 || length > maxRecord {
+		return h, errors.New("no length")
+	}
+	h.length = length
+	if err := checkWriter(h.writer); err != nil {
+		return h, err
+	}
+	if h.machine != none && !isHex(h.machine, machineDigits) {
+		return h, errors.New("no machine")
+	}
+	if !isHex(values[5], 2*sha256.Size) {
+		return h, errors.New("no payload digest")
+	}
+	_, err = hex.Decode(h.payload[:], []byte(values[5]))
+	return h, err
+}
+
+func isHex(s string, digits int) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(s) == digits
+}

@@ -1,0 +1,184 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// recover brings the directory and what is known about it together, at Open. It never removes a record that verifies, so it
+// may be killed anywhere and run again.
+func (s *Store) recover() error {
+	names, err := s.sys.list(s.root.fd)
+	if err != nil {
+		return err
+	}
+	s.adopt(s.root, names)
+	s.examine(s.root)
+	slices.Sort(names)
+	for _, dir := range names {
+		info, err := s.sys.statAt(s.root.fd, dir)
+		if checkDir(dir) != nil || err == nil && !info.dir {
+			continue // a stranger's, or one of ours with another meaning
+		}
+		if f := s.takeIn(dir); f.err != nil {
+			s.o.OnDamage(Damage{Stream: dir, Reason: ReasonUnreadable, Err: f.err})
+		}
+	}
+	s.openBallast()
+	return nil
+}
+
+// takeIn takes in a directory of streams. One that can not be read costs its own streams only, until it can be.
+func (s *Store) takeIn(dir string) *folder {
+	f, names, err := s.openDirectory(dir)
+	if err != nil {
+		f = newFolder(dir, -1, fileID{}, s.sys)
+		f.err = fmt.Errorf("directory %q: %w", dir, err)
+	} else {
+		s.adopt(f, names)
+	}
+	s.mu.Lock()
+	s.folders[dir] = f
+	s.mu.Unlock()
+	s.examine(f)
+	return f
+}
+
+// examine verifies every record of a directory, and confirms what was not.
+func (s *Store) examine(f *folder) {
+	var buf []byte
+	for _, st := range s.sorted(f) {
+		buf = s.verify(st, buf)
+		s.bound(st)
+	}
+	s.boundAll()
+	s.confirm(f)
+}
+
+func (s *Store) openDirectory(dir string) (*folder, []string, error) {
+	fd, info, err := openFolder(s.sys, s.root.fd, dir, s.load.uid)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := newFolder(dir, fd, info.id, s.sys)
+	if info.perm&openToOthers != 0 {
+		err = s.sys.chmod(fd, permDir)
+		if isReadOnly(err) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = f.open()
+	}
+	var names []string
+	if err == nil {
+		names, err = s.sys.list(fd)
+	}
+	if err != nil {
+		f.close()
+		return nil, nil, err
+	}
+	return f, names, nil
+}
+
+// adopt takes in the files of one directory by their names. What is left of a Put that was killed is removed. The fsync makes
+// the entries durable that a killed Put had not come to; where it fails, no record counts as confirmed.
+func (s *Store) adopt(f *folder, names []string) {
+	for _, file := range names {
+		if strings.HasPrefix(file, tempPrefix) {
+			_ = s.sys.unlink(f.fd, file) // where that fails, the next Open does it
+			continue
+		}
+		if floor, ok := strings.CutPrefix(file, floorPrefix); ok {
+			if gen, ok := parseGen(floor); ok {
+				f.floor = max(f.floor, gen)
+			}
+		}
+		if p, ok := parseFile(file); ok {
+			s.adoptFile(f, p, file)
+		}
+	}
+	if len(f.streams) == 0 || f.barrier.wait() == nil {
+		return
+	}
+	for _, st := range f.streams {
+		st.unsure = true
+	}
+}
+
+func (s *Store) adoptFile(f *folder, p fileName, file string) {
+	st := f.stream(p.base)
+	if p.kind == kindUnsure {
+		st.unsure, st.marked = true, true
+		return
+	}
+	info, err := s.sys.statAt(f.fd, file)
+	if isGone(err) {
+		return
+	}
+	size := info.size // 0 where the system does not say; reading will tell
+	s.refund(-size)
+	if p.kind == kindRecord {
+		st.add(generation{gen: p.gen, size: size})
+		return
+	}
+	st.addAside(aside{gen: p.gen, size: size, reason: p.reason})
+}
+
+func (s *Store) generations(st *stream) []generation {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(st.gens)
+}
+
+// verify reads every generation of a stream.
+func (s *Store) verify(st *stream, buf []byte) []byte {
+	for _, g := range s.generations(st) {
+		h, _, grown, f := s.load.load(st.in.fd, st.name, g.gen, buf)
+		buf = grown
+		if f != nil {
+			s.tell(st, g.gen, f)
+			s.setAside(st, g.gen, f)
+			continue
+		}
+		s.mu.Lock()
+		if entry := st.find(g.gen); entry != nil {
+			entry.digest, entry.verified = h.payload, true
+		}
+		s.mu.Unlock()
+	}
+	return buf
+}
+
+// confirm writes the newest record of each stream again whose last Put was not confirmed: only the success of a fresh
+// generation shows what the disk holds. Where that fails, the stream stays unsure, and readable.
+func (s *Store) confirm(f *folder) {
+	ctx := context.Background()
+	for _, st := range s.sorted(f) {
+		if !st.marked || len(st.gens) == 0 || st.gens[0].is(ReasonTooNew) {
+			continue
+		}
+		rec, err := s.read(ctx, st)
+		if err != nil || st.take(ctx) != nil {
+			continue
+		}
+		_ = s.commit(ctx, st, digestOf(rec.Payload), rec.Payload) // st.unsure keeps the failure
+		st.release()
+	}
+}
+
+func (s *Store) sorted(f *folder) []*stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]*stream, 0, len(f.streams))
+	for _, st := range f.streams {
+		all = append(all, st)
+	}
+	slices.SortFunc(all, func(a, b *stream) int { return strings.Compare(a.name.base, b.name.base) })
+	return all
+}

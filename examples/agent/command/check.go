@@ -1,0 +1,106 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/lkg"
+)
+
+// maxFile bounds what is read of a file, in bytes.
+const maxFile = configsync.MaxObject
+
+// futureUID stands for the UID that the API server will give: with one, an object counts as shared by nodes.
+const futureUID = "to-be-created"
+
+// Check judges a config without a node.
+func Check() *cobra.Command {
+	var l settings.Local
+	var local bool
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Judge a config, or a ConfigMap that holds one, by the code that judges on a node",
+		Args:  one("the file with the config"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := l.Validate(); err != nil {
+				return err
+			}
+			text, err := readFile(args[0])
+			if err != nil {
+				return err
+			}
+			return check(c.Context(), c.OutOrStdout(), &l, args[0], text, local)
+		},
+	}
+	l.AddFlags(c.Flags())
+	c.Flags().BoolVar(&local, "init", false, "judge it as the init config of one node, which may hold values of that node")
+	return c
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes: no ConfigMap holds that", path, maxFile)
+	}
+	return text, err
+}
+
+func check(ctx context.Context, w io.Writer, l *settings.Local, path string, text []byte, local bool) error {
+	o, err := objectOf(l.Key, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	o.UID = futureUID
+	if local {
+		o.UID = ""
+	}
+	limits, err := judge(ctx, l, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	fmt.Fprintf(w, "%s is good: trial %s, unexplained restarts tolerated: %d, digest %s\n",
+		path, limits.Trial, limits.CrashLoopThreshold, o.Digest())
+	return nil
+}
+
+// objectOf takes text as a ConfigMap if it says so, and otherwise as the config itself, of which the codec says what is wrong.
+func objectOf(key string, text []byte) (configsync.Object, error) {
+	var kind struct {
+		Kind string `json:"kind"`
+	}
+	raw, err := configsync.Gate(text, configsync.GateLimits{Bytes: maxFile})
+	if err == nil && json.Unmarshal(raw, &kind) == nil && kind.Kind == "ConfigMap" {
+		return configsync.ParseObject(raw)
+	}
+	return configsync.Object{Data: map[string]string{key: string(text)}}, nil
+}
+
+// judge does what a node does with a config before it adopts it.
+func judge(ctx context.Context, l *settings.Local, o configsync.Object) (lkg.Limits, error) {
+	opts := l.Options()
+	cfg, limits, err := opts.Codec.Decode(l.Key, o)
+	if err != nil {
+		return limits, err
+	}
+	for _, v := range opts.Validators {
+		if err := v.Validate(ctx, cfg); err != nil {
+			return limits, err
+		}
+	}
+	return opts.Bounds.Clamp(limits), limits.Validate()
+}

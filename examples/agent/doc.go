@@ -1,0 +1,22 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command agent gives a kubelet a config from the API server, keeps the last known good one, and goes back to it by itself.
+//
+//	agent run --node-name N --kubeconfig K --state-dir D --init-config F --render P -- /usr/bin/kubelet --config=P …
+//
+// It supervises the kubelet: before each start it decides from disk alone which config is used, says so in the ConfigOK condition
+// of the node, and renders it. A new config is on trial until it was healthy long enough; one that is wrong, or makes the kubelet
+// crash, is rejected, with the API server up or down.
+//
+//	agent status       which config is in use and why, what was rejected, what the next start would do
+//	agent forget-bad   takes back a rejection
+//	agent use-local    goes back to the config that the node was provisioned with
+//	agent configmap    makes an immutable ConfigMap of a config
+//	agent check        judges a config without a node
+//
+// The agent stops the kubelet when it is stopped, and the kernel kills the kubelet when the agent is killed: under systemd the
+// agent's unit takes the place of the kubelet's, with Restart=always (see systemd/belay-agent.service).
+//
+// This file and its neighbours only join public packages: they are meant to be copied.
+package main

@@ -1,0 +1,77 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/belayproject/belay/examples/agent/command"
+	"github.com/belayproject/belay/examples/agent/settings"
+)
+
+func main() {
+	if err := newCommand().Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, "agent:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:           "agent",
+		Short:         "Give a kubelet its config from the API server, and go back to the last known good one by itself",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
+	c.AddCommand(runCommand(), command.Status(), command.ForgetBad(), command.UseLocal(), command.ConfigMap(), command.Check(), versionCommand())
+	return c
+}
+
+func runCommand() *cobra.Command {
+	var s settings.Run
+	logging, gates := logsapi.NewLoggingConfiguration(), featuregate.NewFeatureGate()
+	c := &cobra.Command{
+		Use:   "run [flags] -- CHILD [ARGUMENT]...",
+		Short: "Supervise a kubelet and its config",
+		RunE: func(c *cobra.Command, args []string) error {
+			s.Child = args
+			if err := s.Validate(); err != nil {
+				return fmt.Errorf("the command line is wrong\n%w", err)
+			}
+			if err := logsapi.AddFeatureGates(gates); err != nil {
+				return err
+			}
+			if err := logsapi.ValidateAndApply(logging, gates); err != nil {
+				return err
+			}
+			logs.InitLogs()
+			defer logs.FlushLogs()
+			return run(c.Context(), &s)
+		},
+	}
+	s.AddFlags(c.Flags())
+	logsapi.AddFlags(logging, c.Flags())
+	return c
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Say which build this is",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), settings.Version())
+			return err
+		},
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import "time"
+
+// A Document is everything that is known about the config of a node at one moment.
+type Document struct {
+	// Node is the node's name; empty when no agent runs.
+	Node string `json:"node,omitempty"`
+	// Version is that of the agent whose beliefs are shown.
+	Version string `json:"version"`
+	// Time is when the document was made, by the clock of the node.
+	Time time.Time `json:"time"`
+	// Agent is the running agent; nil when none runs.
+	Agent *Agent `json:"agent,omitempty"`
+	// ConfigOK is the node condition: as it is reported, or as the next start would report it when no agent runs. Nil when
+	// that is not known.
+	ConfigOK *Condition `json:"configOK,omitempty"`
+	// InUse is what the child runs; nil when no agent runs.
+	InUse *InUse `json:"inUse,omitempty"`
+	// Assigned is the config that was last adopted from the source.
+	Assigned Assigned `json:"assigned"`
+	// LastKnownGood is the one to go back to, Previous the one before it.
+	LastKnownGood Good   `json:"lastKnownGood"`
+	Previous      Config `json:"previous"`
+	// Trial is nil unless the config in use is on trial.
+	Trial *Trial `json:"trial,omitempty"`
+	// Rejected lists the configs that are not used, newest first.
+	Rejected []Rejected `json:"rejected,omitempty"`
+	// Wanted is the last result of looking for the wanted config.
+	Wanted Wanted `json:"wanted"`
+	// Next is what the next start would do.
+	Next Next `json:"next"`
+	// Trouble lists what a person should look at, one line each.
+	Trouble []string `json:"trouble,omitempty"`
+}
+
+// An Agent is a running one.
+type Agent struct {
+	PID     int       `json:"pid"`
+	Source  string    `json:"source"`
+	Started time.Time `json:"started"`
+	// Child is the process id of the child; 0 while none runs.
+	Child int `json:"child,omitempty"`
+}
+
+// A Condition is the summary: the message is the effect, the reason the cause.
+type Condition struct {
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// A Config names one config. Local is "init", "default" or "unknown" for the config of the node itself, whose other fields are
+// empty.
+type Config struct {
+	Local           string `json:"local,omitempty"`
+	Namespace       string `json:"namespace,omitempty"`
+	Name            string `json:"name,omitempty"`
+	UID             string `json:"uid,omitempty"`
+	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Key             string `json:"key,omitempty"`
+	Digest          string `json:"digest,omitempty"`
+}
+
+// InUse is what the child runs.
+type InUse struct {
+	Config
+	// Since is the last start of the child.
+	Since time.Time `json:"since"`
+	// Why is one sentence.
+	Why string `json:"why"`
+}
+
+// Assigned is the config that was last adopted.
+type Assigned struct {
+	Config
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Good is the last known good config.
+type Good struct {
+	Config
+	Promoted time.Time `json:"promoted,omitzero"`
+}
+
+// A Trial says how far it has come. Durations are Go's: "10m0s".
+type Trial struct {
+	Since   time.Time `json:"since"`
+	Healthy string    `json:"healthy"`
+	Needed  string    `json:"needed"`
+	// Counted starts are unexplained; more than Allowed reject the config.
+	Counted int `json:"counted"`
+	Allowed int `json:"allowed"`
+	// NotCounted says of each other start why it is not.
+	NotCounted []string `json:"notCounted,omitempty"`
+	// Failing are the probes that fail now.
+	Failing []string `json:"failing,omitempty"`
+}
+
+// A Rejected config is not used until it is forgotten.
+type Rejected struct {
+	Config
+	Since    time.Time `json:"since"`
+	Reason   string    `json:"reason"`
+	Evidence string    `json:"evidence,omitempty"`
+}
+
+// Wanted is the last result of looking for the wanted config.
+type Wanted struct {
+	Outcome string    `json:"outcome"`
+	Cause   string    `json:"cause,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+}
+
+// Next is what the next start would do.
+type Next struct {
+	// Unknown says why it can't be told; empty when it can.
+	Unknown string `json:"unknown,omitempty"`
+	// Refuse says why it would refuse to start; empty when it would start.
+	Refuse string `json:"refuse,omitempty"`
+	Config
+	Role    string `json:"role,omitempty"`
+	OnTrial bool   `json:"onTrial,omitempty"`
+	// PassedOver are the configs before it in the order of choice.
+	PassedOver []PassedOver `json:"passedOver,omitempty"`
+	// Rejects is the reason for which that start would find the assigned config bad.
+	Rejects string `json:"rejects,omitempty"`
+}
+
+// PassedOver is a config that would not be used, and why.
+type PassedOver struct {
+	Config
+	Role string `json:"role"`
+	Why  string `json:"why"`
+}

@@ -1,0 +1,61 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"k8s.io/component-base/version"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/file"
+	"github.com/belayproject/belay/examples/agent/kubeletpayload"
+	"github.com/belayproject/belay/examples/agent/probe"
+	"github.com/belayproject/belay/lkg"
+)
+
+// Options are those of the agent's Syncer on which its records and decisions depend: the same in every sub-command, so that what
+// is foretold is what happens. Without an init config, Init is nil.
+func (l *Local) Options() configsync.Options[*kubeletpayload.Config] {
+	o := configsync.Options[*kubeletpayload.Config]{
+		Version: Version(),
+		Key:     l.Key,
+		Codec: kubeletpayload.Codec(kubeletpayload.CodecOptions{
+			Trial: l.DefaultTrial, CrashLoopThreshold: l.Threshold, NeedsHealthz: slices.ContainsFunc(l.HealthURLs, probe.Moves),
+		}),
+		Validators: kubeletpayload.Validators(),
+		Bounds:     lkg.Bounds{MinTrial: l.MinTrial, MaxTrial: l.MaxTrial},
+	}
+	if l.InitConfig != "" {
+		o.Init = func(context.Context) (configsync.Object, error) { return file.Init(l.InitConfig, l.Key) }
+	}
+	return o
+}
+
+// Version names the build of the agent: the release that was set at link time, or the commit. Beliefs about configs are kept
+// apart by it.
+func Version() string {
+	if v := version.Get().GitVersion; !strings.HasPrefix(v, "v0.0.0-master") {
+		return v
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "v0.0.0-unknown"
+	}
+	set := map[string]string{}
+	for _, s := range info.Settings {
+		set[s.Key] = s.Value
+	}
+	switch v := set["vcs.revision"]; {
+	case v == "":
+		return "v0.0.0-unknown"
+	case set["vcs.modified"] == "true":
+		return "v0.0.0-" + v[:min(12, len(v))] + "-modified"
+	default:
+		return "v0.0.0-" + v[:min(12, len(v))]
+	}
+}

@@ -1,0 +1,108 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/belayproject/belay/examples/agent/kubeletpayload"
+	"github.com/belayproject/belay/examples/agent/probe"
+	"github.com/belayproject/belay/lkg"
+)
+
+// The kinds of source, as the flag names them.
+const (
+	SourceNodeConfig = "nodeconfig"
+	SourceAnnotation = "annotation"
+	SourceNone       = "none"
+	// SourceDirectory is followed by "=" and the directory.
+	SourceDirectory = "directory"
+)
+
+// Local is what every sub-command that reads the state needs to know.
+type Local struct {
+	// StateDir holds all state. Empty switches dynamic config off.
+	StateDir string
+	// InitConfig is the file, or the directory with a file named by Key, that the node was provisioned with.
+	InitConfig string
+	// Key is the entry of an object that holds the config.
+	Key string
+	// DefaultTrial and Threshold are the limits of a config that carries none.
+	DefaultTrial time.Duration
+	Threshold    int
+	// MinTrial and MaxTrial bound the trial that a config asks for.
+	MinTrial, MaxTrial time.Duration
+	// HealthURLs are the addresses that must answer for a config to be promoted; those in braces are filled in.
+	HealthURLs []string
+}
+
+// Run is what the run sub-command needs besides.
+type Run struct {
+	Local
+	NodeName, Kubeconfig string
+	// Source is one of the kinds above.
+	Source string
+	// Render is the file that the child reads its config from.
+	Render string
+	// ProbeInterval and ProbeTimeout pace the probes.
+	ProbeInterval, ProbeTimeout time.Duration
+	// BackoffMin and BackoffMax bound the pause before the child is started again.
+	BackoffMin, BackoffMax time.Duration
+	// RetryMin and RetryMax bound the pause after trouble with the API server.
+	RetryMin, RetryMax time.Duration
+	// Grace is how long the child may take to stop before it is killed.
+	Grace time.Duration
+	// Child is the command that is supervised.
+	Child []string
+}
+
+// Defaults are the values of a command line that says nothing.
+func Defaults() *Local {
+	var l Local
+	l.AddFlags(pflag.NewFlagSet("", pflag.ContinueOnError))
+	return &l
+}
+
+// AddFlags adds the flags with their defaults.
+func (l *Local) AddFlags(f *pflag.FlagSet) {
+	f.StringVar(&l.StateDir, "state-dir", "", "directory for all state of the agent; empty switches dynamic config off")
+	f.StringVar(&l.InitConfig, "init-config", "", "the config that the node was provisioned with: a file, or a directory with a file named by --key")
+	f.StringVar(&l.Key, "key", kubeletpayload.Key, "entry of a ConfigMap that holds the config")
+	f.DurationVar(&l.DefaultTrial, "default-trial", lkg.DefaultTrial, "trial of a config that asks for none")
+	f.DurationVar(&l.MinTrial, "min-trial", time.Minute, "shortest trial that a config may ask for")
+	f.DurationVar(&l.MaxTrial, "max-trial", 24*time.Hour, "longest trial that a config may ask for")
+	f.IntVar(&l.Threshold, "crash-loop-threshold", 2, "unexplained restarts that a config on trial may cause, if it doesn't say: 0 to 10")
+	f.StringArrayVar(&l.HealthURLs, "health-url", []string{probe.Default},
+		"address that must answer with status 200 for a config to be promoted; may be given more than once; the parts in braces are taken from the config in use")
+}
+
+// AddFlags adds the flags with their defaults, those of Local included.
+func (r *Run) AddFlags(f *pflag.FlagSet) {
+	r.Local.AddFlags(f)
+	f.StringVar(&r.NodeName, "node-name", "", "name of this node")
+	f.StringVar(&r.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
+	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, directory=PATH or none")
+	f.StringVar(&r.Render, "render", "", "file that the child reads its config from")
+	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
+	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")
+	f.DurationVar(&r.BackoffMin, "backoff-min", time.Second, "shortest pause before a child that ended is started again")
+	f.DurationVar(&r.BackoffMax, "backoff-max", time.Minute, "longest pause before a child that ended is started again")
+	f.DurationVar(&r.RetryMin, "retry-min", time.Second, "shortest pause after trouble with the source or a report")
+	f.DurationVar(&r.RetryMax, "retry-max", 2*time.Minute, "longest pause after trouble with the source or a report")
+	f.DurationVar(&r.Grace, "grace", 30*time.Second, "time that the child has to stop before it is killed")
+}
+
+// Dynamic reports whether the node takes its config from anywhere but its own disk.
+func (r *Run) Dynamic() bool { return r.Source != SourceNone }
+
+// Directory is the directory of that kind of source; ok is false for the other kinds.
+func (r *Run) Directory() (path string, ok bool) {
+	return strings.CutPrefix(r.Source, SourceDirectory+"=")
+}
+
+// Server reports whether the source is at the API server.
+func (r *Run) Server() bool { return r.Source == SourceNodeConfig || r.Source == SourceAnnotation }

@@ -1,0 +1,122 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/file"
+	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/configsync/restart"
+	"github.com/belayproject/belay/examples/agent/kubeletpayload"
+	"github.com/belayproject/belay/examples/agent/node"
+	"github.com/belayproject/belay/examples/agent/probe"
+	"github.com/belayproject/belay/examples/agent/settings"
+)
+
+// Options are those of a Syncer that does what the flags say. inUse gives the config that the child runs; it is asked by probes
+// only, which begin after the first start. Nothing is connected yet. The error names the flag.
+func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor, inUse func() *kubeletpayload.Config) (node.Options, error) {
+	o := s.Options()
+	o.Store, o.Restarter = store, child
+	o.RetryMin, o.RetryMax = s.RetryMin, s.RetryMax
+	o.ProbeInterval, o.ProbeTimeout = s.ProbeInterval, s.ProbeTimeout
+	o.Probes = []configsync.Probe{alive{child}}
+	for _, u := range s.HealthURLs {
+		p, err := probe.New(u, func() (address, port string, ok bool) { return kubeletpayload.Healthz(inUse()) })
+		if err != nil {
+			return o, err
+		}
+		o.Probes = append(o.Probes, p)
+	}
+	if dir, ok := s.Directory(); ok {
+		src := &file.Source{Dir: dir}
+		o.Source, o.Fetcher = src, src
+	}
+	o.Reporter = &newsLog{}
+	if s.Kubeconfig == "" {
+		return o, nil
+	}
+	return o, connect(&o, s)
+}
+
+// connect adds the parts at the API server.
+func connect(o *node.Options, s *settings.Run) error {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return &settings.FlagError{Flag: "kubeconfig", Value: s.Kubeconfig, Want: "must be a kubeconfig: " + err.Error()}
+	}
+	config.UserAgent = "belay-agent/" + settings.Version()
+	client, err := kube.NewClient(config)
+	if err != nil {
+		return err
+	}
+	condition, err := kube.NewNodeConditionReporter(client, s.NodeName, kube.Options{})
+	if err != nil {
+		return err
+	}
+	o.Reporter = configsync.Joined(o.Reporter, condition)
+	switch s.Source {
+	case settings.SourceNodeConfig:
+		err = nodeConfig(o, client, s.NodeName)
+	case settings.SourceAnnotation:
+		o.Source, err = kube.NewAnnotationSource(client, s.NodeName, kube.Options{})
+	default:
+		return nil // the wanted config comes from elsewhere; the node's condition is reported all the same
+	}
+	if err != nil {
+		return err
+	}
+	o.Fetcher, err = kube.NewConfigMapFetcher(client, kube.Options{})
+	return err
+}
+
+// nodeConfig takes the source from the node's NodeConfig, and reports there too.
+func nodeConfig(o *node.Options, client dynamic.Interface, name string) error {
+	src, err := kube.NewNodeConfigSource(client, name, kube.Options{})
+	if err != nil {
+		return err
+	}
+	status, err := kube.NewStatusReporter(client, name, kube.Options{})
+	if err != nil {
+		return err
+	}
+	o.Source, o.Reporter = src, configsync.Joined(o.Reporter, status)
+	return nil
+}
+
+// alive passes while the child runs: an address may be answered by somebody else.
+type alive struct{ child *restart.Supervisor }
+
+// Name implements configsync.Probe.
+func (alive) Name() string { return "child" }
+
+// Check implements configsync.Probe.
+func (p alive) Check(context.Context) error {
+	if p.child.PID() == 0 {
+		return errors.New("it is not running")
+	}
+	return nil
+}
+
+// Refusal is the status of a node whose agent refuses to start because the local config is not good; ok is false where it is
+// good. Without it, the last good news would stay in the node's condition.
+func Refusal(ctx context.Context, o node.Options) (s configsync.Status, ok bool) {
+	if o.Store == nil {
+		return s, false
+	}
+	e, err := configsync.Explain(ctx, o.Store, o)
+	if err != nil || e.Next.Refuse == nil {
+		return s, false
+	}
+	return configsync.Status{
+		Assigned: e.State.Current.Ref, LastKnownGood: e.State.LastKnownGood, Local: string(e.Next.Origin),
+		Condition: e.Next.Condition, Error: e.Next.Refuse.Error(),
+	}, true
+}

@@ -1,0 +1,12 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command fakekubelet stands in for a kubelet in tests of the agent: a real process that loads a real KubeletConfiguration,
+// serves /healthz where it says, and ends badly where a kubelet would.
+//
+//	fakekubelet --config FILE
+//
+// Like a kubelet, it exits with status 1 on a config that it can't load and on a feature gate that it doesn't know. The gates
+// that it knows make it misbehave: ExitSoon ends it with status 255 after it was asked for its health a few times, Sick makes
+// /healthz answer 500, Stubborn makes it ignore SIGTERM. /config answers with the bytes that it loaded.
+package main

@@ -1,0 +1,97 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+
+	v1beta1 "k8s.io/kubelet/config/v1beta1"
+	"sigs.k8s.io/yaml"
+)
+
+// soon is how many health checks are answered before ExitSoon ends the process.
+const soon = 3
+
+func main() {
+	config := flag.String("config", "", "file with the KubeletConfiguration")
+	flag.Parse()
+	if err := run(*config); err != nil {
+		fmt.Fprintln(os.Stderr, "fakekubelet:", err)
+		os.Exit(1)
+	}
+}
+
+func run(path string) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var c v1beta1.KubeletConfiguration
+	if err := yaml.UnmarshalStrict(raw, &c); err != nil {
+		return err
+	}
+	for gate, on := range c.FeatureGates {
+		switch gate {
+		case "ExitSoon", "Sick", "Stubborn":
+		default:
+			return fmt.Errorf("unrecognized feature gate %s=%t", gate, on)
+		}
+	}
+	return serve(&c, raw)
+}
+
+// serve answers until SIGTERM.
+func serve(c *v1beta1.KubeletConfiguration, raw []byte) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if c.FeatureGates["Stubborn"] {
+		ctx = context.Background()
+	}
+	port := 10248
+	if c.HealthzPort != nil {
+		port = int(*c.HealthzPort)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(cmp.Or(c.HealthzBindAddress, "127.0.0.1"), strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler(c, raw)}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	if err := server.Shutdown(context.Background()); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func handler(c *v1beta1.KubeletConfiguration, raw []byte) http.Handler {
+	var asked atomic.Int32
+	mux := http.NewServeMux()
+	mux.HandleFunc("/config", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(raw) })
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if c.FeatureGates["ExitSoon"] && asked.Add(1) > soon {
+			os.Exit(255)
+		}
+		if c.FeatureGates["Sick"] {
+			http.Error(w, "sick", http.StatusInternalServerError)
+		}
+	})
+	return mux
+}

@@ -1,0 +1,110 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// stopTimeout bounds the end of a process that was asked to stop.
+const stopTimeout = 30 * time.Second
+
+// A Process is one that a test started.
+type Process struct {
+	cmd  *exec.Cmd
+	log  *log
+	done chan struct{} // closed when the process ended
+	err  error         // how; read after done
+}
+
+// Start starts a command. It ends with the test at the latest, by SIGKILL.
+func Start(t testing.TB, name string, args ...string) *Process {
+	t.Helper()
+	p := &Process{cmd: exec.Command(name, args...), log: &log{}, done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatalf("starting %s: %v", name, err)
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("what %s (process %d) wrote:\n%s", name, p.PID(), p.Log())
+		}
+	})
+	return p
+}
+
+// PID is the process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Log is what the process wrote so far.
+func (p *Process) Log() string { return p.log.String() }
+
+// Kill ends the process as a crash would, and waits for its end.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.done
+}
+
+// Stop asks the process to end and gives its exit status.
+func (p *Process) Stop(t testing.TB) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	return p.Exit(t, stopTimeout)
+}
+
+// Exit waits for the end of the process and gives its exit status, -1 after a signal.
+func (p *Process) Exit(t testing.TB, timeout time.Duration) int {
+	t.Helper()
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(timeout):
+		t.Fatalf("process %d did not end within %s", p.PID(), timeout)
+		return 0
+	}
+}
+
+// Running says, as an error, that the process ended and how.
+func (p *Process) Running() error {
+	select {
+	case <-p.done:
+		return fmt.Errorf("process %d ended: %v", p.PID(), p.err)
+	default:
+		return nil
+	}
+}
+
+// log is a buffer for several writers.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

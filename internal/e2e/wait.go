@@ -1,0 +1,76 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// pause is the time between two questions.
+const pause = 20 * time.Millisecond
+
+// Eventually calls check until it returns nil. After the timeout the test fails with the last error; what is the rule that the
+// test protects.
+func Eventually(t testing.TB, timeout time.Duration, what string, check func() error) {
+	t.Helper()
+	deadline := time.NewTimer(timeout)
+	defer deadline.Stop()
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			t.Fatalf("%s: not within %s: %v", what, timeout, err)
+		}
+	}
+}
+
+// Throughout calls check again and again for that long and fails at the first error.
+func Throughout(t testing.TB, d time.Duration, what string, check func() error) {
+	t.Helper()
+	deadline := time.NewTimer(d)
+	defer deadline.Stop()
+	again := time.NewTicker(pause)
+	defer again.Stop()
+	for {
+		if err := check(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		select {
+		case <-again.C:
+		case <-deadline.C:
+			return
+		}
+	}
+}
+
+// Get reads an address; another status than 200 is an error.
+func Get(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: status %d", url, resp.StatusCode)
+	}
+	return string(body), err
+}

@@ -1,0 +1,49 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodetier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// fixedPlaces are directories that kubelet, containerd and the CNI library make whatever their configuration says.
+// Parents come before their children.
+var fixedPlaces = []string{
+	"/var/lib/kubelet", "/var/lib/kubelet/device-plugins", "/var/log/containers", "/var/lib/cni", "/var/lib/cni/results",
+	"/run/containerd", "/run/containerd/s",
+}
+
+// kernelSettings are those that the kubelet and the ptp plugin change for the whole machine.
+var kernelSettings = []string{
+	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward",
+}
+
+// recordMachine writes down how the machine was, for the reaper to restore it: the directories that are absent now
+// and the values of kernel settings.
+func (t *Tier) recordMachine(context.Context) error {
+	var undo strings.Builder
+	for _, dir := range fixedPlaces {
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			fmt.Fprintf(&undo, "remove %s\n", dir)
+		}
+	}
+	for _, name := range kernelSettings {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		if err != nil {
+			continue // this kernel has no such setting, so nothing changes it
+		}
+		fmt.Fprintf(&undo, "sysctl %s %s\n", name, strings.TrimSpace(string(value)))
+	}
+	if err := os.WriteFile(filepath.Join(t.env.Dir(), "undo"), []byte(undo.String()), 0o600); err != nil {
+		return fmt.Errorf("recording the state of the machine: %w", err)
+	}
+	return nil
+}

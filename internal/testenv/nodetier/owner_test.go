@@ -1,0 +1,194 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodetier_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testenv/nodetier"
+)
+
+// ownerVariable makes the test binary, started again, own a node and wait to be killed.
+const ownerVariable = "BELAY_NODETIER_OWNER"
+
+// own runs a node with a pod, prints the identifier and the directory, and waits.
+func own() {
+	ctx := context.Background()
+	env, err := testenv.New(ctx, testenv.Options{})
+	if err == nil {
+		var tier *nodetier.Tier
+		if tier, err = nodetier.New(ctx, env); err == nil {
+			_, err = runPod(ctx, env, tier)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(env.ID(), env.Dir())
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
+}
+
+// traces lists what still belongs to a node: processes, mounts, cgroups, network interfaces of pods, directories,
+// and files at the fixed places of the machine.
+func traces(id, dir string) []string {
+	var found []string
+	for _, file := range []string{"/proc/self/mountinfo", "/proc/net/route"} {
+		data, _ := os.ReadFile(file)
+		for line := range strings.Lines(string(data)) {
+			if strings.Contains(line, dir) || strings.HasPrefix(line, "veth") {
+				found = append(found, strings.TrimSpace(line))
+			}
+		}
+	}
+	for _, pattern := range []string{
+		dir, "/sys/fs/cgroup/*" + id, "/sys/fs/cgroup/*/*" + id, "/run/containerd/s/*", "/var/lib/cni/results/*" + id + "*",
+		"/var/log/containers/*", "/run/netns/cni-*",
+	} {
+		paths, _ := filepath.Glob(pattern)
+		found = append(found, paths...)
+	}
+	return append(found, processes(id)...)
+}
+
+// processes lists those whose environment, command line or cgroup names the identifier. One that has ended and
+// waits for the system's first process to look is gone.
+func processes(id string) []string {
+	var found []string
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		stat, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
+		if strings.Contains(string(stat), ") Z ") {
+			continue
+		}
+		for _, file := range []string{"environ", "cmdline", "cgroup"} {
+			data, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), file))
+			if strings.Contains(string(data), id) {
+				comm, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "comm"))
+				found = append(found, fmt.Sprintf("process %d %s", pid, strings.TrimSpace(string(comm))))
+				break
+			}
+		}
+	}
+	return found
+}
+
+func gone(id, dir string) error {
+	if found := traces(id, dir); len(found) > 0 {
+		return errors.New(strings.Join(found, "\n"))
+	}
+	return nil
+}
+
+// TestNodeRunsAPodAndLeavesNothing starts a real kubelet beside a real API server, waits until the node is Ready
+// and a pod runs, and ends it all in order.
+func TestNodeRunsAPodAndLeavesNothing(t *testing.T) {
+	env := testenv.Start(t, testenv.Options{})
+	before := settings(t)
+	tier := nodetier.Start(t, env)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	if _, err := runPod(ctx, env, tier); err != nil {
+		t.Fatal(err)
+	}
+	seesNode(t, env.ID(), env.Dir())
+	if err := env.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := gone(env.ID(), env.Dir()); err != nil {
+		t.Errorf("after Close the machine still has:\n%v", err)
+	}
+	if after := settings(t); after != before {
+		t.Errorf("after Close the machine's settings and places are\n%s\nwant\n%s", after, before)
+	}
+}
+
+// TestKilledOwnerLeavesNoNode is the same promise when nothing of the owner's own code runs any more.
+func TestKilledOwnerLeavesNoNode(t *testing.T) {
+	if err := nodetier.Supported(); err != nil {
+		nodetier.Start(t, nil) // skips, or fails where a kubelet is required
+	}
+	before := settings(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), ownerVariable+"=1")
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	id, dir, ok := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || !ok {
+		t.Fatalf("the owner printed %q before its node ran: %v", line, err)
+	}
+	seesNode(t, id, dir)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := poll(30*time.Second, func() error { return gone(id, dir) }); err != nil {
+		t.Errorf("30 s after the owner was killed the machine still has:\n%v", err)
+	}
+	if after := settings(t); after != before {
+		t.Errorf("after the kill the machine's settings and places are\n%s\nwant\n%s", after, before)
+	}
+}
+
+// seesNode makes sure that the test would notice what is left: each kind of trace is there while the node runs.
+func seesNode(t *testing.T, id, dir string) {
+	t.Helper()
+	found := strings.Join(traces(id, dir), "\n")
+	for _, want := range []string{
+		"kubelet", "containerd-shim", " pause", "kube-apiserver", dir + "/node ", "veth", "/sys/fs/cgroup/",
+		"/run/containerd/s/", "/var/lib/cni/results/", "/var/log/containers/",
+	} {
+		if !strings.Contains(found, want) {
+			t.Errorf("while the node runs no trace holds %q; traces:\n%s", want, found)
+		}
+	}
+}
+
+// settings describes the state of the machine that a kubelet changes.
+func settings(t *testing.T) string {
+	t.Helper()
+	var state strings.Builder
+	for _, name := range []string{"vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops", "net/ipv4/ip_forward"} {
+		value, err := os.ReadFile(filepath.Join("/proc/sys", name))
+		fmt.Fprintf(&state, "%s=%s %v\n", name, strings.TrimSpace(string(value)), err)
+	}
+	for _, dir := range []string{
+		"/var/lib/kubelet", "/var/log/containers", "/var/log/pods", "/var/lib/cni", "/run/containerd", "/opt/containerd",
+		"/var/lib/containerd", "/run/runc", "/etc/cni", "/var/lib/calico",
+	} {
+		_, err := os.Stat(dir)
+		fmt.Fprintf(&state, "%s: there=%t\n", dir, err == nil)
+	}
+	return state.String()
+}
