@@ -46,6 +46,7 @@ type generation struct {
 	verified bool   // read and found whole, or written and acknowledged, by this Store
 	flaw     *flaw  // why it could not be used when it was looked at last
 	told     bool   // OnDamage knows
+	doubtful bool   // not confirmed, and perhaps not even there
 }
 
 // aside is a file that was set aside.

@@ -75,7 +75,7 @@ func (d *decision) lower(r Ref, next Role) string {
 	}
 	why := "fallback " + label(r, d.v.Origin) + " crashed, " + strconv.Itoa(n) + " unexplained restarts, tolerated: " +
 		strconv.Itoa(threshold)
-	d.v.Floor = Floor{LastKnownGood: d.in.State.LastKnownGood, Role: next, Why: why}
+	d.v.Floor = Floor{Good: d.in.State.GoodID, Role: next, Why: why}
 	return why
 }
 

@@ -39,7 +39,7 @@ func newCommand() *cobra.Command {
 
 func runCommand() *cobra.Command {
 	var s settings.Run
-	logging := logsapi.NewLoggingConfiguration()
+	logging, gates := logsapi.NewLoggingConfiguration(), featuregate.NewFeatureGate()
 	c := &cobra.Command{
 		Use:   "run [flags] -- CHILD [ARGUMENT]...",
 		Short: "Supervise a kubelet and its config",
@@ -48,11 +48,14 @@ func runCommand() *cobra.Command {
 			if err := s.Validate(); err != nil {
 				return fmt.Errorf("the command line is wrong\n%w", err)
 			}
-			logs.InitLogs()
-			defer logs.FlushLogs()
-			if err := logsapi.ValidateAndApply(logging, featuregate.NewFeatureGate()); err != nil {
+			if err := logsapi.AddFeatureGates(gates); err != nil {
 				return err
 			}
+			if err := logsapi.ValidateAndApply(logging, gates); err != nil {
+				return err
+			}
+			logs.InitLogs()
+			defer logs.FlushLogs()
 			return run(c.Context(), &s)
 		},
 	}

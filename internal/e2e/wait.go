@@ -4,6 +4,10 @@
 package e2e
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 )
@@ -49,4 +53,24 @@ func Throughout(t testing.TB, d time.Duration, what string, check func() error) 
 			return
 		}
 	}
+}
+
+// Get reads an address; another status than 200 is an error.
+func Get(ctx context.Context, url string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("GET %s: status %d", url, resp.StatusCode)
+	}
+	return string(body), err
 }

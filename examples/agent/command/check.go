@@ -30,7 +30,7 @@ func Check() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Judge a config, or a ConfigMap that holds one, by the code that judges on a node",
-		Args:  cobra.ExactArgs(1),
+		Args:  one("the file with the config"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := l.Validate(); err != nil {
 				return err

@@ -40,7 +40,7 @@ func ConfigMap() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "configmap NAME --namespace NAMESPACE --from-file KEY=FILE",
 		Short: "Print an immutable ConfigMap for a config, and the source by which a node is moved to it",
-		Args:  cobra.ExactArgs(1),
+		Args:  one("the name that the ConfigMap's own begins with"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return m.print(c.Context(), c.OutOrStdout(), args[0])
 		},

@@ -67,7 +67,7 @@ func ForgetBad() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forget-bad UID --state-dir DIR",
 		Short: "Take back the rejection of a config, so that it is tried again",
-		Args:  cobra.ExactArgs(1),
+		Args:  one("the UID of a rejected config, as status shows it"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return onNode(c.Context(), &l, func(a admin.Agent, live bool) error {
 				return forget(c.Context(), c.OutOrStdout(), a, live, args[0])
@@ -171,4 +171,14 @@ func follows(ctx context.Context, w io.Writer, a admin.Agent, live bool) error {
 		fmt.Fprintln(w, "No agent is running: the next start goes by this.")
 	}
 	return report.WriteNext(w, d)
+}
+
+// one asks for exactly one argument and says which.
+func one(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return fmt.Errorf("%s has %d arguments: must be one, %s", c.Name(), len(args), what)
+		}
+		return nil
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/belayproject/belay/checkpoint"
@@ -30,8 +31,11 @@ var _ admin.Agent = (*Stopped)(nil)
 // Status reads what is on record.
 func (s *Stopped) Status(ctx context.Context) (report.Document, error) {
 	r, err := checkpoint.OpenReader(s.Dir, checkpoint.Options{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return report.Document{}, fmt.Errorf("no agent has run on state directory %q yet: %w", s.Dir, fs.ErrNotExist)
+	}
 	if err != nil {
-		return report.Document{}, fmt.Errorf("reading the state in %q: %w", s.Dir, err)
+		return report.Document{}, err
 	}
 	e, err := explain(ctx, r, s.Options)
 	if err != nil {
@@ -65,7 +69,7 @@ type syncer = configsync.Syncer[*kubeletpayload.Config]
 func (s *Stopped) change(ctx context.Context, act func(*syncer) error) error {
 	store, err := checkpoint.Open(s.Dir, checkpoint.Options{})
 	if err != nil {
-		return fmt.Errorf("opening the state in %q: %w", s.Dir, err)
+		return err
 	}
 	o := s.Options
 	o.Store = store

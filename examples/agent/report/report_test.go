@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -90,10 +91,14 @@ func live(e configsync.Explanation, st configsync.Status) *Live {
 
 // scenes are the situations that a person meets.
 func scenes() map[string]func() Document {
+	all := running()
+	maps.Copy(all, stopped())
+	return all
+}
+
+// running are scenes with an agent.
+func running() map[string]func() Document {
 	return map[string]func() Document{
-		"fresh": func() Document {
-			return Build(noon, nil, explain(lkg.State{Version: "v1.2.3"}, nil))
-		},
 		"local": func() Document {
 			s := base()
 			s.Current, s.LastKnownGood, s.PromotedAt = lkg.Assignment{}, lkg.Ref{}, time.Time{}
@@ -127,16 +132,25 @@ func scenes() map[string]func() Document {
 			e := explain(s, nil)
 			return Build(noon, live(e, configsync.Status{Active: ref("a1")}), e)
 		},
-		"offline": func() Document {
-			s := base()
-			s.Starts = starts(2)
-			return Build(noon, nil, explain(s, nil))
-		},
 		"unclear": func() Document {
 			e := explain(base(), nil)
 			st := configsync.Status{Active: ref("b2"), Error: "reading NodeConfig \"node-7\": connection refused"}
 			st.Condition = e.Next.Unclear(st.Error)
 			return Build(noon, live(e, st), e)
+		},
+	}
+}
+
+// stopped are scenes without one.
+func stopped() map[string]func() Document {
+	return map[string]func() Document{
+		"fresh": func() Document {
+			return Build(noon, nil, explain(lkg.State{Version: "v1.2.3"}, nil))
+		},
+		"offline": func() Document {
+			s := base()
+			s.Starts = starts(2)
+			return Build(noon, nil, explain(s, nil))
 		},
 		"refused": func() Document {
 			bad := map[string]lkg.Check{"": {Outcome: lkg.CheckInvalid, Err: errors.New("maxPods must be 0 or more")}}

@@ -39,6 +39,7 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 		src := &file.Source{Dir: dir}
 		o.Source, o.Fetcher = src, src
 	}
+	o.Reporter = &newsLog{}
 	if s.Kubeconfig == "" {
 		return o, nil
 	}
@@ -60,7 +61,7 @@ func connect(o *node.Options, s *settings.Run) error {
 	if err != nil {
 		return err
 	}
-	o.Reporter = condition
+	o.Reporter = configsync.Joined(o.Reporter, condition)
 	switch s.Source {
 	case settings.SourceNodeConfig:
 		err = nodeConfig(o, client, s.NodeName)
