@@ -38,6 +38,7 @@ func TestPutKeepsTheOrderOfTheProtocol(t *testing.T) {
 func TestPutCostsTwoFsyncsAndAnUnchangedOneNone(t *testing.T) {
 	spy := newSpy()
 	s := openSpied(t, spy, t.TempDir(), bare())
+	seen := map[string]int{}
 	for _, tt := range []struct {
 		name, stream, payload string
 		want                  int
@@ -54,13 +55,15 @@ func TestPutCostsTwoFsyncsAndAnUnchangedOneNone(t *testing.T) {
 	} {
 		spy.reset()
 		mustPut(t, s, tt.stream, tt.payload)
-		if got := spy.count("sync"); got != tt.want {
+		seen[tt.name] = spy.count("sync")
+		if got := seen[tt.name]; got != tt.want {
 			t.Errorf("%s: got %d fsyncs, want %d", tt.name, got, tt.want)
 		}
 		if tt.want == 0 && len(spy.script()) != 0 {
 			t.Errorf("%s: got calls %q that change the disk, want none", tt.name, spy.script())
 		}
 	}
+	t.Logf("fsyncs: %d a Put, %d an unchanged Put", seen["changed"], seen["unchanged"]) // the benchmark reads this line
 }
 
 // R-CS-34: what is stored already is not written again, also by the next process.
