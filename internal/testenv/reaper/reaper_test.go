@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/belayproject/belay/internal/testenv/binaries"
 	"github.com/belayproject/belay/internal/testenv/reaper"
@@ -46,8 +47,14 @@ func TestCloseRemovesProcessesAndFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := <-done; err == nil {
-		t.Error("the process ended by itself, want it killed")
+	select {
+	case err := <-done:
+		if err == nil {
+			t.Error("the process ended by itself, want it killed")
+		}
+	case <-time.After(10 * time.Second):
+		_ = cmd.Process.Kill()
+		t.Error("the process runs after Close, want it killed")
 	}
 	if _, err := os.Stat(r.Dir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory is still there (%v)", err)
