@@ -31,6 +31,7 @@ type settings struct {
 	trial        time.Duration
 	threshold    int
 	stepTimeout  time.Duration
+	pause        time.Duration
 }
 
 func main() {
@@ -66,6 +67,7 @@ func command() *cobra.Command {
 	f.DurationVar(&s.trial, "trial", 4*time.Second, "healthy time after which a config is promoted, 1s or more")
 	f.IntVar(&s.threshold, "crash-loop-threshold", 2, "how many crashes a config on trial is forgiven, 0 to 10")
 	f.DurationVar(&s.stepTimeout, "step-timeout", 2*time.Minute, "how long to wait for what a step must lead to")
+	f.DurationVar(&s.pause, "pause", 3*time.Second, "how long to show the end of a step on a terminal")
 	c.AddCommand(nodeProcess())
 	c.CompletionOptions.DisableDefaultCmd = true
 	return c
@@ -91,6 +93,7 @@ func (s *settings) complete() error {
 	need(s.trial >= time.Second, "--trial must be 1s or more, got %s", s.trial)
 	need(s.threshold >= 0 && s.threshold <= 10, "--crash-loop-threshold must be 0 to 10, got %d", s.threshold)
 	need(s.stepTimeout > s.trial, "--step-timeout must be more than --trial, got %s", s.stepTimeout)
+	need(s.pause >= 0, "--pause must not be negative, got %s", s.pause)
 	_, err := os.Stat(s.agent)
 	need(err == nil, "there is no agent at %q: build examples/agent, or give its path with --agent", s.agent)
 	return errors.Join(errs...)

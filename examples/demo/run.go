@@ -73,8 +73,13 @@ func (r *session) play(ctx context.Context) error {
 	o := crew.Options{
 		Agent: r.settings.agent, Self: self, Kubeconfig: kubeconfig, Dir: r.dir, Init: local.Payload, HealthzPort: port,
 	}
+	pause := r.settings.pause
+	if !r.screen.Live() {
+		pause = 0
+	}
 	r.player = play.New(play.Options{
-		Cluster: r.cluster, Screen: r.screen, Plane: r.plane, Known: []story.Config{local}, StepTimeout: r.settings.stepTimeout,
+		Cluster: r.cluster, Screen: r.screen, Plane: r.plane, Known: []story.Config{local},
+		StepTimeout: r.settings.stepTimeout, Pause: pause,
 	})
 	for i, address := range addresses {
 		n, err := crew.Start(o, fleet.NodeName(i+1), address)
@@ -96,8 +101,8 @@ func (r *session) setUp(ctx context.Context) (kubeconfig string, err error) {
 	}
 	kubeconfig = r.settings.kubeconfig
 	if kubeconfig == "" {
-		r.screen.Say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some minutes.")
-		if r.plane, err = plane.Start(ctx, r.settings.controlPlane, os.Stderr); err != nil {
+		r.say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some minutes.")
+		if r.plane, err = plane.Start(ctx, r.settings.controlPlane, r.screen.Lines()); err != nil {
 			return "", err
 		}
 		kubeconfig = r.plane.Kubeconfig()
@@ -106,9 +111,12 @@ func (r *session) setUp(ctx context.Context) (kubeconfig string, err error) {
 	if r.cluster, err = fleet.Connect(kubeconfig, id); err != nil {
 		return "", err
 	}
-	r.screen.Say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.nodes, fleet.RunLabel, id))
+	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.nodes, fleet.RunLabel, id))
 	return kubeconfig, r.cluster.SetUp(ctx, r.settings.nodes)
 }
+
+// say writes a sentence that is not part of a step.
+func (r *session) say(text string) { r.screen.Say(screen.Wrap(text, r.screen.Width()-1)...) }
 
 // summarise prints what happened and says whether it is what was expected.
 func (r *session) summarise() error {

@@ -16,6 +16,7 @@ var (
 	rejected = Node{Active: Local, Status: lkg.StatusFalse}
 )
 
+// digestZero is the digest of nothing that anybody has.
 const digestZero = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
 // Rows returns all rows.
