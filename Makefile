@@ -36,7 +36,7 @@ help: ## list the targets
 demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that cluster instead of one of its own
 	@mkdir -p bin
 	$(GO) build -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./internal/testenv/cmd/controlplane)
-	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),--control-plane=bin/controlplane) $(DEMOARGS)
+	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 
 .PHONY: test
 test: binaries kubelet-deps compiler ## run every test, with the race detector

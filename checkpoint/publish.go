@@ -57,19 +57,20 @@ func (s *Store) acknowledge(st *stream, g generation) {
 // unconfirmed enters a generation that may or may not be there after a crash. A mark in the directory tells the next Open,
 // as what it reads from the cache would look good. The mark needs no fsync: it is lost only together with the cache.
 func (s *Store) unconfirmed(st *stream, temp string, g generation, cause error) error {
-	_, gone := s.sys.statAt(st.in.fd, recordFile(st.name.base, g.gen))
-	g.verified = false
+	_, err := s.sys.statAt(st.in.fd, recordFile(st.name.base, g.gen))
+	gone := isGone(err)
+	g.verified, g.doubtful = false, true
 	s.mu.Lock()
-	if gone == nil {
-		st.add(g)
-	} else {
+	if gone {
 		s.used -= g.size
+	} else {
+		st.add(g) // where the system does not say, reading will tell
 	}
 	st.top = max(st.top, g.gen)
 	st.unsure = true
 	marked := st.marked
 	s.mu.Unlock()
-	if gone != nil {
+	if gone {
 		_ = s.sys.unlink(st.in.fd, temp)
 	}
 	if !marked {

@@ -116,7 +116,14 @@ func (s *Store) superseded(ctx context.Context, st *stream, gen uint64) bool {
 		return true // reading ends with the context
 	}
 	defer st.release()
-	return !s.holds(st, gen)
+	s.mu.Lock()
+	g := st.find(gen)
+	never := g != nil && g.doubtful
+	s.mu.Unlock()
+	if never {
+		s.forget(st, gen) // the Put of it said that it may not be there
+	}
+	return g == nil || never
 }
 
 func (s *Store) holds(st *stream, gen uint64) bool {

@@ -45,7 +45,8 @@ type YAMLOptions struct {
 }
 
 // YAML returns a Codec for documents in YAML or JSON: [Gate], then apiVersion and kind, then [DecodeStrict], and the limits of the
-// trial from the entries named above. Errors are [*DecodeError]s.
+// trial from the entries named above. T must be a struct with fields for all that a document may hold, apiVersion and kind included
+// where there are any. Errors are [*DecodeError]s.
 func YAML[T any](o YAMLOptions) Codec[T] { return yamlCodec[T]{o} }
 
 type yamlCodec[T any] struct{ o YAMLOptions }
@@ -90,7 +91,7 @@ func (c yamlCodec[T]) checkType(doc []byte) error {
 			return fmt.Errorf("field %q must be a string", f.name)
 		}
 		if f.want != "" && got != f.want {
-			return fmt.Errorf("field %q is %q, must be %q", f.name, clipped(got), f.want)
+			return fmt.Errorf("field %q must be %q", f.name, f.want)
 		}
 	}
 	return nil

@@ -5,10 +5,12 @@ package configsync
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -55,14 +57,19 @@ func (e *GateError) Error() string {
 }
 
 // Gate lets a YAML or JSON document through if no two readers can take it for different things and none can be made to grow
-// without bound by it: one document within the limits, in UTF-8, without anchors, aliases, merge keys and tags, with maps whose
-// keys are plain strings that differ in more than case. It returns the document as JSON. Scalars have the meaning that
-// Kubernetes gives them (YAML 1.1: "yes" is true). Errors are [*GateError]s.
-func Gate(doc []byte, l GateLimits) ([]byte, error) {
+// without bound by it: one document, a map or a list, within the limits, in UTF-8, without anchors, aliases, merge keys, tags and
+// directives, with maps whose keys are plain strings that differ in more than case. It returns the document as JSON. Scalars have
+// the meaning that Kubernetes gives them (YAML 1.1: "yes" is true). Errors are [*GateError]s.
+func Gate(doc []byte, l GateLimits) (out []byte, err error) {
 	l = l.withDefaults()
 	if err := scan(doc, l); err != nil {
 		return nil, err
 	}
+	defer func() { // the parsers are not ours, and a panic on a config would keep the node down
+		if recover() != nil {
+			out, err = nil, &GateError{Problem: "is not valid YAML: it brings the parser to a panic"}
+		}
+	}()
 	root, err := parse(doc)
 	if err != nil {
 		return nil, err
@@ -71,11 +78,61 @@ func Gate(doc []byte, l GateLimits) ([]byte, error) {
 	if err := w.walk(root, 1); err != nil {
 		return nil, err
 	}
+	return convert(doc, root)
+}
+
+// convert gives the document as JSON, by the parser that Kubernetes uses, which is not the one that root comes from. Where the
+// two see another structure, what was checked is not what would be used.
+func convert(doc []byte, root *yamlv3.Node) ([]byte, error) {
 	out, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
-		return nil, &GateError{Problem: "is YAML that Kubernetes reads differently; write it as plain block YAML or JSON"}
+		return nil, &GateError{Problem: readDifferently}
+	}
+	dec := json.NewDecoder(bytes.NewReader(out))
+	dec.UseNumber()
+	var seen any
+	if err := dec.Decode(&seen); err != nil {
+		return nil, &GateError{Problem: readDifferently}
+	}
+	if line := difference(root, seen); line != 0 {
+		return nil, &GateError{Line: line, Problem: readDifferently}
 	}
 	return out, nil
+}
+
+const readDifferently = "is YAML that Kubernetes reads differently; write it as plain block YAML or JSON"
+
+// difference returns the line of the first node whose counterpart in v has another shape; 0 where there is none.
+func difference(n *yamlv3.Node, v any) int {
+	switch v := v.(type) {
+	case map[string]any:
+		if n.Kind != yamlv3.MappingNode || len(n.Content) != 2*len(v) {
+			return n.Line
+		}
+		for i := 0; i < len(n.Content); i += 2 {
+			member, ok := v[n.Content[i].Value]
+			if !ok {
+				return n.Content[i].Line
+			}
+			if line := difference(n.Content[i+1], member); line != 0 {
+				return line
+			}
+		}
+	case []any:
+		if n.Kind != yamlv3.SequenceNode || len(n.Content) != len(v) {
+			return n.Line
+		}
+		for i, c := range n.Content {
+			if line := difference(c, v[i]); line != 0 {
+				return line
+			}
+		}
+	default:
+		if n.Kind != yamlv3.ScalarNode {
+			return n.Line
+		}
+	}
+	return 0
 }
 
 // scan refuses by looking at the bytes alone.
@@ -89,15 +146,47 @@ func scan(doc []byte, l GateLimits) error {
 		return &GateError{Problem: "must not hold NUL bytes"}
 	case len(bytes.TrimSpace(doc)) == 0:
 		return &GateError{Problem: "must not be empty"}
+	case doc[0] == '%' || bytes.Contains(doc, []byte("\n%")) || bytes.Contains(doc, []byte("\r%")):
+		// The parser compares each %TAG with all before it: seconds of work in a legal size.
+		return &GateError{Problem: "directives are not taken: no line may begin with %"}
+	case separators(doc) > 2*l.Nodes:
+		return &GateError{Problem: fmt.Sprintf("has so many separators that it can hold far more than %d keys and values", l.Nodes)}
 	}
 	return nil
+}
+
+// separators weighs the bytes that can make a parser allocate, also where they stand inside a text: about the number of nodes for
+// a document of many small values, and less than it for none. A node costs a parser some two hundred bytes, so this is what keeps
+// a document of two bytes a node from being parsed at all.
+func separators(doc []byte) int {
+	weight := 0
+	for i, c := range doc {
+		next := byte('\n')
+		if i+1 < len(doc) {
+			next = doc[i+1]
+		}
+		ends := bytes.IndexByte([]byte(" \t\r\n,]}"), next) >= 0
+		quoted := i > 0 && (doc[i-1] == '"' || doc[i-1] == '\'')
+		switch {
+		case c == ',', c == ':' && (ends || quoted):
+			weight += 2
+		case c == '[', c == '{', (c == '-' || c == '?') && ends:
+			weight++
+		case c == '#':
+			weight += 5 // comments are kept in the tree, in copies
+		}
+	}
+	return weight
 }
 
 // parse reads exactly one document without expanding anything.
 func parse(doc []byte) (*yamlv3.Node, error) {
 	dec := yamlv3.NewDecoder(bytes.NewReader(doc))
 	var root yamlv3.Node
-	if err := dec.Decode(&root); err != nil {
+	switch err := dec.Decode(&root); {
+	case errors.Is(err, io.EOF):
+		return nil, &GateError{Problem: "holds nothing but comments"}
+	case err != nil:
 		return nil, syntaxError(err)
 	}
 	var second yamlv3.Node
@@ -108,17 +197,40 @@ func parse(doc []byte) (*yamlv3.Node, error) {
 	default:
 		return nil, &GateError{Line: second.Line, Problem: "a second document begins here; there must be one"}
 	}
-	return &root, nil
+	top := root.Content[0]
+	if top.Kind == yamlv3.ScalarNode {
+		return nil, &GateError{Line: top.Line, Problem: "must be a map or a list"}
+	}
+	return top, nil
 }
 
-// syntaxError keeps the line of a parser's error and drops its text, which may hold a part of the document.
+// syntaxError keeps the line of a parser's error. Its text may hold a part of the document, so only known texts are told, in other
+// words.
 func syntaxError(err error) error {
-	var line int
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n != 1 || scanErr != nil {
-		return &GateError{Problem: "is not valid YAML"}
+	var line int
+	if n, scanErr := fmt.Sscanf(text, "line %d:", &line); n == 1 && scanErr == nil {
+		_, text, _ = strings.Cut(text, ": ")
 	}
-	return &GateError{Line: line, Problem: "is not valid YAML"}
+	problem := "is not valid YAML"
+	for _, h := range syntaxHints {
+		if text == h.text {
+			problem += ": " + h.hint
+		}
+	}
+	return &GateError{Line: line, Problem: problem}
+}
+
+// syntaxHints say what to look for where a parser stumbled.
+var syntaxHints = []struct{ text, hint string }{
+	{"found character that cannot start any token", "a tab as indentation, or a value that must stand in quotes"},
+	{"mapping values are not allowed in this context", "a colon where no key can be; quote the value, or mend the indentation"},
+	{"did not find expected key", "the indentation does not fit that of the lines before"},
+	{"did not find expected '-' indicator", "the indentation does not fit that of the list"},
+	{"could not find expected ':'", "a key without a colon"},
+	{"did not find expected ',' or ']'", "a list in brackets that does not end, or without a comma"},
+	{"did not find expected ',' or '}'", "a map in braces that does not end, or without a comma"},
+	{"found unexpected end of stream", "a text in quotes that does not end"},
 }
 
 // walker checks every node of a document.
@@ -138,6 +250,10 @@ func (w *walker) walk(n *yamlv3.Node, depth int) error {
 		return &GateError{Line: n.Line, Problem: "anchors and aliases are not taken; write the value out"}
 	case n.Style&yamlv3.TaggedStyle != 0:
 		return &GateError{Line: n.Line, Problem: "tags are not taken; write the value without one"}
+	case strings.ContainsRune(n.Value, 0):
+		return &GateError{Line: n.Line, Problem: "a text must not hold a NUL"}
+	case n.Tag == "!!float" && isNoNumber(n.Value):
+		return &GateError{Line: n.Line, Problem: "infinity and not-a-number are not taken; write a number, or a text in quotes"}
 	case n.Kind == yamlv3.MappingNode:
 		return w.mapping(n, depth)
 	}
@@ -157,7 +273,7 @@ func (w *walker) mapping(n *yamlv3.Node, depth int) error {
 		if problem := keyProblem(key); problem != "" {
 			return &GateError{Line: key.Line, Problem: problem}
 		}
-		folded := strings.ToLower(key.Value)
+		folded := fold(key.Value)
 		if seen[folded] {
 			return &GateError{Line: key.Line, Problem: "a key stands twice in its map, or differs from another in case only"}
 		}
@@ -194,4 +310,25 @@ func isWord11(s string) bool {
 		return true
 	}
 	return false
+}
+
+// isNoNumber reports whether a float is one that JSON can't hold.
+func isNoNumber(s string) bool {
+	switch strings.ToLower(strings.TrimLeft(s, "+-")) {
+	case ".inf", ".nan":
+		return true
+	}
+	return false
+}
+
+// fold maps all strings to one that a reader who ignores case could take for each other. It knows more variants than lower case:
+// the Kelvin sign reads as k, and the long s as s.
+func fold(s string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+			least = min(least, f)
+		}
+		return least
+	}, s)
 }

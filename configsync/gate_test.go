@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belayproject/belay/configsync"
 )
@@ -18,12 +19,20 @@ const secret = "c4n4ry"
 
 func TestGateLetsPlainDocumentsThrough(t *testing.T) {
 	for doc, want := range map[string]string{
-		"a: 1\nb: [x, z]\n":              `{"a":1,"b":["x","z"]}`,
-		`{"a": {"b": null}}`:             `{"a":{"b":null}}`,
-		"a: yes\n":                       `{"a":true}`,
-		"\"yes\": no\n":                  `{"yes":false}`,
-		"# comment\n---\na: |\n  text\n": `{"a":"text\n"}`,
-		"a: 1h\nb: 0x10\n":               `{"a":"1h","b":16}`,
+		"a: 1\nb: [x, z]\n":               `{"a":1,"b":["x","z"]}`,
+		`{"a": {"b": null}}`:              `{"a":{"b":null}}`,
+		"a: yes\n":                        `{"a":true}`,
+		"\"yes\": no\n":                   `{"yes":false}`,
+		"# comment\n---\na: |\n  text\n":  `{"a":"text\n"}`,
+		"a: 1h\nb: 0x10\n":                `{"a":"1h","b":16}`,
+		"{\n\t\"a\": [1,\t2]\n}\n":        `{"a":[1,2]}`,
+		"- a: 1\n  b: {}\n- []\n":         `[{"a":1,"b":{}},[]]`,
+		"\ufeffa: ~\n...\n# end\n":        `{"a":null}`,
+		"a: 2001-01-01\nb: 010\nc: 1e3\n": `{"a":"2001-01-01","b":8,"c":1000}`,
+		"a: 18446744073709551615\n":       `{"a":18446744073709551615}`,
+		"\"1\": a\n\"\": b\n\"~\": c\n":   `{"":"b","1":"a","~":"c"}`,
+		"a: \"it's\"\nb: 'a: b, [c'\n":    `{"a":"it's","b":"a: b, [c"}`,
+		"a: x & y * z % ! #\n":            `{"a":"x \u0026 y * z % !"}`,
 	} {
 		got, err := configsync.Gate([]byte(doc), configsync.GateLimits{})
 		if err != nil || string(got) != want {
@@ -36,7 +45,30 @@ func TestGateLetsPlainDocumentsThrough(t *testing.T) {
 func TestGateRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ doc, problem string }{
 		"empty":              {" \n", "must not be empty"},
-		"comment only":       {"# " + secret + "\n", "document"},
+		"comment only":       {"# " + secret + "\n", "nothing but comments"},
+		"null":               {"null", "must be a map or a list"},
+		"nothing":            {"---\n...\n", "must be a map or a list"},
+		"a text":             {secret, "must be a map or a list"},
+		"directive":          {"%YAML 1.1\n---\na: " + secret + "\n", "no line may begin with %"},
+		"late directive":     {"a: " + secret + "\n...\r%TAG ! x\n---\n", "no line may begin with %"},
+		"infinity":           {"a: -.INF # " + secret + "\n", "line 1: infinity"},
+		"not a number":       {"b: " + secret + "\na: .nan\n", "line 2: infinity"},
+		"NUL in a text":      {"a: \"" + secret + "\\0\"\n", "NUL"},
+		"unknown alias":      {"a: *" + secret + "\n", "not valid YAML"},
+		"Kelvin sign":        {"k: 1\n\u212a: " + secret + "\n", "case"},
+		"long s":             {"maxPods: 1\nmaxPod\u017f: " + secret + "\n", "case"},
+		"null as key":        {"~: " + secret + "\n", "quotes"},
+		"empty key":          {"?\n: " + secret + "\n", "quotes"},
+		"time as key":        {"2001-01-01: " + secret + "\n", "quotes"},
+		"list as key":        {"[a]: " + secret + "\n", "strings"},
+		"tag on a key":       {"!!str a: " + secret + "\n", "tags"},
+		"verbatim tag":       {"a: !<tag:yaml.org,2002:str> " + secret + "\n", "tags"},
+		"tab as indentation": {"a:\n\tb: " + secret + "\n", "line 2: is not valid YAML: a tab"},
+		"colon in a value":   {"a: " + secret + ": c\n", "a colon where no key can be"},
+		"indentation":        {"a: 1\n b: " + secret + "\n", "line 2: is not valid YAML: a colon"},
+		"quotes do not end":  {"a: \"" + secret + "\n", "a text in quotes that does not end"},
+		"key without colon":  {"a: 1\n" + secret + "\n", "a key without a colon"},
+		"half a surrogate":   {`{"a": "` + secret + `\ud800"}`, "not valid YAML"},
 		"NUL":                {"a: \x00" + secret, "NUL"},
 		"not UTF-8":          {"a: \xff" + secret, "UTF-8"},
 		"broken":             {"a: [" + secret, "not valid YAML"},
@@ -94,6 +126,8 @@ func TestGateIsBoundedInMemory(t *testing.T) {
 		"block lists": strings.Repeat("- ", full/2), "explicit keys": strings.Repeat("? ", full/2),
 		"short items": "[" + strings.Repeat("1,", full/2) + "]", "empty items": strings.Repeat("-\n", full/2),
 		"comments": strings.Repeat("#\n", full/2), "comments in a map": "a:\n" + strings.Repeat(" # x\n b: 1\n", full/12),
+		"keys in a line": "{" + strings.Repeat("a,", full/2) + "}", "comments under keys": strings.Repeat("a:\n#\n", full/5),
+		"comments in a list": strings.Repeat("- a #x\n#y\n\n#z\n", full/14), "directives": strings.Repeat("%TAG !a! b\n", full/11),
 		"anchors": strings.Repeat("- &a 1\n", full/7), "documents": strings.Repeat("---\n", full/4),
 		"quotes": "a: \"" + strings.Repeat("\\n", full/2) + "\"", "colons": strings.Repeat(":", full), "indent": indented(full),
 	}
@@ -118,4 +152,63 @@ func indented(full int) string {
 		b.WriteString(strings.Repeat(" ", i) + "a:\n")
 	}
 	return b.String()
+}
+
+// The limits are exact: what is at a limit passes, what is beyond it doesn't.
+func TestGateLimitsAreExact(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for name, c := range map[string]struct {
+		limits     configsync.GateLimits
+		at, beyond string
+	}{
+		"bytes":        {configsync.GateLimits{Bytes: 5}, "a: bc", "a: bcd"},
+		"depth":        {configsync.GateLimits{Depth: 3}, nested(3), nested(4)},
+		"depth of map": {configsync.GateLimits{Depth: 3}, "a: {b: c}", "a: {b: [c]}"},
+		"nodes":        {configsync.GateLimits{Nodes: 5}, "a: [1, 2]", "a: [1, 2, 3]"},
+		"defaults":     {configsync.GateLimits{}, nested(64), nested(65)},
+		"many nodes":   {configsync.GateLimits{}, "[" + strings.Repeat("1,", 99_998) + "1]", "[" + strings.Repeat("1,", 99_999) + "1]"},
+		"many keys":    {configsync.GateLimits{Bytes: 1 << 20}, numbered(49_999), numbered(50_000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := configsync.Gate([]byte(c.at), c.limits); err != nil {
+				t.Errorf("at the limit: %v", err)
+			}
+			var gate *configsync.GateError
+			if _, err := configsync.Gate([]byte(c.beyond), c.limits); !errors.As(err, &gate) {
+				t.Errorf("beyond the limit: %v, want a GateError", err)
+			}
+		})
+	}
+}
+
+// numbered is a map of n keys in compact JSON: 2n+1 nodes.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, ",\"k%d\":1", i)
+	}
+	return "{" + b.String()[1:] + "}"
+}
+
+// Refusing the 115 kB bomb takes no longer than some harmless documents of its size.
+func TestGateRefusesTheBombAtOnce(t *testing.T) {
+	bomb := []byte("a: &a " + strings.Repeat("x", 100_000) + "\nb:" + strings.Repeat("\n- *a", 5_000) + "\n")
+	plain := []byte("a:" + strings.Repeat("\n- b", len(bomb)/4) + "\n")
+	best := func(doc []byte, accepted bool) time.Duration {
+		least := time.Hour
+		for range 10 {
+			began := time.Now()
+			_, err := configsync.Gate(doc, configsync.GateLimits{})
+			least = min(least, time.Since(began))
+			if (err == nil) != accepted {
+				t.Fatalf("Gate = %v, want accepted %t", err, accepted)
+			}
+		}
+		return least
+	}
+	b, p := best(bomb, false), best(plain, true)
+	t.Logf("bomb of %d bytes refused in %v; plain document of %d bytes let through in %v", len(bomb), b, len(plain), p)
+	if b > 2*p {
+		t.Errorf("the bomb took %v, more than twice the %v of a plain document of its size", b, p)
+	}
 }

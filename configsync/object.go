@@ -8,17 +8,27 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/belayproject/belay/lkg"
 )
 
-// MaxObject is the most bytes that an object may have, as JSON. The API server takes less than 1.5 MiB.
-const MaxObject = 4 << 20
+// The limits of an object.
+const (
+	// MaxObject is the most bytes that an object may have, as JSON. The API server takes less than 1.5 MiB.
+	MaxObject = 4 << 20
+	// MaxData is the most bytes that the keys and values of an object may have together, as in the API server.
+	MaxData = 1 << 20
+	// MaxKeys is the most entries that an object may have.
+	MaxKeys = 1000
+)
 
 // An Object is a config object as a whole, all keys of one version.
 type Object struct {
@@ -33,21 +43,31 @@ type Object struct {
 }
 
 // ParseObject reads a ConfigMap that was serialised as JSON. Fields that this package doesn't know are kept in Raw and otherwise
-// ignored, as a newer server may send them. Known fields are compared exactly: one that differs in case only is refused, because
-// which of the two would count depends on the reader. The error names a field, never a value.
+// ignored, as a newer server may send them. Known fields are compared exactly: one that differs in case only, or stands twice, is
+// refused, because which of the two would count depends on the reader; so is an entry of data that stands twice. Names and keys
+// that no server would accept are refused, so that none of them is a path. The error names a field, never a value of data.
+//
+// Whether the object is the one that was asked for, and has a UID, is for [CheckObject]. raw is kept and must not be changed.
 func ParseObject(raw []byte) (Object, error) {
-	if len(raw) > MaxObject {
+	switch {
+	case len(raw) > MaxObject:
 		return Object{}, fmt.Errorf("object has %d bytes, at most %d are taken", len(raw), MaxObject)
+	case !utf8.Valid(raw):
+		return Object{}, errors.New("object must be UTF-8")
 	}
 	o := Object{Raw: raw}
-	var kind string
+	var kind, version string
 	var meta json.RawMessage
-	err := members(raw, "", map[string]any{"kind": &kind, "metadata": &meta, "immutable": &o.Immutable, "data": &o.Data})
-	if err != nil {
+	err := members(raw, "", map[string]any{
+		"kind": &kind, "apiVersion": &version, "metadata": &meta, "immutable": &o.Immutable, "data": &o.Data,
+	})
+	switch {
+	case err != nil:
 		return Object{}, err
-	}
-	if kind != "" && kind != "ConfigMap" {
+	case kind != "" && kind != "ConfigMap":
 		return Object{}, fmt.Errorf("kind is %q, must be %q", clipped(kind), "ConfigMap")
+	case version != "" && version != "v1":
+		return Object{}, fmt.Errorf("apiVersion is %q, must be %q", clipped(version), "v1")
 	}
 	err = members(meta, "metadata.", map[string]any{
 		"namespace": &o.Namespace, "name": &o.Name, "uid": &o.UID, "resourceVersion": &o.ResourceVersion,
@@ -55,68 +75,117 @@ func ParseObject(raw []byte) (Object, error) {
 	if err != nil {
 		return Object{}, err
 	}
+	if err := o.check(); err != nil {
+		return Object{}, err
+	}
 	return o, nil
 }
 
-// members decodes the named members of a JSON object. Names are compared exactly, once each.
+// check refuses names that no server would accept, where there are any, and too much data.
+func (o Object) check() error {
+	switch {
+	case o.Namespace != "" && !isNamespace(o.Namespace):
+		return fmt.Errorf("field %q: %s", "metadata.namespace", namespaceProblem(o.Namespace))
+	case o.Name != "" && !isObjectName(o.Name):
+		return fmt.Errorf("field %q: %s", "metadata.name", nameProblem(o.Name))
+	case o.UID != "" && ValidateUID(o.UID) != nil:
+		return fmt.Errorf("field %q: %w", "metadata.uid", ValidateUID(o.UID))
+	}
+	size := 0
+	for key, value := range o.Data {
+		if !isKey(key) {
+			return fmt.Errorf("field %q: key %s", "data", keyNameProblem(key))
+		}
+		size += len(key) + len(value)
+	}
+	if size > MaxData {
+		return fmt.Errorf("field %q has %d bytes of keys and values, at most %d are taken", "data", size, MaxData)
+	}
+	return nil
+}
+
+// members decodes the wanted members of a JSON object. Names are compared exactly, once each.
 func members(raw []byte, path string, into map[string]any) error {
-	where := strings.TrimSuffix("object."+path, ".")
+	seen := map[string]bool{}
+	return eachMember(raw, strings.TrimSuffix("object."+path, "."), func(name string, value json.RawMessage) error {
+		for want, v := range into {
+			switch {
+			case name == want && seen[want]:
+				return fmt.Errorf("field %q stands twice", path+want)
+			case name == want:
+				seen[want] = true
+				return member(value, path+want, v)
+			case strings.EqualFold(name, want):
+				return fmt.Errorf("field %q differs from %q in case only", path+clipped(name), path+want)
+			}
+		}
+		return nil
+	})
+}
+
+// eachMember calls f for each member of a JSON object, in order. Nothing may stand behind the object.
+func eachMember(raw []byte, where string, f func(name string, value json.RawMessage) error) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return fmt.Errorf("%s must be a JSON object", where)
 	}
-	seen := map[string]bool{}
+	invalid := func() error { return fmt.Errorf("%s is not valid JSON after %d bytes", where, dec.InputOffset()) }
 	for dec.More() {
 		t, err := dec.Token()
 		name, ok := t.(string)
-		if err != nil || !ok {
-			return fmt.Errorf("%s is not valid JSON after %d bytes", where, dec.InputOffset())
-		}
 		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return fmt.Errorf("%s is not valid JSON after %d bytes", where, dec.InputOffset())
+		if err != nil || !ok || dec.Decode(&value) != nil {
+			return invalid()
 		}
-		if err := member(name, path, value, into, seen); err != nil {
+		if err := f(name, value); err != nil {
 			return err
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return fmt.Errorf("%s is not valid JSON after %d bytes", where, dec.InputOffset())
+		return invalid()
 	}
-	if dec.More() {
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s has more behind its end, after %d bytes", where, dec.InputOffset())
 	}
 	return nil
 }
 
-// member decodes one member if it is wanted.
-func member(name, path string, value json.RawMessage, into map[string]any, seen map[string]bool) error {
-	for want, v := range into {
-		switch {
-		case name == want && seen[want]:
-			return fmt.Errorf("field %q stands twice", path+want)
-		case name == want:
-			seen[want] = true
-			if err := json.Unmarshal(value, v); err != nil {
-				return fmt.Errorf("field %q must be a %s", path+want, shape(v))
-			}
-		case strings.EqualFold(name, want):
-			return fmt.Errorf("field %q differs from %q in case only", path+clipped(name), path+want)
-		}
+// member decodes the value of one member. The decoder's own error would show the value.
+func member(value json.RawMessage, path string, into any) error {
+	shape := "string"
+	switch into := into.(type) {
+	case *map[string]string:
+		return entriesOf(value, path, into)
+	case *bool:
+		shape = "boolean"
+	}
+	if json.Unmarshal(value, into) != nil {
+		return fmt.Errorf("field %q must be a %s", path, shape)
 	}
 	return nil
 }
 
-// shape names the JSON type that decodes into v.
-func shape(v any) string {
-	switch v.(type) {
-	case *bool:
-		return "boolean"
-	case *map[string]string:
-		return "map of strings"
-	default:
-		return "string"
+// entriesOf decodes a map of strings. Keys that differ in case are different keys; the same key twice is an error.
+func entriesOf(value json.RawMessage, path string, into *map[string]string) error {
+	if string(value) == "null" {
+		return nil
 	}
+	data := map[string]string{}
+	*into = data
+	return eachMember(value, path, func(key string, value json.RawMessage) error {
+		if _, ok := data[key]; ok {
+			return fmt.Errorf("field %q: key %q stands twice", path, clipped(key))
+		}
+		if len(data) == MaxKeys {
+			return fmt.Errorf("field %q has more than %d keys", path, MaxKeys)
+		}
+		var text string
+		if value[0] != '"' || json.Unmarshal(value, &text) != nil {
+			return fmt.Errorf("field %q: the value of %q must be a string", path, clipped(key))
+		}
+		data[key] = text
+		return nil
+	})
 }
 
 // clipped bounds a name that an input chose before it goes into an error.
@@ -129,7 +198,10 @@ func clipped(s string) string {
 
 // Digest identifies the entries: "sha256:" and 64 lower-case hex digits. It is the SHA-256 of, for each key in byte order, the
 // key's length in decimal, a space, the key, a space, the value's length in decimal, a space, the value, and a line feed.
-// Metadata doesn't count, so the digest of a config can be written down before its object exists.
+// Metadata doesn't count, so the digest of a config can be written down before its object exists. Anyone can recompute it; for
+// {"b": "", "a": "x"} it is
+//
+//	printf '1 a 1 x\n1 b 0 \n' | sha256sum
 func (o Object) Digest() string { return DigestOf(o.Data) }
 
 // DigestOf is [Object.Digest] for entries that are no object yet.
@@ -151,7 +223,10 @@ func DigestOf(data map[string]string) string {
 // the 253 bytes that an object name may have.
 func HashedName(base string, data map[string]string) string {
 	suffix := "-" + strings.TrimPrefix(DigestOf(data), "sha256:")[:10]
-	return base[:min(len(base), 253-len(suffix))] + suffix
+	if most := 253 - len(suffix); len(base) > most {
+		base = strings.TrimRight(base[:most], "-.")
+	}
+	return base + suffix
 }
 
 // Ref names the entry key of this version of the object.

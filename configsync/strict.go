@@ -9,29 +9,30 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
 	"strconv"
 	"strings"
 )
 
 // DecodeStrict decodes one JSON document into the struct that into points to. A field that the struct doesn't have is an error, and
-// so is one whose name differs in case, or that stands twice; encoding/json takes both. The error names the field's path, never
-// a value.
+// so is one whose name differs in case, or that stands twice; encoding/json takes both. Types that decode themselves, such as
+// metav1.Duration, judge their own values. The error names the field's path, never a value. After an error what into points to is
+// undefined.
 func DecodeStrict(doc []byte, into any) error {
-	t := reflect.TypeOf(into)
-	if t == nil || t.Kind() != reflect.Pointer {
-		return fmt.Errorf("decoding into %T: must be a pointer", into)
+	v := reflect.ValueOf(into)
+	if v.Kind() != reflect.Pointer || v.IsNil() {
+		return fmt.Errorf("decoding into %T: must be a pointer that is not nil", into)
 	}
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	c := strictness{dec: dec}
-	if err := c.value(t.Elem(), ""); err != nil {
+	if !json.Valid(doc) { // it also bounds the nesting, and so the stack below
+		return errors.New("document is not valid JSON, or nested too deeply")
+	}
+	c := strictness{dec: json.NewDecoder(bytes.NewReader(doc)), fields: map[reflect.Type]map[string]reflect.Type{}}
+	if err := c.value(v.Type().Elem(), ""); err != nil {
 		return err
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("document has more behind its end")
-	}
-	if err := json.Unmarshal(doc, into); err != nil {
+	dec := json.NewDecoder(bytes.NewReader(doc))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
 		return decodeError(err)
 	}
 	return nil
@@ -40,8 +41,11 @@ func DecodeStrict(doc []byte, into any) error {
 // decodeError keeps the path and the expected type of an error and drops what it says of the value.
 func decodeError(err error) error {
 	var typeErr *json.UnmarshalTypeError
-	if errors.As(err, &typeErr) {
+	switch {
+	case errors.As(err, &typeErr) && typeErr.Field != "":
 		return fmt.Errorf("field %q must be a %s, is a %s", typeErr.Field, typeErr.Type, firstWord(typeErr.Value))
+	case errors.As(err, &typeErr):
+		return fmt.Errorf("document must be a %s, is a %s", typeErr.Type, firstWord(typeErr.Value))
 	}
 	return errors.New("a field has a value of the wrong form")
 }
@@ -53,25 +57,21 @@ func firstWord(s string) string {
 
 // strictness walks a document beside the type that it will be decoded into.
 type strictness struct {
-	dec *json.Decoder
+	dec    *json.Decoder
+	fields map[reflect.Type]map[string]reflect.Type // what fieldsOf gave
 }
-
-var (
-	jsonType = reflect.TypeFor[json.Unmarshaler]()
-	textType = reflect.TypeFor[encoding.TextUnmarshaler]()
-)
 
 // value checks the next value of the document. A nil type means that anything goes.
 func (c strictness) value(t reflect.Type, path string) error {
 	for t != nil && t.Kind() == reflect.Pointer && !decodesItself(t) {
 		t = t.Elem()
 	}
-	if t != nil && (decodesItself(t) || t.Kind() == reflect.Interface) {
-		t = nil
+	if t != nil && decodesItself(t) {
+		return c.trial(t, path)
 	}
 	tok, err := c.dec.Token()
 	if err != nil {
-		return fmt.Errorf("document is not valid JSON after %d bytes", c.dec.InputOffset())
+		return c.invalid()
 	}
 	switch tok {
 	case json.Delim('{'):
@@ -82,9 +82,29 @@ func (c strictness) value(t reflect.Type, path string) error {
 	return nil
 }
 
+// trial has a type that decodes itself try the next value. Its own error may show the value.
+func (c strictness) trial(t reflect.Type, path string) error {
+	var raw json.RawMessage
+	if err := c.dec.Decode(&raw); err != nil {
+		return c.invalid()
+	}
+	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
+		want := strings.TrimPrefix(t.String(), "*")
+		if path == "" {
+			return fmt.Errorf("document must be a valid %s", want)
+		}
+		return fmt.Errorf("field %q must be a valid %s", path[1:], want)
+	}
+	return nil
+}
+
+func (c strictness) invalid() error {
+	return fmt.Errorf("document is not valid JSON after %d bytes", c.dec.InputOffset())
+}
+
 func decodesItself(t reflect.Type) bool {
 	for _, p := range []reflect.Type{t, reflect.PointerTo(t)} {
-		if p.Implements(jsonType) || p.Implements(textType) {
+		if p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 			return true
 		}
 	}
@@ -95,14 +115,17 @@ func decodesItself(t reflect.Type) bool {
 func (c strictness) object(t reflect.Type, path string) error {
 	var fields map[string]reflect.Type
 	if t != nil && t.Kind() == reflect.Struct {
-		fields = fieldsOf(t)
+		if fields = c.fields[t]; fields == nil {
+			fields = fieldsOf(t)
+			c.fields[t] = fields
+		}
 	}
 	seen := map[string]bool{}
 	for c.dec.More() {
 		tok, err := c.dec.Token()
 		name, ok := tok.(string)
 		if err != nil || !ok {
-			return fmt.Errorf("document is not valid JSON after %d bytes", c.dec.InputOffset())
+			return c.invalid()
 		}
 		child := path + "." + clipped(name)
 		if seen[name] {
@@ -160,39 +183,7 @@ func (c strictness) array(t reflect.Type, path string) error {
 
 func (c strictness) end() error {
 	if _, err := c.dec.Token(); err != nil {
-		return fmt.Errorf("document is not valid JSON after %d bytes", c.dec.InputOffset())
+		return c.invalid()
 	}
 	return nil
-}
-
-// fieldsOf gives the names by which encoding/json knows the fields of a struct, embedded ones included.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	fields := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag := f.Tag.Get("json")
-		name, _, _ := strings.Cut(tag, ",")
-		if tag == "-" || (!f.IsExported() && !f.Anonymous) {
-			continue
-		}
-		if f.Anonymous && name == "" {
-			embedded := f.Type
-			if embedded.Kind() == reflect.Pointer {
-				embedded = embedded.Elem()
-			}
-			if embedded.Kind() == reflect.Struct {
-				for n, ft := range fieldsOf(embedded) {
-					if _, taken := fields[n]; !taken {
-						fields[n] = ft
-					}
-				}
-				continue
-			}
-		}
-		if name == "" {
-			name = f.Name
-		}
-		fields[name] = f.Type
-	}
-	return fields
 }

@@ -8,22 +8,28 @@ import (
 	"strings"
 )
 
-// Validate returns an [*InvalidError] that names the first field that is wrong, or nil. A missing UID is no error here: whether
-// a digest, an immutable object or the policy stands in for it is known once the object was fetched; see [CheckObject].
+// problemAllNil is the text that people know and search for.
+const problemAllNil = "exactly one subfield must be non-nil, but all were nil"
+
+// Validate returns an [*InvalidError] that names the first field that is wrong, or nil. A Spec that names nothing at all is a source
+// without a subfield. A missing UID is no error here: whether a digest, an immutable object or the policy stands in for it is known
+// once the object was fetched; see [CheckObject].
 func (s Spec) Validate() error {
 	switch {
+	case s.Namespace == "" && s.Name == "" && s.UID == "" && s.Key == "" && s.Digest == "":
+		return &InvalidError{Problem: problemAllNil}
 	case s.Namespace == "":
 		return &InvalidError{Field: "namespace", Problem: "must not be empty"}
 	case s.Name == "":
 		return &InvalidError{Field: "name", Problem: "must not be empty"}
-	case !isObjectName(s.Namespace, 63):
-		return &InvalidError{Field: "namespace", Problem: nameProblem(s.Namespace, 63)}
-	case !isObjectName(s.Name, 253):
-		return &InvalidError{Field: "name", Problem: nameProblem(s.Name, 253)}
+	case !isNamespace(s.Namespace):
+		return &InvalidError{Field: "namespace", Problem: namespaceProblem(s.Namespace)}
+	case !isObjectName(s.Name):
+		return &InvalidError{Field: "name", Problem: nameProblem(s.Name)}
 	case s.UID != "" && ValidateUID(s.UID) != nil:
 		return &InvalidError{Field: "uid", Problem: ValidateUID(s.UID).Error()}
 	case s.Key != "" && !isKey(s.Key):
-		return &InvalidError{Field: "key", Problem: fmt.Sprintf("%q must be 1 to 253 of [-._a-zA-Z0-9], and neither %q nor begin with %q", clipped(s.Key), ".", "..")}
+		return &InvalidError{Field: "key", Problem: keyNameProblem(s.Key)}
 	case s.Digest != "" && !isDigest(s.Digest):
 		return &InvalidError{Field: "digest", Problem: fmt.Sprintf("%q must be %q and 64 lower-case hex digits", clipped(s.Digest), "sha256:")}
 	case s.Policy != Pin && s.Policy != Follow:
@@ -32,24 +38,40 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-func nameProblem(name string, most int) string {
-	return fmt.Sprintf("%q must be at most %d of [-.a-z0-9], beginning and ending with a letter or digit", clipped(name), most)
-}
-
-// ValidateUID says whether uid can name a checkpoint: one path element of at most 100 of [a-z0-9.-], beginning with a letter or
-// digit, without two dots in a row. The UIDs of an API server are of that form.
+// ValidateUID says whether uid can name a checkpoint: one path element of at most 100 of [a-z0-9.-], beginning and ending with a
+// letter or digit, without two dots in a row. The UIDs of an API server are of that form.
 func ValidateUID(uid string) error {
-	if len(uid) > 100 || !isObjectName(uid, 100) || strings.Contains(uid, "..") {
-		return fmt.Errorf("UID %q must be 1 to 100 of [-.a-z0-9], beginning and ending with a letter or digit", clipped(uid))
+	if len(uid) > 100 || !isPlain(uid) || strings.Contains(uid, "..") {
+		return fmt.Errorf("UID %q must be 1 to 100 of [-.a-z0-9], beginning and ending with a letter or digit, without %q", clipped(uid), "..")
 	}
 	return nil
 }
 
-// isObjectName is the part of the rules for names that keeps a name to one harmless path element.
-func isObjectName(s string, most int) bool {
-	if s == "" || len(s) > most || strings.Contains(s, "..") {
-		return false
+func namespaceProblem(name string) string {
+	return fmt.Sprintf("%q must be at most 63 of [-a-z0-9], beginning and ending with a letter or digit", clipped(name))
+}
+
+func nameProblem(name string) string {
+	return fmt.Sprintf("%q must be at most 253 of [-.a-z0-9], and each part between dots begin and end with a letter or digit", clipped(name))
+}
+
+func keyNameProblem(key string) string {
+	return fmt.Sprintf("%q must be 1 to 253 of [-._a-zA-Z0-9], and neither be %q nor begin with %q", clipped(key), ".", "..")
+}
+
+func isNamespace(s string) bool { return len(s) <= 63 && isPlain(s) && !strings.Contains(s, ".") }
+
+func isObjectName(s string) bool {
+	for part := range strings.SplitSeq(s, ".") {
+		if !isPlain(part) {
+			return false
+		}
 	}
+	return len(s) <= 253
+}
+
+// isPlain reports whether s is not empty, holds only [-.a-z0-9], and begins and ends with a letter or digit.
+func isPlain(s string) bool {
 	for i := range len(s) {
 		c := s[i]
 		inner := i > 0 && i < len(s)-1
@@ -57,7 +79,7 @@ func isObjectName(s string, most int) bool {
 			return false
 		}
 	}
-	return true
+	return s != ""
 }
 
 func isKey(s string) bool {

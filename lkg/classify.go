@@ -70,7 +70,8 @@ type Start struct {
 	MarkerID   string    `json:"markerID,omitempty"`   // the marker that this start consumed
 	Used       Used      `json:"used,omitzero"`        // what this start ran
 	After      Used      `json:"after,omitzero"`       // what the run before it ran
-	Settled    bool      `json:"settled,omitempty"`    // not counted against a fallback any more
+	Good       string    `json:"good,omitempty"`       // the State.GoodID at this start
+	Settled    bool      `json:"settled,omitempty"`    // a fallback was healthy for a whole trial since: not counted against it
 }
 
 // Classify says why a start at now happened, from the start before it (nil: none on record), the marker that no

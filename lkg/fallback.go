@@ -69,13 +69,13 @@ func (d *decision) fallBackToLocal() {
 
 // lower sets the floor to next if r crashed more often as a fallback than its limits tolerate, and says so.
 func (d *decision) lower(r Ref, next Role) string {
-	n, threshold := crashesAsFallback(&d.in.State, r), d.limits(r).CrashLoopThreshold
+	n, threshold := crashesAsFallback(&d.in.State, r), max(d.limits(r).CrashLoopThreshold, FallbackThreshold)
 	if n <= threshold {
 		return ""
 	}
 	why := "fallback " + label(r, d.v.Origin) + " crashed, " + strconv.Itoa(n) + " unexplained restarts, tolerated: " +
 		strconv.Itoa(threshold)
-	d.v.Floor = Floor{LastKnownGood: d.in.State.LastKnownGood, Role: next, Why: why}
+	d.v.Floor = Floor{Good: d.in.State.GoodID, Role: next, Why: why}
 	return why
 }
 

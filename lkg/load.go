@@ -138,7 +138,12 @@ func (l *loaded) sources(read reader) {
 		return err
 	})
 	s.Current = l.current.assignment()
-	s.LastKnownGood, s.Previous, s.PromotedAt = l.good.ref, l.good.previous, l.good.promotedAt
+	s.takeGood(l.good)
+}
+
+func (s *State) takeGood(good source) {
+	s.LastKnownGood, s.GoodID = good.ref, good.id
+	s.Previous, s.PromotedAt = good.previous, good.promotedAt
 }
 
 func (s source) assignment() Assignment { return Assignment{s.ref, s.id, s.at, s.bootID} }

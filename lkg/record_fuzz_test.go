@@ -19,6 +19,9 @@ func FuzzSourceRecord(f *testing.F) {
 	f.Add([]byte(`{"configMapRef":{"uid":"u","x":[1]},"previous":{"configMapRef":{"uid":"p"}},"promotedAt":"2030-01-01T00:00:00Z","future":null}`))
 	f.Add([]byte(`{"configMapRef":{"UID":"u"}}`))
 	f.Add([]byte(`null`))
+	f.Add([]byte(`{}`))
+	f.Add([]byte(`[]`))
+	f.Add([]byte(" "))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		s, err := decodeSource(payload)
 		if err != nil {

@@ -89,11 +89,8 @@ func join(times []time.Time, evidence []Start) []Start {
 	return append(out, rest...)
 }
 
-// addStart appends a start at a time that no other start has, and keeps the list short.
+// addStart appends a start and keeps the list short.
 func (s *State) addStart(st Start) {
-	for slices.ContainsFunc(s.Starts, func(o Start) bool { return o.At.Equal(st.At) }) {
-		st.At = st.At.Add(time.Nanosecond) // a clock that stands still
-	}
 	s.Starts = append(s.Starts, st)
 	s.prune()
 }
@@ -119,7 +116,7 @@ func (s *State) weight(st *Start) int {
 	switch {
 	case own && st.N == 1:
 		return 4
-	case unexplained && (own || (st.After.fallback() && !st.Settled)):
+	case unexplained && (own || st.After.fallback()):
 		return 3
 	case own:
 		return 2

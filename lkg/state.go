@@ -52,13 +52,12 @@ const (
 	SoakFailing = "failing"
 )
 
-// A Floor is how far fallbacks stepped down. It holds while the last known good config is LastKnownGood: no
-// fallback goes above Role.
+// A Floor is how far fallbacks stepped down: none goes above Role. It holds until there is a new last known good config.
 type Floor struct {
-	LastKnownGood Ref       `json:"lastKnownGood,omitzero"`
-	Role          Role      `json:"role,omitempty"` // RolePrevious or RoleLocal; empty: no floor
-	Why           string    `json:"why,omitempty"`
-	At            time.Time `json:"at,omitzero"`
+	Good string    `json:"good,omitempty"` // the State.GoodID that it holds for
+	Role Role      `json:"role,omitempty"` // RolePrevious or RoleLocal; empty: no floor
+	Why  string    `json:"why,omitempty"`
+	At   time.Time `json:"at,omitzero"`
 }
 
 // A Notice says that a record could not be used. It is for the log and the status; the record was set aside.
@@ -74,6 +73,7 @@ type State struct {
 
 	Current       Assignment
 	LastKnownGood Ref
+	GoodID        string    // the assignment that made it the last known good one; empty: the local config is
 	Previous      Ref       // the last known good config before it
 	PromotedAt    time.Time // zero: never
 	Marker        *Marker   // the last planned restart, consumed or not
@@ -146,7 +146,7 @@ func (s *State) badEntry(r Ref) *BadEntry {
 
 // floor is the one that holds for the present last known good config.
 func (s *State) floor() Floor {
-	if s.Floor.Role == "" || !s.Floor.LastKnownGood.Same(s.LastKnownGood) {
+	if s.Floor.Role == "" || s.Floor.Good != s.GoodID {
 		return Floor{}
 	}
 	return s.Floor

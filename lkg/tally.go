@@ -75,13 +75,13 @@ func ignore(st *Start, i, first int) string {
 	}
 }
 
-// crashesAsFallback counts the unexplained ends of runs that used r as a fallback, since such a run was last healthy for
-// a whole trial.
+// crashesAsFallback counts the unexplained ends of runs that used r as a fallback, since there is this last known good
+// config, and since such a run was healthy for a whole trial.
 func crashesAsFallback(s *State, r Ref) int {
 	n := 0
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		if !st.Settled && st.Cause.unexplained() && st.After.fallback() && st.After.is(r) {
+		if !st.Settled && st.Good == s.GoodID && st.Cause.unexplained() && st.After.fallback() && st.After.is(r) {
 			n++
 		}
 	}

@@ -57,19 +57,9 @@ func (t *Tracker) putGood(ctx context.Context, op string, next source) error {
 		return err
 	}
 	t.good, t.s.LastKnownGoodLost = next, false
-	t.s.LastKnownGood, t.s.Previous, t.s.PromotedAt = next.ref, next.previous, next.promotedAt
-	t.forgiveFallbacks() // they begin at the top
+	t.s.takeGood(next)
+	t.s.Floor = t.s.floor() // fallbacks begin at the top
 	return nil
-}
-
-// forgiveFallbacks clears what is held against fallbacks, in memory. Lost before the next write of the trial record, the
-// old counts hold a little longer.
-func (t *Tracker) forgiveFallbacks() {
-	t.s.Floor = Floor{}
-	for i := range t.s.Starts {
-		t.s.Starts[i].Settled = true
-	}
-	t.dirtyTrial = true
 }
 
 // Reset makes the local config current and last known good. Writes: last-known-good, then current: the other order could

@@ -72,9 +72,9 @@ func (t *Tracker) settle(ctx context.Context, h Health) error {
 	if last.Settled || t.fallbackRun <= t.limits.effective().Trial {
 		return nil
 	}
-	floor := t.s.Floor
-	t.forgiveFallbacks()
-	t.s.Floor = floor
+	for i := range t.s.Starts {
+		t.s.Starts[i].Settled = true
+	}
 	return t.putTrial(ctx, "recording a healthy fallback")
 }
 

@@ -34,7 +34,7 @@ func (t *Tracker) Start(ctx context.Context, e Exit) error {
 func (t *Tracker) addStart(e Exit) {
 	s := &t.s
 	prev, marker := s.lastStart(), s.freshMarker()
-	st := Start{At: t.now(), BootID: s.BootID, Assignment: s.Current.ID, N: 1}
+	st := Start{At: t.now(), BootID: s.BootID, Assignment: s.Current.ID, Good: s.GoodID, N: 1}
 	st.Cause, st.Detail = Classify(s.lastEvidence(), marker, Moment{st.At, s.BootID}, e)
 	if st.Cause == CauseAdoption || st.Cause == CausePlanned {
 		st.MarkerID, s.Consumed = marker.ID, marker.ID

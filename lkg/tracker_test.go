@@ -58,6 +58,9 @@ func TestStartupsAreBounded(t *testing.T) {
 	if len(list) > 36 || len(list) < 12 {
 		t.Errorf("startups has %d entries after 1000 starts, want 12 to 36", len(list))
 	}
+	if first := m.Tracker().State().Starts[0]; first.Cause != lkg.CauseAdoption || first.N != 1 {
+		t.Errorf("the oldest start is %+v, want the one that adopted the config", first)
+	}
 	v := m.Start()
 	for range 10 {
 		m.Crash()
@@ -70,7 +73,7 @@ func TestStartupsAreBounded(t *testing.T) {
 	if v = m.Start(); !v.NewlyRejected || v.Counted != 11 {
 		t.Errorf("after 11 crashes: %+v", v.Condition)
 	}
-	for range 1000 {
+	for range 200 {
 		m.Crash()
 		m.Start()
 	}

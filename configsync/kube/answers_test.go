@@ -160,7 +160,7 @@ func TestLegacyFieldIsRead(t *testing.T) {
 		{"absent", `{}`, nil, ""},
 		{"null", `{"configSource":null}`, nil, ""},
 		{"all-nil", `{"configSource":{}}`, nil, "invalid NodeConfigSource, exactly one subfield must be non-nil, but all were nil"},
-		{"no name", `{"configSource":{"configMap":{"namespace":"a","kubeletConfigKey":"k"}}}`, nil, "spec.configSource.configMap.name: must be non-empty"},
+		{"no name", `{"configSource":{"configMap":{"namespace":"a","kubeletConfigKey":"k"}}}`, nil, "spec.configSource.configMap.name: must not be empty"},
 		{"text", `{"configSource":"x"}`, nil, "spec.configSource: it must be an object"},
 		{"numbers", `{"configSource":{"configMap":{"namespace":1}}}`, nil, "spec.configSource: it is malformed"},
 		{"good", `{"configSource":{"configMap":{"namespace":"a","name":"b","kubeletConfigKey":"k"}}}`,

@@ -61,14 +61,26 @@ func (c caller) get(ctx context.Context, t target) (*unstructured.Unstructured, 
 	return u, nil
 }
 
-// applyStatus writes body, a status, to the target by server-side apply, if the target still is the object with that UID.
-func (c caller) applyStatus(ctx context.Context, t target, uid string, body map[string]any) (*unstructured.Unstructured, error) {
+// attempts is how often a report is tried that meets another writer.
+const attempts = 4
+
+// unhurried tries f again while another writer comes in between its read and its write.
+func unhurried(ctx context.Context, f func(ctx context.Context) error) error {
+	for n := 1; ; n++ {
+		if err := f(ctx); n == attempts || ctx.Err() != nil || !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
+// applyStatus writes body, a status, to the target by server-side apply, if the target still is as it was read.
+func (c caller) applyStatus(ctx context.Context, t target, read *unstructured.Unstructured, body map[string]any) (*unstructured.Unstructured, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": t.resource.GroupVersion().String(),
 		"kind":       t.kind,
-		"metadata":   map[string]any{"name": t.name, "uid": uid},
+		"metadata":   map[string]any{"name": t.name, "resourceVersion": read.GetResourceVersion()},
 		"status":     body,
 	}}
 	got, err := c.at(t).ApplyStatus(ctx, t.name, u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})

@@ -21,7 +21,7 @@ const (
 	// FieldManager owns the fields that the reporters apply: the ConfigOK condition of a Node, and the status of a NodeConfig.
 	FieldManager = "belay-configsync"
 	// MaxResponse is the largest answer that is read from the API server, in bytes. A ConfigMap is at most 1 MiB of data.
-	MaxResponse = 4 << 20
+	MaxResponse = configsync.MaxObject
 	// DefaultTimeout bounds each call where [Options] has no other.
 	DefaultTimeout = 10 * time.Second
 )

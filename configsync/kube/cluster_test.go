@@ -86,7 +86,7 @@ func clientFor(t *testing.T, config *rest.Config) dynamic.Interface {
 	return client
 }
 
-// grant gives user the rules on cluster-scoped objects, and waits until the authorizer knows.
+// grant gives user the rules on cluster-scoped objects. The authorizer learns of it a moment later.
 func (c *cluster) grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	roles := c.admin.RbacV1()
@@ -103,15 +103,7 @@ func (c *cluster) grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
 // grantIn gives user the rules in a namespace, and waits until the authorizer knows.
 func (c *cluster) grantIn(t *testing.T, namespace, user string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
-	roles := c.admin.RbacV1()
-	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
-	_, err := roles.Roles(namespace).Create(deadline(t), role, metav1.CreateOptions{})
-	must(t, err)
-	_, err = roles.RoleBindings(namespace).Create(deadline(t), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subject(user),
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-	}, metav1.CreateOptions{})
-	must(t, err)
+	c.bindIn(t, namespace, user, rules...)
 	name := "absent"
 	if names := rules[0].ResourceNames; len(names) > 0 {
 		name = names[0]
@@ -124,6 +116,19 @@ func (c *cluster) grantIn(t *testing.T, namespace, user string, rules ...rbacv1.
 		}
 		return err
 	})
+}
+
+func (c *cluster) bindIn(t *testing.T, namespace, user string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	roles := c.admin.RbacV1()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: rules}
+	_, err := roles.Roles(namespace).Create(deadline(t), role, metav1.CreateOptions{})
+	must(t, err)
+	_, err = roles.RoleBindings(namespace).Create(deadline(t), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: user}, Subjects: subject(user),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+	}, metav1.CreateOptions{})
+	must(t, err)
 }
 
 func subject(user string) []rbacv1.Subject {
@@ -222,8 +227,7 @@ func refTo(cm *corev1.ConfigMap) matrix.Ref {
 	if cm == nil {
 		return matrix.Ref{}
 	}
-	digest := configsync.Object{Data: cm.Data}.Digest()
-	return matrix.Ref{Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID), Digest: digest}
+	return matrix.Ref{Namespace: cm.Namespace, Name: cm.Name, UID: string(cm.UID), Digest: configsync.DigestOf(cm.Data)}
 }
 
 // payloadOf reads back which payload an object holds.

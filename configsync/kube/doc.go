@@ -20,7 +20,7 @@
 //   - Each call has a deadline. Changes are learned from watches of single objects, never by polling; a watch outlives restarts of
 //     the API server, expired versions, and kinds that aren't installed yet.
 //   - A report that changes nothing writes nothing. What is written is read back: a part that the API server dropped is [ErrDropped].
-//     Nothing of others is changed: conditions are applied by key, by [FieldManager], to the object with the UID that was read.
+//     Nothing of others is changed: conditions are applied by key, by [FieldManager], to the version of the object that was read.
 //   - Contents of configs appear in no error and no log.
 //
 // # No promise

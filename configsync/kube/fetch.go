@@ -56,14 +56,11 @@ func configMap(s configsync.Spec) target {
 	return target{kind: "ConfigMap", namespace: s.Namespace, name: s.Name, resource: configMaps}
 }
 
-// objectOf turns what the server sent into an object. Clients other than that of [NewClient] may not bound what they read.
+// objectOf turns what the server sent into an object.
 func objectOf(u *unstructured.Unstructured) (configsync.Object, error) {
 	raw, err := json.Marshal(u.Object)
 	if err != nil {
 		return configsync.Object{}, err
-	}
-	if len(raw) > MaxResponse {
-		return configsync.Object{}, fmt.Errorf("it has %d bytes, at most %d are taken", len(raw), MaxResponse)
 	}
 	return configsync.ParseObject(raw)
 }

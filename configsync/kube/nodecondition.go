@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -51,6 +50,17 @@ func (r *NodeConditionReporter) Report(ctx context.Context, s configsync.Status)
 	if s.Condition.Status == "" {
 		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)
 	}
+	err := unhurried(ctx, func(ctx context.Context) error { return r.report(ctx, s) })
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.renewed = &s.StartedAt
+	r.mu.Unlock()
+	return nil
+}
+
+func (r *NodeConditionReporter) report(ctx context.Context, s configsync.Status) error {
 	u, err := r.get(ctx, r.target)
 	if err != nil {
 		return err
@@ -61,15 +71,10 @@ func (r *NodeConditionReporter) Report(ctx context.Context, s configsync.Status)
 	if same {
 		want.LastTransitionTime = live.LastTransitionTime
 	}
-	if !same || !r.isRenewed(s.StartedAt) {
-		if err := r.write(ctx, string(u.GetUID()), want); err != nil {
-			return err
-		}
+	if same && r.isRenewed(s.StartedAt) {
+		return nil
 	}
-	r.mu.Lock()
-	r.renewed = &s.StartedAt
-	r.mu.Unlock()
-	return nil
+	return r.write(ctx, u, want)
 }
 
 // isRenewed says whether the start was reported by this reporter. A new process doesn't know, and so renews.
@@ -79,12 +84,12 @@ func (r *NodeConditionReporter) isRenewed(startedAt time.Time) bool {
 	return r.renewed != nil && r.renewed.Equal(startedAt)
 }
 
-func (r *NodeConditionReporter) write(ctx context.Context, uid string, want corev1.NodeCondition) error {
+func (r *NodeConditionReporter) write(ctx context.Context, read *unstructured.Unstructured, want corev1.NodeCondition) error {
 	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want)
 	if err != nil {
 		return fmt.Errorf("encoding the condition of %s: %w", r.target, err)
 	}
-	got, err := r.applyStatus(ctx, r.target, uid, map[string]any{"conditions": []any{entry}})
+	got, err := r.applyStatus(ctx, r.target, read, map[string]any{"conditions": []any{entry}})
 	if err != nil {
 		return err
 	}
@@ -118,5 +123,5 @@ func configOK(u *unstructured.Unstructured) (corev1.NodeCondition, bool) {
 			return c, true
 		}
 	}
-	return corev1.NodeCondition{LastTransitionTime: metav1.Time{}}, false
+	return corev1.NodeCondition{}, false
 }

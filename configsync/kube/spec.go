@@ -6,12 +6,10 @@ package kube
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/v1alpha1"
@@ -27,10 +25,6 @@ const (
 // maxQuoted is how much of a wrong value an error shows, in bytes.
 const maxQuoted = 256
 
-var uidPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,127}$`)
-
-var digestPattern = regexp.MustCompile(`^sha256:[a-f0-9]{64}$`)
-
 // SourceToSpec checks src and returns what it names. A nil src is empty: the Spec is nil. Any other src is either correct or a
 // [*configsync.InvalidError], whose field is a path inside src. generation is that of the object that carries src, or 0.
 func SourceToSpec(src *v1alpha1.NodeConfigSource, generation int64) (*configsync.Spec, error) {
@@ -40,78 +34,29 @@ func SourceToSpec(src *v1alpha1.NodeConfigSource, generation int64) (*configsync
 	if src.ConfigMapRef == nil {
 		return nil, &configsync.InvalidError{Problem: noSubfield}
 	}
-	ref := *src.ConfigMapRef
-	for _, check := range refChecks {
-		if problem := check.problem(ref); problem != "" {
-			return nil, &configsync.InvalidError{Field: strings.TrimSuffix(configMapRef+"."+check.field, "."), Problem: problem}
-		}
-	}
-	spec := &configsync.Spec{
+	ref := src.ConfigMapRef
+	spec := configsync.Spec{
 		Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID, Key: ref.Key, Digest: ref.Digest, Generation: generation,
 	}
-	if ref.Policy == v1alpha1.PolicyFollow {
+	switch {
+	case ref.Kind != "" && ref.Kind != "ConfigMap":
+		return nil, wrong("kind", "%q must be %q or absent", clip(ref.Kind, maxQuoted), "ConfigMap")
+	case ref.Policy == v1alpha1.PolicyFollow:
 		spec.Policy = configsync.Follow
+	case ref.Policy != "" && ref.Policy != v1alpha1.PolicyPin:
+		return nil, wrong("policy", "%q must be %q, %q or absent", clip(string(ref.Policy), maxQuoted), v1alpha1.PolicyPin, v1alpha1.PolicyFollow)
 	}
-	return spec, nil
+	if err := spec.Validate(); err != nil {
+		return nil, below(configMapRef, err)
+	}
+	if spec.UID == "" && spec.Digest == "" && spec.Policy == configsync.Pin {
+		return nil, wrong("uid", "it must be set, or digest, or policy must be %q: a name alone may come to mean another object", v1alpha1.PolicyFollow)
+	}
+	return &spec, nil
 }
 
-// refChecks are what a reference must fulfil; the first problem is reported.
-var refChecks = []struct {
-	field   string
-	problem func(v1alpha1.ConfigMapRef) string
-}{
-	{"kind", func(r v1alpha1.ConfigMapRef) string {
-		return oneOf(r.Kind, "", "ConfigMap")
-	}},
-	{"namespace", func(r v1alpha1.ConfigMapRef) string {
-		return required(r.Namespace, validation.IsDNS1123Label)
-	}},
-	{"name", func(r v1alpha1.ConfigMapRef) string {
-		return required(r.Name, validation.IsDNS1123Subdomain)
-	}},
-	{"policy", func(r v1alpha1.ConfigMapRef) string {
-		return oneOf(string(r.Policy), "", string(v1alpha1.PolicyPin), string(v1alpha1.PolicyFollow))
-	}},
-	{"uid", func(r v1alpha1.ConfigMapRef) string {
-		return optional(r.UID, uidPattern.MatchString(r.UID) && !strings.Contains(r.UID, ".."),
-			"must be a UID that can be a file name: lower-case letters, digits, '-', '_' and single dots, at most 128")
-	}},
-	{"key", func(r v1alpha1.ConfigMapRef) string {
-		return optional(r.Key, len(validation.IsConfigMapKey(r.Key)) == 0, "must be a key that a ConfigMap can have")
-	}},
-	{"digest", func(r v1alpha1.ConfigMapRef) string {
-		return optional(r.Digest, digestPattern.MatchString(r.Digest), `must be "sha256:" and 64 hexadecimal digits in lower case`)
-	}},
-	{"", func(r v1alpha1.ConfigMapRef) string {
-		if r.UID == "" && r.Digest == "" && r.Policy != v1alpha1.PolicyFollow {
-			return "must have a uid or a digest, or the policy Follow: a name alone may come to mean another object"
-		}
-		return ""
-	}},
-}
-
-func oneOf(value string, allowed ...string) string {
-	if slices.Contains(allowed, value) {
-		return ""
-	}
-	return fmt.Sprintf("must be %s or absent, got %q", strings.Join(allowed[1:], " or "), clip(value, maxQuoted))
-}
-
-func required(value string, problems func(string) []string) string {
-	if value == "" {
-		return "must be non-empty"
-	}
-	if p := problems(value); len(p) > 0 {
-		return fmt.Sprintf("%q: %s", clip(value, maxQuoted), p[0])
-	}
-	return ""
-}
-
-func optional(value string, ok bool, want string) string {
-	if value == "" || ok {
-		return ""
-	}
-	return fmt.Sprintf("%s, got %q", want, clip(value, maxQuoted))
+func wrong(field, problem string, args ...any) error {
+	return &configsync.InvalidError{Field: configMapRef + "." + field, Problem: fmt.Sprintf(problem, args...)}
 }
 
 // parseSource decodes a NodeConfigSource. Other than the type it sees subfields of later versions: with one of those the source is

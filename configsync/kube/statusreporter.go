@@ -51,6 +51,10 @@ func (r *StatusReporter) Report(ctx context.Context, s configsync.Status) error 
 	if s.Condition.Status == "" {
 		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)
 	}
+	return unhurried(ctx, func(ctx context.Context) error { return r.report(ctx, s) })
+}
+
+func (r *StatusReporter) report(ctx context.Context, s configsync.Status) error {
 	u, err := r.get(ctx, r.target)
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func (r *StatusReporter) Report(ctx context.Context, s configsync.Status) error 
 	if err != nil {
 		return fmt.Errorf("encoding the status of %s: %w", r.target, err)
 	}
-	got, err := r.applyStatus(ctx, r.target, string(u.GetUID()), body)
+	got, err := r.applyStatus(ctx, r.target, u, body)
 	if err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ type ConfigMapRef struct {
 
 	// uid of the ConfigMap. With a uid, an object that was deleted and created again under the same name is refused.
 	// +optional
-	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9._-]*$`
+	// +kubebuilder:validation:MaxLength=100
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:XValidation:rule="!self.contains('..')",message="must be usable as a file name: no dots in a row"
 	UID string `json:"uid,omitempty"`
 

@@ -124,7 +124,7 @@ func (l *ledger) durable(m *Machine, op string) {
 	if old.Current.ID != s.Current.ID {
 		l.crashes[of(s.Current.Ref)], l.pending = 0, nil // a new trial
 	}
-	if !old.LastKnownGood.Same(s.LastKnownGood) {
+	if old.GoodID != s.GoodID {
 		l.floor = 0
 	}
 	if op == "Decide" && !old.Current.Ref.Same(s.Current.Ref) {

@@ -81,17 +81,17 @@ func invalidRows() []Row {
 		name, cause string
 		change      func(*Ref)
 	}{
-		{"no namespace", "configMapRef.namespace: must be non-empty", func(r *Ref) { r.Namespace = "" }},
-		{"no name", "configMapRef.name: must be non-empty", func(r *Ref) { r.Name = "" }},
-		{"no uid", "configMapRef: must have a uid or a digest, or the policy Follow", func(r *Ref) { r.UID = "" }},
-		{"no field", "configMapRef.namespace: must be non-empty", func(r *Ref) { *r = Ref{} }},
+		{"no namespace", "configMapRef.namespace: must not be empty", func(r *Ref) { r.Namespace = "" }},
+		{"no name", "configMapRef.name: must not be empty", func(r *Ref) { r.Name = "" }},
+		{"no uid", "configMapRef.uid: it must be set, or digest, or policy", func(r *Ref) { r.UID = "" }},
+		{"no field", "configMapRef.namespace: must not be empty", func(r *Ref) { *r = Ref{} }},
 		{"traversal in namespace", "configMapRef.namespace:", func(r *Ref) { r.Namespace = "../kube-system" }},
 		{"traversal in name", "configMapRef.name:", func(r *Ref) { r.Name = "../../secrets/token" }},
 		{"traversal in uid", "configMapRef.uid:", func(r *Ref) { r.UID = "../current" }},
 		{"traversal in key", "configMapRef.key:", func(r *Ref) { r.Key = "../../etc/passwd" }},
 		{"parent as key", "configMapRef.key:", func(r *Ref) { r.Key = ".." }},
-		{"other kind", `configMapRef.kind: must be ConfigMap or absent, got "Secret"`, func(r *Ref) { r.Kind = "Secret" }},
-		{"other policy", "configMapRef.policy: must be Pin or Follow or absent", func(r *Ref) { r.Policy = "Sometimes" }},
+		{"other kind", `configMapRef.kind: "Secret" must be "ConfigMap" or absent`, func(r *Ref) { r.Kind = "Secret" }},
+		{"other policy", `configMapRef.policy: "Sometimes" must be "Pin", "Follow" or absent`, func(r *Ref) { r.Policy = "Sometimes" }},
 		{"other digest", "configMapRef.digest:", func(r *Ref) { r.Digest = "md5:00" }},
 	} {
 		rows = append(rows, Row{c.name, []Step{{Name: c.name, Do: assign(with(c.change)), Err: ErrInvalid, Cause: c.cause, Node: confused}}})

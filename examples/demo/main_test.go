@@ -1,0 +1,49 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestFlagsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		name, args, want string
+	}{
+		{"no cluster", "--agent=/bin/true", "give one of --kubeconfig and --control-plane"},
+		{"two clusters", "--agent=/bin/true --kubeconfig=a --control-plane=b", "give one of --kubeconfig and --control-plane"},
+		{"no agent", "--kubeconfig=a --agent=/nowhere/agent", `there is no agent at "/nowhere/agent"`},
+		{"no agent beside it", "--kubeconfig=a", "build examples/agent, or give its path with --agent"},
+		{"nodes", "--kubeconfig=a --agent=/bin/true --nodes=0", "--nodes must be 1 to 50, got 0"},
+		{"trial", "--kubeconfig=a --agent=/bin/true --trial=10ms", "--trial must be 1s or more, got 10ms"},
+		{"threshold", "--kubeconfig=a --agent=/bin/true --crash-loop-threshold=11", "must be 0 to 10, got 11"},
+		{"timeout", "--kubeconfig=a --agent=/bin/true --step-timeout=1s", "--step-timeout must be more than --trial, got 1s"},
+		{"kubeconfig", "--kubeconfig=/nowhere/config --agent=/bin/true", `reading the kubeconfig "/nowhere/config"`},
+		{"argument", "now", "unknown command"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir())
+			command := command()
+			command.SetArgs(strings.Fields(c.args))
+			err := command.ExecuteContext(t.Context())
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("demo %s: got %v, want an error with %q", c.args, err, c.want)
+			}
+		})
+	}
+}
+
+func TestNodeProcessIsHidden(t *testing.T) {
+	var help strings.Builder
+	c := command()
+	c.SetOut(&help)
+	c.SetArgs([]string{"--help"})
+	if err := c.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(help.String(), "node-process") || !strings.Contains(help.String(), "--control-plane") {
+		t.Errorf("help: got\n%s", help.String())
+	}
+}

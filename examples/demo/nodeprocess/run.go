@@ -1,0 +1,116 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeprocess
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+)
+
+// parentCheck is how often the process looks whether its parent is still there.
+const parentCheck = 250 * time.Millisecond
+
+// Options of a run.
+type Options struct {
+	// Config is the path of the KubeletConfiguration.
+	Config string
+	// HealthzBindAddress, where set, is used in place of the config's: it is the node's own.
+	HealthzBindAddress string
+	// Journal is the path of the file to which each run adds its entries; empty means none.
+	Journal string
+	// CgroupRoot is where the cgroup file systems are mounted. Empty means /sys/fs/cgroup.
+	CgroupRoot string
+	// Log gets a few lines for people.
+	Log io.Writer
+}
+
+// Run loads the config, checks that the machine can do what it asks for, serves healthz and returns when ctx ends (nil), when the
+// parent process went away (nil), or with what stopped it.
+func Run(ctx context.Context, o Options) error {
+	if o.CgroupRoot == "" {
+		o.CgroupRoot = "/sys/fs/cgroup"
+	}
+	cfg, digest, err := Load(o.Config)
+	note := func(ev Event, detail string) error {
+		if ev != Failed { // whoever gets the error shows it
+			fmt.Fprintln(o.Log, strings.TrimSpace(fmt.Sprintf("node-process %s: config %.12s %s", ev, digest, detail)))
+		}
+		return appendEntry(o.Journal, Entry{At: time.Now(), PID: os.Getpid(), Event: ev, Config: digest, Detail: detail})
+	}
+	if err := errors.Join(note(Started, ""), err); err != nil {
+		return errors.Join(err, note(Failed, err.Error()))
+	}
+	if err := run(ctx, o, cfg, note); err != nil {
+		return errors.Join(err, note(Failed, err.Error()))
+	}
+	return note(Stopped, "")
+}
+
+// run does the work of a loaded config until ctx ends or something stops it.
+func run(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfiguration, note func(Event, string) error) error {
+	if err := checkCgroupRoot(o.CgroupRoot, cfg.CgroupRoot); err != nil {
+		return err
+	}
+	host, port := healthzAddress(cfg, o.HealthzBindAddress)
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("serving healthz: %w", err)
+	}
+	server := &http.Server{Handler: healthz(), ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	if err := note(Serving, "healthz at "+address); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	end := orphaned(ctx)
+	defer func() { cancel(); <-end }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving healthz: %w", err)
+	case <-end:
+	}
+	err = server.Close()
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
+	return err
+}
+
+// healthz answers GET /healthz with ok.
+func healthz() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	return mux
+}
+
+// orphaned is closed when ctx ends or the parent is another process than it is now: a killed agent must not leave its
+// child behind.
+func orphaned(ctx context.Context) <-chan struct{} {
+	done, parent := make(chan struct{}), os.Getppid()
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(parentCheck)
+		defer tick.Stop()
+		for os.Getppid() == parent {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	return done
+}

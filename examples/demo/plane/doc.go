@@ -1,0 +1,9 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plane runs the command that gives the demo a control plane of its own.
+//
+// The command prints the path of a kubeconfig, alone on a line, when the API server is ready, and removes everything when it is
+// told to stop. It reads orders from its standard input, one a line, and answers each with a line: "stop" stops the API server
+// ("stopped"), "start" starts it again on the same data and address ("started").
+package plane

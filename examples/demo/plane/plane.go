@@ -1,0 +1,128 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plane
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/examples/demo/proc"
+)
+
+// grace is how long the control plane may take to stop and remove everything.
+const grace = 30 * time.Second
+
+// A Plane is a control plane that was started. Its methods must not be called at the same time.
+type Plane struct {
+	kubeconfig string
+	process    *proc.Process
+	orders     io.WriteCloser
+	answers    chan string // closed when the command ends its output
+}
+
+// Start runs the command, whose arguments are separated by spaces, and returns when the API server is ready. What it says while
+// it gets ready, such as the progress of a build, goes to progress.
+func Start(ctx context.Context, command string, progress io.Writer) (*Plane, error) {
+	argv := strings.Fields(command)
+	if len(argv) == 0 {
+		return nil, fmt.Errorf("starting the control plane: the command is empty")
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = progress
+	cmd.WaitDelay = grace // for what it leaves running, with its output open
+	orders, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting the control plane: %w", err)
+	}
+	read, write := io.Pipe() // not StdoutPipe, which must not be read while somebody waits for the command
+	cmd.Stdout = write
+	p := &Plane{orders: orders, answers: make(chan string, 16)}
+	go p.listen(read)
+	if p.process, err = proc.Start("the control plane", cmd); err != nil {
+		return nil, errors.Join(err, write.Close())
+	}
+	go func() {
+		<-p.process.Done()
+		_ = write.Close()
+	}()
+	if p.kubeconfig, err = p.answer(ctx, filepath.IsAbs); err != nil {
+		return nil, fmt.Errorf("waiting for the control plane: %w", joinStop(err, p.Close(context.WithoutCancel(ctx))))
+	}
+	return p, nil
+}
+
+// joinStop adds what went wrong in stopping to the error that led to it.
+func joinStop(err, stop error) error {
+	if stop == nil {
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, stop)
+}
+
+// listen hands on the lines that the command prints.
+func (p *Plane) listen(out io.Reader) {
+	defer close(p.answers)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		p.answers <- strings.TrimSpace(lines.Text())
+	}
+}
+
+// answer waits for a line that fits.
+func (p *Plane) answer(ctx context.Context, fits func(string) bool) (string, error) {
+	for {
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case line, ok := <-p.answers:
+			if !ok {
+				<-p.process.Done()
+				return "", p.process.Ended()
+			}
+			if fits(line) {
+				return line, nil
+			}
+		}
+	}
+}
+
+// Kubeconfig is the path of the kubeconfig of an administrator.
+func (p *Plane) Kubeconfig() string { return p.kubeconfig }
+
+// StopServer stops the API server, and StartServer starts it again. Each returns when it is done.
+func (p *Plane) StopServer(ctx context.Context) error { return p.order(ctx, "stop", "stopped") }
+
+// StartServer undoes StopServer.
+func (p *Plane) StartServer(ctx context.Context) error { return p.order(ctx, "start", "started") }
+
+func (p *Plane) order(ctx context.Context, order, answer string) error {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if _, err := io.WriteString(p.orders, order+"\n"); err != nil {
+		return fmt.Errorf("telling the control plane to %s: %w", order, err)
+	}
+	if _, err := p.answer(ctx, func(line string) bool { return line == answer }); err != nil {
+		return fmt.Errorf("telling the control plane to %s: %w", order, err)
+	}
+	return nil
+}
+
+// Ended returns nil while the control plane runs.
+func (p *Plane) Ended() error { return p.process.Ended() }
+
+// Close stops the control plane and waits until all of it is gone.
+func (p *Plane) Close(ctx context.Context) error {
+	go func() {
+		for range p.answers { // nobody else reads any more
+		}
+	}()
+	return p.process.Stop(ctx, grace)
+}

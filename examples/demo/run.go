@@ -1,0 +1,159 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/belayproject/belay/examples/demo/crew"
+	"github.com/belayproject/belay/examples/demo/fleet"
+	"github.com/belayproject/belay/examples/demo/plane"
+	"github.com/belayproject/belay/examples/demo/play"
+	"github.com/belayproject/belay/examples/demo/screen"
+	"github.com/belayproject/belay/examples/demo/story"
+)
+
+// cleanupTimeout bounds the removal of everything, after which what is left is named.
+const cleanupTimeout = 90 * time.Second
+
+// errUnseen means that the demo ran, and that not everything that was expected was seen.
+var errUnseen = errors.New("not everything that was expected was seen")
+
+// session is what one run holds and must give back.
+type session struct {
+	settings settings
+	screen   *screen.Screen
+	dir      string
+	plane    *plane.Plane
+	cluster  *fleet.Cluster
+	nodes    []*crew.Node
+	player   *play.Player
+}
+
+// run plays the story and removes everything again, whatever happens.
+func run(ctx context.Context, s settings, out *os.File) error {
+	r := &session{settings: s, screen: screen.New(out, os.Getenv)}
+	err := r.play(ctx)
+	r.screen.Settle()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		err = errors.New("interrupted")
+	case err != nil:
+		r.explain()
+	}
+	if cleanup := r.cleanUp(context.WithoutCancel(ctx)); cleanup != nil {
+		return errors.Join(err, fmt.Errorf("cleaning up: %w", cleanup))
+	}
+	r.screen.Say("", "All processes, files and objects of the demo are removed.")
+	return errors.Join(err, r.screen.Err())
+}
+
+// play sets everything up and plays the story.
+func (r *session) play(ctx context.Context) error {
+	addresses, port, err := crew.Addresses(ctx, r.settings.nodes)
+	if err != nil {
+		return err
+	}
+	numbers := story.Settings{HealthzPort: port, Trial: r.settings.trial, CrashLoopThreshold: r.settings.threshold}
+	kubeconfig, err := r.setUp(ctx)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("looking for the demo's own file: %w", err)
+	}
+	local := story.Init(numbers)
+	o := crew.Options{
+		Agent: r.settings.agent, Self: self, Kubeconfig: kubeconfig, Dir: r.dir, Init: local.Payload, HealthzPort: port,
+	}
+	pause := r.settings.pause
+	if !r.screen.Live() {
+		pause = 0
+	}
+	r.player = play.New(play.Options{
+		Cluster: r.cluster, Screen: r.screen, Plane: r.plane, Known: []story.Config{local},
+		StepTimeout: r.settings.stepTimeout, Pause: pause,
+	})
+	for i, address := range addresses {
+		n, err := crew.Start(o, fleet.NodeName(i+1), address)
+		if err != nil {
+			return err
+		}
+		r.nodes = append(r.nodes, n)
+	}
+	if err := r.player.Play(ctx, r.nodes, story.Steps(numbers, r.plane != nil)); err != nil {
+		return err
+	}
+	return r.summarise()
+}
+
+// setUp makes the directory, the control plane where it is the demo's own, and the objects.
+func (r *session) setUp(ctx context.Context) (kubeconfig string, err error) {
+	if r.dir, err = os.MkdirTemp("", "belay-demo-"); err != nil {
+		return "", fmt.Errorf("making a directory for the demo: %w", err)
+	}
+	kubeconfig = r.settings.kubeconfig
+	if kubeconfig == "" {
+		r.say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some minutes.")
+		if r.plane, err = plane.Start(ctx, r.settings.controlPlane, r.screen.Lines()); err != nil {
+			return "", err
+		}
+		kubeconfig = r.plane.Kubeconfig()
+	}
+	id := fmt.Sprintf("%08x", rand.Uint32())
+	if r.cluster, err = fleet.Connect(kubeconfig, id); err != nil {
+		return "", err
+	}
+	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.nodes, fleet.RunLabel, id))
+	return kubeconfig, r.cluster.SetUp(ctx, r.settings.nodes)
+}
+
+// say writes a sentence that is not part of a step.
+func (r *session) say(text string) { r.screen.Say(screen.Wrap(text, r.screen.Width()-1)...) }
+
+// summarise prints what happened and says whether it is what was expected.
+func (r *session) summarise() error {
+	r.screen.Settle()
+	results := r.player.Results()
+	layout, rows := story.Summary(results)
+	paint := r.screen.Palette()
+	r.screen.Say("", paint.Paint(screen.Strong, "What happened, on every node:"))
+	r.screen.Say(screen.Table(layout, rows, r.screen.Width()-1, paint)...)
+	for _, result := range results {
+		if !result.OK() {
+			return errUnseen // the step's own conclusion says what
+		}
+	}
+	return nil
+}
+
+// explain shows the end of each agent's log, which is about to be removed.
+func (r *session) explain() {
+	for _, n := range r.nodes {
+		r.screen.Say("", "The log of the agent of "+n.Name+" and its process ends:", n.LogTail())
+	}
+}
+
+// cleanUp stops and removes everything in the order in which it depends on each other.
+func (r *session) cleanUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
+	defer cancel()
+	errs := []error{crew.StopAll(ctx, r.nodes)}
+	if r.cluster != nil && r.plane == nil { // the objects of a control plane of our own go with it
+		errs = append(errs, r.cluster.Remove(ctx))
+	}
+	if r.plane != nil {
+		errs = append(errs, r.plane.Close(ctx))
+	}
+	if r.dir != "" {
+		errs = append(errs, os.RemoveAll(r.dir))
+	}
+	return errors.Join(errs...)
+}
