@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -183,6 +184,23 @@ func TestGenerationsAreNeverUsedTwice(t *testing.T) {
 		}
 		mustClose(t, s)
 	}
+}
+
+// The same where nothing whole is left to be deleted.
+func TestGenerationsOfDamagedStreamsAreNotUsedAgain(t *testing.T) {
+	dir := storeOf(t)
+	for gen := range uint64(3) {
+		replace(t, place(dir, "a", gen+1), nil)
+	}
+	s := openStore(t, dir, bare())
+	check(t, s.Delete(t.Context(), "a"))
+	wantFiles(t, dir, floorFile(3))
+	mustClose(t, s)
+	s = openStore(t, dir, bare())
+	_, err := s.Get(t.Context(), "a")
+	wantError(t, "Get of a deleted stream", err, fs.ErrNotExist)
+	mustPut(t, s, "a", "new")
+	wantRecord(t, s, "a", "new", 4)
 }
 
 // A crash in a Delete must not bring back an older record: only the newest is there at the end, durably.
