@@ -218,3 +218,22 @@ func TestConcurrentPutsShareTheDirectoryFsync(t *testing.T) {
 		t.Fatalf("%d Puts at once: got %d directory fsyncs, want 2 or few more", n, syncs)
 	}
 }
+
+// Some file systems say only at close that there was no room: such a file is not acknowledged.
+func TestFailedCloseIsNoSuccess(t *testing.T) {
+	for errno, want := range map[unix.Errno]error{unix.EIO: ErrNotWritten, unix.ENOSPC: ErrFull, unix.EDQUOT: ErrFull} {
+		spy := newSpy()
+		dir := t.TempDir()
+		s := openSpied(t, spy, dir, bare())
+		mustPut(t, s, "a", "old")
+		spy.before = func(c call) error {
+			if c.op == "close" && strings.HasPrefix(c.file, tempPrefix) {
+				return errno
+			}
+			return nil
+		}
+		wantError(t, "Put", s.Put(t.Context(), "a", []byte("new")), want)
+		wantRecord(t, s, "a", "old", 1)
+		wantFiles(t, dir, "a.0000000000000001")
+	}
+}

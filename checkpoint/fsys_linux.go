@@ -178,7 +178,7 @@ func (l *linuxFS) unlock(fd int) error { return named("unlocking", unix.Flock(fd
 // again repeats a call that a signal interrupted.
 func again(call func() error) error {
 	for {
-		if err := call(); err != unix.EINTR {
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

@@ -159,7 +159,7 @@ func (s *Store) verify(st *stream, buf []byte) []byte {
 // confirm writes the newest record of each stream again whose last Put was not confirmed: only the success of a fresh
 // generation shows what the disk holds. Where that fails, the stream stays unsure, and readable.
 func (s *Store) confirm(f *folder) {
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // Open has none, and what it reads is bounded
 	for _, st := range s.sorted(f) {
 		if !st.marked || len(st.gens) == 0 || st.gens[0].is(ReasonTooNew) {
 			continue

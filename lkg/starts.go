@@ -116,7 +116,7 @@ func (s *State) weight(st *Start) int {
 	switch {
 	case own && st.N == 1:
 		return 4
-	case unexplained && (own || (st.After.fallback() && !st.Settled)):
+	case unexplained && (own || st.After.fallback()):
 		return 3
 	case own:
 		return 2

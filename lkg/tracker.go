@@ -26,7 +26,7 @@ type Options struct {
 	// Policy of the decisions.
 	Policy Policy
 	// Keep is called before `last-known-good` names the ref, so that the caller can store the good config's own
-	// copy. With an error the config stays on trial. It must not call the Tracker. Nil: nothing to do.
+	// copy. With an error the config stays on trial. It must not call the Tracker, but for State. Nil: nothing to do.
 	Keep func(ctx context.Context, ref Ref) error
 }
 

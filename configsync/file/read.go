@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -18,137 +17,149 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
-// maxEntries bounds the files of a directory. A ConfigMap of the API server has fewer, or too little in each to matter.
-const maxEntries = 1000
-
 // tries is how often a directory that is being changed is read before it counts as unreachable.
-const tries = 5
+const tries = 6
 
-// errChanging means that the directory never stood still.
-var errChanging = fmt.Errorf("it changes faster than it can be read: %w", configsync.ErrUnreachable)
+// projection is the link by which a mounted ConfigMap switches from one version to the next.
+const projection = "..data"
+
+// errChanging means that a reading saw a part of a change.
+var errChanging = errors.New("it changes while it is read, or holds a link that leads nowhere")
 
 // snapshot reads the entries of dir until two readings agree.
 func snapshot(dir string) (map[string]string, error) {
-	last, err := entries(dir)
-	if err != nil {
-		return nil, err
-	}
-	for range tries {
-		again, err := entries(dir)
-		if err != nil {
-			return nil, err
-		}
-		if maps.Equal(last, again) {
-			return again, nil
-		}
-		last = again
-	}
-	return nil, fmt.Errorf("reading directory %q: %w", dir, errChanging)
+	return stable(func() (map[string]string, error) { return entries(dir) })
 }
 
-// entries reads each file of dir once.
+// stable calls read until two readings, one after the other, agree.
+func stable(read func() (map[string]string, error)) (map[string]string, error) {
+	var last map[string]string
+	for range tries {
+		now, err := read()
+		switch {
+		case errors.Is(err, errChanging):
+			last = nil
+		case err != nil:
+			return nil, err
+		case last != nil && maps.Equal(last, now):
+			return now, nil
+		default:
+			last = now
+		}
+	}
+	return nil, fmt.Errorf("%w: %w", configsync.ErrUnreachable, errChanging)
+}
+
+// entries reads each file of dir once. In a mounted ConfigMap it reads the version that the link names when it begins, whole.
 func entries(dir string) (map[string]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, classified(dir, err)
+		return nil, classified(err)
 	}
 	defer func() { _ = root.Close() }() // opened for reading only
-	d, err := root.Open(".")
-	if err != nil {
-		return nil, classified(dir, err)
-	}
-	names, err := d.Readdirnames(maxEntries + 1)
-	_ = d.Close() // opened for reading only
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, classified(dir, err)
-	}
-	if len(names) > maxEntries {
-		return nil, &configsync.InvalidError{Problem: fmt.Sprintf("directory %q has more than %d files", dir, maxEntries)}
-	}
-	data, left := map[string]string{}, configsync.MaxObject/2
-	for _, name := range names {
-		if strings.HasPrefix(name, ".") {
-			continue
-		}
-		text, err := entry(root, name, left)
+	if _, err := root.Lstat(projection); err == nil {
+		version, err := root.OpenRoot(projection)
 		if err != nil {
-			return nil, fmt.Errorf("reading directory %q: %w", dir, err)
+			return nil, linkError(projection, err)
 		}
-		data[name], left = text, left-len(text)
+		defer func() { _ = version.Close() }() // opened for reading only
+		root = version
+	}
+	names, err := list(root)
+	if err != nil {
+		return nil, err
+	}
+	data, left := map[string]string{}, configsync.MaxData
+	for _, name := range names {
+		text, err := entry(root, name, left-len(name))
+		if err != nil {
+			return nil, err
+		}
+		data[name], left = text, left-len(name)-len(text)
 	}
 	return data, nil
 }
 
-// entry reads one file of at most most bytes. A named pipe is not waited for.
+// list gives the names of the entries. Each can be a key.
+func list(root *os.Root) ([]string, error) {
+	d, err := root.Open(".")
+	if err != nil {
+		return nil, classified(err)
+	}
+	defer func() { _ = d.Close() }() // opened for reading only
+	names, err := d.Readdirnames(2 * configsync.MaxKeys)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, classified(err)
+	}
+	var keys []string
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") {
+			continue
+		}
+		if err := (configsync.Spec{Namespace: namespace, Name: objectName, Key: name}).Validate(); err != nil {
+			return nil, &configsync.InvalidError{Field: fmt.Sprintf("file %.64q", name), Problem: "its name must be a key that a ConfigMap can have"}
+		}
+		keys = append(keys, name)
+	}
+	if len(keys) > configsync.MaxKeys || len(names) == 2*configsync.MaxKeys {
+		return nil, &configsync.InvalidError{Problem: fmt.Sprintf("the directory must not have more than %d files", configsync.MaxKeys)}
+	}
+	return keys, nil
+}
+
+// entry reads one file of at most most bytes. It opens nothing but regular files, and doesn't wait for a pipe that took the place of
+// one in between.
 func entry(root *os.Root, name string, most int) (string, error) {
+	invalid := func(problem string) error {
+		return &configsync.InvalidError{Field: fmt.Sprintf("file %q", name), Problem: problem}
+	}
+	before, err := root.Stat(name)
+	if err != nil {
+		return "", linkError(name, err)
+	}
+	if !before.Mode().IsRegular() {
+		return "", invalid("must be a regular file")
+	}
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return "", classified(name, err)
+		return "", linkError(name, err)
 	}
 	defer func() { _ = f.Close() }() // opened for reading only
-	info, err := f.Stat()
-	if err != nil {
-		return "", classified(name, err)
+	if after, err := f.Stat(); err != nil || !os.SameFile(before, after) {
+		return "", errChanging
 	}
-	if !info.Mode().IsRegular() {
-		return "", &configsync.InvalidError{Field: name, Problem: "must be a regular file"}
-	}
-	text, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
-	if err != nil {
-		return "", classified(name, err)
-	}
-	if len(text) > most {
-		return "", &configsync.InvalidError{Field: name, Problem: fmt.Sprintf("the files hold more than %d bytes together", configsync.MaxObject/2)}
-	}
-	if !utf8.Valid(text) {
-		return "", &configsync.InvalidError{Field: name, Problem: "must be UTF-8 text"}
+	text, err := io.ReadAll(io.LimitReader(f, int64(max(most, 0))+1))
+	switch {
+	case err != nil:
+		return "", classified(err)
+	case len(text) > most:
+		return "", invalid(fmt.Sprintf("with it, names and contents have more than %d bytes together", configsync.MaxData))
+	case !utf8.Valid(text):
+		return "", invalid("must be UTF-8 text")
 	}
 	return string(text), nil
 }
 
-// classified says what an error of the file system means for a config.
-func classified(name string, err error) error {
+// linkError is what it means that a name which was there can't be opened.
+func linkError(name string, err error) error {
+	var errno syscall.Errno
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("opening %q: %w: %w", name, configsync.ErrMissing, err)
+		return errChanging
+	case errors.As(err, &errno) && errno != syscall.ELOOP:
+		return classified(err)
+	}
+	return &configsync.InvalidError{Field: fmt.Sprintf("file %q", name), Problem: "must not be a link that leads out of the directory or to itself"}
+}
+
+// classified says what an error of the file system means for a config.
+func classified(err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: %w", configsync.ErrMissing, err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("opening %q: %w: %w", name, configsync.ErrForbidden, err)
+		return fmt.Errorf("%w: %w", configsync.ErrForbidden, err)
 	default:
-		return fmt.Errorf("opening %q: %w: %w", name, configsync.ErrUnreachable, err)
+		return fmt.Errorf("%w: %w", configsync.ErrUnreachable, err)
 	}
-}
-
-// Init reads the init config from path: a directory of entries, or one file, which becomes the entry key. It is meant for
-// Options.Init. The error is fs.ErrNotExist where path, or the entry key in the directory, does not exist.
-func Init(path, key string) (configsync.Object, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return configsync.Object{}, fmt.Errorf("reading the init config: %w", err)
-	}
-	var data map[string]string
-	if info.IsDir() {
-		if data, err = snapshot(path); err == nil && data[key] == "" {
-			err = fmt.Errorf("file %q in directory %q: %w", key, path, fs.ErrNotExist)
-		}
-	} else {
-		data, err = single(path, key)
-	}
-	if err != nil {
-		return configsync.Object{}, fmt.Errorf("reading the init config: %w", err)
-	}
-	return configsync.Object{Data: data}, nil
-}
-
-// single reads one file as the entry key.
-func single(path, key string) (map[string]string, error) {
-	root, err := os.OpenRoot(filepath.Dir(path))
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = root.Close() }() // opened for reading only
-	text, err := entry(root, filepath.Base(path), configsync.MaxObject/2)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]string{key: text}, nil
 }

@@ -15,8 +15,8 @@ import (
 
 // The names under which a directory's config appears in references and status.
 const (
-	namespace = "local"
-	name      = "directory"
+	namespace  = "local"
+	objectName = "directory"
 )
 
 // A Source takes the wanted config from a directory. It is a configsync.Source and a configsync.Fetcher.
@@ -29,17 +29,17 @@ type Source struct {
 
 // Desired names the config that the directory holds now, by its digest; nil where it holds none.
 func (s *Source) Desired(context.Context) (*configsync.Spec, error) {
-	data, err := snapshot(s.Dir)
+	data, err := s.read()
 	if err != nil || len(data) == 0 {
 		return nil, err
 	}
 	digest := configsync.DigestOf(data)
-	return &configsync.Spec{Namespace: namespace, Name: name, UID: uid(digest), Digest: digest}, nil
+	return &configsync.Spec{Namespace: namespace, Name: objectName, UID: uid(digest), Digest: digest}, nil
 }
 
 // Fetch returns the entries of the directory. The error is configsync.ErrMismatch if they are not those that spec names.
 func (s *Source) Fetch(_ context.Context, spec configsync.Spec) (configsync.Object, error) {
-	data, err := snapshot(s.Dir)
+	data, err := s.read()
 	if err != nil {
 		return configsync.Object{}, err
 	}
@@ -50,7 +50,8 @@ func (s *Source) Fetch(_ context.Context, spec configsync.Spec) (configsync.Obje
 	return object(data, digest)
 }
 
-// Watch calls changed when the directory holds something else than before. It looks every Interval.
+// Watch calls changed once when it begins, for what was changed before it looked, and then whenever the directory holds something
+// else than before. It looks every Interval, and returns nil when ctx ends.
 func (s *Source) Watch(ctx context.Context, changed func()) error {
 	interval := s.Interval
 	if interval <= 0 {
@@ -59,6 +60,7 @@ func (s *Source) Watch(ctx context.Context, changed func()) error {
 	t := time.NewTicker(interval)
 	defer t.Stop()
 	last := s.look()
+	changed()
 	for {
 		select {
 		case <-ctx.Done():
@@ -72,9 +74,18 @@ func (s *Source) Watch(ctx context.Context, changed func()) error {
 	}
 }
 
+// read gives the entries of the directory. What is wrong with them as a source keeps its own words.
+func (s *Source) read() (map[string]string, error) {
+	data, err := snapshot(s.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading directory %q: %w", s.Dir, err)
+	}
+	return data, nil
+}
+
 // look is a text that differs when the directory does.
 func (s *Source) look() string {
-	data, err := snapshot(s.Dir)
+	data, err := s.read()
 	if err != nil {
 		return err.Error()
 	}
@@ -88,7 +99,7 @@ func uid(digest string) string { return "file-" + strings.TrimPrefix(digest, "sh
 func object(data map[string]string, digest string) (configsync.Object, error) {
 	raw, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "immutable": true, "data": data,
-		"metadata": map[string]string{"namespace": namespace, "name": name, "uid": uid(digest)},
+		"metadata": map[string]string{"namespace": namespace, "name": objectName, "uid": uid(digest)},
 	})
 	if err != nil {
 		return configsync.Object{}, fmt.Errorf("encoding the entries: %w", err)

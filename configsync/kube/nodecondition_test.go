@@ -202,8 +202,8 @@ func TestNodeConditionIsOwnedAlone(t *testing.T) {
 	node, err := c.admin.CoreV1().Nodes().Get(deadline(t), c.node, metav1.GetOptions{})
 	must(t, err)
 	for _, m := range node.ManagedFields {
-		if m.Manager == kube.FieldManager && (m.Subresource != "status" || strings.Contains(string(m.FieldsV1.Raw), "Ready")) {
-			t.Errorf("the field manager owns more than its condition: %s %s", m.Subresource, m.FieldsV1.Raw)
+		if m.Manager == kube.FieldManager && (m.Subresource != "status" || strings.Contains(m.FieldsV1.GetRawString(), "Ready")) {
+			t.Errorf("the field manager owns more than its condition: %s %s", m.Subresource, m.FieldsV1.GetRawString())
 		}
 	}
 }

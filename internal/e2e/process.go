@@ -86,7 +86,7 @@ func (p *Process) Exit(t testing.TB, timeout time.Duration) int {
 func (p *Process) Running() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("process %d ended: %v", p.PID(), p.err)
+		return fmt.Errorf("process %d ended: %w", p.PID(), p.err)
 	default:
 		return nil
 	}

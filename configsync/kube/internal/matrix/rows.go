@@ -11,11 +11,13 @@ import (
 )
 
 var (
-	onLocal    = Node{Active: Local, Status: lkg.StatusTrue}
-	confused   = Node{Active: Local, Status: lkg.StatusUnknown, Error: true}
-	rejected   = Node{Active: Local, Status: lkg.StatusFalse}
-	digestZero = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	onLocal  = Node{Active: Local, Status: lkg.StatusTrue}
+	confused = Node{Active: Local, Status: lkg.StatusUnknown, Error: true}
+	rejected = Node{Active: Local, Status: lkg.StatusFalse}
 )
+
+// digestZero is the digest of nothing that anybody has.
+const digestZero = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
 // Rows returns all rows.
 func Rows() []Row {

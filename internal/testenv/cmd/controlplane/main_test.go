@@ -96,7 +96,7 @@ func answers(t *testing.T, kubeconfig string) {
 // gone returns an error while the directory is there or a process names it.
 func gone(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("directory %q exists (%v)", dir, err)
+		return fmt.Errorf("directory %q exists (%w)", dir, err)
 	}
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
