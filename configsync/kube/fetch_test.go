@@ -33,7 +33,7 @@ func fetcherOf(t *testing.T, c *cluster) *kube.ConfigMapFetcher {
 	return f
 }
 
-// TestFetchedObjectIsWhole covers R-CS-14 and 09: what is to be checkpointed deep-equals what the server holds, metadata included, and
+// TestFetchedObjectIsWhole covers R-CS-09/14: what is to be checkpointed deep-equals what the server holds, metadata included, and
 // is the same bytes each time.
 func TestFetchedObjectIsWhole(t *testing.T) {
 	c := newCluster(t)
@@ -77,7 +77,7 @@ func TestLargestConfigMapIsFetched(t *testing.T) {
 	}
 }
 
-// TestOneSourceServesManyNodes covers R-CS-02 and 03: two nodes take the same ConfigMap, then each its own, and nothing is written to
+// TestOneSourceServesManyNodes covers R-CS-02/03: two nodes take the same ConfigMap, then each its own, and nothing is written to
 // any of them.
 func TestOneSourceServesManyNodes(t *testing.T) {
 	a, b := newCluster(t), newCluster(t)

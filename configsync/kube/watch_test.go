@@ -67,7 +67,7 @@ func (w *watching) more(t *testing.T, n int64, what string) {
 	})
 }
 
-// TestWatchSeesChangesOfTheSource covers R-CS-21 and 37: a change of the source, and nothing else, is seen, without polling.
+// TestWatchSeesChangesOfTheSource covers R-CS-21/37: a change of the source, and nothing else, is seen, without polling.
 func TestWatchSeesChangesOfTheSource(t *testing.T) {
 	c := newCluster(t)
 	source, err := kube.NewNodeConfigSource(c.client, c.node, kube.Options{})
