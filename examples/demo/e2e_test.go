@@ -103,7 +103,7 @@ func startDemo(t *testing.T, args ...string) *demo {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "BIN", dir)
 	}
-	tmp, err := os.MkdirTemp("", "bd-") // short: a kubelet makes sockets deep below it
+	tmp, err := os.MkdirTemp("", "bd-") //nolint:usetesting // short: a kubelet makes sockets deep below it
 	if err != nil {
 		t.Fatal(err)
 	}
