@@ -228,20 +228,20 @@ func TestNewerRecordIsNeitherUsedNorTouched(t *testing.T) {
 // M5: what is not a plain file of ours is refused, and does not stop the stream.
 func TestPlantedFilesAreNotTrusted(t *testing.T) {
 	plants := map[string]func(t *testing.T, dir, path string){
-		"symlink":         func(t *testing.T, dir, path string) { check(t, os.Symlink("a.0000000000000003", path)) },
-		"symlink outside": func(t *testing.T, dir, path string) { check(t, os.Symlink("/etc/hostname", path)) },
-		"hard link":       func(t *testing.T, dir, path string) { plantLink(t, path) },
-		"fifo":            func(t *testing.T, dir, path string) { check(t, unix.Mkfifo(path, 0o600)) },
-		"directory":       func(t *testing.T, dir, path string) { check(t, os.Mkdir(path, 0o700)) },
-		"writable for others": func(t *testing.T, dir, path string) {
+		"symlink":         func(t *testing.T, _, path string) { check(t, os.Symlink("a.0000000000000003", path)) },
+		"symlink outside": func(t *testing.T, _, path string) { check(t, os.Symlink("/etc/hostname", path)) },
+		"hard link":       func(t *testing.T, _, path string) { plantLink(t, path) },
+		"fifo":            func(t *testing.T, _, path string) { check(t, unix.Mkfifo(path, 0o600)) },
+		"directory":       func(t *testing.T, _, path string) { check(t, os.Mkdir(path, 0o700)) },
+		"writable for others": func(t *testing.T, _, path string) {
 			replace(t, path, []byte("x"))
 			check(t, os.Chmod(path, 0o602))
 		},
-		"writable for the group": func(t *testing.T, dir, path string) {
+		"writable for the group": func(t *testing.T, _, path string) {
 			replace(t, path, []byte("x"))
 			check(t, os.Chmod(path, 0o620))
 		},
-		"another owner": func(t *testing.T, dir, path string) {
+		"another owner": func(t *testing.T, _, path string) {
 			if os.Geteuid() != 0 {
 				t.Skip("giving a file away needs root")
 			}

@@ -36,12 +36,16 @@
 //
 // # The protocol
 //
-// Put creates a new file in the stream's directory (0600 before the first byte, whatever the umask), writes it with
-// one system call where the kernel takes it whole, fsyncs and closes it, renames it to its number without replacing
-// anything, fsyncs the directory on a descriptor held since Open, and only then acknowledges and drops what the new
-// generation made surplus. That is 2 fsyncs; concurrent Puts into one directory share the second. The first Put into
-// a new directory costs one more, for the entry of the directory itself. A payload equal to the newest acknowledged
-// one costs none. After a failed fsync the file is abandoned and a new one is written, at most 3 times.
+// Put creates a new file in the stream's directory (0600 before the first byte, whatever the umask), writes it, fsyncs
+// and closes it, renames it to its number without replacing anything, fsyncs the directory on a descriptor held since
+// Open, and only then acknowledges and drops what the new generation made surplus. That is 2 fsyncs; concurrent Puts
+// into one directory share the second. The first Put into a new directory costs one more, for the entry of the
+// directory itself. A payload equal to the newest acknowledged one costs none. After a failed fsync the file is
+// abandoned and a new one is written, at most 3 times in all. The payload is never copied: up to 256 KiB header, payload
+// and end mark go to the kernel in one call; beyond that the payload goes first, and the disk works on it while its
+// digest is made.
+//
+// Generations are dropped beyond [Options.Generations], but never one of the two newest that verified.
 //
 // # The format
 //
@@ -57,9 +61,9 @@
 // # Concurrency
 //
 // A Store may be used by several goroutines. Puts and Deletes of one stream run one after the other, and waiting for
-// a turn ends with the context; those of different streams run at once. Reads wait for nobody. One process has a
-// directory open at a time: Open takes a lock that ends with the process and returns [LockedError] where another
-// one holds it. A [Reader] needs no lock and may be used beside a live Store.
+// a turn ends with the context; those of different streams run at once. Reads wait for nobody but a Delete of their
+// stream that is under way. One process has a directory open at a time: Open takes a lock that ends with the process
+// and returns [LockedError] where another one holds it. A [Reader] needs no lock and may be used beside a live Store.
 //
 // Linux only: elsewhere the package builds, and Open returns [errors.ErrUnsupported].
 package checkpoint

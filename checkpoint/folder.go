@@ -25,10 +25,9 @@ type folder struct {
 type stream struct {
 	name name
 	in   *folder
-	// busy holds one token: whoever writes has taken it. It guards header and bufs.
-	busy   chan struct{}
-	header []byte
-	bufs   [3][]byte
+	// busy holds one token: whoever writes has taken it. It guards draft.
+	busy  chan struct{}
+	draft draft
 
 	// Guarded by Store.mu.
 	gens   []generation // newest first
@@ -43,6 +42,7 @@ type generation struct {
 	gen      uint64
 	size     int64
 	digest   digest // where verified
+	hint     uint32 // where verified: a quick checksum, to see that a large payload is another one
 	verified bool   // read and found whole, or written and acknowledged, by this Store
 	flaw     *flaw  // why it could not be used when it was looked at last
 	told     bool   // OnDamage knows

@@ -46,8 +46,10 @@ type fsys interface {
 	// readAt reads up to len(p) bytes; 0 and no error is the end.
 	readAt(fd int, p []byte, off int64) (int, error)
 
-	// write appends the buffers and returns how many bytes were taken, which may be fewer.
-	write(fd int, bufs [][]byte) (int, error)
+	// writeAt writes the buffers in a row and returns how many bytes were taken, which may be fewer.
+	writeAt(fd int, bufs [][]byte, off int64) (int, error)
+	// hurry asks for what was written to be on its way to the disk. It promises nothing, but an error is one of writing.
+	hurry(fd int) error
 	truncate(fd int) error
 	// allocate reserves size bytes for an empty file.
 	allocate(fd int, size int64) error

@@ -97,12 +97,22 @@ func (l *linuxFS) openPath(path string) (int, error) {
 // close is not repeated after EINTR: the descriptor is gone by then.
 func (l *linuxFS) close(fd int) error { return named("closing", unix.Close(fd)) }
 
-func (l *linuxFS) write(fd int, bufs [][]byte) (int, error) {
-	n, err := unix.Writev(fd, bufs)
+func (l *linuxFS) writeAt(fd int, bufs [][]byte, off int64) (int, error) {
+	n, err := unix.Pwritev(fd, bufs, off)
 	if err == unix.EINTR {
 		return 0, nil
 	}
 	return max(n, 0), named("writing", err)
+}
+
+// hurry leaves the first page alone, as it is written once more. It waits for nothing, so it takes no error away from fsync.
+func (l *linuxFS) hurry(fd int) error {
+	const page = 4096
+	err := unix.SyncFileRange(fd, page, 0, unix.SYNC_FILE_RANGE_WRITE)
+	if err == unix.ENOSYS || err == unix.EINVAL || err == unix.ESPIPE || err == unix.EPERM {
+		return nil // not known here
+	}
+	return named("starting to write back", err)
 }
 
 func (l *linuxFS) truncate(fd int) error {
@@ -168,7 +178,7 @@ func (l *linuxFS) unlock(fd int) error { return named("unlocking", unix.Flock(fd
 // again repeats a call that a signal interrupted.
 func again(call func() error) error {
 	for {
-		if err := call(); err != unix.EINTR {
+		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

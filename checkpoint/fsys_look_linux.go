@@ -32,9 +32,9 @@ func (l *linuxFS) statPath(path string) (fileInfo, error) {
 
 func infoOf(st *unix.Stat_t) fileInfo {
 	return fileInfo{
-		id:      fileID{dev: uint64(st.Dev), ino: st.Ino},
+		id:      fileID{dev: uint64(st.Dev), ino: st.Ino}, //nolint:unconvert // its type depends on the architecture
 		size:    st.Size,
-		links:   uint64(st.Nlink),
+		links:   uint64(st.Nlink), //nolint:unconvert // its type depends on the architecture
 		uid:     st.Uid,
 		perm:    st.Mode & 0o7777,
 		regular: st.Mode&unix.S_IFMT == unix.S_IFREG,

@@ -72,7 +72,7 @@ func history(t *testing.T, seed uint64) {
 
 // sometimes fails one call in ten.
 func sometimes(rnd *rand.Rand) func(call) error {
-	return func(c call) error {
+	return func(call) error {
 		if rnd.IntN(10) != 0 {
 			return nil
 		}

@@ -274,7 +274,7 @@ func (s *Store) signLock() {
 	}
 	defer s.sys.close(fd)
 	if s.sys.truncate(fd) == nil {
-		_, _ = s.sys.write(fd, [][]byte{[]byte(strconv.Itoa(os.Getpid()) + "\n")})
+		_, _ = s.sys.writeAt(fd, [][]byte{[]byte(strconv.Itoa(os.Getpid()) + "\n")}, 0)
 	}
 }
 

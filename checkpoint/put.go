@@ -53,26 +53,29 @@ func (s *Store) put(ctx context.Context, st *stream, payload []byte) error {
 	if err := s.ready(st.in); err != nil {
 		return err
 	}
-	sum := digestOf(payload)
-	same, err := s.standing(st, sum)
-	if same || err != nil {
+	newest, err := s.standing(st)
+	if err != nil {
 		return err
 	}
-	return s.commit(ctx, st, sum, payload)
+	hint := hintOf(payload)
+	if newest.verified && newest.hint == hint && newest.digest == digestOf(payload) {
+		return nil
+	}
+	return s.commit(ctx, st, payload, hint)
 }
 
-// standing reports whether the newest record is acknowledged and has this digest. It refuses what may not be written over.
-func (s *Store) standing(st *stream, sum digest) (bool, error) {
+// standing returns the newest record, if it is acknowledged. It refuses what may not be written over.
+func (s *Store) standing(st *stream) (generation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(st.gens) == 0 {
-		return false, nil
+	if len(st.gens) == 0 || st.unsure {
+		return generation{}, nil
 	}
-	newest := &st.gens[0]
+	newest := st.gens[0]
 	if newest.is(ReasonTooNew) {
-		return false, &Damage{Stream: st.name.String(), Generation: newest.gen, Reason: ReasonTooNew, Err: newest.flaw.err}
+		return generation{}, &Damage{Stream: st.name.String(), Generation: newest.gen, Reason: ReasonTooNew, Err: newest.flaw.err}
 	}
-	return newest.verified && !st.unsure && newest.digest == sum, nil
+	return newest, nil
 }
 
 // enter returns the stream of a name, and makes its directory where that is not there.
@@ -138,16 +141,17 @@ func (s *Store) makeFolder(dir string) (*folder, error) {
 }
 
 // commit writes the next generation. The stream's turn is the caller's.
-func (s *Store) commit(ctx context.Context, st *stream, sum digest, payload []byte) error {
+func (s *Store) commit(ctx context.Context, st *stream, payload []byte, hint uint32) error {
 	s.mu.Lock()
-	g := generation{gen: st.next(), digest: sum, verified: true}
+	gen := st.next()
 	s.mu.Unlock()
-	if g.gen > maxGeneration {
+	if gen > maxGeneration {
 		return errors.New("no generation is left")
 	}
-	st.frame(s, g.gen, sum, payload)
-	g.size = int64(len(st.bufs[0]) + len(payload) + len(endMark))
-	if err := s.reserve(g.size); err != nil {
+	d := &st.draft
+	d.begin(header{stream: st.name.full, generation: gen, writer: s.o.Writer, machine: s.load.machine}, payload)
+	defer d.forget()
+	if err := s.reserve(d.size()); err != nil {
 		return err
 	}
 	temp, err := s.writeFile(ctx, st)
@@ -155,20 +159,11 @@ func (s *Store) commit(ctx context.Context, st *stream, sum digest, payload []by
 		temp, err = s.writeFile(ctx, st)
 	}
 	if err != nil {
-		s.refund(g.size)
+		s.refund(d.size())
 		return err
 	}
+	g := generation{gen: gen, size: d.size(), digest: d.header.payload, hint: hint, verified: true}
 	return s.publish(ctx, st, temp, g)
-}
-
-// frame readies what is written, without copying the payload.
-func (st *stream) frame(s *Store, gen uint64, sum digest, payload []byte) {
-	h := header{
-		stream: st.name.String(), generation: gen, length: int64(len(payload)),
-		writer: s.o.Writer, machine: s.load.machine, payload: sum,
-	}
-	st.header = h.appendTo(st.header[:0])
-	st.bufs = [3][]byte{st.header, payload, []byte(endMark)}
 }
 
 // writeFile writes a temporary file and makes its content durable. After an error of the disk it starts again with a new
@@ -202,7 +197,7 @@ func (s *Store) writeOnce(st *stream, temp string) error {
 	}
 	err = s.sys.chmod(fd, permFile) // before the first byte, whatever the umask
 	if err == nil {
-		err = s.writeAll(fd, st.bufs)
+		err = st.draft.write(s.sys, fd)
 	}
 	if err == nil {
 		err = s.sys.sync(fd)
@@ -211,23 +206,4 @@ func (s *Store) writeOnce(st *stream, temp string) error {
 		err = closing // some file systems say only now that there was no room
 	}
 	return err
-}
-
-// writeAll hands the buffers over, and goes on where the system stopped short.
-func (s *Store) writeAll(fd int, parts [3][]byte) error {
-	bufs := parts[:]
-	for {
-		n, err := s.sys.write(fd, bufs)
-		if err != nil {
-			return err
-		}
-		for len(bufs) > 0 && n >= len(bufs[0]) {
-			n -= len(bufs[0])
-			bufs = bufs[1:]
-		}
-		if len(bufs) == 0 {
-			return nil
-		}
-		bufs[0] = bufs[0][n:]
-	}
 }

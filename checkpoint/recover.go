@@ -139,16 +139,17 @@ func (s *Store) generations(st *stream) []generation {
 // verify reads every generation of a stream.
 func (s *Store) verify(st *stream, buf []byte) []byte {
 	for _, g := range s.generations(st) {
-		h, _, grown, f := s.load.load(st.in.fd, st.name, g.gen, buf)
+		h, payload, grown, f := s.load.load(st.in.fd, st.name, g.gen, buf)
 		buf = grown
 		if f != nil {
 			s.tell(st, g.gen, f)
 			s.setAside(st, g.gen, f)
 			continue
 		}
+		hint := hintOf(payload)
 		s.mu.Lock()
 		if entry := st.find(g.gen); entry != nil {
-			entry.digest, entry.verified = h.payload, true
+			entry.digest, entry.hint, entry.verified = h.payload, hint, true
 		}
 		s.mu.Unlock()
 	}
@@ -158,7 +159,7 @@ func (s *Store) verify(st *stream, buf []byte) []byte {
 // confirm writes the newest record of each stream again whose last Put was not confirmed: only the success of a fresh
 // generation shows what the disk holds. Where that fails, the stream stays unsure, and readable.
 func (s *Store) confirm(f *folder) {
-	ctx := context.Background()
+	ctx := context.Background() //nolint:forbidigo // Open has none, and what it reads is bounded
 	for _, st := range s.sorted(f) {
 		if !st.marked || len(st.gens) == 0 || st.gens[0].is(ReasonTooNew) {
 			continue
@@ -167,7 +168,7 @@ func (s *Store) confirm(f *folder) {
 		if err != nil || st.take(ctx) != nil {
 			continue
 		}
-		_ = s.commit(ctx, st, digestOf(rec.Payload), rec.Payload) // st.unsure keeps the failure
+		_ = s.commit(ctx, st, rec.Payload, hintOf(rec.Payload)) // st.unsure keeps the failure
 		st.release()
 	}
 }

@@ -172,9 +172,13 @@ func (s *spyFS) readAt(fd int, p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-func (s *spyFS) write(fd int, bufs [][]byte) (n int, err error) {
-	err = s.on(call{op: "write", fd: fd}, func() (err error) { n, err = s.linuxFS.write(fd, bufs); return err })
+func (s *spyFS) writeAt(fd int, bufs [][]byte, off int64) (n int, err error) {
+	err = s.on(call{op: "write", fd: fd}, func() (err error) { n, err = s.linuxFS.writeAt(fd, bufs, off); return err })
 	return n, err
+}
+
+func (s *spyFS) hurry(fd int) error {
+	return s.on(call{op: "hurry", fd: fd}, func() error { return s.linuxFS.hurry(fd) })
 }
 
 func (s *spyFS) truncate(fd int) error {

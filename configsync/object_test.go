@@ -47,15 +47,17 @@ func TestParseObjectTakesLittle(t *testing.T) {
 	}
 }
 
-// R-CS-13: no name is a path. R-CS-28: it must be a ConfigMap. Nothing of data comes out in an error.
-func TestParseObjectRefuses(t *testing.T) {
+// refusedObject is an object and what the error says of it.
+type refusedObject struct{ raw, problem string }
+
+func refusedObjects() map[string]refusedObject {
 	meta := func(s string) string { return `{"metadata":{` + s + `},"data":{"kubelet":"` + secret + `"}}` }
 	data := func(s string) string { return `{"metadata":{},"data":{` + s + `}}` }
 	many := make([]string, 1001)
 	for i := range many {
 		many[i] = fmt.Sprintf(`"k%d":""`, i)
 	}
-	for name, c := range map[string]struct{ raw, problem string }{
+	return map[string]refusedObject{
 		"empty":                  {"", "must be a JSON object"},
 		"null":                   {"null", "must be a JSON object"},
 		"list":                   {`["` + secret + `"]`, "must be a JSON object"},
@@ -100,7 +102,12 @@ func TestParseObjectRefuses(t *testing.T) {
 		"too much data":          {data(`"a":"` + strings.Repeat("x", 1<<20) + `"`), "1048577 bytes of keys and values, at most 1048576"},
 		"too long":               {`{"metadata":{},"x":"` + strings.Repeat("x", 4<<20) + `"}`, "at most 4194304"},
 		"too deep":               {`{"x":` + strings.Repeat("[", 100_000), "not valid JSON"},
-	} {
+	}
+}
+
+// R-CS-13: no name is a path. R-CS-28: it must be a ConfigMap. Nothing of data comes out in an error.
+func TestParseObjectRefuses(t *testing.T) {
+	for name, c := range refusedObjects() {
 		t.Run(name, func(t *testing.T) {
 			o, err := configsync.ParseObject([]byte(c.raw))
 			if err == nil {

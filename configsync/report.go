@@ -129,8 +129,11 @@ func trialStatus(st lkg.State, now view, next lkg.Verdict) *TrialStatus {
 		return nil
 	}
 	t := &TrialStatus{
-		Since: st.Current.At, Needed: now.limits.Trial, Healthy: st.Soak.Accumulated,
+		Since: st.Current.At, Needed: now.limits.Trial,
 		Counted: next.Counted, Allowed: now.limits.CrashLoopThreshold, Failing: slices.Clone(now.failing),
+	}
+	if st.Soak.Assignment == st.Current.ID { // until the first health report the record is that of the config before
+		t.Healthy = st.Soak.Accumulated
 	}
 	for _, i := range next.Ignored {
 		t.Ignored = append(t.Ignored, string(i.Start.Cause)+": "+i.Why)

@@ -61,11 +61,6 @@ type strictness struct {
 	fields map[reflect.Type]map[string]reflect.Type // what fieldsOf gave
 }
 
-var (
-	jsonType = reflect.TypeFor[json.Unmarshaler]()
-	textType = reflect.TypeFor[encoding.TextUnmarshaler]()
-)
-
 // value checks the next value of the document. A nil type means that anything goes.
 func (c strictness) value(t reflect.Type, path string) error {
 	for t != nil && t.Kind() == reflect.Pointer && !decodesItself(t) {
@@ -109,7 +104,7 @@ func (c strictness) invalid() error {
 
 func decodesItself(t reflect.Type) bool {
 	for _, p := range []reflect.Type{t, reflect.PointerTo(t)} {
-		if p.Implements(jsonType) || p.Implements(textType) {
+		if p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 			return true
 		}
 	}

@@ -67,7 +67,7 @@ type sample struct {
 	Fixed  [2]inner         `json:"fixed"`
 	Plain  bool
 	Hidden string `json:"-"`
-	Dash   string `json:"-,"`
+	Dash   string `json:"-,"` //nolint:staticcheck // the odd name is the point
 	unseen string
 }
 

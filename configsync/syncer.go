@@ -164,6 +164,16 @@ func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	return s.settleIfRunning(ctx)
 }
 
+// Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs it goes back to
+// the last known good config at once. r is usually Status().Active; the local config can't be rejected.
+func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error {
+	if err := s.tracker.Reject(ctx, r, reason); err != nil {
+		return err
+	}
+	wake(s.wakeReport)
+	return s.settleIfRunning(ctx)
+}
+
 // UseLocal leaves the assigned config for the local one, on a person's word. What was assigned, and the last known good config
 // where it is another, are listed as bad for the given reason, so that they are not taken up again until they are forgotten; a
 // newer config that the Source names is.

@@ -38,6 +38,25 @@ func TestNewConfigIsAdoptedAndPromoted(t *testing.T) {
 	})
 }
 
+func TestNewTrialBeginsAtZero(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.promoted()
+		v2, seen := n.push("v2", "good-2"), false
+		n.wait(time.Minute)
+		for _, st := range n.rec.All() {
+			if st.Active.UID == v2.UID && st.Trial != nil {
+				seen = true
+				if st.Trial.Healthy > time.Minute {
+					t.Errorf("a minute after the assignment: healthy for %s, want the config's own time, not that of the one before", st.Trial.Healthy)
+				}
+			}
+		}
+		if !seen {
+			t.Error("no status was reported while v2 was on trial")
+		}
+	})
+}
+
 // R-CS-40, R-CS-41: bad at once, without a start. R-CS-59, R-CS-61, R-CS-75: the status says what was avoided and why.
 func TestConfigThatFailsChecksIsNeverStarted(t *testing.T) {
 	for word, reason := range map[string]string{

@@ -15,17 +15,13 @@ const problemAllNil = "exactly one subfield must be non-nil, but all were nil"
 // without a subfield. A missing UID is no error here: whether a digest, an immutable object or the policy stands in for it is known
 // once the object was fetched; see [CheckObject].
 func (s Spec) Validate() error {
-	switch {
-	case s.Namespace == "" && s.Name == "" && s.UID == "" && s.Key == "" && s.Digest == "":
+	if s.Namespace == "" && s.Name == "" && s.UID == "" && s.Key == "" && s.Digest == "" {
 		return &InvalidError{Problem: problemAllNil}
-	case s.Namespace == "":
-		return &InvalidError{Field: "namespace", Problem: "must not be empty"}
-	case s.Name == "":
-		return &InvalidError{Field: "name", Problem: "must not be empty"}
-	case !isNamespace(s.Namespace):
-		return &InvalidError{Field: "namespace", Problem: namespaceProblem(s.Namespace)}
-	case !isObjectName(s.Name):
-		return &InvalidError{Field: "name", Problem: nameProblem(s.Name)}
+	}
+	if err := s.validateName(); err != nil {
+		return err
+	}
+	switch {
 	case s.UID != "" && ValidateUID(s.UID) != nil:
 		return &InvalidError{Field: "uid", Problem: ValidateUID(s.UID).Error()}
 	case s.Key != "" && !isKey(s.Key):
@@ -34,6 +30,21 @@ func (s Spec) Validate() error {
 		return &InvalidError{Field: "digest", Problem: fmt.Sprintf("%q must be %q and 64 lower-case hex digits", clipped(s.Digest), "sha256:")}
 	case s.Policy != Pin && s.Policy != Follow:
 		return &InvalidError{Field: "policy", Problem: fmt.Sprintf("%q must be empty or %q", clipped(string(s.Policy)), Follow)}
+	}
+	return nil
+}
+
+// validateName checks what finds the object.
+func (s Spec) validateName() error {
+	switch {
+	case s.Namespace == "":
+		return &InvalidError{Field: "namespace", Problem: "must not be empty"}
+	case s.Name == "":
+		return &InvalidError{Field: "name", Problem: "must not be empty"}
+	case !isNamespace(s.Namespace):
+		return &InvalidError{Field: "namespace", Problem: namespaceProblem(s.Namespace)}
+	case !isObjectName(s.Name):
+		return &InvalidError{Field: "name", Problem: nameProblem(s.Name)}
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func with(s lkg.State, entries []lkg.BadEntry) lkg.State {
 // TestRefusalIsTyped: R-CS-52, R-CS-53; the payload-free cause is in the chain.
 func TestRefusalIsTyped(t *testing.T) {
 	cause := errors.New("port: must be positive")
-	v := lkg.Decide(lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, func(r lkg.Ref) lkg.Check {
+	v := lkg.Decide(lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, func(lkg.Ref) lkg.Check {
 		return lkg.Check{Outcome: lkg.CheckUndecodable, Err: cause, Origin: lkg.OriginInit}
 	})
 	if v.Refuse == nil || v.Role != "" || !errors.Is(v.Refuse, cause) || v.Refuse.Origin != lkg.OriginInit || v.Refuse.Outcome != lkg.CheckUndecodable {

@@ -32,6 +32,11 @@ const (
 	DefaultMinHealthyRun  = time.Minute
 	DefaultProbeDeadline  = 5 * time.Minute
 	MaxCrashLoopThreshold = 10
+
+	// FallbackThreshold is how many unexplained restarts are tolerated at least while a config is used as a fallback. It has
+	// proven itself before, and what is below it is older still: a config that tolerates none of them on trial
+	// is not given up for a single one here.
+	FallbackThreshold = 3
 )
 
 // The defaults of Bounds.

@@ -139,14 +139,15 @@ func TestOnlyALongRunForgivesAFallback(t *testing.T) {
 	m := lkgtest.NewMachine(t, *tolerant(1))
 	promoted(m, "a")
 	m.Adopt(named("broken"))
-	m.Start()
-	m.Healthy(40 * time.Second)
-	m.Crash()
-	m.Start()
-	m.Healthy(40 * time.Second)
-	m.Crash()
+	for range lkg.FallbackThreshold + 1 {
+		if v := m.Start(); nameOf(v.Use) != "a" {
+			t.Fatalf("uses %s, want a until it crashed more than %d times", nameOf(v.Use), lkg.FallbackThreshold)
+		}
+		m.Healthy(40 * time.Second)
+		m.Crash()
+	}
 	if v := m.Start(); v.Role != lkg.RoleLocal || v.Alarm == "" {
-		t.Errorf("after two crashes of the fallback: %q, alarm %q", v.Role, v.Alarm)
+		t.Errorf("after the crashes of the fallback: %q, alarm %q", v.Role, v.Alarm)
 	}
 }
 
@@ -156,18 +157,24 @@ func TestNewGoodConfigForgivesFallbacks(t *testing.T) {
 	m := lkgtest.NewMachine(t, *tolerant(1))
 	promoted(m, "a")
 	m.Adopt(named("broken"))
-	m.Start()
-	m.Crash()
+	crashes(m, lkg.FallbackThreshold)
 	if v := m.Start(); nameOf(v.Use) != "a" {
 		t.Fatalf("uses %s, want a", nameOf(v.Use))
 	}
 	promoted(m, "b")
 	m.Do("Reject", func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reject(ctx, named("b"), "by hand") })
 	m.Restart(lkg.CausePlanned)
-	m.Start()
-	m.Crash()
+	crashes(m, lkg.FallbackThreshold)
 	if v := m.Start(); nameOf(v.Use) != "a" {
-		t.Errorf("uses %s, want a: it crashed once since b was promoted", nameOf(v.Use))
+		t.Errorf("uses %s, want a: it crashed no more than is tolerated since b was promoted", nameOf(v.Use))
+	}
+}
+
+// crashes starts and crashes the node n times.
+func crashes(m *lkgtest.Machine, n int) {
+	for range n {
+		m.Start()
+		m.Crash()
 	}
 }
 
@@ -176,8 +183,7 @@ func TestACrashedFallbackIsNotKept(t *testing.T) {
 	m := lkgtest.NewMachine(t, *tolerant(0))
 	promoted(m, "a", "b")
 	m.Adopt(named("broken"))
-	m.Start()
-	m.Crash()
+	crashes(m, lkg.FallbackThreshold+1)
 	if v := m.Start(); v.Role != lkg.RolePrevious || nameOf(v.Use) != "a" {
 		t.Fatalf("uses %s (%s), want a", nameOf(v.Use), v.Role)
 	}

@@ -21,7 +21,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	// From here on the disk is full.
-	m.OnCall = func(op, name string) error {
+	m.OnCall = func(op, _ string) error {
 		if op == "put" {
 			return checkpoint.ErrFull
 		}

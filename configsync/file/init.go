@@ -31,7 +31,7 @@ func initData(path, key string) (map[string]string, error) {
 	// The path is the operator's, and may be a link to anywhere. One that leads nowhere is a mistake, not the lack of a config.
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return nil, fmt.Errorf("following the link: %v", err) // not wrapped: it must not count as absence
+		return nil, fmt.Errorf("following the link: %v", err) //nolint:errorlint // not wrapped: it must not count as absence
 	}
 	info, err := os.Stat(target)
 	if err != nil {

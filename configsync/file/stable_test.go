@@ -58,7 +58,7 @@ func TestClassified(t *testing.T) {
 		fs.ErrNotExist: configsync.ErrMissing, fs.ErrPermission: configsync.ErrForbidden, syscall.EIO: configsync.ErrUnreachable,
 	} {
 		for _, class := range []error{configsync.ErrMissing, configsync.ErrForbidden, configsync.ErrUnreachable} {
-			if got := errors.Is(classified(fmt.Errorf("opening: %w", err)), class); got != (class == want) {
+			if got := errors.Is(classified(fmt.Errorf("opening: %w", err)), class); got != errors.Is(want, class) {
 				t.Errorf("%v counts as %v: %t", err, class, got)
 			}
 		}

@@ -74,7 +74,7 @@ func TestAnswersAreClassified(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if oneClass(err) != 1 || !strings.Contains(err.Error(), c.cause) || !strings.Contains(err.Error(), `ConfigMap "ns/cm"`) {
+			if classes(err) != 1 || !strings.Contains(err.Error(), c.cause) || !strings.Contains(err.Error(), `ConfigMap "ns/cm"`) {
 				t.Errorf("got %v, want one class, the cause %q, and the object's name", err, c.cause)
 			}
 			if strings.Contains(err.Error(), "hush") || len(err.Error()) > 2000 {

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +45,9 @@ type cluster struct {
 
 	node              string
 	namespace, hidden string // one that the agent may read, one that it may not
+
+	mu   sync.Mutex
+	made map[string]map[string]matrix.Payload // by digest and key; guarded by mu
 }
 
 // newCluster makes a node on the shared control plane.
@@ -51,7 +56,7 @@ func newCluster(t *testing.T) *cluster { return clusterOn(t, shared.Env(t)) }
 func clusterOn(t *testing.T, env *testenv.Env) *cluster {
 	t.Helper()
 	must(t, kube.InstallCRDs(deadline(t), env.Config()))
-	c := &cluster{env: env, namespace: env.Namespace(t), hidden: env.Namespace(t)}
+	c := &cluster{env: env, made: map[string]map[string]matrix.Payload{}, namespace: env.Namespace(t), hidden: env.Namespace(t)}
 	c.node = "n-" + c.namespace
 	c.admin = kubernetes.NewForConfigOrDie(env.Config())
 	c.all = clientFor(t, env.Config())
@@ -190,8 +195,14 @@ func (c *cluster) annotate(ctx context.Context, source string) error {
 	return err
 }
 
-// text is the text of a payload. A full node decodes it; here only its identity matters.
-func text(p matrix.Payload) string { return "payload: " + string(p) + "\n" }
+// text is the text of a payload: one that decodes strictly, but for the undecodable one.
+func text(p matrix.Payload) string {
+	line := "payload: " + string(p) + "\n"
+	if p == matrix.Undecodable {
+		return line + "unknownField: true\n"
+	}
+	return line
+}
 
 func (c *cluster) configMap(m matrix.ConfigMap) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Namespace: c.namespace}, Immutable: &m.Immutable, Data: map[string]string{}}
@@ -201,6 +212,9 @@ func (c *cluster) configMap(m matrix.ConfigMap) *corev1.ConfigMap {
 	for key, p := range m.Payloads {
 		cm.Data[key] = text(p)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made[configsync.DigestOf(cm.Data)] = maps.Clone(m.Payloads)
 	return cm
 }
 
@@ -235,6 +249,6 @@ func payloadOf(o configsync.Object, key string) matrix.Payload {
 	if key == "" {
 		key = matrix.Key
 	}
-	p, _ := strings.CutPrefix(strings.TrimSpace(o.Data[key]), "payload: ")
-	return matrix.Payload(p)
+	line, _, _ := strings.Cut(o.Data[key], "\n")
+	return matrix.Payload(strings.TrimPrefix(line, "payload: "))
 }

@@ -33,7 +33,7 @@ func fetcherOf(t *testing.T, c *cluster) *kube.ConfigMapFetcher {
 	return f
 }
 
-// TestFetchedObjectIsWhole covers R-CS-14 and 09: what is to be checkpointed deep-equals what the server holds, metadata included, and
+// TestFetchedObjectIsWhole covers R-CS-09/14: what is to be checkpointed deep-equals what the server holds, metadata included, and
 // is the same bytes each time.
 func TestFetchedObjectIsWhole(t *testing.T) {
 	c := newCluster(t)
@@ -77,7 +77,7 @@ func TestLargestConfigMapIsFetched(t *testing.T) {
 	}
 }
 
-// TestOneSourceServesManyNodes covers R-CS-02 and 03: two nodes take the same ConfigMap, then each its own, and nothing is written to
+// TestOneSourceServesManyNodes covers R-CS-02/03: two nodes take the same ConfigMap, then each its own, and nothing is written to
 // any of them.
 func TestOneSourceServesManyNodes(t *testing.T) {
 	a, b := newCluster(t), newCluster(t)
@@ -143,11 +143,12 @@ func TestLegacyFieldIsDroppedByTheServer(t *testing.T) {
 	c := newCluster(t)
 	node, err := c.admin.CoreV1().Nodes().Get(deadline(t), c.node, metav1.GetOptions{})
 	must(t, err)
+	//nolint:staticcheck // that the field is deprecated, and dropped, is what this test shows
 	node.Spec.ConfigSource = &corev1.NodeConfigSource{ConfigMap: &corev1.ConfigMapNodeConfigSource{Namespace: "a", Name: "b", KubeletConfigKey: "k"}}
 	held, err := c.admin.CoreV1().Nodes().Update(deadline(t), node, metav1.UpdateOptions{})
 	must(t, err)
-	if held.Spec.ConfigSource != nil {
-		t.Fatalf("the API server kept %v: the documentation of LegacySource is wrong", held.Spec.ConfigSource)
+	if kept := held.Spec.ConfigSource; kept != nil { //nolint:staticcheck // as above
+		t.Fatalf("the API server kept %v: the documentation of LegacySource is wrong", kept)
 	}
 	source, err := kube.NewLegacySource(c.client, c.node, kube.Options{})
 	must(t, err)

@@ -6,6 +6,7 @@ package kube_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ type assigned struct {
 // Assign makes the JSON the source of the node.
 func (a assigned) Assign(ctx context.Context, source string) error { return a.assign(ctx, source) }
 
-// TestMatrixOfAnnotations tells every story of the matrix to an AnnotationSource and a ConfigMapFetcher: R-CS-21 to 30.
+// TestMatrixOfAnnotations tells every story of the matrix to an AnnotationSource and a ConfigMapFetcher: R-CS-21..30.
 func TestMatrixOfAnnotations(t *testing.T) {
 	for _, row := range matrix.Rows() {
 		t.Run(row.Name, func(t *testing.T) {
@@ -65,8 +66,6 @@ func TestMatrixOfNodeConfigs(t *testing.T) {
 
 // tell takes the steps of a row and asks source and fetcher after each. checked says that the API server refuses invalid sources.
 func tell(t *testing.T, row matrix.Row, w assigned, source configsync.Source, checked bool) {
-	fetcher, err := kube.NewConfigMapFetcher(w.client, kube.Options{})
-	must(t, err)
 	for _, step := range row.Steps {
 		err := step.Do(deadline(t), w)
 		if checked && errors.Is(step.Err, matrix.ErrInvalid) {
@@ -78,8 +77,9 @@ func tell(t *testing.T, row matrix.Row, w assigned, source configsync.Source, ch
 		if err != nil {
 			t.Fatalf("%s: %v", step.Name, err)
 		}
-		got, err := ask(deadline(t), source, fetcher)
-		judge(t, step, got, err)
+		if err := judge(deadline(t), step, source, fetcherOf(t, w.cluster)); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -96,28 +96,32 @@ func ask(ctx context.Context, source configsync.Source, fetcher configsync.Fetch
 	return payloadOf(obj, spec.Key), nil
 }
 
-func judge(t *testing.T, step matrix.Step, got matrix.Payload, err error) {
-	t.Helper()
-	if got != step.Fetched {
-		t.Errorf("%s: fetched %q, want %q", step.Name, got, step.Fetched)
-	}
+// judge compares what source and fetcher say with what a step asks for.
+func judge(ctx context.Context, step matrix.Step, source configsync.Source, fetcher configsync.Fetcher) error {
+	got, err := ask(ctx, source, fetcher)
 	var invalid *configsync.InvalidError
+	var want string
 	switch {
+	case got != step.Fetched:
+		want = fmt.Sprintf("the payload %q to be fetched", step.Fetched)
 	case step.Err == nil && err != nil:
-		t.Errorf("%s: %v, want no error", step.Name, err)
+		want = "no error"
 	case errors.Is(step.Err, matrix.ErrInvalid) && !errors.As(err, &invalid):
-		t.Errorf("%s: %v, want an invalid source", step.Name, err)
+		want = "an invalid source"
 	case step.Err != nil && !errors.Is(step.Err, matrix.ErrInvalid) && !errors.Is(err, step.Err):
-		t.Errorf("%s: %v, want it to wrap %v", step.Name, err, step.Err)
+		want = fmt.Sprintf("it to wrap %q", step.Err)
 	case err != nil && !strings.Contains(err.Error(), step.Cause):
-		t.Errorf("%s: %v, want the cause %q", step.Name, err, step.Cause)
-	case err != nil && step.Err != nil && oneClass(err) != 1:
-		t.Errorf("%s: %v is of %d classes, want exactly one (R-CS-29)", step.Name, err, oneClass(err))
+		want = fmt.Sprintf("the cause %q", step.Cause)
+	case err != nil && classes(err) != 1:
+		want = "it to be of one class (R-CS-29)"
+	default:
+		return nil
 	}
+	return fmt.Errorf("%s: got payload %q, error %q, want %s", step.Name, got, fmt.Sprint(err), want)
 }
 
-// oneClass counts the classes that an error belongs to.
-func oneClass(err error) int {
+// classes counts the classes that an error belongs to.
+func classes(err error) int {
 	n := 0
 	var invalid *configsync.InvalidError
 	if errors.As(err, &invalid) {
@@ -131,4 +135,121 @@ func oneClass(err error) int {
 		}
 	}
 	return n
+}
+
+// broken is a source and a fetcher with a fault.
+type broken struct {
+	configsync.Source
+	configsync.Fetcher
+	desired func(*configsync.Spec, error) (*configsync.Spec, error)
+	spec    func(configsync.Spec) configsync.Spec
+	fetched func(configsync.Object, error) (configsync.Object, error)
+}
+
+// Desired is that of the source, spoilt.
+func (b broken) Desired(ctx context.Context) (*configsync.Spec, error) {
+	spec, err := b.Source.Desired(ctx)
+	if b.desired == nil {
+		return spec, err
+	}
+	return b.desired(spec, err)
+}
+
+// Fetch is that of the fetcher, spoilt.
+func (b broken) Fetch(ctx context.Context, s configsync.Spec) (configsync.Object, error) {
+	if b.spec != nil {
+		s = b.spec(s)
+	}
+	obj, err := b.Fetcher.Fetch(ctx, s)
+	if b.fetched == nil {
+		return obj, err
+	}
+	return b.fetched(obj, err)
+}
+
+// TestMatrixCatches shows that the matrix notices each fault that it is there for.
+func TestMatrixCatches(t *testing.T) {
+	for name, fault := range map[string]broken{
+		"invalid taken for empty": {desired: func(s *configsync.Spec, err error) (*configsync.Spec, error) {
+			var invalid *configsync.InvalidError
+			if errors.As(err, &invalid) {
+				return nil, nil
+			}
+			return s, err
+		}},
+		"everything unreachable": {fetched: func(o configsync.Object, err error) (configsync.Object, error) {
+			if err != nil {
+				err = configsync.ErrUnreachable
+			}
+			return o, err
+		}},
+		"UID not compared":       {spec: func(s configsync.Spec) configsync.Spec { s.UID = ""; return s }},
+		"digest not compared":    {spec: withoutDigest},
+		"mutable objects pinned": {spec: func(s configsync.Spec) configsync.Spec { s.Policy = configsync.Follow; return s }},
+		"key not handed on":      {desired: func(s *configsync.Spec, err error) (*configsync.Spec, error) { return keyless(s), err }},
+		"missing taken for empty": {fetched: func(o configsync.Object, err error) (configsync.Object, error) {
+			return o, onlyUnless(err, configsync.ErrMissing)
+		}},
+		"edits not seen": {fetched: first()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, row := range matrix.Rows() {
+				if errors.Is(row.Steps[0].Err, matrix.ErrInvalid) && fault.desired == nil {
+					continue // it never gets as far as this fault
+				}
+				if caught := tellBroken(t, row, fault); caught != nil {
+					t.Logf("caught by %q: %v", row.Name, caught)
+					return
+				}
+			}
+			t.Error("no row of the matrix noticed the fault")
+		})
+	}
+}
+
+func withoutDigest(s configsync.Spec) configsync.Spec {
+	if s.Digest != "" {
+		s.Digest, s.Policy = "", configsync.Follow
+	}
+	return s
+}
+
+func keyless(s *configsync.Spec) *configsync.Spec {
+	if s != nil {
+		s.Key = ""
+	}
+	return s
+}
+
+func onlyUnless(err, class error) error {
+	if errors.Is(err, class) {
+		return nil
+	}
+	return err
+}
+
+// first answers each fetch of a name with the first object of that name.
+func first() func(configsync.Object, error) (configsync.Object, error) {
+	seen := map[string]configsync.Object{}
+	return func(o configsync.Object, err error) (configsync.Object, error) {
+		if old, ok := seen[o.Namespace+o.Name]; ok && err == nil {
+			return old, nil
+		}
+		seen[o.Namespace+o.Name] = o
+		return o, err
+	}
+}
+
+func tellBroken(t *testing.T, row matrix.Row, fault broken) error {
+	c := newCluster(t)
+	source, err := kube.NewAnnotationSource(c.client, c.node, kube.Options{})
+	must(t, err)
+	fault.Source, fault.Fetcher = source, fetcherOf(t, c)
+	for _, step := range row.Steps {
+		must(t, step.Do(deadline(t), assigned{c, c.annotate}))
+		if err := judge(deadline(t), step, fault, fault); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -105,7 +105,7 @@ func (r nodeReporter) configOK(t *testing.T) (corev1.NodeCondition, int) {
 	return ours[0], len(node.Status.Conditions) - 1
 }
 
-// TestNodeConditionOverItsLife covers R-CS-70, 72, 73 and 74: one entry; a report that changes nothing writes nothing; a start renews the
+// TestNodeConditionOverItsLife covers R-CS-70/72/73/74: one entry; a report that changes nothing writes nothing; a start renews the
 // heartbeat and leaves the transition time; another condition moves both.
 func TestNodeConditionOverItsLife(t *testing.T) {
 	c := newCluster(t)
@@ -160,7 +160,7 @@ func withStart(s configsync.Status, at time.Time) configsync.Status { s.StartedA
 
 func wholeSeconds(t time.Time) metav1.Time { return metav1.Time{Time: t.UTC().Truncate(time.Second)} }
 
-// TestNodeConditionHoldsTheLiterals covers R-CS-76 to 80: the API server takes the texts of package lkg as they are.
+// TestNodeConditionHoldsTheLiterals covers R-CS-76..80: the API server takes the texts of package lkg as they are.
 func TestNodeConditionHoldsTheLiterals(t *testing.T) {
 	c := newCluster(t)
 	r := newNodeReporter(t, c, &clock{at: time.Now()})
@@ -202,8 +202,8 @@ func TestNodeConditionIsOwnedAlone(t *testing.T) {
 	node, err := c.admin.CoreV1().Nodes().Get(deadline(t), c.node, metav1.GetOptions{})
 	must(t, err)
 	for _, m := range node.ManagedFields {
-		if m.Manager == kube.FieldManager && (m.Subresource != "status" || strings.Contains(string(m.FieldsV1.Raw), "Ready")) {
-			t.Errorf("the field manager owns more than its condition: %s %s", m.Subresource, m.FieldsV1.Raw)
+		if m.Manager == kube.FieldManager && (m.Subresource != "status" || strings.Contains(m.FieldsV1.GetRawString(), "Ready")) {
+			t.Errorf("the field manager owns more than its condition: %s %s", m.Subresource, m.FieldsV1.GetRawString())
 		}
 	}
 }

@@ -41,6 +41,8 @@ func SourceToSpec(src *v1alpha1.NodeConfigSource, generation int64) (*configsync
 	switch {
 	case ref.Kind != "" && ref.Kind != "ConfigMap":
 		return nil, wrong("kind", "%q must be %q or absent", clip(ref.Kind, maxQuoted), "ConfigMap")
+	case ref.Namespace == "": // also where all is empty: that subfield is set, and Validate can't tell
+		return nil, wrong("namespace", "must not be empty")
 	case ref.Policy == v1alpha1.PolicyFollow:
 		spec.Policy = configsync.Follow
 	case ref.Policy != "" && ref.Policy != v1alpha1.PolicyPin:

@@ -17,7 +17,7 @@ func good() v1alpha1.ConfigMapRef {
 	return v1alpha1.ConfigMapRef{Namespace: "configs", Name: "pool-a", UID: "5f2d6f3e", Key: "kubelet"}
 }
 
-// TestSourceIsEmptyCorrectOrInvalid covers R-CS-23, 24, 25, 28 and 29: exactly one of the three holds, and an invalid source names its
+// TestSourceIsEmptyCorrectOrInvalid covers R-CS-23/24/25/28/29: exactly one of the three holds, and an invalid source names its
 // field and what would be right.
 func TestSourceIsEmptyCorrectOrInvalid(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)

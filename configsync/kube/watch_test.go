@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -66,7 +67,7 @@ func (w *watching) more(t *testing.T, n int64, what string) {
 	})
 }
 
-// TestWatchSeesChangesOfTheSource covers R-CS-21 and 37: a change of the source, and nothing else, is seen, without polling.
+// TestWatchSeesChangesOfTheSource covers R-CS-21/37: a change of the source, and nothing else, is seen, without polling.
 func TestWatchSeesChangesOfTheSource(t *testing.T) {
 	c := newCluster(t)
 	source, err := kube.NewNodeConfigSource(c.client, c.node, kube.Options{})
@@ -201,4 +202,32 @@ func TestWatchOutlivesTheServer(t *testing.T) {
 	n = w.calls.Load()
 	eventually(t, "the API server to answer again", func() error { return c.assignNodeConfig(deadline(t), "") })
 	w.more(t, n, "a change after the API server was frozen")
+}
+
+// TestWatchComesThroughExpiredVersions shows that a watch whose version the server has forgotten lists again and sees what changed.
+func TestWatchComesThroughExpiredVersions(t *testing.T) {
+	var version, watches atomic.Int64
+	version.Store(1)
+	const list = `{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfigList","metadata":{"resourceVersion":"%d"},"items":[
+		{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfig","metadata":{"name":"n","uid":"u","generation":%[1]d,"resourceVersion":"%[1]d"}}]}`
+	client := clientFor(t, impostor(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Query().Get("sendInitialEvents") != "":
+			says(http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)(w, r)
+		case r.URL.Query().Get("watch") == "":
+			says(http.StatusOK, fmt.Sprintf(list, version.Load()))(w, r)
+		case watches.Add(1) == 1:
+			version.Store(2)
+			says(http.StatusOK, `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}}`)(w, r)
+		default:
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}
+	}))
+	source, err := kube.NewNodeConfigSource(client, "n", kube.Options{})
+	must(t, err)
+	watch(t, source.Watch).more(t, 1, "what changed while the version expired")
+	if got := watches.Load(); got < 1 {
+		t.Errorf("%d watches, want at least the one that expired", got)
+	}
 }

@@ -59,7 +59,7 @@ func nodeConfig(name, spec string) *unstructured.Unstructured {
 
 var digest = "sha256:" + strings.Repeat("0f", 32)
 
-// TestServerChecksSources covers R-CS-23, 24, 25 and 28 where most mistakes are made: the API server refuses what the object
+// TestServerChecksSources covers R-CS-23/24/25/28 where most mistakes are made: the API server refuses what the object
 // alone shows to be wrong, and says what would be right.
 func TestServerChecksSources(t *testing.T) {
 	client := nodeConfigs(t)

@@ -45,13 +45,15 @@ type world struct {
 	*e2e.Agent
 }
 
-// newWorld makes a node on the given control plane. Node names must differ.
-func newWorld(t *testing.T, env *testenv.Env, node string) *world {
+// newWorld makes a node on the given control plane, whose name begins with name.
+func newWorld(t *testing.T, env *testenv.Env, name string) *world {
 	t.Helper()
+	namespace := env.Namespace(t)
+	node := name + "-" + namespace
 	if _, err := env.CreateNode(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	cluster := e2e.NewCluster(t, env.Config(), env.Namespace(t))
+	cluster := e2e.NewCluster(t, env.Config(), namespace)
 	user := "agent:" + node
 	cluster.Grant(t, user, node)
 	return &world{cluster, e2e.NewAgent(t, programs, node, kubeconfig(t, env.User(t, user)))}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,16 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/examples/demo/fleet"
+	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testenv/nodetier"
 )
 
 // The end-to-end tests run the demo's binary as make does, and look for what it leaves behind.
@@ -24,22 +35,34 @@ const (
 	buildModule = "github.com/belayproject/belay/"
 )
 
-// binaries are built once for all tests.
+// dirVariable names the directory of the binaries, which TestMain makes and removes.
+const dirVariable = "BELAY_DEMO_TEST_DIR"
+
+// binaries are built once, by the first test that needs them.
 var binaries = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "belay-demo-test-")
-	if err != nil {
-		return "", err
-	}
+	dir := os.Getenv(dirVariable)
 	cmd := exec.Command("go", "build", "-o", dir+"/", buildModule+"examples/demo", buildModule+"examples/agent",
 		buildModule+"internal/testenv/cmd/controlplane")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return dir, cmd.Run()
 })
 
+// shared is the cluster of somebody else. Its controller manager finishes the deletion of namespaces.
+var shared = testenv.Shared{Options: testenv.Options{With: []testenv.Component{testenv.ControllerManager}}}
+
 func TestMain(m *testing.M) {
-	code := m.Run()
-	if dir, err := binaries(); err == nil && code >= 0 {
-		_ = os.RemoveAll(dir)
+	dir, err := os.MkdirTemp("", "belay-demo-test-")
+	if err == nil {
+		err = os.Setenv(dirVariable, dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := shared.Main(m)
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
 }
@@ -80,7 +103,12 @@ func startDemo(t *testing.T, args ...string) *demo {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "BIN", dir)
 	}
-	d := &demo{mark: "BELAY_DEMO_TEST=" + rand.Text(), tmp: t.TempDir(), out: &buffer{}, done: make(chan error, 1)}
+	tmp, err := os.MkdirTemp("", "bd-") //nolint:usetesting // short: a kubelet makes sockets deep below it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
+	d := &demo{mark: "BELAY_DEMO_TEST=" + rand.Text(), tmp: tmp, out: &buffer{}, done: make(chan error, 1)}
 	d.cmd = exec.Command(filepath.Join(dir, "demo"), args...)
 	d.cmd.Env = append(os.Environ(), d.mark, "TMPDIR="+d.tmp)
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
@@ -111,6 +139,13 @@ func (d *demo) wait(t *testing.T) int {
 	}
 	for _, f := range files {
 		t.Errorf("left behind in the directory for temporary files: %s", f.Name())
+	}
+	mounts, err := os.ReadFile("/proc/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(mounts, []byte(d.tmp)) {
+		t.Errorf("mounts left behind below %s:\n%s", d.tmp, mounts)
 	}
 	return d.cmd.ProcessState.ExitCode()
 }
@@ -200,23 +235,27 @@ func TestDemoOnItsOwnControlPlane(t *testing.T) {
 		t.Fatalf("exit status: got %d, want 0; the demo wrote\n%s", code, d.out)
 	}
 	d.check(t, "4/4")
-	if out := d.out.String(); !strings.Contains(out, "All nodes went back while the API server was down") || strings.Contains(out, "\x1b") {
-		t.Errorf("output: want the rollback without the API server, and no control sequences without a terminal; got\n%s", out)
+	out := strings.Join(strings.Fields(d.out.String()), " ") // lines are broken anywhere
+	if !strings.Contains(out, "All nodes went back while the API server was down") || strings.Contains(out, "\x1b") {
+		t.Errorf("output: want the rollback without the API server, and no control sequences without a terminal; got\n%s", d.out)
+	}
+	if nodetier.Supported() == nil && !strings.Contains(out, "The node belay-demo-1 is a real kubelet") {
+		t.Errorf("output: this machine can run a kubelet, and none was run; got\n%s", d.out)
 	}
 }
 
 // TestInterruptedDemoLeavesNothing stops the demo while it starts, while a config is on trial, and while the API server is down.
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	for _, c := range []struct {
-		name, when string
-		signal     syscall.Signal
+		name, when, kubelet string
+		signal              syscall.Signal
 	}{
-		{"at the start", "Starting a control plane", syscall.SIGINT},
-		{"on trial", "on trial", syscall.SIGTERM},
-		{"without the API server", "The API server is stopped now", syscall.SIGINT},
+		{"at the start", "Starting a control plane", "auto", syscall.SIGINT},
+		{"on trial", "on trial", "auto", syscall.SIGTERM},
+		{"without the API server", "The API server is stopped now", "no", syscall.SIGINT},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := startDemo(t, "--control-plane=BIN/controlplane -stdin", "--nodes=2", "--trial=2s")
+			d := startDemo(t, "--control-plane=BIN/controlplane -stdin", "--nodes=2", "--trial=2s", "--real-kubelet="+c.kubelet)
 			d.until(t, c.when)
 			if err := d.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
@@ -225,5 +264,81 @@ func TestInterruptedDemoLeavesNothing(t *testing.T) {
 				t.Errorf("exit status: got %d, want 1 and why; the demo wrote\n%s", code, d.out)
 			}
 		})
+	}
+}
+
+// TestDemoOnTheClusterOfAUser plays everything but the outage, after a run that was interrupted: nothing of either is left.
+func TestDemoOnTheClusterOfAUser(t *testing.T) {
+	kubeconfig := "--kubeconfig=" + shared.Env(t).Kubeconfig()
+	for _, c := range []struct {
+		name, when string
+		code       int
+	}{
+		{"interrupted", "Pushed: ConfigMap kubelet-v1", 1},
+		{"to the end", "", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := startDemo(t, kubeconfig, "--nodes=2", "--trial=1s", "--crash-loop-threshold=1")
+			if c.when != "" {
+				d.until(t, c.when)
+				if err := d.cmd.Process.Signal(syscall.SIGINT); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if code := d.wait(t); code != c.code {
+				t.Fatalf("exit status: got %d, want %d; the demo wrote\n%s", code, c.code, d.out)
+			}
+			if c.code == 0 {
+				d.check(t, "2/2")
+			}
+			noObjects(t)
+		})
+	}
+}
+
+// TestDemoIsNotFooled plays with agents that do nothing, and with such that end: the demo must say what it did not see.
+func TestDemoIsNotFooled(t *testing.T) {
+	for _, c := range []struct{ name, agent, want string }{
+		{"idle", "exec sleep 300", "belay-demo-2: not seen that its process runs init"},
+		{"dead", "echo no luck; exit 3", "the agent of belay-demo-1 has ended: exit status 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			agent := filepath.Join(t.TempDir(), "agent")
+			if err := os.WriteFile(agent, []byte("#!/bin/sh\n"+c.agent+"\n"), 0o700); err != nil { //nolint:gosec // a program
+				t.Fatal(err)
+			}
+			d := startDemo(t, "--kubeconfig="+shared.Env(t).Kubeconfig(), "--nodes=2", "--trial=1s", "--step-timeout=3s", "--agent="+agent)
+			if code := d.wait(t); code != 1 || !strings.Contains(d.out.String(), c.want) {
+				t.Errorf("exit status: got %d, want 1 and %q; the demo wrote\n%s", code, c.want, d.out)
+			}
+			noObjects(t)
+		})
+	}
+}
+
+// noObjects asserts that the cluster of the user has nothing that carries a label of the demo, nor a name of it.
+func noObjects(t *testing.T) {
+	t.Helper()
+	client, err := dynamic.NewForConfig(shared.Env(t).Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []schema.GroupVersionResource{
+		v1alpha1.NodeConfigsResource, {Version: "v1", Resource: "nodes"}, {Version: "v1", Resource: "configmaps"},
+		{Version: "v1", Resource: "namespaces"},
+		{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	} {
+		found, err := client.Resource(r).List(t.Context(), metav1.ListOptions{})
+		if apierrors.IsNotFound(err) {
+			continue // the definition of NodeConfigs is gone
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range found.Items {
+			if _, labelled := o.GetLabels()[fleet.RunLabel]; labelled || strings.HasPrefix(o.GetName(), fleet.NodePrefix) {
+				t.Errorf("left behind: %s %s", r.Resource, o.GetName())
+			}
+		}
 	}
 }

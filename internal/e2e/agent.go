@@ -120,9 +120,9 @@ func (a *Agent) Uses(t testing.TB, uid string) error {
 	case err != nil:
 		return err
 	case d.InUse == nil:
-		return errors.New("no agent is running")
+		return errors.New("no agent is running, or it has not chosen a config yet")
 	case d.InUse.UID != uid:
-		return fmt.Errorf("in use is UID %q, want %q; ConfigOK is %+v, trouble %q", d.InUse.UID, uid, *d.ConfigOK, d.Trouble)
+		return fmt.Errorf("in use is UID %q, want %q; ConfigOK is %+v, trouble %q", d.InUse.UID, uid, d.ConfigOK, d.Trouble)
 	default:
 		return nil
 	}

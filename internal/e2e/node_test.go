@@ -52,9 +52,7 @@ type node struct {
 // newNode starts a control plane, a container runtime and an agent with a kubelet on its init config.
 func newNode(t *testing.T) *node {
 	t.Helper()
-	if err := nodetier.Supported(); err != nil && os.Getenv("BELAY_REQUIRE_KUBELET") == "" {
-		t.Skip(err) // before anything is started
-	}
+	nodetier.Require(t) // before anything is started
 	env := testenv.Start(t, testenv.Options{})
 	tier := nodetier.Start(t, env)
 	kubeletNode, err := tier.NewNode("n1")

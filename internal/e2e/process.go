@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -85,7 +86,7 @@ func (p *Process) Exit(t testing.TB, timeout time.Duration) int {
 func (p *Process) Running() error {
 	select {
 	case <-p.done:
-		return fmt.Errorf("process %d ended: %v", p.PID(), p.err)
+		return fmt.Errorf("process %d ended: %w", p.PID(), p.err)
 	default:
 		return nil
 	}
@@ -107,4 +108,12 @@ func (l *log) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// Logged says, as an error, that the process wrote text fewer than n times.
+func (p *Process) Logged(text string, n int) error {
+	if got := strings.Count(p.Log(), text); got < n {
+		return fmt.Errorf("process %d wrote %q %d times, want %d", p.PID(), text, got, n)
+	}
+	return nil
 }

@@ -93,7 +93,10 @@ func New(ctx context.Context, options Options) (*Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Env{options: options, programs: programs, reaper: r, ports: map[Component]int{}, processes: map[Component]*Process{}}
+	e := &Env{
+		options: options, programs: programs, reaper: r,
+		ports: map[Component]int{}, processes: map[Component]*Process{},
+	}
 	if err := e.start(ctx); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}

@@ -81,7 +81,9 @@ func TestUserHasOnlyTheRightsOfRBAC(t *testing.T) {
 	admin := client(t, env.Config()).RbacV1()
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "read"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}}},
+		Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}},
+		},
 	}
 	if _, err := admin.Roles(namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func leftovers(o owned) error {
 		}
 	}
 	if _, err := os.Stat(o.Dir); !errors.Is(err, fs.ErrNotExist) {
-		errs = append(errs, fmt.Errorf("directory %q exists (%v)", o.Dir, err))
+		errs = append(errs, fmt.Errorf("directory %q exists (%w)", o.Dir, err))
 	}
 	return errors.Join(errs...)
 }

@@ -102,7 +102,7 @@ func (m ignoresBaseline) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits,
 
 type skipsChecks struct{ mutant }
 
-func (m skipsChecks) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits, c func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
+func (m skipsChecks) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits, _ func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
 	return m.mutant.Decide(ctx, l, func(lkg.Ref) lkg.Check { return lkg.Check{Outcome: lkg.CheckOK} })
 }
 

@@ -61,7 +61,9 @@ func (s *Server) Run(ctx context.Context, a Agent) error {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer cancel()
 		err = server.Shutdown(stop)
-		<-done
+		if ended := <-done; !errors.Is(ended, http.ErrServerClosed) {
+			err = errors.Join(err, ended)
+		}
 	case err = <-done:
 	}
 	return errors.Join(err, s.remove())

@@ -44,6 +44,9 @@ func (d *Document) addLive(live *Live) {
 	st := live.Status
 	agent := live.Agent
 	d.Node, d.Agent = live.Node, &agent
+	if st.StartedAt.IsZero() {
+		return // it has not chosen a config yet
+	}
 	d.ConfigOK = condition(st.Condition)
 	d.InUse = &InUse{Config: config(st.Active, st.Local), Since: st.StartedAt, Why: why(st)}
 	d.Trial = trial(st.Trial)

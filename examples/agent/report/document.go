@@ -15,10 +15,10 @@ type Document struct {
 	Time time.Time `json:"time"`
 	// Agent is the running agent; nil when none runs.
 	Agent *Agent `json:"agent,omitempty"`
-	// ConfigOK is the node condition: as it is reported, or as the next start would report it when no agent runs. Nil when
+	// ConfigOK is the node condition: as it is reported, or, where InUse is nil, as the next start would report it. Nil when
 	// that is not known.
 	ConfigOK *Condition `json:"configOK,omitempty"`
-	// InUse is what the child runs; nil when no agent runs.
+	// InUse is what the child runs; nil when no agent runs, or one that has not chosen a config yet.
 	InUse *InUse `json:"inUse,omitempty"`
 	// Assigned is the config that was last adopted from the source.
 	Assigned Assigned `json:"assigned"`

@@ -99,6 +99,10 @@ func scenes() map[string]func() Document {
 // running are scenes with an agent.
 func running() map[string]func() Document {
 	return map[string]func() Document{
+		"starting": func() Document {
+			e := explain(base(), nil)
+			return Build(noon, &Live{Node: "node-7", Agent: Agent{PID: 4242, Source: "nodeconfig", Started: noon}}, e)
+		},
 		"local": func() Document {
 			s := base()
 			s.Current, s.LastKnownGood, s.PromotedAt = lkg.Assignment{}, lkg.Ref{}, time.Time{}

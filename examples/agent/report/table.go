@@ -69,7 +69,7 @@ func (p *page) head(d Document) {
 		rows = append(rows, row("Node:", d.Node))
 	}
 	ok := "ConfigOK:"
-	if d.Agent == nil {
+	if d.InUse == nil {
 		ok = "ConfigOK at the next start:"
 	}
 	rows = append(rows, row("Agent:", p.agent(d.Agent)), row("Agent version:", d.Version))

@@ -30,6 +30,8 @@ type Options struct {
 	Known []story.Config
 	// StepTimeout bounds each step.
 	StepTimeout time.Duration
+	// Pause is how long the end of a step is shown before the next one begins.
+	Pause time.Duration
 }
 
 // A Player plays a story once.
@@ -56,33 +58,41 @@ func (p *Player) Play(ctx context.Context, nodes []*crew.Node, steps []story.Ste
 			s.Good = p.o.Known[good] // with the reference that its push returned
 		}
 		p.announce(i+1, len(steps), s)
-		r, err := p.step(ctx, s)
+		run, err := p.start(ctx, s)
+		if err != nil {
+			return err
+		}
+		r, err := run.watch(ctx)
 		if err != nil {
 			return err
 		}
 		p.results = append(p.results, r)
 		p.conclude(r)
-		if !r.OK() {
+		if !r.OK() || i == len(steps)-1 {
 			return nil
+		}
+		if err := run.linger(ctx); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// step pushes the config of a step and looks until nothing is missing.
-func (p *Player) step(ctx context.Context, s story.Step) (story.Result, error) {
+// start takes note of where every node stands and pushes the config of a step.
+func (p *Player) start(ctx context.Context, s story.Step) (*stepRun, error) {
 	run := &stepRun{Player: p, step: s}
-	for _, seen := range p.observe(ctx).seen {
-		run.marks = append(run.marks, story.Mark{At: time.Now(), Entries: len(seen.Runs)})
+	if s.Kind == story.Settle { // the agents were started when the clock was
+		run.marks = slices.Repeat([]story.Mark{{At: p.began}}, len(p.nodes))
+		return run, nil
 	}
-	if s.Kind == story.Settle {
-		for i := range run.marks {
-			run.marks[i] = story.Mark{At: p.began}
+	for _, n := range p.nodes {
+		entries, err := n.Runs()
+		if err != nil {
+			return nil, err
 		}
-	} else if err := run.push(ctx); err != nil {
-		return story.Result{}, err
+		run.marks = append(run.marks, story.Mark{At: time.Now(), Entries: len(entries)})
 	}
-	return run.watch(ctx)
+	return run, run.push(ctx)
 }
 
 // stepRun is one step while it is played.
@@ -135,6 +145,21 @@ func (r *stepRun) watch(ctx context.Context) (story.Result, error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// linger shows the nodes a while longer, for people to read.
+func (r *stepRun) linger(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for end := time.Now().Add(r.o.Pause); time.Now().Before(end); {
+		r.show(r.step, r.marks, r.observe(ctx))
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+	return nil
 }
 
 // missing is what each node still lacks, and keeps the time since which it lacks nothing.

@@ -80,6 +80,28 @@ func (s *Screen) Say(lines ...string) {
 	s.write(lines)
 }
 
+// Lines returns a writer whose lines are said. What comes after the last end of a line is lost.
+func (s *Screen) Lines() io.Writer { return &lineWriter{screen: s} }
+
+// lineWriter keeps what is not a line yet. It has one user.
+type lineWriter struct {
+	screen *Screen
+	rest   []byte
+}
+
+// Write never fails: a screen keeps its own error.
+func (w *lineWriter) Write(b []byte) (int, error) {
+	w.rest = append(w.rest, b...)
+	for {
+		line, after, found := bytes.Cut(w.rest, []byte("\n"))
+		if !found {
+			return len(b), nil
+		}
+		w.screen.Say(string(line))
+		w.rest = after
+	}
+}
+
 // Update draws the live part anew.
 func (s *Screen) Update(v View) {
 	s.mu.Lock()

@@ -91,6 +91,20 @@ func TestLivePartStaysBelowWhatIsSaid(t *testing.T) {
 	}
 }
 
+func TestLinesOfOthersStayAboveTheLivePart(t *testing.T) {
+	s, m := live(t, 80, 24)
+	w := s.Lines()
+	s.Update(view("a"))
+	for _, part := range []string{"build", "ing\ndone\nand ", "mo", "re"} {
+		if _, err := io.WriteString(w, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := m.String(), "building\ndone\nNODE  STATE\nn1    a\nfoot\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 func TestLivePartNeverFillsTheTerminal(t *testing.T) {
 	s, m := live(t, 80, 10)
 	s.Update(view(strings.Split(strings.Repeat("x", 30), "")...))

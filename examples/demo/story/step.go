@@ -41,13 +41,17 @@ func Steps(s Settings, outage bool) []Step {
 	v1, v2, v3, v4, v5 := c[0], c[1], c[2], c[3], c[4]
 	crash := Step{
 		Kind: RollBack, Config: v4, Good: v1, Reason: "failed to run current", Outage: outage,
-		Push: "v4 decodes and is valid, but names a cgroupRoot that the machines don't have: the node process exits.",
+		Push: "v4 decodes and is valid, but wants exclusive CPUs and reserves none for the system: a kubelet exits.",
 		Expect: "Each node must count the crashes, give v4 up, go back to v1 by itself and say why. " +
 			"The API server is yours, so it stays up.",
 	}
 	if outage {
 		crash.Expect = "The API server is stopped after the first crashes. Each node must go back to v1 by itself without it, " +
 			"and say why when it is back."
+	}
+	again := "Each node must leave v1 for v5, keep it on trial, and promote it."
+	if outage {
+		again += " Agents ask an API server that was away at growing intervals, so the first sign takes some seconds."
 	}
 	return []Step{
 		{
@@ -74,7 +78,7 @@ func Steps(s Settings, outage bool) []Step {
 		{
 			Kind: Adopt, Config: v5, Good: v5, Reason: "all checks passed",
 			Push:   "v5 is good again. Nobody has repaired or reset anything on the nodes.",
-			Expect: "Each node must leave v1 for v5, keep it on trial, and promote it.",
+			Expect: again,
 		},
 	}
 }

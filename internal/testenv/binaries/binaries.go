@@ -77,6 +77,11 @@ func (b builder) path(ctx context.Context, name Name) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	return b.ensure(ctx, name, r)
+}
+
+// ensure returns the path of the program that r makes and builds it where it is missing.
+func (b builder) ensure(ctx context.Context, name Name, r recipe) (string, error) {
 	dir := filepath.Join(b.cache, r.key)
 	path := filepath.Join(dir, string(name))
 	if isFile(path) {

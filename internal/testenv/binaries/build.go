@@ -51,7 +51,8 @@ func (b builder) lock(ctx context.Context, path string) (func(), error) {
 }
 
 // build compiles r and renames the result to path, so that path is never seen half written. The caller holds the
-// lock; the one temporary name means that what a killed build left is overwritten by the next.
+// lock, so what lies under the temporary name was left by a build that was killed; the compiler refuses to write
+// over half a program.
 func (b builder) build(ctx context.Context, r recipe, path string) error {
 	name := filepath.Base(path)
 	if r.note != "" {
@@ -59,6 +60,9 @@ func (b builder) build(ctx context.Context, r recipe, path string) error {
 	}
 	start := time.Now()
 	tmp := filepath.Join(filepath.Dir(path), "."+name+".tmp")
+	if err := os.RemoveAll(tmp); err != nil {
+		return fmt.Errorf("removing half a program: %w", err)
+	}
 	if err := b.compile(ctx, r, tmp); err != nil {
 		return err
 	}

@@ -9,8 +9,9 @@
 //	config, err := node.Config(nil)            // a KubeletConfiguration to hand to an agent
 //	kubelet, err := node.Kubelet(config)       // or run it directly
 //
-// It needs Linux, root and the packages that deps.sh installs; [Supported] says what is missing. Root may lack
-// CAP_SYS_RESOURCE, and cgroups may be of version 1, hybrid or version 2.
+// It needs Linux, root and what "make kubelet-deps" installs (containerd, runc, CNI plugins); [Supported] says what
+// is missing. Root may lack CAP_SYS_RESOURCE. It has been run on Debian 12 with hybrid cgroups; version 2 alone is
+// provided for and has not been tried.
 //
 // Everything lies beneath the control plane's directory and in cgroups named after it, so that it is removed with
 // the control plane, also after a kill. What kubelet and CNI plugins do at fixed places of the machine is undone

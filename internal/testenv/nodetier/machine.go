@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // fixedPlaces are directories that kubelet, containerd and the CNI library make whatever their configuration says.
@@ -25,6 +26,33 @@ var kernelSettings = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
 	"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes", "net/ipv4/ip_forward",
 }
+
+// undoPatience is how long a tier waits for the traces of a killed one: its name was free at once, but its reaper
+// needs a moment. What is still there then has no reaper any more.
+const undoPatience = 30 * time.Second
+
+// awaitUndone waits until no other owner on this machine has something to undo.
+func (t *Tier) awaitUndone(ctx context.Context) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	end := time.After(undoPatience)
+	for {
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(t.env.Dir()), "belay-*", undoFile))
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		select {
+		case <-end:
+			return nil
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %q to be undone: %w", files, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// undoFile is the name, in the control plane's directory, that the reaper knows.
+const undoFile = "undo"
 
 // recordMachine writes down how the machine was, for the reaper to restore it: the directories that are absent now
 // and the values of kernel settings.
@@ -42,7 +70,7 @@ func (t *Tier) recordMachine(context.Context) error {
 		}
 		fmt.Fprintf(&undo, "sysctl %s %s\n", name, strings.TrimSpace(string(value)))
 	}
-	if err := os.WriteFile(filepath.Join(t.env.Dir(), "undo"), []byte(undo.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(t.env.Dir(), undoFile), []byte(undo.String()), 0o600); err != nil {
 		return fmt.Errorf("recording the state of the machine: %w", err)
 	}
 	return nil

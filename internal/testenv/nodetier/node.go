@@ -69,7 +69,9 @@ func (n *Node) Config(fields map[string]any) ([]byte, error) {
 
 // BaseConfig returns the fields of a KubeletConfiguration that this machine needs. The caller owns the map.
 func (n *Node) BaseConfig() map[string]any {
-	none := map[string]any{"memory.available": "1Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%"}
+	barely := map[string]any{
+		"memory.available": "1Mi", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",
+	}
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 		// The machine's cgroups may be of version 1, and no systemd may run.
@@ -77,7 +79,7 @@ func (n *Node) BaseConfig() map[string]any {
 		// What a root without CAP_SYS_RESOURCE may keep, and what the machine may have.
 		"oomScoreAdj": 0, "failSwapOn": false, "protectKernelDefaults": false, "makeIPTablesUtilChains": false,
 		// The machine's disk is shared with its other work: it must not make the node unready.
-		"evictionHard": none, "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
+		"evictionHard": barely, "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
 		// Loopback only.
 		"address": "127.0.0.1", "port": n.port, "readOnlyPort": 0,
 		"healthzBindAddress": "127.0.0.1", "healthzPort": n.HealthzPort,

@@ -50,7 +50,8 @@ func runPod(ctx context.Context, env *testenv.Env, tier *nodetier.Tier) (*testen
 	if err := poll(time.Minute, func() error { return nodeReady(ctx, client, node.Name) }); err != nil {
 		return nil, err
 	}
-	if _, err := client.CoreV1().Pods("default").Create(ctx, pausePod("pause", node.Name), metav1.CreateOptions{}); err != nil {
+	pods := client.CoreV1().Pods("default")
+	if _, err := pods.Create(ctx, pausePod("pause", node.Name), metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
 	return kubelet, poll(time.Minute, func() error { return podRunning(ctx, client, "pause") })
@@ -87,7 +88,8 @@ func podRunning(ctx context.Context, client kubernetes.Interface, name string) e
 		return err
 	}
 	if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
-		return fmt.Errorf("pod %q has phase %q, IP %q: %+v", name, pod.Status.Phase, pod.Status.PodIP, pod.Status.ContainerStatuses)
+		status := pod.Status
+		return fmt.Errorf("pod %q has phase %q, IP %q: %+v", name, status.Phase, status.PodIP, status.ContainerStatuses)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -101,8 +102,9 @@ func gone(id, dir string) error {
 // TestNodeRunsAPodAndLeavesNothing starts a real kubelet beside a real API server, waits until the node is Ready
 // and a pod runs, and ends it all in order.
 func TestNodeRunsAPodAndLeavesNothing(t *testing.T) {
+	nodetier.Require(t)
 	env := testenv.Start(t, testenv.Options{})
-	before := settings(t)
+	before := settingsAtRest(t)
 	tier := nodetier.Start(t, env)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
@@ -113,6 +115,7 @@ func TestNodeRunsAPodAndLeavesNothing(t *testing.T) {
 	if err := env.Close(); err != nil {
 		t.Fatal(err)
 	}
+	holdMachine(t)
 	if err := gone(env.ID(), env.Dir()); err != nil {
 		t.Errorf("after Close the machine still has:\n%v", err)
 	}
@@ -123,10 +126,8 @@ func TestNodeRunsAPodAndLeavesNothing(t *testing.T) {
 
 // TestKilledOwnerLeavesNoNode is the same promise when nothing of the owner's own code runs any more.
 func TestKilledOwnerLeavesNoNode(t *testing.T) {
-	if err := nodetier.Supported(); err != nil {
-		nodetier.Start(t, nil) // skips, or fails where a kubelet is required
-	}
-	before := settings(t)
+	nodetier.Require(t)
+	before := settingsAtRest(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), ownerVariable+"=1")
 	cmd.Stderr = os.Stderr
@@ -153,6 +154,7 @@ func TestKilledOwnerLeavesNoNode(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	holdMachine(t)
 	if err := poll(30*time.Second, func() error { return gone(id, dir) }); err != nil {
 		t.Errorf("30 s after the owner was killed the machine still has:\n%v", err)
 	}
@@ -173,6 +175,30 @@ func seesNode(t *testing.T, id, dir string) {
 			t.Errorf("while the node runs no trace holds %q; traces:\n%s", want, found)
 		}
 	}
+}
+
+// holdMachine keeps other tests' nodes from starting until this test ends, so that what it finds is not theirs.
+func holdMachine(t *testing.T) {
+	t.Helper()
+	err := poll(10*time.Minute, func() error {
+		held, err := net.Listen("unix", "@belay-testenv-node-tier")
+		if err == nil {
+			t.Cleanup(func() { held.Close() })
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("waiting for another node tier to end: %v", err)
+	}
+}
+
+// settingsAtRest is the state while no node runs.
+func settingsAtRest(t *testing.T) (state string) {
+	t.Run("at rest", func(t *testing.T) {
+		holdMachine(t)
+		state = settings(t)
+	})
+	return state
 }
 
 // settings describes the state of the machine that a kubelet changes.

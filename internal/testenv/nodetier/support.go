@@ -17,7 +17,7 @@ import (
 // ErrUnsupported is returned where this machine cannot run a kubelet.
 var ErrUnsupported = errors.New("this machine cannot run a real kubelet")
 
-// requireVariable, set to anything, turns the skip of [Start] into a failure: for machines that are meant to have
+// requireVariable, set to anything, turns the skip of [Require] into a failure: for machines that are meant to have
 // all that is needed.
 const requireVariable = "BELAY_REQUIRE_KUBELET"
 
@@ -72,16 +72,25 @@ type TB interface {
 	Skip(args ...any)
 }
 
-// Start starts a tier for a test, which ends with env. Where the machine cannot run a kubelet the test is skipped
-// with the reasons, or fails where the environment variable BELAY_REQUIRE_KUBELET is set.
+// Require skips a test, with the reasons, where this machine cannot run a kubelet, or fails it where the
+// environment variable BELAY_REQUIRE_KUBELET is set.
+func Require(tb TB) {
+	tb.Helper()
+	err := Supported()
+	if err == nil {
+		return
+	}
+	if os.Getenv(requireVariable) != "" {
+		tb.Fatal(err)
+	}
+	tb.Skip(err)
+}
+
+// Start starts a tier for a test, which ends with env, on a machine that [Require] accepts. Calling Require before
+// the control plane is started saves the time of that where the test is skipped.
 func Start(tb TB, env *testenv.Env) *Tier {
 	tb.Helper()
-	if err := Supported(); err != nil {
-		if os.Getenv(requireVariable) != "" {
-			tb.Fatal(err)
-		}
-		tb.Skip(err)
-	}
+	Require(tb)
 	tier, err := New(tb.Context(), env)
 	if err != nil {
 		tb.Fatal("starting the node tier:", err)

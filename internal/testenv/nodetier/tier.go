@@ -46,7 +46,7 @@ func New(ctx context.Context, env *testenv.Env) (*Tier, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for _, step := range []func(context.Context) error{
-		t.recordMachine, t.makeCgroup, t.makeMount, t.writeNetwork, t.startContainerd, t.importPause,
+		t.awaitUndone, t.recordMachine, t.makeCgroup, t.makeMount, t.writeNetwork, t.startContainerd, t.importPause,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

@@ -11,11 +11,13 @@ import (
 )
 
 var (
-	onLocal    = Node{Active: Local, Status: lkg.StatusTrue}
-	confused   = Node{Active: Local, Status: lkg.StatusUnknown, Error: true}
-	rejected   = Node{Active: Local, Status: lkg.StatusFalse}
-	digestZero = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	onLocal  = Node{Active: Local, Status: lkg.StatusTrue}
+	confused = Node{Active: Local, Status: lkg.StatusUnknown, Error: true}
+	rejected = Node{Active: Local, Status: lkg.StatusFalse}
 )
+
+// digestZero is the digest of nothing that anybody has.
+const digestZero = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
 // Rows returns all rows.
 func Rows() []Row {
@@ -38,7 +40,7 @@ func whole() Ref {
 	return Ref{Namespace: "configs", Name: "pool-a", UID: "5f2d6f3e-7c1b-4a55-9d5e-0c8b6a1f2e3d", Key: Key}
 }
 
-// emptyRows: R-CS-23, 29, 31.
+// emptyRows: R-CS-23/29/31.
 func emptyRows() []Row {
 	return []Row{
 		{"nil", []Step{{Name: "no source", Do: assign(""), Node: onLocal}}},
@@ -69,7 +71,7 @@ func emptyRows() []Row {
 	}
 }
 
-// invalidRows: each field missing or malformed (R-CS-24, 25, 28).
+// invalidRows: each field missing or malformed (R-CS-24/25/28).
 func invalidRows() []Row {
 	with := func(change func(*Ref)) string {
 		r := whole()
@@ -124,7 +126,7 @@ func editable(name string, p Payload) ConfigMap {
 	return ConfigMap{Name: name, Payloads: map[string]Payload{Key: p}}
 }
 
-// payloadRows: what is fetched is judged by the node, not by the fetcher (R-CS-34, 40, 41).
+// payloadRows: what is fetched is judged by the node, not by the fetcher (R-CS-34/40/41).
 func payloadRows() []Row {
 	return []Row{
 		{"good by uid", []Step{{Name: "assigned", Do: made(pinned("good", GoodA), byUID), Fetched: GoodA, Node: on(GoodA)}}},
@@ -138,7 +140,7 @@ func payloadRows() []Row {
 	}
 }
 
-// absenceRows: R-CS-27, 30, and that an error is cleared when its cause is gone.
+// absenceRows: R-CS-27/30, and that an error is cleared when its cause is gone.
 func absenceRows() []Row {
 	hidden := pinned("hidden", GoodA)
 	hidden.Hidden = true

@@ -1,0 +1,120 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/belayproject/belay/internal/e2e"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// R-CS-58, R-CS-61, R-CS-66, R-CS-84: what a person sees and can do on a node, with the agent running and without.
+func TestSubCommands(t *testing.T) {
+	w := newWorld(t, shared.Env(t), "handwork")
+	w.Flags = append(w.Flags, "--crash-loop-threshold=0", "--default-trial=2s")
+	p := w.Start(t)
+	v1 := w.good(t, "kubelet-v1")
+	bad := w.push(t, "kubelet-v2", w.Config("featureGates: {NoSuchGate: true}\n"))
+	e2e.Eventually(t, soon, "v2 is rejected", func() error { return w.hasRejected(t, string(bad.UID)) })
+	e2e.Eventually(t, soon, "v1 is used again", func() error { return w.Uses(t, string(v1.UID)) })
+	w.runs(t, v1)
+
+	w.golden(t, "status-rolled-back.txt", "status")
+	w.golden(t, "forget-bad.txt", "forget-bad", string(bad.UID))
+	e2e.Eventually(t, soon, "v2 is tried again and rejected again", func() error { return w.hasRejected(t, string(bad.UID)) })
+	w.fails(t, "rejected are "+string(bad.UID), "forget-bad", "no-such-uid")
+	w.golden(t, "use-local.txt", "use-local", "--reason=drill")
+	e2e.Eventually(t, soon, "the local config is used", func() error { return w.Uses(t, "") })
+
+	if code := p.Stop(t); code != 0 {
+		t.Errorf("asked to stop, the agent exits with %d, want 0", code)
+	}
+	w.golden(t, "forget-bad-stopped.txt", "forget-bad", string(bad.UID))
+	w.golden(t, "use-local-stopped.txt", "use-local")
+	w.golden(t, "status-stopped.txt", "status")
+	w.fails(t, "must be table, json or yaml", "status", "--output=wide")
+}
+
+// A good config that stays away until the node is moved on: after use-local a newer config is taken up.
+func TestAfterUseLocalANewerConfigIsTaken(t *testing.T) {
+	w := newWorld(t, shared.Env(t), "newer")
+	w.Start(t)
+	v1 := w.good(t, "newer-v1")
+	if _, err := w.Command(t, "use-local", "--state-dir="+w.StateDir); err != nil {
+		t.Fatal(err)
+	}
+	e2e.Eventually(t, soon, "the local config is used", func() error { return w.Uses(t, "") })
+	if err := w.hasRejected(t, string(v1.UID)); err != nil {
+		t.Error(err)
+	}
+	v2 := w.good(t, "newer-v2")
+	w.says(t, corev1.ConditionTrue, using(v2), "all checks passed")
+}
+
+func (w *world) golden(t *testing.T, name string, args ...string) {
+	t.Helper()
+	out, err := w.Command(t, append(args, "--state-dir="+w.StateDir, "--init-config="+w.Init)...)
+	if err != nil {
+		t.Errorf("%v", err)
+		return
+	}
+	got := plain(w, out)
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: the output differs from the golden file (-update writes it anew)\ngot:\n%s\nwant:\n%s", name, got, want)
+	}
+}
+
+func (w *world) fails(t *testing.T, want string, args ...string) {
+	t.Helper()
+	out, err := w.Command(t, append(args, "--state-dir="+w.StateDir, "--init-config="+w.Init)...)
+	if err == nil || !strings.Contains(err.Error(), want) || out != "" {
+		t.Errorf("%q prints %q and %v, want an error with %q alone", args, out, err, want)
+	}
+}
+
+// plain replaces what differs from run to run by words, and each UID by its number, in the order in which they first appear.
+// Columns that are padded for what was replaced are narrowed.
+func plain(w *world, out string) []byte {
+	seen := map[string]string{}
+	out = regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f-]{27}\b`).ReplaceAllStringFunc(out, func(uid string) string {
+		if seen[uid] == "" {
+			seen[uid] = fmt.Sprintf("UID-%d", len(seen)+1)
+		}
+		return seen[uid]
+	})
+	out = strings.NewReplacer(w.Node, "NODE", w.Namespace, "NAMESPACE", w.StateDir, "STATE-DIR").Replace(out)
+	for _, r := range []struct{ pattern, with string }{
+		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \((now|\d+[smhd] ago)\)`, "TIME"},
+		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
+		{`process \d+ with (child \d+|no child)`, "process N with CHILD"},
+		{`\b[0-9a-f]{12}\b  `, "DIGEST  "},
+		{`(version: +)v\S+`, "${1}VERSION"},
+		{` {2,}`, "  "},
+	} {
+		out = regexp.MustCompile(r.pattern).ReplaceAllString(out, r.with)
+	}
+	return []byte(out)
+}

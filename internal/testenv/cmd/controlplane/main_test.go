@@ -1,0 +1,128 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// TestEndsInEveryWay starts the command, uses the kubeconfig that it prints, and ends it in each way that the demo
+// or a user can.
+func TestEndsInEveryWay(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "controlplane")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("building the command: %v\n%s", err, out)
+	}
+	signal := func(s os.Signal) func(*exec.Cmd, io.Closer) error {
+		return func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Signal(s) }
+	}
+	for name, c := range map[string]struct {
+		argv []string
+		end  func(cmd *exec.Cmd, stdin io.Closer) error
+	}{
+		"terminate": {[]string{program}, signal(syscall.SIGTERM)},
+		"interrupt": {[]string{program}, signal(os.Interrupt)},
+		"kill":      {[]string{program}, signal(os.Kill)},
+		"input":     {[]string{program, "-stdin"}, func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() }},
+		// The shell is the parent, and it is what dies.
+		"parent": {[]string{"sh", "-c", program + " & wait"}, signal(os.Kill)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(c.argv[0], c.argv[1:]...)
+			stdin, kubeconfig := start(t, cmd)
+			answers(t, kubeconfig)
+			if err := c.end(cmd, stdin); err != nil {
+				t.Fatal(err)
+			}
+			dir := filepath.Dir(kubeconfig)
+			if err := poll(20*time.Second, func() error { return gone(dir) }); err != nil {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+	}
+}
+
+func start(t *testing.T, cmd *exec.Cmd) (io.Closer, string) {
+	t.Helper()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = stdin.Close(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("the command printed %q: %v", line, err)
+	}
+	return stdin, strings.TrimSpace(line)
+}
+
+func answers(t *testing.T, kubeconfig string) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.ServerVersion(); err != nil {
+		t.Errorf("the printed kubeconfig does not reach an API server: %v", err)
+	}
+}
+
+// gone returns an error while the directory is there or a process names it.
+func gone(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("directory %q exists (%w)", dir, err)
+	}
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if line, _ := os.ReadFile(file); strings.Contains(string(line), dir) {
+			return fmt.Errorf("a process is left: %q", line)
+		}
+	}
+	return nil
+}
+
+func poll(within time.Duration, check func() error) error {
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	end := time.After(within)
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-end:
+			return err
+		case <-ticker.C:
+		}
+	}
+}
