@@ -126,7 +126,8 @@ func payloadsByDigest() map[string]matrix.Payload {
 	return out
 }
 
-// TestMatrixOnLiveNodes tells every story of the matrix to a live node on a real API server, by annotation and by NodeConfig:
+// TestMatrixOnLiveNodes tells every story of the matrix to a live node on a real API server, by annotation and by NodeConfig, each
+// written by a plain client as anybody may (R-CS-05):
 // R-CS-21, R-CS-22..31, R-CS-33, R-CS-37, R-CS-40, R-CS-41, R-CS-56, R-CS-58, R-CS-75, R-CS-82.
 func TestMatrixOnLiveNodes(t *testing.T) {
 	payloads := payloadsByDigest()

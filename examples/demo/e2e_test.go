@@ -103,7 +103,7 @@ func startDemo(t *testing.T, args ...string) *demo {
 	for i := range args {
 		args[i] = strings.ReplaceAll(args[i], "BIN", dir)
 	}
-	tmp, err := os.MkdirTemp("", "bd-") // short: a kubelet makes sockets deep below it
+	tmp, err := os.MkdirTemp("", "bd-") //nolint:usetesting // short: a kubelet makes sockets deep below it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,8 @@ func (d *demo) check(t *testing.T, count string) {
 	}
 }
 
-// TestDemoOnItsOwnControlPlane plays everything, with the API server down during the rollback. (R-CS-04, R-CS-16)
+// TestDemoOnItsOwnControlPlane plays everything, with the API server down during the rollback: one ConfigMap for all nodes (R-CS-03), and
+// a good config runs at the end of each kind of bad push (R-CS-04) without help from anywhere (R-CS-16).
 func TestDemoOnItsOwnControlPlane(t *testing.T) {
 	d := startDemo(t, "--control-plane=BIN/controlplane -stdin")
 	if code := d.wait(t); code != 0 {

@@ -48,10 +48,11 @@ func run(ctx context.Context, s settings.Settings, out *os.File) error {
 	case err != nil:
 		r.explain()
 	}
+	r.screen.Say("", "Stopping the processes and removing what the demo made.")
 	if cleanup := r.cleanUp(context.WithoutCancel(ctx)); cleanup != nil {
 		return errors.Join(err, fmt.Errorf("cleaning up: %w", cleanup))
 	}
-	r.screen.Say("", "All processes, files and objects of the demo are removed.")
+	r.say("All processes, files and objects of the demo are removed.")
 	return errors.Join(err, r.screen.Err())
 }
 

@@ -64,26 +64,26 @@ func connect(o *node.Options, s *settings.Run) error {
 	o.Reporter = configsync.Joined(o.Reporter, condition)
 	switch s.Source {
 	case settings.SourceNodeConfig:
-		err = nodeConfig(o, client, s.NodeName)
+		err = nodeConfig(o, client, s)
 	case settings.SourceAnnotation:
-		o.Source, err = kube.NewAnnotationSource(client, s.NodeName, kube.Options{})
+		o.Source, err = kube.NewAnnotationSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	default:
 		return nil // the wanted config comes from elsewhere; the node's condition is reported all the same
 	}
 	if err != nil {
 		return err
 	}
-	o.Fetcher, err = kube.NewConfigMapFetcher(client, kube.Options{})
+	o.Fetcher, err = kube.NewConfigMapFetcher(client, kube.Options{RetryMax: s.RetryMax})
 	return err
 }
 
 // nodeConfig takes the source from the node's NodeConfig, and reports there too.
-func nodeConfig(o *node.Options, client dynamic.Interface, name string) error {
-	src, err := kube.NewNodeConfigSource(client, name, kube.Options{})
+func nodeConfig(o *node.Options, client dynamic.Interface, s *settings.Run) error {
+	src, err := kube.NewNodeConfigSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	if err != nil {
 		return err
 	}
-	status, err := kube.NewStatusReporter(client, name, kube.Options{})
+	status, err := kube.NewStatusReporter(client, s.NodeName, kube.Options{})
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (n *Node) arguments() []string {
 		"--state-dir=" + n.path("state"), "--init-config=" + n.path("init.yaml"), "--render=" + n.path("kubelet.yaml"),
 		"--health-url=http://" + n.Address + ":{healthzPort}/healthz", "--probe-interval=250ms",
 		"--min-trial=1s", "--max-trial=5m", "--default-trial=10s", "--crash-loop-threshold=2",
-		"--backoff-min=500ms", "--backoff-max=2s", "--retry-min=250ms", "--retry-max=2s", "--grace=" + childGrace.String(),
+		"--backoff-min=1s", "--backoff-max=2s", "--retry-min=250ms", "--retry-max=2s", "--grace=" + childGrace.String(),
 		"--", n.options.Self, "node-process", "--config=" + n.path("kubelet.yaml"),
 		"--healthz-bind-address=" + n.Address, "--journal=" + n.path("journal"),
 	}
