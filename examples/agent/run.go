@@ -109,7 +109,12 @@ func (a *agent) serve(ctx context.Context) error {
 		return err
 	})
 	if a.store != nil {
-		g.Go(func() error { return a.administer(ctx) })
+		g.Go(func() error {
+			if err := a.administer(ctx); err != nil {
+				a.log.Error(err, "Sub-commands can't reach this agent")
+			}
+			return nil // a node without them is better than none
+		})
 	}
 	return g.Wait()
 }
