@@ -42,6 +42,8 @@ func TestMutants(t *testing.T) {
 			Old: "if spec.Policy == Follow || cur.IsLocal() ||", New: "if cur.IsLocal() ||"},
 		{Name: "a lost restart is not repeated", File: "pass.go", Run: "TestLostRestart",
 			Old: "again = s.recheck(again)", New: ""},
+		{Name: "built-in defaults are not judged", File: "book.go", Run: "TestBadDefaults",
+			Old: "s.validate(ctx, p.cfg); err != nil {\n\t\tp.check.Outcome", New: "error(nil); err != nil {\n\t\tp.check.Outcome"},
 		{Name: "a panic of a codec ends the agent", File: "book.go", Run: "TestConfigThatFailsChecksIsNeverStarted",
 			Old: "if r := recover(); r != nil {\n\t\t\tp = page", New: "if r := error(nil); r != nil {\n\t\t\tp = page"},
 	})
