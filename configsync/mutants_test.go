@@ -52,6 +52,8 @@ func TestMutants(t *testing.T) {
 			Old: "return jittered(s.o.Resync)", New: "return 0"},
 		{Name: "a dead child earns time", File: "syncer.go", Run: "TestDeadChildEarnsNothing",
 			Old: "o.Probes = withChild(o.Probes, o.Restarter)", New: ""},
+		{Name: "built-in defaults are not judged", File: "book.go", Run: "TestBadDefaults",
+			Old: "s.validate(ctx, p.cfg); err != nil {\n\t\tp.check.Outcome", New: "error(nil); err != nil {\n\t\tp.check.Outcome"},
 		{Name: "a panic of a codec ends the agent", File: "book.go", Run: "TestConfigThatFailsChecksIsNeverStarted",
 			Old: "if r := recover(); r != nil {\n\t\t\tp = page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable", New: "if r := error(nil); r != nil {\n\t\t\tp = page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable"},
 	})
