@@ -19,7 +19,7 @@ const (
 	SourceNodeConfig = "nodeconfig"
 	SourceAnnotation = "annotation"
 	SourceNone       = "none"
-	// SourceLegacy is spec.configSource of the Node, which API servers up to 1.23 can hold.
+	// SourceLegacy is spec.configSource of the Node, the field that API servers up to 1.25 kept.
 	SourceLegacy = "legacy"
 	// SourceDirectory is followed by "=" and the directory.
 	SourceDirectory = "directory"
