@@ -126,7 +126,7 @@ func (r *Run) Validate() error {
 
 // validateSource checks where the wanted config comes from and where the state goes.
 func (r *Run) validateSource(p *problems) {
-	const kinds = "must be nodeconfig, annotation, directory=PATH or none"
+	const kinds = "must be nodeconfig, annotation, legacy, directory=PATH or none"
 	dir, isDir := r.Directory()
 	p.need(r.Server() || r.Source == SourceNone || isDir, "source", r.Source, kinds)
 	p.need(!isDir || filepath.IsAbs(dir), "source", r.Source, "must name an absolute path after directory=")

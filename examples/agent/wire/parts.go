@@ -69,6 +69,8 @@ func connect(o *node.Options, s *settings.Run) error {
 		err = nodeConfig(o, client, s)
 	case settings.SourceAnnotation:
 		o.Source, err = kube.NewAnnotationSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
+	case settings.SourceLegacy:
+		o.Source, err = kube.NewLegacySource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	default:
 		return nil // the wanted config comes from elsewhere; the node's condition is reported all the same
 	}
