@@ -141,7 +141,7 @@ func TestSickConfigIsRolledBack(t *testing.T) {
 	})
 }
 
-// R-CS-52, R-CS-53, R-CS-54: a bad local baseline refuses the start, whatever the remote config is.
+// R-CS-52, R-CS-54: a bad init config refuses the start, whatever the remote config is.
 func TestBadBaselineRefusesStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

@@ -355,7 +355,7 @@ func TestManyCallers(t *testing.T) {
 	}
 }
 
-// TestBeliefStreamNames: R-CS-67, R-CS-68. Safe, stable, and different for different versions.
+// TestBeliefStreamNames: R-CS-67. Safe, stable, and different for different versions.
 func TestBeliefStreamNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, version := range []string{"v1.2.3", "1.2.3", "V1.2.3", "v1.2.3+build", "v1.2.3-build", "../../etc", "a/b", "v", "", " ", "ä", strings.Repeat("v", 300), strings.Repeat("v", 301)} {

@@ -22,6 +22,9 @@ var update = flag.Bool("update", false, "write the transcripts and golden files 
 
 // TestTranscripts plays every file in testdata/transcripts. A line that begins with "> " is a command; the indented lines
 // behind it are what it answered. Run with -update to write the answers, and review the difference.
+//
+// R-CS-64: crashloop.txt has the vectors of the count. R-CS-67, R-CS-68: records.txt has versions that do not read each other's
+// beliefs, and one that finds its own again.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
 	if err != nil || len(files) == 0 {
