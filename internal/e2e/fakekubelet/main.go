@@ -26,16 +26,23 @@ const soon = 3
 
 func main() {
 	config := flag.String("config", "", "file with the KubeletConfiguration")
+	var l look
+	flag.StringVar(&l.kubeconfig, "kubeconfig", "", "file with the rights to read the Node")
+	flag.StringVar(&l.node, "node-name", "", "the Node")
+	flag.StringVar(&l.seen, "seen", "", "file that gets a line about the Node at each start; empty: the Node is not looked at")
 	flag.Parse()
-	if err := run(*config); err != nil {
+	if err := run(*config, l); err != nil {
 		fmt.Fprintln(os.Stderr, "fakekubelet:", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string) error {
+func run(path string, l look) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
+		return err
+	}
+	if err := l.note(raw); err != nil {
 		return err
 	}
 	var c v1beta1.KubeletConfiguration
