@@ -194,7 +194,7 @@ func TestMatrixCatches(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, row := range matrix.Rows() {
-				if row.Steps[0].Err == matrix.ErrInvalid && fault.desired == nil {
+				if errors.Is(row.Steps[0].Err, matrix.ErrInvalid) && fault.desired == nil {
 					continue // it never gets as far as this fault
 				}
 				if caught := tellBroken(t, row, fault); caught != nil {
