@@ -40,7 +40,8 @@ func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 	}
 }
 
-// report sends the status unless the same one was sent last.
+// report sends the status unless the same one was the last to land, and the source wasn't looked at since. After a failure nobody
+// knows what landed.
 func (s *Syncer[T]) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTimeout)
 	defer cancel()
@@ -50,19 +51,20 @@ func (s *Syncer[T]) report(ctx context.Context) error {
 	defer s.reporting.release()
 	st := s.status(ctx)
 	s.mu.Lock()
-	same := s.reported != nil && reflect.DeepEqual(*s.reported, settled(st))
+	same, looked := s.reported != nil && reflect.DeepEqual(*s.reported, settled(st)), s.looked
 	s.mu.Unlock()
 	if same {
 		return nil
 	}
-	if err := s.o.Reporter.Report(ctx, st); err != nil {
-		return err
-	}
+	err := s.o.Reporter.Report(ctx, st)
 	st = settled(st)
 	s.mu.Lock()
-	s.reported = &st
-	s.mu.Unlock()
-	return nil
+	defer s.mu.Unlock()
+	s.reported = nil
+	if err == nil && looked == s.looked {
+		s.reported = &st
+	}
+	return err
 }
 
 // settled rounds down what moves with time alone to tenths of the trial, so that a trial is not a stream of writes.

@@ -126,6 +126,8 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 	if storage != nil || s.live.recorded {
 		s.live.storage = storage
 	}
+	s.looked++ // what is reported to may be another object by now
+	s.reported = nil
 	s.mu.Unlock()
 	wake(s.wakeReport)
 }
