@@ -1,7 +1,7 @@
 # Copyright The belay Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Two targets are for everybody: `make demo` and `make test`. Everything they need beyond Go, git and make is built or
+# Two targets are for everybody: `make demo` and `make test`. Everything they need beyond Go, git, make and bash is built or
 # installed on the first run, with progress, and kept outside the work tree.
 
 SHELL := bash
@@ -20,7 +20,7 @@ CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/belay
 TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut -c1-16)-$(shell $(GO) env GOVERSION)
 
 # The main module, and each nested one that has tests; then those that have sources to lint.
-TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -printf '%h\n' | sort | while read -r m; do \
+TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | sort | while read -r m; do \
   [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
 LINT_MODULES = . $(wildcard internal/bench)
 
@@ -53,8 +53,9 @@ fmt: $(TOOLS)/golangci-lint ## format the sources
 .PHONY: bench
 bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
-	mains=$$(cd internal/bench && $(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
-	for m in $$mains; do (cd internal/bench && $(GO) run "$$m"); done
+	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
+	short=; for m in $$mains; do $(GO) run "$$m" || short="$$short $$m"; done; \
+	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
@@ -92,11 +93,13 @@ done; }; \
 mv "$@.$$$$" "$@"; echo "  $(@F): done in $$SECONDS s"
 endef
 
-# install-packages installs those of the Debian packages $(2) for which the check $(1) fails. Without root or apt it only says so.
+# install-packages installs those of the Debian packages $(2) for which the check $(1) fails. Without root,
+# apt or a network it only says so, with $(3).
 define install-packages
 if ! { $(1); } >/dev/null 2>&1; then \
   if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-    echo "installing $(2)"; apt-get update -qq; DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; \
+    echo "installing $(2)"; \
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; } || echo "$(3)"; \
   else echo "$(3)"; fi; fi
 endef
 

@@ -11,13 +11,13 @@
 //
 // Each works alone. The word after the name is its stability; "planned" means that it does not exist yet.
 //
-//	checkpoint          planned       named records on a node's disk; an acknowledged write survives any crash
-//	lkg                 planned       which config a node uses: on trial, last known good, or rejected
-//	configsync          planned       brings a node to the config that the API server names; a bad one never keeps it down
-//	configsync/v1alpha1 planned       the NodeConfig API: what a node should run, and what it does run
-//	configsync/kube     planned       sources, fetching and reporting over the API server
-//	configsync/file     planned       the same from a directory, for nodes without an API server
-//	configsync/restart  planned       how a process takes up a new config: exit, a supervised child, systemd
+//	checkpoint          experimental  named records on a node's disk; an acknowledged write survives any crash
+//	lkg                 experimental  which config a node uses: on trial, last known good, or rejected
+//	configsync          experimental  brings a node to the config that the API server names; a bad one never keeps it down
+//	configsync/v1alpha1 experimental  the NodeConfig API: what a node should run, and what it does run
+//	configsync/kube     experimental  sources, fetching and reporting over the API server
+//	configsync/file     experimental  the same from a directory, for nodes without an API server
+//	configsync/restart  experimental  how a process takes up a new config: by exit, or as a supervised child
 //	identity            planned       which processes are alive, by Lease; which node is calling
 //	drain               planned       empties or holds a node within every PodDisruptionBudget
 //	rollout             planned       takes a revision over a fleet in stages, and stops by itself
@@ -45,7 +45,8 @@
 //
 // # Failure model
 //
-// A package is called more than planned when it withstands, in its tests, what of this concerns it:
+// A package is called more than planned when it withstands, in its tests, what of this concerns it. One thing is built and not
+// yet tested: that a record survives the loss of power; the order of writes and syncs that it rests on is.
 //
 //   - The process dies at any instruction, by any signal, and the machine at any moment. What was acknowledged is still
 //     there; what was under way is done or not done, never half.

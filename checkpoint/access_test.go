@@ -122,6 +122,47 @@ func TestUntrustedPlacesAreRefused(t *testing.T) {
 	}
 }
 
+// M5: an attacker who swaps a file for a link, all the time, never has the link followed. What is behind it would verify.
+func TestSwappedLinkIsNeverFollowed(t *testing.T) {
+	dir := storeOf(t)
+	path, aside, planted := place(dir, "a", 3), filepath.Join(dir, "aside"), filepath.Join(dir, "planted")
+	h, _, f := decode(content(t, path))
+	if f != nil {
+		t.Fatal(f.err)
+	}
+	canary := filepath.Join(t.TempDir(), "canary")
+	replace(t, canary, encode(h, []byte("canary")))
+	stop, done := make(chan struct{}), make(chan error, 1)
+	swaps := 0
+	go func() {
+		var err error
+		for err == nil {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+				swaps++
+				err = errors.Join(os.Symlink(canary, planted), os.Link(path, aside), os.Rename(planted, path), os.Rename(aside, path))
+			}
+		}
+		done <- err
+	}()
+	r := openReader(t, dir)
+	seen := map[string]int{}
+	for range 5000 {
+		got, err := r.Get(t.Context(), "a")
+		check(t, err)
+		seen[string(got)]++
+	}
+	close(stop)
+	check(t, <-done)
+	if seen["canary"] != 0 || swaps < 100 {
+		t.Fatalf("%d swaps: got %v, want no canary", swaps, seen)
+	}
+	t.Logf("%d swaps, payloads read: %v", swaps, seen)
+}
+
 // M5: a directory of streams that is a link leads nowhere, and the rest goes on.
 func TestLinkedDirectoryIsNotFollowed(t *testing.T) {
 	dir, other := filepath.Join(t.TempDir(), "store"), t.TempDir()

@@ -116,10 +116,14 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 	s.mu.Lock()
 	top, old := st.top, st.in.floor
 	s.mu.Unlock()
-	if r.whole && top > old {
+	switch {
+	case r.whole && top > old:
 		err = s.sys.rename(st.in.fd, r.last, floorFile(top))
 		floor = top
-	} else {
+	case top > old:
+		floor = s.makeFloor(st.in, top)
+		err = s.sys.unlink(st.in.fd, r.last)
+	default:
 		err = s.sys.unlink(st.in.fd, r.last)
 	}
 	if isMedia(err) {
@@ -132,6 +136,17 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 		return 0, nil
 	}
 	return floor, err
+}
+
+// makeFloor makes the mark where no whole record can become it. On a full disk it goes without: then nothing of the stream is
+// left that the number could be taken for.
+func (s *Store) makeFloor(f *folder, gen uint64) uint64 {
+	fd, err := s.sys.openAt(f.fd, floorFile(gen), openNew)
+	if err != nil {
+		return 0
+	}
+	s.sys.close(fd)
+	return gen
 }
 
 // clear empties the books of a stream, but for its number, and reports whether an earlier removal was not confirmed.

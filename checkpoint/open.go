@@ -16,7 +16,8 @@ import (
 // the lock, removes what a crash left half done, reads and verifies every record, and sets aside what is damaged.
 //
 // Damage is no error: [Options.OnDamage] hears of it, and the streams that have it say so. Nor is a disk that can not be
-// written: Open returns a Store that reads. Errors match [ErrLocked] (the error is a [LockedError]), [ErrUntrusted] (a parent
+// written: Open returns a Store that reads. One whose own entry in its parent could not be synced stays one that reads, with
+// [ErrNotWritten] from Put and Delete, until it is opened again. Errors match [ErrLocked] (the error is a [LockedError]), [ErrUntrusted] (a parent
 // that everyone may write without the sticky bit, a directory of someone else, or one that is open to others and holds
 // other things), or [errors.ErrUnsupported] (a network file system, or not Linux).
 func Open(dir string, o Options) (*Store, error) {
@@ -103,12 +104,33 @@ func (s *Store) makePath() (int, error) {
 		return -1, err
 	}
 	if err := s.syncParent(at); err != nil {
-		if len(missing) > 0 {
+		if len(missing) > 0 || !s.wasOpen() {
+			s.dropEmpty(at)
 			return -1, err
 		}
-		s.doubtful.Store(true) // reading is good; writing waits until this succeeds
+		s.unsure = err // reading is good
 	}
 	return s.makeBelow(at, missing)
+}
+
+// wasOpen tells whether there is a lock file, which Open makes only below an entry that was durable. Without one nothing is
+// known of the entry, and once its fsync failed, a second one that succeeds proves nothing.
+func (s *Store) wasOpen() bool {
+	_, err := s.sys.statPath(filepath.Join(s.path, lockFile))
+	return err == nil
+}
+
+// dropEmpty removes a directory that an Open may have made and not made durable, so that the next one has to make the entry
+// anew. What holds anything, or may not be removed, stays.
+func (s *Store) dropEmpty(path string) {
+	info, err := s.sys.statPath(path)
+	if err != nil || info.uid != s.load.uid || info.perm != permDir {
+		return
+	}
+	if fd, err := s.sys.openPath(filepath.Dir(path)); err == nil {
+		_ = s.sys.rmdir(fd, filepath.Base(path))
+		s.sys.close(fd)
+	}
 }
 
 func (s *Store) makeBelow(at string, missing []string) (int, error) {
@@ -117,7 +139,9 @@ func (s *Store) makeBelow(at string, missing []string) (int, error) {
 		var next int
 		next, err = s.makeDir(fd, missing[i])
 		if err == nil {
-			err = s.sys.sync(fd)
+			if err = s.sys.sync(fd); err != nil {
+				_ = s.sys.rmdir(fd, missing[i]) // the next Open has to make it anew: an fsync that failed is not repeated
+			}
 		}
 		s.sys.close(fd)
 		fd = next

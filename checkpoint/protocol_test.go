@@ -7,8 +7,10 @@ package checkpoint
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -184,6 +186,23 @@ func TestGenerationsAreNeverUsedTwice(t *testing.T) {
 	}
 }
 
+// The same where nothing whole is left to be deleted.
+func TestGenerationsOfDamagedStreamsAreNotUsedAgain(t *testing.T) {
+	dir := storeOf(t)
+	for gen := range uint64(3) {
+		replace(t, place(dir, "a", gen+1), nil)
+	}
+	s := openStore(t, dir, bare())
+	check(t, s.Delete(t.Context(), "a"))
+	wantFiles(t, dir, floorFile(3))
+	mustClose(t, s)
+	s = openStore(t, dir, bare())
+	_, err := s.Get(t.Context(), "a")
+	wantError(t, "Get of a deleted stream", err, fs.ErrNotExist)
+	mustPut(t, s, "a", "new")
+	wantRecord(t, s, "a", "new", 4)
+}
+
 // A crash in a Delete must not bring back an older record: only the newest is there at the end, durably.
 func TestDeleteRemovesTheNewestLast(t *testing.T) {
 	spy := newSpy()
@@ -254,6 +273,38 @@ func TestPutAllocatesLittleAndCopiesNoPayload(t *testing.T) {
 	if got := (after.TotalAlloc - before.TotalAlloc) / puts; got > 64<<10 {
 		t.Errorf("a Put of %d bytes allocates %d bytes: it copies the payload", len(payload), got)
 	}
+}
+
+// Payloads with one quick checksum are told apart all the same.
+func TestEqualChecksumIsNotEqualPayload(t *testing.T) {
+	seen := map[uint32]string{}
+	for i := uint64(0); ; i++ {
+		p := string(binary.LittleEndian.AppendUint64(nil, i*0x9e3779b97f4a7c15))
+		other, ok := seen[hintOf([]byte(p))]
+		if !ok {
+			seen[hintOf([]byte(p))] = p
+			continue
+		}
+		s := openStore(t, t.TempDir(), bare())
+		mustPut(t, s, "a", other)
+		mustPut(t, s, "a", p)
+		wantRecord(t, s, "a", p, 2)
+		return
+	}
+}
+
+// A name that is taken is never replaced: its number is given up.
+func TestTakenNamesAreNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, bare())
+	mustPut(t, s, "a", "x")
+	replace(t, place(dir, "a", 2), []byte("in the way"))
+	wantError(t, "Put onto a name that is taken", s.Put(t.Context(), "a", []byte("y")), ErrNotWritten)
+	if got := string(content(t, place(dir, "a", 2))); got != "in the way" {
+		t.Fatalf("the file in the way was replaced: %q", got)
+	}
+	mustPut(t, s, "a", "y")
+	wantRecord(t, s, "a", "y", 3)
 }
 
 func TestOldKernelsAreServedByTheOlderCalls(t *testing.T) {

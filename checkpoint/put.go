@@ -57,10 +57,11 @@ func (s *Store) put(ctx context.Context, st *stream, payload []byte) error {
 	if err != nil {
 		return err
 	}
-	if !newest.differs(payload) && newest.digest == digestOf(payload) {
+	hint := hintOf(payload)
+	if newest.verified && newest.hint == hint && newest.digest == digestOf(payload) {
 		return nil
 	}
-	return s.commit(ctx, st, payload)
+	return s.commit(ctx, st, payload, hint)
 }
 
 // standing returns the newest record, if it is acknowledged. It refuses what may not be written over.
@@ -76,9 +77,6 @@ func (s *Store) standing(st *stream) (generation, error) {
 	}
 	return newest, nil
 }
-
-// differs reports whether a payload surely is not that of a generation, by the quick checksum.
-func (g *generation) differs(payload []byte) bool { return !g.verified || g.hint != hintOf(payload) }
 
 // enter returns the stream of a name, and makes its directory where that is not there.
 func (s *Store) enter(ctx context.Context, n name) (*stream, error) {
@@ -143,7 +141,7 @@ func (s *Store) makeFolder(dir string) (*folder, error) {
 }
 
 // commit writes the next generation. The stream's turn is the caller's.
-func (s *Store) commit(ctx context.Context, st *stream, payload []byte) error {
+func (s *Store) commit(ctx context.Context, st *stream, payload []byte, hint uint32) error {
 	s.mu.Lock()
 	gen := st.next()
 	s.mu.Unlock()
@@ -164,7 +162,7 @@ func (s *Store) commit(ctx context.Context, st *stream, payload []byte) error {
 		s.refund(d.size())
 		return err
 	}
-	g := generation{gen: gen, size: d.size(), digest: d.header.payload, hint: hintOf(payload), verified: true}
+	g := generation{gen: gen, size: d.size(), digest: d.header.payload, hint: hint, verified: true}
 	return s.publish(ctx, st, temp, g)
 }
 

@@ -168,7 +168,7 @@ func (s *Store) confirm(f *folder) {
 		if err != nil || st.take(ctx) != nil {
 			continue
 		}
-		_ = s.commit(ctx, st, rec.Payload) // st.unsure keeps the failure
+		_ = s.commit(ctx, st, rec.Payload, hintOf(rec.Payload)) // st.unsure keeps the failure
 		st.release()
 	}
 }

@@ -27,7 +27,7 @@ type Store struct {
 	grow  chan struct{}                            // one directory is made or taken in at a time
 	ops   sync.WaitGroup                           // calls under way, which Close waits for
 
-	doubtful atomic.Bool // the entry of the store's directory may not be durable yet
+	unsure error // what the fsync of the directory above said at Open; nil = it is durable
 
 	mu      sync.Mutex // guards what follows, and what folders and streams say; never held across a system call
 	closed  bool
@@ -133,16 +133,14 @@ func (s *Store) takeGrow(ctx context.Context) error {
 
 func (s *Store) releaseGrow() { <-s.grow }
 
-// ready returns an error where a write would go astray: the directory was moved, or its own entry is not durable.
+// ready returns an error where a write would go astray: the directory was moved, or the fsync of its own entry failed. That
+// one is not repeated: the system says it once, and a second success would prove nothing.
 func (s *Store) ready(f *folder) error {
 	if err := s.unmoved(f); err != nil {
 		return err
 	}
-	if s.doubtful.Load() {
-		if err := s.syncParent(s.path); err != nil {
-			return err
-		}
-		s.doubtful.Store(false)
+	if s.unsure != nil {
+		return fmt.Errorf("the entry of the store's directory, until it is opened again: %w", s.unsure)
 	}
 	return nil
 }

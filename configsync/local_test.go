@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belayproject/belay/configsync"
@@ -35,6 +36,40 @@ func TestLocalConfigIsGoodFromTheStart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// R-CS-53: invalid built-in defaults refuse the start as a bad init config does, whatever remote config is good, and are no
+// matter where an init config stands in for them.
+func TestBadDefaultsRefuseTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.start()
+		n.promoted()
+		n.stop()
+		for init, refused := range map[string]bool{"": true, "good-init": false} {
+			n.init = init
+			o := n.options2()
+			o.Default = func() string { return "invalid-default" }
+			s, err := configsync.New(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err := s.Bootstrap(t.Context(), lkg.Exit{})
+			var refuse *lkg.BaselineError
+			if got := errors.As(err, &refuse); got != refused {
+				t.Fatalf("Bootstrap with init %q = %v, want a BaselineError: %t", init, err, refused)
+			}
+			if !refused {
+				continue
+			}
+			if refuse.Origin != lkg.OriginDefault || refuse.Outcome != lkg.CheckInvalid {
+				t.Errorf("refused for origin %q and outcome %v, want the defaults, which are invalid", refuse.Origin, refuse.Outcome)
+			}
+			if a.Config != "" || !strings.Contains(err.Error(), "local baseline (default) is invalid") {
+				t.Errorf("config %q and error %v, want none, and one about the defaults", a.Config, err)
+			}
+		}
+	})
 }
 
 // R-CS-12: the store is all that a start decides from: on another machine with a copy of it, the start decides the same.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,10 +239,10 @@ func TestRestarterErrorEndsRun(t *testing.T) {
 func TestLostRestartIsAskedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		asked := 0
+		var asked atomic.Int32
 		o := n.options()
 		o.Restarter = restarterFunc(func(context.Context, configsync.Change) error {
-			asked++
+			asked.Add(1)
 			return nil
 		})
 		s, err := configsync.New(t.Context(), o)
@@ -256,16 +257,16 @@ func TestLostRestartIsAskedForAgain(t *testing.T) {
 		go func() { done <- s.Run(ctx) }()
 		n.push("v1", "good-1")
 		n.wait(time.Minute)
-		if asked != 1 {
-			t.Errorf("asked %d times within a minute, want once: the restart may be under way", asked)
+		if asked.Load() != 1 {
+			t.Errorf("asked %d times within a minute, want once: the restart may be under way", asked.Load())
 		}
 		n.wait(4 * time.Minute)
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run = %v, want nil", err)
 		}
-		if asked != 3 {
-			t.Errorf("asked %d times within five minutes, want 3: once each RetryMax", asked)
+		if asked.Load() != 3 {
+			t.Errorf("asked %d times within five minutes, want 3: once each RetryMax", asked.Load())
 		}
 	})
 }

@@ -50,21 +50,32 @@ func stable(read func() (map[string]string, error)) (map[string]string, error) {
 	return nil, fmt.Errorf("%w: %w", configsync.ErrUnreachable, errChanging)
 }
 
-// entries reads each file of dir once. In a mounted ConfigMap it reads the version that the link names when it begins, whole.
+// entries reads each file of dir once. In a mounted ConfigMap it reads the version that the link names; if that was replaced
+// meanwhile, its files may have been on their way out.
 func entries(dir string) (map[string]string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, classified(err)
 	}
 	defer func() { _ = root.Close() }() // opened for reading only
-	if _, err := root.Lstat(projection); err == nil {
-		version, err := root.OpenRoot(projection)
-		if err != nil {
-			return nil, linkError(projection, err)
-		}
-		defer func() { _ = version.Close() }() // opened for reading only
-		root = version
+	before, err := root.Readlink(projection)
+	if err != nil {
+		return files(root)
 	}
+	version, err := root.OpenRoot(projection)
+	if err != nil {
+		return nil, linkError(projection, err)
+	}
+	defer func() { _ = version.Close() }() // opened for reading only
+	data, err := files(version)
+	if after, linkErr := root.Readlink(projection); linkErr != nil || after != before {
+		return nil, errChanging
+	}
+	return data, err
+}
+
+// files reads each file of an open directory once.
+func files(root *os.Root) (map[string]string, error) {
 	names, err := list(root)
 	if err != nil {
 		return nil, err
@@ -84,12 +95,12 @@ func entries(dir string) (map[string]string, error) {
 func list(root *os.Root) ([]string, error) {
 	d, err := root.Open(".")
 	if err != nil {
-		return nil, classified(err)
+		return nil, linkError(".", err)
 	}
 	defer func() { _ = d.Close() }() // opened for reading only
 	names, err := d.Readdirnames(2 * configsync.MaxKeys)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, classified(err)
+		return nil, linkError(".", err)
 	}
 	var keys []string
 	for _, name := range names {

@@ -24,12 +24,17 @@ const (
 	MaxResponse = configsync.MaxObject
 	// DefaultTimeout bounds each call where [Options] has no other.
 	DefaultTimeout = 10 * time.Second
+	// DefaultRetryMax bounds the pause between watches where [Options] has no other.
+	DefaultRetryMax = 30 * time.Second
 )
 
 // Options are common to the parts of this package. The zero value is the usual choice.
 type Options struct {
 	// Timeout bounds each call of the API server, retries included. Zero means [DefaultTimeout].
 	Timeout time.Duration
+	// RetryMax is the longest pause, but for as much again of jitter, before a watch that broke is tried again. A node hears of a
+	// change so much later after the API server was away. Zero means [DefaultRetryMax].
+	RetryMax time.Duration
 	// Now is the wall clock of the times that are written for people. Nil means time.Now. Nothing is decided by it.
 	Now func() time.Time
 }
@@ -70,9 +75,10 @@ func isWatch(req *http.Request) bool {
 
 // caller is what every part needs for a call: the client, a deadline, a clock.
 type caller struct {
-	client  dynamic.Interface
-	timeout time.Duration
-	now     func() time.Time
+	client   dynamic.Interface
+	timeout  time.Duration
+	retryMax time.Duration
+	now      func() time.Time
 }
 
 func newCaller(client dynamic.Interface, o Options) (caller, error) {
@@ -82,7 +88,13 @@ func newCaller(client dynamic.Interface, o Options) (caller, error) {
 	if o.Timeout < 0 {
 		return caller{}, fmt.Errorf("timeout must be positive, or 0 for %s, got %s", DefaultTimeout, o.Timeout)
 	}
-	c := caller{client: client, timeout: o.Timeout, now: o.Now}
+	if o.RetryMax < 0 {
+		return caller{}, fmt.Errorf("retryMax must be positive, or 0 for %s, got %s", DefaultRetryMax, o.RetryMax)
+	}
+	c := caller{client: client, timeout: o.Timeout, retryMax: o.RetryMax, now: o.Now}
+	if c.retryMax == 0 {
+		c.retryMax = DefaultRetryMax
+	}
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
 	}

@@ -6,11 +6,13 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -24,9 +26,15 @@ func (c caller) watch(ctx context.Context, t target, fingerprint func(*unstructu
 	ctx = klog.NewContext(ctx, logger)
 	store := &trigger{name: t.name, fingerprint: fingerprint, changed: changed}
 	cache.NewReflectorWithOptions(c.listWatch(t), nil, store, cache.ReflectorOptions{
-		Logger: &logger, Name: "configsync/kube", TypeDescription: t.String(),
+		Logger: &logger, Name: "configsync/kube", TypeDescription: t.String(), Backoff: c.backoff(),
 	}).RunWithContext(ctx)
 	return nil
+}
+
+// backoff doubles from a second to retryMax, with as much again of jitter so that the nodes of a fleet come back spread out.
+func (c caller) backoff() *wait.Backoff {
+	least := min(time.Second, c.retryMax)
+	return &wait.Backoff{Duration: least, Cap: c.retryMax, Steps: 64, Factor: 2, Jitter: 1}
 }
 
 // listWatch lists and watches the target alone, by a field selector, so that a right on that name is enough.

@@ -6,11 +6,12 @@
 //
 // # Promise
 //
-// Neither exits the calling process. A Supervisor runs one child at a time; a child and the process group it leads end before
-// the next one starts, and no child outlives [Supervisor.Run]. When the agent is killed, the kernel kills the child (Linux).
+// Neither exits the calling process. A Supervisor runs one child at a time: it waits for a child, and kills what is left of the
+// process group that the child led, before the next one starts, and no child outlives [Supervisor.Run]. When the agent is killed,
+// the kernel kills the child (Linux).
 //
 // # No promise
 //
-// A child that moves itself into another process group or session and leaves a grandchild behind is not followed there. What a
-// child has left on disk is the child's affair.
+// A child that moves itself into another process group or session and leaves a grandchild behind is not followed there. When the
+// agent is killed, only the child itself is. What a child has left on disk is the child's affair.
 package restart

@@ -4,15 +4,30 @@
 package restart
 
 import (
+	"errors"
 	"os/exec"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// own gives the child a process group and ties its life to the calling thread's.
+// own gives the child a process group and ties its life to the calling thread's. The leader of a session of its own leads a group
+// already.
 func own(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Setpgid = !cmd.SysProcAttr.Setsid
+	cmd.SysProcAttr.Pgid = 0
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+}
+
+// awaitExit returns true when the process has ended, before it is reaped; false where that can't be known.
+func awaitExit(pid int) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
+	}
 }

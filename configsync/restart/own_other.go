@@ -15,5 +15,9 @@ func own(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Setpgid = !cmd.SysProcAttr.Setsid
+	cmd.SysProcAttr.Pgid = 0
 }
+
+// awaitExit returns false: the end of a process is known once it is reaped.
+func awaitExit(int) bool { return false }

@@ -19,8 +19,9 @@ import (
 type Options struct {
 	// Command prepares the next start and returns the command to run; last tells how the previous child ended, and is the zero
 	// Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce, then the file.
-	// The Supervisor starts the command in a process group of its own. An error is retried after the backoff, unless it wraps a
-	// *lkg.BaselineError or [ErrFatal]: then Run returns it. Required.
+	// The Supervisor starts the command in a process group of its own. It must come from exec.Command: one that is bound to a context
+	// would be killed by it without Grace. An error is retried after the backoff, unless it wraps a *lkg.BaselineError or
+	// [ErrFatal]: then Run returns it. Required.
 	Command func(ctx context.Context, last lkg.Exit) (*exec.Cmd, error)
 	// Grace is how long a child may take to end after SIGTERM before it gets SIGKILL: 30 s.
 	Grace time.Duration
@@ -28,22 +29,26 @@ type Options struct {
 	BackoffMin, BackoffMax time.Duration
 	// Steady is how long a child must have run for the backoff to begin anew: 1 min.
 	Steady time.Duration
-	// OnExit, if not nil, is told of each end of a child. It must not block.
+	// OnExit, if not nil, is told of each end of a child, and of each child that could not be started. It must not block. planned
+	// says that Restart, or the end of Run, asked for it.
 	OnExit func(exit lkg.Exit, planned bool)
 }
 
 // ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run].
 var ErrFatal = errors.New("retrying does not help")
 
-// A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a configsync.Restarter.
+// A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a configsync.Restarter and a
+// configsync.Probe.
 // Make it with [NewSupervisor], call Run once; the other methods may be called from any goroutine.
 type Supervisor struct {
 	o    Options
 	asks chan ask
 
+	ended chan struct{} // closed when Run has returned
+
 	mu    sync.Mutex // guards what follows
 	child *child
-	ended chan struct{} // closed when Run has returned
+	last  lkg.Exit
 	begun bool
 }
 
@@ -88,12 +93,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	var last lkg.Exit
 	var wait time.Duration
 	for ctx.Err() == nil {
-		ran, planned, err := s.once(ctx, &last)
+		ran, asked, err := s.once(ctx, &last)
 		if err != nil {
 			return err
 		}
 		switch {
-		case planned:
+		case asked:
 			wait = 0
 		case ran >= s.o.Steady:
 			wait = s.o.BackoffMin
@@ -105,8 +110,9 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// once is one start of the child up to its end. A start that could not be made counts as a run of no length.
-func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duration, planned bool, err error) {
+// once is one start of the child up to its end. A start that could not be made counts as a run of no length. asked says that the
+// next start was asked for, and must not wait.
+func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duration, asked bool, err error) {
 	cmd, err := s.o.Command(ctx, *last)
 	if err != nil {
 		var baseline *lkg.BaselineError
@@ -116,6 +122,9 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 		*last = lkg.Exit{Detail: "the start was not prepared: " + err.Error()}
 		return 0, false, nil
 	}
+	if ctx.Err() != nil {
+		return 0, false, nil
+	}
 	c, err := begin(cmd)
 	if err != nil {
 		*last = lkg.Exit{Kind: lkg.ExitCrash, Detail: "could not be started: " + err.Error()}
@@ -123,25 +132,32 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 		return 0, false, nil
 	}
 	s.set(c)
-	planned = s.attend(ctx, c)
+	planned, done := s.attend(ctx, c)
 	s.set(nil)
 	*last = c.exit(planned)
 	s.tell(*last, planned)
-	return c.ran(), planned, nil
+	if done != nil {
+		close(done)
+	}
+	return c.took, done != nil, nil
 }
 
-// attend waits for the end of a child, and brings it about when asked to.
-func (s *Supervisor) attend(ctx context.Context, c *child) (planned bool) {
+// attend waits for the end of a child, and brings it about when asked to; done is then to be closed. A child that was gone before
+// it was asked to go has ended on its own.
+func (s *Supervisor) attend(ctx context.Context, c *child) (planned bool, done chan struct{}) {
 	select {
 	case <-c.gone:
-		return false
+		return false, nil
 	case <-ctx.Done():
-		c.stop(s.o.Grace)
-		return true
 	case a := <-s.asks:
+		done = a.done
+	}
+	select {
+	case <-c.gone:
+		return false, done
+	default:
 		c.stop(s.o.Grace)
-		close(a.done)
-		return true
+		return true, done
 	}
 }
 
@@ -176,6 +192,18 @@ func (s *Supervisor) Restart(ctx context.Context, _ configsync.Change) error {
 	}
 }
 
+// Name implements configsync.Probe.
+func (s *Supervisor) Name() string { return "child" }
+
+// Check returns nil while a child runs. A Syncer whose Restarter is a Supervisor counts it among its probes, so that no trial is
+// credited with the time between two children.
+func (s *Supervisor) Check(context.Context) error {
+	if s.PID() == 0 {
+		return errors.New("no child runs")
+	}
+	return nil
+}
+
 // PID returns the process ID of the running child, or 0.
 func (s *Supervisor) PID() int {
 	s.mu.Lock()
@@ -192,7 +220,17 @@ func (s *Supervisor) set(c *child) {
 	s.child = c
 }
 
+// LastExit says how the last child ended; zero while none has.
+func (s *Supervisor) LastExit() lkg.Exit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
 func (s *Supervisor) tell(e lkg.Exit, planned bool) {
+	s.mu.Lock()
+	s.last = e
+	s.mu.Unlock()
 	if s.o.OnExit != nil {
 		s.o.OnExit(e, planned)
 	}

@@ -99,7 +99,12 @@ func TestStopsOfTheAgentCountAgainstNobody(t *testing.T) {
 			t.Fatalf("asked to stop, the agent exits with %d, want 0", code)
 		}
 		p = w.Start(t)
-		e2e.Eventually(t, soon, "v1 is used again", func() error { return w.Uses(t, string(v1.UID)) })
+		e2e.Eventually(t, soon, "v1 is used again", func() error {
+			if w.hasRejected(t, string(v1.UID)) == nil {
+				return fmt.Errorf("v1 is rejected: %w", e2e.ErrHopeless)
+			}
+			return w.Uses(t, string(v1.UID))
+		})
 	}
 	e2e.Eventually(t, soon, "v1 is promoted", func() error { return w.Promoted(t, string(v1.UID)) })
 }
@@ -136,11 +141,17 @@ func TestAMissingProgramIsNoFaultOfTheConfig(t *testing.T) {
 		}
 	}
 	e2e.Eventually(t, soon, "the agent tries again and again", func() error { return p.Logged("Child can't be started", 5) })
+	if err := w.Uses(t, string(v1.UID)); err != nil {
+		t.Fatalf("the program is away: %v", err)
+	}
+	w.says(t, corev1.ConditionUnknown, "using nothing, trying again",
+		fmt.Sprintf("the child can't be started: exec: %q: stat %s: no such file or directory", program, program))
+	if d, err := w.Status(t); err != nil || d.ConfigOK.Status != "Unknown" {
+		t.Errorf("the status sub-command says %+v (%v), want Unknown", d.ConfigOK, err)
+	}
 	if err := os.Rename(program+".away", program); err != nil {
 		t.Fatal(err)
 	}
 	w.runs(t, v1)
-	if err := w.Uses(t, string(v1.UID)); err != nil {
-		t.Errorf("after the program was away for a while: %v", err)
-	}
+	w.says(t, corev1.ConditionTrue, using(v1), "all checks passed")
 }

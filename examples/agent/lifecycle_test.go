@@ -105,7 +105,7 @@ func TestAgentLeavesConfigsThatBreakLater(t *testing.T) {
 func TestAgentRollsBackWithoutTheAPIServer(t *testing.T) {
 	env := startAlone(t)
 	w := newWorld(t, env, "cutoff")
-	w.Start(t)
+	p := w.Start(t)
 	v1 := w.good(t, "v1")
 	bad := w.push(t, "v2", w.Config("featureGates: {ExitSoon: true}\n"))
 	e2e.Eventually(t, soon, "v2 is adopted", func() error { return w.Uses(t, string(bad.UID)) })
@@ -127,6 +127,15 @@ func TestAgentRollsBackWithoutTheAPIServer(t *testing.T) {
 		fmt.Sprintf("failed to run current (UID: %s), crash loop: 2 unexplained restarts, tolerated: 1", bad.UID))
 	v3 := w.good(t, "v3")
 	w.says(t, corev1.ConditionTrue, using(v3), "all checks passed")
+
+	// D4: a server that is only away takes nobody off a good config, at a start neither.
+	if err := env.APIServer().Kill(); err != nil {
+		t.Fatal(err)
+	}
+	p.Kill()
+	w.Start(t)
+	e2e.Eventually(t, soon, "a new agent uses v3 without the server", func() error { return w.Uses(t, string(v3.UID)) })
+	w.runs(t, v3)
 }
 
 // hasRejected says, as an error, that the agent doesn't list uid as rejected.

@@ -26,7 +26,9 @@ func TestAgentRefusesABadInitConfig(t *testing.T) {
 		if want := "local baseline (init) is invalid: maxPods must be 0 or more"; !strings.Contains(p.Log(), want) {
 			t.Errorf("the agent wrote %q, want %q in it", p.Log(), want)
 		}
-		w.says(t, corev1.ConditionFalse, "using nothing, refusing to start", "local baseline (init) is invalid")
+		if err := w.Says(t, w.Node, corev1.ConditionFalse, "using nothing, refusing to start", "local baseline (init) is invalid"); err != nil {
+			t.Error(err)
+		}
 		if err := w.NoChildren(t); err != nil {
 			t.Error(err)
 		}

@@ -20,6 +20,9 @@ func TestFlagsAreChecked(t *testing.T) {
 		{"trial", "--kubeconfig=a --agent=/bin/true --trial=10ms", "--trial must be 1s or more, got 10ms"},
 		{"threshold", "--kubeconfig=a --agent=/bin/true --crash-loop-threshold=11", "must be 0 to 10, got 11"},
 		{"timeout", "--kubeconfig=a --agent=/bin/true --step-timeout=1s", "--step-timeout must be more than --trial, got 1s"},
+		{"kubelet", "--kubeconfig=a --agent=/bin/true --real-kubelet=maybe", `must be auto, yes or no, got "maybe"`},
+		{"foreign kubelet", "--kubeconfig=a --agent=/bin/true --real-kubelet=yes", "--real-kubelet=yes needs --control-plane"},
+		{"pause", "--kubeconfig=a --agent=/bin/true --pause=-1s", "--pause must not be negative, got -1s"},
 		{"kubeconfig", "--kubeconfig=/nowhere/config --agent=/bin/true", `reading the kubeconfig "/nowhere/config"`},
 		{"argument", "now", "unknown command"},
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/belayproject/belay/examples/demo/plane"
 	"github.com/belayproject/belay/examples/demo/play"
 	"github.com/belayproject/belay/examples/demo/screen"
+	"github.com/belayproject/belay/examples/demo/settings"
 	"github.com/belayproject/belay/examples/demo/story"
 )
 
@@ -27,7 +28,7 @@ var errUnseen = errors.New("not everything that was expected was seen")
 
 // session is what one run holds and must give back.
 type session struct {
-	settings settings
+	settings settings.Settings
 	screen   *screen.Screen
 	dir      string
 	plane    *plane.Plane
@@ -37,7 +38,7 @@ type session struct {
 }
 
 // run plays the story and removes everything again, whatever happens.
-func run(ctx context.Context, s settings, out *os.File) error {
+func run(ctx context.Context, s settings.Settings, out *os.File) error {
 	r := &session{settings: s, screen: screen.New(out, os.Getenv)}
 	err := r.play(ctx)
 	r.screen.Settle()
@@ -47,20 +48,21 @@ func run(ctx context.Context, s settings, out *os.File) error {
 	case err != nil:
 		r.explain()
 	}
+	r.screen.Say("", "Stopping the processes and removing what the demo made.")
 	if cleanup := r.cleanUp(context.WithoutCancel(ctx)); cleanup != nil {
 		return errors.Join(err, fmt.Errorf("cleaning up: %w", cleanup))
 	}
-	r.screen.Say("", "All processes, files and objects of the demo are removed.")
+	r.say("All processes, files and objects of the demo are removed.")
 	return errors.Join(err, r.screen.Err())
 }
 
 // play sets everything up and plays the story.
 func (r *session) play(ctx context.Context) error {
-	addresses, port, err := crew.Addresses(ctx, r.settings.nodes)
+	addresses, port, err := crew.Addresses(ctx, r.settings.Nodes)
 	if err != nil {
 		return err
 	}
-	numbers := story.Settings{HealthzPort: port, Trial: r.settings.trial, CrashLoopThreshold: r.settings.threshold}
+	numbers := story.Settings{HealthzPort: port, Trial: r.settings.Trial, CrashLoopThreshold: r.settings.Threshold}
 	kubeconfig, err := r.setUp(ctx)
 	if err != nil {
 		return err
@@ -71,18 +73,23 @@ func (r *session) play(ctx context.Context) error {
 	}
 	local := story.Init(numbers)
 	o := crew.Options{
-		Agent: r.settings.agent, Self: self, Kubeconfig: kubeconfig, Dir: r.dir, Init: local.Payload, HealthzPort: port,
+		Agent: r.settings.Agent, Self: self, Kubeconfig: kubeconfig, Dir: r.dir, Init: local.Payload, HealthzPort: port,
 	}
-	pause := r.settings.pause
+	kubelet, err := r.kubelet(ctx, addresses[0])
+	if err != nil {
+		return err
+	}
+	pause := r.settings.Pause
 	if !r.screen.Live() {
 		pause = 0
 	}
 	r.player = play.New(play.Options{
 		Cluster: r.cluster, Screen: r.screen, Plane: r.plane, Known: []story.Config{local},
-		StepTimeout: r.settings.stepTimeout, Pause: pause,
+		StepTimeout: r.settings.StepTimeout, Pause: pause,
 	})
 	for i, address := range addresses {
-		n, err := crew.Start(o, fleet.NodeName(i+1), address)
+		n, err := crew.Start(o, fleet.NodeName(i+1), address, kubelet)
+		kubelet = nil // one of them is enough
 		if err != nil {
 			return err
 		}
@@ -99,10 +106,10 @@ func (r *session) setUp(ctx context.Context) (kubeconfig string, err error) {
 	if r.dir, err = os.MkdirTemp("", "belay-demo-"); err != nil {
 		return "", fmt.Errorf("making a directory for the demo: %w", err)
 	}
-	kubeconfig = r.settings.kubeconfig
+	kubeconfig = r.settings.Kubeconfig
 	if kubeconfig == "" {
 		r.say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some minutes.")
-		if r.plane, err = plane.Start(ctx, r.settings.controlPlane, r.screen.Lines()); err != nil {
+		if r.plane, err = plane.Start(ctx, r.settings.ControlPlane, r.screen.Lines()); err != nil {
 			return "", err
 		}
 		kubeconfig = r.plane.Kubeconfig()
@@ -111,8 +118,26 @@ func (r *session) setUp(ctx context.Context) (kubeconfig string, err error) {
 	if r.cluster, err = fleet.Connect(kubeconfig, id); err != nil {
 		return "", err
 	}
-	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.nodes, fleet.RunLabel, id))
-	return kubeconfig, r.cluster.SetUp(ctx, r.settings.nodes)
+	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.Nodes, fleet.RunLabel, id))
+	return kubeconfig, r.cluster.SetUp(ctx, r.settings.Nodes)
+}
+
+// kubelet readies the machine for a real kubelet as the first node, and returns its command line; none where there is to be none.
+func (r *session) kubelet(ctx context.Context, address string) ([]string, error) {
+	name := fleet.NodeName(1)
+	if r.plane == nil || r.settings.RealKubelet == settings.No {
+		r.say("Every node is a process that stands in for a kubelet.")
+		return nil, nil
+	}
+	argv, err := r.plane.Kubelet(ctx, name, address)
+	if errors.Is(err, plane.ErrUnsupported) && r.settings.RealKubelet == settings.Auto {
+		r.say("Every node is a process that stands in for a kubelet. A real one is left out: " + err.Error() + ".")
+		return nil, nil
+	}
+	if err == nil {
+		r.say("The node " + name + " is a real kubelet with containerd; each other is a process that stands in for one.")
+	}
+	return argv, err
 }
 
 // say writes a sentence that is not part of a step.

@@ -3,10 +3,38 @@
 
 package archtest_test
 
+import (
+	"github.com/belayproject/belay/checkpoint"
+	"github.com/belayproject/belay/checkpoint/checkpointtest"
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/configsynctest"
+	"github.com/belayproject/belay/configsync/file"
+	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/configsync/restart"
+	"github.com/belayproject/belay/lkg"
+)
+
 // Where two packages meet, the consumer declares a small interface and the other has a method that satisfies it as it is.
-// The compiler checks each such pair here, in one place, so that neither package has to import the other:
-//
-//	var _ lkg.Store = (*checkpoint.Store)(nil)
-//
-// A pair is added with the second of its packages. Without the line an interface and its implementation can drift apart
-// unseen, and every embedder has to write the adapter that the design promises away.
+// The compiler checks each such pair here, in one place, so that neither package has to import the other. Without the line an
+// interface and its implementation can drift apart unseen, and every embedder has to write the adapter that the design promises
+// away.
+var (
+	_ lkg.Store        = (*checkpoint.Store)(nil)
+	_ lkg.Store        = (*checkpointtest.Memory)(nil)
+	_ lkg.Getter       = (*checkpoint.Reader)(nil)
+	_ configsync.Store = (*checkpoint.Store)(nil)
+	_ configsync.Store = (*checkpointtest.Memory)(nil)
+	_ configsync.Store = (*configsynctest.Disk)(nil)
+
+	_ configsync.Source  = (*kube.NodeConfigSource)(nil)
+	_ configsync.Source  = (*kube.AnnotationSource)(nil)
+	_ configsync.Source  = (*kube.LegacySource)(nil)
+	_ configsync.Source  = (*file.Source)(nil)
+	_ configsync.Fetcher = (*file.Source)(nil)
+
+	_ configsync.FollowFetcher = (*kube.ConfigMapFetcher)(nil)
+	_ configsync.Reporter      = (*kube.NodeConditionReporter)(nil)
+	_ configsync.Reporter      = (*kube.StatusReporter)(nil)
+	_ configsync.Restarter     = (*restart.Supervisor)(nil)
+	_ configsync.Restarter     = restart.Exit{}
+)

@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,8 +16,11 @@ import (
 // pause is the time between two questions.
 const pause = 20 * time.Millisecond
 
-// Eventually calls check until it returns nil. After the timeout the test fails with the last error; what is the rule that the
-// test protects.
+// ErrHopeless in the chain of an error says that waiting any longer does not help.
+var ErrHopeless = errors.New("this will not change any more")
+
+// Eventually calls check until it returns nil. After the timeout, and at once where the error is [ErrHopeless], the test fails
+// with the last error; what is the rule that the test protects.
 func Eventually(t testing.TB, timeout time.Duration, what string, check func() error) {
 	t.Helper()
 	deadline := time.NewTimer(timeout)
@@ -27,6 +31,9 @@ func Eventually(t testing.TB, timeout time.Duration, what string, check func() e
 		err := check()
 		if err == nil {
 			return
+		}
+		if errors.Is(err, ErrHopeless) {
+			t.Fatalf("%s: %v", what, err)
 		}
 		select {
 		case <-again.C:

@@ -87,8 +87,9 @@ func (m Mutant) overlay(dir string) (string, error) {
 func (m Mutant) test(ctx context.Context, overlay string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-overlay", overlay, "-run", m.Run, ".")
-	cmd.Env = append(os.Environ(), env+"=1")
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-run", m.Run, ".")
+	// By the environment, so that programs which a test builds are the mutant's too.
+	cmd.Env = append(os.Environ(), env+"=1", strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

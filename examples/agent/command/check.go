@@ -42,7 +42,7 @@ func Check() *cobra.Command {
 			return check(c.Context(), c.OutOrStdout(), &l, args[0], text, local)
 		},
 	}
-	l.AddFlags(c.Flags())
+	l.AddRuleFlags(c.Flags())
 	c.Flags().BoolVar(&local, "init", false, "judge it as the init config of one node, which may hold values of that node")
 	return c
 }

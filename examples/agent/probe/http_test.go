@@ -127,7 +127,12 @@ func TestNobodyThere(t *testing.T) {
 }
 
 func TestASlowAnswerEndsWithTheContext(t *testing.T) {
-	e := serve(t, "tcp4", "127.0.0.1:0", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	e := serve(t, "tcp4", "127.0.0.1:0", func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(2 * time.Second): // so that a probe that waits shows, instead of hanging
+		}
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := newProbe(t, Default, e).Check(ctx); !errors.Is(err, context.DeadlineExceeded) {

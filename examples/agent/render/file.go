@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // mode lets nobody but the owner read the config.
@@ -85,8 +86,10 @@ func (f *File) replace(payload []byte) error {
 	return syncDir(filepath.Dir(f.path))
 }
 
+// removeTemp leaves a sibling on a read-only disk alone: nobody can write there, and the file itself may be the right one.
 func (f *File) removeTemp() error {
-	if err := os.Remove(f.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(f.temp)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
 	return nil

@@ -71,6 +71,11 @@ func Defaults() *Local {
 func (l *Local) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.StateDir, "state-dir", "", "directory for all state of the agent; empty switches dynamic config off")
 	f.StringVar(&l.InitConfig, "init-config", "", "the config that the node was provisioned with: a file, or a directory with a file named by --key")
+	l.AddRuleFlags(f)
+}
+
+// AddRuleFlags adds only the flags by which a config is judged.
+func (l *Local) AddRuleFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.Key, "key", kubeletpayload.Key, "entry of a ConfigMap that holds the config")
 	f.DurationVar(&l.DefaultTrial, "default-trial", lkg.DefaultTrial, "trial of a config that asks for none")
 	f.DurationVar(&l.MinTrial, "min-trial", time.Minute, "shortest trial that a config may ask for")

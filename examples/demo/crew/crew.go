@@ -50,13 +50,15 @@ type Node struct {
 	Address string
 
 	options Options
+	kubelet []string
 	dir     string
 	agent   *proc.Process
 }
 
 // Start starts the agent of a node that the API server knows by name.
-func Start(o Options, name, address string) (*Node, error) {
-	n := &Node{Name: name, Address: address, options: o, dir: filepath.Join(o.Dir, name)}
+// kubelet is the command of a real one, without --config; empty means that a stand-in is run.
+func Start(o Options, name, address string, kubelet []string) (*Node, error) {
+	n := &Node{Name: name, Address: address, options: o, kubelet: kubelet, dir: filepath.Join(o.Dir, name)}
 	if err := os.Mkdir(n.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the directory of node %q: %w", name, err)
 	}
@@ -76,15 +78,19 @@ func Start(o Options, name, address string) (*Node, error) {
 
 // arguments are those of the agent, and after -- the child's. What is the node's own, its address, is a flag of the child.
 func (n *Node) arguments() []string {
-	return []string{
+	args := []string{
 		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet",
 		"--state-dir=" + n.path("state"), "--init-config=" + n.path("init.yaml"), "--render=" + n.path("kubelet.yaml"),
 		"--health-url=http://" + n.Address + ":{healthzPort}/healthz", "--probe-interval=250ms",
 		"--min-trial=1s", "--max-trial=5m", "--default-trial=10s", "--crash-loop-threshold=2",
-		"--backoff-min=500ms", "--backoff-max=2s", "--retry-min=250ms", "--retry-max=2s", "--grace=" + childGrace.String(),
+		"--backoff-min=1s", "--backoff-max=2s", "--retry-min=250ms", "--retry-max=2s", "--grace=" + childGrace.String(),
 		"--", n.options.Self, "node-process", "--config=" + n.path("kubelet.yaml"),
 		"--healthz-bind-address=" + n.Address, "--journal=" + n.path("journal"),
 	}
+	if len(n.kubelet) > 0 {
+		args = append(append(args, "--"), n.kubelet...)
+	}
+	return args
 }
 
 func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }

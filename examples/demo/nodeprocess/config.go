@@ -6,11 +6,11 @@ package nodeprocess
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
 )
@@ -56,25 +56,16 @@ func healthzAddress(cfg kubeletv1beta1.KubeletConfiguration, override string) (h
 	return host, port
 }
 
-// checkCgroupRoot says whether the cgroup under which pods would run exists. root is where the cgroup file systems are mounted:
-// one hierarchy (v2), or one directory per controller (v1).
-func checkCgroupRoot(root, name string) error {
-	name = strings.Trim(name, "/")
-	if name == "" {
+// checkCPUs says whether the CPU policy can be had: exclusive CPUs are given away from what is left beside a reservation, so there must
+// be one. No validation of a kubelet's config asks for it; a kubelet exits.
+func checkCPUs(cfg kubeletv1beta1.KubeletConfiguration) error {
+	if cfg.CPUManagerPolicy != "static" || cfg.ReservedSystemCPUs != "" {
 		return nil
 	}
-	places := []string{filepath.Join(root, name)}
-	controllers, err := os.ReadDir(root)
-	if err != nil {
-		return fmt.Errorf("looking for cgroupRoot %q: %w", "/"+name, err)
-	}
-	for _, c := range controllers {
-		places = append(places, filepath.Join(root, c.Name(), name))
-	}
-	for _, p := range places {
-		if info, err := os.Stat(p); err == nil && info.IsDir() {
+	for _, reserved := range []map[string]string{cfg.SystemReserved, cfg.KubeReserved} {
+		if q, err := resource.ParseQuantity(reserved["cpu"]); err == nil && q.Sign() > 0 {
 			return nil
 		}
 	}
-	return fmt.Errorf("cgroupRoot %q: there is no such cgroup on this node", "/"+name)
+	return errors.New(`cpuManagerPolicy "static": no CPU is reserved for the system or the kubelet, so none can be given away`)
 }

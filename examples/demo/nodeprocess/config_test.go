@@ -75,27 +75,31 @@ func TestHealthzAddressTakesTheNodesOwn(t *testing.T) { // R-CS-06
 	}
 }
 
-func TestCgroupRootMustExist(t *testing.T) {
-	root := t.TempDir()
-	for _, dir := range []string{"kubepods.slice", "memory/pods"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
+func TestExclusiveCPUsNeedAReservation(t *testing.T) {
 	for _, c := range []struct {
-		root, name string
-		ok         bool
+		name string
+		cfg  kubeletv1beta1.KubeletConfiguration
+		ok   bool
 	}{
-		{root, "", true},
-		{root, "/", true},
-		{root, "/kubepods.slice", true},
-		{root, "pods", true}, // cgroup v1: below a controller
-		{root, "/nowhere", false},
-		{filepath.Join(root, "not-mounted"), "/kubepods.slice", false},
-		{filepath.Join(root, "not-mounted"), "/", true},
+		{"no policy", kubeletv1beta1.KubeletConfiguration{}, true},
+		{"none", kubeletv1beta1.KubeletConfiguration{CPUManagerPolicy: "none"}, true},
+		{"static", kubeletv1beta1.KubeletConfiguration{CPUManagerPolicy: "static"}, false},
+		{"memory only", kubeletv1beta1.KubeletConfiguration{
+			CPUManagerPolicy: "static", KubeReserved: map[string]string{"memory": "1Gi"},
+		}, false},
+		{"nothing of it", kubeletv1beta1.KubeletConfiguration{
+			CPUManagerPolicy: "static", KubeReserved: map[string]string{"cpu": "0"},
+		}, false},
+		{"for the kubelet", kubeletv1beta1.KubeletConfiguration{
+			CPUManagerPolicy: "static", KubeReserved: map[string]string{"cpu": "500m"},
+		}, true},
+		{"for the system", kubeletv1beta1.KubeletConfiguration{
+			CPUManagerPolicy: "static", SystemReserved: map[string]string{"cpu": "1"},
+		}, true},
+		{"by number", kubeletv1beta1.KubeletConfiguration{CPUManagerPolicy: "static", ReservedSystemCPUs: "0"}, true},
 	} {
-		if err := checkCgroupRoot(c.root, c.name); (err == nil) != c.ok {
-			t.Errorf("cgroupRoot %q under %q: got %v, want ok=%v", c.name, c.root, err, c.ok)
+		if err := checkCPUs(c.cfg); (err == nil) != c.ok {
+			t.Errorf("%s: got %v, want ok=%v", c.name, err, c.ok)
 		}
 	}
 }

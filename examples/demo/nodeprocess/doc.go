@@ -1,11 +1,13 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeprocess stands in for the kubelet in the demo: a real process that loads a KubeletConfiguration strictly,
-// serves healthz where the config says, and exits when the config asks for something that the machine doesn't have.
+// Package nodeprocess is what the agents of the demo supervise: a real process that stands in for the kubelet of one node, or runs a
+// real kubelet where the machine can.
 //
-// It has no switch that makes it crash. A cgroupRoot that doesn't exist, or a healthz port that is taken, stops it, as
-// each stops a kubelet: such a config decodes and is valid, and only the node can tell that it doesn't work.
+// The stand-in loads a KubeletConfiguration strictly and serves healthz where the config says. It has no switch that makes it crash. A
+// policy for exclusive CPUs without a reservation, or a healthz port that is taken, stops it, as each stops a kubelet: such a config
+// decodes and is valid, and doesn't work. It runs no pods and talks to no API server.
 //
-// It runs no pods and talks to no API server. It ends with its context, and when its parent process goes away.
+// Either way each run writes into a journal what it was started with and what became of it. It ends with its context, and when its
+// parent process goes away.
 package nodeprocess

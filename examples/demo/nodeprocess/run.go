@@ -29,18 +29,15 @@ type Options struct {
 	HealthzBindAddress string
 	// Journal is the path of the file to which each run adds its entries; empty means none.
 	Journal string
-	// CgroupRoot is where the cgroup file systems are mounted. Empty means /sys/fs/cgroup.
-	CgroupRoot string
+	// Program is a real kubelet and its arguments, which is run with --config=Config added. Empty means that this process stands in.
+	Program []string
 	// Log gets a few lines for people.
 	Log io.Writer
 }
 
-// Run loads the config, checks that the machine can do what it asks for, serves healthz and returns when ctx ends (nil), when the
-// parent process went away (nil), or with what stopped it.
+// Run loads the config, does what it asks for, or has Program do it, and returns when ctx ends (nil), when the parent process went away
+// (nil), or with what stopped it. With Program it must be called from a goroutine that is locked to a thread that outlives the call.
 func Run(ctx context.Context, o Options) error {
-	if o.CgroupRoot == "" {
-		o.CgroupRoot = "/sys/fs/cgroup"
-	}
 	cfg, digest, err := Load(o.Config)
 	note := func(ev Event, detail string) error {
 		if ev != Failed { // whoever gets the error shows it
@@ -51,15 +48,19 @@ func Run(ctx context.Context, o Options) error {
 	if err := errors.Join(note(Started, ""), err); err != nil {
 		return errors.Join(err, note(Failed, err.Error()))
 	}
-	if err := run(ctx, o, cfg, note); err != nil {
+	work := standIn
+	if len(o.Program) > 0 {
+		work = runProgram
+	}
+	if err := work(ctx, o, cfg, note); err != nil {
 		return errors.Join(err, note(Failed, err.Error()))
 	}
 	return note(Stopped, "")
 }
 
-// run does the work of a loaded config until ctx ends or something stops it.
-func run(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfiguration, note func(Event, string) error) error {
-	if err := checkCgroupRoot(o.CgroupRoot, cfg.CgroupRoot); err != nil {
+// standIn does what a kubelet does with a loaded config, as far as the demo sees, until ctx ends or something stops it.
+func standIn(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfiguration, note func(Event, string) error) error {
+	if err := checkCPUs(cfg); err != nil {
 		return err
 	}
 	host, port := healthzAddress(cfg, o.HealthzBindAddress)

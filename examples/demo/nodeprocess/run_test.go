@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -38,7 +39,10 @@ func TestMain(m *testing.M) {
 		_ = child.Wait()
 	case "child":
 		o := Options{Config: os.Args[1], HealthzBindAddress: "127.0.0.1", Journal: os.Args[2], Log: io.Discard}
-		if err := Run(context.Background(), o); err != nil {
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		err := Run(ctx, o)
+		stop()
+		if err != nil {
 			os.Exit(1)
 		}
 	}
@@ -115,7 +119,7 @@ func TestRunGivesUpOnWhatTheNodeCannotDo(t *testing.T) {
 	}
 	defer taken.Close()
 	for _, c := range []struct{ name, content, want string }{
-		{"no such cgroup", header + "cgroupRoot: /belay-no-such-cgroup\n", "no such cgroup"},
+		{"no CPU to give away", header + "cpuManagerPolicy: static\n", "no CPU is reserved"},
 		{"port is taken", header + fmt.Sprintf("healthzPort: %d\n", taken.Addr().(*net.TCPAddr).Port), "address already in use"},
 		{"undecodable", header + "maxPods: many\n", "cannot unmarshal"},
 	} {

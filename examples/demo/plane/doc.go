@@ -5,5 +5,6 @@
 //
 // The command prints the path of a kubeconfig, alone on a line, when the API server is ready, and removes everything when it is
 // told to stop. It reads orders from its standard input, one a line, and answers each with a line: "stop" stops the API server
-// ("stopped"), "start" starts it again on the same data and address ("started").
+// ("stopped"), "start" starts it again on the same data and address ("started"), "kubelet NAME ADDRESS" readies the machine for a real
+// kubelet ("kubelet" and its command line as a JSON list). An answer may also be "unsupported" and why.
 package plane

@@ -6,6 +6,7 @@ package plane
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +18,15 @@ import (
 	"github.com/belayproject/belay/examples/demo/proc"
 )
 
-// grace is how long the control plane may take to stop and remove everything.
-const grace = 30 * time.Second
+const (
+	// grace is how long the control plane may take for an order, or to stop and remove everything.
+	grace = 30 * time.Second
+	// buildTime is how long it may take where it has to build a program first.
+	buildTime = 20 * time.Minute
+)
+
+// ErrUnsupported means that the control plane knows the order and the machine can't do it.
+var ErrUnsupported = errors.New("this machine can't do it")
 
 // A Plane is a control plane that was started. Its methods must not be called at the same time.
 type Plane struct {
@@ -98,21 +106,51 @@ func (p *Plane) answer(ctx context.Context, fits func(string) bool) (string, err
 func (p *Plane) Kubeconfig() string { return p.kubeconfig }
 
 // StopServer stops the API server, and StartServer starts it again. Each returns when it is done.
-func (p *Plane) StopServer(ctx context.Context) error { return p.order(ctx, "stop", "stopped") }
+func (p *Plane) StopServer(ctx context.Context) error {
+	_, err := p.order(ctx, "stop", "stopped", grace)
+	return err
+}
 
 // StartServer undoes StopServer.
-func (p *Plane) StartServer(ctx context.Context) error { return p.order(ctx, "start", "started") }
+func (p *Plane) StartServer(ctx context.Context) error {
+	_, err := p.order(ctx, "start", "started", grace)
+	return err
+}
 
-func (p *Plane) order(ctx context.Context, order, answer string) error {
-	ctx, cancel := context.WithTimeout(ctx, grace)
+// Kubelet readies this machine for a real kubelet that is the named node and serves healthz at the address, and returns its command
+// line, to which a file for --config is to be added. The error is [ErrUnsupported] where the machine can't run one.
+func (p *Plane) Kubelet(ctx context.Context, name, address string) ([]string, error) {
+	answer, err := p.order(ctx, "kubelet "+name+" "+address, "kubelet", buildTime)
+	if err != nil {
+		return nil, err
+	}
+	var argv []string
+	if err := json.Unmarshal([]byte(answer), &argv); err != nil || len(argv) == 0 {
+		return nil, fmt.Errorf("asking for a kubelet: got the answer %q, want a command line", answer)
+	}
+	return argv, nil
+}
+
+// order gives an order and returns what follows the word in its answer.
+func (p *Plane) order(ctx context.Context, order, word string, timeout time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if _, err := io.WriteString(p.orders, order+"\n"); err != nil {
-		return fmt.Errorf("telling the control plane to %s: %w", order, err)
+		return "", fmt.Errorf("giving the control plane the order %q: %w", order, err)
 	}
-	if _, err := p.answer(ctx, func(line string) bool { return line == answer }); err != nil {
-		return fmt.Errorf("telling the control plane to %s: %w", order, err)
+	const unsupported = "unsupported"
+	answer, err := p.answer(ctx, func(line string) bool {
+		first, _, _ := strings.Cut(line, " ")
+		return first == word || first == unsupported
+	})
+	if err != nil {
+		return "", fmt.Errorf("giving the control plane the order %q: %w", order, err)
 	}
-	return nil
+	first, rest, _ := strings.Cut(answer, " ")
+	if first == unsupported {
+		return "", fmt.Errorf("%w: %s", ErrUnsupported, rest)
+	}
+	return rest, nil
 }
 
 // Ended returns nil while the control plane runs.

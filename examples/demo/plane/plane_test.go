@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ while read -r order; do
 	case $order in
 	stop) echo stopping; echo stopped;;
 	start) echo started;;
+	"kubelet n1 "*) echo 'kubelet ["/bin/kubelet","--root-dir=/a b"]';;
+	"kubelet n2 "*) echo unsupported it needs root;;
+	kubelet*) echo kubelet what;;
 	esac
 done
 `
@@ -47,6 +51,16 @@ func TestPlaneObeys(t *testing.T) {
 	}
 	if err := errors.Join(p.StopServer(t.Context()), p.StartServer(t.Context()), p.Ended()); err != nil {
 		t.Errorf("stop and start: got %v, want nil", err)
+	}
+	argv, err := p.Kubelet(t.Context(), "n1", "127.0.0.2")
+	if want := []string{"/bin/kubelet", "--root-dir=/a b"}; err != nil || !slices.Equal(argv, want) {
+		t.Errorf("Kubelet: got %q, %v; want %q", argv, err, want)
+	}
+	if _, err := p.Kubelet(t.Context(), "n2", "127.0.0.2"); !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "it needs root") {
+		t.Errorf("Kubelet where there can be none: got %v, want %v and why", err, ErrUnsupported)
+	}
+	if _, err := p.Kubelet(t.Context(), "n3", "127.0.0.2"); err == nil || errors.Is(err, ErrUnsupported) {
+		t.Errorf("Kubelet with an answer that makes no sense: got %v, want an error", err)
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Errorf("Close: got %v, want nil", err)

@@ -62,7 +62,7 @@ func configs(s Settings) []Config {
 		version("v1", "good", "maxPods: 110"),
 		version("v2", "undecodable", "maxPodz: 120"),
 		version("v3", "invalid", "imageGCHighThresholdPercent: 70\nimageGCLowThresholdPercent: 80"),
-		version("v4", "crashing", "cgroupRoot: /belay-demo/no-such-cgroup"),
+		version("v4", "crashing", "cpuManagerPolicy: static"),
 		version("v5", "good", "maxPods: 120"),
 	}
 }

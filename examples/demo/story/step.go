@@ -41,7 +41,7 @@ func Steps(s Settings, outage bool) []Step {
 	v1, v2, v3, v4, v5 := c[0], c[1], c[2], c[3], c[4]
 	crash := Step{
 		Kind: RollBack, Config: v4, Good: v1, Reason: "failed to run current", Outage: outage,
-		Push: "v4 decodes and is valid, but names a cgroupRoot that the machines don't have: the node process exits.",
+		Push: "v4 decodes and is valid, but wants exclusive CPUs and reserves none for the system: a kubelet exits.",
 		Expect: "Each node must count the crashes, give v4 up, go back to v1 by itself and say why. " +
 			"The API server is yours, so it stays up.",
 	}

@@ -7,6 +7,10 @@
 // ready; everything else goes to standard error. It ends, and with it every server and file, on SIGINT or SIGTERM,
 // when its parent dies, with -stdin when its standard input ends, and after a kill.
 //
-// With -stdin it takes orders, one a line, and answers each with a line of standard output: "stop" kills the API server
-// ("stopped"), "start" starts it again on the same address and data ("started").
+// With -stdin it takes orders, one a line, and answers each with a line of standard output:
+//
+//	stop                  kills the API server: "stopped"
+//	start                 starts it again on the same address and data: "started"
+//	kubelet NAME ADDRESS  readies this machine for a real kubelet that serves healthz at the address and has a file for --config
+//	                      added to its command line: "kubelet" and that line as a JSON list, or "unsupported" and why
 package main

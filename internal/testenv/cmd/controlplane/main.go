@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -24,7 +23,7 @@ const parentPoll = 200 * time.Millisecond
 
 func main() {
 	with := flag.String("with", "", "further servers, separated by commas: kube-controller-manager, kube-scheduler, kwok")
-	stdin := flag.Bool("stdin", false, "take orders from standard input, stop and start for the API server, and end when it ends")
+	stdin := flag.Bool("stdin", false, "take orders from standard input, and end when it ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -62,46 +61,8 @@ func run(ctx context.Context, with string, orders io.Reader) error {
 	}
 	fmt.Fprintf(os.Stderr, "control plane ready in %.1fs at %s\n", time.Since(start).Seconds(), env.Config().Host)
 	fmt.Println(env.Kubeconfig())
-	return errors.Join(obey(ctx, env, lines), env.Close())
-}
-
-// read hands on the lines of in until it or ctx ends. A read that is under way when ctx ends goes on until the process does.
-func read(ctx context.Context, in io.Reader, lines chan<- string) {
-	for scanner := bufio.NewScanner(in); scanner.Scan(); {
-		select {
-		case lines <- strings.TrimSpace(scanner.Text()):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// obey does what the lines say until ctx ends.
-func obey(ctx context.Context, env *testenv.Env, lines <-chan string) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case line := <-lines:
-			answer, err := order(ctx, env.APIServer(), line)
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
-			fmt.Println(answer)
-		}
-	}
-}
-
-// order does one thing to the API server.
-func order(ctx context.Context, server *testenv.Process, line string) (string, error) {
-	switch line {
-	case "stop":
-		return "stopped", server.Kill()
-	case "start":
-		return "started", server.Start(ctx)
-	default:
-		return "", fmt.Errorf("unknown order %q: there are stop and start", line)
-	}
+	o := orderly{env: env}
+	return errors.Join(o.obey(ctx, lines), env.Close())
 }
 
 // awaitOrphaned returns when the parent has died: the system then gives this process another one.

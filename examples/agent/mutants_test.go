@@ -1,0 +1,22 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// The tests of the process catch an agent that is broken in any of these ways.
+func TestMutants(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
+		{Name: "a stop is not on record", File: "run.go", Run: "TestStopsOfTheAgent",
+			Old: "if err := a.syncer.Stopping(ctx); err != nil {", New: "if err := ctx.Err(); err != nil {"},
+		{Name: "what is in the way of a start counts against the config", File: "run.go", Run: "TestAMissingProgram",
+			Old: "a.stopping(ctx) // what is in the way", New: "// what is in the way"},
+		{Name: "a refusal is not reported", File: "run.go", Run: "TestAgentRefusesABadInit",
+			Old: "a.refused(ctx, err)\n", New: "\n"},
+	})
+}

@@ -1,0 +1,69 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package archtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// runMake runs a target of the Makefile with programs in front of those of the machine: their names, and the scripts that they are.
+func runMake(t *testing.T, programs map[string]string, args ...string) (string, error) {
+	t.Helper()
+	if _, err := os.ReadFile("../../Makefile"); err != nil { // so that a result for another Makefile is not taken from the cache
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, script := range programs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "make", append([]string{"-C", "../.."}, args...)...)
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "MAKEFLAGS=", "MAKELEVEL=")
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestMakeGoesOnWithoutPackages shows that make test is not ended by packages that cannot be installed: without a network, or
+// because they are not there.
+func TestMakeGoesOnWithoutPackages(t *testing.T) {
+	for name, aptGet := range map[string]string{
+		"no network": "exit 100",
+		"no package": `[ "$1" = update ] || exit 100`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := runMake(t, map[string]string{
+				"id": "echo 0", "apt-get": aptGet, "go": "echo no-such-compiler",
+			}, "compiler")
+			if err != nil || !strings.Contains(out, "installing gcc") || !strings.Contains(out, "there is no C compiler: the race detector stays off") {
+				t.Errorf("make compiler = %v, want it to say what is missing and to go on:\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestMakeBenchRunsEveryBenchmark shows that one that misses its bound hides none, and that make fails for it.
+func TestMakeBenchRunsEveryBenchmark(t *testing.T) {
+	const bench = `case "$1 $2" in
+"list "*) echo first second third;;
+"run first"|"run second") echo "$2 ran"; exit 1;;
+"run third") echo "$2 ran";;
+esac`
+	out, err := runMake(t, map[string]string{"go": bench}, "bench")
+	if err == nil {
+		t.Errorf("make bench succeeds though two are short:\n%s", out)
+	}
+	for _, want := range []string{"first ran", "second ran", "third ran", "short of their bound: first second\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("make bench says nothing like %q:\n%s", want, out)
+		}
+	}
+	if out, err := runMake(t, map[string]string{"go": strings.ReplaceAll(bench, "exit 1", "exit 0")}, "bench"); err != nil {
+		t.Errorf("make bench = %v though all are good:\n%s", err, out)
+	}
+}
