@@ -53,7 +53,8 @@ func (s *Syncer[T]) forgetReported() {
 	s.reported = nil
 }
 
-// report sends the status unless the same one was sent last.
+// report sends the status unless the same one was sent last and the source wasn't looked at since: what is reported to may be
+// another object then.
 func (s *Syncer[T]) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTimeout)
 	defer cancel()
@@ -63,7 +64,7 @@ func (s *Syncer[T]) report(ctx context.Context) error {
 	defer s.reporting.release()
 	st := s.status(ctx)
 	s.mu.Lock()
-	same := s.reported != nil && reflect.DeepEqual(*s.reported, settled(st))
+	same, looked := s.reported != nil && reflect.DeepEqual(*s.reported, settled(st)), s.looked
 	s.mu.Unlock()
 	if same {
 		return nil
@@ -74,8 +75,10 @@ func (s *Syncer[T]) report(ctx context.Context) error {
 	}
 	st = settled(st)
 	s.mu.Lock()
-	s.reported = &st
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if looked == s.looked {
+		s.reported = &st
+	}
 	return nil
 }
 

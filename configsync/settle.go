@@ -127,6 +127,8 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 	if storage != nil {
 		s.live.storage = storage
 	}
+	s.looked++
+	s.reported = nil
 	s.mu.Unlock()
 	wake(s.wakeReport)
 }

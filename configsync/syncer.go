@@ -34,6 +34,7 @@ type Syncer[T any] struct {
 	mu       sync.Mutex // guards what follows; never held across I/O
 	live     live[T]
 	reported *Status
+	looked   int // counts looks at the source
 }
 
 // live is what this process knows beyond the records.

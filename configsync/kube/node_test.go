@@ -20,6 +20,7 @@ import (
 	"github.com/belayproject/belay/configsync/configsynctest"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/kube/internal/matrix"
+	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -162,4 +163,29 @@ func (c *cluster) using(r lkg.Ref) matrix.Payload {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made[r.Digest][r.Key]
+}
+
+// TestReportsToObjectsCreatedAgain shows that a NodeConfig that was deleted and created again gets its status, though nothing else
+// changed for the node, and however fast it went (C-08: silence helps nobody; C-17: the world is compared, not a memory of it).
+func TestReportsToObjectsCreatedAgain(t *testing.T) {
+	c := newCluster(t)
+	ref, err := c.Create(deadline(t), goodMap("kept"))
+	must(t, err)
+	must(t, c.assignNodeConfig(deadline(t), ref.Source()))
+	source, err := kube.NewNodeConfigSource(c.client, c.node, kube.Options{})
+	must(t, err)
+	status, err := kube.NewStatusReporter(c.client, c.node, kube.Options{})
+	must(t, err)
+	startAgent(t, c, source, status)
+	for i := range 5 {
+		eventually(t, fmt.Sprintf("the status of object %d", i), func() error {
+			s := c.nodeConfig(t).Status
+			if s.Active == nil || s.Active.ConfigMapRef == nil || s.Active.ConfigMapRef.UID != ref.UID || s.Error != "" || len(s.Conditions) != 1 {
+				return fmt.Errorf("the NodeConfig says %+v", s)
+			}
+			return nil
+		})
+		must(t, c.all.Resource(v1alpha1.NodeConfigsResource).Delete(deadline(t), c.node, metav1.DeleteOptions{}))
+		must(t, c.assignNodeConfig(deadline(t), ref.Source()))
+	}
 }
