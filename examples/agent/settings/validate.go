@@ -119,8 +119,6 @@ func (r *Run) Validate() error {
 	p.positive("retry-min", r.RetryMin, "1s")
 	p.order("retry-min", "retry-max", r.RetryMin, r.RetryMax)
 	p.positive("grace", r.Grace, "30s")
-	p.need(r.Grace < r.RetryMax, "grace", r.Grace,
-		fmt.Sprintf("must be less than --retry-max, which is %s: a restart that takes longer counts as lost and is asked for again", r.RetryMax))
 	return errors.Join(p...)
 }
 
