@@ -24,6 +24,10 @@ TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | s
   [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
 LINT_MODULES = . $(wildcard internal/bench)
 
+# The agent keeps what it believes about configs apart by version: every build that make makes has one, also outside of git.
+VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))
+LDFLAGS = -X k8s.io/component-base/version.gitVersion=$(VERSION)
+
 BINARIES := $(wildcard internal/testenv/cmd/binaries)
 KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
 CC_PACKAGES := gcc libc6-dev
@@ -35,7 +39,7 @@ help: ## list the targets
 .PHONY: demo
 demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that cluster instead of one of its own
 	@mkdir -p bin
-	$(GO) build -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./internal/testenv/cmd/controlplane)
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./internal/testenv/cmd/controlplane)
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 
 .PHONY: test

@@ -99,7 +99,12 @@ func (s *Syncer[T]) judgeStored(ctx context.Context, r lkg.Ref) page[T] {
 }
 
 // judgeLocal reads, decodes and judges the init config or, where there is none, the built-in defaults.
-func (s *Syncer[T]) judgeLocal(ctx context.Context) page[T] {
+func (s *Syncer[T]) judgeLocal(ctx context.Context) (p page[T]) {
+	defer func() {
+		if r := recover(); r != nil {
+			p = page[T]{check: lkg.Check{Outcome: lkg.CheckInvalid, Err: fmt.Errorf("panic of type %T while judging the local config", r)}}
+		}
+	}()
 	if s.o.Init != nil {
 		obj, err := s.o.Init(ctx)
 		if err == nil {
@@ -115,7 +120,7 @@ func (s *Syncer[T]) judgeLocal(ctx context.Context) page[T] {
 			return page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable, Err: err, Origin: lkg.OriginInit}}
 		}
 	}
-	p := page[T]{cfg: s.o.Default(), check: lkg.Check{Outcome: lkg.CheckOK, Origin: lkg.OriginDefault}}
+	p = page[T]{cfg: s.o.Default(), check: lkg.Check{Outcome: lkg.CheckOK, Origin: lkg.OriginDefault}}
 	if err := s.validate(ctx, p.cfg); err != nil {
 		p.check.Outcome, p.check.Err = lkg.CheckInvalid, err
 	}

@@ -35,16 +35,17 @@ func TestReportsLandOnce(t *testing.T) {
 		settled := len(n.rec.All())
 		writes := n.disk.Writes()
 		n.wait(time.Hour)
-		if got := len(n.rec.All()); got != settled || n.disk.Writes() != writes {
-			t.Errorf("%d reports and %d writes in a quiet hour, want none", got-settled, n.disk.Writes()-writes)
+		if got := len(n.rec.All()) - settled; got < 5 || got > 9 || n.disk.Writes() != writes {
+			t.Errorf("%d reports and %d writes in a quiet hour, want one each Resync, and no write", got, n.disk.Writes()-writes)
 		}
+		settled = len(n.rec.All())
 		n.rec.Fail(errors.New("503"))
 		n.child.Kill()
 		n.wait(time.Minute)
 		n.rec.Fail(nil)
 		n.wait(5 * time.Minute)
-		if got := len(n.rec.All()); got != settled+1 {
-			t.Errorf("%d reports of a restart whose first report failed, want 1: R-CS-72 renews the heartbeat", got-settled)
+		if got := len(n.rec.All()) - settled; got < 1 || got > 2 {
+			t.Errorf("%d reports of a restart whose first report failed, want 1, or one more for a Resync: R-CS-72 renews the heartbeat", got)
 		}
 	})
 }

@@ -75,8 +75,11 @@ func (b *backoff) reset() { b.next = 0 }
 
 func (b *backoff) step() time.Duration {
 	b.next = min(max(b.next*2, b.min), b.max)
-	return b.next - time.Duration(rand.Int64N(int64(b.next)/5+1))
+	return jittered(b.next)
 }
+
+// jittered takes up to a fifth from d, so that a fleet spreads out.
+func jittered(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/5+1)) }
 
 // pause waits for d, a wake-up or the end of ctx; d of 0 waits for ever. It reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {

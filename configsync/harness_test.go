@@ -42,6 +42,9 @@ func (words) Decode(key string, o configsync.Object) (string, lkg.Limits, error)
 func limitsOf(o configsync.Object) lkg.Limits {
 	l := lkg.Limits{Trial: 10 * time.Minute, MinHealthyRun: time.Minute, ProbeDeadline: 2 * time.Minute}
 	l.CrashLoopThreshold, _ = strconv.Atoi(o.Data["threshold"])
+	if d, err := time.ParseDuration(o.Data["trial"]); err == nil {
+		l.Trial, l.MinHealthyRun = d, d
+	}
 	return l
 }
 
@@ -64,17 +67,20 @@ func conduct(word string) configsynctest.Conduct {
 
 // node is one node in memory.
 type node struct {
-	t        *testing.T
-	server   *configsynctest.Server
-	disk     *configsynctest.Disk
-	rec      *configsynctest.Recorder
-	child    *configsynctest.Child[string]
-	init     string // the init config; empty: none
-	noSource bool
-	policy   lkg.Policy
-	syncer   *configsync.Syncer[string]
-	stop     func() // as a service manager stops it
-	kill     func() // as kill -9 does
+	t         *testing.T
+	server    *configsynctest.Server
+	disk      *configsynctest.Disk
+	rec       *configsynctest.Recorder
+	child     *configsynctest.Child[string]
+	init      string // the init config; empty: none
+	noSource  bool
+	noProbes  bool
+	source    configsync.Source // in place of the server
+	reporters []configsync.Reporter
+	policy    lkg.Policy
+	syncer    *configsync.Syncer[string]
+	stop      func() // as a service manager stops it
+	kill      func() // as kill -9 does
 }
 
 func newNode(t *testing.T) *node {
@@ -91,10 +97,13 @@ func (n *node) options() configsync.Options[string] {
 			return configsync.Object{Data: map[string]string{"kubelet": n.init}}, nil
 		},
 		Default: func() string { return "good-default" },
-		Store:   n.disk, Reporter: n.rec, Policy: n.policy, BootID: "boot-1",
+		Store:   n.disk, Reporter: configsync.Joined(append(n.reporters, n.rec)...), Policy: n.policy, BootID: "boot-1",
 	}
 	if !n.noSource {
 		o.Source, o.Fetcher = n.server, n.server
+	}
+	if n.source != nil {
+		o.Source = n.source
 	}
 	return o
 }
@@ -105,6 +114,9 @@ func (n *node) start() {
 	n.child = &configsynctest.Child[string]{Conduct: conduct}
 	o := n.options()
 	o.Restarter, o.Probes = n.child, []configsync.Probe{n.child}
+	if n.noProbes {
+		o.Probes = nil
+	}
 	s, err := configsync.New(n.t.Context(), o)
 	if err != nil {
 		n.t.Fatalf("New: %v", err)

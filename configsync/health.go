@@ -21,8 +21,41 @@ func (s *Syncer[T]) healthLoop(ctx context.Context) error {
 			return ask.err
 		}
 		s.noteStorage(err)
+		s.recoverStorage(ctx)
 	}
 	return nil
+}
+
+// streamCheck is written while the store is in trouble, to find out when it is over.
+const streamCheck = "disk-check"
+
+// recoverStorage tries a write while the store is in trouble. Once it lands, the trouble is over, and the next restart can be put
+// on record, so that a config on trial that was left for its lack may be used.
+func (s *Syncer[T]) recoverStorage(ctx context.Context) {
+	now := s.snapshot()
+	if now.storage == nil && now.recorded {
+		return
+	}
+	if err := s.o.Store.Put(ctx, streamCheck, []byte(s.o.Now().UTC().Format(time.RFC3339Nano))); err != nil {
+		return
+	}
+	s.mu.Lock()
+	if s.live.epoch == now.epoch {
+		s.live.storage, s.live.recorded = nil, true
+	}
+	s.mu.Unlock()
+	wake(s.wakeSync)
+	wake(s.wakeReport)
+}
+
+// noteExtra takes note of trouble with the payloads that are kept, nil for none.
+func (s *Syncer[T]) noteExtra(err error) {
+	s.mu.Lock()
+	s.live.extra = err
+	s.mu.Unlock()
+	if err != nil {
+		wake(s.wakeReport)
+	}
 }
 
 // checkHealth runs one round of probes and hands the result to the tracker, unless something was started meanwhile.

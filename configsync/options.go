@@ -41,7 +41,8 @@ type Options[T any] struct {
 	Restarter Restarter
 	// Reporter is told each new status. Nil means nobody.
 	Reporter Reporter
-	// Probes must all pass, for as long as the trial asks, before a config is promoted.
+	// Probes must all pass, for as long as the trial asks, before a config is promoted. A Restarter that is a Probe, as a
+	// Supervisor is, is among them.
 	Probes []Probe
 
 	// Bounds are the operator's limits on the limits that travel with a config.
@@ -59,6 +60,9 @@ type Options[T any] struct {
 	ProbeInterval, ProbeTimeout time.Duration
 	// RetryMin and RetryMax bound the backoff after trouble: 1 s and 2 min.
 	RetryMin, RetryMax time.Duration
+	// Resync is how often the source is read and the status reported although nothing has changed, in case that a watch is dead
+	// or a report was lost: 10 min. Reporters write differences only.
+	Resync time.Duration
 	// FollowJitter is the longest random delay before an edit made in place is adopted under [Follow]: 5 min.
 	// Negative means none.
 	FollowJitter time.Duration
@@ -103,6 +107,7 @@ func (o Options[T]) withDefaults() (Options[T], error) {
 		{&o.RetryMin, time.Second},
 		{&o.RetryMax, 2 * time.Minute},
 		{&o.FollowJitter, 5 * time.Minute},
+		{&o.Resync, 10 * time.Minute},
 	} {
 		if *d.v == 0 {
 			*d.v = d.def
@@ -130,7 +135,7 @@ func (o Options[T]) check() error {
 	}
 	for field, d := range map[string]time.Duration{
 		"CallTimeout": o.CallTimeout, "ProbeInterval": o.ProbeInterval, "ProbeTimeout": o.ProbeTimeout,
-		"RetryMin": o.RetryMin, "RetryMax": o.RetryMax,
+		"RetryMin": o.RetryMin, "RetryMax": o.RetryMax, "Resync": o.Resync,
 	} {
 		need(d >= 0, field, fmt.Sprintf(" to a positive duration or 0 for the default, got %s", d))
 	}

@@ -59,12 +59,17 @@ func (s *Syncer[T]) syncLoop(ctx context.Context) error {
 	}
 }
 
-// recheck asks for another pass while a restart is under way, in case it never comes.
+// recheck asks for another pass where none is due: soon while a restart is under way, in case it never comes, and otherwise
+// after a long while, in case a watch is dead and doesn't say so.
 func (s *Syncer[T]) recheck(again time.Duration) time.Duration {
-	if again == 0 && !s.snapshot().asked.at.IsZero() {
+	switch {
+	case again > 0:
+		return again
+	case !s.snapshot().asked.at.IsZero():
 		return s.o.RetryMax
+	default:
+		return jittered(s.o.Resync)
 	}
-	return again
 }
 
 // pass reads the source once and does what follows from it. A positive duration asks for another pass then.
@@ -91,6 +96,7 @@ func (s *Syncer[T]) pass(ctx context.Context, f *follower) (again time.Duration,
 	s.noteSync(ctx, spec, refused, err)
 	if err == nil {
 		err = s.prune(ctx)
+		s.noteExtra(err)
 	}
 	return again, err
 }
@@ -241,9 +247,9 @@ type follower struct {
 	due  time.Time
 }
 
-// delay says how long to wait before an edit in place is adopted. Each edit draws anew.
+// delay says how long to wait before an edit in place, or another object of the same name, is adopted. Each version draws anew.
 func (f *follower) delay(spec Spec, from, to lkg.Ref, jitter time.Duration) time.Duration {
-	if spec.Policy != Follow || from.UID != to.UID || jitter <= 0 {
+	if spec.Policy != Follow || from.Namespace != to.Namespace || from.Name != to.Name || jitter <= 0 {
 		return 0
 	}
 	if !f.to.Same(to) {

@@ -5,6 +5,7 @@ package configsync
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"time"
@@ -24,11 +25,13 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 	return s.report(ctx)
 }
 
-// reportLoop reports each new status until it lands.
+// reportLoop reports each new status until it lands. Now and then it reports although nothing is new: what the server holds may
+// have been lost or replaced there.
 func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
+	due := time.Now().Add(jittered(s.o.Resync))
 	for {
-		var again time.Duration
+		again := max(time.Until(due), 1)
 		if err := s.report(ctx); err != nil {
 			again = b.step()
 		} else {
@@ -37,7 +40,17 @@ func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 		if !pause(ctx, again, s.wakeReport) {
 			return nil
 		}
+		if !time.Now().Before(due) {
+			s.forgetReported()
+			due = time.Now().Add(jittered(s.o.Resync))
+		}
 	}
+}
+
+func (s *Syncer[T]) forgetReported() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reported = nil
 }
 
 // report sends the status unless the same one was sent last.
@@ -55,6 +68,7 @@ func (s *Syncer[T]) report(ctx context.Context) error {
 	if same {
 		return nil
 	}
+	s.forgetReported() // a report that fails may have landed in part
 	if err := s.o.Reporter.Report(ctx, st); err != nil {
 		return err
 	}
@@ -93,7 +107,7 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 // view is what of the live state a status shows.
 func (l live[T]) view() view {
 	return view{verdict: l.active.Verdict, limits: l.book.limits(l.active.Ref), startedAt: l.startedAt,
-		sync: l.sync, storage: l.storage, failing: l.failing}
+		sync: l.sync, storage: errors.Join(l.storage, l.extra), failing: l.failing}
 }
 
 // describe builds the status. It is pure. next is what a planned restart would use: as long as that is what runs, its
@@ -110,17 +124,32 @@ func describe(st lkg.State, now view, next lkg.Verdict) Status {
 	if r := now.sync.refused; r != nil && !st.Current.Ref.Same(r.Ref) {
 		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: r.Reason, Message: out.Condition.Message}
 	}
-	switch {
-	case now.sync.err != nil:
-		out.Error = now.sync.err.Error()
-		out.Condition = now.verdict.Unclear(out.Error)
-	case now.storage != nil:
-		out.Error = now.storage.Error()
+	if bad := listed(st, now.verdict.Use); bad != nil {
+		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: bad.Reason, Message: out.Condition.Message}
 	}
+	out.trouble(now)
 	out.Rejected = slices.Clone(st.Bad)
 	slices.Reverse(out.Rejected)
 	out.Trial = trialStatus(st, now, next)
 	return out
+}
+
+// trouble adds what is in the way. What is known to be bad stays so while the source is merely silent.
+func (s *Status) trouble(now view) {
+	err := now.sync.err
+	if err == nil {
+		err = now.storage
+	}
+	if err == nil {
+		return
+	}
+	s.Error = err.Error()
+	kind := outcome(nil, err).Kind
+	silent := kind == lkg.DesiredUnreachable || kind == lkg.DesiredForbidden
+	if s.Condition.Status == lkg.StatusFalse && silent {
+		return
+	}
+	s.Condition = now.verdict.Unclear(s.Error)
 }
 
 // trialStatus is nil unless what runs is on trial.

@@ -41,15 +41,16 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 	if now.asked.to.Same(v.Use) && !now.asked.at.IsZero() && time.Since(now.asked.at) < s.o.RetryMax {
 		return nil // under way
 	}
-	if err := s.planRestart(ctx, v); err != nil {
-		return err
+	c := change(now.active.Ref, v)
+	if err := s.planRestart(ctx, v); err != nil && c.Kind != RollBack {
+		return err // to go back needs no record: a start that isn't on record uses nothing that isn't known to be good
 	}
 	s.mu.Lock()
 	if s.live.epoch == now.epoch {
 		s.live.asked = asked{to: v.Use, at: time.Now()}
 	}
 	s.mu.Unlock()
-	if err := s.o.Restarter.Restart(ctx, change(now.active.Ref, v)); err != nil {
+	if err := s.o.Restarter.Restart(ctx, c); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -123,7 +124,7 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 	if spec != nil && err == nil {
 		s.live.sync.generation = spec.Generation
 	}
-	if storage != nil || s.live.recorded {
+	if storage != nil {
 		s.live.storage = storage
 	}
 	s.mu.Unlock()

@@ -44,7 +44,8 @@ type live[T any] struct {
 	startedAt time.Time // by Options.Now, for people
 	since     time.Time // monotonic: up to here health was reported
 	recorded  bool      // the last start is on record
-	storage   error     // the last trouble with the store
+	storage   error     // the last trouble with the store, until a write lands
+	extra     error     // the last trouble with the payloads that are kept
 	sync      syncState
 	failing   []string
 	asked     asked
@@ -76,6 +77,7 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	if o.Store == nil {
 		o.Store = nowhere{}
 	}
+	o.Probes = withChild(o.Probes, o.Restarter)
 	s := &Syncer[T]{
 		o: o, turn: newSemaphore(), reporting: newSemaphore(), restarting: newSemaphore(),
 		wakeSync: make(chan struct{}, 1), wakeReport: make(chan struct{}, 1),
@@ -205,6 +207,21 @@ func (s *Syncer[T]) settleIfRunning(ctx context.Context) error {
 		return nil
 	}
 	return s.settle(ctx, false)
+}
+
+// withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is credited to what is
+// dead.
+func withChild(probes []Probe, r Restarter) []Probe {
+	p, ok := r.(Probe)
+	if !ok {
+		return probes
+	}
+	for _, other := range probes {
+		if other.Name() == p.Name() {
+			return probes
+		}
+	}
+	return append([]Probe{p}, probes...)
 }
 
 func isRecordError(err error) bool {

@@ -25,9 +25,10 @@ type ExitKind string
 
 // The kinds of exit. The zero value is ExitUnknown.
 const (
-	ExitUnknown ExitKind = ""      // nobody knows
-	ExitClean   ExitKind = "Clean" // status 0, or stopped on request
-	ExitCrash   ExitKind = "Crash" // bad status, killed by a signal, out of memory, watchdog
+	ExitUnknown ExitKind = ""        // nobody knows
+	ExitClean   ExitKind = "Clean"   // status 0
+	ExitPlanned ExitKind = "Planned" // stopped on request by whoever reports it, such as a supervisor
+	ExitCrash   ExitKind = "Crash"   // bad status, killed by a signal, out of memory, watchdog
 )
 
 // Exit is how the previous run ended, as far as the caller knows. The zero value says that nothing is known.
@@ -78,15 +79,17 @@ type Start struct {
 // start consumed yet (nil: none) and the way the previous run ended. detail is a short text for people.
 //
 // The first rule that fits decides. A marker made in this boot, or in that of the previous start, gives its own
-// kind. Another boot than that of the previous start is a reboot. An exit that is known to be bad is a crash. All
-// else is unknown; so is a clean exit, because nobody planned it: whoever stops the process on purpose calls
-// [Tracker.PlanRestart] first.
+// kind. Another boot than that of the previous start is a reboot. An exit that was asked for is planned, one that is known
+// to be bad is a crash. All else is unknown; so is a clean exit, because nobody planned it: whoever stops the process on
+// purpose says ExitPlanned, or calls [Tracker.PlanRestart] first.
 func Classify(prev *Start, marker *Marker, now Moment, e Exit) (cause Cause, detail string) {
 	switch {
 	case marker.announces(prev, now):
 		return marker.Kind, "restart announced at " + marker.At.UTC().Format(time.RFC3339)
 	case prev != nil && prev.BootID != "" && now.BootID != "" && prev.BootID != now.BootID:
 		return CauseReboot, "boot " + now.BootID + " after boot " + prev.BootID
+	case e.Kind == ExitPlanned:
+		return CausePlanned, cmp.Or(e.Detail, "stopped on request")
 	case e.Kind == ExitCrash:
 		return CauseCrash, cmp.Or(e.Detail, "the previous run ended badly")
 	case e.Kind == ExitClean:

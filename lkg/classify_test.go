@@ -43,6 +43,8 @@ func TestClassify(t *testing.T) {
 		{"reboot can not be told without an id", inBoot("b1"), nil, "", lkg.Exit{}, lkg.CauseUnknown},
 		{"crash", inBoot("b1"), nil, "b1", crash, lkg.CauseCrash},
 		{"crash on the first start on record", nil, nil, "b1", crash, lkg.CauseCrash},
+		{"stopped on request, without a marker", inBoot("b1"), nil, "b1", lkg.Exit{Kind: lkg.ExitPlanned}, lkg.CausePlanned},
+		{"stopped on request, over a reboot", inBoot("b1"), nil, "b2", lkg.Exit{Kind: lkg.ExitPlanned}, lkg.CauseReboot},
 		{"clean exit that nobody planned", inBoot("b1"), nil, "b1", clean, lkg.CauseUnknown},
 	} {
 		got, detail := lkg.Classify(c.prev, c.marker, lkg.Moment{Wall: at.Add(-time.Hour), BootID: c.boot}, c.exit)

@@ -117,8 +117,8 @@ func (t *Tracker) Forget(ctx context.Context, uid string) error {
 		return fmt.Errorf("forgetting bad config %q: %w", uid, fs.ErrNotExist)
 	}
 	const op = "forgetting a bad config"
-	if t.s.Current.Ref.UID == uid { // its old starts would reject it at once
-		if err := t.putCurrent(ctx, op, t.anew(t.cur)); err != nil {
+	if t.s.badEntry(t.s.Current.Ref) != nil && t.s.Current.Ref.UID == uid { // its old starts would reject it at once
+		if err := t.restartTrial(ctx, op); err != nil {
 			return err
 		}
 	}
@@ -129,6 +129,17 @@ func (t *Tracker) Forget(ctx context.Context, uid string) error {
 		return err
 	}
 	return nil
+}
+
+// restartTrial gives the current config a new assignment. If it runs, its run is the first of the new one.
+func (t *Tracker) restartTrial(ctx context.Context, op string) error {
+	running := t.s.running()
+	if err := t.putCurrent(ctx, op, t.anew(t.cur)); err != nil || !running {
+		return err
+	}
+	last := t.s.lastStart()
+	last.Assignment, last.N = t.s.Current.ID, 1
+	return t.putTrial(ctx, op)
 }
 
 // Reject lists a config as bad on somebody's word. The next start avoids it, and the next health report about it says

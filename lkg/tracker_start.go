@@ -35,8 +35,9 @@ func (t *Tracker) addStart(e Exit) {
 	s := &t.s
 	prev, marker := s.lastStart(), s.freshMarker()
 	st := Start{At: t.now(), BootID: s.BootID, Assignment: s.Current.ID, Good: s.GoodID, N: 1}
-	st.Cause, st.Detail = Classify(s.lastEvidence(), marker, Moment{st.At, s.BootID}, e)
-	if st.Cause == CauseAdoption || st.Cause == CausePlanned {
+	now := Moment{st.At, s.BootID}
+	st.Cause, st.Detail = Classify(s.lastEvidence(), marker, now, e)
+	if marker.announces(s.lastEvidence(), now) {
 		st.MarkerID, s.Consumed = marker.ID, marker.ID
 	}
 	if prev != nil {
@@ -102,7 +103,12 @@ func (t *Tracker) note(v *Verdict) {
 	if !t.started {
 		return // whoever asks without a start changes no evidence
 	}
-	if last, used := t.s.lastStart(), usedBy(v.Role, v.Use); last.Used != used {
+	last, used := t.s.lastStart(), usedBy(v.Role, v.Use)
+	if last.Used == (Used{}) && last.Assignment != t.s.Current.ID {
+		last.Assignment, last.N = t.s.Current.ID, 1 // assigned since the start: it runs what is assigned now
+		t.dirtyTrial = true
+	}
+	if last.Used != used {
 		last.Used = used
 		t.dirtyTrial = true
 	}

@@ -146,7 +146,7 @@ func (c *Child[T]) live(ctx context.Context, a configsync.Active[T]) lkg.Exit {
 		return lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 1"}
 	case _, asked := <-stop:
 		if asked {
-			return lkg.Exit{Kind: lkg.ExitClean}
+			return lkg.Exit{Kind: lkg.ExitPlanned}
 		}
 		return lkg.Exit{Kind: lkg.ExitCrash, Detail: "signal: killed"}
 	}

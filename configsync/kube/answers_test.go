@@ -52,7 +52,7 @@ func TestAnswersAreClassified(t *testing.T) {
 	}{
 		{"good", says(200, fmt.Sprintf(configMapBody, "cm")), nil, ""},
 		{"not found", says(404, status("NotFound", 404)), configsync.ErrMissing, "said so"},
-		{"no such path", says(404, "404 page not found"), configsync.ErrMissing, "doesn't serve this kind"},
+		{"no such path", says(404, "404 page not found"), configsync.ErrUnreachable, "doesn't serve this kind"},
 		{"forbidden", says(403, status("Forbidden", 403)), configsync.ErrForbidden, "said so"},
 		{"unauthorized", says(401, status("Unauthorized", 401)), configsync.ErrUnreachable, "said so"},
 		{"broken", says(500, status("InternalError", 500)), configsync.ErrUnreachable, "said so"},

@@ -96,7 +96,7 @@ func (c caller) applyStatus(ctx context.Context, t target, read *unstructured.Un
 func classified(err error) error {
 	switch {
 	case apierrors.IsNotFound(err) && notServed(err):
-		return fmt.Errorf("%w: the API server doesn't serve this kind; install its CustomResourceDefinition: %w", configsync.ErrMissing, err)
+		return fmt.Errorf("%w: the API server doesn't serve this kind; install its CustomResourceDefinition: %w", configsync.ErrUnreachable, err)
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: %w", configsync.ErrMissing, err)
 	case apierrors.IsForbidden(err):

@@ -212,6 +212,9 @@ func (c *cluster) configMap(m matrix.ConfigMap) *corev1.ConfigMap {
 	for key, p := range m.Payloads {
 		cm.Data[key] = text(p)
 	}
+	if m.Brief {
+		maps.Copy(cm.Data, brief())
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.made[configsync.DigestOf(cm.Data)] = maps.Clone(m.Payloads)

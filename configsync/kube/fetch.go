@@ -37,7 +37,7 @@ func (f *ConfigMapFetcher) Fetch(ctx context.Context, s configsync.Spec) (config
 	}
 	obj, err := objectOf(u)
 	if err != nil {
-		return configsync.Object{}, fmt.Errorf("reading %s: %w: %w", t, configsync.ErrUnreachable, err)
+		return configsync.Object{}, fmt.Errorf("reading %s: %w: %w", t, configsync.ErrMismatch, err)
 	}
 	if err := configsync.CheckObject(s, obj); err != nil {
 		return configsync.Object{}, fmt.Errorf("checking %s: %w", t, err)

@@ -49,24 +49,48 @@ type liveNode struct {
 	report *configsynctest.Recorder
 }
 
+// brief are the entries of a config that is promoted within a few probes.
+func brief() map[string]string {
+	return map[string]string{configsync.KeyTrialDuration: "200ms", configsync.KeyMinHealthyRun: "100ms"}
+}
+
+// conduct is how the child takes a config.
+func conduct(cfg entry) configsynctest.Conduct {
+	if cfg.Payload == matrix.Crashing {
+		return configsynctest.Conduct{CrashAfter: 10 * time.Millisecond}
+	}
+	return configsynctest.Conduct{}
+}
+
 // live starts a node that takes its source from source and everything else from the API server.
 func (c *cluster) live(t *testing.T, source configsync.Source, reporters ...configsync.Reporter) *liveNode {
+	t.Helper()
+	return c.liveWith(t, source, func(*liveNode, *configsync.Options[entry]) {}, reporters...)
+}
+
+// liveWith is live with changes to the node's parts before it starts.
+func (c *cluster) liveWith(
+	t *testing.T, source configsync.Source, change func(*liveNode, *configsync.Options[entry]), reporters ...configsync.Reporter,
+) *liveNode {
 	t.Helper()
 	fetcher, err := kube.NewConfigMapFetcher(c.client, kube.Options{})
 	must(t, err)
 	n := &liveNode{
-		child: &configsynctest.Child[entry]{Delay: 10 * time.Millisecond},
+		child: &configsynctest.Child[entry]{Delay: 10 * time.Millisecond, Conduct: conduct},
 		disk:  &configsynctest.Disk{}, report: &configsynctest.Recorder{},
 	}
 	codec := entries{configsync.YAML[entry](configsync.YAMLOptions{})}
-	n.syncer, err = configsync.New(t.Context(), configsync.Options[entry]{
+	o := configsync.Options[entry]{
 		Version: "v1.0.0", Key: matrix.Key, Codec: codec, Validators: []configsync.Validator[entry]{codec},
 		Default: func() entry { return entry{matrix.Local} },
 		Store:   n.disk, Source: source, Fetcher: fetcher, Restarter: n.child,
 		Reporter: configsync.Joined(append(reporters, n.report)...),
 		Probes:   []configsync.Probe{n.child}, ProbeInterval: 50 * time.Millisecond,
 		RetryMin: 20 * time.Millisecond, RetryMax: 200 * time.Millisecond, FollowJitter: 50 * time.Millisecond,
-	})
+		Bounds: lkg.Bounds{MinTrial: time.Millisecond},
+	}
+	change(n, &o)
+	n.syncer, err = configsync.New(t.Context(), o)
 	must(t, err)
 	n.run(t)
 	return n
@@ -96,15 +120,14 @@ func (n *liveNode) run(t *testing.T) {
 }
 
 // is waits until the node reports what the step wants.
-func (n *liveNode) is(t *testing.T, step matrix.Step, payloads map[string]matrix.Payload) {
+func (n *liveNode) is(t *testing.T, c *cluster, step matrix.Step) {
 	t.Helper()
 	eventually(t, "the node after step "+step.Name, func() error {
 		s := n.report.Last()
-		active := matrix.Local
-		if !s.Active.IsLocal() {
-			active = payloads[s.Active.Digest+s.Active.Key]
+		got := matrix.Node{Active: c.using(s.Active), Status: s.Condition.Status, Error: s.Error != ""}
+		if step.Node.Good != "" {
+			got.Good = c.using(s.LastKnownGood)
 		}
-		got := matrix.Node{Active: active, Status: s.Condition.Status, Error: s.Error != ""}
 		if got != step.Node {
 			return fmt.Errorf("the node reports %+v, want %+v; condition %+v, error %q", got, step.Node, s.Condition, s.Error)
 		}
@@ -112,25 +135,10 @@ func (n *liveNode) is(t *testing.T, step matrix.Step, payloads map[string]matrix
 	})
 }
 
-// payloadsByDigest maps every version that the matrix can make to its payload.
-func payloadsByDigest() map[string]matrix.Payload {
-	all := []matrix.Payload{matrix.GoodA, matrix.GoodB, matrix.Undecodable, matrix.Invalid}
-	out := map[string]matrix.Payload{}
-	for _, p := range all {
-		out[configsync.DigestOf(map[string]string{matrix.Key: text(p)})+matrix.Key] = p
-		for _, q := range all {
-			two := configsync.DigestOf(map[string]string{matrix.Key: text(p), "second": text(q)})
-			out[two+matrix.Key], out[two+"second"] = p, q
-		}
-	}
-	return out
-}
-
 // TestMatrixOnLiveNodes tells every story of the matrix to a live node on a real API server, by annotation and by NodeConfig, each
 // written by a plain client as anybody may (R-CS-05):
 // R-CS-21, R-CS-22..31, R-CS-33, R-CS-37, R-CS-40, R-CS-41, R-CS-56, R-CS-58, R-CS-75, R-CS-82.
 func TestMatrixOnLiveNodes(t *testing.T) {
-	payloads := payloadsByDigest()
 	for i, row := range matrix.Rows() {
 		t.Run("annotation/"+row.Name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +149,7 @@ func TestMatrixOnLiveNodes(t *testing.T) {
 			n := c.live(t, source)
 			for _, step := range row.Steps {
 				must(t, step.Do(deadline(t), assigned{c, c.annotate}))
-				n.is(t, step, payloads)
+				n.is(t, c, step)
 			}
 		})
 		if row.Steps[0].Unchecked {
@@ -164,7 +172,7 @@ func TestMatrixOnLiveNodes(t *testing.T) {
 					continue
 				}
 				must(t, err)
-				n.is(t, step, payloads)
+				n.is(t, c, step)
 			}
 		})
 	}

@@ -18,8 +18,8 @@ import (
 
 // NodeConfigSource takes the wanted config from the NodeConfig that has the name of the node.
 //
-// A NodeConfig without a source asks for the local config. No NodeConfig at all is [configsync.ErrMissing], as is a server without
-// its CustomResourceDefinition: an object that was deleted by mistake must not reset the node.
+// A NodeConfig without a source asks for the local config. No NodeConfig at all is [configsync.ErrMissing]: an object that
+// was deleted by mistake must not reset the node. A server without its CustomResourceDefinition counts as unreachable.
 //
 // It may be used concurrently.
 type NodeConfigSource struct {

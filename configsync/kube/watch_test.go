@@ -70,7 +70,8 @@ func (w *watching) more(t *testing.T, n int64, what string) {
 // TestWatchSeesChangesOfTheSource covers R-CS-21/37: a change of the source, and nothing else, is seen, without polling.
 func TestWatchSeesChangesOfTheSource(t *testing.T) {
 	c := newCluster(t)
-	source, err := kube.NewNodeConfigSource(c.client, c.node, kube.Options{})
+	config, count := counted(c.agent)
+	source, err := kube.NewNodeConfigSource(clientFor(t, config), c.node, kube.Options{})
 	must(t, err)
 	w := watch(t, source.Watch)
 	for i, s := range []string{"", `{"configMapRef":{"namespace":"a","name":"b","uid":"c"}}`, ""} {
@@ -81,6 +82,9 @@ func TestWatchSeesChangesOfTheSource(t *testing.T) {
 	n := w.calls.Load()
 	must(t, c.all.Resource(v1alpha1.NodeConfigsResource).Delete(deadline(t), c.node, metav1.DeleteOptions{}))
 	w.more(t, n, "the end of the NodeConfig")
+	if got := count(http.MethodGet); got > 2 {
+		t.Errorf("%d requests to see 4 changes, want one list and one watch at most", got)
+	}
 }
 
 // TestWatchIgnoresReports shows that a node's own reports, and those of the kubelet, don't make it look again.
@@ -121,7 +125,8 @@ func TestWatchSeesEditsOfAFollowedConfig(t *testing.T) {
 	c := newCluster(t)
 	user := "reader-" + c.node
 	c.grantIn(t, c.namespace, user, kube.ConfigMapRules("followed")...)
-	f, err := kube.NewConfigMapFetcher(clientFor(t, c.env.User(t, user)), kube.Options{})
+	config, count := counted(c.env.User(t, user))
+	f, err := kube.NewConfigMapFetcher(clientFor(t, config), kube.Options{})
 	must(t, err)
 	spec := configsync.Spec{Namespace: c.namespace, Name: "followed", Policy: configsync.Follow}
 	w := watch(t, func(ctx context.Context, changed func()) error { return f.WatchObject(ctx, spec, changed) })
@@ -141,6 +146,9 @@ func TestWatchSeesEditsOfAFollowedConfig(t *testing.T) {
 	step("edit", func() error { _, err := c.Edit(deadline(t), m); return err })
 	step("deletion", func() error { return c.Delete(deadline(t), "followed") })
 	step("recreation", func() error { _, err := c.Create(deadline(t), m); return err })
+	if got := count(http.MethodGet); got > 2 {
+		t.Errorf("%d requests to see 4 changes, want one list and one watch at most", got)
+	}
 }
 
 // TestHundredFlips shows that many changes of the source cost nothing that stays: neither goroutines nor missed changes.
@@ -173,7 +181,7 @@ func TestWatchOutlivesTheServer(t *testing.T) {
 	source, err := kube.NewNodeConfigSource(client, "n", kube.Options{Timeout: 2 * time.Second})
 	must(t, err)
 	w := begin(t, source.Watch)
-	if _, err = source.Desired(deadline(t)); !errors.Is(err, configsync.ErrMissing) || !strings.Contains(err.Error(), "doesn't serve this kind") {
+	if _, err = source.Desired(deadline(t)); !errors.Is(err, configsync.ErrUnreachable) || !strings.Contains(err.Error(), "doesn't serve this kind") {
 		t.Errorf("got %v before the CustomResourceDefinition is installed, want that the kind isn't served", err)
 	}
 	must(t, kube.InstallCRDs(deadline(t), env.Config()))
@@ -229,5 +237,35 @@ func TestWatchComesThroughExpiredVersions(t *testing.T) {
 	watch(t, source.Watch).more(t, 1, "what changed while the version expired")
 	if got := watches.Load(); got < 1 {
 		t.Errorf("%d watches, want at least the one that expired", got)
+	}
+}
+
+// TestLongWatchIsNotCutShort shows that the bound on answers isn't one on watches, which go on for as long as they like.
+func TestLongWatchIsNotCutShort(t *testing.T) {
+	var watches atomic.Int64
+	const object = `{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfig","metadata":{"name":"n","uid":"u","generation":%d,"resourceVersion":"%[1]d",
+		"annotations":{"a":"%s"}}}`
+	client := clientFor(t, impostor(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Query().Get("sendInitialEvents") != "":
+			says(http.StatusUnprocessableEntity, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)(w, r)
+		case r.URL.Query().Get("watch") == "":
+			says(http.StatusOK, `{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfigList","metadata":{"resourceVersion":"1"},"items":[]}`)(w, r)
+		default:
+			watches.Add(1)
+			w.Header().Set("Content-Type", "application/json")
+			padding := strings.Repeat("x", 1<<20)
+			for i := range 6 {
+				fmt.Fprintf(w, `{"type":"MODIFIED","object":`+object+"}\n", i+2, padding)
+				w.(http.Flusher).Flush()
+			}
+			<-r.Context().Done()
+		}
+	}))
+	source, err := kube.NewNodeConfigSource(client, "n", kube.Options{})
+	must(t, err)
+	watch(t, source.Watch).more(t, 6, "the absence and six changes")
+	if got := watches.Load(); got != 1 {
+		t.Errorf("%d watches for an answer above %d bytes, want one", got, kube.MaxResponse)
 	}
 }

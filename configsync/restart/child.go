@@ -109,9 +109,9 @@ func (c *child) exit(planned bool) lkg.Exit {
 	defer c.mu.Unlock()
 	switch {
 	case planned && c.hard:
-		return lkg.Exit{Kind: lkg.ExitClean, Detail: fmt.Sprintf("stopped on request after %s, by SIGKILL as SIGTERM was not enough", took)}
+		return lkg.Exit{Kind: lkg.ExitPlanned, Detail: fmt.Sprintf("stopped on request after %s, by SIGKILL as SIGTERM was not enough", took)}
 	case planned:
-		return lkg.Exit{Kind: lkg.ExitClean, Detail: fmt.Sprintf("stopped on request after %s", took)}
+		return lkg.Exit{Kind: lkg.ExitPlanned, Detail: fmt.Sprintf("stopped on request after %s", took)}
 	case state == nil:
 		return lkg.Exit{Detail: fmt.Sprintf("ended in an unknown way after %s", took)}
 	case state.Success():

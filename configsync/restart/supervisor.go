@@ -37,7 +37,8 @@ type Options struct {
 // ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run].
 var ErrFatal = errors.New("retrying does not help")
 
-// A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a configsync.Restarter.
+// A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a configsync.Restarter and a
+// configsync.Probe.
 // Make it with [NewSupervisor], call Run once; the other methods may be called from any goroutine.
 type Supervisor struct {
 	o    Options
@@ -189,6 +190,18 @@ func (s *Supervisor) Restart(ctx context.Context, _ configsync.Change) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// Name implements configsync.Probe.
+func (s *Supervisor) Name() string { return "child" }
+
+// Check returns nil while a child runs. A Syncer whose Restarter is a Supervisor counts it among its probes, so that no trial is
+// credited with the time between two children.
+func (s *Supervisor) Check(context.Context) error {
+	if s.PID() == 0 {
+		return errors.New("no child runs")
+	}
+	return nil
 }
 
 // PID returns the process ID of the running child, or 0.

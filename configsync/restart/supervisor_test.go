@@ -51,7 +51,7 @@ func TestRestartEndsOneChildBeforeTheNext(t *testing.T) {
 			t.Errorf("after Restart the old child %d is alive", pid)
 		}
 		e := next(t, r.exits)
-		if !e.planned || e.Kind != lkg.ExitClean || !strings.HasPrefix(e.Detail, "stopped on request after ") {
+		if !e.planned || e.Kind != lkg.ExitPlanned || !strings.HasPrefix(e.Detail, "stopped on request after ") {
 			t.Errorf("a restart is told as %+v", e)
 		}
 		if last := next(t, r.starts); last != e.Exit || r.LastExit() != last {
@@ -65,7 +65,7 @@ func TestStubbornChildIsKilledAfterGrace(t *testing.T) {
 	r := begin(t, restart.Options{Grace: 20 * time.Millisecond}, "stubborn", "wait")
 	pid, _ := r.up()
 	r.restart()
-	if e := next(t, r.exits); !e.planned || e.Kind != lkg.ExitClean || !strings.Contains(e.Detail, "SIGKILL") || alive(pid) {
+	if e := next(t, r.exits); !e.planned || e.Kind != lkg.ExitPlanned || !strings.Contains(e.Detail, "SIGKILL") || alive(pid) {
 		t.Errorf("a stubborn child ended as %+v, alive: %t", e, alive(pid))
 	}
 	r.up()

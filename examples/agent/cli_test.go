@@ -35,16 +35,16 @@ func TestSubCommands(t *testing.T) {
 	w.golden(t, "forget-bad.txt", "forget-bad", string(bad.UID))
 	e2e.Eventually(t, soon, "v2 is tried again and rejected again", func() error { return w.hasRejected(t, string(bad.UID)) })
 	w.fails(t, "rejected are "+string(bad.UID), "forget-bad", "no-such-uid")
-	w.golden(t, "use-local.txt", "use-local", "--reason=drill")
-	e2e.Eventually(t, soon, "the local config is used", func() error { return w.Uses(t, "") })
+	w.fails(t, "must be table, json or yaml", "status", "--output=wide")
 
 	if code := p.Stop(t); code != 0 {
 		t.Errorf("asked to stop, the agent exits with %d, want 0", code)
 	}
-	w.golden(t, "forget-bad-stopped.txt", "forget-bad", string(bad.UID))
-	w.golden(t, "use-local-stopped.txt", "use-local")
 	w.golden(t, "status-stopped.txt", "status")
-	w.fails(t, "must be table, json or yaml", "status", "--output=wide")
+	w.golden(t, "forget-bad-stopped.txt", "forget-bad", string(bad.UID))
+	w.golden(t, "use-local-stopped.txt", "use-local", "--reason=drill")
+	w.Start(t)
+	e2e.Eventually(t, soon, "an agent that starts then uses the local config", func() error { return w.Uses(t, "") })
 }
 
 // A good config that stays away until the node is moved on: after use-local a newer config is taken up.
@@ -52,9 +52,7 @@ func TestAfterUseLocalANewerConfigIsTaken(t *testing.T) {
 	w := newWorld(t, shared.Env(t), "newer")
 	w.Start(t)
 	v1 := w.good(t, "newer-v1")
-	if _, err := w.Command(t, "use-local", "--state-dir="+w.StateDir); err != nil {
-		t.Fatal(err)
-	}
+	w.golden(t, "use-local.txt", "use-local", "--reason=drill")
 	e2e.Eventually(t, soon, "the local config is used", func() error { return w.Uses(t, "") })
 	if err := w.hasRejected(t, string(v1.UID)); err != nil {
 		t.Error(err)

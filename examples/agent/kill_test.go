@@ -144,8 +144,14 @@ func TestAMissingProgramIsNoFaultOfTheConfig(t *testing.T) {
 	if err := w.Uses(t, string(v1.UID)); err != nil {
 		t.Fatalf("the program is away: %v", err)
 	}
+	w.says(t, corev1.ConditionUnknown, "using nothing, trying again",
+		fmt.Sprintf("the child can't be started: exec: %q: stat %s: no such file or directory", program, program))
+	if d, err := w.Status(t); err != nil || d.ConfigOK.Status != "Unknown" {
+		t.Errorf("the status sub-command says %+v (%v), want Unknown", d.ConfigOK, err)
+	}
 	if err := os.Rename(program+".away", program); err != nil {
 		t.Fatal(err)
 	}
 	w.runs(t, v1)
+	w.says(t, corev1.ConditionTrue, using(v1), "all checks passed")
 }

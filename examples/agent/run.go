@@ -37,11 +37,13 @@ const stopTimeout = 5 * time.Second
 type agent struct {
 	s          *settings.Run
 	log        klog.Logger
-	file       *render.File
-	store      *checkpoint.Store // nil without a state directory
+	file       *render.File      // nil until the first start that could open it
+	store      *checkpoint.Store // nil without a state directory that can be used
+	trouble    *trouble
 	options    node.Options
 	syncer     *configsync.Syncer[*kubeletpayload.Config]
 	supervisor *restart.Supervisor
+	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
 	chosen     chan struct{} // closed once the first start has chosen a config
 	choose     sync.Once
@@ -51,24 +53,37 @@ type agent struct {
 func run(ctx context.Context, s *settings.Run) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	a := &agent{s: s, log: klog.FromContext(ctx), chosen: make(chan struct{})}
-	if s.StateDir != "" {
-		a.store, err = checkpoint.Open(s.StateDir, checkpoint.Options{
-			OnDamage: func(d checkpoint.Damage) { a.log.Error(&d, "Set a record aside", "stateDir", s.StateDir) },
-		})
-		if err != nil {
-			return fmt.Errorf("opening the state directory: %w", err)
-		}
-		defer func() { err = errors.Join(err, a.store.Close()) }()
-	}
-	if a.file, err = render.Open(s.Render); err != nil {
+	a := &agent{s: s, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(), chosen: make(chan struct{})}
+	if err := a.openStore(); err != nil {
 		return err
+	}
+	if a.store != nil {
+		defer func() { err = errors.Join(err, a.store.Close()) }()
 	}
 	if err := a.join(ctx); err != nil {
 		return err
 	}
 	a.log.Info("Started agent", "version", settings.Version(), "node", s.NodeName, "source", s.Source, "child", s.Child)
 	return a.serve(ctx)
+}
+
+// openStore opens the state directory. Where that can't be, as on the first start on a disk that is full or read-only, the child
+// still runs, with the local config, and the node says why; but a directory that another agent uses ends this one.
+func (a *agent) openStore() (err error) {
+	if a.s.StateDir == "" {
+		return nil
+	}
+	a.store, err = checkpoint.Open(a.s.StateDir, checkpoint.Options{
+		OnDamage: func(d checkpoint.Damage) { a.log.Error(&d, "Set a record aside", "stateDir", a.s.StateDir) },
+	})
+	if errors.Is(err, checkpoint.ErrLocked) {
+		return fmt.Errorf("opening the state directory: %w", err)
+	}
+	if err != nil {
+		a.store, a.trouble.records = nil, err
+		a.log.Error(err, "State directory can't be used, using the local config until a restart", "stateDir", a.s.StateDir)
+	}
+	return nil
 }
 
 // join makes the syncer and the supervisor, each of which needs the other.
@@ -87,6 +102,10 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if a.options, err = wire.Options(a.s, store, a.supervisor, a.inUse.Load); err != nil {
 		return err
 	}
+	if a.store == nil {
+		a.options.Source, a.options.Fetcher = nil, nil // no config is adopted that could not be left
+	}
+	a.options.Reporter = a.trouble.reporter(a.options.Reporter)
 	a.syncer, err = configsync.New(ctx, a.options)
 	return err
 }
@@ -109,7 +128,12 @@ func (a *agent) serve(ctx context.Context) error {
 		return err
 	})
 	if a.store != nil {
-		g.Go(func() error { return a.administer(ctx) })
+		g.Go(func() error {
+			if err := a.administer(ctx); err != nil {
+				a.log.Error(err, "Sub-commands can't reach this agent")
+			}
+			return nil // a node without them is better than none
+		})
 	}
 	return g.Wait()
 }
@@ -124,15 +148,30 @@ func (a *agent) sync(ctx context.Context) error {
 	}
 }
 
-// administer lets the sub-commands in.
+// administer lets the sub-commands in until ctx ends. A socket that can't be opened, as on a disk that is full or read-only, is
+// tried again: the child goes on without it.
 func (a *agent) administer(ctx context.Context) error {
+	for pause := a.s.RetryMin; ; pause = min(2*pause, a.s.RetryMax) {
+		err := a.serveAdmin(ctx)
+		if err != nil {
+			a.log.Error(err, "Sub-commands can't reach this agent", "stateDir", a.s.StateDir)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (a *agent) serveAdmin(ctx context.Context) error {
 	socket, err := admin.Listen(a.s.StateDir)
 	if err != nil {
 		return err
 	}
 	return socket.Run(ctx, &node.Live{
-		Name: a.s.NodeName, Source: a.s.Source, Started: time.Now(), Child: a.supervisor.PID,
-		Records: a.store, Options: a.options, Syncer: a.syncer,
+		Name: a.s.NodeName, Source: a.s.Source, Started: a.started, Child: a.supervisor.PID,
+		Records: a.store, Options: a.options, Syncer: a.syncer, Amend: a.trouble.amend,
 	})
 }
 
@@ -148,19 +187,14 @@ func (a *agent) stopping(ctx context.Context) {
 // prepare is one start of the child: the start goes on record, a config is chosen from disk, the node says so, and the child
 // finds it where it reads it.
 func (a *agent) prepare(ctx context.Context, last lkg.Exit) (*exec.Cmd, error) {
-	active, err := a.syncer.Bootstrap(ctx, last)
-	if err != nil {
+	if err := a.bootstrap(ctx, last); err != nil {
 		a.refused(ctx, err)
 		return nil, err
 	}
-	a.log.Info("Chose config", "message", active.Verdict.Condition.Message, "reason", active.Verdict.Condition.Reason,
-		"detail", active.Verdict.Detail, "uid", active.Ref.UID, "digest", active.Ref.Digest, "onTrial", active.Verdict.OnTrial)
-	a.inUse.Store(active.Config)
-	a.choose.Do(func() { close(a.chosen) })
 	if err := a.syncer.Announce(ctx); err != nil {
 		a.log.Error(err, "Config is not announced yet, starting all the same")
 	}
-	if err := a.ready(active); err != nil {
+	if err := a.trouble.inTheWay(); err != nil {
 		a.log.Error(err, "Child can't be started, trying again")
 		a.stopping(ctx) // what is in the way is no fault of the config
 		return nil, err
@@ -170,12 +204,34 @@ func (a *agent) prepare(ctx context.Context, last lkg.Exit) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
+// bootstrap chooses a config and makes it ready. Its error is a refusal; what is merely in the way of the start is in a.trouble.
+func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
+	var inTheWay error
+	a.trouble.hold()
+	defer func() { a.trouble.release(inTheWay) }()
+	active, err := a.syncer.Bootstrap(ctx, last)
+	if err != nil {
+		return err
+	}
+	a.log.Info("Chose config", "message", active.Verdict.Condition.Message, "reason", active.Verdict.Condition.Reason,
+		"detail", active.Verdict.Detail, "uid", active.Ref.UID, "digest", active.Ref.Digest, "onTrial", active.Verdict.OnTrial)
+	a.inUse.Store(active.Config)
+	a.choose.Do(func() { close(a.chosen) })
+	inTheWay = a.ready(active)
+	return nil
+}
+
 // ready renders the config and sees that there is a program to read it.
-func (a *agent) ready(active configsync.Active[*kubeletpayload.Config]) error {
+func (a *agent) ready(active configsync.Active[*kubeletpayload.Config]) (err error) {
+	if a.file == nil {
+		if a.file, err = render.Open(a.s.Render); err != nil {
+			return err
+		}
+	}
 	if err := a.file.Write([]byte(active.Object.Data[active.Key])); err != nil {
 		return err
 	}
-	_, err := exec.LookPath(a.s.Child[0])
+	_, err = exec.LookPath(a.s.Child[0])
 	return err
 }
 

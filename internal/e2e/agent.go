@@ -52,7 +52,7 @@ func NewAgent(t testing.TB, p *Programs, node, kubeconfig string) *Agent {
 	a.Child = []string{p.Path(t, FakeKubeletPackage), "--config", a.Render}
 	a.Flags = []string{
 		"--min-trial=500ms", "--default-trial=1500ms", "--crash-loop-threshold=1", "--probe-interval=100ms", "--probe-timeout=2s",
-		"--backoff-min=100ms", "--backoff-max=500ms", "--retry-min=100ms", "--retry-max=1s", "--grace=5s",
+		"--backoff-min=100ms", "--backoff-max=500ms", "--retry-min=100ms", "--retry-max=6s", "--grace=5s",
 	}
 	a.WriteInit(t, a.Config(""))
 	return a

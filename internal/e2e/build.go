@@ -32,7 +32,8 @@ func NewPrograms() (*Programs, error) {
 // Remove removes the programs.
 func (p *Programs) Remove() error { return os.RemoveAll(p.dir) }
 
-// Path builds the command with that import path, the first time, and gives the program's file name.
+// Path builds the command with that import path, the first time, and gives the program's file name. Where the test binary looks
+// for data races, so does the program.
 func (p *Programs) Path(t testing.TB, pkg string) string {
 	t.Helper()
 	p.mu.Lock()
@@ -41,7 +42,8 @@ func (p *Programs) Path(t testing.TB, pkg string) string {
 		return path
 	}
 	path := filepath.Join(p.dir, fmt.Sprintf("%d-%s", len(p.built), filepath.Base(pkg)))
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, pkg).CombinedOutput(); err != nil {
+	build := exec.CommandContext(t.Context(), "go", "build", fmt.Sprintf("-race=%t", race), "-o", path, pkg)
+	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", pkg, err, out)
 	}
 	p.built[pkg] = path

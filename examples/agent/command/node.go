@@ -146,7 +146,7 @@ func useLocal(ctx context.Context, w io.Writer, a admin.Agent, live bool, reason
 			fmt.Fprintf(w, "Rejected %s/%s (UID %s): %s\n", r.Namespace, r.Name, r.UID, r.Reason)
 		}
 	}
-	fmt.Fprintln(w, "The local config is assigned, and the one to go back to.")
+	fmt.Fprintln(w, "The local config is assigned, and the one to go back to. Rejected configs stay away until forget-bad UID; others are taken up.")
 	return follows(ctx, w, a, live)
 }
 

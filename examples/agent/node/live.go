@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/report"
 	"github.com/belayproject/belay/lkg"
@@ -28,6 +29,8 @@ type Live struct {
 	Options Options
 	// Syncer is the agent's.
 	Syncer *syncer
+	// Amend adds what the Syncer doesn't know to its status.
+	Amend func(configsync.Status) configsync.Status
 }
 
 var _ admin.Agent = (*Live)(nil)
@@ -39,7 +42,7 @@ func (l *Live) Status(ctx context.Context) (report.Document, error) {
 		return report.Document{}, err
 	}
 	live := &report.Live{
-		Node: l.Name, Status: l.Syncer.Status(),
+		Node: l.Name, Status: l.Amend(l.Syncer.Status()),
 		Agent: report.Agent{PID: os.Getpid(), Source: l.Source, Started: l.Started, Child: l.Child()},
 	}
 	return report.Build(time.Now(), live, e), nil

@@ -10,13 +10,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // mode lets nobody but the owner read the config.
 const mode fs.FileMode = 0o600
 
 // A File is the place that the child reads its config from. Make it with [Open].
-type File struct{ path, temp string }
+type File struct {
+	path, temp string
+	sync       func(*os.File) error // (*os.File).Sync, except in tests
+	durable    fs.FileInfo          // the file that this process knows to be durable; nil: none yet
+	doubtful   bool                 // a sync failed: what was written then may be lost, however often it is synced again
+}
 
 // Open makes path ready to be written: its directory exists, durably, and no leftover of a killed run lies there. The file
 // itself is left alone. The error says what at path can't be replaced.
@@ -25,8 +31,9 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rendering to %q: %w", path, err)
 	}
-	f := &File{path: path, temp: filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".belay-tmp")}
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".belay-tmp")
+	f := &File{path: path, temp: temp, sync: (*os.File).Sync}
+	if err := f.makeDir(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("rendering to %q: %w", path, err)
 	}
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
@@ -41,16 +48,42 @@ func Open(path string) (*File, error) {
 // Path is absolute.
 func (f *File) Path() string { return f.path }
 
-// Write makes payload the content of the file, durably on nil. Where the file has that content already, nothing is written.
-// After an error the file is what it was before, or holds the payload and may be lost with the power.
+// Write makes payload the content of the file, durably on nil. Where the file has that content already, it is synced once, as a
+// process before this one may have been killed ahead of its sync, and written anew only where a sync failed. A read-only disk that
+// holds the payload is as good: nothing on it changes. After an error the file is what it was before, or holds the payload and
+// may be lost with the power.
 func (f *File) Write(payload []byte) error {
 	if f.holds(payload) {
-		return nil
+		if f.settled() || !f.doubtful && f.settle() {
+			return nil
+		}
 	}
 	if err := f.replace(payload); err != nil {
 		return errors.Join(fmt.Errorf("rendering to %q: %w", f.path, err), f.removeTemp())
 	}
+	f.doubtful = false
+	f.durable, _ = os.Lstat(f.path) // without it, the next Write syncs once more
 	return nil
+}
+
+// settled reports whether the file is still the one that is known to be durable.
+func (f *File) settled() bool {
+	now, err := os.Lstat(f.path)
+	return err == nil && f.durable != nil && os.SameFile(now, f.durable) && now.ModTime().Equal(f.durable.ModTime())
+}
+
+// settle makes a file durable that this process didn't write. After a failure it must be another file: the kernel may have
+// dropped what it could not write.
+func (f *File) settle() bool {
+	info, err := os.Lstat(f.path)
+	if err == nil {
+		err = errors.Join(f.syncPath(f.path), f.syncPath(filepath.Dir(f.path)))
+	}
+	if err != nil && !errors.Is(err, syscall.EROFS) {
+		return false
+	}
+	f.durable = info
+	return true
 }
 
 // holds reports whether the file is as Write would leave it. What can't be read is written again.
@@ -74,7 +107,7 @@ func (f *File) replace(payload []byte) error {
 	}
 	_, err = t.Write(payload)
 	if err == nil {
-		err = t.Sync()
+		err = f.synced(t)
 	}
 	if err = errors.Join(err, t.Close()); err != nil {
 		return err
@@ -82,18 +115,20 @@ func (f *File) replace(payload []byte) error {
 	if err := os.Rename(f.temp, f.path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(f.path))
+	return f.syncPath(filepath.Dir(f.path))
 }
 
+// removeTemp leaves a sibling on a read-only disk alone: nobody can write there, and the file itself may be the right one.
 func (f *File) removeTemp() error {
-	if err := os.Remove(f.temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	err := os.Remove(f.temp)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EROFS) {
 		return err
 	}
 	return nil
 }
 
 // makeDir makes dir and what is missing above it, each entry durable in its parent.
-func makeDir(dir string) error {
+func (f *File) makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		return fmt.Errorf("%q is not a directory", dir)
@@ -101,19 +136,29 @@ func makeDir(dir string) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := makeDir(filepath.Dir(dir)); err != nil {
+	if err := f.makeDir(filepath.Dir(dir)); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return f.syncPath(filepath.Dir(dir))
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+// syncPath syncs a file or a directory.
+func (f *File) syncPath(path string) error {
+	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(f.synced(d), d.Close())
+}
+
+// synced syncs, and remembers a failure until a new file is in place.
+func (f *File) synced(file *os.File) error {
+	err := f.sync(file)
+	if err != nil && !errors.Is(err, syscall.EROFS) {
+		f.doubtful = true
+	}
+	return err
 }

@@ -22,5 +22,9 @@ func TestMutants(t *testing.T) {
 			Old: "if err := f.removeTemp(); err != nil {\n\t\treturn nil, ", New: "if err := error(nil); err != nil {\n\t\treturn nil, "},
 		{Name: "a failed write leaves its temporary file", File: "file.go", Run: "TestAFullDisk",
 			Old: "errors.Join(fmt.Errorf(\"rendering to %q: %w\", f.path, err), f.removeTemp())", New: "err"},
+		{Name: "what is there is believed without a sync", File: "file.go", Run: "TestWhatWasThere",
+			Old: "f.settled() || !f.doubtful && f.settle()", New: "true"},
+		{Name: "a failed sync is forgotten", File: "file.go", Run: "TestAFailedSync",
+			Old: "f.doubtful = true\n", New: "f.doubtful = false\n"},
 	})
 }

@@ -36,15 +36,23 @@ func (l *Local) Options() configsync.Options[*kubeletpayload.Config] {
 	return o
 }
 
-// Version names the build of the agent: the release that was set at link time, or the commit. Beliefs about configs are kept
-// apart by it.
+// Version names the build of the agent: the release that was set at link time, or the module's version, or the commit. Beliefs about
+// configs are kept apart by it, so a build that knows none of these is to be linked with one.
 func Version() string {
-	if v := version.Get().GitVersion; !strings.HasPrefix(v, "v0.0.0-master") {
-		return v
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "v0.0.0-unknown"
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(version.Get().GitVersion, info)
+}
+
+// versionOf is pure. info may be nil.
+func versionOf(linked string, info *debug.BuildInfo) string {
+	const unknown = "v0.0.0-unknown"
+	switch {
+	case linked != "" && !strings.HasPrefix(linked, "v0.0.0-master"):
+		return linked
+	case info == nil:
+		return unknown
+	case info.Main.Version != "" && info.Main.Version != "(devel)":
+		return info.Main.Version
 	}
 	set := map[string]string{}
 	for _, s := range info.Settings {
@@ -52,7 +60,7 @@ func Version() string {
 	}
 	switch v := set["vcs.revision"]; {
 	case v == "":
-		return "v0.0.0-unknown"
+		return unknown
 	case set["vcs.modified"] == "true":
 		return "v0.0.0-" + v[:min(12, len(v))] + "-modified"
 	default:

@@ -19,6 +19,8 @@ const (
 	SourceNodeConfig = "nodeconfig"
 	SourceAnnotation = "annotation"
 	SourceNone       = "none"
+	// SourceLegacy is spec.configSource of the Node, the field that API servers up to 1.25 kept.
+	SourceLegacy = "legacy"
 	// SourceDirectory is followed by "=" and the directory.
 	SourceDirectory = "directory"
 )
@@ -90,7 +92,7 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	r.Local.AddFlags(f)
 	f.StringVar(&r.NodeName, "node-name", "", "name of this node")
 	f.StringVar(&r.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
-	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, directory=PATH or none")
+	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, legacy, directory=PATH or none")
 	f.StringVar(&r.Render, "render", "", "file that the child reads its config from")
 	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
 	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")
@@ -110,4 +112,6 @@ func (r *Run) Directory() (path string, ok bool) {
 }
 
 // Server reports whether the source is at the API server.
-func (r *Run) Server() bool { return r.Source == SourceNodeConfig || r.Source == SourceAnnotation }
+func (r *Run) Server() bool {
+	return r.Source == SourceNodeConfig || r.Source == SourceAnnotation || r.Source == SourceLegacy
+}

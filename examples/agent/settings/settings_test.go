@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -62,7 +63,7 @@ func TestARightCommandLine(t *testing.T) {
 	if want := []string{"/bin/sh", "-c", "true"}; !slices.Equal(r.Child, want) {
 		t.Errorf("Child = %q, want %q", r.Child, want)
 	}
-	for _, source := range []string{"annotation", "none", "directory=/etc/belay"} {
+	for _, source := range []string{"annotation", "legacy", "none", "directory=/etc/belay"} {
 		if err := parse(t, line(t, "--source="+source)...).Validate(); err != nil {
 			t.Errorf("--source=%s: %v, want nil", source, err)
 		}
@@ -83,9 +84,10 @@ func TestBadFlags(t *testing.T) {
 		arg, want string // want is part of the text
 		flags     []string
 	}{
-		{"--source=configmap", `--source="configmap": must be nodeconfig, annotation, directory=PATH or none`, []string{"source"}},
+		{"--source=configmap", `--source="configmap": must be nodeconfig, annotation, legacy, directory=PATH or none`, []string{"source"}},
 		{"--source=directory=etc", `--source="directory=etc": must name an absolute path`, []string{"source"}},
 		{"--kubeconfig=", `--kubeconfig="": must name a file, because --source is nodeconfig`, []string{"kubeconfig"}},
+		{"--source=legacy --kubeconfig=", `--kubeconfig="": must name a file, because --source is legacy`, []string{"kubeconfig"}},
 		{"--node-name=", `--node-name="": must be the name of this node`, []string{"node-name"}},
 		{"--state-dir=", `--state-dir="": must name a directory`, []string{"state-dir"}},
 		{"--state-dir=s", `--state-dir="s": must be an absolute path`, []string{"state-dir"}},
@@ -105,11 +107,38 @@ func TestBadFlags(t *testing.T) {
 		{"--backoff-min=2m", `must not be more than --backoff-max, which is 1m0s`, []string{"backoff-min"}},
 		{"--retry-min=3m", `must not be more than --retry-max, which is 2m0s`, []string{"retry-min"}},
 		{"--grace=0", `--grace="0s"`, []string{"grace"}},
+		{"--grace=2m", `--grace="2m0s": must be less than --retry-max, which is 2m0s`, []string{"grace"}},
 		{"--health-url=localhost:10248", `--health-url="localhost:10248": must be an http or https address`, []string{"health-url"}},
 	} {
-		err := parse(t, line(t, c.arg)...).Validate()
+		err := parse(t, line(t, strings.Fields(c.arg)...)...).Validate()
 		if err == nil || !strings.Contains(err.Error(), c.want) || !slices.Equal(flags(err), c.flags) {
 			t.Errorf("%s: %v (flags %q), want %q about %q", c.arg, err, flags(err), c.want, c.flags)
+		}
+	}
+}
+
+// Builds that may judge a config differently have different versions, wherever the build's name comes from.
+func TestVersionOf(t *testing.T) {
+	build := func(module string, settings ...debug.BuildSetting) *debug.BuildInfo {
+		return &debug.BuildInfo{Main: debug.Module{Version: module}, Settings: settings}
+	}
+	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef"}
+	modified := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	for _, c := range []struct {
+		linked string
+		info   *debug.BuildInfo
+		want   string
+	}{
+		{"v1.2.3", build("v1.0.0", commit), "v1.2.3"},
+		{"v0.0.0-master+$Format:%H$", build("v1.0.0"), "v1.0.0"},
+		{"", build("v1.0.0"), "v1.0.0"},
+		{"", build("(devel)", commit), "v0.0.0-0123456789ab"},
+		{"", build("", commit, modified), "v0.0.0-0123456789ab-modified"},
+		{"", build("(devel)"), "v0.0.0-unknown"},
+		{"", nil, "v0.0.0-unknown"},
+	} {
+		if got := versionOf(c.linked, c.info); got != c.want {
+			t.Errorf("versionOf(%q, %+v) = %q, want %q", c.linked, c.info, got, c.want)
 		}
 	}
 }

@@ -119,12 +119,14 @@ func (r *Run) Validate() error {
 	p.positive("retry-min", r.RetryMin, "1s")
 	p.order("retry-min", "retry-max", r.RetryMin, r.RetryMax)
 	p.positive("grace", r.Grace, "30s")
+	p.need(r.Grace < r.RetryMax, "grace", r.Grace,
+		fmt.Sprintf("must be less than --retry-max, which is %s: a restart that takes longer counts as lost and is asked for again", r.RetryMax))
 	return errors.Join(p...)
 }
 
 // validateSource checks where the wanted config comes from and where the state goes.
 func (r *Run) validateSource(p *problems) {
-	const kinds = "must be nodeconfig, annotation, directory=PATH or none"
+	const kinds = "must be nodeconfig, annotation, legacy, directory=PATH or none"
 	dir, isDir := r.Directory()
 	p.need(r.Server() || r.Source == SourceNone || isDir, "source", r.Source, kinds)
 	p.need(!isDir || filepath.IsAbs(dir), "source", r.Source, "must name an absolute path after directory=")

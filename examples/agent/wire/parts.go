@@ -6,6 +6,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
@@ -18,6 +19,7 @@ import (
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/probe"
 	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/lkg"
 )
 
 // Options are those of a Syncer that does what the flags say. inUse gives the config that the child runs; it is asked by probes
@@ -67,6 +69,8 @@ func connect(o *node.Options, s *settings.Run) error {
 		err = nodeConfig(o, client, s)
 	case settings.SourceAnnotation:
 		o.Source, err = kube.NewAnnotationSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
+	case settings.SourceLegacy:
+		o.Source, err = kube.NewLegacySource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	default:
 		return nil // the wanted config comes from elsewhere; the node's condition is reported all the same
 	}
@@ -108,10 +112,11 @@ func (p alive) Check(context.Context) error {
 // Refusal is the status of a node whose agent refuses to start because the local config is not good; ok is false where it is
 // good. Without it, the last good news would stay in the node's condition.
 func Refusal(ctx context.Context, o node.Options) (s configsync.Status, ok bool) {
-	if o.Store == nil {
-		return s, false
+	var records lkg.Getter = noRecords{}
+	if o.Store != nil {
+		records = o.Store
 	}
-	e, err := configsync.Explain(ctx, o.Store, o)
+	e, err := configsync.Explain(ctx, records, o)
 	if err != nil || e.Next.Refuse == nil {
 		return s, false
 	}
@@ -120,3 +125,9 @@ func Refusal(ctx context.Context, o node.Options) (s configsync.Status, ok bool)
 		Condition: e.Next.Condition, Error: e.Next.Refuse.Error(),
 	}, true
 }
+
+// noRecords are those of a node without a state directory.
+type noRecords struct{}
+
+// Get implements lkg.Getter.
+func (noRecords) Get(context.Context, string) ([]byte, error) { return nil, fs.ErrNotExist }

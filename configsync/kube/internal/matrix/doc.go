@@ -6,7 +6,8 @@
 //
 // The rows are data: a test gives them a [World], which holds a real API server. They cover what Kubernetes itself once tested of
 // its dynamic kubelet configuration: no source, an empty one, each field missing, paths as names, good and bad payloads, objects
-// that are absent, forbidden, created again or edited, and the way back from trouble.
+// that are absent, forbidden, created again or edited, and the way back from
+// trouble, to the local config and to one that has proven itself.
 //
 // # Promise
 //

@@ -21,6 +21,7 @@ const (
 	GoodB       Payload = "good-b"
 	Undecodable Payload = "undecodable"
 	Invalid     Payload = "invalid"
+	Crashing    Payload = "crashing" // decodes, is valid, and ends what runs with it
 )
 
 // ErrInvalid stands for a *configsync.InvalidError in [Step.Err].
@@ -35,6 +36,8 @@ type ConfigMap struct {
 	Payloads  map[string]Payload
 	Immutable bool
 	Hidden    bool // in a namespace that the node may not read
+	// Brief says that the trial is so short that a live node promotes the config at once. Otherwise nothing is promoted.
+	Brief bool
 }
 
 // A Ref is the configMapRef of a source. Empty fields are left out.
@@ -98,6 +101,8 @@ type Step struct {
 type Node struct {
 	Active Payload
 	Status lkg.Status
+	// Good is the last known good config; empty means that it doesn't matter.
+	Good Payload
 	// Error says that the status names an error.
 	Error bool
 }

@@ -22,7 +22,7 @@ const digestZero = "sha256:00000000000000000000000000000000000000000000000000000
 // Rows returns all rows.
 func Rows() []Row {
 	var rows []Row
-	for _, part := range [][]Row{emptyRows(), invalidRows(), payloadRows(), absenceRows(), identityRows(), wayBackRows()} {
+	for _, part := range [][]Row{emptyRows(), invalidRows(), payloadRows(), absenceRows(), identityRows(), wayBackRows(), promotedRows(), recreatedRows()} {
 		rows = append(rows, part...)
 	}
 	return rows
