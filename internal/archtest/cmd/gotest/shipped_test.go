@@ -24,6 +24,8 @@ var seen = []struct {
 	{"checkpoint", "TestFullDiskUsesTheBallastOnce", true},
 	{"checkpoint", "TestNoInodesLeftIsFull", true},
 	{"checkpoint", "TestReadOnlyDiskIsRead", true},
+	{"examples/agent", "TestAgentStartsOnABadDisk/readonly", true},
+	{"examples/agent", "TestAgentStartsWithoutRecords/first-full", true},
 	{"internal/testenv/reaper", "TestCloseDoesNotReachThroughMounts", true},
 	{"internal/testenv/nodetier", "TestCrashesEndTheRealKubelet", true},
 	{"internal/testenv/nodetier", "TestNodeRunsAPodAndLeavesNothing", true},
