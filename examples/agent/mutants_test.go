@@ -18,5 +18,8 @@ func TestMutants(t *testing.T) {
 			Old: "a.stopping(ctx) // what is in the way", New: "// what is in the way"},
 		{Name: "a refusal is not reported", File: "run.go", Run: "TestAgentRefusesABadInit",
 			Old: "a.refused(ctx, err)\n", New: "\n"},
+		{Name: "a config is not announced before it is used", File: "run.go", Run: "TestConditionIsThere",
+			Old: "if err := a.syncer.Announce(ctx); err != nil {", New: "if err := ctx.Err(); err != nil {"},
+		{Name: "the log has no detail", File: "wire/log.go", Run: "TestLogHasDetail", Old: "return bad.Evidence", New: "return bad.Reason"},
 	})
 }

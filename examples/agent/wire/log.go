@@ -44,6 +44,16 @@ func (l *newsLog) Report(ctx context.Context, s configsync.Status) error {
 		log.Error(nil, "Nothing is left to fall back to", "why", s.Alarm)
 	}
 	log.Info("Status changed", "configOK", s.Condition.Status, "message", s.Condition.Message, "reason", s.Condition.Reason,
-		"active", s.Active.UID, "lastKnownGood", s.LastKnownGood.UID, "onTrial", n.onTrial, "failing", n.failing, "error", s.Error)
+		"detail", detail(s), "active", s.Active.UID, "lastKnownGood", s.LastKnownGood.UID, "onTrial", n.onTrial, "failing", n.failing, "error", s.Error)
 	return nil
+}
+
+// detail is what is on record behind the reason of the condition, such as the field that is wrong. It holds no value of a payload.
+func detail(s configsync.Status) string {
+	for _, bad := range s.Rejected {
+		if bad.Reason == s.Condition.Reason {
+			return bad.Evidence
+		}
+	}
+	return ""
 }
