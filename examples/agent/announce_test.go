@@ -50,7 +50,8 @@ func TestConditionIsThereBeforeTheChild(t *testing.T) {
 
 // judged names the config of a start and says what is wrong with the condition that it found.
 func judged(l seen.Line, v1, crash *corev1.ConfigMap, why string, after bool) (name, problem string) {
-	status, message, reason := string(corev1.ConditionTrue), "", "all checks passed"
+	status, reason := string(corev1.ConditionTrue), "all checks passed"
+	var message string
 	switch {
 	case l.Config == v1.Data["kubelet"] && after:
 		name, status, message, reason = "v1", string(corev1.ConditionFalse), fellBack(v1), why
