@@ -42,8 +42,6 @@ func TestMutants(t *testing.T) {
 			Old: "if spec.Policy == Follow || cur.IsLocal() ||", New: "if cur.IsLocal() ||"},
 		{Name: "a lost restart is not repeated", File: "pass.go", Run: "TestLostRestart",
 			Old: "again = s.recheck(again)", New: ""},
-		{Name: "a report that landed in part counts as a report", File: "report.go", Run: "TestReportThatLandedInPart",
-			Old: "s.forgetReported() // a report that fails may have landed in part", New: ""},
 		{Name: "a rollback waits for its record", File: "settle.go", Run: "TestSickConfigIsLeftWithoutADisk",
 			Old: "err != nil && c.Kind != RollBack {", New: "err != nil {"},
 		{Name: "nobody notices that the disk has healed", File: "health.go", Run: "TestTrialGoesOnWhenTheDiskHeals",

@@ -25,13 +25,15 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 	return s.report(ctx)
 }
 
-// reportLoop reports each new status until it lands. Now and then it reports although nothing is new: what the server holds may
-// have been lost or replaced there.
+// reportLoop reports each new status until it lands. Where no look at a source does it, it also reports each Resync although
+// nothing is new.
 func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
-	due := time.Now().Add(jittered(s.o.Resync))
 	for {
-		again := max(time.Until(due), 1)
+		var again time.Duration
+		if s.o.Source == nil {
+			again = jittered(s.o.Resync)
+		}
 		if err := s.report(ctx); err != nil {
 			again = b.step()
 		} else {
@@ -40,16 +42,17 @@ func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 		if !pause(ctx, again, s.wakeReport) {
 			return nil
 		}
-		if !time.Now().Before(due) {
+		if s.o.Source == nil {
 			s.forgetReported()
-			due = time.Now().Add(jittered(s.o.Resync))
 		}
 	}
 }
 
+// forgetReported makes the next status news: what the server holds may have been lost or replaced there.
 func (s *Syncer[T]) forgetReported() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.looked++
 	s.reported = nil
 }
 
@@ -69,17 +72,15 @@ func (s *Syncer[T]) report(ctx context.Context) error {
 	if same {
 		return nil
 	}
-	s.forgetReported() // a report that fails may have landed in part
-	if err := s.o.Reporter.Report(ctx, st); err != nil {
-		return err
-	}
+	err := s.o.Reporter.Report(ctx, st)
 	st = settled(st)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if looked == s.looked {
+	s.reported = nil // a report that fails may have landed in part
+	if err == nil && looked == s.looked {
 		s.reported = &st
 	}
-	return nil
+	return err
 }
 
 // settled rounds down what moves with time alone to tenths of the trial, so that a trial is not a stream of writes.
@@ -147,9 +148,7 @@ func (s *Status) trouble(now view) {
 		return
 	}
 	s.Error = err.Error()
-	kind := outcome(nil, err).Kind
-	silent := kind == lkg.DesiredUnreachable || kind == lkg.DesiredForbidden
-	if s.Condition.Status == lkg.StatusFalse && silent {
+	if s.Condition.Status == lkg.StatusFalse && (now.sync.err == nil || now.sync.silent) {
 		return
 	}
 	s.Condition = now.verdict.Unclear(s.Error)

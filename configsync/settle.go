@@ -121,6 +121,8 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 	storage := s.tracker.SetDesired(ctx, outcome(spec, err))
 	s.mu.Lock()
 	s.live.sync.err, s.live.sync.refused = err, refused
+	kind := outcome(spec, err).Kind
+	s.live.sync.silent = spec == nil && (kind == lkg.DesiredUnreachable || kind == lkg.DesiredForbidden)
 	if spec != nil && err == nil {
 		s.live.sync.generation = spec.Generation
 	}

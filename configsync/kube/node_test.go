@@ -49,13 +49,14 @@ func startAgent(t *testing.T, c *cluster, source configsync.Source, reporters ..
 	t.Helper()
 	store, err := checkpoint.Open(t.TempDir(), checkpoint.Options{})
 	must(t, err)
-	child := &configsynctest.Child[payload]{Delay: 10 * time.Millisecond}
+	child := &configsynctest.Child[payload]{Delay: 10 * time.Millisecond, Conduct: func(p payload) configsynctest.Conduct { return conduct(entry(p)) }}
 	s, err := configsync.New(t.Context(), configsync.Options[payload]{
 		Version: "v1.0.0", Key: matrix.Key, Codec: configsync.YAML[payload](configsync.YAMLOptions{}),
 		Validators: []configsync.Validator[payload]{sane{}}, Default: func() payload { return payload{matrix.Local} },
 		Store: store, Source: source, Fetcher: fetcherOf(t, c), Restarter: child, Probes: []configsync.Probe{child},
 		Reporter: configsync.Joined(reporters...),
-		RetryMin: 50 * time.Millisecond, RetryMax: 300 * time.Millisecond, ProbeInterval: 100 * time.Millisecond, FollowJitter: -1,
+		RetryMin: 50 * time.Millisecond, RetryMax: 300 * time.Millisecond, ProbeInterval: 50 * time.Millisecond, FollowJitter: -1,
+		Bounds: lkg.Bounds{MinTrial: time.Millisecond},
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
