@@ -47,10 +47,11 @@ type hostile struct {
 
 func hostiles() []hostile {
 	return []hostile{
+		// The server writes each of these characters as six bytes of JSON. That counts as no answer, which leaves a False of before as
+		// it is: so this one is first.
+		{"larger on the way", filled(most-len(matrix.Key), "<"), lkg.StatusUnknown, "too large"},
 		{"as large as can be used", filled(most-len(matrix.Key), "x"), lkg.StatusFalse, "failed to load current"},
 		{"as large as the server takes", filled(most, "x"), lkg.StatusUnknown, "at most 1048576 are taken"},
-		// The server writes each of these characters as six bytes of JSON.
-		{"larger on the way", filled(most-len(matrix.Key), "<"), lkg.StatusUnknown, "too large"},
 		{"bomb", bomb(), lkg.StatusFalse, "failed to load current"},
 		{"deep", strings.Repeat("[", 200_000), lkg.StatusFalse, "failed to load current"},
 		{"not text", "payload: \x00\x01", lkg.StatusFalse, "failed to load current"},

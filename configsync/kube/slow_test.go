@@ -174,6 +174,9 @@ func TestSlowServerDuringRollback(t *testing.T) {
 		if listed := s.syncer.Status().Rejected; len(listed) != 1 || listed[0].Ref.UID != bad.UID {
 			return fmt.Errorf("rejected are %+v, want %+v alone", listed, bad)
 		}
+		if got := s.syncer.Status().Condition; got.Status != lkg.StatusFalse {
+			return fmt.Errorf("the node says %+v, want status False", got)
+		}
 		return nil
 	})
 	must(t, s.server.Resume())
