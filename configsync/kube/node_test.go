@@ -116,21 +116,38 @@ func tellLive(t *testing.T, row matrix.Row, w assigned, a *agent, nodeConfig boo
 			t.Fatalf("%s: %v", step.Name, err)
 		}
 		look := func() error { return a.like(t, step, nodeConfig) }
-		eventually(t, step.Name, look)
-		for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
-			if err := look(); err != nil {
-				t.Errorf("%s: it did not stay so: %v", step.Name, err)
-				break
-			}
-		}
+		settles(t, step.Name, look)
 	}
+}
+
+// settles waits until look has been content for a fifth of a second without a break.
+func settles(t *testing.T, what string, look func() error) {
+	t.Helper()
+	var since time.Time
+	eventually(t, what, func() error {
+		if err := look(); err != nil {
+			since = time.Time{}
+			return err
+		}
+		if since.IsZero() {
+			since = time.Now()
+		}
+		if held := time.Since(since); held < 200*time.Millisecond {
+			return fmt.Errorf("it is so for %s only", held)
+		}
+		return nil
+	})
 }
 
 // like compares the node with what a step asks for.
 func (a *agent) like(t *testing.T, step matrix.Step, nodeConfig bool) error {
 	s := a.syncer.Status()
-	if got := (matrix.Node{Active: a.using(s.Active), Status: s.Condition.Status, Error: s.Error != ""}); got != step.Node {
-		return fmt.Errorf("the node is %+v, want %+v; its error is %q", got, step.Node, s.Error)
+	is := matrix.Node{Active: a.using(s.Active), Status: s.Condition.Status, Error: s.Error != ""}
+	if step.Node.Good != "" {
+		is.Good = a.using(s.LastKnownGood)
+	}
+	if is != step.Node {
+		return fmt.Errorf("the node is %+v, want %+v; its error is %q", is, step.Node, s.Error)
 	}
 	node, err := a.admin.CoreV1().Nodes().Get(deadline(t), a.node, metav1.GetOptions{})
 	must(t, err)
