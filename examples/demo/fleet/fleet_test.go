@@ -28,7 +28,12 @@ func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 func connect(t *testing.T, run string) *Cluster {
 	t.Helper()
-	c, err := Connect(shared.Env(t).Kubeconfig(), run)
+	return connectTo(t, shared.Env(t), run)
+}
+
+func connectTo(t *testing.T, env *testenv.Env, run string) *Cluster {
+	t.Helper()
+	c, err := Connect(env.Kubeconfig(), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +62,8 @@ func all(t *testing.T, c *Cluster) int {
 var config = story.Config{Name: "v1", Payload: "payload", Trial: 4 * time.Second, CrashLoopThreshold: 2}
 
 func TestWhatIsCreatedIsRemoved(t *testing.T) {
-	c := connect(t, "created")
+	// A control plane of its own: on the shared one another test may have installed the resource definition, which then is not the demo's.
+	c := connectTo(t, testenv.Start(t, testenv.Options{}), "created")
 	if err := c.SetUp(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
