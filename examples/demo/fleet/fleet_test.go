@@ -63,7 +63,7 @@ var config = story.Config{Name: "v1", Payload: "payload", Trial: 4 * time.Second
 
 func TestWhatIsCreatedIsRemoved(t *testing.T) {
 	// A control plane of its own: on the shared one another test may have installed the resource definition, which then is not the demo's.
-	c := connectTo(t, testenv.Start(t, testenv.Options{}), "created")
+	c := connectTo(t, testenv.Start(t, shared.Options), "created")
 	if err := c.SetUp(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
