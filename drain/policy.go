@@ -1,0 +1,197 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A Policy says how the pods of a node are treated. It is data: it can be kept in a custom resource. The zero value evicts what a
+// controller will replace and what keeps no data on the node, and leaves everything else, with a reason.
+type Policy struct {
+	// Rules are asked in order, the first that matches a pod decides. What none matches is decided by the pod's own
+	// [BehaviorLabel], then by the fields below.
+	Rules []Rule `json:"rules,omitempty"`
+	// IgnorePodLabels leaves [BehaviorLabel] and [HookAnnotation] on pods without effect.
+	IgnorePodLabels bool `json:"ignorePodLabels,omitempty"`
+
+	// DaemonSets says what happens to pods of DaemonSets: Skip (default), or Last, to evict them after everything else. Last needs a
+	// taint that they don't tolerate, or they come back: see Reason Bounced.
+	DaemonSets DaemonSetTreatment `json:"daemonSets,omitempty"`
+	// LocalData says what happens to pods with emptyDir volumes: Block (default) or Evict, which loses that data. A pod whose
+	// emptyDir volumes are all limited to LocalDataLimit bytes in sum leaves under Block too.
+	LocalData      Treatment `json:"localData,omitempty"`
+	LocalDataLimit int64     `json:"localDataLimit,omitempty"`
+	// Unmanaged says what happens to pods that no controller will create again: Block (default) or Evict.
+	Unmanaged Treatment `json:"unmanaged,omitempty"`
+	// Tolerating says what happens to pods that tolerate the cordon: Skip (default), or Evict, once for each owner until its pods
+	// come back.
+	Tolerating TolerationTreatment `json:"tolerating,omitempty"`
+	// DeleteFinished deletes pods that have succeeded or failed. By default they stay: they hold nothing on the node.
+	DeleteFinished bool `json:"deleteFinished,omitempty"`
+
+	// GracePeriodSeconds overrides the pods' own grace period. At least 1; nil means the pod's own.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+	// TierDeadline is how long a tier may hold up the next one, counted from the start of the drain: tier n may wait until (n+1) times
+	// this, in order of the tiers present. Zero means for as long as it takes.
+	TierDeadline time.Duration `json:"tierDeadline,omitempty"`
+	// Settle is how long a node has to stay empty before it counts as drained. Nil means 5 s.
+	Settle *time.Duration `json:"settle,omitempty"`
+	// Escalation is the ladder for pods that do not leave. Empty means that eviction is all that is ever done.
+	Escalation []Escalation `json:"escalation,omitempty"`
+	// Volumes waits, after the last pod, until the volumes of the pods that left are detached. VolumeDeadline ends that wait; zero
+	// means no end. A node whose kubelet is unreachable is not waited for.
+	Volumes        bool          `json:"volumes,omitempty"`
+	VolumeDeadline time.Duration `json:"volumeDeadline,omitempty"`
+
+	// RequireHealthy puts a drain off, without a write, until every pod of the node that would leave is ready.
+	RequireHealthy bool `json:"requireHealthy,omitempty"`
+	// Removal says that the node will not come back. Local data, the last replica on a node-local volume and quorum members then stop
+	// the drain before the cordon, each by name, unless a rule or Removal itself allows them.
+	Removal *Removal `json:"removal,omitempty"`
+	// Windows are the times in which evictions may start; empty means always. OutsideWindow says what happens to the cordon meanwhile:
+	// Hold (default) keeps it, Undo releases it until the next window.
+	Windows       []Window         `json:"windows,omitempty"`
+	OutsideWindow WindowTreatment  `json:"outsideWindow,omitempty"`
+	Uncordoned    UncordonResponse `json:"uncordoned,omitempty"`
+	// Soak is how long a released node is watched. A pod on it that is not ready at the end of Soak, or that crash-loops during
+	// it, freezes the holder's whole fleet until [Drainer.Resume]. Zero means no watch.
+	Soak time.Duration `json:"soak,omitempty"`
+}
+
+// A Treatment is what happens to pods of some kind.
+type Treatment string
+
+// The treatments. The empty string is Block.
+const (
+	BlockPods Treatment = "Block"
+	EvictPods Treatment = "Evict"
+)
+
+// A DaemonSetTreatment is what happens to pods of DaemonSets.
+type DaemonSetTreatment string
+
+// The treatments of DaemonSet pods. The empty string is Skip.
+const (
+	SkipDaemonSets DaemonSetTreatment = "Skip"
+	LastDaemonSets DaemonSetTreatment = "Last"
+)
+
+// A TolerationTreatment is what happens to pods that tolerate the cordon.
+type TolerationTreatment string
+
+// The treatments of pods that tolerate the cordon. The empty string is Skip.
+const (
+	SkipTolerating  TolerationTreatment = "Skip"
+	EvictTolerating TolerationTreatment = "Evict"
+)
+
+// A WindowTreatment is what happens to the cordon outside the windows.
+type WindowTreatment string
+
+// The treatments of the cordon outside the windows. The empty string is Hold.
+const (
+	HoldCordon WindowTreatment = "Hold"
+	UndoCordon WindowTreatment = "Undo"
+)
+
+// An UncordonResponse is what happens when somebody else uncordons a node that is held.
+type UncordonResponse string
+
+// The responses to an uncordon by others. The empty string is Pause: no eviction starts until the node is cordoned again, by
+// anybody, and the status says so.
+const (
+	PauseOnUncordon UncordonResponse = "Pause"
+	Recordon        UncordonResponse = "Recordon"
+)
+
+// A Window is a time in which evictions may start: From is in it, Until is not. Zero means open at that end. Recurring windows are the
+// caller's to unroll.
+type Window struct {
+	From  time.Time `json:"from,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// A Removal says what may be lost with a node that does not come back.
+type Removal struct {
+	AllowLocalData   bool `json:"allowLocalData,omitempty"`
+	AllowLastReplica bool `json:"allowLastReplica,omitempty"`
+	AllowQuorum      bool `json:"allowQuorum,omitempty"`
+}
+
+// A Rule decides for the pods that it matches. All fields that are set have to match; a rule with none matches every pod.
+type Rule struct {
+	// Name stands in messages.
+	Name string `json:"name"`
+	// Namespaces lists namespaces by name.
+	Namespaces []string `json:"namespaces,omitempty"`
+	// Selector matches the pod's labels.
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// OwnerKinds lists kinds of the controlling owner: "StatefulSet".
+	OwnerKinds []string `json:"ownerKinds,omitempty"`
+	// MinPriority and MaxPriority bound the pod's priority, both ends included.
+	MinPriority *int32 `json:"minPriority,omitempty"`
+	MaxPriority *int32 `json:"maxPriority,omitempty"`
+
+	// Behavior is what happens to the pod; empty leaves that to the pod's label and the policy's fields. [BehaviorEvict] also
+	// allows the loss of local data and of pods without a controller.
+	Behavior Behavior `json:"behavior,omitempty"`
+	// Tier orders the pods that leave: the lowest goes first, and a later tier starts when the earlier ones are gone. Default 0.
+	Tier int32 `json:"tier,omitempty"`
+	// Deadline bounds WaitCompleted (after it the pod is evicted; zero: no end) and is the longest silence of a hook
+	// (zero: [DefaultHookSilence]).
+	Deadline time.Duration `json:"deadline,omitempty"`
+	// Hooks names the responders for [BehaviorHook], asked in order.
+	Hooks []string `json:"hooks,omitempty"`
+	// Quorum marks members of a quorum, which [Policy].Removal stops for.
+	Quorum bool `json:"quorum,omitempty"`
+}
+
+// A Behavior is what a rule, or a pod's own label, asks for.
+type Behavior string
+
+// The behaviors of pods in a drain.
+const (
+	BehaviorEvict         Behavior = "Evict"
+	BehaviorSkip          Behavior = "Skip"
+	BehaviorWaitCompleted Behavior = "WaitCompleted"
+	BehaviorHook          Behavior = "Hook"
+)
+
+// What pods may say of themselves, unless [Policy].IgnorePodLabels is set.
+const (
+	// BehaviorLabel holds a [Behavior].
+	BehaviorLabel = "drain.belay.dev/behavior"
+	// HookAnnotation names the responders of a pod, in order, separated by commas. It implies [BehaviorHook].
+	HookAnnotation = "drain.belay.dev/hooks"
+	// DeadlineAnnotation bounds WaitCompleted and the silence of a hook: a Go duration, "30m".
+	DeadlineAnnotation = "drain.belay.dev/deadline"
+)
+
+// DefaultHookSilence is how long a hook may give no sign of life. It is the time that KEP-4563 gives its responders.
+const DefaultHookSilence = 20 * time.Minute
+
+// An Escalation is one step of the ladder: After this time from the start of the drain, Step is used for pods that are still there.
+type Escalation struct {
+	After time.Duration `json:"after"`
+	Step  Step          `json:"step"`
+	// GracePeriodSeconds is for StepDelete: nil means the pod's own. At least 1.
+	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
+}
+
+// A Step is a means to make a pod leave.
+type Step string
+
+// The steps, from mild to hard.
+const (
+	// StepEvict asks the eviction API. It is always the first and needs no [Escalation].
+	StepEvict Step = "Evict"
+	// StepDelete deletes the pod, past every budget.
+	StepDelete Step = "Delete"
+	// StepOutOfService taints the node node.kubernetes.io/out-of-service:NoExecute, so that pods and volumes are forced off it. It is
+	// used only when [Options].PoweredOff proves that the machine is off, and the taint goes with the release.
+	StepOutOfService Step = "OutOfService"
+)

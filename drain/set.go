@@ -1,0 +1,49 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// A Set is a number of nodes to be drained in one maintenance.
+type Set struct {
+	// Request is what is wanted of each node; its Node, NodeUID and Last are not used.
+	Request Request
+	// Groups lists node names. A group starts when every node of the one before it is drained, or has ended otherwise and SkipFailed
+	// is set. Within a group the order is kept. A set in no order is one group.
+	Groups [][]string
+	// MaxNodes is how many nodes may be draining at any time: a number, or a percent of all nodes of the set, rounded down, at least
+	// one. The zero value means one.
+	MaxNodes intstr.IntOrString
+	// SkipFailed lets the next node, and the next group, start although one has failed or is blocked until somebody acts.
+	SkipFailed bool
+	// Last is the status that the previous pass returned, if the caller has kept it.
+	Last *SetStatus
+}
+
+// A SetStatus is what one pass over a [Set] found and did.
+type SetStatus struct {
+	// Nodes are in the order of the groups.
+	Nodes []Status `json:"nodes"`
+	// Done is true when no node of the set can change without somebody acting.
+	Done bool `json:"done,omitempty"`
+	// Reason and Message say why the set as a whole stands still, for example [Frozen].
+	Reason  Reason `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// ReconcileSet is one bounded pass over a set of nodes; what it returns is as in [Drainer.Reconcile].
+func (d *Drainer) ReconcileSet(ctx context.Context, s Set) (SetStatus, time.Duration, error) {
+	return SetStatus{}, 0, errNotYet
+}
+
+// Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends before the set
+// is done, Run releases all its nodes, within a minute, before it returns ctx's error: no eviction starts after it has returned.
+func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetStatus, error) {
+	return SetStatus{}, errNotYet
+}

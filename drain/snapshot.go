@@ -1,0 +1,120 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Snapshot is all that [Plan] looks at. Objects may be shared with a cache: Plan changes none.
+type Snapshot struct {
+	// Nodes are those to be drained. They share the budgets; where a budget does not allow everybody, the node with the fewest pods
+	// left comes first, so that nodes finish.
+	Nodes []NodeView
+	// Budgets holds the PodDisruptionBudgets of at least every namespace with a pod on the nodes.
+	Budgets []*policyv1.PodDisruptionBudget
+	// Spent counts, for each budget, evictions that the server has accepted and that the budget's status does not show yet.
+	Spent map[types.NamespacedName]int
+	// DaemonSets are the DaemonSets that exist, by UID. Nil means not known: every pod of one then counts as wanted.
+	DaemonSets map[types.UID]bool
+	// Claims and Volumes resolve what pods have mounted; needed for the volume stage and for [Policy].Removal.
+	Claims  map[types.NamespacedName]*corev1.PersistentVolumeClaim
+	Volumes map[string]*corev1.PersistentVolume
+	// Fits, when set, says whether some other node would take the pod, and if not, why. A pod that fits nowhere is blocked.
+	Fits func(pod *corev1.Pod) (ok bool, why string)
+}
+
+// A NodeView is one node with its pods, and what the drain remembers of it.
+type NodeView struct {
+	Node *corev1.Node
+	// Pods are all pods bound to the node.
+	Pods []*corev1.Pod
+	// Attachments are the VolumeAttachments of the node.
+	Attachments []*storagev1.VolumeAttachment
+	// Started is when the node was cordoned for this drain; zero for one that has not begun.
+	Started time.Time
+	// Bounces counts, for each owner, pods that came to the node after an eviction of one of its pods.
+	Bounces map[types.UID]int
+	// Hooks holds, by pod UID, what the responders have said.
+	Hooks map[types.UID]HookState
+	// Attempts holds, by pod UID, the server's last answer to an eviction that was not accepted, while it is still to be believed.
+	Attempts map[types.UID]Answer
+	// PoweredOff says that the machine is proven to be off.
+	PoweredOff bool
+}
+
+// An Action is what a drain does about a pod.
+type Action string
+
+// The actions.
+const (
+	Evict Action = "Evict" // can leave now, by PodPlan.Step
+	Skip  Action = "Skip"  // is not asked to leave and not waited for
+	Wait  Action = "Wait"  // leaves by itself, or is asked when something else has happened
+	Block Action = "Block" // somebody has to act, or an escalation step comes
+	Hook  Action = "Hook"  // a responder is to be asked, or has been
+)
+
+// A PodPlan is the decision about one pod.
+type PodPlan struct {
+	PodRef
+	Action  Action
+	Reason  Reason
+	Message string
+	// Budgets are the names of the budgets that match the pod.
+	Budgets []string
+	// Guarded is true where the server will ask the one budget, false where it passes the pod without (pending, finished, ending, or
+	// unready under a policy that lets it go).
+	Guarded bool
+	// Tier is the pod's place in the order.
+	Tier int32
+	// Step is the means that is used now; GracePeriodSeconds goes with it, nil for the pod's own.
+	Step               Step
+	GracePeriodSeconds *int64
+	// Hook is the responder to be asked, for action Hook; HookSilence how long it may be silent.
+	Hook        string
+	HookSilence time.Duration
+	// Next and NextAt announce the next step of the ladder.
+	Next   Step
+	NextAt time.Time
+}
+
+// A NodePlan is the decision about one node.
+type NodePlan struct {
+	Node   string
+	Pods   []PodPlan // ordered by tier, then by namespace and name
+	Counts Counts
+	// Attached lists the volumes of pods that leave or have left; filled in where [Policy].Volumes is set.
+	Attached []Attached
+	// Next is the earliest time at which the plan changes without a change of the snapshot; zero for none.
+	Next time.Time
+}
+
+// A BudgetPlan says what a budget means for the nodes of a plan.
+type BudgetPlan struct {
+	Budget  types.NamespacedName
+	Pods    int // pods on the nodes that have to leave under this budget
+	Allowed int // what it allows now, less what is spent
+	// Rounds is the least number of times that pods have to be replaced before all have left; 0 when Never is true.
+	Rounds int
+	// Never is true when the budget allows none even with every pod ready.
+	Never bool
+}
+
+// A Result is what [Plan] decides.
+type Result struct {
+	Nodes   []NodePlan // in the order of the snapshot
+	Budgets []BudgetPlan
+	// Rounds is the largest of the budgets' rounds; at least 1 where a pod has to leave.
+	Rounds int
+}
+
+// Plan decides, for every pod on the nodes of s, whether it leaves now and if not, why. It is pure: the same arguments give the same
+// result, in the same order. The drain itself runs on it, so that a dry run is what would happen.
+func Plan(s Snapshot, p Policy, now time.Time) Result { return Result{} }
