@@ -6,6 +6,8 @@ package drain
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,27 +40,131 @@ type Options struct {
 
 // A Drainer carries out requests. Make one with [New].
 type Drainer struct {
-	o Options
+	o         Options
+	scheduler *Scheduler
+	registry  *registry
 }
 
-var errNotYet = errors.New("not built yet")
-
-// New checks the options and returns a Drainer.
-func New(o Options) (*Drainer, error) { return &Drainer{o: o}, errNotYet }
+// New checks the options and returns a Drainer. It wraps [ErrOption] where they can't be used.
+func New(o Options) (*Drainer, error) {
+	if o.Cache == nil || o.Client == nil {
+		return nil, fmt.Errorf("making a Drainer: Options.Cache and Options.Client must be set: %w", ErrOption)
+	}
+	for name, r := range o.Responders {
+		if name == "" || r == nil {
+			return nil, fmt.Errorf("making a Drainer: Options.Responders[%q] must have a name and a responder: %w", name, ErrOption)
+		}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	d := &Drainer{o: o, scheduler: o.Scheduler, registry: newRegistry()}
+	if d.scheduler == nil {
+		var err error
+		if d.scheduler, err = NewScheduler(SchedulerOptions{Now: o.Now}); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
 
 // Reconcile is one bounded pass over one node. It returns what it found and did, and after how long to call again at the latest: zero
 // means that only a change (see [Drainer.Watch]) or a new request can matter. An error means that the pass could not run; blocked
-// pods are status. The status is valid with an error too.
+// pods are status. The status is valid with an error too. When ctx ends, no further eviction starts, those under way are
+// waited for, and ctx's error is returned.
 func (d *Drainer) Reconcile(ctx context.Context, r Request) (Status, time.Duration, error) {
-	return Status{}, 0, errNotYet
+	st := Status{Node: r.Node, Holder: r.Holder, Maintenance: r.Maintenance, Mode: r.Mode, Phase: Pending}
+	if err := r.Validate(); err != nil {
+		return st, 0, err
+	}
+	if r.Mode == Hold && d.o.Leases == nil {
+		return st, 0, fmt.Errorf("holding node %q: Options.Leases must be set: %w", r.Node, ErrOption)
+	}
+	unlock, err := d.registry.lock(ctx, r.Node)
+	if err != nil {
+		return st, 0, err
+	}
+	defer unlock()
+	now := d.o.Now()
+	p := &pass{d: d, r: r, now: now, memory: d.registry.recall(r), st: st}
+	d.registry.await(key{r.Node, r.Holder}, nil)
+	err = p.run(ctx)
+	if p.st.Evicted == nil {
+		p.st.Evicted, p.st.Forced = slices.Clone(p.memory.evicted), slices.Clone(p.memory.forced)
+	}
+	p.report(d.o.Now().Sub(now))
+	if err != nil && p.after == 0 {
+		p.ask(firstFallback)
+	}
+	return p.st, p.after, err
 }
 
 // Plan is the dry run: what a drain of these nodes under the policy would decide now. It reads the cache and makes no request.
-func (d *Drainer) Plan(policy Policy, nodes ...string) (Result, error) { return Result{}, errNotYet }
+func (d *Drainer) Plan(policy Policy, nodes ...string) (Result, error) {
+	if err := policy.Validate(); err != nil {
+		return Result{}, err
+	}
+	var views []NodeView
+	for _, name := range nodes {
+		node := d.o.Cache.Node(name)
+		if node == nil {
+			return Result{}, fmt.Errorf("planning the drain of node %q: there is no such node", name)
+		}
+		views = append(views, NodeView{Node: node, Pods: d.o.Cache.Pods(name)})
+	}
+	s, err := d.snapshotOf(policy, views...)
+	if err != nil {
+		return Result{}, err
+	}
+	return Plan(s, policy, d.o.Now()), nil
+}
+
+// Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off.
+func (d *Drainer) Preflight(policy Policy, nodes ...string) ([]Finding, error) {
+	var views []NodeView
+	for _, name := range nodes {
+		if node := d.o.Cache.Node(name); node != nil {
+			views = append(views, NodeView{Node: node, Pods: d.o.Cache.Pods(name)})
+		}
+	}
+	s, err := d.snapshotOf(policy, views...)
+	if err != nil {
+		return nil, err
+	}
+	return Preflight(s, policy, d.o.Now()), nil
+}
 
 // Watch calls changed, until stop is called, with the name of a node whose drain has reason to be reconciled before its time. It must
 // not block.
-func (d *Drainer) Watch(changed func(node string)) (stop func()) { return func() {} }
+func (d *Drainer) Watch(changed func(node string)) (stop func()) {
+	off := d.registry.watch(changed)
+	stopCache := d.o.Cache.Watch(d.registry.changed)
+	return func() { stopCache(); off() }
+}
 
-// Resume ends the freeze of a holder's fleet: it takes the marks off the nodes that went bad after their return.
-func (d *Drainer) Resume(ctx context.Context, holder string) error { return errNotYet }
+// Resume ends the freeze of a holder's fleet: it takes the marks off the nodes that went bad after their return. Those that could not be
+// written are in the error; calling it again goes on with them.
+func (d *Drainer) Resume(ctx context.Context, holder string) error {
+	var errs []error
+	for _, node := range d.o.Cache.Nodes() {
+		if _, ok := node.Annotations[MarkAnnotation]; !ok {
+			continue
+		}
+		m, err := markOf(node)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if h := m.of(holder); h == nil || h.Frozen == "" {
+			continue
+		}
+		patch, err := nodeChange{mark: m.without(holder)}.patch(node)
+		if err == nil {
+			_, err = d.o.Client.PatchNode(ctx, node.Name, patch, false)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("resuming after node %q: %w", node.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}

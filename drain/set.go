@@ -4,7 +4,6 @@
 package drain
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -20,7 +19,8 @@ type Set struct {
 	// MaxNodes is how many nodes may be draining at any time: a number, or a percent of all nodes of the set, rounded down, at least
 	// one. The zero value means one.
 	MaxNodes intstr.IntOrString
-	// SkipFailed lets the next node, and the next group, start although one has failed or is blocked until somebody acts.
+	// SkipFailed lets the next node, and the next group, start although one has failed, or its deadline has passed. A node that is
+	// blocked and not past its deadline goes on draining, and keeps its place.
 	SkipFailed bool
 	// Last is the status that the previous pass returned, if the caller has kept it.
 	Last *SetStatus
@@ -35,15 +35,4 @@ type SetStatus struct {
 	// Reason and Message say why the set as a whole stands still, for example [Frozen].
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
-}
-
-// ReconcileSet is one bounded pass over a set of nodes; what it returns is as in [Drainer.Reconcile].
-func (d *Drainer) ReconcileSet(ctx context.Context, s Set) (SetStatus, time.Duration, error) {
-	return SetStatus{}, 0, errNotYet
-}
-
-// Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends before the set
-// is done, Run releases all its nodes, within a minute, before it returns ctx's error: no eviction starts after it has returned.
-func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetStatus, error) {
-	return SetStatus{}, errNotYet
 }

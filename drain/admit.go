@@ -1,0 +1,251 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// setWorkers is how many nodes of a set are looked at at once.
+const setWorkers = 16
+
+// ReconcileSet is one bounded pass over a set of nodes; what it returns is as in [Drainer.Reconcile].
+func (d *Drainer) ReconcileSet(ctx context.Context, s Set) (SetStatus, time.Duration, error) {
+	return d.reconcileSet(ctx, s, nil)
+}
+
+// reconcileSet leaves out the nodes that the agenda knows to need no pass yet; a nil agenda leaves out none.
+func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetStatus, time.Duration, error) {
+	if err := s.Validate(); err != nil {
+		return SetStatus{}, 0, err
+	}
+	members := d.members(s)
+	after := todo.leaveOut(members, d.o.Now())
+	var errs []error
+	for {
+		chosen := admit(members, slots(s), s.SkipFailed, s.Request.Mode)
+		if len(chosen) == 0 {
+			break
+		}
+		a, err := d.reconcileAll(ctx, s, chosen, todo)
+		after = sooner(after, a)
+		errs = append(errs, err)
+		if err != nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return setStatus(members, s), after, errors.Join(errs...)
+}
+
+// A member is one node of a set in a pass.
+type member struct {
+	node    string
+	group   int
+	status  Status
+	begun   bool // has been cordoned for this maintenance
+	visited bool // in this pass
+}
+
+// ended reports whether the node will not change by itself, and so needs no place.
+func (m *member) ended() bool {
+	return m.status.Phase == Drained || m.failed() || m.status.Phase == Released
+}
+
+// failed reports whether it ended without being drained.
+func (m *member) failed() bool {
+	return m.status.Phase == Failed || m.status.Reason == DeadlinePassed
+}
+
+// members lists the nodes of a set with what is known of them before the pass: from the marks, then from the last status.
+func (d *Drainer) members(s Set) []*member {
+	last := map[string]Status{}
+	if s.Last != nil {
+		for _, st := range s.Last.Nodes {
+			last[st.Node] = st
+		}
+	}
+	var out []*member
+	for g, group := range s.Groups {
+		for _, name := range group {
+			m := &member{node: name, group: g, status: Status{Node: name, Holder: s.Request.Holder, Maintenance: s.Request.Maintenance,
+				Mode: s.Request.Mode, Phase: Pending}}
+			if st, ok := last[name]; ok && st.Maintenance == s.Request.Maintenance && st.Mode == s.Request.Mode {
+				m.status = st
+			}
+			m.begun = m.status.underWay() || d.begun(name, s.Request)
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// underWay reports whether the node has been cordoned for the drain, as far as its status knows.
+func (s Status) underWay() bool {
+	return !s.Started.IsZero() && s.Phase != Pending && s.Phase != Released && s.Phase != Failed
+}
+
+// begun reports whether the node carries the holder's mark for this maintenance.
+func (d *Drainer) begun(name string, r Request) bool {
+	node := d.o.Cache.Node(name)
+	if node == nil {
+		return false
+	}
+	m, err := markOf(node)
+	if err != nil {
+		return false
+	}
+	h := m.of(r.Holder)
+	return h != nil && h.Maintenance == r.Maintenance && h.Mode == r.Mode && h.Released.IsZero()
+}
+
+// slots is how many nodes may be draining at once.
+func slots(s Set) int {
+	total := 0
+	for _, g := range s.Groups {
+		total += len(g)
+	}
+	n := 1
+	if s.MaxNodes != (intstr.IntOrString{}) {
+		if v, err := intstr.GetScaledValueFromIntOrPercent(&s.MaxNodes, total, false); err == nil {
+			n = max(v, 1)
+		}
+	}
+	return n
+}
+
+// admit chooses the nodes to look at next, and says of the others why they wait: first every node that has begun, then, while there are
+// places, the next ones of the first group that is not done. It is pure; a pass calls it until it returns none.
+func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
+	var chosen []*member
+	for _, m := range members {
+		if !m.visited && (m.begun || mode != Drain) {
+			chosen = append(chosen, m)
+		}
+	}
+	if len(chosen) > 0 || mode != Drain {
+		return chosen
+	}
+	active, group, failed := standing(members, skipFailed)
+	for _, m := range members {
+		if m.begun || m.ended() || (m.visited && m.status.Phase != Pending) {
+			continue
+		}
+		switch {
+		case m.visited: // it stays off the node for a reason of its own, which stands
+		case failed != nil:
+			m.wait(WaitingForGroup, fmt.Sprintf("node %q has not been drained: %s", failed.node, failed.status.Message))
+		case m.group > group:
+			m.wait(WaitingForGroup, fmt.Sprintf("group %d is not done", group+1))
+		case active+len(chosen) >= slots:
+			m.wait(WaitingForSlot, fmt.Sprintf("%d of %d nodes are draining", active+len(chosen), slots))
+		default:
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
+
+// standing counts the nodes that hold a place, and finds the first group that is not done and the first failure that stops the set.
+func standing(members []*member, skipFailed bool) (active, group int, failed *member) {
+	group = -1
+	for _, m := range members {
+		if m.begun && !m.ended() {
+			active++
+		}
+		if m.failed() && !skipFailed && failed == nil {
+			failed = m
+		}
+		if group < 0 && !m.ended() {
+			group = m.group
+		}
+	}
+	return active, group, failed
+}
+
+func (m *member) wait(reason Reason, message string) {
+	m.status.Phase, m.status.Reason, m.status.Message = Pending, reason, message
+}
+
+// reconcileAll runs a pass over each of the chosen nodes, a bounded number at once.
+func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, todo *agenda) (time.Duration, error) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var after time.Duration
+	var errs []error
+	places := make(chan struct{}, setWorkers)
+	for _, m := range chosen {
+		wg.Add(1)
+		places <- struct{}{}
+		go func() {
+			defer func() { <-places; wg.Done() }()
+			r := s.Request
+			r.Node, r.NodeUID, r.Last = m.node, "", nil
+			if m.status.NodeUID != "" {
+				last := m.status
+				r.Last = &last
+			}
+			begin := todo.begin(m.node)
+			st, a, err := d.Reconcile(ctx, r)
+			todo.done(m.node, begin, d.o.Now(), a)
+			mu.Lock()
+			defer mu.Unlock()
+			m.visited = true
+			if st.NodeUID != "" || r.Last == nil || err == nil {
+				m.status = st
+			}
+			m.begun = m.status.underWay()
+			after = sooner(after, a)
+			errs = append(errs, err)
+		}()
+	}
+	wg.Wait()
+	return after, errors.Join(errs...)
+}
+
+// sooner is the earlier of two wishes for the next pass; zero is no wish.
+func sooner(a, b time.Duration) time.Duration {
+	if a == 0 || (b != 0 && b < a) {
+		return b
+	}
+	return a
+}
+
+// setStatus says how the set stands.
+func setStatus(members []*member, s Set) SetStatus {
+	out := SetStatus{Done: true}
+	for _, m := range members {
+		out.Nodes = append(out.Nodes, m.status)
+		if !restful(m.status, s.Request.Mode) {
+			out.Done = false
+		}
+		if m.status.Reason == Frozen && out.Reason == "" {
+			out.Reason, out.Message = Frozen, m.status.Message
+		}
+	}
+	if s.Request.Mode != Drain {
+		return out
+	}
+	if active, _, failed := standing(members, s.SkipFailed); failed != nil {
+		out.Reason, out.Message = failed.status.Reason, fmt.Sprintf("node %q: %s", failed.node, failed.status.Message)
+		out.Done = active == 0
+	}
+	return out
+}
+
+// restful reports whether a node has come as far as its mode goes.
+func restful(s Status, mode Mode) bool {
+	switch s.Phase {
+	case Drained, Failed, Released, HoldEnded:
+		return true
+	case Cordoned:
+		return mode == Cordon
+	}
+	return s.Reason == DeadlinePassed
+}

@@ -1,0 +1,186 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	perNode  = 16               // evictions of one node under way at once
+	passTime = 10 * time.Second // after it a pass starts nothing more
+)
+
+// decide plans this node.
+func (p *pass) decide(s Snapshot) {
+	plan := Plan(s, p.r.Policy, p.now).Nodes[0]
+	p.plan = &plan
+	p.askAt(plan.Next)
+}
+
+// An eviction is one request under way.
+type eviction struct {
+	pod    *corev1.Pod
+	plan   *PodPlan
+	ticket *ticket
+	answer Answer
+	took   time.Duration
+}
+
+// evictions sends what the plan lets go, as far as the scheduler lets it, and waits for the answers. A pod that the scheduler holds back
+// is tried again whenever an answer has come in, and otherwise stays for the next pass.
+func (p *pass) evictions(ctx context.Context) error {
+	queue := p.evictable()
+	p.want(queue)
+	answers := make(chan eviction)
+	flying := 0
+	until := p.d.o.Now().Add(passTime)
+	for {
+		if ctx.Err() == nil && p.d.o.Now().Before(until) {
+			var started int
+			queue, started = p.launch(ctx, queue, perNode-flying, answers)
+			flying += started
+		}
+		if flying == 0 {
+			break
+		}
+		e := <-answers
+		flying--
+		p.settleAnswer(e)
+	}
+	if len(queue) > 0 {
+		p.ask(soon)
+	}
+	return ctx.Err()
+}
+
+// evictable are the pods that may go now by a request about the pod itself.
+func (p *pass) evictable() []*PodPlan {
+	var queue []*PodPlan
+	for i := range p.plan.Pods {
+		if pod := &p.plan.Pods[i]; pod.Action == Evict && pod.Step != StepOutOfService {
+			queue = append(queue, pod)
+		}
+	}
+	return queue
+}
+
+// want tells the scheduler what this node needs.
+func (p *pass) want(queue []*PodPlan) {
+	d := demand{remaining: p.plan.Counts.Remaining, since: p.st.Started, budgets: map[types.NamespacedName]int{}}
+	for _, pod := range queue {
+		if b := budgetFor(pod); b.Name != "" {
+			d.budgets[b]++
+		}
+	}
+	p.d.scheduler.want(p.node.Name, d)
+}
+
+// budgetFor is the budget that the server will ask, or the zero name.
+func budgetFor(pod *PodPlan) types.NamespacedName {
+	if !pod.Guarded || len(pod.Budgets) != 1 || pod.Step != StepEvict {
+		return types.NamespacedName{}
+	}
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Budgets[0]}
+}
+
+// launch starts up to n evictions from the queue, and returns what is left of it.
+func (p *pass) launch(ctx context.Context, queue []*PodPlan, n int, answers chan<- eviction) ([]*PodPlan, int) {
+	var rest []*PodPlan
+	started := 0
+	for _, plan := range queue {
+		if started >= n {
+			rest = append(rest, plan)
+			continue
+		}
+		pod := p.d.o.Cache.Pod(plan.Namespace, plan.Name)
+		if pod == nil || pod.UID != plan.UID || pod.Spec.NodeName != p.node.Name || pod.DeletionTimestamp != nil {
+			continue
+		}
+		t, refused := p.d.scheduler.take(p.node.Name, plan.PodRef, budgetFor(plan))
+		if refused != nil {
+			hold(plan, refused)
+			p.ask(refused.after)
+			rest = append(rest, plan)
+			continue
+		}
+		started++
+		go func() {
+			begin := p.d.o.Now()
+			answer := p.send(ctx, plan)
+			answers <- eviction{pod, plan, t, answer, p.d.o.Now().Sub(begin)}
+		}()
+	}
+	return rest, started
+}
+
+// hold turns a pod that could go into one that waits for the scheduler.
+func hold(plan *PodPlan, r *refusal) {
+	plan.Action, plan.Reason, plan.Message = Wait, r.reason, r.message
+}
+
+// send makes the request. It is not cut short by ctx: an eviction that the server may still carry out has to be waited for, so that
+// nothing is evicted after a cancelled pass has returned. The client's own deadline bounds it.
+func (p *pass) send(ctx context.Context, plan *PodPlan) Answer {
+	ctx = context.WithoutCancel(ctx)
+	if plan.Step == StepDelete {
+		return Classify(p.d.o.Client.Delete(ctx, plan.PodRef, plan.GracePeriodSeconds))
+	}
+	return Classify(p.d.o.Client.Evict(ctx, plan.PodRef, plan.GracePeriodSeconds))
+}
+
+// settleAnswer takes in one answer.
+func (p *pass) settleAnswer(e eviction) {
+	e.ticket.done(e.answer)
+	if f := p.d.o.Metrics.Eviction; f != nil {
+		f(e.answer.Verdict, e.answer.Code, e.took)
+	}
+	p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, p.now)
+	e.plan.Action, e.plan.Reason, e.plan.Message = Wait, reasonOf(e.answer.Verdict), e.answer.Message
+	switch e.answer.Verdict {
+	case VerdictAccepted:
+		e.plan.Message = "the server has accepted that it leaves"
+		if e.plan.Step != StepEvict {
+			p.event(corev1.EventTypeWarning, "Forced", fmt.Sprintf("pod %s is deleted past its budget", e.plan.PodRef))
+		}
+	case VerdictAdmissionDenied, VerdictForbidden, VerdictRejected, VerdictMultipleBudgets:
+		e.plan.Action = Block
+		p.ask(fallback(p.memory.attempts[e.plan.UID].tries - 1))
+	case VerdictGone, VerdictReplaced:
+		p.ask(soon)
+	default:
+		p.ask(max(e.answer.RetryAfter, soon))
+	}
+}
+
+// reasonOf is the word of a pod for what the server said about it.
+func reasonOf(v Verdict) Reason {
+	switch v {
+	case VerdictBudgetExhausted:
+		return BudgetExhausted
+	case VerdictBudgetStale:
+		return BudgetStale
+	case VerdictBudgetContended:
+		return BudgetContended
+	case VerdictMultipleBudgets:
+		return MultipleBudgets
+	case VerdictNamespaceTerminating:
+		return NamespaceTerminating
+	case VerdictAdmissionDenied:
+		return AdmissionDenied
+	case VerdictForbidden:
+		return EvictionForbidden
+	case VerdictOverloaded, VerdictUnknown:
+		return ServerOverloaded
+	case VerdictRejected:
+		return EvictionRejected
+	default:
+		return Terminating
+	}
+}

@@ -1,0 +1,193 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// MarkAnnotation holds, on a Node, who has cordoned it, why, since when, and what it was before: JSON, written only together with
+// the cordon that it speaks of.
+const MarkAnnotation = "drain.belay.dev/cordon"
+
+// outOfServiceTaint makes the cluster force pods and volumes off a node that is off.
+const outOfServiceTaint = "node.kubernetes.io/out-of-service"
+
+// A mark is the content of [MarkAnnotation].
+type mark struct {
+	// Unschedulable is what the node was before its first holder.
+	Unschedulable bool     `json:"unschedulable"`
+	Holders       []holder `json:"holders"`
+}
+
+// A holder is one entry of a mark.
+type holder struct {
+	Holder      string    `json:"holder"`
+	Maintenance string    `json:"maintenance,omitempty"`
+	Mode        Mode      `json:"mode"`
+	Since       time.Time `json:"since"`
+	// Drained latches the result; Forced says that budgets were passed on the way.
+	Drained time.Time `json:"drained,omitzero"`
+	Forced  bool      `json:"forced,omitempty"`
+	// Until ends a hold.
+	Until time.Time `json:"until,omitzero"`
+	// Released is when the node was given back and its watch began: such a holder holds nothing. Frozen says what went wrong then.
+	Released time.Time `json:"released,omitzero"`
+	Frozen   string    `json:"frozen,omitempty"`
+	// OutOfService says that the taint is ours to remove.
+	OutOfService bool `json:"outOfService,omitempty"`
+}
+
+// markOf reads the mark of a node. A node without one has the zero mark.
+func markOf(node *corev1.Node) (mark, error) {
+	text, ok := node.Annotations[MarkAnnotation]
+	if !ok {
+		return mark{}, nil
+	}
+	var m mark
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		return mark{}, fmt.Errorf("reading annotation %q of node %q: it must be the JSON object that a drain has written; restore it, or remove it and uncordon the node by hand: %w",
+			MarkAnnotation, node.Name, err)
+	}
+	return m, nil
+}
+
+// of returns the entry of a holder, or nil.
+func (m mark) of(name string) *holder {
+	for i := range m.Holders {
+		if m.Holders[i].Holder == name {
+			return &m.Holders[i]
+		}
+	}
+	return nil
+}
+
+// held reports whether anybody holds the cordon; those who only watch do not.
+func (m mark) held() bool {
+	return slices.ContainsFunc(m.Holders, func(h holder) bool { return h.Released.IsZero() })
+}
+
+// with returns m with the holder's entry added or replaced.
+func (m mark) with(h holder) mark {
+	holders := slices.DeleteFunc(slices.Clone(m.Holders), func(o holder) bool { return o.Holder == h.Holder })
+	return mark{Unschedulable: m.Unschedulable, Holders: append(holders, h)}
+}
+
+// without returns m without the holder's entry.
+func (m mark) without(name string) mark {
+	holders := slices.DeleteFunc(slices.Clone(m.Holders), func(o holder) bool { return o.Holder == name })
+	return mark{Unschedulable: m.Unschedulable, Holders: holders}
+}
+
+// A nodeChange is one write to a Node. It is decided on the node as it was read, and fails where that has changed since.
+type nodeChange struct {
+	mark          mark
+	unschedulable *bool
+	taints        *[]corev1.Taint
+	conditions    []corev1.NodeCondition // the whole list; only with the status subresource
+}
+
+// cordonWith enters the holder: mark and cordon in one write. What the node was before is kept from the first holder on.
+func cordonWith(node *corev1.Node, m mark, h holder) nodeChange {
+	if !m.held() {
+		m.Unschedulable = node.Spec.Unschedulable
+	}
+	yes := true
+	return nodeChange{mark: m.with(h), unschedulable: &yes}
+}
+
+// releaseOf takes the holder out, or leaves it watching. The last one out gives back what the first one found.
+func releaseOf(node *corev1.Node, m mark, name string, watching *holder) nodeChange {
+	c := nodeChange{mark: m.without(name)}
+	if watching != nil {
+		c.mark = m.with(*watching)
+	}
+	if m.of(name).OutOfService {
+		rest := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == outOfServiceTaint })
+		c.taints = &rest
+	}
+	if m.held() && !c.mark.held() && node.Spec.Unschedulable && !m.Unschedulable {
+		no := false
+		c.unschedulable = &no
+	}
+	return c
+}
+
+// outOfServiceBy taints the node and records that the taint is the holder's.
+func outOfServiceBy(node *corev1.Node, m mark, h holder) nodeChange {
+	h.OutOfService = true
+	taints := append(slices.Clone(node.Spec.Taints), corev1.Taint{Key: outOfServiceTaint, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+	return nodeChange{mark: m.with(h), taints: &taints}
+}
+
+// patch renders the change as a JSON merge patch that the server refuses if the node is not the one that was read.
+func (c nodeChange) patch(node *corev1.Node) ([]byte, error) {
+	var annotation *string
+	if len(c.mark.Holders) > 0 {
+		text, err := json.Marshal(c.mark)
+		if err != nil {
+			return nil, fmt.Errorf("writing the mark of node %q: %w", node.Name, err)
+		}
+		s := string(text)
+		annotation = &s
+	}
+	patch := map[string]any{"metadata": map[string]any{
+		"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": map[string]any{MarkAnnotation: annotation},
+	}}
+	spec := map[string]any{}
+	if c.unschedulable != nil {
+		spec["unschedulable"] = *c.unschedulable
+	}
+	if c.taints != nil {
+		spec["taints"] = *c.taints
+	}
+	if len(spec) > 0 {
+		patch["spec"] = spec
+	}
+	if c.conditions != nil {
+		patch["status"] = map[string]any{"conditions": c.conditions}
+	}
+	return json.Marshal(patch)
+}
+
+// frozenBy names the first node, in the order given, whose return froze the holder's fleet.
+func frozenBy(nodes []*corev1.Node, name string) (node, message string) {
+	for _, n := range nodes {
+		if _, ok := n.Annotations[MarkAnnotation]; !ok {
+			continue
+		}
+		m, err := markOf(n)
+		if err != nil {
+			continue
+		}
+		if h := m.of(name); h != nil && h.Frozen != "" {
+			return n.Name, h.Frozen
+		}
+	}
+	return "", ""
+}
+
+// A key is one holder's business with one node.
+type key struct {
+	node, holder string
+}
+
+// uidOf is the Node that a request means, as far as anybody knows.
+func uidOf(r Request, remembered types.UID) types.UID {
+	switch {
+	case r.NodeUID != "":
+		return r.NodeUID
+	case remembered != "":
+		return remembered
+	case r.Last != nil && r.Last.Maintenance == r.Maintenance:
+		return r.Last.NodeUID
+	}
+	return ""
+}

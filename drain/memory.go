@@ -1,0 +1,193 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	firstFallback = 10 * time.Second // a drain that nothing wakes looks again after this, doubling
+	lastFallback  = 2 * time.Minute
+	sentFor       = time.Minute // how long an accepted eviction may take to show in the cache before it counts as lost
+)
+
+// A memory is what a Drainer keeps of one holder's business with one node between passes. All of it may be lost: what has to survive is
+// in the mark. It is used only by the pass that holds the node's lock, but for wake, which the watch reads too.
+type memory struct {
+	uid         types.UID
+	maintenance string
+	phase       Phase
+	evicted     []PodRef
+	forced      []PodRef
+	since       map[types.UID]blockedSince
+	sent        map[types.UID]sentPod // evictions that the server has accepted, or may have
+	attempts    map[types.UID]attempt
+	hooks       map[types.UID]hookMemory
+	seen        map[types.UID]bool // pods that have been on the node during this drain
+	owners      map[types.UID]bool // controllers of pods that were evicted
+	bounces     map[types.UID]int
+	volumes     map[string][]PodRef // who used a volume
+	restarts    map[types.UID]int32 // at the beginning of the watch after the release
+	emptySince  time.Time
+	quiet       int // passes in a row in which nothing changed
+	summary     string
+}
+
+// A sentPod is a pod whose eviction the server has accepted, or, where it did not answer, may have.
+type sentPod struct {
+	ref      PodRef
+	at       time.Time
+	accepted bool
+}
+
+type blockedSince struct {
+	reason Reason
+	at     time.Time
+}
+
+// An attempt is an answer that holds a pod back until a time.
+type attempt struct {
+	answer Answer
+	until  time.Time
+	tries  int
+}
+
+func newMemory(r Request, uid types.UID) *memory {
+	m := &memory{uid: uid, maintenance: r.Maintenance,
+		since: map[types.UID]blockedSince{}, sent: map[types.UID]sentPod{}, attempts: map[types.UID]attempt{}, hooks: map[types.UID]hookMemory{},
+		seen: map[types.UID]bool{}, owners: map[types.UID]bool{}, bounces: map[types.UID]int{}, volumes: map[string][]PodRef{},
+		restarts: map[types.UID]int32{}}
+	if l := r.Last; l != nil && l.Node == r.Node && l.Maintenance == r.Maintenance {
+		m.phase, m.evicted, m.forced = l.Phase, l.Evicted, l.Forced
+		for _, b := range l.Blockers {
+			m.since[b.UID] = blockedSince{b.Reason, b.Since}
+		}
+	}
+	return m
+}
+
+// look notes which pods are on the node, and counts those that came after a sibling had been evicted. It returns the pods that
+// were asked to leave and are seen to do so.
+func (m *memory) look(pods []*corev1.Pod) (leaving []PodRef) {
+	first := len(m.seen) == 0
+	here := make(map[types.UID]bool, len(pods))
+	ending := map[types.UID]bool{}
+	for _, p := range pods {
+		here[p.UID], ending[p.UID] = true, p.DeletionTimestamp != nil
+		owner := metav1.GetControllerOfNoCopy(p)
+		if !m.seen[p.UID] && !first && owner != nil && m.owners[owner.UID] {
+			m.bounces[owner.UID]++
+		}
+		m.seen[p.UID] = true
+	}
+	for uid := range m.since {
+		if !here[uid] {
+			delete(m.since, uid)
+		}
+	}
+	for uid := range m.attempts {
+		if !here[uid] {
+			delete(m.attempts, uid)
+		}
+	}
+	for uid, s := range m.sent {
+		if !here[uid] || ending[uid] {
+			leaving = append(leaving, s.ref)
+			delete(m.sent, uid)
+		}
+	}
+	return leaving
+}
+
+// users notes which pods have mounted which volume.
+func (m *memory) users(s Snapshot) {
+	for _, v := range s.Nodes {
+		for _, pod := range v.Pods {
+			ref := refOf(pod)
+			for _, name := range claimsOf(pod) {
+				claim := s.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: name}]
+				if claim != nil && !slices.Contains(m.volumes[claim.Spec.VolumeName], ref) {
+					m.volumes[claim.Spec.VolumeName] = append(m.volumes[claim.Spec.VolumeName], ref)
+				}
+			}
+		}
+	}
+}
+
+// refOf names a pod.
+func refOf(pod *corev1.Pod) PodRef {
+	return PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+}
+
+// answers are those that still hold a pod back.
+func (m *memory) answers(now time.Time) map[types.UID]Answer {
+	out := map[types.UID]Answer{}
+	for uid, a := range m.attempts {
+		if now.Before(a.until) {
+			out[uid] = a.answer
+		}
+	}
+	for uid, s := range m.sent {
+		if s.accepted && now.Before(s.at.Add(sentFor)) {
+			out[uid] = Answer{Verdict: VerdictAccepted}
+		}
+	}
+	return out
+}
+
+// learn takes in the server's answer about a pod.
+func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now time.Time) {
+	switch a.Verdict {
+	case VerdictAccepted:
+		m.sent[ref.UID] = sentPod{ref, now, true}
+		delete(m.attempts, ref.UID)
+		m.evicted = append(m.evicted, ref)
+		if step != StepEvict {
+			m.forced = append(m.forced, ref)
+		}
+		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
+			m.owners[owner.UID] = true
+		}
+	case VerdictGone, VerdictReplaced:
+		delete(m.attempts, ref.UID)
+	default:
+		if a.Verdict == VerdictUnknown {
+			m.sent[ref.UID] = sentPod{ref: ref, at: now}
+		}
+		t := m.attempts[ref.UID].tries
+		m.attempts[ref.UID] = attempt{answer: a, until: now.Add(max(a.RetryAfter, fallback(t))), tries: t + 1}
+	}
+}
+
+// fallback is the time to wait after n tries in vain.
+func fallback(n int) time.Duration {
+	return min(firstFallback<<min(n, 6), lastFallback)
+}
+
+// A registry holds the memories of a Drainer, and one lock for each node.
+type registry struct {
+	mu       sync.Mutex
+	memories map[key]*memory
+	locks    map[string]*nodeLock
+	waiting  map[key]interest // what each drain waits for; read by the watch
+	watchers map[int]func(node string)
+	next     int
+}
+
+// An interest is what may wake a drain.
+type interest struct {
+	budgets map[types.NamespacedName]bool
+}
+
+type nodeLock struct {
+	held  chan struct{}
+	users int
+}

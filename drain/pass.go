@@ -1,0 +1,162 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// ErrOption is wrapped by the error of [New] for options that cannot be used.
+var ErrOption = errors.New("invalid option")
+
+// soon is how long a pass asks to be called again after something that is expected to be over at once.
+const soon = 200 * time.Millisecond
+
+// A pass is one call of [Drainer.Reconcile]. It owns all its fields.
+type pass struct {
+	d      *Drainer
+	r      Request
+	now    time.Time
+	node   *corev1.Node
+	mark   mark
+	memory *memory
+	st     Status
+	after  time.Duration // 0: nothing asked for a time yet
+	plan   *NodePlan
+}
+
+// run carries out the request as far as one pass can.
+func (p *pass) run(ctx context.Context) error {
+	if l := p.r.Last; p.r.Mode == Drain && l != nil && l.Phase == Drained && l.Maintenance == p.r.Maintenance && l.Node == p.r.Node {
+		p.st = *l
+		return nil
+	}
+	p.node = p.d.o.Cache.Node(p.r.Node)
+	uid := uidOf(p.r, p.memory.uid)
+	if p.node == nil || (uid != "" && p.node.UID != uid) {
+		return p.nodeGone(ctx)
+	}
+	var err error
+	if p.mark, err = markOf(p.node); err != nil {
+		return err
+	}
+	p.memory.uid, p.st.NodeUID = p.node.UID, p.node.UID
+	switch p.r.Mode {
+	case Cordon:
+		return p.cordonOnly(ctx)
+	case Hold:
+		return p.hold(ctx)
+	case Release:
+		return p.release(ctx)
+	default:
+		return p.drain(ctx)
+	}
+}
+
+// nodeGone ends what was wanted of a node that is not there, or is another one. Nothing of the holder can be on it.
+func (p *pass) nodeGone(ctx context.Context) error {
+	err := p.cancelHooks(ctx)
+	p.d.scheduler.forget(p.r.Node)
+	p.d.registry.drop(key{p.r.Node, p.r.Holder})
+	if p.r.Mode == Release {
+		p.st.Phase = Released
+		return err
+	}
+	p.st.Phase, p.st.Outcome = Failed, OutcomeFailed
+	if p.node == nil {
+		p.st.Reason, p.st.Message = NodeNotFound, fmt.Sprintf("there is no node %q", p.r.Node)
+	} else {
+		p.st.Reason = NodeReplaced
+		p.st.Message = fmt.Sprintf("node %q has UID %q now, and this is about UID %q", p.r.Node, p.node.UID, uidOf(p.r, p.memory.uid))
+	}
+	return err
+}
+
+// cordonOnly enters the holder and leaves the pods alone.
+func (p *pass) cordonOnly(ctx context.Context) error {
+	if ok, err := p.enter(ctx, holder{Mode: Cordon}); !ok {
+		return err
+	}
+	if !p.node.Spec.Unschedulable {
+		return p.uncordoned(ctx)
+	}
+	p.st.Phase = Cordoned
+	return nil
+}
+
+// enter makes sure that the holder's entry for this maintenance and mode is on the node. It reports whether it is; without an error the
+// status says why not. A node that is already this holder's keeps its time.
+func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
+	mine := p.mark.of(p.r.Holder)
+	if mine != nil && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero() && (mine.Mode == h.Mode || h.Mode == Cordon) {
+		p.st.Started = mine.Since
+		return true, nil
+	}
+	h.Holder, h.Maintenance, h.Since = p.r.Holder, p.r.Maintenance, p.now
+	if mine != nil {
+		h.OutOfService = mine.OutOfService
+	}
+	ok, err := p.write(ctx, cordonWith(p.node, p.mark, h))
+	if ok {
+		p.st.Started = h.Since
+	}
+	return ok, err
+}
+
+// write sends a change of the node, and takes its answer as the node of this pass. A conflict is no error: the next pass decides anew.
+func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
+	patch, err := c.patch(p.node)
+	if err != nil {
+		return false, err
+	}
+	node, err := p.d.o.Client.PatchNode(ctx, p.node.Name, patch, c.conditions != nil)
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
+		p.ask(soon)
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("writing the mark of node %q: %w", p.node.Name, err)
+	}
+	p.node = node
+	p.mark, err = markOf(node)
+	return err == nil, err
+}
+
+// uncordoned answers to somebody else's uncordon, by the policy.
+func (p *pass) uncordoned(ctx context.Context) error {
+	if p.r.Policy.Uncordoned == Recordon {
+		mine := *p.mark.of(p.r.Holder)
+		if ok, err := p.write(ctx, cordonWith(p.node, p.mark, mine)); !ok {
+			return err
+		}
+		p.event(corev1.EventTypeWarning, "Recordoned", "somebody else has uncordoned the node; it is cordoned again")
+		p.ask(soon)
+		return nil
+	}
+	p.st.Phase, p.st.Reason = Paused, UncordonedByOther
+	p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q: cordon it to go on, or release it", p.node.Name)
+	return nil
+}
+
+// ask wants the next pass after d at the latest.
+func (p *pass) ask(d time.Duration) {
+	d = max(d, time.Millisecond)
+	if p.after == 0 || d < p.after {
+		p.after = d
+	}
+}
+
+// askAt wants the next pass at t at the latest; the zero time asks for nothing.
+func (p *pass) askAt(t time.Time) {
+	if !t.IsZero() {
+		p.ask(t.Sub(p.now))
+	}
+}

@@ -1,0 +1,106 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func newRegistry() *registry {
+	return &registry{memories: map[key]*memory{}, locks: map[string]*nodeLock{}, waiting: map[key]interest{}, watchers: map[int]func(string){}}
+}
+
+// lock waits until no other pass is over the node, or ctx ends.
+func (g *registry) lock(ctx context.Context, node string) (unlock func(), err error) {
+	g.mu.Lock()
+	l := g.locks[node]
+	if l == nil {
+		l = &nodeLock{held: make(chan struct{}, 1)}
+		g.locks[node] = l
+	}
+	l.users++
+	g.mu.Unlock()
+	select {
+	case l.held <- struct{}{}:
+		return func() { <-l.held; g.leave(node, l) }, nil
+	case <-ctx.Done():
+		g.leave(node, l)
+		return nil, fmt.Errorf("waiting for another pass over node %q: %w", node, ctx.Err())
+	}
+}
+
+func (g *registry) leave(node string, l *nodeLock) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if l.users--; l.users == 0 {
+		delete(g.locks, node)
+	}
+}
+
+// recall returns what is remembered, or a new memory where that was of another maintenance.
+func (g *registry) recall(r Request) *memory {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	k := key{r.Node, r.Holder}
+	m := g.memories[k]
+	if m == nil || (m.maintenance != r.Maintenance && r.Mode != Release) {
+		m = newMemory(r, "")
+		g.memories[k] = m
+	}
+	return m
+}
+
+func (g *registry) drop(k key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.memories, k)
+	delete(g.waiting, k)
+}
+
+// await notes which budgets may wake a drain, and whether it is to be woken at all.
+func (g *registry) await(k key, budgets map[types.NamespacedName]bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[k] = interest{budgets: budgets}
+}
+
+// watch adds a function that is told which node to look at.
+func (g *registry) watch(changed func(node string)) (stop func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	id := g.next
+	g.next++
+	g.watchers[id] = changed
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.watchers, id)
+	}
+}
+
+// changed passes a change on for every node that has an interest in it.
+func (g *registry) changed(c Change) {
+	g.mu.Lock()
+	var nodes []string
+	seen := map[string]bool{}
+	for k, i := range g.waiting {
+		if (k.node == c.Node || i.budgets[c.Budget]) && !seen[k.node] {
+			seen[k.node] = true
+			nodes = append(nodes, k.node)
+		}
+	}
+	watchers := make([]func(string), 0, len(g.watchers))
+	for _, w := range g.watchers {
+		watchers = append(watchers, w)
+	}
+	g.mu.Unlock()
+	for _, n := range nodes {
+		for _, w := range watchers {
+			w(n)
+		}
+	}
+}

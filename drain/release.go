@@ -1,0 +1,147 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// crashLoop is how many restarts of a container during the watch of a returned node count as a crash loop.
+const crashLoop = 3
+
+// release gives the node back: requests to responders are taken back, then mark, taint and cordon go in one write.
+func (p *pass) release(ctx context.Context) error {
+	p.d.scheduler.forget(p.r.Node)
+	p.st.Counts.Evicted = len(p.memory.evicted)
+	hooks := p.cancelHooks(ctx)
+	mine := p.mark.of(p.r.Holder)
+	switch {
+	case mine == nil:
+		return p.released(ctx, hooks)
+	case mine.Frozen != "":
+		p.st.Phase, p.st.Reason, p.st.Message = Soak, Frozen, mine.Frozen
+		return hooks
+	case !mine.Released.IsZero():
+		return p.soak(ctx, *mine)
+	}
+	p.st.Started, p.st.Finished = mine.Since, mine.Drained
+	var watching *holder
+	if p.r.Policy.Soak > 0 && !mine.Drained.IsZero() {
+		w := *mine
+		w.Released, w.OutOfService = p.now, false
+		watching = &w
+	}
+	p.st.Phase = Pending
+	ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, watching))
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return nil
+	case watching != nil:
+		p.st.Reason, p.st.Message = ReasonNone, ""
+		return p.soak(ctx, *watching)
+	}
+	return p.released(ctx, hooks)
+}
+
+// released ends the business with the node.
+func (p *pass) released(ctx context.Context, hooks error) error {
+	if ok, err := p.unpublish(ctx); !ok || err != nil {
+		p.st.Phase = Pending
+		return err
+	}
+	p.st.Phase, p.st.Reason, p.st.Message = Released, ReasonNone, ""
+	if hooks == nil {
+		p.d.registry.drop(key{p.r.Node, p.r.Holder})
+	}
+	return hooks
+}
+
+// soak watches a returned node. Trouble is recorded on it, which freezes the holder's fleet; without any the mark goes.
+func (p *pass) soak(ctx context.Context, mine holder) error {
+	p.st.Phase, p.st.Reason = Soak, Soaking
+	end := mine.Released.Add(p.r.Policy.Soak)
+	p.d.registry.await(key{p.r.Node, p.r.Holder}, nil)
+	pods := p.d.o.Cache.Pods(p.node.Name)
+	over := !p.now.Before(end)
+	if why := returnedBad(p.node, pods, p.memory.restarts, over); why != "" {
+		mine.Frozen = why
+		ok, err := p.write(ctx, nodeChange{mark: p.mark.with(mine)})
+		if ok {
+			p.st.Reason, p.st.Message = Frozen, why
+			p.event(corev1.EventTypeWarning, "Frozen", why)
+		}
+		return err
+	}
+	if !over {
+		p.st.Message = fmt.Sprintf("released, and watched until %s", end.UTC().Format(time.RFC3339))
+		p.askAt(end)
+		return nil
+	}
+	if ok, err := p.write(ctx, nodeChange{mark: p.mark.without(p.r.Holder)}); !ok {
+		return err
+	}
+	return p.released(ctx, nil)
+}
+
+// returnedBad says what is wrong with a node that came back: a crash loop at any time, a node or pod that is not ready at the end. Restarts
+// count from the first look; base keeps that.
+func returnedBad(node *corev1.Node, pods []*corev1.Pod, base map[types.UID]int32, over bool) string {
+	for _, pod := range pods {
+		restarts := int32(0)
+		for _, c := range pod.Status.ContainerStatuses {
+			restarts += c.RestartCount
+			if w := c.State.Waiting; w != nil && w.Reason == "CrashLoopBackOff" {
+				return fmt.Sprintf("pod %s/%s: container %q is in CrashLoopBackOff after %d restarts", pod.Namespace, pod.Name, c.Name, c.RestartCount)
+			}
+		}
+		first, seen := base[pod.UID]
+		if !seen {
+			base[pod.UID] = restarts
+		} else if restarts-first >= crashLoop {
+			return fmt.Sprintf("pod %s/%s has restarted %d times since the node came back", pod.Namespace, pod.Name, restarts-first)
+		}
+	}
+	if !over {
+		return ""
+	}
+	if !conditionTrue(node) {
+		return fmt.Sprintf("node %q is not ready at the end of its watch", node.Name)
+	}
+	for _, pod := range pods {
+		if pod.DeletionTimestamp == nil && !finished(pod) && !ready(pod) {
+			return fmt.Sprintf("pod %s/%s is not ready at the end of the watch", pod.Namespace, pod.Name)
+		}
+	}
+	return ""
+}
+
+// conditionTrue reports whether the node is ready.
+func conditionTrue(node *corev1.Node) bool {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}

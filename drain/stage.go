@@ -1,0 +1,298 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// drain is the pass of mode Drain: begin, then as far as the plan and the scheduler let it.
+func (p *pass) drain(ctx context.Context) error {
+	mine := p.mark.of(p.r.Holder)
+	begun := mine != nil && mine.Mode == Drain && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero()
+	if begun && !mine.Drained.IsZero() {
+		p.latched(*mine)
+		return nil
+	}
+	if !begun {
+		if stop, err := p.mayBegin(); stop || err != nil {
+			return err
+		}
+		if ok, err := p.enter(ctx, holder{Mode: Drain}); !ok {
+			p.st.Phase = Pending
+			return err
+		}
+		if err := p.publish(ctx); err != nil {
+			return err
+		}
+	}
+	p.st.Started = p.mark.of(p.r.Holder).Since
+	for _, left := range p.memory.look(p.d.o.Cache.Pods(p.node.Name)) {
+		p.d.scheduler.left(left)
+	}
+	snapshot, err := p.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	p.st.Phase = Draining
+	stopped, err := p.stopped(ctx)
+	if err != nil {
+		return err
+	}
+	p.decide(snapshot)
+	if !stopped {
+		if p.askHooks(ctx) {
+			snapshot.Nodes[0].Hooks = p.memory.hookStates()
+			p.decide(snapshot)
+		}
+		if err := p.evictions(ctx); err != nil {
+			return err
+		}
+	}
+	return p.finish(ctx, snapshot, stopped)
+}
+
+// latched reports the result that is on the node.
+func (p *pass) latched(h holder) {
+	p.d.scheduler.forget(p.r.Node)
+	p.st.Phase, p.st.Outcome, p.st.Started, p.st.Finished = Drained, OutcomeDrained, h.Since, h.Drained
+	if h.Forced {
+		p.st.Outcome = OutcomeForced
+	}
+}
+
+// mayBegin asks everything that has to be so before the first write. It reports whether the drain has to stay off the node.
+func (p *pass) mayBegin() (bool, error) {
+	p.st.Phase = Pending
+	if node, why := frozenBy(p.d.o.Cache.Nodes(), p.r.Holder); node != "" {
+		p.st.Reason, p.st.Message = Frozen, frozenMessage(node, why)
+		p.ask(firstFallback)
+		return true, nil
+	}
+	if p.pastDeadline() {
+		p.st.Outcome, p.st.Reason, p.st.Message = OutcomeBlocked, DeadlinePassed, p.deadlineMessage()
+		return true, nil
+	}
+	if open, next := windowAt(p.r.Policy.Windows, p.now); !open {
+		p.st.Reason, p.st.Message = WindowClosed, windowMessage(next)
+		p.askAt(next)
+		return true, nil
+	}
+	snapshot, err := p.d.snapshotOf(p.r.Policy, p.view(nil))
+	if err != nil {
+		return true, err
+	}
+	return p.preflight(Preflight(snapshot, p.r.Policy, p.now)), nil
+}
+
+// preflight takes in what was found. What would lose data ends the drain before it begins; an unhealthy pod puts it off.
+func (p *pass) preflight(found []Finding) bool {
+	if len(found) == 0 {
+		return false
+	}
+	p.st.Reason, p.st.Phase, p.st.Outcome = DataLoss, Failed, OutcomeFailed
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Reason != PodUnhealthy }) {
+		p.st.Reason, p.st.Phase, p.st.Outcome = PodUnhealthy, Pending, ""
+		p.ask(firstFallback)
+	}
+	for _, f := range found {
+		p.st.Blockers = append(p.st.Blockers, Blocker{PodRef: f.PodRef, Action: Block, Reason: f.Reason, Message: f.Message})
+	}
+	p.st.Message = found[0].Message
+	if n := len(found) - 1; n > 0 {
+		p.st.Message += fmt.Sprintf(" (and %d more)", n)
+	}
+	return true
+}
+
+// stopped reports whether no eviction may start in this pass though the drain has begun.
+func (p *pass) stopped(ctx context.Context) (bool, error) {
+	if !p.node.Spec.Unschedulable {
+		if err := p.uncordoned(ctx); err != nil || p.st.Phase != Paused {
+			return true, err
+		}
+		p.ask(lastFallback)
+		return true, nil
+	}
+	if node, why := frozenBy(p.d.o.Cache.Nodes(), p.r.Holder); node != "" {
+		p.st.Phase, p.st.Reason, p.st.Message = Paused, Frozen, frozenMessage(node, why)
+		p.ask(firstFallback)
+		return true, nil
+	}
+	if p.pastDeadline() {
+		p.st.Outcome, p.st.Reason, p.st.Message = OutcomeBlocked, DeadlinePassed, p.deadlineMessage()
+		return true, nil
+	}
+	return p.outsideWindow(ctx)
+}
+
+// outsideWindow pauses the drain while no window is open, and gives the cordon back meanwhile if the policy says so.
+func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
+	open, next := windowAt(p.r.Policy.Windows, p.now)
+	if open {
+		return false, nil
+	}
+	p.st.Phase, p.st.Reason, p.st.Message = Paused, WindowClosed, windowMessage(next)
+	p.askAt(next)
+	if p.r.Policy.OutsideWindow != UndoCordon {
+		return true, nil
+	}
+	p.st.Phase = Pending
+	_, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, nil))
+	return true, err
+}
+
+func (p *pass) pastDeadline() bool { return !p.r.Deadline.IsZero() && !p.now.Before(p.r.Deadline) }
+
+func (p *pass) deadlineMessage() string {
+	return fmt.Sprintf("the deadline %s is over: no further eviction starts", p.r.Deadline.UTC().Format(time.RFC3339))
+}
+
+func frozenMessage(node, why string) string {
+	return fmt.Sprintf("frozen since node %q came back: %s; nothing starts until Resume", node, why)
+}
+
+func windowMessage(next time.Time) string {
+	if next.IsZero() {
+		return "every window is over"
+	}
+	return fmt.Sprintf("the next window opens at %s", next.UTC().Format(time.RFC3339))
+}
+
+// windowAt reports whether evictions may start, and if not, when the next window opens; zero for never.
+func windowAt(windows []Window, now time.Time) (open bool, next time.Time) {
+	if len(windows) == 0 {
+		return true, time.Time{}
+	}
+	for _, w := range windows {
+		if now.Before(w.From) {
+			if next.IsZero() || w.From.Before(next) {
+				next = w.From
+			}
+			continue
+		}
+		if w.Until.IsZero() || now.Before(w.Until) {
+			return true, time.Time{}
+		}
+	}
+	return false, next
+}
+
+// view is the node as Plan sees it.
+func (p *pass) view(hooks map[types.UID]HookState) NodeView {
+	return NodeView{Node: p.node, Pods: p.d.o.Cache.Pods(p.node.Name), Started: p.st.Started,
+		Bounces: p.memory.bounces, Hooks: hooks, Attempts: p.memory.answers(p.now)}
+}
+
+// snapshot is what this pass decides on.
+func (p *pass) snapshot(ctx context.Context) (Snapshot, error) {
+	v := p.view(p.memory.hookStates())
+	if p.d.o.PoweredOff != nil && p.wantsProof() {
+		off, err := p.d.o.PoweredOff(ctx, p.node)
+		if err != nil {
+			return Snapshot{}, fmt.Errorf("asking whether node %q is off: %w", p.node.Name, err)
+		}
+		v.PoweredOff = off
+	}
+	s, err := p.d.snapshotOf(p.r.Policy, v)
+	p.memory.users(s)
+	return s, err
+}
+
+// wantsProof reports whether the ladder has come to the step that needs proof.
+func (p *pass) wantsProof() bool {
+	for _, e := range p.r.Policy.Escalation {
+		if e.Step == StepOutOfService && !p.now.Before(p.st.Started.Add(e.After)) {
+			return true
+		}
+	}
+	return false
+}
+
+// snapshotOf completes views with budgets, owners and volumes from the cache.
+func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error) {
+	s := Snapshot{Nodes: views, Spent: d.scheduler.spent(), Fits: d.o.Fits}
+	namespaces := map[string]bool{}
+	for _, v := range views {
+		for _, pod := range v.Pods {
+			namespaces[pod.Namespace] = true
+		}
+	}
+	for _, ns := range sortedKeys(namespaces) {
+		s.Budgets = append(s.Budgets, d.o.Cache.Budgets(ns)...)
+	}
+	d.scheduler.observe(s.Budgets)
+	d.owners(&s)
+	return s, d.volumes(&s, policy)
+}
+
+// owners notes which of the DaemonSets that the pods name exist.
+func (d *Drainer) owners(s *Snapshot) {
+	cache, ok := d.o.Cache.(OwnerCache)
+	if !ok {
+		return
+	}
+	s.DaemonSets = map[types.UID]bool{}
+	for _, v := range s.Nodes {
+		for _, pod := range v.Pods {
+			for _, o := range pod.OwnerReferences {
+				if o.Kind != "DaemonSet" {
+					continue
+				}
+				if uid, there := cache.DaemonSet(pod.Namespace, o.Name); there {
+					s.DaemonSets[uid] = true
+				}
+			}
+		}
+	}
+}
+
+// volumes resolves claims and attachments where the policy looks at them.
+func (d *Drainer) volumes(s *Snapshot, policy Policy) error {
+	if !policy.Volumes && policy.Removal == nil {
+		return nil
+	}
+	cache, ok := d.o.Cache.(VolumeCache)
+	if !ok {
+		return fmt.Errorf("Policy.Volumes and Policy.Removal need a cache that knows volumes (VolumeCache), and %T does not: %w", d.o.Cache, ErrOption)
+	}
+	s.Claims, s.Volumes = map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, map[string]*corev1.PersistentVolume{}
+	for i := range s.Nodes {
+		v := &s.Nodes[i]
+		v.Attachments = cache.Attachments(v.Node.Name)
+		for _, pod := range v.Pods {
+			for _, name := range claimsOf(pod) {
+				claim := cache.Claim(pod.Namespace, name)
+				if claim == nil {
+					continue
+				}
+				s.Claims[types.NamespacedName{Namespace: pod.Namespace, Name: name}] = claim
+				if pv := cache.Volume(claim.Spec.VolumeName); pv != nil {
+					s.Volumes[pv.Name] = pv
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// claimsOf names the claims that a pod mounts, ephemeral ones included.
+func claimsOf(pod *corev1.Pod) []string {
+	var names []string
+	for _, v := range pod.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			names = append(names, pod.Name+"-"+v.Name)
+		}
+	}
+	return names
+}
