@@ -4,8 +4,6 @@
 package drain
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
