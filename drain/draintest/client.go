@@ -1,0 +1,180 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package draintest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/drain"
+)
+
+// The server tries an eviction that conflicts again by itself.
+const (
+	evictTries = 20
+	evictPause = 500 * time.Millisecond
+)
+
+// Evict implements [drain.Client]. An empty UID is no precondition.
+func (c *Cluster) Evict(ctx context.Context, pod drain.PodRef, grace *int64) error {
+	return c.evictCall(ctx, Call{Verb: Evict}, eviction{key: pod.Key(), uid: pod.UID, grace: grace})
+}
+
+// EvictDryRun asks what [Cluster.Evict] would answer.
+func (c *Cluster) EvictDryRun(ctx context.Context, pod drain.PodRef) error {
+	return c.evictCall(ctx, Call{Verb: Evict, DryRun: true}, eviction{key: pod.Key(), uid: pod.UID, dryRun: true})
+}
+
+func (c *Cluster) evictCall(ctx context.Context, call Call, e eviction) error {
+	call.Object, call.UID, call.GracePeriodSeconds = e.key.String(), e.uid, e.grace
+	for try := 1; ; try++ {
+		var again bool
+		err := c.callOnce(ctx, call, try == 1, func() (wrote bool, err error) {
+			again, err = c.evict(e)
+			again = again && try < evictTries
+			return err == nil && !e.dryRun, err
+		}, &again)
+		if !again {
+			return err
+		}
+		if err := pause(ctx, evictPause); err != nil {
+			return err
+		}
+	}
+}
+
+// Delete implements [drain.Client]. An empty UID is no precondition.
+func (c *Cluster) Delete(ctx context.Context, pod drain.PodRef, grace *int64) error {
+	return c.call(ctx, Call{Verb: Delete, Object: pod.String(), UID: pod.UID, GracePeriodSeconds: grace}, func() (bool, error) {
+		err := c.deletePod(eviction{key: pod.Key(), uid: pod.UID, grace: grace})
+		return err == nil, err
+	})
+}
+
+// PatchNode implements [drain.Client].
+func (c *Cluster) PatchNode(ctx context.Context, name string, patch []byte, status bool) (node *corev1.Node, err error) {
+	call := Call{Verb: PatchNode, Object: name, Patch: string(patch), Status: status}
+	err = c.call(ctx, call, func() (bool, error) {
+		var failed error
+		node, failed = c.patchNode(name, patch, status)
+		return failed == nil, failed
+	})
+	if err != nil {
+		return nil, err
+	}
+	return node, nil
+}
+
+func (c *Cluster) patchNode(name string, patch []byte, status bool) (*corev1.Node, error) {
+	old := c.nodes.get(name)
+	if old == nil {
+		return nil, apierrors.NewNotFound(nodeResource(), name)
+	}
+	node := &corev1.Node{}
+	if err := mergePatch(old, patch, node); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+	}
+	if node.ResourceVersion != old.ResourceVersion {
+		return nil, optimisticLock(nodeResource(), name)
+	}
+	if node.UID != old.UID {
+		return nil, otherNodeUID(name, node.UID, old.UID)
+	}
+	if status {
+		node.Spec = old.Spec
+	} else {
+		node.Status = old.Status
+	}
+	if equality.Semantic.DeepEqual(old, node) {
+		return old, nil
+	}
+	return c.putNode(node), nil
+}
+
+// ListPods implements [drain.Client].
+func (c *Cluster) ListPods(ctx context.Context, node string) (pods []*corev1.Pod, err error) {
+	err = c.call(ctx, Call{Verb: ListPods, Object: node}, func() (bool, error) {
+		pods = sorted(c.pods.live, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
+		return false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pods, nil
+}
+
+func otherNodeUID(name string, want, have types.UID) error {
+	return apierrors.NewConflict(nodeResource(), name,
+		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have)) //nolint:staticcheck // the server's text
+}
+
+// call carries out a request: the wait, the fault that is planned for it, the commit, the log.
+func (c *Cluster) call(ctx context.Context, call Call, commit func() (wrote bool, err error)) error {
+	return c.callOnce(ctx, call, true, commit, new(bool))
+}
+
+// callOnce is call for a request that may be one try of several: only the first meets faults, and only the last, which
+// leaves again false, is logged.
+func (c *Cluster) callOnce(ctx context.Context, call Call, first bool, commit func() (bool, error), again *bool) error {
+	call.Started = c.o.Now()
+	var f *Fault
+	if first {
+		var err error
+		if f, err = c.arrive(call.Verb); err != nil {
+			return err
+		}
+		delay := c.o.Latency
+		if f != nil {
+			delay += f.Delay
+		}
+		if err := pause(ctx, delay); err != nil {
+			return c.answer(call, err, false)
+		}
+	}
+	if f != nil && f.before != nil {
+		c.strike(f)
+		return c.answer(call, f.before(call), false)
+	}
+	c.lock()
+	wrote, err := commit()
+	c.unlock()
+	if *again {
+		return err
+	}
+	if f != nil {
+		c.strike(f)
+		if f.after != nil {
+			if err := pause(ctx, f.silence); err != nil {
+				return c.answer(call, err, wrote)
+			}
+			return c.answer(call, f.after, wrote)
+		}
+	}
+	return c.answer(call, err, wrote)
+}
+
+// pause waits, unless the caller gives up first.
+func pause(ctx context.Context, d time.Duration) error {
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ErrCrash is what a client gets whose process has died: the call under way and all later ones fail with it, until [Cluster.Revive].
+var ErrCrash = errors.New("draintest: the process has crashed")
