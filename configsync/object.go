@@ -24,7 +24,8 @@ import (
 const (
 	// MaxObject is the most bytes that an object may have, as JSON. The API server takes less than 1.5 MiB.
 	MaxObject = 4 << 20
-	// MaxData is the most bytes that the keys and values of an object may have together, as in the API server.
+	// MaxData is the most bytes that the keys and values of an object may have together. The API server allows as many in the values
+	// alone; a ConfigMap so close to that bound is refused here, by a few bytes of keys.
 	MaxData = 1 << 20
 	// MaxKeys is the most entries that an object may have.
 	MaxKeys = 1000

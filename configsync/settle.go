@@ -129,8 +129,7 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 	if storage != nil {
 		s.live.storage = storage
 	}
-	s.looked++
-	s.reported = nil
 	s.mu.Unlock()
+	s.forgetReported()
 	wake(s.wakeReport)
 }
