@@ -36,7 +36,7 @@ type Policy struct {
 	// GracePeriodSeconds overrides the pods' own grace period. At least 1; nil means the pod's own.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 	// TierDeadline is how long a tier may hold up the next one, counted from the start of the drain: tier n may wait until (n+1) times
-	// this, in order of the tiers present. Zero means for as long as it takes.
+	// this, in order of the tiers that the policy has: those of its rules, and 0. Zero means for as long as it takes.
 	TierDeadline time.Duration `json:"tierDeadline,omitempty"`
 	// Settle is how long a node has to stay empty before it counts as drained. Nil means 5 s.
 	Settle *time.Duration `json:"settle,omitempty"`

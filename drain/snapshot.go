@@ -114,7 +114,3 @@ type Result struct {
 	// Rounds is the largest of the budgets' rounds; at least 1 where a pod has to leave.
 	Rounds int
 }
-
-// Plan decides, for every pod on the nodes of s, whether it leaves now and if not, why. It is pure: the same arguments give the same
-// result, in the same order. The drain itself runs on it, so that a dry run is what would happen.
-func Plan(s Snapshot, p Policy, now time.Time) Result { return Result{} }

@@ -1,0 +1,207 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// maxDisruptedPods is how many evictions that the disruption controller has not confirmed the server keeps for a budget: it refuses
+// while there are more.
+const maxDisruptedPods = 2000
+
+// A planBudget is a budget and what a plan has taken from it.
+type planBudget struct {
+	pdb      *policyv1.PodDisruptionBudget
+	selector labels.Selector // nil for one that cannot be read, which matches nothing, as in the server
+	names    []string        // its name, for the pods that have only this one
+	spent    int
+	given    int
+	pods     int // have to leave under it
+	guarded  int // those among them for which the server asks it
+}
+
+// planBudgets holds the budgets of the namespaces that have pods on the nodes, by name within each.
+type planBudgets struct {
+	all         []planBudget
+	byNamespace map[string][]planBudget // parts of all
+}
+
+// indexBudgets picks and compiles the budgets that can matter, each once.
+func indexBudgets(s *Snapshot) planBudgets {
+	ix := planBudgets{byNamespace: make(map[string][]planBudget)}
+	for i := range s.Nodes {
+		for _, pod := range s.Nodes[i].Pods {
+			ix.byNamespace[pod.Namespace] = nil
+		}
+	}
+	for _, pdb := range s.Budgets {
+		if _, ok := ix.byNamespace[pdb.Namespace]; ok {
+			ix.all = append(ix.all, compileBudget(pdb, s.Spent))
+		}
+	}
+	slices.SortStableFunc(ix.all, func(a, b planBudget) int {
+		return cmp.Or(cmp.Compare(a.pdb.Namespace, b.pdb.Namespace), cmp.Compare(a.pdb.Name, b.pdb.Name))
+	})
+	for from := 0; from < len(ix.all); {
+		to, ns := from+1, ix.all[from].pdb.Namespace
+		for to < len(ix.all) && ix.all[to].pdb.Namespace == ns {
+			to++
+		}
+		ix.byNamespace[ns] = ix.all[from:to:to]
+		from = to
+	}
+	return ix
+}
+
+func compileBudget(pdb *policyv1.PodDisruptionBudget, spent map[types.NamespacedName]int) planBudget {
+	b := planBudget{pdb: pdb, names: []string{pdb.Name}, spent: spent[types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}]}
+	// In policy/v1 an empty selector matches every pod, and none at all matches no pod: what the conversion does.
+	if s, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector); err == nil {
+		b.selector = s
+	}
+	return b
+}
+
+// guard finds the budgets of a pod and whether the server will ask one.
+func (n *nodePass) guard(w *podWork) {
+	budgets := n.budgets.byNamespace[w.Namespace]
+	for i := range budgets {
+		b := &budgets[i]
+		if b.selector == nil || !b.selector.Matches(labels.Set(w.pod.Labels)) {
+			continue
+		}
+		if w.budget == nil {
+			w.budget, w.Budgets = b, b.names
+		} else {
+			w.Budgets, w.crowded = append(w.Budgets[:len(w.Budgets):len(w.Budgets)], b.pdb.Name), true
+		}
+		if w.pod.DeletionTimestamp == nil {
+			b.pods++
+		}
+	}
+	asked := w.budget != nil && !bypassesBudgets(w.pod)
+	w.crowded = w.crowded && asked
+	w.Guarded = asked && !w.crowded && (podReady(w.pod) || !w.budget.letsUnreadyGo())
+	if w.Guarded {
+		w.budget.guarded++
+	}
+}
+
+// bypassesBudgets reports whether the server deletes the pod without a look at budgets.
+func bypassesBudgets(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil || podFinished(pod) || pod.Status.Phase == corev1.PodPending
+}
+
+// letsUnreadyGo reports whether a pod that is not ready leaves without spending. The server does not ask here whether the status is current.
+func (b *planBudget) letsUnreadyGo() bool {
+	policy, st := b.pdb.Spec.UnhealthyPodEvictionPolicy, &b.pdb.Status
+	return policy != nil && *policy == policyv1.AlwaysAllow || st.DesiredHealthy > 0 && st.CurrentHealthy >= st.DesiredHealthy
+}
+
+func (b *planBudget) stale() bool { return b.pdb.Status.ObservedGeneration < b.pdb.Generation }
+
+// allowed is what the budget allows now, less what is spent.
+func (b *planBudget) allowed() int {
+	if b.stale() {
+		return 0
+	}
+	room := maxDisruptedPods + 1 - len(b.pdb.Status.DisruptedPods)
+	return max(0, min(int(b.pdb.Status.DisruptionsAllowed), room)-b.spent)
+}
+
+// never reports whether the budget allows none even with every pod ready. A percent of maxUnavailable above zero is rounded up to at
+// least one pod, and a budget that asks for nothing has an expected number of 0, with which the controller allows none.
+func (b *planBudget) never() bool {
+	spec, st := &b.pdb.Spec, &b.pdb.Status
+	switch {
+	case spec.MaxUnavailable == nil && spec.MinAvailable == nil:
+		return true
+	case spec.MaxUnavailable != nil && percentOrCount(spec.MaxUnavailable) == 0:
+		return true
+	case spec.MinAvailable != nil && spec.MinAvailable.Type == intstr.String && percentOrCount(spec.MinAvailable) >= 100:
+		return true
+	}
+	return !b.stale() && st.ExpectedPods > 0 && st.DesiredHealthy >= st.ExpectedPods
+}
+
+// percentOrCount gives the number, with or without a percent sign, and -1 for what is neither.
+func percentOrCount(v *intstr.IntOrString) int {
+	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, true)
+	if err != nil {
+		return -1
+	}
+	return max(n, 0)
+}
+
+// budgetObstacle is what no waiting changes. A budget that never allows by its own may still allow for a while, when there are more
+// pods than its owner wants.
+func (n *nodePass) budgetObstacle(w *podWork) (Reason, string) {
+	if w.crowded {
+		return MultipleBudgets, fmt.Sprintf("the server refuses a pod under more than one budget, it has %d: %q", len(w.Budgets), w.Budgets)
+	}
+	if w.Guarded && w.budget.pdb.Status.DisruptionsAllowed <= 0 && w.budget.never() {
+		_, reason, message := w.budget.refusal(podReady(w.pod))
+		return reason, message
+	}
+	return ReasonNone, ""
+}
+
+// spend takes one from the pod's budget, or says why there is none.
+func (n *nodePass) spend(w *podWork) {
+	if b := w.budget; b.given < b.allowed() {
+		b.given++
+		n.evict(w)
+		return
+	}
+	w.decide(w.budget.refusal(podReady(w.pod)))
+}
+
+// refusal says why the budget does not let a pod go now.
+func (b *planBudget) refusal(ready bool) (Action, Reason, string) {
+	action, reason, message := Wait, BudgetExhausted, b.describe()
+	switch {
+	case b.never():
+		action, reason = Block, BudgetNeverAllows
+		message += "; it allows none even with every pod healthy"
+	case b.stale():
+		reason = BudgetStale
+		message = fmt.Sprintf("budget %q: its status is for generation %d, its spec is of generation %d", b.pdb.Name, b.pdb.Status.ObservedGeneration, b.pdb.Generation)
+	}
+	if !ready {
+		reason = UnhealthyProtected
+		message = "it is not ready, and " + message + `; unhealthyPodEvictionPolicy "AlwaysAllow" would let it go`
+	}
+	return action, reason, message
+}
+
+// describe tells the budget in numbers.
+func (b *planBudget) describe() string {
+	st := &b.pdb.Status
+	if len(st.DisruptedPods) > maxDisruptedPods {
+		return fmt.Sprintf("budget %q has %d evictions that its controller has not confirmed, the server goes no further above %d", b.pdb.Name, len(st.DisruptedPods), maxDisruptedPods)
+	}
+	s := "s"
+	if st.DisruptionsAllowed == 1 {
+		s = ""
+	}
+	message := fmt.Sprintf("budget %q allows %d disruption%s: %d of %d pods healthy, %d needed", b.pdb.Name, st.DisruptionsAllowed, s, st.CurrentHealthy, st.ExpectedPods, st.DesiredHealthy)
+	if st.DisruptionsAllowed > 0 {
+		message += fmt.Sprintf("; %d taken by evictions under way, %d by other pods of this drain", b.spent, b.given)
+	}
+	if c := meta.FindStatusCondition(st.Conditions, policyv1.DisruptionAllowedCondition); c != nil && c.Reason == policyv1.SyncFailedReason {
+		message += "; its controller failed: " + c.Message
+	}
+	return message
+}
