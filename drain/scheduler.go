@@ -93,7 +93,7 @@ func NewScheduler(o SchedulerOptions) (*Scheduler, error) {
 
 // What the scheduler says when there is nothing better to go by.
 const (
-	schedRecheck  = 2 * time.Second  // only evictions of this process stand in the way: their effect is seen soon
+	schedRecheck  = 2 * time.Second // only evictions of this process stand in the way: their effect is seen soon
 	schedShortest = 50 * time.Millisecond
 	schedLongest  = 2 * time.Minute
 	schedSweep    = 10 * time.Second
