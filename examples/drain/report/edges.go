@@ -5,6 +5,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,22 +39,31 @@ func (l *Log) Next(s drain.SetStatus, now time.Time) []string {
 		}
 	}
 	for _, n := range s.Nodes {
-		lines = append(lines, l.evicted(n)...)
-		lines = append(lines, l.blockers(n, now)...)
-		lines = append(lines, l.attached(n)...)
-		if said := phase(n); said != l.nodes[n.Node] {
-			l.nodes[n.Node] = said
-			lines = append(lines, fmt.Sprintf("%s: %s", n.Node, l.sentence(n)))
+		state, details := l.state(n), slices.Concat(l.evicted(n), l.blockers(n, now), l.attached(n))
+		if n.Counts.Remaining > 0 {
+			lines = slices.Concat(lines, state, details)
+		} else { // the details are how it came to that
+			lines = slices.Concat(lines, details, state)
 		}
 	}
 	return lines
+}
+
+// state tells of a node that is in another phase, or in it for another reason.
+func (l *Log) state(n drain.Status) []string {
+	said := phase(n)
+	if said == l.nodes[n.Node] {
+		return nil
+	}
+	l.nodes[n.Node] = said
+	return []string{fmt.Sprintf("%s: %s", n.Node, sentence(n))}
 }
 
 // phase is what makes an edge of a node.
 func phase(n drain.Status) string { return fmt.Sprintf("%s %s %s", n.Phase, n.Outcome, n.Reason) }
 
 // sentence is the state of a node.
-func (l *Log) sentence(n drain.Status) string {
+func sentence(n drain.Status) string {
 	t := strings.ToLower(string(n.Phase))
 	switch {
 	case n.Phase == drain.Draining && n.Counts.Remaining > 0:

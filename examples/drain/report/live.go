@@ -84,7 +84,7 @@ func lasted(n drain.Status, now time.Time) string {
 	return since(n.Started, now)
 }
 
-// Blockers is a table of the pods that don't leave, with its sentence below each; no line where there are none.
+// Blockers is a table of the pods that don't leave, with the sentence below those that it is about; no line where there are none.
 func Blockers(s drain.SetStatus, now time.Time) []string {
 	type held struct {
 		node string
@@ -111,7 +111,8 @@ func Blockers(s drain.SetStatus, now time.Time) []string {
 	lines := []string{"", table[0]}
 	for i, b := range list {
 		lines = append(lines, table[i+1])
-		if b.Message != "" {
+		same := i+1 < len(list) && list[i+1].Message == b.Message && list[i+1].Reason == b.Reason
+		if b.Message != "" && !same {
 			lines = append(lines, "    "+oneLine(b.Message))
 		}
 	}
