@@ -20,6 +20,7 @@ const someNames = 3
 // A Log tells a drain as one line per edge: what has changed since the last status, and nothing twice.
 type Log struct {
 	set   string
+	stuck bool
 	nodes map[string]string          // what was said last of each node
 	gone  map[types.UID]bool         // pods that were said to have been asked
 	held  map[types.UID]drain.Reason // the reason that was said last of each pod
@@ -46,6 +47,11 @@ func (l *Log) Next(s drain.SetStatus, now time.Time) []string {
 			lines = slices.Concat(lines, details, state)
 		}
 	}
+	if stuck := Stuck(s); stuck != l.stuck {
+		if l.stuck = stuck; stuck {
+			lines = append(lines, nothingMoves)
+		}
+	}
 	return lines
 }
 
@@ -60,7 +66,10 @@ func (l *Log) state(n drain.Status) []string {
 }
 
 // phase is what makes an edge of a node.
-func phase(n drain.Status) string { return fmt.Sprintf("%s %s %s", n.Phase, n.Outcome, n.Reason) }
+func phase(n drain.Status) string {
+	word, _, _ := strings.Cut(own(n), ":")
+	return fmt.Sprintf("%s %s %s", n.Phase, n.Outcome, word)
+}
 
 // sentence is the state of a node.
 func sentence(n drain.Status) string {
@@ -80,10 +89,21 @@ func sentence(n drain.Status) string {
 	if n.Outcome == drain.OutcomeBlocked {
 		t += ", blocked until somebody acts"
 	}
-	if n.Reason != "" || n.Message != "" {
-		t += ": " + reason(n.Reason, nil, n.Message)
+	if r := own(n); r != "" {
+		t += ": " + r
 	}
 	return t
+}
+
+// own is the reason and the sentence that a node has of its own. Where its pods have the reason, they are told of, one by one.
+func own(n drain.Status) string {
+	if n.Reason == "" && n.Counts.Remaining > 0 {
+		return ""
+	}
+	if slices.ContainsFunc(n.Blockers, func(b drain.Blocker) bool { return b.Reason == n.Reason }) {
+		return ""
+	}
+	return reason(n.Reason, nil, n.Message)
 }
 
 // evicted tells of each pod that the server has agreed to.

@@ -27,8 +27,8 @@ func Live(s drain.SetStatus, now time.Time) []string {
 		c := n.Counts
 		rows = append(rows, row(n.Node, state(n), fmt.Sprint(c.Remaining), number(c.Blocked), number(c.Waiting), number(c.Terminating),
 			number(c.Evicted), lasted(n, now)))
-		if n.Message != "" && n.Phase != drain.Pending {
-			sentences = append(sentences, fmt.Sprintf("%s: %s", n.Node, oneLine(n.Message)))
+		if why := own(n); why != "" && n.Phase != drain.Pending {
+			sentences = append(sentences, n.Node+": "+why)
 		}
 	}
 	lines := columns(rows)
@@ -39,7 +39,29 @@ func Live(s drain.SetStatus, now time.Time) []string {
 	if s.Reason != "" || s.Message != "" {
 		lines = append(lines, "All nodes: "+reason(s.Reason, nil, s.Message))
 	}
-	return append(lines, Blockers(s, now)...)
+	lines = append(lines, Blockers(s, now)...)
+	if Stuck(s) {
+		lines = append(lines, "", nothingMoves)
+	}
+	return lines
+}
+
+// nothingMoves is said where waiting alone will not do.
+const nothingMoves = "Nothing moves until somebody acts on the pods that are blocked, or --timeout or Ctrl-C ends the wait."
+
+// Stuck reports whether no node can go on by itself, and at least one is blocked.
+func Stuck(s drain.SetStatus) bool {
+	blocked := false
+	for _, n := range s.Nodes {
+		switch {
+		case n.Outcome == drain.OutcomeBlocked:
+			blocked = true
+		case n.Phase == drain.Pending, n.Phase == drain.Drained, n.Phase == drain.Failed:
+		default:
+			return false
+		}
+	}
+	return blocked && !s.Done
 }
 
 // foremost picks the nodes that are worth a line, those at work first, and counts the others by phase.

@@ -28,8 +28,8 @@ func (s Summary) Text(now time.Time) string {
 	}
 	lines := columns(rows)
 	for _, n := range s.Status.Nodes {
-		if n.Message != "" {
-			lines = append(lines, fmt.Sprintf("%s: %s", n.Node, oneLine(n.Message)))
+		if why := own(n); why != "" && !s.Interrupted {
+			lines = append(lines, n.Node+": "+why)
 		}
 	}
 	if r := reason(s.Status.Reason, nil, s.Status.Message); r != "" {
@@ -45,10 +45,10 @@ func (s Summary) Text(now time.Time) string {
 	return text(lines)
 }
 
-// result is the outcome where there is one, and why.
+// result is the outcome where it stands, and why.
 func result(n drain.Status) string {
 	word := string(n.Outcome)
-	if word == "" {
+	if word == "" || n.Phase == drain.Released {
 		word = string(n.Phase)
 	}
 	if n.Reason != "" {
@@ -61,16 +61,19 @@ func result(n drain.Status) string {
 func (s Summary) given() []string {
 	var released, left []string
 	for _, n := range s.Status.Nodes {
-		if n.Phase == drain.Released {
+		if n.Phase == drain.Released && !n.Started.IsZero() {
 			released = append(released, n.Node)
 		}
 		for _, p := range n.Evicted {
 			left = append(left, fmt.Sprintf("  %s from %s", p, n.Node))
 		}
 	}
-	lines := []string{"", "Interrupted before anything was changed."}
+	lines := []string{"", "Interrupted before a node was changed."}
 	if len(released) > 0 {
-		lines[1] = "Interrupted. Given back as they were found: " + strings.Join(released, ", ")
+		lines[1] = "Interrupted. Given back as found: " + strings.Join(released, ", ")
+	}
+	if held := Held(s.Status); len(held) > 0 {
+		lines = append(lines, fmt.Sprintf("Not given back, and still cordoned: %s. To give back: %s", strings.Join(held, ", "), s.Release))
 	}
 	if len(left) == 0 {
 		return append(lines, "No pod had been evicted.")

@@ -105,6 +105,9 @@ func (s *Pods) Policy() (drain.Policy, error) {
 	skip, err := skipOthers(s.PodSelector)
 	p.add(err)
 	policy.Rules = append(skip, policy.Rules...)
+	if len(p) == 0 {
+		p.add(policy.Validate())
+	}
 	return policy, p.join()
 }
 
