@@ -56,7 +56,7 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 		return err
 	}
 	if p.Blocked > 0 {
-		return &exitError{code: exitBlocked}
+		return &codedError{code: exitBlocked}
 	}
 	return nil
 }

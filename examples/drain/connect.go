@@ -99,7 +99,7 @@ func synced(ctx context.Context, cache *kube.Cache) error {
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
-				return &exitError{code: exitInterrupted, err: errors.New("interrupted before anything was done")}
+				return &codedError{code: exitInterrupted, err: errors.New("interrupted before anything was done")}
 			}
 			return fmt.Errorf("not seen whole within %s: %w", syncTime, err)
 		case <-look.C:

@@ -50,24 +50,24 @@ const examples = `  drain plan node-1 node-2                    # what would hap
   drain node-1 --escalate delete=15m          # after 15m delete what is still there, past every budget
   drain release node-1                        # give it back`
 
-// exitError ends the command with a code of its own. Err is nil where everything has been said.
-type exitError struct {
+// codedError ends the command with a code of its own. Err is nil where everything has been said.
+type codedError struct {
 	code int
 	err  error
 }
 
-func (e *exitError) Error() string {
+func (e *codedError) Error() string {
 	if e.err == nil {
 		return fmt.Sprintf("exit code %d", e.code)
 	}
 	return e.err.Error()
 }
 
-func (e *exitError) Unwrap() error { return e.err }
+func (e *codedError) Unwrap() error { return e.err }
 
 // exitCode tells what an error of a command means for whoever started it, and what is still to be said.
 func exitCode(err error) (int, error) {
-	var exit *exitError
+	var exit *codedError
 	var usage *settings.UsageError
 	switch {
 	case err == nil:

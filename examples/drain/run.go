@@ -86,7 +86,7 @@ func (a *app) conclude(t *task, st drain.SetStatus, err error) error {
 	if code == exitDone {
 		return nil
 	}
-	return &exitError{code: code, err: remainder(interrupted, err)}
+	return &codedError{code: code, err: remainder(interrupted, err)}
 }
 
 // remainder is what went wrong besides the interruption itself.

@@ -60,7 +60,7 @@ func (s *Drain) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Maintenance, "maintenance", "", "name of this maintenance: a node drained for it counts as drained for ever after; empty means a new one")
 	f.DurationVar(&s.Timeout, "timeout", 0, "after this time no further eviction starts and the drain is blocked; 0 means never")
 	f.Float64Var(&s.Rate, "rate", 20, "evictions a second at most, over all nodes")
-	f.BoolVar(&s.SkipFailed, "skip-failed", false, "start the next node although one has failed or is blocked until somebody acts")
+	f.BoolVar(&s.SkipFailed, "skip-failed", false, "start the next node although one has failed")
 	f.BoolVar(&s.DryRun, "dry-run", false, "print the plan and do nothing, as the plan sub-command does")
 	f.BoolVar(&s.ReleaseAfter, "release-after", false, "give the drained nodes back at the end")
 }
