@@ -47,4 +47,45 @@
 // The Drainer needs: list and watch on pods, nodes, poddisruptionbudgets, and, where their stages are used, volumeattachments,
 // persistentvolumeclaims, persistentvolumes and daemonsets; create on pods/eviction; patch on nodes. For escalation also delete
 // on pods; for [Hold] get and update on leases in kube-node-lease; for [Options].NodeConditions patch on nodes/status.
+//
+// # Coming from kubectl's Helper
+//
+// What takes the place of the fields of Helper in k8s.io/kubectl/pkg/drain, v0.37:
+//
+//	Ctx                              the ctx of each call; when that of Run ends, the nodes are given back
+//	Client                           Options.Cache and Options.Client; package drain/kube makes both
+//	Force                            Policy.Unmanaged: EvictPods
+//	GracePeriodSeconds               Policy.GracePeriodSeconds; -1 is nil, 0 is refused
+//	IgnoreAllDaemonSets              always true; Policy.DaemonSets: LastDaemonSets evicts their pods at the end
+//	Timeout                          Request.Deadline, an absolute time for the whole set
+//	DeleteEmptyDirData               Policy.LocalData: EvictPods; or Policy.LocalDataLimit for small volumes alone
+//	Selector                         none: Set.Groups names the nodes
+//	PodSelector                      Policy.Rules: a Rule with the opposite Selector and BehaviorSkip
+//	ChunkSize                        none: pods come from a watch
+//	DisableEviction                  none; Policy.Escalation with StepDelete asks first and deletes later
+//	SkipWaitForDeleteTimeoutSeconds  none: such a pod is a Blocker with the reason FinalizersRemain,
+//	                                 NodeUnreachable or StuckTerminating; StepOutOfService helps, with proof
+//	EvictErrorRetryDelay             none: the next try comes with a change of the budget or the pod, or some time later
+//	AdditionalFilters                Policy.Rules, and BehaviorLabel on the pods; a filter's code becomes data
+//	Out, ErrOut                      none: Status is data; Options.Recorder gets events
+//	DryRunStrategy                   Drainer.Plan, which makes no request
+//	OnPodDeletedOrEvicted,           Status.Evicted, Status.Forced and Status.Blockers after each pass;
+//	OnPodDeletionOrEvictionStarted,  Metrics.Eviction for each answer of the server
+//	OnPodDeletionOrEvictionFinished
+//
+// And of the functions: RunCordonOrUncordon is a [Request] of mode [Cordon] or [Release], RunNodeDrain is [Drainer.Run] with a [Set] of
+// one node, GetPodsForDeletion is [Drainer.Plan]. What differs in what they do:
+//
+//   - A pod that is not to be evicted blocks itself, not its node: there, one pod with local data or without a controller is an error before
+//     the first eviction, and the node stays cordoned. The same goes for answers of the server that Helper takes for the end of the drain.
+//   - A pod that is already ending is waited for, not evicted again. One that has succeeded or failed is ignored, not evicted and
+//     waited for, unless [Policy].DeleteFinished is set.
+//   - Nothing is polled: pods, nodes and budgets are watched, and an eviction that was refused is tried again when a watch says that it
+//     may be accepted, and without that at growing intervals of up to 2 minutes. No zero value means at once, again and again, or with
+//     no time to end.
+//   - Pods are known by UID: one that was created anew under the same name, on this node or another, is never taken for the one to leave.
+//   - Drained is true of a node that has stayed empty for [Policy].Settle, not of a list that was read once.
+//   - The cordon has an owner and is given back as it was found; an uncordon by somebody else pauses the drain.
+//
+// examples/drain is a command on this, with kubectl's flags.
 package drain

@@ -1,0 +1,204 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/drain"
+)
+
+// CacheOptions say what a [Cache] and its factory watch besides pods, Nodes and PodDisruptionBudgets. The zero value is for a controller
+// that uses neither volumes nor the check for orphaned pods of DaemonSets.
+type CacheOptions struct {
+	// Volumes also watches VolumeAttachments, PersistentVolumeClaims and PersistentVolumes.
+	Volumes bool
+	// DaemonSets also watches DaemonSets.
+	DaemonSets bool
+	// Node, when set, is the only Node that is watched, with its pods, so that an agent doesn't see the cluster. Budgets, and what
+	// the fields above add, know no node and are watched whole.
+	Node string
+}
+
+// byNode indexes what a Node has; budgets are indexed by [cache.NamespaceIndex].
+const byNode = "drain.belay.dev/node"
+
+// A Cache is a [drain.Cache] over shared informers. It makes no request but theirs. Its methods may be called from several goroutines.
+type Cache struct {
+	node      string
+	watchers  watchers
+	informers []*informer
+
+	nodes, pods, budgets                               cache.Indexer
+	attachments, claims, persistentVolumes, daemonSets cache.Indexer // nil where not asked for
+}
+
+var (
+	_ drain.Cache       = (*Cache)(nil)
+	_ drain.VolumeCache = volumes{}
+	_ drain.OwnerCache  = owners{}
+)
+
+// NewCache returns a Cache over the informers of the factory, which it makes where they are missing. The factory must not have
+// started them. The caller starts it, and calls [Cache.WaitForSync]. Make one Cache for a factory: it takes over the informers' handler
+// of watch errors. [NewFactory] makes a factory that needs less memory and sees less than others.
+func NewCache(factory informers.SharedInformerFactory, o CacheOptions) (*Cache, error) {
+	if factory == nil {
+		return nil, errors.New("making a cache: factory must be set")
+	}
+	c := &Cache{node: o.Node}
+	core := factory.Core().V1()
+	parts := []part{
+		{&c.nodes, "nodes", core.Nodes().Informer, nil, nodeOfNode},
+		{&c.pods, "pods", core.Pods().Informer, nodeOfPod, nodeOfPod},
+		{&c.budgets, "poddisruptionbudgets", factory.Policy().V1().PodDisruptionBudgets().Informer, nil, nil},
+	}
+	if o.Volumes {
+		parts = append(parts,
+			part{&c.attachments, "volumeattachments", factory.Storage().V1().VolumeAttachments().Informer, nodeOfAttachment, nodeOfAttachment},
+			part{&c.claims, "persistentvolumeclaims", core.PersistentVolumeClaims().Informer, nil, nil},
+			part{&c.persistentVolumes, "persistentvolumes", core.PersistentVolumes().Informer, nil, nil})
+	}
+	if o.DaemonSets {
+		parts = append(parts, part{&c.daemonSets, "daemonsets", factory.Apps().V1().DaemonSets().Informer, nil, nil})
+	}
+	for _, p := range parts {
+		if err := c.add(p); err != nil {
+			return nil, fmt.Errorf("making a cache: informer of %s: %w", p.resource, err)
+		}
+	}
+	return c, nil
+}
+
+// View is the Cache with what it was asked to watch: a [drain.VolumeCache] with [CacheOptions].Volumes and a [drain.OwnerCache] with
+// [CacheOptions].DaemonSets. The Cache itself is neither, so that nobody takes what isn't watched for what doesn't exist.
+func (c *Cache) View() drain.Cache {
+	switch {
+	case c.attachments != nil && c.daemonSets != nil:
+		return struct {
+			*Cache
+			volumes
+			owners
+		}{c, volumes{c}, owners{c}}
+	case c.attachments != nil:
+		return struct {
+			*Cache
+			volumes
+		}{c, volumes{c}}
+	case c.daemonSets != nil:
+		return struct {
+			*Cache
+			owners
+		}{c, owners{c}}
+	default:
+		return c
+	}
+}
+
+// Node returns the Node of that name, or nil.
+func (c *Cache) Node(name string) *corev1.Node {
+	if !c.sees(name) {
+		return nil
+	}
+	return get[*corev1.Node](c.nodes, "", name)
+}
+
+// Nodes returns every Node that is watched.
+func (c *Cache) Nodes() []*corev1.Node {
+	if c.node == "" {
+		return typed[*corev1.Node](c.nodes.List())
+	}
+	if node := c.Node(c.node); node != nil {
+		return []*corev1.Node{node}
+	}
+	return nil
+}
+
+// Pods returns the pods bound to a node, in any order.
+func (c *Cache) Pods(node string) []*corev1.Pod {
+	if !c.sees(node) {
+		return nil
+	}
+	return indexed[*corev1.Pod](c.pods, byNode, node)
+}
+
+// Pod returns the pod of that name, or nil. With [CacheOptions].Node it knows the pods of that node only.
+func (c *Cache) Pod(namespace, name string) *corev1.Pod {
+	pod := get[*corev1.Pod](c.pods, namespace, name)
+	if pod == nil || !c.sees(pod.Spec.NodeName) {
+		return nil
+	}
+	return pod
+}
+
+// Budgets returns the PodDisruptionBudgets of a namespace.
+func (c *Cache) Budgets(namespace string) []*policyv1.PodDisruptionBudget {
+	return indexed[*policyv1.PodDisruptionBudget](c.budgets, cache.NamespaceIndex, namespace)
+}
+
+// sees says whether a node is in the Cache's view, also over a factory that watches more.
+func (c *Cache) sees(node string) bool { return c.node == "" || c.node == node }
+
+// volumes is the part of a [drain.VolumeCache].
+type volumes struct{ c *Cache }
+
+// Attachments returns the VolumeAttachments of a node.
+func (v volumes) Attachments(node string) []*storagev1.VolumeAttachment {
+	if !v.c.sees(node) {
+		return nil
+	}
+	return indexed[*storagev1.VolumeAttachment](v.c.attachments, byNode, node)
+}
+
+// Claim returns the PersistentVolumeClaim of that name, or nil.
+func (v volumes) Claim(namespace, name string) *corev1.PersistentVolumeClaim {
+	return get[*corev1.PersistentVolumeClaim](v.c.claims, namespace, name)
+}
+
+// Volume returns the PersistentVolume of that name, or nil.
+func (v volumes) Volume(name string) *corev1.PersistentVolume {
+	return get[*corev1.PersistentVolume](v.c.persistentVolumes, "", name)
+}
+
+// owners is the part of a [drain.OwnerCache].
+type owners struct{ c *Cache }
+
+// DaemonSet returns the UID of the DaemonSet of that name, if there is one.
+func (o owners) DaemonSet(namespace, name string) (types.UID, bool) {
+	if set := get[interface{ GetUID() types.UID }](o.c.daemonSets, namespace, name); set != nil {
+		return set.GetUID(), true
+	}
+	return "", false
+}
+
+// get returns the zero value where there is no such object.
+func get[T any](store cache.Indexer, namespace, name string) T {
+	obj, _, _ := store.GetByKey(cache.NewObjectName(namespace, name).String()) // a store in memory has no errors
+	t, _ := obj.(T)
+	return t
+}
+
+// indexed is nil for an index that doesn't exist, which NewCache has ruled out.
+func indexed[T any](store cache.Indexer, index, value string) []T {
+	objs, _ := store.ByIndex(index, value)
+	return typed[T](objs)
+}
+
+func typed[T any](objs []any) []T {
+	ts := make([]T, 0, len(objs))
+	for _, obj := range objs {
+		if t, ok := obj.(T); ok {
+			ts = append(ts, t)
+		}
+	}
+	return ts
+}

@@ -1,0 +1,170 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/drain"
+)
+
+const (
+	// FieldManager stands in the managed fields of what this package writes.
+	FieldManager = "belay-drain"
+	// DefaultTimeout bounds each call where the options have no other. An API server works on an eviction for up to 34 s; its own
+	// answer is worth waiting for, as without one nobody knows whether the pod is going.
+	DefaultTimeout = 40 * time.Second
+	// DefaultQPS and DefaultBurst bound the requests a second of a [Client] where [ClientOptions] have no other.
+	DefaultQPS   = 50
+	DefaultBurst = 100
+)
+
+// pageSize is how many pods are read at once.
+const pageSize = 500
+
+// ClientOptions are those of a [Client]. The zero value is the usual choice.
+type ClientOptions struct {
+	// Timeout bounds each call. Zero means [DefaultTimeout].
+	Timeout time.Duration
+	// QPS and Burst bound the requests a second, apart from the [drain.Scheduler], which has a limit of its own for evictions. Zero
+	// means [DefaultQPS] and [DefaultBurst]; there is no unlimited.
+	QPS   float32
+	Burst int
+}
+
+// A Client is a [drain.Client] for an API server. No call is repeated, whatever the server asks for: the Drainer decides when to ask
+// again. Errors can be given to [drain.Classify]. Its methods may be called from several goroutines.
+type Client struct {
+	core    rest.Interface
+	timeout time.Duration
+}
+
+var _ drain.Client = (*Client)(nil)
+
+// NewClient returns a Client with a rate limit of its own. A timeout and limits in config aren't used. config is not changed.
+func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
+	if config == nil {
+		return nil, errors.New("making a client: config must be set")
+	}
+	if o.Timeout < 0 || o.QPS < 0 || o.Burst < 0 {
+		return nil, fmt.Errorf("making a client: timeout, QPS and burst must not be negative, got %s, %g and %d", o.Timeout, o.QPS, o.Burst)
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout, config.RateLimiter = 0, nil
+	config.QPS, config.Burst = orDefault(o.QPS, DefaultQPS), orDefault(o.Burst, DefaultBurst)
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	return &Client{core: client.CoreV1().RESTClient(), timeout: orDefault(o.Timeout, DefaultTimeout)}, nil
+}
+
+// errNoUID is for a pod whose UID is empty, which the server would take for no precondition.
+var errNoUID = errors.New("the UID must be set")
+
+// Evict posts an eviction with the pod's UID as precondition.
+func (c *Client) Evict(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
+	options := &metav1.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds}
+	return c.evict(ctx, pod, options)
+}
+
+// DryRunEvict asks the server whether it would accept an eviction now. It changes nothing.
+func (c *Client) DryRunEvict(ctx context.Context, pod drain.PodRef) error {
+	return c.evict(ctx, pod, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+func (c *Client) evict(ctx context.Context, pod drain.PodRef, options *metav1.DeleteOptions) error {
+	if pod.UID == "" {
+		return fmt.Errorf("evicting pod %q: %w", pod, errNoUID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	options.Preconditions = &metav1.Preconditions{UID: &pod.UID}
+	body := &policyv1.Eviction{
+		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: options,
+	}
+	request := c.core.Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("eviction")
+	if err := request.MaxRetries(0).Body(body).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("evicting pod %q: %w", pod, err)
+	}
+	return nil
+}
+
+// Delete deletes the pod with its UID as precondition.
+func (c *Client) Delete(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
+	if pod.UID == "" {
+		return fmt.Errorf("deleting pod %q: %w", pod, errNoUID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	options := &metav1.DeleteOptions{
+		TypeMeta:           metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
+		GracePeriodSeconds: gracePeriodSeconds, Preconditions: &metav1.Preconditions{UID: &pod.UID},
+	}
+	request := c.core.Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name)
+	if err := request.MaxRetries(0).Body(options).Do(ctx).Error(); err != nil {
+		return fmt.Errorf("deleting pod %q: %w", pod, err)
+	}
+	return nil
+}
+
+// PatchNode sends a JSON merge patch and returns the Node as it is then, whole.
+func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	request := c.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Param("fieldManager", FieldManager)
+	what := fmt.Sprintf("node %q", name)
+	if status {
+		request, what = request.SubResource("status"), "the status of "+what
+	}
+	node := &corev1.Node{}
+	if err := request.MaxRetries(0).Body(patch).Do(ctx).Into(node); err != nil {
+		return nil, fmt.Errorf("patching %s: %w", what, err)
+	}
+	return node, nil
+}
+
+// ListPods reads the pods of a node from etcd, not from a cache of the API server.
+func (c *Client) ListPods(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: pageSize}
+	var pods []*corev1.Pod
+	for {
+		page := &corev1.PodList{}
+		request := c.core.Get().Resource("pods").VersionedParams(&options, scheme.ParameterCodec)
+		if err := request.MaxRetries(0).Do(ctx).Into(page); err != nil {
+			return nil, fmt.Errorf("listing the pods of node %q: %w", node, err)
+		}
+		for i := range page.Items {
+			pods = append(pods, &page.Items[i])
+		}
+		if options.Continue = page.Continue; options.Continue == "" {
+			return pods, nil
+		}
+	}
+}
+
+// orDefault replaces the zero value.
+func orDefault[T comparable](v, otherwise T) T {
+	var zero T
+	if v == zero {
+		return otherwise
+	}
+	return v
+}

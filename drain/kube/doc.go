@@ -1,0 +1,44 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube connects package drain to an API server: a [Cache] over shared informers, a [Client] that never repeats a request, a
+// [LeaseKeeper] that stands in for a kubelet, and an [AnnotationResponder] by which pods evacuate themselves.
+//
+//	options := kube.CacheOptions{Volumes: true, DaemonSets: true}
+//	factory := kube.NewFactory(clientset, options)
+//	cache, err := kube.NewCache(factory, options)
+//	…
+//	factory.StartWithContext(ctx)
+//	err = cache.WaitForSync(ctx)
+//	…
+//	client, err := kube.NewClient(config, kube.ClientOptions{})
+//	…
+//	drainer, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
+//
+// # Promise
+//
+//   - What the Drainer looks at comes from watches. Once the Cache has synced, no request is made to read but [Client.ListPods].
+//   - Each call has a deadline. The Client sends a request once, whatever Retry-After the server names.
+//   - Every eviction and deletion carries the pod's UID, every patch of a pod too.
+//   - A Cache whose watch fails says so, with the server's words: see [Cache.Check].
+//
+// # How a pod evacuates itself
+//
+// A pod asks to be told before it is evicted by the annotation [drain.HookAnnotation], with the names of responders in order; the operator
+// has an [AnnotationResponder] under each of these names. Then, when its node is drained:
+//
+//  1. The pod gets the annotation [RequestAnnotation]: {"holder":"…","maintenance":"…","responder":"…"}. An answer that an earlier request
+//     left behind is removed by the same write.
+//  2. The pod, or its controller, sets the annotation [AnswerAnnotation]: {"responder":"…","progress":"Working","beat":"1","message":"…"}.
+//     The responder is the one of the request, beat any string that is another one at each sign of life. Who is silent for longer than
+//     the policy allows is passed over.
+//  3. It ends with "progress":"Done", after which what is left of the pod is evicted, or "Declined", after which the next responder is
+//     asked.
+//
+// When the request goes away, or changes, the maintenance is called off, or is another one: the answer belongs to what it answered. The
+// pod sees its own annotations through the downward API, and needs the right to patch itself, or leaves that to its controller.
+//
+// # Rights
+//
+// The file rbac.yaml beside this package, also returned by [RBAC], has them all, with what each is for.
+package kube

@@ -1,0 +1,186 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/belayproject/belay/drain"
+)
+
+// The annotations by which a pod and a drain talk. The package comment says how.
+const (
+	// RequestAnnotation asks a pod to evacuate.
+	RequestAnnotation = annotationPrefix + "evacuate"
+	// AnswerAnnotation is the pod's answer.
+	AnswerAnnotation = annotationPrefix + "evacuation"
+)
+
+// ErrPodGone is wrapped by the errors of an [AnnotationResponder] about a pod that isn't there, or is another one of the same name.
+var ErrPodGone = errors.New("the pod is gone")
+
+// An AnswerError is an answer of a pod that can't be understood.
+type AnswerError struct {
+	// Pod is whose it is, Annotation where it stands.
+	Pod        drain.PodRef
+	Annotation string
+	Err        error
+}
+
+// Error names the pod and the annotation.
+func (e *AnswerError) Error() string {
+	return fmt.Sprintf("annotation %q of pod %q: %v", e.Annotation, e.Pod, e.Err)
+}
+
+// Unwrap returns what is wrong with it.
+func (e *AnswerError) Unwrap() error { return e.Err }
+
+// An AnnotationResponder is a [drain.Responder] for pods that evacuate themselves: it asks by an annotation of the pod, and reads the
+// answer from another in the Cache. It writes when it asks and when it takes that back, and not in between. Its methods may be called
+// from several goroutines.
+type AnnotationResponder struct {
+	caller
+	pods drain.Cache
+}
+
+var _ drain.Responder = (*AnnotationResponder)(nil)
+
+// NewAnnotationResponder returns a responder that finds the pods in the cache.
+func NewAnnotationResponder(client kubernetes.Interface, pods drain.Cache, o Options) (*AnnotationResponder, error) {
+	c, err := newCaller(client, o)
+	if err != nil {
+		return nil, fmt.Errorf("making a responder: %w", err)
+	}
+	if pods == nil {
+		return nil, errors.New("making a responder: cache must be set")
+	}
+	return &AnnotationResponder{caller: c, pods: pods}, nil
+}
+
+// request is the value of RequestAnnotation.
+type request struct {
+	Holder      string `json:"holder"`
+	Maintenance string `json:"maintenance"`
+	Responder   string `json:"responder"`
+}
+
+// answer is the value of AnswerAnnotation.
+type answer struct {
+	Responder string             `json:"responder"`
+	Progress  drain.HookProgress `json:"progress"`
+	Beat      string             `json:"beat"`
+	Message   string             `json:"message"`
+}
+
+// Respond asks the pod, if it has not been asked, and returns its answer. Where another holder has asked the same responder, its
+// request stands for both. An answer that can't be understood is an [AnswerError], a pod that isn't there [ErrPodGone].
+func (r *AnnotationResponder) Respond(ctx context.Context, req drain.HookRequest) (drain.HookAnswer, error) {
+	pod := r.pod(req.Pod)
+	if pod == nil {
+		return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, ErrPodGone)
+	}
+	want := request{Holder: req.Holder, Maintenance: req.Maintenance, Responder: req.Responder}
+	if got := requestOf(pod); got != want && (got.Responder != want.Responder || got.Holder == want.Holder) {
+		if err := r.ask(ctx, req.Pod, want); err != nil {
+			return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, err)
+		}
+		return drain.HookAnswer{Progress: drain.HookAsked}, nil
+	}
+	return answerOf(pod, req)
+}
+
+// Cancel takes the holder's request off the pod, and leaves that of another holder.
+func (r *AnnotationResponder) Cancel(ctx context.Context, req drain.HookRequest) error {
+	if pod := r.pod(req.Pod); pod != nil {
+		if got := requestOf(pod); got.Holder != "" && got.Holder != req.Holder {
+			return nil
+		}
+	}
+	err := r.annotate(ctx, req.Pod, map[string]any{RequestAnnotation: nil})
+	if err != nil && !errors.Is(err, ErrPodGone) {
+		return fmt.Errorf("taking back the request to pod %q: %w", req.Pod, err)
+	}
+	return nil
+}
+
+// ask writes the request, and removes an answer, which was to another one.
+func (r *AnnotationResponder) ask(ctx context.Context, pod drain.PodRef, want request) error {
+	value, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	return r.annotate(ctx, pod, map[string]any{RequestAnnotation: string(value), AnswerAnnotation: nil})
+}
+
+// annotate changes annotations of the pod, if it is still the same.
+func (r *AnnotationResponder) annotate(ctx context.Context, pod drain.PodRef, annotations map[string]any) error {
+	ctx, cancel := r.within(ctx)
+	defer cancel()
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "annotations": annotations}})
+	if err != nil {
+		return err
+	}
+	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // nothing but the UID can conflict
+		return fmt.Errorf("%w: %w", ErrPodGone, err)
+	}
+	return err
+}
+
+// pod returns the pod from the cache, or nil if it is another one or not there.
+func (r *AnnotationResponder) pod(ref drain.PodRef) *corev1.Pod {
+	pod := r.pods.Pod(ref.Namespace, ref.Name)
+	if pod == nil || pod.UID != ref.UID {
+		return nil
+	}
+	return pod
+}
+
+// requestOf returns the zero value where there is none, or none that this package has written.
+func requestOf(pod *corev1.Pod) request {
+	var got request
+	if err := json.Unmarshal([]byte(pod.Annotations[RequestAnnotation]), &got); err != nil {
+		return request{}
+	}
+	return got
+}
+
+// answerOf reads the answer to a request that is on the pod. That of another responder is none.
+func answerOf(pod *corev1.Pod, req drain.HookRequest) (drain.HookAnswer, error) {
+	value, ok := pod.Annotations[AnswerAnnotation]
+	if !ok {
+		return drain.HookAnswer{Progress: drain.HookAsked}, nil
+	}
+	var a answer
+	if err := json.Unmarshal([]byte(value), &a); err != nil {
+		return drain.HookAnswer{}, &AnswerError{Pod: req.Pod, Annotation: AnswerAnnotation, Err: err}
+	}
+	if a.Responder != req.Responder {
+		return drain.HookAnswer{Progress: drain.HookAsked}, nil
+	}
+	switch a.Progress {
+	case drain.HookWorking, drain.HookDone, drain.HookDeclined:
+		return drain.HookAnswer{Progress: a.Progress, Beat: a.Beat, Message: shortened(a.Message)}, nil
+	default:
+		err := fmt.Errorf("progress must be %s, %s or %s, got %.40q", drain.HookWorking, drain.HookDone, drain.HookDeclined, a.Progress)
+		return drain.HookAnswer{}, &AnswerError{Pod: req.Pod, Annotation: AnswerAnnotation, Err: err}
+	}
+}
+
+// shortened bounds what a pod says to what a server may say.
+func shortened(message string) string {
+	if len(message) <= drain.MaxAnswerMessage {
+		return message
+	}
+	return message[:drain.MaxAnswerMessage]
+}

@@ -1,0 +1,106 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// annotationPrefix is what the drain's own annotations begin with.
+const annotationPrefix = "drain.belay.dev/"
+
+// Transform is a [cache.TransformFunc] that drops what a drain doesn't read. A pod loses its containers, affinity, and all annotations
+// but those of drains and of mirror pods, and keeps of each volume the name and whether its data is local, of each container how it runs. A
+// Node keeps its metadata, spec and conditions. A DaemonSet keeps its name and UID. Objects of other kinds, and what is no object, are
+// passed through. It changes no object that it is given.
+//
+// Who gives [drain.Options].Fits a function that looks at containers or affinity uses a factory without Transform.
+func Transform(obj any) (any, error) {
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		return slimPod(o), nil
+	case *corev1.Node:
+		return &corev1.Node{
+			ObjectMeta: unmanaged(o.ObjectMeta), Spec: o.Spec, Status: corev1.NodeStatus{Conditions: o.Status.Conditions},
+		}, nil
+	case *policyv1.PodDisruptionBudget:
+		return &policyv1.PodDisruptionBudget{ObjectMeta: unannotated(o.ObjectMeta), Spec: o.Spec, Status: o.Status}, nil
+	case *storagev1.VolumeAttachment:
+		return &storagev1.VolumeAttachment{ObjectMeta: unannotated(o.ObjectMeta), Spec: o.Spec, Status: o.Status}, nil
+	case *corev1.PersistentVolumeClaim:
+		return &corev1.PersistentVolumeClaim{ObjectMeta: unannotated(o.ObjectMeta), Spec: o.Spec, Status: o.Status}, nil
+	case *corev1.PersistentVolume:
+		return &corev1.PersistentVolume{ObjectMeta: unannotated(o.ObjectMeta), Spec: o.Spec, Status: o.Status}, nil
+	case *appsv1.DaemonSet:
+		return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, DeletionTimestamp: o.DeletionTimestamp,
+		}}, nil
+	default:
+		return obj, nil
+	}
+}
+
+func slimPod(o *corev1.Pod) *corev1.Pod {
+	meta := unannotated(o.ObjectMeta)
+	meta.GenerateName = ""
+	for key, value := range o.Annotations {
+		if key == corev1.MirrorPodAnnotationKey || strings.HasPrefix(key, annotationPrefix) {
+			metav1.SetMetaDataAnnotation(&meta, key, value)
+		}
+	}
+	return &corev1.Pod{
+		ObjectMeta: meta,
+		Spec: corev1.PodSpec{
+			NodeName: o.Spec.NodeName, Tolerations: o.Spec.Tolerations, Priority: o.Spec.Priority, RestartPolicy: o.Spec.RestartPolicy,
+			TerminationGracePeriodSeconds: o.Spec.TerminationGracePeriodSeconds, Volumes: slimVolumes(o.Spec.Volumes),
+		},
+		Status: corev1.PodStatus{
+			Phase: o.Status.Phase, Conditions: o.Status.Conditions, StartTime: o.Status.StartTime,
+			InitContainerStatuses: slimStatuses(o.Status.InitContainerStatuses),
+			ContainerStatuses:     slimStatuses(o.Status.ContainerStatuses),
+		},
+	}
+}
+
+// slimVolumes keeps the source of volumes with data on the node or in a claim, and of the others that they exist.
+func slimVolumes(full []corev1.Volume) []corev1.Volume {
+	var slim []corev1.Volume
+	for _, v := range full {
+		s := corev1.Volume{Name: v.Name}
+		s.EmptyDir, s.HostPath, s.PersistentVolumeClaim = v.EmptyDir, v.HostPath, v.PersistentVolumeClaim
+		if v.Ephemeral != nil { // its claim is named after the pod and the volume
+			s.Ephemeral = &corev1.EphemeralVolumeSource{}
+		}
+		slim = append(slim, s)
+	}
+	return slim
+}
+
+func slimStatuses(full []corev1.ContainerStatus) []corev1.ContainerStatus {
+	var slim []corev1.ContainerStatus
+	for _, c := range full {
+		s := corev1.ContainerStatus{Name: c.Name, Ready: c.Ready, RestartCount: c.RestartCount}
+		if c.State.Waiting != nil {
+			s.State.Waiting = &corev1.ContainerStateWaiting{Reason: c.State.Waiting.Reason}
+		}
+		slim = append(slim, s)
+	}
+	return slim
+}
+
+func unmanaged(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	meta.ManagedFields = nil
+	return meta
+}
+
+func unannotated(meta metav1.ObjectMeta) metav1.ObjectMeta {
+	meta.ManagedFields, meta.Annotations = nil, nil
+	return meta
+}

@@ -1,0 +1,135 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/kube"
+	"github.com/belayproject/belay/examples/drain/settings"
+)
+
+const (
+	// syncTime bounds the wait for the first look at the cluster.
+	syncTime = 30 * time.Second
+	// lookEvery is the pause between two looks whether that has come to its end.
+	lookEvery = 50 * time.Millisecond
+)
+
+// A cluster is an API server, seen through a cache, and a Drainer on it.
+type cluster struct {
+	cache   drain.Cache
+	drainer *drain.Drainer
+	close   func()
+}
+
+// connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back
+// then; close ends them.
+func connect(ctx context.Context, s settings.Cluster, limits drain.SchedulerOptions, policy drain.Policy) (*cluster, error) {
+	klog.LogToStderr(false) // what goes wrong is said by this command, with what follows from it
+	klog.SetOutput(io.Discard)
+	config, err := restConfig(s)
+	if err != nil {
+		return nil, err
+	}
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	options := kube.CacheOptions{DaemonSets: true, Volumes: policy.Volumes || policy.Removal != nil}
+	factory := kube.NewFactory(clientset, options)
+	cache, err := kube.NewCache(factory, options)
+	if err != nil {
+		return nil, err
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	c := &cluster{cache: cache.View(), close: func() { stop(); factory.Shutdown() }}
+	factory.StartWithContext(watching)
+	if err := synced(ctx, cache); err != nil {
+		c.close()
+		return nil, fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
+	}
+	if c.drainer, err = newDrainer(config, clientset, c.cache, limits); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// restConfig reads the kubeconfig as kubectl does.
+func restConfig(s settings.Cluster) (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = s.Kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.Context}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config.UserAgent = "belay-drain"
+	return config, nil
+}
+
+// synced waits for the cache, but not for a right that is missing.
+func synced(ctx context.Context, cache *kube.Cache) error {
+	ctx, cancel := context.WithTimeout(ctx, syncTime)
+	defer cancel()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		err := cache.Check()
+		if err == nil {
+			return nil
+		}
+		if denied := denials(err); denied != nil {
+			return denied
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return &codedError{code: exitInterrupted, err: errors.New("interrupted before anything was done")}
+			}
+			return fmt.Errorf("not seen whole within %s: %w", syncTime, err)
+		case <-look.C:
+		}
+	}
+}
+
+// denials are the parts of err that no waiting will mend.
+func denials(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the parts are wanted, not a match
+	if !ok {
+		return nil
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(e error) bool {
+		return !apierrors.IsForbidden(e) && !apierrors.IsUnauthorized(e)
+	})...)
+}
+
+func newDrainer(config *rest.Config, clientset kubernetes.Interface, cache drain.Cache, limits drain.SchedulerOptions) (*drain.Drainer, error) {
+	client, err := kube.NewClient(config, kube.ClientOptions{QPS: max(kube.DefaultQPS, float32(2*limits.Rate))})
+	if err != nil {
+		return nil, err
+	}
+	leases, err := kube.NewLeaseKeeper(clientset, kube.Options{})
+	if err != nil {
+		return nil, err
+	}
+	scheduler, err := drain.NewScheduler(limits)
+	if err != nil {
+		return nil, err
+	}
+	return drain.New(drain.Options{Cache: cache, Client: client, Scheduler: scheduler, Leases: leases})
+}

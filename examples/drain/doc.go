@@ -1,0 +1,55 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command drain empties nodes for maintenance: like kubectl drain, for one node or many, with a reason for every pod that stays.
+//
+//	drain NODE... | --selector S   cordons the nodes, evicts their pods, and leaves them cordoned and marked with the holder
+//	drain plan NODE...             says what that would do with each pod and why, and sends nothing that writes
+//	drain release NODE...          gives nodes back: the last holder out uncordons those that were schedulable before
+//	drain hold NODE... --for 30m   lets nodes go without their kubelet for a time, without losing their pods
+//	drain resume                   ends the freeze after a node that came back has gone bad
+//
+// On a terminal it shows the nodes, and the pods that don't leave with their reason, budget, since when, and what comes next. On a
+// pipe it writes one line for each change. With -o json, standard output holds the final status alone.
+//
+// # What is as in kubectl drain, and what is not
+//
+// The flags --selector, --pod-selector, --delete-emptydir-data, --force, --grace-period, --timeout and --dry-run mean what they mean
+// there, with these differences:
+//
+//   - A pod that may not be evicted stays, alone: all others leave, and the drain waits for somebody to act on it until --timeout.
+//     Without --timeout it waits for ever, and says so.
+//   - --ignore-daemonsets is always on. A policy with daemonSets: Last evicts their pods after all others.
+//   - --grace-period=0 is refused: it kills, and lets a replacement run beside a process that nobody has seen end.
+//   - --timeout is for all nodes together.
+//   - --disable-eviction is refused: --escalate delete=10m asks first, announces the deletion with its time, and then deletes.
+//   - --dry-run has no values. Its plan counts for all nodes together what each budget allows.
+//   - One node is drained at a time, unless --max-nodes allows more, as a number or as a percent of the given nodes.
+//   - Ctrl-C gives the nodes back as they were found.
+//
+// # Policy
+//
+// --policy names a file with a drain.Policy in YAML, with durations as in Go:
+//
+//	rules:
+//	- {name: databases last, ownerKinds: [StatefulSet], tier: 10}
+//	- {name: let batch end, selector: {matchLabels: {kind: batch}}, behavior: WaitCompleted, deadline: 2h}
+//	localData: Evict
+//	escalation:
+//	- {after: 30m, step: Delete, gracePeriodSeconds: 30}
+//
+// # Exit codes
+//
+//	0  drained; for a plan: every pod can leave
+//	1  an error, or interrupted twice; what is left behind is listed
+//	2  the command line or the policy file is wrong; nothing was done
+//	3  blocked: at least one pod stays until somebody acts, or --timeout has passed
+//	4  interrupted: the nodes were given back as they were found
+//
+// # Rights
+//
+// Those that package drain/kube lists: list and watch on nodes, pods, poddisruptionbudgets and daemonsets, patch on nodes, create on
+// pods/eviction; delete on pods for --escalate; get and update on leases in kube-node-lease for hold. A plan needs only the first line.
+//
+// This file and its neighbours only join public packages: they are meant to be copied.
+package main

@@ -1,0 +1,118 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/examples/drain/report"
+	"github.com/belayproject/belay/examples/drain/settings"
+)
+
+// A task is a set of nodes to be brought somewhere, with progress and a summary.
+type task struct {
+	cluster      settings.Cluster
+	nodes        settings.Nodes
+	json         bool
+	set          drain.Set
+	limits       drain.SchedulerOptions
+	releaseAfter bool
+}
+
+// run does the task and prints how it ended.
+func (a *app) run(ctx context.Context, t task) error {
+	tell := a.tellerFor(t.json)
+	running, stop, end := a.watchSignals(ctx, tell)
+	defer end()
+	c, err := connect(running, t.cluster, t.limits, t.set.Request.Policy)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	names, err := c.names(&t.nodes)
+	if err != nil {
+		return err
+	}
+	t.set.Groups = [][]string{names}
+	tell.sees(c.cache, t.set.Request.Holder)
+	if t.set.Request.Mode == drain.Release {
+		tell.say(notes(c.cache, names, t.set.Request.Holder)...)
+	}
+	st, err := tell.follow(running, c.drainer, t.set, stop)
+	if err == nil && t.releaseAfter && codeOf(st) == exitDone {
+		st, err = t.release(running, c.drainer, tell, st)
+	}
+	tell.screen.Draw()
+	if err != nil && running.Err() == nil {
+		return wrong(err)
+	}
+	return a.conclude(&t, st, err)
+}
+
+// release gives drained nodes back; what is known of their drain stays in the status.
+func (t *task) release(ctx context.Context, d *drain.Drainer, tell *teller, st drain.SetStatus) (drain.SetStatus, error) {
+	set := t.set
+	set.Request.Mode, set.Request.Policy = drain.Release, drain.Policy{Soak: t.set.Request.Policy.Soak}
+	back, err := tell.follow(ctx, d, set, nil)
+	for i := range back.Nodes {
+		st.Nodes[i].Phase, st.Nodes[i].Reason, st.Nodes[i].Message = back.Nodes[i].Phase, back.Nodes[i].Reason, back.Nodes[i].Message
+	}
+	return st, err
+}
+
+// conclude prints the end of a task and turns it into an exit code. err is that of a context which was cancelled, or nil.
+func (a *app) conclude(t *task, st drain.SetStatus, err error) error {
+	code := codeOf(st)
+	interrupted := err != nil && t.set.Request.Mode != drain.Release
+	if interrupted {
+		if code = exitInterrupted; len(report.Held(st)) > 0 {
+			code = exitError
+		}
+	}
+	text := report.Summary{Status: st, Interrupted: interrupted, Release: releaseLine(report.Held(st), t.set.Request.Holder)}.Text(time.Now())
+	if t.json {
+		if text, err = report.JSON(st); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprint(a.out, text); err != nil {
+		return fmt.Errorf("printing the end: %w", err)
+	}
+	if code == exitDone {
+		return nil
+	}
+	return &codedError{code: code, err: remainder(interrupted, err)}
+}
+
+// remainder is what went wrong besides the interruption itself.
+func remainder(interrupted bool, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); interrupted && ok { //nolint:errorlint // the parts are wanted, not a match
+		var rest []error
+		for _, e := range joined.Unwrap() {
+			if !errors.Is(e, context.Canceled) {
+				rest = append(rest, e)
+			}
+		}
+		return errors.Join(rest...)
+	}
+	return nil
+}
+
+// codeOf is the exit code for a set that has come to its end.
+func codeOf(s drain.SetStatus) int {
+	code := exitDone
+	for _, n := range s.Nodes {
+		switch {
+		case n.Outcome == drain.OutcomeFailed || n.Phase == drain.Failed:
+			return exitError
+		case n.Phase != drain.Drained && n.Phase != drain.Released && n.Phase != drain.HoldEnded:
+			code = exitBlocked
+		}
+	}
+	return code
+}

@@ -1,0 +1,147 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/belayproject/belay/drain"
+)
+
+// Plan is what the plan sub-command is told.
+type Plan struct {
+	Cluster
+	Nodes
+	Pods
+	Format
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Plan) AddFlags(f *pflag.FlagSet) {
+	s.Nodes.AddFlags(f)
+	s.Pods.AddFlags(f)
+	s.Format.AddFlags(f)
+	s.Cluster.AddFlags(f)
+}
+
+// Validate says what is wrong with the values, all of it, as a [UsageError].
+func (s *Plan) Validate() error {
+	var p problems
+	s.validate(&p)
+	return p.join()
+}
+
+func (s *Plan) validate(p *problems) {
+	s.Nodes.validate(p)
+	s.Format.validate(p)
+}
+
+// Drain is what the command itself is told.
+type Drain struct {
+	Plan
+	Holder
+	Maintenance  string
+	Timeout      time.Duration
+	Rate         float64
+	SkipFailed   bool
+	DryRun       bool
+	ReleaseAfter bool
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Drain) AddFlags(f *pflag.FlagSet) {
+	s.Plan.AddFlags(f)
+	s.Holder.AddFlags(f)
+	s.AddMaxNodes(f)
+	f.StringVar(&s.Maintenance, "maintenance", "", "name of this maintenance: a node drained for it counts as drained for ever after; empty means a new one")
+	f.DurationVar(&s.Timeout, "timeout", 0, "after this time no further eviction starts and the drain is blocked; 0 means never")
+	f.Float64Var(&s.Rate, "rate", 20, "evictions a second at most, over all nodes")
+	f.BoolVar(&s.SkipFailed, "skip-failed", false, "start the next node although one has failed")
+	f.BoolVar(&s.DryRun, "dry-run", false, "print the plan and do nothing, as the plan sub-command does")
+	f.BoolVar(&s.ReleaseAfter, "release-after", false, "give the drained nodes back at the end")
+}
+
+// Validate says what is wrong with the values, all of it, as a [UsageError].
+func (s *Drain) Validate() error {
+	var p problems
+	s.Plan.validate(&p)
+	s.Holder.validate(&p)
+	s.validateMax(&p)
+	p.need(s.Timeout >= 0, "timeout", s.Timeout, "must not be negative; 0 means no end")
+	p.need(s.Rate > 0, "rate", s.Rate, "must be more than 0")
+	return p.join()
+}
+
+// Release is what the release sub-command is told.
+type Release struct {
+	Cluster
+	Holder
+	Nodes
+	Format
+	Soak time.Duration
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Release) AddFlags(f *pflag.FlagSet) {
+	s.Nodes.AddFlags(f)
+	s.Holder.AddFlags(f)
+	s.Format.AddFlags(f)
+	s.Cluster.AddFlags(f)
+	f.DurationVar(&s.Soak, "soak", 0, "watch the nodes for this time after; pods that don't become healthy freeze the holder's drains until resume")
+}
+
+// Validate says what is wrong with the values, all of it, as a [UsageError].
+func (s *Release) Validate() error {
+	var p problems
+	s.Nodes.validate(&p)
+	s.Holder.validate(&p)
+	s.Format.validate(&p)
+	p.need(s.Soak >= 0, "soak", s.Soak, "must not be negative")
+	return p.join()
+}
+
+// Hold is what the hold sub-command is told.
+type Hold struct {
+	Release
+	For          time.Duration
+	ReleaseAfter bool
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Hold) AddFlags(f *pflag.FlagSet) {
+	s.Release.AddFlags(f)
+	f.DurationVar(&s.For, "for", 0, fmt.Sprintf("how long the nodes may go without their kubelet, at most %s; must be given", drain.MaxHold))
+	f.BoolVar(&s.ReleaseAfter, "release-after", false, "give the nodes back at the end")
+}
+
+// Validate says what is wrong with the values, all of it, as a [UsageError].
+func (s *Hold) Validate() error {
+	var p problems
+	p.add(s.Release.Validate())
+	p.positive("for", s.For, "30m")
+	p.need(s.For <= drain.MaxHold, "for", s.For, fmt.Sprintf("must be at most %s: after it, the failure of a node must be seen", drain.MaxHold))
+	return p.join()
+}
+
+// Resume is what the resume sub-command is told.
+type Resume struct {
+	Cluster
+	Holder
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Resume) AddFlags(f *pflag.FlagSet) {
+	s.Holder.AddFlags(f)
+	s.Cluster.AddFlags(f)
+}
+
+// Validate says what is wrong with the values, all of it, as a [UsageError].
+func (s *Resume) Validate() error {
+	var p problems
+	s.Holder.validate(&p)
+	return p.join()
+}

@@ -1,0 +1,159 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/ptr"
+
+	"github.com/belayproject/belay/drain"
+)
+
+// Pods says how pods are treated: what flags say goes before what the policy file says.
+type Pods struct {
+	File             string
+	IgnoreDaemonSets bool
+	DeleteLocalData  bool
+	Force            bool
+	GracePeriod      int64
+	PodSelector      string
+	Escalate         []string
+	Settle           time.Duration
+
+	flags *pflag.FlagSet
+}
+
+// AddFlags adds the flags with their defaults.
+func (s *Pods) AddFlags(f *pflag.FlagSet) {
+	s.flags = f
+	f.StringVar(&s.File, "policy", "", "file with a drain.Policy in YAML; the flags below go before what it says")
+	f.BoolVar(&s.IgnoreDaemonSets, "ignore-daemonsets", true, "skip the pods of DaemonSets; this is always so, unless the policy evicts them last")
+	f.BoolVar(&s.DeleteLocalData, "delete-emptydir-data", false, "evict pods with emptyDir volumes too, whose data is lost; without it they alone stay")
+	f.BoolVar(&s.Force, "force", false, "evict pods without a controller too, which nothing creates again; without it they alone stay")
+	f.Int64Var(&s.GracePeriod, "grace-period", -1, "seconds that each pod has to end; negative means the pod's own, 0 is refused")
+	f.StringVar(&s.PodSelector, "pod-selector", "", "label selector of the pods that have to leave; all others stay and are not waited for")
+	f.StringArrayVar(&s.Escalate, "escalate", nil, "STEP=AFTER: delete=10m deletes, past every budget, what is still there 10m after the cordon; may be repeated")
+	f.DurationVar(&s.Settle, "settle", 5*time.Second, "how long a node has to stay empty before it counts as drained")
+	for name, want := range s.refused() {
+		f.Var(&refusal{want: want}, name, "refused: "+want)
+		f.Lookup(name).Hidden = true
+		f.Lookup(name).NoOptDefVal = "true"
+	}
+}
+
+// refused are the flags of kubectl drain that have no counterpart, with what there is instead.
+func (s *Pods) refused() map[string]string {
+	return map[string]string{
+		"disable-eviction": "pods are always asked to leave by eviction first; --escalate delete=10m deletes those that are still there " +
+			"after 10m, past every budget, and says so beforehand",
+		"skip-wait-for-delete-timeout": "a node is not called drained while its pods may run; pods that don't end are reported with the reason",
+		"chunk-size":                   "pods are watched, not listed again and again",
+	}
+}
+
+// refusal is a flag that is never taken.
+type refusal struct{ want string }
+
+func (r *refusal) String() string   { return "" }
+func (r *refusal) Type() string     { return "string" }
+func (r *refusal) Set(string) error { return fmt.Errorf("not here: %s", r.want) }
+
+func (s *Pods) validate(p *problems) {
+	p.need(s.IgnoreDaemonSets, "ignore-daemonsets", s.IgnoreDaemonSets,
+		"their pods would be back at once; a policy file with daemonSets: Last evicts them after all others")
+	p.need(s.GracePeriod != 0, "grace-period", s.GracePeriod,
+		"would kill at once, and let a replacement run beside a process that nobody has seen end; give 1 or more, or leave it out")
+	p.need(s.Settle >= 0, "settle", s.Settle, "must not be negative")
+}
+
+// Policy reads the file and puts the flags on top.
+func (s *Pods) Policy() (drain.Policy, error) {
+	var p problems
+	var policy drain.Policy
+	s.validate(&p)
+	if s.File != "" {
+		var err error
+		policy, err = LoadPolicy(s.File)
+		p.add(err)
+	}
+	if s.DeleteLocalData {
+		policy.LocalData = drain.EvictPods
+	}
+	if s.Force {
+		policy.Unmanaged = drain.EvictPods
+	}
+	if s.GracePeriod > 0 {
+		policy.GracePeriodSeconds = ptr.To(s.GracePeriod)
+	}
+	if s.flags.Changed("settle") {
+		policy.Settle = ptr.To(s.Settle)
+	}
+	for _, e := range s.Escalate {
+		step, err := escalation(e)
+		p.add(err)
+		policy.Escalation = append(policy.Escalation, step)
+	}
+	skip, err := skipOthers(s.PodSelector)
+	p.add(err)
+	policy.Rules = append(skip, policy.Rules...)
+	if len(p) == 0 {
+		p.add(policy.Validate())
+	}
+	return policy, p.join()
+}
+
+// escalation reads STEP=AFTER.
+func escalation(text string) (drain.Escalation, error) {
+	wrong := func(want string) (drain.Escalation, error) {
+		return drain.Escalation{}, &FlagError{Flag: "escalate", Value: text, Want: want}
+	}
+	step, after, _ := strings.Cut(text, "=")
+	switch strings.ToLower(step) {
+	case "delete":
+	case "outofservice", "out-of-service":
+		return wrong("needs proof that the machine is off, which this command has no way to get")
+	default:
+		return wrong("must be STEP=AFTER, such as delete=10m; the only step is delete")
+	}
+	d, err := time.ParseDuration(after)
+	if err != nil || d <= 0 {
+		return wrong("must be STEP=AFTER with a duration of more than 0, such as delete=10m")
+	}
+	return drain.Escalation{After: d, Step: drain.StepDelete}, nil
+}
+
+// skipOthers makes rules that skip every pod which selector doesn't match: one for each of its requirements, turned round, so that
+// the rules of a policy file still decide about those that are left.
+func skipOthers(selector string) ([]drain.Rule, error) {
+	requirements, err := labels.ParseToRequirements(selector)
+	if err != nil {
+		return nil, &FlagError{Flag: "pod-selector", Value: selector, Want: fmt.Sprintf("must be a label selector, such as app=web: %v", err)}
+	}
+	var rules []drain.Rule
+	for _, r := range requirements {
+		opposite := map[selection.Operator]metav1.LabelSelectorOperator{
+			selection.Equals: metav1.LabelSelectorOpNotIn, selection.DoubleEquals: metav1.LabelSelectorOpNotIn,
+			selection.In: metav1.LabelSelectorOpNotIn, selection.NotEquals: metav1.LabelSelectorOpIn, selection.NotIn: metav1.LabelSelectorOpIn,
+			selection.Exists: metav1.LabelSelectorOpDoesNotExist, selection.DoesNotExist: metav1.LabelSelectorOpExists,
+		}[r.Operator()]
+		if opposite == "" {
+			return nil, &FlagError{Flag: "pod-selector", Value: selector, Want: fmt.Sprintf("must do without the operator %q", r.Operator())}
+		}
+		e := metav1.LabelSelectorRequirement{Key: r.Key(), Operator: opposite, Values: r.ValuesUnsorted()}
+		slices.Sort(e.Values)
+		rules = append(rules, drain.Rule{
+			Name: "--pod-selector", Behavior: drain.BehaviorSkip,
+			Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{e}},
+		})
+	}
+	return rules, nil
+}
