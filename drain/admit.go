@@ -140,7 +140,7 @@ func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
 		switch {
 		case m.visited: // it stays off the node for a reason of its own, which stands
 		case failed != nil:
-			m.wait(WaitingForGroup, fmt.Sprintf("node %q has not been drained: %s", failed.node, failed.status.Message))
+			m.wait(SetStopped, fmt.Sprintf("node %q has not been drained: %s", failed.node, failed.status.Message))
 		case m.group > group:
 			m.wait(WaitingForGroup, fmt.Sprintf("group %d is not done", group+1))
 		case active+len(chosen) >= slots:

@@ -156,7 +156,8 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now tim
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 			m.owners[owner.UID] = true
 		}
-	case VerdictGone, VerdictReplaced:
+	case VerdictGone, VerdictReplaced, VerdictBudgetExhausted, VerdictBudgetStale, VerdictBudgetContended, VerdictOverloaded:
+		// Nothing about the pod: the scheduler knows when its budget, or the server, is to be asked again.
 		delete(m.attempts, ref.UID)
 	default:
 		if a.Verdict == VerdictUnknown {

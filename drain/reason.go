@@ -69,5 +69,6 @@ const (
 	Frozen            Reason = "Frozen"            // a returned node went bad: nothing starts until Resume
 	WaitingForSlot    Reason = "WaitingForSlot"    // as many nodes as allowed are draining
 	WaitingForGroup   Reason = "WaitingForGroup"   // an earlier group is not done
+	SetStopped        Reason = "SetStopped"        // a node of the set has failed, and SkipFailed is not set
 	WriteConflict     Reason = "WriteConflict"     // the Node changed meanwhile; the next pass reads it again
 )
