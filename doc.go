@@ -19,7 +19,8 @@
 //	configsync/file     experimental  the same from a directory, for nodes without an API server
 //	configsync/restart  experimental  how a process takes up a new config: by exit, or as a supervised child
 //	identity            planned       which processes are alive, by Lease; which node is calling
-//	drain               planned       empties or holds a node within every PodDisruptionBudget
+//	drain               experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
+//	drain/kube          experimental  the cache over shared informers and the client that a drain needs
 //	rollout             planned       takes a revision over a fleet in stages, and stops by itself
 //	machine             planned       declares machines, and has a provider create, update and delete them
 //
