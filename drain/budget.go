@@ -4,7 +4,6 @@
 package drain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -24,7 +23,7 @@ const maxDisruptedPods = 2000
 // A planBudget is a budget and what a plan has taken from it.
 type planBudget struct {
 	pdb      *policyv1.PodDisruptionBudget
-	selector labels.Selector // nil for one that cannot be read, which matches nothing, as in the server
+	selector labels.Selector // nil where labels say it all
 	names    []string        // its name, for the pods that have only this one
 	spent    int
 	given    int
@@ -32,54 +31,80 @@ type planBudget struct {
 	guarded  int // those among them for which the server asks it
 }
 
-// planBudgets holds the budgets of the namespaces that have pods on the nodes, by name within each.
+// planBudgets holds the budgets of the namespaces that have pods on the nodes. A cluster has thousands, of which a node meets a few: the
+// others are only looked at.
 type planBudgets struct {
-	all         []planBudget
-	byNamespace map[string][]planBudget // parts of all
+	spent   map[types.NamespacedName]int
+	entries []budgetEntry
+	first   map[string]int // by namespace, an index into entries
 }
 
-// indexBudgets picks and compiles the budgets that can matter, each once.
+// A budgetEntry is a budget in the list of its namespace.
+type budgetEntry struct {
+	pdb   *policyv1.PodDisruptionBudget
+	state *planBudget // nil until it matters
+	next  int         // an index into entries, or negative
+}
+
 func indexBudgets(s *Snapshot) planBudgets {
-	ix := planBudgets{byNamespace: make(map[string][]planBudget)}
+	ix := planBudgets{spent: s.Spent, first: make(map[string]int), entries: make([]budgetEntry, 0, len(s.Budgets))}
 	for i := range s.Nodes {
 		for _, pod := range s.Nodes[i].Pods {
-			ix.byNamespace[pod.Namespace] = nil
+			ix.first[pod.Namespace] = -1
 		}
 	}
 	for _, pdb := range s.Budgets {
-		if _, ok := ix.byNamespace[pdb.Namespace]; ok {
-			ix.all = append(ix.all, compileBudget(pdb, s.Spent))
+		if next, ok := ix.first[pdb.Namespace]; ok {
+			ix.first[pdb.Namespace] = len(ix.entries)
+			ix.entries = append(ix.entries, budgetEntry{pdb: pdb, next: next})
 		}
-	}
-	slices.SortStableFunc(ix.all, func(a, b planBudget) int {
-		return cmp.Or(cmp.Compare(a.pdb.Namespace, b.pdb.Namespace), cmp.Compare(a.pdb.Name, b.pdb.Name))
-	})
-	for from := 0; from < len(ix.all); {
-		to, ns := from+1, ix.all[from].pdb.Namespace
-		for to < len(ix.all) && ix.all[to].pdb.Namespace == ns {
-			to++
-		}
-		ix.byNamespace[ns] = ix.all[from:to:to]
-		from = to
 	}
 	return ix
 }
 
-func compileBudget(pdb *policyv1.PodDisruptionBudget, spent map[types.NamespacedName]int) planBudget {
-	b := planBudget{pdb: pdb, names: []string{pdb.Name}, spent: spent[types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}]}
-	// In policy/v1 an empty selector matches every pod, and none at all matches no pod: what the conversion does.
-	if s, err := metav1.LabelSelectorAsSelector(pdb.Spec.Selector); err == nil {
-		b.selector = s
+// matching returns the budget of an entry if it is for a pod with these labels, and nil otherwise. In policy/v1 an empty selector is
+// for every pod, none at all for no pod, and one that cannot be read for no pod either.
+func (ix *planBudgets) matching(e *budgetEntry, pod map[string]string) *planBudget {
+	want := e.pdb.Spec.Selector
+	if want == nil {
+		return nil
 	}
-	return b
+	if len(want.MatchExpressions) > 0 {
+		if e.state == nil {
+			e.state = ix.begin(e.pdb)
+			e.state.selector = labels.Nothing()
+			if s, err := metav1.LabelSelectorAsSelector(want); err == nil {
+				e.state.selector = s
+			}
+		}
+		if !e.state.selector.Matches(labels.Set(pod)) {
+			return nil
+		}
+		return e.state
+	}
+	for key, value := range want.MatchLabels {
+		if got, ok := pod[key]; !ok || got != value {
+			return nil
+		}
+	}
+	if e.state == nil {
+		e.state = ix.begin(e.pdb)
+	}
+	return e.state
+}
+
+func (ix *planBudgets) begin(pdb *policyv1.PodDisruptionBudget) *planBudget {
+	return &planBudget{pdb: pdb, names: []string{pdb.Name}, spent: ix.spent[types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}]}
 }
 
 // guard finds the budgets of a pod and whether the server will ask one.
 func (n *nodePass) guard(w *podWork) {
-	budgets := n.budgets.byNamespace[w.Namespace]
-	for i := range budgets {
-		b := &budgets[i]
-		if b.selector == nil || !b.selector.Matches(labels.Set(w.pod.Labels)) {
+	next, ok := n.budgets.first[w.Namespace]
+	for ok && next >= 0 {
+		e := &n.budgets.entries[next]
+		next = e.next
+		b := n.budgets.matching(e, w.pod.Labels)
+		if b == nil {
 			continue
 		}
 		if w.budget == nil {
@@ -90,6 +115,9 @@ func (n *nodePass) guard(w *podWork) {
 		if w.pod.DeletionTimestamp == nil {
 			b.pods++
 		}
+	}
+	if w.crowded {
+		slices.Sort(w.Budgets)
 	}
 	asked := w.budget != nil && !bypassesBudgets(w.pod)
 	w.crowded = w.crowded && asked

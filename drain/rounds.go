@@ -3,7 +3,12 @@
 
 package drain
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // planRounds says what each budget means for the whole plan, by namespace and name, for those with a pod that has to leave.
 func planRounds(ix *planBudgets, nodes []NodePlan) ([]BudgetPlan, int) {
@@ -14,9 +19,9 @@ func planRounds(ix *planBudgets, nodes []NodePlan) ([]BudgetPlan, int) {
 			rounds = 1
 		}
 	}
-	for i := range ix.all {
-		b := &ix.all[i]
-		if b.pods == 0 {
+	for i := range ix.entries {
+		b := ix.entries[i].state
+		if b == nil || b.pods == 0 {
 			continue
 		}
 		p := BudgetPlan{Budget: types.NamespacedName{Namespace: b.pdb.Namespace, Name: b.pdb.Name}, Pods: b.pods, Allowed: b.allowed()}
@@ -27,6 +32,9 @@ func planRounds(ix *planBudgets, nodes []NodePlan) ([]BudgetPlan, int) {
 		plans = append(plans, p)
 		rounds = max(rounds, p.Rounds)
 	}
+	slices.SortFunc(plans, func(a, b BudgetPlan) int {
+		return cmp.Or(cmp.Compare(a.Budget.Namespace, b.Budget.Namespace), cmp.Compare(a.Budget.Name, b.Budget.Name))
+	})
 	return plans, rounds
 }
 
