@@ -6,7 +6,9 @@ package drain
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -67,20 +69,14 @@ func (c claim) compare(d claim) int {
 	return cmp.Or(cmp.Compare(c.remaining, d.remaining), c.since.Compare(d.since), cmp.Compare(c.node, d.node))
 }
 
-// ahead counts the units wanted by those who come before one of the claims.
-func ahead(claims []claim, mine claim) int {
-	units := 0
-	for _, c := range claims {
+// allot hands units out in order. It returns how many one of the claims gets, and how many are wanted by those before it. It is pure.
+func allot(claims iter.Seq[claim], mine claim, units int) (gets, before int) {
+	for c := range claims {
 		if c.node != mine.node && c.compare(mine) < 0 {
-			units += max(0, c.units)
+			before += max(0, c.units)
 		}
 	}
-	return units
-}
-
-// allot hands units out in order and returns how many of them one of the claims gets. It is pure.
-func allot(claims []claim, mine claim, units int) int {
-	return max(0, min(mine.units, units-ahead(claims, mine)))
+	return max(0, min(mine.units, units-before)), before
 }
 
 // mine is the claim of the node that asks: behind everybody if it never said what it wants.
@@ -97,7 +93,8 @@ func (s *Scheduler) permit(node string, now time.Time) *refusal {
 	free := min(s.bucket.fill(now), slots)
 	claims, mine := s.queue(node, now)
 	n := s.nodes[node]
-	if allot(claims, mine, free) > 0 {
+	gets, before := allot(slices.Values(claims), mine, free)
+	if gets > 0 {
 		s.bucket.take()
 		if len(claims) > 0 || mine.first {
 			s.turn = (s.turn + 1) % fairTurn
@@ -107,7 +104,6 @@ func (s *Scheduler) permit(node string, now time.Time) *refusal {
 		}
 		return nil
 	}
-	before := ahead(claims, mine)
 	r := &refusal{reason: WaitingForRate, after: s.later(before - max(0, free))}
 	r.message = fmt.Sprintf("at most %v evictions a second start, and %d are under way at once", s.o.Rate, s.o.InFlight)
 	if before > 0 {

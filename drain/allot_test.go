@@ -35,7 +35,7 @@ func TestUnitsGoToTheNodeWithTheFewestPodsLeft(t *testing.T) {
 		{units: 99, want: map[string]int{"a": 1, "b": 2, "young": 3, "big": 10}},
 	} {
 		for _, mine := range claims {
-			if got := allot(claims, mine, c.units); got != c.want[mine.node] {
+			if got, _ := allot(slices.Values(claims), mine, c.units); got != c.want[mine.node] {
 				t.Errorf("of %d units %q got %d, want %d", c.units, mine.node, got, c.want[mine.node])
 			}
 		}
@@ -54,10 +54,15 @@ func TestUnitsAreHandedOutOnce(t *testing.T) {
 		}
 		units, sum := r.IntN(12), 0
 		for _, c := range claims {
-			got := allot(claims, c, units)
+			got, before := allot(slices.Values(claims), c, units)
 			sum += got
-			if got < c.units && slices.ContainsFunc(claims, func(d claim) bool { return c.compare(d) < 0 && allot(claims, d, units) > 0 }) {
-				t.Fatalf("%v of %d units: a node after %q got some, and that did not get all", claims, units, c.node)
+			for _, d := range claims {
+				if behind, _ := allot(slices.Values(claims), d, units); behind > 0 && got < c.units && c.compare(d) < 0 {
+					t.Fatalf("%v of %d units: %q got some, %q before it not all", claims, units, d.node, c.node)
+				}
+			}
+			if before < 0 || before+c.units > wanted {
+				t.Fatalf("%v: got %d wanted before %q, want no more than all others want", claims, before, c.node)
 			}
 		}
 		if want := min(units, wanted); sum != want {
@@ -84,9 +89,13 @@ func TestBudgetIsSharedByTheFewestPodsLeft(t *testing.T) {
 
 func TestDemandThatIsNotRefreshedNoLongerCounts(t *testing.T) {
 	for name, pass := range map[string]func(f *sched){
-		"forgotten":       func(f *sched) { f.s.forget("small") },
-		"wants none":      func(f *sched) { f.want("small", 2, 0) },
-		"not refreshed":   func(f *sched) { f.pass(time.Minute) },
+		"forgotten":  func(f *sched) { f.s.forget("small") },
+		"wants none": func(f *sched) { f.want("small", 2, 0) },
+		"not refreshed": func(f *sched) {
+			f.pass(time.Minute - time.Second)
+			f.want("big", 30, 5) // with a sweep just before
+			f.pass(time.Second)
+		},
 		"has more to do":  func(f *sched) { f.want("small", 31, 2) },
 		"budget has room": func(f *sched) { f.observe("2", 3) },
 	} {

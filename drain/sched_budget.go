@@ -5,6 +5,7 @@ package drain
 
 import (
 	"fmt"
+	"iter"
 	"time"
 
 	policyv1 "k8s.io/api/policy/v1"
@@ -109,9 +110,7 @@ func (s *Scheduler) admit(b *schedBudget, node string, pod PodRef, now time.Time
 	if r := s.crowded(b); r != nil {
 		return r
 	}
-	mine, claims := s.mine(node, b.wants[node]), b.claims(s.nodes, now)
-	if allot(claims, mine, free) == 0 {
-		before := ahead(claims, mine)
+	if gets, before := allot(b.claims(s.nodes, now), s.mine(node, b.wants[node]), free); gets == 0 {
 		return &refusal{BudgetExhausted, max(schedRecheck, s.later(before)),
 			fmt.Sprintf("budget %q allows %d more, and nodes with fewer pods left want %d", b.name, free, before)}
 	}
@@ -140,14 +139,14 @@ func (b *schedBudget) have() string {
 }
 
 // claims are those of all nodes whose demand still counts.
-func (b *schedBudget) claims(nodes map[string]*schedNode, now time.Time) []claim {
-	claims := make([]claim, 0, len(b.wants))
-	for node, units := range b.wants {
-		if n := nodes[node]; n != nil && n.live(now) {
-			claims = append(claims, n.claim(units))
+func (b *schedBudget) claims(nodes map[string]*schedNode, now time.Time) iter.Seq[claim] {
+	return func(yield func(claim) bool) {
+		for node, units := range b.wants {
+			if n := nodes[node]; n != nil && n.live(now) && !yield(n.claim(units)) {
+				return
+			}
 		}
 	}
-	return claims
 }
 
 // idle is how long to wait for a change of the budget's status: as long again as it has not changed, within bounds. A watch tells

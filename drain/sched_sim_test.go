@@ -94,12 +94,17 @@ func (n *simNode) pass() {
 
 func (n *simNode) send(leave []*simPod) {
 	var after time.Duration
+	closed := map[*simBudget]bool{} // what one pod was refused for, the next would be
 	for _, p := range leave {
+		if closed[p.budget] {
+			continue
+		}
 		t, r := n.s.take(n.name, p.ref, p.budget.key)
 		if r != nil {
 			if after == 0 || r.after < after {
 				after = r.after
 			}
+			closed[p.budget] = r.reason != WaitingForRate
 			continue
 		}
 		n.busy++
@@ -137,7 +142,7 @@ var simOneMaintenance = []simCase{
 	// The rate bounds it: 500 evictions at 20 a second, after a burst.
 	{name: "wide open budget", nodes: 10, pods: 50, budgets: 1, maxUnavailable: 500, limit: 32 * time.Second},
 	{name: "several budgets", nodes: 20, pods: 30, budgets: 6, maxUnavailable: 4, limit: 25 * 3900 * time.Millisecond * 115 / 100},
-	{name: "many nodes", nodes: 100, pods: 6, budgets: 3, maxUnavailable: 10, limit: 20 * 3900 * time.Millisecond * 115 / 100},
+	{name: "many nodes", nodes: 50, pods: 6, budgets: 3, maxUnavailable: 5, limit: 20 * 3900 * time.Millisecond * 115 / 100},
 	{name: "lost answers", nodes: 10, pods: 20, budgets: 4, maxUnavailable: 3, lost: 0.05, limit: 2 * time.Minute},
 	{name: "overload", nodes: 10, pods: 20, budgets: 4, maxUnavailable: 3, overload: [2]time.Duration{3 * time.Second, 20 * time.Second}, limit: 3 * time.Minute},
 	{name: "others evict too", nodes: 10, pods: 20, budgets: 2, maxUnavailable: 5, others: true, limit: 10 * time.Minute},

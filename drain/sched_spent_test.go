@@ -130,10 +130,12 @@ func TestWhatMayHaveBeenAcceptedIsSpent(t *testing.T) {
 // A pod takes one unit, however often it is asked.
 func TestPodThatIsAskedAgainIsCountedOnce(t *testing.T) {
 	f := newSched(t, SchedulerOptions{})
-	f.observe("1", 2)
+	f.observe("1", 1)
 	f.taken("n", "p1").done(Answer{Verdict: VerdictUnknown})
+	f.refused("n", "p2", BudgetExhausted)
 	again := f.taken("n", "p1")
 	f.spent(1)
+	f.observe("2", 2)
 	f.taken("n", "p2")
 	f.refused("n", "p3", BudgetExhausted)
 	again.done(Answer{Verdict: VerdictForbidden})
