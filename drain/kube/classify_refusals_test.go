@@ -8,9 +8,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
@@ -130,32 +128,4 @@ func (c *cluster) refusedByPolicy(t *testing.T, expression string, reason *metav
 	}, metav1.CreateOptions{})
 	must(t, err)
 	return c.onceRefused(t, pod)
-}
-
-// TestMadeUpAnswers shows verdicts of answers that no test can draw out of a server.
-func TestMadeUpAnswers(t *testing.T) {
-	pods, budgets := schema.GroupResource{Resource: "pods"}, schema.GroupResource{Group: "policy", Resource: "poddisruptionbudgets"}
-	for _, c := range []struct {
-		name string
-		err  error
-		want drain.Verdict
-	}{
-		{"no quorum of etcd", apierrors.NewServerTimeout(pods, "create", 2), drain.VerdictUnknown},
-		{"internal error", apierrors.NewInternalError(apierrors.NewBadRequest("x")), drain.VerdictUnknown},
-		{"shutting down", apierrors.NewServiceUnavailable("going"), drain.VerdictOverloaded},
-		{"a gateway's 503", apierrors.NewGenericServerResponse(503, "post", pods, "app", "", 7, true), drain.VerdictOverloaded},
-		{"a gateway's 502", apierrors.NewGenericServerResponse(502, "post", pods, "app", "", 0, true), drain.VerdictUnknown},
-		{"a gateway's 504", apierrors.NewGenericServerResponse(504, "post", pods, "app", "", 0, true), drain.VerdictUnknown},
-		{"a gateway's 500", apierrors.NewGenericServerResponse(500, "post", pods, "app", "", 0, true), drain.VerdictUnknown},
-		{"a gateway's 409", apierrors.NewGenericServerResponse(409, "post", pods, "app", "", 0, true), drain.VerdictRejected},
-		{"a gateway's 403", apierrors.NewGenericServerResponse(403, "post", pods, "app", "", 0, true), drain.VerdictForbidden},
-		{"every race for the budget lost", apierrors.NewTimeoutError("x", 10), drain.VerdictBudgetContended},
-		{"the budget was deleted", apierrors.NewNotFound(budgets, "guard"), drain.VerdictBudgetContended},
-		{"a code of none", &apierrors.StatusError{}, drain.VerdictUnknown},
-		{"a redirect", apierrors.NewGenericServerResponse(302, "post", pods, "app", "", 0, true), drain.VerdictUnknown},
-	} {
-		if got := drain.Classify(c.err); got.Verdict != c.want {
-			t.Errorf("%s: got %+v, want %s", c.name, got, c.want)
-		}
-	}
 }
