@@ -115,7 +115,7 @@ func TestClassifyOtherErrors(t *testing.T) {
 
 // TestClassifyBoundsMessages shows that no webhook's novel gets into a status.
 func TestClassifyBoundsMessages(t *testing.T) {
-	long := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Message: strings.Repeat("é", drain.MaxAnswerMessage)}}
+	long := &apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Message: "x" + strings.Repeat("é", drain.MaxAnswerMessage)}}
 	for _, err := range []error{long, errors.New(long.ErrStatus.Message)} {
 		got := drain.Classify(err).Message
 		if len(got) > drain.MaxAnswerMessage || len(got) < drain.MaxAnswerMessage-1 || strings.ToValidUTF8(got, "?") != got {
