@@ -45,7 +45,7 @@ func Classify(err error) Answer {
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
 		a.RetryAfter = time.Duration(s.Details.RetryAfterSeconds) * time.Second
 	}
-	if c := causeOf(s, policyv1.DisruptionBudgetCause); c != nil {
+	if c := causeOf(s, policyv1.DisruptionBudgetCause); c != nil && c.Message != "" {
 		a.Message += " " + c.Message // only the cause names the budget and its numbers
 	}
 	a.Message = bounded(a.Message)

@@ -91,7 +91,7 @@ func (r *AnnotationResponder) Respond(ctx context.Context, req drain.HookRequest
 	}
 	want := request{Holder: req.Holder, Maintenance: req.Maintenance, Responder: req.Responder}
 	if got := requestOf(pod); got != want && (got.Responder != want.Responder || got.Holder == want.Holder) {
-		if err := r.ask(ctx, req.Pod, want); err != nil {
+		if err := r.ask(ctx, pod, want); err != nil {
 			return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, err)
 		}
 		return drain.HookAnswer{Progress: drain.HookAsked}, nil
@@ -106,34 +106,45 @@ func (r *AnnotationResponder) Cancel(ctx context.Context, req drain.HookRequest)
 			return nil
 		}
 	}
-	err := r.annotate(ctx, req.Pod, map[string]any{RequestAnnotation: nil})
-	if err != nil && !errors.Is(err, ErrPodGone) {
+	err := r.annotate(ctx, req.Pod, "", map[string]any{RequestAnnotation: nil})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // nothing but the UID can conflict
 		return fmt.Errorf("taking back the request to pod %q: %w", req.Pod, err)
 	}
 	return nil
 }
 
-// ask writes the request, and removes an answer, which was to another one.
-func (r *AnnotationResponder) ask(ctx context.Context, pod drain.PodRef, want request) error {
+// ask writes the request, and removes an answer, which was to another one. A Cache that lags behind the pod's answer to this very
+// request must not remove it: then nothing is written, and the change that the Cache has yet to see brings the next call.
+func (r *AnnotationResponder) ask(ctx context.Context, pod *corev1.Pod, want request) error {
 	value, err := json.Marshal(want)
 	if err != nil {
 		return err
 	}
-	return r.annotate(ctx, pod, map[string]any{RequestAnnotation: string(value), AnswerAnnotation: nil})
+	ref := drain.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
+	err = r.annotate(ctx, ref, pod.ResourceVersion, map[string]any{RequestAnnotation: string(value), AnswerAnnotation: nil})
+	switch {
+	case apierrors.IsConflict(err):
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%w: %w", ErrPodGone, err)
+	default:
+		return err
+	}
 }
 
-// annotate changes annotations of the pod, if it is still the same.
-func (r *AnnotationResponder) annotate(ctx context.Context, pod drain.PodRef, annotations map[string]any) error {
+// annotate changes annotations of the pod, if it is still the same, and, unless version is empty, unchanged.
+func (r *AnnotationResponder) annotate(ctx context.Context, pod drain.PodRef, version string, annotations map[string]any) error {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID, "annotations": annotations}})
+	meta := map[string]any{"uid": pod.UID, "annotations": annotations}
+	if version != "" {
+		meta["resourceVersion"] = version
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": meta})
 	if err != nil {
 		return err
 	}
 	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // nothing but the UID can conflict
-		return fmt.Errorf("%w: %w", ErrPodGone, err)
-	}
 	return err
 }
 
