@@ -170,11 +170,14 @@ func patchCases() []serverCase {
 			_, err = s.Client().PatchNode(s.t.Context(), node.Name, patch, false)
 			s.wants("second patch", err, conflict)
 		}},
-		{"a patch with the UID of another Node is 409", func(s server) {
+		{"a patch with the UID of another Node is 422, and 409 where it has another resourceVersion too", func(s server) {
 			node := s.Node(s.t, s.ns+"-a")
-			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"unschedulable":true}}`, otherPodUID)
-			_, err := s.Client().PatchNode(s.t.Context(), node.Name, patch, false)
-			s.wants("patch", err, answer{code: 409, reason: metav1.StatusReasonConflict, kind: "nodes", says: "UID"})
+			_, err := s.Client().PatchNode(s.t.Context(), node.Name, fmt.Appendf(nil, `{"metadata":{"uid":%q}}`, otherPodUID), false)
+			s.wants("patch", err, answer{
+				code: 422, reason: metav1.StatusReasonInvalid, kind: "Node", cause: metav1.CauseTypeFieldValueInvalid, says: "field is immutable",
+			})
+			_, err = s.Client().PatchNode(s.t.Context(), node.Name, fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":"1"}}`, otherPodUID), false)
+			s.wants("patch with another resourceVersion", err, conflict)
 		}},
 		{"null removes an annotation, a list is replaced, and what changes nothing writes nothing", patchMerges},
 		{"a patch of the status leaves the spec alone, and the other way round", func(s server) {
