@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/belayproject/belay/drain"
 )
@@ -86,7 +88,7 @@ func (c *Cluster) patchNode(name string, patch []byte, status bool) (*corev1.Nod
 		return nil, optimisticLock(nodeResource(), name)
 	}
 	if node.UID != old.UID {
-		return nil, otherNodeUID(name, node.UID, old.UID)
+		return nil, otherNodeUID(name, node.UID)
 	}
 	if status {
 		node.Spec = old.Spec
@@ -111,9 +113,9 @@ func (c *Cluster) ListPods(ctx context.Context, node string) (pods []*corev1.Pod
 	return pods, nil
 }
 
-func otherNodeUID(name string, want, have types.UID) error {
-	return apierrors.NewConflict(nodeResource(), name,
-		fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", want, have)) //nolint:staticcheck // the server's text
+func otherNodeUID(name string, want types.UID) error {
+	return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, name,
+		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), want, "field is immutable")})
 }
 
 // call carries out a request: the wait, the fault that is planned for it, the commit, the log.

@@ -96,6 +96,7 @@ func New(o Options) *Cluster {
 	return &Cluster{
 		o:           o,
 		poke:        make(chan struct{}, 1),
+		version:     1000, // like a server that others have written to before
 		queued:      map[string]time.Time{},
 		workloads:   map[types.UID]*workload{},
 		terminating: map[string]bool{},
