@@ -50,22 +50,34 @@ func (t *teller) sees(cache drain.Cache, holder string) {
 	t.cache, t.holder = cache, holder
 }
 
-// follow runs a set and shows how it goes. A frozen fleet needs somebody to act, so a release isn't kept waiting for it: stop ends it.
-func (t *teller) follow(ctx context.Context, d *drain.Drainer, s drain.Set, stop context.CancelFunc) (drain.SetStatus, error) {
+// follow runs a set and shows how it goes. What somebody has to act on first, before waiting makes sense, ends it: a fleet that is frozen
+// while nodes are given back, and a Node that may not be written, whose error is returned.
+func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.SetStatus, error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan struct{})
 	defer func() { close(done); t.screen.Draw() }()
 	if t.screen.Live() {
 		go t.redraw(done)
 	}
-	st, err := d.Run(ctx, s, func(st drain.SetStatus) {
+	var hopeless error
+	st, err := c.drainer.Run(ctx, s, func(st drain.SetStatus) {
 		t.report(st)
-		if s.Request.Mode == drain.Release && st.Reason == drain.Frozen && stop != nil {
+		select {
+		case hopeless = <-c.client.denied:
+			stop()
+		default:
+		}
+		if s.Request.Mode == drain.Release && st.Reason == drain.Frozen {
 			stop()
 		}
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = st
+	if hopeless != nil {
+		err = hopeless
+	}
 	return st, err
 }
 
