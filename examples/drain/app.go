@@ -30,9 +30,10 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	if err != nil {
 		return err
 	}
-	ctx, end := a.watchSignals(ctx, a.tellerFor(s.JSON()))
+	tell := a.tellerFor(s.JSON())
+	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, drain.SchedulerOptions{}, policy)
+	c, err := connect(ctx, s.Cluster, tell, drain.SchedulerOptions{}, policy)
 	if err != nil {
 		return err
 	}
@@ -102,9 +103,10 @@ func (a *app) release(ctx context.Context, s *settings.Release) error {
 
 // resume lets the holder's drains go on.
 func (a *app) resume(ctx context.Context, s *settings.Resume) error {
-	ctx, end := a.watchSignals(ctx, a.tellerFor(false))
+	tell := a.tellerFor(false)
+	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, drain.SchedulerOptions{}, drain.Policy{})
+	c, err := connect(ctx, s.Cluster, tell, drain.SchedulerOptions{}, drain.Policy{})
 	if err != nil {
 		return err
 	}

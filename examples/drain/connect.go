@@ -7,7 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -28,6 +28,8 @@ const (
 	syncTime = 30 * time.Second
 	// lookEvery is the pause between two looks whether that has come to its end.
 	lookEvery = 50 * time.Millisecond
+	// sayAfter is when it is said that this takes its time.
+	sayAfter = 2 * time.Second
 )
 
 // A cluster is an API server, seen through a cache, and a Drainer on it.
@@ -57,9 +59,8 @@ func (c *strictClient) PatchNode(ctx context.Context, name string, patch []byte,
 
 // connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back
 // then; close ends them.
-func connect(ctx context.Context, s settings.Cluster, limits drain.SchedulerOptions, policy drain.Policy) (*cluster, error) {
-	klog.LogToStderr(false) // what goes wrong is said by this command, with what follows from it
-	klog.SetOutput(io.Discard)
+func connect(ctx context.Context, s settings.Cluster, tell *teller, limits drain.SchedulerOptions, policy drain.Policy) (*cluster, error) {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what goes wrong is said by this command, with what follows from it
 	config, err := restConfig(s)
 	if err != nil {
 		return nil, err
@@ -77,7 +78,9 @@ func connect(ctx context.Context, s settings.Cluster, limits drain.SchedulerOpti
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &cluster{cache: cache.View(), close: func() { stop(); factory.Shutdown() }}
 	factory.StartWithContext(watching)
-	if err := synced(ctx, cache); err != nil {
+	slow := time.AfterFunc(sayAfter, func() { tell.say("Looking at the cluster at " + config.Host) })
+	err = synced(ctx, cache)
+	if slow.Stop(); err != nil {
 		c.close()
 		return nil, fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
 	}

@@ -29,7 +29,7 @@ func (a *app) run(ctx context.Context, t task) error {
 	tell := a.tellerFor(t.json)
 	running, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(running, t.cluster, t.limits, t.set.Request.Policy)
+	c, err := connect(running, t.cluster, tell, t.limits, t.set.Request.Policy)
 	if err != nil {
 		return err
 	}

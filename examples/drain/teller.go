@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -53,7 +54,7 @@ func (t *teller) sees(cache drain.Cache, holder string) {
 // follow runs a set and shows how it goes. What somebody has to act on first, before waiting makes sense, ends it: a fleet that is frozen
 // while nodes are given back, and a Node that may not be written, whose error is returned.
 func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.SetStatus, error) {
-	ctx, stop := context.WithCancel(ctx)
+	running, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan struct{})
 	defer func() { close(done); t.screen.Draw() }()
@@ -61,7 +62,7 @@ func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.Set
 		go t.redraw(done)
 	}
 	var hopeless error
-	st, err := c.drainer.Run(ctx, s, func(st drain.SetStatus) {
+	st, err := c.drainer.Run(running, s, func(st drain.SetStatus) {
 		t.report(st)
 		select {
 		case hopeless = <-c.client.denied:
@@ -75,8 +76,11 @@ func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.Set
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = st
-	if hopeless != nil {
+	switch {
+	case hopeless != nil:
 		err = hopeless
+	case ctx.Err() == nil && errors.Is(err, context.Canceled): // it was ended here
+		err = nil
 	}
 	return st, err
 }

@@ -183,14 +183,15 @@ func (p Plan) end() []string {
 	return lines
 }
 
-// reason is the word for it, the budgets and the sentence.
+// reason is the word for it, the budgets and the sentence, as far as there are any.
 func reason(r drain.Reason, budgets []string, message string) string {
 	t := string(r)
 	if len(budgets) > 0 {
 		t += fmt.Sprintf(" (%s)", strings.Join(budgets, ", "))
 	}
-	if message != "" {
-		t += ": " + oneLine(message)
+	message = oneLine(message)
+	if t == "" || message == "" {
+		return t + message
 	}
-	return t
+	return t + ": " + message
 }
