@@ -30,9 +30,10 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	if err != nil {
 		return err
 	}
-	ctx, _, end := a.watchSignals(ctx, a.tellerFor(s.JSON()))
+	tell := a.tellerFor(s.JSON())
+	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, drain.SchedulerOptions{}, policy)
+	c, err := connect(ctx, s.Cluster, tell, drain.SchedulerOptions{}, policy)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,11 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	if err != nil {
 		return wrong(err)
 	}
-	p := report.PlanOf(result)
+	found, err := c.drainer.Preflight(policy, names...)
+	if err != nil {
+		return wrong(err)
+	}
+	p := report.PlanOf(result, found)
 	text := p.Text(time.Now())
 	if s.JSON() {
 		if text, err = p.JSON(); err != nil {
@@ -55,7 +60,7 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	if _, err := fmt.Fprint(a.out, text); err != nil {
 		return err
 	}
-	if p.Blocked > 0 {
+	if p.Stands() {
 		return &codedError{code: exitBlocked}
 	}
 	return nil
@@ -98,9 +103,10 @@ func (a *app) release(ctx context.Context, s *settings.Release) error {
 
 // resume lets the holder's drains go on.
 func (a *app) resume(ctx context.Context, s *settings.Resume) error {
-	ctx, _, end := a.watchSignals(ctx, a.tellerFor(false))
+	tell := a.tellerFor(false)
+	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, drain.SchedulerOptions{}, drain.Policy{})
+	c, err := connect(ctx, s.Cluster, tell, drain.SchedulerOptions{}, drain.Policy{})
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -27,20 +28,39 @@ const (
 	syncTime = 30 * time.Second
 	// lookEvery is the pause between two looks whether that has come to its end.
 	lookEvery = 50 * time.Millisecond
+	// sayAfter is when it is said that this takes its time.
+	sayAfter = 2 * time.Second
 )
 
 // A cluster is an API server, seen through a cache, and a Drainer on it.
 type cluster struct {
 	cache   drain.Cache
 	drainer *drain.Drainer
+	client  *strictClient
 	close   func()
+}
+
+// A strictClient notes when a Node may not be written. A drain would wait for the right; a person is to be told at once.
+type strictClient struct {
+	drain.Client
+	denied chan error // holds the first one
+}
+
+func (c *strictClient) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
+	node, err := c.Client.PatchNode(ctx, name, patch, status)
+	if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		select {
+		case c.denied <- err:
+		default:
+		}
+	}
+	return node, err
 }
 
 // connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back
 // then; close ends them.
-func connect(ctx context.Context, s settings.Cluster, limits drain.SchedulerOptions, policy drain.Policy) (*cluster, error) {
-	klog.LogToStderr(false) // what goes wrong is said by this command, with what follows from it
-	klog.SetOutput(io.Discard)
+func connect(ctx context.Context, s settings.Cluster, tell *teller, limits drain.SchedulerOptions, policy drain.Policy) (*cluster, error) {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what goes wrong is said by this command, with what follows from it
 	config, err := restConfig(s)
 	if err != nil {
 		return nil, err
@@ -58,11 +78,13 @@ func connect(ctx context.Context, s settings.Cluster, limits drain.SchedulerOpti
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c := &cluster{cache: cache.View(), close: func() { stop(); factory.Shutdown() }}
 	factory.StartWithContext(watching)
-	if err := synced(ctx, cache); err != nil {
+	slow := time.AfterFunc(sayAfter, func() { tell.say("Looking at the cluster at " + config.Host) })
+	err = synced(ctx, cache)
+	if slow.Stop(); err != nil {
 		c.close()
 		return nil, fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
 	}
-	if c.drainer, err = newDrainer(config, clientset, c.cache, limits); err != nil {
+	if err := c.newDrainer(config, clientset, limits); err != nil {
 		c.close()
 		return nil, err
 	}
@@ -118,18 +140,21 @@ func denials(err error) error {
 	})...)
 }
 
-func newDrainer(config *rest.Config, clientset kubernetes.Interface, cache drain.Cache, limits drain.SchedulerOptions) (*drain.Drainer, error) {
+// newDrainer makes the Drainer on the cache.
+func (c *cluster) newDrainer(config *rest.Config, clientset kubernetes.Interface, limits drain.SchedulerOptions) error {
 	client, err := kube.NewClient(config, kube.ClientOptions{QPS: max(kube.DefaultQPS, float32(2*limits.Rate))})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	leases, err := kube.NewLeaseKeeper(clientset, kube.Options{})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	scheduler, err := drain.NewScheduler(limits)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return drain.New(drain.Options{Cache: cache, Client: client, Scheduler: scheduler, Leases: leases})
+	c.client = &strictClient{Client: client, denied: make(chan error, 1)}
+	c.drainer, err = drain.New(drain.Options{Cache: c.cache, Client: c.client, Scheduler: scheduler, Leases: leases})
+	return err
 }

@@ -15,10 +15,9 @@ import (
 	"github.com/belayproject/belay/drain"
 )
 
-// watchSignals returns a context that the first Ctrl-C ends, and what ends it without one. The second Ctrl-C ends the process. end
-// takes the signals off again.
-func (a *app) watchSignals(ctx context.Context, tell *teller) (running context.Context, stop context.CancelFunc, end func()) {
-	running, stop = context.WithCancel(ctx)
+// watchSignals returns a context that the first Ctrl-C ends. The second Ctrl-C ends the process. end takes the signals off again.
+func (a *app) watchSignals(ctx context.Context, tell *teller) (running context.Context, end func()) {
+	running, stop := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	done := make(chan struct{})
@@ -38,7 +37,7 @@ func (a *app) watchSignals(ctx context.Context, tell *teller) (running context.C
 			stop()
 		}
 	}()
-	return running, stop, func() {
+	return running, func() {
 		signal.Stop(signals)
 		close(done)
 		stop()

@@ -27,9 +27,9 @@ type task struct {
 // run does the task and prints how it ended.
 func (a *app) run(ctx context.Context, t task) error {
 	tell := a.tellerFor(t.json)
-	running, stop, end := a.watchSignals(ctx, tell)
+	running, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(running, t.cluster, t.limits, t.set.Request.Policy)
+	c, err := connect(running, t.cluster, tell, t.limits, t.set.Request.Policy)
 	if err != nil {
 		return err
 	}
@@ -39,26 +39,28 @@ func (a *app) run(ctx context.Context, t task) error {
 		return err
 	}
 	t.set.Groups = [][]string{names}
+	if err := t.set.Validate(); err != nil {
+		return settings.Usage(err)
+	}
 	tell.sees(c.cache, t.set.Request.Holder)
 	if t.set.Request.Mode == drain.Release {
 		tell.say(notes(c.cache, names, t.set.Request.Holder)...)
 	}
-	st, err := tell.follow(running, c.drainer, t.set, stop)
+	st, err := tell.follow(running, c, t.set)
 	if err == nil && t.releaseAfter && codeOf(st) == exitDone {
-		st, err = t.release(running, c.drainer, tell, st)
+		st, err = t.release(running, c, tell, st)
 	}
-	tell.screen.Draw()
-	if err != nil && running.Err() == nil {
+	if err != nil && !errors.Is(err, context.Canceled) {
 		return wrong(err)
 	}
 	return a.conclude(&t, st, err)
 }
 
 // release gives drained nodes back; what is known of their drain stays in the status.
-func (t *task) release(ctx context.Context, d *drain.Drainer, tell *teller, st drain.SetStatus) (drain.SetStatus, error) {
+func (t *task) release(ctx context.Context, c *cluster, tell *teller, st drain.SetStatus) (drain.SetStatus, error) {
 	set := t.set
 	set.Request.Mode, set.Request.Policy = drain.Release, drain.Policy{Soak: t.set.Request.Policy.Soak}
-	back, err := tell.follow(ctx, d, set, nil)
+	back, err := tell.follow(ctx, c, set)
 	for i := range back.Nodes {
 		st.Nodes[i].Phase, st.Nodes[i].Reason, st.Nodes[i].Message = back.Nodes[i].Phase, back.Nodes[i].Reason, back.Nodes[i].Message
 	}

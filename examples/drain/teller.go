@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -50,22 +51,37 @@ func (t *teller) sees(cache drain.Cache, holder string) {
 	t.cache, t.holder = cache, holder
 }
 
-// follow runs a set and shows how it goes. A frozen fleet needs somebody to act, so a release isn't kept waiting for it: stop ends it.
-func (t *teller) follow(ctx context.Context, d *drain.Drainer, s drain.Set, stop context.CancelFunc) (drain.SetStatus, error) {
+// follow runs a set and shows how it goes. What somebody has to act on first, before waiting makes sense, ends it: a fleet that is frozen
+// while nodes are given back, and a Node that may not be written, whose error is returned.
+func (t *teller) follow(ctx context.Context, c *cluster, s drain.Set) (drain.SetStatus, error) {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan struct{})
 	defer func() { close(done); t.screen.Draw() }()
 	if t.screen.Live() {
 		go t.redraw(done)
 	}
-	st, err := d.Run(ctx, s, func(st drain.SetStatus) {
+	var hopeless error
+	st, err := c.drainer.Run(running, s, func(st drain.SetStatus) {
 		t.report(st)
-		if s.Request.Mode == drain.Release && st.Reason == drain.Frozen && stop != nil {
+		select {
+		case hopeless = <-c.client.denied:
+			stop()
+		default:
+		}
+		if s.Request.Mode == drain.Release && st.Reason == drain.Frozen {
 			stop()
 		}
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = st
+	switch {
+	case hopeless != nil:
+		err = hopeless
+	case ctx.Err() == nil && errors.Is(err, context.Canceled): // it was ended here
+		err = nil
+	}
 	return st, err
 }
 

@@ -34,7 +34,7 @@ func (l *Log) Next(s drain.SetStatus, now time.Time) []string {
 		l.held, l.disks = map[types.UID]drain.Reason{}, map[string]map[string]bool{}
 	}
 	var lines []string
-	if said := reason(s.Reason, nil, s.Message); said != l.set {
+	if said := whole(s); said != l.set {
 		if l.set = said; said != "" {
 			lines = append(lines, said)
 		}
@@ -93,6 +93,14 @@ func sentence(n drain.Status) string {
 		t += ": " + r
 	}
 	return t
+}
+
+// whole is what is to be said of the set as a whole, and not of one node already.
+func whole(s drain.SetStatus) string {
+	if slices.ContainsFunc(s.Nodes, func(n drain.Status) bool { return n.Reason != "" && n.Reason == s.Reason }) {
+		return ""
+	}
+	return reason(s.Reason, nil, s.Message)
 }
 
 // own is the reason and the sentence that a node has of its own. Where its pods have the reason, they are told of, one by one.

@@ -36,10 +36,10 @@ func Live(s drain.SetStatus, now time.Time) []string {
 		lines = append(lines, fmt.Sprintf("and %s: %s", count(len(s.Nodes)-len(shown), "more node"), strings.Join(rest, ", ")))
 	}
 	lines = append(lines, sentences...)
-	if s.Reason != "" || s.Message != "" {
-		lines = append(lines, "All nodes: "+reason(s.Reason, nil, s.Message))
+	if r := whole(s); r != "" {
+		lines = append(lines, "All nodes: "+r)
 	}
-	lines = append(lines, Blockers(s, now)...)
+	lines = append(lines, blockers(s, now, worthTelling)...)
 	if Stuck(s) {
 		lines = append(lines, "", nothingMoves)
 	}
@@ -106,8 +106,9 @@ func lasted(n drain.Status, now time.Time) string {
 	return since(n.Started, now)
 }
 
-// Blockers is a table of the pods that don't leave, with the sentence below those that it is about; no line where there are none.
-func Blockers(s drain.SetStatus, now time.Time) []string {
+// blockers is a table of the pods that don't leave and are wanted, with the sentence below those that it is about; no line where there
+// are none.
+func blockers(s drain.SetStatus, now time.Time, wanted func(drain.Blocker) bool) []string {
 	type held struct {
 		node string
 		drain.Blocker
@@ -115,7 +116,7 @@ func Blockers(s drain.SetStatus, now time.Time) []string {
 	var list []held
 	for _, n := range s.Nodes {
 		for _, b := range n.Blockers {
-			if worthTelling(b) {
+			if wanted(b) {
 				list = append(list, held{n.Node, b})
 			}
 		}

@@ -20,6 +20,16 @@ type Plan struct {
 	Rounds int `json:"rounds"`
 	// Blocked counts the pods that stay until somebody acts.
 	Blocked int `json:"blocked"`
+	// Preflight lists what keeps the drain from beginning.
+	Preflight []Finding `json:"preflight,omitempty"`
+}
+
+// A Finding is a pod because of which a node is not even cordoned.
+type Finding struct {
+	Node         string `json:"node"`
+	drain.PodRef `json:",inline"`
+	Reason       drain.Reason `json:"reason"`
+	Message      string       `json:"message,omitempty"`
 }
 
 // A PlannedNode is a node and what happens to its pods.
@@ -53,8 +63,11 @@ type PlannedBudget struct {
 }
 
 // PlanOf takes over what the library decided.
-func PlanOf(r drain.Result) Plan {
+func PlanOf(r drain.Result, found []drain.Finding) Plan {
 	p := Plan{Rounds: r.Rounds}
+	for _, f := range found {
+		p.Preflight = append(p.Preflight, Finding(f))
+	}
 	for _, n := range r.Nodes {
 		node := PlannedNode{Node: n.Node, Counts: n.Counts}
 		for _, pod := range n.Pods {
@@ -104,8 +117,18 @@ func (p Plan) Text(now time.Time) string {
 		}
 		lines = append(append(lines, columns(rows)...), "")
 	}
+	if len(p.Preflight) > 0 {
+		lines = append(lines, fmt.Sprintf("The drain doesn't begin, and nothing is cordoned, because of %s:", count(len(p.Preflight), "pod")))
+		for _, f := range p.Preflight {
+			lines = append(lines, fmt.Sprintf("  %s on %s: %s", f.PodRef, f.Node, reason(f.Reason, nil, f.Message)))
+		}
+		lines = append(lines, "")
+	}
 	return text(append(lines, p.end()...))
 }
+
+// Stands reports whether something keeps the drain from its end until somebody acts.
+func (p Plan) Stands() bool { return p.Blocked > 0 || len(p.Preflight) > 0 }
 
 func (n PlannedNode) lines(now time.Time) []string {
 	c := n.Counts
@@ -143,7 +166,10 @@ func (p Plan) end() []string {
 	}
 	lines := []string{fmt.Sprintf("%s on %s: at least %s, each of which waits for replacements to be ready.",
 		count(leave, "pod"), count(len(p.Nodes), "node"), count(p.Rounds, "round"))}
-	if p.Blocked == 0 {
+	switch {
+	case p.Blocked == 0 && len(p.Preflight) > 0:
+		return lines
+	case p.Blocked == 0:
 		return append(lines, "Every pod can leave.")
 	}
 	lines = append(lines, fmt.Sprintf("%s can't leave until somebody acts:", count(p.Blocked, "pod")))
@@ -157,14 +183,15 @@ func (p Plan) end() []string {
 	return lines
 }
 
-// reason is the word for it, the budgets and the sentence.
+// reason is the word for it, the budgets and the sentence, as far as there are any.
 func reason(r drain.Reason, budgets []string, message string) string {
 	t := string(r)
 	if len(budgets) > 0 {
 		t += fmt.Sprintf(" (%s)", strings.Join(budgets, ", "))
 	}
-	if message != "" {
-		t += ": " + oneLine(message)
+	message = oneLine(message)
+	if t == "" || message == "" {
+		return t + message
 	}
-	return t
+	return t + ": " + message
 }

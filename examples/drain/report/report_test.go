@@ -82,20 +82,25 @@ func planned() drain.Result {
 
 // R-DR-03: a pod that can't leave is named with its budget, and what could change it.
 func TestPlanText(t *testing.T) {
-	p := PlanOf(planned())
+	p := PlanOf(planned(), nil)
 	golden(t, "plan.txt", p.Text(start))
 	if p.Blocked != 1 {
 		t.Errorf("blocked: got %d, want 1: for the other one a step is announced", p.Blocked)
 	}
-	golden(t, "plan-empty.txt", PlanOf(drain.Result{Nodes: []drain.NodePlan{{Node: "node-1"}}}).Text(start))
+	golden(t, "plan-empty.txt", PlanOf(drain.Result{Nodes: []drain.NodePlan{{Node: "node-1"}}}, nil).Text(start))
 	free := drain.Result{Rounds: 1, Nodes: []drain.NodePlan{{Node: "node-1", Counts: drain.Counts{Remaining: 1, Evictable: 1}, Pods: []drain.PodPlan{
 		{PodRef: pod("web-1"), Action: drain.Evict, Step: drain.StepEvict},
 	}}}}
-	golden(t, "plan-free.txt", PlanOf(free).Text(start))
+	golden(t, "plan-free.txt", PlanOf(free, nil).Text(start))
+	found := []drain.Finding{{Node: "node-1", PodRef: pod("web-1"), Reason: drain.PodUnhealthy, Message: "is not ready"}}
+	golden(t, "plan-unhealthy.txt", PlanOf(free, found).Text(start))
+	if PlanOf(free, nil).Stands() || !PlanOf(free, found).Stands() || !p.Stands() {
+		t.Error("a drain stands exactly where a pod is blocked, or keeps it from beginning")
+	}
 }
 
 func TestPlanJSON(t *testing.T) {
-	out, err := PlanOf(planned()).JSON()
+	out, err := PlanOf(planned(), nil).JSON()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +109,7 @@ func TestPlanJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &back); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(PlanOf(planned()), back); diff != "" {
+	if diff := cmp.Diff(PlanOf(planned(), nil), back); diff != "" {
 		t.Errorf("the plan that was read again differs (-want +got):\n%s", diff)
 	}
 }

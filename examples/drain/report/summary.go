@@ -32,13 +32,13 @@ func (s Summary) Text(now time.Time) string {
 			lines = append(lines, n.Node+": "+why)
 		}
 	}
-	if r := reason(s.Status.Reason, nil, s.Status.Message); r != "" {
+	if r := whole(s.Status); r != "" {
 		lines = append(lines, "All nodes: "+r)
 	}
 	if s.Interrupted {
 		return text(append(lines, s.given()...))
 	}
-	lines = append(lines, Blockers(s.Status, now)...)
+	lines = append(lines, blockers(s.Status, now, func(drain.Blocker) bool { return true })...)
 	if held := Held(s.Status); len(held) > 0 && s.Release != "" {
 		lines = append(lines, "", fmt.Sprintf("Cordoned: %s. To give back: %s", strings.Join(held, ", "), s.Release))
 	}

@@ -32,6 +32,9 @@ func LoadPolicy(path string) (drain.Policy, error) {
 		return drain.Policy{}, fmt.Errorf("reading the policy: %w", err)
 	}
 	policy, err := parsePolicy(text)
+	if err == nil {
+		err = policy.Validate()
+	}
 	if err != nil {
 		return drain.Policy{}, fmt.Errorf("policy %q: %w", path, err)
 	}

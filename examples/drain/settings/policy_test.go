@@ -65,6 +65,8 @@ func TestABadPolicyFileSaysWhereItIsWrong(t *testing.T) {
 		{"volumes: true\nvolumes: false", `key "volumes" already set`},
 		{"escalation: [{after: 1h, step: OutOfService}]", `escalation[0].step: is "OutOfService": the only step that this command can take is Delete`},
 		{"windows: [{from: tonight}]", "tonight"},
+		{"localData: evict", `localData is "evict", want "Block" or "Evict"`},
+		{"escalation: [{after: 2h, step: Delete}, {after: 1h, step: Delete}]", "escalation[1].after is 1h0m0s, want more than"},
 		{"a: b: c", "mapping values"},
 		{"volumes: true\nsettle: 1\nsoak: 2", "soak: is 2"},
 	} {
