@@ -40,7 +40,7 @@ func (p *pass) evictions(ctx context.Context) error {
 	p.want(queue)
 	answers := make(chan eviction)
 	flying := 0
-	until := p.d.o.Now().Add(passTime)
+	until := p.lastStart()
 	for {
 		if ctx.Err() == nil && p.d.o.Now().Before(until) {
 			var started int
@@ -58,6 +58,18 @@ func (p *pass) evictions(ctx context.Context) error {
 		p.ask(soon)
 	}
 	return ctx.Err()
+}
+
+// lastStart is when this pass stops to start evictions, however long those before it have taken.
+func (p *pass) lastStart() time.Time {
+	until := p.d.o.Now().Add(passTime)
+	closes, _ := planWindows(p.r.Policy.Windows).at(p.now)
+	for _, end := range []time.Time{closes, p.r.Deadline} {
+		if !end.IsZero() && end.Before(until) {
+			until = end
+		}
+	}
+	return until
 }
 
 // evictable are the pods that may go now by a request about the pod itself.

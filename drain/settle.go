@@ -27,8 +27,8 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 		p.again()
 		return nil
 	}
-	if stopped && p.st.Reason != WindowClosed {
-		return nil
+	if stopped && (p.st.Reason != WindowClosed || p.mark.of(p.r.Holder) == nil) {
+		return nil // a node that is open, or has been given back, is not drained
 	}
 	return p.settle(ctx, s)
 }

@@ -47,7 +47,9 @@ func (p *pass) drain(ctx context.Context) error {
 		return err
 	}
 	p.decide(snapshot)
-	if !stopped {
+	if stopped {
+		p.d.scheduler.forget(p.r.Node) // what it does not ask for is for others
+	} else {
 		if p.askHooks(ctx) {
 			snapshot.Nodes[0].Hooks = p.memory.hookStates()
 			p.decide(snapshot)
@@ -105,7 +107,7 @@ func (p *pass) preflight(found []Finding) bool {
 	for _, f := range found {
 		p.st.Blockers = append(p.st.Blockers, Blocker{PodRef: f.PodRef, Action: Block, Reason: f.Reason, Message: f.Message})
 	}
-	p.st.Message = found[0].Message
+	p.st.Message = fmt.Sprintf("pod %s: %s", found[0].PodRef, found[0].Message)
 	if n := len(found) - 1; n > 0 {
 		p.st.Message += fmt.Sprintf(" (and %d more)", n)
 	}
