@@ -59,7 +59,7 @@ func (p *pass) holdOver(mine holder) {
 	p.after = 0
 	p.st.Phase, p.st.Reason, p.st.Finished = HoldEnded, HoldExpired, mine.Until
 	p.st.Message = fmt.Sprintf("held until %s: the Lease is renewed no more, and a node without its kubelet is lost as usual", mine.Until.UTC().Format(time.RFC3339))
-	if mine.Until.Before(p.r.HoldUntil) {
+	if mine.Abandoned {
 		p.st.Reason = HoldAbandoned
 	}
 }
@@ -78,7 +78,7 @@ func (p *pass) heartbeat(ctx context.Context) (bool, error) {
 
 // abandon ends a hold whose agent is silent, for good: the time in the mark becomes now.
 func (p *pass) abandon(ctx context.Context, mine holder) error {
-	mine.Until = p.now
+	mine.Until, mine.Abandoned = p.now, true
 	p.st.Phase = Holding
 	if ok, err := p.write(ctx, nodeChange{mark: p.mark.with(mine)}); !ok {
 		return err
