@@ -24,7 +24,8 @@ const (
 type memory struct {
 	uid         types.UID
 	maintenance string
-	phase       Phase
+	phase       Phase // told by the last event
+	counted     Phase // told to metrics by this process
 	evicted     []PodRef
 	forced      []PodRef
 	since       map[types.UID]blockedSince

@@ -22,15 +22,16 @@ const soon = 200 * time.Millisecond
 
 // A pass is one call of [Drainer.Reconcile]. It owns all its fields.
 type pass struct {
-	d      *Drainer
-	r      Request
-	now    time.Time
-	node   *corev1.Node
-	mark   mark
-	memory *memory
-	st     Status
-	after  time.Duration // 0: nothing asked for a time yet
-	plan   *NodePlan
+	d       *Drainer
+	r       Request
+	now     time.Time
+	node    *corev1.Node
+	mark    mark
+	memory  *memory
+	st      Status
+	after   time.Duration // 0: nothing asked for a time yet
+	plan    *NodePlan
+	dropped bool // the memory is kept no longer
 	// budgets are those that may wake it after this pass.
 	budgets map[types.NamespacedName]bool
 }
@@ -81,7 +82,7 @@ func (p *pass) nodeGone(ctx context.Context) error {
 	if p.r.Mode == Release {
 		p.st.Phase = Released
 		if err == nil {
-			p.d.registry.drop(key{p.r.Node, p.r.Holder})
+			p.drop()
 		}
 		return err
 	}
@@ -166,6 +167,12 @@ func (p *pass) uncordoned(ctx context.Context) error {
 	p.st.Phase, p.st.Reason = Paused, UncordonedByOther
 	p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q: cordon it to go on, or release it", p.node.Name)
 	return nil
+}
+
+// drop forgets the holder's business with the node.
+func (p *pass) drop() {
+	p.d.registry.drop(key{p.r.Node, p.r.Holder})
+	p.dropped = true
 }
 
 // ask wants the next pass after d at the latest.

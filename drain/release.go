@@ -68,7 +68,7 @@ func (p *pass) released(ctx context.Context, hooks error) error {
 	}
 	p.st.Phase, p.st.Reason, p.st.Message = Released, ReasonNone, ""
 	if hooks == nil {
-		p.d.registry.drop(key{p.r.Node, p.r.Holder})
+		p.drop()
 	}
 	return hooks
 }

@@ -119,10 +119,13 @@ func (s Status) summary() string {
 func (p *pass) report(took time.Duration) {
 	m := p.d.o.Metrics
 	nothing := p.memory.phase == "" && p.st.Phase == Released && p.st.Started.IsZero() // there was nothing to release
-	if p.st.Phase != p.memory.phase && !nothing {
-		if m.Phase != nil {
-			m.Phase(p.memory.phase, p.st.Phase)
+	if !nothing {
+		p.count(p.st.Phase)
+		if p.dropped {
+			p.count("")
 		}
+	}
+	if p.st.Phase != p.memory.phase && !nothing {
 		p.event(eventType(p.st), string(p.st.Phase), cmp.Or(p.st.Message, "for "+p.r.Holder))
 		p.memory.phase = p.st.Phase
 	}
@@ -132,6 +135,14 @@ func (p *pass) report(took time.Duration) {
 	if m.Pass != nil {
 		m.Pass(took)
 	}
+}
+
+// count tells metrics that the node is in another phase, as far as this process has told before.
+func (p *pass) count(phase Phase) {
+	if f := p.d.o.Metrics.Phase; f != nil && phase != p.memory.counted {
+		f(p.memory.counted, phase)
+	}
+	p.memory.counted = phase
 }
 
 func eventType(s Status) string {
