@@ -166,7 +166,9 @@ func (p *pass) settleAnswer(e eviction) {
 	if f := p.d.o.Metrics.Eviction; f != nil {
 		f(e.answer.Verdict, e.answer.Code, e.took)
 	}
-	if !e.shared() {
+	if e.shared() {
+		delete(p.memory.attempts, e.plan.UID)
+	} else {
 		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, p.now)
 	}
 	e.plan.Action, e.plan.Reason, e.plan.Message = Wait, reasonOf(e.answer.Verdict), e.answer.Message

@@ -161,8 +161,7 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now tim
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 			m.owners[owner.UID] = true
 		}
-	case VerdictGone, VerdictReplaced, VerdictBudgetExhausted, VerdictBudgetStale, VerdictBudgetContended, VerdictOverloaded:
-		// Nothing about the pod: the scheduler knows when its budget, or the server, is to be asked again.
+	case VerdictGone, VerdictReplaced:
 		delete(m.attempts, ref.UID)
 	default:
 		if a.Verdict == VerdictUnknown {
