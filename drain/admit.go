@@ -247,5 +247,5 @@ func restful(s Status, mode Mode) bool {
 	case Cordoned:
 		return mode == Cordon
 	}
-	return s.Reason == DeadlinePassed
+	return s.Reason == DeadlinePassed || s.Phase == Soak && s.Reason == Frozen
 }

@@ -75,15 +75,16 @@ func withoutConditions(node *corev1.Node) []corev1.NodeCondition {
 	return list
 }
 
-// publish writes the conditions at the beginning of a drain, where that is asked for.
-func (p *pass) publish(ctx context.Context) error {
-	if !p.d.o.NodeConditions {
-		return nil
+// publish writes the conditions at the beginning of a drain, where that is asked for. It reports whether they are on the node.
+func (p *pass) publish(ctx context.Context) (bool, error) {
+	there := slices.ContainsFunc(p.node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == DrainInProgress && c.Status == corev1.ConditionTrue
+	})
+	if !p.d.o.NodeConditions || there {
+		return true, nil
 	}
-	s := p.st
-	s.Phase = Draining
-	_, err := p.write(ctx, nodeChange{mark: p.mark, conditions: conditionsOn(p.node, s, p.now)})
-	return err
+	p.st.Phase = Draining
+	return p.write(ctx, nodeChange{mark: p.mark, conditions: conditionsOn(p.node, p.st, p.now)})
 }
 
 // unpublish takes the conditions off a node that nobody holds any more.

@@ -86,9 +86,10 @@ func (d *Drainer) Reconcile(ctx context.Context, r Request) (Status, time.Durati
 	}
 	defer unlock()
 	now := d.o.Now()
+	d.registry.listen(key{r.Node, r.Holder})
 	p := &pass{d: d, r: r, now: now, memory: d.registry.recall(r), st: st}
-	d.registry.await(key{r.Node, r.Holder}, nil)
 	err = p.run(ctx)
+	d.registry.await(key{r.Node, r.Holder}, p.budgets)
 	if p.st.Evicted == nil {
 		p.st.Evicted, p.st.Forced = slices.Clone(p.memory.evicted), slices.Clone(p.memory.forced)
 	}

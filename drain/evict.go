@@ -22,6 +22,7 @@ func (p *pass) decide(s Snapshot) {
 	plan := Plan(s, p.r.Policy, p.now).Nodes[0]
 	p.plan = &plan
 	p.askAt(plan.Next)
+	p.unknownHooks()
 }
 
 // An eviction is one request under way.
@@ -40,7 +41,7 @@ func (p *pass) evictions(ctx context.Context) error {
 	p.want(queue)
 	answers := make(chan eviction)
 	flying := 0
-	until := p.d.o.Now().Add(passTime)
+	until := p.lastStart()
 	for {
 		if ctx.Err() == nil && p.d.o.Now().Before(until) {
 			var started int
@@ -54,10 +55,22 @@ func (p *pass) evictions(ctx context.Context) error {
 		flying--
 		p.settleAnswer(e)
 	}
-	if len(queue) > 0 {
-		p.ask(soon)
+	if len(queue) > 0 && !p.d.o.Now().Before(until) {
+		p.ask(soon) // the others have a time from the scheduler
 	}
 	return ctx.Err()
+}
+
+// lastStart is when this pass stops to start evictions, however long those before it have taken.
+func (p *pass) lastStart() time.Time {
+	until := p.d.o.Now().Add(passTime)
+	closes, _ := planWindows(p.r.Policy.Windows).at(p.now)
+	for _, end := range []time.Time{closes, p.r.Deadline} {
+		if !end.IsZero() && end.Before(until) {
+			until = end
+		}
+	}
+	return until
 }
 
 // evictable are the pods that may go now by a request about the pod itself.
@@ -120,6 +133,18 @@ func (p *pass) launch(ctx context.Context, queue []*PodPlan, n int, answers chan
 	return rest, started
 }
 
+// shared reports whether the answer is about more than the pod, so that the scheduler alone knows until when it counts: a budget is
+// asked again when it changes, a server when it has recovered.
+func (e eviction) shared() bool {
+	switch e.answer.Verdict {
+	case VerdictOverloaded:
+		return true
+	case VerdictBudgetExhausted, VerdictBudgetStale, VerdictBudgetContended:
+		return e.ticket.budget != nil
+	}
+	return false
+}
+
 // hold turns a pod that could go into one that waits for the scheduler.
 func hold(plan *PodPlan, r *refusal) {
 	plan.Action, plan.Reason, plan.Message = Wait, r.reason, r.message
@@ -141,7 +166,11 @@ func (p *pass) settleAnswer(e eviction) {
 	if f := p.d.o.Metrics.Eviction; f != nil {
 		f(e.answer.Verdict, e.answer.Code, e.took)
 	}
-	p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, p.now)
+	if e.shared() {
+		delete(p.memory.attempts, e.plan.UID)
+	} else {
+		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, p.now)
+	}
 	e.plan.Action, e.plan.Reason, e.plan.Message = Wait, reasonOf(e.answer.Verdict), e.answer.Message
 	switch e.answer.Verdict {
 	case VerdictAccepted:

@@ -21,7 +21,7 @@ func (p *pass) hold(ctx context.Context) error {
 	if !begun {
 		if !p.now.Before(p.r.HoldUntil) || p.r.HoldUntil.Sub(p.now) > MaxHold {
 			p.st.Phase, p.st.Outcome = Failed, OutcomeFailed
-			return fmt.Errorf("holding node %q: HoldUntil must be later than now and within %s, got %s", p.node.Name, MaxHold, p.r.HoldUntil.UTC().Format(time.RFC3339))
+			return fmt.Errorf("holding node %q: HoldUntil must be later than now and within %s, got %s: %w", p.node.Name, MaxHold, p.r.HoldUntil.UTC().Format(time.RFC3339), ErrOption)
 		}
 		if ok, err := p.enter(ctx, holder{Mode: Hold, Until: p.r.HoldUntil}); !ok {
 			p.st.Phase = Pending
@@ -59,7 +59,7 @@ func (p *pass) holdOver(mine holder) {
 	p.after = 0
 	p.st.Phase, p.st.Reason, p.st.Finished = HoldEnded, HoldExpired, mine.Until
 	p.st.Message = fmt.Sprintf("held until %s: the Lease is renewed no more, and a node without its kubelet is lost as usual", mine.Until.UTC().Format(time.RFC3339))
-	if mine.Until.Before(p.r.HoldUntil) {
+	if mine.Abandoned {
 		p.st.Reason = HoldAbandoned
 	}
 }
@@ -78,8 +78,8 @@ func (p *pass) heartbeat(ctx context.Context) (bool, error) {
 
 // abandon ends a hold whose agent is silent, for good: the time in the mark becomes now.
 func (p *pass) abandon(ctx context.Context, mine holder) error {
-	mine.Until = p.now
-	p.st.Phase = HoldEnded
+	mine.Until, mine.Abandoned = p.now, true
+	p.st.Phase = Holding
 	if ok, err := p.write(ctx, nodeChange{mark: p.mark.with(mine)}); !ok {
 		return err
 	}

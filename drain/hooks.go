@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -30,20 +31,36 @@ func (m *memory) hookStates() map[types.UID]HookState {
 	return out
 }
 
-// askHooks asks the responders that the plan names, those that are due. It reports whether anything was said.
+// unknownHooks blocks the pods whose turn has come to a responder that is not there: what the pod wants is not known to be done by an
+// eviction.
+func (p *pass) unknownHooks() {
+	for i := range p.plan.Pods {
+		if pod := &p.plan.Pods[i]; pod.Action == Hook && p.d.o.Responders[pod.Hook] == nil {
+			pod.Action, pod.Reason, pod.Message = Block, InvalidBehavior, fmt.Sprintf("there is no responder %q", pod.Hook)
+		}
+	}
+}
+
+// askHooks asks the responders that the plan names, those that are due, the longest unasked first. It reports whether anything was said.
 func (p *pass) askHooks(ctx context.Context) bool {
-	said := false
+	var due []*PodPlan
 	for i := range p.plan.Pods {
 		pod := &p.plan.Pods[i]
-		if pod.Action != Hook || ctx.Err() != nil {
+		if pod.Action != Hook {
 			continue
 		}
 		p.ask(hookEvery)
-		h := p.memory.hooks[pod.UID]
-		if h.request.Responder == pod.Hook && p.now.Before(h.asked.Add(hookEvery)) {
-			continue
+		if h := p.memory.hooks[pod.UID]; h.request.Responder != pod.Hook || !p.now.Before(h.asked.Add(hookEvery)) {
+			due = append(due, pod)
 		}
-		p.memory.hooks[pod.UID] = p.askHook(ctx, pod, h)
+	}
+	slices.SortStableFunc(due, func(a, b *PodPlan) int { return p.memory.hooks[a.UID].asked.Compare(p.memory.hooks[b.UID].asked) })
+	said := false
+	for _, pod := range due {
+		if ctx.Err() != nil || p.d.o.Now().Sub(p.now) >= passTime {
+			return false
+		}
+		p.memory.hooks[pod.UID] = p.askHook(ctx, pod, p.memory.hooks[pod.UID])
 		said = true
 	}
 	return said
@@ -56,14 +73,9 @@ func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemo
 	}
 	h.request = HookRequest{Pod: pod.PodRef, Node: p.node.Name, Holder: p.r.Holder, Maintenance: p.r.Maintenance, Responder: pod.Hook}
 	h.asked = p.now
-	responder := p.d.o.Responders[pod.Hook]
-	if responder == nil {
-		h.state.Progress, h.state.Message = HookDeclined, fmt.Sprintf("there is no responder %q", pod.Hook)
-		return h
-	}
 	ctx, cancel := context.WithTimeout(ctx, hookEvery)
 	defer cancel()
-	answer, err := responder.Respond(ctx, h.request)
+	answer, err := p.d.o.Responders[pod.Hook].Respond(ctx, h.request)
 	if err != nil {
 		h.state.Message = fmt.Sprintf("asking responder %q: %v", pod.Hook, err)
 		return h
@@ -75,21 +87,49 @@ func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemo
 	return h
 }
 
+// namedHooks notes the responders that the pods on the node name, for the release of a drain: which of them were asked may be known to an
+// earlier process alone, and to take back what was not asked does no harm.
+func (p *pass) namedHooks(mine holder) {
+	if mine.Mode != Drain || !mine.Released.IsZero() || len(p.d.o.Responders) == 0 {
+		return
+	}
+	pl := newPlanner(&Snapshot{}, &p.r.Policy, p.now)
+	for _, pod := range p.d.o.Cache.Pods(p.node.Name) {
+		b := pl.behaviorOf(pod)
+		if b.kind != BehaviorHook || b.invalid != "" {
+			continue
+		}
+		for _, name := range b.hooks {
+			p.memory.takeBack(HookRequest{Pod: refOf(pod), Node: p.node.Name, Holder: p.r.Holder, Maintenance: mine.Maintenance, Responder: name})
+		}
+	}
+}
+
+// takeBack notes a request that has to be taken back.
+func (m *memory) takeBack(r HookRequest) {
+	if !slices.Contains(m.cancel, r) {
+		m.cancel = append(m.cancel, r)
+	}
+}
+
 // cancelHooks takes back what was asked of responders. Those that cannot be reached are reported and asked again by the next pass.
 func (p *pass) cancelHooks(ctx context.Context) error {
-	var errs []error
 	for uid, h := range p.memory.hooks {
-		responder := p.d.o.Responders[h.request.Responder]
-		if responder == nil {
-			delete(p.memory.hooks, uid)
-			continue
-		}
-		if err := cancelHook(ctx, responder, h.request); err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		p.memory.takeBack(h.request)
 		delete(p.memory.hooks, uid)
 	}
+	var errs []error
+	var left []HookRequest
+	for _, r := range p.memory.cancel {
+		responder := p.d.o.Responders[r.Responder]
+		if responder == nil {
+			continue
+		}
+		if err := cancelHook(ctx, responder, r); err != nil {
+			errs, left = append(errs, err), append(left, r)
+		}
+	}
+	p.memory.cancel = left
 	return errors.Join(errs...)
 }
 

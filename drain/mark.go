@@ -36,8 +36,9 @@ type holder struct {
 	// Drained latches the result; Forced says that budgets were passed on the way.
 	Drained time.Time `json:"drained,omitzero"`
 	Forced  bool      `json:"forced,omitempty"`
-	// Until ends a hold.
-	Until time.Time `json:"until,omitzero"`
+	// Until ends a hold; Abandoned says that this came before its time.
+	Until     time.Time `json:"until,omitzero"`
+	Abandoned bool      `json:"abandoned,omitempty"`
 	// Released is when the node was given back and its watch began: such a holder holds nothing. Frozen says what went wrong then.
 	Released time.Time `json:"released,omitzero"`
 	Frozen   string    `json:"frozen,omitempty"`

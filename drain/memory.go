@@ -24,7 +24,8 @@ const (
 type memory struct {
 	uid         types.UID
 	maintenance string
-	phase       Phase
+	phase       Phase // told by the last event
+	counted     Phase // told to metrics by this process
 	evicted     []PodRef
 	forced      []PodRef
 	since       map[types.UID]blockedSince
@@ -36,6 +37,8 @@ type memory struct {
 	bounces     map[types.UID]int
 	volumes     map[string][]PodRef // who used a volume
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
+	unsure      bool                // a write to the node may have been carried out or not
+	cancel      []HookRequest       // to be taken back
 	emptySince  time.Time
 	quiet       int // passes in a row in which nothing changed
 	summary     string
@@ -66,7 +69,7 @@ func newMemory(r Request, uid types.UID) *memory {
 		seen: map[types.UID]bool{}, owners: map[types.UID]bool{}, bounces: map[types.UID]int{}, volumes: map[string][]PodRef{},
 		restarts: map[types.UID]int32{}}
 	if l := r.Last; l != nil && l.Node == r.Node && l.Maintenance == r.Maintenance {
-		m.phase, m.evicted, m.forced = l.Phase, l.Evicted, l.Forced
+		m.phase, m.evicted, m.forced = l.Phase, slices.Clone(l.Evicted), slices.Clone(l.Forced)
 		for _, b := range l.Blockers {
 			m.since[b.UID] = blockedSince{b.Reason, b.Since}
 		}
@@ -149,15 +152,16 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now tim
 	case VerdictAccepted:
 		m.sent[ref.UID] = sentPod{ref, now, true}
 		delete(m.attempts, ref.UID)
-		m.evicted = append(m.evicted, ref)
-		if step != StepEvict {
+		if !slices.Contains(m.evicted, ref) {
+			m.evicted = append(m.evicted, ref)
+		}
+		if step != StepEvict && !slices.Contains(m.forced, ref) {
 			m.forced = append(m.forced, ref)
 		}
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 			m.owners[owner.UID] = true
 		}
-	case VerdictGone, VerdictReplaced, VerdictBudgetExhausted, VerdictBudgetStale, VerdictBudgetContended, VerdictOverloaded:
-		// Nothing about the pod: the scheduler knows when its budget, or the server, is to be asked again.
+	case VerdictGone, VerdictReplaced:
 		delete(m.attempts, ref.UID)
 	default:
 		if a.Verdict == VerdictUnknown {
@@ -178,14 +182,16 @@ type registry struct {
 	mu       sync.Mutex
 	memories map[key]*memory
 	locks    map[string]*nodeLock
-	waiting  map[key]interest // what each drain waits for; read by the watch
+	waiting  map[key]interest        // what each drain waits for; read by the watch
+	written  map[string]*corev1.Node // as the server answered, until the cache is as far
 	watchers map[int]func(node string)
 	next     int
 }
 
-// An interest is what may wake a drain.
+// An interest is what may wake a drain: changes of its node, and of these budgets, or of any.
 type interest struct {
 	budgets map[types.NamespacedName]bool
+	any     bool
 }
 
 type nodeLock struct {

@@ -122,7 +122,8 @@ type Recorder interface {
 
 // Metrics has a function for each thing that can be counted; those that are nil are not called. They must not block.
 type Metrics struct {
-	// Phase is called when a node changes its phase; either may be empty.
+	// Phase is called when a node changes its phase. An empty from is a node that this process has not told of before, an empty to one
+	// of which it knows no more: the sum of the calls is the number of nodes in each phase.
 	Phase func(from, to Phase)
 	// Blocked reports, after each pass, how many pods of a node are held up for each reason, and since when the oldest is.
 	Blocked func(node string, byReason map[Reason]int, oldest time.Time)

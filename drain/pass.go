@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ErrOption is wrapped by the error of [New] for options that cannot be used.
@@ -21,24 +22,27 @@ const soon = 200 * time.Millisecond
 
 // A pass is one call of [Drainer.Reconcile]. It owns all its fields.
 type pass struct {
-	d      *Drainer
-	r      Request
-	now    time.Time
-	node   *corev1.Node
-	mark   mark
-	memory *memory
-	st     Status
-	after  time.Duration // 0: nothing asked for a time yet
-	plan   *NodePlan
+	d       *Drainer
+	r       Request
+	now     time.Time
+	node    *corev1.Node
+	mark    mark
+	memory  *memory
+	st      Status
+	after   time.Duration // 0: nothing asked for a time yet
+	plan    *NodePlan
+	dropped bool // the memory is kept no longer
+	// budgets are those that may wake it after this pass.
+	budgets map[types.NamespacedName]bool
 }
 
 // run carries out the request as far as one pass can.
 func (p *pass) run(ctx context.Context) error {
-	if l := p.r.Last; p.r.Mode == Drain && l != nil && l.Phase == Drained && l.Maintenance == p.r.Maintenance && l.Node == p.r.Node {
-		p.st = *l
+	p.node = p.d.registry.newest(p.d.o.Cache, p.r.Node)
+	if p.drainedLast() {
+		p.st = *p.r.Last
 		return nil
 	}
-	p.node = p.d.o.Cache.Node(p.r.Node)
 	uid := uidOf(p.r, p.memory.uid)
 	if p.node == nil || (uid != "" && p.node.UID != uid) {
 		return p.nodeGone(ctx)
@@ -60,15 +64,31 @@ func (p *pass) run(ctx context.Context) error {
 	}
 }
 
+// drainedLast reports whether the caller's last status is the result that is asked for. It is believed also when the node is gone, or the
+// API server is with it, but not for another node of the same name.
+func (p *pass) drainedLast() bool {
+	l := p.r.Last
+	if p.r.Mode != Drain || l == nil || l.Phase != Drained || l.Maintenance != p.r.Maintenance || l.Holder != p.r.Holder {
+		return false
+	}
+	same := func(uid types.UID) bool { return uid == "" || l.NodeUID == "" || uid == l.NodeUID }
+	return same(p.r.NodeUID) && (p.node == nil || same(p.node.UID))
+}
+
 // nodeGone ends what was wanted of a node that is not there, or is another one. Nothing of the holder can be on it.
 func (p *pass) nodeGone(ctx context.Context) error {
 	err := p.cancelHooks(ctx)
 	p.d.scheduler.forget(p.r.Node)
-	p.d.registry.drop(key{p.r.Node, p.r.Holder})
 	if p.r.Mode == Release {
 		p.st.Phase = Released
+		if err == nil {
+			p.drop()
+		}
 		return err
 	}
+	// What is remembered stays: it tells a node that comes under this name from the one that was meant.
+	p.st.NodeUID = uidOf(p.r, p.memory.uid)
+	p.memory.uid = p.st.NodeUID
 	p.st.Phase, p.st.Outcome = Failed, OutcomeFailed
 	if p.node == nil {
 		p.st.Reason, p.st.Message = NodeNotFound, fmt.Sprintf("there is no node %q", p.r.Node)
@@ -111,21 +131,24 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 }
 
 // write sends a change of the node, and takes its answer as the node of this pass. A conflict is no error: the next pass decides anew.
+// Once it is under way it is not cut short by ctx: what the server may still do has to be known before the node is given back.
 func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 	patch, err := c.patch(p.node)
-	if err != nil {
+	if err = errors.Join(err, ctx.Err()); err != nil {
 		return false, err
 	}
-	node, err := p.d.o.Client.PatchNode(ctx, p.node.Name, patch, c.conditions != nil)
+	node, err := p.d.o.Client.PatchNode(context.WithoutCancel(ctx), p.node.Name, patch, c.conditions != nil)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 		p.ask(soon)
 		return false, nil
 	case err != nil:
+		p.memory.unsure = true
 		return false, fmt.Errorf("writing the mark of node %q: %w", p.node.Name, err)
 	}
-	p.node = node
+	p.node, p.memory.unsure = node, false
+	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
 	return err == nil, err
 }
@@ -144,6 +167,12 @@ func (p *pass) uncordoned(ctx context.Context) error {
 	p.st.Phase, p.st.Reason = Paused, UncordonedByOther
 	p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q: cordon it to go on, or release it", p.node.Name)
 	return nil
+}
+
+// drop forgets the holder's business with the node.
+func (p *pass) drop() {
+	p.d.registry.drop(key{p.r.Node, p.r.Holder})
+	p.dropped = true
 }
 
 // ask wants the next pass after d at the latest.

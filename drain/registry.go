@@ -7,11 +7,14 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 func newRegistry() *registry {
-	return &registry{memories: map[key]*memory{}, locks: map[string]*nodeLock{}, waiting: map[key]interest{}, watchers: map[int]func(string){}}
+	return &registry{memories: map[key]*memory{}, locks: map[string]*nodeLock{}, waiting: map[key]interest{},
+		written: map[string]*corev1.Node{}, watchers: map[int]func(string){}}
 }
 
 // lock waits until no other pass is over the node, or ctx ends.
@@ -61,11 +64,53 @@ func (g *registry) drop(k key) {
 	delete(g.waiting, k)
 }
 
-// await notes which budgets may wake a drain, and whether it is to be woken at all.
+// listen lets every budget wake a drain: what it will wait for is not known before its pass is over.
+func (g *registry) listen(k key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting[k] = interest{any: true}
+}
+
+// await notes, after the pass, which budgets may wake a drain, unless that has been dropped.
 func (g *registry) await(k key, budgets map[types.NamespacedName]bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.waiting[k] = interest{budgets: budgets}
+	if _, ok := g.waiting[k]; ok {
+		g.waiting[k] = interest{budgets: budgets}
+	}
+}
+
+// newest returns the Node as the cache has it, or as the last write left it where the cache has not come so far.
+func (g *registry) newest(cache Cache, name string) *corev1.Node {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	node := cache.Node(name)
+	if w := g.written[name]; w != nil && behind(node, w) {
+		return w
+	}
+	delete(g.written, name)
+	return node
+}
+
+// wrote keeps a Node as the server has answered, and forgets those that the cache shows by now.
+func (g *registry) wrote(cache Cache, node *corev1.Node) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.written[node.Name] = node
+	for name, w := range g.written {
+		if !behind(cache.Node(name), w) {
+			delete(g.written, name)
+		}
+	}
+}
+
+// behind reports whether node is an older state of w.
+func behind(node, w *corev1.Node) bool {
+	if node == nil || node.UID != w.UID {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, w.ResourceVersion)
+	return err == nil && order < 0
 }
 
 // watch adds a function that is told which node to look at.
@@ -88,7 +133,8 @@ func (g *registry) changed(c Change) {
 	var nodes []string
 	seen := map[string]bool{}
 	for k, i := range g.waiting {
-		if (k.node == c.Node || i.budgets[c.Budget]) && !seen[k.node] {
+		budget := i.budgets[c.Budget] || i.any && c.Budget != (types.NamespacedName{})
+		if (k.node == c.Node || budget) && !seen[k.node] {
 			seen[k.node] = true
 			nodes = append(nodes, k.node)
 		}

@@ -5,6 +5,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,10 +20,19 @@ const crashLoop = 3
 func (p *pass) release(ctx context.Context) error {
 	p.d.scheduler.forget(p.r.Node)
 	p.st.Counts.Evicted = len(p.memory.evicted)
-	hooks := p.cancelHooks(ctx)
 	mine := p.mark.of(p.r.Holder)
+	if mine != nil {
+		p.st.Started, p.st.Finished = mine.Since, mine.Drained
+		p.namedHooks(*mine)
+	}
+	hooks := p.cancelHooks(ctx)
 	switch {
 	case mine == nil:
+		if p.memory.unsure { // the same content again: the server refuses it if it knows more than the cache
+			if ok, err := p.write(ctx, nodeChange{mark: p.mark}); !ok {
+				return errors.Join(hooks, err)
+			}
+		}
 		return p.released(ctx, hooks)
 	case mine.Frozen != "":
 		p.st.Phase, p.st.Reason, p.st.Message = Soak, Frozen, mine.Frozen
@@ -30,7 +40,6 @@ func (p *pass) release(ctx context.Context) error {
 	case !mine.Released.IsZero():
 		return p.soak(ctx, *mine)
 	}
-	p.st.Started, p.st.Finished = mine.Since, mine.Drained
 	var watching *holder
 	if p.r.Policy.Soak > 0 && !mine.Drained.IsZero() {
 		w := *mine
@@ -59,7 +68,7 @@ func (p *pass) released(ctx context.Context, hooks error) error {
 	}
 	p.st.Phase, p.st.Reason, p.st.Message = Released, ReasonNone, ""
 	if hooks == nil {
-		p.d.registry.drop(key{p.r.Node, p.r.Holder})
+		p.drop()
 	}
 	return hooks
 }
@@ -68,7 +77,9 @@ func (p *pass) released(ctx context.Context, hooks error) error {
 func (p *pass) soak(ctx context.Context, mine holder) error {
 	p.st.Phase, p.st.Reason = Soak, Soaking
 	end := mine.Released.Add(p.r.Policy.Soak)
-	p.d.registry.await(key{p.r.Node, p.r.Holder}, nil)
+	if ok, err := p.unpublish(ctx); !ok {
+		return err // a node that is open is not under maintenance
+	}
 	pods := p.d.o.Cache.Pods(p.node.Name)
 	over := !p.now.Before(end)
 	if why := returnedBad(p.node, pods, p.memory.restarts, over); why != "" {

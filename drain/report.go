@@ -64,28 +64,32 @@ func (p *pass) outcome() {
 	}
 }
 
-// blocker is what the status says of one pod. Since is kept while the reason stays.
+// blocker is what the status says of one pod.
 func (p *pass) blocker(pod *PodPlan) Blocker {
-	s, known := p.memory.since[pod.UID]
-	if !known || s.reason != pod.Reason {
-		s = blockedSince{pod.Reason, p.now}
-		p.memory.since[pod.UID] = s
-	}
 	return Blocker{PodRef: pod.PodRef, Action: pod.Action, Reason: pod.Reason, Message: pod.Message, Budgets: pod.Budgets,
-		Since: s.at, Next: pod.Next, NextAt: pod.NextAt}
+		Since: p.since(pod.UID, pod.Reason), Next: pod.Next, NextAt: pod.NextAt}
+}
+
+// since is when this reason was first seen.
+func (p *pass) since(pod types.UID, reason Reason) time.Time {
+	s, known := p.memory.since[pod]
+	if !known || s.reason != reason {
+		s = blockedSince{reason, p.now}
+		p.memory.since[pod] = s
+	}
+	return s.at
 }
 
 // interests tells the watch which budgets this drain waits for.
 func (p *pass) interests() {
-	budgets := map[types.NamespacedName]bool{}
+	p.budgets = map[types.NamespacedName]bool{}
 	for i := range p.plan.Pods {
 		if pod := &p.plan.Pods[i]; pod.Action != Skip {
 			for _, b := range pod.Budgets {
-				budgets[types.NamespacedName{Namespace: pod.Namespace, Name: b}] = true
+				p.budgets[types.NamespacedName{Namespace: pod.Namespace, Name: b}] = true
 			}
 		}
 	}
-	p.d.registry.await(key{p.r.Node, p.r.Holder}, budgets)
 }
 
 // summary says in one bounded line what the pods are about: the reasons with their numbers, and up to three pods of each.
@@ -114,10 +118,14 @@ func (s Status) summary() string {
 // report tells metrics and events what this pass came to.
 func (p *pass) report(took time.Duration) {
 	m := p.d.o.Metrics
-	if p.st.Phase != p.memory.phase {
-		if m.Phase != nil {
-			m.Phase(p.memory.phase, p.st.Phase)
+	nothing := p.memory.phase == "" && p.st.Phase == Released && p.st.Started.IsZero() // there was nothing to release
+	if !nothing {
+		p.count(p.st.Phase)
+		if p.dropped {
+			p.count("")
 		}
+	}
+	if p.st.Phase != p.memory.phase && !nothing {
 		p.event(eventType(p.st), string(p.st.Phase), cmp.Or(p.st.Message, "for "+p.r.Holder))
 		p.memory.phase = p.st.Phase
 	}
@@ -127,6 +135,14 @@ func (p *pass) report(took time.Duration) {
 	if m.Pass != nil {
 		m.Pass(took)
 	}
+}
+
+// count tells metrics that the node is in another phase, as far as this process has told before.
+func (p *pass) count(phase Phase) {
+	if f := p.d.o.Metrics.Phase; f != nil && phase != p.memory.counted {
+		f(p.memory.counted, phase)
+	}
+	p.memory.counted = phase
 }
 
 func eventType(s Status) string {

@@ -91,7 +91,7 @@ func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, 
 	for {
 		back, after, err := d.ReconcileSet(ctx, s)
 		for i := range st.Nodes {
-			if back.Nodes[i].Phase == Released {
+			if i < len(back.Nodes) && back.Nodes[i].Phase == Released {
 				st.Nodes[i].Phase = Released
 			}
 		}

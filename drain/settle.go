@@ -27,8 +27,8 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 		p.again()
 		return nil
 	}
-	if stopped && p.st.Reason != WindowClosed {
-		return nil
+	if stopped && (p.st.Reason != WindowClosed || p.mark.of(p.r.Holder) == nil) {
+		return nil // a node that is open, or has been given back, is not drained
 	}
 	return p.settle(ctx, s)
 }
@@ -70,7 +70,7 @@ func (p *pass) detaching() bool {
 			a.Pods = p.memory.volumes[a.Volume]
 		}
 	}
-	if !p.r.Policy.Volumes || len(p.st.Attached) == 0 || unreachable(p.node) {
+	if !p.r.Policy.Volumes || len(p.st.Attached) == 0 || nodeUnreachable(p.node) {
 		return false
 	}
 	if d := p.r.Policy.VolumeDeadline; d > 0 {
@@ -87,16 +87,6 @@ func (p *pass) detaching() bool {
 	p.st.Reason, p.st.Message = VolumeAttached, "still attached: "+strings.Join(names, ", ")
 	p.again()
 	return true
-}
-
-// unreachable reports whether the kubelet of a node has stopped answering.
-func unreachable(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionUnknown
-		}
-	}
-	return false
 }
 
 // confirm asks the server itself whether the node is empty: the cache may be behind, and this is the one claim that may not be wrong.

@@ -29,11 +29,11 @@ func (p *pass) drain(ctx context.Context) error {
 			p.st.Phase = Pending
 			return err
 		}
-		if err := p.publish(ctx); err != nil {
-			return err
-		}
 	}
 	p.st.Started = p.mark.of(p.r.Holder).Since
+	if ok, err := p.publish(ctx); !ok {
+		return err
+	}
 	for _, left := range p.memory.look(p.d.o.Cache.Pods(p.node.Name)) {
 		p.d.scheduler.left(left)
 	}
@@ -47,8 +47,10 @@ func (p *pass) drain(ctx context.Context) error {
 		return err
 	}
 	p.decide(snapshot)
-	if !stopped {
-		if p.askHooks(ctx) {
+	if stopped {
+		p.d.scheduler.forget(p.r.Node) // what it does not ask for is for others
+	} else {
+		for p.askHooks(ctx) {
 			snapshot.Nodes[0].Hooks = p.memory.hookStates()
 			p.decide(snapshot)
 		}
@@ -103,9 +105,10 @@ func (p *pass) preflight(found []Finding) bool {
 		p.ask(firstFallback)
 	}
 	for _, f := range found {
-		p.st.Blockers = append(p.st.Blockers, Blocker{PodRef: f.PodRef, Action: Block, Reason: f.Reason, Message: f.Message})
+		p.st.Blockers = append(p.st.Blockers, Blocker{PodRef: f.PodRef, Action: Block, Reason: f.Reason, Message: f.Message,
+			Since: p.since(f.UID, f.Reason)})
 	}
-	p.st.Message = found[0].Message
+	p.st.Message = fmt.Sprintf("pod %s: %s", found[0].PodRef, found[0].Message)
 	if n := len(found) - 1; n > 0 {
 		p.st.Message += fmt.Sprintf(" (and %d more)", n)
 	}
@@ -218,7 +221,7 @@ func (p *pass) wantsProof() bool {
 
 // snapshotOf completes views with budgets, owners and volumes from the cache.
 func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error) {
-	s := Snapshot{Nodes: views, Spent: d.scheduler.spent(), Fits: d.o.Fits}
+	s := Snapshot{Nodes: views, Fits: d.o.Fits}
 	namespaces := map[string]bool{}
 	for _, v := range views {
 		for _, pod := range v.Pods {
@@ -229,6 +232,7 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 		s.Budgets = append(s.Budgets, d.o.Cache.Budgets(ns)...)
 	}
 	d.scheduler.observe(s.Budgets)
+	s.Spent = d.scheduler.spent()
 	d.owners(&s)
 	return s, d.volumes(&s, policy)
 }
