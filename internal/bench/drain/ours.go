@@ -1,0 +1,97 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/kube"
+)
+
+// noLimit stands for none, which our client does not offer.
+const noLimit = 10_000
+
+// defaults is the zero policy, and settled the same with a settle time of its own.
+func defaults() drain.Policy { return drain.Policy{} }
+
+func settled(d time.Duration) drain.Policy { return drain.Policy{Settle: &d} }
+
+// ours is our drain with the Scheduler's default limits, all nodes at the same time. Its cache is full before the drain begins, as in
+// a controller that runs.
+func ours(policy drain.Policy) side {
+	return side{name: "ours", prepare: func(ctx context.Context, config *rest.Config) (drainFunc, func(), error) {
+		drainer, end, err := newDrainer(ctx, config)
+		if err != nil {
+			return nil, nil, err
+		}
+		return func(ctx context.Context, nodes []string) (failed int, why error) {
+			return drainAll(ctx, drainer, policy, nodes)
+		}, end, nil
+	}}
+}
+
+func newDrainer(ctx context.Context, config *rest.Config) (_ *drain.Drainer, end func(), err error) {
+	clientset, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	options := kube.CacheOptions{DaemonSets: true}
+	factory := kube.NewFactory(clientset, options)
+	cache, err := kube.NewCache(factory, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	limit := kube.ClientOptions{QPS: noLimit, Burst: noLimit}
+	if config.QPS > 0 {
+		limit = kube.ClientOptions{QPS: config.QPS, Burst: config.Burst}
+	}
+	client, err := kube.NewClient(config, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	end = func() {
+		cancel()
+		factory.Shutdown()
+	}
+	factory.StartWithContext(ctx)
+	if err := cache.WaitForSync(ctx); err != nil {
+		end()
+		return nil, nil, err
+	}
+	drainer, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
+	if err != nil {
+		end()
+		return nil, nil, err
+	}
+	return drainer, end, nil
+}
+
+func drainAll(ctx context.Context, drainer *drain.Drainer, policy drain.Policy, nodes []string) (failed int, why error) {
+	status, err := drainer.Run(ctx, drain.Set{
+		Request:  drain.Request{Holder: "bench", Maintenance: "bench", Mode: drain.Drain, Policy: policy},
+		Groups:   [][]string{nodes},
+		MaxNodes: intstr.FromInt(len(nodes)),
+		// A node that fails must not hide what becomes of the others.
+		SkipFailed: true,
+	}, nil)
+	if len(status.Nodes) != len(nodes) {
+		return len(nodes), err
+	}
+	for _, n := range status.Nodes {
+		if n.Phase != drain.Drained || n.Outcome != drain.OutcomeDrained {
+			failed, why = failed+1, fmt.Errorf("node %q is %s, %s, %s: %s %+v", n.Node, n.Phase, n.Outcome, n.Reason, n.Message, n.Counts)
+		}
+	}
+	return failed, why
+}

@@ -1,0 +1,217 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// An Observer follows the pods and the budget of a play in the order in which the API server stored them. It shares nothing with
+// what it observes.
+type Observer struct {
+	client    kubernetes.Interface
+	namespace string
+
+	mu      sync.Mutex
+	pods    map[types.UID]*PodSeen
+	healthy int
+	pod     int // that exist
+	lowest  int
+	budget  policyv1.PodDisruptionBudgetStatus
+	opened  []time.Time
+	err     error
+	changed chan struct{} // closed on the next change
+}
+
+// A PodSeen is what was seen of one pod.
+type PodSeen struct {
+	Name, Node  string
+	UID         types.UID
+	Asked, Gone time.Time // when it was seen to be ending, and to be gone
+	ready       bool
+}
+
+// Seen is the state at one moment.
+type Seen struct {
+	Pods, Healthy, Lowest int
+	// Allowed, Counted and Expected are the budget's disruptionsAllowed, currentHealthy and expectedPods.
+	Allowed, Counted, Expected int
+	All                        map[types.UID]*PodSeen
+}
+
+// On counts the pods that are still on the nodes.
+func (s Seen) On(nodes map[string]bool) int {
+	n := 0
+	for _, p := range s.All {
+		if nodes[p.Node] && p.Gone.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+// AskedOff counts the pods that were asked to end on other nodes than these.
+func (s Seen) AskedOff(nodes map[string]bool) int {
+	n := 0
+	for _, p := range s.All {
+		if !nodes[p.Node] && !p.Asked.IsZero() {
+			n++
+		}
+	}
+	return n
+}
+
+func observe(ctx context.Context, client kubernetes.Interface, namespace string) (*Observer, error) {
+	o := &Observer{client: client, namespace: namespace, pods: map[types.UID]*PodSeen{}, changed: make(chan struct{})}
+	options := metav1.ListOptions{ResourceVersion: "0", AllowWatchBookmarks: true}
+	pods, err := client.CoreV1().Pods(namespace).Watch(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("watching pods: %w", err)
+	}
+	budgets, err := client.PolicyV1().PodDisruptionBudgets(namespace).Watch(ctx, options)
+	if err != nil {
+		pods.Stop()
+		return nil, fmt.Errorf("watching budgets: %w", err)
+	}
+	go o.follow(ctx, pods)
+	go o.follow(ctx, budgets)
+	return o, nil
+}
+
+// follow takes events until ctx ends. A play is shorter than the least time after which the API server ends a watch; should it end
+// before all the same, the observer has gone blind and says so.
+func (o *Observer) follow(ctx context.Context, w watch.Interface) {
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-w.ResultChan():
+			if !open || event.Type == watch.Error {
+				o.note(func() { o.err = fmt.Errorf("a watch of %q ended: %v", o.namespace, event.Object) })
+				return
+			}
+			o.note(func() { o.take(event, time.Now()) })
+		}
+	}
+}
+
+func (o *Observer) note(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+func (o *Observer) take(event watch.Event, now time.Time) {
+	switch object := event.Object.(type) {
+	case *corev1.Pod:
+		if event.Type != watch.Bookmark {
+			o.takePod(object, event.Type == watch.Deleted, now)
+		}
+	case *policyv1.PodDisruptionBudget:
+		if event.Type == watch.Bookmark {
+			return
+		}
+		if o.budget.DisruptionsAllowed == 0 && object.Status.DisruptionsAllowed > 0 {
+			o.opened = append(o.opened, now)
+		}
+		o.budget = object.Status
+	}
+}
+
+func (o *Observer) takePod(pod *corev1.Pod, gone bool, now time.Time) {
+	seen := o.pods[pod.UID]
+	if seen == nil {
+		seen = &PodSeen{Name: pod.Name, UID: pod.UID}
+		o.pods[pod.UID] = seen
+		o.pod++
+	}
+	seen.Node = pod.Spec.NodeName
+	if seen.Asked.IsZero() && pod.DeletionTimestamp != nil {
+		seen.Asked = now
+	}
+	if gone && seen.Gone.IsZero() {
+		seen.Gone = now
+		o.pod--
+	}
+	was := seen.ready
+	seen.ready = !gone && pod.DeletionTimestamp == nil && isReady(pod)
+	switch {
+	case seen.ready && !was:
+		o.healthy++
+	case was && !seen.ready:
+		o.healthy--
+		o.lowest = min(o.lowest, o.healthy)
+	}
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// Arm forgets the lowest number of healthy pods and the openings of the budget so far.
+func (o *Observer) Arm() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lowest, o.opened = o.healthy, nil
+}
+
+// Opened returns when the budget went from none allowed to some.
+func (o *Observer) Opened() []time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]time.Time(nil), o.opened...)
+}
+
+// Look calls look with the state of now, while nothing changes. It returns an error where the observer has gone blind.
+func (o *Observer) Look(look func(Seen)) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	look(o.seen())
+	return o.err
+}
+
+func (o *Observer) seen() Seen {
+	return Seen{
+		Pods: o.pod, Healthy: o.healthy, Lowest: o.lowest, All: o.pods,
+		Allowed: int(o.budget.DisruptionsAllowed), Counted: int(o.budget.CurrentHealthy), Expected: int(o.budget.ExpectedPods),
+	}
+}
+
+// Await waits until the state is as asked for.
+func (o *Observer) Await(ctx context.Context, is func(Seen) bool) error {
+	for {
+		o.mu.Lock()
+		done, err, changed := is(o.seen()), o.err, o.changed
+		o.mu.Unlock()
+		switch {
+		case err != nil:
+			return err
+		case done:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-changed:
+		}
+	}
+}

@@ -1,0 +1,200 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	setupTimeout = 90 * time.Second
+	playLabel    = "bench.belay.dev/play"
+	spares       = 2
+	roomy        = 1000 // pods on a spare node
+)
+
+// A Shape is what a play has on its nodes: one workload, which fills the nodes to be drained exactly.
+type Shape struct {
+	Nodes, PodsPerNode int
+	Ready, End         time.Duration // how long a pod takes to become ready, and to end
+	// MaxUnavailable is the one budget over all pods; nil means none.
+	MaxUnavailable *intstr.IntOrString
+	// Held spends one unit of the budget from the start, until Release: a further pod, on a spare node, is not ready.
+	Held bool
+	// Stateful makes the workload a StatefulSet instead of a ReplicaSet.
+	Stateful bool
+}
+
+// Pods is how many pods the play has.
+func (s Shape) Pods() int { return s.Nodes * s.PodsPerNode }
+
+// A Play is a workload on nodes of its own, and its observer.
+type Play struct {
+	Shape
+	Nodes    []string
+	Observer *Observer
+
+	stage *Stage
+	name  string // of the namespace, the workload, the budget and the label
+	end   context.CancelFunc
+}
+
+// Play sets up what the shape says. The nodes to be drained are filled by the scheduler, since there is no other place; then
+// there are spare nodes, which have room for everything.
+func (s *Stage) Play(ctx context.Context, shape Shape) (*Play, error) {
+	ctx, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	p := &Play{Shape: shape, stage: s, name: fmt.Sprintf("play-%d", s.serial.Add(1))}
+	if err := p.set(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("setting up %q: %w", p.name, err), p.Close(context.WithoutCancel(ctx)))
+	}
+	return p, nil
+}
+
+func (p *Play) set(ctx context.Context) error {
+	if err := p.namespace(ctx); err != nil {
+		return err
+	}
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	p.end = end
+	var err error
+	if p.Observer, err = observe(background, p.stage.client, p.name); err != nil {
+		return err
+	}
+	for i := range p.Shape.Nodes {
+		name := fmt.Sprintf("%s-node-%d", p.name, i)
+		if err := p.node(ctx, name, p.PodsPerNode); err != nil {
+			return err
+		}
+		p.Nodes = append(p.Nodes, name)
+	}
+	if err := p.budget(ctx); err != nil {
+		return err
+	}
+	if err := p.workload(ctx); err != nil {
+		return err
+	}
+	if err := p.Observer.Await(ctx, func(seen Seen) bool { return seen.Healthy == p.Pods() }); err != nil {
+		return fmt.Errorf("waiting for %d ready pods: %w", p.Pods(), err)
+	}
+	for i := range spares {
+		if err := p.node(ctx, fmt.Sprintf("%s-spare-%d", p.name, i), roomy); err != nil {
+			return err
+		}
+	}
+	return p.settled(ctx)
+}
+
+// settled waits until the disruption controller has counted every pod.
+func (p *Play) settled(ctx context.Context) error {
+	if p.MaxUnavailable == nil {
+		return nil
+	}
+	expected := p.Pods()
+	if p.Held {
+		expected++
+		if err := p.hold(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.Observer.Await(ctx, func(seen Seen) bool { return seen.Counted == p.Pods() && seen.Expected == expected }); err != nil {
+		return fmt.Errorf("waiting for the budget to count %d pods: %w", p.Pods(), err)
+	}
+	return nil
+}
+
+func (p *Play) namespace(ctx context.Context) error {
+	core := p.stage.client.CoreV1()
+	meta := metav1.ObjectMeta{Name: p.name}
+	if _, err := core.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	// Without it the API server takes no pods.
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	_, err := core.ServiceAccounts(p.name).Create(ctx, account, metav1.CreateOptions{})
+	return err
+}
+
+// node creates a Node that is ready and takes no pods but the play's.
+func (p *Play) node(ctx context.Context, name string, room int) error {
+	nodes := p.stage.client.CoreV1().Nodes()
+	quantity := resource.MustParse
+	has := corev1.ResourceList{
+		corev1.ResourcePods: *resource.NewQuantity(int64(room), resource.DecimalSI), corev1.ResourceCPU: quantity("64"), corev1.ResourceMemory: quantity("256Gi"),
+	}
+	now := metav1.Now()
+	_, err := nodes.Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{playLabel: p.name, corev1.LabelHostname: name}},
+		Status: corev1.NodeStatus{Capacity: has, Allocatable: has, Conditions: []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+		}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	// The API server taints every new node as not ready; the controller that takes that away does not run here.
+	_, err = nodes.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+	return err
+}
+
+func (p *Play) budget(ctx context.Context) error {
+	if p.MaxUnavailable == nil {
+		return nil
+	}
+	_, err := p.stage.client.PolicyV1().PodDisruptionBudgets(p.name).Create(ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: p.name},
+		Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: p.MaxUnavailable, Selector: &metav1.LabelSelector{MatchLabels: p.labels()}},
+	}, metav1.CreateOptions{})
+	return err
+}
+
+func (p *Play) labels() map[string]string { return map[string]string{playLabel: p.name} }
+
+// Close takes everything away but the namespace, which nothing would finish.
+func (p *Play) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), setupTimeout)
+	defer cancel()
+	var errs []error
+	now, all := int64(0), metav1.ListOptions{LabelSelector: playLabel + "=" + p.name}
+	gone := metav1.DeleteOptions{GracePeriodSeconds: &now}
+	c := p.stage.client
+	errs = append(errs,
+		c.AppsV1().ReplicaSets(p.name).DeleteCollection(ctx, gone, all),
+		c.AppsV1().StatefulSets(p.name).DeleteCollection(ctx, gone, all),
+		c.PolicyV1().PodDisruptionBudgets(p.name).DeleteCollection(ctx, gone, metav1.ListOptions{}),
+	)
+	// A controller may create a last pod meanwhile, which finds no node.
+	if p.Observer != nil {
+		errs = append(errs, p.clear(ctx, gone))
+	}
+	errs = append(errs, c.CoreV1().Nodes().DeleteCollection(ctx, gone, all))
+	if p.end != nil {
+		p.end()
+	}
+	return errors.Join(errs...)
+}
+
+func (p *Play) clear(ctx context.Context, gone metav1.DeleteOptions) error {
+	for {
+		if err := p.stage.client.CoreV1().Pods(p.name).DeleteCollection(ctx, gone, metav1.ListOptions{}); err != nil {
+			return err
+		}
+		short, cancel := context.WithTimeout(ctx, 2*time.Second)
+		err := p.Observer.Await(short, func(seen Seen) bool { return seen.Pods == 0 })
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,39 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/internal/bench/drain/stage"
+)
+
+const throttledRatio = 0.75
+
+// throttled is S5: the same node through clients that are throttled, as most are.
+func throttled(ctx context.Context, b *bench) error {
+	shape := stage.Shape{Nodes: 1, PodsPerNode: fullNode, Ready: ready, End: 10 * time.Second}
+	for _, l := range []limit{{5, 10}, {20, 30}} {
+		results, err := b.compare(ctx,
+			trial{shape: shape, side: ours(settled(0)), limit: l, timeout: 3 * time.Minute},
+			trial{shape: shape, side: peer(kubectlRetry), limit: l, timeout: 3 * time.Minute},
+		)
+		if err != nil {
+			return err
+		}
+		mine, theirs := each(results[0], wall), each(results[1], wall)
+		share := ratio(mine, theirs)
+		total := func(r result) int { return r.counts.Total }
+		b.print(line{
+			name: fmt.Sprintf("S5.wall-%.0f-%d", l.qps, l.burst), ours: mine.String(), peer: theirs.String(), ratio: fmt.Sprintf("%.3f", share),
+			bar: fmt.Sprint(throttledRatio), good: sound(results[0]) && sound(results[1]) && share <= throttledRatio,
+			more: fmt.Sprintf("P=%d T=%v; requests %s, peer %s", fullNode, shape.End, each(results[0], total), each(results[1], total)),
+		})
+	}
+	return nil
+}
