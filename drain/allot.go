@@ -16,9 +16,11 @@ import (
 
 // A demand is what one drain wants now.
 type demand struct {
-	remaining int                          // pods of the node that still have to leave
-	since     time.Time                    // when its drain began: the tie-breaker, older first, then the node's name
-	budgets   map[types.NamespacedName]int // pods it wants to evict now under each budget
+	remaining int       // pods of the node that still have to leave
+	since     time.Time // when its drain began: the tie-breaker, older first, then the node's name
+	// budgets counts the pods that it would evict now under each budget, with those that only the budget holds back: what comes free
+	// is kept for a node by that number, whoever asks first.
+	budgets map[types.NamespacedName]int
 }
 
 const (
@@ -35,7 +37,7 @@ type schedNode struct {
 	budgets   []types.NamespacedName // where it stands in wants
 	at        time.Time              // when it said so
 
-	short    int       // evictions refused for the rate since its demand
+	short    int       // evictions that it still waits for, as far as it has asked since its demand
 	waiting  time.Time // when the first was, since it last got a ticket
 	waitsFor time.Time // until when its place in the queue is kept
 }
@@ -100,7 +102,7 @@ func (s *Scheduler) permit(node string, now time.Time) *refusal {
 			s.turn = (s.turn + 1) % fairTurn
 		}
 		if n != nil {
-			n.waiting = time.Time{}
+			n.waiting, n.short = time.Time{}, max(0, n.short-1)
 		}
 		return nil
 	}
@@ -113,7 +115,7 @@ func (s *Scheduler) permit(node string, now time.Time) *refusal {
 		if !n.queues(now) {
 			n.waiting = now
 		}
-		n.short++
+		n.short = min(n.short+1, max(1, n.remaining)) // a pod may be asked for again and again
 		n.waitsFor = now.Add(r.after + waitGrace)
 	}
 	return r

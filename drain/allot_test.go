@@ -145,6 +145,18 @@ func TestRateIsSharedByTheFewestPodsLeft(t *testing.T) {
 	f.takenFree("big", "p1")
 }
 
+// What comes free goes to the node with the fewest pods left, although another one asks first.
+func TestUnitThatComesFreeIsKept(t *testing.T) {
+	f := newSched(t, SchedulerOptions{})
+	f.observe("1", 0)
+	f.want("small", 2, 2)
+	f.want("big", 30, 30)
+	f.refused("small", "p1", BudgetExhausted)
+	f.observe("2", 1)
+	f.refused("big", "p2", BudgetExhausted)
+	f.taken("small", "p1")
+}
+
 // A node that does not come back for its place loses it.
 func TestPlaceInTheQueueIsKeptOnlyForAWhile(t *testing.T) {
 	for name, pass := range map[string]func(f *sched){
@@ -192,4 +204,18 @@ func TestNobodyStarvesForTheRate(t *testing.T) {
 		}
 	}
 	t.Error("the big node was not served in 40 turns")
+}
+
+// A pod that asks again and again is one that waits: others must not be told to wait for all those times.
+func TestAskingOftenDoesNotLengthenTheQueue(t *testing.T) {
+	f := newSched(t, SchedulerOptions{Rate: 1, Burst: 1})
+	f.want("small", 2, 0)
+	f.want("big", 30, 0)
+	f.takenFree("x", "p0").done(Answer{Verdict: VerdictAccepted})
+	for range 50 {
+		f.refusedFree("small", "p1", WaitingForRate)
+	}
+	if r := f.refusedFree("big", "p2", WaitingForRate); r.after != 3*time.Second {
+		t.Errorf("got %v until the node may ask again, want 3 s, behind the two pods of the other", r.after)
+	}
 }

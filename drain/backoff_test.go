@@ -10,10 +10,11 @@ import (
 
 func TestBackoffDoublesUpToItsMost(t *testing.T) {
 	b := schedBackoff{first: time.Second, most: time.Minute}
-	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+	for i, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+		want := time.Duration(seconds) * time.Second
 		b.raise(simStart, uint64(i+1), uint64(i+1), 0, 0)
-		if got := b.wait(simStart); got != want*time.Second {
-			t.Errorf("refusal %d: got a wait of %v, want %v", i+1, got, want*time.Second)
+		if got := b.wait(simStart); got != want {
+			t.Errorf("refusal %d: got a wait of %v, want %v", i+1, got, want)
 		}
 	}
 	for i := range uint64(200) {

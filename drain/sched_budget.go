@@ -219,8 +219,8 @@ type schedUnit struct {
 
 // A unit that no entry in the status has shown is forgotten by one of these.
 const (
-	unitConfirm = time.Second      // the pod left, and then the budget changed, not right after the answer
-	unitTrust   = 5 * time.Second  // the pod left, and the budget had changed
+	unitConfirm = time.Second      // the pod left, then the budget changed, and a cache was asked so long after the answer
+	unitTrust   = 5 * time.Second  // the pod left, the budget had changed, and a cache was asked so long after the answer
 	unitForget  = 30 * time.Second // whatever happened
 )
 
@@ -276,14 +276,9 @@ func (s *Scheduler) settle(b *schedBudget, now time.Time) {
 }
 
 func (u *schedUnit) over(now time.Time) bool {
-	age := now.Sub(u.spentAt)
-	switch version := u.budget.version; {
-	case age >= unitForget:
-		return true
-	case !u.left || version == u.version:
-		return false
-	case u.budget.seenAt.Sub(u.spentAt) >= unitTrust:
+	if now.Sub(u.spentAt) >= unitForget {
 		return true
 	}
-	return age >= unitConfirm && u.budget.version != u.leftAt
+	version, asked := u.budget.version, u.budget.seenAt.Sub(u.spentAt)
+	return u.left && version != u.version && (asked >= unitTrust || asked >= unitConfirm && version != u.leftAt)
 }

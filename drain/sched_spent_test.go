@@ -74,8 +74,23 @@ func TestEntryMayNeverBeSeen(t *testing.T) {
 			f.observe("2", 9)
 		}, 1},
 		{"left, then a change, at once", func(f *sched) { f.s.left(f.pod("p1")); f.observe("2", 9) }, 1},
-		{"left, then a change, a second later", func(f *sched) { f.s.left(f.pod("p1")); f.observe("2", 9); f.pass(unitConfirm) }, 0},
-		{"a change, then left", func(f *sched) { f.observe("2", 9); f.s.left(f.pod("p1")); f.pass(unitConfirm) }, 1},
+		{"left, then a change, and the cache was not asked since", func(f *sched) {
+			f.s.left(f.pod("p1"))
+			f.observe("2", 9)
+			f.pass(unitConfirm)
+		}, 1},
+		{"left, then a change, and the cache was asked a second later", func(f *sched) {
+			f.s.left(f.pod("p1"))
+			f.observe("2", 9)
+			f.pass(unitConfirm)
+			f.observe("2", 9)
+		}, 0},
+		{"a change, then left", func(f *sched) {
+			f.observe("2", 9)
+			f.s.left(f.pod("p1"))
+			f.pass(unitConfirm)
+			f.observe("2", 9)
+		}, 1},
 		{"a change, then left, and the cache was not asked since", func(f *sched) {
 			f.observe("2", 9)
 			f.s.left(f.pod("p1"))
@@ -108,6 +123,7 @@ func TestPodMayLeaveBeforeTheAnswer(t *testing.T) {
 	ticket.done(Answer{Verdict: VerdictAccepted})
 	f.spent(1)
 	f.pass(unitConfirm)
+	f.observe("2", 9)
 	f.spent(0)
 }
 

@@ -93,15 +93,16 @@ func TestInFlightIsBounded(t *testing.T) {
 func TestOverloadBacksOffGlobally(t *testing.T) {
 	f := newSched(t, SchedulerOptions{})
 	f.observe("1", 9)
-	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+	for i, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		want := time.Duration(seconds) * time.Second
 		f.taken("n", "p1").done(Answer{Verdict: VerdictOverloaded})
 		for _, node := range []string{"n", "other"} {
-			if r := f.refusedFree(node, "p9", ServerOverloaded); r.after != want*time.Second {
-				t.Errorf("refusal %d: got %v until %q asks again, want %v", i+1, r.after, node, want*time.Second)
+			if r := f.refusedFree(node, "p9", ServerOverloaded); r.after != want {
+				t.Errorf("refusal %d: got %v until %q asks again, want %v", i+1, r.after, node, want)
 			}
 		}
 		f.refused("other", "p2", ServerOverloaded)
-		f.pass(want*time.Second - time.Millisecond)
+		f.pass(want - time.Millisecond)
 		f.refusedFree("other", "p9", ServerOverloaded)
 		f.pass(time.Millisecond)
 		f.observe("1", 9)
