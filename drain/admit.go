@@ -123,22 +123,16 @@ func slots(s Set) int {
 // admit chooses the nodes to look at next, and says of the others why they wait: first every node that has begun, then, while there are
 // places, the next ones of the first group that is not done. It is pure; a pass calls it until it returns none.
 func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
-	var chosen []*member
-	for _, m := range members {
-		if !m.visited && (m.begun || mode != Drain) {
-			chosen = append(chosen, m)
-		}
-	}
+	chosen := unvisited(members, mode)
 	if len(chosen) > 0 || mode != Drain {
 		return chosen
 	}
 	active, group, failed := standing(members, skipFailed)
 	for _, m := range members {
-		if m.begun || m.ended() || (m.visited && m.status.Phase != Pending) {
+		if m.begun || m.ended() || m.visited { // one that was looked at stays off its node for a reason of its own
 			continue
 		}
 		switch {
-		case m.visited: // it stays off the node for a reason of its own, which stands
 		case failed != nil:
 			m.wait(SetStopped, fmt.Sprintf("node %q has not been drained: %s", failed.node, failed.status.Message))
 		case m.group > group:
@@ -150,6 +144,18 @@ func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
 		}
 	}
 	return chosen
+}
+
+// unvisited are the nodes that are looked at in any case and have not been: those that have begun, and all where no node has to wait for
+// another.
+func unvisited(members []*member, mode Mode) []*member {
+	var out []*member
+	for _, m := range members {
+		if !m.visited && (m.begun || mode != Drain) {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // standing counts the nodes that hold a place, and finds the first group that is not done and the first failure that stops the set.

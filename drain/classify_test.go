@@ -82,7 +82,9 @@ func TestClassifyRecordedAnswers(t *testing.T) {
 // TestClassifyOtherErrors shows verdicts of errors that are no answer, and of answers that no test can draw out of a server.
 func TestClassifyOtherErrors(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
-	gateway := func(code int) error { return apierrors.NewGenericServerResponse(code, "post", pods, "app", "", 0, true) }
+	gateway := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, "post", pods, "app", "", 0, true)
+	}
 	for _, c := range []struct {
 		name string
 		err  error

@@ -38,7 +38,7 @@ type eviction struct {
 // is tried again whenever an answer has come in, and otherwise stays for the next pass.
 func (p *pass) evictions(ctx context.Context) error {
 	queue := p.evictable()
-	p.want(queue)
+	p.want()
 	answers := make(chan eviction)
 	flying := 0
 	until := p.lastStart()
@@ -84,10 +84,15 @@ func (p *pass) evictable() []*PodPlan {
 	return queue
 }
 
-// want tells the scheduler what this node needs.
-func (p *pass) want(queue []*PodPlan) {
+// want tells the scheduler what this node needs: also what its budgets do not allow yet, so that the next unit goes to the node whose turn
+// it is, and not to the one that happens to look first.
+func (p *pass) want() {
 	d := demand{remaining: p.plan.Counts.Remaining, since: p.st.Started, budgets: map[types.NamespacedName]int{}}
-	for _, pod := range queue {
+	for i := range p.plan.Pods {
+		pod := &p.plan.Pods[i]
+		if pod.Action != Evict && (pod.Action != Wait || pod.Reason != BudgetExhausted) {
+			continue
+		}
 		if b := budgetFor(pod); b.Name != "" {
 			d.budgets[b]++
 		}
@@ -97,40 +102,62 @@ func (p *pass) want(queue []*PodPlan) {
 
 // budgetFor is the budget that the server will ask, or the zero name.
 func budgetFor(pod *PodPlan) types.NamespacedName {
-	if !pod.Guarded || len(pod.Budgets) != 1 || pod.Step != StepEvict {
+	if !pod.Guarded || len(pod.Budgets) != 1 || pod.Step == StepDelete || pod.Step == StepOutOfService {
 		return types.NamespacedName{}
 	}
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Budgets[0]}
 }
 
-// launch starts up to n evictions from the queue, and returns what is left of it.
+// launch starts up to n evictions from the queue, and returns what is left of it. A budget that has refused one pod is not asked about
+// the next.
 func (p *pass) launch(ctx context.Context, queue []*PodPlan, n int, answers chan<- eviction) ([]*PodPlan, int) {
 	var rest []*PodPlan
+	refusals := map[types.NamespacedName]*refusal{}
 	started := 0
 	for _, plan := range queue {
 		if started >= n {
 			rest = append(rest, plan)
 			continue
 		}
-		pod := p.d.o.Cache.Pod(plan.Namespace, plan.Name)
-		if pod == nil || pod.UID != plan.UID || pod.Spec.NodeName != p.node.Name || pod.DeletionTimestamp != nil {
+		pod := p.present(plan)
+		if pod == nil {
 			continue
 		}
-		t, refused := p.d.scheduler.take(p.node.Name, plan.PodRef, budgetFor(plan))
+		budget := budgetFor(plan)
+		t, refused := (*ticket)(nil), refusals[budget]
+		if refused == nil {
+			t, refused = p.d.scheduler.take(p.node.Name, plan.PodRef, budget)
+		}
 		if refused != nil {
+			if refusals[budget] = refused; budget.Name == "" {
+				delete(refusals, budget) // what stands in the way of one unguarded pod may not stand in that of another
+			}
 			hold(plan, refused)
 			p.ask(refused.after)
 			rest = append(rest, plan)
 			continue
 		}
 		started++
-		go func() {
-			begin := p.d.o.Now()
-			answer := p.send(ctx, plan)
-			answers <- eviction{pod, plan, t, answer, p.d.o.Now().Sub(begin)}
-		}()
+		go p.evict(ctx, eviction{pod: pod, plan: plan, ticket: t}, answers)
 	}
 	return rest, started
+}
+
+// present returns the planned pod as the cache has it now, or nil if it is not that pod, not on this node, or leaving already.
+func (p *pass) present(plan *PodPlan) *corev1.Pod {
+	pod := p.d.o.Cache.Pod(plan.Namespace, plan.Name)
+	if pod == nil || pod.UID != plan.UID || pod.Spec.NodeName != p.node.Name || pod.DeletionTimestamp != nil {
+		return nil
+	}
+	return pod
+}
+
+// evict makes one request, and passes its answer on.
+func (p *pass) evict(ctx context.Context, e eviction, answers chan<- eviction) {
+	begin := p.d.o.Now()
+	e.answer = p.send(ctx, e.plan)
+	e.took = p.d.o.Now().Sub(begin)
+	answers <- e
 }
 
 // shared reports whether the answer is about more than the pod, so that the scheduler alone knows until when it counts: a budget is

@@ -22,11 +22,7 @@ func (p *pass) drain(ctx context.Context) error {
 		return nil
 	}
 	if !begun {
-		if stop, err := p.mayBegin(); stop || err != nil {
-			return err
-		}
-		if ok, err := p.enter(ctx, holder{Mode: Drain}); !ok {
-			p.st.Phase = Pending
+		if ok, err := p.beginDrain(ctx); !ok {
 			return err
 		}
 	}
@@ -49,16 +45,31 @@ func (p *pass) drain(ctx context.Context) error {
 	p.decide(snapshot)
 	if stopped {
 		p.d.scheduler.forget(p.r.Node) // what it does not ask for is for others
-	} else {
-		for p.askHooks(ctx) {
-			snapshot.Nodes[0].Hooks = p.memory.hookStates()
-			p.decide(snapshot)
-		}
-		if err := p.evictions(ctx); err != nil {
-			return err
-		}
+	} else if err := p.act(ctx, snapshot); err != nil {
+		return err
 	}
 	return p.finish(ctx, snapshot, stopped)
+}
+
+// act asks responders, and then evicts what the plan lets go.
+func (p *pass) act(ctx context.Context, s Snapshot) error {
+	for p.askHooks(ctx) {
+		s.Nodes[0].Hooks = p.memory.hookStates()
+		p.decide(s)
+	}
+	return p.evictions(ctx)
+}
+
+// beginDrain cordons the node for the drain, if nothing stands in the way. It reports whether it has.
+func (p *pass) beginDrain(ctx context.Context) (bool, error) {
+	if stop, err := p.mayBegin(); stop || err != nil {
+		return false, err
+	}
+	ok, err := p.enter(ctx, holder{Mode: Drain})
+	if !ok {
+		p.st.Phase = Pending
+	}
+	return ok, err
 }
 
 // latched reports the result that is on the node.
