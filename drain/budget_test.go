@@ -39,6 +39,7 @@ func TestBudgetsAreJudgedAsTheServerDoes(t *testing.T) {
 		{name: "unready, nothing is needed", pod: []podOption{unready}, budget: planBudget("web", 0, 0, 3), action: drain.Wait, reason: drain.UnhealthyProtected, guarded: true, names: 1},
 		{name: "unready, nothing is needed, and one is left", pod: []podOption{unready}, budget: planBudget("web", 0, 1, 3), action: drain.Evict, guarded: true, names: 1},
 		{name: "unready, the app is not healthy", pod: []podOption{unready}, budget: planBudget("web", 2, 1, 3), action: drain.Wait, reason: drain.UnhealthyProtected, guarded: true, names: 1},
+		{name: "unready, by name of the default", pod: []podOption{unready}, budget: planBudget("web", 2, 1, 3, ifHealthy), action: drain.Wait, reason: drain.UnhealthyProtected, guarded: true, names: 1},
 		{name: "unready, always allowed", pod: []podOption{unready}, budget: planBudget("web", 2, 0, 2, alwaysAllow, stale), action: drain.Evict, names: 1},
 		{name: "no condition is not ready", pod: []podOption{func(p *corev1.Pod) { p.Status.Conditions = nil }}, budget: planBudget("web", 2, 0, 3, alwaysAllow), action: drain.Evict, names: 1},
 		{name: "ready, always allowed is not for it", budget: planBudget("web", 2, 2, 3, alwaysAllow), action: drain.Wait, reason: drain.BudgetExhausted, guarded: true, names: 1},

@@ -191,6 +191,11 @@ func alwaysAllow(b *policyv1.PodDisruptionBudget) {
 	b.Spec.UnhealthyPodEvictionPolicy = &p
 }
 
+func ifHealthy(b *policyv1.PodDisruptionBudget) {
+	p := policyv1.IfHealthyBudget
+	b.Spec.UnhealthyPodEvictionPolicy = &p
+}
+
 func stale(b *policyv1.PodDisruptionBudget) { b.Generation = 2 }
 
 // withMaxUnavailable replaces the budget's minimum, in its spec alone.

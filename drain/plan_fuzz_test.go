@@ -124,7 +124,6 @@ func checkEntry(t *testing.T, p drain.PodPlan) {
 // A modelBudget is the server's side of an eviction, as its source has it, apart from the plan's own code.
 type modelBudget struct {
 	policyv1.PodDisruptionBudget
-	admitted int
 }
 
 // admits asks as the server does, and spends.
@@ -158,20 +157,36 @@ func (c *planCase) checkBudgets(t *testing.T, r drain.Result) {
 			pods[p.UID] = p
 		}
 	}
-	for _, waits := range []bool{false, true} {
-		for i, n := range r.Nodes {
-			for _, p := range n.Pods {
-				_, answered := c.Nodes[i].Attempts[p.UID]
-				budgeted := p.Reason == drain.BudgetExhausted || p.Reason == drain.BudgetStale || p.Reason == drain.BudgetNeverAllows || p.Reason == drain.UnhealthyProtected
-				switch {
-				case p.Action == drain.Evict && p.Step == drain.StepEvict && !waits:
-					c.replay(t, model, pods[p.UID], p, true)
-				case waits && budgeted && !answered && c.open():
-					c.replay(t, model, pods[p.UID], p, false)
-				}
-			}
+	for _, p := range entries(r) {
+		if p.Action == drain.Evict && p.Step == drain.StepEvict {
+			c.replay(t, model, pods[p.UID], p, true)
 		}
 	}
+	for _, p := range entries(r) {
+		if c.heldByBudget(p) {
+			c.replay(t, model, pods[p.UID], p, false)
+		}
+	}
+}
+
+func entries(r drain.Result) []drain.PodPlan {
+	var all []drain.PodPlan
+	for _, n := range r.Nodes {
+		all = append(all, n.Pods...)
+	}
+	return all
+}
+
+// heldByBudget reports whether a pod stays for its budget alone: neither for an answer nor for a window.
+func (c *planCase) heldByBudget(p drain.PodPlan) bool {
+	if !c.open() || slices.ContainsFunc(c.Nodes, func(v drain.NodeView) bool { _, ok := v.Attempts[p.UID]; return ok }) {
+		return false
+	}
+	switch p.Reason {
+	case drain.BudgetExhausted, drain.BudgetStale, drain.BudgetNeverAllows, drain.UnhealthyProtected:
+		return true
+	}
+	return false
 }
 
 func (c *planCase) open() bool {
@@ -237,15 +252,19 @@ func (c *planCase) checkOrder(t *testing.T, r drain.Result) {
 			if !c.open() {
 				t.Errorf("pod %q leaves by %s, and no window is open", p.Name, p.Step)
 			}
-			v := c.Nodes[i]
-			late := c.policy.TierDeadline > 0 && !v.Started.IsZero() && !c.now.Before(v.Started.Add(c.policy.TierDeadline))
-			if p.Tier > first && !late && p.Step != drain.StepOutOfService {
-				t.Errorf("pod %q of tier %d leaves before tier %d", p.Name, p.Tier, first)
-			}
-			if p.Step != drain.StepEvict && (len(c.policy.Escalation) == 0 || v.Started.IsZero() || p.Step == drain.StepOutOfService && !v.PoweredOff) {
-				t.Errorf("pod %q leaves by step %s, which nothing allows", p.Name, p.Step)
-			}
+			c.checkStep(t, p, &c.Nodes[i], p.Tier > first)
 		}
+	}
+}
+
+func (c *planCase) checkStep(t *testing.T, p drain.PodPlan, v *drain.NodeView, early bool) {
+	t.Helper()
+	late := c.policy.TierDeadline > 0 && !v.Started.IsZero() && !c.now.Before(v.Started.Add(c.policy.TierDeadline))
+	if early && !late && p.Step != drain.StepOutOfService {
+		t.Errorf("pod %q of tier %d leaves before an earlier one", p.Name, p.Tier)
+	}
+	if p.Step != drain.StepEvict && (len(c.policy.Escalation) == 0 || v.Started.IsZero() || p.Step == drain.StepOutOfService && !v.PoweredOff) {
+		t.Errorf("pod %q leaves by step %s, which nothing allows", p.Name, p.Step)
 	}
 }
 

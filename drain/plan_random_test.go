@@ -80,7 +80,7 @@ func randomPolicy(r *rand.Rand) drain.Policy {
 func randomPod(r *rand.Rand, name string) *corev1.Pod {
 	pod := planPod(name, inNamespace(pick(r, "shop", "shop", "bank")), ofApp(pick(r, "web", "web", "db")))
 	for _, o := range []podOption{
-		unready, unowned, ownedBy("DaemonSet", "ds"), ownedBy("Node", "n1"), inPhase(corev1.PodPending), inPhase(corev1.PodFailed), toleratingAll, withEmptyDir("a", "1Ki"),
+		unready, unready, unready, unowned, ownedBy("DaemonSet", "ds"), ownedBy("Node", "n1"), inPhase(corev1.PodPending), inPhase(corev1.PodFailed), toleratingAll, withEmptyDir("a", "1Ki"),
 		withClaim("data"), deletedAt(randomTime(r)), annotated(drain.HookAnnotation, "a,b"), labeled(drain.BehaviorLabel, pick(r, "Skip", "WaitCompleted", "Evct")),
 		annotated(drain.DeadlineAnnotation, "11m"), func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} }, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(0) },
 	} {
@@ -112,7 +112,7 @@ func randomBudget(r *rand.Rand, ns, app string) *policyv1.PodDisruptionBudget {
 	if app == "all" && r.IntN(2) == 0 {
 		matchingAll(b)
 	}
-	for _, o := range []budgetOption{alwaysAllow, stale, withMaxUnavailable("0"), withMaxUnavailable("25%"), withMinAvailable("100%"), unconfirmed(1999), unconfirmed(2001)} {
+	for _, o := range []budgetOption{alwaysAllow, ifHealthy, stale, withMaxUnavailable("0"), withMaxUnavailable("25%"), withMinAvailable("100%"), unconfirmed(1999), unconfirmed(2001)} {
 		if r.IntN(8) == 0 {
 			o(b)
 		}
