@@ -20,7 +20,7 @@
 //   - What the Drainer looks at comes from watches. Once the Cache has synced, no request is made to read but [Client.ListPods].
 //   - Each call has a deadline. The Client sends a request once, whatever Retry-After the server names.
 //   - Every eviction and deletion carries the pod's UID, every patch of a pod too.
-//   - A Cache whose watch fails says so, with the server's words: see [Cache.Check].
+//   - A Cache whose watch the server refuses says so, with the server's words: see [Cache.Check].
 //
 // # How a pod evacuates itself
 //

@@ -114,8 +114,9 @@ func (c *Cache) Synced() bool {
 	return true
 }
 
-// Check returns nil if the Cache has synced and no watch fails, or else an [InformerError] for each informer. A watch that came back
-// still counts as failing until it hears something, which takes up to about a minute where nothing changes.
+// Check returns nil if the Cache has synced and no watch is refused, or else an [InformerError] for each informer. A watch that came back
+// still counts as failing until it hears something, which takes up to about a minute where nothing changes. An API server that can't be
+// reached is an error here before the Cache has synced; later the watches wait for it.
 func (c *Cache) Check() error {
 	var errs []error
 	for _, i := range c.informers {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -193,5 +194,5 @@ func shortened(message string) string {
 	if len(message) <= drain.MaxAnswerMessage {
 		return message
 	}
-	return message[:drain.MaxAnswerMessage]
+	return strings.ToValidUTF8(message[:drain.MaxAnswerMessage], "")
 }
