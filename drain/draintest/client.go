@@ -37,25 +37,26 @@ func (c *Cluster) EvictDryRun(ctx context.Context, pod drain.PodRef) error {
 
 func (c *Cluster) evictCall(ctx context.Context, call Call, e eviction) error {
 	call.Object, call.UID, call.GracePeriodSeconds = e.key.String(), e.uid, e.grace
-	for try := 1; ; try++ {
-		var again bool
-		err := c.callOnce(ctx, call, try == 1, func() (wrote bool, err error) {
-			again, err = c.evict(e)
-			again = again && try < evictTries
-			return err == nil && !e.dryRun, err
-		}, &again)
-		if !again {
-			return err
+	return c.call(ctx, call, func() (wrote bool, err error) {
+		for try := 1; ; try++ {
+			c.lock()
+			again, err := c.evict(e)
+			c.unlock()
+			if !again || try == evictTries {
+				return err == nil && !e.dryRun, err
+			}
+			if err := pause(ctx, evictPause); err != nil {
+				return false, err
+			}
 		}
-		if err := pause(ctx, evictPause); err != nil {
-			return err
-		}
-	}
+	})
 }
 
 // Delete implements [drain.Client]. An empty UID is no precondition.
 func (c *Cluster) Delete(ctx context.Context, pod drain.PodRef, grace *int64) error {
 	return c.call(ctx, Call{Verb: Delete, Object: pod.String(), UID: pod.UID, GracePeriodSeconds: grace}, func() (bool, error) {
+		c.lock()
+		defer c.unlock()
 		err := c.deletePod(eviction{key: pod.Key(), uid: pod.UID, grace: grace})
 		return err == nil, err
 	})
@@ -65,6 +66,8 @@ func (c *Cluster) Delete(ctx context.Context, pod drain.PodRef, grace *int64) er
 func (c *Cluster) PatchNode(ctx context.Context, name string, patch []byte, status bool) (node *corev1.Node, err error) {
 	call := Call{Verb: PatchNode, Object: name, Patch: string(patch), Status: status}
 	err = c.call(ctx, call, func() (bool, error) {
+		c.lock()
+		defer c.unlock()
 		var failed error
 		node, failed = c.patchNode(name, patch, status)
 		return failed == nil, failed
@@ -104,6 +107,8 @@ func (c *Cluster) patchNode(name string, patch []byte, status bool) (*corev1.Nod
 // ListPods implements [drain.Client].
 func (c *Cluster) ListPods(ctx context.Context, node string) (pods []*corev1.Pod, err error) {
 	err = c.call(ctx, Call{Verb: ListPods, Object: node}, func() (bool, error) {
+		c.lock()
+		defer c.unlock()
 		pods = sorted(c.pods.live, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
 		return false, nil
 	})
@@ -116,51 +121,6 @@ func (c *Cluster) ListPods(ctx context.Context, node string) (pods []*corev1.Pod
 func otherNodeUID(name string, want types.UID) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, name,
 		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), want, "field is immutable")})
-}
-
-// call carries out a request: the wait, the fault that is planned for it, the commit, the log.
-func (c *Cluster) call(ctx context.Context, call Call, commit func() (wrote bool, err error)) error {
-	return c.callOnce(ctx, call, true, commit, new(bool))
-}
-
-// callOnce is call for a request that may be one try of several: only the first meets faults, and only the last, which
-// leaves again false, is logged.
-func (c *Cluster) callOnce(ctx context.Context, call Call, first bool, commit func() (bool, error), again *bool) error {
-	call.Started = c.o.Now()
-	var f *Fault
-	if first {
-		var err error
-		if f, err = c.arrive(call.Verb); err != nil {
-			return err
-		}
-		delay := c.o.Latency
-		if f != nil {
-			delay += f.Delay
-		}
-		if err := pause(ctx, delay); err != nil {
-			return c.answer(call, err, false)
-		}
-	}
-	if f != nil && f.before != nil {
-		c.strike(f)
-		return c.answer(call, f.before(call), false)
-	}
-	c.lock()
-	wrote, err := commit()
-	c.unlock()
-	if *again {
-		return err
-	}
-	if f != nil {
-		c.strike(f)
-		if f.after != nil {
-			if err := pause(ctx, f.silence); err != nil {
-				return c.answer(call, err, wrote)
-			}
-			return c.answer(call, f.after, wrote)
-		}
-	}
-	return c.answer(call, err, wrote)
 }
 
 // pause waits, unless the caller gives up first.
@@ -178,5 +138,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// ErrCrash is what a client gets whose process has died: the call under way and all later ones fail with it, until [Cluster.Revive].
+// ErrCrash is what a client gets whose process has died: the call under way and all later ones fail with it, until [Script.Revive].
 var ErrCrash = errors.New("draintest: the process has crashed")

@@ -47,6 +47,8 @@ type Options struct {
 // All methods may be called from several goroutines. What is due is done before any of them answers; [Cluster.Run] does it when
 // nobody asks, and tells the watchers. Objects that are returned are shared and must not be changed.
 type Cluster struct {
+	*Script
+
 	o    Options
 	poke chan struct{}
 
@@ -74,10 +76,6 @@ type Cluster struct {
 	watchers      map[int]func(drain.Change)
 	nextWatcher   int
 	news          []drain.Change
-
-	faults  []*plannedFault
-	calls   []Call
-	crashed bool
 }
 
 var (
@@ -93,7 +91,8 @@ func New(o Options) *Cluster {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Cluster{
+	c := &Cluster{
+		Script:      &Script{now: o.Now, latency: o.Latency},
 		o:           o,
 		poke:        make(chan struct{}, 1),
 		version:     1000, // like a server that others have written to before
@@ -104,6 +103,8 @@ func New(o Options) *Cluster {
 		ends:        map[types.UID]time.Time{},
 		watchers:    map[int]func(drain.Change){},
 	}
+	c.drop = c.DropWatch
+	return c
 }
 
 // Start returns an empty cluster that runs until the test, or its bubble of testing/synctest, ends.

@@ -8,8 +8,8 @@
 // pods, a scheduler, kubelets that take their time, an informer's lag. Time is the clock's alone, so that in a bubble of
 // testing/synctest hours take milliseconds.
 //
-// [Cluster.Faults] spoils chosen requests: every answer that the server has, time-outs before and after the write, a lost watch, the
-// death of the process. [Cluster.Log] is what was asked, when, and what was answered.
+// [Script.Faults] spoils chosen requests: every answer that the server has, time-outs before and after the write, a lost watch, the
+// death of the process. [Script.Log] is what was asked, when, and what was answered.
 //
 // [TestServer] compares a cluster with the rules of the API server, [TestDrainer] a Drainer with its promise. Both run on the cluster in
 // memory and on a real control plane, so that neither the fake nor the Drainer can drift from the server.

@@ -18,7 +18,7 @@ import (
 
 // A Fault is what goes wrong with a request. Make one with the functions that return one, and say with the fields which request.
 type Fault struct {
-	// Verb is the kind of request, Nth the first of them that meets the fault, counted from [Cluster.Faults], and Times how many in a
+	// Verb is the kind of request, Nth the first of them that meets the fault, counted from [Script.Faults], and Times how many in a
 	// row do. Zero means one; Times -1 means all from then on.
 	Verb  Verb
 	Nth   int
@@ -33,12 +33,6 @@ type Fault struct {
 	crash     bool
 }
 
-// A plannedFault counts the requests that it has met.
-type plannedFault struct {
-	Fault
-	met int
-}
-
 // On returns the fault for the n-th request of a kind: On(Evict, 2, …) spoils the second eviction.
 func On(verb Verb, nth int, f Fault) Fault {
 	f.Verb, f.Nth = verb, nth
@@ -49,73 +43,6 @@ func On(verb Verb, nth int, f Fault) Fault {
 func Always(verb Verb, f Fault) Fault {
 	f.Verb, f.Nth, f.Times = verb, 1, -1
 	return f
-}
-
-// Faults plans faults, in addition to those that are planned. A request that meets several has the first.
-func (c *Cluster) Faults(faults ...Fault) {
-	c.lock()
-	defer c.unlock()
-	for _, f := range faults {
-		f.Nth, f.Times = max(f.Nth, 1), max(f.Times, -1)
-		if f.Times == 0 {
-			f.Times = 1
-		}
-		c.faults = append(c.faults, &plannedFault{Fault: f})
-	}
-}
-
-// ClearFaults takes all faults back. A process that has crashed stays dead.
-func (c *Cluster) ClearFaults() {
-	c.lock()
-	defer c.unlock()
-	c.faults = nil
-}
-
-// Revive lets a process that has crashed make requests again: call it where the test starts the next one.
-func (c *Cluster) Revive() {
-	c.lock()
-	defer c.unlock()
-	c.crashed = false
-}
-
-// Crashed reports whether a crash has happened since [Cluster.Revive].
-func (c *Cluster) Crashed() bool {
-	c.lock()
-	defer c.unlock()
-	return c.crashed
-}
-
-// arrive counts a request and returns the fault that it meets, if any.
-func (c *Cluster) arrive(verb Verb) (*Fault, error) {
-	c.lock()
-	defer c.unlock()
-	if c.crashed {
-		return nil, ErrCrash
-	}
-	write := verb == Evict || verb == Delete || verb == PatchNode
-	var hit *Fault
-	for _, f := range c.faults {
-		if f.Verb != verb && (f.Verb != AnyWrite || !write) {
-			continue
-		}
-		f.met++
-		if hit == nil && f.met >= f.Nth && (f.Times < 0 || f.met < f.Nth+f.Times) {
-			hit = &f.Fault
-		}
-	}
-	return hit, nil
-}
-
-// strike does what a fault does besides the answer.
-func (c *Cluster) strike(f *Fault) {
-	c.lock()
-	defer c.unlock()
-	if f.dropWatch {
-		c.dropWatch()
-	}
-	if f.crash {
-		c.crashed = true
-	}
 }
 
 func instead(answer func(Call) error) Fault { return Fault{before: answer} }

@@ -26,6 +26,8 @@ const (
 // Renew implements [drain.LeaseKeeper]: the Lease of a node whose kubelet runs is left to it.
 func (c *Cluster) Renew(ctx context.Context, node string) error {
 	return c.call(ctx, Call{Verb: Renew, Object: node}, func() (bool, error) {
+		c.lock()
+		defer c.unlock()
 		if c.nodes.get(node) == nil {
 			return false, apierrors.NewNotFound(schema.GroupResource{Group: "coordination.k8s.io", Resource: "leases"}, node)
 		}

@@ -5,7 +5,6 @@ package draintest
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -56,32 +55,4 @@ func (c Call) String() string {
 		return s + ": " + c.Err.Error()
 	}
 	return s + ": ok"
-}
-
-// Log returns the requests so far, in the order of their answers. Where verbs are given, only those.
-func (c *Cluster) Log(verbs ...Verb) []Call {
-	c.lock()
-	defer c.unlock()
-	var out []Call
-	for _, call := range c.calls {
-		if len(verbs) == 0 || slices.Contains(verbs, call.Verb) {
-			out = append(out, call)
-		}
-	}
-	return out
-}
-
-// ClearLog empties the log.
-func (c *Cluster) ClearLog() {
-	c.lock()
-	defer c.unlock()
-	c.calls = nil
-}
-
-func (c *Cluster) answer(call Call, err error, wrote bool) error {
-	c.lock()
-	defer c.unlock()
-	call.Answered, call.Err, call.Wrote = c.o.Now(), err, wrote
-	c.calls = append(c.calls, call)
-	return err
 }
