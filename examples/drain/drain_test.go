@@ -122,7 +122,7 @@ func TestPlanIsWhatTheDrainDoes(t *testing.T) {
 
 	planner := "planner-of-" + w.namespace
 	kubeconfig := "--kubeconfig=" + w.login(t, planner, "system:masters")
-	p := start(t, n1, n2, "--dry-run", "--output=json", kubeconfig)
+	p := start(t, n1, n2, "--dry-run", "--output=json", "--timeout=5s", kubeconfig)
 	p.ends(t, exitBlocked)
 	var plan report.Plan
 	if err := json.Unmarshal([]byte(p.out.String()), &plan); err != nil {

@@ -51,24 +51,23 @@ func (t *teller) leftBehind() string {
 	if t.cache == nil {
 		return "drain: interrupted before anything was done\n"
 	}
-	held := heldBy(t.cache, t.holder)
+	held := heldBy(t.cache, t.nodes, t.holder)
 	if len(held) == 0 {
-		return fmt.Sprintf("drain: interrupted twice; no node is held by %s\n", t.holder)
+		return fmt.Sprintf("drain: interrupted twice; none of the nodes is held by %s\n", t.holder)
 	}
 	return fmt.Sprintf("drain: interrupted twice; left behind, cordoned for %s: %s\nto give back: %s\n", t.holder, strings.Join(held, ", "),
 		releaseLine(held, t.holder))
 }
 
-// heldBy names the nodes that carry the holder's mark, sorted.
-func heldBy(cache drain.Cache, holder string) []string {
-	var names []string
-	for _, node := range cache.Nodes() {
-		if slices.Contains(holders(node), holder) {
-			names = append(names, node.Name)
+// heldBy are those of the nodes that carry the holder's mark.
+func heldBy(cache drain.Cache, nodes []string, holder string) []string {
+	var held []string
+	for _, name := range nodes {
+		if slices.Contains(holders(cache.Node(name)), holder) {
+			held = append(held, name)
 		}
 	}
-	slices.Sort(names)
-	return names
+	return held
 }
 
 // releaseLine is the command line that gives nodes back.

@@ -23,34 +23,23 @@ import (
 
 // The end-to-end tests run the command as people do, on a control plane whose pods are scheduled, run and are replaced.
 
-// binaryVariable names the directory of the command, which TestMain makes and removes.
-const binaryVariable = "BELAY_DRAIN_TEST_DIR"
-
 var shared = testenv.Shared{Options: testenv.Options{
 	With:        []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
 	AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, userGroups: [\"drain-test\"]}]\n",
 }}
 
-var binary = sync.OnceValues(func() (string, error) {
-	path := filepath.Join(os.Getenv(binaryVariable), "drain")
-	cmd := exec.Command("go", "build", "-o", path, ".")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	return path, cmd.Run()
-})
+var programs *e2e.Programs
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "belay-drain-test-")
-	if err == nil {
-		err = os.Setenv(binaryVariable, dir)
-	}
-	if err != nil {
+	var err error
+	if programs, err = e2e.NewPrograms(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	code := shared.Main(m)
-	if err := os.RemoveAll(dir); err != nil {
+	if err := programs.Remove(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
+		code = 1
 	}
 	os.Exit(code)
 }
@@ -86,10 +75,7 @@ func (b *buffer) String() string {
 // start runs the command with args.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	path, err := binary()
-	if err != nil {
-		t.Fatalf("building: %v", err)
-	}
+	path := programs.Path(t, "github.com/belayproject/belay/examples/drain")
 	p := &process{cmd: exec.Command(path, args...), out: &buffer{}, errs: &buffer{}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.errs
 	if err := p.cmd.Start(); err != nil {

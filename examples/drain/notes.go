@@ -18,6 +18,9 @@ func notes(cache drain.Cache, nodes []string, holder string) []string {
 	var lines []string
 	for _, name := range nodes {
 		node := cache.Node(name)
+		if node == nil {
+			continue
+		}
 		var mine bool
 		var others []string
 		for _, h := range holders(node) {

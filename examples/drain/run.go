@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belayproject/belay/drain"
@@ -42,7 +43,7 @@ func (a *app) run(ctx context.Context, t task) error {
 	if err := t.set.Validate(); err != nil {
 		return settings.Usage(err)
 	}
-	tell.sees(c.cache, t.set.Request.Holder)
+	tell.sees(c.cache, names, t.set.Request.Holder)
 	if t.set.Request.Mode == drain.Release {
 		tell.say(notes(c.cache, names, t.set.Request.Holder)...)
 	}
@@ -69,40 +70,43 @@ func (t *task) release(ctx context.Context, c *cluster, tell *teller, st drain.S
 
 // conclude prints the end of a task and turns it into an exit code. err is that of a context which was cancelled, or nil.
 func (a *app) conclude(t *task, st drain.SetStatus, err error) error {
-	code := codeOf(st)
+	code, held := codeOf(st), report.Held(st)
 	interrupted := err != nil && t.set.Request.Mode != drain.Release
-	if interrupted {
-		if code = exitInterrupted; len(report.Held(st)) > 0 {
-			code = exitError
-		}
+	switch {
+	case interrupted && len(held) > 0:
+		code = exitError
+	case interrupted:
+		code = exitInterrupted
 	}
-	text := report.Summary{Status: st, Interrupted: interrupted, Release: releaseLine(report.Held(st), t.set.Request.Holder)}.Text(time.Now())
-	if t.json {
-		if text, err = report.JSON(st); err != nil {
-			return err
-		}
-	}
-	if _, err := fmt.Fprint(a.out, text); err != nil {
+	if err := a.print(t, report.Summary{Status: st, Interrupted: interrupted, Release: releaseLine(held, t.set.Request.Holder)}); err != nil {
 		return fmt.Errorf("printing the end: %w", err)
 	}
 	if code == exitDone {
 		return nil
 	}
-	return &codedError{code: code, err: remainder(interrupted, err)}
+	return &codedError{code: code, err: besides(err)}
 }
 
-// remainder is what went wrong besides the interruption itself.
-func remainder(interrupted bool, err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); interrupted && ok { //nolint:errorlint // the parts are wanted, not a match
-		var rest []error
-		for _, e := range joined.Unwrap() {
-			if !errors.Is(e, context.Canceled) {
-				rest = append(rest, e)
-			}
+// print prints the end of a task in its format.
+func (a *app) print(t *task, s report.Summary) error {
+	text := s.Text(time.Now())
+	if t.json {
+		var err error
+		if text, err = report.JSON(s.Status); err != nil {
+			return err
 		}
-		return errors.Join(rest...)
 	}
-	return nil
+	_, err := fmt.Fprint(a.out, text)
+	return err
+}
+
+// besides is what went wrong while nodes were given back, in the error of a run that was interrupted. Without anything it is nil.
+func besides(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the parts are wanted, not a match
+	if !ok {
+		return nil
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(e error) bool { return errors.Is(e, context.Canceled) })...)
 }
 
 // codeOf is the exit code for a set that has come to its end.

@@ -26,6 +26,7 @@ type teller struct {
 	log    report.Log
 	last   drain.SetStatus
 	cache  drain.Cache // nil before the cluster has been seen
+	nodes  []string
 	holder string
 }
 
@@ -45,10 +46,10 @@ func (t *teller) say(lines ...string) {
 }
 
 // sees gives what is needed to say what is left behind.
-func (t *teller) sees(cache drain.Cache, holder string) {
+func (t *teller) sees(cache drain.Cache, nodes []string, holder string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.cache, t.holder = cache, holder
+	t.cache, t.nodes, t.holder = cache, nodes, holder
 }
 
 // follow runs a set and shows how it goes. What somebody has to act on first, before waiting makes sense, ends it: a fleet that is frozen

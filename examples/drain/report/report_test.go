@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,12 @@ func TestLogDoesNotRepeatItself(t *testing.T) {
 	}
 	if got := l.Next(s[1], start); len(got) != 0 {
 		t.Errorf("got %q for what was said already, want nothing", got)
+	}
+	other := slices.Clone(s[1].Nodes[0].Blockers)
+	other[0].Reason, other[0].Message = drain.AdmissionDenied, "the webhook says no"
+	s[1].Nodes[0].Blockers = other
+	if got := text(l.Next(s[1], start)); got != "node-1: waiting default/web-0: AdmissionDenied (web): the webhook says no\n" {
+		t.Errorf("got %q for a pod with another reason, want a line about it alone", got)
 	}
 	frozen := s[1]
 	frozen.Reason, frozen.Message = drain.Frozen, "node-0 went bad"
