@@ -146,6 +146,16 @@ func (m *memory) answers(now time.Time) map[types.UID]Answer {
 	return out
 }
 
+// nextTry is when the next answer stops to hold its pod back; zero for none.
+func (m *memory) nextTry(now time.Time) (next time.Time) {
+	for _, a := range m.attempts {
+		if a.until.After(now) && (next.IsZero() || a.until.Before(next)) {
+			next = a.until
+		}
+	}
+	return next
+}
+
 // learn takes in the server's answer about a pod.
 func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now time.Time) {
 	switch a.Verdict {

@@ -31,7 +31,8 @@ type pass struct {
 	st      Status
 	after   time.Duration // 0: nothing asked for a time yet
 	plan    *NodePlan
-	dropped bool // the memory is kept no longer
+	proof   error // why there is no proof that the machine is off
+	dropped bool  // the memory is kept no longer
 	// budgets are those that may wake it after this pass.
 	budgets map[types.NamespacedName]bool
 }

@@ -24,6 +24,7 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 	p.interests()
 	if p.plan.Counts.Remaining > 0 {
 		p.memory.emptySince = time.Time{}
+		p.askAt(p.memory.nextTry(p.now))
 		p.again()
 		return nil
 	}

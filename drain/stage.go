@@ -4,6 +4,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,7 +49,7 @@ func (p *pass) drain(ctx context.Context) error {
 	} else if err := p.act(ctx, snapshot); err != nil {
 		return err
 	}
-	return p.finish(ctx, snapshot, stopped)
+	return cmp.Or(p.finish(ctx, snapshot, stopped), p.proof)
 }
 
 // act asks responders, and then evicts what the plan lets go.
@@ -208,24 +209,28 @@ func (p *pass) view(hooks map[types.UID]HookState) NodeView {
 // snapshot is what this pass decides on.
 func (p *pass) snapshot(ctx context.Context) (Snapshot, error) {
 	v := p.view(p.memory.hookStates())
-	if p.d.o.PoweredOff != nil && p.wantsProof() {
-		off, err := p.d.o.PoweredOff(ctx, p.node)
-		if err != nil {
-			return Snapshot{}, fmt.Errorf("asking whether node %q is off: %w", p.node.Name, err)
-		}
-		v.PoweredOff = off
-	}
+	v.PoweredOff = p.poweredOff(ctx)
 	s, err := p.d.snapshotOf(p.r.Policy, v)
 	p.memory.users(s)
 	return s, err
 }
 
-// wantsProof reports whether the ladder has come to the step that needs proof.
-func (p *pass) wantsProof() bool {
+// poweredOff asks for the proof that the ladder needs: when it has come to that step, or when the node is unreachable, so that the step can
+// be announced. No answer is no proof, and stops nothing else.
+func (p *pass) poweredOff(ctx context.Context) bool {
+	if p.d.o.PoweredOff == nil {
+		return false
+	}
 	for _, e := range p.r.Policy.Escalation {
-		if e.Step == StepOutOfService && !p.now.Before(p.st.Started.Add(e.After)) {
-			return true
+		due := !p.now.Before(p.st.Started.Add(e.After))
+		if e.Step != StepOutOfService || !due && !nodeUnreachable(p.node) {
+			continue
 		}
+		off, err := p.d.o.PoweredOff(ctx, p.node)
+		if err != nil && due {
+			p.proof = fmt.Errorf("asking whether node %q is off: %w", p.node.Name, err)
+		}
+		return off && err == nil
 	}
 	return false
 }

@@ -5,6 +5,7 @@ package drain_test
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -203,4 +204,11 @@ func (e *stageEvents) all() []string {
 		out = append(out, head)
 	}
 	return out
+}
+
+// stageCancelled is a context that has ended.
+func stageCancelled(s *stageTest) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(s.Context())
+	cancel()
+	return ctx, cancel
 }

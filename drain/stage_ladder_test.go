@@ -1,0 +1,201 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/draintest"
+)
+
+// stuck has on n1 a pod "stuck-…" under a budget that never allows, and two that can leave.
+func (s *stageTest) stuck() {
+	s.web("stuck", 1, "n1")
+	s.web("web", 2, "n1")
+	s.c.AddBudget(draintest.MinAvailable("default", "stuck", "1", map[string]string{"app": "stuck"}))
+	s.sleep(0)
+}
+
+// R-DR-16: each result has its own outcome.
+func TestOutcomes(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		s.stuck()
+		s.web("fine", 1, "n2")
+		blocked := s.until(s.request("n1"), time.Hour, "an outcome", func(st drain.Status) bool { return st.Outcome != "" })
+		s.wants(blocked, drain.Draining, drain.BudgetNeverAllows, drain.OutcomeBlocked)
+		if blocked.Counts.Blocked != 1 || blocked.Counts.Remaining != 1 || blocked.Counts.Evicted != 2 {
+			t.Errorf("counts: got %+v, want 1 blocked of 1 remaining and 2 evicted", blocked.Counts)
+		}
+		s.wants(s.phase(s.request("n2"), time.Hour, drain.Drained), drain.Drained, "", drain.OutcomeDrained)
+		s.wants(s.pass(s.request("n9")), drain.Failed, drain.NodeNotFound, drain.OutcomeFailed)
+		late := s.request("n3", func(r *drain.Request) { r.Deadline = time.Now() })
+		s.wants(s.pass(late), drain.Pending, drain.DeadlinePassed, drain.OutcomeBlocked)
+		force := s.request("n1", func(r *drain.Request) {
+			r.Policy.Escalation = []drain.Escalation{{After: time.Minute, Step: drain.StepDelete}}
+		})
+		st := s.phase(force, 5*time.Minute, drain.Drained)
+		s.wants(st, drain.Drained, "", drain.OutcomeForced)
+		s.restart()
+		s.wants(s.pass(force), drain.Drained, "", drain.OutcomeForced)
+	})
+}
+
+// A step of the ladder is announced with its time from the start on, taken at that time and not before, for the pods alone that are
+// still there, with the UID and with the grace period that it has.
+func TestLadderIsAnnouncedAndThenClimbed(t *testing.T) {
+	for _, grace := range []*int64{nil, ptr.To[int64](3)} {
+		stage(t, draintest.Options{Termination: 10 * time.Second}, nil, func(s *stageTest) {
+			s.stuck()
+			began := time.Now()
+			at := began.Add(7*time.Minute + 3*time.Second)
+			r := s.request("n1", func(r *drain.Request) {
+				r.Policy.Escalation = []drain.Escalation{{After: at.Sub(began), Step: drain.StepDelete, GracePeriodSeconds: grace}}
+			})
+			announced := 0
+			st := s.until(r, time.Hour, "the step", func(st drain.Status) bool {
+				if len(s.c.Log(draintest.Delete)) > 0 {
+					return true
+				}
+				b := st.Blockers[slices.IndexFunc(st.Blockers, func(b drain.Blocker) bool { return b.Reason == drain.BudgetNeverAllows })]
+				if b.Next != drain.StepDelete || !b.NextAt.Equal(at) || st.Outcome != "" {
+					t.Errorf("got %s, want the step announced for %s and no outcome yet", stageLine(st), at)
+				}
+				announced++
+				return false
+			})
+			calls := s.c.Log(draintest.Delete)
+			if announced == 0 || len(calls) != 1 || !calls[0].Started.Equal(at) || calls[0].UID == "" || ptr.Deref(calls[0].GracePeriodSeconds, 0) != ptr.Deref(grace, 0) {
+				t.Errorf("announced %d times, deletions: got %v, want one at %s with UID and grace period %v", announced, calls, at, grace)
+			}
+			if len(st.Forced) != 1 || len(st.Evicted) != 3 || st.Forced[0].UID != calls[0].UID {
+				t.Errorf("got %s, want the deleted pod forced and all 3 evicted", stageLine(st))
+			}
+			if n := len(s.evictions()); n != 2 {
+				t.Errorf("evictions: got %d, want 2: the third would have been refused", n)
+			}
+			s.wants(s.phase(r, time.Hour, drain.Drained), drain.Drained, "", drain.OutcomeForced)
+		})
+	}
+}
+
+// taint is the effect of the taint that forces pods off n1, or nothing.
+func (s *stageTest) taint() (effect corev1.TaintEffect) {
+	for _, t := range s.c.LiveNode("n1").Spec.Taints {
+		if t.Key == corev1.TaintNodeOutOfService {
+			return t.Effect
+		}
+	}
+	return ""
+}
+
+// The last step is taken only with proof that the machine is off, it is announced once there is proof, and the release takes the taint away.
+func TestOutOfServiceOnlyWithProof(t *testing.T) {
+	var off bool
+	var broken error
+	proof := func(context.Context, *corev1.Node) (bool, error) { return off, broken }
+	stage(t, draintest.Options{}, func(o *drain.Options) { o.PoweredOff = proof }, func(s *stageTest) {
+		off, broken = false, nil
+		s.web("web", 2, "n1")
+		s.c.StopKubelet("n1")
+		s.sleep(10 * time.Minute)
+		began := time.Now()
+		at := began.Add(10 * time.Minute)
+		r := s.request("n1", func(r *drain.Request) {
+			r.Policy.Escalation = []drain.Escalation{{After: 10 * time.Minute, Step: drain.StepOutOfService}}
+		})
+		st := s.pass(r)
+		if b := st.Blockers[0]; b.Reason != drain.NodeUnreachable || b.Next != "" {
+			t.Errorf("without proof: got %+v, want the pod unreachable and nothing announced", b)
+		}
+		s.sleep(time.Minute)
+		off = true
+		if b := s.pass(r).Blockers[0]; b.Next != drain.StepOutOfService || !b.NextAt.Equal(at) {
+			t.Errorf("with proof: got %+v, want the step announced for %s", b, at)
+		}
+		off = false
+		end := at.Add(time.Hour)
+		s.until(r, 3*time.Hour, "time to pass", func(drain.Status) bool { return time.Now().After(end) })
+		broken = errors.New("no route to the controller")
+		if _, _, err := s.d.Reconcile(s.Context(), r); !errors.Is(err, broken) || s.taint() != "" {
+			t.Errorf("proof that cannot be had: got %v and taint %q, want the error and no taint", err, s.taint())
+		}
+		off, broken = true, nil
+		s.pass(r)
+		if got := s.taint(); got != corev1.TaintEffectNoExecute {
+			t.Errorf("taint with proof: got %q, want NoExecute", got)
+		}
+		for _, p := range s.c.LivePods("n1") {
+			s.c.Finish(p.Namespace, p.Name) // what the cluster does to pods of such a node
+		}
+		s.restart()
+		s.wants(s.phase(r, time.Minute, drain.Drained), drain.Drained, "", drain.OutcomeForced)
+		if calls := s.c.Log(draintest.Evict, draintest.Delete); len(calls) != 0 {
+			t.Errorf("got %v, want nothing sent for pods that are ending", calls)
+		}
+		s.c.StartKubelet("n1")
+		r.Mode = drain.Release
+		s.phase(r, time.Minute, drain.Released)
+		s.sleep(time.Second)
+		s.clean("n1")
+	})
+}
+
+// A taint that somebody else has put stays theirs.
+func TestOutOfServiceTaintOfOthersStays(t *testing.T) {
+	proof := func(context.Context, *corev1.Node) (bool, error) { return true, nil }
+	stage(t, draintest.Options{}, func(o *drain.Options) { o.PoweredOff = proof }, func(s *stageTest) {
+		s.web("web", 1, "n1")
+		s.c.StopKubelet("n1")
+		s.c.UpdateNode("n1", func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Effect: corev1.TaintEffectNoExecute})
+		})
+		r := s.request("n1", func(r *drain.Request) {
+			r.Policy.Escalation = []drain.Escalation{{After: time.Second, Step: drain.StepOutOfService}}
+		})
+		s.pass(r)
+		s.sleep(time.Minute)
+		s.pass(r)
+		r.Mode = drain.Release
+		s.phase(r, time.Minute, drain.Released)
+		if s.taint() == "" {
+			t.Error("taint of somebody else: got it removed, want it to stay")
+		}
+	})
+}
+
+// A pod that has outlived its grace period is reported with what holds it, and blocks: it is not asked again.
+func TestStuckTerminatingPodsAreToldApart(t *testing.T) {
+	for reason, spoil := range map[drain.Reason]func(*stageTest){
+		drain.FinalizersRemain: func(s *stageTest) {
+			for _, p := range s.c.LivePods("n1") {
+				s.c.UpdatePod(p.Namespace, p.Name, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} })
+			}
+		},
+		drain.StuckTerminating: func(*stageTest) {},
+		drain.NodeUnreachable:  func(s *stageTest) { s.c.StopKubelet("n1") },
+	} {
+		t.Run(fmt.Sprint(reason), func(t *testing.T) {
+			stage(t, draintest.Options{NoKubelets: true}, nil, func(s *stageTest) {
+				s.web("web", 1, "n1")
+				spoil(s)
+				st := s.until(s.request("n1"), time.Hour, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
+				if st.Blockers[0].Reason != reason {
+					t.Errorf("got %s, want reason %s", stageLine(st), reason)
+				}
+				if n := len(s.evictions()); n != 1 {
+					t.Errorf("evictions: got %d, want 1", n)
+				}
+			})
+		})
+	}
+}

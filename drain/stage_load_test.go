@@ -1,0 +1,243 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/draintest"
+)
+
+// run drains nodes in the background, all at once, and sends the result.
+func (s *stageTest) run(r drain.Request, nodes ...string) <-chan drain.SetStatus {
+	done := make(chan drain.SetStatus, 1)
+	d := s.d
+	go func() {
+		set := drain.Set{Request: r, Groups: [][]string{nodes}}
+		set.MaxNodes.IntVal = int32(len(nodes))
+		st, err := d.Run(s.Context(), set, nil)
+		if err != nil && s.Context().Err() == nil {
+			s.Errorf("Run: got %v, want nil", err)
+		}
+		done <- st
+	}()
+	return done
+}
+
+// drained fails the test unless every node of a result is.
+func (s *stageTest) drained(done <-chan drain.SetStatus) {
+	s.Helper()
+	select {
+	case st := <-done:
+		for _, n := range st.Nodes {
+			s.wants(n, drain.Drained, "", drain.OutcomeDrained)
+		}
+	default:
+		s.Fatalf("got a drain under way, want it done; log %v", s.c.Log())
+	}
+}
+
+// R-DR-19: a server that is overloaded is asked less by all nodes together, with growing pauses, and the drain goes on as soon as it has
+// recovered, without a pause for each pod.
+func TestOverloadBacksOffGlobally(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second, Latency: 10 * time.Millisecond}, nil, func(s *stageTest) {
+		for i, n := range []string{"n1", "n2"} {
+			s.web(fmt.Sprintf("web%d", i), 30, n)
+		}
+		began := time.Now()
+		s.c.Faults(draintest.Always(draintest.Evict, draintest.Overloaded(0)))
+		done := s.run(s.request(""), "n1", "n2")
+		s.sleep(5 * time.Minute)
+		calls := s.evictions()
+		if n := len(calls); n < 8 || n > 32+12 {
+			t.Errorf("evictions in 5 min of overload: got %d, want those in flight and then one for each pause", n)
+		}
+		for i, c := range calls {
+			if at := c.Started.Sub(began); i > 32 && c.Started.Sub(calls[i-1].Started) < min(time.Minute, at/4) {
+				t.Errorf("eviction %d: got it %s after the one before, at %s, want growing pauses", i, c.Started.Sub(calls[i-1].Started), at)
+			}
+		}
+		s.c.ClearFaults()
+		s.sleep(2 * time.Minute)
+		s.drained(done)
+		calls = s.evictions()
+		first := slices.IndexFunc(calls, func(c draintest.Call) bool { return c.Err == nil })
+		if first < 0 {
+			t.Fatal("evictions after the recovery: got none")
+		}
+		if took := calls[len(calls)-1].Started.Sub(calls[first].Started); took > 10*time.Second {
+			t.Errorf("all pods after the first was let go: got %s, want the rate alone to count", took)
+		}
+	})
+}
+
+// R-DR-19: the server's own wish is followed, by all nodes.
+func TestRetryAfterIsFollowedByAllNodes(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.web("web", 1, "n1")
+		s.web("api", 1, "n2")
+		s.c.Faults(draintest.On(draintest.Evict, 1, draintest.Overloaded(50*time.Second)))
+		began := time.Now()
+		st := s.pass(s.request("n1"))
+		if b := st.Blockers[0]; b.Reason != drain.ServerOverloaded || b.Action != drain.Wait {
+			t.Errorf("got %+v, want it to wait for the server", b)
+		}
+		st = s.until(s.request("n2"), 2*time.Minute, "an eviction", func(drain.Status) bool { return len(s.evictions()) == 2 })
+		if took := time.Since(began); took < 50*time.Second || took > 52*time.Second {
+			t.Errorf("other node: got its first eviction after %s, want 50s", took)
+		}
+	})
+}
+
+// Run finishes without polling: a budget that opens and a pod that becomes ready wake it, and while a budget allows none no eviction is sent.
+func TestRunWakesOnBudgetsAndSendsNothingMeanwhile(t *testing.T) {
+	o := draintest.Options{Termination: 3 * time.Second, Startup: 20 * time.Minute, CacheLag: 100 * time.Millisecond, BudgetLag: 100 * time.Millisecond}
+	stage(t, o, nil, func(s *stageTest) {
+		s.sleep(time.Second)
+		s.web("web", 6, "n1", "n2", "n3")
+		s.c.AddBudget(draintest.MaxUnavailable("default", "web", "1", map[string]string{"app": "web"}))
+		s.sleep(time.Second)
+		done := s.run(s.request(""), "n1")
+		s.sleep(10 * time.Minute)
+		if n := len(s.evictions()); n != 1 {
+			t.Fatalf("evictions while the budget allows none: got %d, want the first alone", n)
+		}
+		s.sleep(10*time.Minute + time.Second)
+		calls := s.evictions()
+		if len(calls) != 2 {
+			t.Fatalf("evictions after the budget has opened: got %d, want 2", len(calls))
+		}
+		if b := s.c.LiveBudget("default", "web"); b.Status.DisruptionsAllowed != 0 {
+			t.Errorf("budget: got %d allowed, want 0", b.Status.DisruptionsAllowed)
+		}
+		s.sleep(20 * time.Minute)
+		s.drained(done)
+		for _, c := range s.evictions() {
+			if c.Err != nil {
+				t.Errorf("got %s, want none refused", c)
+			}
+		}
+	})
+}
+
+// C8, S4: a budget that opens at any time, also while a pass is under way, is used at once.
+func TestBudgetThatOpensDuringAPassIsUsed(t *testing.T) {
+	for at := time.Duration(0); at < 2*time.Second; at += 100 * time.Millisecond {
+		stage(t, draintest.Options{Latency: 500 * time.Millisecond}, nil, func(s *stageTest) {
+			s.stuck()
+			s.sleep(time.Second)
+			began := time.Now()
+			done := s.run(s.request(""), "n1")
+			s.sleep(at)
+			s.c.UpdateBudget("default", "stuck", func(b *policyv1.PodDisruptionBudget) { b.Spec.MinAvailable.IntVal = 0 })
+			s.sleep(9 * time.Second)
+			s.drained(done)
+			for _, c := range s.evictions() {
+				if wait := c.Started.Sub(began.Add(max(at, 500*time.Millisecond))); wait > time.Second {
+					t.Errorf("opened at %s: got %s started %s later", at, c, wait)
+				}
+			}
+		})
+	}
+}
+
+// S4: a budget that has refused an eviction, which the cache had believed possible, is asked again when it changes, not when the pod's
+// turn comes.
+func TestRefusedPodGoesWhenItsBudgetChanges(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.web("web", 4, "n1")
+		s.c.AddBudget(draintest.MaxUnavailable("default", "web", "4", map[string]string{"app": "web"}))
+		s.c.Faults(draintest.On(draintest.Evict, 1, draintest.BudgetExhausted()))
+		s.sleep(time.Second)
+		began := time.Now()
+		done := s.run(s.request(""), "n1")
+		s.sleep(time.Second)
+		s.c.UpdateBudget("default", "web", func(b *policyv1.PodDisruptionBudget) { b.Spec.MaxUnavailable.IntVal = 3 })
+		s.sleep(9 * time.Second)
+		s.drained(done)
+		calls := s.evictions()
+		if took := calls[len(calls)-1].Started.Sub(began); took > 2*time.Second {
+			t.Errorf("last eviction: got it after %s, want it when the budget changed", took)
+		}
+	})
+}
+
+// D1, C1: a refusal by a budget that the cache does not know is not asked about again at once: 10 s, then twice as long each time, up to 2 min.
+func TestRefusalWithoutAKnownBudgetIsNotHammered(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.web("web", 1, "n1")
+		s.c.Faults(draintest.Always(draintest.Evict, draintest.BudgetExhausted()))
+		s.run(s.request(""), "n1")
+		s.sleep(time.Hour)
+		calls := s.evictions()
+		if len(calls) < 25 || len(calls) > 35 {
+			t.Errorf("evictions in an hour: got %d, want about 32", len(calls))
+		}
+		for i := 1; i < len(calls); i++ {
+			gap, want := calls[i].Started.Sub(calls[i-1].Started), min(10*time.Second<<min(i-1, 4), 2*time.Minute)
+			if gap < want*19/20 || gap > want*23/20 {
+				t.Errorf("pause %d: got %s, want about %s", i, gap, want)
+			}
+		}
+	})
+}
+
+// C1, C23: when nothing changes, a drain looks again after 10 s, then less and less often up to 2 min, and asks nothing of the server.
+func TestFallbackWhenNothingChanges(t *testing.T) {
+	m := &stageSeries{}
+	stage(t, draintest.Options{}, func(o *drain.Options) { o.Metrics = m.hooks() }, func(s *stageTest) {
+		s.stuck()
+		done := s.run(s.request(""), "n1")
+		s.sleep(time.Minute)
+		s.c.ClearLog()
+		m.passes = 0
+		s.sleep(time.Hour)
+		if calls := s.c.Log(); len(calls) != 0 {
+			t.Errorf("requests in a quiet hour: got %v, want none", calls)
+		}
+		if m.passes < 28 || m.passes > 40 {
+			t.Errorf("passes in a quiet hour: got %d, want one each 2 min", m.passes)
+		}
+		r := s.request("n1")
+		var waits []time.Duration
+		s.restart()
+		for range 7 {
+			_, after, err := s.d.Reconcile(s.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, after)
+			s.sleep(after)
+		}
+		for i, got := range waits {
+			want := []time.Duration{10, 20, 40, 80, 120, 120, 120}[i] * time.Second
+			if got < want*19/20 || got > want*21/20 {
+				t.Errorf("pause %d: got %s, want %s and a twentieth more or less", i, got, want)
+			}
+		}
+		s.c.DeleteBudget("default", "stuck")
+		s.sleep(10 * time.Second)
+		s.drained(done)
+	})
+}
+
+// C23: an overloaded server, or a closed budget, is waited for without a pass each 200 ms.
+func TestWaitingForTheSchedulerIsNoPolling(t *testing.T) {
+	m := &stageSeries{}
+	stage(t, draintest.Options{}, func(o *drain.Options) { o.Metrics = m.hooks() }, func(s *stageTest) {
+		s.web("web", 50, "n1")
+		s.c.Faults(draintest.Always(draintest.Evict, draintest.Overloaded(0)))
+		s.run(s.request(""), "n1")
+		s.sleep(10 * time.Minute)
+		if m.passes > 60 {
+			t.Errorf("passes in 10 min of overload: got %d, want at most 60", m.passes)
+		}
+	})
+}
