@@ -62,7 +62,7 @@ type trial struct {
 
 // try runs one trial on a play of its own.
 func (b *bench) try(ctx context.Context, t trial) (r result, err error) {
-	p, err := b.stage.Play(ctx, t.shape)
+	p, err := b.play(ctx, t.shape)
 	if err != nil {
 		return result{}, err
 	}
@@ -93,6 +93,16 @@ func (b *bench) try(ctx context.Context, t trial) (r result, err error) {
 		err = t.after(ctx, p)
 	}
 	return r, err
+}
+
+// play sets a play up, and says how long that took.
+func (b *bench) play(ctx context.Context, shape stage.Shape) (*stage.Play, error) {
+	from := time.Now()
+	p, err := b.stage.Play(ctx, shape)
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "  %d nodes with %d pods each are there after %v\n", shape.Nodes, shape.PodsPerNode, time.Since(from).Round(100*time.Millisecond))
+	}
+	return p, err
 }
 
 // drain runs the drain, and what goes on beside it.
