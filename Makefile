@@ -12,9 +12,10 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 GO ?= go
 # Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
 RACE ?= auto
-# Further arguments of go test, and of the demo.
+# Further arguments of go test, of the demo, and of the long benchmark.
 TESTARGS ?=
 DEMOARGS ?=
+BENCHARGS ?=
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/belay
 TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut -c1-16)-$(shell $(GO) env GOVERSION)
@@ -58,8 +59,15 @@ fmt: $(TOOLS)/golangci-lint ## format the sources
 bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
 	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
-	short=; for m in $$mains; do $(GO) run "$$m" || short="$$short $$m"; done; \
+	short=; for m in $$mains; do \
+	  case "$$m" in */bench/drain) continue;; esac; \
+	  $(GO) run "$$m" || short="$$short $$m"; \
+	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
+
+.PHONY: bench-drain
+bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour; BENCHARGS=-quick: 10 minutes
+	cd internal/bench && $(GO) run ./drain $(BENCHARGS)
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md

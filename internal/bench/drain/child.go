@@ -98,7 +98,7 @@ func killed(ctx context.Context, b *bench) error {
 
 // struggle lets processes of one side work on a play until one of them says that it is done.
 func (b *bench) struggle(ctx context.Context, shape stage.Shape, name string) (s struggle, err error) {
-	p, err := b.stage.Play(ctx, shape)
+	p, err := b.play(ctx, shape)
 	if err != nil {
 		return s, err
 	}

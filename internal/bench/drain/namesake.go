@@ -24,18 +24,21 @@ const (
 // the budget opens.
 func namesake(ctx context.Context, b *bench) error {
 	shape := stage.Shape{Nodes: 1, PodsPerNode: 5, Ready: ready, End: time.Second, MaxUnavailable: new(intstr.FromInt32(1)), Held: true, Stateful: true}
-	displace := func(ctx context.Context, p *stage.Play, _ *stage.Client, end context.CancelFunc) error {
-		defer end()
+	displace := func(ctx context.Context, s scene) error {
+		defer s.end()
 		if !wait(ctx, lead) {
 			return ctx.Err()
 		}
-		if err := p.Displace(ctx); err != nil {
+		if err := s.play.Displace(ctx); err != nil {
 			return fmt.Errorf("moving the pods: %w", err)
 		}
-		if err := p.Release(ctx); err != nil {
+		if err := s.play.Release(ctx); err != nil {
 			return fmt.Errorf("opening the budget: %w", err)
 		}
-		wait(ctx, attempts)
+		select {
+		case <-s.ended:
+		case <-time.After(attempts):
+		}
 		return nil
 	}
 	results, err := b.compare(ctx,

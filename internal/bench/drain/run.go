@@ -54,15 +54,23 @@ type trial struct {
 	side    side
 	limit   limit
 	timeout time.Duration
-	// during goes on beside the drain, and ends it by the function that it is given, if it likes; it may be nil.
-	during func(ctx context.Context, p *stage.Play, c *stage.Client, end context.CancelFunc) error
+	// during goes on beside the drain; it may be nil.
+	during func(context.Context, scene) error
 	// after looks at the play once the drain has ended; it may be nil.
 	after func(context.Context, *stage.Play) error
 }
 
+// A scene is a drain that goes on.
+type scene struct {
+	play   *stage.Play
+	client *stage.Client
+	end    context.CancelFunc // ends the drain
+	ended  <-chan struct{}    // is closed when it has ended
+}
+
 // try runs one trial on a play of its own.
 func (b *bench) try(ctx context.Context, t trial) (r result, err error) {
-	p, err := b.stage.Play(ctx, t.shape)
+	p, err := b.play(ctx, t.shape)
 	if err != nil {
 		return result{}, err
 	}
@@ -95,19 +103,30 @@ func (b *bench) try(ctx context.Context, t trial) (r result, err error) {
 	return r, err
 }
 
+// play sets a play up, and says how long that took.
+func (b *bench) play(ctx context.Context, shape stage.Shape) (*stage.Play, error) {
+	from := time.Now()
+	p, err := b.stage.Play(ctx, shape)
+	if err == nil {
+		fmt.Fprintf(os.Stderr, "  %d nodes with %d pods each are there after %v\n", shape.Nodes, shape.PodsPerNode, time.Since(from).Round(100*time.Millisecond))
+	}
+	return p, err
+}
+
 // drain runs the drain, and what goes on beside it.
 func (r *result) drain(ctx context.Context, t trial, p *stage.Play, c *stage.Client, drain drainFunc) error {
 	limited, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
-	beside := make(chan error, 1)
+	beside, ended := make(chan error, 1), make(chan struct{})
 	from := time.Now()
 	if t.during == nil {
 		beside <- nil
 	} else {
-		go func() { beside <- t.during(limited, p, c, cancel) }()
+		go func() { beside <- t.during(ctx, scene{p, c, cancel, ended}) }()
 	}
 	r.failed, r.why = drain(limited, p.Nodes)
 	r.wall, r.counts = time.Since(from), c.Counter.Since(from)
+	close(ended)
 	return <-beside
 }
 

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -70,19 +71,21 @@ func (v *vigil) trial(shape stage.Shape) trial {
 	return trial{shape: shape, side: v.side, limit: unlimited(), timeout: v.blocked + v.after, during: v.watch}
 }
 
-func (v *vigil) watch(ctx context.Context, p *stage.Play, c *stage.Client, _ context.CancelFunc) error {
+func (v *vigil) watch(ctx context.Context, s scene) error {
 	from := time.Now()
-	if !wait(ctx, v.blocked) {
-		return fmt.Errorf("the drain ended while its pods were blocked: %w", ctx.Err())
+	select {
+	case <-s.ended:
+		return errors.New("the drain ended while its pods were blocked")
+	case <-time.After(v.blocked):
 	}
 	until := time.Now()
-	asked := c.Counter.Between(from, until).Total
-	v.asks = append(v.asks, float64(asked)/float64(p.Pods())/until.Sub(from).Minutes())
-	if err := p.Release(ctx); err != nil {
+	asked := s.client.Counter.Between(from, until).Total
+	v.asks = append(v.asks, float64(asked)/float64(s.play.Pods())/until.Sub(from).Minutes())
+	if err := s.play.Release(ctx); err != nil {
 		return fmt.Errorf("opening the budget: %w", err)
 	}
-	<-ctx.Done()
-	v.wakes = append(v.wakes, wakes(p.Observer.Opened(), c.Counter.Requests())...)
+	<-s.ended
+	v.wakes = append(v.wakes, wakes(s.play.Observer.Opened(), s.client.Counter.Requests())...)
 	return nil
 }
 

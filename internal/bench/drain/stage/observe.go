@@ -15,14 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	retry "k8s.io/client-go/tools/watch"
 )
 
 // An Observer follows the pods and the budget of a play in the order in which the API server stored them. It shares nothing with
 // what it observes.
 type Observer struct {
-	client    kubernetes.Interface
-	namespace string
-
 	mu      sync.Mutex
 	pods    map[types.UID]*PodSeen
 	healthy int
@@ -73,24 +72,32 @@ func (s Seen) AskedOff(nodes map[string]bool) int {
 }
 
 func observe(ctx context.Context, client kubernetes.Interface, namespace string) (*Observer, error) {
-	o := &Observer{client: client, namespace: namespace, pods: map[types.UID]*PodSeen{}, changed: make(chan struct{})}
-	options := metav1.ListOptions{ResourceVersion: "0", AllowWatchBookmarks: true}
-	pods, err := client.CoreV1().Pods(namespace).Watch(ctx, options)
+	o := &Observer{pods: map[types.UID]*PodSeen{}, changed: make(chan struct{})}
+	// The namespace is new: nothing is in it that the watches would have to begin with.
+	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("watching pods: %w", err)
+		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	budgets, err := client.PolicyV1().PodDisruptionBudgets(namespace).Watch(ctx, options)
-	if err != nil {
-		pods.Stop()
-		return nil, fmt.Errorf("watching budgets: %w", err)
+	pods, budgets := client.CoreV1().Pods(namespace), client.PolicyV1().PodDisruptionBudgets(namespace)
+	for what, w := range map[string]cache.WatcherWithContext{"pods": watchFunc(pods.Watch), "budgets": watchFunc(budgets.Watch)} {
+		// It goes on where it was when the API server ends a watch, as it does with one that reads too slowly.
+		events, err := retry.NewRetryWatcherWithContext(ctx, list.ResourceVersion, w)
+		if err != nil {
+			return nil, fmt.Errorf("watching %s: %w", what, err)
+		}
+		go o.follow(ctx, events)
 	}
-	go o.follow(ctx, pods)
-	go o.follow(ctx, budgets)
 	return o, nil
 }
 
-// follow takes events until ctx ends. A play is shorter than the least time after which the API server ends a watch; should it end
-// before all the same, the observer has gone blind and says so.
+type watchFunc func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// WatchWithContext begins a watch.
+func (f watchFunc) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return f(ctx, o)
+}
+
+// follow takes events until ctx ends. Where the watch cannot go on, the observer has gone blind and says so.
 func (o *Observer) follow(ctx context.Context, w watch.Interface) {
 	defer w.Stop()
 	for {
@@ -98,8 +105,11 @@ func (o *Observer) follow(ctx context.Context, w watch.Interface) {
 		case <-ctx.Done():
 			return
 		case event, open := <-w.ResultChan():
+			if ctx.Err() != nil {
+				return
+			}
 			if !open || event.Type == watch.Error {
-				o.note(func() { o.err = fmt.Errorf("a watch of %q ended: %v", o.namespace, event.Object) })
+				o.note(func() { o.err = fmt.Errorf("a watch ended: %v", event.Object) })
 				return
 			}
 			o.note(func() { o.take(event, time.Now()) })

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	setupTimeout = 90 * time.Second
+	setupTimeout = 4 * time.Minute
 	playLabel    = "bench.belay.dev/play"
 	spares       = 2
 	roomy        = 1000 // pods on a spare node
@@ -174,27 +174,27 @@ func (p *Play) Close(ctx context.Context) error {
 		c.AppsV1().StatefulSets(p.name).DeleteCollection(ctx, gone, all),
 		c.PolicyV1().PodDisruptionBudgets(p.name).DeleteCollection(ctx, gone, metav1.ListOptions{}),
 	)
-	// A controller may create a last pod meanwhile, which finds no node.
-	if p.Observer != nil {
-		errs = append(errs, p.clear(ctx, gone))
-	}
-	errs = append(errs, c.CoreV1().Nodes().DeleteCollection(ctx, gone, all))
+	// A controller may create a last pod meanwhile.
+	errs = append(errs, p.clear(ctx, gone), c.CoreV1().Nodes().DeleteCollection(ctx, gone, all))
 	if p.end != nil {
 		p.end()
 	}
 	return errors.Join(errs...)
 }
 
+// clear deletes pods until none is left.
 func (p *Play) clear(ctx context.Context, gone metav1.DeleteOptions) error {
+	pods := p.stage.client.CoreV1().Pods(p.name)
 	for {
-		if err := p.stage.client.CoreV1().Pods(p.name).DeleteCollection(ctx, gone, metav1.ListOptions{}); err != nil {
+		if err := pods.DeleteCollection(ctx, gone, metav1.ListOptions{}); err != nil {
 			return err
 		}
-		short, cancel := context.WithTimeout(ctx, 2*time.Second)
-		err := p.Observer.Await(short, func(seen Seen) bool { return seen.Pods == 0 })
-		cancel()
-		if err == nil || ctx.Err() != nil {
+		left, err := pods.List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil || len(left.Items) == 0 {
 			return err
+		}
+		if !pause(ctx, time.Second) {
+			return ctx.Err()
 		}
 	}
 }
