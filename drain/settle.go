@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 const defaultSettle = 5 * time.Second
@@ -25,6 +26,7 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 	if p.plan.Counts.Remaining > 0 {
 		p.memory.emptySince = time.Time{}
 		p.askAt(p.memory.nextTry(p.now))
+		p.awaitSpent(s)
 		p.again()
 		return nil
 	}
@@ -32,6 +34,21 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 		return nil // a node that is open, or has been given back, is not drained
 	}
 	return p.settle(ctx, s)
+}
+
+// awaitSpent asks for a pass soon where a pod waits for a unit of its budget that an eviction of this process took, and that no status
+// was seen to show. That such a unit is over is a matter of time, of which no watch tells.
+func (p *pass) awaitSpent(s Snapshot) {
+	for i := range p.plan.Pods {
+		pod := &p.plan.Pods[i]
+		if pod.Action != Wait || !pod.Guarded || len(pod.Budgets) != 1 {
+			continue
+		}
+		if s.Spent[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Budgets[0]}] > 0 {
+			p.ask(unitConfirm)
+			return
+		}
+	}
 }
 
 // settle waits until the node has been empty for the settle time and its volumes are detached, confirms that with the server, and latches.

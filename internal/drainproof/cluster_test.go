@@ -5,6 +5,7 @@ package drainproof_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
@@ -61,11 +63,14 @@ func (c *cluster) node(ctx context.Context, name, role string, changes ...func(*
 		return nil, err
 	}
 	room := corev1.ResourceList{corev1.ResourcePods: resource.MustParse("500")}
-	node.Status.Allocatable, node.Status.Capacity = room, room
-	node.Status.Conditions = []corev1.NodeCondition{{
+	status := corev1.NodeStatus{Allocatable: room, Capacity: room, Conditions: []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now(),
-	}}
-	if _, err := c.api.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+	}}}
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.api.CoreV1().Nodes().Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return nil, err
 	}
 	// The controller manager takes the taint of a new node off when it sees that it is ready.
