@@ -115,8 +115,8 @@ func (c *Cache) Synced() bool {
 }
 
 // Check returns nil if the Cache has synced and no watch is refused, or else an [InformerError] for each informer. A watch that came back
-// still counts as failing until it hears something, which takes up to about a minute where nothing changes. An API server that can't be
-// reached is an error here before the Cache has synced; later the watches wait for it.
+// still counts as failing until it hears something, which takes up to about a minute where nothing changes. Watches wait for an API server
+// that can't be reached: that is no answer yet for a Cache that has not synced, and not noticed here by one that has.
 func (c *Cache) Check() error {
 	var errs []error
 	for _, i := range c.informers {

@@ -108,7 +108,7 @@ func (r *AnnotationResponder) Cancel(ctx context.Context, req drain.HookRequest)
 		}
 	}
 	err := r.annotate(ctx, req.Pod, "", map[string]any{RequestAnnotation: nil})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // nothing but the UID can conflict
+	if err != nil && !apierrors.IsNotFound(err) && !isOtherUID(err) {
 		return fmt.Errorf("taking back the request to pod %q: %w", req.Pod, err)
 	}
 	return nil
@@ -147,6 +147,12 @@ func (r *AnnotationResponder) annotate(ctx context.Context, pod drain.PodRef, ve
 	}
 	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	return err
+}
+
+// isOtherUID says whether the server refused a patch as the object has another UID. To the server that is an attempt to change it.
+func isOtherUID(err error) bool {
+	cause, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return apierrors.IsConflict(err) || ok && cause.Field == "metadata.uid"
 }
 
 // pod returns the pod from the cache, or nil if it is another one or not there.
