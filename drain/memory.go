@@ -171,9 +171,7 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now tim
 		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
 			m.owners[owner.UID] = true
 		}
-	case VerdictGone, VerdictReplaced:
-		delete(m.attempts, ref.UID)
-	default:
+	default: // also for a pod that is gone: a cache that has lost its watch would have it asked for in every pass
 		if a.Verdict == VerdictUnknown {
 			m.sent[ref.UID] = sentPod{ref: ref, at: now}
 		}
