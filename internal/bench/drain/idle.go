@@ -159,7 +159,9 @@ func (b *bench) rest(ctx context.Context, p *paper, drainer *drain.Drainer) erro
 	})
 	fmt.Fprintf(os.Stderr, "  %d requests before\n", p.asks.Load()-asked)
 	cancel()
-	<-ended
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return err
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,7 +91,7 @@ func drainAll(ctx context.Context, drainer *drain.Drainer, policy drain.Policy, 
 	}
 	for _, n := range status.Nodes {
 		if n.Phase != drain.Drained || n.Outcome != drain.OutcomeDrained {
-			failed, why = failed+1, fmt.Errorf("node %q is %s, %s, %s: %s %+v", n.Node, n.Phase, n.Outcome, n.Reason, n.Message, n.Counts)
+			failed, why = failed+1, errors.Join(err, fmt.Errorf("node %q is %s, %s, %s: %s %+v", n.Node, n.Phase, n.Outcome, n.Reason, n.Message, n.Counts))
 		}
 	}
 	return failed, why

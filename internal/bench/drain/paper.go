@@ -134,7 +134,7 @@ func paperFields(n int) *metav1.FieldsV1 {
 		fields[fmt.Sprintf("f:field%d", i)] = map[string]any{".": map[string]any{}, "f:name": map[string]any{}, "f:value": map[string]any{}}
 	}
 	raw, _ := json.Marshal(map[string]any{"f:spec": fields}) // of maps and strings
-	return &metav1.FieldsV1{Raw: raw}
+	return metav1.NewFieldsV1(string(raw))
 }
 
 func paperContainer(name string) corev1.Container {

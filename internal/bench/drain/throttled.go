@@ -32,8 +32,14 @@ func throttled(ctx context.Context, b *bench) error {
 		b.print(line{
 			name: fmt.Sprintf("S5.wall-%.0f-%d", l.qps, l.burst), ours: mine.String(), peer: theirs.String(), ratio: fmt.Sprintf("%.3f", share),
 			bar: fmt.Sprint(throttledRatio), good: sound(results[0]) && sound(results[1]) && share <= throttledRatio,
-			more: fmt.Sprintf("P=%d T=%v; requests %s, peer %s", fullNode, shape.End, each(results[0], total), each(results[1], total)),
+			more: fmt.Sprintf("P=%d T=%v; requests %s, peer %s; no drain can be below a ratio of %.3f, since its evictions alone take %v and the last pod T",
+				fullNode, shape.End, each(results[0], total), each(results[1], total), float64(l.evictions(fullNode)+shape.End)/float64(theirs.median()), l.evictions(fullNode)),
 		})
 	}
 	return nil
+}
+
+// evictions is how long the limit holds up that many.
+func (l limit) evictions(n int) time.Duration {
+	return time.Duration(float64(n-l.burst) / float64(l.qps) * float64(time.Second)).Round(100 * time.Millisecond)
 }
