@@ -5,6 +5,8 @@ package drainproof_test
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,6 +61,11 @@ func (e auditEvent) isEviction() bool {
 	return e.ObjectRef.Resource == "pods" && e.ObjectRef.Subresource == "eviction"
 }
 
+// abandoned says that the client was gone before the server had an answer: the server may have carried the request out.
+func (e auditEvent) abandoned() bool {
+	return e.ResponseStatus.Code == 504 || e.ResponseStatus.Code == 0 || e.Stage == "Panic"
+}
+
 func (e auditEvent) isNodeWrite() bool { return e.ObjectRef.Resource == "nodes" }
 
 // target is the UID that an eviction has as precondition.
@@ -94,13 +101,17 @@ func (e auditEvent) nodePatch() (nodePatch, error) {
 // server has received has ended there, which the end of its client does not hasten.
 func audited(t *testing.T, user string) []auditEvent {
 	t.Helper()
-	var events []auditEvent
-	eventually(t, "the audit log is complete", func() error {
-		var err error
-		events, err = readAudit(shared.Env(t).AuditLog(), user)
+	events, err := auditOf(t.Context(), shared.Env(t).AuditLog(), user)
+	must(t, err)
+	return events
+}
+
+func auditOf(ctx context.Context, log, user string) (events []auditEvent, err error) {
+	err = until(ctx, func() error {
+		events, err = readAudit(log, user)
 		return err
 	})
-	return events
+	return events, err
 }
 
 func readAudit(path, user string) ([]auditEvent, error) {
@@ -119,6 +130,9 @@ func readAudit(path, user string) ([]auditEvent, error) {
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
+		}
+		if !bytes.Contains(line, []byte(user)) {
+			continue
 		}
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {

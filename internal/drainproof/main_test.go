@@ -36,6 +36,9 @@ type runner func() int
 func (r runner) Run() int { return r() }
 
 func TestMain(m *testing.M) {
+	if file := os.Getenv(childEnv); file != "" {
+		os.Exit(childMain(file))
+	}
 	os.Exit(bare.Main(runner(func() int { return shared.Main(m) })))
 }
 
