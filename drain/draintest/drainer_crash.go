@@ -45,6 +45,7 @@ func crashCases() []drainerCase {
 			y.arrived(node, r)
 		}},
 		drainerCase{"a watch that is lost in the middle leads to no wrong word, and the drain goes on when it is back", watchLost},
+		drainerCase{"a node does not count as drained while the server has a pod on it that the cache does not show", unseenPod},
 	)
 }
 
@@ -82,7 +83,7 @@ func (y *yard) takeOver(r drain.Request, st drain.Status, kept bool) *drain.Stat
 
 // watchLost freezes the cache at the second eviction. It says nothing where the bed has no watch to lose.
 func watchLost(y *yard) {
-	b, ok := y.Bed.(interface{ RestoreWatch() })
+	b, ok := y.Bed.(memoryBed)
 	if !ok {
 		return
 	}
@@ -110,4 +111,24 @@ func (y *yard) ours(node string) []string {
 		}
 	}
 	return names
+}
+
+// unseenPod binds a pod to a node that is settling, while the cache is frozen.
+func unseenPod(y *yard) {
+	b, ok := y.Bed.(memoryBed)
+	if !ok {
+		return
+	}
+	node := y.populated()
+	r := y.request(node, drain.Drain)
+	r.Policy.Unmanaged = drain.EvictPods
+	y.reconcile(r, phase(drain.Settling))
+	b.DropWatch()
+	y.Pod(y.t, NewPod(y.Namespace(), "unseen", node))
+	if st := y.pass(r, time.Minute); st.Phase == drain.Drained {
+		y.errorf("got %+v with a pod on the node, want it not drained", st)
+	}
+	b.RestoreWatch()
+	y.reconcile(r, phase(drain.Drained))
+	y.arrived(node, r)
 }
