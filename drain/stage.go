@@ -94,6 +94,7 @@ func (p *pass) mayBegin() (bool, error) {
 		p.st.Outcome, p.st.Reason, p.st.Message = OutcomeBlocked, DeadlinePassed, p.deadlineMessage()
 		return true, nil
 	}
+	p.askAt(p.r.Deadline)
 	if open, next := windowAt(p.r.Policy.Windows, p.now); !open {
 		p.st.Reason, p.st.Message = WindowClosed, windowMessage(next)
 		p.askAt(next)
@@ -145,6 +146,7 @@ func (p *pass) stopped(ctx context.Context) (bool, error) {
 		p.st.Outcome, p.st.Reason, p.st.Message = OutcomeBlocked, DeadlinePassed, p.deadlineMessage()
 		return true, nil
 	}
+	p.askAt(p.r.Deadline)
 	return p.outsideWindow(ctx)
 }
 

@@ -131,7 +131,7 @@ func synced(ctx context.Context, cache *kube.Cache) error {
 
 // denials are the parts of err that no waiting will mend.
 func denials(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the parts are wanted, not a match
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}

@@ -102,7 +102,7 @@ func (a *app) print(t *task, s report.Summary) error {
 
 // besides is what went wrong while nodes were given back, in the error of a run that was interrupted. Without anything it is nil.
 func besides(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the parts are wanted, not a match
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}
