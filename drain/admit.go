@@ -123,12 +123,7 @@ func slots(s Set) int {
 // admit chooses the nodes to look at next, and says of the others why they wait: first every node that has begun, then, while there are
 // places, the next ones of the first group that is not done. It is pure; a pass calls it until it returns none.
 func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
-	var chosen []*member
-	for _, m := range members {
-		if !m.visited && (m.begun || mode != Drain) {
-			chosen = append(chosen, m)
-		}
-	}
+	chosen := unvisited(members, mode)
 	if len(chosen) > 0 || mode != Drain {
 		return chosen
 	}
@@ -146,6 +141,16 @@ func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
 		case active+len(chosen) >= slots:
 			m.wait(WaitingForSlot, fmt.Sprintf("%d of %d nodes are draining", active+len(chosen), slots))
 		default:
+			chosen = append(chosen, m)
+		}
+	}
+	return chosen
+}
+
+// unvisited are the nodes that need no place: those that have begun, and all in modes that move no pod.
+func unvisited(members []*member, mode Mode) (chosen []*member) {
+	for _, m := range members {
+		if !m.visited && (m.begun || mode != Drain) {
 			chosen = append(chosen, m)
 		}
 	}
