@@ -23,7 +23,7 @@ func (p *pass) drain(ctx context.Context) error {
 		return nil
 	}
 	if !begun {
-		if ok, err := p.beginDrain(ctx); !ok {
+		if ok, err := p.begin(ctx); !ok {
 			return err
 		}
 	}
@@ -31,6 +31,26 @@ func (p *pass) drain(ctx context.Context) error {
 	if ok, err := p.publish(ctx); !ok {
 		return err
 	}
+	return p.goOn(ctx)
+}
+
+// begin cordons the node for this drain, if it may. It reports whether it has.
+func (p *pass) begin(ctx context.Context) (bool, error) {
+	if stop, err := p.mayBegin(); err != nil {
+		return false, err
+	} else if stop {
+		_, err := p.unpublish(ctx) // what a drain has left that gave the node back for a while
+		return false, err
+	}
+	ok, err := p.enter(ctx, holder{Mode: Drain})
+	if !ok {
+		p.st.Phase = Pending
+	}
+	return ok, err
+}
+
+// goOn is the pass over a node that is cordoned for this drain.
+func (p *pass) goOn(ctx context.Context) error {
 	for _, left := range p.memory.look(p.d.o.Cache.Pods(p.node.Name)) {
 		p.d.scheduler.left(left)
 	}
@@ -59,18 +79,6 @@ func (p *pass) act(ctx context.Context, s Snapshot) error {
 		p.decide(s)
 	}
 	return p.evictions(ctx)
-}
-
-// beginDrain cordons the node for the drain, if nothing stands in the way. It reports whether it has.
-func (p *pass) beginDrain(ctx context.Context) (bool, error) {
-	if stop, err := p.mayBegin(); stop || err != nil {
-		return false, err
-	}
-	ok, err := p.enter(ctx, holder{Mode: Drain})
-	if !ok {
-		p.st.Phase = Pending
-	}
-	return ok, err
 }
 
 // latched reports the result that is on the node.
@@ -162,7 +170,10 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	p.st.Phase = Pending
-	_, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, nil))
+	if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, nil)); !ok {
+		return true, err
+	}
+	_, err := p.unpublish(ctx)
 	return true, err
 }
 
