@@ -54,14 +54,17 @@ func TestNoRequestIsRepeated(t *testing.T) {
 
 // TestOverloadedServerIsAskedOnce shows the same of every other call, on a server that asks everybody to come back.
 func TestOverloadedServerIsAskedOnce(t *testing.T) {
+	var n atomic.Int32
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "1")
-		http.Error(w, "later", http.StatusTooManyRequests)
+		if n.Load() == 1 {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "later", http.StatusTooManyRequests)
+		}
 	}))
 	t.Cleanup(s.Close)
 	pod := drain.PodRef{Namespace: "ns", Name: "app", UID: "u"}
 	for name, call := range callsOf(t.Context(), pod) {
-		var n atomic.Int32
+		n.Store(0)
 		err := call(newClient(t, counted(&rest.Config{Host: s.URL}, &n), kube.ClientOptions{}))
 		if a := drain.Classify(err); a.Verdict != drain.VerdictOverloaded || a.RetryAfter != time.Second || n.Load() != 1 {
 			t.Errorf("%s: got %+v after %d requests, want an overload that asks for 1 s after 1", name, a, n.Load())

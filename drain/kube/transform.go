@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,9 +17,9 @@ import (
 // annotationPrefix is what the drain's own annotations begin with.
 const annotationPrefix = "drain.belay.dev/"
 
-// Transform is a [cache.TransformFunc] that drops what a drain doesn't read. A pod loses its containers, affinity, and all annotations
-// but those of drains and of mirror pods, and keeps of each volume the name and whether its data is local, of each container how it runs. A
-// Node keeps its metadata, spec and conditions. A DaemonSet keeps its name and UID. Objects of other kinds, and what is no object, are
+// Transform is a [cache.TransformFunc] that drops what a drain doesn't read. A pod loses its affinity, its containers but for how they run
+// and how they mount directories of the node, and all annotations but those of drains and of mirror pods; of a volume it keeps the name,
+// and the source where that holds data. A Node keeps its metadata, spec and conditions. A DaemonSet keeps its name and UID. Objects of other kinds, and what is no object, are
 // passed through. It changes no object that it is given.
 //
 // Who gives [drain.Options].Fits a function that looks at containers or affinity uses a factory without Transform.
@@ -60,6 +61,8 @@ func slimPod(o *corev1.Pod) *corev1.Pod {
 		Spec: corev1.PodSpec{
 			NodeName: o.Spec.NodeName, Tolerations: o.Spec.Tolerations, Priority: o.Spec.Priority, RestartPolicy: o.Spec.RestartPolicy,
 			TerminationGracePeriodSeconds: o.Spec.TerminationGracePeriodSeconds, Volumes: slimVolumes(o.Spec.Volumes),
+			InitContainers: hostMounts(o.Spec.InitContainers, o.Spec.Volumes),
+			Containers:     hostMounts(o.Spec.Containers, o.Spec.Volumes),
 		},
 		Status: corev1.PodStatus{
 			Phase: o.Status.Phase, Conditions: o.Status.Conditions, StartTime: o.Status.StartTime,
@@ -79,6 +82,25 @@ func slimVolumes(full []corev1.Volume) []corev1.Volume {
 			s.Ephemeral = &corev1.EphemeralVolumeSource{}
 		}
 		slim = append(slim, s)
+	}
+	return slim
+}
+
+// hostMounts keeps of the containers how they mount directories of the node, by which [drain.Policy].Removal knows who writes to them.
+// Few pods have any.
+func hostMounts(full []corev1.Container, volumes []corev1.Volume) []corev1.Container {
+	var slim []corev1.Container
+	for i := range full {
+		var mounts []corev1.VolumeMount
+		for _, m := range full[i].VolumeMounts {
+			ofNode := func(v corev1.Volume) bool { return v.Name == m.Name && v.HostPath != nil }
+			if slices.ContainsFunc(volumes, ofNode) {
+				mounts = append(mounts, corev1.VolumeMount{Name: m.Name, ReadOnly: m.ReadOnly})
+			}
+		}
+		if len(mounts) > 0 {
+			slim = append(slim, corev1.Container{Name: full[i].Name, VolumeMounts: mounts})
+		}
 	}
 	return slim
 }
