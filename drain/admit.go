@@ -37,7 +37,7 @@ func (d *Drainer) reconcileSet(ctx context.Context, s Set, todo *agenda) (SetSta
 		a, err := d.reconcileAll(ctx, s, chosen, todo)
 		after = sooner(after, a)
 		errs = append(errs, err)
-		if err != nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			break
 		}
 	}
@@ -93,7 +93,7 @@ func (s Status) underWay() bool {
 
 // begun reports whether the node carries the holder's mark for this maintenance.
 func (d *Drainer) begun(name string, r Request) bool {
-	node := d.o.Cache.Node(name)
+	node := d.registry.newest(d.o.Cache, name)
 	if node == nil {
 		return false
 	}

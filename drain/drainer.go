@@ -100,18 +100,15 @@ func (d *Drainer) Reconcile(ctx context.Context, r Request) (Status, time.Durati
 	return p.st, p.after, err
 }
 
-// Plan is the dry run: what a drain of these nodes under the policy would decide now. It reads the cache and makes no request.
+// Plan is the dry run: what a drain of these nodes under the policy would decide if it began now. It reads the cache and makes no request. Of
+// a drain under way it knows nothing: for that, look at its [Status].
 func (d *Drainer) Plan(policy Policy, nodes ...string) (Result, error) {
 	if err := policy.Validate(); err != nil {
 		return Result{}, err
 	}
-	var views []NodeView
-	for _, name := range nodes {
-		node := d.o.Cache.Node(name)
-		if node == nil {
-			return Result{}, fmt.Errorf("planning the drain of node %q: there is no such node", name)
-		}
-		views = append(views, NodeView{Node: node, Pods: d.o.Cache.Pods(name)})
+	views, err := d.views(nodes)
+	if err != nil {
+		return Result{}, fmt.Errorf("planning a drain: %w", err)
 	}
 	s, err := d.snapshotOf(policy, views...)
 	if err != nil {
@@ -122,11 +119,12 @@ func (d *Drainer) Plan(policy Policy, nodes ...string) (Result, error) {
 
 // Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off.
 func (d *Drainer) Preflight(policy Policy, nodes ...string) ([]Finding, error) {
-	var views []NodeView
-	for _, name := range nodes {
-		if node := d.o.Cache.Node(name); node != nil {
-			views = append(views, NodeView{Node: node, Pods: d.o.Cache.Pods(name)})
-		}
+	if err := policy.Validate(); err != nil {
+		return nil, err
+	}
+	views, err := d.views(nodes)
+	if err != nil {
+		return nil, fmt.Errorf("checking what would stop a drain: %w", err)
 	}
 	s, err := d.snapshotOf(policy, views...)
 	if err != nil {
@@ -135,12 +133,38 @@ func (d *Drainer) Preflight(policy Policy, nodes ...string) ([]Finding, error) {
 	return Preflight(s, policy, d.o.Now()), nil
 }
 
+// views are nodes as a drain that has not begun sees them.
+func (d *Drainer) views(nodes []string) ([]NodeView, error) {
+	var views []NodeView
+	for i, name := range nodes {
+		node := d.o.Cache.Node(name)
+		if node == nil {
+			return nil, fmt.Errorf("there is no node %q", name)
+		}
+		if slices.Contains(nodes[:i], name) {
+			return nil, fmt.Errorf("node %q is named twice", name)
+		}
+		views = append(views, NodeView{Node: node, Pods: d.o.Cache.Pods(name)})
+	}
+	return views, nil
+}
+
 // Watch calls changed, until stop is called, with the name of a node whose drain has reason to be reconciled before its time. It must
 // not block.
 func (d *Drainer) Watch(changed func(node string)) (stop func()) {
 	off := d.registry.watch(changed)
 	stopCache := d.o.Cache.Watch(d.registry.changed)
 	return func() { stopCache(); off() }
+}
+
+// resumed ends a freeze: the entry of a node that was given back goes, that of one that is held again stays.
+func resumed(m mark, name string) nodeChange {
+	h := *m.of(name)
+	if !h.Released.IsZero() {
+		return nodeChange{mark: m.without(name)}
+	}
+	h.Frozen = ""
+	return nodeChange{mark: m.with(h)}
 }
 
 // Resume ends the freeze of a holder's fleet: it takes the marks off the nodes that went bad after their return. Those that could not be
@@ -159,7 +183,7 @@ func (d *Drainer) Resume(ctx context.Context, holder string) error {
 		if h := m.of(holder); h == nil || h.Frozen == "" {
 			continue
 		}
-		patch, err := nodeChange{mark: m.without(holder)}.patch(node)
+		patch, err := resumed(m, holder).patch(node)
 		if err == nil {
 			_, err = d.o.Client.PatchNode(ctx, node.Name, patch, false)
 		}

@@ -4,6 +4,7 @@
 package drain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -198,7 +199,8 @@ func (p *pass) settleAnswer(e eviction) {
 	} else {
 		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, p.now)
 	}
-	e.plan.Action, e.plan.Reason, e.plan.Message = Wait, reasonOf(e.answer.Verdict), e.answer.Message
+	action, reason, text := e.answer.meaning()
+	e.plan.Action, e.plan.Reason, e.plan.Message = action, reason, cmp.Or(e.answer.Message, text)
 	switch e.answer.Verdict {
 	case VerdictAccepted:
 		e.plan.Message = "the server has accepted that it leaves"
@@ -206,37 +208,10 @@ func (p *pass) settleAnswer(e eviction) {
 			p.event(corev1.EventTypeWarning, "Forced", fmt.Sprintf("pod %s is deleted past its budget", e.plan.PodRef))
 		}
 	case VerdictAdmissionDenied, VerdictForbidden, VerdictRejected, VerdictMultipleBudgets:
-		e.plan.Action = Block
 		p.ask(fallback(p.memory.attempts[e.plan.UID].tries - 1))
 	case VerdictGone, VerdictReplaced:
 		p.ask(soon)
 	default:
 		p.ask(max(e.answer.RetryAfter, soon))
-	}
-}
-
-// reasonOf is the word of a pod for what the server said about it.
-func reasonOf(v Verdict) Reason {
-	switch v {
-	case VerdictBudgetExhausted:
-		return BudgetExhausted
-	case VerdictBudgetStale:
-		return BudgetStale
-	case VerdictBudgetContended:
-		return BudgetContended
-	case VerdictMultipleBudgets:
-		return MultipleBudgets
-	case VerdictNamespaceTerminating:
-		return NamespaceTerminating
-	case VerdictAdmissionDenied:
-		return AdmissionDenied
-	case VerdictForbidden:
-		return EvictionForbidden
-	case VerdictOverloaded, VerdictUnknown:
-		return ServerOverloaded
-	case VerdictRejected:
-		return EvictionRejected
-	default:
-		return Terminating
 	}
 }

@@ -13,6 +13,9 @@ import (
 // sign of life by default (node-monitor-grace-period of kube-controller-manager 1.36), so that three renewals may fail.
 const holdEvery = 10 * time.Second
 
+// askTime bounds each question to a function of the embedder, so that one that hangs keeps no other node waiting for long.
+const askTime = holdEvery / 2
+
 // hold cordons the node, and renews its Lease in place of the kubelet until the time in the mark. That time is fixed by the first pass of
 // the maintenance: a longer hold needs a new maintenance ID, so that no mistake in a loop holds a node for ever.
 func (p *pass) hold(ctx context.Context) error {
@@ -42,6 +45,10 @@ func (p *pass) hold(ctx context.Context) error {
 		p.holdOver(*mine)
 		return nil
 	}
+	p.st.Phase, p.st.Reason, p.st.Message = Pending, LeaseNotRenewed, "the Lease has not been renewed in place of the kubelet yet: leave it running"
+	if p.memory.answered {
+		p.st.Phase = Holding
+	}
 	alive, err := p.heartbeat(ctx)
 	if err != nil {
 		return err
@@ -49,7 +56,6 @@ func (p *pass) hold(ctx context.Context) error {
 	if !alive {
 		return p.abandon(ctx, *mine)
 	}
-	p.st.Phase = Holding
 	p.askAt(mine.Until)
 	return p.renew(ctx)
 }
@@ -69,6 +75,8 @@ func (p *pass) heartbeat(ctx context.Context) (bool, error) {
 	if p.d.o.Heartbeat == nil {
 		return true, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
 	alive, err := p.d.o.Heartbeat(ctx, p.node.Name)
 	if err != nil {
 		return false, fmt.Errorf("asking for the heartbeat on node %q: %w", p.node.Name, err)
@@ -92,5 +100,7 @@ func (p *pass) renew(ctx context.Context) error {
 	if err := p.d.o.Leases.Renew(ctx, p.node.Name); err != nil {
 		return fmt.Errorf("renewing the Lease of held node %q: %w", p.node.Name, err)
 	}
+	p.memory.answered = true
+	p.st.Phase, p.st.Reason, p.st.Message = Holding, ReasonNone, ""
 	return nil
 }

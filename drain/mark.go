@@ -25,6 +25,7 @@ type mark struct {
 	// Unschedulable is what the node was before its first holder.
 	Unschedulable bool     `json:"unschedulable"`
 	Holders       []holder `json:"holders"`
+	extra         map[string]json.RawMessage
 }
 
 // A holder is one entry of a mark.
@@ -44,6 +45,7 @@ type holder struct {
 	Frozen   string    `json:"frozen,omitempty"`
 	// OutOfService says that the taint is ours to remove.
 	OutOfService bool `json:"outOfService,omitempty"`
+	extra        map[string]json.RawMessage
 }
 
 // markOf reads the mark of a node. A node without one has the zero mark.
@@ -78,13 +80,13 @@ func (m mark) held() bool {
 // with returns m with the holder's entry added or replaced.
 func (m mark) with(h holder) mark {
 	holders := slices.DeleteFunc(slices.Clone(m.Holders), func(o holder) bool { return o.Holder == h.Holder })
-	return mark{Unschedulable: m.Unschedulable, Holders: append(holders, h)}
+	return mark{Unschedulable: m.Unschedulable, Holders: append(holders, h), extra: m.extra}
 }
 
 // without returns m without the holder's entry.
 func (m mark) without(name string) mark {
 	holders := slices.DeleteFunc(slices.Clone(m.Holders), func(o holder) bool { return o.Holder == name })
-	return mark{Unschedulable: m.Unschedulable, Holders: holders}
+	return mark{Unschedulable: m.Unschedulable, Holders: holders, extra: m.extra}
 }
 
 // A nodeChange is one write to a Node. It is decided on the node as it was read, and fails where that has changed since.

@@ -6,6 +6,7 @@ package drain
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,10 +38,14 @@ type memory struct {
 	bounces     map[types.UID]int
 	volumes     map[string][]PodRef // who used a volume
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
-	unsure      bool                // a write to the node may have been carried out or not
+	unsure      bool                // what the cache shows of the node may be older than a write of this holder
+	lost        atomic.Bool         // the answer to such a write was lost in this process
 	cancel      []HookRequest       // to be taken back
 	emptySince  time.Time
-	quiet       int // passes in a row in which nothing changed
+	recordons   int       // how often a cordon that somebody took off was set again
+	recordonAt  time.Time // not again before this
+	answered    bool      // a Lease has been renewed for the hold
+	quiet       int       // passes in a row in which nothing changed
 	summary     string
 }
 
@@ -64,7 +69,8 @@ type attempt struct {
 }
 
 func newMemory(r Request, uid types.UID) *memory {
-	m := &memory{uid: uid, maintenance: r.Maintenance,
+	// What an earlier process wrote last may not be in the cache yet.
+	m := &memory{uid: uid, maintenance: r.Maintenance, unsure: true,
 		since: map[types.UID]blockedSince{}, sent: map[types.UID]sentPod{}, attempts: map[types.UID]attempt{}, hooks: map[types.UID]hookMemory{},
 		seen: map[types.UID]bool{}, owners: map[types.UID]bool{}, bounces: map[types.UID]int{}, volumes: map[string][]PodRef{},
 		restarts: map[types.UID]int32{}}

@@ -50,7 +50,9 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	var err error
 	if p.mark, err = markOf(p.node); err != nil {
-		return err
+		p.st.Phase, p.st.Outcome, p.st.Reason, p.st.Message = Failed, OutcomeFailed, MarkUnreadable, err.Error()
+		p.ask(lastFallback) // somebody may mend it
+		return nil
 	}
 	p.memory.uid, p.st.NodeUID = p.node.UID, p.node.UID
 	switch p.r.Mode {
@@ -122,13 +124,32 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	}
 	h.Holder, h.Maintenance, h.Since = p.r.Holder, p.r.Maintenance, p.now
 	if mine != nil {
-		h.OutOfService = mine.OutOfService
+		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
 	}
+	p.memory.emptySince = time.Time{}
+	before := p.node.Spec.Unschedulable
 	ok, err := p.write(ctx, cordonWith(p.node, p.mark, h))
-	if ok {
-		p.st.Started = h.Since
+	if !ok {
+		return false, err
 	}
-	return ok, err
+	if p.mark.of(p.r.Holder) == nil {
+		return false, p.unmarked(ctx, before)
+	}
+	p.st.Started = h.Since
+	return true, nil
+}
+
+// unmarked answers to a server that has taken the cordon without its mark, as an admission webhook can make it: a cordon that nobody would
+// take off again is taken off at once.
+func (p *pass) unmarked(ctx context.Context, before bool) error {
+	err := fmt.Errorf("cordoning node %q: the server has stored it without annotation %q: something strips it, and without it nobody knows whose cordon it is",
+		p.node.Name, MarkAnnotation)
+	if !before && p.node.Spec.Unschedulable {
+		no := false
+		_, undo := p.write(ctx, nodeChange{mark: p.mark, unschedulable: &no})
+		err = errors.Join(err, undo)
+	}
+	return err
 }
 
 // write sends a change of the node, and takes its answer as the node of this pass. A conflict is no error: the next pass decides anew.
@@ -146,9 +167,11 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 		return false, nil
 	case err != nil:
 		p.memory.unsure = true
+		p.memory.lost.Store(true)
 		return false, fmt.Errorf("writing the mark of node %q: %w", p.node.Name, err)
 	}
 	p.node, p.memory.unsure = node, false
+	p.memory.lost.Store(false)
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
 	return err == nil, err
@@ -156,17 +179,35 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 
 // uncordoned answers to somebody else's uncordon, by the policy.
 func (p *pass) uncordoned(ctx context.Context) error {
+	p.memory.emptySince = time.Time{}
 	if p.r.Policy.Uncordoned == Recordon {
-		mine := *p.mark.of(p.r.Holder)
-		if ok, err := p.write(ctx, cordonWith(p.node, p.mark, mine)); !ok {
-			return err
-		}
-		p.event(corev1.EventTypeWarning, "Recordoned", "somebody else has uncordoned the node; it is cordoned again")
-		p.ask(soon)
-		return nil
+		return p.recordon(ctx)
 	}
 	p.st.Phase, p.st.Reason = Paused, UncordonedByOther
 	p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q: cordon it to go on, or release it", p.node.Name)
+	return nil
+}
+
+// recordon cordons the node again, the less often the more often somebody else undoes it. What a release gives back is what that one wants:
+// a schedulable node.
+func (p *pass) recordon(ctx context.Context) error {
+	if wait := p.memory.recordonAt.Sub(p.now); wait > 0 {
+		p.st.Phase, p.st.Reason = Paused, UncordonedByOther
+		p.st.Message = fmt.Sprintf("somebody else has uncordoned node %q again: it is cordoned in %s", p.node.Name, wait.Round(time.Second))
+		p.ask(wait)
+		return nil
+	}
+	m := p.mark
+	m.Unschedulable = false
+	if ok, err := p.write(ctx, cordonWith(p.node, m, *m.of(p.r.Holder))); !ok {
+		return err
+	}
+	if p.memory.recordons == 0 {
+		p.event(corev1.EventTypeWarning, "Recordoned", "somebody else has uncordoned the node; it is cordoned again")
+	}
+	p.memory.recordonAt = p.now.Add(fallback(p.memory.recordons))
+	p.memory.recordons++
+	p.ask(soon)
 	return nil
 }
 

@@ -59,7 +59,7 @@ func (a Answer) meaning() (Action, Reason, string) {
 	case VerdictOverloaded:
 		return Wait, ServerOverloaded, "the server asked for less"
 	case VerdictUnknown:
-		return Wait, WaitingForRate, "no answer was had, it is asked for again later"
+		return Wait, NoAnswer, "the server gave no clear answer, it is asked again later"
 	}
 	return Block, EvictionRejected, "the server refused"
 }

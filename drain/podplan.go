@@ -181,6 +181,9 @@ func (n *nodePass) obstacle(w *podWork) (Reason, string) {
 		return reason, message
 	}
 	owner := metav1.GetControllerOfNoCopy(w.pod)
+	if reason, message := n.bounced(owner); reason != ReasonNone && w.behavior.kind != BehaviorEvict {
+		return reason, message
+	}
 	if n.s.Fits != nil && owner != nil && !ownedByDaemonSet(owner) {
 		if ok, why := n.s.Fits(w.pod); !ok {
 			return NowhereToGo, "no other node takes it: " + why

@@ -174,7 +174,7 @@ func answerCases() []reasonCase {
 		answer(drain.VerdictAdmissionDenied, drain.Block, drain.AdmissionDenied),
 		answer(drain.VerdictForbidden, drain.Block, drain.EvictionForbidden),
 		answer(drain.VerdictOverloaded, drain.Wait, drain.ServerOverloaded),
-		answer(drain.VerdictUnknown, drain.Wait, drain.WaitingForRate),
+		answer(drain.VerdictUnknown, drain.Wait, drain.NoAnswer),
 		answer(drain.VerdictRejected, drain.Block, drain.EvictionRejected),
 	}
 }

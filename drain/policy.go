@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Policy says how the pods of a node are treated. It is data: it can be kept in a custom resource. The zero value evicts what a
+// A Policy says how the pods of a node are treated. It is data; in JSON, durations are nanoseconds. The zero value evicts what a
 // controller will replace and what keeps no data on the node, and leaves everything else, with a reason.
 type Policy struct {
 	// Rules are asked in order, the first that matches a pod decides. What none matches is decided by the pod's own
@@ -58,7 +58,8 @@ type Policy struct {
 	OutsideWindow WindowTreatment  `json:"outsideWindow,omitempty"`
 	Uncordoned    UncordonResponse `json:"uncordoned,omitempty"`
 	// Soak is how long a released node is watched. A pod on it that is not ready at the end of Soak, or that crash-loops during
-	// it, freezes the holder's whole fleet until [Drainer.Resume]. Zero means no watch.
+	// it, freezes the holder's whole fleet until [Drainer.Resume], or until that Node is deleted. Only a node that was drained is
+	// watched. Zero means no watch.
 	Soak time.Duration `json:"soak,omitempty"`
 }
 

@@ -31,6 +31,7 @@ const (
 	BudgetStale          Reason = "BudgetStale"          // its budget's status is older than its spec
 	BudgetContended      Reason = "BudgetContended"      // the server could not update the budget in time
 	NamespaceTerminating Reason = "NamespaceTerminating" // goes with its namespace
+	NoAnswer             Reason = "NoAnswer"             // the server failed, or its answer was lost: asked again later
 	ServerOverloaded     Reason = "ServerOverloaded"     // the server asked for less
 	WindowClosed         Reason = "WindowClosed"         // no window is open
 
@@ -63,6 +64,7 @@ const (
 	DeadlinePassed    Reason = "DeadlinePassed"    // the request's deadline is over
 	SettleWindow      Reason = "SettleWindow"      // empty, and watched for latecomers
 	VolumeAttached    Reason = "VolumeAttached"    // empty, and volumes are still attached
+	LeaseNotRenewed   Reason = "LeaseNotRenewed"   // a hold that does not protect the node yet, or not any more
 	HoldExpired       Reason = "HoldExpired"       // the hold is over, the Lease is no longer renewed
 	HoldAbandoned     Reason = "HoldAbandoned"     // the heartbeat that the hold depends on has stopped
 	Soaking           Reason = "Soaking"           // released, and watched
@@ -70,5 +72,6 @@ const (
 	WaitingForSlot    Reason = "WaitingForSlot"    // as many nodes as allowed are draining
 	WaitingForGroup   Reason = "WaitingForGroup"   // an earlier group is not done
 	SetStopped        Reason = "SetStopped"        // a node of the set has failed, and SkipFailed is not set
+	MarkUnreadable    Reason = "MarkUnreadable"    // the mark on the Node is not what a drain has written
 	WriteConflict     Reason = "WriteConflict"     // the Node changed meanwhile; the next pass reads it again
 )

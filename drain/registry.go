@@ -150,3 +150,11 @@ func (g *registry) changed(c Change) {
 		}
 	}
 }
+
+// unsure reports whether a write for this maintenance may have been carried out without being known to be.
+func (g *registry) unsure(k key, maintenance string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.memories[k]
+	return m != nil && m.maintenance == maintenance && m.lost.Load()
+}

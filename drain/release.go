@@ -34,14 +34,14 @@ func (p *pass) release(ctx context.Context) error {
 			}
 		}
 		return p.released(ctx, hooks)
-	case mine.Frozen != "":
+	case mine.Frozen != "" && !mine.Released.IsZero():
 		p.st.Phase, p.st.Reason, p.st.Message = Soak, Frozen, mine.Frozen
 		return hooks
 	case !mine.Released.IsZero():
 		return p.soak(ctx, *mine)
 	}
 	var watching *holder
-	if p.r.Policy.Soak > 0 && !mine.Drained.IsZero() {
+	if mine.Frozen != "" || p.r.Policy.Soak > 0 && !mine.Drained.IsZero() {
 		w := *mine
 		w.Released, w.OutOfService = p.now, false
 		watching = &w
@@ -53,6 +53,9 @@ func (p *pass) release(ctx context.Context) error {
 		return err
 	case !ok:
 		return nil
+	case watching != nil && watching.Frozen != "":
+		p.st.Phase, p.st.Reason, p.st.Message = Soak, Frozen, watching.Frozen
+		return hooks
 	case watching != nil:
 		p.st.Reason, p.st.Message = ReasonNone, ""
 		return p.soak(ctx, *watching)

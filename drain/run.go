@@ -6,6 +6,7 @@ package drain
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -79,7 +80,8 @@ func (d *Drainer) pause(ctx context.Context, wake <-chan struct{}, after time.Du
 	return ctx.Err() == nil
 }
 
-// restore releases every node of a set whose drain was cancelled.
+// restore releases the nodes of a set whose drain was cancelled: those that carry its mark. What the holder has cordoned for anything else is
+// left as it is.
 func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, error) {
 	cause := ctx.Err()
 	if s.Request.Mode == Release {
@@ -87,11 +89,16 @@ func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
+	s.Groups = [][]string{d.marked(s, st)}
+	if len(s.Groups[0]) == 0 {
+		return st, cause
+	}
 	s.Request.Mode, s.Request.Policy.Soak, s.Last = Release, 0, &st
 	for {
 		back, after, err := d.ReconcileSet(ctx, s)
-		for i := range st.Nodes {
-			if i < len(back.Nodes) && back.Nodes[i].Phase == Released {
+		for _, b := range back.Nodes {
+			i := slices.IndexFunc(st.Nodes, func(n Status) bool { return n.Node == b.Node })
+			if i >= 0 && b.Phase == Released {
 				st.Nodes[i].Phase = Released
 			}
 		}
@@ -102,4 +109,16 @@ func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, 
 			return st, errors.Join(cause, err)
 		}
 	}
+}
+
+// marked names the nodes of a set that are cordoned for it, as far as the last status or the cache know. A write whose answer was lost may
+// have marked any other one that has been looked at: those are in too.
+func (d *Drainer) marked(s Set, st SetStatus) []string {
+	var out []string
+	for _, n := range st.Nodes {
+		if n.underWay() || d.begun(n.Node, s.Request) || d.registry.unsure(key{n.Node, s.Request.Holder}, s.Request.Maintenance) {
+			out = append(out, n.Node)
+		}
+	}
+	return out
 }

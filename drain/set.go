@@ -28,7 +28,8 @@ type Set struct {
 type SetStatus struct {
 	// Nodes are in the order of the groups.
 	Nodes []Status `json:"nodes"`
-	// Done is true when no node of the set can change without somebody acting.
+	// Done is true when every node has come as far as its mode goes, has failed, or is past its deadline. A node that is blocked or paused
+	// without a deadline is not done: it goes on by itself when somebody has acted.
 	Done bool `json:"done,omitempty"`
 	// Reason and Message say why the set as a whole stands still, for example [Frozen].
 	Reason  Reason `json:"reason,omitempty"`

@@ -6,6 +6,7 @@ package drain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -85,6 +86,7 @@ func (p *pass) act(ctx context.Context, s Snapshot) error {
 func (p *pass) latched(h holder) {
 	p.d.scheduler.forget(p.r.Node)
 	p.st.Phase, p.st.Outcome, p.st.Started, p.st.Finished = Drained, OutcomeDrained, h.Since, h.Drained
+	p.st.Counts.Evicted = len(p.memory.evicted)
 	if h.Forced {
 		p.st.Outcome = OutcomeForced
 	}
@@ -170,11 +172,14 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	p.st.Phase = Pending
+	p.memory.emptySince = time.Time{}
+	p.namedHooks(*p.mark.of(p.r.Holder))
+	hooks := p.cancelHooks(ctx)
 	if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, nil)); !ok {
-		return true, err
+		return true, errors.Join(hooks, err)
 	}
 	_, err := p.unpublish(ctx)
-	return true, err
+	return true, errors.Join(hooks, err)
 }
 
 func (p *pass) pastDeadline() bool { return !p.r.Deadline.IsZero() && !p.now.Before(p.r.Deadline) }
@@ -239,6 +244,8 @@ func (p *pass) poweredOff(ctx context.Context) bool {
 		if e.Step != StepOutOfService || !due && !nodeUnreachable(p.node) {
 			continue
 		}
+		ctx, cancel := context.WithTimeout(ctx, askTime)
+		defer cancel()
 		off, err := p.d.o.PoweredOff(ctx, p.node)
 		if err != nil && due {
 			p.proof = fmt.Errorf("asking whether node %q is off: %w", p.node.Name, err)

@@ -128,7 +128,7 @@ func TestNodeUIDOfTheRequestIsKept(t *testing.T) {
 	})
 }
 
-// A mark that cannot be read is an error in every mode, with what to do about it, and nothing is done to that node; others go on.
+// A mark that cannot be read ends every mode as failed, with what to do about it, and nothing is done to that node; others go on.
 func TestDamagedMark(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.web("web", 1, "n1")
@@ -138,9 +138,10 @@ func TestDamagedMark(t *testing.T) {
 		for _, mode := range []drain.Mode{drain.Cordon, drain.Drain, drain.Hold, drain.Release} {
 			r := s.request("n1", func(r *drain.Request) { r.Mode, r.HoldUntil = mode, time.Now().Add(time.Hour) })
 			st, after, err := s.d.Reconcile(s.Context(), r)
-			if err == nil || !strings.Contains(err.Error(), drain.MarkAnnotation) || !strings.Contains(err.Error(), "n1") || after <= 0 {
-				t.Errorf("%s: got %s, %s, %v, want an error that names node and annotation, and another try", mode, stageLine(st), after, err)
+			if err != nil || after <= 0 || !strings.Contains(st.Message, drain.MarkAnnotation) || !strings.Contains(st.Message, "n1") {
+				t.Errorf("%s: got %s, %s, %v, want a message that names node and annotation, and another try", mode, stageLine(st), after, err)
 			}
+			s.wants(st, drain.Failed, drain.MarkUnreadable, drain.OutcomeFailed)
 		}
 		if calls := s.c.Log(); len(calls) != 0 {
 			t.Errorf("requests: got %v, want none", calls)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -101,7 +102,7 @@ func (f *fieldErrors) name(field, name string) {
 	if len(name) > maxName {
 		f.add(field, "has %d bytes, want at most %d", len(name), maxName)
 	}
-	if i := strings.IndexFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) }); i >= 0 {
+	if i := strings.IndexFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsGraphic(r) }); i >= 0 {
 		f.add(field, "has an unprintable character at byte %d, want printable ones", i)
 	}
 }
