@@ -31,6 +31,11 @@ func (p *pass) drain(ctx context.Context) error {
 	if ok, err := p.publish(ctx); !ok {
 		return err
 	}
+	return p.goOn(ctx)
+}
+
+// goOn is the pass over a node that is cordoned for this drain.
+func (p *pass) goOn(ctx context.Context) error {
 	for _, left := range p.memory.look(p.d.o.Cache.Pods(p.node.Name)) {
 		p.d.scheduler.left(left)
 	}
@@ -63,7 +68,10 @@ func (p *pass) act(ctx context.Context, s Snapshot) error {
 
 // beginDrain cordons the node for the drain, if nothing stands in the way. It reports whether it has.
 func (p *pass) beginDrain(ctx context.Context) (bool, error) {
-	if stop, err := p.mayBegin(); stop || err != nil {
+	if stop, err := p.mayBegin(); err != nil {
+		return false, err
+	} else if stop {
+		_, err := p.unpublish(ctx) // what a drain has left that gave the node back for a while
 		return false, err
 	}
 	ok, err := p.enter(ctx, holder{Mode: Drain})
@@ -160,7 +168,10 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	p.st.Phase = Pending
-	_, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, nil))
+	if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, nil)); !ok {
+		return true, err
+	}
+	_, err := p.unpublish(ctx)
 	return true, err
 }
 

@@ -119,7 +119,8 @@ func stageClaim(name string) func(*corev1.Pod) {
 func TestWindowThatClosesMidDrain(t *testing.T) {
 	for _, treatment := range []drain.WindowTreatment{drain.HoldCordon, drain.UndoCordon} {
 		t.Run(string(treatment), func(t *testing.T) {
-			stage(t, draintest.Options{Termination: 20 * time.Second, Startup: 10 * time.Second}, nil, func(s *stageTest) {
+			o := draintest.Options{Termination: 20 * time.Second, Startup: 10 * time.Second}
+			stage(t, o, func(o *drain.Options) { o.NodeConditions = treatment == drain.UndoCordon }, func(s *stageTest) {
 				s.web("web", 4, "n1")
 				s.c.AddBudget(draintest.MaxUnavailable("default", "web", "1", map[string]string{"app": "web"}))
 				s.sleep(0)

@@ -58,7 +58,7 @@ func TestHoldRenewsTheLeaseUpToItsEnd(t *testing.T) {
 		if calls := s.c.Log(draintest.Evict, draintest.Delete); len(calls) != 0 {
 			t.Errorf("got %v, want no pod touched", calls)
 		}
-		last := time.Duration(-10 * time.Second)
+		last := -10 * time.Second
 		for _, at := range s.renewals(began) {
 			if at-last > 10*time.Second {
 				t.Errorf("renewals: got none between %s and %s, want one each 10 s", last, at)

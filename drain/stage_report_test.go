@@ -31,6 +31,8 @@ type stageSeries struct {
 
 // hooks are for one process: the series of the one before are gone.
 func (m *stageSeries) hooks() drain.Metrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.phases, m.answers = map[drain.Phase]int{}, map[string]int{}
 	return drain.Metrics{
 		Phase: func(from, to drain.Phase) {
@@ -56,6 +58,15 @@ func (m *stageSeries) hooks() drain.Metrics {
 			m.passes++
 		},
 	}
+}
+
+// count returns the number of passes since it was last asked.
+func (m *stageSeries) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.passes
+	m.passes = 0
+	return n
 }
 
 // R-DR-11: the series tell a drain that is stuck because of a few pods, for how long, and what the server said.

@@ -177,10 +177,6 @@ func stageLine(st drain.Status) string {
 	return string(text)
 }
 
-func stageRef(p *corev1.Pod) drain.PodRef {
-	return drain.PodRef{Namespace: p.Namespace, Name: p.Name, UID: p.UID}
-}
-
 // stageEvents is a Recorder.
 type stageEvents struct {
 	mu   sync.Mutex
