@@ -69,6 +69,10 @@ bench: ## run the benchmarks beside their peers
 bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour; BENCHARGS=-quick: 10 minutes
 	cd internal/bench && $(GO) run ./drain $(BENCHARGS)
 
+.PHONY: drain-hold
+drain-hold: binaries ## prove that a held node outlives its kubelet at the default settings of the controller manager; 13 minutes
+	BELAY_DRAIN_HOLD=1 $(GO) test -count=1 -timeout 30m -v -run '^TestHeldNodeKeepsItsPodsForFiveMinutes$$' ./internal/drainproof
+
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...

@@ -80,7 +80,7 @@ type verdict struct {
 // for each event.
 func (p *process) follow(ctx context.Context, killAfter time.Duration, see func(childEvent) error) (verdict, error) {
 	defer p.kill()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience())
 	defer cancel()
 	var timer <-chan time.Time
 	if killAfter > 0 {
@@ -96,7 +96,7 @@ func (p *process) follow(ctx context.Context, killAfter time.Duration, see func(
 			v.killed = true
 			return v, nil
 		case <-ctx.Done():
-			return v, fmt.Errorf("the child has not finished after %s; its last event: %s", patience, inJSON(last))
+			return v, fmt.Errorf("the child has not finished after %s; its last event: %s", patience(), inJSON(last))
 		case e, ok := <-p.events:
 			if !ok {
 				return v, fmt.Errorf("the child has ended by itself; its last event: %s; it printed %s", inJSON(last), p.output)

@@ -175,42 +175,56 @@ func (s *scenario) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	accepted, writes, unsure := map[types.UID]int{}, map[string]int{}, map[string]int{}
+	did := deeds{accepted: map[types.UID]int{}, writes: map[string]int{}, unsure: map[string]int{}}
 	for _, e := range events {
-		switch {
-		case e.isEviction():
-			if len(e.RequestObject) == 0 && e.ResponseStatus.Code >= 400 {
-				continue // the client was killed while it sent this
-			}
-			uid, err := e.target()
-			if err != nil {
-				return err
-			}
-			if s.planned[uid] != e.ObjectRef.Name {
-				return fmt.Errorf("%s: UID %q was not on the nodes", e, uid)
-			}
-			if e.ResponseStatus.Code == 201 || e.abandoned() {
-				accepted[uid]++
-			}
-		case e.isNodeWrite():
-			if _, ours := s.prior[e.ObjectRef.Name]; !ours {
-				return fmt.Errorf("%s: that node is none of the drain's", e)
-			}
-			if e.ResponseStatus.Code == 200 {
-				writes[e.ObjectRef.Name]++
-			} else if e.abandoned() {
-				unsure[e.ObjectRef.Name]++
-			}
-		default:
-			return fmt.Errorf("%s: want nothing but patches of nodes and evictions", e)
+		if err := s.count(e, did); err != nil {
+			return err
 		}
 	}
 	for node := range s.prior {
-		if n, m := writes[node], unsure[node]; n > 3 || n+m < 3 {
+		if n, m := did.writes[node], did.unsure[node]; n > 3 || n+m < 3 {
 			return fmt.Errorf("node %q was written %d times, and perhaps %d more, want 3: cordoned, drained, released:%s", node, n, m, describe(events))
 		}
 	}
-	return errors.Join(s.everybodyLeft(accepted), s.asBefore(ctx), s.othersStay(ctx))
+	return errors.Join(s.everybodyLeft(did.accepted), s.asBefore(ctx), s.othersStay(ctx))
+}
+
+// deeds are what a drain has done, over all its processes.
+type deeds struct {
+	accepted       map[types.UID]int // evictions that the server has accepted, or may have
+	writes, unsure map[string]int    // by node, those that it has carried out, and those that it may have
+}
+
+// count takes in one request, and refuses what a drain of these nodes must never ask for.
+func (s *scenario) count(e auditEvent, did deeds) error {
+	if len(e.RequestObject) == 0 && e.ResponseStatus.Code >= 400 {
+		return nil // the client was killed while it sent this
+	}
+	switch {
+	case e.isEviction():
+		uid, err := e.target()
+		if err != nil {
+			return err
+		}
+		if s.planned[uid] != e.ObjectRef.Name {
+			return fmt.Errorf("%s: UID %q was not on the nodes", e, uid)
+		}
+		if e.ResponseStatus.Code == 201 || e.abandoned() {
+			did.accepted[uid]++
+		}
+	case e.isNodeWrite():
+		if _, ours := s.prior[e.ObjectRef.Name]; !ours {
+			return fmt.Errorf("%s: that node is none of the drain's", e)
+		}
+		if e.ResponseStatus.Code == 200 {
+			did.writes[e.ObjectRef.Name]++
+		} else if e.abandoned() {
+			did.unsure[e.ObjectRef.Name]++
+		}
+	default:
+		return fmt.Errorf("%s: want nothing but patches of nodes and evictions", e)
+	}
+	return nil
 }
 
 // everybodyLeft checks that each pod was evicted. What was accepted again was no second eviction: the UID of the first is a

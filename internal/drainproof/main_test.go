@@ -42,8 +42,13 @@ func TestMain(m *testing.M) {
 	os.Exit(bare.Main(runner(func() int { return shared.Main(m) })))
 }
 
-// patience bounds each wait for the servers.
-const patience = time.Minute
+// patience bounds each wait for the servers. It is short on a mutant, which is mostly caught by waiting in vain.
+func patience() time.Duration {
+	if os.Getenv("BELAY_MUTANT") != "" {
+		return 15 * time.Second
+	}
+	return time.Minute
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -54,7 +59,7 @@ func must(t *testing.T, err error) {
 
 // until calls done until it returns nil, or ctx ends, and then returns done's error.
 func until(ctx context.Context, done func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience())
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -75,7 +80,7 @@ func until(ctx context.Context, done func() error) error {
 func eventually(t *testing.T, rule string, done func() error) {
 	t.Helper()
 	if err := until(t.Context(), done); err != nil {
-		t.Fatalf("%s: after %s: %v", rule, patience, err)
+		t.Fatalf("%s: after %s: %v", rule, patience(), err)
 	}
 }
 

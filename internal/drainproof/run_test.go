@@ -51,8 +51,8 @@ func (r *running) wait(t *testing.T) (drain.SetStatus, error) {
 	t.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(patience):
-		t.Fatalf("Run has not returned after %s; its last report: %s", patience, inJSON(r.last()))
+	case <-time.After(patience()):
+		t.Fatalf("Run has not returned after %s; its last report: %s", patience(), inJSON(r.last()))
 	}
 	return r.status, r.err
 }
