@@ -45,7 +45,8 @@ type memory struct {
 	recordons   int       // how often a cordon that somebody took off was set again
 	recordonAt  time.Time // not again before this
 	answered    bool      // a Lease has been renewed for the hold
-	quiet       int       // passes in a row in which nothing changed
+	quiet       int       // how often the fallback has passed without a change
+	quietAt     time.Time
 	summary     string
 }
 

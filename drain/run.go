@@ -66,8 +66,8 @@ func (d *Drainer) pause(ctx context.Context, wake <-chan struct{}, after time.Du
 	if after == 0 {
 		after = lastFallback
 	}
-	if failures > 0 {
-		after, wake = jitter(min(time.Second<<min(failures, 6), lastFallback)), nil
+	if failures > 0 { // no later than a node asks for that has not failed: a held one counts on it
+		after, wake = min(max(after, time.Second), jitter(min(time.Second<<min(failures, 6), lastFallback))), nil
 	}
 	t := time.NewTimer(after)
 	defer t.Stop()

@@ -169,12 +169,11 @@ func (p *pass) outOfService(ctx context.Context) error {
 
 // again asks for a pass though nothing is known to come: the longer nothing changes, the later.
 func (p *pass) again() {
-	summary := p.st.summary()
-	if summary == p.memory.summary {
-		p.memory.quiet++
-	} else {
-		p.memory.quiet = 0
+	m := p.memory
+	if summary := p.st.summary(); summary != m.summary {
+		m.summary, m.quiet, m.quietAt = summary, 0, p.now
+	} else if p.now.Sub(m.quietAt) >= fallback(m.quiet)*9/10 { // passes that something else has caused do not count
+		m.quiet, m.quietAt = m.quiet+1, p.now
 	}
-	p.memory.summary = summary
-	p.ask(jitter(fallback(p.memory.quiet)))
+	p.ask(jitter(fallback(m.quiet)))
 }
