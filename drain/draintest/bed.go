@@ -59,7 +59,7 @@ func (b memoryBed) Parts(*testing.T) drain.Options {
 }
 
 func (b memoryBed) Plot() *Script           { return b.Script }
-func (b memoryBed) Patience() time.Duration { return time.Hour }
+func (b memoryBed) Patience() time.Duration { return 20 * time.Minute }
 func (b memoryBed) Namespace() string       { return metav1.NamespaceDefault }
 
 func (b memoryBed) Node(t *testing.T, name string) string {

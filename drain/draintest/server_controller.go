@@ -145,7 +145,7 @@ func unconfirmed(s server) {
 	s.webPod("young")
 	s.webPod("old")
 	s.disrupt("young", time.Now())
-	s.disrupt("old", time.Now().Add(-deletionTimeout+5*time.Second))
+	s.disrupt("old", time.Now().Add(-2*time.Minute+5*time.Second))
 	s.Controller(s.t, true)
 	s.counts("web", count{expected: 2, desired: 1, healthy: 0, disrupted: "old,young"})
 	s.counts("web", count{expected: 2, desired: 1, healthy: 1, disrupted: "young"})

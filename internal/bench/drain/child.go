@@ -21,7 +21,7 @@ import (
 
 const (
 	lifetime = time.Second
-	lives    = 90 // after which a drain counts as one that never finishes
+	lives    = 60 // after which a drain counts as one that never finishes
 )
 
 // sides are those that a process of its own can take.
