@@ -95,6 +95,7 @@ type nodeChange struct {
 	unschedulable *bool
 	taints        *[]corev1.Taint
 	conditions    []corev1.NodeCondition // the whole list; only with the status subresource
+	anyVersion    bool                   // also where the node has changed since it was read
 }
 
 // cordonWith enters the holder: mark and cordon in one write. What the node was before is kept from the first holder on.
@@ -141,9 +142,11 @@ func (c nodeChange) patch(node *corev1.Node) ([]byte, error) {
 		s := string(text)
 		annotation = &s
 	}
-	patch := map[string]any{"metadata": map[string]any{
-		"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": map[string]any{MarkAnnotation: annotation},
-	}}
+	meta := map[string]any{"uid": node.UID, "annotations": map[string]any{MarkAnnotation: annotation}}
+	if !c.anyVersion {
+		meta["resourceVersion"] = node.ResourceVersion
+	}
+	patch := map[string]any{"metadata": meta}
 	spec := map[string]any{}
 	if c.unschedulable != nil {
 		spec["unschedulable"] = *c.unschedulable

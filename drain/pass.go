@@ -146,7 +146,8 @@ func (p *pass) unmarked(ctx context.Context, before bool) error {
 		p.node.Name, MarkAnnotation)
 	if !before && p.node.Spec.Unschedulable {
 		no := false
-		_, undo := p.write(ctx, nodeChange{mark: p.mark, unschedulable: &no})
+		// The taint that follows a cordon may be there by now. Whose the cordon is was known a moment ago and is not for long.
+		_, undo := p.write(ctx, nodeChange{mark: p.mark, unschedulable: &no, anyVersion: true})
 		err = errors.Join(err, undo)
 	}
 	return err
