@@ -41,6 +41,12 @@ func TestStageMutants(t *testing.T) {
 			Old: "return off && err == nil", New: "return off || err != nil"},
 		{Name: "force is forgotten", File: "settle.go", Run: "TestOutcomes",
 			Old: "mine.Forced || mine.OutOfService || len(p.memory.forced) > 0", New: "mine.Forced || mine.OutOfService"},
+	})
+}
+
+// The same for what comes after the last eviction, and for nodes, events, wakes and sets.
+func TestStageMutantsOfTheRest(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
 		{Name: "a latecomer does not start the settle time again", File: "settle.go", Run: "TestLatecomer",
 			Old: "if p.plan.Counts.Remaining > 0 {\n\t\tp.memory.emptySince = time.Time{}\n", New: "if p.plan.Counts.Remaining > 0 {\n"},
 		{Name: "the cache is believed", File: "settle.go", Run: "TestDrainedIsConfirmed",
