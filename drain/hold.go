@@ -22,12 +22,7 @@ func (p *pass) hold(ctx context.Context) error {
 	mine := p.mark.of(p.r.Holder)
 	begun := mine != nil && mine.Mode == Hold && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero()
 	if !begun {
-		if !p.now.Before(p.r.HoldUntil) || p.r.HoldUntil.Sub(p.now) > MaxHold {
-			p.st.Phase, p.st.Outcome = Failed, OutcomeFailed
-			return fmt.Errorf("holding node %q: HoldUntil must be later than now and within %s, got %s: %w", p.node.Name, MaxHold, p.r.HoldUntil.UTC().Format(time.RFC3339), ErrOption)
-		}
-		if ok, err := p.enter(ctx, holder{Mode: Hold, Until: p.r.HoldUntil}); !ok {
-			p.st.Phase = Pending
+		if ok, err := p.beginHold(ctx); !ok {
 			return err
 		}
 		mine = p.mark.of(p.r.Holder)
@@ -58,6 +53,19 @@ func (p *pass) hold(ctx context.Context) error {
 	}
 	p.askAt(mine.Until)
 	return p.renew(ctx)
+}
+
+// beginHold enters the hold with its end. It reports whether it has.
+func (p *pass) beginHold(ctx context.Context) (bool, error) {
+	if !p.now.Before(p.r.HoldUntil) || p.r.HoldUntil.Sub(p.now) > MaxHold {
+		p.st.Phase, p.st.Outcome = Failed, OutcomeFailed
+		return false, fmt.Errorf("holding node %q: HoldUntil must be later than now and within %s, got %s: %w", p.node.Name, MaxHold, p.r.HoldUntil.UTC().Format(time.RFC3339), ErrOption)
+	}
+	ok, err := p.enter(ctx, holder{Mode: Hold, Until: p.r.HoldUntil})
+	if !ok {
+		p.st.Phase = Pending
+	}
+	return ok, err
 }
 
 // holdOver reports a hold that has ended: by its time, or because it was abandoned before.

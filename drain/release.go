@@ -28,12 +28,7 @@ func (p *pass) release(ctx context.Context) error {
 	hooks := p.cancelHooks(ctx)
 	switch {
 	case mine == nil:
-		if p.memory.unsure { // the same content again: the server refuses it if it knows more than the cache
-			if ok, err := p.write(ctx, nodeChange{mark: p.mark}); !ok {
-				return errors.Join(hooks, err)
-			}
-		}
-		return p.released(ctx, hooks)
+		return p.releaseNothing(ctx, hooks)
 	case mine.Frozen != "" && !mine.Released.IsZero():
 		p.st.Phase, p.st.Reason, p.st.Message = Soak, Frozen, mine.Frozen
 		return hooks
@@ -59,6 +54,17 @@ func (p *pass) release(ctx context.Context) error {
 	case watching != nil:
 		p.st.Reason, p.st.Message = ReasonNone, ""
 		return p.soak(ctx, *watching)
+	}
+	return p.released(ctx, hooks)
+}
+
+// releaseNothing ends the business with a node that carries no entry of the holder, as far as the cache shows. Where that may be behind a
+// write of this holder, the same content is written again: the server refuses it if it knows more.
+func (p *pass) releaseNothing(ctx context.Context, hooks error) error {
+	if p.memory.unsure {
+		if ok, err := p.write(ctx, nodeChange{mark: p.mark}); !ok {
+			return errors.Join(hooks, err)
+		}
 	}
 	return p.released(ctx, hooks)
 }
