@@ -39,7 +39,7 @@ type server struct {
 // Around, where given, runs each of them; pass synctest.Test for a fixture that lives in a bubble.
 func TestServer(t *testing.T, fixture func(t *testing.T) Fixture, around ...func(*testing.T, func(*testing.T))) {
 	t.Helper()
-	cases := slices.Concat(evictionCases(), unguardedCases(), deletionCases(), controllerCases(), patchCases())
+	cases := slices.Concat(evictionCases(), oddCases(), unguardedCases(), unreadyCases(), deletionCases(), controllerCases(), patchCases())
 	for _, c := range cases {
 		t.Run(c.rule, func(t *testing.T) {
 			run := func(t *testing.T) {

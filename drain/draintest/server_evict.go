@@ -96,6 +96,12 @@ func evictionCases() []serverCase {
 			s.untouched(pod)
 			s.has("web", count{expected: 2, desired: 1, healthy: 2, disrupted: "a"})
 		}},
+	}
+}
+
+// oddCases are the answers of budgets that are not simply open or closed.
+func oddCases() []serverCase {
+	return []serverCase{
 		{"two budgets are 500 without a reason, and none is spent", func(s server) {
 			s.frozen("one", count{expected: 2, desired: 1, healthy: 2, allowed: 1})
 			s.frozen("two", count{expected: 2, desired: 1, healthy: 2, allowed: 1})

@@ -13,7 +13,6 @@ import (
 // unguardedCases are the rules by which pods pass their budgets.
 func unguardedCases() []serverCase {
 	never := count{expected: 2, desired: 2, healthy: 1}
-	healthy := count{expected: 2, desired: 1, healthy: 1}
 	return []serverCase{
 		{"a pending pod passes every budget and keeps its grace period", func(s server) {
 			s.frozen("web", never)
@@ -53,6 +52,14 @@ func unguardedCases() []serverCase {
 			}
 			s.has("web", count{expected: 2, desired: 1, healthy: 2, disrupted: "a"})
 		}},
+	}
+}
+
+// unreadyCases are the rules for pods that run and are not ready, and for those of which the UID is another.
+func unreadyCases() []serverCase {
+	never := count{expected: 2, desired: 2, healthy: 1}
+	healthy := count{expected: 2, desired: 1, healthy: 1}
+	return []serverCase{
 		{"an unready pod passes a healthy budget and spends nothing", func(s server) {
 			s.frozen("web", healthy)
 			pod := s.webPod("a", Unready)
