@@ -76,28 +76,31 @@ func TestWholeViewOfCluster(t *testing.T) {
 	set := c.hasVolume(t, name)
 	view := cache.View()
 	volumes, owners := view.(drain.VolumeCache), view.(drain.OwnerCache)
+	guard := drain.Change{Budget: types.NamespacedName{Namespace: c.namespace, Name: "guard"}}
 	eventually(t, func() string {
-		uid, ok := owners.DaemonSet(c.namespace, "set")
-		switch {
-		case view.Node(name) == nil || view.Node(name).UID != node.UID || len(view.Nodes()) == 0:
-			return "no node"
-		case len(view.Budgets(c.namespace)) != 1 || view.Budgets(c.namespace)[0].Status.DisruptionsAllowed != 1 || len(view.Budgets("x")) != 0:
-			return "no budget"
-		case len(volumes.Attachments(name)) != 1 || len(volumes.Attachments("x")) != 0:
-			return "no attachment"
-		case volumes.Claim(c.namespace, "data") == nil || volumes.Volume(name) == nil || volumes.Volume("x") != nil:
-			return "no volume"
-		case !ok || uid != set:
-			return "no DaemonSet"
-		case told.count(drain.Change{Budget: types.NamespacedName{Namespace: c.namespace, Name: "guard"}}) < 2:
-			return "the budget's changes are not told"
-		case told.count(drain.Change{Node: name}) < 2:
-			return "the node and its attachment are not told"
-		case told.count(drain.Change{}) > 0:
-			return "what is no change was told"
+		budgets, attached := view.Budgets(c.namespace), volumes.Attachments(name)
+		uid, _ := owners.DaemonSet(c.namespace, "set")
+		for missing, there := range map[string]bool{
+			"the node":             view.Node(name) != nil && view.Node(name).UID == node.UID && len(view.Nodes()) > 0,
+			"the budget":           len(budgets) == 1 && budgets[0].Status.DisruptionsAllowed == 1,
+			"the attachment":       len(attached) == 1 && attached[0].Name == name,
+			"the volume":           volumes.Claim(c.namespace, "data") != nil && volumes.Volume(name) != nil,
+			"the DaemonSet":        uid == set,
+			"the budget's changes": told.count(guard) >= 2,
+			"the node's changes":   told.count(drain.Change{Node: name}) >= 2,
+		} {
+			if !there {
+				return missing + " is missing"
+			}
 		}
 		return ""
 	})
+	if told.count(drain.Change{}) > 0 {
+		t.Error("what is no change was told")
+	}
+	if len(view.Budgets("x")) > 0 || len(volumes.Attachments("x")) > 0 || volumes.Claim("x", "data") != nil || volumes.Volume("x") != nil {
+		t.Error("got what belongs to others")
+	}
 	if _, ok := owners.DaemonSet(c.namespace, "other"); ok {
 		t.Error("got a DaemonSet that doesn't exist")
 	}

@@ -35,7 +35,7 @@ func startCache(t *testing.T, config *rest.Config, o kube.CacheOptions) *kube.Ca
 func syncedCache(t *testing.T, config *rest.Config, o kube.CacheOptions) *kube.Cache {
 	t.Helper()
 	cache := startCache(t, config, o)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
 	must(t, cache.WaitForSync(ctx))
 	return cache

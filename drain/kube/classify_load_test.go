@@ -128,7 +128,7 @@ func TestOverload(t *testing.T) {
 				}
 				return ""
 			})
-			go client.Evict(t.Context(), slow, nil) //nolint:errcheck // it is to have no answer
+			go client.Evict(t.Context(), slow, nil) // it gets no answer
 			<-sitting
 			return client.Evict(t.Context(), pod, nil)
 		}},

@@ -27,8 +27,9 @@ const (
 	// DefaultTimeout bounds each call where the options have no other. An API server works on an eviction for up to 34 s; its own
 	// answer is worth waiting for, as without one nobody knows whether the pod is going.
 	DefaultTimeout = 40 * time.Second
-	// DefaultQPS and DefaultBurst bound the requests a second of a [Client] where [ClientOptions] have no other.
-	DefaultQPS   = 50
+	// DefaultQPS bounds the requests a second of a [Client] where [ClientOptions] have no other.
+	DefaultQPS = 50
+	// DefaultBurst is how many requests may come at once where [ClientOptions] have no other.
 	DefaultBurst = 100
 )
 

@@ -25,8 +25,13 @@ var shared testenv.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
-// patience bounds each wait for the real server.
-const patience = 60 * time.Second
+// patience bounds each wait for the real server. A mutant has less of it: it is to fail.
+func patience() time.Duration {
+	if os.Getenv("BELAY_MUTANT") != "" {
+		return 10 * time.Second
+	}
+	return time.Minute
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -38,7 +43,7 @@ func must(t *testing.T, err error) {
 // eventually waits until done returns the empty string, which otherwise says what is missing.
 func eventually(t *testing.T, done func() string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -49,7 +54,7 @@ func eventually(t *testing.T, done func() string) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("after %s: %s", patience, missing)
+			t.Fatalf("after %s: %s", patience(), missing)
 		case <-ticker.C:
 		}
 	}
