@@ -162,9 +162,9 @@ func TestWindowThatGivesTheNodeBackTakesEverythingBack(t *testing.T) {
 			s.Errorf("while the window is closed: got %d questions and %d taken back, want none more", len(a.asked)-asked, len(a.cancelled))
 		}
 		s.sleep(time.Hour)
-		s.waitsForHook(s.until(r, time.Minute, "a question", func(drain.Status) bool { return len(a.asked) > asked }))
-		if len(a.asked) != asked+1 {
-			s.Errorf("next window: got %d questions, want it asked anew", len(a.asked)-asked)
+		st := s.until(r, time.Minute, "a question", func(drain.Status) bool { return len(a.asked) > asked })
+		if len(a.asked) != asked+1 || s.blocker(st, "vm").Reason != drain.WaitingForHook || len(s.evictions()) != 0 {
+			s.Errorf("next window: got %d questions, %d evictions and %s, want it asked anew", len(a.asked)-asked, len(s.evictions()), stageLine(st))
 		}
 		s.conditions("DrainInProgress=True Drained=False MaintenancePlanned=False MaintenanceInProgress=True")
 		a.says(drain.HookAnswer{Progress: drain.HookDone}, nil)
