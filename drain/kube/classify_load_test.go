@@ -100,7 +100,7 @@ func (c *cluster) awaitWebhook(t *testing.T, asked *atomic.Int32) {
 func TestOverload(t *testing.T) {
 	answersAreUnderstood(t, []answerCase{
 		{"no seat", drain.Answer{Verdict: drain.VerdictOverloaded, Code: 429, RetryAfter: time.Second}, func(t *testing.T, c *cluster) error {
-			const user = "crowded"
+			user := c.namespace
 			pod, slow := refTo(c.runs(t, "app", "")), refTo(c.runs(t, "slow", ""))
 			sitting := make(chan struct{})
 			c.webhook(t, admissionregistrationv1.Create, "", "pods/eviction", func(r *admissionv1.AdmissionRequest) *metav1.Status {

@@ -152,20 +152,20 @@ func TestDryRunChangesNothing(t *testing.T) {
 // TestNodePatches shows that a patch tests what it carries, and reaches the status only where it is meant to.
 func TestNodePatches(t *testing.T) {
 	c := newCluster(t)
-	node, err := c.env.CreateNode(t.Context(), "patched")
+	node, err := c.env.CreateNode(t.Context(), c.namespace)
 	must(t, err)
 	client := newClient(t, c.env.Config(), kube.ClientOptions{})
 	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{"a":"b"}},"spec":{"unschedulable":true}}`, node.ResourceVersion)
-	got, err := client.PatchNode(t.Context(), "patched", patch, false)
+	got, err := client.PatchNode(t.Context(), c.namespace, patch, false)
 	must(t, err)
 	ours := slices.ContainsFunc(got.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == kube.FieldManager })
 	if !got.Spec.Unschedulable || got.Annotations["a"] != "b" || !ours {
 		t.Errorf("got %+v, want it cordoned, by %s", got, kube.FieldManager)
 	}
-	if _, err := client.PatchNode(t.Context(), "patched", patch, false); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), `"patched"`) {
+	if _, err := client.PatchNode(t.Context(), c.namespace, patch, false); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), c.namespace) {
 		t.Errorf("got %v, want a conflict that names the node", err)
 	}
-	got, err = client.PatchNode(t.Context(), "patched", []byte(`{"status":{"conditions":[{"type":"Drained","status":"True"}]},"spec":{"unschedulable":false}}`), true)
+	got, err = client.PatchNode(t.Context(), c.namespace, []byte(`{"status":{"conditions":[{"type":"Drained","status":"True"}]},"spec":{"unschedulable":false}}`), true)
 	must(t, err)
 	if len(got.Status.Conditions) != 1 || !got.Spec.Unschedulable {
 		t.Errorf("got %+v, want the condition, and the spec as it was", got)

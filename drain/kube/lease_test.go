@@ -58,15 +58,15 @@ func TestRenewTimeGrows(t *testing.T) {
 	c := newCluster(t)
 	now := lastHeard.Add(time.Minute + 7) // the server keeps microseconds
 	keeper := c.keeper(t, &now)
-	last := c.lease(t, "grows").Spec.RenewTime.Time
+	last := c.lease(t, c.namespace).Spec.RenewTime.Time
 	for _, clock := range []time.Time{now, now.Add(-time.Hour), now.Add(-time.Hour), now.Add(time.Second)} {
 		now = clock
-		must(t, keeper.Renew(t.Context(), "grows"))
-		lease := c.lease(t, "grows")
+		must(t, keeper.Renew(t.Context(), c.namespace))
+		lease := c.lease(t, c.namespace)
 		if !lease.Spec.RenewTime.After(last) {
 			t.Errorf("at %s: got %s, want later than %s", clock, lease.Spec.RenewTime, last)
 		}
-		if *lease.Spec.HolderIdentity != "grows" || *lease.Spec.LeaseDurationSeconds != 40 {
+		if *lease.Spec.HolderIdentity != c.namespace || *lease.Spec.LeaseDurationSeconds != 40 {
 			t.Errorf("got %+v, want the holder and duration of the kubelet", lease.Spec)
 		}
 		last = lease.Spec.RenewTime.Time
@@ -81,19 +81,19 @@ func TestLivingKubeletIsLeftAlone(t *testing.T) {
 	c := newCluster(t)
 	now := lastHeard.Add(time.Minute)
 	keeper := c.keeper(t, &now)
-	c.lease(t, "lives")
-	must(t, keeper.Renew(t.Context(), "lives"))
+	c.lease(t, c.namespace)
+	must(t, keeper.Renew(t.Context(), c.namespace))
 	for i := range 3 {
 		its := now.Add(time.Duration(i+1) * time.Second)
-		c.heard(t, "lives", its)
+		c.heard(t, c.namespace, its)
 		now = its.Add(time.Minute)
-		must(t, keeper.Renew(t.Context(), "lives"))
-		if got := c.lease(t, "lives").Spec.RenewTime; !got.Time.Equal(its) {
+		must(t, keeper.Renew(t.Context(), c.namespace))
+		if got := c.lease(t, c.namespace).Spec.RenewTime; !got.Time.Equal(its) {
 			t.Errorf("got %s, want the kubelet's %s", got, its)
 		}
 	}
-	must(t, keeper.Renew(t.Context(), "lives"))
-	if got := c.lease(t, "lives").Spec.RenewTime; !got.Time.Equal(now) {
+	must(t, keeper.Renew(t.Context(), c.namespace))
+	if got := c.lease(t, c.namespace).Spec.RenewTime; !got.Time.Equal(now) {
 		t.Errorf("when the kubelet has stopped: got %s, want %s", got, now)
 	}
 }
@@ -106,17 +106,17 @@ func TestKubeletComesInBetween(t *testing.T) {
 	config := through(c.env.Config(), func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if armed && r.Method == http.MethodPut {
 			armed = false
-			c.heard(t, "between", its)
+			c.heard(t, c.namespace, its)
 		}
 		return next.RoundTrip(r)
 	})
 	keeper, err := kube.NewLeaseKeeper(clientset(t, config), kube.Options{Now: func() time.Time { return now }})
 	must(t, err)
-	c.lease(t, "between")
-	must(t, keeper.Renew(t.Context(), "between"))
+	c.lease(t, c.namespace)
+	must(t, keeper.Renew(t.Context(), c.namespace))
 	now, armed = its.Add(time.Minute), true
-	must(t, keeper.Renew(t.Context(), "between"))
-	if got := c.lease(t, "between").Spec.RenewTime; armed || !got.Time.Equal(its) {
+	must(t, keeper.Renew(t.Context(), c.namespace))
+	if got := c.lease(t, c.namespace).Spec.RenewTime; armed || !got.Time.Equal(its) {
 		t.Errorf("got %s, want the kubelet's %s", got, its)
 	}
 }

@@ -98,7 +98,7 @@ func shipped(t *testing.T) (onCluster, onLeases []right) {
 // them, which is then named in an error.
 func TestRightsAreEnoughAndNeeded(t *testing.T) {
 	c := newCluster(t)
-	c.lease(t, "held")
+	c.lease(t, c.namespace)
 	onCluster, onLeases := shipped(t)
 	all := slices.Concat(onCluster, onLeases)
 	if len(onLeases) != 2 || len(all) < 10 {
@@ -106,7 +106,7 @@ func TestRightsAreEnoughAndNeeded(t *testing.T) {
 	}
 	for n, missing := range append([]right{{}}, all...) {
 		t.Run(strings.Trim(missing.verb+" "+missing.resource, " "), func(t *testing.T) {
-			user := fmt.Sprintf("drainer-%d", n)
+			user := fmt.Sprintf("%s-%d", c.namespace, n)
 			var cluster, leases []rbacv1.PolicyRule
 			for _, r := range onCluster {
 				if r != missing {
@@ -151,7 +151,7 @@ func (c *cluster) everything(t *testing.T, config *rest.Config) func() (denials 
 		_, listed := client.ListPods(t.Context(), "none")
 		errs := []error{
 			client.Evict(t.Context(), ref, nil), client.Delete(t.Context(), ref, nil), patched, patchedStatus, listed,
-			responder.Cancel(t.Context(), drain.HookRequest{Pod: ref}), keeper.Renew(t.Context(), "held"),
+			responder.Cancel(t.Context(), drain.HookRequest{Pod: ref}), keeper.Renew(t.Context(), c.namespace),
 		}
 		if checked := cache.Check(); checked != nil {
 			errs = append(errs, checked.(interface{ Unwrap() []error }).Unwrap()...)
