@@ -40,6 +40,8 @@ type memory struct {
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
 	unsure      bool                // what the cache shows of the node may be older than a write of this holder
 	lost        atomic.Bool         // the answer to such a write was lost in this process
+	refused     atomic.Bool         // the server has refused the last one: it knew more than the cache
+	stray       bool                // the node has a cordon of ours without its mark
 	cancel      []HookRequest       // to be taken back
 	emptySince  time.Time
 	recordons   int       // how often a cordon that somebody took off was set again

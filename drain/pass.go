@@ -52,6 +52,7 @@ func (p *pass) run(ctx context.Context) error {
 	if p.mark, err = markOf(p.node); err != nil {
 		p.st.Phase, p.st.Outcome, p.st.Reason, p.st.Message = Failed, OutcomeFailed, MarkUnreadable, err.Error()
 		p.ask(lastFallback) // somebody may mend it
+		p.d.scheduler.forget(p.r.Node)
 		return nil
 	}
 	p.memory.uid, p.st.NodeUID = p.node.UID, p.node.UID
@@ -127,7 +128,7 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
 	}
 	p.memory.emptySince = time.Time{}
-	before := p.node.Spec.Unschedulable
+	before := p.node.Spec.Unschedulable && !p.memory.stray
 	ok, err := p.write(ctx, cordonWith(p.node, p.mark, h))
 	if !ok {
 		return false, err
@@ -144,12 +145,20 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 func (p *pass) unmarked(ctx context.Context, before bool) error {
 	err := fmt.Errorf("cordoning node %q: the server has stored it without annotation %q: something strips it, and without it nobody knows whose cordon it is",
 		p.node.Name, MarkAnnotation)
-	if !before && p.node.Spec.Unschedulable {
-		no := false
-		// The taint that follows a cordon may be there by now. Whose the cordon is was known a moment ago and is not for long.
-		_, undo := p.write(ctx, nodeChange{mark: p.mark, unschedulable: &no, anyVersion: true})
-		err = errors.Join(err, undo)
+	p.memory.stray = !before
+	return errors.Join(err, p.takeOff(ctx))
+}
+
+// takeOff ends a cordon of ours that has lost its mark. One that can't be ended is remembered: nobody else would know of it.
+func (p *pass) takeOff(ctx context.Context) error {
+	if !p.memory.stray || !p.node.Spec.Unschedulable {
+		p.memory.stray = false
+		return nil
 	}
+	no := false
+	// The taint that follows a cordon may be there by now. Whose the cordon is was known a moment ago and is not for long.
+	ok, err := p.write(ctx, nodeChange{mark: p.mark, unschedulable: &no, anyVersion: true})
+	p.memory.stray = !ok
 	return err
 }
 
@@ -165,6 +174,7 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 		p.ask(soon)
+		p.memory.refused.Store(true)
 		return false, nil
 	case err != nil:
 		p.memory.unsure = true
@@ -173,6 +183,7 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 	}
 	p.node, p.memory.unsure = node, false
 	p.memory.lost.Store(false)
+	p.memory.refused.Store(false)
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
 	return err == nil, err
@@ -198,6 +209,9 @@ func (p *pass) recordon(ctx context.Context) error {
 		p.ask(wait)
 		return nil
 	}
+	if !p.now.Before(p.memory.recordonAt.Add(lastFallback)) {
+		p.memory.recordons = 0 // it was left alone for a while
+	}
 	m := p.mark
 	m.Unschedulable = false
 	if ok, err := p.write(ctx, cordonWith(p.node, m, *m.of(p.r.Holder))); !ok {
@@ -210,6 +224,11 @@ func (p *pass) recordon(ctx context.Context) error {
 	p.memory.recordons++
 	p.ask(soon)
 	return nil
+}
+
+// contested reports whether somebody undoes the cordon again and again. That is told once, not with each turn.
+func (p *pass) contested() bool {
+	return p.memory.recordons > 1 && p.now.Before(p.memory.recordonAt.Add(lastFallback)) && (p.st.Phase == Paused || p.st.Phase == Draining)
 }
 
 // drop forgets the holder's business with the node.

@@ -151,10 +151,14 @@ func (g *registry) changed(c Change) {
 	}
 }
 
-// unsure reports whether a write for this maintenance may have been carried out without being known to be.
-func (g *registry) unsure(k key, maintenance string) bool {
+// unsure reports whether a write for this maintenance may have been carried out without being known to be, and whether the server has
+// refused one, so that an earlier process may have made one that the cache does not show.
+func (g *registry) unsure(k key, maintenance string) (lost, refused bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := g.memories[k]
-	return m != nil && m.maintenance == maintenance && m.lost.Load()
+	if m == nil || m.maintenance != maintenance {
+		return false, false
+	}
+	return m.lost.Load(), m.refused.Load()
 }

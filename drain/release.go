@@ -61,6 +61,9 @@ func (p *pass) release(ctx context.Context) error {
 // releaseNothing ends the business with a node that carries no entry of the holder, as far as the cache shows. Where that may be behind a
 // write of this holder, the same content is written again: the server refuses it if it knows more.
 func (p *pass) releaseNothing(ctx context.Context, hooks error) error {
+	if err := p.takeOff(ctx); err != nil || p.memory.stray {
+		return errors.Join(hooks, err)
+	}
 	if p.memory.unsure {
 		if ok, err := p.write(ctx, nodeChange{mark: p.mark}); !ok {
 			return errors.Join(hooks, err)

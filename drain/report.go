@@ -126,7 +126,9 @@ func (p *pass) report(took time.Duration) {
 		}
 	}
 	if p.st.Phase != p.memory.phase && !nothing {
-		p.event(eventType(p.st), string(p.st.Phase), cmp.Or(p.st.Message, "for "+p.r.Holder))
+		if !p.contested() {
+			p.event(eventType(p.st), string(p.st.Phase), cmp.Or(p.st.Message, "for "+p.r.Holder))
+		}
 		p.memory.phase = p.st.Phase
 	}
 	if m.Blocked != nil {

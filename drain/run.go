@@ -116,7 +116,8 @@ func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, 
 func (d *Drainer) marked(s Set, st SetStatus) []string {
 	var out []string
 	for _, n := range st.Nodes {
-		if n.underWay() || d.begun(n.Node, s.Request) || d.registry.unsure(key{n.Node, s.Request.Holder}, s.Request.Maintenance) {
+		lost, refused := d.registry.unsure(key{n.Node, s.Request.Holder}, s.Request.Maintenance)
+		if n.underWay() || d.begun(n.Node, s.Request) || lost || refused && !d.taken(n.Node, s.Request) {
 			out = append(out, n.Node)
 		}
 	}

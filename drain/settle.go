@@ -30,7 +30,7 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 		p.again()
 		return nil
 	}
-	if settles := p.st.Reason == WindowClosed || p.st.Reason == DeadlinePassed; stopped && (!settles || p.mark.of(p.r.Holder) == nil) {
+	if settles := p.st.Reason == WindowClosed || p.st.Reason == DeadlinePassed && p.st.Phase != Paused; stopped && (!settles || p.mark.of(p.r.Holder) == nil) {
 		return nil // a node that is open, or has been given back, is not drained
 	}
 	return p.settle(ctx, s)

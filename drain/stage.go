@@ -39,9 +39,13 @@ func (p *pass) drain(ctx context.Context) error {
 func (p *pass) begin(ctx context.Context) (bool, error) {
 	if stop, err := p.mayBegin(); err != nil {
 		return false, err
-	} else if stop {
-		_, err := p.unpublish(ctx) // what a drain has left that gave the node back for a while
-		return false, err
+	} else if stop { // what a drain has left that gave the node back for a while
+		hooks := p.cancelHooks(ctx)
+		if hooks != nil {
+			p.ask(firstFallback)
+		}
+		_, err := p.unpublish(ctx)
+		return false, errors.Join(hooks, err)
 	}
 	ok, err := p.enter(ctx, holder{Mode: Drain})
 	if !ok {
@@ -95,16 +99,14 @@ func (p *pass) latched(h holder) {
 // mayBegin asks everything that has to be so before the first write. It reports whether the drain has to stay off the node.
 func (p *pass) mayBegin() (bool, error) {
 	p.st.Phase = Pending
+	if p.pastDeadline() {
+		return true, nil
+	}
 	if node, why := frozenBy(p.d.o.Cache.Nodes(), p.r.Holder); node != "" {
 		p.st.Reason, p.st.Message = Frozen, frozenMessage(node, why)
 		p.ask(firstFallback)
 		return true, nil
 	}
-	if p.pastDeadline() {
-		p.st.Outcome, p.st.Reason, p.st.Message = OutcomeBlocked, DeadlinePassed, p.deadlineMessage()
-		return true, nil
-	}
-	p.askAt(p.r.Deadline)
 	if open, next := windowAt(p.r.Policy.Windows, p.now); !open {
 		p.st.Reason, p.st.Message = WindowClosed, windowMessage(next)
 		p.askAt(next)
@@ -145,18 +147,18 @@ func (p *pass) stopped(ctx context.Context) (bool, error) {
 			return true, err
 		}
 		p.ask(lastFallback)
+		p.pastDeadline()
 		return true, nil
 	}
 	if node, why := frozenBy(p.d.o.Cache.Nodes(), p.r.Holder); node != "" {
 		p.st.Phase, p.st.Reason, p.st.Message = Paused, Frozen, frozenMessage(node, why)
 		p.ask(firstFallback)
+		p.pastDeadline()
 		return true, nil
 	}
 	if p.pastDeadline() {
-		p.st.Outcome, p.st.Reason, p.st.Message = OutcomeBlocked, DeadlinePassed, p.deadlineMessage()
 		return true, nil
 	}
-	p.askAt(p.r.Deadline)
 	return p.outsideWindow(ctx)
 }
 
@@ -182,10 +184,15 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 	return true, errors.Join(hooks, err)
 }
 
-func (p *pass) pastDeadline() bool { return !p.r.Deadline.IsZero() && !p.now.Before(p.r.Deadline) }
-
-func (p *pass) deadlineMessage() string {
-	return fmt.Sprintf("the deadline %s is over: no further eviction starts", p.r.Deadline.UTC().Format(time.RFC3339))
+// pastDeadline reports the deadline where it is over, whatever else the drain waits for, and asks for a pass at its time where it is not.
+func (p *pass) pastDeadline() bool {
+	if p.r.Deadline.IsZero() || p.now.Before(p.r.Deadline) {
+		p.askAt(p.r.Deadline)
+		return false
+	}
+	p.st.Outcome, p.st.Reason = OutcomeBlocked, DeadlinePassed
+	p.st.Message = fmt.Sprintf("the deadline %s is over: no further eviction starts", p.r.Deadline.UTC().Format(time.RFC3339))
+	return true
 }
 
 func frozenMessage(node, why string) string {

@@ -52,7 +52,7 @@ func TestPodsThatComeBackAreNotEvictedForEver(t *testing.T) {
 // C15: a rule that says Evict means it: such pods are evicted as often as they come.
 func TestRuleThatSaysEvictGoesOnWithPodsThatComeBack(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
-		s.limitsPinned(draintest.ReplicaSet)
+		s.limitsPinned(draintest.StatefulSet)
 		ctx, cancel := context.WithTimeout(s.Context(), 10*time.Minute)
 		defer cancel()
 		r := s.request("", func(r *drain.Request) {
@@ -127,6 +127,9 @@ func TestRecordonDoesNotFight(t *testing.T) {
 		if n := len(s.c.Log(draintest.PatchNode)); n < 25 || n > 45 {
 			t.Errorf("writes in an hour: got %d, want one each 2 min", n)
 		}
+		if all := s.events.all(); len(all) > 10 {
+			t.Errorf("events in an hour: got %d, want few: %q", len(all), all)
+		}
 		events := slices.DeleteFunc(s.events.all(), func(e string) bool { return e != "Warning Recordoned" })
 		if len(events) != 1 {
 			t.Errorf("events of the cordon: got %d, want 1; all: %q", len(events), s.events.all())
@@ -165,6 +168,17 @@ func TestDeadlineIsReportedAtItsTime(t *testing.T) {
 		}, drain.Pending},
 		"window": {func(_ *stageTest, r *drain.Request) {
 			r.Policy.Windows = []drain.Window{{From: time.Now().Add(time.Hour)}}
+		}, drain.Pending},
+		"uncordoned": {func(s *stageTest, _ *drain.Request) {
+			s.stuck()
+			time.AfterFunc(3*time.Second, func() {
+				s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+			})
+		}, drain.Paused},
+		"frozen": {func(s *stageTest, _ *drain.Request) {
+			s.c.UpdateNode("n2", func(n *corev1.Node) {
+				n.Annotations = map[string]string{drain.MarkAnnotation: `{"holders":[{"holder":"test","mode":"Drain","frozen":"bad","released":"2000-01-01T00:00:00Z"}]}`}
+			})
 		}, drain.Pending},
 		"no answer": {func(s *stageTest, _ *drain.Request) {
 			s.web("web", 1, "n1")

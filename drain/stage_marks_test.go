@@ -82,6 +82,36 @@ func TestServerThatDropsTheMarkKeepsNoCordonOfOurs(t *testing.T) {
 	}
 }
 
+// R-DR-09: the same where the cordon can't be taken off at once: it is not taken for one that was found, and goes when the server lets it.
+func TestCordonWithoutItsMarkIsTakenOffLater(t *testing.T) {
+	for _, release := range []bool{false, true} {
+		strips := func(o *drain.Options) { o.Client = markStripper{o.Client} }
+		stage(t, draintest.Options{}, strips, func(s *stageTest) {
+			fault := draintest.On(draintest.PatchNode, 2, draintest.Unavailable())
+			fault.Times = 3
+			s.c.Faults(fault)
+			r := s.request("n1")
+			for range 3 {
+				if _, _, err := s.d.Reconcile(s.Context(), r); err == nil {
+					t.Error("got a pass, want an error")
+				}
+				s.sleep(10 * time.Second)
+			}
+			if !s.c.LiveNode("n1").Spec.Unschedulable {
+				t.Fatal("got the node schedulable, want the server to have refused that so far")
+			}
+			if release {
+				r.Mode = drain.Release
+			}
+			if _, _, err := s.d.Reconcile(s.Context(), r); (err == nil) != release {
+				t.Errorf("release %v: got %v", release, err)
+			}
+			s.sleep(time.Second)
+			s.clean("n1")
+		})
+	}
+}
+
 // markDamage puts a mark on n1 that cannot be read.
 func (s *stageTest) markDamage() {
 	s.c.UpdateNode("n1", func(n *corev1.Node) { n.Annotations = map[string]string{drain.MarkAnnotation: "oops"} })

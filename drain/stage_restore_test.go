@@ -88,6 +88,28 @@ func TestCancelledRunReleasesWhatAnEarlierProcessTook(t *testing.T) {
 	})
 }
 
+// R-DR-07, R-DR-17: also where the cache of this one has not seen the cordon when it is cancelled.
+func TestCancelledRunReleasesWhatItsCacheHasNotSeen(t *testing.T) {
+	for _, after := range []time.Duration{100 * time.Millisecond, time.Second} {
+		stage(t, draintest.Options{CacheLag: 2 * time.Second}, nil, func(s *stageTest) {
+			s.stuck()
+			s.sleep(10 * time.Second)
+			set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1"}, {"n2"}}}
+			if _, _, err := s.d.ReconcileSet(s.Context(), set); err != nil {
+				t.Fatal(err)
+			}
+			s.restart()
+			ctx, cancel := context.WithTimeout(s.Context(), after)
+			defer cancel()
+			if st, err := s.d.Run(ctx, set, nil); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Run: got %+v, %v, want it cut short", st, err)
+			}
+			s.sleep(time.Minute)
+			s.clean("n1")
+		})
+	}
+}
+
 // D18: under Recordon, the last word of others about a node counts at the release: an administrator who has uncordoned a node that was found
 // cordoned gets it back schedulable, and one who has not, cordoned.
 func TestReleaseGivesBackTheLastWordOfOthers(t *testing.T) {
