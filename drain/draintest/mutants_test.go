@@ -12,7 +12,7 @@ import (
 // TestServer catches a cluster in memory whose arithmetic is broken in any of these ways.
 func TestMutantsOfTheArithmeticAreCaught(t *testing.T) {
 	const suite = "TestTheClusterInMemoryFollowsTheServersRules"
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "the precondition is looked at before the budget", File: "evict.go", Run: suite,
 			Old: "if err := c.spend(e, b); err != nil {",
 			New: "if pod.UID != e.uid {\n\t\treturn otherUID(pod.Name, e.uid, pod.UID)\n\t}\n\tif err := c.spend(e, b); err != nil {"},
@@ -49,7 +49,7 @@ func TestMutantsOfTheArithmeticAreCaught(t *testing.T) {
 // TestDrainer and TestDrainerFaults catch a Drainer that is broken in any of these ways.
 func TestMutantsOfTheDrainerAreCaught(t *testing.T) {
 	const promise, faults = "TestTheDrainerKeepsItsPromiseInMemory", "TestTheDrainerSurvivesEveryFault"
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "the node is marked and not cordoned", File: "../mark.go", Run: promise + "/R-DR-01", Old: "yes := true", New: "yes := false"},
 		{Name: "the release uncordons what was cordoned before", File: "../mark.go", Run: promise + "/a_node_that_was_cordoned",
 			Old: "node.Spec.Unschedulable && !m.Unschedulable {", New: "node.Spec.Unschedulable {"},

@@ -30,6 +30,32 @@ type Mutant struct {
 // env is set in the environment of the tests that run on a mutant, so that they don't mutate in turn.
 const env = "BELAY_MUTANT"
 
+// all, in the environment, makes [Sample] run every mutant.
+const all = "BELAY_MUTANTS"
+
+// sampled is one in how many mutants Sample runs otherwise.
+const sampled = 5
+
+// Sample is [Kill] for a long table: it runs every fifth mutant, from the first on, and checks of the others that they still fit their source.
+// With BELAY_MUTANTS=all in the environment, as make mutants sets it, it runs all of them.
+func Sample(t *testing.T, mutants []Mutant) {
+	t.Helper()
+	if os.Getenv(env) != "" {
+		return
+	}
+	var chosen []Mutant
+	for i, m := range mutants {
+		if i%sampled == 0 || os.Getenv(all) == "all" {
+			chosen = append(chosen, m)
+			continue
+		}
+		if _, err := m.overlay(t.TempDir()); err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+		}
+	}
+	Kill(t, chosen)
+}
+
 // limit bounds one run. A mutant that hangs its test is caught too.
 const limit = 2 * time.Minute
 

@@ -11,7 +11,7 @@ import (
 
 // The tests catch settings that are broken in any of these ways.
 func TestMutants(t *testing.T) {
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a grace period of 0 is taken", File: "pods.go", Run: "TestDangerous", Old: "s.GracePeriod != 0", New: "true"},
 		{Name: "the selected pods are skipped", File: "pods.go", Run: "TestPodSelector", Old: "selection.Exists: metav1.LabelSelectorOpDoesNotExist", New: "selection.Exists: metav1.LabelSelectorOpExists"},
 		{Name: "a number is taken for a time", File: "policy.go", Run: "TestABadPolicy", Old: "if !ok || err != nil || d < 0 {", New: "if ok && err != nil || d < 0 {"},
