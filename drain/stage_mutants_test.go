@@ -69,7 +69,7 @@ func TestStageMutantsOfTheRest(t *testing.T) {
 		{Name: "what the scheduler holds back is polled", File: "evict.go", Run: "TestWaitingForTheScheduler",
 			Old: "if len(queue) > 0 && !p.d.o.Now().Before(until) {", New: "if len(queue) > 0 {"},
 		{Name: "quiet drains look as often as busy ones", File: "settle.go", Run: "TestFallbackWhenNothingChanges",
-			Old: "p.memory.quiet++", New: "p.memory.quiet = 0"},
+			Old: "m.quiet+1, p.now", New: "0, p.now"},
 		{Name: "evictions outlive a cancelled Run", File: "evict.go", Run: "TestRunCancelledAtAnyInstant",
 			Old: "if flying == 0 {", New: "if flying == 0 || ctx.Err() != nil {"},
 		{Name: "a cancelled Run leaves the cordon", File: "mark.go", Run: "TestRunCancelledAtAnyInstant",
