@@ -42,6 +42,9 @@
 // pass reads the world again and goes on. Deadlines count from the time in the mark. What only memory knew (since when a pod is
 // blocked, back-offs, pods that came back) starts again, or comes back with [Request].Last.
 //
+// The server charges a budget before it deletes the pod. A process that dies while an eviction is under way can leave the unit charged and
+// the pod alive: the disruption controller gives it back after 2 minutes.
+//
 // # Rights
 //
 // The Drainer needs: list and watch on pods, nodes, poddisruptionbudgets, and, where their stages are used, volumeattachments,

@@ -2,5 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package mutate proves that a test suite can fail: it runs the suite on deliberately broken copies of the source and demands
-// that each is caught. The tree is never changed: the go command's overlay shows it the broken file in place of the real one.
+// that each is caught. [Kill] runs a whole table, [Sample] one in five of it, and all of it in make mutants. The
+// tree is never changed: the go command's overlay shows it the broken file in place of the real one.
 package mutate
