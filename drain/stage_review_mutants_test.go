@@ -1,0 +1,57 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// The tests would notice a drain that breaks its word about what is on the node: freezes, marks, holds, and what is given back.
+func TestReviewMutantsOfTheNode(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
+		{Name: "a freeze goes with the next cordon", File: "pass.go", Run: "TestFrozenNodeThatIsTakenAgain",
+			Old: "= mine.OutOfService, mine.Frozen, mine.extra", New: `= mine.OutOfService, "", mine.extra`},
+		{Name: "Resume ends the hold", File: "drainer.go", Run: "TestResumeKeeps",
+			Old: "if !h.Released.IsZero() {", New: "{"},
+		{Name: "a cordon that lost its mark counts as found", File: "pass.go", Run: "TestCordonWithoutItsMark",
+			Old: "before := p.node.Spec.Unschedulable && !p.memory.stray", New: "before := p.node.Spec.Unschedulable"},
+		{Name: "unknown fields are dropped", File: "mark.go", Run: "TestUnknownFields",
+			Old: "append(holders, h), extra: m.extra}", New: "append(holders, h)}"},
+		{Name: "a hold is said before the Lease is renewed", File: "hold.go", Run: "TestHoldIsNotSaid",
+			Old: "if p.memory.answered {", New: "{"},
+		{Name: "a heartbeat may hang", File: "hold.go", Run: "TestHeartbeatThatHangs",
+			Old: "ctx, cancel := context.WithTimeout(ctx, askTime)", New: "ctx, cancel := context.WithCancel(ctx)"},
+		{Name: "a cancelled Run releases what it has not taken", File: "run.go", Run: "TestCancelledRunLeaves",
+			Old: "lost || refused && !d.taken(n.Node, s.Request)", New: `lost || refused || n.Node != ""`},
+		{Name: "a refused write tells nothing", File: "run.go", Run: "TestCancelledRunReleasesWhatItsCache",
+			Old: "refused && !d.taken(n.Node, s.Request)", New: `refused && n.Node == ""`},
+		{Name: "a new process believes its cache", File: "memory.go", Run: "TestReleaseByANewProcess",
+			Old: "unsure: true,", New: ""},
+	})
+}
+
+// The same for bounds and times.
+func TestReviewMutantsOfTheLimits(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
+		{Name: "the settle time goes on over a hold", File: "pass.go", Run: "TestSettleTimeStartsAgainAfterAHold",
+			Old: "\tp.memory.emptySince = time.Time{}\n\tbefore :=", New: "\tbefore :="},
+		{Name: "a rule can't say Evict", File: "podplan.go", Run: "TestRuleThatSays",
+			Old: "reason != ReasonNone && w.behavior.kind != BehaviorEvict {", New: "reason != ReasonNone {"},
+		{Name: "a lost cordon is fought for", File: "pass.go", Run: "TestRecordonDoesNotFight",
+			Old: "p.now.Add(fallback(p.memory.recordons))", New: "p.now.Add(fallback(0))"},
+		{Name: "each turn of a fight is told", File: "report.go", Run: "TestRecordonDoesNotFight",
+			Old: "if !p.contested() {", New: "{"},
+		{Name: "a paused drain has no deadline", File: "stage.go", Run: "TestDeadlineIsReported",
+			Old: "p.ask(lastFallback)\n\t\tp.pastDeadline()", New: "p.ask(lastFallback)"},
+		{Name: "hooks of a closed window are asked back once", File: "stage.go", Run: "TestWindowThatClosesTries",
+			Old: "hooks := p.cancelHooks(ctx)\n\t\tif hooks != nil {", New: "hooks := error(nil)\n\t\tif hooks != nil {"},
+		{Name: "MaxNodes believes a late cache", File: "admit.go", Run: "TestMaxNodesHolds",
+			Old: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.registry.newest(d.o.Cache, name)",
+			New: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.o.Cache.Node(name)"},
+		{Name: "no answer is overload", File: "plan_attempt.go", Run: "TestServerWithout",
+			Old: "return Wait, NoAnswer,", New: "return Wait, ServerOverloaded,"},
+	})
+}
