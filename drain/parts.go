@@ -59,6 +59,8 @@ type Client interface {
 	Delete(ctx context.Context, pod PodRef, gracePeriodSeconds *int64) error
 	// PatchNode sends a JSON merge patch, to the status subresource if status is true, and returns the Node as it is then.
 	PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error)
+	// GetNode reads a Node, consistently: what was written before the call is in the answer. One that is not there is a NotFound error.
+	GetNode(ctx context.Context, name string) (*corev1.Node, error)
 	// ListPods reads the pods of a node, consistently: what was bound before the call is in the answer.
 	ListPods(ctx context.Context, node string) ([]*corev1.Pod, error)
 }

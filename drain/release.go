@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -59,17 +60,38 @@ func (p *pass) release(ctx context.Context) error {
 }
 
 // releaseNothing ends the business with a node that carries no entry of the holder, as far as the cache shows. Where that may be behind a
-// write of this holder, the same content is written again: the server refuses it if it knows more.
+// write of this holder, or of the process before, the server itself is asked.
 func (p *pass) releaseNothing(ctx context.Context, hooks error) error {
 	if err := p.takeOff(ctx); err != nil || p.memory.stray {
 		return errors.Join(hooks, err)
 	}
 	if p.memory.unsure {
-		if ok, err := p.write(ctx, nodeChange{mark: p.mark}); !ok {
+		if there, err := p.markedOnServer(ctx); there || err != nil {
 			return errors.Join(hooks, err)
 		}
 	}
 	return p.released(ctx, hooks)
+}
+
+// markedOnServer reports whether the holder's entry is on the node though the cache does not show it yet. The next pass then sees it.
+func (p *pass) markedOnServer(ctx context.Context) (bool, error) {
+	p.st.Phase = Pending
+	node, err := p.d.o.Client.GetNode(ctx, p.node.Name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("making sure that nothing is on node %q: %w", p.node.Name, err)
+	}
+	m, err := markOf(node)
+	if err != nil || m.of(p.r.Holder) == nil || node.UID != p.node.UID {
+		p.memory.unsure = err != nil
+		return false, err
+	}
+	p.d.registry.wrote(p.d.o.Cache, node)
+	p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
+	p.ask(soon)
+	return true, nil
 }
 
 // released ends the business with the node.

@@ -104,6 +104,20 @@ func (c *Cluster) patchNode(name string, patch []byte, status bool) (*corev1.Nod
 	return c.putNode(node), nil
 }
 
+// GetNode implements [drain.Client].
+func (c *Cluster) GetNode(ctx context.Context, name string) (node *corev1.Node, err error) {
+	err = c.call(ctx, Call{Verb: GetNode, Object: name}, func() (bool, error) {
+		if node = c.LiveNode(name); node == nil {
+			return false, apierrors.NewNotFound(corev1.Resource("nodes"), name)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return node, nil
+}
+
 // ListPods implements [drain.Client].
 func (c *Cluster) ListPods(ctx context.Context, node string) (pods []*corev1.Pod, err error) {
 	err = c.call(ctx, Call{Verb: ListPods, Object: node}, func() (bool, error) {

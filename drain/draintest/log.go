@@ -18,6 +18,7 @@ const (
 	Evict     Verb = "Evict"
 	Delete    Verb = "Delete"
 	PatchNode Verb = "PatchNode"
+	GetNode   Verb = "GetNode"
 	ListPods  Verb = "ListPods"
 	Renew     Verb = "Renew"
 	AnyWrite  Verb = "AnyWrite"

@@ -56,6 +56,18 @@ func (p *Proxy) PatchNode(ctx context.Context, name string, patch []byte, status
 	return node, nil
 }
 
+// GetNode implements [drain.Client].
+func (p *Proxy) GetNode(ctx context.Context, name string) (node *corev1.Node, err error) {
+	err = p.call(ctx, Call{Verb: GetNode, Object: name}, func() (_ bool, err error) {
+		node, err = p.client.GetNode(ctx, name)
+		return false, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return node, nil
+}
+
 // ListPods implements [drain.Client].
 func (p *Proxy) ListPods(ctx context.Context, node string) (pods []*corev1.Pod, err error) {
 	err = p.call(ctx, Call{Verb: ListPods, Object: node}, func() (_ bool, err error) {

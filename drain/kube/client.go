@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -138,6 +139,22 @@ func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, statu
 		return nil, fmt.Errorf("patching %s: %w", what, err)
 	}
 	return node, nil
+}
+
+// GetNode reads a Node from etcd, not from a cache of the API server. It lists by name, so that it needs no right that the watch does not.
+func (c *Client) GetNode(ctx context.Context, name string) (*corev1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
+	list := &corev1.NodeList{}
+	request := c.core.Get().Resource("nodes").VersionedParams(&options, scheme.ParameterCodec)
+	if err := request.MaxRetries(0).Do(ctx).Into(list); err != nil {
+		return nil, fmt.Errorf("reading node %q: %w", name, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, fmt.Errorf("reading node %q: %w", name, apierrors.NewNotFound(corev1.Resource("nodes"), name))
+	}
+	return &list.Items[0], nil
 }
 
 // ListPods reads the pods of a node from etcd, not from a cache of the API server.

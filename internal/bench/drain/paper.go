@@ -175,6 +175,11 @@ func (p *paper) PatchNode(ctx context.Context, name string, patch []byte, _ bool
 	return p.set.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
 }
 
+// GetNode is not asked for: no node is released.
+func (p *paper) GetNode(context.Context, string) (*corev1.Node, error) {
+	return nil, errors.ErrUnsupported
+}
+
 // ListPods is not asked for: no node gets empty.
 func (p *paper) ListPods(context.Context, string) ([]*corev1.Pod, error) {
 	p.asks.Add(1)
