@@ -60,8 +60,6 @@ func TestMutantsOfTheDrainerAreCaught(t *testing.T) {
 			Old: `p.node == nil || (uid != "" && p.node.UID != uid)`, New: `p.node == nil || (uid != "" && uid == "-")`},
 		{Name: "a pod that is gone is asked for in every pass", File: "../memory.go", Run: faults + "/a_watch_that_is_lost",
 			Old: "\tdefault: // also", New: "\tcase VerdictGone, VerdictReplaced:\n\t\tdelete(m.attempts, ref.UID)\n\tdefault: // also"},
-		{Name: "a conflict counts as written", File: "../pass.go", Run: faults + "/the_cordon_meets_409",
-			Old: "p.ask(soon)\n\t\treturn false, nil\n\tcase err != nil:", New: "p.ask(soon)\n\t\treturn true, nil\n\tcase err != nil:"},
 		{Name: "nobody watches for latecomers", File: "../settle.go", Run: promise + "/a_pod_that_lands", Old: "Sub(p.now); wait > 0 {", New: "Sub(p.now); wait > time.Hour {"},
 		{Name: "drained is what the cache says", File: "../settle.go", Run: faults + "/a_node_does_not_count",
 			Old: "if err != nil || !confirmed {", New: "if _ = confirmed; err != nil {"},
