@@ -41,7 +41,7 @@ func (p *pass) hold(ctx context.Context) error {
 		return nil
 	}
 	p.st.Phase, p.st.Reason, p.st.Message = Pending, LeaseNotRenewed, "the Lease has not been renewed in place of the kubelet yet: leave it running"
-	if p.memory.answered {
+	if !p.memory.renewed.IsZero() {
 		p.st.Phase = Holding
 	}
 	alive, err := p.heartbeat(ctx)
@@ -103,12 +103,17 @@ func (p *pass) abandon(ctx context.Context, mine holder) error {
 	return nil
 }
 
-// renew keeps the node's Lease fresh. A failure is the pass's: the next one comes as early.
+// renew keeps the node's Lease fresh: at its time, not at every change of the node. A failure is the pass's: the next one comes as early.
 func (p *pass) renew(ctx context.Context) error {
+	if wait := p.memory.renewed.Add(holdEvery).Sub(p.now); !p.memory.renewed.IsZero() && wait > 0 && wait <= holdEvery {
+		p.st.Phase, p.st.Reason, p.st.Message = Holding, ReasonNone, ""
+		p.ask(wait)
+		return nil
+	}
 	if err := p.d.o.Leases.Renew(ctx, p.node.Name); err != nil {
 		return fmt.Errorf("renewing the Lease of held node %q: %w", p.node.Name, err)
 	}
-	p.memory.answered = true
+	p.memory.renewed = p.now
 	p.st.Phase, p.st.Reason, p.st.Message = Holding, ReasonNone, ""
 	return nil
 }

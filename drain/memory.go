@@ -46,7 +46,7 @@ type memory struct {
 	emptySince  time.Time
 	recordons   int       // how often a cordon that somebody took off was set again
 	recordonAt  time.Time // not again before this
-	answered    bool      // a Lease has been renewed for the hold
+	renewed     time.Time // when the Lease was renewed last for the hold
 	quiet       int       // how often the fallback has passed without a change
 	quietAt     time.Time
 	summary     string

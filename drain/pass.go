@@ -127,7 +127,7 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	if mine != nil {
 		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
 	}
-	p.memory.emptySince = time.Time{}
+	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
 	before := p.node.Spec.Unschedulable && !p.memory.stray
 	ok, err := p.write(ctx, cordonWith(p.node, p.mark, h))
 	if !ok {

@@ -101,7 +101,7 @@ func (n *nodePass) begin(pl *planner, v *NodeView) {
 	n.work = make([]podWork, len(v.Pods))
 	for i, pod := range v.Pods {
 		w := &n.work[i]
-		w.pod, w.PodRef = pod, planRef(pod)
+		w.pod, w.PodRef = pod, refOf(pod)
 		n.judge(w)
 		if w.Action != Skip {
 			n.remaining++
@@ -181,10 +181,6 @@ func planNode(v *NodeView) string {
 		return ""
 	}
 	return v.Node.Name
-}
-
-func planRef(pod *corev1.Pod) PodRef {
-	return PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
 }
 
 // planTime writes a time into a message. It is absolute, so that the message stays the same as long as the plan does.

@@ -45,6 +45,14 @@ func (ws planWindows) openFrom(t time.Time) time.Time {
 	return first
 }
 
+// state reports whether evictions may start at t, and if not, when the next window opens; zero for never.
+func (ws planWindows) state(t time.Time) (open bool, next time.Time) {
+	if _, open = ws.at(t); open {
+		return true, time.Time{}
+	}
+	return false, ws.openFrom(t)
+}
+
 // confine holds back what would start outside the windows. What is under way goes on.
 func (n *nodePass) confine(w *podWork) {
 	if w.Action != Evict && (w.Action != Hook || !w.fresh) {

@@ -157,36 +157,23 @@ func returnedBad(node *corev1.Node, pods []*corev1.Pod, base map[types.UID]int32
 	if !over {
 		return ""
 	}
-	if !conditionTrue(node) {
+	if !nodeReady(node) {
 		return fmt.Sprintf("node %q is not ready at the end of its watch", node.Name)
 	}
 	for _, pod := range pods {
-		if pod.DeletionTimestamp == nil && !finished(pod) && !ready(pod) {
+		if pod.DeletionTimestamp == nil && !podFinished(pod) && !podReady(pod) {
 			return fmt.Sprintf("pod %s/%s is not ready at the end of the watch", pod.Namespace, pod.Name)
 		}
 	}
 	return ""
 }
 
-// conditionTrue reports whether the node is ready.
-func conditionTrue(node *corev1.Node) bool {
+// nodeReady reports whether the node is ready.
+func nodeReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			return c.Status == corev1.ConditionTrue
 		}
 	}
 	return false
-}
-
-func ready(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
-}
-
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

@@ -56,10 +56,10 @@ func (n *nodePass) preflight(findings []Finding, pod *corev1.Pod) []Finding {
 		if l.reason == LocalStorage && (skipped == MirrorPod || w.Tier == planDaemonTier || skipped == DaemonSetPod) {
 			continue
 		}
-		findings = append(findings, Finding{Node: planNode(n.view), PodRef: planRef(pod), Reason: l.reason, Message: l.message})
+		findings = append(findings, Finding{Node: planNode(n.view), PodRef: refOf(pod), Reason: l.reason, Message: l.message})
 	}
 	if n.p.RequireHealthy && skipped == ReasonNone && pod.DeletionTimestamp == nil && !podReady(pod) {
-		findings = append(findings, Finding{Node: planNode(n.view), PodRef: planRef(pod), Reason: PodUnhealthy, Message: "is not ready, its phase is " + string(pod.Status.Phase)})
+		findings = append(findings, Finding{Node: planNode(n.view), PodRef: refOf(pod), Reason: PodUnhealthy, Message: "is not ready, its phase is " + string(pod.Status.Phase)})
 	}
 	return findings
 }

@@ -107,7 +107,7 @@ func (p *pass) mayBegin() (bool, error) {
 		p.ask(firstFallback)
 		return true, nil
 	}
-	if open, next := windowAt(p.r.Policy.Windows, p.now); !open {
+	if open, next := planWindows(p.r.Policy.Windows).state(p.now); !open {
 		p.st.Reason, p.st.Message = WindowClosed, windowMessage(next)
 		p.askAt(next)
 		return true, nil
@@ -164,7 +164,7 @@ func (p *pass) stopped(ctx context.Context) (bool, error) {
 
 // outsideWindow pauses the drain while no window is open, and gives the cordon back meanwhile if the policy says so.
 func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
-	open, next := windowAt(p.r.Policy.Windows, p.now)
+	open, next := planWindows(p.r.Policy.Windows).state(p.now)
 	if open {
 		return false, nil
 	}
@@ -204,25 +204,6 @@ func windowMessage(next time.Time) string {
 		return "every window is over"
 	}
 	return fmt.Sprintf("the next window opens at %s", next.UTC().Format(time.RFC3339))
-}
-
-// windowAt reports whether evictions may start, and if not, when the next window opens; zero for never.
-func windowAt(windows []Window, now time.Time) (open bool, next time.Time) {
-	if len(windows) == 0 {
-		return true, time.Time{}
-	}
-	for _, w := range windows {
-		if now.Before(w.From) {
-			if next.IsZero() || w.From.Before(next) {
-				next = w.From
-			}
-			continue
-		}
-		if w.Until.IsZero() || now.Before(w.Until) {
-			return true, time.Time{}
-		}
-	}
-	return false, next
 }
 
 // view is the node as Plan sees it.

@@ -21,7 +21,7 @@ func TestReviewMutantsOfTheNode(t *testing.T) {
 		{Name: "unknown fields are dropped", File: "mark.go", Run: "TestUnknownFields",
 			Old: "append(holders, h), extra: m.extra}", New: "append(holders, h)}"},
 		{Name: "a hold is said before the Lease is renewed", File: "hold.go", Run: "TestHoldIsNotSaid",
-			Old: "if p.memory.answered {", New: "{"},
+			Old: "if !p.memory.renewed.IsZero() {", New: "{"},
 		{Name: "a heartbeat may hang", File: "hold.go", Run: "TestHeartbeatThatHangs",
 			Old: "ctx, cancel := context.WithTimeout(ctx, askTime)", New: "ctx, cancel := context.WithCancel(ctx)"},
 		{Name: "a cancelled Run releases what it has not taken", File: "run.go", Run: "TestCancelledRunLeaves",
