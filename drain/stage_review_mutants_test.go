@@ -37,7 +37,7 @@ func TestReviewMutantsOfTheNode(t *testing.T) {
 func TestReviewMutantsOfTheLimits(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "the settle time goes on over a hold", File: "pass.go", Run: "TestSettleTimeStartsAgainAfterAHold",
-			Old: "\tp.memory.emptySince = time.Time{}\n\tbefore :=", New: "\tbefore :="},
+			Old: "p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}", New: "p.memory.renewed = time.Time{}"},
 		{Name: "a rule can't say Evict", File: "podplan.go", Run: "TestRuleThatSays",
 			Old: "reason != ReasonNone && w.behavior.kind != BehaviorEvict {", New: "reason != ReasonNone {"},
 		{Name: "a lost cordon is fought for", File: "pass.go", Run: "TestRecordonDoesNotFight",
