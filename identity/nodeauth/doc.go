@@ -1,0 +1,33 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package nodeauth pins an agent to its own node, without a server of its own: the API server checks each write by a
+// ValidatingAdmissionPolicy against the node that the caller's token is bound to.
+//
+// All agents of a DaemonSet share one service account and thereby one role. RBAC alone lets each of them write the objects of every node.
+// [Objects] returns the policy that narrows this, its binding, the role, and a FlowSchema that keeps heartbeats going on a busy server.
+// [Verifier] checks the same facts in Go, for those who serve a web API to agents. [Probe] is run by the agent and
+// says whether the policy is there and aimed at it. [AssociatedNode] makes reads of pods narrow too, where the cluster supports it.
+//
+// # Promise
+//
+//   - A pod-bound token of a pod on one node writes that node's objects alone, by whatever verb: create, update, patch, apply, a
+//     subresource, delete, deletecollection, generateName.
+//   - A token that is not bound to a pod with a node (unbound, from a Secret, bound to a Node alone) writes nothing that is guarded.
+//   - An object that must belong to a Node belongs to the Node with the UID in the token: after a Node was deleted and
+//     made again under its name, a pod of the old one cannot write.
+//   - Of its Node's status an agent writes the condition types that were named, and no other field, known or yet to come.
+//   - Whatever cannot be evaluated is denied. A denial is 403 Forbidden, so that apierrors.IsForbidden finds it.
+//
+// # No promise
+//
+// Admission does not see reads: what the role lets an agent get or list it can get for all nodes; see [AssociatedNode]. Whoever
+// may create or exec into pods of the agent's service account, mint its tokens, impersonate it or edit the policy is not stopped.
+// A policy takes about a second to bite after it was created: create it before the role. Tokens that were checked are cached by the API
+// server for 10 s.
+//
+// # Versions
+//
+// ValidatingAdmissionPolicy is stable since Kubernetes 1.30, the node claims of pod-bound tokens (ServiceAccountTokenPodNodeInfo)
+// are on by default since 1.30 and stable since 1.32. Associated-node reads (KEP-5284) are beta and on in 1.36.
+package nodeauth
