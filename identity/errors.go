@@ -33,7 +33,6 @@ type DuplicateError struct {
 	LockFile string
 }
 
-
 // Error names both processes.
 func (e *DuplicateError) Error() string {
 	where := ""

@@ -21,12 +21,14 @@ const (
 	HostAnnotation = "identity.belay.dev/host"
 	// FingerprintAnnotation holds the [Fingerprint] of the holder, as JSON.
 	FingerprintAnnotation = "identity.belay.dev/fingerprint"
-	// EpochAnnotation holds [Epoch].Number of the holder, in decimal.
+	// EpochAnnotation holds [Epoch].Number of the holder, in decimal. It may be missing for a moment after the Lease was created.
 	EpochAnnotation = "identity.belay.dev/epoch"
+	// LockFileAnnotation holds [Spec].LockFile, if the holder has locked one: only then does a lock prove that it is gone.
+	LockFileAnnotation = "identity.belay.dev/lock-file"
 )
 
 // A LeaseClient reads and writes the Leases of one namespace. The LeaseInterface of client-go satisfies it. Every call gets a context
-// with a deadline. The client should have no rate limit of its own, so that a heartbeat never waits for other requests, and
+// with a deadline, and must return when it ends. The client should have no rate limit of its own, so that a heartbeat never waits for other requests, and
 // should not repeat requests.
 type LeaseClient interface {
 	Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error)

@@ -5,10 +5,12 @@ package identity
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"strings"
 	"time"
 
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -19,6 +21,8 @@ const ownKeys = "identity.belay.dev/"
 
 // complete gives the spec with its defaults, and an error that lists every field that is wrong.
 func (s Spec) complete() (Spec, error) {
+	s.Labels, s.Annotations, s.Owner = maps.Clone(s.Labels), maps.Clone(s.Annotations), s.Owner.DeepCopy()
+	s.Fingerprint.Host = cmp.Or(s.Fingerprint.Host, s.Host)
 	s.OnDuplicate = cmp.Or(s.OnDuplicate, FailOnDuplicate)
 	s.Timing = s.Timing.complete()
 	errs := append(s.validate(), s.Timing.validate(field.NewPath("Timing"))...)
@@ -50,17 +54,16 @@ func (s Spec) validate() field.ErrorList {
 	if s.Host == "" {
 		errs = append(errs, field.Required(field.NewPath("Host"), "the name of the host"))
 	}
+	if len(s.Host) > maxHashed {
+		errs = append(errs, field.TooLong(field.NewPath("Host"), "", maxHashed))
+	}
 	if s.OnDuplicate != FailOnDuplicate && s.OnDuplicate != WaitOnDuplicate {
 		errs = append(errs, field.NotSupported(field.NewPath("OnDuplicate"), s.OnDuplicate, []OnDuplicate{FailOnDuplicate, WaitOnDuplicate}))
 	}
 	errs = append(errs, s.validateFingerprint()...)
 	errs = append(errs, metav1validation.ValidateLabels(s.Labels, field.NewPath("Labels"))...)
 	errs = append(errs, foreignKeys(s.Labels, field.NewPath("Labels"))...)
-	for k := range s.Annotations {
-		if problems := validation.IsQualifiedName(strings.ToLower(k)); len(problems) > 0 {
-			errs = append(errs, field.Invalid(field.NewPath("Annotations"), k, strings.Join(problems, "; ")))
-		}
-	}
+	errs = append(errs, apivalidation.ValidateAnnotations(s.Annotations, field.NewPath("Annotations"))...)
 	return append(errs, foreignKeys(s.Annotations, field.NewPath("Annotations"))...)
 }
 
