@@ -17,5 +17,18 @@ type Clock interface {
 }
 
 // SystemClock returns the clock of this machine. Its Elapsed is CLOCK_BOOTTIME on Linux, which goes on during a suspend, unlike the
-// monotonic time of package time (https://go.dev/issue/24595). On other systems it is that monotonic time.
-func SystemClock() Clock
+// monotonic time of package time (https://go.dev/issue/24595). On other systems it is that monotonic time. A virtual machine that
+// was paused from outside may count the pause, or may not: that is up to its hypervisor.
+func SystemClock() Clock { return systemClock{start: time.Now()} }
+
+// systemClock is a SystemClock. start is where Elapsed begins if the system has no better origin.
+type systemClock struct{ start time.Time }
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (c systemClock) Elapsed() time.Duration { return elapsed(c.start) }
+
+func (systemClock) Timer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}

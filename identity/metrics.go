@@ -21,24 +21,24 @@ type LossReason string
 // The reasons of a loss.
 const (
 	Expired LossReason = "Expired" // no renewal succeeded for Timing.Hold
-	Taken   LossReason = "Taken"   // another holder is in the Lease
+	Taken   LossReason = "Taken"   // another holder is in the Lease, or none
 	Deleted LossReason = "Deleted" // the Lease was not there
 )
 
-// ViewMetrics is called by a [View]. Each field may be nil.
-type ViewMetrics struct {
-	// Peers is called after each change with the number of peers in each state.
-	Peers func(byState map[State]int)
-	// Fresh is called when the view becomes up to date, or ceases to be.
-	Fresh func(fresh bool)
-	// Brake is called when the mass-loss brake takes hold or lets go.
-	Brake func(on bool)
-	// Detected is called for each loss with how long the peer had been quiet.
-	Detected func(quiet time.Duration)
+func (m MemberMetrics) request(operation string, code int, took time.Duration) {
+	if m.Request != nil {
+		m.Request(operation, code, took)
+	}
 }
 
-// CollectorMetrics is called by a [Collector]. Each field may be nil.
-type CollectorMetrics struct {
-	// Collected is called for each Lease that was due, with what came of it.
-	Collected func(outcome CollectOutcome)
+func (m MemberMetrics) held(held bool) {
+	if m.Held != nil {
+		m.Held(held)
+	}
+}
+
+func (m MemberMetrics) lost(reason LossReason) {
+	if m.Lost != nil {
+		m.Lost(reason)
+	}
 }

@@ -4,6 +4,10 @@
 package identity
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,11 +17,28 @@ import (
 // Name returns the name that KEP-1965 gives to the Lease of a component on a host: prefix, "-", and 26 characters: host and component,
 // each behind its length as a big-endian uint16, hashed with SHA-256, of which the first 16 bytes are written in base32 without
 // padding in lower case. Host and component may hold any bytes; of longer strings the first 65,535 bytes count for all.
-func Name(prefix, component, host string) string
+func Name(prefix, component, host string) string {
+	var b []byte
+	for _, s := range []string{host, component} {
+		s = s[:min(len(s), maxHashed)]
+		b = binary.BigEndian.AppendUint16(b, uint16(len(s)))
+		b = append(b, s...)
+	}
+	sum := sha256.Sum256(b)
+	return prefix + "-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
+}
+
+// maxHashed is how many bytes of a string count for its hash: as many as a uint16 can tell the number of.
+const maxHashed = 1<<16 - 1
 
 // NodeName returns the name of the Lease of a node's agent: prefix, "-" and the node's name, or the node's name alone if prefix is empty.
 // [New] refuses a name of more than 253 characters.
-func NodeName(prefix, node string) string
+func NodeName(prefix, node string) string {
+	if prefix == "" {
+		return node
+	}
+	return prefix + "-" + node
+}
 
 // A Spec is what a [Member] is.
 type Spec struct {
@@ -53,7 +74,9 @@ type Spec struct {
 }
 
 // Key is the name of the Lease with its namespace.
-func (s Spec) Key() types.NamespacedName
+func (s Spec) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+}
 
 // OnDuplicate is what a Member does that finds its name in use.
 type OnDuplicate string
@@ -83,8 +106,18 @@ type Timing struct {
 }
 
 // ControlPlane is KEP-1965's timing: a renewal each 10 s (+4 %), a duration of an hour, a hold of 30 s, liveness 40 s; 10 s to stop.
-func ControlPlane() Timing
+func ControlPlane() Timing {
+	return Timing{
+		Renew: 10 * time.Second, Jitter: 0.04, Hold: 30 * time.Second, Liveness: 40 * time.Second,
+		Duration: time.Hour, Stop: 10 * time.Second,
+	}
+}
 
 // NodeAgent is for thousands of members: a renewal each 30 s (+4 %), a duration of an hour, a hold of 90 s, liveness 120 s; 10 s to stop.
 // 10,000 members write 333 times a second, as 3,300 kubelets do.
-func NodeAgent() Timing
+func NodeAgent() Timing {
+	return Timing{
+		Renew: 30 * time.Second, Jitter: 0.04, Hold: 90 * time.Second, Liveness: 120 * time.Second,
+		Duration: time.Hour, Stop: 10 * time.Second,
+	}
+}
