@@ -18,8 +18,10 @@ import (
 
 // An Epoch is one hold of a name: a fencing token. Of two epochs of the same name the later has the greater Number.
 type Epoch struct {
-	// Number is at least 1 more than that of the epoch before, also where the Lease was deleted in between, or the cluster was restored
-	// from a backup that has the Lease. It starts from the resourceVersion of the Lease.
+	// Number is at least 1 more than that of the epoch before, also where the Lease was deleted in between, or was moved with its annotations
+	// to another cluster. It starts from the resourceVersion of the Lease. Two things it cannot know of: epochs after the backup from
+	// which a cluster was restored, unless the restore has raised the revision (etcdutl --bump-revision); and those of a Lease that somebody
+	// deleted in another cluster before the versions there were past its number. A Member does not delete it until then.
 	Number uint64
 	// Holder is the holderIdentity, made up for this hold.
 	Holder string
@@ -122,9 +124,12 @@ func (m *Member) ours(l *coordinationv1.Lease) bool {
 	return holder != "" && (holder == m.holder || holder == m.former)
 }
 
+// shortNap is the shortest wait: a timer that fires a little early must not make a loop spin.
+const shortNap = time.Millisecond
+
 // wait waits by the member's clock.
 func (m *Member) wait(ctx context.Context, d time.Duration) error {
-	c, stop := m.clock.Timer(d)
+	c, stop := m.clock.Timer(max(d, shortNap))
 	defer stop()
 	select {
 	case <-ctx.Done():

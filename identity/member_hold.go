@@ -116,7 +116,7 @@ func (t *tenure) nap() time.Duration {
 	if t.replies == nil {
 		nap = min(nap, t.due-now)
 	}
-	return max(nap, 0)
+	return max(nap, shortNap)
 }
 
 // send begins the request that is due. It ends before the hold does.

@@ -17,7 +17,7 @@ func (t *tenure) release(ctx context.Context) {
 	held := !t.over()
 	m.know(func(k *known) { k.phase, k.held = Releasing, false })
 	m.metrics.held(false)
-	if !held || m.spec.KeepOnStop {
+	if !held || m.spec.KeepOnStop || t.ahead() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.spec.Timing.Stop)
@@ -39,6 +39,13 @@ func (t *tenure) release(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// ahead reports whether the epoch is ahead of the server's versions, as after a move to another cluster. Then the Lease alone knows how far the
+// epochs are, and is not deleted.
+func (t *tenure) ahead() bool {
+	version, err := versionOf(t.lease)
+	return err != nil || version < t.epoch.Number
 }
 
 // tryRelease makes one round. Without an error and without success the Lease is another's.

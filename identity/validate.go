@@ -5,6 +5,7 @@ package identity
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"strings"
@@ -99,7 +100,7 @@ func (t Timing) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	check := func(ok bool, name string, value any, want string) {
 		if !ok {
-			errs = append(errs, field.Invalid(path.Child(name), value, want))
+			errs = append(errs, field.Invalid(path.Child(name), fmt.Sprint(value), want))
 		}
 	}
 	check(t.Renew >= time.Second, "Renew", t.Renew, "must be at least 1s")
