@@ -39,6 +39,6 @@ func (e *DuplicateError) Error() string {
 	if e.LockFile != "" {
 		where = fmt.Sprintf(", which locks %q", e.LockFile)
 	}
-	return fmt.Sprintf("Lease %q is in use by another living process: %q on %s%s; this is one on %s",
+	return fmt.Sprintf("the name of Lease %q is in use by another living process: %q on %s%s; this is one on %s",
 		e.Key, e.Holder, e.Theirs.describe(), where, e.Ours.describe())
 }

@@ -120,9 +120,9 @@ func (p *process) work(ctx context.Context, e identity.Epoch) error {
 	p.locked(func() { p.epochs = append(p.epochs, e) })
 	<-ctx.Done()
 	p.locked(func() { p.causes = append(p.causes, context.Cause(ctx)) })
-	if p.linger > 0 {
-		time.Sleep(p.linger)
-	}
+	over, stop := p.clock.Timer(p.linger)
+	defer stop()
+	<-over
 	return p.result
 }
 

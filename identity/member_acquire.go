@@ -133,11 +133,11 @@ func (m *Member) nodeGone(ctx context.Context) (bool, error) {
 	want := m.spec.Fingerprint.NodeUID
 	switch {
 	case absent(r.err):
-		return true, fmt.Errorf("Node %q, UID %q, of Lease %q: not found: %w", m.spec.Node, want, m.Key(), ErrNodeGone)
+		return true, fmt.Errorf("looking for Node %q, UID %q, of Lease %q: not found: %w", m.spec.Node, want, m.Key(), ErrNodeGone)
 	case r.err != nil:
 		return false, fmt.Errorf("asking for Node %q: %w", m.spec.Node, r.err)
 	case string(r.value.UID) != want:
-		return true, fmt.Errorf("Node %q of Lease %q: has UID %q, want %q: %w", m.spec.Node, m.Key(), r.value.UID, want, ErrNodeGone)
+		return true, fmt.Errorf("looking for Node %q, UID %q, of Lease %q: found UID %q: %w", m.spec.Node, want, m.Key(), r.value.UID, ErrNodeGone)
 	}
 	return false, nil
 }

@@ -72,7 +72,7 @@ func (t *tenure) run(ctx context.Context, work func(context.Context, Epoch) erro
 		return true, err
 	}
 	t.lost(ctx, reason)
-	end(fmt.Errorf("Lease %q, epoch %d: %s: %w", t.m.Key(), t.epoch.Number, reason, ErrLost))
+	end(fmt.Errorf("holding Lease %q, epoch %d: %s: %w", t.m.Key(), t.epoch.Number, reason, ErrLost))
 	t.abandon()
 	if err := <-returned; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLost) {
 		klog.FromContext(ctx).Error(err, "The work has failed after the Lease was lost", "lease", klog.KRef(t.m.spec.Namespace, t.m.spec.Name))

@@ -9,8 +9,8 @@ import (
 	"github.com/belayproject/belay/internal/mutate"
 )
 
-// The suite catches a member that is broken in any of these ways.
-func TestMemberMutants(t *testing.T) {
+// The suite catches a member that takes over what is not its, or writes what is wrong.
+func TestAdoptMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a foreign holder is adopted at sight", File: "adopt.go", Run: "TestDuplicateIsTold|TestOneHolder",
 			Old: "s.quiet >= s.liveness:", New: "s.quiet >= 0:"},
@@ -42,6 +42,18 @@ func TestMemberMutants(t *testing.T) {
 			Old: "len(validation.IsValidLabelValue(s.Host)) == 0", New: "true"},
 		{Name: "an adoption keeps the holder of before", File: "record.go", Run: "TestRestartTakes",
 			Old: "l.Spec.HolderIdentity = &holder\n", New: "if l.Spec.HolderIdentity == nil {\n\t\tl.Spec.HolderIdentity = &holder\n\t}\n"},
+		{Name: "another Node of the name will do", File: "member_acquire.go", Run: "TestNodeIsGone",
+			Old: "case string(r.value.UID) != want:", New: "case want == \"\":"},
+		{Name: "the lock of a file that is gone is enough", File: "lockfile.go", Run: "TestLock",
+			Old: "return nil, dup\n", New: "return func() {}, nil\n"},
+		{Name: "host and component run together", File: "spec.go", Run: "TestName",
+			Old: "\t\tb = binary.BigEndian.AppendUint16(b, uint16(len(s)))\n", New: "\t\t_ = binary.BigEndian\n"},
+	})
+}
+
+// The suite catches a member that holds for too long, or not for long enough.
+func TestHoldMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "the hold counts from the answer", File: "member_hold.go", Run: "TestHoldCountsFromTheSending",
 			Old: "t.lease, t.good, t.retry = r.value, r.sent, backoff{}", New: "t.lease, t.good, t.retry = r.value, r.answered, backoff{}"},
 		{Name: "the hold does not end", File: "member_hold.go", Run: "TestHoldEnds",
@@ -64,6 +76,14 @@ func TestMemberMutants(t *testing.T) {
 			Old: "\tif err := <-returned; err != nil &&", New: "\tif err := context.Cause(working); err == nil &&"},
 		{Name: "the work does not learn of the loss", File: "member_hold.go", Run: "TestForeignHolder",
 			Old: "t.epoch.Number, reason, ErrLost))", New: "t.epoch.Number, reason, ErrRunning))"},
+		{Name: "a renewal asks before", File: "member_hold.go", Run: "TestAQuietHour",
+			Old: "t.due = r.sent + t.m.spec.Timing.interval()", New: "t.due, t.reread = r.sent+t.m.spec.Timing.interval(), true"},
+	})
+}
+
+// The suite catches a member that deletes what it should not.
+func TestReleaseMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "whatever is there is deleted", File: "member_request.go", Run: "TestReleaseOfWhatHasChanged|TestReleaseDeletes",
 			Old: "Preconditions: &metav1.Preconditions{UID: &l.UID, ResourceVersion: &l.ResourceVersion},", New: ""},
 		{Name: "the deletion has no version", File: "member_request.go", Run: "TestReleaseOfWhatHasChanged|TestReleaseDeletes",
@@ -76,13 +96,5 @@ func TestMemberMutants(t *testing.T) {
 			Old: "held := !t.over()", New: "held := true"},
 		{Name: "the Lease that alone knows the epoch is deleted", File: "member_release.go", Run: "TestLeaseThatKeeps",
 			Old: " || t.ahead()", New: ""},
-		{Name: "a renewal asks before", File: "member_hold.go", Run: "TestAQuietHour",
-			Old: "t.due = r.sent + t.m.spec.Timing.interval()", New: "t.due, t.reread = r.sent+t.m.spec.Timing.interval(), true"},
-		{Name: "another Node of the name will do", File: "member_acquire.go", Run: "TestNodeIsGone",
-			Old: "case string(r.value.UID) != want:", New: "case want == \"\":"},
-		{Name: "the lock of a file that is gone is enough", File: "lockfile.go", Run: "TestLock",
-			Old: "return nil, dup\n", New: "return func() {}, nil\n"},
-		{Name: "host and component run together", File: "spec.go", Run: "TestName",
-			Old: "\t\tb = binary.BigEndian.AppendUint16(b, uint16(len(s)))\n", New: "\t\t_ = binary.BigEndian\n"},
 	})
 }

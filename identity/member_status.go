@@ -111,9 +111,9 @@ func (m *Member) Healthy() error {
 	case k.duplicate != nil:
 		return k.duplicate
 	case !k.holds(now, t):
-		return errors.Join(fmt.Errorf("Lease %q is not held: %s", m.Key(), k.phase), k.err)
+		return errors.Join(fmt.Errorf("holding Lease %q: not held, %s", m.Key(), k.phase), k.err)
 	case now-k.good >= 2*interval:
-		return errors.Join(fmt.Errorf("Lease %q was renewed %s ago, want less than %s", m.Key(), now-k.good, 2*interval), k.err)
+		return errors.Join(fmt.Errorf("holding Lease %q: renewed %s ago, want less than %s", m.Key(), now-k.good, 2*interval), k.err)
 	}
 	return nil
 }

@@ -163,7 +163,7 @@ func versionOf(l *coordinationv1.Lease) (uint64, error) {
 		n, err = strconv.ParseUint(version, 10, 63)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("Lease %q: its resourceVersion %q gives no epoch: %w", l.Namespace+"/"+l.Name, version, err)
+		return 0, fmt.Errorf("taking the epoch of Lease %q from its resourceVersion %q: %w", l.Namespace+"/"+l.Name, version, err)
 	}
 	return n, nil
 }

@@ -192,7 +192,7 @@ func TestEpochsGrow(t *testing.T) {
 		stored, exists, ops := uint64(0), false, []string{}
 		for range 30 {
 			version += uint64(r.IntN(3)) // writes to other objects
-			number := uint64(0)
+			var number uint64
 			switch op := r.IntN(5); {
 			case !exists:
 				version++
