@@ -26,8 +26,8 @@ import (
 	"github.com/belayproject/belay/identity"
 )
 
-// patience bounds each wait for the real server.
-const patience = time.Minute
+// serverPatience bounds each wait for the real server.
+const serverPatience = time.Minute
 
 // A cluster is the real server with a namespace for one test, and a user who may do what a Member needs and nothing else.
 type cluster struct {
@@ -77,7 +77,7 @@ func (c *cluster) get(name string) *coordinationv1.Lease {
 // eventually waits until done returns the empty string, which otherwise says what is missing.
 func (c *cluster) eventually(done func() string) {
 	c.Helper()
-	ctx, cancel := context.WithTimeout(c.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.Context(), serverPatience)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -88,7 +88,7 @@ func (c *cluster) eventually(done func() string) {
 		}
 		select {
 		case <-ctx.Done():
-			c.Fatalf("after %s: %s", patience, missing)
+			c.Fatalf("after %s: %s", serverPatience, missing)
 		case <-ticker.C:
 		}
 	}
