@@ -74,7 +74,7 @@ func TestRestartTakesItsLeaseAgain(t *testing.T) {
 	})
 }
 
-// TestWhatStandsInTheLease is R-ID-09 and R-ID-14: a Lease with whatever in it is taken over; at once if nobody is in it.
+// TestWhatStandsInTheLease is R-ID-14: a Lease with whatever in it is taken over; at once if nobody is in it.
 func TestWhatStandsInTheLease(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*coordinationv1.Lease)

@@ -119,11 +119,11 @@ func (t *tenure) nap() time.Duration {
 	return max(nap, shortNap)
 }
 
-// send begins the request that is due. It ends before the hold does.
+// send begins the request that is due. A renewal ends before the hold does; a GET ends with it, see abandon.
 func (t *tenure) send(ctx context.Context) {
 	timing := t.m.spec.Timing
 	limit := min(timing.requestLimit(), t.good+timing.Hold-t.m.clock.Elapsed())
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithCancel(ctx)
 	replies := make(chan reply[*coordinationv1.Lease], 1)
 	t.replies, t.cancel = replies, cancel
 	if t.reread {

@@ -110,7 +110,7 @@ func TestClaimWritesAll(t *testing.T) {
 	}
 }
 
-// TestClaimOfMalformedLeases is R-ID-09: absent, negative and endless fields are replaced by what the server takes.
+// TestClaimOfMalformedLeases: absent, negative and endless fields are replaced by what the server takes.
 func TestClaimOfMalformedLeases(t *testing.T) {
 	for in, want := range map[int32]int32{-5: 1, 0: 1, math.MaxInt32: math.MaxInt32} {
 		l := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
@@ -118,11 +118,11 @@ func TestClaimOfMalformedLeases(t *testing.T) {
 		}}
 		got := testSpec().claimed(l, "m_1", 1, time.Now())
 		if *got.Spec.LeaseTransitions != want || *got.Spec.LeaseDurationSeconds != 3600 {
-			t.Errorf("R-ID-09: transitions %d become %d, want %d; duration %d, want 3600", in, *got.Spec.LeaseTransitions, want, *got.Spec.LeaseDurationSeconds)
+			t.Errorf("transitions %d become %d, want %d; duration %d, want 3600", in, *got.Spec.LeaseTransitions, want, *got.Spec.LeaseDurationSeconds)
 		}
 	}
 	if got := testSpec().claimed(&coordinationv1.Lease{}, "m_1", 1, time.Now()); *got.Spec.LeaseTransitions != 1 {
-		t.Errorf("R-ID-09: no transitions become %d, want 1", *got.Spec.LeaseTransitions)
+		t.Errorf("no transitions become %d, want 1", *got.Spec.LeaseTransitions)
 	}
 }
 
@@ -159,13 +159,13 @@ func TestWhatCannotBeReadIsIgnored(t *testing.T) {
 	} {
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{EpochAnnotation: in}}}
 		if got := epochOf(l); got != want {
-			t.Errorf("R-ID-09: epoch %q is read as %d, want %d", in, got, want)
+			t.Errorf("epoch %q is read as %d, want %d", in, got, want)
 		}
 	}
 	for _, in := range []string{"", "{", "[]", `{"bootID":5}`, "null"} {
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{FingerprintAnnotation: in}}}
 		if got := fingerprintOf(l); got != (Fingerprint{}) {
-			t.Errorf("R-ID-09: fingerprint %q is read as %v, want none", in, got)
+			t.Errorf("fingerprint %q is read as %v, want none", in, got)
 		}
 	}
 }
