@@ -15,8 +15,8 @@ import (
 func TestBackoff(t *testing.T) {
 	var b backoff
 	boom := errors.New("boom")
-	for i, full := range []time.Duration{200, 400, 800, 1600, 3200, 6400, 7000, 7000} {
-		full *= time.Millisecond
+	for i, ms := range []int{200, 400, 800, 1600, 3200, 6400, 7000, 7000} {
+		full := time.Duration(ms) * time.Millisecond
 		if got := b.after(boom, time.Minute); got < full/2 || got >= full {
 			t.Errorf("R-ID-15: wait %d is %s, want %s to %s", i, got, full/2, full)
 		}
