@@ -336,7 +336,7 @@ func (v *View) Healthy() error {
 	case !f.Fresh:
 		return fmt.Errorf("view: the last write of its canary %q that was seen is %v old, want less than %v", v.canary, f.Age, v.config.FreshFor)
 	case f.Held > 0:
-		return fmt.Errorf("view: the mass-loss brake holds back %d peers: more than %.0f %% would be lost at once", f.Held, 100*v.config.MassLoss)
+		return fmt.Errorf("view: %d held back by the mass-loss brake: more than %.0f %% of the peers would be lost at once", f.Held, 100*v.config.MassLoss)
 	}
 	return nil
 }
