@@ -158,7 +158,7 @@ func outcomeOf(err error) (outcome CollectOutcome, stop bool) {
 	switch {
 	case err == nil:
 		return Collected, false
-	case apierrors.IsNotFound(err):
+	case absent(err):
 		return Gone, false
 	case apierrors.IsConflict(err):
 		return Renewed, false

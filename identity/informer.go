@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
 // A LeaseWatcher lists and watches the Leases of one namespace. The LeaseInterface of client-go satisfies it.
 type LeaseWatcher interface {
 	List(ctx context.Context, opts metav1.ListOptions) (*coordinationv1.LeaseList, error)
-	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (apiwatch.Interface, error)
 }
 
 // NewInformer returns an informer of the Leases of the members of these components, of all components if none is given, in the namespace of
@@ -43,14 +43,14 @@ func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexIn
 			o.LabelSelector = selector
 			return leases.List(ctx, o)
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			o.LabelSelector = selector
 			return leases.Watch(ctx, o)
 		},
 	}
 	source := cache.ToListWatcherWithWatchListSemantics(list, leases)
 	informer := cache.NewSharedIndexInformer(source, &coordinationv1.Lease{}, 0, cache.Indexers{})
-	if err := informer.SetTransform(slim); err != nil {
+	if err := informer.SetTransform(slimObject); err != nil {
 		return nil, fmt.Errorf("making the informer of Leases: %w", err)
 	}
 	return informer, nil
@@ -70,8 +70,8 @@ func selectorOf(components []string) (string, error) {
 	return r.String(), nil
 }
 
-// slim drops what a view does not read. The informer owns the object.
-func slim(obj any) (any, error) {
+// slimObject drops what a view does not read. The informer owns the object.
+func slimObject(obj any) (any, error) {
 	if lease, ok := obj.(*coordinationv1.Lease); ok {
 		lease.ManagedFields = nil
 		delete(lease.Annotations, corev1.LastAppliedConfigAnnotation)

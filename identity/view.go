@@ -256,18 +256,18 @@ func (v *View) rouse() {
 // Peers returns the peers in one of the states, all if none is given, by name.
 func (v *View) Peers(states ...State) []Peer {
 	v.mu.Lock()
-	seen := v.sightings(v.clock.Elapsed(), states)
+	seen := v.glimpses(v.clock.Elapsed(), states)
 	v.mu.Unlock()
 	return peers(seen)
 }
 
-// sightings returns the peers in one of the states, all if none is given. The caller holds the mutex.
-func (v *View) sightings(now time.Duration, states []State) []sighting {
+// glimpses returns the peers in one of the states, all if none is given. The caller holds the mutex.
+func (v *View) glimpses(now time.Duration, states []State) []glimpse {
 	at := v.tracker.clock.read(now)
-	var seen []sighting
+	var seen []glimpse
 	for _, r := range v.tracker.records {
 		if in(r, states) {
-			seen = append(seen, r.sighting(at))
+			seen = append(seen, r.glimpse(at))
 		}
 	}
 	return seen
@@ -285,7 +285,7 @@ func (v *View) Get(key types.NamespacedName) (Peer, bool) {
 		v.mu.Unlock()
 		return Peer{}, false
 	}
-	s := r.sighting(v.tracker.clock.read(v.clock.Elapsed()))
+	s := r.glimpse(v.tracker.clock.read(v.clock.Elapsed()))
 	v.mu.Unlock()
 	return s.peer(), true
 }
@@ -294,10 +294,10 @@ func (v *View) Get(key types.NamespacedName) (Peer, bool) {
 func (v *View) Indexed(index, value string, states ...State) []Peer {
 	v.mu.Lock()
 	at := v.tracker.clock.read(v.clock.Elapsed())
-	var seen []sighting
+	var seen []glimpse
 	for r := range v.index.sets[indexed{index, value}] {
 		if in(r, states) {
-			seen = append(seen, r.sighting(at))
+			seen = append(seen, r.glimpse(at))
 		}
 	}
 	v.mu.Unlock()

@@ -55,7 +55,7 @@ func (v *View) Subscribe(handler func(Event)) (cancel func()) {
 	s := &subscriber{handler: handler}
 	var present []change
 	now := v.clock.Elapsed()
-	for _, seen := range v.sightings(now, []State{Alive, Suspect}) {
+	for _, seen := range v.glimpses(now, []State{Alive, Suspect}) {
 		present = append(present, change{what: Joined, peer: seen})
 	}
 	v.subscribers[s] = true

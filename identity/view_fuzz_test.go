@@ -118,7 +118,7 @@ func (m *model) write(name, holder string) {
 	m.pending = append(m.pending, seen{name, lease})
 }
 
-func version(lease *coordinationv1.Lease) int {
+func numberOf(lease *coordinationv1.Lease) int {
 	n, _ := strconv.Atoi(lease.ResourceVersion)
 	return n
 }
@@ -156,7 +156,7 @@ func (m *model) show(s seen) {
 	if sent, ok := m.sent[s.lease.ResourceVersion]; ok {
 		m.tracker.prove(m.now, sent)
 		if m.proof.at <= sent {
-			m.proof = writing{sent, version(s.lease)}
+			m.proof = writing{sent, numberOf(s.lease)}
 		}
 		for i, at := range m.losses { // time may have been taken back
 			m.losses[i] = min(at, m.tracker.clock.read(m.now))

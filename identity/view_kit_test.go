@@ -34,8 +34,10 @@ func newContext(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-func keyTo(name string) types.NamespacedName {
-	return types.NamespacedName{Namespace: space, Name: name}
+func keyTo(name string) types.NamespacedName { return keyIn(space, name) }
+
+func keyIn(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
 // ofBubble is the clock of a bubble, in both its ways.

@@ -4,9 +4,7 @@
 package identity
 
 import (
-	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -46,16 +44,16 @@ type Peer struct {
 }
 
 // peer makes a Peer of what was seen of it.
-func (s sighting) peer() Peer {
+func (s glimpse) peer() Peer {
 	return Peer{
 		Key: keyOf(s.lease), State: s.state, Holder: holderOf(s.lease), Host: hostOf(s.lease),
-		Fingerprint: writtenFingerprint(s.lease), Epoch: writtenEpoch(s.lease), Quiet: s.quiet, Lease: s.lease,
+		Fingerprint: fingerprintOf(s.lease), Epoch: writtenEpoch(s.lease), Quiet: s.quiet, Lease: s.lease,
 	}
 }
 
 // peers makes Peers, ordered by name.
-func peers(seen []sighting) []Peer {
-	slices.SortFunc(seen, func(a, b sighting) int {
+func peers(seen []glimpse) []Peer {
+	slices.SortFunc(seen, func(a, b glimpse) int {
 		if c := strings.Compare(a.lease.Namespace, b.lease.Namespace); c != 0 {
 			return c
 		}
@@ -75,17 +73,10 @@ func hostOf(lease *coordinationv1.Lease) string {
 	return lease.Labels[HostLabel]
 }
 
-func writtenFingerprint(lease *coordinationv1.Lease) Fingerprint {
-	var f Fingerprint
-	if err := json.Unmarshal([]byte(lease.Annotations[FingerprintAnnotation]), &f); err != nil {
-		return Fingerprint{}
-	}
-	return f
-}
-
+// writtenEpoch is the zero Epoch where none can be read.
 func writtenEpoch(lease *coordinationv1.Lease) Epoch {
-	number, err := strconv.ParseUint(lease.Annotations[EpochAnnotation], 10, 64)
-	if err != nil {
+	number := epochOf(lease)
+	if number == 0 {
 		return Epoch{}
 	}
 	return Epoch{Number: number, Holder: holderOf(lease), UID: lease.UID}

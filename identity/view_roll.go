@@ -20,13 +20,6 @@ type record struct {
 // holder is empty for a Lease that was given back by emptying it.
 func (r *record) holder() string { return holderOf(r.lease) }
 
-func holderOf(lease *coordinationv1.Lease) string {
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
-}
-
 // A roll holds the records of one state in the order of changed, the longest quiet first, so that those that are due stand in front. It is
 // a list through the records: nothing is allocated for it.
 type roll struct {

@@ -30,11 +30,11 @@ type tracker struct {
 type change struct {
 	what   EventType
 	reason LeaveReason
-	peer   sighting
+	peer   glimpse
 }
 
-// A sighting is a peer at one moment.
-type sighting struct {
+// A glimpse is a peer at one moment.
+type glimpse struct {
 	state State
 	quiet time.Duration
 	lease *coordinationv1.Lease
@@ -215,12 +215,12 @@ func (t *tracker) leave(now time.Duration, r *record, reason LeaveReason) []chan
 }
 
 func (t *tracker) change(what EventType, reason LeaveReason, r *record, at time.Duration) change {
-	return change{what: what, reason: reason, peer: r.sighting(at)}
+	return change{what: what, reason: reason, peer: r.glimpse(at)}
 }
 
-// sighting is r at the fresh time at.
-func (r *record) sighting(at time.Duration) sighting {
-	return sighting{state: r.roll.state, quiet: max(0, at-r.changed), lease: r.lease}
+// glimpse is r at the fresh time at.
+func (r *record) glimpse(at time.Duration) glimpse {
+	return glimpse{state: r.roll.state, quiet: max(0, at-r.changed), lease: r.lease}
 }
 
 func keyOf(lease *coordinationv1.Lease) types.NamespacedName {
