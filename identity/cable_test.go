@@ -41,6 +41,9 @@ func (c *cable) carry(next http.RoundTripper, r *http.Request) (*http.Response, 
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.watches = append(c.watches, answer.Body)
+		if c.broken { // cut while the server answered
+			answer.Body.Close()
+		}
 	}
 	return answer, err
 }

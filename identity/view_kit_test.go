@@ -104,7 +104,10 @@ func (h *hub) Written(version string) (time.Duration, bool) {
 	h.sentMu.Lock()
 	defer h.sentMu.Unlock()
 	sent, ok := h.sent[version]
-	return h.clock.Elapsed() - sent, ok && !h.silent
+	if !ok || h.silent {
+		return 0, false
+	}
+	return h.clock.Elapsed() - sent, true
 }
 
 // write stores the next version of a Lease, and is false while the server is down.

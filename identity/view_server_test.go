@@ -29,7 +29,7 @@ import (
 const (
 	realLiveness = 8 * time.Second
 	realGCAfter  = 2 * realLiveness
-	patience     = time.Minute
+	realPatience = time.Minute
 )
 
 // onServer is a namespace of a real API server, with a member and what watches it.
@@ -83,7 +83,7 @@ func (s *onServer) must(err error) {
 // eventually waits until done returns the empty string, which otherwise says what is missing.
 func (s *onServer) eventually(done func() string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	ctx, cancel := context.WithTimeout(s.ctx, realPatience)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -94,7 +94,7 @@ func (s *onServer) eventually(done func() string) {
 		}
 		select {
 		case <-ctx.Done():
-			s.t.Fatalf("after %v: %s", patience, missing)
+			s.t.Fatalf("after %v: %s", realPatience, missing)
 		case <-ticker.C:
 		}
 	}
