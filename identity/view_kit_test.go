@@ -114,6 +114,27 @@ func (h *hub) Written(version string) (time.Duration, bool) {
 func (h *hub) write(name, holder string, changes ...func(*coordinationv1.Lease)) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.put(name, holder, changes...)
+}
+
+// renew writes as the holder that there is. The canary knows when it has sent that.
+func (h *hub) renew(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	holder := name
+	if old := h.stored[name]; old != nil {
+		holder = *old.Spec.HolderIdentity
+	}
+	if name == own && !h.down {
+		h.sentMu.Lock()
+		h.sent[strconv.Itoa(h.version+1)] = h.clock.Elapsed()
+		h.sentMu.Unlock()
+	}
+	h.put(name, holder)
+}
+
+// put is write for who holds the mutex.
+func (h *hub) put(name, holder string, changes ...func(*coordinationv1.Lease)) bool {
 	if h.down {
 		return false
 	}
@@ -130,22 +151,6 @@ func (h *hub) write(name, holder string, changes ...func(*coordinationv1.Lease))
 	h.stored[name] = lease
 	h.show(name, lease)
 	return true
-}
-
-// renew writes as the holder that there is, and notes when it was sent if it is the canary's.
-func (h *hub) renew(name string) {
-	h.mu.Lock()
-	holder, sent := name, h.clock.Elapsed()
-	if old := h.stored[name]; old != nil {
-		holder = *old.Spec.HolderIdentity
-	}
-	if name == own && !h.down {
-		h.sentMu.Lock()
-		h.sent[strconv.Itoa(h.version+1)] = sent
-		h.sentMu.Unlock()
-	}
-	h.mu.Unlock()
-	h.write(name, holder)
 }
 
 // live renews a Lease until ctx ends, for the first time after first.

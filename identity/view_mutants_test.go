@@ -44,10 +44,6 @@ func TestSubtlyBrokenViewsAreCaught(t *testing.T) {
 			Old: "r.changed = min(r.changed, latest)", New: "r.changed = max(r.changed, -latest)",
 		},
 		{
-			Name: "deletions by UID alone", File: "collector.go", Run: "^TestCollectorLeavesWhatChanges$",
-			Old: ", ResourceVersion: &p.Lease.ResourceVersion},", New: "},",
-		},
-		{
 			Name: "what was there is alive", File: "view_tracker.go", Run: "^TestLeaseThatWasThereIsUnconfirmed$",
 			Old: "case initial:", New: "case initial && r.lease == nil:",
 		},
@@ -79,6 +75,38 @@ func TestSubtlyBrokenViewsAreCaught(t *testing.T) {
 			Name: "a peer is held for ever", File: "view_config.go", Run: "^TestMassLossIsHeldBack$",
 			Old: "c.MassLossHold = 5 * c.Liveness", New: "c.MassLossHold = 500 * c.Liveness",
 		},
+	})
+}
+
+// TestBrokenSubscriptionsAreCaught breaks what others see of the view.
+func TestBrokenSubscriptionsAreCaught(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{
+			Name: "cancel does not wait", File: "view_event.go", Run: "^TestCancelWaitsForTheHandler$",
+			Old: "	if done != nil {\n", New: "	if done != nil && len(done) > 0 {\n",
+		},
+		{
+			Name: "a cancelled subscriber gets what was queued", File: "view_event.go", Run: "^TestCancelWaitsForTheHandler$",
+			Old: "|| !v.subscribers[s] {", New: "{",
+		},
+		{
+			Name: "Run does not wait for its handlers", File: "view.go", Run: "^TestRunOwnsTheDeliveries$",
+			Old: "	v.deliveries.Wait()\n", New: "",
+		},
+		{
+			Name: "an index forgets nothing", File: "view_index.go", Run: "^TestIndexFollowsTheLeases$",
+			Old: "if !slices.Contains(are, value) {", New: "if slices.Contains(are, value) && len(were) == 0 {",
+		},
+	})
+}
+
+// TestBrokenCollectorsAreCaught is the table of the collector.
+func TestBrokenCollectorsAreCaught(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{
+			Name: "deletions by UID alone", File: "collector.go", Run: "^TestCollectorLeavesWhatChanges$",
+			Old: ", ResourceVersion: &p.Lease.ResourceVersion},", New: "},",
+		},
 		{
 			Name: "the collector deletes while the view is blind", File: "collector.go", Run: "^TestCollectorWaitsInDoubt$",
 			Old: "return !f.Fresh || f.Held > 0", New: "return f.Held > 0",
@@ -98,22 +126,6 @@ func TestSubtlyBrokenViewsAreCaught(t *testing.T) {
 		{
 			Name: "the collector goes abroad", File: "collector_report.go", Run: "^(TestOnlyTheLostAreDue|TestCollectorStaysAtHome)$",
 			Old: " && p.Key.Namespace == canary.Namespace", New: "",
-		},
-		{
-			Name: "cancel does not wait", File: "view_event.go", Run: "^TestCancelWaitsForTheHandler$",
-			Old: "	if done != nil {\n", New: "	if done != nil && len(done) > 0 {\n",
-		},
-		{
-			Name: "a cancelled subscriber gets what was queued", File: "view_event.go", Run: "^TestCancelWaitsForTheHandler$",
-			Old: "|| !v.subscribers[s] {", New: "{",
-		},
-		{
-			Name: "Run does not wait for its handlers", File: "view.go", Run: "^TestRunOwnsTheDeliveries$",
-			Old: "	v.deliveries.Wait()\n", New: "",
-		},
-		{
-			Name: "an index forgets nothing", File: "view_index.go", Run: "^TestIndexFollowsTheLeases$",
-			Old: "if !slices.Contains(are, value) {", New: "if slices.Contains(are, value) && len(were) == 0 {",
 		},
 	})
 }
