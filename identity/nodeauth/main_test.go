@@ -1,0 +1,343 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeauth_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/identity/nodeauth"
+	"github.com/belayproject/belay/internal/testenv"
+)
+
+var shared testenv.Shared
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+
+// agents is the service account of the agents in every test.
+const agents = "agent"
+
+// The resources that agents write: a custom one, which must be owned by the node, and Leases, which need not.
+var (
+	shadows = schema.GroupVersionResource{Group: "nodeauth.test.belay.dev", Version: "v1", Resource: "shadows"}
+	leases  = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	nodes   = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+)
+
+const shadowCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: shadows.nodeauth.test.belay.dev}
+spec:
+  group: nodeauth.test.belay.dev
+  names: {kind: Shadow, listKind: ShadowList, plural: shadows, singular: shadow}
+  scope: Cluster
+  versions:
+  - {name: v1, served: true, storage: true, schema: &any {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}, subresources: {status: {}}}
+  - {name: v2, served: true, storage: false, schema: *any, subresources: {status: {}}}
+`
+
+// patience bounds each wait for the real server. A mutant has less of it: it is to fail.
+func patience() time.Duration {
+	if os.Getenv("BELAY_MUTANT") != "" {
+		return 10 * time.Second
+	}
+	return time.Minute
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until done returns the empty string, which otherwise says what is missing.
+func eventually(t *testing.T, done func() string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience())
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		missing := done()
+		if missing == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("after %s: %s", patience(), missing)
+		case <-ticker.C:
+		}
+	}
+}
+
+// cluster is the shared control plane with what one test has in it. Its namespace is also the name of its policy, and the beginning of the
+// names of its nodes, as those are everybody's.
+type cluster struct {
+	env       *testenv.Env
+	admin     kubernetes.Interface
+	objects   dynamic.Interface
+	namespace string
+	options   nodeauth.Options
+}
+
+// newCluster makes a namespace with the service account of the agents, and options under which they may do what the matrix does.
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	env := shared.Env(t)
+	must(t, env.InstallCRDs(t.Context(), []byte(shadowCRD)))
+	c := &cluster{env: env, namespace: env.Namespace(t)}
+	c.admin, c.objects = clients(t, env.Config())
+	c.account(t, agents)
+	all := []string{"get", "create", "update", "patch", "delete"}
+	c.options = nodeauth.Options{
+		Name:           c.namespace,
+		ServiceAccount: types.NamespacedName{Namespace: c.namespace, Name: agents},
+		Resources: []nodeauth.Resource{
+			{Group: shadows.Group, Resource: shadows.Resource, Verbs: all, Subresources: []string{"status"}},
+			{Group: leases.Group, Resource: leases.Resource, Namespace: c.namespace, Prefix: "agent-", Verbs: all, NotOwned: true},
+		},
+		NodeConditions: []corev1.NodeConditionType{"ConfigOK", "example.com/Other"},
+	}
+	return c
+}
+
+func clients(t *testing.T, config *rest.Config) (kubernetes.Interface, dynamic.Interface) {
+	t.Helper()
+	config.QPS = -1
+	typed, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	objects, err := dynamic.NewForConfig(config)
+	must(t, err)
+	return typed, objects
+}
+
+// account makes a service account with every right on what is guarded, so that nothing but the policy stops it.
+func (c *cluster) account(t *testing.T, name string) {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	_, err := c.admin.CoreV1().ServiceAccounts(c.namespace).Create(t.Context(), account, metav1.CreateOptions{})
+	must(t, err)
+	wide := c.namespace + "-wide-" + name
+	c.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: wide}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"", shadows.Group, leases.Group}, Verbs: []string{"*"},
+		Resources: []string{"nodes", "nodes/status", "shadows", "shadows/status", "leases"},
+	}}}, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: wide},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide},
+		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: c.namespace, Name: name}},
+	})
+}
+
+// resource is the client for the kind of object, in its namespace where it has one.
+func (c *cluster) resource(t *testing.T, client dynamic.Interface, object runtime.Object) dynamic.ResourceInterface {
+	t.Helper()
+	kind := object.GetObjectKind().GroupVersionKind()
+	switch o := object.(type) {
+	case *rbacv1.ClusterRole:
+		kind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+	case *rbacv1.ClusterRoleBinding:
+		kind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
+	case *corev1.Secret:
+		kind = corev1.SchemeGroupVersion.WithKind("Secret")
+		o.Namespace = c.namespace
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(kind)
+	if kind.Kind == "ValidatingAdmissionPolicy" {
+		plural.Resource = "validatingadmissionpolicies"
+	}
+	o, err := meta.Accessor(object)
+	must(t, err)
+	if o.GetNamespace() != "" {
+		return client.Resource(plural).Namespace(o.GetNamespace())
+	}
+	return client.Resource(plural)
+}
+
+// create makes objects, which go with the test.
+func (c *cluster) create(t *testing.T, objects ...runtime.Object) {
+	t.Helper()
+	for _, o := range objects {
+		ri := c.resource(t, c.objects, o)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		must(t, err)
+		u := &unstructured.Unstructured{Object: content}
+		if u.GetKind() == "" {
+			switch o.(type) {
+			case *rbacv1.ClusterRole:
+				u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+			case *rbacv1.ClusterRoleBinding:
+				u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
+			case *corev1.Secret:
+				u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+			}
+		}
+		_, err = ri.Create(t.Context(), u, metav1.CreateOptions{})
+		must(t, err)
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+			defer cancel()
+			if err := ri.Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// guard installs what the package generates and waits until the policy bites, which it shows by a dry run.
+func (c *cluster) guard(t *testing.T) {
+	t.Helper()
+	objects, err := nodeauth.Objects(c.options)
+	must(t, err)
+	c.create(t, objects...)
+	stranger := c.client(t, c.token(t, agents, nil))
+	eventually(t, func() string {
+		_, err := stranger.Resource(leases).Namespace(c.namespace).Create(t.Context(), lease("agent-nobody"), dryCreate)
+		return c.denial(err, "must name one of each")
+	})
+}
+
+var (
+	dry       = []string{metav1.DryRunAll}
+	dryCreate = metav1.CreateOptions{DryRun: dry}
+)
+
+// denial says what is wrong with a refusal that should be the policy's, with a text in it: 403, with the policy's name as its cause.
+func (c *cluster) denial(err error, text string) string {
+	var status *apierrors.StatusError
+	switch by := fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%[1]s' denied request: ", c.options.Name); {
+	case err == nil:
+		return "the write is accepted, want it denied by the policy"
+	case !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), by):
+		return fmt.Sprintf("got %v, want 403 with %q", err, by)
+	case !strings.Contains(err.Error(), text):
+		return fmt.Sprintf("got %v, want it to say %q", err, text)
+	case !asStatus(err, &status) || status.ErrStatus.Code != 403:
+		return fmt.Sprintf("got %v, want a status with the code 403", err)
+	}
+	return ""
+}
+
+func asStatus(err error, status **apierrors.StatusError) bool {
+	s, ok := err.(*apierrors.StatusError) //nolint:errorlint // the client's own type, not wrapped
+	*status = s
+	return ok
+}
+
+// token asks for a token of a service account of the namespace, bound to an object or to nothing.
+func (c *cluster) token(t *testing.T, account string, bound *authenticationv1.BoundObjectReference, audiences ...string) string {
+	t.Helper()
+	answer, err := c.admin.CoreV1().ServiceAccounts(c.namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: new(int64(600)), BoundObjectRef: bound},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	return answer.Status.Token
+}
+
+func (c *cluster) config(token string) *rest.Config {
+	config := rest.AnonymousClientConfig(c.env.Config())
+	config.BearerToken = token
+	return config
+}
+
+func (c *cluster) client(t *testing.T, token string) dynamic.Interface {
+	t.Helper()
+	_, objects := clients(t, c.config(token))
+	return objects
+}
+
+// agent is a node with its pod and the pod's token.
+type agent struct {
+	node   *corev1.Node
+	pod    *corev1.Pod
+	token  string
+	client dynamic.Interface
+}
+
+// agent makes a node and an agent's pod on it.
+func (c *cluster) agent(t *testing.T, name string) *agent {
+	t.Helper()
+	return c.agentOf(t, agents, c.node(t, name))
+}
+
+func (c *cluster) node(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	node, err := c.env.CreateNode(t.Context(), c.namespace+"-"+name)
+	must(t, err)
+	return node
+}
+
+func (c *cluster) agentOf(t *testing.T, account string, node *corev1.Node) *agent {
+	t.Helper()
+	a := &agent{node: node, pod: c.pod(t, account, account+"-on-"+node.Name, node.Name)}
+	a.token = c.token(t, account, bound(a.pod))
+	a.client = c.client(t, a.token)
+	return a
+}
+
+func (c *cluster) pod(t *testing.T, account, name, node string) *corev1.Pod {
+	t.Helper()
+	pod, err := c.admin.CoreV1().Pods(c.namespace).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			NodeName: node, ServiceAccountName: account, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
+			Containers: []corev1.Container{{Name: "agent", Image: "example.com/agent"}},
+		},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	return pod
+}
+
+func bound(pod *corev1.Pod) *authenticationv1.BoundObjectReference {
+	return &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}
+}
+
+// has gives a node its objects, made by the administrator.
+func (c *cluster) has(t *testing.T, node *corev1.Node) {
+	t.Helper()
+	c.create(t, shadow(node), c.lease(node))
+}
+
+func (c *cluster) lease(node *corev1.Node) *unstructured.Unstructured {
+	l := lease("agent-" + node.Name)
+	l.SetNamespace(c.namespace)
+	return l
+}
+
+func lease(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": map[string]any{"name": name},
+	}}
+}
+
+// shadow is the custom object of a node, owned by it.
+func shadow(node *corev1.Node) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": shadows.GroupVersion().String(), "kind": "Shadow",
+		"metadata": map[string]any{"name": node.Name, "ownerReferences": []any{owner(node.Name, string(node.UID))}},
+	}}
+}
+
+func owner(name, uid string) map[string]any {
+	return map[string]any{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+}
