@@ -5,6 +5,7 @@ package nodeauth_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/identity/nodeauth"
@@ -124,7 +126,7 @@ func newCluster(t *testing.T) *cluster {
 
 func clients(t *testing.T, config *rest.Config) (kubernetes.Interface, dynamic.Interface) {
 	t.Helper()
-	config.QPS = -1
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	typed, err := kubernetes.NewForConfig(config)
 	must(t, err)
 	objects, err := dynamic.NewForConfig(config)
@@ -149,59 +151,44 @@ func (c *cluster) account(t *testing.T, name string) {
 	})
 }
 
-// resource is the client for the kind of object, in its namespace where it has one.
-func (c *cluster) resource(t *testing.T, client dynamic.Interface, object runtime.Object) dynamic.ResourceInterface {
-	t.Helper()
-	kind := object.GetObjectKind().GroupVersionKind()
-	switch o := object.(type) {
-	case *rbacv1.ClusterRole:
-		kind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
-	case *rbacv1.ClusterRoleBinding:
-		kind = rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding")
-	case *corev1.Secret:
-		kind = corev1.SchemeGroupVersion.WithKind("Secret")
-		o.Namespace = c.namespace
-	}
-	plural, _ := meta.UnsafeGuessKindToResource(kind)
-	if kind.Kind == "ValidatingAdmissionPolicy" {
-		plural.Resource = "validatingadmissionpolicies"
-	}
-	o, err := meta.Accessor(object)
-	must(t, err)
-	if o.GetNamespace() != "" {
-		return client.Resource(plural).Namespace(o.GetNamespace())
-	}
-	return client.Resource(plural)
-}
-
 // create makes objects, which go with the test.
 func (c *cluster) create(t *testing.T, objects ...runtime.Object) {
 	t.Helper()
 	for _, o := range objects {
-		ri := c.resource(t, c.objects, o)
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-		must(t, err)
-		u := &unstructured.Unstructured{Object: content}
-		if u.GetKind() == "" {
-			switch o.(type) {
-			case *rbacv1.ClusterRole:
-				u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
-			case *rbacv1.ClusterRoleBinding:
-				u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
-			case *corev1.Secret:
-				u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-			}
-		}
-		_, err = ri.Create(t.Context(), u, metav1.CreateOptions{})
+		u := untyped(t, o)
+		api := c.api(u)
+		_, err := api.Create(t.Context(), u, metav1.CreateOptions{})
 		must(t, err)
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
 			defer cancel()
-			if err := ri.Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			if err := api.Delete(ctx, u.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+func untyped(t *testing.T, o runtime.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	must(t, err)
+	u := &unstructured.Unstructured{Object: content}
+	if u.GetKind() == "" {
+		kinds, _, err := scheme.Scheme.ObjectKinds(o)
+		must(t, err)
+		u.SetGroupVersionKind(kinds[0])
+	}
+	return u
+}
+
+// api is the administrator's client for the kind of object, in its namespace where it has one.
+func (c *cluster) api(u *unstructured.Unstructured) dynamic.ResourceInterface {
+	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	if u.GetNamespace() == "" {
+		return c.objects.Resource(plural)
+	}
+	return c.objects.Resource(plural).Namespace(u.GetNamespace())
 }
 
 // guard installs what the package generates and waits until the policy bites, which it shows by a dry run.
@@ -232,16 +219,10 @@ func (c *cluster) denial(err error, text string) string {
 		return fmt.Sprintf("got %v, want 403 with %q", err, by)
 	case !strings.Contains(err.Error(), text):
 		return fmt.Sprintf("got %v, want it to say %q", err, text)
-	case !asStatus(err, &status) || status.ErrStatus.Code != 403:
+	case !errors.As(err, &status) || status.ErrStatus.Code != 403:
 		return fmt.Sprintf("got %v, want a status with the code 403", err)
 	}
 	return ""
-}
-
-func asStatus(err error, status **apierrors.StatusError) bool {
-	s, ok := err.(*apierrors.StatusError) //nolint:errorlint // the client's own type, not wrapped
-	*status = s
-	return ok
 }
 
 // token asks for a token of a service account of the namespace, bound to an object or to nothing.

@@ -83,12 +83,10 @@ func subjects(o Options, nodeUsers bool) []rbacv1.Subject {
 		ss = append(ss, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: o.ServiceAccount.Namespace, Name: o.ServiceAccount.Name})
 	}
 	if nodeUsers && o.NodeUsers {
-		ss = append(ss, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: nodesGroup})
+		ss = append(ss, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:nodes"})
 	}
 	return ss
 }
-
-const nodesGroup = "system:nodes"
 
 func resourceRules(r Resource) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
@@ -168,15 +166,9 @@ func heartbeats(o Options) []flowcontrolv1.ResourcePolicyRule {
 
 // flowSchema keeps the heartbeats apart from what workloads ask of the server.
 func flowSchema(o Options, rules []flowcontrolv1.ResourcePolicyRule) *flowcontrolv1.FlowSchema {
-	var ss []flowcontrolv1.Subject
-	if o.ServiceAccount.Name != "" {
-		ss = append(ss, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{
-			Namespace: o.ServiceAccount.Namespace, Name: o.ServiceAccount.Name,
-		}})
-	}
-	if o.NodeUsers {
-		ss = append(ss, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: nodesGroup}})
-	}
+	account := flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKindServiceAccount, ServiceAccount: &flowcontrolv1.ServiceAccountSubject{
+		Namespace: o.ServiceAccount.Namespace, Name: o.ServiceAccount.Name,
+	}}
 	return &flowcontrolv1.FlowSchema{
 		TypeMeta:   metav1.TypeMeta{APIVersion: flowcontrolv1.SchemeGroupVersion.String(), Kind: "FlowSchema"},
 		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
@@ -184,7 +176,7 @@ func flowSchema(o Options, rules []flowcontrolv1.ResourcePolicyRule) *flowcontro
 			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: nodeHigh},
 			MatchingPrecedence:         flowPrecedence,
 			DistinguisherMethod:        &flowcontrolv1.FlowDistinguisherMethod{Type: flowcontrolv1.FlowDistinguisherMethodByUserType},
-			Rules:                      []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: ss, ResourceRules: rules}},
+			Rules:                      []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: []flowcontrolv1.Subject{account}, ResourceRules: rules}},
 		},
 	}
 }

@@ -19,9 +19,9 @@ type Options struct {
 	Name string
 	// ServiceAccount is that of the agents' DaemonSet. Required unless NodeUsers is set.
 	ServiceAccount types.NamespacedName
-	// NodeUsers guards callers with the user name system:node:<name> too, for agents outside pods that use the kubelet's certificate. Only
-	// Resources are guarded for them, as kubelets write other things besides. Such a caller has no Node UID: what must be
-	// owned by the Node is compared by the Node's name, and R-AU-07 does not hold for it.
+	// NodeUsers guards callers with the user name system:node:<name> too, for agents outside pods that use the kubelet's certificate. Resources
+	// are custom ones then: NodeRestriction keeps such a caller from Leases other than the kubelet's. It has no Node UID: the owner
+	// of an object is compared by name, and a Node that was made again under its name counts as the same.
 	NodeUsers bool
 	// Resources are what agents read and write, each object named after its node.
 	Resources []Resource
@@ -161,9 +161,8 @@ func (r Resource) validate(at *field.Path, nodeUsers bool) field.ErrorList {
 	if r.isNode() && (r.writes() || r.Prefix != "" || r.Namespace != "") {
 		errs = append(errs, field.Invalid(at, r.path(), "may be read only, by get, list and watch: name the conditions to write in NodeConditions"))
 	}
-	if nodeUsers && !r.fitForNodeUsers() {
-		errs = append(errs, field.Invalid(at, r.path(),
-			"with NodeUsers must be a custom resource, or leases outside of kube-node-lease: kubelets write the others themselves and would be stopped"))
+	if nodeUsers && !r.isCustom() {
+		errs = append(errs, field.Invalid(at, r.path(), "must be a custom resource with NodeUsers: kubelets write others of their own, and no Lease but theirs"))
 	}
 	return errs
 }
@@ -186,10 +185,8 @@ func (r Resource) writes() bool {
 	return len(r.Subresources) > 0 || slices.ContainsFunc(r.Verbs, func(v string) bool { return slices.Contains(writeVerbs, v) })
 }
 
-func (r Resource) fitForNodeUsers() bool {
-	if r.isLease() {
-		return r.Namespace != corev1.NamespaceNodeLease
-	}
+// isCustom reports whether the resource is not one of Kubernetes itself.
+func (r Resource) isCustom() bool {
 	return strings.Contains(r.Group, ".") && !strings.HasSuffix(r.Group, ".k8s.io")
 }
 
