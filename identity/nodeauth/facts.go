@@ -66,26 +66,27 @@ func claimed(s authenticationv1.TokenReviewStatus, audience string, account type
 	case s.User.Username != user:
 		return Caller{}, refused(FromServiceAccount, "it is of the user %q, want %q", s.User.Username, user)
 	}
-	podName, podUID := one(s, podNameClaim), one(s, podUIDClaim)
-	if podName == "" || podUID == "" {
-		return Caller{}, refused(BoundToPod, "it names the pods %q with the UIDs %q, want one", s.User.Extra[podNameClaim], s.User.Extra[podUIDClaim])
+	claim := func(key string) []string { return s.User.Extra[key] }
+	pods, podUIDs := claim(podNameClaim), claim(podUIDClaim)
+	if one(pods) == "" || one(podUIDs) == "" {
+		return Caller{}, refused(BoundToPod, "it names the pods %q with the UIDs %q, want one", pods, podUIDs)
 	}
-	nodeName, nodeUID := one(s, nodeNameClaim), one(s, nodeUIDClaim)
-	if nodeName != node || nodeUID == "" {
-		return Caller{}, refused(OnNode, "it names the nodes %q with the UIDs %q, want the one %q", s.User.Extra[nodeNameClaim], s.User.Extra[nodeUIDClaim], node)
+	nodes, nodeUIDs := claim(nodeNameClaim), claim(nodeUIDClaim)
+	if one(nodes) != node || one(nodeUIDs) == "" {
+		return Caller{}, refused(OnNode, "it names the nodes %q with the UIDs %q, want the one %q", nodes, nodeUIDs, node)
 	}
 	return Caller{
-		Node: nodeName, NodeUID: types.UID(nodeUID),
-		Pod: types.NamespacedName{Namespace: account.Namespace, Name: podName}, PodUID: types.UID(podUID),
+		Node: node, NodeUID: types.UID(nodeUIDs[0]),
+		Pod: types.NamespacedName{Namespace: account.Namespace, Name: pods[0]}, PodUID: types.UID(podUIDs[0]),
 	}, nil
 }
 
 // one is the value of a claim that has exactly one, else empty.
-func one(s authenticationv1.TokenReviewStatus, claim string) string {
-	if values := s.User.Extra[claim]; len(values) == 1 {
-		return values[0]
+func one(values []string) string {
+	if len(values) != 1 {
+		return ""
 	}
-	return ""
+	return values[0]
 }
 
 // checkPod compares what the token says of its pod with the pod. One that is ending is refused whatever its grace period: when that ends is
