@@ -13,6 +13,10 @@ import (
 
 // Every expression is total: where a field is missing it takes another value, never an error. An error would be a denial too, but
 // with 422 Invalid and a text that helps nobody.
+//
+// The server evaluates every validation and every message of a policy for each write that it matches, also where nothing is wrong, and the
+// variables anew for the messages. That is why there is one validation, with the first rule that is broken in a variable: one of its
+// own for each rule takes twice the time.
 
 // Claims of a token, as the API server hands them to admission and in a TokenReview.
 const (
@@ -26,95 +30,114 @@ const nodeUserPrefix = "system:node:"
 
 const (
 	userExpression = "request.userInfo.?username.orValue('')"
-	// pathExpression is Resource.subpath of what is written.
-	pathExpression = "request.resource.resource" +
-		" + (request.?subResource.orValue('') == '' ? '' : '/' + request.?subResource.orValue(''))" + scopeExpression
-	// kindExpression is Resource.path of what is written.
-	kindExpression  = "request.resource.resource" + scopeExpression
-	scopeExpression = " + (request.resource.?group.orValue('') == '' ? '' : '.' + request.resource.?group.orValue(''))" +
-		" + (request.?namespace.orValue('') == '' ? '' : ' in ' + request.?namespace.orValue(''))"
+	// kindExpression is Resource.kind of what is written.
+	kindExpression = "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)" +
+		" + (has(request.namespace) ? ' in ' + request.namespace : '')"
 )
 
 // callerExpression selects the agents. It is a match condition, which sees no variables.
 func callerExpression(o Options) string {
 	var callers []string
 	if o.ServiceAccount.Name != "" {
-		callers = append(callers, userExpression+" == "+quote(serviceAccountUser(o)))
+		callers = append(callers, userExpression+" == "+quote(serviceAccountUser(o.ServiceAccount)))
 	}
 	if o.NodeUsers {
 		var guarded []string
 		for _, r := range o.Resources {
-			guarded = append(guarded, r.path())
+			guarded = append(guarded, r.kind())
 		}
 		callers = append(callers, userExpression+".startsWith("+quote(nodeUserPrefix)+") && "+kindExpression+" in "+list(guarded))
 	}
 	return strings.Join(callers, " || ")
 }
 
-func serviceAccountUser(o Options) string {
-	return "system:serviceaccount:" + o.ServiceAccount.Namespace + ":" + o.ServiceAccount.Name
-}
-
 func variables(o Options) []admissionregistrationv1.Variable {
-	nodes, nodeUser := claim(nodeNameClaim), "false"
+	node := only(nodeNameClaim)
 	if o.NodeUsers {
-		nodeUser = userExpression + ".startsWith(" + quote(nodeUserPrefix) + ")"
-		nodes = fmt.Sprintf("variables.nodeUser ? [%s.substring(%d)] : %s", userExpression, len(nodeUserPrefix), nodes)
+		node = fmt.Sprintf("%s.startsWith('%s') ? %[1]s.substring(%[3]d) : %[4]s", userExpression, nodeUserPrefix, len(nodeUserPrefix), node)
 	}
-	return append([]admissionregistrationv1.Variable{
-		{Name: "nodeUser", Expression: nodeUser},
-		{Name: "nodes", Expression: nodes},
-		{Name: "nodeUIDs", Expression: claim(nodeUIDClaim)},
-		{Name: "pods", Expression: claim(podNameClaim)},
-		{Name: "objects", Expression: "[object, oldObject].filter(o, o != null)"},
-		{Name: "names", Expression: "variables.objects.map(o, o.?metadata.?name.orValue(''))"},
+	return []admissionregistrationv1.Variable{
+		{Name: "node", Expression: node},
+		{Name: "nodeUID", Expression: only(nodeUIDClaim)},
 		{Name: "kind", Expression: kindExpression},
-		{Name: "write", Expression: "request.operation + ' ' + " + pathExpression},
-		{Name: "name", Expression: prefixExpression(o) + " + variables.nodes.join(',')"},
-		{Name: "target", Expression: "variables.kind + ' \"' + (variables.names.size() > 0 ? variables.names[0] : '') + '\"'"},
-	}, nodeVariables(o)...)
+		{Name: "write", Expression: "request.operation + ' ' + (has(request.subResource) ? request.subResource + ' of ' : '') + variables.kind"},
+		{Name: "name", Expression: prefixExpression(o) + "variables.node"},
+		{Name: "target", Expression: "variables.kind + ' \"' + (object == null ? dyn(oldObject) : dyn(object)).?metadata.?name.orValue('') + '\"'"},
+		{Name: "fault", Expression: faultExpression(o)},
+	}
 }
 
-func claim(key string) string {
-	return "request.userInfo.?extra[?" + quote(key) + "].orValue([])"
+// only is the value of a claim that has exactly one, else empty.
+func only(claim string) string {
+	values := values(claim)
+	return values + ".size() == 1 ? " + values + "[0] : ''"
 }
+
+func values(claim string) string { return "request.userInfo.?extra[?" + quote(claim) + "].orValue([])" }
 
 // prefixExpression is the prefix of the kind that is written.
 func prefixExpression(o Options) string {
 	var pairs []string
 	for _, r := range o.Resources {
 		if r.Prefix != "" {
-			pairs = append(pairs, quote(r.path())+": "+quote(r.Prefix))
+			pairs = append(pairs, quote(r.kind())+": "+quote(r.Prefix))
 		}
 	}
 	if len(pairs) == 0 {
-		return "''"
+		return ""
 	}
-	return "{" + strings.Join(pairs, ", ") + "}[?variables.kind].orValue('')"
+	return "{" + strings.Join(pairs, ", ") + "}[?variables.kind].orValue('') + "
 }
 
-const boundExpression = "variables.nodes.size() == 1 && variables.nodes[0] != ''" +
-	" && (variables.nodeUser || variables.nodeUIDs.size() == 1 && variables.pods.size() == 1)"
+// A rule must hold for a write, and says otherwise what is wrong and what would be right. Both are expressions.
+type policyRule struct{ holds, otherwise string }
 
-const boundMessage = `'the token of ' + request.userInfo.?username.orValue('') + ' names ' + string(variables.nodes.size()) + ' nodes, ' + ` +
-	`string(variables.nodeUIDs.size()) + ' node UIDs and ' + string(variables.pods.size()) + ' pods, but must name one of each to write ' + ` +
-	`variables.kind + ': use the projected token of a pod that runs on a node, on Kubernetes 1.30 or newer'`
+// faultExpression is what the first rule says that does not hold, or empty.
+func faultExpression(o Options) string {
+	rules := append([]policyRule{boundRule(o), writeRule(o), nameRule(), ownerRule(o)}, nodeRulesOf(o)...)
+	var b strings.Builder
+	for _, r := range rules {
+		fmt.Fprintf(&b, "!(%s) ? %s :\n", r.holds, r.otherwise)
+	}
+	return b.String() + "''"
+}
 
-// writes are what an agent may do, as operation and path.
+// boundRule wants a token with one node and one pod: one that is bound to a Node alone is not an agent's.
+func boundRule(o Options) policyRule {
+	holds := "variables.node != '' && variables.nodeUID != '' && " + values(podNameClaim) + ".size() == 1"
+	if o.NodeUsers {
+		holds = "variables.node != '' && (" + nodeUserExpression + " || variables.nodeUID != '' && " + values(podNameClaim) + ".size() == 1)"
+	}
+	count := func(claim string) string { return "string(" + values(claim) + ".size())" }
+	return policyRule{holds, "'the token of ' + " + userExpression + " + ' names ' + " + count(nodeNameClaim) + " + ' nodes, ' + " + count(nodeUIDClaim) +
+		" + ' node UIDs and ' + " + count(podNameClaim) + " + ' pods, but must name one of each to write ' + variables.target" +
+		" + ': use the projected token of a pod that runs on a node, on Kubernetes 1.30 or newer'"}
+}
+
+const nodeUserExpression = userExpression + ".startsWith('" + nodeUserPrefix + "')"
+
+func writeRule(o Options) policyRule {
+	return policyRule{
+		"variables.write in " + list(writes(o)),
+		`'the agent of node "' + variables.node + '" may not ' + variables.write + ', here ' + variables.target + '; it may ` + strings.Join(writes(o), ", ") + "'",
+	}
+}
+
+// writes are what an agent may do, as operation, subresource and kind.
 func writes(o Options) []string {
 	var ws []string
 	for _, r := range o.Resources {
 		for _, v := range r.Verbs {
 			if slices.Contains(writeVerbs, v) {
-				ws = append(ws, operation(v)+" "+r.path())
+				ws = append(ws, operation(v)+" "+r.kind())
 			}
 		}
 		for _, s := range r.Subresources {
-			ws = append(ws, "UPDATE "+r.subpath(s))
+			ws = append(ws, "UPDATE "+s+" of "+r.kind())
 		}
 	}
 	if len(o.NodeConditions) > 0 {
-		ws = append(ws, "UPDATE nodes/status")
+		ws = append(ws, "UPDATE status of nodes")
 	}
 	slices.Sort(ws)
 	return slices.Compact(ws)
@@ -127,31 +150,38 @@ func operation(verb string) string {
 	return strings.ToUpper(verb)
 }
 
-func writeMessage(o Options) string {
-	may := strings.Join(writes(o), ", ")
-	return `'the agent of node "' + variables.nodes.join(',') + '" may not ' + variables.write + ' for ' + variables.target + ` +
-		quote(`: it may `+may)
+// nameRule looks at the objects and not at request.name, which is empty for generateName and deletecollection.
+func nameRule() policyRule {
+	return policyRule{
+		each("%[1]s.?metadata.?name.orValue('') == variables.name"),
+		`variables.target + ' does not belong to node "' + variables.node + '": the name must be "' + variables.name + '"'`,
+	}
 }
 
-const nameExpression = "variables.nodes.size() == 1 && variables.names.size() > 0 && variables.names.all(n, n == variables.name)"
-
-const nameMessage = `variables.target + ' does not belong to node "' + variables.nodes.join(',') + '": the name must be "' + variables.name + '"'`
-
-// ownerExpression wants one owner of kind Node in the old and in the new object: that with the UID of the caller's node.
-func ownerExpression(o Options) string {
+// ownerRule wants one owner of kind Node before and after the write: that with the UID of the caller's node.
+func ownerRule(o Options) policyRule {
 	exempt := []string{"nodes"}
 	for _, r := range o.Resources {
 		if r.NotOwned && !r.isNode() {
-			exempt = append(exempt, r.path())
+			exempt = append(exempt, r.kind())
 		}
 	}
-	return "variables.kind in " + list(exempt) + " || variables.objects.all(o, o.?metadata.?ownerReferences.orValue([])" +
-		".filter(r, r.?kind.orValue('') == 'Node' && r.?apiVersion.orValue('') == 'v1')" +
-		".map(r, variables.nodeUser ? r.?name.orValue('') : r.?uid.orValue('')) == (variables.nodeUser ? variables.nodes : variables.nodeUIDs))"
+	owner, want := "r.?uid.orValue('')", "variables.nodeUID"
+	if o.NodeUsers {
+		owner, want = nodeUserExpression+" ? r.?name.orValue('') : "+owner, "("+nodeUserExpression+" ? variables.node : "+want+")"
+	}
+	return policyRule{
+		"variables.kind in " + list(exempt) + " || " + each("%[1]s.?metadata.?ownerReferences.orValue([])"+
+			".filter(r, r.?kind.orValue('') == 'Node' && r.?apiVersion.orValue('') == 'v1').map(r, "+owner+") == ["+want+"]"),
+		`variables.target + ' does not belong to this node "' + variables.node + '": before and after the write it must have one owner of kind Node, ' +
+			'the one with the UID ' + variables.nodeUID`,
+	}
 }
 
-const ownerMessage = `variables.target + ' does not belong to this node "' + variables.nodes.join(',') + ` +
-	`'": before and after the write it must have one owner of kind Node, the one with the UID ' + variables.nodeUIDs.join(',')`
+// each says of the object before and after the write, as far as there is one, what it says of %[1]s.
+func each(says string) string {
+	return "(object == null || " + fmt.Sprintf(says, "object") + ") && (oldObject == null || " + fmt.Sprintf(says, "oldObject") + ")"
+}
 
 // list writes strings as a CEL list, which is of strings also where it is empty.
 func list(items []string) string {

@@ -57,7 +57,7 @@ func refused(fact Fact, format string, args ...any) error {
 
 // claimed is what a reviewed token says of its bearer, if all of it is right.
 func claimed(s authenticationv1.TokenReviewStatus, audience string, account types.NamespacedName, node string) (Caller, error) {
-	user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
+	user := serviceAccountUser(account)
 	switch {
 	case !s.Authenticated || s.Error != "":
 		return Caller{}, refused(Authenticated, "the API server says %q", s.Error)
@@ -79,6 +79,10 @@ func claimed(s authenticationv1.TokenReviewStatus, audience string, account type
 		Node: node, NodeUID: types.UID(nodeUIDs[0]),
 		Pod: types.NamespacedName{Namespace: account.Namespace, Name: pods[0]}, PodUID: types.UID(podUIDs[0]),
 	}, nil
+}
+
+func serviceAccountUser(account types.NamespacedName) string {
+	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
 }
 
 // one is the value of a claim that has exactly one, else empty.

@@ -66,7 +66,7 @@ func patience() time.Duration {
 	return time.Minute
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func must(t *testing.T, err error) {
 }
 
 // eventually waits until done returns the empty string, which otherwise says what is missing.
-func eventually(t *testing.T, done func() string) {
+func eventually(t testing.TB, done func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
@@ -104,7 +104,7 @@ type cluster struct {
 }
 
 // newCluster makes a namespace with the service account of the agents, and options under which they may do what the matrix does.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t testing.TB) *cluster {
 	t.Helper()
 	env := shared.Env(t)
 	must(t, env.InstallCRDs(t.Context(), []byte(shadowCRD)))
@@ -124,7 +124,7 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-func clients(t *testing.T, config *rest.Config) (kubernetes.Interface, dynamic.Interface) {
+func clients(t testing.TB, config *rest.Config) (kubernetes.Interface, dynamic.Interface) {
 	t.Helper()
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
 	typed, err := kubernetes.NewForConfig(config)
@@ -135,7 +135,7 @@ func clients(t *testing.T, config *rest.Config) (kubernetes.Interface, dynamic.I
 }
 
 // account makes a service account with every right on what is guarded, so that nothing but the policy stops it.
-func (c *cluster) account(t *testing.T, name string) {
+func (c *cluster) account(t testing.TB, name string) {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	_, err := c.admin.CoreV1().ServiceAccounts(c.namespace).Create(t.Context(), account, metav1.CreateOptions{})
@@ -152,7 +152,7 @@ func (c *cluster) account(t *testing.T, name string) {
 }
 
 // create makes objects, which go with the test.
-func (c *cluster) create(t *testing.T, objects ...runtime.Object) {
+func (c *cluster) create(t testing.TB, objects ...runtime.Object) {
 	t.Helper()
 	for _, o := range objects {
 		u := untyped(t, o)
@@ -169,7 +169,7 @@ func (c *cluster) create(t *testing.T, objects ...runtime.Object) {
 	}
 }
 
-func untyped(t *testing.T, o runtime.Object) *unstructured.Unstructured {
+func untyped(t testing.TB, o runtime.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	must(t, err)
@@ -192,7 +192,7 @@ func (c *cluster) api(u *unstructured.Unstructured) dynamic.ResourceInterface {
 }
 
 // guard installs what the package generates and waits until the policy bites, which it shows by a dry run.
-func (c *cluster) guard(t *testing.T) {
+func (c *cluster) guard(t testing.TB) {
 	t.Helper()
 	objects, err := nodeauth.Objects(c.options)
 	must(t, err)
@@ -226,7 +226,7 @@ func (c *cluster) denial(err error, text string) string {
 }
 
 // token asks for a token of a service account of the namespace, bound to an object or to nothing.
-func (c *cluster) token(t *testing.T, account string, bound *authenticationv1.BoundObjectReference, audiences ...string) string {
+func (c *cluster) token(t testing.TB, account string, bound *authenticationv1.BoundObjectReference, audiences ...string) string {
 	t.Helper()
 	answer, err := c.admin.CoreV1().ServiceAccounts(c.namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
 		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: new(int64(600)), BoundObjectRef: bound},
@@ -241,7 +241,7 @@ func (c *cluster) config(token string) *rest.Config {
 	return config
 }
 
-func (c *cluster) client(t *testing.T, token string) dynamic.Interface {
+func (c *cluster) client(t testing.TB, token string) dynamic.Interface {
 	t.Helper()
 	_, objects := clients(t, c.config(token))
 	return objects
@@ -256,19 +256,19 @@ type agent struct {
 }
 
 // agent makes a node and an agent's pod on it.
-func (c *cluster) agent(t *testing.T, name string) *agent {
+func (c *cluster) agent(t testing.TB, name string) *agent {
 	t.Helper()
 	return c.agentOf(t, agents, c.node(t, name))
 }
 
-func (c *cluster) node(t *testing.T, name string) *corev1.Node {
+func (c *cluster) node(t testing.TB, name string) *corev1.Node {
 	t.Helper()
 	node, err := c.env.CreateNode(t.Context(), c.namespace+"-"+name)
 	must(t, err)
 	return node
 }
 
-func (c *cluster) agentOf(t *testing.T, account string, node *corev1.Node) *agent {
+func (c *cluster) agentOf(t testing.TB, account string, node *corev1.Node) *agent {
 	t.Helper()
 	a := &agent{node: node, pod: c.pod(t, account, account+"-on-"+node.Name, node.Name)}
 	a.token = c.token(t, account, bound(a.pod))
@@ -276,7 +276,7 @@ func (c *cluster) agentOf(t *testing.T, account string, node *corev1.Node) *agen
 	return a
 }
 
-func (c *cluster) pod(t *testing.T, account, name, node string) *corev1.Pod {
+func (c *cluster) pod(t testing.TB, account, name, node string) *corev1.Pod {
 	t.Helper()
 	pod, err := c.admin.CoreV1().Pods(c.namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -294,7 +294,7 @@ func bound(pod *corev1.Pod) *authenticationv1.BoundObjectReference {
 }
 
 // has gives a node its objects, made by the administrator.
-func (c *cluster) has(t *testing.T, node *corev1.Node) {
+func (c *cluster) has(t testing.TB, node *corev1.Node) {
 	t.Helper()
 	c.create(t, shadow(node), c.lease(node))
 }

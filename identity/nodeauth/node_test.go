@@ -251,7 +251,7 @@ func TestNodeItselfIsClosed(t *testing.T) {
 	}
 	create := func(name string) error { _, err := api.Create(t.Context(), node(name), dryCreate); return err }
 	only := func(operation, name string) string {
-		return fmt.Sprintf(`the agent of node "%s" may not %s nodes for nodes "%s": it may CREATE leases`, a.node.Name, operation, name)
+		return fmt.Sprintf(`the agent of node "%s" may not %s nodes, here nodes "%s"; it may CREATE leases`, a.node.Name, operation, name)
 	}
 	for what, row := range map[string]struct {
 		err  error
@@ -261,7 +261,7 @@ func TestNodeItselfIsClosed(t *testing.T) {
 		"cordon":                  {patch(a.node.Name, `{"spec":{"unschedulable":true}}`), only("UPDATE", a.node.Name)},
 		"label":                   {patch(a.node.Name, `{"metadata":{"labels":{"a":"b"}}}`), only("UPDATE", a.node.Name)},
 		"delete":                  {api.Delete(t.Context(), a.node.Name, metav1.DeleteOptions{DryRun: dry}), only("DELETE", a.node.Name)},
-		"delete all":              {api.DeleteCollection(t.Context(), metav1.DeleteOptions{DryRun: dry}, metav1.ListOptions{}), "may not DELETE nodes for nodes"},
+		"delete all":              {api.DeleteCollection(t.Context(), metav1.DeleteOptions{DryRun: dry}, metav1.ListOptions{}), "may not DELETE nodes, here nodes"},
 		"create":                  {create(c.namespace + "-new"), only("CREATE", c.namespace+"-new")},
 		"another's status":        {patch(b.Name, `{}`, "status"), fmt.Sprintf(`nodes "%s" does not belong to node "%s": the name must be "%[2]s"`, b.Name, a.node.Name)},
 		"another's itself":        {patch(b.Name, `{}`), only("UPDATE", b.Name)},
@@ -279,9 +279,9 @@ func TestNoNodeWriteByDefault(t *testing.T) {
 	c.options.NodeConditions = nil
 	a := c.agent(t, "a")
 	c.guard(t)
-	for _, subresources := range [][]string{nil, {"status"}} {
+	for says, subresources := range map[string][]string{"may not UPDATE nodes": nil, "may not UPDATE status of nodes": {"status"}} {
 		_, err := a.client.Resource(nodes).Patch(t.Context(), a.node.Name, types.MergePatchType, []byte(`{}`), metav1.PatchOptions{DryRun: dry}, subresources...)
-		if fault := c.denial(err, "may not UPDATE nodes"); fault != "" {
+		if fault := c.denial(err, says); fault != "" {
 			t.Errorf("%q: %s", subresources, fault)
 		}
 	}

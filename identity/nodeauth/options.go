@@ -49,14 +49,9 @@ type Resource struct {
 	NotOwned bool
 }
 
-// path names the resource as messages and the policy do: "nodeconfigs.belay.dev", "leases.coordination.k8s.io in agents".
-func (r Resource) path() string { return r.subpath("") }
-
-func (r Resource) subpath(subresource string) string {
+// kind names the resource as messages and the policy do: "nodeconfigs.belay.dev", "leases.coordination.k8s.io in agents".
+func (r Resource) kind() string {
 	s := r.Resource
-	if subresource != "" {
-		s += "/" + subresource
-	}
 	if r.Group != "" {
 		s += "." + r.Group
 	}
@@ -96,10 +91,10 @@ func (o Options) Validate() error {
 	for i, r := range o.Resources {
 		at := field.NewPath("Resources").Index(i)
 		errs = append(errs, r.validate(at, o.NodeUsers)...)
-		if seen[r.path()] {
-			errs = append(errs, field.Duplicate(at, r.path()))
+		if seen[r.kind()] {
+			errs = append(errs, field.Duplicate(at, r.kind()))
 		}
-		seen[r.path()] = true
+		seen[r.kind()] = true
 	}
 	return append(errs, o.validateConditions()...).ToAggregate()
 }
@@ -159,10 +154,10 @@ func (r Resource) validate(at *field.Path, nodeUsers bool) field.ErrorList {
 		errs = append(errs, field.Required(at.Child("Namespace"), "Leases are in one"))
 	}
 	if r.isNode() && (r.writes() || r.Prefix != "" || r.Namespace != "") {
-		errs = append(errs, field.Invalid(at, r.path(), "may be read only, by get, list and watch: name the conditions to write in NodeConditions"))
+		errs = append(errs, field.Invalid(at, r.kind(), "may be read only, by get, list and watch: name the conditions to write in NodeConditions"))
 	}
 	if nodeUsers && !r.isCustom() {
-		errs = append(errs, field.Invalid(at, r.path(), "must be a custom resource with NodeUsers: kubelets write others of their own, and no Lease but theirs"))
+		errs = append(errs, field.Invalid(at, r.kind(), "must be a custom resource with NodeUsers: kubelets write others of their own, and no Lease but theirs"))
 	}
 	return errs
 }

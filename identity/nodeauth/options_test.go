@@ -85,7 +85,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		{"prefix that no name has", resource(func(r *nodeauth.Resource) { r.Prefix = "-" }), `Resources[1].Prefix: Invalid value: "-"`},
 		{"no verbs", resource(func(r *nodeauth.Resource) { r.Verbs = nil }), "Resources[1].Verbs: Required value: name what an agent may do, or Subresources"},
 		{"verb for many", resource(func(r *nodeauth.Resource) { r.Verbs = []string{"deletecollection"} }),
-			`Resources[1].Verbs[0]: Unsupported value: "deletecollection": supported values: "create", "delete", "get", "list", "patch", "update", "watch"`},
+			`Resources[1].Verbs[0]: Unsupported value: "deletecollection": supported values: "get", "list", "watch", "create", "update", "patch", "delete"`},
 		{"every verb", resource(func(r *nodeauth.Resource) { r.Verbs = []string{"get", "*"} }), `Resources[1].Verbs[1]: Unsupported value: "*"`},
 		{"subresource", resource(func(r *nodeauth.Resource) { r.Subresources = []string{"*"} }), `Resources[1].Subresources[0]: Invalid value: "*"`},
 		{"twice", func(o *nodeauth.Options) { o.Resources = append(o.Resources, o.Resources[1]) },

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -17,12 +18,34 @@ func guard(o Options) *admissionregistrationv1.ValidatingAdmissionPolicy {
 		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    new(admissionregistrationv1.Fail),
-			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: rules(o), MatchPolicy: new(admissionregistrationv1.Equivalent)},
+			MatchConstraints: constraints(o),
 			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "caller", Expression: callerExpression(o)}},
 			Variables:        variables(o),
-			Validations:      validations(o),
+			Validations: []admissionregistrationv1.Validation{{
+				Expression: "variables.fault == ''", MessageExpression: "variables.fault",
+				Message: "agents may write what belongs to their own node only", Reason: new(metav1.StatusReasonForbidden),
+			}},
 		},
 	}
+}
+
+// constraints leave the namespaces alone in which agents have nothing: the Leases of kubelets and of leader elections elsewhere neither
+// wait for this policy nor depend on it.
+func constraints(o Options) *admissionregistrationv1.MatchResources {
+	m := &admissionregistrationv1.MatchResources{ResourceRules: rules(o), MatchPolicy: new(admissionregistrationv1.Equivalent)}
+	var namespaces []string
+	for _, r := range o.Resources {
+		if r.Namespace != "" {
+			namespaces = append(namespaces, r.Namespace)
+		}
+	}
+	if len(namespaces) > 0 {
+		slices.Sort(namespaces)
+		m.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Compact(namespaces)},
+		}}
+	}
+	return m
 }
 
 // rules take in every subresource: one that agents may not write is refused like any other write that Options don't name.
@@ -32,10 +55,10 @@ func rules(o Options) []admissionregistrationv1.NamedRuleWithOperations {
 	seen := map[string]bool{}
 	for _, r := range guarded {
 		r.Namespace = ""
-		if seen[r.path()] {
+		if seen[r.kind()] {
 			continue
 		}
-		seen[r.path()] = true
+		seen[r.kind()] = true
 		named = append(named, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{
 				admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,
@@ -59,37 +82,4 @@ func binding(o Options) *admissionregistrationv1.ValidatingAdmissionPolicyBindin
 			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny, admissionregistrationv1.Audit},
 		},
 	}
-}
-
-// validations are in the order in which the first that fails is reported.
-func validations(o Options) []admissionregistrationv1.Validation {
-	all := []admissionregistrationv1.Validation{
-		{
-			Expression:        boundExpression,
-			Message:           "the caller's token must be bound to one pod on one node",
-			MessageExpression: boundMessage,
-		},
-		{
-			Expression:        "variables.write in " + list(writes(o)),
-			Message:           "agents may not write this",
-			MessageExpression: writeMessage(o),
-		},
-		{
-			Expression:        nameExpression,
-			Message:           "agents may write objects named after their own node only",
-			MessageExpression: nameMessage,
-		},
-		{
-			Expression:        ownerExpression(o),
-			Message:           "agents may write objects owned by their own Node only",
-			MessageExpression: ownerMessage,
-		},
-	}
-	if len(o.NodeConditions) > 0 {
-		all = append(all, nodeValidations(o)...)
-	}
-	for i := range all {
-		all[i].Reason = new(metav1.StatusReasonForbidden)
-	}
-	return all
 }
