@@ -143,7 +143,7 @@ func (c *cluster) account(t testing.TB, name string) {
 	wide := c.namespace + "-wide-" + name
 	c.create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: wide}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{"", shadows.Group, leases.Group}, Verbs: []string{"*"},
-		Resources: []string{"nodes", "nodes/status", "shadows", "shadows/status", "leases"},
+		Resources: []string{"nodes", "nodes/status", "shadows", "shadows/status", "futures", "futures/status", "leases"},
 	}}}, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: wide},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide},

@@ -6,46 +6,56 @@ package nodeauth
 import (
 	"fmt"
 	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// nodeRulesOf are for the Node itself. They come after the rule that lets through an update of its status alone, so that there
-// is an object before and after.
-func nodeRulesOf(o Options) []policyRule {
-	if len(o.NodeConditions) == 0 {
-		return nil
+// nodeVariables are the parts of the Node before and after an update.
+func nodeVariables() []admissionregistrationv1.Variable {
+	part := func(object, name string) string {
+		return fmt.Sprintf("has(%s.%s) ? dyn(%[1]s.%[2]s) : dyn({})", object, name)
 	}
-	changes := nodeChanges(o)
-	return []policyRule{
-		{
-			"variables.kind != 'nodes' || oldObject.?metadata.?uid.orValue('') == variables.nodeUID",
-			`'node "' + variables.node + '" is not the one that the token is bound to: its UID must be ' + variables.nodeUID`,
-		},
-		{
-			"variables.kind != 'nodes' || (" + changes + ").size() == 0",
-			`'the agent of node "' + variables.node + '" may write the conditions ` + strings.Join(conditionTypes(o), ", ") +
-				` of its Node and nothing else, but this changes: ' + (` + changes + `).join(', ')`,
-		},
+	return []admissionregistrationv1.Variable{
+		{Name: "oldMetadata", Expression: part("oldObject", "metadata")},
+		{Name: "newMetadata", Expression: part("object", "metadata")},
+		{Name: "oldStatus", Expression: part("oldObject", "status")},
+		{Name: "newStatus", Expression: part("object", "status")},
 	}
 }
 
-// nodeChanges are the keys in which a Node differs after the write, level by level. They are found in the object itself and not in a list of
-// known fields, so that a field which a later Kubernetes has is seen too. The server keeps the excepted ones itself.
-func nodeChanges(o Options) string {
-	others := func(object string) string {
-		return fmt.Sprintf("%s.?status.?conditions.orValue([]).filter(c, !(c.?type.orValue('') in %s))", object, list(conditionTypes(o)))
+// isNode wants the Node to be the one in the token. It is for an update, so that there is an object before.
+func isNode() requirement {
+	return requirement{
+		"variables.oldMetadata.?uid.orValue('') == variables.nodeUID",
+		`'node "' + variables.node + '" is not the one that the token is bound to: its UID must be ' + variables.nodeUID`,
 	}
-	return strings.Join([]string{
-		differing("", "dyn(oldObject)", "dyn(object)", "metadata", "status"),
-		differing("metadata.", "oldObject.?metadata.orValue(dyn({}))", "object.?metadata.orValue(dyn({}))", "managedFields", "resourceVersion"),
-		differing("status.", "oldObject.?status.orValue(dyn({}))", "object.?status.orValue(dyn({}))", "conditions"),
-		"(" + others("oldObject") + " == " + others("object") + " ? [] : ['status.conditions of other types'])",
-	}, " + ")
 }
 
-// differing lists the keys of two maps in which they differ, in front of each the path of the maps.
-func differing(path, before, after string, except ...string) string {
-	return fmt.Sprintf("(%[2]s.filter(k, !(k in %[4]s) && %[2]s[?k] != %[3]s[?k]) + %[3]s.filter(k, !(k in %[4]s) && !(k in %[2]s))).map(k, '%[1]s' + k)",
-		path, before, after, list(except))
+// nodeValidation wants that an update changes nothing of a Node but the conditions. It compares whatever keys the object has and not a list of
+// known fields, so that a field which a later Kubernetes has is seen too; the server keeps the excepted ones itself. It is a validation of
+// its own with a fixed message, as it is the dearest part and would be evaluated again to say more.
+func nodeValidation(o Options) admissionregistrationv1.Validation {
+	own := list(conditionTypes(o))
+	others := func(status string) string {
+		return fmt.Sprintf("%s.?conditions.orValue([]).filter(c, !(c.?type.orValue('') in %s))", status, own)
+	}
+	return admissionregistrationv1.Validation{
+		Expression: strings.Join([]string{
+			"!(" + nodeStatus().is() + ") || object == null || oldObject == null ||\n" + unchanged("dyn(oldObject)", "dyn(object)", "metadata", "status"),
+			unchanged("variables.oldMetadata", "variables.newMetadata", "managedFields", "resourceVersion"),
+			unchanged("variables.oldStatus", "variables.newStatus", "conditions"),
+			others("variables.oldStatus") + " == " + others("variables.newStatus"),
+		}, " &&\n"),
+		Message: "an agent may write the conditions " + strings.Join(conditionTypes(o), ", ") + " in the status of its own Node, and nothing else of a Node",
+	}
+}
+
+// nodeStatus is what NodeConditions stands for.
+func nodeStatus() Resource { return Resource{Resource: "nodes", Subresources: []string{"status"}} }
+
+// unchanged says that two maps have the same keys and values, but for some keys.
+func unchanged(before, after string, except ...string) string {
+	return fmt.Sprintf("%[1]s.all(k, k in %[3]s || %[1]s[?k] == %[2]s[?k]) && %[2]s.all(k, k in %[3]s || k in %[1]s)", before, after, list(except))
 }
 
 func conditionTypes(o Options) []string {

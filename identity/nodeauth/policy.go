@@ -21,10 +21,7 @@ func guard(o Options) *admissionregistrationv1.ValidatingAdmissionPolicy {
 			MatchConstraints: constraints(o),
 			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "caller", Expression: callerExpression(o)}},
 			Variables:        variables(o),
-			Validations: []admissionregistrationv1.Validation{{
-				Expression: "variables.fault == ''", MessageExpression: "variables.fault",
-				Message: "agents may write what belongs to their own node only", Reason: new(metav1.StatusReasonForbidden),
-			}},
+			Validations:      validations(o),
 		},
 	}
 }
@@ -82,4 +79,17 @@ func binding(o Options) *admissionregistrationv1.ValidatingAdmissionPolicyBindin
 			ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny, admissionregistrationv1.Audit},
 		},
 	}
+}
+
+func validations(o Options) []admissionregistrationv1.Validation {
+	all := []admissionregistrationv1.Validation{{
+		Expression: "variables.fault == ''", MessageExpression: "variables.fault", Message: "an agent may write what belongs to its own node only",
+	}}
+	if len(o.NodeConditions) > 0 {
+		all = append(all, nodeValidation(o))
+	}
+	for i := range all {
+		all[i].Reason = new(metav1.StatusReasonForbidden)
+	}
+	return all
 }
