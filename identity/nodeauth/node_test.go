@@ -262,10 +262,13 @@ func TestFutureFieldsAreClosed(t *testing.T) {
 	must(t, c.env.InstallCRDs(t.Context(), []byte(strings.NewReplacer("Shadow", "Future", "shadow", "future").Replace(shadowCRD))))
 	futures := shadows
 	futures.Resource = "futures"
-	c.create(t, &unstructured.Unstructured{Object: map[string]any{
+	future := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": futures.GroupVersion().String(), "kind": "Future", "metadata": map[string]any{"name": a.node.Name},
-		"old": "a", "status": map[string]any{"old": "a", "nested": map[string]any{"old": "a"}, "conditions": []any{map[string]any{"type": "Ready"}}},
-	}})
+	}}
+	c.create(t, future)
+	future.Object["status"] = map[string]any{"old": "a", "nested": map[string]any{"old": "a"}, "conditions": []any{map[string]any{"type": "Ready"}}}
+	_, err = c.objects.Resource(futures).Patch(t.Context(), a.node.Name, types.MergePatchType, raw(t, future), metav1.PatchOptions{}, "status")
+	must(t, err)
 	for patch, ok := range map[string]bool{
 		`{"status":{"conditions":[{"type":"Ready"},{"type":"ConfigOK","future":"a"}]}}`: true,
 		`{"status":{"future":"a"}}`:                                 false,
