@@ -145,15 +145,30 @@ func (p *process) start() *process {
 
 // stop ends it as a signal does, and returns what Run returned.
 func (p *process) stop() error {
+	p.bed.Helper()
 	p.cancel()
-	return <-p.done
+	return p.returns()
+}
+
+// returns waits for the end of Run, for an hour of the bubble at most.
+func (p *process) returns() error {
+	p.bed.Helper()
+	late := time.NewTimer(time.Hour)
+	defer late.Stop()
+	select {
+	case err := <-p.done:
+		return err
+	case <-late.C:
+		p.bed.Fatalf("%s: Run goes on after an hour, %+v", p.client, p.member.Status())
+		return nil
+	}
 }
 
 // kill ends it so that nothing of it reaches the server any more.
 func (p *process) kill() {
 	p.cut()
 	p.cancel()
-	<-p.done
+	_ = p.returns()
 }
 
 // cut takes its network away.

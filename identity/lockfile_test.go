@@ -29,7 +29,7 @@ func TestLockExcludesASecondProcess(t *testing.T) {
 		first.holds(1)
 		second := b.process("h", locks, func(s *identity.Spec) { s.Fingerprint.PodUID = "second" }).start()
 		var dup *identity.DuplicateError
-		if err := <-second.done; !errors.As(err, &dup) {
+		if err := second.returns(); !errors.As(err, &dup) {
 			b.Fatalf("Run returned %v, want a DuplicateError", err)
 		}
 		if dup.LockFile != path || dup.Theirs.BootID != "boot-h" || dup.Ours.PodUID != "second" || dup.Holder != fmt.Sprintf("process %d", os.Getpid()) {
@@ -45,7 +45,7 @@ func TestLockExcludesASecondProcess(t *testing.T) {
 			b.Fatal(err)
 		}
 		third := b.process("h", locks).start()
-		if err := <-third.done; !errors.As(err, &dup) || dup.Theirs != (identity.Fingerprint{}) {
+		if err := third.returns(); !errors.As(err, &dup) || dup.Theirs != (identity.Fingerprint{}) {
 			b.Errorf("with garbage in the file Run returned %v, want a DuplicateError", err)
 		}
 	})
@@ -101,7 +101,7 @@ func TestLockFileThatWasReplaced(t *testing.T) {
 		b.process("h", locks).start()
 		second := b.process("h", locks).start()
 		var dup *identity.DuplicateError
-		if err := <-second.done; !errors.As(err, &dup) {
+		if err := second.returns(); !errors.As(err, &dup) {
 			b.Errorf("Run returned %v, want a DuplicateError", err)
 		}
 	})

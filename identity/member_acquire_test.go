@@ -132,7 +132,7 @@ func TestDuplicateIsTold(t *testing.T) {
 		e := first.holds(1)
 		second := b.process("two").start()
 		second.waits(identity.Watching)
-		err := <-second.done
+		err := second.returns()
 		var dup *identity.DuplicateError
 		if !errors.As(err, &dup) {
 			b.Fatalf("Run returned %v, want a DuplicateError", err)
@@ -217,7 +217,7 @@ func TestRenewalBetweenReadAndWrite(t *testing.T) {
 		}})
 		b.passes(minute)
 		var dup *identity.DuplicateError
-		if err := <-p.done; !errors.As(err, &dup) || *b.lease().Spec.HolderIdentity != "other_1" {
+		if err := p.returns(); !errors.As(err, &dup) || *b.lease().Spec.HolderIdentity != "other_1" {
 			b.Errorf("Run returned %v, holder %q", err, *b.lease().Spec.HolderIdentity)
 		}
 	})
@@ -289,7 +289,7 @@ func TestNodeIsGone(t *testing.T) {
 				b.passes(minute)
 				switch {
 				case c.gone:
-					if err := <-p.done; !errors.Is(err, identity.ErrNodeGone) || !strings.Contains(err.Error(), `"u1"`) {
+					if err := p.returns(); !errors.Is(err, identity.ErrNodeGone) || !strings.Contains(err.Error(), `"u1"`) {
 						b.Errorf("Run returned %v, want ErrNodeGone", err)
 					}
 					b.noLease()
@@ -303,7 +303,7 @@ func TestNodeIsGone(t *testing.T) {
 					p.holds(1)
 					b.edit(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") })
 					b.passes(minute)
-					if err := <-p.done; !errors.Is(err, identity.ErrNodeGone) {
+					if err := p.returns(); !errors.Is(err, identity.ErrNodeGone) {
 						b.Errorf("after the loss Run returned %v, want ErrNodeGone", err)
 					}
 				}

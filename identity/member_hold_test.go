@@ -199,7 +199,7 @@ func TestWallClockDoesNotMatter(t *testing.T) {
 			second := b.process("two").start()
 			b.passes(time.Minute)
 			var dup *identity.DuplicateError
-			if err := <-second.done; !errors.As(err, &dup) {
+			if err := second.returns(); !errors.As(err, &dup) {
 				b.Errorf("the second got %v, want a DuplicateError", err)
 			}
 			p.kill()
@@ -303,7 +303,7 @@ func TestLeaseIsKeptWhileWorkDrains(t *testing.T) {
 		}
 		b.passes(2 * time.Minute)
 		b.noLease()
-		if err := <-p.done; err != nil {
+		if err := p.returns(); err != nil {
 			b.Error(err)
 		}
 	})

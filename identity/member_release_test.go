@@ -154,7 +154,7 @@ func TestNothingIsReleasedThatIsNotHeld(t *testing.T) {
 		p.cancel()
 		synctest.Wait()
 		clock.Resume()
-		<-p.done
+		_ = p.returns()
 		if n := p.asked()[identitytest.Delete]; n != 0 {
 			b.Errorf("%d deletions an hour after the hold has ended", n)
 		}

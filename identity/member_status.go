@@ -59,6 +59,8 @@ type version struct {
 	sent            time.Duration
 }
 
+var _ Canary = (*Member)(nil)
+
 func (m *Member) know(change func(k *known)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
