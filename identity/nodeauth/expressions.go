@@ -202,8 +202,8 @@ func hasOwner(o Options) requirement {
 	return requirement{
 		each("%[1]s.?metadata.?ownerReferences.orValue([]).filter(r, r.?kind.orValue('') == 'Node' && r.?apiVersion.orValue('') == 'v1')" +
 			".map(r, " + owner + ") == [" + want + "]"),
-		`variables.target + ' does not belong to this node "' + variables.node + '": before and after the write it must have one owner of kind Node, ' +
-			'the one with the UID ' + variables.nodeUID`,
+		`variables.target + ' does not belong to this node "' + variables.node + '": before and after the write it must have one owner of kind Node, ` +
+			`the one with the UID ' + variables.nodeUID`,
 	}
 }
 

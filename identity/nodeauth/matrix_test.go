@@ -49,15 +49,6 @@ func writes() []write {
 			return err
 		}
 	}
-	collection := func(selector string) func(context.Context, dynamic.ResourceInterface, *unstructured.Unstructured) error {
-		return func(ctx context.Context, objects dynamic.ResourceInterface, o *unstructured.Unstructured) error {
-			var list metav1.ListOptions
-			if selector != "" {
-				list.FieldSelector = selector + o.GetName()
-			}
-			return objects.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, list)
-		}
-	}
 	return []write{
 		{name: "create", absent: true, do: func(ctx context.Context, objects dynamic.ResourceInterface, o *unstructured.Unstructured) error {
 			_, err := objects.Create(ctx, o, dryCreate)
@@ -84,8 +75,19 @@ func writes() []write {
 		{name: "delete", do: func(ctx context.Context, objects dynamic.ResourceInterface, o *unstructured.Unstructured) error {
 			return objects.Delete(ctx, o.GetName(), metav1.DeleteOptions{DryRun: dry})
 		}},
-		{name: "deletecollection of one", do: collection("metadata.name=")},
-		{name: "deletecollection of all", never: true, do: collection("")},
+		{name: "deletecollection of one", do: deleteCollection("metadata.name=")},
+		{name: "deletecollection of all", never: true, do: deleteCollection("")},
+	}
+}
+
+// deleteCollection deletes all objects, or with a selector the one whose name is put behind it.
+func deleteCollection(selector string) func(context.Context, dynamic.ResourceInterface, *unstructured.Unstructured) error {
+	return func(ctx context.Context, objects dynamic.ResourceInterface, o *unstructured.Unstructured) error {
+		var list metav1.ListOptions
+		if selector != "" {
+			list.FieldSelector = selector + o.GetName()
+		}
+		return objects.DeleteCollection(ctx, metav1.DeleteOptions{DryRun: dry}, list)
 	}
 }
 
@@ -145,33 +147,40 @@ func TestAgentWritesItsOwnNodeOnly(t *testing.T) {
 				continue
 			}
 			t.Run(k.name+"/"+w.name, func(t *testing.T) {
-				caller, own, foreign := a, k.of(a.node), k.of(b)
 				if w.absent {
-					caller, own, foreign = fresh, k.of(fresh.node), k.of(newer)
-				}
-				try := func(client dynamic.Interface, o *unstructured.Unstructured) error {
-					return w.do(t.Context(), k.objects(client), o)
-				}
-				for _, o := range []*unstructured.Unstructured{own, foreign} {
-					if err := try(free.client, o); err != nil {
-						t.Errorf("%s without the policy: got %v, want it accepted: the refusals below would prove nothing", o.GetName(), err)
-					}
-				}
-				said := fmt.Sprintf(k.foreign, caller.node.Name, foreign.GetName(), own.GetName())
-				if w.never {
-					said = fmt.Sprintf(`does not belong to node "%s": the name must be "%s"`, caller.node.Name, own.GetName())
-				}
-				if fault := c.denial(try(caller.client, foreign), said); fault != "" {
-					t.Errorf("another node's: %s", fault)
-				}
-				switch err := try(caller.client, own); {
-				case !w.never && err != nil:
-					t.Errorf("its own: got %v, want it accepted", err)
-				case w.never && c.denial(err, said) != "":
-					t.Errorf("its own: %s", c.denial(err, said))
+					c.cell(t, k, w, free, fresh, newer)
+				} else {
+					c.cell(t, k, w, free, a, b)
 				}
 			})
 		}
+	}
+}
+
+// cell tries one write of one kind: of the objects of both nodes by the free agent, of another node's by the caller, and of its own.
+func (c *cluster) cell(t *testing.T, k kind, w write, free, caller *agent, other *corev1.Node) {
+	t.Helper()
+	own, foreign := k.of(caller.node), k.of(other)
+	try := func(client dynamic.Interface, o *unstructured.Unstructured) error {
+		return w.do(t.Context(), k.objects(client), o)
+	}
+	for _, o := range []*unstructured.Unstructured{own, foreign} {
+		if err := try(free.client, o); err != nil {
+			t.Errorf("%s without the policy: got %v, want it accepted: the refusals below would prove nothing", o.GetName(), err)
+		}
+	}
+	said := fmt.Sprintf(k.foreign, caller.node.Name, foreign.GetName(), own.GetName())
+	if w.never {
+		said = fmt.Sprintf(`does not belong to node "%s": the name must be "%s"`, caller.node.Name, own.GetName())
+	}
+	if fault := c.denial(try(caller.client, foreign), said); fault != "" {
+		t.Errorf("another node's: %s", fault)
+	}
+	switch err := try(caller.client, own); {
+	case !w.never && err != nil:
+		t.Errorf("its own: got %v, want it accepted", err)
+	case w.never && c.denial(err, said) != "":
+		t.Errorf("its own: %s", c.denial(err, said))
 	}
 }
 

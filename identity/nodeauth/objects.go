@@ -157,11 +157,16 @@ func heartbeats(o Options) []flowcontrolv1.ResourcePolicyRule {
 	for _, r := range o.Resources {
 		if r.isLease() && r.writes() {
 			rules = append(rules, flowcontrolv1.ResourcePolicyRule{
-				Verbs: slices.Clone(r.Verbs), APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Namespaces: []string{r.Namespace},
+				Verbs: beats(r.Verbs), APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Namespaces: []string{r.Namespace},
 			})
 		}
 	}
 	return rules
+}
+
+// beats are the verbs without those for many Leases at once, which are dear and no heartbeat.
+func beats(verbs []string) []string {
+	return slices.DeleteFunc(slices.Clone(verbs), func(v string) bool { return v == "list" || v == "watch" })
 }
 
 // flowSchema keeps the heartbeats apart from what workloads ask of the server.

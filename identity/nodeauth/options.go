@@ -37,7 +37,7 @@ type Resource struct {
 	Group, Resource string
 	// Namespace of the objects. Empty means that they have none.
 	Namespace string
-	// Prefix and the name of the node make the name of the object. In one namespace no other component's agents should have a prefix that
+	// Prefix and the name of the node make the name of the object: "agent-" is that of identity.NodeName("agent", node). In one namespace no other component's agents should have a prefix that
 	// begins with this one: the name of a node could make up the difference.
 	Prefix string
 	// Verbs are what an agent may do to the objects: get, list, watch, create, update, patch, delete. Reads cannot be narrowed to one node.

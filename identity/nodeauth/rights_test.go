@@ -194,6 +194,7 @@ func TestHeartbeatsHaveTheirOwnLevel(t *testing.T) {
 	c := newCluster(t)
 	a := c.agent(t, "a")
 	c.has(t, a.node)
+	c.options.Resources[1].Verbs = append(c.options.Resources[1].Verbs, "list", "watch")
 	c.guard(t)
 	ours, err := c.admin.FlowcontrolV1().FlowSchemas().Get(t.Context(), c.options.Name, metav1.GetOptions{})
 	must(t, err)
@@ -212,10 +213,19 @@ func TestHeartbeatsHaveTheirOwnLevel(t *testing.T) {
 		}
 		return ""
 	})
-	_, err = client.CoreV1().Nodes().Get(t.Context(), a.node.Name, metav1.GetOptions{})
-	must(t, err)
-	if seen.schema == string(ours.UID) || seen.levels == string(level.UID) {
-		t.Error("another request goes by the FlowSchema of the heartbeats")
+	for what, request := range map[string]func() error{
+		"a read of a Node": func() error {
+			_, err := client.CoreV1().Nodes().Get(t.Context(), a.node.Name, metav1.GetOptions{})
+			return err
+		},
+		"a list of Leases": func() error {
+			_, err := client.CoordinationV1().Leases(c.namespace).List(t.Context(), metav1.ListOptions{})
+			return err
+		},
+	} {
+		if must(t, request()); seen.schema == string(ours.UID) || seen.levels == string(level.UID) {
+			t.Errorf("%s goes by the FlowSchema of the heartbeats", what)
+		}
 	}
 }
 
