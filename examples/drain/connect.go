@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -131,13 +130,7 @@ func synced(ctx context.Context, cache *kube.Cache) error {
 
 // denials are the parts of err that no waiting will mend.
 func denials(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil
-	}
-	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(e error) bool {
-		return !apierrors.IsForbidden(e) && !apierrors.IsUnauthorized(e)
-	})...)
+	return without(err, func(e error) bool { return !apierrors.IsForbidden(e) && !apierrors.IsUnauthorized(e) })
 }
 
 // newDrainer makes the Drainer on the cache.

@@ -12,7 +12,7 @@ import (
 // The tests of the process catch a command that is broken in any of these ways.
 func TestMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
-		{Name: "a dry run drains", File: "main.go", Run: "TestPlanIsWhatTheDrainDoes", Old: "if s.DryRun {", New: "if s.DryRun && c == nil {"},
+		{Name: "a dry run drains", File: "main.go", Run: "TestPlanIsWhatTheDrainDoes", Old: "if s.DryRun {", New: "if s.DryRun && ctx == nil {"},
 		{Name: "an interrupt ends the process", File: "interrupt.go", Run: "TestInterruptGivesBack",
 			Old: "if running.Err() != nil {", New: "if running.Err() == nil {"},
 		{Name: "a missing right is waited for", File: "teller.go", Run: "TestMissingRights",

@@ -102,11 +102,16 @@ func (a *app) print(t *task, s report.Summary) error {
 
 // besides is what went wrong while nodes were given back, in the error of a run that was interrupted. Without anything it is nil.
 func besides(err error) error {
+	return without(err, func(e error) bool { return errors.Is(e, context.Canceled) })
+}
+
+// without is what is left of a joined error without the parts that drop is true of. Of any other error nothing is left.
+func without(err error, drop func(error) bool) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}
-	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(e error) bool { return errors.Is(e, context.Canceled) })...)
+	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), drop)...)
 }
 
 // codeOf is the exit code for a set that has come to its end.
