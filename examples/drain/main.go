@@ -26,7 +26,7 @@ const (
 )
 
 const exitCodes = `Exit codes:
-  0  drained; for a plan: every pod can leave
+  0  done: drained, held to the end or given back; for a plan: every pod can leave
   1  an error, or interrupted twice; what is left behind is listed
   2  the command line or the policy file is wrong; nothing was done
   3  blocked: at least one pod stays until somebody acts, or --timeout has passed
@@ -103,7 +103,6 @@ func newCommand(out, errs *os.File) *cobra.Command {
 	c.Args, c.SilenceUsage, c.SilenceErrors = cobra.ArbitraryArgs, true, true
 	c.SetOut(out)
 	c.SetErr(errs)
-	c.Flags().SortFlags = false
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
 	c.CompletionOptions.DisableDefaultCmd = true
@@ -126,6 +125,7 @@ func checked(s told, names *[]string, act func(context.Context) error) *cobra.Co
 		}
 		return act(c.Context())
 	}}
+	c.Flags().SortFlags = false
 	s.AddFlags(c.Flags())
 	return c
 }
@@ -144,7 +144,8 @@ func releaseCommand(a *app) *cobra.Command {
 	var s settings.Release
 	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.release(ctx, &s) })
 	c.Use, c.Short = "release NODE... | --selector SELECTOR", "Give nodes back: uncordon those that this holder has cordoned"
-	c.Long = "Give nodes back. A node is uncordoned by the last of its holders, and only if it was schedulable before the first."
+	c.Long = "Give nodes back. A node is uncordoned by the last of its holders, and only if it was schedulable before the first.\n" +
+		"What the holder has asked of pods by --responder is taken back.\n\n" + exitCodes
 	return c
 }
 

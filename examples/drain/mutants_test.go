@@ -18,5 +18,7 @@ func TestMutants(t *testing.T) {
 		{Name: "a missing right is waited for", File: "teller.go", Run: "TestMissingRights",
 			Old: "case hopeless = <-c.client.denied:\n\t\t\tstop()", New: "case hopeless = <-c.client.denied:\n"},
 		{Name: "all nodes at once", File: "app.go", Run: "TestSelectorKeepsMaxNodes", Old: "MaxNodes: s.Max(), ", New: `MaxNodes: intstr.FromString("100%"), `},
+		{Name: "a responder that is named is not asked", File: "responders.go", Run: "TestResponderIsNamed", Old: "known[name] = pods", New: "_, _ = known[name], pods"},
+		{Name: "a release leaves the request of a killed drain", File: "responders.go", Run: "TestRequestToAPod", Old: "request.Holder != holder", New: "request.Holder == holder"},
 	})
 }

@@ -22,6 +22,7 @@ type task struct {
 	json         bool
 	set          drain.Set
 	limits       drain.SchedulerOptions
+	responders   []string
 	releaseAfter bool
 }
 
@@ -30,7 +31,7 @@ func (a *app) run(ctx context.Context, t task) error {
 	tell := a.tellerFor(t.json)
 	running, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(running, t.cluster, tell, t.limits, t.set.Request.Policy)
+	c, err := connect(running, t.cluster, tell, t.needs())
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (a *app) run(ctx context.Context, t task) error {
 	}
 	t.set.Groups = [][]string{names}
 	if err := t.set.Validate(); err != nil {
-		return settings.Usage(err)
+		return settings.Usage(errors.New(flags.Replace(err.Error())))
 	}
 	tell.sees(c.cache, names, t.set.Request.Holder)
 	if t.set.Request.Mode == drain.Release {
@@ -55,6 +56,15 @@ func (a *app) run(ctx context.Context, t task) error {
 		return wrong(err)
 	}
 	return a.conclude(&t, st, err)
+}
+
+// needs are what the task wants of the cluster.
+func (t *task) needs() needs {
+	n := needs{limits: t.limits, policy: t.set.Request.Policy, responders: t.responders}
+	if t.set.Request.Mode == drain.Release {
+		n.release = t.set.Request.Holder
+	}
+	return n
 }
 
 // release gives drained nodes back; what is known of their drain stays in the status.

@@ -44,6 +44,10 @@ func TestUpdateWritesTheFile(t *testing.T) {
 	}
 	t.Setenv(updateVariable, "1")
 	Check(t, "new.txt", "new\n")
-	t.Setenv(updateVariable, "")
+	t.Setenv(mutantVariable, "a mutant")
+	r := &recorder{TB: t}
+	if Check(r, "new.txt", "broken\n"); r.said == "" {
+		t.Error("a mutant has written its output, want it compared")
+	}
 	Check(t, "new.txt", "new\n")
 }

@@ -51,6 +51,9 @@ func result(n drain.Status) string {
 	if word == "" || n.Phase == drain.Released {
 		word = string(n.Phase)
 	}
+	if untouched(n) {
+		word = "Not held"
+	}
 	if n.Reason != "" {
 		word += fmt.Sprintf(" (%s)", n.Reason)
 	}
