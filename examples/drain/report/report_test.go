@@ -214,6 +214,7 @@ func TestSummary(t *testing.T) {
 	golden.Check(t, "summary-blocked.txt", Summary{Status: blocked, Release: "drain release node-1 --holder=drain/jane"}.Text(start.Add(time.Hour)))
 	released := all[1]
 	released.Nodes[0].Phase, released.Nodes[0].Blockers, released.Nodes[1].Message = drain.Released, nil, ""
+	released.Nodes[0].Reason = drain.Unmanaged // of the drain, which is over
 	golden.Check(t, "summary-interrupted.txt", Summary{Status: released, Interrupted: true, Release: "x"}.Text(start.Add(time.Hour)))
 	golden.Check(t, "summary-interrupted-early.txt", Summary{Status: drain.SetStatus{Nodes: last.Nodes[1:]}, Interrupted: true}.Text(start))
 }
