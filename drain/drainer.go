@@ -114,7 +114,11 @@ func (d *Drainer) Plan(policy Policy, nodes ...string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return Plan(s, policy, d.o.Now()), nil
+	r := Plan(s, policy, d.o.Now())
+	for i := range r.Nodes {
+		d.unknownHooks(&r.Nodes[i])
+	}
+	return r, nil
 }
 
 // Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off.

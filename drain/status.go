@@ -84,6 +84,7 @@ type Blocker struct {
 	Reason  Reason   `json:"reason"`
 	Message string   `json:"message"`
 	Budgets []string `json:"budgets,omitempty"` // names in the pod's namespace
+	Hook    string   `json:"hook,omitempty"`    // the responder whose turn it is, known or not
 	// Since is when this reason was first seen.
 	Since time.Time `json:"since,omitzero"`
 	// Next is what will be done next, without anybody acting, and NextAt when. Empty: nothing.

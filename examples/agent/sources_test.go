@@ -37,7 +37,7 @@ func TestAgentTakesItsConfigFromAnAnnotation(t *testing.T) {
 // A node without any API server takes its config from a directory.
 func TestAgentTakesItsConfigFromADirectory(t *testing.T) {
 	dir := t.TempDir()
-	w := &world{Agent: e2e.NewAgent(t, programs, "", "")}
+	w := &world{Agent: e2e.NewAgent(t, &programs, "", "")}
 	w.Flags = append(w.Flags, "--source=directory="+dir)
 	w.Start(t)
 	e2e.Eventually(t, soon, "the local config is used", func() error { return w.Uses(t, "") })
