@@ -33,7 +33,8 @@
 //
 // # Concurrency
 //
-// All methods may be called from several goroutines; passes over the same node wait for each other. Drainers of a process
+// All methods may be called from several goroutines; passes over the same node wait for each other, but for those of a [Hold], which wait
+// only for passes of their own holder: a Lease is renewed in time whatever else is done to the node. Drainers of a process
 // share one [Scheduler]. Two processes that drain the same node under different holders are safe; the server keeps the budgets.
 //
 // # Crash behaviour

@@ -80,11 +80,11 @@ func (d *Drainer) Reconcile(ctx context.Context, r Request) (Status, time.Durati
 	if r.Mode == Hold && d.o.Leases == nil {
 		return st, 0, fmt.Errorf("holding node %q: Options.Leases must be set: %w", r.Node, ErrOption)
 	}
-	unlock, err := d.registry.lock(ctx, r.Node)
+	leave, err := d.registry.admit(ctx, r)
 	if err != nil {
 		return st, 0, err
 	}
-	defer unlock()
+	defer leave()
 	now := d.o.Now()
 	d.registry.listen(key{r.Node, r.Holder})
 	p := &pass{d: d, r: r, now: now, memory: d.registry.recall(r), st: st}

@@ -110,6 +110,8 @@ func (p *pass) renew(ctx context.Context) error {
 		p.ask(wait)
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, holdEvery)
+	defer cancel()
 	if err := p.d.o.Leases.Renew(ctx, p.node.Name); err != nil {
 		return fmt.Errorf("renewing the Lease of held node %q: %w", p.node.Name, err)
 	}

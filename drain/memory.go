@@ -21,7 +21,7 @@ const (
 )
 
 // A memory is what a Drainer keeps of one holder's business with one node between passes. All of it may be lost: what has to survive is
-// in the mark. It is used only by the pass that holds the node's lock, but for wake, which the watch reads too.
+// in the mark. It is used only by the one pass of that holder over that node, but for wake, which the watch reads too.
 type memory struct {
 	uid         types.UID
 	maintenance string
@@ -194,11 +194,11 @@ func fallback(n int) time.Duration {
 	return min(firstFallback<<min(n, 6), lastFallback)
 }
 
-// A registry holds the memories of a Drainer, and one lock for each node.
+// A registry holds the memories of a Drainer, and the locks of its passes.
 type registry struct {
 	mu       sync.Mutex
 	memories map[key]*memory
-	locks    map[string]*nodeLock
+	locks    map[key]*passLock       // without a holder: that of the node
 	waiting  map[key]interest        // what each drain waits for; read by the watch
 	written  map[string]*corev1.Node // as the server answered, until the cache is as far
 	watchers map[int]func(node string)
@@ -211,7 +211,7 @@ type interest struct {
 	any     bool
 }
 
-type nodeLock struct {
+type passLock struct {
 	held  chan struct{}
 	users int
 }
