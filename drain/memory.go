@@ -199,6 +199,7 @@ type registry struct {
 	mu       sync.Mutex
 	memories map[key]*memory
 	locks    map[key]*passLock       // without a holder: that of the node
+	asked    map[question]bool       // under way
 	waiting  map[key]interest        // what each drain waits for; read by the watch
 	written  map[string]*corev1.Node // as the server answered, until the cache is as far
 	watchers map[int]func(node string)

@@ -13,7 +13,7 @@ import (
 )
 
 func newRegistry() *registry {
-	return &registry{memories: map[key]*memory{}, locks: map[key]*passLock{}, waiting: map[key]interest{},
+	return &registry{memories: map[key]*memory{}, locks: map[key]*passLock{}, waiting: map[key]interest{}, asked: map[question]bool{},
 		written: map[string]*corev1.Node{}, watchers: map[int]func(string){}}
 }
 

@@ -232,9 +232,9 @@ func (p *pass) poweredOff(ctx context.Context) bool {
 		if e.Step != StepOutOfService || !due && !nodeUnreachable(p.node) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, askTime)
-		defer cancel()
-		off, err := p.d.o.PoweredOff(ctx, p.node)
+		off, err := p.d.registry.ask(ctx, question{"power", p.node.UID}, func(ctx context.Context) (bool, error) {
+			return p.d.o.PoweredOff(ctx, p.node)
+		})
 		if err != nil && due {
 			p.proof = fmt.Errorf("asking whether node %q is off: %w", p.node.Name, err)
 		}
