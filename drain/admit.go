@@ -105,16 +105,6 @@ func (d *Drainer) begun(name string, r Request) bool {
 	return h != nil && h.Maintenance == r.Maintenance && h.Mode == r.Mode && h.Released.IsZero()
 }
 
-// taken reports whether the node carries a mark of the holder, for whatever it is.
-func (d *Drainer) taken(name string, r Request) bool {
-	node := d.registry.newest(d.o.Cache, name)
-	if node == nil {
-		return false
-	}
-	m, err := markOf(node)
-	return err != nil || m.of(r.Holder) != nil
-}
-
 // slots is how many nodes may be draining at once.
 func slots(s Set) int {
 	total := 0

@@ -21,7 +21,7 @@ const (
 )
 
 // A memory is what a Drainer keeps of one holder's business with one node between passes. All of it may be lost: what has to survive is
-// in the mark. It is used only by the one pass of that holder over that node, but for wake, which the watch reads too.
+// in the mark. It is used only by the one pass of that holder over that node, but for unsure, which a cancelled Run reads too.
 type memory struct {
 	uid         types.UID
 	maintenance string
@@ -38,9 +38,7 @@ type memory struct {
 	bounces     map[types.UID]int
 	volumes     map[string][]PodRef // who used a volume
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
-	unsure      bool                // what the cache shows of the node may be older than a write of this holder
-	lost        atomic.Bool         // the answer to such a write was lost in this process
-	refused     atomic.Bool         // the server has refused the last one: it knew more than the cache
+	unsure      atomic.Bool         // what the cache shows of the node may be older than a write of this holder
 	stray       bool                // the node has a cordon of ours without its mark
 	cancel      []HookRequest       // to be taken back
 	emptySince  time.Time
@@ -72,11 +70,11 @@ type attempt struct {
 }
 
 func newMemory(r Request, uid types.UID) *memory {
-	// What an earlier process wrote last may not be in the cache yet.
-	m := &memory{uid: uid, maintenance: r.Maintenance, unsure: true,
+	m := &memory{uid: uid, maintenance: r.Maintenance,
 		since: map[types.UID]blockedSince{}, sent: map[types.UID]sentPod{}, attempts: map[types.UID]attempt{}, hooks: map[types.UID]hookMemory{},
 		seen: map[types.UID]bool{}, owners: map[types.UID]bool{}, bounces: map[types.UID]int{}, volumes: map[string][]PodRef{},
 		restarts: map[types.UID]int32{}}
+	m.unsure.Store(true) // what an earlier process wrote last may not be in the cache yet
 	if l := r.Last; l != nil && l.Node == r.Node && l.Maintenance == r.Maintenance {
 		m.phase, m.evicted, m.forced = l.Phase, slices.Clone(l.Evicted), slices.Clone(l.Forced)
 		for _, b := range l.Blockers {

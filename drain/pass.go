@@ -174,16 +174,13 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 		p.ask(soon)
-		p.memory.refused.Store(true)
 		return false, nil
 	case err != nil:
-		p.memory.unsure = true
-		p.memory.lost.Store(true)
+		p.memory.unsure.Store(true)
 		return false, fmt.Errorf("writing the mark of node %q: %w", p.node.Name, err)
 	}
-	p.node, p.memory.unsure = node, false
-	p.memory.lost.Store(false)
-	p.memory.refused.Store(false)
+	p.node = node
+	p.memory.unsure.Store(false)
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
 	return err == nil, err

@@ -169,14 +169,11 @@ func (g *registry) changed(c Change) {
 	}
 }
 
-// unsure reports whether a write for this maintenance may have been carried out without being known to be, and whether the server has
-// refused one, so that an earlier process may have made one that the cache does not show.
-func (g *registry) unsure(k key, maintenance string) (lost, refused bool) {
+// unsure reports whether a write for this maintenance may have been carried out without being known to be: one whose answer was lost, or that
+// of an earlier process.
+func (g *registry) unsure(k key, maintenance string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := g.memories[k]
-	if m == nil || m.maintenance != maintenance {
-		return false, false
-	}
-	return m.lost.Load(), m.refused.Load()
+	return m == nil || m.maintenance != maintenance || m.unsure.Load()
 }

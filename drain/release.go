@@ -65,7 +65,7 @@ func (p *pass) releaseNothing(ctx context.Context, hooks error) error {
 	if err := p.takeOff(ctx); err != nil || p.memory.stray {
 		return errors.Join(hooks, err)
 	}
-	if p.memory.unsure {
+	if p.memory.unsure.Load() {
 		if there, err := p.markedOnServer(ctx); there || err != nil {
 			return errors.Join(hooks, err)
 		}
@@ -85,7 +85,7 @@ func (p *pass) markedOnServer(ctx context.Context) (bool, error) {
 	}
 	m, err := markOf(node)
 	if err != nil || m.of(p.r.Holder) == nil || node.UID != p.node.UID {
-		p.memory.unsure = err != nil
+		p.memory.unsure.Store(err != nil)
 		return false, err
 	}
 	p.d.registry.wrote(p.d.o.Cache, node)

@@ -31,11 +31,11 @@ func TestReviewMutantsOfTheNode(t *testing.T) {
 		{Name: "calls that do not return pile up", File: "question.go", Run: "TestHeartbeatThatHeedsNoContext",
 			Old: "if g.asked[q] {", New: "if false {"},
 		{Name: "a cancelled Run releases what it has not taken", File: "run.go", Run: "TestCancelledRunLeaves",
-			Old: "lost || refused && !d.taken(n.Node, s.Request)", New: `lost || refused || n.Node != ""`},
-		{Name: "a refused write tells nothing", File: "run.go", Run: "TestCancelledRunReleasesWhatItsCache",
-			Old: "refused && !d.taken(n.Node, s.Request)", New: `refused && n.Node == ""`},
+			Old: "return d.begun(name, r), nil", New: "return true, nil"},
+		{Name: "a cancelled Run believes its cache", File: "registry.go", Run: "TestCancelledRunReleasesWhatItsCache",
+			Old: "return m == nil || m.maintenance != maintenance || m.unsure.Load()", New: "return m != nil && m.maintenance == maintenance && m.unsure.Load()"},
 		{Name: "a new process believes its cache", File: "memory.go", Run: "TestReleaseByANewProcess",
-			Old: "unsure: true,", New: ""},
+			Old: "m.unsure.Store(true)", New: ""},
 	})
 }
 
