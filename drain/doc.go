@@ -40,7 +40,8 @@
 // # Crash behaviour
 //
 // Kill it anywhere. What has to survive is in the mark, and every write tests the resourceVersion that it was decided on. The next
-// pass reads the world again and goes on. Deadlines count from the time in the mark. What only memory knew (since when a pod is
+// pass reads the world again and goes on: which nodes of a [Set] have been begun is in their marks, and [Set].MaxNodes holds as far as the
+// cache shows those of the process before (see [Cache]). Deadlines count from the time in the mark. What only memory knew (since when a pod is
 // blocked, back-offs, pods that came back) starts again, or comes back with [Request].Last.
 //
 // The server charges a budget before it deletes the pod. A process that dies while an eviction is under way can leave the unit charged and

@@ -21,7 +21,7 @@ const (
 )
 
 // A memory is what a Drainer keeps of one holder's business with one node between passes. All of it may be lost: what has to survive is
-// in the mark. It is used only by the one pass of that holder over that node, but for unsure, which a cancelled Run reads too.
+// in the mark. It is used only by the one pass of that holder over that node, but for unsure and doubt, which sets read too.
 type memory struct {
 	uid         types.UID
 	maintenance string
@@ -39,6 +39,7 @@ type memory struct {
 	volumes     map[string][]PodRef // who used a volume
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
 	unsure      atomic.Bool         // what the cache shows of the node may be older than a write of this holder
+	doubt       atomic.Bool         // this process tried to cordon the node, and it is not known whether it carries the mark
 	stray       bool                // the node has a cordon of ours without its mark
 	cancel      []HookRequest       // to be taken back
 	emptySince  time.Time

@@ -170,6 +170,9 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 		return false, err
 	}
 	node, err := p.d.o.Client.PatchNode(context.WithoutCancel(ctx), p.node.Name, patch, c.conditions != nil)
+	if err != nil && p.r.Mode == Drain && !p.begun() && (apierrors.IsConflict(err) || Classify(err).Verdict == VerdictUnknown) {
+		p.memory.doubt.Store(true)
+	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
@@ -181,6 +184,7 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 	}
 	p.node = node
 	p.memory.unsure.Store(false)
+	p.memory.doubt.Store(false)
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
 	return err == nil, err

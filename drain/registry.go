@@ -177,3 +177,11 @@ func (g *registry) unsure(k key, maintenance string) bool {
 	m := g.memories[k]
 	return m == nil || m.maintenance != maintenance || m.unsure.Load()
 }
+
+// doubtful reports whether this process has tried to cordon the node for this maintenance and does not know whether it carries the mark.
+func (g *registry) doubtful(k key, maintenance string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.memories[k]
+	return m != nil && m.maintenance == maintenance && m.doubt.Load()
+}

@@ -94,6 +94,22 @@ func (p *pass) markedOnServer(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// reread takes the node as the server has it, where the cache may be behind what is on it.
+func (p *pass) reread(ctx context.Context) error {
+	p.st.Phase = Pending
+	node, err := p.d.o.Client.GetNode(ctx, p.node.Name)
+	if err == nil && node.UID == p.node.UID {
+		p.node = node
+		p.d.registry.wrote(p.d.o.Cache, node)
+		p.mark, err = markOf(node)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking whether node %q is cordoned: %w", p.node.Name, err)
+	}
+	p.memory.doubt.Store(false)
+	return nil
+}
+
 // released ends the business with the node.
 func (p *pass) released(ctx context.Context, hooks error) error {
 	if ok, err := p.unpublish(ctx); !ok || err != nil {

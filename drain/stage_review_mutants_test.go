@@ -57,6 +57,10 @@ func TestReviewMutantsOfTheLimits(t *testing.T) {
 		{Name: "MaxNodes believes a late cache", File: "admit.go", Run: "TestMaxNodesHolds",
 			Old: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.registry.newest(d.o.Cache, name)",
 			New: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.o.Cache.Node(name)"},
+		{Name: "MaxNodes forgets what it has tried", File: "admit.go", Run: "TestMaxNodesCounts",
+			Old: " || d.begun(name, s.Request) || d.doubtful(name, s.Request)", New: " || d.begun(name, s.Request)"},
+		{Name: "a doubtful place is kept for ever", File: "release.go", Run: "TestPlaceOfANode",
+			Old: "p.memory.doubt.Store(false)", New: ""},
 		{Name: "no answer is overload", File: "plan_attempt.go", Run: "TestServerWithout",
 			Old: "return Wait, NoAnswer,", New: "return Wait, ServerOverloaded,"},
 	})
