@@ -40,6 +40,7 @@ type memory struct {
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
 	unsure      atomic.Bool         // what the cache shows of the node may be older than a write of this holder
 	doubt       atomic.Bool         // this process tried to cordon the node, and it is not known whether it carries the mark
+	mine        *mark               // of this holder alone, as it was last seen on the node, while the cordon stands
 	stray       bool                // the node has a cordon of ours without its mark
 	cancel      []HookRequest       // to be taken back
 	emptySince  time.Time
