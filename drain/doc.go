@@ -45,6 +45,10 @@
 // cache shows those of the process before (see [Cache]). Deadlines count from the time in the mark. What only memory knew (since when a pod is
 // blocked, back-offs, pods that came back) starts again, or comes back with [Request].Last.
 //
+// One thing does not come back without Last: that pods were deleted past their budget by [StepDelete]. The mark says so from the latch on, and
+// has said so of [StepOutOfService] since that taint was set; a process that dies between such a deletion and the latch leaves the next one
+// to call the drain [OutcomeDrained], with only the event "Forced" of each pod to tell. A write for it would be a fifth one to the Node.
+//
 // The server charges a budget before it deletes the pod. A process that dies while an eviction is under way can leave the unit charged and
 // the pod alive: the disruption controller gives it back after 2 minutes.
 //
