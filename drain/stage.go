@@ -265,7 +265,7 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 		s.Budgets = append(s.Budgets, d.o.Cache.Budgets(ns)...)
 	}
 	d.scheduler.observe(s.Budgets)
-	s.Spent = d.scheduler.spent()
+	s.Spent, s.Dips = d.scheduler.spent(), d.scheduler.dips()
 	d.owners(&s)
 	return s, d.volumes(&s, policy)
 }

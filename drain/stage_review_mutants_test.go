@@ -61,6 +61,8 @@ func TestReviewMutantsOfTheLimits(t *testing.T) {
 		{Name: "MaxNodes believes a late cache", File: "admit.go", Run: "TestMaxNodesHolds",
 			Old: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.registry.newest(d.o.Cache, name)",
 			New: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.o.Cache.Node(name)"},
+		{Name: "dips are not noticed", File: "sched_budget.go", Run: "TestBudgetThatDipsIsNotBlocked",
+			Old: "\tb.dips(seen, now)\n", New: ""},
 		{Name: "MaxNodes forgets what it has tried", File: "admit.go", Run: "TestMaxNodesCounts",
 			Old: " || d.begun(name, s.Request) || d.doubtful(name, s.Request)", New: " || d.begun(name, s.Request)"},
 		{Name: "a doubtful place is kept for ever", File: "release.go", Run: "TestPlaceOfANode",
