@@ -56,6 +56,9 @@ func (p *pass) run(ctx context.Context) error {
 		return nil
 	}
 	p.memory.uid, p.st.NodeUID = p.node.UID, p.node.UID
+	if p.mark.of(p.r.Holder) != nil || !p.node.Spec.Unschedulable {
+		p.remember()
+	}
 	switch p.r.Mode {
 	case Cordon:
 		return p.cordonOnly(ctx)
@@ -124,12 +127,22 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		return true, nil
 	}
 	h.Holder, h.Maintenance, h.Since = p.r.Holder, p.r.Maintenance, p.now
+	if mine == nil && p.memory.mine != nil { // somebody has removed the mark, and not what it speaks of
+		mine = &p.memory.mine.Holders[0]
+	}
 	if mine != nil {
 		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
 	}
 	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
 	before := p.node.Spec.Unschedulable && !p.memory.stray
-	ok, err := p.write(ctx, cordonWith(p.node, p.mark, h))
+	if p.memory.mine != nil {
+		before = p.memory.mine.Unschedulable
+	}
+	c := cordonWith(p.node, p.mark, h)
+	if !p.mark.held() {
+		c.mark.Unschedulable = before
+	}
+	ok, err := p.write(ctx, c)
 	if !ok {
 		return false, err
 	}
@@ -170,23 +183,35 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 		return false, err
 	}
 	node, err := p.d.o.Client.PatchNode(context.WithoutCancel(ctx), p.node.Name, patch, c.conditions != nil)
+	if err != nil && p.r.Mode == Drain && !p.begun() && (apierrors.IsConflict(err) || Classify(err).Verdict == VerdictUnknown) {
+		p.memory.doubt.Store(true)
+	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 		p.ask(soon)
-		p.memory.refused.Store(true)
 		return false, nil
 	case err != nil:
-		p.memory.unsure = true
-		p.memory.lost.Store(true)
+		p.memory.unsure.Store(true)
 		return false, fmt.Errorf("writing the mark of node %q: %w", p.node.Name, err)
 	}
-	p.node, p.memory.unsure = node, false
-	p.memory.lost.Store(false)
-	p.memory.refused.Store(false)
+	p.node = node
+	p.memory.unsure.Store(false)
+	p.memory.doubt.Store(false)
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
+	p.remember()
 	return err == nil, err
+}
+
+// remember keeps what the mark says of this holder's cordon, or that there is none: a mark that goes while the cordon stays was not taken
+// off by a release, and what the node was before is known here alone.
+func (p *pass) remember() {
+	p.memory.mine = nil
+	if mine := p.mark.of(p.r.Holder); mine != nil && mine.Released.IsZero() {
+		p.memory.mine = &mark{Unschedulable: p.mark.Unschedulable, Holders: []holder{*mine}}
+		p.memory.mine.Holders[0].Frozen = "" // that is over with the mark
+	}
 }
 
 // uncordoned answers to somebody else's uncordon, by the policy.

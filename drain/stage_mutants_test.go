@@ -55,7 +55,7 @@ func TestStageMutantsOfTheRest(t *testing.T) {
 		{Name: "a release believes a late cache", File: "registry.go", Run: "TestReleaseRightAfterTheCordon",
 			Old: "return err == nil && order < 0", New: "return err != nil && order < 0"},
 		{Name: "a lost answer counts as a failed write", File: "release.go", Run: "TestReleaseRightAfterTheCordon",
-			Old: "if p.memory.unsure {", New: "if false {"},
+			Old: "if p.memory.unsure.Load() {", New: "if false {"},
 		{Name: "a node of the same name is the same", File: "pass.go", Run: "TestNodeDeletedAndReplaced",
 			Old: "if p.node == nil || (uid != \"\" && p.node.UID != uid) {", New: "if p.node == nil || uid == \"none\" {"},
 		{Name: "an uncordoned node is drained", File: "pass.go", Run: "TestUncordon",
