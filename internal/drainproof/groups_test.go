@@ -176,16 +176,17 @@ func (c *cluster) failsFirst(t *testing.T, run *running, f fleet) {
 	must(t, c.api.CoreV1().Nodes().Delete(t.Context(), f.fails, metav1.DeleteOptions{}))
 }
 
-// TestNodePastItsDeadlineIsBlocked ends a drain whose pod nothing can make leave. R-DR-16
+// TestNodePastItsDeadlineIsBlocked ends a drain that waits for a budget. R-DR-16
 // Fails when a deadline is no end, and when it does not count as blocked.
 func TestNodePastItsDeadlineIsBlocked(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	a := c.mustNode(t, "a", workRole).Name
-	must(t, c.budget(t.Context(), "only", "only", 1))
-	c.mustPod(t, "only", "only", a)
-	c.settled(t, 1)
-	must(t, c.healthy(t.Context(), "only", 1))
+	must(t, c.budget(t.Context(), "pair", "pair", 1))
+	c.mustPod(t, "pair-0", "pair", a)
+	c.mustPod(t, "pair-1", "pair", c.mustNode(t, "spare", spareRole).Name, func(p *corev1.Pod) { p.Labels[unreadyLabel] = "yes" })
+	c.settled(t, 2)
+	must(t, c.healthy(t.Context(), "pair", 1))
 	user := c.name + "-drainer"
 	clock := &leapClock{}
 	s := setOf(user, drain.Drain, a)
@@ -194,10 +195,11 @@ func TestNodePastItsDeadlineIsBlocked(t *testing.T) {
 		o.Now = clock.now
 		return nil
 	}), s)
-	blocked := result{drain.Draining, drain.OutcomeBlocked, drain.BudgetNeverAllows}
-	run.reconciled(t, "the drain is blocked", func(s drain.SetStatus) bool { return len(s.Nodes) == 1 && resultOf(s.Nodes[0]) == blocked })
-	if run.last().Done {
-		t.Error("a blocked drain is done before its deadline, want it to go on when somebody has acted")
+	run.reconciled(t, "the drain waits", func(s drain.SetStatus) bool {
+		return len(s.Nodes) == 1 && len(s.Nodes[0].Blockers) == 1 && s.Nodes[0].Blockers[0].Reason == drain.BudgetExhausted
+	})
+	if st := run.last(); st.Done || st.Nodes[0].Outcome != "" {
+		t.Errorf("before its deadline got %s, want no result", inJSON(st))
 	}
 	clock.leap(2 * time.Hour)
 	must(t, c.touch(t.Context(), a))

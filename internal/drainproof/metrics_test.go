@@ -72,7 +72,7 @@ func (g *gauges) show(t *testing.T, rule, node string, phases map[drain.Phase]in
 }
 
 // TestMetricsTellABlockedDrain drains one node that can be emptied, and one with a pod for each of three reasons to stay. R-DR-11
-// Fails when a phase is told twice, when waiting pods are not counted, when an answer is not told, and when each pass starts the age anew.
+// Fails when the phase that a node leaves is not told, when waiting pods are not counted, when an answer is not told, and when each pass starts the age anew.
 func TestMetricsTellABlockedDrain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -6,6 +6,7 @@ package drainproof_test
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -83,7 +84,9 @@ func (c *cluster) finds(t *testing.T, d *drain.Drainer, policy drain.Policy, wan
 	must(t, err)
 	got := map[string]drain.Reason{}
 	for _, f := range found {
-		got[f.Name] = f.Reason
+		if got[f.Name] = f.Reason; f.Reason == drain.LastReplica && !strings.Contains(f.Message, `volume "`+c.name+`"`) {
+			t.Errorf("%q is not found to be on volume %q: %s", f.Name, c.name, f.Message)
+		}
 	}
 	if !maps.Equal(got, want) || len(found) != len(want) {
 		t.Errorf("preflight with %+v: got %v, want %v", policy.Removal, found, want)

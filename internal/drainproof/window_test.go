@@ -58,8 +58,8 @@ func windowed(clock *leapClock, g *gate) changer {
 }
 
 // TestWindowClosesInTheMiddleOfADrain closes the window while the third of six evictions is on its way, and opens the next one. R-DR-12
-// Fails when a pass does not look at the clock before each eviction, when the plan has no windows, and when the cordon is not treated as
-// the policy says.
+// Fails when a pass does not look at the clock before each eviction, when the end of a window does not stop the drain, and when the cordon
+// is not treated as the policy says.
 func TestWindowClosesInTheMiddleOfADrain(t *testing.T) {
 	for _, treatment := range []drain.WindowTreatment{drain.HoldCordon, drain.UndoCordon} {
 		t.Run(string(treatment), func(t *testing.T) {
