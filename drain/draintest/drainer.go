@@ -35,12 +35,12 @@ func TestDrainer(t *testing.T, bed func(t *testing.T) Bed, around ...func(*testi
 // in bubbles, and [TestDrainerFaultsAtOnce] elsewhere.
 func TestDrainerFaults(t *testing.T, bed func(t *testing.T) Bed, around ...func(*testing.T, func(*testing.T))) {
 	t.Helper()
-	runDrainerCases(t, slices.Concat(faultCases(), crashCases()), bed, around)
+	runDrainerCases(t, slices.Concat(faultCases(), repeatedCases(), crashCases()), bed, around)
 }
 
-// TestDrainerFaultsAtOnce is [TestDrainerFaults] for beds where time is real: every fault on every kind of request. Its cases wait most of
-// the time, so that as many as atOnce run at a time, each on a bed of its own. It leaves out the cases in which the process dies: they
-// are a Drainer made anew, and no other server is asked than in memory.
+// TestDrainerFaultsAtOnce is [TestDrainerFaults] for beds where time is real: every fault on every kind of request, in a minute. Its cases
+// wait most of the time, so that as many as atOnce run at a time, each on a bed of its own. It leaves out those where four evictions in a
+// row are spoilt, as they wait for minutes, and those where the process dies, as here that is no more than another Drainer.
 func TestDrainerFaultsAtOnce(t *testing.T, bed func(t *testing.T) Bed, atOnce int) {
 	t.Helper()
 	slots := make(chan struct{}, max(atOnce, 1))
@@ -55,7 +55,7 @@ func TestDrainerFaultsAtOnce(t *testing.T, bed func(t *testing.T) Bed, atOnce in
 	running.Wait()
 }
 
-// faultCases are those that need a process that lives.
+// faultCases spoil one request, or one kind of them for good.
 func faultCases() []drainerCase {
 	return slices.Concat(answerCases(), oddPodCases(), deleteCases(), writeFaultCases(), readCases(), blindCases())
 }

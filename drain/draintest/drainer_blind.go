@@ -19,13 +19,13 @@ func readCases() []drainerCase {
 	for _, m := range append(troubles(), silences()...) {
 		cases = append(cases,
 			drainerCase{"the last read meets " + m.name + ": the node is drained in the end", func(y *yard) {
-				y.survives(m.on(y, ListPods, 1))
+				y.survives(y.sparse(), m.on(y, ListPods, 1))
 			}},
 			drainerCase{"a cordon of which nobody has heard is taken back, though the read of the node meets " + m.name,
 				blind(func(y *yard, b blindBed) { lostCordon(y, b, m.on(y, GetNode, 1)) })})
 	}
 	return append(cases, drainerCase{"where the node cannot be read consistently it does not count as drained", func(y *yard) {
-		node := y.populated()
+		node := y.sparse()
 		y.Plot().Faults(Always(ListPods, Unavailable()))
 		r := y.request(node, drain.Drain)
 		y.reconcile(r, phase(drain.Settling))
@@ -38,22 +38,35 @@ func readCases() []drainerCase {
 	}})
 }
 
-// lostCordon releases a node of which the cordon timed out after the write, while the cache shows nothing of it.
+// lostCordon releases a node of which the cordon timed out after the write, while the cache shows nothing of it. R-DR-09.
 func lostCordon(y *yard, b blindBed, f Fault) {
 	node := y.Node(y.t, "a")
-	y.Plot().Faults(On(PatchNode, 1, TimeoutAfter(y.Silence())), f)
-	b.DropWatch()
 	r := y.request(node, drain.Cordon)
-	if st, _, err := y.drainer.Reconcile(y.t.Context(), r); err == nil || st.Phase == drain.Cordoned {
-		y.errorf("got %+v and error %v, want the lost answer", st, err)
-	}
+	y.Plot().Faults(Always(PatchNode, TimeoutAfter(y.Silence())))
+	y.eventually("the cordon on the server", func() error {
+		b.DropWatch()
+		if st, _, err := y.drainer.Reconcile(y.t.Context(), r); err == nil || st.Phase == drain.Cordoned {
+			y.errorf("got %+v and error %v, want the lost answer", st, err)
+		}
+		if y.writes(node) > 0 {
+			return nil
+		}
+		b.RestoreWatch()
+		return errors.New("the node had changed")
+	})
 	y.held(node, r)
-	y.release(r)
+	y.Plot().ClearFaults()
+	y.Plot().Faults(f)
+	r.Mode = drain.Release
+	st := y.reconcile(r, func(st drain.Status) bool { return st.Phase == drain.Released || len(y.Plot().Log(GetNode)) > 0 })
+	b.RestoreWatch()
+	if st.Phase != drain.Released { // the node may have changed again
+		y.release(r)
+	}
 	y.clean(node)
 	if len(y.Plot().Log(GetNode)) == 0 {
 		y.errorf("got no read of the node, want the server asked")
 	}
-	b.RestoreWatch()
 }
 
 // blindCases take the watch away. They say nothing where the bed has none to lose.

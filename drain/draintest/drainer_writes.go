@@ -15,7 +15,7 @@ func writeFaultCases() []drainerCase {
 	for _, m := range append(denials(), silences()...) {
 		for n, which := range []string{"the cordon", "the write that the node is drained", "the release"} {
 			cases = append(cases, drainerCase{which + " meets " + m.name + ": the node is drained, and given back", func(y *yard) {
-				y.survives(m.on(y, PatchNode, n+1))
+				y.survives(y.sparse(), m.on(y, PatchNode, n+1))
 			}})
 		}
 	}

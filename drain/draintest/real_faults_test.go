@@ -34,7 +34,7 @@ func TestTheDrainerSurvivesEveryFaultOnAServer(t *testing.T) {
 				"--controllers=disruption-controller,replicaset-controller,statefulset-controller,node-lifecycle-controller"),
 		},
 	})
-	draintest.TestDrainerFaultsAtOnce(t, func(t *testing.T) draintest.Bed { return newWireBed(t, env) }, 48)
+	draintest.TestDrainerFaultsAtOnce(t, func(t *testing.T) draintest.Bed { return newWireBed(t, env) }, 96)
 }
 
 // A wireBed is a real bed whose requests and watches pass a wire. Its cache has its own nodes and pods alone: there are many beds.
