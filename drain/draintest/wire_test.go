@@ -53,7 +53,7 @@ func (w *Wire) Requests(next http.RoundTripper) http.RoundTripper {
 		var response *http.Response
 		err = w.call(r.Context(), call, func() (bool, error) {
 			var err error
-			if response, err = next.RoundTrip(r); err != nil {
+			if response, err = next.RoundTrip(r); err != nil { //nolint:bodyclose // its reader closes it, or what follows
 				return false, err
 			}
 			if response.StatusCode >= http.StatusBadRequest {
