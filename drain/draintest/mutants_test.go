@@ -48,7 +48,7 @@ func TestMutantsOfTheArithmeticAreCaught(t *testing.T) {
 
 // TestDrainerFaultsAtOnce catches on a real API server what is broken between a Drainer and the wire.
 func TestMutantsAreCaughtOnAServer(t *testing.T) {
-	const suite = "TestTheDrainerSurvivesEveryFaultOnAServer"
+	const suite = "TestTheDrainerSurvivesFaultsOnAServer"
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "an eviction names no UID", File: "../kube/client.go", Run: suite + "/the_first_eviction_meets_409:",
 			Old: "options.Preconditions = &metav1.Preconditions{UID: &pod.UID}\n", New: "\n"},

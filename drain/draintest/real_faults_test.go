@@ -22,10 +22,10 @@ import (
 	"github.com/belayproject/belay/internal/testenv"
 )
 
-// TestTheDrainerSurvivesEveryFaultOnAServer runs the faults with a real API server and real controllers: on the wire, so that the client of
+// TestTheDrainerSurvivesFaultsOnAServer runs the faults with a real API server and real controllers: on the wire, so that the client of
 // package kube reads them, and the server does what was asked where only the answer is lost. They meet every request that a Drainer makes:
 // PATCH and GET of the Node, evictions, DELETE, and the list of pods; a dry run it does not send. R-DR-01, R-DR-02, R-DR-09.
-func TestTheDrainerSurvivesEveryFaultOnAServer(t *testing.T) {
+func TestTheDrainerSurvivesFaultsOnAServer(t *testing.T) {
 	fast := []string{"--kube-api-qps=500", "--kube-api-burst=1000"}
 	env := testenv.Start(t, testenv.Options{
 		With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
