@@ -63,6 +63,8 @@ func (b *realBed) Parts(*testing.T) drain.Options {
 
 func (b *realBed) Plot() *draintest.Script { return b.proxy.Script }
 func (b *realBed) Patience() time.Duration { return 2 * time.Minute }
+func (b *realBed) Silence() time.Duration  { return time.Second }
+func (b *realBed) Vigil() time.Duration    { return 6 * time.Second }
 func (b *realBed) Namespace() string       { return b.ns }
 
 // await polls until missing returns the empty string.
