@@ -14,7 +14,7 @@ GO ?= go
 RACE ?= auto
 # Tests of real servers wait more than they compute: more packages and tests than processors run at a time, the longest packages first.
 OVERLAP := -p 4 -parallel 8
-LONGEST := internal/drainproof examples/agent drain configsync/kube examples/drain
+LONGEST := internal/drainproof drain drain/draintest examples/agent configsync/kube examples/drain drain/kube
 # Further arguments of go test, of the demo, and of the long benchmark.
 TESTARGS ?=
 DEMOARGS ?=
