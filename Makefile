@@ -12,9 +12,10 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 GO ?= go
 # Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
 RACE ?= auto
-# Tests of real servers wait more than they compute: more packages and tests than processors run at a time, the longest packages first.
-OVERLAP := -p 4 -parallel 8
-LONGEST := internal/drainproof drain drain/draintest examples/agent configsync/kube examples/drain drain/kube
+# Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
+# packages begin; those that compute most come after those that mostly wait.
+OVERLAP := -p 3 -parallel 8
+LONGEST := internal/drainproof examples/agent examples/drain drain/draintest configsync/kube drain drain/kube
 # Further arguments of go test, of the demo, and of the long benchmark.
 TESTARGS ?=
 DEMOARGS ?=
