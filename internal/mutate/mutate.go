@@ -58,8 +58,8 @@ func Sample(t *testing.T, mutants []Mutant) {
 	Kill(t, chosen)
 }
 
-// limit bounds one run. A mutant that hangs its test is caught too.
-const limit = 2 * time.Minute
+// limit bounds one run. A mutant that hangs its test is caught too; on a busy machine no other should come that far.
+const limit = 4 * time.Minute
 
 // Kill runs the tests of the package in the current directory on every mutant and fails t for each that is not caught. It makes t
 // a parallel test and each mutant one of its own, as many of them wait for a server. They are built one after another: that is work.
@@ -73,7 +73,7 @@ func Kill(t *testing.T, mutants []Mutant) {
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			program, err := m.build(t.Context(), &building, t.TempDir())
+			program, err := m.build(t.Context(), &building, tempDir(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,6 +82,21 @@ func Kill(t *testing.T, mutants []Mutant) {
 			}
 		})
 	}
+}
+
+// tempDir makes a directory for all files of a run, also of one that is ended by force. Its name is short: sockets lie below it.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mutant-") //nolint:usetesting // the name that t.TempDir makes is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Log(err) // what outlives the tests for a moment may still write
+		}
+	})
+	return dir
 }
 
 // overlay writes the mutant and the file that shows it to the go command.
@@ -122,7 +137,7 @@ func (m Mutant) build(ctx context.Context, building sync.Locker, dir string) (pr
 		return program{}, err
 	}
 	p := program{filepath.Join(dir, "mutant.test"), append(os.Environ(),
-		env+"=1", strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))}
+		env+"=1", "TMPDIR="+dir, strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))}
 	building.Lock()
 	defer building.Unlock()
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", p.path, ".")

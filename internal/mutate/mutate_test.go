@@ -38,7 +38,7 @@ func TestMutantIsCaughtOnlyByAFailingTest(t *testing.T) {
 	if os.Getenv(env) != "" {
 		t.Skip("runs on the real source only")
 	}
-	harmless := Mutant{File: "mutate.go", Old: "const limit = 2 * time.Minute", New: "const limit = 3 * time.Minute", Run: "^TestCalm$"}
+	harmless := Mutant{File: "mutate.go", Old: "const limit = 4 * time.Minute", New: "const limit = 3 * time.Minute", Run: "^TestCalm$"}
 	nowhere, broken := harmless, harmless
 	nowhere.Run = "^TestNothing$"
 	broken.File, broken.Old, broken.New = "mutate_test.go", "bool { return "+"true }", "bool { return false }"
