@@ -26,6 +26,7 @@ import (
 
 // TestTheDrainerKeepsItsPromiseOnAServer runs the promise with real controllers, a real scheduler, and kwok for the kubelets.
 func TestTheDrainerKeepsItsPromiseOnAServer(t *testing.T) {
+	t.Parallel()
 	env := testenv.Start(t, testenv.Options{With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok}})
 	draintest.TestDrainer(t, func(t *testing.T) draintest.Bed { return newRealBed(t, env) })
 }

@@ -17,6 +17,7 @@ import (
 
 // R-CS-58, R-CS-61, R-CS-66, R-CS-84: what a person sees and can do on a node, with the agent running and without.
 func TestSubCommands(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "handwork")
 	w.Flags = append(w.Flags, "--crash-loop-threshold=0", "--default-trial=2s")
 	p := w.Start(t)
@@ -44,6 +45,7 @@ func TestSubCommands(t *testing.T) {
 
 // A good config that stays away until the node is moved on: after use-local a newer config is taken up.
 func TestAfterUseLocalANewerConfigIsTaken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "newer")
 	w.Start(t)
 	v1 := w.good(t, "newer-v1")

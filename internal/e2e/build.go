@@ -5,7 +5,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,15 +53,4 @@ func (p *Programs) Path(t testing.TB, pkg string) string {
 	}
 	p.built[pkg] = path
 	return path
-}
-
-// FreePort gives a TCP port of 127.0.0.1 that nothing listens on at the moment.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
