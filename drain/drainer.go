@@ -24,8 +24,8 @@ type Options struct {
 	// Leases is needed for Hold.
 	Leases LeaseKeeper
 	// Heartbeat, when set, says whether the agent on a held node still gives signs of life of its own. A hold ends when it has not. A
-	// call that has not returned after 5 s is no answer, and no other is made about that node before it returns; the same goes for
-	// PoweredOff.
+	// call that has not returned after 5 s is no answer, and no other is made about that node for that holder before it returns; the
+	// same goes for PoweredOff.
 	Heartbeat func(ctx context.Context, node string) (bool, error)
 	// PoweredOff proves that the machine of a node is off. Without it StepOutOfService is never taken.
 	PoweredOff func(ctx context.Context, node *corev1.Node) (bool, error)

@@ -80,11 +80,12 @@ func (p *pass) heartbeat(ctx context.Context) (bool, error) {
 	if p.d.o.Heartbeat == nil {
 		return true, nil
 	}
-	alive, err := p.d.registry.ask(ctx, question{"heartbeat", p.node.UID}, func(ctx context.Context) (bool, error) {
-		return p.d.o.Heartbeat(ctx, p.node.Name)
+	name := p.node.Name
+	alive, err := p.d.registry.ask(ctx, question{"heartbeat", p.r.Holder, p.node.UID}, func(ctx context.Context) (bool, error) {
+		return p.d.o.Heartbeat(ctx, name)
 	})
 	if err != nil {
-		return false, fmt.Errorf("asking for the heartbeat on node %q: %w", p.node.Name, err)
+		return false, fmt.Errorf("asking for the heartbeat on node %q: %w", name, err)
 	}
 	return alive, nil
 }

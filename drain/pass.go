@@ -55,10 +55,22 @@ func (p *pass) run(ctx context.Context) error {
 		p.d.scheduler.forget(p.r.Node)
 		return nil
 	}
+	if p.memory.uid != p.node.UID { // what was known is of another node
+		p.memory.mine, p.memory.stray = nil, false
+	}
 	p.memory.uid, p.st.NodeUID = p.node.UID, p.node.UID
 	if p.mark.of(p.r.Holder) != nil || !p.node.Spec.Unschedulable {
 		p.remember()
 	}
+	if ok, err := p.markAgain(ctx); !ok {
+		p.st.Phase = Pending
+		return err
+	}
+	return p.carryOut(ctx)
+}
+
+// carryOut does what the mode asks for.
+func (p *pass) carryOut(ctx context.Context) error {
 	switch p.r.Mode {
 	case Cordon:
 		return p.cordonOnly(ctx)
@@ -127,17 +139,11 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		return true, nil
 	}
 	h.Holder, h.Maintenance, h.Since = p.r.Holder, p.r.Maintenance, p.now
-	if mine == nil && p.memory.mine != nil { // somebody has removed the mark, and not what it speaks of
-		mine = &p.memory.mine.Holders[0]
-	}
 	if mine != nil {
 		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
 	}
 	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
 	before := p.node.Spec.Unschedulable && !p.memory.stray
-	if p.memory.mine != nil {
-		before = p.memory.mine.Unschedulable
-	}
 	c := cordonWith(p.node, p.mark, h)
 	if !p.mark.held() {
 		c.mark.Unschedulable = before
@@ -150,6 +156,32 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		return false, p.unmarked(ctx, before)
 	}
 	p.st.Started = h.Since
+	return true, nil
+}
+
+// markAgain answers to somebody who has removed this holder's entry, and not the cordon of which it speaks: it is written again as it was,
+// so that what was latched, the end of a hold and the time of each step stand. It reports whether the pass may go on. A release goes by
+// what the entry said, and writes none.
+func (p *pass) markAgain(ctx context.Context) (bool, error) {
+	mine := p.memory.mine
+	if mine == nil || p.mark.of(p.r.Holder) != nil {
+		return true, nil
+	}
+	again, before := p.mark, mine.Unschedulable
+	if !again.held() {
+		again.Unschedulable = before
+	}
+	again = again.with(mine.Holders[0])
+	if p.r.Mode == Release {
+		p.mark = again
+		return true, nil
+	}
+	if ok, err := p.write(ctx, nodeChange{mark: again}); !ok {
+		return false, err
+	}
+	if p.mark.of(p.r.Holder) == nil {
+		return false, p.unmarked(ctx, before)
+	}
 	return true, nil
 }
 
@@ -170,7 +202,7 @@ func (p *pass) takeOff(ctx context.Context) error {
 	}
 	no := false
 	// The taint that follows a cordon may be there by now. Whose the cordon is was known a moment ago and is not for long.
-	ok, err := p.write(ctx, nodeChange{mark: p.mark, unschedulable: &no, anyVersion: true})
+	ok, err := p.write(ctx, nodeChange{unschedulable: &no, anyVersion: true})
 	p.memory.stray = !ok
 	return err
 }

@@ -16,14 +16,14 @@ const askTime = holdEvery / 2
 
 var errUnanswered = errors.New("the call of an earlier pass has not returned yet")
 
-// A question is what a function of the embedder is asked about one Node.
+// A question is what a function of the embedder is asked about one Node for one holder.
 type question struct {
-	about string
-	node  types.UID
+	about, holder string
+	node          types.UID
 }
 
 // ask calls a function of the embedder and waits for its answer, for [askTime] at most even where the function does not heed its context.
-// One that does not return is not called again for that node before it has, and what it says then counts no more.
+// One that does not return is not called again for that node and holder before it has, and what it says then counts no more.
 func (g *registry) ask(ctx context.Context, q question, f func(context.Context) (bool, error)) (bool, error) {
 	if !g.begins(q) {
 		return false, errUnanswered

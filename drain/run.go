@@ -149,7 +149,8 @@ func (d *Drainer) unseen(ctx context.Context, s Set, st SetStatus) ([]string, er
 	var wg sync.WaitGroup
 	places := make(chan struct{}, setWorkers)
 	for _, n := range st.Nodes {
-		if n.Phase == Released || n.underWay() || !d.registry.unsure(key{n.Node, s.Request.Holder}, s.Request.Maintenance) {
+		known := !d.registry.unsure(key{n.Node, s.Request.Holder}, s.Request.Maintenance) && !d.doubtful(n.Node, s.Request)
+		if n.Phase == Released || n.underWay() || known {
 			continue
 		}
 		places <- struct{}{}

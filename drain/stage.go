@@ -241,8 +241,9 @@ func (p *pass) poweredOff(ctx context.Context) bool {
 		if e.Step != StepOutOfService || !due && !nodeUnreachable(p.node) {
 			continue
 		}
-		off, err := p.d.registry.ask(ctx, question{"power", p.node.UID}, func(ctx context.Context) (bool, error) {
-			return p.d.o.PoweredOff(ctx, p.node)
+		node := p.node // the call may go on when the pass does not wait for it any more
+		off, err := p.d.registry.ask(ctx, question{"power", p.r.Holder, node.UID}, func(ctx context.Context) (bool, error) {
+			return p.d.o.PoweredOff(ctx, node)
 		})
 		if err != nil && due {
 			p.proof = fmt.Errorf("asking whether node %q is off: %w", p.node.Name, err)
