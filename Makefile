@@ -12,6 +12,10 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 GO ?= go
 # Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
 RACE ?= auto
+# Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
+# packages begin; those that compute most come after those that mostly wait.
+OVERLAP := -p 3 -parallel 8
+LONGEST := internal/drainproof examples/agent examples/drain drain/draintest configsync/kube drain drain/kube
 # Further arguments of go test, of the demo, and of the long benchmark.
 TESTARGS ?=
 DEMOARGS ?=
@@ -45,11 +49,11 @@ demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that clust
 
 .PHONY: test
 test: binaries kubelet-deps compiler ## run every test, with the race detector
-	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -args "-timeout 30m $(TESTARGS)" $(TEST_MODULES)
+	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m $(OVERLAP) $(TESTARGS)" $(TEST_MODULES)
 
 .PHONY: mutants
 mutants: binaries ## run every mutant of the sampled tables; make test runs one in five
-	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./identity ./identity/nodeauth ./internal/drainproof
+	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./identity/... ./internal/drainproof
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters

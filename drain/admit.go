@@ -49,7 +49,7 @@ type member struct {
 	node    string
 	group   int
 	status  Status
-	begun   bool // has been cordoned for this maintenance
+	begun   bool // has been cordoned for this maintenance, or may have been
 	visited bool // in this pass
 }
 
@@ -79,7 +79,7 @@ func (d *Drainer) members(s Set) []*member {
 			if st, ok := last[name]; ok && st.Maintenance == s.Request.Maintenance && st.Mode == s.Request.Mode {
 				m.status = st
 			}
-			m.begun = m.status.underWay() || d.begun(name, s.Request)
+			m.begun = m.status.underWay() || d.begun(name, s.Request) || d.doubtful(name, s.Request)
 			out = append(out, m)
 		}
 	}
@@ -105,14 +105,9 @@ func (d *Drainer) begun(name string, r Request) bool {
 	return h != nil && h.Maintenance == r.Maintenance && h.Mode == r.Mode && h.Released.IsZero()
 }
 
-// taken reports whether the node carries a mark of the holder, for whatever it is.
-func (d *Drainer) taken(name string, r Request) bool {
-	node := d.registry.newest(d.o.Cache, name)
-	if node == nil {
-		return false
-	}
-	m, err := markOf(node)
-	return err != nil || m.of(r.Holder) != nil
+// doubtful reports whether the node may have been cordoned for the drain: it keeps its place until that is known.
+func (d *Drainer) doubtful(name string, r Request) bool {
+	return r.Mode == Drain && d.registry.doubtful(key{name, r.Holder}, r.Maintenance)
 }
 
 // slots is how many nodes may be draining at once.
@@ -216,7 +211,7 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 			if st.NodeUID != "" || r.Last == nil || err == nil {
 				m.status = st
 			}
-			m.begun = m.status.underWay()
+			m.begun = m.status.underWay() || d.doubtful(m.node, s.Request)
 			after = sooner(after, a)
 			errs = append(errs, err)
 		}()

@@ -6,6 +6,7 @@ package drain
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -27,14 +28,18 @@ type planBudget struct {
 	names    []string        // its name, for the pods that have only this one
 	spent    int
 	given    int
-	pods     int // have to leave under it
-	guarded  int // those among them for which the server asks it
+	expected int32     // pods, or as many as there were before a dip
+	dipEnd   time.Time // zero for none
+	pods     int       // have to leave under it
+	guarded  int       // those among them for which the server asks it
 }
 
 // planBudgets holds the budgets of the namespaces that have pods on the nodes. A cluster has thousands, of which a node meets a few: the
 // others are only looked at.
 type planBudgets struct {
+	now     time.Time
 	spent   map[types.NamespacedName]int
+	dips    map[types.NamespacedName]Dip
 	entries []budgetEntry
 	first   map[string]int // by namespace, an index into entries
 }
@@ -46,8 +51,8 @@ type budgetEntry struct {
 	next  int         // an index into entries, or negative
 }
 
-func indexBudgets(s *Snapshot) planBudgets {
-	ix := planBudgets{spent: s.Spent, first: make(map[string]int), entries: make([]budgetEntry, 0, len(s.Budgets))}
+func indexBudgets(s *Snapshot, now time.Time) planBudgets {
+	ix := planBudgets{now: now, spent: s.Spent, dips: s.Dips, first: make(map[string]int), entries: make([]budgetEntry, 0, len(s.Budgets))}
 	for i := range s.Nodes {
 		for _, pod := range s.Nodes[i].Pods {
 			ix.first[pod.Namespace] = -1
@@ -94,7 +99,12 @@ func (ix *planBudgets) matching(e *budgetEntry, pod map[string]string) *planBudg
 }
 
 func (ix *planBudgets) begin(pdb *policyv1.PodDisruptionBudget) *planBudget {
-	return &planBudget{pdb: pdb, names: []string{pdb.Name}, spent: ix.spent[types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}]}
+	key := types.NamespacedName{Namespace: pdb.Namespace, Name: pdb.Name}
+	b := &planBudget{pdb: pdb, names: []string{pdb.Name}, spent: ix.spent[key], expected: pdb.Status.ExpectedPods}
+	if dip := ix.dips[key]; dip.Pods > b.expected && ix.now.Before(dip.Until) {
+		b.expected, b.dipEnd = dip.Pods, dip.Until
+	}
+	return b
 }
 
 // guard finds the budgets of a pod and whether the server will ask one.
@@ -161,7 +171,7 @@ func (b *planBudget) never() bool {
 	case spec.MinAvailable != nil && spec.MinAvailable.Type == intstr.String && percentOrCount(spec.MinAvailable) >= 100:
 		return true
 	}
-	return !b.stale() && st.ExpectedPods > 0 && st.DesiredHealthy >= st.ExpectedPods
+	return !b.stale() && b.expected > 0 && st.DesiredHealthy >= b.expected
 }
 
 // percentOrCount gives the number, with or without a percent sign, and -1 for what is neither.
@@ -178,6 +188,9 @@ func percentOrCount(v *intstr.IntOrString) int {
 func (n *nodePass) budgetObstacle(w *podWork) (Reason, string) {
 	if w.crowded {
 		return MultipleBudgets, fmt.Sprintf("the server refuses a pod under more than one budget, it has %d: %q", len(w.Budgets), w.Budgets)
+	}
+	if w.Guarded {
+		n.wake(w.budget.dipEnd)
 	}
 	if w.Guarded && w.budget.pdb.Status.DisruptionsAllowed <= 0 && w.budget.never() {
 		_, reason, message := w.budget.refusal(podReady(w.pod))

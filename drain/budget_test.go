@@ -117,6 +117,25 @@ func TestBudgetThatNeverAllowsIsKnownFromItsNumbers(t *testing.T) {
 	}
 }
 
+// A budget that expects fewer pods for the moment, because one is being replaced, is not taken for one that never allows any, until the
+// smaller number has stood for a while (R-DR-03).
+func TestBudgetThatDipsIsNotOneThatNeverAllows(t *testing.T) {
+	c := newPlanCase(planPod("p"))
+	c.addBudgets(planBudget("web", 3, 3, 3))
+	c.after(0)
+	c.Dips = map[types.NamespacedName]drain.Dip{webBudget(): {Pods: 4, Until: planStart().Add(time.Minute)}}
+	c.want(t, "p", drain.Wait, drain.BudgetExhausted, "3 of 3 pods healthy, 3 needed")
+	if b := c.plan().Budgets[0]; b.Never {
+		t.Errorf("got %+v, want a budget that may allow", b)
+	}
+	c.wantNext(t, time.Minute)
+	c.after(time.Minute)
+	c.want(t, "p", drain.Block, drain.BudgetNeverAllows)
+	c.after(0)
+	c.Dips[webBudget()] = drain.Dip{Pods: 3, Until: planStart().Add(time.Minute)}
+	c.want(t, "p", drain.Block, drain.BudgetNeverAllows)
+}
+
 // The nodes of a plan share what a budget allows; the node with fewer pods left comes first, so that it finishes.
 func TestBudgetGoesToTheNodeWithFewestPodsLeft(t *testing.T) {
 	c := newPlanCase(planPod("a1"), planPod("a2"), planPod("a3"))

@@ -29,18 +29,25 @@
 //
 // The annotation [MarkAnnotation] on the Node holds who has cordoned it, since when, and what it was before. It is written when a
 // node is cordoned, when it is drained, when it is released, and when its watch after the release ends: four writes for a
-// maintenance, whatever the number of pods. Progress is never written to the Node: it is in the [Status], for the caller to keep.
+// maintenance, whatever the number of pods. Where somebody removes it from a node that stays cordoned, the process that drains the node
+// writes it again, with what the node was before. Progress is never written to the Node: it is in the [Status], for the caller to keep.
 //
 // # Concurrency
 //
-// All methods may be called from several goroutines; passes over the same node wait for each other. Drainers of a process
+// All methods may be called from several goroutines; passes over the same node wait for each other, but for those of a [Hold], which wait
+// only for passes of their own holder: a Lease is renewed in time whatever else is done to the node. Drainers of a process
 // share one [Scheduler]. Two processes that drain the same node under different holders are safe; the server keeps the budgets.
 //
 // # Crash behaviour
 //
 // Kill it anywhere. What has to survive is in the mark, and every write tests the resourceVersion that it was decided on. The next
-// pass reads the world again and goes on. Deadlines count from the time in the mark. What only memory knew (since when a pod is
+// pass reads the world again and goes on: which nodes of a [Set] have been begun is in their marks, and [Set].MaxNodes holds as far as the
+// cache shows those of the process before (see [Cache]). Deadlines count from the time in the mark. What only memory knew (since when a pod is
 // blocked, back-offs, pods that came back) starts again, or comes back with [Request].Last.
+//
+// One thing does not come back without Last: that pods were deleted past their budget by [StepDelete]. The mark says so from the latch on, and
+// has said so of [StepOutOfService] since that taint was set; a process that dies between such a deletion and the latch leaves the next one
+// to call the drain [OutcomeDrained], with only the event "Forced" of each pod to tell. A write for it would be a fifth one to the Node.
 //
 // The server charges a budget before it deletes the pod. A process that dies while an eviction is under way can leave the unit charged and
 // the pod alive: the disruption controller gives it back after 2 minutes.

@@ -23,7 +23,9 @@ type Options struct {
 	Responders map[string]Responder
 	// Leases is needed for Hold.
 	Leases LeaseKeeper
-	// Heartbeat, when set, says whether the agent on a held node still gives signs of life of its own. A hold ends when it has not.
+	// Heartbeat, when set, says whether the agent on a held node still gives signs of life of its own. A hold ends when it has not. A
+	// call that has not returned after 5 s is no answer, and no other is made about that node for that holder before it returns; the
+	// same goes for PoweredOff.
 	Heartbeat func(ctx context.Context, node string) (bool, error)
 	// PoweredOff proves that the machine of a node is off. Without it StepOutOfService is never taken.
 	PoweredOff func(ctx context.Context, node *corev1.Node) (bool, error)
@@ -80,11 +82,11 @@ func (d *Drainer) Reconcile(ctx context.Context, r Request) (Status, time.Durati
 	if r.Mode == Hold && d.o.Leases == nil {
 		return st, 0, fmt.Errorf("holding node %q: Options.Leases must be set: %w", r.Node, ErrOption)
 	}
-	unlock, err := d.registry.lock(ctx, r.Node)
+	leave, err := d.registry.admit(ctx, r)
 	if err != nil {
 		return st, 0, err
 	}
-	defer unlock()
+	defer leave()
 	now := d.o.Now()
 	d.registry.listen(key{r.Node, r.Holder})
 	p := &pass{d: d, r: r, now: now, memory: d.registry.recall(r), st: st}
@@ -114,7 +116,11 @@ func (d *Drainer) Plan(policy Policy, nodes ...string) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	return Plan(s, policy, d.o.Now()), nil
+	r := Plan(s, policy, d.o.Now())
+	for i := range r.Nodes {
+		d.unknownHooks(&r.Nodes[i])
+	}
+	return r, nil
 }
 
 // Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off.

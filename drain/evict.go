@@ -23,7 +23,7 @@ func (p *pass) decide(s Snapshot) {
 	plan := Plan(s, p.r.Policy, p.now).Nodes[0]
 	p.plan = &plan
 	p.askAt(plan.Next)
-	p.unknownHooks()
+	p.d.unknownHooks(p.plan)
 }
 
 // An eviction is one request under way.

@@ -13,9 +13,6 @@ import (
 // sign of life by default (node-monitor-grace-period of kube-controller-manager 1.36), so that three renewals may fail.
 const holdEvery = 10 * time.Second
 
-// askTime bounds each question to a function of the embedder, so that one that hangs keeps no other node waiting for long.
-const askTime = holdEvery / 2
-
 // hold cordons the node, and renews its Lease in place of the kubelet until the time in the mark. That time is fixed by the first pass of
 // the maintenance: a longer hold needs a new maintenance ID, so that no mistake in a loop holds a node for ever.
 func (p *pass) hold(ctx context.Context) error {
@@ -83,11 +80,12 @@ func (p *pass) heartbeat(ctx context.Context) (bool, error) {
 	if p.d.o.Heartbeat == nil {
 		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	alive, err := p.d.o.Heartbeat(ctx, p.node.Name)
+	name := p.node.Name
+	alive, err := p.d.registry.ask(ctx, question{"heartbeat", p.r.Holder, p.node.UID}, func(ctx context.Context) (bool, error) {
+		return p.d.o.Heartbeat(ctx, name)
+	})
 	if err != nil {
-		return false, fmt.Errorf("asking for the heartbeat on node %q: %w", p.node.Name, err)
+		return false, fmt.Errorf("asking for the heartbeat on node %q: %w", name, err)
 	}
 	return alive, nil
 }
@@ -110,6 +108,8 @@ func (p *pass) renew(ctx context.Context) error {
 		p.ask(wait)
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, holdEvery)
+	defer cancel()
 	if err := p.d.o.Leases.Renew(ctx, p.node.Name); err != nil {
 		return fmt.Errorf("renewing the Lease of held node %q: %w", p.node.Name, err)
 	}

@@ -31,12 +31,14 @@ func (m *memory) hookStates() map[types.UID]HookState {
 	return out
 }
 
-// unknownHooks blocks the pods whose turn has come to a responder that is not there: what the pod wants is not known to be done by an
-// eviction.
-func (p *pass) unknownHooks() {
-	for i := range p.plan.Pods {
-		if pod := &p.plan.Pods[i]; pod.Action == Hook && p.d.o.Responders[pod.Hook] == nil {
+// unknownHooks blocks the pods of a plan whose turn has come to a responder that is not there: what the pod wants is not known to be done
+// by an eviction.
+func (d *Drainer) unknownHooks(plan *NodePlan) {
+	for i := range plan.Pods {
+		if pod := &plan.Pods[i]; pod.Action == Hook && d.o.Responders[pod.Hook] == nil {
 			pod.Action, pod.Reason, pod.Message = Block, InvalidBehavior, fmt.Sprintf("there is no responder %q", pod.Hook)
+			plan.Counts.Waiting--
+			plan.Counts.Blocked++
 		}
 	}
 }

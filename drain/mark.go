@@ -95,7 +95,7 @@ type nodeChange struct {
 	unschedulable *bool
 	taints        *[]corev1.Taint
 	conditions    []corev1.NodeCondition // the whole list; only with the status subresource
-	anyVersion    bool                   // also where the node has changed since it was read
+	anyVersion    bool                   // also where the node has changed since it was read; the mark is left as it is
 }
 
 // cordonWith enters the holder: mark and cordon in one write. What the node was before is kept from the first holder on.
@@ -142,9 +142,10 @@ func (c nodeChange) patch(node *corev1.Node) ([]byte, error) {
 		s := string(text)
 		annotation = &s
 	}
-	meta := map[string]any{"uid": node.UID, "annotations": map[string]any{MarkAnnotation: annotation}}
+	meta := map[string]any{"uid": node.UID}
 	if !c.anyVersion {
 		meta["resourceVersion"] = node.ResourceVersion
+		meta["annotations"] = map[string]any{MarkAnnotation: annotation}
 	}
 	patch := map[string]any{"metadata": meta}
 	spec := map[string]any{}

@@ -46,6 +46,7 @@ func markedNode(unschedulable bool) *corev1.Node {
 // Three actors enter and leave in random order, a thousand times: as long as one is in, the node is not schedulable, and when the last
 // is out, it is what it was before the first, with nothing of theirs left (R-DR-09, R-DR-17).
 func TestLastHolderOutGivesBackWhatTheFirstFound(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		before := r.IntN(2) == 0

@@ -21,7 +21,7 @@ const (
 )
 
 // A memory is what a Drainer keeps of one holder's business with one node between passes. All of it may be lost: what has to survive is
-// in the mark. It is used only by the pass that holds the node's lock, but for wake, which the watch reads too.
+// in the mark. It is used only by the one pass of that holder over that node, but for unsure and doubt, which sets read too.
 type memory struct {
 	uid         types.UID
 	maintenance string
@@ -38,9 +38,9 @@ type memory struct {
 	bounces     map[types.UID]int
 	volumes     map[string][]PodRef // who used a volume
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
-	unsure      bool                // what the cache shows of the node may be older than a write of this holder
-	lost        atomic.Bool         // the answer to such a write was lost in this process
-	refused     atomic.Bool         // the server has refused the last one: it knew more than the cache
+	unsure      atomic.Bool         // what the cache shows of the node may be older than a write of this holder
+	doubt       atomic.Bool         // this process tried to cordon the node, and it is not known whether it carries the mark
+	mine        *mark               // of this holder alone, as it was last seen on the node, while the cordon stands
 	stray       bool                // the node has a cordon of ours without its mark
 	cancel      []HookRequest       // to be taken back
 	emptySince  time.Time
@@ -72,11 +72,11 @@ type attempt struct {
 }
 
 func newMemory(r Request, uid types.UID) *memory {
-	// What an earlier process wrote last may not be in the cache yet.
-	m := &memory{uid: uid, maintenance: r.Maintenance, unsure: true,
+	m := &memory{uid: uid, maintenance: r.Maintenance,
 		since: map[types.UID]blockedSince{}, sent: map[types.UID]sentPod{}, attempts: map[types.UID]attempt{}, hooks: map[types.UID]hookMemory{},
 		seen: map[types.UID]bool{}, owners: map[types.UID]bool{}, bounces: map[types.UID]int{}, volumes: map[string][]PodRef{},
 		restarts: map[types.UID]int32{}}
+	m.unsure.Store(true) // what an earlier process wrote last may not be in the cache yet
 	if l := r.Last; l != nil && l.Node == r.Node && l.Maintenance == r.Maintenance {
 		m.phase, m.evicted, m.forced = l.Phase, slices.Clone(l.Evicted), slices.Clone(l.Forced)
 		for _, b := range l.Blockers {
@@ -194,11 +194,12 @@ func fallback(n int) time.Duration {
 	return min(firstFallback<<min(n, 6), lastFallback)
 }
 
-// A registry holds the memories of a Drainer, and one lock for each node.
+// A registry holds the memories of a Drainer, and the locks of its passes.
 type registry struct {
 	mu       sync.Mutex
 	memories map[key]*memory
-	locks    map[string]*nodeLock
+	locks    map[key]*passLock       // without a holder: that of the node
+	asked    map[question]bool       // under way
 	waiting  map[key]interest        // what each drain waits for; read by the watch
 	written  map[string]*corev1.Node // as the server answered, until the cache is as far
 	watchers map[int]func(node string)
@@ -211,7 +212,7 @@ type interest struct {
 	any     bool
 }
 
-type nodeLock struct {
+type passLock struct {
 	held  chan struct{}
 	users int
 }

@@ -15,7 +15,9 @@ import (
 )
 
 // A Cache is the Drainer's view of the cluster: local copies, never a request. Package drain/kube has one over shared informers,
-// draintest one in memory. Objects that it returns are shared and must not be changed.
+// draintest one in memory. Objects that it returns are shared and must not be changed. It may be late, but at the first pass of a process it
+// has to show the Nodes as they were when the process began: a set takes its word for which nodes an earlier process has begun, and so
+// for how many more it may.
 type Cache interface {
 	// Node returns the Node of that name, or nil.
 	Node(name string) *corev1.Node

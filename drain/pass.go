@@ -55,7 +55,22 @@ func (p *pass) run(ctx context.Context) error {
 		p.d.scheduler.forget(p.r.Node)
 		return nil
 	}
+	if p.memory.uid != p.node.UID { // what was known is of another node
+		p.memory.mine, p.memory.stray = nil, false
+	}
 	p.memory.uid, p.st.NodeUID = p.node.UID, p.node.UID
+	if p.mark.of(p.r.Holder) != nil || !p.node.Spec.Unschedulable {
+		p.remember()
+	}
+	if ok, err := p.markAgain(ctx); !ok {
+		p.st.Phase = Pending
+		return err
+	}
+	return p.carryOut(ctx)
+}
+
+// carryOut does what the mode asks for.
+func (p *pass) carryOut(ctx context.Context) error {
 	switch p.r.Mode {
 	case Cordon:
 		return p.cordonOnly(ctx)
@@ -129,7 +144,11 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	}
 	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
 	before := p.node.Spec.Unschedulable && !p.memory.stray
-	ok, err := p.write(ctx, cordonWith(p.node, p.mark, h))
+	c := cordonWith(p.node, p.mark, h)
+	if !p.mark.held() {
+		c.mark.Unschedulable = before
+	}
+	ok, err := p.write(ctx, c)
 	if !ok {
 		return false, err
 	}
@@ -137,6 +156,32 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		return false, p.unmarked(ctx, before)
 	}
 	p.st.Started = h.Since
+	return true, nil
+}
+
+// markAgain answers to somebody who has removed this holder's entry, and not the cordon of which it speaks: it is written again as it was,
+// so that what was latched, the end of a hold and the time of each step stand. It reports whether the pass may go on. A release goes by
+// what the entry said, and writes none.
+func (p *pass) markAgain(ctx context.Context) (bool, error) {
+	mine := p.memory.mine
+	if mine == nil || p.mark.of(p.r.Holder) != nil {
+		return true, nil
+	}
+	again, before := p.mark, mine.Unschedulable
+	if !again.held() {
+		again.Unschedulable = before
+	}
+	again = again.with(mine.Holders[0])
+	if p.r.Mode == Release {
+		p.mark = again
+		return true, nil
+	}
+	if ok, err := p.write(ctx, nodeChange{mark: again}); !ok {
+		return false, err
+	}
+	if p.mark.of(p.r.Holder) == nil {
+		return false, p.unmarked(ctx, before)
+	}
 	return true, nil
 }
 
@@ -157,7 +202,7 @@ func (p *pass) takeOff(ctx context.Context) error {
 	}
 	no := false
 	// The taint that follows a cordon may be there by now. Whose the cordon is was known a moment ago and is not for long.
-	ok, err := p.write(ctx, nodeChange{mark: p.mark, unschedulable: &no, anyVersion: true})
+	ok, err := p.write(ctx, nodeChange{unschedulable: &no, anyVersion: true})
 	p.memory.stray = !ok
 	return err
 }
@@ -170,23 +215,35 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 		return false, err
 	}
 	node, err := p.d.o.Client.PatchNode(context.WithoutCancel(ctx), p.node.Name, patch, c.conditions != nil)
+	if err != nil && p.r.Mode == Drain && !p.begun() && (apierrors.IsConflict(err) || Classify(err).Verdict == VerdictUnknown) {
+		p.memory.doubt.Store(true)
+	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 		p.ask(soon)
-		p.memory.refused.Store(true)
 		return false, nil
 	case err != nil:
-		p.memory.unsure = true
-		p.memory.lost.Store(true)
+		p.memory.unsure.Store(true)
 		return false, fmt.Errorf("writing the mark of node %q: %w", p.node.Name, err)
 	}
-	p.node, p.memory.unsure = node, false
-	p.memory.lost.Store(false)
-	p.memory.refused.Store(false)
+	p.node = node
+	p.memory.unsure.Store(false)
+	p.memory.doubt.Store(false)
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.mark, err = markOf(node)
+	p.remember()
 	return err == nil, err
+}
+
+// remember keeps what the mark says of this holder's cordon, or that there is none: a mark that goes while the cordon stays was not taken
+// off by a release, and what the node was before is known here alone.
+func (p *pass) remember() {
+	p.memory.mine = nil
+	if mine := p.mark.of(p.r.Holder); mine != nil && mine.Released.IsZero() {
+		p.memory.mine = &mark{Unschedulable: p.mark.Unschedulable, Holders: []holder{*mine}}
+		p.memory.mine.Holders[0].Frozen = "" // that is over with the mark
+	}
 }
 
 // uncordoned answers to somebody else's uncordon, by the policy.

@@ -26,7 +26,7 @@ const (
 // result, in the same order. The drain itself runs on it, so that a dry run is what would happen.
 func Plan(s Snapshot, p Policy, now time.Time) Result {
 	pl := newPlanner(&s, &p, now)
-	pl.budgets = indexBudgets(&s)
+	pl.budgets = indexBudgets(&s, now)
 	passes := make([]nodePass, len(s.Nodes))
 	for i := range passes {
 		passes[i].begin(pl, &s.Nodes[i])

@@ -14,6 +14,10 @@ func TestPlanMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "what is spent is allowed again", File: "budget.go", Run: "FuzzPlan",
 			Old: "min(int(b.pdb.Status.DisruptionsAllowed), room)-b.spent)", New: "min(int(b.pdb.Status.DisruptionsAllowed), room))"},
+		{Name: "a dip is the new number", File: "budget.go", Run: "TestBudgetThatDips",
+			Old: "dip.Pods > b.expected &&", New: "dip.Pods < 0 &&"},
+		{Name: "a dip lasts for ever", File: "budget.go", Run: "TestBudgetThatDips",
+			Old: "&& ix.now.Before(dip.Until) {", New: "{"},
 		{Name: "each node has the budget for itself", File: "budget.go", Run: "FuzzPlan",
 			Old: "\t\tb.given++\n", New: ""},
 		{Name: "a stale budget is believed", File: "budget.go", Run: "FuzzPlan",

@@ -9,8 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Policy says how the pods of a node are treated. It is data; in JSON, durations are nanoseconds. The zero value evicts what a
-// controller will replace and what keeps no data on the node, and leaves everything else, with a reason.
+// A Policy says how the pods of a node are treated. It is data, to be a part of the caller's own resource too; in JSON, durations are strings,
+// "10m", and nothing else. The zero value evicts what a controller will replace and what keeps no data on the node, and leaves
+// everything else, with a reason. A CRD that is generated with it says no more than that it is an object: [Policy.Validate] checks the rest.
+//
+// +kubebuilder:validation:Type=object
+// +kubebuilder:pruning:PreserveUnknownFields
 type Policy struct {
 	// Rules are asked in order, the first that matches a pod decides. What none matches is decided by the pod's own
 	// [BehaviorLabel], then by the fields below.
@@ -124,6 +128,9 @@ type Removal struct {
 }
 
 // A Rule decides for the pods that it matches. All fields that are set have to match; a rule with none matches every pod.
+//
+// +kubebuilder:validation:Type=object
+// +kubebuilder:pruning:PreserveUnknownFields
 type Rule struct {
 	// Name stands in messages.
 	Name string `json:"name"`
@@ -176,6 +183,9 @@ const (
 const DefaultHookSilence = 20 * time.Minute
 
 // An Escalation is one step of the ladder: After this time from the start of the drain, Step is used for pods that are still there.
+//
+// +kubebuilder:validation:Type=object
+// +kubebuilder:pruning:PreserveUnknownFields
 type Escalation struct {
 	After time.Duration `json:"after"`
 	Step  Step          `json:"step"`

@@ -13,34 +13,50 @@ import (
 )
 
 func newRegistry() *registry {
-	return &registry{memories: map[key]*memory{}, locks: map[string]*nodeLock{}, waiting: map[key]interest{},
+	return &registry{memories: map[key]*memory{}, locks: map[key]*passLock{}, waiting: map[key]interest{}, asked: map[question]bool{},
 		written: map[string]*corev1.Node{}, watchers: map[int]func(string){}}
 }
 
-// lock waits until no other pass is over the node, or ctx ends.
-func (g *registry) lock(ctx context.Context, node string) (unlock func(), err error) {
+// admit waits until no pass is under way that this one may not run beside, or ctx ends: for every mode another one of the same holder over
+// the node. Those of other holders keep each other out too, since they evict the same pods; but a hold touches no pod, and what it has to
+// renew is not to wait for anybody's slow requests. Its few writes to the Node test what they were decided on, like all.
+func (g *registry) admit(ctx context.Context, r Request) (leave func(), err error) {
+	mine, err := g.lock(ctx, key{r.Node, r.Holder})
+	if err != nil || r.Mode == Hold {
+		return mine, err
+	}
+	all, err := g.lock(ctx, key{node: r.Node})
+	if err != nil {
+		mine()
+		return nil, err
+	}
+	return func() { all(); mine() }, nil
+}
+
+// lock waits until nobody has the lock, or ctx ends.
+func (g *registry) lock(ctx context.Context, k key) (unlock func(), err error) {
 	g.mu.Lock()
-	l := g.locks[node]
+	l := g.locks[k]
 	if l == nil {
-		l = &nodeLock{held: make(chan struct{}, 1)}
-		g.locks[node] = l
+		l = &passLock{held: make(chan struct{}, 1)}
+		g.locks[k] = l
 	}
 	l.users++
 	g.mu.Unlock()
 	select {
 	case l.held <- struct{}{}:
-		return func() { <-l.held; g.leave(node, l) }, nil
+		return func() { <-l.held; g.leave(k, l) }, nil
 	case <-ctx.Done():
-		g.leave(node, l)
-		return nil, fmt.Errorf("waiting for another pass over node %q: %w", node, ctx.Err())
+		g.leave(k, l)
+		return nil, fmt.Errorf("waiting for another pass over node %q: %w", k.node, ctx.Err())
 	}
 }
 
-func (g *registry) leave(node string, l *nodeLock) {
+func (g *registry) leave(k key, l *passLock) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if l.users--; l.users == 0 {
-		delete(g.locks, node)
+		delete(g.locks, k)
 	}
 }
 
@@ -96,7 +112,9 @@ func (g *registry) newest(cache Cache, name string) *corev1.Node {
 func (g *registry) wrote(cache Cache, node *corev1.Node) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.written[node.Name] = node
+	if w := g.written[node.Name]; w == nil || !behind(node, w) { // the answers to two writes may come in either order
+		g.written[node.Name] = node
+	}
 	for name, w := range g.written {
 		if !behind(cache.Node(name), w) {
 			delete(g.written, name)
@@ -151,14 +169,19 @@ func (g *registry) changed(c Change) {
 	}
 }
 
-// unsure reports whether a write for this maintenance may have been carried out without being known to be, and whether the server has
-// refused one, so that an earlier process may have made one that the cache does not show.
-func (g *registry) unsure(k key, maintenance string) (lost, refused bool) {
+// unsure reports whether a write for this maintenance may have been carried out without being known to be: one whose answer was lost, or that
+// of an earlier process.
+func (g *registry) unsure(k key, maintenance string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := g.memories[k]
-	if m == nil || m.maintenance != maintenance {
-		return false, false
-	}
-	return m.lost.Load(), m.refused.Load()
+	return m == nil || m.maintenance != maintenance || m.unsure.Load()
+}
+
+// doubtful reports whether this process has tried to cordon the node for this maintenance and does not know whether it carries the mark.
+func (g *registry) doubtful(k key, maintenance string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	m := g.memories[k]
+	return m != nil && m.maintenance == maintenance && m.doubt.Load()
 }

@@ -65,7 +65,7 @@ func (p *pass) releaseNothing(ctx context.Context, hooks error) error {
 	if err := p.takeOff(ctx); err != nil || p.memory.stray {
 		return errors.Join(hooks, err)
 	}
-	if p.memory.unsure {
+	if p.memory.unsure.Load() {
 		if there, err := p.markedOnServer(ctx); there || err != nil {
 			return errors.Join(hooks, err)
 		}
@@ -85,13 +85,29 @@ func (p *pass) markedOnServer(ctx context.Context) (bool, error) {
 	}
 	m, err := markOf(node)
 	if err != nil || m.of(p.r.Holder) == nil || node.UID != p.node.UID {
-		p.memory.unsure = err != nil
+		p.memory.unsure.Store(err != nil)
 		return false, err
 	}
 	p.d.registry.wrote(p.d.o.Cache, node)
 	p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 	p.ask(soon)
 	return true, nil
+}
+
+// reread takes the node as the server has it, where the cache may be behind what is on it.
+func (p *pass) reread(ctx context.Context) error {
+	p.st.Phase = Pending
+	node, err := p.d.o.Client.GetNode(ctx, p.node.Name)
+	if err == nil && node.UID == p.node.UID {
+		p.node = node
+		p.d.registry.wrote(p.d.o.Cache, node)
+		p.mark, err = markOf(node)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("looking whether node %q is cordoned: %w", p.node.Name, err)
+	}
+	p.memory.doubt.Store(false)
+	return nil
 }
 
 // released ends the business with the node.

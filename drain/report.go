@@ -66,7 +66,7 @@ func (p *pass) outcome() {
 
 // blocker is what the status says of one pod.
 func (p *pass) blocker(pod *PodPlan) Blocker {
-	return Blocker{PodRef: pod.PodRef, Action: pod.Action, Reason: pod.Reason, Message: pod.Message, Budgets: pod.Budgets,
+	return Blocker{PodRef: pod.PodRef, Action: pod.Action, Reason: pod.Reason, Message: pod.Message, Budgets: pod.Budgets, Hook: pod.Hook,
 		Since: p.since(pod.UID, pod.Reason), Next: pod.Next, NextAt: pod.NextAt}
 }
 

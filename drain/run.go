@@ -6,8 +6,12 @@ package drain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // releaseTime bounds what [Drainer.Run] does after its context has ended.
@@ -15,7 +19,7 @@ const releaseTime = time.Minute
 
 // Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends before the set
 // is done, Run releases all its nodes, within a minute, before it returns ctx's error with the statuses as they were: no eviction starts
-// after it has returned. A pass that cannot run is tried again, at growing intervals; SetStatus.Message has its error meanwhile. An invalid
+// after it has returned. Of nodes that this Drainer has not written for the maintenance it asks the server whether an earlier process has. A pass that cannot run is tried again, at growing intervals; SetStatus.Message has its error meanwhile. An invalid
 // set is an error at once.
 func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetStatus, error) {
 	if err := s.Validate(); err != nil {
@@ -89,10 +93,24 @@ func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, 
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	s.Groups = [][]string{d.marked(s, st)}
-	if len(s.Groups[0]) == 0 {
-		return st, cause
+	ok, err := d.giveBack(ctx, s, st, d.marked(s, st))
+	for ok {
+		names, unknown := d.unseen(ctx, s, st)
+		if ok, err = d.giveBack(ctx, s, st, names); ok && unknown == nil {
+			return st, cause
+		}
+		err = errors.Join(err, unknown)
+		ok = ok && d.pause(ctx, nil, time.Second, 0)
 	}
+	return st, errors.Join(cause, err)
+}
+
+// giveBack releases these nodes of a set, and notes in st which are. It reports whether all are.
+func (d *Drainer) giveBack(ctx context.Context, s Set, st SetStatus, names []string) (bool, error) {
+	if len(names) == 0 {
+		return true, nil
+	}
+	s.Groups = [][]string{names}
 	s.Request.Mode, s.Request.Policy.Soak, s.Last = Release, 0, &st
 	for {
 		back, after, err := d.ReconcileSet(ctx, s)
@@ -103,23 +121,62 @@ func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, 
 			}
 		}
 		if back.Done && err == nil {
-			return st, cause
+			return true, nil
 		}
 		if !d.pause(ctx, nil, after, 0) {
-			return st, errors.Join(cause, err)
+			return false, err
 		}
 	}
 }
 
-// marked names the nodes of a set that are cordoned for it, as far as the last status or the cache know. A write whose answer was lost may
-// have marked any other one that has been looked at: those are in too.
+// marked names the nodes of a set that are cordoned for it, as far as the last status or the cache know.
 func (d *Drainer) marked(s Set, st SetStatus) []string {
 	var out []string
 	for _, n := range st.Nodes {
-		lost, refused := d.registry.unsure(key{n.Node, s.Request.Holder}, s.Request.Maintenance)
-		if n.underWay() || d.begun(n.Node, s.Request) || lost || refused && !d.taken(n.Node, s.Request) {
+		if n.underWay() || d.begun(n.Node, s.Request) {
 			out = append(out, n.Node)
 		}
 	}
 	return out
+}
+
+// unseen asks the server about the other nodes of a set, and names those that carry its mark though the cache does not show it: a write whose
+// answer was lost may have put it there, or, for a Drainer that has not written the node yet, an earlier process.
+func (d *Drainer) unseen(ctx context.Context, s Set, st SetStatus) ([]string, error) {
+	var mu sync.Mutex
+	var out []string
+	var errs []error
+	var wg sync.WaitGroup
+	places := make(chan struct{}, setWorkers)
+	for _, n := range st.Nodes {
+		known := !d.registry.unsure(key{n.Node, s.Request.Holder}, s.Request.Maintenance) && !d.doubtful(n.Node, s.Request)
+		if n.Phase == Released || n.underWay() || known {
+			continue
+		}
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			there, err := d.begunOnServer(ctx, n.Node, s.Request)
+			mu.Lock()
+			defer mu.Unlock()
+			if errs = append(errs, err); there {
+				out = append(out, n.Node)
+			}
+		})
+	}
+	wg.Wait()
+	return out, errors.Join(errs...)
+}
+
+// begunOnServer is begun as the server has it. What it has is known from then on.
+func (d *Drainer) begunOnServer(ctx context.Context, name string, r Request) (bool, error) {
+	node, err := d.o.Client.GetNode(ctx, name)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("making sure that nothing is on node %q: %w", name, err)
+	}
+	d.registry.wrote(d.o.Cache, node)
+	return d.begun(name, r), nil
 }

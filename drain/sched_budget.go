@@ -16,6 +16,7 @@ import (
 
 const (
 	budgetKept  = 10 * time.Minute // how long a budget that nobody mentions is remembered
+	dipLasts    = time.Minute      // how long a smaller number of expected pods is not yet taken for the new one
 	versionKept = 30 * time.Second // an older version is believed when the newer one was not seen for so long: a restored server
 )
 
@@ -28,6 +29,7 @@ type schedBudget struct {
 	seenAt  time.Time                     // when a cache last had it
 	since   time.Time                     // when a cache first had it
 	version int                           // counts the changes of seen
+	dip     Dip
 
 	units  map[PodRef]*schedUnit
 	wants  map[string]int // by node
@@ -65,12 +67,25 @@ func (b *schedBudget) observe(seen *policyv1.PodDisruptionBudget, now time.Time)
 			return
 		}
 	}
+	b.dips(seen, now)
 	b.seen, b.seenAt, b.since = seen, now, now
 	b.version++
 	b.closed.reopen()
 	for _, u := range b.units {
 		u.look(seen)
 	}
+}
+
+// dips notes where fewer pods are expected than before.
+func (b *schedBudget) dips(seen *policyv1.PodDisruptionBudget, now time.Time) {
+	if b.seen == nil || b.seen.UID != seen.UID || seen.Status.ExpectedPods >= b.seen.Status.ExpectedPods {
+		return
+	}
+	most := b.seen.Status.ExpectedPods
+	if now.Before(b.dip.Until) {
+		most = max(most, b.dip.Pods)
+	}
+	b.dip = Dip{Pods: most, Until: now.Add(dipLasts)}
 }
 
 // order says whether a state is newer than the known one (1), the same (0) or older (-1).

@@ -187,8 +187,10 @@ func (c simCase) start(t *testing.T, seed uint64) (*simServer, []*simNode) {
 // The server never finds a budget broken, hardly ever has to refuse, and nodes finish one after another (R-DR-02, R-DR-19; lessons C5
 // and C7): over random delays of watches, controller and answers.
 func TestFleetDrainsWithinItsBudgets(t *testing.T) {
+	t.Parallel()
 	for _, c := range simOneMaintenance {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			for seed := range uint64(3) {
 				m, nodes := c.start(t, seed)
 				if !m.run(c.limit, func() bool { return !slices.ContainsFunc(nodes, func(n *simNode) bool { return n.ended.IsZero() }) }) {

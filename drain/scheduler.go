@@ -187,6 +187,20 @@ func (s *Scheduler) spent() map[types.NamespacedName]int {
 	return out
 }
 
+// dips are the budgets that expect fewer pods than a moment ago.
+func (s *Scheduler) dips() map[types.NamespacedName]Dip {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.tick()
+	out := map[types.NamespacedName]Dip{}
+	for key, b := range s.budgets {
+		if now.Before(b.dip.Until) {
+			out[key] = b.dip
+		}
+	}
+	return out
+}
+
 // left notes that a pod is seen terminating or gone.
 func (s *Scheduler) left(pod PodRef) {
 	s.mu.Lock()

@@ -21,6 +21,8 @@ type Snapshot struct {
 	Budgets []*policyv1.PodDisruptionBudget
 	// Spent counts, for each budget, evictions that the server has accepted and that the budget's status does not show yet.
 	Spent map[types.NamespacedName]int
+	// Dips holds budgets that expect fewer pods than a moment ago. Nil is fine.
+	Dips map[types.NamespacedName]Dip
 	// DaemonSets are the DaemonSets that exist, by UID. Nil means not known: every pod of one then counts as wanted.
 	DaemonSets map[types.UID]bool
 	// Claims and Volumes resolve what pods have mounted; needed for the volume stage and for [Policy].Removal.
@@ -28,6 +30,13 @@ type Snapshot struct {
 	Volumes map[string]*corev1.PersistentVolume
 	// Fits, when set, says whether some other node would take the pod, and if not, why. A pod that fits nowhere is blocked.
 	Fits func(pod *corev1.Pod) (ok bool, why string)
+}
+
+// A Dip is a budget's number of expected pods that has just become smaller, as it does for a moment whenever a pod is replaced under a
+// budget with a number for minAvailable. Until then the earlier number is the one by which a budget may turn out never to allow any.
+type Dip struct {
+	Pods  int32
+	Until time.Time
 }
 
 // A NodeView is one node with its pods, and what the drain remembers of it.

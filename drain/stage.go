@@ -17,13 +17,16 @@ import (
 
 // drain is the pass of mode Drain: begin, then as far as the plan and the scheduler let it.
 func (p *pass) drain(ctx context.Context) error {
-	mine := p.mark.of(p.r.Holder)
-	begun := mine != nil && mine.Mode == Drain && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero()
-	if begun && !mine.Drained.IsZero() {
+	if !p.begun() && p.memory.doubt.Load() {
+		if err := p.reread(ctx); err != nil {
+			return err
+		}
+	}
+	if mine := p.mark.of(p.r.Holder); p.begun() && !mine.Drained.IsZero() {
 		p.latched(*mine)
 		return nil
 	}
-	if !begun {
+	if !p.begun() {
 		if ok, err := p.begin(ctx); !ok {
 			return err
 		}
@@ -33,6 +36,12 @@ func (p *pass) drain(ctx context.Context) error {
 		return err
 	}
 	return p.goOn(ctx)
+}
+
+// begun reports whether the node is cordoned for this drain.
+func (p *pass) begun() bool {
+	mine := p.mark.of(p.r.Holder)
+	return mine != nil && mine.Mode == Drain && mine.Maintenance == p.r.Maintenance && mine.Released.IsZero()
 }
 
 // begin cordons the node for this drain, if it may. It reports whether it has.
@@ -232,9 +241,10 @@ func (p *pass) poweredOff(ctx context.Context) bool {
 		if e.Step != StepOutOfService || !due && !nodeUnreachable(p.node) {
 			continue
 		}
-		ctx, cancel := context.WithTimeout(ctx, askTime)
-		defer cancel()
-		off, err := p.d.o.PoweredOff(ctx, p.node)
+		node := p.node // the call may go on when the pass does not wait for it any more
+		off, err := p.d.registry.ask(ctx, question{"power", p.r.Holder, node.UID}, func(ctx context.Context) (bool, error) {
+			return p.d.o.PoweredOff(ctx, node)
+		})
 		if err != nil && due {
 			p.proof = fmt.Errorf("asking whether node %q is off: %w", p.node.Name, err)
 		}
@@ -256,7 +266,7 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 		s.Budgets = append(s.Budgets, d.o.Cache.Budgets(ns)...)
 	}
 	d.scheduler.observe(s.Budgets)
-	s.Spent = d.scheduler.spent()
+	s.Spent, s.Dips = d.scheduler.spent(), d.scheduler.dips()
 	d.owners(&s)
 	return s, d.volumes(&s, policy)
 }

@@ -181,13 +181,34 @@ func TestUnknownResponderBlocksThePod(t *testing.T) {
 		a.says(drain.HookAnswer{Progress: drain.HookDeclined}, nil)
 		st := s.until(r, time.Hour, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
 		b := s.blocker(st, "vm")
-		if b.Action != drain.Block || b.Reason != drain.InvalidBehavior || b.Message != `there is no responder "c"` {
+		if b.Action != drain.Block || b.Reason != drain.InvalidBehavior || b.Message != `there is no responder "c"` || b.Hook != "c" {
 			t.Errorf("got %+v, want it blocked by the unknown responder", b)
 		}
 		s.sleep(time.Hour)
 		s.pass(r)
 		if !s.vmEvicted().IsZero() {
 			t.Error("got the pod evicted, want it to stay")
+		}
+	})
+}
+
+// R-DR-15, R-DR-03: the dry run says the same, and counts the pod among those that stay.
+func TestUnknownResponderIsInTheDryRun(t *testing.T) {
+	hooked(t, "c,a", func(s *stageTest, r drain.Request, _, _ *stageResponder) {
+		plan, err := s.d.Plan(r.Policy, "n1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := plan.Nodes[0]
+		i := slices.IndexFunc(n.Pods, func(p drain.PodPlan) bool { return p.Name == "vm" })
+		if vm := n.Pods[i]; vm.Action != drain.Block || vm.Reason != drain.InvalidBehavior || vm.Hook != "c" {
+			t.Errorf("got %+v, want it blocked by the unknown responder", vm)
+		}
+		if want := (drain.Counts{Remaining: 2, Evictable: 1, Blocked: 1}); n.Counts != want {
+			t.Errorf("got the counts %+v, want %+v", n.Counts, want)
+		}
+		if b := s.blocker(s.pass(r), "vm"); b.Action != drain.Block || b.Hook != "c" {
+			t.Errorf("the drain: got %+v, want what was planned", b)
 		}
 	})
 }

@@ -56,6 +56,58 @@ func TestReleaseByANewProcessWithALateCache(t *testing.T) {
 	}
 }
 
+// R-DR-04: MaxNodes holds over a restart, and where the answer to a cordon was lost, also while the cache does not show that cordon and
+// another node comes first by now: a node that may have been begun keeps its place until the server has said whether it has.
+func TestMaxNodesCountsWhatMayHaveBegun(t *testing.T) {
+	for name, spoil := range map[string]func(s *stageTest, set drain.Set){
+		"restart": func(s *stageTest, set drain.Set) {
+			_, _, _ = s.d.ReconcileSet(s.Context(), set)
+			s.restart()
+			_, _, _ = s.d.ReconcileSet(s.Context(), set)
+		},
+		"lost": func(s *stageTest, set drain.Set) {
+			s.c.Faults(draintest.On(draintest.PatchNode, 1, draintest.TimeoutAfter(time.Second)))
+			_, _, _ = s.d.ReconcileSet(s.Context(), set)
+		},
+	} {
+		stage(t, draintest.Options{CacheLag: 5 * time.Second}, nil, func(s *stageTest) {
+			s.stuck()
+			s.sleep(10 * time.Second)
+			set := drain.Set{Request: s.request(""), Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
+			spoil(s, set)
+			set.Groups[0][0], set.Groups[0][1] = "n2", "n1"
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); s.sleep(100 * time.Millisecond) {
+				_, _, _ = s.d.ReconcileSet(s.Context(), set)
+				if !s.c.LiveNode("n1").Spec.Unschedulable || s.c.LiveNode("n2").Spec.Unschedulable {
+					t.Fatalf("%s: got n2 begun beside n1, want it to wait", name)
+				}
+			}
+		})
+	}
+}
+
+// R-DR-04: a cordon that met another write, and is put off then for a reason of the node, does not keep the place of another node.
+func TestPlaceOfANodeThatHasNotBegunIsFree(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.web("web", 1, "n1")
+		s.c.Faults(draintest.On(draintest.PatchNode, 1, draintest.Conflict()))
+		r := s.request("", func(r *drain.Request) { r.Policy.RequireHealthy = true })
+		set := drain.Set{Request: r, Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
+		st, _, err := s.d.ReconcileSet(s.Context(), set)
+		if err != nil || st.Nodes[0].Reason != drain.WriteConflict || st.Nodes[1].Reason != drain.WaitingForSlot {
+			t.Fatalf("first pass: got %+v, %v, want n1 to be tried again and n2 to wait", st, err)
+		}
+		s.c.SetReady("default", s.c.LivePods("n1")[0].Name, false)
+		s.sleep(time.Second)
+		if st, _, err = s.d.ReconcileSet(s.Context(), set); err != nil || st.Nodes[0].Reason != drain.PodUnhealthy {
+			t.Fatalf("next pass: got %+v, %v, want n1 put off", st, err)
+		}
+		if !s.c.LiveNode("n2").Spec.Unschedulable {
+			t.Errorf("next pass: got %+v, want n2 begun", st)
+		}
+	})
+}
+
 // R-DR-04: MaxNodes holds also for a caller that keeps no status, in passes that come before the cache has seen the cordon of the one
 // before.
 func TestMaxNodesHoldsWithALateCacheAndNoLast(t *testing.T) {

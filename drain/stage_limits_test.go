@@ -97,6 +97,47 @@ func TestServerWithoutAnAnswerIsOneReason(t *testing.T) {
 	}
 }
 
+// R-DR-03: a budget with a number for minAvailable expects one pod less while a pod of its StatefulSet is gone and not created again. That is not
+// told as a budget that never allows any, not for a moment; one that has come to stay is.
+func TestBudgetThatDipsIsNotBlocked(t *testing.T) {
+	stage(t, draintest.Options{Termination: 5 * time.Second, ControllerLag: 3 * time.Second}, nil, func(s *stageTest) {
+		s.c.AddWorkload(draintest.Workload{Kind: draintest.StatefulSet, Name: "db", Replicas: 5, On: []string{"n1", "n1", "n1", "n2", "n3"}})
+		s.c.AddBudget(draintest.MinAvailable("default", "db", "4", map[string]string{"app": "db"}))
+		s.sleep(time.Second)
+		dips := 0
+		st := s.until(s.request("n1"), 10*time.Minute, "a drained node", func(st drain.Status) bool {
+			if budget := s.c.Budgets("default")[0]; budget.Status.ExpectedPods == 4 {
+				dips++
+			}
+			if len(st.Blockers) > 0 && (st.Outcome == drain.OutcomeBlocked || st.Blockers[0].Reason == drain.BudgetNeverAllows) {
+				t.Fatalf("got %s, want it to wait", stageLine(st))
+			}
+			return st.Phase == drain.Drained
+		})
+		if dips == 0 {
+			t.Errorf("got %s and no pass in which the budget expected 4 pods, want this test to see one", stageLine(st))
+		}
+	})
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		pod := s.c.AddPod("default", "spare", "n2", func(p *corev1.Pod) { p.Labels = map[string]string{"app": "stuck"} })
+		s.stuck()
+		s.c.SetReady("default", "spare", false)
+		s.sleep(time.Second)
+		r := s.request("n1")
+		st := s.until(r, time.Minute, "a pod that waits", func(st drain.Status) bool { return len(st.Blockers) == 1 })
+		s.wants(st, drain.Draining, "", "")
+		if err := s.c.Delete(s.Context(), drain.PodRef{Namespace: "default", Name: pod.Name, UID: pod.UID}, nil); err != nil {
+			t.Fatal(err)
+		}
+		s.sleep(10 * time.Second)
+		began := time.Now()
+		st = s.until(r, 2*time.Minute, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
+		if took := time.Since(began); st.Reason != drain.BudgetNeverAllows || took > 70*time.Second {
+			t.Errorf("got %s after %s, want it about a minute after the last dip", stageLine(st), took)
+		}
+	})
+}
+
 // limitsFight uncordons n1 a moment after each cordon, until stop is called.
 func (s *stageTest) limitsFight() (stop func()) {
 	return s.c.Watch(func(c drain.Change) {

@@ -6,6 +6,7 @@ package drain_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -110,6 +111,63 @@ func TestCordonWithoutItsMarkIsTakenOffLater(t *testing.T) {
 			s.clean("n1")
 		})
 	}
+}
+
+// R-DR-09: a mark that somebody removes while the cordon stands is written again with what the node was before, not with the cordon as found:
+// the release gives back that.
+func TestMarkThatIsRemovedIsWrittenAgainAsItWas(t *testing.T) {
+	for _, mode := range []drain.Mode{drain.Cordon, drain.Drain, drain.Hold} {
+		for _, before := range []bool{false, true} {
+			stage(t, draintest.Options{}, nil, func(s *stageTest) {
+				s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = before })
+				s.stuck()
+				r := s.request("n1", func(r *drain.Request) { r.Mode, r.HoldUntil = mode, time.Now().Add(time.Hour) })
+				s.pass(r)
+				s.sleep(10 * time.Second)
+				s.pass(r)
+				s.c.UpdateNode("n1", func(n *corev1.Node) { delete(n.Annotations, drain.MarkAnnotation) })
+				s.sleep(time.Second)
+				s.pass(r)
+				mark := s.c.LiveNode("n1").Annotations[drain.MarkAnnotation]
+				if want := fmt.Sprintf(`"unschedulable":%v`, before); !strings.Contains(mark, want) {
+					t.Errorf("%s: got the mark %q, want it again with %s", mode, mark, want)
+				}
+				r.Mode = drain.Release
+				s.phase(r, time.Minute, drain.Released)
+				if got := s.c.LiveNode("n1").Spec.Unschedulable; got != before {
+					t.Errorf("%s: got the node cordoned %v after the release, want %v as found", mode, got, before)
+				}
+			})
+		}
+	}
+}
+
+// R-DR-09: a cordon that somebody else sets after the node was given back is theirs.
+func TestCordonAfterAReleaseByOthersIsTheirs(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.stuck()
+		r := s.request("n1")
+		s.pass(r)
+		s.sleep(time.Second)
+		s.c.UpdateNode("n1", func(n *corev1.Node) {
+			delete(n.Annotations, drain.MarkAnnotation)
+			n.Spec.Unschedulable = false
+		})
+		s.sleep(time.Second)
+		r.Policy.RequireHealthy = true
+		s.c.SetReady("default", s.c.LivePods("n1")[0].Name, false)
+		s.sleep(time.Second)
+		s.wants(s.pass(r), drain.Pending, drain.PodUnhealthy, "")
+		s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		s.c.SetReady("default", s.c.LivePods("n1")[0].Name, true)
+		s.sleep(time.Second)
+		s.pass(r)
+		r.Mode = drain.Release
+		s.phase(r, time.Minute, drain.Released)
+		if !s.c.LiveNode("n1").Spec.Unschedulable {
+			t.Error("got the node schedulable after the release, want the cordon of somebody else to stay")
+		}
+	})
 }
 
 // markDamage puts a mark on n1 that cannot be read.

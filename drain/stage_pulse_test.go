@@ -138,6 +138,89 @@ func TestHeartbeatThatHangsCostsTheOthersNothing(t *testing.T) {
 	}
 }
 
+// A pulseDeaf is a function of the embedder that heeds no context: about n1 it answers only when it may.
+type pulseDeaf struct {
+	calls atomic.Int32
+	may   chan struct{}
+}
+
+func (p *pulseDeaf) ask(node string) (bool, error) {
+	if node == "n1" {
+		p.calls.Add(1)
+		<-p.may
+	}
+	return true, nil
+}
+
+// R-DR-14: a heartbeat that does not heed its context neither hangs the pass nor keeps the Leases of other nodes from being renewed; it is
+// called once, not again and again, until it has returned, and then counts again.
+func TestHeartbeatThatHeedsNoContextIsCutOff(t *testing.T) {
+	var deaf pulseDeaf
+	change := func(o *drain.Options) {
+		o.Heartbeat = func(_ context.Context, node string) (bool, error) { return deaf.ask(node) }
+	}
+	stage(t, draintest.Options{}, change, func(s *stageTest) {
+		deaf.may = make(chan struct{})
+		ctx, cancel := context.WithCancel(s.Context())
+		done := make(chan error, 1)
+		set := drain.Set{Request: s.hold(time.Hour), Groups: [][]string{{"n1", "n2"}}}
+		go func() {
+			_, err := s.d.Run(ctx, set, nil)
+			done <- err
+		}()
+		s.sleep(10 * time.Minute)
+		renewed := map[string]int{}
+		for _, c := range s.c.Log(draintest.Renew) {
+			renewed[c.Object]++
+		}
+		if renewed["n1"] != 0 || renewed["n2"] < 30 {
+			t.Errorf("renewals in 10m: got %v, want none of n1 and at least 30 of n2", renewed)
+		}
+		if n := deaf.calls.Load(); n != 1 {
+			t.Errorf("calls about n1 that have not returned: got %d, want 1", n)
+		}
+		close(deaf.may)
+		s.sleep(20 * time.Second)
+		if n := len(s.renewals(time.Now())); n == 0 || deaf.calls.Load() < 2 {
+			t.Errorf("after it has returned: got %d calls, want it called again", deaf.calls.Load())
+		}
+		s.wants(s.pass(s.hold(time.Hour)), drain.Holding, "", "")
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run: got %v, want %v", err, context.Canceled)
+		}
+	})
+}
+
+// R-DR-16: the same goes for the proof that a machine is off: pods that can leave do.
+func TestProofThatHeedsNoContextIsCutOff(t *testing.T) {
+	var deaf pulseDeaf
+	change := func(o *drain.Options) {
+		o.PoweredOff = func(_ context.Context, n *corev1.Node) (bool, error) { return deaf.ask(n.Name) }
+	}
+	stage(t, draintest.Options{}, change, func(s *stageTest) {
+		deaf.may = make(chan struct{})
+		defer close(deaf.may)
+		s.stuck()
+		r := s.request("n1", func(r *drain.Request) {
+			r.Policy.Escalation = []drain.Escalation{{After: time.Second, Step: drain.StepOutOfService}}
+		})
+		s.pass(r)
+		s.sleep(10 * time.Second)
+		s.web("late", 2, "n1")
+		for range 5 {
+			began := time.Now()
+			if _, _, err := s.d.Reconcile(s.Context(), r); err == nil || time.Since(began) > 10*time.Second {
+				t.Errorf("pass: got %v after %s, want an error within 10s", err, time.Since(began))
+			}
+			s.sleep(10 * time.Second)
+		}
+		if n := len(s.evictions()); n != 4 || deaf.calls.Load() != 1 {
+			t.Errorf("got %d evictions and %d calls, want 4 of the pods that can leave, and 1", n, deaf.calls.Load())
+		}
+	})
+}
+
 // pulseLost is for how long n1 was not Ready.
 func (s *stageTest) pulseLost(during time.Duration) (lost time.Duration) {
 	for range int(during / time.Second) {

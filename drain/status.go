@@ -32,7 +32,7 @@ type Outcome string
 
 // The outcomes.
 const (
-	OutcomeDrained Outcome = "Drained" // by evictions alone
+	OutcomeDrained Outcome = "Drained" // by evictions alone, as far as this process, the mark and Last know
 	OutcomeForced  Outcome = "Forced"  // drained, and at least one pod was deleted past its budget
 	OutcomeBlocked Outcome = "Blocked" // at least one pod stays until somebody acts, or the deadline has passed
 	OutcomeFailed  Outcome = "Failed"  // cannot be done: the node is gone or another one, or a preflight stops it
@@ -84,6 +84,7 @@ type Blocker struct {
 	Reason  Reason   `json:"reason"`
 	Message string   `json:"message"`
 	Budgets []string `json:"budgets,omitempty"` // names in the pod's namespace
+	Hook    string   `json:"hook,omitempty"`    // the responder whose turn it is, known or not
 	// Since is when this reason was first seen.
 	Since time.Time `json:"since,omitzero"`
 	// Next is what will be done next, without anybody acting, and NextAt when. Empty: nothing.

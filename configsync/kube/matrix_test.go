@@ -169,6 +169,7 @@ func (b broken) Fetch(ctx context.Context, s configsync.Spec) (configsync.Object
 
 // TestMatrixCatches shows that the matrix notices each fault that it is there for.
 func TestMatrixCatches(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]broken{
 		"invalid taken for empty": {desired: func(s *configsync.Spec, err error) (*configsync.Spec, error) {
 			var invalid *configsync.InvalidError
@@ -193,6 +194,7 @@ func TestMatrixCatches(t *testing.T) {
 		"edits not seen": {fetched: first()},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, row := range matrix.Rows() {
 				if errors.Is(row.Steps[0].Err, matrix.ErrInvalid) && fault.desired == nil {
 					continue // it never gets as far as this fault

@@ -85,11 +85,14 @@ func startAgent(t *testing.T, c *cluster, source configsync.Source, reporters ..
 // Node and in the NodeConfig, always with a cause. Of the sources that a schema refuses one is told, by annotation; the others are told
 // by NodeConfig. Covers R-CS-04/33/61/70/74/75/82.
 func TestReportsOfLiveNodes(t *testing.T) {
-	for _, row := range matrix.Rows() {
+	t.Parallel()
+	for i, row := range matrix.Rows() {
 		if errors.Is(row.Steps[0].Err, matrix.ErrInvalid) && row.Name != "all-nil" {
 			continue // to a node they are alike
 		}
 		t.Run(row.Name, func(t *testing.T) {
+			t.Parallel()
+			row := matrix.Rows()[i] // rows hold state: each story has its own
 			c := newCluster(t)
 			condition, err := kube.NewNodeConditionReporter(c.client, c.node, kube.Options{})
 			must(t, err)

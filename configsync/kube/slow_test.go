@@ -127,6 +127,7 @@ func (s *slowNode) told(t *testing.T, status corev1.ConditionStatus) {
 // TestSlowServerDuringAdoption freezes the API server while a live node fetches its next config: the node stays where it is, says why,
 // and adopts the config once the server goes on. R-CS-16, R-CS-27, R-CS-33.
 func TestSlowServerDuringAdoption(t *testing.T) {
+	t.Parallel()
 	s := newSlowNode(t, true)
 	v1 := s.good(t, s.cluster, "v1", matrix.GoodA)
 	starts := len(s.child.Starts())
@@ -157,6 +158,7 @@ func TestSlowServerDuringAdoption(t *testing.T) {
 // TestSlowServerDuringRollback freezes the API server at the start of a config that crashes: the node goes back without it, and the
 // Node says so once the server goes on. R-CS-16, R-CS-39, R-CS-77.
 func TestSlowServerDuringRollback(t *testing.T) {
+	t.Parallel()
 	s := newSlowNode(t, false)
 	v1 := s.good(t, s.cluster, "v1", matrix.GoodA)
 	s.armed.Store(true)

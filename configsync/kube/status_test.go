@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/golden"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -67,7 +66,7 @@ func TestStatusIsReported(t *testing.T) {
 		t.Errorf("%d writes for two equal reports, want 1", got)
 	}
 	got := c.nodeConfig(t)
-	golden(t, "status.json", got.Status)
+	checkJSON(t, "status.json", got.Status)
 	if got.Spec.Source == nil || got.Spec.Source.ConfigMapRef.Name != "cm2" || got.Generation != 1 {
 		t.Errorf("the report changed the spec: %+v", got.Spec)
 	}
@@ -78,20 +77,12 @@ func TestStatusIsReported(t *testing.T) {
 	}
 }
 
-// golden compares v with a file in testdata; UPDATE_GOLDEN writes it.
-func golden(t *testing.T, name string, v any) {
+// checkJSON compares v, in JSON, with a file in testdata.
+func checkJSON(t *testing.T, name string, v any) {
 	t.Helper()
 	got, err := json.MarshalIndent(v, "", "  ")
 	must(t, err)
-	path := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		must(t, os.WriteFile(path, append(got, '\n'), 0o644))
-	}
-	want, err := os.ReadFile(path)
-	must(t, err)
-	if string(got)+"\n" != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
-	}
+	golden.Check(t, name, string(got)+"\n")
 }
 
 // TestReasonsAreWords covers R-CS-75 for the NodeConfig: each state has a status and a one-word reason, and the transition time moves with

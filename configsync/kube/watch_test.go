@@ -176,6 +176,7 @@ func TestHundredFlips(t *testing.T) {
 // TestWatchOutlivesTheServer takes one control plane of its own through what happens to one: the kind isn't served yet; the API server
 // is killed and comes back; it is frozen. The watch goes on, and no call takes longer than its timeout.
 func TestWatchOutlivesTheServer(t *testing.T) {
+	t.Parallel()
 	env := testenv.Start(t, testenv.Options{})
 	client := clientFor(t, env.Config())
 	source, err := kube.NewNodeConfigSource(client, "n", kube.Options{Timeout: 2 * time.Second})

@@ -21,8 +21,11 @@ type Bed interface {
 	Parts(t *testing.T) drain.Options
 	// Plot is the script.
 	Plot() *Script
-	// Patience is how long anything may take at most.
+	// Patience is how long anything may take at most, Silence how long a request takes that gets no answer, and Vigil how long a case
+	// looks on where something must not happen: minutes where time costs nothing.
 	Patience() time.Duration
+	Silence() time.Duration
+	Vigil() time.Duration
 	// Namespace is where pods of the test are.
 	Namespace() string
 	// Node makes a Node that is ready, and returns its name: that in t, or one derived from it.
@@ -43,6 +46,12 @@ type Bed interface {
 	GetPods(t *testing.T, node string) []*corev1.Pod
 }
 
+// A blindBed is a bed whose cache can lose its watch.
+type blindBed interface {
+	DropWatch()
+	RestoreWatch()
+}
+
 // A memoryBed is a bed in memory. Its cache, its controllers and its server take their time, so that every order of things occurs.
 type memoryBed struct{ *Cluster }
 
@@ -60,6 +69,8 @@ func (b memoryBed) Parts(*testing.T) drain.Options {
 
 func (b memoryBed) Plot() *Script           { return b.Script }
 func (b memoryBed) Patience() time.Duration { return 20 * time.Minute }
+func (b memoryBed) Silence() time.Duration  { return 40 * time.Second }
+func (b memoryBed) Vigil() time.Duration    { return 10 * time.Minute }
 func (b memoryBed) Namespace() string       { return metav1.NamespaceDefault }
 
 func (b memoryBed) Node(t *testing.T, name string) string {

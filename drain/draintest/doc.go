@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package draintest is the test kit of package drain: a cluster in memory, faults for its requests, and two suites.
+// Package draintest is the test kit of package drain: a cluster in memory, faults for its requests, and suites.
 //
 // [Cluster] is everything that a Drainer needs of Kubernetes. Its arithmetic of evictions and PodDisruptionBudgets equals the
 // server's, to the wording of the answers, and it has what makes pods come and go: a disruption controller, owners that replace their
@@ -11,8 +11,9 @@
 // [Script.Faults] spoils chosen requests: every answer that the server has, time-outs before and after the write, a lost watch, the
 // death of the process. [Script.Log] is what was asked, when, and what was answered.
 //
-// [TestServer] compares a cluster with the rules of the API server, [TestDrainer] a Drainer with its promise. Both run on the cluster in
-// memory and on a real control plane, so that neither the fake nor the Drainer can drift from the server.
+// [TestServer] compares a cluster with the rules of the API server, [TestDrainer] a Drainer with its promise, and [TestDrainerFaults] does that
+// with every fault on every kind of request. All run on the cluster in memory and on a real control plane, so that neither the fake nor
+// the Drainer can drift from the server. On a real one, [TestDrainerFaultsAtOnce] leaves out what waits for minutes, and deaths.
 //
 // # What it leaves out
 //

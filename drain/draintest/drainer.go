@@ -32,10 +32,32 @@ func TestDrainer(t *testing.T, bed func(t *testing.T) Bed, around ...func(*testi
 }
 
 // TestDrainerFaults checks that a Drainer comes to the right end whatever goes wrong on the way. It needs hours where time is real: run it
-// in bubbles.
+// in bubbles, and [TestDrainerFaultsAtOnce] elsewhere.
 func TestDrainerFaults(t *testing.T, bed func(t *testing.T) Bed, around ...func(*testing.T, func(*testing.T))) {
 	t.Helper()
-	runDrainerCases(t, slices.Concat(answerCases(), writeFaultCases(), crashCases()), bed, around)
+	runDrainerCases(t, slices.Concat(faultCases(), repeatedCases(), crashCases()), bed, around)
+}
+
+// TestDrainerFaultsAtOnce is [TestDrainerFaults] for beds where time is real: every fault on every kind of request, in a minute. Its cases
+// wait most of the time, so that as many as atOnce run at a time, each on a bed of its own. It leaves out those where four evictions in a
+// row are spoilt, as they wait for minutes, and those where the process dies, as here that is no more than another Drainer.
+func TestDrainerFaultsAtOnce(t *testing.T, bed func(t *testing.T) Bed, atOnce int) {
+	t.Helper()
+	slots := make(chan struct{}, max(atOnce, 1))
+	var running sync.WaitGroup
+	for _, c := range faultCases() {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			runDrainerCases(t, []drainerCase{c}, bed, nil)
+		})
+	}
+	running.Wait()
+}
+
+// faultCases spoil one request, or one kind of them for good.
+func faultCases() []drainerCase {
+	return slices.Concat(answerCases(), oddPodCases(), deleteCases(), writeFaultCases(), readCases(), blindCases())
 }
 
 func runDrainerCases(t *testing.T, cases []drainerCase, bed func(t *testing.T) Bed, around []func(*testing.T, func(*testing.T))) {
@@ -65,6 +87,7 @@ type yard struct {
 	mu     sync.Mutex
 	guests map[types.UID]string // pods that the cache has shown, with their node
 	checks []func()             // after each change that the cache shows
+	failed []error              // what passes returned
 }
 
 func newYard(t *testing.T, rule string, b Bed) *yard {
@@ -159,7 +182,6 @@ func blocked(reason drain.Reason) wish {
 func (y *yard) reconcile(r drain.Request, want wish) drain.Status {
 	y.t.Helper()
 	deadline := time.Now().Add(y.Patience())
-	var failed error
 	for {
 		st, after, err := y.drainer.Reconcile(y.t.Context(), r)
 		if errors.Is(err, ErrCrash) || y.Plot().Crashed() {
@@ -168,11 +190,11 @@ func (y *yard) reconcile(r drain.Request, want wish) drain.Status {
 		if err == nil && want(st) {
 			return st
 		}
-		failed = err
+		y.note(err)
 		r.Last = &st
 		left := time.Until(deadline)
 		if left <= 0 {
-			y.fatalf("node %s after %v: got %+v, error %v", r.Node, y.Patience(), st, failed)
+			y.fatalf("node %s after %v: got %+v, error %v", r.Node, y.Patience(), st, err)
 		}
 		if after == 0 || after > left {
 			after = left
@@ -198,7 +220,7 @@ func (y *yard) pass(r drain.Request, d time.Duration) drain.Status {
 	end := time.Now().Add(d)
 	for {
 		st, after, err := y.drainer.Reconcile(y.t.Context(), r)
-		if err != nil {
+		if y.note(err); err != nil {
 			st.Message += fmt.Sprintf(" (error: %v)", err)
 		}
 		r.Last = &st
@@ -251,15 +273,28 @@ func (y *yard) empty(node string) {
 // onlyPlanned checks the log: evictions alone, each with the UID of a pod that was on one of the nodes.
 func (y *yard) onlyPlanned(nodes ...string) {
 	y.t.Helper()
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	for _, call := range y.Plot().Log(Evict) {
-		if on, known := y.guests[call.UID]; !known || !slices.Contains(nodes, on) {
-			y.errorf("eviction of %s, UID %q, which was on %q: want pods of %v alone", call.Object, call.UID, on, nodes)
-		}
-	}
+	y.planned(nodes)
 	if deletes := y.Plot().Log(Delete); len(deletes) > 0 {
 		y.errorf("got %d DELETEs, the first %v, want none", len(deletes), deletes[0])
+	}
+}
+
+// planned checks in the log that who was asked to leave was on one of the nodes, and is named by its UID.
+func (y *yard) planned(nodes []string) {
+	y.t.Helper()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for _, call := range y.Plot().Log(Evict, Delete) {
+		if on, known := y.guests[call.UID]; !known || !slices.Contains(nodes, on) {
+			y.errorf("%s of %s, UID %q, which was on %q: want pods of %v alone", call.Verb, call.Object, call.UID, on, nodes)
+		}
+	}
+}
+
+// note keeps the error of a pass.
+func (y *yard) note(err error) {
+	if err != nil {
+		y.failed = append(y.failed, err)
 	}
 }
 

@@ -5,7 +5,6 @@ package draintest
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/belayproject/belay/drain"
 )
@@ -44,8 +43,6 @@ func crashCases() []drainerCase {
 			y.reconcile(r, phase(drain.Drained))
 			y.arrived(node, r)
 		}},
-		drainerCase{"a watch that is lost in the middle leads to no wrong word, and the drain goes on when it is back", watchLost},
-		drainerCase{"a node does not count as drained while the server has a pod on it that the cache does not show", unseenPod},
 	)
 }
 
@@ -79,56 +76,4 @@ func (y *yard) takeOver(r drain.Request, st drain.Status, kept bool) *drain.Stat
 		return &st
 	}
 	return nil
-}
-
-// watchLost freezes the cache at the second eviction. It says nothing where the bed has no watch to lose.
-func watchLost(y *yard) {
-	b, ok := y.Bed.(memoryBed)
-	if !ok {
-		return
-	}
-	node := y.populated()
-	y.Plot().Faults(On(Evict, 2, WatchDropped()))
-	r := y.request(node, drain.Drain)
-	st := y.pass(r, 10*time.Minute)
-	if st.Phase == drain.Drained && len(y.ours(node)) > 0 {
-		y.errorf("while the cache was frozen: got Drained with %d pods on the node", len(y.ours(node)))
-	}
-	if n := len(y.Plot().Log(Evict)); n > 6+10*2*6 {
-		y.errorf("evictions in 10 min: got %d, want at most 2 a minute for each pod", n)
-	}
-	b.RestoreWatch()
-	y.reconcile(r, phase(drain.Drained))
-	y.arrived(node, r)
-}
-
-// ours are the names of the test's pods on the node.
-func (y *yard) ours(node string) []string {
-	var names []string
-	for _, pod := range y.GetPods(y.t, node) {
-		if pod.Namespace == y.Namespace() {
-			names = append(names, pod.Name)
-		}
-	}
-	return names
-}
-
-// unseenPod binds a pod to a node that is settling, while the cache is frozen.
-func unseenPod(y *yard) {
-	b, ok := y.Bed.(memoryBed)
-	if !ok {
-		return
-	}
-	node := y.populated()
-	r := y.request(node, drain.Drain)
-	r.Policy.Unmanaged = drain.EvictPods
-	y.reconcile(r, phase(drain.Settling))
-	b.DropWatch()
-	y.Pod(y.t, NewPod(y.Namespace(), "unseen", node))
-	if st := y.pass(r, time.Minute); st.Phase == drain.Drained {
-		y.errorf("got %+v with a pod on the node, want it not drained", st)
-	}
-	b.RestoreWatch()
-	y.reconcile(r, phase(drain.Drained))
-	y.arrived(node, r)
 }

@@ -6,46 +6,66 @@ package draintest
 import (
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/drain"
 )
 
-// slow is how long a request takes that gets no answer.
-const slow = 40 * time.Second
-
-// A mishap is a fault with a name.
+// A mishap is a fault with a name. A silent one leaves the client without an answer, or lets it wait for one, for as long as the bed says.
 type mishap struct {
-	name string
-	f    Fault
+	name   string
+	f      Fault
+	silent func(time.Duration) Fault
 }
 
-// refusals are answers that the request was not carried out.
-func refusals() []mishap {
-	return []mishap{
-		{"429 of the budget", BudgetExhausted()},
-		{"429 of a stale budget", BudgetStale()},
-		{"409 of the budget", BudgetContended()},
-		{"504 of the budget", BudgetTimeout()},
-		{"409 of the pod", Conflict()},
-		{"404", Gone()},
-		{"429 of an overloaded server", Overloaded(3 * time.Second)},
-		{"503", Unavailable()},
-		{"500", InternalError()},
-		{"504", GatewayTimeout()},
-		{"403 of a namespace that goes", NamespaceGoing()},
-		{"403 of a webhook", WebhookDenied(http.StatusForbidden)},
-		{"400 of a webhook", WebhookDenied(http.StatusBadRequest)},
-		{"403 of RBAC", Forbidden()},
+// on is the fault for the n-th request of a kind.
+func (m mishap) on(y *yard, verb Verb, n int) Fault {
+	if m.silent != nil {
+		return On(verb, n, m.silent(y.Silence()))
 	}
+	return On(verb, n, m.f)
+}
+
+func answered(name string, f Fault) mishap { return mishap{name: name, f: f} }
+
+// troubles are answers that a server gives to any request.
+func troubles() []mishap {
+	return []mishap{
+		answered("429 of an overloaded server", Overloaded(3*time.Second)),
+		answered("503", Unavailable()),
+		answered("500", InternalError()),
+		answered("504", GatewayTimeout()),
+		answered("403 of RBAC", Forbidden()),
+	}
+}
+
+// denials are answers to a write.
+func denials() []mishap {
+	return append(troubles(), answered("403 of a webhook", WebhookDenied(http.StatusForbidden)), answered("409", Conflict()))
+}
+
+// refusals are answers to an eviction that it was not carried out.
+func refusals() []mishap {
+	return append(denials(),
+		answered("429 of the budget", BudgetExhausted()),
+		answered("429 of a stale budget", BudgetStale()),
+		answered("409 of the budget", BudgetContended()),
+		answered("504 of the budget", BudgetTimeout()),
+		answered("404", Gone()),
+		answered("403 of a namespace that goes", NamespaceGoing()),
+		answered("400 of a webhook", WebhookDenied(http.StatusBadRequest)))
 }
 
 // silences leave the client without an answer, or let it wait for one.
 func silences() []mishap {
 	return []mishap{
-		{"a time-out before the write", TimeoutBefore(slow)},
-		{"a time-out after the write", TimeoutAfter(slow)},
-		{"a slow answer", Slow(slow)},
+		{name: "a time-out before the write", silent: TimeoutBefore},
+		{name: "a time-out after the write", silent: TimeoutAfter},
+		{name: "a slow answer", silent: Slow},
 	}
 }
 
@@ -53,27 +73,22 @@ func silences() []mishap {
 func answerCases() []drainerCase {
 	var cases []drainerCase
 	for _, m := range append(refusals(), silences()...) {
-		cases = append(cases,
-			drainerCase{"the first eviction meets " + m.name + ": the node is drained in the end", func(y *yard) {
-				y.survives(On(Evict, 1, m.f))
-			}},
-			drainerCase{"the third to sixth evictions meet " + m.name + ": the node is drained in the end", func(y *yard) {
-				f := On(Evict, 3, m.f)
-				f.Times = 4
-				y.survives(f)
-			}})
+		cases = append(cases, drainerCase{"the first eviction meets " + m.name + ": the node is drained in the end", func(y *yard) {
+			y.survives(y.populated(), m.on(y, Evict, 1))
+			y.noError()
+		}})
 	}
 	for _, c := range []struct {
 		m    mishap
 		want drain.Reason
 	}{
-		{mishap{"a webhook", WebhookDenied(http.StatusForbidden)}, drain.AdmissionDenied},
-		{mishap{"a webhook without a code", WebhookDenied(http.StatusBadRequest)}, drain.AdmissionDenied},
-		{mishap{"RBAC", Forbidden()}, drain.EvictionForbidden},
-		{mishap{"a namespace that goes", NamespaceGoing()}, drain.NamespaceTerminating},
-		{mishap{"a server that is overloaded", Overloaded(10 * time.Second)}, drain.ServerOverloaded},
-		{mishap{"a budget that is stale", BudgetStale()}, drain.BudgetStale},
-		{mishap{"a budget that is contended", BudgetContended()}, drain.BudgetContended},
+		{answered("a webhook", WebhookDenied(http.StatusForbidden)), drain.AdmissionDenied},
+		{answered("a webhook without a code", WebhookDenied(http.StatusBadRequest)), drain.AdmissionDenied},
+		{answered("RBAC", Forbidden()), drain.EvictionForbidden},
+		{answered("a namespace that goes", NamespaceGoing()), drain.NamespaceTerminating},
+		{answered("a server that is overloaded", Overloaded(10*time.Second)), drain.ServerOverloaded},
+		{answered("a budget that is stale", BudgetStale()), drain.BudgetStale},
+		{answered("a budget that is contended", BudgetContended()), drain.BudgetContended},
 	} {
 		cases = append(cases, drainerCase{fmt.Sprintf("%s that refuses for good is reported as %s, asked seldom, and gone on from", c.m.name, c.want),
 			func(y *yard) { y.refusedForGood(c.m.f, c.want) }})
@@ -81,16 +96,32 @@ func answerCases() []drainerCase {
 	return append(cases, drainerCase{"R-DR-19: after an overload nothing is evicted, on any node, for as long as the server asked", overloadHolds})
 }
 
+// repeatedCases spoil several evictions, which are tried again later and later.
+func repeatedCases() []drainerCase {
+	var cases []drainerCase
+	for _, m := range append(refusals(), silences()...) {
+		cases = append(cases, drainerCase{"the third to sixth evictions meet " + m.name + ": the node is drained in the end", func(y *yard) {
+			f := m.on(y, Evict, 3)
+			f.Times = 4
+			y.survives(y.populated(), f)
+			y.noError()
+		}})
+	}
+	return cases
+}
+
 // survives drains a node with the faults on the way, and releases it.
-func (y *yard) survives(faults ...Fault) {
+func (y *yard) survives(node string, faults ...Fault) {
 	y.t.Helper()
-	node := y.populated()
 	y.Plot().Faults(faults...)
 	r := y.request(node, drain.Drain)
 	st := y.reconcile(r, phase(drain.Drained))
 	if st.Outcome != drain.OutcomeDrained {
 		y.errorf("outcome: got %q, want Drained", st.Outcome)
 	}
+	y.held(node, r)
+	y.cordonBeforeAll(node)
+	y.told(st)
 	y.arrived(node, r)
 }
 
@@ -105,6 +136,15 @@ func (y *yard) populated() string {
 	return node
 }
 
+// sparse is a node with a few pods of an app without a budget, and another to go to.
+func (y *yard) sparse() string {
+	y.t.Helper()
+	node := y.Node(y.t, "a")
+	y.App(y.t, ReplicaSet, "free", 3)
+	y.Node(y.t, "b")
+	return node
+}
+
 // arrived checks what is true at the end of every drain that was not forced.
 func (y *yard) arrived(node string, r drain.Request) {
 	y.t.Helper()
@@ -112,6 +152,47 @@ func (y *yard) arrived(node string, r drain.Request) {
 	y.onlyPlanned(node)
 	y.release(r)
 	y.clean(node)
+}
+
+// held checks that the server has the node as a drain keeps it: closed, and marked with whose it is.
+func (y *yard) held(node string, r drain.Request) {
+	y.t.Helper()
+	n := y.GetNode(y.t, node)
+	if n == nil || !n.Spec.Unschedulable || !strings.Contains(n.Annotations[drain.MarkAnnotation], r.Holder) {
+		y.errorf("node %s: got %+v, want it cordoned, with the mark of %s", node, n, r.Holder)
+	}
+}
+
+// cordonBeforeAll checks that the server had the cordon when the first pod was asked to leave. R-DR-01.
+func (y *yard) cordonBeforeAll(node string) {
+	y.t.Helper()
+	closed := slices.IndexFunc(y.Plot().Log(), func(c Call) bool { return c.Verb == PatchNode && c.Object == node && c.Wrote })
+	leaves := slices.IndexFunc(y.Plot().Log(), func(c Call) bool { return c.Verb == Evict || c.Verb == Delete })
+	if leaves >= 0 && (closed < 0 || leaves < closed) {
+		y.errorf("got %v, want no pod asked to leave before the cordon", y.Plot().Log()[leaves])
+	}
+}
+
+// told checks that every eviction that the status tells of was carried out by the server.
+func (y *yard) told(st drain.Status) {
+	y.t.Helper()
+	done := map[types.UID]bool{}
+	for _, call := range y.Plot().Log(Evict, Delete) {
+		done[call.UID] = done[call.UID] || call.Wrote
+	}
+	for _, pod := range st.Evicted {
+		if !done[pod.UID] {
+			y.errorf("evicted: got %s told, which the server has not accepted", pod)
+		}
+	}
+}
+
+// noError checks that what happened to pods has failed no pass: it is status.
+func (y *yard) noError() {
+	y.t.Helper()
+	if len(y.failed) > 0 {
+		y.errorf("got %d passes that failed, the first with %v, want blockers in the status", len(y.failed), y.failed[0])
+	}
 }
 
 func (y *yard) refusedForGood(f Fault, want drain.Reason) {
@@ -123,12 +204,57 @@ func (y *yard) refusedForGood(f Fault, want drain.Reason) {
 		y.errorf("phase: got %s, want Draining", st.Phase)
 	}
 	y.Plot().ClearLog()
-	y.pass(r, 10*time.Minute)
-	if n := len(y.Plot().Log(Evict)); n > 6*10*2 {
-		y.errorf("evictions in 10 min: got %d of 6 pods, want at most 2 a minute for each", n)
+	y.pass(r, y.Vigil())
+	y.seldom(Evict, y.Vigil(), 2*6)
+	y.Plot().ClearFaults()
+	y.reconcile(r, phase(drain.Drained))
+	y.noError()
+	y.arrived(node, r)
+}
+
+// seldom bounds the requests of a kind in the log, which is of that long: so many a minute, or half of that at once.
+func (y *yard) seldom(verb Verb, span time.Duration, minutely int) {
+	y.t.Helper()
+	if n, most := len(y.Plot().Log(verb)), max(minutely/2, int(float64(minutely)*span.Minutes())); n > most {
+		y.errorf("requests %s in %v: got %d, want at most %d", verb, span, n, most)
+	}
+}
+
+// oddPodCases refuse one pod for good.
+func oddPodCases() []drainerCase {
+	var cases []drainerCase
+	for _, c := range []struct {
+		m    mishap
+		want drain.Reason
+	}{
+		{answered("500", InternalError()), drain.NoAnswer},
+		{answered("504", GatewayTimeout()), drain.NoAnswer},
+		{mishap{name: "a time-out", silent: TimeoutBefore}, drain.NoAnswer},
+		{answered("403 of a webhook", WebhookDenied(http.StatusForbidden)), drain.AdmissionDenied},
+		{answered("403 of RBAC", Forbidden()), drain.EvictionForbidden},
+		{answered("409", Conflict()), drain.Terminating},
+		{answered("404", Gone()), drain.Terminating},
+	} {
+		cases = append(cases, drainerCase{fmt.Sprintf("one pod that always meets %s is reported as %s, fails no pass, and holds nobody else up", c.m.name, c.want),
+			func(y *yard) { y.oddPod(c.m, c.want) }})
+	}
+	return cases
+}
+
+func (y *yard) oddPod(m mishap, want drain.Reason) {
+	node := y.sparse()
+	odd := y.GetPods(y.t, node)[0]
+	f := m.on(y, Evict, 1)
+	f.Times, f.Object = -1, RefTo(odd).String()
+	y.Plot().Faults(f)
+	r := y.request(node, drain.Drain)
+	st := y.reconcile(r, func(st drain.Status) bool { return st.Counts.Remaining == 1 && blocked(want)(st) })
+	if b := st.Blockers[0]; b.UID != odd.UID || st.Phase != drain.Draining {
+		y.errorf("got %+v, want it draining, and the pod %s alone to stay", st, odd.Name)
 	}
 	y.Plot().ClearFaults()
 	y.reconcile(r, phase(drain.Drained))
+	y.noError()
 	y.arrived(node, r)
 }
 
@@ -136,8 +262,10 @@ func overloadHolds(y *yard) {
 	nodes := []string{y.populated(), y.Node(y.t, "c")}
 	y.App(y.t, ReplicaSet, "more", 6)
 	y.Node(y.t, "d")
-	const asked = 30 * time.Second
-	y.Plot().Faults(On(Evict, 2, Overloaded(asked)))
+	const asked = 15 * time.Second
+	f := On(Evict, 2, Overloaded(asked))
+	f.Delay = 200 * time.Millisecond // the others of that moment are on their way
+	y.Plot().Faults(f)
 	s := y.set(nodes...)
 	s.MaxNodes.IntVal = 2
 	y.run(s, nil)
@@ -154,49 +282,4 @@ func overloadHolds(y *yard) {
 		}
 	}
 	y.onlyPlanned(nodes...)
-}
-
-// writeFaultCases spoil writes to the Node and reads.
-func writeFaultCases() []drainerCase {
-	var cases []drainerCase
-	for _, m := range append([]mishap{
-		{"409", Conflict()},
-		{"429 of an overloaded server", Overloaded(3 * time.Second)},
-		{"503", Unavailable()},
-		{"500", InternalError()},
-		{"504", GatewayTimeout()},
-		{"403 of a webhook", WebhookDenied(http.StatusForbidden)},
-		{"403 of RBAC", Forbidden()},
-	}, silences()...) {
-		for n, which := range []string{"the cordon", "the write that the node is drained", "the release"} {
-			cases = append(cases, drainerCase{which + " meets " + m.name + ": the node is drained, and given back", func(y *yard) {
-				y.survives(On(PatchNode, n+1, m.f))
-			}})
-		}
-		if m.name != "409" {
-			cases = append(cases, drainerCase{"the last read meets " + m.name + ": the node is drained in the end", func(y *yard) {
-				y.survives(On(ListPods, 1, m.f))
-			}})
-		}
-	}
-	return append(cases,
-		drainerCase{"where the Node must not be written nothing is evicted", func(y *yard) {
-			node := y.populated()
-			y.Plot().Faults(Always(PatchNode, Forbidden()))
-			y.pass(y.request(node, drain.Drain), 5*time.Minute)
-			if log := y.Plot().Log(Evict); len(log) > 0 {
-				y.errorf("got %v, want no eviction without a cordon", log)
-			}
-			if n := len(y.Plot().Log(PatchNode)); n > 5*10 {
-				y.errorf("writes in 5 min: got %d, want at most 10 a minute", n)
-			}
-		}},
-		drainerCase{"where the node cannot be read consistently it does not count as drained", func(y *yard) {
-			node := y.populated()
-			y.Plot().Faults(Always(ListPods, Unavailable()))
-			if st := y.pass(y.request(node, drain.Drain), 10*time.Minute); st.Phase == drain.Drained {
-				y.errorf("got %+v, want it not drained", st)
-			}
-		}},
-	)
 }

@@ -23,6 +23,8 @@ type Fault struct {
 	Verb  Verb
 	Nth   int
 	Times int
+	// Object, where set, limits the fault to requests for this object, named as in [Call].
+	Object string
 	// Delay is how long the request takes in addition, before anything else happens.
 	Delay time.Duration
 

@@ -46,6 +46,23 @@ func TestMutantsOfTheArithmeticAreCaught(t *testing.T) {
 	})
 }
 
+// TestDrainerFaultsAtOnce catches on a real API server what is broken between a Drainer and the wire.
+func TestMutantsAreCaughtOnAServer(t *testing.T) {
+	const suite = "TestTheDrainerSurvivesFaultsOnAServer"
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "an eviction names no UID", File: "../kube/client.go", Run: suite + "/the_first_eviction_meets_409:",
+			Old: "options.Preconditions = &metav1.Preconditions{UID: &pod.UID}\n", New: "\n"},
+		{Name: "a 500 counts as accepted", File: "../classify.go", Run: suite + "/the_first_eviction_meets_500:",
+			Old: "return verdictOfInternalError(s)", New: "return VerdictAccepted"},
+		{Name: "a cordon is forgotten of which nobody has heard", File: "../release.go", Run: suite + "/a_cordon_of_which_nobody_has_heard.*meets_500",
+			Old: "if p.memory.unsure.Load() {", New: "if false {"},
+		{Name: "a DELETE names no UID", File: "../kube/client.go", Run: suite + "/the_first_DELETE.*meets_503:",
+			Old: "gracePeriodSeconds, Preconditions: &metav1.Preconditions{UID: &pod.UID},", New: "gracePeriodSeconds,"},
+		{Name: "drained is what the cache says", File: "../settle.go", Run: suite + "/a_node_does_not_count",
+			Old: "if err != nil || !confirmed {", New: "if _ = confirmed; err != nil {"},
+	})
+}
+
 // TestDrainer and TestDrainerFaults catch a Drainer that is broken in any of these ways.
 func TestMutantsOfTheDrainerAreCaught(t *testing.T) {
 	const promise, faults = "TestTheDrainerKeepsItsPromiseInMemory", "TestTheDrainerSurvivesEveryFault"

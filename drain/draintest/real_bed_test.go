@@ -26,6 +26,7 @@ import (
 
 // TestTheDrainerKeepsItsPromiseOnAServer runs the promise with real controllers, a real scheduler, and kwok for the kubelets.
 func TestTheDrainerKeepsItsPromiseOnAServer(t *testing.T) {
+	t.Parallel()
 	env := testenv.Start(t, testenv.Options{With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok}})
 	draintest.TestDrainer(t, func(t *testing.T) draintest.Bed { return newRealBed(t, env) })
 }
@@ -63,6 +64,8 @@ func (b *realBed) Parts(*testing.T) drain.Options {
 
 func (b *realBed) Plot() *draintest.Script { return b.proxy.Script }
 func (b *realBed) Patience() time.Duration { return 2 * time.Minute }
+func (b *realBed) Silence() time.Duration  { return time.Second }
+func (b *realBed) Vigil() time.Duration    { return 6 * time.Second }
 func (b *realBed) Namespace() string       { return b.ns }
 
 // await polls until missing returns the empty string.

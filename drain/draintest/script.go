@@ -63,16 +63,16 @@ func (s *Script) Crashed() bool {
 }
 
 // arrive counts a request and returns the fault that it meets; the zero one is none.
-func (s *Script) arrive(verb Verb) (*Fault, error) {
+func (s *Script) arrive(call Call) (*Fault, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.crashed {
 		return nil, ErrCrash
 	}
-	write := verb == Evict || verb == Delete || verb == PatchNode
+	write := call.Verb == Evict || call.Verb == Delete || call.Verb == PatchNode
 	hit := &Fault{}
 	for _, f := range s.faults {
-		if f.Verb != verb && (f.Verb != AnyWrite || !write) {
+		if f.Verb != call.Verb && (f.Verb != AnyWrite || !write) || f.Object != "" && f.Object != call.Object {
 			continue
 		}
 		f.met++
@@ -116,7 +116,7 @@ func (s *Script) ClearLog() {
 // call carries out a request: the wait, the fault that is planned for it, the commit, the log.
 func (s *Script) call(ctx context.Context, call Call, commit func() (wrote bool, err error)) error {
 	call.Started = s.now()
-	f, err := s.arrive(call.Verb)
+	f, err := s.arrive(call)
 	if err != nil {
 		return err
 	}

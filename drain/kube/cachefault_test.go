@@ -67,6 +67,7 @@ func unlike(got, want string) string {
 
 // TestCacheComesBackFromADeadServer does the same with a server that is killed.
 func TestCacheComesBackFromADeadServer(t *testing.T) {
+	t.Parallel()
 	env := testenv.Start(t, testenv.Options{})
 	c := &cluster{env: env, admin: clientset(t, env.Config()), namespace: env.Namespace(t)}
 	cache := syncedCache(t, env.Config(), kube.CacheOptions{})

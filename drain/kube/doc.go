@@ -18,7 +18,7 @@
 // # Promise
 //
 //   - What the Drainer looks at comes from watches. Once the Cache has synced, no request is made to read but [Client.ListPods]
-//     when a node seems empty and [Client.GetNode] when there seems to be nothing to release.
+//     when a node seems empty and [Client.GetNode] when there seems to be nothing to release, or a cordon met another write.
 //   - Each call has a deadline. The Client sends a request once, whatever Retry-After the server names.
 //   - Every eviction and deletion carries the pod's UID, every patch of a pod too.
 //   - A Cache whose watch the server refuses says so, with the server's words: see [Cache.Check].

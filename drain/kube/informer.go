@@ -125,7 +125,9 @@ func (c *Cache) Check() error {
 	return errors.Join(errs...)
 }
 
-// WaitForSync waits until [Cache.Check] finds nothing. If ctx ends first, the error holds what it found.
+// WaitForSync waits until [Cache.Check] finds nothing. If ctx ends first, the error holds what it found. The Cache then shows what the API server
+// had when the factory was started, where server and client stream lists (WatchList, the default from Kubernetes 1.34 and client-go
+// 0.35 on); elsewhere what the API server's own cache had, which is behind by less than a second in health.
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	ticker := time.NewTicker(syncEvery)
 	defer ticker.Stop()

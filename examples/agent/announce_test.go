@@ -18,6 +18,7 @@ import (
 // R-CS-71: the condition is on the Node before the config is used. The child looks at its Node before it does anything else, and finds
 // the condition of the very config that it was given: at the first start, an adoption, each crash, and the start that goes back.
 func TestConditionIsThereBeforeTheChild(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "announced")
 	file := filepath.Join(t.TempDir(), "seen")
 	w.Child = append(w.Child, "--kubeconfig="+w.Kubeconfig, "--node-name="+w.Node, "--seen="+file)

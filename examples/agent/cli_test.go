@@ -4,11 +4,7 @@
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,12 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // R-CS-58, R-CS-61, R-CS-66, R-CS-84: what a person sees and can do on a node, with the agent running and without.
 func TestSubCommands(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "handwork")
 	w.Flags = append(w.Flags, "--crash-loop-threshold=0", "--default-trial=2s")
 	p := w.Start(t)
@@ -49,6 +45,7 @@ func TestSubCommands(t *testing.T) {
 
 // A good config that stays away until the node is moved on: after use-local a newer config is taken up.
 func TestAfterUseLocalANewerConfigIsTaken(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "newer")
 	w.Start(t)
 	v1 := w.good(t, "newer-v1")
@@ -68,21 +65,7 @@ func (w *world) golden(t *testing.T, name string, args ...string) {
 		t.Errorf("%v", err)
 		return
 	}
-	got := plain(w, out)
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: the output differs from the golden file (-update writes it anew)\ngot:\n%s\nwant:\n%s", name, got, want)
-	}
+	golden.Check(t, name, string(plain(w, out)))
 }
 
 func (w *world) fails(t *testing.T, want string, args ...string) {

@@ -81,6 +81,7 @@ func (w *world) staysOn(t *testing.T, p *e2e.Process, cm *corev1.ConfigMap) {
 // A disk that turned bad under the state takes nobody off a good config: the agent runs, its child runs, and once the disk is good
 // the sub-commands reach it again.
 func TestAgentStartsOnABadDisk(t *testing.T) {
+	t.Parallel()
 	for name, bad := range map[string]struct {
 		spoil, repair func(t *testing.T, disk string)
 	}{
@@ -99,6 +100,7 @@ func TestAgentStartsOnABadDisk(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			disk := mount(t, "size=16m,nr_inodes=200")
 			w := newWorld(t, shared.Env(t), name)
 			w.StateDir, w.Render = filepath.Join(disk, "state"), filepath.Join(disk, "run", "kubelet.conf")
@@ -125,6 +127,7 @@ func TestAgentStartsOnABadDisk(t *testing.T) {
 
 // Without a state directory that can be used, a node runs on the local config and says why it takes no other.
 func TestAgentStartsWithoutRecords(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, disk string)
 		cause string
@@ -138,6 +141,7 @@ func TestAgentStartsWithoutRecords(t *testing.T) {
 		}, "everyone may write"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			disk := mount(t, "size=1m,nr_inodes=20,mode=755")
 			w := newWorld(t, shared.Env(t), name)
 			w.StateDir = filepath.Join(disk, "state")

@@ -22,6 +22,7 @@ const killings = 6
 // Whenever the agent is killed with -9, its child goes with it, what the child reads is one whole config, and the next agent comes to
 // the right one. R-CS-04, R-CS-19, R-CS-38.
 func TestAgentKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "killed")
 	w.Flags = append(w.Flags, "--crash-loop-threshold=10", "--default-trial=3s")
 	p := w.Start(t)
@@ -75,6 +76,7 @@ func (w *world) killAfter(t *testing.T, p *e2e.Process, d time.Duration, known [
 
 // The kernel doesn't forgive a child that ignores SIGTERM: it is killed after the grace, and the agent's stop was on record.
 func TestAgentStopsAStubbornChild(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "stubborn")
 	w.WriteInit(t, w.Config("featureGates: {Stubborn: true}\n"))
 	w.Flags = append(w.Flags, "--grace=700ms")
@@ -89,6 +91,7 @@ func TestAgentStopsAStubbornChild(t *testing.T) {
 
 // A planned stop of the agent says nothing about the config on trial, however often it comes. R-CS-33, R-CS-64.
 func TestStopsOfTheAgentCountAgainstNobody(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "stopped")
 	w.Flags = append(w.Flags, "--crash-loop-threshold=0", "--default-trial=5s")
 	p := w.Start(t)
@@ -111,6 +114,7 @@ func TestStopsOfTheAgentCountAgainstNobody(t *testing.T) {
 
 // A child that can't be started for a reason outside the config says nothing about the config.
 func TestAMissingProgramIsNoFaultOfTheConfig(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "missing")
 	program := t.TempDir() + "/kubelet"
 	if err := os.Link(w.Child[0], program); err != nil {

@@ -24,6 +24,7 @@ func fellBack(cm *corev1.ConfigMap) string {
 // one, and a good one again. R-CS-04, R-CS-16, R-CS-18, R-CS-20, R-CS-21, R-CS-30, R-CS-39, R-CS-40, R-CS-41, R-CS-46, R-CS-55,
 // R-CS-61, R-CS-76, R-CS-77, R-CS-80.
 func TestAgentKeepsANodeOnAGoodConfig(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "lifecycle")
 	p := w.Start(t)
 	w.Assign(t, w.Node, nil)
@@ -88,6 +89,7 @@ func (w *world) rejectedAre(t *testing.T, names ...string) {
 
 // A config under which the child comes up and then ends badly, and one under which it lives and is not well, are left too.
 func TestAgentLeavesConfigsThatBreakLater(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "later")
 	w.Start(t)
 	v1 := w.good(t, "later-v1")
@@ -103,6 +105,7 @@ func TestAgentLeavesConfigsThatBreakLater(t *testing.T) {
 
 // R-CS-16, with a child that crashes and no API server for the whole rollback; what happened is reported once the server is back.
 func TestAgentRollsBackWithoutTheAPIServer(t *testing.T) {
+	t.Parallel()
 	env := startAlone(t)
 	w := newWorld(t, env, "cutoff")
 	p := w.Start(t)

@@ -22,22 +22,10 @@ const soon = 90 * time.Second
 
 var (
 	shared   testenv.Shared
-	programs *e2e.Programs
+	programs e2e.Programs
 )
 
-func TestMain(m *testing.M) {
-	var err error
-	if programs, err = e2e.NewPrograms(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := shared.Main(m)
-	if err := programs.Remove(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(programs.Main(m, &shared)) }
 
 // A world is one node of a real API server, with an agent that has the rights of an agent and no others.
 type world struct {
@@ -56,7 +44,7 @@ func newWorld(t *testing.T, env *testenv.Env, name string) *world {
 	cluster := e2e.NewCluster(t, env.Config(), namespace)
 	user := "agent:" + node
 	cluster.Grant(t, user, node)
-	return &world{cluster, e2e.NewAgent(t, programs, node, kubeconfig(t, env.User(t, user)))}
+	return &world{cluster, e2e.NewAgent(t, &programs, node, kubeconfig(t, env.User(t, user)))}
 }
 
 // startAlone starts a control plane for one test, to be broken.

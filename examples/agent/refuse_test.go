@@ -14,6 +14,7 @@ import (
 // Where the local config is not good, the agent refuses to start, with a remote config or without, and says why on the node. R-CS-52,
 // R-CS-53.
 func TestAgentRefusesABadInitConfig(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "refusing")
 	good := w.Config("")
 	w.WriteInit(t, w.Config("maxPods: -1\n"))
@@ -47,6 +48,7 @@ func TestAgentRefusesABadInitConfig(t *testing.T) {
 
 // Two agents never share a state directory.
 func TestAgentRefusesAStateDirectoryInUse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "twice")
 	first := w.Start(t)
 	w.Assign(t, w.Node, nil)
@@ -62,6 +64,7 @@ func TestAgentRefusesAStateDirectoryInUse(t *testing.T) {
 
 // R-CS-08: switched off by flags, the agent keeps no state and watches nothing; it still supervises its child.
 func TestAgentWithoutDynamicConfig(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "switchedoff")
 	w.push(t, "off-v1", w.Config("maxPods: 42\n"))
 	w.Flags = append(w.Flags, "--source=none", "--state-dir=")

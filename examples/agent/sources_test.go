@@ -19,6 +19,7 @@ import (
 
 // The wanted config can be named by an annotation of the Node.
 func TestAgentTakesItsConfigFromAnAnnotation(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "annotated")
 	w.Flags = append(w.Flags, "--source=annotation")
 	w.Start(t)
@@ -36,8 +37,9 @@ func TestAgentTakesItsConfigFromAnAnnotation(t *testing.T) {
 
 // A node without any API server takes its config from a directory.
 func TestAgentTakesItsConfigFromADirectory(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	w := &world{Agent: e2e.NewAgent(t, programs, "", "")}
+	w := &world{Agent: e2e.NewAgent(t, &programs, "", "")}
 	w.Flags = append(w.Flags, "--source=directory="+dir)
 	w.Start(t)
 	e2e.Eventually(t, soon, "the local config is used", func() error { return w.Uses(t, "") })
@@ -74,6 +76,7 @@ func TestAgentTakesItsConfigFromADirectory(t *testing.T) {
 
 // R-CS-27, R-CS-33: what can't be found, or is another one, is reported with its cause and changes nothing; the error goes away with it.
 func TestAgentStaysWhereTheWantedConfigIsUnclear(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, shared.Env(t), "unclear")
 	w.Start(t)
 	v1 := w.good(t, "unclear-v1")

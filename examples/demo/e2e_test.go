@@ -26,6 +26,7 @@ import (
 	"github.com/belayproject/belay/examples/demo/fleet"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // The end-to-end tests run the demo's binary as make does, and look for what it leaves behind.
@@ -71,26 +72,8 @@ func TestMain(m *testing.M) {
 type demo struct {
 	cmd       *exec.Cmd
 	mark, tmp string
-	out       *buffer
+	out       *testproc.Buffer
 	done      chan error
-}
-
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // startDemo starts the binary with args, in which BIN stands for the directory of the binaries.
@@ -108,7 +91,7 @@ func startDemo(t *testing.T, args ...string) *demo {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(tmp) })
-	d := &demo{mark: "BELAY_DEMO_TEST=" + rand.Text(), tmp: tmp, out: &buffer{}, done: make(chan error, 1)}
+	d := &demo{mark: "BELAY_DEMO_TEST=" + rand.Text(), tmp: tmp, out: &testproc.Buffer{}, done: make(chan error, 1)}
 	d.cmd = exec.Command(filepath.Join(dir, "demo"), args...)
 	d.cmd.Env = append(os.Environ(), d.mark, "TMPDIR="+d.tmp)
 	d.cmd.Stdout, d.cmd.Stderr = d.out, d.out
@@ -130,7 +113,7 @@ func (d *demo) wait(t *testing.T) int {
 	case <-ctx.Done():
 		t.Fatalf("the demo didn't end within %s; it wrote\n%s", runTimeout, d.out)
 	}
-	if left := d.processes(t); len(left) > 0 {
+	if left := testproc.Naming(d.mark); len(left) > 0 {
 		t.Errorf("processes left behind: %q", left)
 	}
 	files, err := os.ReadDir(d.tmp)
@@ -148,25 +131,6 @@ func (d *demo) wait(t *testing.T) int {
 		t.Errorf("mounts left behind below %s:\n%s", d.tmp, mounts)
 	}
 	return d.cmd.ProcessState.ExitCode()
-}
-
-// processes are the command lines of all that carry the run's mark.
-func (d *demo) processes(t *testing.T) []string {
-	t.Helper()
-	environments, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, path := range environments {
-		env, err := os.ReadFile(path)
-		if err != nil || !bytes.Contains(env, []byte(d.mark)) {
-			continue
-		}
-		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		all = append(all, strings.ReplaceAll(string(line), "\x00", " "))
-	}
-	return all
 }
 
 // until waits until the output has a text.

@@ -33,7 +33,7 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	tell := a.tellerFor(s.JSON())
 	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, tell, drain.SchedulerOptions{}, policy)
+	c, err := connect(ctx, s.Cluster, tell, needs{policy: policy, responders: s.Responders.Known})
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,9 @@ func (a *app) drain(ctx context.Context, s *settings.Drain) error {
 		set.Request.Deadline = now.Add(s.Timeout)
 	}
 	rate := drain.SchedulerOptions{Rate: s.Rate, Burst: max(1, int(2*s.Rate))}
-	return a.run(ctx, task{cluster: s.Cluster, nodes: s.Nodes, json: s.JSON(), set: set, limits: rate, releaseAfter: s.ReleaseAfter})
+	return a.run(ctx, task{
+		cluster: s.Cluster, nodes: s.Nodes, json: s.JSON(), set: set, limits: rate, responders: s.Responders.Known, releaseAfter: s.ReleaseAfter,
+	})
 }
 
 // hold renews the Leases of nodes until the time is over.
@@ -106,7 +108,7 @@ func (a *app) resume(ctx context.Context, s *settings.Resume) error {
 	tell := a.tellerFor(false)
 	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, tell, drain.SchedulerOptions{}, drain.Policy{})
+	c, err := connect(ctx, s.Cluster, tell, needs{})
 	if err != nil {
 		return err
 	}
@@ -117,6 +119,9 @@ func (a *app) resume(ctx context.Context, s *settings.Resume) error {
 	_, err = fmt.Fprintf(a.out, "Nothing stops the drains of %s any more.\n", s.Holder.Name)
 	return err
 }
+
+// flags are the names that people know of the fields that the library checks.
+var flags = strings.NewReplacer("drain: request.holder", "--holder", "drain: request.maintenance", "--maintenance", "drain: request.policy.", "policy: ")
 
 // wrong makes a usage error of what the library calls invalid.
 func wrong(err error) error {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -57,9 +56,17 @@ func (c *strictClient) PatchNode(ctx context.Context, name string, patch []byte,
 	return node, err
 }
 
+// needs are what a task wants of a cluster.
+type needs struct {
+	limits     drain.SchedulerOptions
+	policy     drain.Policy
+	responders []string
+	release    string // the holder whose requests to responders are to be taken back, empty for nobody's
+}
+
 // connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back
 // then; close ends them.
-func connect(ctx context.Context, s settings.Cluster, tell *teller, limits drain.SchedulerOptions, policy drain.Policy) (*cluster, error) {
+func connect(ctx context.Context, s settings.Cluster, tell *teller, n needs) (*cluster, error) {
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what goes wrong is said by this command, with what follows from it
 	config, err := restConfig(s)
 	if err != nil {
@@ -69,7 +76,7 @@ func connect(ctx context.Context, s settings.Cluster, tell *teller, limits drain
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	options := kube.CacheOptions{DaemonSets: true, Volumes: policy.Volumes || policy.Removal != nil}
+	options := kube.CacheOptions{DaemonSets: true, Volumes: n.policy.Volumes || n.policy.Removal != nil}
 	factory := kube.NewFactory(clientset, options)
 	cache, err := kube.NewCache(factory, options)
 	if err != nil {
@@ -84,7 +91,7 @@ func connect(ctx context.Context, s settings.Cluster, tell *teller, limits drain
 		c.close()
 		return nil, fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
 	}
-	if err := c.newDrainer(config, clientset, limits); err != nil {
+	if err := c.newDrainer(config, clientset, n); err != nil {
 		c.close()
 		return nil, err
 	}
@@ -98,6 +105,9 @@ func restConfig(s settings.Cluster) (*rest.Config, error) {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.Context}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
+		if clientcmd.IsEmptyConfig(err) {
+			err = errors.New("there is none: give --kubeconfig, or set $KUBECONFIG")
+		}
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	config.UserAgent = "belay-drain"
@@ -131,18 +141,12 @@ func synced(ctx context.Context, cache *kube.Cache) error {
 
 // denials are the parts of err that no waiting will mend.
 func denials(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return nil
-	}
-	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(e error) bool {
-		return !apierrors.IsForbidden(e) && !apierrors.IsUnauthorized(e)
-	})...)
+	return without(err, func(e error) bool { return !apierrors.IsForbidden(e) && !apierrors.IsUnauthorized(e) })
 }
 
 // newDrainer makes the Drainer on the cache.
-func (c *cluster) newDrainer(config *rest.Config, clientset kubernetes.Interface, limits drain.SchedulerOptions) error {
-	client, err := kube.NewClient(config, kube.ClientOptions{QPS: max(kube.DefaultQPS, float32(2*limits.Rate))})
+func (c *cluster) newDrainer(config *rest.Config, clientset kubernetes.Interface, n needs) error {
+	client, err := kube.NewClient(config, kube.ClientOptions{QPS: max(kube.DefaultQPS, float32(2*n.limits.Rate))})
 	if err != nil {
 		return err
 	}
@@ -150,11 +154,15 @@ func (c *cluster) newDrainer(config *rest.Config, clientset kubernetes.Interface
 	if err != nil {
 		return err
 	}
-	scheduler, err := drain.NewScheduler(limits)
+	scheduler, err := drain.NewScheduler(n.limits)
+	if err != nil {
+		return err
+	}
+	responders, err := c.responders(clientset, n)
 	if err != nil {
 		return err
 	}
 	c.client = &strictClient{Client: client, denied: make(chan error, 1)}
-	c.drainer, err = drain.New(drain.Options{Cache: c.cache, Client: c.client, Scheduler: scheduler, Leases: leases})
+	c.drainer, err = drain.New(drain.Options{Cache: c.cache, Client: c.client, Scheduler: scheduler, Leases: leases, Responders: responders})
 	return err
 }

@@ -24,6 +24,8 @@
 //   - --timeout is for all nodes together.
 //   - --disable-eviction is refused: --escalate delete=10m asks first, announces the deletion with its time, and then deletes.
 //   - --dry-run has no values. Its plan counts for all nodes together what each budget allows.
+//   - A pod that names a responder in its annotation drain.belay.dev/hooks stays, until --responder says that pods of that name evacuate
+//     themselves: package drain/kube says how they are asked and how they answer. "drain release" takes the requests back by itself.
 //   - One node is drained at a time, unless --max-nodes allows more, as a number or as a percent of the given nodes.
 //   - Ctrl-C gives the nodes back as they were found.
 //
@@ -40,7 +42,7 @@
 //
 // # Exit codes
 //
-//	0  drained; for a plan: every pod can leave
+//	0  done: drained, held to the end or given back; for a plan: every pod can leave
 //	1  an error, or interrupted twice; what is left behind is listed
 //	2  the command line or the policy file is wrong; nothing was done
 //	3  blocked: at least one pod stays until somebody acts, or --timeout has passed
@@ -49,7 +51,7 @@
 // # Rights
 //
 // Those that package drain/kube lists: list and watch on nodes, pods, poddisruptionbudgets and daemonsets, patch on nodes, create on
-// pods/eviction; delete on pods for --escalate; get and update on leases in kube-node-lease for hold. A plan needs only the first line.
+// pods/eviction; delete on pods for --escalate, patch on pods for --responder; get and update on leases in kube-node-lease for hold. A plan needs only the first line.
 //
 // This file and its neighbours only join public packages: they are meant to be copied.
 package main

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/belayproject/belay/examples/drain/settings"
@@ -25,7 +26,7 @@ const (
 )
 
 const exitCodes = `Exit codes:
-  0  drained; for a plan: every pod can leave
+  0  done: drained, held to the end or given back; for a plan: every pod can leave
   1  an error, or interrupted twice; what is left behind is listed
   2  the command line or the policy file is wrong; nothing was done
   3  blocked: at least one pod stays until somebody acts, or --timeout has passed
@@ -92,24 +93,16 @@ func main() {
 func newCommand(out, errs *os.File) *cobra.Command {
 	var s settings.Drain
 	a := &app{out: out, errs: errs}
-	c := &cobra.Command{
-		Use: "drain NODE... | --selector SELECTOR", Short: "Empty nodes for maintenance, and keep every PodDisruptionBudget", Long: long, Example: examples,
-		Args: cobra.ArbitraryArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(c *cobra.Command, args []string) error {
-			s.Names = args
-			if err := s.Validate(); err != nil {
-				return err
-			}
-			if s.DryRun {
-				return a.plan(c.Context(), &s.Plan)
-			}
-			return a.drain(c.Context(), &s)
-		},
-	}
+	c := checked(&s, &s.Names, func(ctx context.Context) error {
+		if s.DryRun {
+			return a.plan(ctx, &s.Plan)
+		}
+		return a.drain(ctx, &s)
+	})
+	c.Use, c.Short, c.Long, c.Example = "drain NODE... | --selector SELECTOR", "Empty nodes for maintenance, and keep every PodDisruptionBudget", long, examples
+	c.Args, c.SilenceUsage, c.SilenceErrors = cobra.ArbitraryArgs, true, true
 	c.SetOut(out)
 	c.SetErr(errs)
-	s.AddFlags(c.Flags())
-	c.Flags().SortFlags = false
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
 	c.CompletionOptions.DisableDefaultCmd = true
@@ -117,78 +110,64 @@ func newCommand(out, errs *os.File) *cobra.Command {
 	return c
 }
 
+// told is what a command line says.
+type told interface {
+	AddFlags(*pflag.FlagSet)
+	Validate() error
+}
+
+// checked makes a command that acts if what it is told is valid. names takes its arguments.
+func checked(s told, names *[]string, act func(context.Context) error) *cobra.Command {
+	c := &cobra.Command{RunE: func(c *cobra.Command, args []string) error {
+		*names = args
+		if err := s.Validate(); err != nil {
+			return err
+		}
+		return act(c.Context())
+	}}
+	c.Flags().SortFlags = false
+	s.AddFlags(c.Flags())
+	return c
+}
+
 func planCommand(a *app) *cobra.Command {
 	var s settings.Plan
-	c := &cobra.Command{
-		Use: "plan NODE... | --selector SELECTOR", Short: "Say what a drain would do with each pod and why, and do nothing",
-		Long: "Say what a drain would do with each pod and why, and do nothing: no request is sent that writes.\n\n" +
-			"The plan is for all the nodes together, with the decisions that the drain itself would take now. A round is the time in which evicted\n" +
-			"pods are replaced, so that their budget allows the next ones.\n\n" + exitCodes,
-		RunE: func(c *cobra.Command, args []string) error {
-			s.Names = args
-			if err := s.Validate(); err != nil {
-				return err
-			}
-			return a.plan(c.Context(), &s)
-		},
-	}
-	s.AddFlags(c.Flags())
+	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.plan(ctx, &s) })
+	c.Use, c.Short = "plan NODE... | --selector SELECTOR", "Say what a drain would do with each pod and why, and do nothing"
+	c.Long = "Say what a drain would do with each pod and why, and do nothing: no request is sent that writes.\n\n" +
+		"The plan is for all the nodes together, with the decisions that the drain itself would take now. A round is the time in which evicted\n" +
+		"pods are replaced, so that their budget allows the next ones.\n\n" + exitCodes
 	return c
 }
 
 func releaseCommand(a *app) *cobra.Command {
 	var s settings.Release
-	c := &cobra.Command{
-		Use: "release NODE... | --selector SELECTOR", Short: "Give nodes back: uncordon those that this holder has cordoned",
-		Long: "Give nodes back. A node is uncordoned by the last of its holders, and only if it was schedulable before the first.",
-		RunE: func(c *cobra.Command, args []string) error {
-			s.Names = args
-			if err := s.Validate(); err != nil {
-				return err
-			}
-			return a.release(c.Context(), &s)
-		},
-	}
-	s.AddFlags(c.Flags())
+	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.release(ctx, &s) })
+	c.Use, c.Short = "release NODE... | --selector SELECTOR", "Give nodes back: uncordon those that this holder has cordoned"
+	c.Long = "Give nodes back. A node is uncordoned by the last of its holders, and only if it was schedulable before the first.\n" +
+		"What the holder has asked of pods by --responder is taken back.\n\n" + exitCodes
 	return c
 }
 
 func holdCommand(a *app) *cobra.Command {
 	var s settings.Hold
-	c := &cobra.Command{
-		Use: "hold NODE... --for TIME", Short: "Cordon nodes and let them go without their kubelet for a time, without losing their pods",
-		Long: "Cordon nodes, leave their pods, and renew their Leases in place of the kubelet until the time is over, so that a kubelet may be\n" +
-			"stopped without the pods being taken for lost. A node that dies meanwhile is noticed only then.\n\nIt runs until then. Ctrl-C ends the hold " +
-			"early and gives the nodes back.\n\n" + exitCodes,
-		RunE: func(c *cobra.Command, args []string) error {
-			s.Names = args
-			if err := s.Validate(); err != nil {
-				return err
-			}
-			return a.hold(c.Context(), &s)
-		},
-	}
-	s.AddFlags(c.Flags())
+	c := checked(&s, &s.Names, func(ctx context.Context) error { return a.hold(ctx, &s) })
+	c.Use, c.Short = "hold NODE... --for TIME", "Cordon nodes and let them go without their kubelet for a time, without losing their pods"
+	c.Long = "Cordon nodes, leave their pods, and renew their Leases in place of the kubelet until the time is over, so that a kubelet may be\n" +
+		"stopped without the pods being taken for lost. A node that dies meanwhile is noticed only then.\n\nIt runs until then. Ctrl-C ends the hold " +
+		"early and gives the nodes back.\n\n" + exitCodes
 	return c
 }
 
 func resumeCommand(a *app) *cobra.Command {
 	var s settings.Resume
-	c := &cobra.Command{
-		Use: "resume", Short: "Let the drains of this holder go on after a node that came back has gone bad",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return settings.Usage(fmt.Errorf("resume takes no names of nodes, got %q: it is for all nodes of the holder", args))
-			}
-			return nil
-		},
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := s.Validate(); err != nil {
-				return err
-			}
-			return a.resume(c.Context(), &s)
-		},
+	c := checked(&s, new([]string), func(ctx context.Context) error { return a.resume(ctx, &s) })
+	c.Use, c.Short = "resume", "Let the drains of this holder go on after a node that came back has gone bad"
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return settings.Usage(fmt.Errorf("resume takes no names of nodes, got %q: it is for all nodes of the holder", args))
+		}
+		return nil
 	}
-	s.AddFlags(c.Flags())
 	return c
 }

@@ -4,14 +4,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"github.com/belayproject/belay/examples/drain/settings"
 	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // The end-to-end tests run the command as people do, on a control plane whose pods are scheduled, run and are replaced.
@@ -28,21 +27,9 @@ var shared = testenv.Shared{Options: testenv.Options{
 	AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, userGroups: [\"drain-test\"]}]\n",
 }}
 
-var programs *e2e.Programs
+var programs e2e.Programs
 
-func TestMain(m *testing.M) {
-	var err error
-	if programs, err = e2e.NewPrograms(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := shared.Main(m)
-	if err := programs.Remove(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(programs.Main(m, &shared)) }
 
 // runTimeout bounds one run of the command.
 const runTimeout = 2 * time.Minute
@@ -50,34 +37,23 @@ const runTimeout = 2 * time.Minute
 // process is one run of the command.
 type process struct {
 	cmd       *exec.Cmd
-	out, errs *buffer
+	out, errs *testproc.Buffer
 	done      chan struct{}
-}
-
-// buffer is a bytes.Buffer for several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // start runs the command with args.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
 	path := programs.Path(t, "github.com/belayproject/belay/examples/drain")
-	p := &process{cmd: exec.Command(path, args...), out: &buffer{}, errs: &buffer{}, done: make(chan struct{})}
+	p := &process{cmd: exec.Command(path, args...), out: &testproc.Buffer{}, errs: &testproc.Buffer{}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.errs
+	p.begin(t)
+	return p
+}
+
+// begin starts the process, which ends with the test at the latest.
+func (p *process) begin(t *testing.T) {
+	t.Helper()
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +65,6 @@ func start(t *testing.T, args ...string) *process {
 		_ = p.cmd.Process.Kill()
 		<-p.done
 	})
-	return p
 }
 
 func (p *process) String() string { return fmt.Sprintf("stdout:\n%sstderr:\n%s", p.out, p.errs) }

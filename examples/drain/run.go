@@ -22,6 +22,7 @@ type task struct {
 	json         bool
 	set          drain.Set
 	limits       drain.SchedulerOptions
+	responders   []string
 	releaseAfter bool
 }
 
@@ -30,7 +31,7 @@ func (a *app) run(ctx context.Context, t task) error {
 	tell := a.tellerFor(t.json)
 	running, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(running, t.cluster, tell, t.limits, t.set.Request.Policy)
+	c, err := connect(running, t.cluster, tell, t.needs())
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (a *app) run(ctx context.Context, t task) error {
 	}
 	t.set.Groups = [][]string{names}
 	if err := t.set.Validate(); err != nil {
-		return settings.Usage(err)
+		return settings.Usage(errors.New(flags.Replace(err.Error())))
 	}
 	tell.sees(c.cache, names, t.set.Request.Holder)
 	if t.set.Request.Mode == drain.Release {
@@ -55,6 +56,15 @@ func (a *app) run(ctx context.Context, t task) error {
 		return wrong(err)
 	}
 	return a.conclude(&t, st, err)
+}
+
+// needs are what the task wants of the cluster.
+func (t *task) needs() needs {
+	n := needs{limits: t.limits, policy: t.set.Request.Policy, responders: t.responders}
+	if t.set.Request.Mode == drain.Release {
+		n.release = t.set.Request.Holder
+	}
+	return n
 }
 
 // release gives drained nodes back; what is known of their drain stays in the status.
@@ -102,11 +112,16 @@ func (a *app) print(t *task, s report.Summary) error {
 
 // besides is what went wrong while nodes were given back, in the error of a run that was interrupted. Without anything it is nil.
 func besides(err error) error {
+	return without(err, func(e error) bool { return errors.Is(e, context.Canceled) })
+}
+
+// without is what is left of a joined error without the parts that drop is true of. Of any other error nothing is left.
+func without(err error, drop func(error) bool) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}
-	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(e error) bool { return errors.Is(e, context.Canceled) })...)
+	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), drop)...)
 }
 
 // codeOf is the exit code for a set that has come to its end.

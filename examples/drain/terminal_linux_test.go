@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // terminal opens a pseudo-terminal: what is written to the second file is read from the first.
@@ -47,13 +48,11 @@ func TestTerminalIsDrawnOver(t *testing.T) {
 	n1 := w.node(t, "1")
 	w.bare(t, "tool", n1)
 	screen, tty := terminal(t)
-	p := &process{out: &buffer{}, errs: &buffer{}, done: make(chan struct{})}
+	p := &process{out: &testproc.Buffer{}, errs: &testproc.Buffer{}, done: make(chan struct{})}
 	p.cmd = exec.Command(programs.Path(t, "github.com/belayproject/belay/examples/drain"), n1, "--kubeconfig="+w.kubeconfig)
 	p.cmd.Env = append(os.Environ(), "TERM=xterm")
 	p.cmd.Stdout, p.cmd.Stderr = tty, p.errs
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p.begin(t)
 	if err := tty.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +61,6 @@ func TestTerminalIsDrawnOver(t *testing.T) {
 		_, _ = io.Copy(p.out, screen) // ends with an error when the command has closed the other side
 		close(read)
 	}()
-	go func() {
-		_ = p.cmd.Wait() // the exit code is asked for
-		close(p.done)
-	}()
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		<-p.done
-	})
 	p.until(t, "Unmanaged")
 	e2e.Eventually(t, settled, "it is drawn again as time goes on", func() error {
 		if n := strings.Count(p.out.String(), "\x1b["); n < 6 {

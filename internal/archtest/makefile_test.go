@@ -71,3 +71,21 @@ esac`
 		t.Errorf("make bench = %v though all are good:\n%s", err, out)
 	}
 }
+
+// TestLongestPackagesAreThere shows that the Makefile begins with packages that have tests: gotest passes by the others in silence.
+func TestLongestPackagesAreThere(t *testing.T) {
+	raw, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(raw), "\nLONGEST := ")
+	list, _, _ = strings.Cut(list, "\n")
+	for _, pkg := range strings.Fields(list) {
+		if tests, err := filepath.Glob(filepath.Join("../..", pkg, "*_test.go")); err != nil || len(tests) == 0 {
+			t.Errorf("LONGEST names %s, which has no tests (%v)", pkg, err)
+		}
+	}
+	if list == "" {
+		t.Error("the Makefile does not set LONGEST")
+	}
+}

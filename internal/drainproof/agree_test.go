@@ -39,6 +39,7 @@ func agreePolicy() drain.Policy {
 //
 // No controller runs, so that the status of a budget is what the test and the evictions made of it.
 func TestPlanAgreesWithTheServer(t *testing.T) {
+	t.Parallel()
 	a := newAgreement(t)
 	seed := seedFor(t)
 	var namespaces []string

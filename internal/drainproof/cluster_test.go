@@ -29,11 +29,12 @@ type cluster struct {
 	name      string // prefix of what has no namespace
 }
 
-// newCluster makes a place for a test on the shared control plane. Its kubelets play until the test ends.
+// newCluster makes a place for a test on the shared control plane. Its kubelets play until the test ends, and for its pods alone, so
+// that tests may run at the same time.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := place(t, shared.Env(t))
-	playKubelets(t, c.api)
+	playKubelets(t, c.api, c.namespace)
 	return c
 }
 

@@ -111,7 +111,8 @@ func newCrashWorkers(t *testing.T) *crashWorkers {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), crashBudget, fmt.Errorf("the test has taken longer than %s", crashBudget))
 	t.Cleanup(cancel)
 	w := &crashWorkers{ctx: ctx, dir: t.TempDir(), places: make(chan *cluster, crashAtOnce)}
-	c := newCluster(t)
+	c := place(t, shared.Env(t))
+	playKubelets(t, c.api, corev1.NamespaceAll)
 	must(t, grant(ctx, c.api))
 	w.places <- c
 	for range crashAtOnce - 1 {

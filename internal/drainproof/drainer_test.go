@@ -66,15 +66,22 @@ func rights() (*rbacv1.ClusterRole, *rbacv1.Role, error) {
 	return role, hold, yaml.Unmarshal([]byte(docs[len(docs)-1]), hold)
 }
 
+// A changer gives a Drainer more than it needs.
+type changer func(*drain.Options, *kube.Cache, kubernetes.Interface) error
+
 // connect makes a Drainer on the API server, whose cache lives as long as ctx. Reads and writes go through the same config.
-func connect(ctx context.Context, config *rest.Config, change func(*drain.Options, *kube.Cache, kubernetes.Interface) error) (*drain.Drainer, error) {
+func connect(ctx context.Context, config *rest.Config, change changer) (*drain.Drainer, error) {
+	return connectWith(ctx, config, kube.CacheOptions{DaemonSets: true}, change)
+}
+
+// connectWith is connect with a choice of what the cache watches.
+func connectWith(ctx context.Context, config *rest.Config, options kube.CacheOptions, change changer) (*drain.Drainer, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
 	clientset, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	options := kube.CacheOptions{DaemonSets: true}
 	factory := kube.NewFactory(clientset, options)
 	cache, err := kube.NewCache(factory, options)
 	if err != nil {
@@ -97,7 +104,7 @@ func connect(ctx context.Context, config *rest.Config, change func(*drain.Option
 	return drain.New(o)
 }
 
-func mustConnect(t *testing.T, config *rest.Config, change func(*drain.Options, *kube.Cache, kubernetes.Interface) error) *drain.Drainer {
+func mustConnect(t *testing.T, config *rest.Config, change changer) *drain.Drainer {
 	t.Helper()
 	d, err := connect(t.Context(), config, change)
 	must(t, err)

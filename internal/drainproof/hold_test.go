@@ -60,7 +60,7 @@ func proveHold(t *testing.T, timing holdTiming) {
 		With: []testenv.Component{testenv.ControllerManager}, Args: map[testenv.Component][]string{testenv.ControllerManager: timing.args},
 	})
 	c := place(t, env)
-	stop := playKubelets(t, c.api)
+	stop := playKubelets(t, c.api, c.namespace)
 	user := c.name + "-drainer"
 	config := c.asDrainer(t, user)
 	held := c.lively(t, "held", timing)

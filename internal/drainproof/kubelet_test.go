@@ -25,7 +25,7 @@ const (
 	unreadyLabel = "drainproof/unready"
 )
 
-// kubelets play the kubelets of all nodes of a cluster: a pod that is bound starts and becomes ready at once, one that is deleted ends a
+// kubelets play the kubelets of a cluster's nodes: a pod that is bound starts and becomes ready at once, one that is deleted ends a
 // little later.
 type kubelets struct {
 	client kubernetes.Interface
@@ -35,12 +35,12 @@ type kubelets struct {
 	begun  map[types.UID]string // what has been begun for a pod
 }
 
-// playKubelets plays until the returned function is called, or the test ends.
-func playKubelets(t *testing.T, client kubernetes.Interface) (stop func()) {
+// playKubelets plays for the pods of a namespace, or of all, until the returned function is called, or the test ends.
+func playKubelets(t *testing.T, client kubernetes.Interface, namespace string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	k := &kubelets{client: client, ctx: ctx, begun: map[types.UID]string{}}
-	factory := informers.NewSharedInformerFactory(client, 0)
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(namespace))
 	pods := factory.Core().V1().Pods().Informer()
 	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { k.see(o.(*corev1.Pod)) },

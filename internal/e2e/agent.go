@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/examples/agent/report"
+	"github.com/belayproject/belay/internal/testenv"
 )
 
 // The commands of this module that tests run.
@@ -46,7 +47,7 @@ func NewAgent(t testing.TB, p *Programs, node, kubeconfig string) *Agent {
 	t.Helper()
 	dir := t.TempDir()
 	a := &Agent{
-		Program: p.Path(t, AgentPackage), Node: node, Kubeconfig: kubeconfig, Port: FreePort(t),
+		Program: p.Path(t, AgentPackage), Node: node, Kubeconfig: kubeconfig, Port: testenv.Port(t),
 		StateDir: filepath.Join(dir, "state"), Init: filepath.Join(dir, "init.yaml"), Render: filepath.Join(dir, "run", "kubelet.conf"),
 	}
 	a.Child = []string{p.Path(t, FakeKubeletPackage), "--config", a.Render}

@@ -5,32 +5,37 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/belayproject/belay/internal/testenv"
 )
 
-// Programs builds commands of this module, each once. Make it in TestMain with [NewPrograms].
+// Programs builds commands of this module, each once. The zero value is for a TestMain that ends with [Programs.Main].
 type Programs struct {
 	dir   string
 	mu    sync.Mutex
 	built map[string]string
 }
 
-// NewPrograms makes the directory that the programs go to.
-func NewPrograms() (*Programs, error) {
-	dir, err := os.MkdirTemp("", "belay-e2e-")
-	if err != nil {
-		return nil, err
+// Main runs the tests with what they share, removes the programs that they have built, and returns the code to end with.
+func (p *Programs) Main(m interface{ Run() int }, shared *testenv.Shared) int {
+	var err error
+	if p.dir, err = os.MkdirTemp("", "belay-e2e-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	return &Programs{dir: dir, built: map[string]string{}}, nil
+	p.built = map[string]string{}
+	code := shared.Main(m)
+	if err := os.RemoveAll(p.dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
-
-// Remove removes the programs.
-func (p *Programs) Remove() error { return os.RemoveAll(p.dir) }
 
 // Path builds the command with that import path, the first time, and gives the program's file name. Where the test binary looks
 // for data races, so does the program.
@@ -48,15 +53,4 @@ func (p *Programs) Path(t testing.TB, pkg string) string {
 	}
 	p.built[pkg] = path
 	return path
-}
-
-// FreePort gives a TCP port of 127.0.0.1 that nothing listens on at the moment.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -4,16 +4,16 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // stopTimeout bounds the end of a process that was asked to stop.
@@ -22,7 +22,7 @@ const stopTimeout = 30 * time.Second
 // A Process is one that a test started.
 type Process struct {
 	cmd  *exec.Cmd
-	log  *log
+	log  *testproc.Buffer
 	done chan struct{} // closed when the process ended
 	err  error         // how; read after done
 }
@@ -30,7 +30,7 @@ type Process struct {
 // Start starts a command. It ends with the test at the latest, by SIGKILL.
 func Start(t testing.TB, name string, args ...string) *Process {
 	t.Helper()
-	p := &Process{cmd: exec.Command(name, args...), log: &log{}, done: make(chan struct{})}
+	p := &Process{cmd: exec.Command(name, args...), log: &testproc.Buffer{}, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {
@@ -90,24 +90,6 @@ func (p *Process) Running() error {
 	default:
 		return nil
 	}
-}
-
-// log is a buffer for several writers.
-type log struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // Logged says, as an error, that the process wrote text fewer than n times.

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // pause is the time between two questions.
@@ -23,23 +25,15 @@ var ErrHopeless = errors.New("this will not change any more")
 // with the last error; what is the rule that the test protects.
 func Eventually(t testing.TB, timeout time.Duration, what string, check func() error) {
 	t.Helper()
-	deadline := time.NewTimer(timeout)
-	defer deadline.Stop()
-	again := time.NewTicker(pause)
-	defer again.Stop()
-	for {
+	err := testproc.Poll(timeout, func() error {
 		err := check()
-		if err == nil {
-			return
-		}
 		if errors.Is(err, ErrHopeless) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		select {
-		case <-again.C:
-		case <-deadline.C:
-			t.Fatalf("%s: not within %s: %v", what, timeout, err)
-		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("%s: not within %s: %v", what, timeout, err)
 	}
 }
 

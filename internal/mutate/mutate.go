@@ -6,11 +6,13 @@ package mutate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -56,32 +58,45 @@ func Sample(t *testing.T, mutants []Mutant) {
 	Kill(t, chosen)
 }
 
-// limit bounds one run. A mutant that hangs its test is caught too.
-const limit = 2 * time.Minute
+// limit bounds one run. A mutant that hangs its test is caught too; on a busy machine no other should come that far.
+const limit = 4 * time.Minute
 
-// Kill runs the tests of the package in the current directory on every mutant and fails t for each that is not caught.
+// Kill runs the tests of the package in the current directory on every mutant and fails t for each that is not caught. It makes t
+// a parallel test and each mutant one of its own, as many of them wait for a server. They are built one after another: that is work.
 func Kill(t *testing.T, mutants []Mutant) {
 	t.Helper()
 	if os.Getenv(env) != "" {
 		return
 	}
+	t.Parallel()
+	var building sync.Mutex
 	for _, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
-			overlay, err := m.overlay(t.TempDir())
+			t.Parallel()
+			program, err := m.build(t.Context(), &building, tempDir(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, err := m.test(t.Context(), overlay)
-			switch {
-			case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
-				t.Errorf("the mutant does not compile:\n%s", out)
-			case strings.Contains(out, "no tests to run"):
-				t.Errorf("no test matches %q", m.Run)
-			case err == nil:
-				t.Errorf("%s does not catch: %s (%s)", m.Run, m.Name, m.File)
+			if err := m.test(t.Context(), program); err != nil {
+				t.Error(err)
 			}
 		})
 	}
+}
+
+// tempDir makes a directory for all files of a run, also of one that is ended by force. Its name is short: sockets lie below it.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mutant-") //nolint:usetesting // the name that t.TempDir makes is too long
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Log(err) // what outlives the tests for a moment may still write
+		}
+	})
+	return dir
 }
 
 // overlay writes the mutant and the file that shows it to the go command.
@@ -109,13 +124,46 @@ func (m Mutant) overlay(dir string) (string, error) {
 	return overlay, os.WriteFile(overlay, b, 0o600)
 }
 
-// test runs the package's tests with the overlay.
-func (m Mutant) test(ctx context.Context, overlay string) (string, error) {
+// A program is a mutant's test program, and the environment that makes programs which it builds the mutant's too.
+type program struct {
+	path string
+	env  []string
+}
+
+// build compiles the package's tests with the mutant, without the race detector: what it is to catch is in the tests.
+func (m Mutant) build(ctx context.Context, building sync.Locker, dir string) (program, error) {
+	overlay, err := m.overlay(dir)
+	if err != nil {
+		return program{}, err
+	}
+	p := program{filepath.Join(dir, "mutant.test"), append(os.Environ(),
+		env+"=1", "TMPDIR="+dir, strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))}
+	building.Lock()
+	defer building.Unlock()
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", p.path, ".")
+	cmd.Env = p.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return program{}, fmt.Errorf("the mutant does not compile: %w\n%s", err, out)
+	}
+	return p, nil
+}
+
+// test runs the tests that must catch the mutant, and says, as an error, that they do not.
+func (m Mutant) test(ctx context.Context, p program) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-vet=off", "-run", m.Run, ".")
-	// By the environment, so that programs which a test builds are the mutant's too.
-	cmd.Env = append(os.Environ(), env+"=1", strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	cmd := exec.CommandContext(ctx, p.path, "-test.paniconexit0", "-test.run="+m.Run)
+	cmd.Env = p.env
+	cmd.WaitDelay = 10 * time.Second // a server that outlives the tests may hold their output
 	out, err := cmd.CombinedOutput()
-	return string(out), err
+	var failed *exec.ExitError
+	switch {
+	case strings.Contains(string(out), "no tests to run"):
+		return fmt.Errorf("no test matches %q", m.Run)
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return fmt.Errorf("%s does not catch: %s (%s)", m.Run, m.Name, m.File)
+	case !errors.As(err, &failed):
+		return fmt.Errorf("the tests did not run: %w", err)
+	}
+	return nil
 }

@@ -4,9 +4,11 @@
 package mutate
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -36,19 +38,28 @@ func TestMutantIsCaughtOnlyByAFailingTest(t *testing.T) {
 	if os.Getenv(env) != "" {
 		t.Skip("runs on the real source only")
 	}
-	m := Mutant{File: "mutate.go", Old: "const limit = 2 * time.Minute", New: "const limit = 3 * time.Minute", Run: "^TestCalm$"}
-	overlay, err := m.overlay(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
+	harmless := Mutant{File: "mutate.go", Old: "const limit = 4 * time.Minute", New: "const limit = 3 * time.Minute", Run: "^TestCalm$"}
+	nowhere, broken := harmless, harmless
+	nowhere.Run = "^TestNothing$"
+	broken.File, broken.Old, broken.New = "mutate_test.go", "bool { return "+"true }", "bool { return false }"
+	for _, c := range []struct {
+		mutant Mutant
+		want   string
+	}{{harmless, "does not catch"}, {nowhere, "no test matches"}, {broken, ""}} {
+		p, err := c.mutant.build(t.Context(), &sync.Mutex{}, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.mutant.test(t.Context(), p); c.want == "" && err != nil || c.want != "" && !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%q on %q: got %v, want %q", c.mutant.Run, c.mutant.New, err, c.want)
+		}
 	}
-	if out, err := m.test(t.Context(), overlay); err != nil {
-		t.Errorf("a harmless mutant failed its test: %v\n%s", err, out)
+	if err := harmless.test(t.Context(), program{path: "no-such-program"}); !strings.Contains(fmt.Sprint(err), "did not run") {
+		t.Errorf("without a program: got %v, want an error that says so", err)
 	}
-	m.New = "const limit = "
-	if overlay, err = m.overlay(t.TempDir()); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := m.test(t.Context(), overlay); err == nil || !strings.Contains(out, "[build failed]") && !strings.Contains(out, "[setup failed]") {
-		t.Errorf("a mutant that does not compile: %v\n%s, want a failed build", err, out)
+	bad := harmless
+	bad.New = "const limit = "
+	if _, err := bad.build(t.Context(), &sync.Mutex{}, t.TempDir()); !strings.Contains(fmt.Sprint(err), "does not compile") {
+		t.Errorf("a mutant that does not compile: %v, want an error that says so", err)
 	}
 }

@@ -67,6 +67,23 @@ func namespacePrefix(test string) string {
 	return prefix + "-"
 }
 
+// Port gives a test a TCP port of 127.0.0.1 for a server of its own. Until the test ends, the server may come and go on it:
+// neither another user of this package nor a connection of the kernel's choice takes it.
+func Port(tb TB) int {
+	tb.Helper()
+	var claim ports
+	port, err := claim.take()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := claim.release(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return port
+}
+
 // KwokNode makes [Env.CreateNode] create a node that kwok plays: it becomes Ready, and pods bound to it run.
 func KwokNode(node *corev1.Node) {
 	metav1.SetMetaDataAnnotation(&node.ObjectMeta, kwokAnnotation, "fake")

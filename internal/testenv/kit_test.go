@@ -19,30 +19,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // eventually asks until check returns nil and fails the test with its last error otherwise.
 func eventually(t *testing.T, within time.Duration, what string, check func() error) {
 	t.Helper()
-	if err := poll(within, check); err != nil {
+	if err := testproc.Poll(within, check); err != nil {
 		t.Fatalf("waiting %s for %s: %v", within, what, err)
-	}
-}
-
-func poll(within time.Duration, check func() error) error {
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	end := time.After(within)
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-end:
-			return err
-		case <-ticker.C:
-		}
 	}
 }
 
@@ -63,24 +48,12 @@ type owned struct {
 func leftovers(o owned) error {
 	var errs []error
 	for _, pid := range o.PIDs {
-		state, err := processState(pid)
-		if err == nil && state != "Z" {
-			errs = append(errs, fmt.Errorf("process %d is in state %s", pid, state))
-		}
+		errs = append(errs, testproc.Ended(pid))
 	}
 	if _, err := os.Stat(o.Dir); !errors.Is(err, fs.ErrNotExist) {
 		errs = append(errs, fmt.Errorf("directory %q exists (%w)", o.Dir, err))
 	}
 	return errors.Join(errs...)
-}
-
-func processState(pid int) (string, error) {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return "", err
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return rest[:1], nil
 }
 
 func decodeOwned(t *testing.T, line []byte) owned {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // ownerVariable makes the test binary, started again, own a control plane and end as the value says.
@@ -67,24 +68,8 @@ func TestNothingOutlivesItsOwner(t *testing.T) {
 			t.Parallel()
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), ownerVariable+"="+how)
-			stdin, err := cmd.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			stdout, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer cmd.Wait()
-			defer cmd.Process.Kill()
-			line, err := bufio.NewReader(stdout).ReadBytes('\n')
-			if err != nil {
-				t.Fatalf("the owner ended before its control plane ran: %v", err)
-			}
-			o := decodeOwned(t, line)
+			stdin, line := testproc.Start(t, cmd)
+			o := decodeOwned(t, []byte(line))
 			checkAlive(t, o)
 			fmt.Fprintln(stdin, "go on")
 			if how == "killed" || how == "frozen" {

@@ -7,10 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -19,10 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/golden"
 	"github.com/belayproject/belay/lkg"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
@@ -186,29 +182,11 @@ func render(t *testing.T, f Format, d Document) []byte {
 	return b.Bytes()
 }
 
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s: the output differs from the golden file (-update writes it anew)\ngot:\n%s\nwant:\n%s", name, got, want)
-	}
-}
-
 // R-CS-61, R-CS-84: a person sees which config is in use, why and since when, the last known good one, what was rejected and
 // why, and what the next start would do.
 func TestTables(t *testing.T) {
 	for name, build := range scenes() {
-		t.Run(name, func(t *testing.T) { golden(t, name+".txt", render(t, Table, build())) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", string(render(t, Table, build()))) })
 	}
 }
 
@@ -216,8 +194,8 @@ func TestTables(t *testing.T) {
 func TestMachineFormats(t *testing.T) {
 	d := scenes()["rolledback"]()
 	asJSON, asYAML := render(t, JSON, d), render(t, YAML, d)
-	golden(t, "rolledback.json", asJSON)
-	golden(t, "rolledback.yaml", asYAML)
+	golden.Check(t, "rolledback.json", string(asJSON))
+	golden.Check(t, "rolledback.yaml", string(asYAML))
 	var fromJSON, fromYAML Document
 	if err := json.Unmarshal(asJSON, &fromJSON); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@
 package nodeprocess
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // deadline bounds every wait on a real process or socket.
@@ -142,18 +143,8 @@ func TestRunEndsWithItsParent(t *testing.T) {
 	journal := filepath.Join(dir, "journal")
 	parent := exec.CommandContext(t.Context(), os.Args[0], write(t, dir, header+fmt.Sprintf("healthzPort: %d\n", freePort(t))), journal)
 	parent.Env = append(os.Environ(), "BELAY_TEST_ROLE=parent")
-	out, err := parent.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	_, line := testproc.Start(t, parent)
+	pid, err := strconv.Atoi(line)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,13 +154,7 @@ func TestRunEndsWithItsParent(t *testing.T) {
 	}
 	_ = parent.Wait()
 	eventually(t, "the child says that it stopped", func() bool { return strings.HasSuffix(events(t, journal), "stopped") })
-	eventually(t, "the child is gone", func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH || isZombie(pid) })
-}
-
-// isZombie says whether the process has ended and nobody has waited for it yet, as in a container without an init.
-func isZombie(pid int) bool {
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err == nil && strings.Contains(string(raw), ") Z ")
+	eventually(t, "the child is gone", func() bool { return testproc.Ended(pid) == nil })
 }
 
 func TestReadJournalLeavesOutAnUnfinishedLine(t *testing.T) {

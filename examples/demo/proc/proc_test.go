@@ -11,9 +11,10 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 const deadline = 20 * time.Second
@@ -38,22 +39,12 @@ func TestProcessesEndWithAKilledDemo(t *testing.T) {
 	}
 	demo := exec.Command(os.Args[0])
 	demo.Env = append(os.Environ(), "BELAY_TEST_ROLE=demo")
-	out, err := demo.StdoutPipe()
+	_, line := testproc.Start(t, demo)
+	pid, err := strconv.Atoi(line)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := demo.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if gone(pid) {
+	if testproc.Ended(pid) == nil {
 		t.Fatalf("process %d has ended before the demo was killed", pid)
 	}
 	if err := demo.Process.Kill(); err != nil {
@@ -125,22 +116,9 @@ func TestStopLeavesNothingOfTheGroup(t *testing.T) {
 
 func waitGone(t *testing.T, pid int) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(deadline); !gone(pid); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("process %d is left behind", pid)
-		}
+	if err := testproc.Poll(deadline, func() error { return testproc.Ended(pid) }); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// gone reports whether a process has ended, also where nobody has waited for it.
-func gone(pid int) bool {
-	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
-		return true
-	}
-	raw, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	return err != nil || strings.Contains(string(raw), ") Z ")
 }
 
 func TestStartNamesWhatIsMissing(t *testing.T) {

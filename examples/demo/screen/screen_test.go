@@ -11,58 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/belayproject/belay/internal/faketerm"
 )
 
-// terminal plays a terminal: it keeps the lines that a person would see, of those that were written to it.
-type terminal struct {
-	width int
-	lines []string
-	row   int
-	t     *testing.T
-}
-
-// Write understands new lines, "up n lines", "to the first column" and "clear what is below".
-func (m *terminal) Write(b []byte) (int, error) {
-	for rest := string(b); rest != ""; {
-		switch {
-		case strings.HasPrefix(rest, "\x1b["):
-			end := strings.IndexFunc(rest[2:], func(r rune) bool { return r >= '@' }) + 2
-			n, _ := strconv.Atoi(rest[2:end])
-			switch rest[end] {
-			case 'A':
-				m.row -= n
-			case 'J':
-				m.lines = m.lines[:m.row]
-			case 'm':
-			default:
-				m.t.Fatalf("unknown sequence %q", rest[:end+1])
-			}
-			rest = rest[end+1:]
-		case rest[0] == '\r':
-			rest = rest[1:]
-		default:
-			line, after, found := strings.Cut(rest, "\n")
-			if !found {
-				m.t.Fatalf("a line without its end: %q", rest)
-			}
-			if m.row != len(m.lines) {
-				m.t.Fatalf("writing over what is not cleared, in line %d of %d", m.row, len(m.lines))
-			}
-			for first := true; first || line != ""; first = false { // wrap as a terminal does
-				n := min(len([]rune(strip(line))), m.width)
-				m.lines = append(m.lines, string([]rune(strip(line))[:n]))
-				line = string([]rune(strip(line))[n:])
-			}
-			m.row, rest = len(m.lines), after
-		}
-	}
-	return len(b), nil
-}
-
-func (m *terminal) String() string { return strings.Join(m.lines, "\n") + "\n" }
-
-func live(t *testing.T, width, height int) (*Screen, *terminal) {
-	m := &terminal{width: width, t: t}
+func live(t *testing.T, width, height int) (*Screen, *faketerm.Terminal) {
+	m := faketerm.New(t, width)
 	return &Screen{out: m, live: true, said: map[string]string{}, size: func() (int, int) { return width, height }}, m
 }
 
@@ -109,8 +63,8 @@ func TestLivePartNeverFillsTheTerminal(t *testing.T) {
 	s, m := live(t, 80, 10)
 	s.Update(view(strings.Split(strings.Repeat("x", 30), "")...))
 	s.Update(view(strings.Split(strings.Repeat("y", 30), "")...))
-	if len(m.lines) >= 10 {
-		t.Errorf("got %d lines on a terminal of 10: what scrolled away can't be drawn over", len(m.lines))
+	if len(m.Lines) >= 10 {
+		t.Errorf("got %d lines on a terminal of 10: what scrolled away can't be drawn over", len(m.Lines))
 	}
 	if !strings.Contains(m.String(), "(25 lines more: make the window higher)") || strings.Contains(m.String(), "x") {
 		t.Errorf("got\n%s", m)
@@ -118,22 +72,14 @@ func TestLivePartNeverFillsTheTerminal(t *testing.T) {
 }
 
 func TestLivePartSurvivesANarrowerTerminal(t *testing.T) {
-	m := &terminal{width: 80, t: t}
+	m := faketerm.New(t, 80)
 	width := 80
 	s := &Screen{out: m, live: true, said: map[string]string{}, size: func() (int, int) { return width, 24 }}
 	s.Say("above")
 	v := view(strings.Repeat("s", 60))
 	s.Update(v)
-	before := m.lines
-	width, m.width, m.lines = 40, 40, nil
-	for _, l := range before { // a terminal breaks its lines anew
-		if len(l) > 40 {
-			m.lines = append(m.lines, l[:40])
-			l = l[40:]
-		}
-		m.lines = append(m.lines, l)
-	}
-	m.row = len(m.lines)
+	width = 40
+	m.Resize(width)
 	s.Update(view("done"))
 	if got, want := m.String(), "above\nNODE  STATE\nn1    done\nfoot\n"; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

@@ -4,33 +4,13 @@
 package screen
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belayproject/belay/internal/faketerm"
+	"github.com/belayproject/belay/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
-	}
-}
 
 func example() (Layout, []Row) {
 	l := Layout{
@@ -66,10 +46,10 @@ func TestTableFitsItsWidth(t *testing.T) {
 func TestTableGolden(t *testing.T) {
 	l, rows := example()
 	for _, width := range []int{80, 120} {
-		golden(t, fmt.Sprintf("table-%d.golden", width), strings.Join(Table(l, rows, width, Palette{}), "\n")+"\n")
+		golden.Check(t, fmt.Sprintf("table-%d.golden", width), strings.Join(Table(l, rows, width, Palette{}), "\n")+"\n")
 	}
 	coloured := strings.Join(Table(l, rows, 80, Palette{on: true}), "\n") + "\n"
-	golden(t, "table-80-colour.golden", strings.ReplaceAll(coloured, "\x1b", "ESC"))
+	golden.Check(t, "table-80-colour.golden", strings.ReplaceAll(coloured, "\x1b", "ESC"))
 }
 
 func TestColoursChangeNothingButColours(t *testing.T) {
@@ -77,22 +57,10 @@ func TestColoursChangeNothingButColours(t *testing.T) {
 	for _, width := range []int{80, 120} {
 		plain, coloured := Table(l, rows, width, Palette{}), Table(l, rows, width, Palette{on: true})
 		for i := range plain {
-			if visible(coloured[i]) < visible(plain[i]) || strings.TrimRight(strip(coloured[i]), " ") != plain[i] {
+			if visible(coloured[i]) < visible(plain[i]) || strings.TrimRight(faketerm.Plain(coloured[i]), " ") != plain[i] {
 				t.Errorf("width %d, line %d: got %q with colours, %q without", width, i, coloured[i], plain[i])
 			}
 		}
-	}
-}
-
-// strip removes the colours.
-func strip(line string) string {
-	for {
-		before, after, ok := strings.Cut(line, "\x1b[")
-		if !ok {
-			return line
-		}
-		_, after, _ = strings.Cut(after, "m")
-		line = before + after
 	}
 }
 

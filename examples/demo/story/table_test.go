@@ -5,37 +5,15 @@ package story
 
 import (
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belayproject/belay/examples/demo/nodeprocess"
 	"github.com/belayproject/belay/examples/demo/screen"
+	"github.com/belayproject/belay/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with testdata/name.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s", path, got, want)
-	}
-}
 
 // nodes are rows of every kind that there is.
 func nodes(t *testing.T) []screen.Row {
@@ -65,7 +43,7 @@ func TestRowsGolden(t *testing.T) {
 	rows := nodes(t)
 	for _, width := range []int{79, 119} {
 		lines := screen.Table(Layout(), rows, width, screen.Palette{})
-		golden(t, fmt.Sprintf("nodes-%d.golden", width+1), strings.Join(lines, "\n")+"\n")
+		golden.Check(t, fmt.Sprintf("nodes-%d.golden", width+1), strings.Join(lines, "\n")+"\n")
 	}
 }
 
@@ -106,7 +84,7 @@ func TestSummaryGolden(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "summary.golden", out.String())
+	golden.Check(t, "summary.golden", out.String())
 }
 
 func TestNoNodesIsNoSuccess(t *testing.T) {

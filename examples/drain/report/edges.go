@@ -75,6 +75,8 @@ func phase(n drain.Status) string {
 func sentence(n drain.Status) string {
 	t := strings.ToLower(string(n.Phase))
 	switch {
+	case untouched(n):
+		t = "not held, nothing to give back"
 	case n.Phase == drain.Draining && n.Counts.Remaining > 0:
 		t += fmt.Sprintf(", %s to leave", count(n.Counts.Remaining, "pod"))
 	case n.Phase == drain.Drained:
@@ -94,6 +96,9 @@ func sentence(n drain.Status) string {
 	}
 	return t
 }
+
+// untouched reports whether a node was to be given back that the holder hadn't got.
+func untouched(n drain.Status) bool { return n.Phase == drain.Released && n.Started.IsZero() }
 
 // whole is what is to be said of the set as a whole, and not of one node already.
 func whole(s drain.SetStatus) string {
@@ -144,7 +149,7 @@ func (l *Log) blockers(n drain.Status, now time.Time) []string {
 			continue
 		}
 		l.held[b.UID] = b.Reason
-		key := fmt.Sprint(b.Action, b.Reason, b.Namespace, b.Budgets, b.Next, b.NextAt)
+		key := fmt.Sprint(b.Action, b.Reason, b.Namespace, b.Budgets, b.Hook, b.Next, b.NextAt)
 		if groups[key] == nil {
 			order = append(order, key)
 		}
@@ -168,7 +173,7 @@ func together(list []drain.Blocker, now time.Time) string {
 	if first.Action == drain.Block {
 		what = "blocked"
 	}
-	t := fmt.Sprintf("%s %s: %s", what, pods(refs, someNames), reason(first.Reason, first.Budgets, first.Message))
+	t := fmt.Sprintf("%s %s: %s", what, pods(refs, someNames), reason(first.Reason, first.Budgets, advised(first.Message, first.Reason, first.Hook)))
 	if n := next(first.Next, first.NextAt, now); n != "" {
 		t += "; next: " + n
 	}

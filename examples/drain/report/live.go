@@ -136,7 +136,7 @@ func blockers(s drain.SetStatus, now time.Time, wanted func(drain.Blocker) bool)
 		lines = append(lines, table[i+1])
 		same := i+1 < len(list) && list[i+1].Message == b.Message && list[i+1].Reason == b.Reason
 		if b.Message != "" && !same {
-			lines = append(lines, "    "+oneLine(b.Message))
+			lines = append(lines, "    "+oneLine(advised(b.Message, b.Reason, b.Hook)))
 		}
 	}
 	return lines

@@ -19,6 +19,8 @@ func TestMutants(t *testing.T) {
 		{Name: "a node that keeps its mark isn't held", File: "summary.go", Run: "TestHeld", Old: "drain.Paused, ", New: ""},
 		{Name: "nodes at work are not shown", File: "live.go", Run: "TestLiveShows", Old: "return nodes[:maxNodes], rest", New: "return nodes[len(nodes)-maxNodes:], rest"},
 		{Name: "who had left is not named", File: "summary.go", Run: "TestSummary", Old: "for _, p := range n.Evicted {", New: "for _, p := range n.Forced {"},
+		{Name: "a flag that doesn't help is named", File: "advice.go", Run: "TestFlagsThat", Old: `&& hook != ""`, New: `|| hook != ""`},
+		{Name: "pods of two responders are one line", File: "edges.go", Run: "TestPodsOfDifferent", Old: "b.Budgets, b.Hook, ", New: "b.Budgets, "},
 		{Name: "a stuck drain is not called so", File: "live.go", Run: "TestStuck", Old: "return blocked && !s.Done", New: "return blocked && s.Done"},
 	})
 }

@@ -46,6 +46,7 @@ type PlannedPod struct {
 	Reason       drain.Reason `json:"reason,omitempty"`
 	Message      string       `json:"message,omitempty"`
 	Budgets      []string     `json:"budgets,omitempty"`
+	Hook         string       `json:"hook,omitempty"`
 	Tier         int32        `json:"tier,omitempty"`
 	Step         drain.Step   `json:"step,omitempty"`
 	Next         drain.Step   `json:"next,omitempty"`
@@ -72,7 +73,7 @@ func PlanOf(r drain.Result, found []drain.Finding) Plan {
 		node := PlannedNode{Node: n.Node, Counts: n.Counts}
 		for _, pod := range n.Pods {
 			node.Pods = append(node.Pods, PlannedPod{
-				PodRef: pod.PodRef, Action: pod.Action, Reason: pod.Reason, Message: pod.Message, Budgets: pod.Budgets, Tier: pod.Tier,
+				PodRef: pod.PodRef, Action: pod.Action, Reason: pod.Reason, Message: pod.Message, Budgets: pod.Budgets, Hook: pod.Hook, Tier: pod.Tier,
 				Step: pod.Step, Next: pod.Next, NextAt: pod.NextAt,
 			})
 			if stays(pod.Action, pod.Next) {
@@ -142,7 +143,7 @@ func (n PlannedNode) lines(now time.Time) []string {
 		if p.Action == drain.Skip {
 			tier = ""
 		}
-		rows = append(rows, row(tier, p.String(), p.act(), string(p.Reason), strings.Join(p.Budgets, ", "), next(p.Next, p.NextAt, now), p.Message))
+		rows = append(rows, row(tier, p.String(), p.act(), string(p.Reason), strings.Join(p.Budgets, ", "), next(p.Next, p.NextAt, now), advised(p.Message, p.Reason, p.Hook)))
 	}
 	return append(append(lines, columns(rows)...), "")
 }
@@ -176,7 +177,7 @@ func (p Plan) end() []string {
 	for _, n := range p.Nodes {
 		for _, pod := range n.Pods {
 			if stays(pod.Action, pod.Next) {
-				lines = append(lines, fmt.Sprintf("  %s on %s: %s", pod.PodRef, n.Node, reason(pod.Reason, pod.Budgets, pod.Message)))
+				lines = append(lines, fmt.Sprintf("  %s on %s: %s", pod.PodRef, n.Node, reason(pod.Reason, pod.Budgets, advised(pod.Message, pod.Reason, pod.Hook))))
 			}
 		}
 	}

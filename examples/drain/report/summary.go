@@ -24,7 +24,7 @@ type Summary struct {
 func (s Summary) Text(now time.Time) string {
 	rows := []string{row("NODE", "RESULT", "EVICTED", "DELETED", "TO LEAVE", "TOOK")}
 	for _, n := range s.Status.Nodes {
-		rows = append(rows, row(n.Node, result(n), number(len(n.Evicted)), number(len(n.Forced)), number(n.Counts.Remaining), lasted(n, now)))
+		rows = append(rows, row(n.Node, s.result(n), number(len(n.Evicted)), number(len(n.Forced)), number(n.Counts.Remaining), lasted(n, now)))
 	}
 	lines := columns(rows)
 	for _, n := range s.Status.Nodes {
@@ -45,13 +45,16 @@ func (s Summary) Text(now time.Time) string {
 	return text(lines)
 }
 
-// result is the outcome where it stands, and why.
-func result(n drain.Status) string {
+// result is the outcome where it stands, and why. What was in the way of a drain is over with an interruption.
+func (s Summary) result(n drain.Status) string {
 	word := string(n.Outcome)
 	if word == "" || n.Phase == drain.Released {
 		word = string(n.Phase)
 	}
-	if n.Reason != "" {
+	if untouched(n) {
+		word = "Not held"
+	}
+	if n.Reason != "" && !(s.Interrupted && n.Phase == drain.Released) {
 		word += fmt.Sprintf(" (%s)", n.Reason)
 	}
 	return word

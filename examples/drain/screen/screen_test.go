@@ -5,63 +5,22 @@ package screen
 
 import (
 	"os"
-	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/belayproject/belay/internal/faketerm"
 )
 
-// terminal plays a terminal: it keeps the lines that a person would see, of those that were written to it.
-type terminal struct {
-	t     *testing.T
-	width int
-	lines []string
-	row   int
+func live(t *testing.T, width, height int) (*Screen, *faketerm.Terminal) {
+	m := faketerm.New(t, width)
+	return &Screen{out: m, size: func() (int, int) { return m.Width, height }}, m
 }
 
-// Write understands new lines, "up n lines", "to the first column" and "clear what is below".
-func (m *terminal) Write(b []byte) (int, error) {
-	for rest := string(b); rest != ""; {
-		switch {
-		case strings.HasPrefix(rest, "\x1b["):
-			end := strings.IndexFunc(rest[2:], func(r rune) bool { return r >= '@' }) + 2
-			n, _ := strconv.Atoi(rest[2:end])
-			switch rest[end] {
-			case 'A':
-				m.row -= n
-			case 'J':
-				m.lines = m.lines[:m.row]
-			default:
-				m.t.Fatalf("unknown sequence %q", rest[:end+1])
-			}
-			rest = rest[end+1:]
-		case rest[0] == '\r':
-			rest = rest[1:]
-		default:
-			line, after, found := strings.Cut(rest, "\n")
-			if !found || m.row != len(m.lines) {
-				m.t.Fatalf("%q is no whole line, or written over line %d of %d", line, m.row, len(m.lines))
-			}
-			runes := []rune(line)
-			for len(runes) > m.width { // wrap as a terminal does
-				m.lines, runes = append(m.lines, string(runes[:m.width])), runes[m.width:]
-			}
-			m.lines = append(m.lines, string(runes))
-			m.row, rest = len(m.lines), after
-		}
+func check(t *testing.T, m *faketerm.Terminal, want string) {
+	t.Helper()
+	if got := m.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	return len(b), nil
-}
-
-func (m *terminal) check(want string) {
-	m.t.Helper()
-	if got := strings.Join(m.lines, "\n") + "\n"; got != want {
-		m.t.Errorf("got\n%swant\n%s", got, want)
-	}
-}
-
-func live(t *testing.T, width, height int) (*Screen, *terminal) {
-	m := &terminal{width: width, t: t}
-	return &Screen{out: m, size: func() (int, int) { return m.width, height }}, m
 }
 
 func TestTheLivePartStaysBelowWhatIsSaid(t *testing.T) {
@@ -73,28 +32,26 @@ func TestTheLivePartStaysBelowWhatIsSaid(t *testing.T) {
 	if _, err := s.Write([]byte("from a log\n")); err != nil {
 		t.Fatal(err)
 	}
-	m.check("first\nsecond\nfrom a log\nc\n")
+	check(t, m, "first\nsecond\nfrom a log\nc\n")
 	s.Draw()
 	s.Say("last")
-	m.check("first\nsecond\nfrom a log\nlast\n")
+	check(t, m, "first\nsecond\nfrom a log\nlast\n")
 }
 
 func TestNothingIsWiderOrHigherThanTheTerminal(t *testing.T) {
 	s, m := live(t, 20, 6)
 	s.Draw(strings.Repeat("é", 30), "2", "3", "4", "5", "6")
-	m.check(strings.Repeat("é", 18) + "…\n2\n3\n(3 lines more: mak…\n")
+	check(t, m, strings.Repeat("é", 18)+"…\n2\n3\n(3 lines more: mak…\n")
 	s.Draw("1", "2", "3", "4")
-	m.check("1\n2\n3\n4\n")
+	check(t, m, "1\n2\n3\n4\n")
 }
 
 func TestTheLivePartSurvivesANarrowerTerminal(t *testing.T) {
 	s, m := live(t, 80, 24)
 	s.Draw(strings.Repeat("x", 60))
-	m.width = 40
-	m.lines = []string{strings.Repeat("x", 40), strings.Repeat("x", 20)} // a terminal wraps what is there
-	m.row = 2
+	m.Resize(40)
 	s.Draw("y")
-	m.check("y\n")
+	check(t, m, "y\n")
 }
 
 func TestAFileGetsOnlyWhatIsSaid(t *testing.T) {

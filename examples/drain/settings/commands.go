@@ -17,6 +17,7 @@ type Plan struct {
 	Cluster
 	Nodes
 	Pods
+	Responders
 	Format
 }
 
@@ -24,6 +25,7 @@ type Plan struct {
 func (s *Plan) AddFlags(f *pflag.FlagSet) {
 	s.Nodes.AddFlags(f)
 	s.Pods.AddFlags(f)
+	s.Responders.AddFlags(f)
 	s.Format.AddFlags(f)
 	s.Cluster.AddFlags(f)
 }
@@ -37,6 +39,7 @@ func (s *Plan) Validate() error {
 
 func (s *Plan) validate(p *problems) {
 	s.Nodes.validate(p)
+	s.Responders.validate(p)
 	s.Format.validate(p)
 }
 

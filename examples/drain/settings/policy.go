@@ -70,14 +70,11 @@ func parsePolicy(text []byte) (drain.Policy, error) {
 		return policy, errors.New("is empty: write {} for the policy that changes nothing")
 	}
 	var found findings
-	tree = found.node("", tree, reflect.TypeFor[drain.Policy]())
+	found.node("", tree, reflect.TypeFor[drain.Policy]())
 	if err := errors.Join(found...); err != nil {
 		return policy, err
 	}
-	if raw, err = json.Marshal(tree); err != nil {
-		return policy, err
-	}
-	if err := yaml.UnmarshalStrict(raw, &policy); err != nil {
+	if err := json.Unmarshal(raw, &policy); err != nil {
 		return policy, err
 	}
 	for i, e := range policy.Escalation {
@@ -98,46 +95,41 @@ func (f *findings) say(path, format string, args ...any) {
 	*f = append(*f, fmt.Errorf(path+": "+format, args...))
 }
 
-// node checks a value against the type that it is for, and returns it with its durations as that type takes them: in nanoseconds.
-func (f *findings) node(path string, v any, t reflect.Type) any {
+// node says where a value is not for the type: what the decoder would pass over, or not find again.
+func (f *findings) node(path string, v any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	switch {
 	case v == nil:
-		return nil
 	case t == reflect.TypeFor[time.Duration]():
-		return f.duration(path, v)
-	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
-		return v
-	case t.Kind() == reflect.Struct:
-		return f.object(path, v, t)
+		f.duration(path, v)
+	case t.Kind() == reflect.Struct && len(fields(t)) > 0:
+		f.object(path, v, t)
 	case t.Kind() == reflect.Slice:
 		list, ok := v.([]any)
 		if !ok {
 			f.say(path, "must be a list")
 		}
 		for i := range list {
-			list[i] = f.node(fmt.Sprintf("%s[%d]", path, i), list[i], t.Elem())
+			f.node(fmt.Sprintf("%s[%d]", path, i), list[i], t.Elem())
 		}
 	}
-	return v
 }
 
-func (f *findings) duration(path string, v any) any {
+func (f *findings) duration(path string, v any) {
 	text, ok := v.(string)
 	d, err := time.ParseDuration(text)
 	if !ok || err != nil || d < 0 {
 		f.say(path, "is %v: must be a duration, such as 30s or 10m", v)
 	}
-	return int64(d)
 }
 
-func (f *findings) object(path string, v any, t reflect.Type) any {
+func (f *findings) object(path string, v any, t reflect.Type) {
 	object, ok := v.(map[string]any)
 	if !ok {
 		f.say(path, "must have fields")
-		return v
+		return
 	}
 	known := fields(t)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -147,9 +139,8 @@ func (f *findings) object(path string, v any, t reflect.Type) any {
 			f.say(at, "is not known; known are %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 			continue
 		}
-		object[name] = f.node(at, object[name], field)
+		f.node(at, object[name], field)
 	}
-	return object
 }
 
 // fields gives the types of a struct's fields by their name in JSON.

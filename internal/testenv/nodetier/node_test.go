@@ -17,6 +17,7 @@ import (
 
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 func TestMain(m *testing.M) {
@@ -47,14 +48,14 @@ func runPod(ctx context.Context, env *testenv.Env, tier *nodetier.Tier) (*testen
 	if err != nil {
 		return nil, err
 	}
-	if err := poll(time.Minute, func() error { return nodeReady(ctx, client, node.Name) }); err != nil {
+	if err := testproc.Poll(time.Minute, func() error { return nodeReady(ctx, client, node.Name) }); err != nil {
 		return nil, err
 	}
 	pods := client.CoreV1().Pods("default")
 	if _, err := pods.Create(ctx, pausePod("pause", node.Name), metav1.CreateOptions{}); err != nil {
 		return nil, err
 	}
-	return kubelet, poll(time.Minute, func() error { return podRunning(ctx, client, "pause") })
+	return kubelet, testproc.Poll(time.Minute, func() error { return podRunning(ctx, client, "pause") })
 }
 
 func pausePod(name, node string) *corev1.Pod {
@@ -92,21 +93,4 @@ func podRunning(ctx context.Context, client kubernetes.Interface, name string) e
 		return fmt.Errorf("pod %q has phase %q, IP %q: %+v", name, status.Phase, status.PodIP, status.ContainerStatuses)
 	}
 	return nil
-}
-
-func poll(within time.Duration, check func() error) error {
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	end := time.After(within)
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-end:
-			return err
-		case <-ticker.C:
-		}
-	}
 }

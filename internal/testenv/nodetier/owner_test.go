@@ -4,7 +4,6 @@
 package nodetier_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +12,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // ownerVariable makes the test binary, started again, own a node and wait to be killed.
@@ -63,33 +62,7 @@ func traces(id, dir string) []string {
 		paths, _ := filepath.Glob(pattern)
 		found = append(found, paths...)
 	}
-	return append(found, processes(id)...)
-}
-
-// processes lists those whose environment, command line or cgroup names the identifier. One that has ended and
-// waits for the system's first process to look is gone.
-func processes(id string) []string {
-	var found []string
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		stat, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "stat"))
-		if strings.Contains(string(stat), ") Z ") {
-			continue
-		}
-		for _, file := range []string{"environ", "cmdline", "cgroup"} {
-			data, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), file))
-			if strings.Contains(string(data), id) {
-				comm, _ := os.ReadFile(filepath.Join("/proc", entry.Name(), "comm"))
-				found = append(found, fmt.Sprintf("process %d %s", pid, strings.TrimSpace(string(comm))))
-				break
-			}
-		}
-	}
-	return found
+	return append(found, testproc.Naming(id)...)
 }
 
 func gone(id, dir string) error {
@@ -131,31 +104,17 @@ func TestKilledOwnerLeavesNoNode(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), ownerVariable+"=1")
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	id, dir, ok := strings.Cut(strings.TrimSpace(line), " ")
-	if err != nil || !ok {
-		t.Fatalf("the owner printed %q before its node ran: %v", line, err)
+	_, line := testproc.Start(t, cmd)
+	id, dir, ok := strings.Cut(line, " ")
+	if !ok {
+		t.Fatalf("the owner printed %q, want an identifier and a directory", line)
 	}
 	seesNode(t, id, dir)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	holdMachine(t)
-	if err := poll(30*time.Second, func() error { return gone(id, dir) }); err != nil {
+	if err := testproc.Poll(30*time.Second, func() error { return gone(id, dir) }); err != nil {
 		t.Errorf("30 s after the owner was killed the machine still has:\n%v", err)
 	}
 	if after := settings(t); after != before {
@@ -180,7 +139,7 @@ func seesNode(t *testing.T, id, dir string) {
 // holdMachine keeps other tests' nodes from starting until this test ends, so that what it finds is not theirs.
 func holdMachine(t *testing.T) {
 	t.Helper()
-	err := poll(10*time.Minute, func() error {
+	err := testproc.Poll(10*time.Minute, func() error {
 		held, err := net.Listen("unix", "@belay-testenv-node-tier")
 		if err == nil {
 			t.Cleanup(func() { held.Close() })

@@ -92,6 +92,31 @@ func TestRunTakesSeveralModules(t *testing.T) {
 	}
 }
 
+// TestFirstPackagesComeFirst shows that the order is that of -first, that a package runs once, and that one which is not there is left out.
+func TestFirstPackagesComeFirst(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "go.mod", module)
+	for _, pkg := range []string{"a", "b", "c"} {
+		if err := os.Mkdir(filepath.Join(dir, pkg), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, dir, pkg+"/a_test.go", passing)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-race", "off", "-args", "-p 1", "-first", "c elsewhere", dir}, &out); err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for line := range strings.Lines(out.String()) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "ok" {
+			order = append(order, filepath.Base(fields[1]))
+		}
+	}
+	if got := strings.Join(order, " "); got != "c a b" {
+		t.Errorf("the packages ran as %q, want c first:\n%s", got, out.String())
+	}
+}
+
 // TestRulesDependOnUser shows that leave for those who are not root is no leave for root.
 func TestRulesDependOnUser(t *testing.T) {
 	const text = "# when package test why\n\nnon-root examples/agent TestKubelet.* needs root # and containerd\nalways lkg TestX for a reason\n"

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 )
@@ -35,6 +36,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	allow := flags.String("allow", "", "file with the skips that are allowed")
 	race := flags.String("race", "auto", "race detector: auto, on or off")
 	more := flags.String("args", "", "further arguments of go test, separated by blanks")
+	first := flags.String("first", "", "packages to begin with, where a module has them, separated by blanks")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("reading the arguments: %w", err)
 	}
@@ -43,14 +45,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	goArgs := append([]string{"test", "-json"}, raceFlags(ctx, *race, out)...)
-	goArgs = append(append(goArgs, strings.Fields(*more)...), "./...")
+	goArgs = append(goArgs, strings.Fields(*more)...)
 	dirs := flags.Args()
 	if len(dirs) == 0 {
 		dirs = []string{"."}
 	}
 	r := newReport(out, rules)
 	for _, dir := range dirs {
-		if err := runModule(ctx, dir, goArgs, r); err != nil {
+		if err := runModule(ctx, dir, append(goArgs[:len(goArgs):len(goArgs)], packages(dir, strings.Fields(*first))...), r); err != nil {
 			return err
 		}
 	}
@@ -58,6 +60,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return errFailed
 	}
 	return nil
+}
+
+// packages lists all packages of the module in dir. Those of first come first where they are there: go test starts them in this order.
+func packages(dir string, first []string) []string {
+	var list []string
+	for _, pkg := range first {
+		if _, err := os.Stat(filepath.Join(dir, pkg)); err == nil {
+			list = append(list, "./"+pkg)
+		}
+	}
+	return append(list, "./...")
 }
 
 // runModule runs go test in one module. A test that fails is in the report; an error means that the run itself went wrong.

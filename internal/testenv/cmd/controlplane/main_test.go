@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -12,13 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // TestEndsInEveryWay starts the command, uses the kubeconfig that it prints, and ends it in each way that the demo
@@ -44,38 +44,17 @@ func TestEndsInEveryWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(c.argv[0], c.argv[1:]...)
-			stdin, kubeconfig := start(t, cmd)
+			stdin, kubeconfig := testproc.Start(t, cmd)
 			answers(t, kubeconfig)
 			if err := c.end(cmd, stdin); err != nil {
 				t.Fatal(err)
 			}
 			dir := filepath.Dir(kubeconfig)
-			if err := poll(20*time.Second, func() error { return gone(dir) }); err != nil {
+			if err := testproc.Poll(20*time.Second, func() error { return gone(dir) }); err != nil {
 				t.Errorf("after the end: %v", err)
 			}
 		})
 	}
-}
-
-func start(t *testing.T, cmd *exec.Cmd) (io.Closer, string) {
-	t.Helper()
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = stdin.Close(); _ = cmd.Wait() })
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		t.Fatalf("the command printed %q: %v", line, err)
-	}
-	return stdin, strings.TrimSpace(line)
 }
 
 func answers(t *testing.T, kubeconfig string) {
@@ -98,31 +77,8 @@ func gone(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("directory %q exists (%w)", dir, err)
 	}
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		if line, _ := os.ReadFile(file); strings.Contains(string(line), dir) {
-			return fmt.Errorf("a process is left: %q", line)
-		}
+	if left := testproc.Naming(dir); len(left) > 0 {
+		return fmt.Errorf("processes are left: %q", left)
 	}
 	return nil
-}
-
-func poll(within time.Duration, check func() error) error {
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	end := time.After(within)
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-end:
-			return err
-		case <-ticker.C:
-		}
-	}
 }

@@ -1,0 +1,115 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DeepCopyInto writes a copy that shares nothing into out.
+func (p *Policy) DeepCopyInto(out *Policy) {
+	*out = *p
+	out.Rules = copiesOf(p.Rules, (*Rule).DeepCopyInto)
+	out.GracePeriodSeconds, out.Settle, out.Removal = copyOf(p.GracePeriodSeconds), copyOf(p.Settle), copyOf(p.Removal)
+	out.Escalation = copiesOf(p.Escalation, (*Escalation).DeepCopyInto)
+	out.Windows = slices.Clone(p.Windows)
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (p *Policy) DeepCopy() *Policy { return deepCopyOf(p, (*Policy).DeepCopyInto) }
+
+// DeepCopyInto writes a copy that shares nothing into out.
+func (r *Rule) DeepCopyInto(out *Rule) {
+	*out = *r
+	out.Namespaces, out.OwnerKinds, out.Hooks = slices.Clone(r.Namespaces), slices.Clone(r.OwnerKinds), slices.Clone(r.Hooks)
+	out.Selector = deepCopyOf(r.Selector, (*metav1.LabelSelector).DeepCopyInto)
+	out.MinPriority, out.MaxPriority = copyOf(r.MinPriority), copyOf(r.MaxPriority)
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (r *Rule) DeepCopy() *Rule { return deepCopyOf(r, (*Rule).DeepCopyInto) }
+
+// DeepCopyInto writes a copy that shares nothing into out.
+func (e *Escalation) DeepCopyInto(out *Escalation) {
+	*out = *e
+	out.GracePeriodSeconds = copyOf(e.GracePeriodSeconds)
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (e *Escalation) DeepCopy() *Escalation { return deepCopyOf(e, (*Escalation).DeepCopyInto) }
+
+// DeepCopyInto writes a copy into out; a Window shares nothing.
+func (w *Window) DeepCopyInto(out *Window) { *out = *w }
+
+// DeepCopy returns a copy.
+func (w *Window) DeepCopy() *Window { return copyOf(w) }
+
+// DeepCopyInto writes a copy that shares nothing into out.
+func (s *Status) DeepCopyInto(out *Status) {
+	*out = *s
+	out.Blockers = copiesOf(s.Blockers, (*Blocker).DeepCopyInto)
+	out.Evicted, out.Forced = slices.Clone(s.Evicted), slices.Clone(s.Forced)
+	out.Attached = copiesOf(s.Attached, (*Attached).DeepCopyInto)
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (s *Status) DeepCopy() *Status { return deepCopyOf(s, (*Status).DeepCopyInto) }
+
+// DeepCopyInto writes a copy that shares nothing into out.
+func (s *SetStatus) DeepCopyInto(out *SetStatus) {
+	*out = *s
+	out.Nodes = copiesOf(s.Nodes, (*Status).DeepCopyInto)
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (s *SetStatus) DeepCopy() *SetStatus { return deepCopyOf(s, (*SetStatus).DeepCopyInto) }
+
+// DeepCopyInto writes a copy that shares nothing into out.
+func (b *Blocker) DeepCopyInto(out *Blocker) {
+	*out = *b
+	out.Budgets = slices.Clone(b.Budgets)
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (b *Blocker) DeepCopy() *Blocker { return deepCopyOf(b, (*Blocker).DeepCopyInto) }
+
+// DeepCopyInto writes a copy that shares nothing into out.
+func (a *Attached) DeepCopyInto(out *Attached) {
+	*out = *a
+	out.Pods = slices.Clone(a.Pods)
+}
+
+// DeepCopy returns a copy that shares nothing.
+func (a *Attached) DeepCopy() *Attached { return deepCopyOf(a, (*Attached).DeepCopyInto) }
+
+// copyOf copies what p points to, which shares nothing.
+func copyOf[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}
+
+func deepCopyOf[T any](p *T, into func(in, out *T)) *T {
+	if p == nil {
+		return nil
+	}
+	out := new(T)
+	into(p, out)
+	return out
+}
+
+func copiesOf[T any](list []T, into func(in, out *T)) []T {
+	if list == nil {
+		return nil
+	}
+	out := make([]T, len(list))
+	for i := range list {
+		into(&list[i], &out[i])
+	}
+	return out
+}
