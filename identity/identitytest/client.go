@@ -23,7 +23,7 @@ var (
 	kind     = coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind()
 )
 
-// A Client is a LeaseClient of one namespace, as one process has it. It satisfies identity.LeaseClient.
+// A Client is a client of one namespace, as one process has it. It satisfies identity.LeaseClient and identity.LeaseWatcher.
 type Client struct {
 	server    *Server
 	namespace string
@@ -32,7 +32,7 @@ type Client struct {
 }
 
 // Client returns a client of a namespace. name stands in [Request].Client. clock, if not nil, is that of the client's machine: while it is
-// suspended, requests are carried out by the server and the client does not see their answers.
+// suspended, requests are carried out by the server and the client sees neither their answers nor what it watches.
 func (s *Server) Client(namespace, name string, clock *Clock) *Client {
 	return &Client{server: s, namespace: namespace, name: name, clock: clock}
 }

@@ -27,6 +27,7 @@ type Server struct {
 	changed  chan struct{}
 	down     bool
 	broken   chan struct{} // closed when all watches end
+	closed   chan struct{} // closed from the beginning
 	faults   []*plannedFault
 	requests []Request
 }
@@ -41,9 +42,11 @@ type change struct {
 
 // NewServer returns a server without Leases.
 func NewServer() *Server {
+	closed := make(chan struct{})
+	close(closed)
 	return &Server{
 		version: 1, leases: map[types.NamespacedName]*coordinationv1.Lease{},
-		changed: make(chan struct{}), broken: make(chan struct{}),
+		changed: make(chan struct{}), broken: make(chan struct{}), closed: closed,
 	}
 }
 
