@@ -112,7 +112,7 @@ func key(l *coordinationv1.Lease) types.NamespacedName {
 	return types.NamespacedName{Namespace: l.Namespace, Name: l.Name}
 }
 
-// commit stores a change and tells the watches. The lock is held.
+// commit stores a change and tells the watches. Nobody changes lease after that. The lock is held.
 func (s *Server) commit(kind watch.EventType, lease *coordinationv1.Lease) {
 	s.version++
 	k := key(lease)
@@ -123,7 +123,7 @@ func (s *Server) commit(kind watch.EventType, lease *coordinationv1.Lease) {
 	} else {
 		s.leases[k] = lease
 	}
-	s.history = append(s.history, change{version: s.version, kind: kind, lease: lease.DeepCopy(), before: before})
+	s.history = append(s.history, change{version: s.version, kind: kind, lease: lease, before: before})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
