@@ -9,19 +9,14 @@ import (
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
-
 	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/identity/identitytest"
 )
 
-// A process that is a member itself watches who else is alive. With a real API server the client is client.CoordinationV1().Leases("fleet"),
-// and the informer is identity.NewInformer(client.CoordinationV1().Leases("fleet"), "agent").
+// A process that is a member itself watches who else is alive. With a real API server leases is client.CoordinationV1().Leases("fleet").
 func ExampleView() {
-	server := identitytest.NewServer()
-	member, err := identity.New(server.Client("fleet", "node-1", nil), identity.Spec{
+	leases := identitytest.NewServer().Client("fleet", "node-1", nil)
+	member, err := identity.New(leases, identity.Spec{
 		Namespace: "fleet", Name: identity.NodeName("agent", "node-1"), Component: "agent", Host: "node-1",
 		Fingerprint: identity.Fingerprint{BootID: "6f2d"}, Timing: identity.Timing{Renew: time.Second},
 	}, identity.Options{})
@@ -29,7 +24,11 @@ func ExampleView() {
 		fmt.Println(err)
 		return
 	}
-	informer := cache.NewSharedIndexInformer(server.ListWatch("fleet", labels.Everything()), &coordinationv1.Lease{}, 0, nil)
+	informer, err := identity.NewInformer(leases, "agent")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	view, err := identity.NewView(identity.ViewConfig{Source: informer, Canary: member})
 	if err != nil {
 		fmt.Println(err)

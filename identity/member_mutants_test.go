@@ -12,7 +12,7 @@ import (
 // The suite catches a member that takes over what is not its, or writes what is wrong.
 func TestAdoptMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
-		{Name: "a foreign holder is adopted at sight", File: "adopt.go", Run: "TestDuplicateIsTold|TestOneHolder",
+		{Name: "a foreign holder is adopted at sight", File: "adopt.go", Run: "TestDuplicateIsTold|TestNobodyAliveIsCollected",
 			Old: "s.quiet >= s.liveness:", New: "s.quiet >= 0:"},
 		{Name: "the lock is not needed", File: "adopt.go", Run: "TestJudge",
 			Old: "s.lockFile != \"\" && s.lease", New: "s.lease"},

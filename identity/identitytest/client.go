@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 )
 
 var (
@@ -23,7 +25,7 @@ var (
 	kind     = coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind()
 )
 
-// A Client is a LeaseClient of one namespace, as one process has it. It satisfies identity.LeaseClient.
+// A Client is a client of one namespace, as one process has it. It satisfies identity.LeaseClient and identity.LeaseWatcher.
 type Client struct {
 	server    *Server
 	namespace string
@@ -32,7 +34,7 @@ type Client struct {
 }
 
 // Client returns a client of a namespace. name stands in [Request].Client. clock, if not nil, is that of the client's machine: while it is
-// suspended, requests are carried out by the server and the client does not see their answers.
+// suspended, requests are carried out by the server and the client sees neither their answers nor what it watches.
 func (s *Server) Client(namespace, name string, clock *Clock) *Client {
 	return &Client{server: s, namespace: namespace, name: name, clock: clock}
 }
@@ -99,14 +101,24 @@ func (c *Client) replace(found, lease *coordinationv1.Lease) (*coordinationv1.Le
 	next := lease.DeepCopy()
 	next.Namespace, next.UID, next.CreationTimestamp = found.Namespace, found.UID, found.CreationTimestamp
 	next.ManagedFields = nil
-	if err := validate(next); err != nil {
-		return nil, err
-	}
-	if apiequality.Semantic.DeepEqual(found, next) {
+	if found.Spec.RenewTime.Equal(next.Spec.RenewTime) && apiequality.Semantic.DeepEqual(found, next) {
 		return found, nil // the API server writes nothing either
+	}
+	if !renewal(found, next) {
+		if err := validate(next); err != nil {
+			return nil, err
+		}
 	}
 	c.server.commit(watch.Modified, next)
 	return next, nil
+}
+
+// renewal says that nothing is different between two Leases but the time, which needs no validation.
+func renewal(found, next *coordinationv1.Lease) bool {
+	a, b := found.Spec, next.Spec
+	return maps.Equal(found.Labels, next.Labels) && maps.Equal(found.Annotations, next.Annotations) &&
+		len(next.OwnerReferences) == 0 && len(next.Finalizers) == 0 &&
+		ptr.Equal(a.LeaseDurationSeconds, b.LeaseDurationSeconds) && ptr.Equal(a.LeaseTransitions, b.LeaseTransitions)
 }
 
 // Delete deletes a Lease, if the preconditions hold.

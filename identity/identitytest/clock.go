@@ -29,6 +29,9 @@ type timer struct {
 	left time.Duration
 }
 
+// rounding is how much later a timer fires, so that it is not early by what is cut off of Elapsed and of its own time.
+const rounding = 2 * time.Nanosecond
+
 // NewClock returns a clock that is offset ahead of the test's and runs rate times as fast; a rate of 0 means 1.
 func NewClock(offset time.Duration, rate float64) *Clock {
 	if rate == 0 {
@@ -47,9 +50,12 @@ func (c *Clock) Elapsed() time.Duration {
 	return time.Duration(float64(time.Since(c.origin)) * c.rate)
 }
 
-// Timer sends once d of this clock has passed in which the machine was awake.
+// Timer sends once d of this clock has passed in which the machine was awake. It is never early: Elapsed has gone on by d then.
 func (c *Clock) Timer(d time.Duration) (<-chan time.Time, func()) {
-	t := &timer{c: make(chan time.Time, 1), left: time.Duration(float64(d) / c.rate)}
+	t := &timer{c: make(chan time.Time, 1)}
+	if d > 0 {
+		t.left = time.Duration(float64(d)/c.rate) + rounding
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.timers[t] = struct{}{}

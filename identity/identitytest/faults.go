@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -35,6 +36,9 @@ type Request struct {
 	Preconditions *metav1.Preconditions
 	// Err is the answer that the client got; nil: it was carried out.
 	Err error
+	// At is when the server was asked. Version is the resourceVersion of the change that it has made, "" if it has made none.
+	At      time.Time
+	Version string
 }
 
 // A Fault spoils requests. The zero values of Client, Operation and Name match any.
@@ -121,9 +125,10 @@ func (c *Client) do(ctx context.Context, r Request, act func() (*coordinationv1.
 	}
 	var lease *coordinationv1.Lease
 	err := f.Err
+	r.At = time.Now()
 	if (err == nil && !f.Hang) || f.Committed {
 		var carried error
-		if lease, carried = c.server.carry(act); err == nil {
+		if lease, r.Version, carried = c.server.carry(act); err == nil {
 			err = carried
 		}
 	}
@@ -138,17 +143,21 @@ func (c *Client) do(ctx context.Context, r Request, act func() (*coordinationv1.
 	return lease, nil
 }
 
-func (s *Server) carry(act func() (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+// carry carries a request out, and says under which version if it has changed anything.
+func (s *Server) carry(act func() (*coordinationv1.Lease, error)) (lease *coordinationv1.Lease, version string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
-		return nil, refused()
+		return nil, "", refused()
 	}
-	lease, err := act()
-	if err != nil {
-		return nil, err
+	before := s.version
+	if lease, err = act(); err != nil {
+		return nil, "", err
 	}
-	return lease.DeepCopy(), nil
+	if s.version != before {
+		version = strconv.FormatUint(s.version, 10)
+	}
+	return lease.DeepCopy(), version, nil
 }
 
 func (s *Server) note(r Request) {
@@ -172,8 +181,17 @@ func (c *Client) wait(ctx context.Context, f Fault) error {
 			return ctx.Err()
 		}
 	}
-	if c.clock != nil {
-		<-c.clock.running()
-	}
+	c.awake()
 	return nil
+}
+
+// awake waits until the client's machine is not suspended.
+func (c *Client) awake() { <-c.running() }
+
+// running returns a channel that is closed while the client's machine is awake.
+func (c *Client) running() <-chan struct{} {
+	if c.clock == nil {
+		return c.server.closed
+	}
+	return c.clock.running()
 }

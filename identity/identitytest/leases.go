@@ -253,7 +253,6 @@ func (t *leaseTest) invalid() {
 	}
 }
 
-
 func (t *leaseTest) endedContext() {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

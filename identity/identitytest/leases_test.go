@@ -19,8 +19,9 @@ var shared testenv.Shared
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
 var (
-	_ identity.LeaseClient = (*identitytest.Client)(nil)
-	_ identity.Clock       = (*identitytest.Clock)(nil)
+	_ identity.LeaseClient  = (*identitytest.Client)(nil)
+	_ identity.LeaseWatcher = (*identitytest.Client)(nil)
+	_ identity.Clock        = (*identitytest.Clock)(nil)
 )
 
 // TestServerInMemoryFollowsTheRules is R-ID-02 of the fake: Leases and nothing else, by the server's rules.

@@ -27,6 +27,7 @@ type Server struct {
 	changed  chan struct{}
 	down     bool
 	broken   chan struct{} // closed when all watches end
+	closed   chan struct{} // closed from the beginning
 	faults   []*plannedFault
 	requests []Request
 }
@@ -41,9 +42,11 @@ type change struct {
 
 // NewServer returns a server without Leases.
 func NewServer() *Server {
+	closed := make(chan struct{})
+	close(closed)
 	return &Server{
 		version: 1, leases: map[types.NamespacedName]*coordinationv1.Lease{},
-		changed: make(chan struct{}), broken: make(chan struct{}),
+		changed: make(chan struct{}), broken: make(chan struct{}), closed: closed,
 	}
 }
 
@@ -109,7 +112,7 @@ func key(l *coordinationv1.Lease) types.NamespacedName {
 	return types.NamespacedName{Namespace: l.Namespace, Name: l.Name}
 }
 
-// commit stores a change and tells the watches. The lock is held.
+// commit stores a change and tells the watches. Nobody changes lease after that. The lock is held.
 func (s *Server) commit(kind watch.EventType, lease *coordinationv1.Lease) {
 	s.version++
 	k := key(lease)
@@ -120,7 +123,7 @@ func (s *Server) commit(kind watch.EventType, lease *coordinationv1.Lease) {
 	} else {
 		s.leases[k] = lease
 	}
-	s.history = append(s.history, change{version: s.version, kind: kind, lease: lease.DeepCopy(), before: before})
+	s.history = append(s.history, change{version: s.version, kind: kind, lease: lease, before: before})
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

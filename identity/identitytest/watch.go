@@ -15,38 +15,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// A ListWatch lists and watches the Leases of one namespace. It satisfies cache.ListerWatcher and cache.ListerWatcherWithContext.
-type ListWatch struct {
-	server    *Server
-	namespace string
-	selector  labels.Selector
+// IsWatchListSemanticsUnSupported lets an informer list before it watches.
+func (c *Client) IsWatchListSemanticsUnSupported() bool { return true }
+
+// List lists the Leases of the namespace that the label selector of o matches. Faults do not meet it.
+func (c *Client) List(_ context.Context, o metav1.ListOptions) (*coordinationv1.LeaseList, error) {
+	selector, err := labels.Parse(o.LabelSelector)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	list, err := c.list(selector)
+	c.awake()
+	return list, err
 }
 
-// ListWatch returns the Leases of a namespace that selector matches, for an informer.
-func (s *Server) ListWatch(namespace string, selector labels.Selector) *ListWatch {
-	return &ListWatch{server: s, namespace: namespace, selector: selector}
-}
-
-// IsWatchListSemanticsUnSupported lets a reflector list before it watches.
-func (l *ListWatch) IsWatchListSemanticsUnSupported() bool { return true }
-
-// List satisfies cache.ListerWatcher.
-func (l *ListWatch) List(o metav1.ListOptions) (runtime.Object, error) {
-	return l.ListWithContext(context.TODO(), o)
-}
-
-// Watch satisfies cache.ListerWatcher.
-func (l *ListWatch) Watch(o metav1.ListOptions) (watch.Interface, error) {
-	return l.WatchWithContext(context.TODO(), o)
-}
-
-// ListWithContext lists.
-func (l *ListWatch) ListWithContext(context.Context, metav1.ListOptions) (runtime.Object, error) {
-	s := l.server
+func (c *Client) list(selector labels.Selector) (*coordinationv1.LeaseList, error) {
+	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -54,20 +41,34 @@ func (l *ListWatch) ListWithContext(context.Context, metav1.ListOptions) (runtim
 	}
 	list := &coordinationv1.LeaseList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.FormatUint(s.version, 10)}}
 	for _, lease := range s.leases {
-		if l.matches(lease) {
+		if c.selects(selector, lease) {
 			list.Items = append(list.Items, *lease.DeepCopy())
 		}
 	}
 	return list, nil
 }
 
-// WatchWithContext watches from the version of o, which 410 Gone answers if it was forgotten.
-func (l *ListWatch) WatchWithContext(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
+// Watch watches the Leases that List lists, from the version of o, which 410 Gone answers if it was forgotten. It ends with ctx. While the
+// machine of the client is suspended nothing arrives.
+func (c *Client) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	selector, err := labels.Parse(o.LabelSelector)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
 	from, err := strconv.ParseUint(o.ResourceVersion, 10, 64)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q: a watch needs a decimal number here", o.ResourceVersion))
 	}
-	s := l.server
+	w, err := c.watch(ctx, selector, from)
+	c.awake()
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func (c *Client) watch(ctx context.Context, selector labels.Selector, from uint64) (*watcher, error) {
+	s := c.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.down {
@@ -76,13 +77,13 @@ func (l *ListWatch) WatchWithContext(_ context.Context, o metav1.ListOptions) (w
 	if from < s.dropped || from > s.version { // the latter after Restore
 		return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, s.dropped))
 	}
-	w := &watcher{list: l, from: from, events: make(chan watch.Event), stop: make(chan struct{})}
-	go w.run(s.broken)
+	w := &watcher{client: c, selector: selector, from: from, events: make(chan watch.Event), stop: make(chan struct{})}
+	go w.run(ctx.Done(), s.broken)
 	return w, nil
 }
 
-func (l *ListWatch) matches(lease *coordinationv1.Lease) bool {
-	return lease != nil && lease.Namespace == l.namespace && l.selector.Matches(labels.Set(lease.Labels))
+func (c *Client) selects(selector labels.Selector, lease *coordinationv1.Lease) bool {
+	return lease != nil && lease.Namespace == c.namespace && selector.Matches(labels.Set(lease.Labels))
 }
 
 func refused() error {
@@ -90,35 +91,47 @@ func refused() error {
 }
 
 type watcher struct {
-	list   *ListWatch
-	from   uint64
-	events chan watch.Event
-	stop   chan struct{}
-	once   sync.Once
+	client   *Client
+	selector labels.Selector
+	from     uint64
+	events   chan watch.Event
+	stop     chan struct{}
+	once     sync.Once
 }
 
 func (w *watcher) ResultChan() <-chan watch.Event { return w.events }
 
 func (w *watcher) Stop() { w.once.Do(func() { close(w.stop) }) }
 
-func (w *watcher) run(broken <-chan struct{}) {
+func (w *watcher) run(ended, broken <-chan struct{}) {
 	defer close(w.events)
+	over := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return false
+		case <-ended:
+		case <-w.stop:
+		case <-broken:
+		}
+		return true
+	}
 	for {
 		events, changed := w.next()
 		for _, e := range events {
+			if over(w.client.running()) {
+				return
+			}
 			select {
 			case w.events <- e:
+			case <-ended:
+				return
 			case <-w.stop:
 				return
 			case <-broken:
 				return
 			}
 		}
-		select {
-		case <-changed:
-		case <-w.stop:
-			return
-		case <-broken:
+		if over(changed) {
 			return
 		}
 	}
@@ -126,7 +139,7 @@ func (w *watcher) run(broken <-chan struct{}) {
 
 // next returns what has happened since the last call, and a channel that is closed when there is more.
 func (w *watcher) next() ([]watch.Event, <-chan struct{}) {
-	s := w.list.server
+	s := w.client.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first, _ := slices.BinarySearchFunc(s.history, w.from, func(c change, from uint64) int {
@@ -135,7 +148,7 @@ func (w *watcher) next() ([]watch.Event, <-chan struct{}) {
 	var events []watch.Event
 	for _, c := range s.history[first:] {
 		w.from = c.version
-		if e, ok := w.list.event(c); ok {
+		if e, ok := w.event(c); ok {
 			events = append(events, e)
 		}
 	}
@@ -143,8 +156,8 @@ func (w *watcher) next() ([]watch.Event, <-chan struct{}) {
 }
 
 // event is what a change is to those who see the selected Leases alone: a Lease whose labels come to match is added to them.
-func (l *ListWatch) event(c change) (watch.Event, bool) {
-	now, before := l.matches(c.lease) && c.kind != watch.Deleted, l.matches(c.before)
+func (w *watcher) event(c change) (watch.Event, bool) {
+	now, before := w.client.selects(w.selector, c.lease) && c.kind != watch.Deleted, w.client.selects(w.selector, c.before)
 	lease := c.lease.DeepCopy()
 	switch {
 	case now && before:
