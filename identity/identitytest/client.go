@@ -14,16 +14,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/utils/ptr"
 )
 
-var (
-	resource = coordinationv1.Resource("leases")
-	kind     = coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind()
-)
+func resource() schema.GroupResource { return coordinationv1.Resource("leases") }
+
+func kind() schema.GroupKind { return coordinationv1.SchemeGroupVersion.WithKind("Lease").GroupKind() }
 
 // A Client is a client of one namespace, as one process has it. It satisfies identity.LeaseClient and identity.LeaseWatcher.
 type Client struct {
@@ -44,7 +44,7 @@ func (c *Client) Get(ctx context.Context, name string, _ metav1.GetOptions) (*co
 	return c.do(ctx, Request{Operation: Get, Name: name}, func() (*coordinationv1.Lease, error) {
 		found, ok := c.server.leases[c.key(name)]
 		if !ok {
-			return nil, apierrors.NewNotFound(resource, name)
+			return nil, apierrors.NewNotFound(resource(), name)
 		}
 		return found, nil
 	})
@@ -57,7 +57,7 @@ func (c *Client) Create(ctx context.Context, lease *coordinationv1.Lease, _ meta
 			return nil, apierrors.NewBadRequest("resourceVersion should not be set on objects to be created")
 		}
 		if _, ok := c.server.leases[c.key(lease.Name)]; ok {
-			return nil, apierrors.NewAlreadyExists(resource, lease.Name)
+			return nil, apierrors.NewAlreadyExists(resource(), lease.Name)
 		}
 		return c.create(lease)
 	})
@@ -82,16 +82,16 @@ func (c *Client) Update(ctx context.Context, lease *coordinationv1.Lease, _ meta
 		case !ok && lease.UID == "" && lease.ResourceVersion == "":
 			return c.create(lease)
 		case !ok && lease.UID == "":
-			return nil, apierrors.NewNotFound(resource, lease.Name)
+			return nil, apierrors.NewNotFound(resource(), lease.Name)
 		case !ok:
 			return nil, uidConflict(lease.Name, lease.UID, "")
 		case lease.UID != "" && lease.UID != found.UID:
 			return nil, uidConflict(lease.Name, lease.UID, found.UID)
 		case lease.ResourceVersion == "":
-			return nil, apierrors.NewInvalid(kind, lease.Name, field.ErrorList{field.Invalid(
+			return nil, apierrors.NewInvalid(kind(), lease.Name, field.ErrorList{field.Invalid(
 				field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
 		case lease.ResourceVersion != found.ResourceVersion:
-			return nil, apierrors.NewConflict(resource, lease.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
+			return nil, apierrors.NewConflict(resource(), lease.Name, errors.New("the object has been modified; please apply your changes to the latest version and try again"))
 		}
 		return c.replace(found, lease)
 	})
@@ -126,7 +126,7 @@ func (c *Client) Delete(ctx context.Context, name string, opts metav1.DeleteOpti
 	_, err := c.do(ctx, Request{Operation: Delete, Name: name, Preconditions: opts.Preconditions}, func() (*coordinationv1.Lease, error) {
 		found, ok := c.server.leases[c.key(name)]
 		if !ok {
-			return nil, apierrors.NewNotFound(resource, name)
+			return nil, apierrors.NewNotFound(resource(), name)
 		}
 		if p := opts.Preconditions; p != nil {
 			if p.UID != nil && *p.UID != found.UID {
@@ -148,11 +148,11 @@ func (c *Client) key(name string) types.NamespacedName {
 }
 
 func uidConflict(name string, wanted, found types.UID) error {
-	return apierrors.NewConflict(resource, name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, found))
+	return apierrors.NewConflict(resource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, found))
 }
 
 func versionConflict(name, wanted, found string) error {
-	return apierrors.NewConflict(resource, name, fmt.Errorf(
+	return apierrors.NewConflict(resource(), name, fmt.Errorf(
 		"Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", wanted, found))
 }
 
@@ -167,7 +167,7 @@ func validate(l *coordinationv1.Lease) error {
 		errs = append(errs, field.Invalid(spec.Child("leaseTransitions"), *n, "must be greater than or equal to 0"))
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(kind, l.Name, errs)
+		return apierrors.NewInvalid(kind(), l.Name, errs)
 	}
 	return nil
 }
