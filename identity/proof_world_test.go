@@ -217,7 +217,7 @@ func (u *universe) race() {
 			for _, h := range u.hosts {
 				h.clock.Resume()
 			}
-			time.Sleep(late)
+			<-time.After(late)
 		}})
 	}
 }
