@@ -53,7 +53,7 @@ test: binaries kubelet-deps compiler ## run every test, with the race detector
 
 .PHONY: mutants
 mutants: binaries ## run every mutant of the sampled tables; make test runs one in five
-	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./internal/drainproof
+	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./identity/... ./internal/drainproof
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters

@@ -18,7 +18,8 @@
 //	configsync/kube     experimental  sources, fetching and reporting over the API server
 //	configsync/file     experimental  the same from a directory, for nodes without an API server
 //	configsync/restart  experimental  how a process takes up a new config: by exit, or as a supervised child
-//	identity            planned       which processes are alive, by Lease; which node is calling
+//	identity            experimental  which processes are alive, by Lease, without trust in clocks or names
+//	identity/nodeauth   experimental  which node is calling, and what it may write
 //	drain               experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
 //	drain/kube          experimental  the cache over shared informers and the client that a drain needs
 //	rollout             planned       takes a revision over a fleet in stages, and stops by itself

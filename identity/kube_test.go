@@ -1,0 +1,384 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/belayproject/belay/identity"
+)
+
+// serverPatience bounds each wait for the real server.
+const serverPatience = time.Minute
+
+// A cluster is the real server with a namespace for one test, and a user who may do what a Member needs and nothing else.
+type cluster struct {
+	*testing.T
+	admin     kubernetes.Interface
+	member    *rest.Config
+	namespace string
+}
+
+func newCluster(t *testing.T) *cluster {
+	t.Helper()
+	env := shared.Env(t)
+	c := &cluster{T: t, admin: kubernetes.NewForConfigOrDie(env.Config()), namespace: env.Namespace(t)}
+	user := "member-" + c.namespace
+	c.member = env.User(t, user)
+	_, err := c.admin.RbacV1().Roles(c.namespace).Create(t.Context(), &rbacv1.Role{
+		ObjectMeta: metav1.ObjectMeta{Name: "member"},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.admin.RbacV1().RoleBindings(c.namespace).Create(t.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "member"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "member"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *cluster) leases() coordinationclient.LeaseInterface {
+	return c.admin.CoordinationV1().Leases(c.namespace)
+}
+
+func (c *cluster) get(name string) *coordinationv1.Lease {
+	c.Helper()
+	l, err := c.leases().Get(c.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	return l
+}
+
+// eventually waits until done returns the empty string, which otherwise says what is missing.
+func (c *cluster) eventually(done func() string) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(c.Context(), serverPatience)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		missing := done()
+		if missing == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			c.Fatalf("after %s: %s", serverPatience, missing)
+		case <-ticker.C:
+		}
+	}
+}
+
+// A wire counts requests by method, and can be cut.
+type wire struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	sent []string
+	cut  bool
+}
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	w.sent = append(w.sent, r.Method)
+	cut := w.cut
+	w.mu.Unlock()
+	if cut {
+		return nil, errDead
+	}
+	return w.next.RoundTrip(r)
+}
+
+func (w *wire) count(method string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, m := range w.sent {
+		if m == method {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *wire) set(change func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change()
+}
+
+// A realProcess is one with a Member of the real server.
+type realProcess struct {
+	c      *cluster
+	member *identity.Member
+	wire   *wire
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// fast is the shortest timing that a loaded machine keeps up with.
+func fast() identity.Timing {
+	return identity.Timing{Renew: time.Second, Hold: 18 * time.Second, Liveness: 20 * time.Second, Duration: 20 * time.Second, Stop: 10 * time.Second}
+}
+
+func (c *cluster) start(spec identity.Spec) *realProcess {
+	c.Helper()
+	p := &realProcess{c: c, wire: &wire{}, done: make(chan error, 1)}
+	config := rest.CopyConfig(c.member)
+	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		p.wire.next = next
+		return p.wire
+	})
+	spec.Namespace = c.namespace
+	if spec.Timing == (identity.Timing{}) {
+		spec.Timing = fast()
+	}
+	var err error
+	p.member, err = identity.New(kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases(c.namespace), spec, identity.Options{})
+	if err != nil {
+		c.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(c.Context())
+	p.cancel = cancel
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		p.done <- p.member.Run(ctx, nil)
+	}()
+	c.Cleanup(func() {
+		cancel()
+		<-gone
+	})
+	return p
+}
+
+func (p *realProcess) holds() identity.Epoch {
+	p.c.Helper()
+	p.c.eventually(func() string {
+		if _, held := p.member.Epoch(); !held {
+			return fmt.Sprintf("the Lease is not held: %+v", p.member.Status())
+		}
+		return ""
+	})
+	e, _ := p.member.Epoch()
+	return e
+}
+
+func (p *realProcess) kill() {
+	p.wire.set(func() { p.wire.cut = true })
+	p.cancel()
+	<-p.done
+}
+
+// TestRestartsOnTheRealServer is R-ID-06 and R-ID-07: twenty processes, each killed, have one Lease, with one name and UID; and its values
+// say that it was another process each time. The lock of the host makes it quick.
+func TestRestartsOnTheRealServer(t *testing.T) {
+	c := newCluster(t)
+	spec := goodSpec("h")
+	spec.LockFile = filepath.Join(t.TempDir(), "m.lock")
+	spec.Timing = fast()
+	spec.Timing.Stop = time.Millisecond
+	p := c.start(spec)
+	last, before := p.holds(), c.get(name)
+	for i := range int32(20) {
+		p.kill()
+		p = c.start(spec)
+		e := p.holds()
+		l := c.get(name)
+		if l.UID != before.UID || *l.Spec.LeaseTransitions != i+1 || *l.Spec.HolderIdentity == last.Holder || e.Number <= last.Number || e.UID != l.UID {
+			t.Fatalf("restart %d: epoch %v after %v; the Lease was %v, is %v", i, e, last, before, l)
+		}
+		last = e
+	}
+	all, err := c.leases().List(t.Context(), metav1.ListOptions{LabelSelector: identity.ComponentLabel + "=test"})
+	if err != nil || len(all.Items) != 1 {
+		t.Errorf("R-ID-07: %d Leases, %v; want 1", len(all.Items), err)
+	}
+}
+
+// TestMembersOnTheRealServer is R-ID-01, R-ID-02, R-ID-04 and R-ID-05: with the rights on Leases alone members of hosts of any kind get
+// theirs, and a selector returns those and no other.
+func TestMembersOnTheRealServer(t *testing.T) {
+	c := newCluster(t)
+	_, err := c.leases().Create(t.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "leader"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("x")},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := map[string]bool{"h": true, strings.Repeat("h", 63): true, strings.Repeat("h", 64): true, strings.Repeat("h", 253): true, "Upper_Case": true, "a\xffb": true}
+	for host := range hosts {
+		spec := goodSpec(host)
+		spec.Name = identity.Name("m", spec.Component, host)
+		c.start(spec).holds()
+	}
+	all, err := c.leases().List(t.Context(), metav1.ListOptions{LabelSelector: identity.ComponentLabel + "=test"})
+	if err != nil || len(all.Items) != len(hosts) {
+		t.Fatalf("R-ID-05: the selector returns %d Leases, %v; want %d", len(all.Items), err, len(hosts))
+	}
+	holders := map[string]bool{}
+	for _, l := range all.Items {
+		holders[*l.Spec.HolderIdentity] = true
+		host := l.Annotations[identity.HostAnnotation]
+		if !hosts[host] && host != `"a\xffb"` {
+			t.Errorf("R-ID-04: host %q", host)
+		}
+		if label := l.Labels[identity.HostLabel]; label != "" && label != host || label == "" && len(host) < 64 && hosts[host] {
+			t.Errorf("R-ID-04: host %q has label %q", host, label)
+		}
+	}
+	if len(holders) != len(hosts) {
+		t.Errorf("R-ID-01: %d holders of %d members", len(holders), len(hosts))
+	}
+}
+
+// TestRenewalsOnTheRealServer is R-ID-21: one PUT for each renewal and nothing else on the wire. What others have written stays, and so
+// does the record of who owns which field, unless it is not wanted.
+func TestRenewalsOnTheRealServer(t *testing.T) {
+	for _, omit := range []bool{false, true} {
+		t.Run(fmt.Sprintf("omit=%v", omit), func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			spec := goodSpec("h")
+			spec.OmitManagedFields = omit
+			spec.Timing = fast()
+			spec.Timing.Renew = 3 * time.Second // so much may a request take
+			p := c.start(spec)
+			p.holds()
+			puts := p.wire.count(http.MethodPut)
+			c.eventually(func() string {
+				if p.wire.count(http.MethodPut) < puts+3 {
+					return "three renewals"
+				}
+				return ""
+			})
+			if gets, posts := p.wire.count(http.MethodGet), p.wire.count(http.MethodPost); gets != 1 || posts != 1 {
+				t.Errorf("R-ID-21: %d GET and %d POST, want one of each at the start", gets, posts)
+			}
+			if fields := c.get(name).ManagedFields; (len(fields) == 0) != omit {
+				t.Errorf("managed fields %v, want none: %v", fields, omit)
+			}
+		})
+	}
+}
+
+// TestLossesOnTheRealServer: a Lease that is deleted, or in which somebody else is, is lost at the next renewal; another's is left alone, also at
+// the end (R-ID-16).
+func TestLossesOnTheRealServer(t *testing.T) {
+	c := newCluster(t)
+	spec := goodSpec("h")
+	spec.OnDuplicate = identity.WaitOnDuplicate
+	p := c.start(spec)
+	first := p.holds()
+	if err := c.leases().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var second identity.Epoch
+	c.eventually(func() string {
+		second = p.holds()
+		if second.UID == first.UID {
+			return "a new Lease"
+		}
+		return ""
+	})
+	if second.Number <= first.Number {
+		t.Errorf("epoch %d after %d", second.Number, first.Number)
+	}
+	c.take("m_thief")
+	c.eventually(func() string {
+		if p.member.Status().Phase != identity.Watching {
+			return "the thief is watched"
+		}
+		return ""
+	})
+	if err := p.member.Healthy(); err == nil {
+		t.Error("healthy without the Lease")
+	}
+	p.cancel()
+	if err := <-p.done; err != nil {
+		t.Error(err)
+	}
+	if got := *c.get(name).Spec.HolderIdentity; got != "m_thief" {
+		t.Errorf("R-ID-16: the holder is %q", got)
+	}
+}
+
+// take puts another holder into the Lease.
+func (c *cluster) take(holder string) {
+	c.Helper()
+	c.eventually(func() string {
+		l := c.get(name)
+		l.Spec.HolderIdentity = &holder
+		if _, err := c.leases().Update(c.Context(), l, metav1.UpdateOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+}
+
+// TestStopOnTheRealServer is R-ID-16: the Lease is gone after a stop, also where somebody has edited it since the last renewal; a second process
+// that waits has it then.
+func TestStopOnTheRealServer(t *testing.T) {
+	c := newCluster(t)
+	p := c.start(goodSpec("one"))
+	e := p.holds()
+	failing := c.start(goodSpec("two"))
+	var dup *identity.DuplicateError
+	if err := <-failing.done; !errors.As(err, &dup) || dup.Theirs.Host != "one" || dup.Holder != e.Holder {
+		t.Errorf("the second got %v, want a DuplicateError", err)
+	}
+	spec := goodSpec("three")
+	spec.OnDuplicate = identity.WaitOnDuplicate
+	waiting := c.start(spec)
+	c.eventually(func() string {
+		if !errors.As(waiting.member.Healthy(), &dup) {
+			return "the third sees the first"
+		}
+		return ""
+	})
+	c.eventually(func() string {
+		l := c.get(name)
+		l.Labels["edited"] = "yes"
+		if _, err := c.leases().Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	p.cancel()
+	if err := <-p.done; err != nil {
+		t.Error(err)
+	}
+	if next := waiting.holds(); next.Number <= e.Number || next.UID == e.UID {
+		t.Errorf("epoch %v after %v, want a new Lease", next, e)
+	}
+	waiting.cancel()
+	<-waiting.done
+	if _, err := c.leases().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("R-ID-16: after the stop: %v, want no Lease", err)
+	}
+}

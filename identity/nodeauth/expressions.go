@@ -1,0 +1,228 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeauth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// Every expression is total: where a field is missing it takes another value, never an error. An error would be a denial too, but
+// with 422 Invalid and a text that helps nobody.
+//
+// The server evaluates every validation and every message of a policy for each write that it matches, also where nothing is wrong, and the
+// variables anew for the messages. That is why there is one validation, of a variable that holds the first fault: with one validation for
+// each requirement a write takes half as long again.
+
+// Claims of a token, as the API server hands them to admission and in a TokenReview.
+const (
+	nodeNameClaim = "authentication.kubernetes.io/node-name"
+	nodeUIDClaim  = "authentication.kubernetes.io/node-uid"
+	podNameClaim  = "authentication.kubernetes.io/pod-name"
+	podUIDClaim   = "authentication.kubernetes.io/pod-uid"
+)
+
+const nodeUserPrefix = "system:node:"
+
+const (
+	userExpression = "request.userInfo.?username.orValue('')"
+	// kindExpression is Resource.kind of what is written.
+	kindExpression = "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)" +
+		" + (has(request.namespace) ? ' in ' + request.namespace : '')"
+)
+
+// callerExpression selects the agents. It is a match condition, which sees no variables.
+func callerExpression(o Options) string {
+	var callers []string
+	if o.ServiceAccount.Name != "" {
+		callers = append(callers, userExpression+" == "+quote(serviceAccountUser(o.ServiceAccount)))
+	}
+	if o.NodeUsers {
+		var guarded []string
+		for _, r := range o.Resources {
+			guarded = append(guarded, r.kind())
+		}
+		callers = append(callers, userExpression+".startsWith("+quote(nodeUserPrefix)+") && "+kindExpression+" in "+list(guarded))
+	}
+	return strings.Join(callers, " || ")
+}
+
+// variables are evaluated where they are used, once for the rules and once for the messages. Those for what is said are used only where
+// something is wrong.
+func variables(o Options) []admissionregistrationv1.Variable {
+	node := only(nodeNameClaim)
+	if o.NodeUsers {
+		node = fmt.Sprintf("%s ? %s.substring(%d) : %s", nodeUserExpression, userExpression, len(nodeUserPrefix), node)
+	}
+	vs := []admissionregistrationv1.Variable{
+		{Name: "node", Expression: node},
+		{Name: "nodeUID", Expression: only(nodeUIDClaim)},
+		{Name: "kind", Expression: kindExpression},
+		{Name: "write", Expression: "request.operation + ' ' + (has(request.subResource) ? request.subResource + ' of ' : '') + variables.kind"},
+		{Name: "target", Expression: "variables.kind + ' \"' + (object == null ? dyn(oldObject) : dyn(object)).?metadata.?name.orValue('') + '\"'"},
+	}
+	if len(o.NodeConditions) > 0 {
+		vs = append(vs, nodeVariables()...)
+	}
+	return append(vs, admissionregistrationv1.Variable{Name: "fault", Expression: faultExpression(o)})
+}
+
+// only is the value of a claim that has exactly one, else empty.
+func only(claim string) string {
+	values := values(claim)
+	return values + ".size() == 1 ? " + values + "[0] : ''"
+}
+
+func values(claim string) string { return "request.userInfo.?extra[?" + quote(claim) + "].orValue([])" }
+
+// A requirement must hold for a write; otherwise it says what is wrong and what would be right. Both are expressions.
+type requirement struct{ holds, otherwise string }
+
+// unless is what the first requirement says that does not hold, or else what comes behind them all.
+func unless(rs []requirement, finally string) string {
+	var b strings.Builder
+	for _, r := range rs {
+		fmt.Fprintf(&b, "!(%s) ? %s :\n", r.holds, r.otherwise)
+	}
+	return b.String() + finally
+}
+
+// faultExpression is what is wrong with a write, or empty.
+func faultExpression(o Options) string {
+	var kinds strings.Builder
+	for _, r := range o.Resources {
+		if r.writes() {
+			rs := []requirement{mayWrite(o, r), hasName(r)}
+			if !r.NotOwned {
+				rs = append(rs, hasOwner(o))
+			}
+			fmt.Fprintf(&kinds, "%s ? (%s) :\n", r.is(), unless(rs, "''"))
+		}
+	}
+	if len(o.NodeConditions) > 0 {
+		status := nodeStatus()
+		fmt.Fprintf(&kinds, "%s ? (%s) :\n", status.is(), unless([]requirement{mayWrite(o, status), hasName(status), isNode()}, "''"))
+	}
+	return unless([]requirement{isBound(o)}, kinds.String()+mayNot(o))
+}
+
+// is says that what is written is of the kind.
+func (r Resource) is() string {
+	s := fmt.Sprintf("request.resource.resource == '%s' && request.resource.group == '%s' && ", r.Resource, r.Group)
+	if r.Namespace == "" {
+		return s + "!has(request.namespace)"
+	}
+	return s + "has(request.namespace) && request.namespace == " + quote(r.Namespace)
+}
+
+// isBound wants a token with one node and one pod: one that is bound to a Node alone is not an agent's.
+func isBound(o Options) requirement {
+	pod := "variables.nodeUID != '' && " + values(podNameClaim) + ".size() == 1"
+	if o.NodeUsers {
+		pod = "(" + nodeUserExpression + " || " + pod + ")"
+	}
+	count := func(claim string) string { return "string(" + values(claim) + ".size())" }
+	return requirement{"variables.node != '' && " + pod, "'the token of ' + " + userExpression +
+		" + ' names ' + " + count(nodeNameClaim) + " + ' nodes, ' + " + count(nodeUIDClaim) + " + ' node UIDs and ' + " + count(podNameClaim) +
+		" + ' pods, but must name one of each to write ' + variables.target + ': use the projected token of a pod that runs on a node, on Kubernetes 1.30 or newer'"}
+}
+
+const nodeUserExpression = userExpression + ".startsWith('" + nodeUserPrefix + "')"
+
+// mayWrite wants one of the operations on the objects, or an update of one of the subresources.
+func mayWrite(o Options, r Resource) requirement {
+	var operations, ways []string
+	for _, v := range r.Verbs {
+		if slices.Contains(writeVerbs, v) {
+			operations = append(operations, operation(v))
+		}
+	}
+	if len(operations) > 0 {
+		ways = append(ways, "!has(request.subResource) && request.operation in "+list(operations))
+	}
+	if len(r.Subresources) > 0 {
+		ways = append(ways, "has(request.subResource) && request.subResource in "+list(r.Subresources)+" && request.operation == 'UPDATE'")
+	}
+	return requirement{strings.Join(ways, " || "), mayNot(o)}
+}
+
+func operation(verb string) string {
+	if verb == "patch" {
+		verb = "update"
+	}
+	return strings.ToUpper(verb)
+}
+
+func mayNot(o Options) string {
+	return `'the agent of node "' + variables.node + '" may not ' + variables.write + ', here ' + variables.target + '; it may ` + strings.Join(writes(o), ", ") + "'"
+}
+
+// writes are what an agent may do, as operation, subresource and kind.
+func writes(o Options) []string {
+	var ws []string
+	for _, r := range o.Resources {
+		for _, v := range r.Verbs {
+			if slices.Contains(writeVerbs, v) {
+				ws = append(ws, operation(v)+" "+r.kind())
+			}
+		}
+		for _, s := range r.Subresources {
+			ws = append(ws, "UPDATE "+s+" of "+r.kind())
+		}
+	}
+	if len(o.NodeConditions) > 0 {
+		ws = append(ws, "UPDATE status of nodes")
+	}
+	slices.Sort(ws)
+	return slices.Compact(ws)
+}
+
+// hasName looks at the objects and not at request.name, which is empty for generateName and deletecollection.
+func hasName(r Resource) requirement {
+	name := "variables.node"
+	if r.Prefix != "" {
+		name = quote(r.Prefix) + " + " + name
+	}
+	return requirement{
+		each("%[1]s.?metadata.?name.orValue('') == " + name),
+		`variables.target + ' does not belong to node "' + variables.node + '": the name must be "' + ` + name + ` + '"'`,
+	}
+}
+
+// hasOwner wants one owner of kind Node before and after the write: that with the UID of the caller's node.
+func hasOwner(o Options) requirement {
+	owner, want := "r.?uid.orValue('')", "variables.nodeUID"
+	if o.NodeUsers {
+		owner, want = nodeUserExpression+" ? r.?name.orValue('') : "+owner, nodeUserExpression+" ? variables.node : "+want
+	}
+	return requirement{
+		each("%[1]s.?metadata.?ownerReferences.orValue([]).filter(r, r.?kind.orValue('') == 'Node' && r.?apiVersion.orValue('') == 'v1')" +
+			".map(r, " + owner + ") == [" + want + "]"),
+		`variables.target + ' does not belong to this node "' + variables.node + '": before and after the write it must have one owner of kind Node, ` +
+			`the one with the UID ' + variables.nodeUID`,
+	}
+}
+
+// each says of the object before and after the write, as far as there is one, what it says of %[1]s.
+func each(says string) string {
+	return "(object == null || " + fmt.Sprintf(says, "object") + ") && (oldObject == null || " + fmt.Sprintf(says, "oldObject") + ")"
+}
+
+// list writes strings as a CEL list, which is of strings also where it is empty.
+func list(items []string) string {
+	if len(items) == 0 {
+		return "['']"
+	}
+	var quoted []string
+	for _, i := range items {
+		quoted = append(quoted, quote(i))
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// quote writes a string of CEL. Options.Validate has let no character through that would need more.
+func quote(s string) string { return "'" + s + "'" }

@@ -1,0 +1,79 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeauth_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// TestBrokenPoliciesAreCaught shows that the suite would notice a policy that lacks a requirement. Each starts a real server.
+func TestBrokenPoliciesAreCaught(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "the name isn't compared", File: "expressions.go", Old: `each("%[1]s.?metadata.?name.orValue('') == " + name),`, New: `"true",`, Run: "^TestAgentWritesItsOwnNodeOnly$/Lease"},
+		{Name: "the prefix is forgotten", File: "expressions.go", Old: `name = quote(r.Prefix) + " + " + name`, New: `name += ""`, Run: "^TestAgentWritesItsOwnNodeOnly$/Lease"},
+		{Name: "deletions aren't guarded", File: "policy.go", Old: "admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,", New: "admissionregistrationv1.Create, admissionregistrationv1.Update,", Run: "^TestAgentWritesItsOwnNodeOnly$/Shadow_v1/delete"},
+		{Name: "creations aren't guarded", File: "policy.go", Old: "admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,", New: "admissionregistrationv1.Update, admissionregistrationv1.Delete,", Run: "^TestOwnerMustBeTheOwnNode$"},
+		{Name: "subresources aren't guarded", File: "policy.go", Old: `[]string{r.Resource, r.Resource + "/*"}`, New: "[]string{r.Resource}", Run: "^TestAgentWritesItsOwnNodeOnly$/Shadow_v1/.*status"},
+		{Name: "a token of a Node will do", File: "expressions.go", Old: `pod := "variables.nodeUID != '' && " + values(podNameClaim) + ".size() == 1"`, New: `pod := "variables.nodeUID != ''"`, Run: "^TestOnlyTokensOfPodsAreTaken$"},
+		{Name: "an unbound token will do", File: "expressions.go", Old: `requirement{"variables.node != '' && " + pod,`, New: `requirement{"variables.node == '' || " + pod,`, Run: "^TestOnlyTokensOfPodsAreTaken$"},
+		{Name: "the owner isn't compared", File: "expressions.go", Old: "if !r.NotOwned {", New: "if false {", Run: "^TestRightsEndWithTheNode$"},
+		{Name: "one owner among others will do", File: "expressions.go", Old: `owner + ") == [" + want + "]"),`, New: `owner + ").exists(u, u == " + want + ")"),`, Run: "^TestOwnerMustBeTheOwnNode$"},
+		{Name: "only the object after the write is looked at", File: "expressions.go", Old: `&& (oldObject == null || " + fmt.Sprintf(says, "oldObject") + ")"`, New: `"`, Run: "^TestOwnerMustBeTheOwnNode$"},
+		{Name: "only the object before the write is looked at", File: "expressions.go", Old: `"(object == null || " + fmt.Sprintf(says, "object") + ") && `, New: `"`, Run: "^TestOwnerMustBeTheOwnNode$"},
+		{Name: "owners of another group count", File: "expressions.go", Old: ` && r.?apiVersion.orValue('') == 'v1'`, New: "", Run: "^TestOwnerMustBeTheOwnNode$"},
+		{Name: "the spec may be written", File: "expressions.go", Old: `return requirement{strings.Join(ways, " || "), mayNot(o)}`, New: `return requirement{"true", mayNot(o)}`, Run: "^TestAgentWritesNoDesiredState$"},
+		{Name: "the Node's UID isn't compared", File: "node.go", Old: `"variables.oldMetadata.?uid.orValue('') == variables.nodeUID",`, New: `"true",`, Run: "^TestRightsEndWithTheNode$"},
+		{Name: "the status isn't compared", File: "node.go", Old: `			unchanged("variables.oldStatus", "variables.newStatus", "conditions"),` + "\n", New: "", Run: "^TestNodeStatusIsClosed$"},
+		{Name: "fields that are new aren't seen", File: "node.go", Old: " && %[2]s.all(k, k in %[3]s || k in %[1]s)", New: "", Run: "^TestFutureFieldsAreClosed$"},
+		{Name: "values aren't compared", File: "node.go", Old: "%[1]s[?k] == %[2]s[?k]", New: "k in %[2]s", Run: "^TestFutureFieldsAreClosed$"},
+		{Name: "the metadata isn't compared", File: "node.go", Old: `			unchanged("variables.oldMetadata", "variables.newMetadata", "managedFields", "resourceVersion"),` + "\n", New: "", Run: "^TestNodeMetadataIsClosed$"},
+		{Name: "others' conditions aren't compared", File: "node.go", Old: `others("variables.oldStatus") + " == "`, New: `others("variables.newStatus") + " == "`, Run: "^TestNodeConditionsAreThoseNamed$"},
+		{Name: "Nodes are guarded only where they are written", File: "policy.go", Old: `append(slices.Clone(o.Resources), Resource{Resource: "nodes"})`, New: "slices.Clone(o.Resources)", Run: "^TestNoNodeWriteByDefault$"},
+		{Name: "kubelets are stopped", File: "expressions.go", Old: ` && "+kindExpression+" in "+list(guarded))`, New: `")`, Run: "^TestNodeUsersAreGuarded$"},
+		{Name: "Leases everywhere wait for the policy", File: "policy.go", Old: "if len(namespaces) > 0 {", New: "if false {", Run: "^TestOtherNamespacesAreLeftAlone$"},
+		{Name: "the policy is for another account", File: "expressions.go", Old: "quote(serviceAccountUser(o.ServiceAccount))", New: `quote(serviceAccountUser(o.ServiceAccount)+"x")`, Run: "^TestProbeOfANarrowAgent$"},
+		{Name: "agents list Nodes", File: "objects.go", Old: `rule("", "nodes", "get")`, New: `rule("", "nodes", "get", "list")`, Run: "^TestRightsAreTheNamedOnes$"},
+		{Name: "heartbeats are ordinary", File: "objects.go", Old: `"node-high"`, New: `"workload-low"`, Run: "^TestHeartbeatsHaveTheirOwnLevel$"},
+		{Name: "the roles come first", File: "objects.go", Old: "		objects = append(objects, g.role())", New: "		objects = append([]runtime.Object{g.role()}, objects...)", Run: "^TestObjectsComeInOrder$"},
+		{Name: "any node may be impersonated", File: "objects.go", Old: `"impersonate:associated-node")`, New: `"impersonate:associated-node", "impersonate:arbitrary-node")`, Run: "^TestRightsAreTheNamedOnes$"},
+		{Name: "the probe writes", File: "probe.go", Old: "leases.Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})", New: "leases.Create(ctx, lease, metav1.CreateOptions{})", Run: "^TestProbeLeavesNothingBehind$"},
+	})
+}
+
+// TestMutantsAreCaught shows that the suite would notice what is broken in the parts that need no server.
+func TestMutantsAreCaught(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a denial is 422", File: "policy.go", Old: "all[i].Reason = new(metav1.StatusReasonForbidden)", New: "all[i].Reason = nil", Run: "TestGuardDenies"},
+		{Name: "errors are let through", File: "policy.go", Old: "new(admissionregistrationv1.Fail)", New: "new(admissionregistrationv1.Ignore)", Run: "TestGuardDenies"},
+		{Name: "nothing is denied", File: "policy.go", Old: "admissionregistrationv1.Deny, ", New: "", Run: "TestGuardDenies"},
+		{Name: "unauthenticated", File: "facts.go", Old: `!s.Authenticated || s.Error != ""`, New: "false", Run: "TestVerifierWants"},
+		{Name: "any audience", File: "facts.go", Old: "!slices.Contains(s.Audiences, audience)", New: "len(s.Audiences) > 0 && !slices.Contains(s.Audiences, audience)", Run: "TestVerifierWants"},
+		{Name: "any account", File: "facts.go", Old: "s.User.Username != user", New: "false", Run: "TestVerifierWants"},
+		{Name: "one of two", File: "facts.go", Old: "if len(values) != 1 {", New: "if len(values) == 0 {", Run: "TestVerifierWants"},
+		{Name: "any node", File: "facts.go", Old: `one(nodes) != node ||`, New: "", Run: "TestVerifierWants"},
+		{Name: "another pod", File: "facts.go", Old: "pod.UID != c.PodUID", New: "false", Run: "TestVerifierWants"},
+		{Name: "a pod elsewhere", File: "facts.go", Old: "pod.Namespace != c.Pod.Namespace || pod.Name != c.Pod.Name", New: "false", Run: "TestVerifierWants"},
+		{Name: "a deleted pod", File: "facts.go", Old: "pod.DeletionTimestamp != nil || ended", New: "ended", Run: "TestVerifierWants"},
+		{Name: "a pod at its end", File: "facts.go", Old: "pod.DeletionTimestamp != nil || ended", New: "pod.DeletionTimestamp != nil", Run: "TestVerifierWants"},
+		{Name: "a pod of another account", File: "facts.go", Old: "pod.Spec.ServiceAccountName != account.Name", New: "false", Run: "TestVerifierWants"},
+		{Name: "a pod on another node", File: "facts.go", Old: "pod.Spec.NodeName != c.Node", New: "false", Run: "TestVerifierWants"},
+		{Name: "another Node", File: "facts.go", Old: "node.Name != c.Node || node.UID != c.NodeUID", New: "node.Name != c.Node", Run: "TestVerifierWants"},
+		{Name: "no answer is a refusal", File: "verifier.go", Old: "if apierrors.IsNotFound(err) {", New: "if err != nil {", Run: "TestVerifierTellsDoubt"},
+		{Name: "the token is told", File: "verifier.go", Old: "node, without(token, err))", New: "node, err)", Run: "TestTokensStaySecret"},
+		{Name: "no deadline", File: "verifier.go", Old: "context.WithTimeout(ctx, cmp.Or(timeout, defaultTimeout))", New: "context.WithTimeout(ctx, 2*cmp.Or(timeout, defaultTimeout))", Run: "TestVerifierTellsWho"},
+		{Name: "every 403 is the policy's", File: "probe.go", Old: `strings.HasPrefix(cause.Message, "ValidatingAdmissionPolicy '"+policy+"' ") && `, New: "", Run: "TestProbeKnows"},
+		{Name: "whoever speaks of the policy is it", File: "probe.go", Old: "strings.HasPrefix(cause", New: "strings.Contains(cause", Run: "TestProbeKnows"},
+		{Name: "a policy whose name begins so", File: "probe.go", Old: `"ValidatingAdmissionPolicy '"+policy+"' "`, New: `"ValidatingAdmissionPolicy '"+policy`, Run: "TestProbeKnows"},
+		{Name: "accepted is fine", File: "probe.go", Old: "if answer == nil {", New: "if false {", Run: "TestProbeKnows"},
+		{Name: "the probe goes on unguarded", File: "probe.go", Old: "if errors.Is(err, ErrUnguarded) {", New: "if false {", Run: "TestProbeRuns"},
+		{Name: "a failure waits for an hour", File: "probe.go", Old: "wait = min(every, time.Minute)", New: "wait = every", Run: "TestProbeRuns"},
+		{Name: "a token of a year", File: "token.go", Old: "LongestToken  = time.Hour", New: "LongestToken  = 2 * time.Hour", Run: "TestTokenVolume|TestPodsAreChecked"},
+		{Name: "automounted", File: "token.go", Old: "spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken", New: "false", Run: "TestPodsAreChecked"},
+		{Name: "another account's pods", File: "token.go", Old: "got != o.ServiceAccount {", New: "got.Name == \"\" {", Run: "TestPodsAreChecked"},
+		{Name: "the kubelet's conditions", File: "options.go", Old: "if slices.Contains(kubelets, c) {", New: "if false {", Run: "TestOptionsSay"},
+		{Name: "quotes in a prefix", File: "options.go", Old: `len(validation.IsDNS1123Subdomain(r.Prefix+"n")) > 0`, New: "false", Run: "TestOptionsSay|FuzzOptions"},
+	})
+}

@@ -1,0 +1,67 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeauth
+
+import (
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// nodeVariables are the parts of the Node before and after an update.
+func nodeVariables() []admissionregistrationv1.Variable {
+	part := func(object, name string) string {
+		return fmt.Sprintf("has(%s.%s) ? dyn(%[1]s.%[2]s) : dyn({})", object, name)
+	}
+	return []admissionregistrationv1.Variable{
+		{Name: "oldMetadata", Expression: part("oldObject", "metadata")},
+		{Name: "newMetadata", Expression: part("object", "metadata")},
+		{Name: "oldStatus", Expression: part("oldObject", "status")},
+		{Name: "newStatus", Expression: part("object", "status")},
+	}
+}
+
+// isNode wants the Node to be the one in the token. It is for an update, so that there is an object before.
+func isNode() requirement {
+	return requirement{
+		"variables.oldMetadata.?uid.orValue('') == variables.nodeUID",
+		`'node "' + variables.node + '" is not the one that the token is bound to: its UID must be ' + variables.nodeUID`,
+	}
+}
+
+// nodeValidation wants that an update changes nothing of a Node but the conditions. It compares whatever keys the object has and not a list of
+// known fields, so that a field which a later Kubernetes has is seen too; the server keeps the excepted ones itself. It is a validation of
+// its own with a fixed message, as it is the dearest part and would be evaluated again to say more.
+func nodeValidation(o Options) admissionregistrationv1.Validation {
+	own := list(conditionTypes(o))
+	others := func(status string) string {
+		return fmt.Sprintf("%s.?conditions.orValue([]).filter(c, !(c.?type.orValue('') in %s))", status, own)
+	}
+	return admissionregistrationv1.Validation{
+		Expression: strings.Join([]string{
+			"!(" + nodeStatus().is() + ") || object == null || oldObject == null ||\n" + unchanged("dyn(oldObject)", "dyn(object)", "metadata", "status"),
+			unchanged("variables.oldMetadata", "variables.newMetadata", "managedFields", "resourceVersion"),
+			unchanged("variables.oldStatus", "variables.newStatus", "conditions"),
+			others("variables.oldStatus") + " == " + others("variables.newStatus"),
+		}, " &&\n"),
+		Message: "an agent may write the conditions " + strings.Join(conditionTypes(o), ", ") + " in the status of its own Node, and nothing else of a Node",
+	}
+}
+
+// nodeStatus is what NodeConditions stands for.
+func nodeStatus() Resource { return Resource{Resource: "nodes", Subresources: []string{"status"}} }
+
+// unchanged says that two maps have the same keys and values, but for some keys.
+func unchanged(before, after string, except ...string) string {
+	return fmt.Sprintf("%[1]s.all(k, k in %[3]s || %[1]s[?k] == %[2]s[?k]) && %[2]s.all(k, k in %[3]s || k in %[1]s)", before, after, list(except))
+}
+
+func conditionTypes(o Options) []string {
+	var types []string
+	for _, c := range o.NodeConditions {
+		types = append(types, string(c))
+	}
+	return types
+}

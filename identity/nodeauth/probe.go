@@ -1,0 +1,134 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeauth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+)
+
+// ErrUnguarded says that the API server would let an agent write what belongs to another node: the policy is missing, is not
+// bound, or is aimed at another service account. An agent that gets it must not act.
+var ErrUnguarded = errors.New("the agent is not held to its own node")
+
+// A Probe asks the API server whether the policy holds, by a write for another node that is only tried. It goes with the agent's own
+// token. Its fields are set once.
+type Probe struct {
+	// Policy is the name of the policy, [Options].Name.
+	Policy string
+	// Try makes the write, as a dry run: [TryLease] or [TryPatch].
+	Try func(ctx context.Context) error
+	// Every is the time between two probes of Run. 0 means an hour. After a probe that had no result the next one comes after a minute.
+	Every time.Duration
+	// Timeout bounds each probe. 0 means 5 s.
+	Timeout time.Duration
+	// Report, if not nil, gets the result of each probe of Run, for an event and a metric.
+	Report func(err error)
+}
+
+// Once probes once. It returns nil if the policy has refused the write, and an error with [ErrUnguarded] if it would have been accepted.
+// Any other error says that nothing is known: the API server did not answer, or refused the write before it asked the policy, because
+// the agent lacks the right to write at all. At its start an agent goes on after nil only.
+func (p Probe) Once(ctx context.Context) error {
+	_, err := ask(ctx, p.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.Try(ctx) })
+	if err = judge(p.Policy, err); err != nil {
+		return fmt.Errorf("probing the policy %q: %w", p.Policy, err)
+	}
+	return nil
+}
+
+// Run probes again and again, for the first time at once. It returns what has [ErrUnguarded] as soon as it is found; a probe without a result
+// is logged and repeated. It returns nil when ctx ends.
+func (p Probe) Run(ctx context.Context) error {
+	every := cmp.Or(p.Every, time.Hour)
+	for {
+		err := p.Once(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if p.Report != nil {
+			p.Report(err)
+		}
+		if errors.Is(err, ErrUnguarded) {
+			return err
+		}
+		wait := every
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Failed to find out whether the agent is held to its own node")
+			wait = min(every, time.Minute)
+		}
+		if !pause(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// pause waits up to a tenth longer than d, so that agents which were started together don't probe together for ever. It is false if ctx
+// has ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d + rand.N(d/10+1))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// judge says what the answer to a write for another node means. A refusal by the policy names it in its first cause; one by RBAC
+// has no cause, and comes before admission.
+func judge(policy string, answer error) error {
+	if answer == nil {
+		return fmt.Errorf("a write for another node would be accepted: %w", ErrUnguarded)
+	}
+	var status apierrors.APIStatus
+	if errors.As(answer, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if strings.HasPrefix(cause.Message, "ValidatingAdmissionPolicy '"+policy+"' ") && strings.Contains(cause.Message, " denied request: ") {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("nothing is known of it, as something else refused the write: %w", answer)
+}
+
+// A LeaseCreator creates Leases. The LeaseInterface of client-go satisfies it.
+type LeaseCreator interface {
+	Create(ctx context.Context, lease *coordinationv1.Lease, opts metav1.CreateOptions) (*coordinationv1.Lease, error)
+}
+
+// TryLease tries to create a Lease with a name that no node gives: [Resource].Prefix and a node that doesn't exist.
+// An agent that may create Leases can always be probed by it.
+func TryLease(leases LeaseCreator, name string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		_, err := leases.Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	}
+}
+
+// A Patcher patches objects of type T. The typed clients of client-go satisfy it, and those of its package dynamic.
+type Patcher[T any] interface {
+	Patch(ctx context.Context, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// TryPatch tries a patch that changes nothing of the object of another node, which must exist, or of a subresource of it.
+func TryPatch[T any](objects Patcher[T], name string, subresources ...string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := objects.Patch(ctx, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+		return err
+	}
+}

@@ -1,0 +1,50 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// TestWallClockRuleIsCaught: the rule of upstream's collectors, which compare the renewTime of the holder with the clock of the observer, collects
+// members that live and leaves dead ones for ever. R-ID-10.
+func TestWallClockRuleIsCaught(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{{
+		Name: "renewTime is compared with the wall clock", File: "collector.go", Run: "^TestNobodyAliveIsCollected$",
+		Old: "	all := due(c.view.Peers(Lost), c.view.canary, c.config.GCAfter)\n",
+		New: `	var all []Peer
+	for _, p := range c.view.Peers() {
+		if at := p.Lease.Spec.RenewTime; at.Add(c.config.GCAfter).Before(c.view.clock.Now()) && p.Key != c.view.canary {
+			all = append(all, p)
+		}
+	}
+`,
+	}})
+}
+
+// TestBrokenIdentitiesAreCaught shows that the worlds find what is wrong with a member, a view or a collector.
+func TestBrokenIdentitiesAreCaught(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "whoever is lost is collected", File: "collector_report.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: " && p.Quiet >= gcAfter", New: " && gcAfter > 0"},
+		{Name: "the view is always fresh", File: "view_fresh.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "return c.sent + c.freshFor }", New: "return c.sent + 1000*time.Hour }"},
+		{Name: "what was there before the view is never lost", File: "view_tracker.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "		r.move(&t.lost)\n	}\n	var changes", New: "		break\n	}\n	var changes"},
+		{Name: "a brake that never lets go", File: "view_tracker.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "limit += t.massLossHold", New: "limit += 1000 * t.massLossHold"},
+		{Name: "the next holder does not wait", File: "adopt.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "s.quiet >= s.liveness:", New: "s.quiet >= s.liveness/2:"},
+		{Name: "the hold counts from the answer", File: "member_hold.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "t.lease, t.good, t.retry = r.value, r.sent, backoff{}", New: "t.lease, t.good, t.retry = r.value, r.answered, backoff{}"},
+		{Name: "Epoch does not look at the clock", File: "member_status.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "return k.held && now-k.good < t.Hold", New: "return k.held"},
+		{Name: "a foreign holder is renewed", File: "member_hold.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "\tcase holderOf(r.value) != t.epoch.Holder:\n\t\treturn Taken\n", New: ""},
+		{Name: "the release takes for ever", File: "member_release.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "context.WithTimeout(ctx, m.spec.Timing.Stop)", New: "context.WithTimeout(ctx, 100*m.spec.Timing.Stop)"},
+	})
+}

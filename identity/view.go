@@ -1,0 +1,348 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+)
+
+// askAgain is the pause between two questions to the canary about the same version. The watch may bring it before the answer to its own
+// request does.
+const askAgain = 50 * time.Millisecond
+
+// A View says which members are alive.
+type View struct {
+	config     ViewConfig
+	clock      Clock
+	canary     types.NamespacedName
+	wake       chan struct{} // has room for one
+	deliveries sync.WaitGroup
+
+	mu          sync.Mutex
+	started     bool
+	running     bool
+	tracker     *tracker
+	index       *index
+	echo        echo
+	subscribers map[*subscriber]bool
+	told        viewFigures // by Run alone
+}
+
+// An echo is the version of the canary's Lease that the watch has brought last, until the canary has said when it was sent.
+type echo struct {
+	version string        // empty if nothing is to be asked
+	until   time.Duration // when the answer is of no use any more
+	again   time.Duration // when to ask next
+}
+
+// NewView returns a View. An error names the field, its value and what would be right.
+func NewView(c ViewConfig) (*View, error) {
+	c = c.complete()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &View{
+		config: c, clock: c.Clock, canary: c.Canary.Key(), wake: make(chan struct{}, 1), tracker: newTracker(&c), index: newIndex(c.IndexBy),
+		subscribers: map[*subscriber]bool{},
+	}, nil
+}
+
+// Run watches until ctx ends, and returns when no handler of a subscriber runs any more. The Source must be run by the caller. Run can
+// be called once: a second call returns [ErrRunning].
+func (v *View) Run(ctx context.Context) error {
+	if err := v.start(); err != nil {
+		return err
+	}
+	defer v.stop()
+	handle, err := v.config.Source.AddEventHandler(handler{v})
+	if err != nil {
+		return fmt.Errorf("view: watching the Leases: %w", err)
+	}
+	for ctx.Err() == nil {
+		next, due := v.pass(ctx)
+		v.rest(ctx, next, due)
+	}
+	if err := v.config.Source.RemoveEventHandler(handle); err != nil {
+		return fmt.Errorf("view: ending the watch of the Leases: %w", err)
+	}
+	return nil
+}
+
+func (v *View) start() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.started {
+		return fmt.Errorf("view: %w", ErrRunning)
+	}
+	v.started, v.running = true, true
+	return nil
+}
+
+// stop ends the deliveries. From then on nothing changes.
+func (v *View) stop() {
+	v.mu.Lock()
+	v.running = false
+	v.mu.Unlock()
+	v.deliveries.Wait()
+}
+
+// rest waits until something is to be done: at the elapsed time next if due is set.
+func (v *View) rest(ctx context.Context, next time.Duration, due bool) {
+	var timer <-chan time.Time
+	if due {
+		c, stop := v.clock.Timer(max(0, next-v.clock.Elapsed()))
+		defer stop()
+		timer = c
+	}
+	select {
+	case <-ctx.Done():
+	case <-timer:
+	case <-v.wake:
+	}
+}
+
+// pass makes the changes that are due, and returns when the next are.
+func (v *View) pass(ctx context.Context) (next time.Duration, due bool) {
+	v.mu.Lock()
+	now := v.clock.Elapsed()
+	v.ask(now)
+	changes := v.tracker.evaluate(now)
+	v.publish(changes)
+	next, due = v.tracker.next(now)
+	if v.echo.version != "" && (!due || v.echo.again < next) {
+		next, due = v.echo.again, true
+	}
+	was, is := v.told, v.figures(now)
+	v.told = is
+	v.mu.Unlock()
+	var losses []time.Duration
+	for _, c := range changes {
+		if c.what == Left {
+			losses = append(losses, c.peer.quiet)
+		}
+	}
+	v.log(klog.FromContext(ctx), was, is, len(losses))
+	v.config.Metrics.tell(was, is, losses)
+	return next, due
+}
+
+func (v *View) log(logger klog.Logger, was, is viewFigures, losses int) {
+	if losses > 0 {
+		logger.V(2).Info("Lost members", "count", losses, "alive", is.alive, "suspect", is.suspect)
+	}
+	if was.fresh != is.fresh {
+		logger.V(2).Info("View changed its freshness", "fresh", is.fresh, "canary", v.canary)
+	}
+	if was.brake != is.brake {
+		logger.Info("Mass-loss brake changed", "on", is.brake, "alive", is.alive, "suspect", is.suspect)
+	}
+}
+
+func (v *View) figures(now time.Duration) viewFigures {
+	t := v.tracker
+	return viewFigures{
+		unconfirmed: t.unconfirmed.n, alive: t.alive.n, suspect: t.suspect.n + t.held.n, lost: t.lost.n,
+		fresh: t.clock.fresh(now), brake: t.held.n > 0,
+	}
+}
+
+// publish hands changes to the subscribers. The caller holds the mutex.
+func (v *View) publish(changes []change) {
+	for s := range v.subscribers {
+		v.queue(s, changes)
+	}
+}
+
+// ask asks the canary when the version was sent that was seen last, if that is not known yet. The caller holds the mutex.
+func (v *View) ask(now time.Duration) {
+	if v.echo.version == "" || now < v.echo.again {
+		return
+	}
+	ago, ok := v.config.Canary.Written(v.echo.version)
+	switch {
+	case ok:
+		v.tracker.prove(now, now-max(0, ago))
+		v.echo = echo{}
+	case now >= v.echo.until:
+		v.echo = echo{}
+	default:
+		v.echo.again = now + askAgain
+	}
+}
+
+// A handler is what a view is for its Source.
+type handler struct{ v *View }
+
+// OnAdd is called with each Lease that there is, and with each new one.
+func (h handler) OnAdd(obj any, isInInitialList bool) { h.v.seen(obj, isInInitialList) }
+
+// OnUpdate is called with each new version of a Lease, and with unchanged ones.
+func (h handler) OnUpdate(_, obj any) { h.v.seen(obj, false) }
+
+// OnDelete is called with the last state of a Lease, or with what is known of it.
+func (h handler) OnDelete(obj any) {
+	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		if namespace, name, err := cache.SplitMetaNamespaceKey(unknown.Key); err == nil {
+			h.v.gone(types.NamespacedName{Namespace: namespace, Name: name})
+		}
+		return
+	}
+	if lease, ok := obj.(*coordinationv1.Lease); ok {
+		h.v.gone(keyOf(lease))
+	}
+}
+
+// seen takes note of a Lease.
+func (v *View) seen(obj any, initial bool) {
+	lease, ok := obj.(*coordinationv1.Lease)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.running {
+		return
+	}
+	key, now := keyOf(lease), v.clock.Elapsed()
+	var old *coordinationv1.Lease
+	if r := v.tracker.records[key]; r != nil {
+		old = r.lease
+	}
+	changes := v.tracker.observe(now, lease, initial)
+	v.index.update(v.tracker.records[key], old, lease)
+	v.publish(changes)
+	if key == v.canary && (old == nil || old.ResourceVersion != lease.ResourceVersion) {
+		v.echo = echo{version: lease.ResourceVersion, until: now + v.config.FreshFor}
+		v.ask(now)
+		v.rouse()
+	}
+	if old == nil || len(changes) > 0 {
+		v.rouse()
+	}
+}
+
+// gone takes note that a Lease was deleted.
+func (v *View) gone(key types.NamespacedName) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	r := v.tracker.records[key]
+	if r == nil || !v.running {
+		return
+	}
+	v.index.update(r, r.lease, nil)
+	v.publish(v.tracker.forget(v.clock.Elapsed(), key))
+	v.rouse()
+}
+
+// rouse makes Run look what is due.
+func (v *View) rouse() {
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Peers returns the peers in one of the states, all if none is given, by name.
+func (v *View) Peers(states ...State) []Peer {
+	v.mu.Lock()
+	seen := v.glimpses(v.clock.Elapsed(), states)
+	v.mu.Unlock()
+	return peers(seen)
+}
+
+// glimpses returns the peers in one of the states, all if none is given. The caller holds the mutex.
+func (v *View) glimpses(now time.Duration, states []State) []glimpse {
+	at := v.tracker.clock.read(now)
+	var seen []glimpse
+	for _, r := range v.tracker.records {
+		if in(r, states) {
+			seen = append(seen, r.glimpse(at))
+		}
+	}
+	return seen
+}
+
+func in(r *record, states []State) bool {
+	return len(states) == 0 || slices.Contains(states, r.roll.state)
+}
+
+// Get returns one peer.
+func (v *View) Get(key types.NamespacedName) (Peer, bool) {
+	v.mu.Lock()
+	r, ok := v.tracker.records[key]
+	if !ok {
+		v.mu.Unlock()
+		return Peer{}, false
+	}
+	s := r.glimpse(v.tracker.clock.read(v.clock.Elapsed()))
+	v.mu.Unlock()
+	return s.peer(), true
+}
+
+// Indexed returns the peers that the function of [ViewConfig].IndexBy has put under value, by name. There are none under an unknown index.
+func (v *View) Indexed(index, value string, states ...State) []Peer {
+	v.mu.Lock()
+	at := v.tracker.clock.read(v.clock.Elapsed())
+	var seen []glimpse
+	for r := range v.index.sets[indexed{index, value}] {
+		if in(r, states) {
+			seen = append(seen, r.glimpse(at))
+		}
+	}
+	v.mu.Unlock()
+	return peers(seen)
+}
+
+// Freshness says whether a view is up to date.
+type Freshness struct {
+	// Fresh is whether a write of the canary was seen that was sent less than FreshFor ago.
+	Fresh bool
+	// Age is how long ago the last write was sent of those that were seen; negative if none was.
+	Age time.Duration
+	// Held is how many peers the mass-loss brake holds back.
+	Held int
+}
+
+// Freshness says whether the view is up to date.
+func (v *View) Freshness() Freshness {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now, t := v.clock.Elapsed(), v.tracker
+	f := Freshness{Fresh: v.running && t.clock.fresh(now), Age: -1, Held: t.held.n}
+	if t.clock.seen {
+		f.Age = now - t.clock.sent
+	}
+	return f
+}
+
+// Healthy returns nil while the view is up to date and no brake holds, and otherwise why not.
+func (v *View) Healthy() error {
+	switch f := v.Freshness(); {
+	case !v.runs():
+		return errors.New("view: it does not run")
+	case !f.Fresh && f.Age < 0:
+		return fmt.Errorf("view: no write of its canary %q was seen yet", v.canary)
+	case !f.Fresh:
+		return fmt.Errorf("view: the last write of its canary %q that was seen is %v old, want less than %v", v.canary, f.Age, v.config.FreshFor)
+	case f.Held > 0:
+		return fmt.Errorf("view: %d held back by the mass-loss brake: more than %.0f %% of the peers would be lost at once", f.Held, 100*v.config.MassLoss)
+	}
+	return nil
+}
+
+func (v *View) runs() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.running
+}
