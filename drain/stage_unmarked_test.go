@@ -171,7 +171,7 @@ func TestLateProofReadsItsOwnNode(t *testing.T) {
 			r.Policy.Escalation = []drain.Escalation{{After: 1, Step: drain.StepOutOfService}}
 		})
 		for range 4 {
-			s.d.Reconcile(s.Context(), r) //nolint:errcheck // that there is no proof is an error here
+			_, _, _ = s.d.Reconcile(s.Context(), r) // that there is no proof is an error here
 			s.sleep(10 * time.Second)
 		}
 		s.sleep(time.Minute)

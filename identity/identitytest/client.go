@@ -148,12 +148,16 @@ func (c *Client) key(name string) types.NamespacedName {
 }
 
 func uidConflict(name string, wanted, found types.UID) error {
-	return apierrors.NewConflict(resource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, found))
+	return unmet(name, "UID", string(wanted), string(found))
 }
 
 func versionConflict(name, wanted, found string) error {
-	return apierrors.NewConflict(resource(), name, fmt.Errorf(
-		"Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", wanted, found))
+	return unmet(name, "ResourceVersion", wanted, found)
+}
+
+// unmet says it in the words of the API server.
+func unmet(name, what, wanted, found string) error {
+	return apierrors.NewConflict(resource(), name, fmt.Errorf("%s: %s in precondition: %s, %s in object meta: %s", "Precondition failed", what, wanted, what, found))
 }
 
 // validate refuses what the API server refuses of the fields that members write.
