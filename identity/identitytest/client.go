@@ -148,11 +148,12 @@ func (c *Client) key(name string) types.NamespacedName {
 }
 
 func uidConflict(name string, wanted, found types.UID) error {
-	return apierrors.NewConflict(resource(), name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, found))
+	return apierrors.NewConflict(resource(), name, fmt.Errorf( //nolint:staticcheck // the server's words
+		"Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, found))
 }
 
 func versionConflict(name, wanted, found string) error {
-	return apierrors.NewConflict(resource(), name, fmt.Errorf(
+	return apierrors.NewConflict(resource(), name, fmt.Errorf( //nolint:staticcheck // the server's words
 		"Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", wanted, found))
 }
 
