@@ -5,10 +5,8 @@ package identity_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +14,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -24,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/belayproject/belay/identity"
+	"github.com/belayproject/belay/internal/testenv"
 )
 
 // serverPatience bounds each wait for the real server.
@@ -35,17 +33,23 @@ type cluster struct {
 	admin     kubernetes.Interface
 	member    *rest.Config
 	namespace string
+	lock      string // of the children
 }
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
-	env := shared.Env(t)
+	return clusterOn(t, shared.Env(t), "get", "create", "update", "delete")
+}
+
+// clusterOn makes a namespace of a control plane, and a user with these rights on Leases.
+func clusterOn(t *testing.T, env *testenv.Env, verbs ...string) *cluster {
+	t.Helper()
 	c := &cluster{T: t, admin: kubernetes.NewForConfigOrDie(env.Config()), namespace: env.Namespace(t)}
 	user := "member-" + c.namespace
-	c.member = env.User(t, user)
+	c.member = env.User(t, user, audited)
 	_, err := c.admin.RbacV1().Roles(c.namespace).Create(t.Context(), &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "member"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: verbs}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -94,22 +98,17 @@ func (c *cluster) eventually(done func() string) {
 	}
 }
 
-// A wire counts requests by method, and can be cut.
+// A wire counts requests by method.
 type wire struct {
 	next http.RoundTripper
 	mu   sync.Mutex
 	sent []string
-	cut  bool
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.sent = append(w.sent, r.Method)
-	cut := w.cut
 	w.mu.Unlock()
-	if cut {
-		return nil, errDead
-	}
 	return w.next.RoundTrip(r)
 }
 
@@ -123,12 +122,6 @@ func (w *wire) count(method string) int {
 		}
 	}
 	return n
-}
-
-func (w *wire) set(change func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	change()
 }
 
 // A realProcess is one with a Member of the real server.
@@ -187,38 +180,6 @@ func (p *realProcess) holds() identity.Epoch {
 	})
 	e, _ := p.member.Epoch()
 	return e
-}
-
-func (p *realProcess) kill() {
-	p.wire.set(func() { p.wire.cut = true })
-	p.cancel()
-	<-p.done
-}
-
-// TestRestartsOnTheRealServer is R-ID-06 and R-ID-07: twenty processes, each killed, have one Lease, with one name and UID; and its values
-// say that it was another process each time. The lock of the host makes it quick.
-func TestRestartsOnTheRealServer(t *testing.T) {
-	c := newCluster(t)
-	spec := goodSpec("h")
-	spec.LockFile = filepath.Join(t.TempDir(), "m.lock")
-	spec.Timing = fast()
-	spec.Timing.Stop = time.Millisecond
-	p := c.start(spec)
-	last, before := p.holds(), c.get(name)
-	for i := range int32(20) {
-		p.kill()
-		p = c.start(spec)
-		e := p.holds()
-		l := c.get(name)
-		if l.UID != before.UID || *l.Spec.LeaseTransitions != i+1 || *l.Spec.HolderIdentity == last.Holder || e.Number <= last.Number || e.UID != l.UID {
-			t.Fatalf("restart %d: epoch %v after %v; the Lease was %v, is %v", i, e, last, before, l)
-		}
-		last = e
-	}
-	all, err := c.leases().List(t.Context(), metav1.ListOptions{LabelSelector: identity.ComponentLabel + "=test"})
-	if err != nil || len(all.Items) != 1 {
-		t.Errorf("R-ID-07: %d Leases, %v; want 1", len(all.Items), err)
-	}
 }
 
 // TestMembersOnTheRealServer is R-ID-01, R-ID-02, R-ID-04 and R-ID-05: with the rights on Leases alone members of hosts of any kind get
@@ -284,101 +245,5 @@ func TestRenewalsOnTheRealServer(t *testing.T) {
 				t.Errorf("managed fields %v, want none: %v", fields, omit)
 			}
 		})
-	}
-}
-
-// TestLossesOnTheRealServer: a Lease that is deleted, or in which somebody else is, is lost at the next renewal; another's is left alone, also at
-// the end (R-ID-16).
-func TestLossesOnTheRealServer(t *testing.T) {
-	c := newCluster(t)
-	spec := goodSpec("h")
-	spec.OnDuplicate = identity.WaitOnDuplicate
-	p := c.start(spec)
-	first := p.holds()
-	if err := c.leases().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	var second identity.Epoch
-	c.eventually(func() string {
-		second = p.holds()
-		if second.UID == first.UID {
-			return "a new Lease"
-		}
-		return ""
-	})
-	if second.Number <= first.Number {
-		t.Errorf("epoch %d after %d", second.Number, first.Number)
-	}
-	c.take("m_thief")
-	c.eventually(func() string {
-		if p.member.Status().Phase != identity.Watching {
-			return "the thief is watched"
-		}
-		return ""
-	})
-	if err := p.member.Healthy(); err == nil {
-		t.Error("healthy without the Lease")
-	}
-	p.cancel()
-	if err := <-p.done; err != nil {
-		t.Error(err)
-	}
-	if got := *c.get(name).Spec.HolderIdentity; got != "m_thief" {
-		t.Errorf("R-ID-16: the holder is %q", got)
-	}
-}
-
-// take puts another holder into the Lease.
-func (c *cluster) take(holder string) {
-	c.Helper()
-	c.eventually(func() string {
-		l := c.get(name)
-		l.Spec.HolderIdentity = &holder
-		if _, err := c.leases().Update(c.Context(), l, metav1.UpdateOptions{}); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-}
-
-// TestStopOnTheRealServer is R-ID-16: the Lease is gone after a stop, also where somebody has edited it since the last renewal; a second process
-// that waits has it then.
-func TestStopOnTheRealServer(t *testing.T) {
-	c := newCluster(t)
-	p := c.start(goodSpec("one"))
-	e := p.holds()
-	failing := c.start(goodSpec("two"))
-	var dup *identity.DuplicateError
-	if err := <-failing.done; !errors.As(err, &dup) || dup.Theirs.Host != "one" || dup.Holder != e.Holder {
-		t.Errorf("the second got %v, want a DuplicateError", err)
-	}
-	spec := goodSpec("three")
-	spec.OnDuplicate = identity.WaitOnDuplicate
-	waiting := c.start(spec)
-	c.eventually(func() string {
-		if !errors.As(waiting.member.Healthy(), &dup) {
-			return "the third sees the first"
-		}
-		return ""
-	})
-	c.eventually(func() string {
-		l := c.get(name)
-		l.Labels["edited"] = "yes"
-		if _, err := c.leases().Update(t.Context(), l, metav1.UpdateOptions{}); err != nil {
-			return err.Error()
-		}
-		return ""
-	})
-	p.cancel()
-	if err := <-p.done; err != nil {
-		t.Error(err)
-	}
-	if next := waiting.holds(); next.Number <= e.Number || next.UID == e.UID {
-		t.Errorf("epoch %v after %v, want a new Lease", next, e)
-	}
-	waiting.cancel()
-	<-waiting.done
-	if _, err := c.leases().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("R-ID-16: after the stop: %v, want no Lease", err)
 	}
 }

@@ -10,6 +10,22 @@ import (
 	"github.com/belayproject/belay/internal/testenv"
 )
 
-var shared testenv.Shared
+// audited is the group of users whose requests are in the audit log.
+const audited = "members"
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+var shared = testenv.Shared{Options: testenv.Options{AuditPolicy: `
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: Metadata
+  userGroups: [` + audited + `]
+- level: None
+`}}
+
+func TestMain(m *testing.M) {
+	if task := os.Getenv(childEnv); task != "" {
+		os.Exit(childMain(task))
+	}
+	os.Exit(shared.Main(m))
+}

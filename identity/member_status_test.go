@@ -76,14 +76,14 @@ func TestMetricsAreFew(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		series := map[string]bool{}
 		clock := identitytest.NewClock(0, 1)
-		for range 50 {
+		for range 1000 {
 			m, err := identity.New(b.server.Client(namespace, "h", clock), goodSpec("h"), identity.Options{Clock: clock, Metrics: identity.MemberMetrics{
 				Request: func(operation string, code int, _ time.Duration) { series[operation+http.StatusText(code)] = true },
 			}})
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := m.Run(b.Context(), func(context.Context, identity.Epoch) error { b.passes(time.Minute); return nil }); err != nil {
+			if err := m.Run(b.Context(), func(context.Context, identity.Epoch) error { b.passes(15 * time.Second); return nil }); err != nil {
 				b.Fatal(err)
 			}
 		}

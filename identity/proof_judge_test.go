@@ -41,12 +41,6 @@ func (f figures) String() string {
 		f.worlds, f.simulated.Hours(), f.lives, f.killed, f.holds, f.twice, f.collected, f.silent, f.living, f.raced)
 }
 
-// A stored Lease is as the server has it after a request.
-type stored struct {
-	at     time.Time
-	holder string
-}
-
 // checkRequests goes through all that was asked of the server, in the order in which it was carried out.
 func (u *universe) checkRequests() {
 	collectors := map[string]*life{}
@@ -54,22 +48,22 @@ func (u *universe) checkRequests() {
 		collectors[l.collector()] = l
 	}
 	u.figures.lives = len(u.lives)
-	leases := map[string]stored{}
+	written, makers := map[string]time.Time{}, map[string]string{}
 	for _, q := range inOrder(u.server.Requests()) {
 		u.checkConditions(q)
 		l := collectors[q.Client]
 		if l != nil && q.Version != "" {
-			u.checkCollection(l, q, leases[q.Name])
+			u.checkCollection(l, q, written[q.Name])
 		} else if l != nil && q.Err != nil {
 			u.figures.raced++
 		}
 		switch {
 		case q.Version == "":
 		case q.Operation == identitytest.Delete:
-			delete(leases, q.Name)
+			delete(written, q.Name)
 		default:
-			u.checkHolder(q, leases[q.Name])
-			leases[q.Name] = stored{at: q.At, holder: *q.Lease.Spec.HolderIdentity}
+			u.checkHolder(q, makers)
+			written[q.Name] = q.At
 		}
 	}
 }
@@ -98,20 +92,19 @@ func (u *universe) checkConditions(q identitytest.Request) {
 	}
 }
 
-// checkHolder is I3: a renewal is of the writer's own holder, which is in the Lease.
-func (u *universe) checkHolder(q identitytest.Request, before stored) {
+// checkHolder is I3: nobody writes a holder that another has made up. makers are who has, by holder.
+func (u *universe) checkHolder(q identitytest.Request, makers map[string]string) {
 	holder := *q.Lease.Spec.HolderIdentity
-	if q.Client == "admin" || before.holder == holder {
-		return
-	}
-	if at := q.Lease.Spec.AcquireTime; q.Operation == identitytest.Update && !at.Equal(q.Lease.Spec.RenewTime) {
-		u.wrong("I3: %s renews %s for %q while %q is in the Lease", q.Client, q.Name, holder, before.holder)
+	if maker, ok := makers[holder]; ok && maker != q.Client && q.Client != admin {
+		u.wrong("I3: %s renews %s for %q of %s", q.Client, q.Name, holder, maker)
+	} else if !ok {
+		makers[holder] = q.Client
 	}
 }
 
 // checkCollection is P1: nobody has written the Lease for GCAfter, by the clock of the collector.
-func (u *universe) checkCollection(l *life, q identitytest.Request, last stored) {
-	quiet := time.Duration(float64(q.At.Sub(last.at)) * l.host.rate)
+func (u *universe) checkCollection(l *life, q identitytest.Request, last time.Time) {
+	quiet := time.Duration(float64(q.At.Sub(last)) * l.host.rate)
 	u.figures.collected++
 	switch {
 	case quiet < worldGCAfter-time.Microsecond:

@@ -13,7 +13,7 @@ import (
 
 const (
 	// proofSeeds is how many worlds a run plays that asks for no other number, with proofSeedsEnv, as make identity-proof does.
-	proofSeeds    = 300
+	proofSeeds    = 500
 	proofSeedsEnv = "BELAY_IDENTITY_SEEDS"
 	// proofSeedEnv names one world to be played, replays times: what a member draws by chance is not part of the seed.
 	proofSeedEnv = "BELAY_IDENTITY_SEED"

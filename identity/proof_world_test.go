@@ -20,6 +20,9 @@ import (
 	"github.com/belayproject/belay/identity/identitytest"
 )
 
+// admin is the client that edits.
+const admin = "admin"
+
 // The times of the worlds. Hold is as long as the slowest holder may have it beside the fastest observer.
 const (
 	worldLiveness = 12 * time.Second
@@ -59,7 +62,7 @@ func playWorld(t *testing.T, seed uint64) figures {
 	}
 	u.ctx = klog.NewContext(t.Context(), klog.Logger{})
 	u.populate()
-	for range 12 + u.r.IntN(12) {
+	for range 10 + u.r.IntN(11) {
 		u.passes(time.Duration(u.r.Int64N(int64(12 * time.Second))))
 		u.disturb()
 	}
@@ -175,8 +178,10 @@ func (u *universe) disturb() {
 	case 9:
 		u.server.Stop()
 		time.AfterFunc(u.upTo(2*worldLiveness), u.server.Start)
-	case 10: // it is cut off, for less than a Hold or for longer
-		u.server.Faults(identitytest.Fault{Client: h.life.client, Times: 1 + u.r.IntN(8), Hang: true, Committed: u.r.IntN(2) == 0})
+	case 10: // a late answer, and then none, for less than a Hold or for longer
+		u.server.Faults(
+			identitytest.Fault{Client: h.life.client, Delay: u.upTo(worldTiming().Renew)},
+			identitytest.Fault{Client: h.life.client, Times: 1 + u.r.IntN(8), Hang: true, Committed: u.r.IntN(2) == 0})
 	case 11:
 		u.server.Faults(
 			identitytest.Fault{Times: 1 + u.r.IntN(10), Delay: u.upTo(5 * time.Second)},
@@ -196,13 +201,16 @@ func (u *universe) disturb() {
 
 func (u *universe) upTo(d time.Duration) time.Duration { return time.Duration(u.r.Int64N(int64(d))) }
 
-// edit changes a Lease as a person does.
+// edit changes a Lease as a person does, or takes it.
 func (u *universe) edit() {
-	admin := u.server.Client(namespace, "admin", nil)
+	leases := u.server.Client(namespace, admin, nil)
 	if all := u.server.Leases(); len(all) > 0 {
 		l := all[u.r.IntN(len(all))]
 		l.Labels["edited"] = fmt.Sprint(u.r.Uint32())
-		_, _ = admin.Update(u.ctx, l, metav1.UpdateOptions{})
+		if u.r.IntN(3) == 0 {
+			l.Spec.HolderIdentity = new("thief-" + l.Labels["edited"])
+		}
+		_, _ = leases.Update(u.ctx, l, metav1.UpdateOptions{})
 	}
 }
 

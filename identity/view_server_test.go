@@ -13,7 +13,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -28,7 +27,6 @@ import (
 // The times of the tests with a real server.
 const (
 	realLiveness = 8 * time.Second
-	realGCAfter  = 2 * realLiveness
 	realPatience = time.Minute
 )
 
@@ -36,6 +34,7 @@ const (
 type onServer struct {
 	t         *testing.T
 	ctx       context.Context
+	cancel    context.CancelFunc
 	admin     kubernetes.Interface
 	namespace string
 	leases    typedcoordinationv1.LeaseInterface
@@ -55,7 +54,7 @@ func onAServer(t *testing.T) *onServer {
 	s := &onServer{t: t, admin: admin, namespace: env.Namespace(t)}
 	s.leases = admin.CoordinationV1().Leases(s.namespace)
 	ctx, cancel := context.WithCancel(t.Context())
-	s.ctx = ctx
+	s.ctx, s.cancel = ctx, cancel
 	t.Cleanup(cancel)
 	return s
 }
@@ -202,14 +201,6 @@ func (s *onServer) live(name string) {
 			}
 		}
 	})
-}
-
-func (s *onServer) wantGone(namespace, name string, want bool) {
-	s.t.Helper()
-	_, err := s.admin.CoordinationV1().Leases(namespace).Get(s.ctx, name, metav1.GetOptions{})
-	if gone := apierrors.IsNotFound(err); gone != want || err != nil && !gone {
-		s.t.Errorf("Lease %s/%s is gone: %t (%v), want %t", namespace, name, gone, err, want)
-	}
 }
 
 // TestSelectorFindsMembersAlone has three members of one host, one of another component, and a real leader election in the same namespace.

@@ -148,16 +148,13 @@ func (c *Client) key(name string) types.NamespacedName {
 }
 
 func uidConflict(name string, wanted, found types.UID) error {
-	return unmet(name, "UID", string(wanted), string(found))
+	return apierrors.NewConflict(resource(), name, fmt.Errorf( //nolint:staticcheck // the server's words
+		"Precondition failed: UID in precondition: %v, UID in object meta: %v", wanted, found))
 }
 
 func versionConflict(name, wanted, found string) error {
-	return unmet(name, "ResourceVersion", wanted, found)
-}
-
-// unmet says it in the words of the API server.
-func unmet(name, what, wanted, found string) error {
-	return apierrors.NewConflict(resource(), name, fmt.Errorf("%s: %s in precondition: %s, %s in object meta: %s", "Precondition failed", what, wanted, what, found))
+	return apierrors.NewConflict(resource(), name, fmt.Errorf( //nolint:staticcheck // the server's words
+		"Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", wanted, found))
 }
 
 // validate refuses what the API server refuses of the fields that members write.

@@ -1,0 +1,152 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identitytest
+
+import (
+	"errors"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/belayproject/belay/identity"
+)
+
+// workFindsItsLease is R-ID-19, R-ID-05 and R-ID-20: when work begins, its Lease is stored, and a selector finds those of members alone.
+func (s *suite) workFindsItsLease() {
+	if _, err := s.admin.Create(s.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "leader"}}, metav1.CreateOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	holders := map[string]bool{}
+	for _, name := range []string{"a", "b", "c"} {
+		e := s.start(name, "host").begins()
+		l := s.lease(name)
+		holders[e.Holder] = true
+		if ptr.Deref(l.Spec.HolderIdentity, "") != e.Holder || l.UID != e.UID || e.Number == 0 {
+			s.Errorf("R-ID-19: work has %v, the Lease is %v", e, l)
+		}
+		if l.Labels[identity.HostLabel] != "host" || l.Annotations[identity.HostAnnotation] != "host" {
+			s.Errorf("R-ID-05: labels %v, annotations %v", l.Labels, l.Annotations)
+		}
+		s.eventually(func() string {
+			if got := s.lease(name).Annotations[identity.EpochAnnotation]; got != strconv.FormatUint(e.Number, 10) {
+				return "the epoch in the Lease is " + strconv.Quote(got)
+			}
+			return ""
+		})
+	}
+	all, err := s.admin.List(s.Context(), metav1.ListOptions{LabelSelector: identity.ComponentLabel + "=" + component})
+	if err != nil || len(all.Items) != 3 || len(holders) != 3 {
+		s.Errorf("R-ID-05, R-ID-20: the selector finds %d Leases (%v), of %d holders; want 3 of 3", len(all.Items), err, len(holders))
+	}
+}
+
+// restarts is R-ID-06 and R-ID-07: twenty processes, each killed, have one Lease with one UID, whose values show that it was another one each
+// time. The lock of the host makes it quick.
+func (s *suite) restarts() {
+	lock := filepath.Join(s.TempDir(), "lock")
+	locked := func(spec *identity.Spec) { quick(spec); spec.LockFile = lock }
+	p := s.start("a", "host", locked)
+	last, before := p.begins(), s.lease("a")
+	first := before.UID
+	for i := range int32(20) {
+		p.kill()
+		p = s.start("a", "host", locked)
+		e, l := p.begins(), s.lease("a")
+		if l.UID != first || e.UID != first {
+			s.Fatalf("R-ID-07: after restart %d the Lease has UID %q, want %q", i+1, l.UID, first)
+		}
+		if *l.Spec.HolderIdentity == last.Holder || *l.Spec.LeaseTransitions != i+1 || !before.Spec.AcquireTime.Before(l.Spec.AcquireTime) ||
+			e.Number <= last.Number {
+			s.Fatalf("R-ID-06: restart %d has epoch %v after %v; the Lease was %v, is %v", i+1, e, last, before.Spec, l.Spec)
+		}
+		last, before = e, l
+	}
+	all, err := s.admin.List(s.Context(), metav1.ListOptions{})
+	if err != nil || len(all.Items) != 1 {
+		s.Errorf("R-ID-07: there are %d Leases (%v), want 1", len(all.Items), err)
+	}
+}
+
+// succession: without a lock the next holder waits until the one before can not hold on any more.
+func (s *suite) succession() {
+	p := s.start("a", "one", quick)
+	e := p.begins()
+	last := p.kill()
+	next := s.start("a", "two").begins()
+	if after := time.Since(last); after < suiteLiveness {
+		s.Errorf("the next holder has begun %v after the last renewal, want %v or more", after, suiteLiveness)
+	}
+	if next.UID != e.UID || next.Number <= e.Number {
+		s.Errorf("the next holder has %v after %v, want the same Lease and a greater number", next, e)
+	}
+}
+
+// duplicate: a second process is told of both, and leaves the first alone.
+func (s *suite) duplicate() {
+	first := s.start("a", "one")
+	e := first.begins()
+	failing, waiting := s.start("a", "two"), s.start("a", "three", waits)
+	err := <-failing.ended
+	var dup *identity.DuplicateError
+	if !errors.As(err, &dup) || dup.Theirs.Host != "one" || dup.Ours.Host != "two" || dup.Holder != e.Holder {
+		s.Errorf("the second got %v, want a DuplicateError that names one and two", err)
+	}
+	if dup := waiting.seesDuplicate(); dup.Theirs.Host != "one" || dup.Ours.Host != "three" {
+		s.Errorf("the third got %v, want a DuplicateError that names one and three", dup)
+	}
+	if now, held := first.member.Epoch(); !held || now != e || *s.lease("a").Spec.HolderIdentity != e.Holder {
+		s.Errorf("the first holds: %t, %v; want %v as before", held, now, e)
+	}
+}
+
+// release is R-ID-16: the Lease is gone after a stop, also where somebody has edited it since, and the next one does not wait.
+func (s *suite) release() {
+	first := s.start("a", "one")
+	e := first.begins()
+	waiting := s.start("a", "two", waits)
+	_ = waiting.seesDuplicate()
+	s.change(s.admin, "a", func(l *coordinationv1.Lease) { l.Labels["edited"] = "yes" })
+	first.stop()
+	if next := waiting.begins(); next.UID == e.UID || next.Number <= e.Number {
+		s.Errorf("the next has %v after %v, want a new Lease and a greater number", next, e)
+	}
+	waiting.stop()
+	s.wantThere(s.admin, "a", false)
+}
+
+// deleted: a Lease that somebody deletes is lost at the next renewal. The member acquires it again, with an epoch that is greater.
+func (s *suite) deleted() {
+	p := s.start("a", "one")
+	e := p.begins()
+	if err := s.admin.Delete(s.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+	if next := p.begins(); next.UID == e.UID || next.Number <= e.Number || next.Holder == e.Holder {
+		s.Errorf("after the deletion it holds %v, before %v; want another Lease, a greater number, another holder", next, e)
+	}
+}
+
+// taken is R-ID-16: a foreign holder is neither renewed nor deleted.
+func (s *suite) taken() {
+	p := s.start("a", "one", waits)
+	p.begins()
+	s.change(s.admin, "a", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("a_thief") })
+	s.eventually(func() string {
+		if status := p.member.Status(); status.Phase != identity.Watching {
+			return "the phase is " + string(status.Phase) + ", want the thief watched"
+		}
+		return ""
+	})
+	if p.member.Healthy() == nil {
+		s.Error("healthy without the Lease")
+	}
+	p.stop()
+	if got := *s.lease("a").Spec.HolderIdentity; got != "a_thief" {
+		s.Errorf("after the stop the holder is %q, want the thief", got)
+	}
+}
