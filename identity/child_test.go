@@ -90,7 +90,8 @@ func (c *cluster) spawn(env *testenv.Env, timing identity.Timing) *child {
 		c.Fatal(err)
 	}
 	p := &child{t: c.T, cmd: exec.Command(os.Args[0]), holders: make(chan string, 10)}
-	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	// The race detector would have it sleep for a second before its end.
+	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text), "GORACE="+os.Getenv("GORACE")+" atexit_sleep_ms=0")
 	env.Mark(p.cmd)
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
