@@ -39,8 +39,8 @@
 // I5.detection-*: from when the last renewal was sent; the ratio is to Liveness. I5.early counts losses before Liveness was over,
 // I5.false-losses members that were called lost (Left, Quiet) though they renewed whenever the server let them.
 //
-// I6.*: two accounts write the same objects in turns, and the policy is for one of them. The ratio is the median of those of all
-// rounds; the time before there was any policy is in the remark.
+// I6.*: ours is with the policy, peer without: its binding is made and deleted in turns, and both are medians of the rounds' p50. The ratio is
+// the median of the rounds' ratios. In the remark is an account of the same rights that the policy is not for, while it is there.
 //
 // I7.held-*: the child has our usual intervals, the peers have theirs. component-helpers is as fast because it takes a Lease over without
 // asking who else is alive.

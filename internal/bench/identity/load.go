@@ -169,7 +169,7 @@ func (b *bench) bear(ctx context.Context, w *world, c cell) (r burden, err error
 	}
 	from := time.Now()
 	f.start(ctx, c.spread())
-	defer f.stop()
+	defer func() { _ = f.stop() }() // its errors come below
 	if err := viewer.sees(ctx, c.members+1, c.spread()+2*time.Minute); err != nil {
 		return burden{}, err
 	}
@@ -199,8 +199,11 @@ func (p *process) sees(ctx context.Context, leases int, limit time.Duration) err
 
 // spread is over how long the members start: a whole number of intervals, so that the renewals are spread evenly.
 func (c cell) spread() time.Duration {
-	slowest := time.Duration(c.members) * time.Second / startRate
-	return (slowest + c.renew - 1) / c.renew * c.renew
+	spread := c.renew
+	for float64(c.members) > startRate*spread.Seconds() {
+		spread += c.renew
+	}
+	return spread
 }
 
 // measure measures for the window, in whose second half a view runs on the other process's informer.

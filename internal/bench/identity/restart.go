@@ -153,8 +153,10 @@ func runHelpers(ctx context.Context, r role) error {
 	}
 	go func() { _ = helpers(false).beat(ctx, h) }() // it never fails
 	wrote := func() bool { c := r.wire.read(); return c.all-c.gets-c.failed > 0 }
-	if err := await(ctx, "the first write", hearing, wrote); err != nil {
-		return err
+	for !wrote() {
+		if !pause(ctx, time.Millisecond) {
+			return ctx.Err()
+		}
 	}
 	sayHeld()
 	<-ctx.Done()

@@ -94,7 +94,7 @@ func (b *bench) beatSteadily(ctx context.Context, w *world, s side) (steady, err
 		return steady{}, err
 	}
 	f.start(ctx, steadyRenew)
-	defer f.stop()
+	defer func() { _ = f.stop() }() // its errors come below
 	if err := await(ctx, "the first renewals", time.Minute, func() bool { return f.wire.read().renewed >= 2*steadyMembers }); err != nil {
 		return steady{}, err
 	}
