@@ -120,9 +120,14 @@ func (r burden) saturated() bool {
 	return r.idle < busy || r.rate < reached*r.cell.want() || r.lost > 0 || r.refused > 0 || r.failed > 0
 }
 
+// others is how many cores were used by what is no part of this benchmark: it tells a machine that is busy otherwise from one that is too small.
+func (r burden) others() float64 {
+	return max(0, float64(runtime.NumCPU())*(1-r.idle)-r.apiserver-r.etcd-r.self-(r.view.alone+r.view.with)/2)
+}
+
 func (r burden) describe() string {
-	text := fmt.Sprintf("want %s/s over %v; API server %.2f cores, etcd %.2f, members' process %.2f, one view's %.2f, machine of %d idle %.0f %%; update p50 %s, p99 %s; %d refused, %d failed, %d holds lost",
-		show(r.cell.want()), r.cell.window, r.apiserver, r.etcd, r.self, r.view.with, runtime.NumCPU(), 100*r.idle,
+	text := fmt.Sprintf("want %s/s over %v; API server %.2f cores, etcd %.2f, members' process %.2f, one view's %.2f, others on the machine %.2f of %d; update p50 %s, p99 %s; %d refused, %d failed, %d holds lost",
+		show(r.cell.want()), r.cell.window, r.apiserver, r.etcd, r.self, r.view.with, r.others(), runtime.NumCPU(),
 		show(r.times.median()), show(r.times.quantile(0.99)), r.refused, r.failed, r.lost)
 	if r.saturated() {
 		text += "; SATURATED: not a measure of the server alone"
