@@ -16,7 +16,7 @@ RACE ?= auto
 # packages begin; those that compute most come after those that mostly wait.
 OVERLAP := -p 3 -parallel 8
 LONGEST := internal/drainproof examples/agent examples/drain drain/draintest configsync/kube drain drain/kube
-# Further arguments of go test, of the demo, and of the long benchmark.
+# Further arguments of go test, of the demo, and of the long benchmarks.
 TESTARGS ?=
 DEMOARGS ?=
 BENCHARGS ?=
@@ -68,7 +68,7 @@ bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
 	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
 	short=; for m in $$mains; do \
-	  case "$$m" in */bench/drain) continue;; esac; \
+	  case "$$m" in */bench/drain|*/bench/identity) continue;; esac; \
 	  $(GO) run "$$m" || short="$$short $$m"; \
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
@@ -76,6 +76,10 @@ bench: ## run the benchmarks beside their peers
 .PHONY: bench-drain
 bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour; BENCHARGS=-quick: 10 minutes
 	cd internal/bench && $(GO) run ./drain $(BENCHARGS)
+
+.PHONY: bench-identity
+bench-identity: binaries ## run identity beside component-helpers and leader election on a real API server, for 25 minutes; BENCHARGS=-quick: 4 minutes
+	cd internal/bench && $(GO) run ./identity $(BENCHARGS)
 
 .PHONY: drain-hold
 drain-hold: binaries ## prove that a held node outlives its kubelet at the default settings of the controller manager; 13 minutes

@@ -1,0 +1,348 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/identity/nodeauth"
+)
+
+// policyBar is how much longer a guarded write may take.
+const policyBar = 1.15
+
+// An office is a node with two agents on it: one that the policy guards, and one that may write the same and is not guarded.
+type office struct {
+	world     *world
+	namespace string
+	node      *corev1.Node
+	guarded   *clerk
+	free      *clerk
+	binding   *admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	bound     bool
+}
+
+// A clerk is an agent by its pod-bound token.
+type clerk struct {
+	typed   kubernetes.Interface
+	dynamic dynamic.Interface
+	lease   *coordinationv1.Lease
+}
+
+// A write is one of those that agents live by. n makes it a change.
+type write struct {
+	name string
+	do   func(ctx context.Context, o *office, c *clerk, n int) error
+}
+
+func writes() []write {
+	return []write{{"lease", renewLease}, {"node-status", writeCondition}, {"config-status", writeConfigStatus}}
+}
+
+// A round is what one write has cost in one round.
+type round struct {
+	off figures[time.Duration] // no policy
+	on  figures[time.Duration] // the policy checks it
+	by  figures[time.Duration] // the policy is there, for another account
+}
+
+// policy is I6.
+func policy(ctx context.Context, b *bench) error {
+	rounds, count := 16, 100
+	if b.quick {
+		rounds, count = 6, 40
+	}
+	w, err := b.world(ctx)
+	if err != nil {
+		return err
+	}
+	o, err := newOffice(ctx, w)
+	if err != nil {
+		return err
+	}
+	all := map[string][]round{}
+	for n := range rounds + 1 {
+		first := n%2 == 1 // off and on change places, which also saves half of the changes
+		r, err := o.round(ctx, count, first)
+		if err != nil {
+			return fmt.Errorf("round %d: %w", n, err)
+		}
+		for name, took := range r {
+			if n > 0 { // the first one warms up
+				all[name] = append(all[name], *took)
+			}
+		}
+	}
+	for _, write := range writes() {
+		b.printPolicy(write.name, all[write.name], count)
+	}
+	return nil
+}
+
+// round writes without the policy, and with it, as both agents in turns.
+func (o *office) round(ctx context.Context, n int, onFirst bool) (map[string]*round, error) {
+	all := map[string]*round{}
+	for _, w := range writes() {
+		all[w.name] = &round{}
+	}
+	for _, on := range []bool{onFirst, !onFirst} {
+		if err := o.bind(ctx, on); err != nil {
+			return nil, err
+		}
+		for _, w := range writes() {
+			if err := o.block(ctx, w, n, on, all[w.name]); err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+		}
+	}
+	return all, nil
+}
+
+// block writes as both agents in turns, also where only one of them is of interest: so all else is the same with the policy and without.
+func (o *office) block(ctx context.Context, w write, n int, on bool, r *round) error {
+	guarded, free := &r.off, new(figures[time.Duration])
+	if on {
+		guarded, free = &r.on, &r.by
+	}
+	for range n {
+		if err := errors.Join(o.time(ctx, w, o.guarded, guarded), o.time(ctx, w, o.free, free)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *office) time(ctx context.Context, w write, c *clerk, took *figures[time.Duration]) error {
+	n := int(o.world.serial.Add(1))
+	from := time.Now()
+	err := w.do(ctx, o, c, n)
+	*took = append(*took, time.Since(from))
+	return err
+}
+
+func (b *bench) printPolicy(name string, rounds []round, writes int) {
+	on := func(r round) time.Duration { return r.on.median() }
+	off := func(r round) time.Duration { return r.off.median() }
+	by := func(r round) time.Duration { return r.by.median() }
+	ratios := each(rounds, func(r round) float64 { return float64(on(r)) / float64(off(r)) })
+	beside := each(rounds, func(r round) float64 { return float64(on(r)) / float64(by(r)) })
+	b.print(line{
+		name: "I6." + name, ours: each(rounds, on).String(), peer: each(rounds, off).String(), ratio: ratios.String(),
+		bar: fmt.Sprint(policyBar), good: ratios.median() <= policyBar,
+		more: fmt.Sprintf("p50 of %d writes with the policy beside as many without it, %d rounds; of an account that the policy is not for %s, ratio to that %s",
+			writes, len(rounds), each(rounds, by), beside),
+	})
+}
+
+// renewLease writes the agent's Lease as a member does. Both agents write the same one, so it is read outside of what is measured.
+func renewLease(ctx context.Context, o *office, c *clerk, _ int) error {
+	next := *c.lease
+	next.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
+	l, err := c.typed.CoordinationV1().Leases(o.namespace).Update(ctx, &next, metav1.UpdateOptions{})
+	if err != nil {
+		return err
+	}
+	o.free.lease, o.guarded.lease = l, l
+	return nil
+}
+
+func writeCondition(ctx context.Context, o *office, c *clerk, n int) error {
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"ConfigOK","status":"True","reason":"N%d"}]}}`, n)
+	_, err := c.typed.CoreV1().Nodes().Patch(ctx, o.node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
+
+func writeConfigStatus(ctx context.Context, o *office, c *clerk, n int) error {
+	patch := fmt.Appendf(nil, `{"status":{"observedGeneration":%d}}`, n)
+	_, err := c.dynamic.Resource(v1alpha1.NodeConfigsResource).
+		Patch(ctx, o.node.Name, types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}
+
+// newOffice makes the node, the accounts with equal rights, and the objects that they write.
+func newOffice(ctx context.Context, w *world) (*office, error) {
+	if err := w.env.InstallCRDs(ctx, v1alpha1.CRDs()...); err != nil {
+		return nil, err
+	}
+	namespace, err := w.namespace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := &office{world: w, namespace: namespace}
+	if o.node, err = w.env.CreateNode(ctx, namespace+"-node"); err != nil {
+		return nil, err
+	}
+	for name, c := range map[string]**clerk{"agent": &o.guarded, "free": &o.free} {
+		if *c, err = o.clerk(ctx, name); err != nil {
+			return nil, fmt.Errorf("account %q: %w", name, err)
+		}
+	}
+	return o, errors.Join(o.furnish(ctx), o.guard(ctx))
+}
+
+// furnish makes what the agents write. Both belong to the Node.
+func (o *office) furnish(ctx context.Context) error {
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: o.node.Name, UID: o.node.UID}
+	h := heart{name: "agent-" + o.node.Name}
+	l := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: h.name, OwnerReferences: []metav1.OwnerReference{owner}},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &h.name},
+	}
+	l, err := o.world.admin.CoordinationV1().Leases(o.namespace).Create(ctx, l, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	o.free.lease, o.guarded.lease = l, l
+	config := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	config.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.NodeConfigKind))
+	config.SetName(o.node.Name)
+	config.SetOwnerReferences([]metav1.OwnerReference{owner})
+	return o.create(ctx, config)
+}
+
+// clerk makes an account with a pod on the node.
+func (o *office) clerk(ctx context.Context, name string) (*clerk, error) {
+	admin := o.world.admin
+	wide := o.namespace + "-" + name
+	for _, object := range []runtime.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: o.namespace}},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: wide}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"", v1alpha1.GroupVersion.Group, coordinationv1.GroupName}, Verbs: []string{"*"},
+			Resources: []string{"nodes", "nodes/status", "nodeconfigs", "nodeconfigs/status", "leases"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: wide}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: o.namespace, Name: name}},
+		},
+	} {
+		if err := o.create(ctx, object); err != nil {
+			return nil, err
+		}
+	}
+	pod, err := admin.CoreV1().Pods(o.namespace).Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PodSpec{
+			NodeName: o.node.Name, ServiceAccountName: name, AutomountServiceAccountToken: new(false),
+			Containers: []corev1.Container{{Name: "agent", Image: "example.com/agent"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	token, err := admin.CoreV1().ServiceAccounts(o.namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(3600)), BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return newClerk(o.world.env.Config(), token.Status.Token)
+}
+
+func newClerk(config *rest.Config, token string) (*clerk, error) {
+	config = rest.AnonymousClientConfig(config)
+	config.BearerToken, config.QPS, config.WarningHandler = token, -1, rest.NoWarnings{}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	typed, err := kubernetes.NewForConfig(fast(config))
+	return &clerk{typed: typed, dynamic: objects}, err
+}
+
+// guard puts everything in place but the policy's binding, without which the policy does nothing.
+func (o *office) guard(ctx context.Context) error {
+	objects, err := nodeauth.Objects(nodeauth.Options{
+		Name: o.namespace, ServiceAccount: types.NamespacedName{Namespace: o.namespace, Name: "agent"},
+		Resources: []nodeauth.Resource{
+			{Group: v1alpha1.GroupVersion.Group, Resource: "nodeconfigs", Verbs: []string{"get", "list", "watch"}, Subresources: []string{"status"}},
+			{Group: coordinationv1.GroupName, Resource: "leases", Namespace: o.namespace, Prefix: "agent-", Verbs: []string{"get", "create", "update", "delete"}},
+		},
+		NodeConditions: []corev1.NodeConditionType{"ConfigOK"},
+	})
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if binding, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicyBinding); ok {
+			o.binding = binding
+			continue
+		}
+		if err := o.create(ctx, object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind turns the policy on or off, and waits until that is so.
+func (o *office) bind(ctx context.Context, on bool) error {
+	if on == o.bound {
+		return nil
+	}
+	var err error
+	if bindings := o.world.admin.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings(); on {
+		_, err = bindings.Create(ctx, o.binding, metav1.CreateOptions{})
+	} else {
+		err = bindings.Delete(ctx, o.binding.Name, metav1.DeleteOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("turning the policy on (%t): %w", on, err)
+	}
+	o.bound = on
+	probe := nodeauth.TryLease(o.guarded.typed.CoordinationV1().Leases(o.namespace), "agent-nobody")
+	return await(ctx, fmt.Sprintf("the policy to be on: %t", on), time.Minute, func() bool {
+		err := probe(ctx)
+		return on && apierrors.IsForbidden(err) || !on && err == nil
+	})
+}
+
+// create makes an object of any kind as the administrator.
+func (o *office) create(ctx context.Context, object runtime.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	if u.GetKind() == "" {
+		kinds, _, err := scheme.Scheme.ObjectKinds(object)
+		if err != nil {
+			return err
+		}
+		u.SetGroupVersionKind(kinds[0])
+	}
+	client, err := dynamic.NewForConfig(o.world.env.Config())
+	if err != nil {
+		return err
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+	_, err = client.Resource(plural).Namespace(u.GetNamespace()).Create(ctx, u, metav1.CreateOptions{})
+	if err != nil {
+		return errors.Join(fmt.Errorf("creating %s %q", u.GetKind(), u.GetName()), err)
+	}
+	return nil
+}
