@@ -30,9 +30,8 @@
 //
 // I3.N@INTERVAL: the ratio is to the renewals that there should be. All members are in one process and share at least 10 connections; their
 // renewals are spread evenly; another process has one view. Where a machine has nothing left to give (less than 5 % idle, or renewals that are
-// late, refused, failed or lost), the remark says SATURATED: the figures are then those of the machine, with the load generator on it; "others" are
-// the cores that went to what is no part of this benchmark. The
-// lines that end in a word have component-helpers as the peer.
+// late, refused, failed or lost), the remark says SATURATED: the figures are then those of the machine, with the load generator on it. "Others" are the
+// cores that went to what is no part of this benchmark. The lines that end in a word have component-helpers as the peer.
 //
 // I4.heap, I4.cpu: the same process first with the informer alone, then with a view on it: the bytes that were added for a member, and
 // the cores of the process beside those before.

@@ -30,7 +30,7 @@ type cell struct {
 	side    side
 }
 
-func (c cell) String() string { return fmt.Sprintf("%d@%v", c.members, c.renew) }
+func (c cell) String() string { return fmt.Sprintf("%d@%.0fs", c.members, c.renew.Seconds()) }
 
 // key tells cells apart.
 func (c cell) key() string { return c.side.name + " " + c.String() }
