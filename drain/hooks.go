@@ -89,22 +89,31 @@ func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemo
 	return h
 }
 
-// namedHooks notes the responders that the pods on the node name, for the release of a drain: which of them were asked may be known to an
-// earlier process alone, and to take back what was not asked does no harm.
+// namedHooks notes the responders that the pods on the node or the rules of the drain name, for its release: which of them were asked, and
+// about which pods, may be known to an earlier process alone, and to take back what was not asked does no harm.
 func (p *pass) namedHooks(mine holder) {
 	if mine.Mode != Drain || !mine.Released.IsZero() || len(p.d.o.Responders) == 0 {
 		return
 	}
 	pl := newPlanner(&Snapshot{}, &p.r.Policy, p.now)
 	for _, pod := range p.d.o.Cache.Pods(p.node.Name) {
-		b := pl.behaviorOf(pod)
-		if b.kind != BehaviorHook || b.invalid != "" {
-			continue
+		names := mine.Hooks
+		if b := pl.behaviorOf(pod); b.kind == BehaviorHook && b.invalid == "" {
+			names = append(slices.Clone(names), b.hooks...)
 		}
-		for _, name := range b.hooks {
+		for _, name := range names {
 			p.memory.takeBack(HookRequest{Pod: refOf(pod), Node: p.node.Name, Holder: p.r.Holder, Maintenance: mine.Maintenance, Responder: name})
 		}
 	}
+}
+
+// responders names those that the rules of a policy ask, each once.
+func (p Policy) responders() (names []string) {
+	for _, r := range p.Rules {
+		names = append(names, r.Hooks...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // takeBack notes a request that has to be taken back.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,8 @@ type holder struct {
 	Frozen   string    `json:"frozen,omitempty"`
 	// OutOfService says that the taint is ours to remove.
 	OutOfService bool `json:"outOfService,omitempty"`
+	// Hooks names the responders of the policy's rules: a later process that releases the node does not have that policy.
+	Hooks []string `json:"hooks,omitempty"`
 	extra        map[string]json.RawMessage
 }
 
@@ -167,7 +170,8 @@ func (c nodeChange) patch(node *corev1.Node) ([]byte, error) {
 // frozenBy names the first node, in the order given, whose return froze the holder's fleet.
 func frozenBy(nodes []*corev1.Node, name string) (node, message string) {
 	for _, n := range nodes {
-		if _, ok := n.Annotations[MarkAnnotation]; !ok {
+		// Every pass looks at every node: only a mark that says so is worth decoding.
+		if !strings.Contains(n.Annotations[MarkAnnotation], `"frozen"`) {
 			continue
 		}
 		m, err := markOf(n)

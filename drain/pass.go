@@ -139,6 +139,9 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		return true, nil
 	}
 	h.Holder, h.Maintenance, h.Since = p.r.Holder, p.r.Maintenance, p.now
+	if h.Mode == Drain {
+		h.Hooks = p.r.Policy.responders()
+	}
 	if mine != nil {
 		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
 	}

@@ -245,6 +245,24 @@ func TestReleaseTakesHookRequestsBack(t *testing.T) {
 	}
 }
 
+// R-DR-15: what a killed process has asked because of its policy's rules is taken back by a release that knows no policy.
+func TestReleaseTakesBackWhatRulesAsked(t *testing.T) {
+	hooked(t, "", func(s *stageTest, r drain.Request, a, b *stageResponder) {
+		r.Policy.Rules = []drain.Rule{{Behavior: drain.BehaviorHook, Hooks: []string{"b", "a"}}}
+		s.pass(r)
+		s.restart()
+		s.phase(drain.Request{Node: r.Node, Holder: r.Holder, Maintenance: r.Maintenance, Mode: drain.Release}, time.Minute, drain.Released)
+		if len(b.asked) == 0 {
+			t.Fatal("the first responder of the rule was not asked")
+		}
+		for _, asked := range b.asked {
+			if !slices.Contains(b.cancelled, asked) {
+				t.Errorf("responder b: got %v taken back, want also %v", b.cancelled, asked)
+			}
+		}
+	})
+}
+
 // R-DR-15: a responder that hangs does not hold up the neighbours for longer than a pass.
 func TestResponderThatHangs(t *testing.T) {
 	hooked(t, "a", func(s *stageTest, r drain.Request, _, _ *stageResponder) {

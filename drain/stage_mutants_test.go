@@ -34,6 +34,8 @@ func TestStageMutants(t *testing.T) {
 		{Name: "a dry run thinks every responder is there", File: "drainer.go", Run: "TestUnknownResponder", Old: "\t\td.unknownHooks(&r.Nodes[i])\n", New: "\t\t_ = i\n"},
 		{Name: "a new process takes nothing back", File: "release.go", Run: "TestReleaseTakesHookRequestsBack",
 			Old: "\t\tp.namedHooks(*mine)\n", New: ""},
+		{Name: "what rules asked is not taken back", File: "hooks.go", Run: "TestReleaseTakesBackWhatRulesAsked",
+			Old: "names := mine.Hooks", New: "var names []string"},
 		{Name: "the taint stays", File: "mark.go", Run: "TestOutOfServiceOnlyWithProof",
 			Old: "if m.of(name).OutOfService {", New: "if false {"},
 		{Name: "no answer is a proof", File: "stage.go", Run: "TestOutOfServiceOnlyWithProof",

@@ -21,7 +21,9 @@ import (
 
 const (
 	lifetime = time.Second
-	lives    = 60 // after which a drain counts as one that never finishes
+	// lives is after how many a drain counts as one that never finishes. A kill can cut off evictions for which the server has charged
+	// the budget already: if they are as many as it allows, nobody can evict anything for the next 2 minutes.
+	lives = 200
 )
 
 // sides are those that a process of its own can take.
@@ -125,12 +127,13 @@ func (b *bench) struggle(ctx context.Context, shape stage.Shape, name string) (s
 		}
 	}
 	s.wall = time.Since(from)
-	if err := errors.Join(ctx.Err(), s.observe(p)); err != nil {
+	budget, err := p.Budget(ctx)
+	if err := errors.Join(err, ctx.Err(), s.observe(p)); err != nil {
 		return s, err
 	}
 	served, err := client.Served()
 	s.evictions = served.Evictions
-	fmt.Fprintf(os.Stderr, "  %s: %d lives, finished %t, %v, %d evictions, lowest %d\n", name, s.lives, s.finished, s.wall.Round(time.Millisecond), s.evictions, s.lowest)
+	fmt.Fprintf(os.Stderr, "  %s: %d lives, finished %t, %v, %d evictions, lowest %d; budget: %s\n", name, s.lives, s.finished, s.wall.Round(time.Millisecond), s.evictions, s.lowest, budget)
 	return s, err
 }
 

@@ -5,6 +5,7 @@ package stage
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"time"
 
@@ -52,6 +53,25 @@ func (p *Play) Displace(ctx context.Context) error {
 	return p.Observer.Await(ctx, func(seen Seen) bool {
 		return seen.On(nodes) == 0 && seen.Healthy == p.Pods() && seen.Counted == p.Pods()
 	})
+}
+
+// Budget says how the budget stands, and how many of its units are charged for pods that nobody has deleted: of evictions that
+// were cut off, for which the disruption controller waits 2 minutes.
+func (p *Play) Budget(ctx context.Context) (string, error) {
+	budget, err := p.stage.client.PolicyV1().PodDisruptionBudgets(p.name).Get(ctx, p.name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	now := budget.Status
+	err = p.Observer.Look(func(seen Seen) {
+		for _, pod := range seen.All {
+			if !pod.Asked.IsZero() || !pod.Gone.IsZero() {
+				delete(now.DisruptedPods, pod.Name)
+			}
+		}
+	})
+	return fmt.Sprintf("%d healthy, %d wanted, %d more may be evicted, %d charged for pods that live on",
+		now.CurrentHealthy, now.DesiredHealthy, now.DisruptionsAllowed, len(now.DisruptedPods)), err
 }
 
 // Mark makes a command end with the control plane at the latest.
