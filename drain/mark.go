@@ -48,7 +48,7 @@ type holder struct {
 	OutOfService bool `json:"outOfService,omitempty"`
 	// Hooks names the responders of the policy's rules: a later process that releases the node does not have that policy.
 	Hooks []string `json:"hooks,omitempty"`
-	extra        map[string]json.RawMessage
+	extra map[string]json.RawMessage
 }
 
 // markOf reads the mark of a node. A node without one has the zero mark.

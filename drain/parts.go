@@ -78,7 +78,8 @@ type LeaseKeeper interface {
 type Responder interface {
 	// Respond asks for the evacuation, or asks how it goes; calling it again changes nothing. It returns at once.
 	Respond(ctx context.Context, request HookRequest) (HookAnswer, error)
-	// Cancel takes the request back. Calling it for one that is not there is no error.
+	// Cancel takes the request back. Calling it for one that is not there is no error: a process that releases a drain of another one calls it
+	// for every pod on the node that the responder may have been asked about.
 	Cancel(ctx context.Context, request HookRequest) error
 }
 
