@@ -56,7 +56,6 @@ func (a *acquisition) try(ctx context.Context) (*tenure, time.Duration, error) {
 	if r.err != nil {
 		return nil, a.failed(ctx, r.err), nil
 	}
-	a.retry = backoff{}
 	a.m.know(func(k *known) { k.lease = r.value })
 	return a.consider(ctx, r)
 }
@@ -85,6 +84,8 @@ func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Leas
 		}
 		m.foundDuplicate(ctx, dup)
 	}
+	// A read alone is no progress where a write is due: the reads may work, and the writes fail for long.
+	a.retry = backoff{}
 	m.know(func(k *known) { k.phase = Watching })
 	return nil, min(t.Renew/2, t.Liveness-quiet), nil
 }

@@ -42,6 +42,8 @@ func TestAdoptMutants(t *testing.T) {
 			Old: "len(validation.IsValidLabelValue(s.Host)) == 0", New: "len(validation.IsValidLabelValue(s.Host)) >= 0"},
 		{Name: "an adoption keeps the holder of before", File: "record.go", Run: "TestRestartTakes",
 			Old: "l.Spec.HolderIdentity = &holder\n", New: "if l.Spec.HolderIdentity == nil {\n\t\tl.Spec.HolderIdentity = &holder\n\t}\n"},
+		{Name: "a read begins the back-off anew", File: "member_acquire.go", Run: "TestWritesThatFail",
+			Old: "\ta.m.know(func(k *known) { k.lease = r.value })", New: "\ta.retry = backoff{}\n\ta.m.know(func(k *known) { k.lease = r.value })"},
 		{Name: "another Node of the name will do", File: "member_acquire.go", Run: "TestNodeIsGone",
 			Old: "case string(r.value.UID) != want:", New: "case want == \"\":"},
 		{Name: "the lock of a file that is gone is enough", File: "lockfile.go", Run: "TestLock",
