@@ -48,6 +48,8 @@ type Member struct {
 	// uses them.
 	holder, former string
 	number         uint64
+	// locked is the file that Run has locked, see idOf, "" if none. Only the goroutine of Run uses it.
+	locked string
 
 	mu    sync.Mutex
 	known known

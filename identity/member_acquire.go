@@ -72,7 +72,7 @@ func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Leas
 	a.seen = a.seen.saw(r.value, r.answered)
 	quiet := a.seen.quiet(r.sent)
 	switch judge(sighting{
-		lease: r.value, ours: m.ours(r.value), fingerprint: m.spec.Fingerprint, lockFile: m.spec.LockFile,
+		lease: r.value, ours: m.ours(r.value), fingerprint: m.spec.Fingerprint, lock: m.locked,
 		quiet: quiet, liveness: t.Liveness, alive: a.seen.alive,
 	}) {
 	case adopt:
@@ -103,7 +103,7 @@ func (a *acquisition) take(ctx context.Context, old *coordinationv1.Lease) (*ten
 	} else if m.number > 0 {
 		number = m.number + 1
 	}
-	want := m.spec.claimed(old, a.holder, number, m.clock.Now())
+	want := m.spec.claimed(old, claim{holder: a.holder, epoch: number, lock: m.locked}, m.clock.Now())
 	var r reply[*coordinationv1.Lease]
 	if old != nil {
 		r = m.update(ctx, want, m.spec.Timing.requestLimit())

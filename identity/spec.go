@@ -61,9 +61,10 @@ type Spec struct {
 	Fingerprint Fingerprint
 	// Timing is how often and how long. Zero fields are those of [ControlPlane].
 	Timing Timing
-	// LockFile, if not empty, is a path on the host that is locked (flock) for as long as Run runs. It excludes a second process on
-	// the same host at once, and shows that the one before is gone, so that its Lease is taken over without a wait. The directory
-	// must exist and be shared by all processes of this name on the host.
+	// LockFile, if not empty, is an absolute path on the host that is locked (flock) for as long as Run runs. It excludes a second process
+	// on the same host at once, and shows that the one before is gone, so that its Lease is taken over without a wait. The directory
+	// must exist, be on a local file system and be shared by all processes of this name on the host. Nothing may remove the file: who
+	// comes after that locks another one and is not excluded. It watches the Lease then, and finds the duplicate.
 	LockFile string
 	// OnDuplicate is what happens when another living process has the name.
 	OnDuplicate OnDuplicate

@@ -158,6 +158,7 @@ func TestSpecHasBounds(t *testing.T) {
 		"a pod alone":               {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{PodUID: "p"} }, "", ""},
 		"nodes without a node":      {func(s *identity.Spec) { s.Nodes = nodes{}; s.Fingerprint.NodeUID = "u" }, "Node", "Required"},
 		"nodes without a UID":       {func(s *identity.Spec) { s.Nodes = nodes{}; s.Node = "n" }, "Fingerprint.NodeUID", "Required"},
+		"a relative lock file":      {func(s *identity.Spec) { s.LockFile = "m.lock" }, "LockFile", `"m.lock": must be an absolute path`},
 		"an unknown policy":         {func(s *identity.Spec) { s.OnDuplicate = "Fight" }, "OnDuplicate", `"Fail", "Wait"`},
 		"a label of ours":           {func(s *identity.Spec) { s.Labels = map[string]string{identity.ComponentLabel: "x"} }, "Labels[identity.belay.dev/component]", "written by the package"},
 		"an annotation of ours":     {func(s *identity.Spec) { s.Annotations = map[string]string{identity.EpochAnnotation: "1"} }, "Annotations[identity.belay.dev/epoch]", "written by the package"},

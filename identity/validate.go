@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -60,6 +61,9 @@ func (s Spec) validate() field.ErrorList {
 	}
 	if s.OnDuplicate != FailOnDuplicate && s.OnDuplicate != WaitOnDuplicate {
 		errs = append(errs, field.NotSupported(field.NewPath("OnDuplicate"), s.OnDuplicate, []OnDuplicate{FailOnDuplicate, WaitOnDuplicate}))
+	}
+	if s.LockFile != "" && !filepath.IsAbs(s.LockFile) {
+		errs = append(errs, field.Invalid(field.NewPath("LockFile"), s.LockFile, "must be an absolute path"))
 	}
 	errs = append(errs, s.validateFingerprint()...)
 	errs = append(errs, metav1validation.ValidateLabels(s.Labels, field.NewPath("Labels"))...)

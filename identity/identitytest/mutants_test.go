@@ -78,7 +78,7 @@ func TestBrokenMembersFailTheSuite(t *testing.T) {
 		{Name: "the next holder does not wait", File: "../adopt.go", Run: suite,
 			Old: "s.quiet >= s.liveness:", New: "s.quiet >= s.liveness/2:"},
 		{Name: "an adoption keeps the holder of before", File: "../record.go", Run: suite,
-			Old: "l.Spec.HolderIdentity = &holder\n", New: "if l.Spec.HolderIdentity == nil {\n\t\tl.Spec.HolderIdentity = &holder\n\t}\n"},
+			Old: "l.Spec.HolderIdentity = &c.holder\n", New: "if l.Spec.HolderIdentity == nil {\n\t\tl.Spec.HolderIdentity = &c.holder\n\t}\n"},
 		{Name: "the holder of a conflict is not looked at", File: "../member_hold.go", Run: suite,
 			Old: "\tcase holderOf(r.value) != t.epoch.Holder:\n\t\treturn Taken\n", New: ""},
 		{Name: "nothing is released", File: "../member_release.go", Run: suite,
