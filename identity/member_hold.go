@@ -177,7 +177,8 @@ func (t *tenure) again(r reply[*coordinationv1.Lease]) {
 }
 
 // found goes on from the Lease that was read after a conflict. With our own holder in it, somebody has edited the rest, or a renewal of ours was
-// carried out whose answer got lost: the next one goes on top.
+// carried out whose answer got lost: the next one goes on top, with all that is ours. Without its label a view would not see the Lease, and
+// call a member gone that works.
 func (t *tenure) found(r reply[*coordinationv1.Lease]) LossReason {
 	switch {
 	case r.value.UID != t.epoch.UID:
@@ -185,7 +186,8 @@ func (t *tenure) found(r reply[*coordinationv1.Lease]) LossReason {
 	case holderOf(r.value) != t.epoch.Holder:
 		return Taken
 	}
-	t.lease, t.reread, t.due = r.value, false, r.answered
+	t.lease = t.m.spec.restored(r.value, claim{holder: t.epoch.Holder, epoch: t.epoch.Number, lock: t.m.locked})
+	t.reread, t.due = false, r.answered
 	t.m.know(func(k *known) { k.lease = r.value })
 	return ""
 }

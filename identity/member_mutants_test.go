@@ -72,6 +72,8 @@ func TestHoldMutants(t *testing.T) {
 			Old: "\tcase r.value.UID != t.epoch.UID:\n\t\treturn Deleted\n", New: ""},
 		{Name: "a conflict is a loss", File: "member_hold.go", Run: "TestEditsOfOthersStay|TestOneFailure",
 			Old: "\tcase absent(r.err):\n\t\treturn Deleted\n", New: "\tcase absent(r.err), apierrors.IsConflict(r.err):\n\t\treturn Deleted\n"},
+		{Name: "what others have removed stays away", File: "member_hold.go", Run: "TestEditsOfOthersStay",
+			Old: "t.lease = t.m.spec.restored(r.value, claim{holder: t.epoch.Holder, epoch: t.epoch.Number, lock: t.m.locked})", New: "t.lease = r.value"},
 		{Name: "the 404 of a gateway is believed", File: "member_request.go", Run: "TestOneFailure",
 			Old: " && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)", New: " && metav1.CauseTypeUnexpectedServerResponse != \"\""},
 		{Name: "no renewals while the work drains", File: "member_hold.go", Run: "TestLeaseIsKeptWhileWorkDrains",

@@ -36,18 +36,30 @@ func (s Spec) claimed(old *coordinationv1.Lease, c claim, now time.Time) *coordi
 		l = old.DeepCopy()
 		transitions = nextTransition(old, c.holder)
 	}
+	s.describe(l, c)
+	at := stamp(old, now)
+	l.Spec.HolderIdentity = &c.holder
+	l.Spec.AcquireTime, l.Spec.RenewTime = &at, &at
+	l.Spec.LeaseTransitions = &transitions
+	s.forgetOwners(l)
+	return l
+}
+
+// restored gives a Lease of ours that somebody has edited with all that we have to say in it. What others have added stays.
+func (s Spec) restored(l *coordinationv1.Lease, c claim) *coordinationv1.Lease {
+	next := *l
+	s.describe(&next, c)
+	return &next
+}
+
+// describe sets what stays the same for as long as a Lease is held. It changes no map that l has.
+func (s Spec) describe(l *coordinationv1.Lease, c claim) {
 	s.label(l)
 	s.annotate(l, c)
 	if s.Owner != nil {
 		l.OwnerReferences = []metav1.OwnerReference{*s.Owner}
 	}
-	at := stamp(old, now)
-	l.Spec.HolderIdentity = &c.holder
-	l.Spec.AcquireTime, l.Spec.RenewTime = &at, &at
 	l.Spec.LeaseDurationSeconds = ptr.To(int32(s.Timing.Duration / time.Second))
-	l.Spec.LeaseTransitions = &transitions
-	s.forgetOwners(l)
-	return l
 }
 
 func (s Spec) label(l *coordinationv1.Lease) {

@@ -49,7 +49,7 @@ type Spec struct {
 	// Host is the name of the host, of any length and characters. Required.
 	Host string
 	// Labels and Annotations are added to those of the package. Keys below identity.belay.dev/ are refused. They are written at each
-	// acquisition; what others have added to the Lease stays.
+	// acquisition, and by the next renewal after somebody has edited the Lease; what others have added to it stays.
 	Labels, Annotations map[string]string
 	// Owner, if not nil, becomes the only owner of the Lease: a Node, so that the Lease goes with it.
 	Owner *metav1.OwnerReference
