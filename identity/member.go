@@ -21,7 +21,8 @@ type Epoch struct {
 	// Number is at least 1 more than that of the epoch before, also where the Lease was deleted in between, or was moved with its annotations
 	// to another cluster. It starts from the resourceVersion of the Lease. Two things it cannot know of: epochs after the backup from
 	// which a cluster was restored, unless the restore has raised the revision (etcdutl --bump-revision); and those of a Lease that somebody
-	// deleted in another cluster before the versions there were past its number. A Member does not delete it until then.
+	// deleted in another cluster before the versions there were past its number. A Member does not delete it until then. It is less than
+	// 2^62: a greater one in a Lease was forged and is not believed.
 	Number uint64
 	// Holder is the holderIdentity, made up for this hold.
 	Holder string

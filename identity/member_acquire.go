@@ -100,6 +100,10 @@ func (a *acquisition) take(ctx context.Context, old *coordinationv1.Lease) (*ten
 			return nil, 0, err
 		}
 		number = adoptedEpoch(epochOf(old), version, m.number)
+		if number >= 1<<epochBits {
+			return nil, 0, fmt.Errorf("acquiring Lease %q: its annotation %s is %q, and no greater epoch can follow: remove it if it is forged",
+				m.Key(), EpochAnnotation, old.Annotations[EpochAnnotation])
+		}
 	} else if m.number > 0 {
 		number = m.number + 1
 	}

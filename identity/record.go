@@ -165,9 +165,13 @@ func text(s string) string {
 	return strconv.Quote(s)
 }
 
-// epochOf is the number that the holder wrote, 0 where that cannot be read. Numbers that no int64 field can hold are not believed.
+// epochBits bounds the epochs: a number of 2^62 or more is neither believed nor given out. No server has made so many versions: somebody has
+// forged it, and on top of the greatest number there would be no greater one.
+const epochBits = 62
+
+// epochOf is the number that the holder wrote, 0 where that cannot be read or is not believed.
 func epochOf(l *coordinationv1.Lease) uint64 {
-	n, err := strconv.ParseUint(l.Annotations[EpochAnnotation], 10, 63)
+	n, err := strconv.ParseUint(l.Annotations[EpochAnnotation], 10, epochBits)
 	if err != nil {
 		return 0
 	}
