@@ -20,12 +20,23 @@ type acquisition struct {
 	holder string
 	seen   watch
 	retry  backoff
+	// unsure is set once a write has failed: it may have been carried out all the same.
+	unsure bool
 }
 
 // acquire gets the Lease. It returns when it has it, when another process has the name, when the Node is gone, or when ctx has ended.
 func (m *Member) acquire(ctx context.Context) (*tenure, error) {
 	a := &acquisition{m: m, holder: m.newHolder()}
 	m.know(func(k *known) { k.phase, k.duplicate = Acquiring, nil })
+	t, err := a.run(ctx)
+	if t == nil && a.unsure && !m.spec.KeepOnStop {
+		a.withdraw(context.WithoutCancel(ctx))
+	}
+	return t, err
+}
+
+// run tries until it is decided, or ctx has ended.
+func (a *acquisition) run(ctx context.Context) (*tenure, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -34,7 +45,7 @@ func (m *Member) acquire(ctx context.Context) (*tenure, error) {
 		if t != nil || err != nil {
 			return t, err
 		}
-		if err := m.wait(ctx, wait); err != nil {
+		if err := a.m.wait(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
@@ -115,6 +126,7 @@ func (a *acquisition) take(ctx context.Context, old *coordinationv1.Lease) (*ten
 		r = m.create(ctx, want)
 	}
 	if r.err != nil {
+		a.unsure = true
 		return nil, a.failed(ctx, r.err), nil
 	}
 	if old == nil {

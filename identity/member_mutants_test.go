@@ -102,6 +102,12 @@ func TestReleaseMutants(t *testing.T) {
 			Old: "context.WithTimeout(ctx, m.spec.Timing.Stop)", New: "context.WithTimeout(ctx, 100*m.spec.Timing.Stop)"},
 		{Name: "what is not held is released", File: "member_release.go", Run: "TestNothingIsReleased",
 			Old: "held := !t.over()", New: "held := true"},
+		{Name: "what was got without an answer stays", File: "member_acquire.go", Run: "TestStopDuringAnAcquisition",
+			Old: "\t\ta.unsure = true\n", New: ""},
+		{Name: "what another got meanwhile is withdrawn", File: "member_release.go", Run: "TestStopDuringAnAcquisition",
+			Old: " || holderOf(r.value) != a.holder {", New: " {\n\t\treturn\n\t}\n\tif a.holder = holderOf(r.value); a.holder == \"\" {"},
+		{Name: "the Lease that alone knows the epoch is withdrawn", File: "member_release.go", Run: "TestStopDuringAnAcquisition",
+			Old: "\tif !t.ahead() {\n", New: "\tif t != nil {\n"},
 		{Name: "the Lease that alone knows the epoch is deleted", File: "member_release.go", Run: "TestLeaseThatKeeps",
 			Old: " || t.ahead()", New: ""},
 	})

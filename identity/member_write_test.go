@@ -41,3 +41,53 @@ func TestWritesThatFail(t *testing.T) {
 		})
 	}
 }
+
+// TestStopDuringAnAcquisition is R-ID-16: a write whose answer nobody waits for any more leaves no Lease without a holder behind. What is
+// another's by then, what alone knows the epoch, and what is to be kept stays; and a server that does not answer is waited for in bounds.
+func TestStopDuringAnAcquisition(t *testing.T) {
+	free := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") }
+	ahead := func(l *coordinationv1.Lease) { free(l); l.Annotations[identity.EpochAnnotation] = "1000" }
+	thief := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("m_thief") }
+	for what, c := range map[string]struct {
+		stored, edited func(*coordinationv1.Lease)
+		keep, stays    bool
+		hangs          time.Duration
+	}{
+		"created":       {},
+		"adopted":       {stored: free},
+		"taken":         {stored: free, edited: thief, stays: true},
+		"edited":        {edited: func(l *coordinationv1.Lease) { l.Labels["theirs"] = "x" }},
+		"ahead":         {stored: ahead, stays: true},
+		"kept":          {keep: true, stays: true},
+		"without a GET": {stays: true, hangs: 10 * time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inBubble(t, func(b *bed) {
+				op := identitytest.Create
+				if c.stored != nil {
+					op = identitytest.Update
+					b.store(c.stored)
+				}
+				b.server.Faults(identitytest.Fault{Client: "h-1", Operation: op, Hang: true, Committed: true})
+				p := b.process("h", func(s *identity.Spec) { s.KeepOnStop = c.keep }).start()
+				b.passes(3 * time.Second)
+				if c.edited != nil {
+					b.edit(c.edited)
+				}
+				if c.hangs > 0 {
+					b.server.Faults(identitytest.Fault{Hang: true, Times: -1})
+				}
+				begun := time.Now()
+				if err := p.stop(); err != nil || p.count() != 0 {
+					b.Errorf("Run returned %v, work was called %d times", err, p.count())
+				}
+				if took := time.Since(begun); took > c.hangs {
+					b.Errorf("R-ID-16: Run returned after %s, want at most %s", took, c.hangs)
+				}
+				if got := len(b.server.Leases()) == 1; got != c.stays {
+					b.Errorf("R-ID-16: the Lease is there: %v, want %v", got, c.stays)
+				}
+			})
+		})
+	}
+}
