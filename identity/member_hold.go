@@ -54,6 +54,11 @@ func (t Timing) interval() time.Duration {
 	return t.Renew + time.Duration(rand.Float64()*t.Jitter*float64(t.Renew))
 }
 
+// longest is the longest interval.
+func (t Timing) longest() time.Duration {
+	return t.Renew + time.Duration(t.Jitter*float64(t.Renew))
+}
+
 // run does the work while the Lease is held. done is false if it was lost: then the work has returned, and Run acquires it again.
 func (t *tenure) run(ctx context.Context, work func(context.Context, Epoch) error) (done bool, err error) {
 	if t.over() {

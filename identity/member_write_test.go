@@ -91,3 +91,22 @@ func TestStopDuringAnAcquisition(t *testing.T) {
 		})
 	}
 }
+
+// TestLateRenewals: with the shortest hold that is allowed, and renewals as late as they may be, one that gets no answer and a slow one after it
+// are no loss.
+func TestLateRenewals(t *testing.T) {
+	inBubble(t, func(b *bed) {
+		p := b.process("h", func(s *identity.Spec) { s.Timing.Jitter, s.Timing.Hold = 0.5, 30*time.Second }).start()
+		b.passes(time.Second)
+		e := p.holds(1)
+		for range 50 {
+			b.server.Faults(
+				identitytest.Fault{Operation: identitytest.Update, Hang: true},
+				identitytest.Fault{Operation: identitytest.Update, Delay: 7 * time.Second})
+			b.passes(time.Minute)
+		}
+		if p.holds(1) != e {
+			b.Error("the epoch has changed")
+		}
+	})
+}

@@ -96,7 +96,7 @@ type Timing struct {
 	// Renew is the time between two renewals, at least 1 s. Each renewal is up to Jitter × Renew later, Jitter being 0 to 0.5.
 	Renew  time.Duration
 	Jitter float64
-	// Hold is how long a member goes on without a successful renewal: its work's context ends then. At least 2 × Renew.
+	// Hold is how long a member goes on without a successful renewal: its work's context ends then. At least 2 × Renew × (1 + Jitter).
 	Hold time.Duration
 	// Liveness is how long a view waits before it calls a quiet member lost. Hold is at most 0.9 × Liveness.
 	Liveness time.Duration

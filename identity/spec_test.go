@@ -90,8 +90,10 @@ func TestTimingHasBounds(t *testing.T) {
 		"a negative jitter":               {func(t *identity.Timing) { t.Jitter = -0.1 }, "Timing.Jitter", `"-0.1": must be from 0 to 0.5`},
 		"too much jitter":                 {func(t *identity.Timing) { t.Jitter = 0.51 }, "Timing.Jitter", `"0.51": must be from 0 to 0.5`},
 		"a jitter that is no number":      {func(t *identity.Timing) { t.Jitter = math.NaN() }, "Timing.Jitter", "must be from 0 to 0.5"},
-		"a hold of one renewal":           {func(t *identity.Timing) { t.Hold = 2*t.Renew - 1 }, "Timing.Hold", "must be at least 2 × Renew, 20s"},
-		"a hold of two renewals":          {func(t *identity.Timing) { t.Hold = 2 * t.Renew }, "", ""},
+		"a hold of one renewal":           {func(t *identity.Timing) { t.Hold = 20800*time.Millisecond - 1 }, "Timing.Hold", "must be at least 2 × Renew × (1 + Jitter), 20.8s"},
+		"a hold of two renewals":          {func(t *identity.Timing) { t.Hold = 20800 * time.Millisecond }, "", ""},
+		"a hold of two late renewals":     {func(t *identity.Timing) { t.Jitter, t.Hold = 0.5, 20800*time.Millisecond }, "Timing.Hold", "must be at least 2 × Renew × (1 + Jitter), 30s"},
+		"a renewal that never comes":      {func(t *identity.Timing) { t.Renew, t.Jitter = math.MaxInt64, 0.5 }, "Timing", "must be at least 3 × Renew"},
 		"a hold of 0.9 of liveness":       {func(t *identity.Timing) { t.Hold = 36 * time.Second }, "", ""},
 		"a hold of more":                  {func(t *identity.Timing) { t.Hold = 36*time.Second + 1 }, "Timing.Hold", `"36.000000001s": must be at most 0.9 × Liveness, 36s`},
 		"liveness below the hold":         {func(t *identity.Timing) { t.Liveness = 20 * time.Second }, "Timing.Hold", "must be at most 0.9 × Liveness, 18s"},
@@ -118,7 +120,7 @@ func TestZeroTimingIsControlPlane(t *testing.T) {
 	spec.Timing = identity.Timing{}
 	checkRefused(t, spec, "", "")
 	spec.Timing = identity.Timing{Renew: 16 * time.Second}
-	checkRefused(t, spec, "Timing.Hold", `"30s": must be at least 2 × Renew, 32s`)
+	checkRefused(t, spec, "Timing.Hold", `"30s": must be at least 2 × Renew × (1 + Jitter), 33.28s`)
 	spec.Timing = identity.NodeAgent()
 	checkRefused(t, spec, "", "")
 }

@@ -109,7 +109,7 @@ func (t Timing) validate(path *field.Path) field.ErrorList {
 	}
 	check(t.Renew >= time.Second, "Renew", t.Renew, "must be at least 1s")
 	check(t.Jitter >= 0 && t.Jitter <= 0.5, "Jitter", t.Jitter, "must be from 0 to 0.5")
-	check(t.Hold/2 >= t.Renew, "Hold", t.Hold, "must be at least 2 × Renew, "+(2*t.Renew).String())
+	check(t.Hold/2 >= t.longest(), "Hold", t.Hold, "must be at least 2 × Renew × (1 + Jitter), "+(2*t.longest()).String())
 	check(t.Hold <= tenths(t.Liveness, 9), "Hold", t.Hold, "must be at most 0.9 × Liveness, "+tenths(t.Liveness, 9).String())
 	check(t.Duration >= time.Second, "Duration", t.Duration, "must be at least 1s")
 	check(t.Duration%time.Second == 0, "Duration", t.Duration, "must be whole seconds")
