@@ -273,7 +273,15 @@ func TestServerIsAwayAtTheStart(t *testing.T) {
 	})
 }
 
-// TestNodeIsGone: before each acquisition, and at no renewal, the Node is asked for.
+// ofNode makes a member that asks for its Node, which owns the Lease.
+func ofNode(there nodes) func(*identity.Spec) {
+	return func(s *identity.Spec) {
+		s.Nodes, s.Node, s.Fingerprint.NodeUID = there, "n", "u1"
+		s.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "u1"}
+	}
+}
+
+// TestNodeIsGone: before each acquisition, and at no renewal, the Node is asked for. The Lease of a Node that is deleted goes with it.
 func TestNodeIsGone(t *testing.T) {
 	for what, c := range map[string]struct {
 		uid  string
@@ -285,7 +293,7 @@ func TestNodeIsGone(t *testing.T) {
 				if c.uid == "-" {
 					there = nodes{}
 				}
-				p := b.process("h", func(s *identity.Spec) { s.Nodes, s.Node, s.Fingerprint.NodeUID = there, "n", "u1" }).start()
+				p := b.process("h", ofNode(there)).start()
 				b.passes(minute)
 				switch {
 				case c.gone:
@@ -298,17 +306,27 @@ func TestNodeIsGone(t *testing.T) {
 					b.noLease()
 				default:
 					p.holds(1)
-					delete(there, "n")
-					b.passes(10 * minute)
-					p.holds(1)
-					b.edit(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") })
-					b.passes(minute)
-					if err := p.returns(); !errors.Is(err, identity.ErrNodeGone) {
-						b.Errorf("after the loss Run returned %v, want ErrNodeGone", err)
+					if owners := b.lease().OwnerReferences; len(owners) != 1 || owners[0].UID != "u1" {
+						b.Fatalf("the owners are %v: the Lease does not go with the Node", owners)
 					}
+					delete(there, "n")
+					b.collectGarbage()
+					gone := time.Now()
+					if err := p.returns(); !errors.Is(err, identity.ErrNodeGone) || time.Since(gone) > 10400*time.Millisecond {
+						b.Errorf("%s after the end of its Node Run returned %v, want ErrNodeGone within a renewal", time.Since(gone), err)
+					}
+					b.noLease()
 				}
 			})
 		})
+	}
+}
+
+// collectGarbage deletes the Lease as the cluster does whose owner is gone.
+func (b *bed) collectGarbage() {
+	b.Helper()
+	if err := b.admin().Delete(b.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -54,7 +54,8 @@ type Spec struct {
 	// Owner, if not nil, becomes the only owner of the Lease: a Node, so that the Lease goes with it.
 	Owner *metav1.OwnerReference
 	// Nodes, if not nil, and Node are asked before each acquisition whether the Node is still the one with the UID of Fingerprint.NodeUID.
-	// If not, Run ends with [ErrNodeGone]. A renewal asks nothing.
+	// If not, Run ends with [ErrNodeGone]. A renewal asks nothing: that Node must be the Owner. When it is deleted, the garbage collector of the
+	// cluster deletes the Lease, the next renewal does not find it, and the acquisition that follows asks.
 	Nodes NodeClient
 	Node  string
 	// Fingerprint tells this process from another with the same name. Its BootID or PodUID must be set.

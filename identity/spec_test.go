@@ -11,6 +11,7 @@ import (
 	"testing/quick"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/belayproject/belay/identity"
@@ -146,20 +147,26 @@ func TestSpecHasBounds(t *testing.T) {
 		field  string
 		want   string
 	}{
-		"good":                      {func(*identity.Spec) {}, "", ""},
-		"no namespace":              {func(s *identity.Spec) { s.Namespace = "" }, "Namespace", "RFC 1123"},
-		"a namespace with a slash":  {func(s *identity.Spec) { s.Namespace = "a/b" }, "Namespace", `"a/b"`},
-		"no name":                   {func(s *identity.Spec) { s.Name = "" }, "Name", "RFC 1123"},
-		"a name of 254":             {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 254)) }, "Name", "must be no more than 253"},
-		"a name of 253":             {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 253)) }, "", ""},
-		"no component":              {func(s *identity.Spec) { s.Component = "" }, "Component", "belay-agent"},
-		"a component with a space":  {func(s *identity.Spec) { s.Component = "a b" }, "Component", `"a b"`},
-		"no host":                   {func(s *identity.Spec) { s.Host = "" }, "Host", "Required"},
-		"an endless host":           {func(s *identity.Spec) { s.Host = strings.Repeat("h", math.MaxUint16+1) }, "Host", "65535"},
-		"no fingerprint":            {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{MachineID: "m"} }, "Fingerprint", "BootID or its PodUID"},
-		"a pod alone":               {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{PodUID: "p"} }, "", ""},
-		"nodes without a node":      {func(s *identity.Spec) { s.Nodes = nodes{}; s.Fingerprint.NodeUID = "u" }, "Node", "Required"},
-		"nodes without a UID":       {func(s *identity.Spec) { s.Nodes = nodes{}; s.Node = "n" }, "Fingerprint.NodeUID", "Required"},
+		"good":                     {func(*identity.Spec) {}, "", ""},
+		"no namespace":             {func(s *identity.Spec) { s.Namespace = "" }, "Namespace", "RFC 1123"},
+		"a namespace with a slash": {func(s *identity.Spec) { s.Namespace = "a/b" }, "Namespace", `"a/b"`},
+		"no name":                  {func(s *identity.Spec) { s.Name = "" }, "Name", "RFC 1123"},
+		"a name of 254":            {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 254)) }, "Name", "must be no more than 253"},
+		"a name of 253":            {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 253)) }, "", ""},
+		"no component":             {func(s *identity.Spec) { s.Component = "" }, "Component", "belay-agent"},
+		"a component with a space": {func(s *identity.Spec) { s.Component = "a b" }, "Component", `"a b"`},
+		"no host":                  {func(s *identity.Spec) { s.Host = "" }, "Host", "Required"},
+		"an endless host":          {func(s *identity.Spec) { s.Host = strings.Repeat("h", math.MaxUint16+1) }, "Host", "65535"},
+		"no fingerprint":           {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{MachineID: "m"} }, "Fingerprint", "BootID or its PodUID"},
+		"a pod alone":              {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{PodUID: "p"} }, "", ""},
+		"nodes without a node":     {func(s *identity.Spec) { s.Nodes = nodes{}; s.Fingerprint.NodeUID = "u" }, "Node", "Required"},
+		"nodes without a UID":      {func(s *identity.Spec) { s.Nodes = nodes{}; s.Node = "n" }, "Fingerprint.NodeUID", "Required"},
+		"nodes without an owner": {func(s *identity.Spec) {
+			s.Nodes, s.Node, s.Fingerprint.NodeUID = nodes{}, "n", "u"
+		}, "Owner", "the Node with the UID of Fingerprint.NodeUID"},
+		"nodes with another owner": {func(s *identity.Spec) {
+			s.Nodes, s.Node, s.Fingerprint.NodeUID, s.Owner = nodes{}, "n", "u", &metav1.OwnerReference{Kind: "Node", Name: "n", UID: "u2"}
+		}, "Owner", "the Node with the UID of Fingerprint.NodeUID"},
 		"a relative lock file":      {func(s *identity.Spec) { s.LockFile = "m.lock" }, "LockFile", `"m.lock": must be an absolute path`},
 		"an unknown policy":         {func(s *identity.Spec) { s.OnDuplicate = "Fight" }, "OnDuplicate", `"Fail", "Wait"`},
 		"a label of ours":           {func(s *identity.Spec) { s.Labels = map[string]string{identity.ComponentLabel: "x"} }, "Labels[identity.belay.dev/component]", "written by the package"},

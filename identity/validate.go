@@ -84,6 +84,10 @@ func (s Spec) validateFingerprint() field.ErrorList {
 	if s.Nodes != nil && s.Fingerprint.NodeUID == "" {
 		errs = append(errs, field.Required(f.Child("NodeUID"), "the UID that the Node must have, as Nodes is set"))
 	}
+	if s.Nodes != nil && (s.Owner == nil || string(s.Owner.UID) != s.Fingerprint.NodeUID) {
+		errs = append(errs, field.Required(field.NewPath("Owner"), "the Node with the UID of Fingerprint.NodeUID, as Nodes is set: "+
+			"the Lease goes with its Node, and a member that holds it does not learn of the end of the Node by anything else"))
+	}
 	return errs
 }
 
