@@ -75,9 +75,9 @@ func New(leases LeaseClient, spec Spec, o Options) (*Member, error) {
 // ctx ends.
 //
 // The context of work ends when ctx ends, or with the cause [ErrLost] when the Lease is lost. After a loss Run waits for work to
-// return, acquires the Lease again and calls work again, with a new epoch. It returns when work has returned while the Lease was held,
-// with its error; nil when ctx has ended and work returned nil or the context's error; a [*DuplicateError] as [Spec].OnDuplicate has
-// it; [ErrNodeGone]. While the API server does not answer, Run goes on trying. The Lease is not released if it is not held.
+// return, logs its error, acquires the Lease again and calls work again, with a new epoch. It returns when work has returned while the Lease was
+// held or after ctx has ended, with its error; nil when ctx has ended and work returned nil or the context's error; a [*DuplicateError] as
+// [Spec].OnDuplicate has it; [ErrNodeGone]. While the API server does not answer, Run goes on trying. The Lease is not released if it is not held.
 //
 // After the end of ctx Run returns as soon as work has, and at most [Timing].Stop later.
 func (m *Member) Run(ctx context.Context, work func(ctx context.Context, e Epoch) error) error {

@@ -59,7 +59,8 @@ func (t Timing) longest() time.Duration {
 	return t.Renew + time.Duration(t.Jitter*float64(t.Renew))
 }
 
-// run does the work while the Lease is held. done is false if it was lost: then the work has returned, and Run acquires it again.
+// run does the work while the Lease is held. done is false if it was lost: then the work has returned, and Run acquires it again, unless ctx has
+// ended.
 func (t *tenure) run(ctx context.Context, work func(context.Context, Epoch) error) (done bool, err error) {
 	if t.over() {
 		t.lost(ctx, Expired)
@@ -79,7 +80,14 @@ func (t *tenure) run(ctx context.Context, work func(context.Context, Epoch) erro
 	t.lost(ctx, reason)
 	end(fmt.Errorf("holding Lease %q, epoch %d: %s: %w", t.m.Key(), t.epoch.Number, reason, ErrLost))
 	t.abandon()
-	if err := <-returned; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLost) {
+	err = <-returned
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrLost) {
+		err = nil
+	}
+	if ctx.Err() != nil { // there is no next hold: the error of the work is that of Run
+		return true, err
+	}
+	if err != nil {
 		klog.FromContext(ctx).Error(err, "The work has failed after the Lease was lost", "lease", klog.KRef(t.m.spec.Namespace, t.m.spec.Name))
 	}
 	return false, nil

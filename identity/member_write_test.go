@@ -4,6 +4,7 @@
 package identity_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -109,4 +110,34 @@ func TestLateRenewals(t *testing.T) {
 			b.Error("the epoch has changed")
 		}
 	})
+}
+
+// TestWorkThatFailsAfterALoss: the Lease is lost while work drains after the end of ctx. There is no next hold, and Run returns what work has
+// returned; a loss before the end of ctx is followed by the next hold.
+func TestWorkThatFailsAfterALoss(t *testing.T) {
+	for _, result := range []error{nil, errors.New("boom"), context.Canceled, identity.ErrLost} {
+		inBubble(t, func(b *bed) {
+			p := b.process("h")
+			p.linger, p.result = 5*time.Minute, result
+			p.start()
+			b.passes(time.Second)
+			want := result
+			if errors.Is(result, context.Canceled) || errors.Is(result, identity.ErrLost) {
+				want = nil
+			}
+			b.edit(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil })
+			b.passes(6 * time.Minute)
+			p.holds(2)
+			p.cancel()
+			b.server.Stop()
+			b.passes(time.Minute)
+			p.lost(identity.Taken, identity.Expired)
+			if err := p.returns(); !errors.Is(err, want) || want == nil && err != nil {
+				b.Errorf("work returned %v, and Run %v", result, err)
+			}
+			if p.count() != 2 {
+				b.Errorf("work was called %d times, want 2", p.count())
+			}
+		})
+	}
 }
