@@ -6,7 +6,6 @@ package identity_test
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -330,22 +329,30 @@ func (b *bed) collectGarbage() {
 	}
 }
 
-// TestTwoComponentsOfAHost is R-ID-20 and R-ID-01: each has a Lease of its own.
-func TestTwoComponentsOfAHost(t *testing.T) {
+// TestComponentsOfAHost is R-ID-20 and R-ID-01: each holds a Lease of its own.
+func TestComponentsOfAHost(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		var leases []string
+		holders := map[string]string{}
 		for _, component := range []string{"agent", "controller", "probe"} {
-			b.process("h", func(s *identity.Spec) {
+			p := b.process("h", func(s *identity.Spec) {
 				s.Component, s.Name = component, identity.Name("p", component, "h")
 			}).start()
+			b.passes(minute)
+			e, held := p.member.Epoch()
+			if !held {
+				b.Errorf("R-ID-20: %s does not hold its Lease: %+v", component, p.member.Status())
+			}
+			holders[e.Holder] = component
 		}
 		b.passes(minute)
-		for _, l := range b.server.Leases() {
-			leases = append(leases, l.Labels[identity.ComponentLabel])
+		leases := b.server.Leases()
+		for _, l := range leases {
+			if component := l.Labels[identity.ComponentLabel]; holders[*l.Spec.HolderIdentity] != component {
+				b.Errorf("R-ID-20: the Lease of %s has holder %q, which is that of %q", component, *l.Spec.HolderIdentity, holders[*l.Spec.HolderIdentity])
+			}
 		}
-		slices.Sort(leases)
-		if !slices.Equal(leases, []string{"agent", "controller", "probe"}) {
-			b.Errorf("R-ID-20: Leases of %v, want three", leases)
+		if len(leases) != 3 || len(holders) != 3 {
+			b.Errorf("R-ID-20: %d Leases with %d holders, want three of three", len(leases), len(holders))
 		}
 	})
 }

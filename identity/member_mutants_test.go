@@ -110,6 +110,8 @@ func TestReleaseMutants(t *testing.T) {
 			Old: "context.WithTimeout(ctx, m.spec.Timing.Stop)", New: "context.WithTimeout(ctx, 100*m.spec.Timing.Stop)"},
 		{Name: "what is not held is released", File: "member_release.go", Run: "TestNothingIsReleased",
 			Old: "held := !t.over()", New: "held := true"},
+		{Name: "work begins without an answer", File: "member_acquire.go", Run: "TestDependentRecordsComeSecond",
+			Old: "\t\ta.unsure = true\n\t\treturn nil, a.failed(ctx, r.err), nil\n", New: "\t\tif r.value = want; r.value.ResourceVersion == \"\" {\n\t\t\tr.value.ResourceVersion = \"1\"\n\t\t}\n"},
 		{Name: "what was got without an answer stays", File: "member_acquire.go", Run: "TestStopDuringAnAcquisition",
 			Old: "\t\ta.unsure = true\n", New: ""},
 		{Name: "what another got meanwhile is withdrawn", File: "member_release.go", Run: "TestStopDuringAnAcquisition",
