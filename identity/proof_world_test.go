@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -95,24 +97,34 @@ func (u *universe) wrong(format string, args ...any) {
 	u.t.Errorf("seed %d, after %v: %s", u.seed, time.Since(u.began), fmt.Sprintf(format, args...))
 }
 
-// populate makes three or four names, of which one or two have two processes, and one or two observers.
+// populate makes three or four names, of which one or two have two processes, and in every third world one has two more on one machine, with a lock
+// file; and one or two observers.
 func (u *universe) populate() {
 	for i := range 3 + u.r.IntN(2) {
-		u.addHost(fmt.Sprint("m", i))
+		u.addHost(fmt.Sprint("m", i), "")
 		if i == 0 || i == 1 && u.r.IntN(4) == 0 {
-			u.addHost(fmt.Sprint("m", i))
+			u.addHost(fmt.Sprint("m", i), "")
 		}
 	}
 	for i := range 1 + u.r.IntN(4)/3 {
-		u.addHost(fmt.Sprint("o", i))
+		u.addHost(fmt.Sprint("o", i), "")
+	}
+	if u.r.IntN(3) == 0 {
+		lock := filepath.Join(u.t.TempDir(), "lock")
+		u.addHost("m1", lock)
+		u.addHost("m1", lock)
 	}
 }
 
-func (u *universe) addHost(name string) {
+// addHost makes a host with a process. All hosts with a lock are one machine.
+func (u *universe) addHost(name, lock string) {
 	const tenYears = 10 * 365 * 24 * time.Hour
 	offset := time.Duration(u.r.Int64N(2*int64(tenYears))) - tenYears
 	h := &host{
-		u: u, name: name, id: fmt.Sprint(name, "-h", len(u.hosts)), rate: 0.95 + 0.1*u.r.Float64(), observes: strings.HasPrefix(name, "o"),
+		u: u, name: name, id: fmt.Sprint(name, "-h", len(u.hosts)), rate: 0.95 + 0.1*u.r.Float64(), observes: strings.HasPrefix(name, "o"), lock: lock,
+	}
+	if h.machine = h.id; lock != "" {
+		h.machine = "locked"
 	}
 	h.clock = identitytest.NewClock(offset, h.rate)
 	u.hosts = append(u.hosts, h)
@@ -166,7 +178,7 @@ func (u *universe) checkEnd() {
 // disturb does one thing to the world.
 func (u *universe) disturb() {
 	h := u.hosts[u.r.IntN(len(u.hosts))]
-	switch u.r.IntN(16) {
+	switch u.r.IntN(17) {
 	case 0, 1, 2:
 		h.kill()
 	case 3:
@@ -196,6 +208,8 @@ func (u *universe) disturb() {
 		u.edit()
 	case 15:
 		u.race()
+	case 16: // somebody cleans up
+		_ = os.Remove(h.lock)
 	}
 }
 
