@@ -46,8 +46,8 @@ func TestWritesThatFail(t *testing.T) {
 // TestStopDuringAnAcquisition is R-ID-16: a write whose answer nobody waits for any more leaves no Lease without a holder behind. What is
 // another's by then, what alone knows the epoch, and what is to be kept stays; and a server that does not answer is waited for in bounds.
 func TestStopDuringAnAcquisition(t *testing.T) {
-	free := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") }
-	ahead := func(l *coordinationv1.Lease) { free(l); l.Annotations[identity.EpochAnnotation] = "1000" }
+	free := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity, l.Annotations = nil, nil }
+	ahead := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity, l.Annotations[identity.EpochAnnotation] = nil, "1000" }
 	thief := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("m_thief") }
 	for what, c := range map[string]struct {
 		stored, edited func(*coordinationv1.Lease)
