@@ -47,7 +47,9 @@ func TestWritesThatFail(t *testing.T) {
 // another's by then, what alone knows the epoch, and what is to be kept stays; and a server that does not answer is waited for in bounds.
 func TestStopDuringAnAcquisition(t *testing.T) {
 	free := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity, l.Annotations = nil, nil }
-	ahead := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity, l.Annotations[identity.EpochAnnotation] = nil, "1000" }
+	ahead := func(l *coordinationv1.Lease) {
+		l.Spec.HolderIdentity, l.Annotations[identity.EpochAnnotation] = nil, "1000"
+	}
 	thief := func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("m_thief") }
 	for what, c := range map[string]struct {
 		stored, edited func(*coordinationv1.Lease)
