@@ -14,10 +14,12 @@ import (
 	"github.com/belayproject/belay/identity/identitytest"
 )
 
-// A host is a machine on which one process runs at a time.
+// A host is a machine on which one process runs at a time, or with others of the same lock file a part of one.
 type host struct {
 	u        *universe
 	name, id string // of its Lease, and its own
+	machine  string
+	lock     string // "" for none
 	clock    *identitytest.Clock
 	rate     float64
 	observes bool
@@ -55,7 +57,8 @@ func (h *host) start() {
 	u := h.u
 	l := &life{host: h, client: fmt.Sprintf("%s-%d", h.id, h.starts), ended: make(chan struct{})}
 	leases := u.server.Client(namespace, l.client, h.clock)
-	spec := goodSpec(h.id)
+	spec := goodSpec(h.machine)
+	spec.LockFile = h.lock
 	spec.Name, spec.Timing, spec.OnDuplicate = h.name, worldTiming(), identity.WaitOnDuplicate
 	spec.KeepOnStop = u.r.IntN(4) == 0
 	member, err := identity.New(leases, spec, identity.Options{Clock: h.clock})

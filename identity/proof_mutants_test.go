@@ -34,6 +34,8 @@ func TestBrokenIdentitiesAreCaught(t *testing.T) {
 			Old: "min(len(all), c.config.MaxPerPass)", New: "0"},
 		{Name: "the next holder does not wait", File: "adopt.go", Run: "^TestNobodyAliveIsCollected$",
 			Old: "s.quiet >= s.liveness:", New: "s.quiet >= s.liveness/2:"},
+		{Name: "any file at the path proves the end of the holder", File: "lockfile_unix.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "return fmt.Sprintf(\"%d:%d\", st.Dev, st.Ino), nil", New: "return f.Name(), nil"},
 		{Name: "the hold counts from the answer", File: "member_hold.go", Run: "^TestNobodyAliveIsCollected$",
 			Old: "t.lease, t.good, t.retry = r.value, r.sent, backoff{}", New: "t.lease, t.good, t.retry = r.value, r.answered, backoff{}"},
 		{Name: "Epoch does not look at the clock", File: "member_status.go", Run: "^TestNobodyAliveIsCollected$",

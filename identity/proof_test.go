@@ -22,7 +22,7 @@ const (
 
 // TestNobodyAliveIsCollected plays worlds of members, duplicates and observers with collectors, each on a machine with a clock of its own: up to
 // ten years off, at rates from 0.95 to 1.05. Processes are killed, stopped and started again, machines are suspended, requests and answers are
-// lost or late, watches end, hang and start anew, the server is away, and somebody edits Leases. In all of them:
+// lost or late, watches end, hang and start anew, the server is away, somebody edits Leases and removes lock files. In all of them:
 //
 //   - P1: no Lease is deleted by a collector that was written less than GCAfter of the collector's own time ago (R-ID-10, R-ID-12);
 //   - no Lease of a dead member is there for ever (R-ID-09), and who lives has its Lease again when all is well (R-ID-15);
@@ -41,7 +41,7 @@ func TestNobodyAliveIsCollected(t *testing.T) {
 	for _, seed = range seedsOf(t) { // a bubble that fails ends the test
 		synctest.Test(t, func(t *testing.T) { total.add(playWorld(t, seed)) })
 	}
-	if total.worlds >= 100 && (total.collected < total.worlds || total.holds < 5*total.worlds || total.raced < total.worlds/20) {
+	if total.worlds >= 100 && (total.collected < total.worlds || total.holds < 5*total.worlds || total.raced < total.worlds/40) {
 		t.Errorf("too little has happened to show anything: %v", total)
 	}
 }
