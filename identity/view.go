@@ -35,6 +35,7 @@ type View struct {
 	tracker     *tracker
 	index       *index
 	echo        echo
+	settling    settling
 	subscribers map[*subscriber]bool
 	told        viewFigures // by Run alone
 }
@@ -52,9 +53,10 @@ func NewView(c ViewConfig) (*View, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	source, _ := c.Source.(lister)
 	return &View{
 		config: c, clock: c.Clock, canary: c.Canary.Key(), wake: make(chan struct{}, 1), tracker: newTracker(&c), index: newIndex(c.IndexBy),
-		subscribers: map[*subscriber]bool{},
+		settling: settling{source: source}, subscribers: map[*subscriber]bool{},
 	}, nil
 }
 
@@ -173,6 +175,7 @@ func (v *View) ask(now time.Duration) {
 	switch {
 	case ok:
 		v.tracker.prove(now, now-max(0, ago))
+		v.settling.begin(v.echo.version)
 		v.echo = echo{}
 	case now >= v.echo.until:
 		v.echo = echo{}
@@ -225,6 +228,9 @@ func (v *View) seen(obj any, initial bool) {
 	if key == v.canary && (old == nil || old.ResourceVersion != lease.ResourceVersion) {
 		v.echo = echo{version: lease.ResourceVersion, until: now + v.config.FreshFor}
 		v.ask(now)
+		v.rouse()
+	} else if v.settling.over(lease.ResourceVersion) {
+		v.tracker.clock.settle()
 		v.rouse()
 	}
 	if old == nil || len(changes) > 0 {

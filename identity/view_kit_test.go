@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,7 @@ type hub struct {
 	cut      bool          // the watch hangs
 	lag      time.Duration // of the watch
 	down     bool          // the server answers nobody
+	synced   atomic.Int64  // up to which version the informer has come
 
 	sentMu sync.Mutex // these are the canary's
 	silent bool       // it has not got its answers
@@ -145,10 +147,14 @@ func (h *hub) put(name, holder string, changes ...func(*coordinationv1.Lease)) b
 	}
 	lease.ResourceVersion = strconv.Itoa(h.version)
 	lease.Spec.HolderIdentity = &holder
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(int64(h.version), 0)}
 	for _, change := range changes {
 		change(lease)
 	}
 	h.stored[name] = lease
+	if !h.cut {
+		h.synced.Store(int64(h.version))
+	}
 	h.show(name, lease)
 	return true
 }
@@ -243,6 +249,14 @@ func (h *hub) relist() {
 	for name := range names { // in any order
 		h.deliver(name, h.stored[name].DeepCopy(), true)
 	}
+}
+
+// listed delivers one Lease of a list, and gives the view the time to do what it makes of it.
+func (h *hub) listed(name string) {
+	h.mu.Lock()
+	h.deliver(name, h.stored[name].DeepCopy(), true)
+	h.mu.Unlock()
+	synctest.Wait()
 }
 
 // world is a hub with a view that runs, its canary, and what the view has told of the other peers, as "30s Suspected a".

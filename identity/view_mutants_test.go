@@ -78,6 +78,37 @@ func TestSubtlyBrokenViewsAreCaught(t *testing.T) {
 	})
 }
 
+// TestBrokenProofsAreCaught breaks what a loss takes. R-ID-12.
+func TestBrokenProofsAreCaught(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{
+			Name: "a loss is judged on trust", File: "view_tracker.go", Run: "^FuzzTracker$",
+			Old: "t.lose(now, at, sure)...", New: "t.lose(now, at, max(at, sure))...",
+		},
+		{
+			Name: "the unconfirmed are lost on trust", File: "view_tracker.go", Run: "^TestLeaseThatWasThereIsUnconfirmed$",
+			Old: "for r, due := t.unconfirmed.due(sure, t.liveness); due; r, due = t.unconfirmed.due(sure, t.liveness) {",
+			New: "for r, due := t.unconfirmed.due(at, t.liveness); due; r, due = t.unconfirmed.due(at, t.liveness) {",
+		},
+		{
+			Name: "a write of the canary proves amid a list", File: "view.go", Run: "^TestListProvesNothingAmidIt$",
+			Old: "v.settling.begin(v.echo.version)", New: "v.tracker.clock.settle()",
+		},
+		{
+			Name: "what is newer than the canary's write ends the list", File: "view_settle.go", Run: "^TestListProvesNothingAmidIt$",
+			Old: "case numbered(version) <= s.upTo:", New: "case numbered(version) <= s.canary:",
+		},
+		{
+			Name: "the Source is not asked again", File: "view_settle.go", Run: "^TestListProvesNothingAmidIt$",
+			Old: "	case s.upTo < s.canary: // the", New: "	case false: // the",
+		},
+		{
+			Name: "no list is ever over", File: "view_settle.go", Run: "^TestLossIsToldInTime$",
+			Old: "	s.canary = 0\n	return true\n", New: "	return false\n",
+		},
+	})
+}
+
 // TestBrokenSubscriptionsAreCaught breaks what others see of the view.
 func TestBrokenSubscriptionsAreCaught(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
