@@ -18,7 +18,7 @@ import (
 
 // FuzzTracker drives a tracker through what a watch can do to it, and checks what a view promises after each step: nobody is lost while the
 // view is not up to date, or who was seen within Liveness, or who still holds, seen or not, amid a list or not (I6), Joined and Left alternate
-// for each holder (I5), the counts and the order of the rolls hold, and the next change that is announced is
+// for each holder (I5) and an edit is no sign of life, the counts and the order of the rolls hold, and the next change that is announced is
 // not a past one. R-ID-10, R-ID-12.
 func FuzzTracker(f *testing.F) {
 	for seed := range uint64(200) {
@@ -85,7 +85,7 @@ func newModel(t *testing.T) *model {
 
 func (m *model) step(what, how byte) {
 	name := fmt.Sprint("p", how%5)
-	switch what % 12 {
+	switch what % 13 {
 	case 0:
 		m.write(name, fmt.Sprint("h", how%3))
 	case 1:
@@ -104,6 +104,8 @@ func (m *model) step(what, how byte) {
 		m.bring(int(how) % (len(m.pending) + 1))
 	case 11:
 		m.relist()
+	case 12:
+		m.edit(name)
 	}
 	m.apply(m.tracker.evaluate(m.now), true)
 }
@@ -132,6 +134,16 @@ func (m *model) write(name, holder string) {
 	m.holds[name] = h
 	lease.Annotations = map[string]string{"incarnation": strconv.Itoa(h.incarnation)}
 	m.store(name, lease)
+}
+
+// edit stores a version that says nothing of the holder.
+func (m *model) edit(name string) {
+	if old := m.stored[name]; old != nil {
+		m.version++
+		lease := old.DeepCopy()
+		lease.ResourceVersion = strconv.Itoa(m.version)
+		m.store(name, lease)
+	}
 }
 
 func (m *model) store(name string, lease *coordinationv1.Lease) {
@@ -178,8 +190,12 @@ func (m *model) show(s seen) {
 		m.apply(m.tracker.forget(m.now, key), false)
 		return
 	}
+	old := m.shown[s.name]
 	m.shown[s.name] = s.lease
 	changes := m.tracker.observe(m.now, s.lease, m.version%7 == 0)
+	if old != nil && old.UID == s.lease.UID && old.Spec.RenewTime.Equal(s.lease.Spec.RenewTime) && slices.ContainsFunc(changes, func(c change) bool { return c.what == Joined }) {
+		m.t.Fatalf("%s has joined by an edit", s.name)
+	}
 	m.apply(changes, false)
 	if sent, ok := m.sent[s.lease.ResourceVersion]; ok {
 		m.tracker.prove(m.now, sent)

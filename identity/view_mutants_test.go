@@ -106,6 +106,10 @@ func TestBrokenProofsAreCaught(t *testing.T) {
 			Name: "no list is ever over", File: "view_settle.go", Run: "^TestLossIsToldInTime$",
 			Old: "	s.canary = 0\n	return true\n", New: "	return false\n",
 		},
+		{
+			Name: "an edit is a sign of life", File: "view_tracker.go", Run: "^TestEditIsNoSignOfLife$",
+			Old: "!was.joined && lives:", New: "!was.joined && (lives || !lives):",
+		},
 	})
 }
 

@@ -113,3 +113,35 @@ func TestLossIsToldInTime(t *testing.T) {
 		})
 	}
 }
+
+// TestEditIsNoSignOfLife labels all Leases, of which most are of dead members. R-ID-12, R-ID-13.
+func TestEditIsNoSignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, client, collector := collecting(t, []string{"unconfirmed", "lives"}, identity.CollectorConfig{})
+		defer w.stop()
+		w.write("lost", "lost")
+		w.live(w.ctx, "lives", 0, beat)
+		w.after(5 * time.Second)
+		w.edit("unconfirmed")
+		w.after(0)
+		w.wantState("unconfirmed", identity.Unconfirmed)
+		w.after(time.Hour - 6*time.Second)
+		w.told()
+		for _, name := range []string{"unconfirmed", "lost", "lives"} {
+			w.edit(name)
+		}
+		w.after(time.Second)
+		w.wantTold("an edit tells nothing")
+		w.wantState("lost", identity.Lost)
+		w.wantState("unconfirmed", identity.Lost)
+		w.wantHealthy()
+		w.after(time.Minute)
+		if got := pass(t, collector); got != "" || len(client.asked) > 0 {
+			t.Errorf("an edited Lease was collected: %q, want the hour to begin anew", got)
+		}
+		w.after(time.Hour)
+		if got := pass(t, collector); got != "lost:Collected unconfirmed:Collected" && got != "unconfirmed:Collected lost:Collected" {
+			t.Errorf("got %q, want both collected", got)
+		}
+	})
+}

@@ -79,20 +79,29 @@ func (t *tracker) renew(now time.Duration, r *record, lease *coordinationv1.Leas
 	if reason := replacement(r.lease, lease); reason != "" && r.roll.joined {
 		changes = t.leave(now, r, reason)
 	}
-	was := r.roll
+	was, lives := r.roll, signOfLife(r.lease, lease)
 	r.lease, r.changed = lease, t.clock.read(now)
 	switch {
 	case r.holder() == "":
 		r.move(&t.lost)
 		return changes
-	case !was.joined || len(changes) > 0:
+	case len(changes) > 0, !was.joined && lives:
 		return append(changes, t.join(r)...)
+	case !was.joined: // somebody has edited the Lease of a dead one
+		r.move(was)
+		return nil
 	}
 	r.move(&t.alive)
 	if was.state == Suspect {
 		changes = append(changes, t.change(Recovered, "", r, r.changed))
 	}
 	return changes
+}
+
+// signOfLife says whether lease, the next version that was seen, was written by a holder and not by somebody who edits labels: another Lease,
+// another holder, or another renew time, whichever.
+func signOfLife(old, lease *coordinationv1.Lease) bool {
+	return old.UID != lease.UID || holderOf(old) != holderOf(lease) || !old.Spec.RenewTime.Equal(lease.Spec.RenewTime)
 }
 
 // replacement says why the holder of old has left, if lease is the next version that was seen; empty if it has not.
