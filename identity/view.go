@@ -66,6 +66,7 @@ func (v *View) Run(ctx context.Context) error {
 	if err := v.start(); err != nil {
 		return err
 	}
+	defer v.tellEnd()
 	defer v.stop()
 	handle, err := v.config.Source.AddEventHandler(handler{v})
 	if err != nil {
@@ -99,11 +100,19 @@ func (v *View) stop() {
 	v.deliveries.Wait()
 }
 
+// tellEnd tells the metric that the view is not up to date any more.
+func (v *View) tellEnd() {
+	was, is := v.told, v.told
+	is.fresh = false
+	v.told = is
+	v.config.Metrics.tell(was, is, nil)
+}
+
 // rest waits until something is to be done: at the elapsed time next if due is set.
 func (v *View) rest(ctx context.Context, next time.Duration, due bool) {
 	var timer <-chan time.Time
 	if due {
-		c, stop := v.clock.Timer(max(0, next-v.clock.Elapsed()))
+		c, stop := v.clock.Timer(max(shortNap, next-v.clock.Elapsed()))
 		defer stop()
 		timer = c
 	}

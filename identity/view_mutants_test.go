@@ -110,6 +110,14 @@ func TestBrokenProofsAreCaught(t *testing.T) {
 			Name: "an edit is a sign of life", File: "view_tracker.go", Run: "^TestEditIsNoSignOfLife$",
 			Old: "!was.joined && lives:", New: "!was.joined && (lives || !lives):",
 		},
+		{
+			Name: "no nap is too short", File: "view.go", Run: "^TestEarlyTimerDoesNotSpin$",
+			Old: "max(shortNap, next", New: "max(0, next",
+		},
+		{
+			Name: "the gauge stays fresh", File: "view.go", Run: "^TestMetricSaysThatTheViewHasEnded$",
+			Old: "	defer v.tellEnd()\n", New: "",
+		},
 	})
 }
 

@@ -145,3 +145,43 @@ func TestEditIsNoSignOfLife(t *testing.T) {
 		}
 	})
 }
+
+// hasty is a clock whose timers fire a little early, as those of a machine do whose clocks differ.
+type hasty struct {
+	ofBubble
+	timers *int
+}
+
+func (c hasty) Timer(d time.Duration) (<-chan time.Time, func()) {
+	if *c.timers++; *c.timers > 1000 { // so that the test ends
+		return c.ofBubble.Timer(d)
+	}
+	return c.ofBubble.Timer(d - time.Microsecond)
+}
+
+// TestEarlyTimerDoesNotSpin counts the naps of a view.
+func TestEarlyTimerDoesNotSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		timers := 0
+		w := newWorld(t, nil, func(c *identity.ViewConfig) { c.Clock = hasty{c.Clock.(ofBubble), &timers} })
+		w.write("a", "a")
+		w.after(time.Minute)
+		w.stop()
+		if timers > 100 {
+			t.Errorf("%d naps in a minute, want a few", timers)
+		}
+	})
+}
+
+// TestMetricSaysThatTheViewHasEnded shows that the gauge does not stay fresh.
+func TestMetricSaysThatTheViewHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []bool
+		w := newWorld(t, nil, func(c *identity.ViewConfig) { c.Metrics.Fresh = func(fresh bool) { told = append(told, fresh) } })
+		w.after(time.Second)
+		w.stop()
+		if fmt.Sprint(told) != "[true false]" {
+			t.Errorf("the metric was told %v, want fresh and then not", told)
+		}
+	})
+}
