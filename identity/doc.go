@@ -47,7 +47,7 @@
 // # Concurrency
 //
 // All methods may be called from several goroutines. A Member and a View have one Run each, which owns their goroutines and returns
-// after all of them. Handlers of [View.Subscribe] are called one at a time.
+// after all of them. The handler of one [View.Subscribe] is called for one event at a time, and beside those of others.
 //
 // # Crash behaviour
 //
