@@ -197,6 +197,13 @@ func (h *hub) Delete(_ context.Context, name string, o metav1.DeleteOptions) err
 		return apierrors.NewConflict(leases, name, fmt.Errorf("another version"))
 	}
 	h.version++
+	if len(lease.Finalizers) > 0 {
+		lease = lease.DeepCopy()
+		lease.ResourceVersion, lease.DeletionTimestamp = strconv.Itoa(h.version), &metav1.Time{Time: time.Now()}
+		h.stored[name] = lease
+		h.show(name, lease)
+		return nil
+	}
 	delete(h.stored, name)
 	h.show(name, nil)
 	return nil

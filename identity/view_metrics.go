@@ -19,7 +19,7 @@ type ViewMetrics struct {
 
 // CollectorMetrics is called by a [Collector]. Each field may be nil.
 type CollectorMetrics struct {
-	// Collected is called for each Lease that was due, with what came of it.
+	// Collected is called for each Lease that a pass has dealt with, with what came of it.
 	Collected func(outcome CollectOutcome)
 }
 
