@@ -91,6 +91,10 @@ func TestBrokenProofsAreCaught(t *testing.T) {
 			New: "for r, due := t.unconfirmed.due(at, t.liveness); due; r, due = t.unconfirmed.due(at, t.liveness) {",
 		},
 		{
+			Name: "a write of the canary is settled at once", File: "view_fresh.go", Run: "^FuzzTracker$",
+			Old: "	c.seen, c.sent = true, sent\n", New: "	c.settle()\n	c.seen, c.sent = true, sent\n",
+		},
+		{
 			Name: "a write of the canary proves amid a list", File: "view.go", Run: "^TestListProvesNothingAmidIt$",
 			Old: "v.settling.begin(v.echo.version)", New: "v.tracker.clock.settle()",
 		},
