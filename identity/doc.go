@@ -17,7 +17,9 @@
 //     back after the work has returned. A machine that was suspended counts the time that it slept; the work's context ends after the
 //     resume then, by the smaller of 1 s and a tenth of [Timing].Hold at most, and [Member.Epoch] is exact at once.
 //   - Each time the Lease is acquired the [Epoch] grows, so that whoever stores it can refuse what an earlier holder sends late.
-//   - A member is called lost only while the view proves that it is up to date, by seeing the writes of a member of its own process.
+//   - A member is called lost only while the view proves that it is up to date, by seeing the writes of a member of its own process, and
+//     only when they prove that nothing was written for Liveness. So a loss is told at most two of that member's renewals after Liveness is
+//     over, and as a rule at the first: see [ViewConfig].
 //   - A Lease is deleted only if nobody has written it for the whole of [CollectorConfig].GCAfter, and only in the very version
 //     that was watched. A renewal that lands in between keeps it.
 //   - A quiet hour costs one PUT per renewal and no GET.
@@ -45,7 +47,7 @@
 // # Concurrency
 //
 // All methods may be called from several goroutines. A Member and a View have one Run each, which owns their goroutines and returns
-// after all of them. Handlers of [View.Subscribe] are called one at a time.
+// after all of them. The handler of one [View.Subscribe] is called for one event at a time, and beside those of others.
 //
 // # Crash behaviour
 //

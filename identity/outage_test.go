@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -95,15 +96,31 @@ func TestOutageOfTheAPIServer(t *testing.T) {
 	}
 }
 
-// TestOnlyLeasesAreAskedFor is R-ID-02: in the audit log of a member and a view, from the start to the stop, there are Leases and nothing else.
+// TestOnlyLeasesAreAskedFor is R-ID-02: in the audit log of a member that loses its Lease and gets it again, a view and a collector that deletes
+// one, from the start to the stop, there are Leases and nothing else.
 func TestOnlyLeasesAreAskedFor(t *testing.T) {
 	t.Parallel()
 	env := shared.Env(t)
 	c := clusterOn(t, env, "get", "create", "update", "delete", "list", "watch")
 	p := c.start(goodSpec("h"))
-	p.holds()
+	before := p.holds()
 	s := onAServer(t)
-	s.watch(kubernetes.NewForConfigOrDie(c.member).CoordinationV1().Leases(c.namespace), p.member)
+	leases := kubernetes.NewForConfigOrDie(c.member).CoordinationV1().Leases(c.namespace)
+	s.watch(leases, p.member)
+	s.put(c.namespace, "dead", "agent")
+	collector, err := identity.NewCollector(leases, s.view, identity.CollectorConfig{GCAfter: 2 * realLiveness, Period: time.Second})
+	s.must(err)
+	s.run("collector", collector.Run)
+	s.must(c.leases().Delete(t.Context(), name, metav1.DeleteOptions{}))
+	c.eventually(func() string {
+		if e, held := p.member.Epoch(); !held || e.UID == before.UID {
+			return "the member has not got a Lease again"
+		}
+		if _, err := c.leases().Get(t.Context(), "dead", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the dead Lease is not collected: %v", err)
+		}
+		return ""
+	})
 	s.cancel()
 	p.cancel()
 	<-p.done

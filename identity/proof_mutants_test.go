@@ -30,6 +30,8 @@ func TestBrokenIdentitiesAreCaught(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "whoever is lost is collected", File: "collector_report.go", Run: "^TestNobodyAliveIsCollected$",
 			Old: " && p.Quiet >= gcAfter", New: " && gcAfter > 0"},
+		{Name: "a suspect is lost", File: "view_tracker.go", Run: "^TestNobodyAliveIsCollected$",
+			Old: "	limit := t.liveness\n", New: "	limit := t.suspectAfter\n"},
 		{Name: "nothing is collected", File: "collector.go", Run: "^TestNobodyAliveIsCollected$",
 			Old: "min(len(all), c.config.MaxPerPass)", New: "0"},
 		{Name: "the next holder does not wait", File: "adopt.go", Run: "^TestNobodyAliveIsCollected$",

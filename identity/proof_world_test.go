@@ -204,6 +204,8 @@ func (u *universe) disturb() {
 	case 13:
 		if h.life.feed != nil {
 			h.life.feed.hangs(u.upTo(2 * worldLiveness))
+		} else {
+			u.late(h)
 		}
 	case 14:
 		u.edit()
@@ -211,6 +213,18 @@ func (u *universe) disturb() {
 	case 15:
 		u.race()
 	}
+}
+
+// late has the renewals of a member hang, and then the watches of all observers, so that they miss the one that comes through in time.
+func (u *universe) late(h *host) {
+	u.server.Faults(identitytest.Fault{Client: h.life.client, Times: 1 + u.r.IntN(2), Hang: true})
+	u.passes(2*worldTiming().Renew + u.upTo(worldTiming().Renew))
+	for _, h := range u.hosts {
+		if h.life.feed != nil {
+			h.life.feed.hangs(worldLiveness)
+		}
+	}
+	u.passes(u.upTo(worldLiveness))
 }
 
 func (u *universe) upTo(d time.Duration) time.Duration { return time.Duration(u.r.Int64N(int64(d))) }
