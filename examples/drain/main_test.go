@@ -22,8 +22,11 @@ import (
 
 // The end-to-end tests run the command as people do, on a control plane whose pods are scheduled, run and are replaced.
 
+// Its nodes may be silent for as long as a test takes: on a busy machine they would be called not ready, and a pod that is not ready may be evicted
+// whatever its budget.
 var shared = testenv.Shared{Options: testenv.Options{
 	With:        []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
+	Args:        map[testenv.Component][]string{testenv.ControllerManager: {"--node-monitor-grace-period=30m"}},
 	AuditPolicy: "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, userGroups: [\"drain-test\"]}]\n",
 }}
 

@@ -131,7 +131,8 @@ func (w *world) budget(t *testing.T, app string, minAvailable, allowed int32) {
 	}
 	e2e.Eventually(t, settled, "the budget counts its pods", func() error {
 		b, err := budgets.Get(t.Context(), app, metav1.GetOptions{})
-		if err == nil && (b.Status.ObservedGeneration != b.Generation || b.Status.DesiredHealthy != minAvailable || b.Status.DisruptionsAllowed != allowed) {
+		if err == nil && (b.Status.ObservedGeneration != b.Generation || b.Status.DesiredHealthy != minAvailable ||
+			b.Status.CurrentHealthy != minAvailable+allowed || b.Status.DisruptionsAllowed != allowed) {
 			err = fmt.Errorf("status %+v", b.Status)
 		}
 		return err
