@@ -32,8 +32,12 @@ func TestBrokenPoliciesAreCaught(t *testing.T) {
 		{Name: "the metadata isn't compared", File: "node.go", Old: `			unchanged("variables.oldMetadata", "variables.newMetadata", "managedFields", "resourceVersion"),` + "\n", New: "", Run: "^TestNodeMetadataIsClosed$"},
 		{Name: "others' conditions aren't compared", File: "node.go", Old: `others("variables.oldStatus") + " == "`, New: `others("variables.newStatus") + " == "`, Run: "^TestNodeConditionsAreThoseNamed$"},
 		{Name: "Nodes are guarded only where they are written", File: "policy.go", Old: `append(slices.Clone(o.Resources), Resource{Resource: "nodes"})`, New: "slices.Clone(o.Resources)", Run: "^TestNoNodeWriteByDefault$"},
-		{Name: "kubelets are stopped", File: "expressions.go", Old: ` && "+kindExpression+" in "+list(guarded))`, New: `")`, Run: "^TestNodeUsersAreGuarded$"},
-		{Name: "Leases everywhere wait for the policy", File: "policy.go", Old: "if len(namespaces) > 0 {", New: "if false {", Run: "^TestOtherNamespacesAreLeftAlone$"},
+		{Name: "kubelets are stopped", File: "expressions.go", Old: ` && "+nameExpression+" in "+list(guarded))`, New: `")`, Run: "^TestNodeUsersAreGuarded$"},
+		{Name: "Leases everywhere wait for the policy", File: "policy.go", Old: "len(namespaces) > 0 && o.selectable()", New: "false", Run: "^TestOtherNamespacesAreLeftAlone$/selector"},
+		{Name: "Leases everywhere are guarded", File: "policy.go", Old: "len(confined) > 0 && !o.selectable()", New: "false", Run: "^TestOtherNamespacesAreLeftAlone$/condition"},
+		{Name: "a forgotten namespace is exempt by the selector", File: "policy.go", Old: `return r.Namespace == "" && !r.isNode()`, New: `return false`, Run: "^TestForgottenNamespaceOpensNothing$/agent"},
+		{Name: "a forgotten namespace is exempt by the place", File: "policy.go", Old: "if !slices.ContainsFunc(o.Resources, everywhere) {", New: "if everywhere != nil {", Run: "^TestForgottenNamespaceOpensNothing$/agent"},
+		{Name: "a forgotten namespace is exempt for node users", File: "expressions.go", Old: ` && "+nameExpression+" in "+list(guarded))`, New: ` && "+kindExpression+" in "+list(guarded))`, Run: "^TestForgottenNamespaceOpensNothing$/node_user"},
 		{Name: "the policy is for another account", File: "expressions.go", Old: "quote(serviceAccountUser(o.ServiceAccount))", New: `quote(serviceAccountUser(o.ServiceAccount)+"x")`, Run: "^TestProbeOfANarrowAgent$"},
 		{Name: "agents list Nodes", File: "objects.go", Old: `rule("", "nodes", "get")`, New: `rule("", "nodes", "get", "list")`, Run: "^TestRightsAreTheNamedOnes$"},
 		{Name: "heartbeats are ordinary", File: "objects.go", Old: `"node-high"`, New: `"workload-low"`, Run: "^TestHeartbeatsHaveTheirOwnLevel$"},
@@ -74,6 +78,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{Name: "automounted", File: "token.go", Old: "spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken", New: "false", Run: "TestPodsAreChecked"},
 		{Name: "another account's pods", File: "token.go", Old: "got != o.ServiceAccount {", New: "got.Name == \"\" {", Run: "TestPodsAreChecked"},
 		{Name: "the kubelet's conditions", File: "options.go", Old: "if slices.Contains(kubelets, c) {", New: "if slices.Contains(kubelets, c) && false {", Run: "TestOptionsSay"},
+		{Name: "Namespaces are guarded", File: "options.go", Old: `r.Resource == "namespaces"`, New: `r.Resource == "n'"`, Run: "TestOptionsSay"},
 		{Name: "quotes in a prefix", File: "options.go", Old: `len(validation.IsDNS1123Subdomain(r.Prefix+"n")) > 0`, New: "false", Run: "TestOptionsSay|FuzzOptions"},
 	})
 }
