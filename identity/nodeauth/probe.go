@@ -38,7 +38,8 @@ type Probe struct {
 	Report func(err error)
 }
 
-// Once probes once. It returns nil if the policy has refused the write, and an error with [ErrUnguarded] if it would have been accepted.
+// Once probes once. It returns nil if the policy has refused the write, and an error with [ErrUnguarded] if it would have been accepted, or would have
+// been but for an object that has the name already.
 // Any other error says that nothing is known: the API server did not answer, or refused the write before it asked the policy, because
 // the agent lacks the right to write at all. At its start an agent goes on after nil only.
 func (p Probe) Once(ctx context.Context) error {
@@ -89,10 +90,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // judge says what the answer to a write for another node means. A refusal by the policy names it in its first cause; one by RBAC
-// has no cause, and comes before admission.
+// has no cause, and comes before admission. That an object is there already is said by the storage, behind all admission.
 func judge(policy string, answer error) error {
 	if answer == nil {
 		return fmt.Errorf("a write for another node would be accepted: %w", ErrUnguarded)
+	}
+	if apierrors.IsAlreadyExists(answer) {
+		return fmt.Errorf("a write for another node was stopped by nothing but an object of the name: %w: %w", ErrUnguarded, answer)
 	}
 	var status apierrors.APIStatus
 	if errors.As(answer, &status) && status.Status().Details != nil {
