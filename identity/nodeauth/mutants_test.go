@@ -74,6 +74,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{Name: "accepted is fine", File: "probe.go", Old: "if answer == nil {", New: "if false {", Run: "TestProbeKnows"},
 		{Name: "a taken name hides it", File: "probe.go", Old: "if apierrors.IsAlreadyExists(answer) {", New: "if false {", Run: "TestProbeKnows"},
 		{Name: "the probe goes on unguarded", File: "probe.go", Old: "if errors.Is(err, ErrUnguarded) {", New: "if false {", Run: "TestProbeRuns"},
+		{Name: "less than nothing is a time", File: "probe.go", Old: "if every <= 0 {", New: "if every == 0 {", Run: "TestProbeRuns"},
 		{Name: "a failure waits for an hour", File: "probe.go", Old: "wait = min(every, time.Minute)", New: "wait = every", Run: "TestProbeRuns"},
 		{Name: "a token of a year", File: "token.go", Old: "LongestToken  = time.Hour", New: "LongestToken  = 2 * time.Hour", Run: "TestTokenVolume|TestPodsAreChecked"},
 		{Name: "automounted", File: "token.go", Old: "spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken", New: "false", Run: "TestPodsAreChecked"},

@@ -4,7 +4,6 @@
 package nodeauth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ type Probe struct {
 	Policy string
 	// Try makes the write, as a dry run: [TryLease] or [TryPatch].
 	Try func(ctx context.Context) error
-	// Every is the time between two probes of Run. 0 means an hour. After a probe that had no result the next one comes after a minute.
+	// Every is the time between two probes of Run. 0 or less means an hour. After a probe that had no result the next one comes after a minute.
 	Every time.Duration
 	// Timeout bounds each probe. 0 means 5 s.
 	Timeout time.Duration
@@ -53,7 +52,10 @@ func (p Probe) Once(ctx context.Context) error {
 // Run probes again and again, for the first time at once. It returns what has [ErrUnguarded] as soon as it is found; a probe without a result
 // is logged and repeated. It returns nil when ctx ends.
 func (p Probe) Run(ctx context.Context) error {
-	every := cmp.Or(p.Every, time.Hour)
+	every := p.Every
+	if every <= 0 {
+		every = time.Hour
+	}
 	for {
 		err := p.Once(ctx)
 		if ctx.Err() != nil {

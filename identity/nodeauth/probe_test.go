@@ -221,38 +221,44 @@ func TestProbeKnowsThePolicysWord(t *testing.T) {
 
 // TestProbeRuns covers R-AU-10: at once, then each hour or a little later, after a failure within minutes, and until the guard is found missing.
 func TestProbeRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		answers := []error{denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), errors.New("away"), denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), nil}
-		var at []time.Duration
-		var said []error
-		start := time.Now()
-		p := nodeauth.Probe{
-			Policy: "guard",
-			Try: func(ctx context.Context) error {
-				if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != 5*time.Second {
-					t.Errorf("got the deadline %s, want 5 s from now", deadline)
-				}
-				at = append(at, time.Since(start))
-				return answers[len(at)-1]
-			},
-			Report: func(err error) { said = append(said, err) },
-		}
-		if err := p.Run(t.Context()); !errors.Is(err, nodeauth.ErrUnguarded) {
-			t.Errorf("got %v, want %v", err, nodeauth.ErrUnguarded)
-		}
-		bounds := []struct{ least, most time.Duration }{{0, 0}, {time.Hour, 66 * time.Minute}, {time.Minute, 66 * time.Second}, {time.Hour, 66 * time.Minute}}
-		if len(at) != len(bounds) || len(said) != len(bounds) {
-			t.Fatalf("got %d probes and %d reports, want %d", len(at), len(said), len(bounds))
-		}
-		for i, b := range bounds {
-			if wait := at[i] - at[max(i-1, 0)]; wait < b.least || wait > b.most {
-				t.Errorf("probe %d comes after %s, want %s to %s", i, wait, b.least, b.most)
+	for name, every := range map[string]time.Duration{"none": 0, "an hour": time.Hour, "less than nothing": -time.Minute} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { probesHourly(t, every) }) })
+	}
+}
+
+// probesHourly runs a probe that gets an answer, none, an answer, and none of the policy.
+func probesHourly(t *testing.T, every time.Duration) {
+	t.Helper()
+	answers := []error{denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), errors.New("away"), denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), nil}
+	var at []time.Duration
+	var said []error
+	start := time.Now()
+	p := nodeauth.Probe{
+		Policy: "guard", Every: every,
+		Try: func(ctx context.Context) error {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != 5*time.Second {
+				t.Errorf("got the deadline %s, want 5 s from now", deadline)
 			}
+			at = append(at, time.Since(start))
+			return answers[len(at)-1]
+		},
+		Report: func(err error) { said = append(said, err) },
+	}
+	if err := p.Run(t.Context()); !errors.Is(err, nodeauth.ErrUnguarded) {
+		t.Errorf("got %v, want %v", err, nodeauth.ErrUnguarded)
+	}
+	bounds := []struct{ least, most time.Duration }{{0, 0}, {time.Hour, 66 * time.Minute}, {time.Minute, 66 * time.Second}, {time.Hour, 66 * time.Minute}}
+	if len(at) != len(bounds) || len(said) != len(bounds) {
+		t.Fatalf("got %d probes and %d reports, want %d", len(at), len(said), len(bounds))
+	}
+	for i, b := range bounds {
+		if wait := at[i] - at[max(i-1, 0)]; wait < b.least || wait > b.most {
+			t.Errorf("probe %d comes after %s, want %s to %s", i, wait, b.least, b.most)
 		}
-		if said[0] != nil || said[1] == nil || said[2] != nil || !errors.Is(said[3], nodeauth.ErrUnguarded) {
-			t.Errorf("got the reports %v", said)
-		}
-	})
+	}
+	if said[0] != nil || said[1] == nil || said[2] != nil || !errors.Is(said[3], nodeauth.ErrUnguarded) {
+		t.Errorf("got the reports %v", said)
+	}
 }
 
 // TestProbeEndsWithItsContext: while it waits, and while the server keeps it waiting.
