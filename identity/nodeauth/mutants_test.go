@@ -19,6 +19,8 @@ func TestBrokenPoliciesAreCaught(t *testing.T) {
 		{Name: "subresources aren't guarded", File: "policy.go", Old: `[]string{r.Resource, r.Resource + "/*"}`, New: "[]string{r.Resource}", Run: "^TestAgentWritesItsOwnNodeOnly$/Shadow_v1/.*status"},
 		{Name: "a token of a Node will do", File: "expressions.go", Old: `pod := "variables.nodeUID != '' && " + values(podNameClaim) + ".size() == 1"`, New: `pod := "variables.nodeUID != ''"`, Run: "^TestOnlyTokensOfPodsAreTaken$"},
 		{Name: "an unbound token will do", File: "expressions.go", Old: `requirement{"variables.node != '' && " + pod,`, New: `requirement{"variables.node == '' || " + pod,`, Run: "^TestOnlyTokensOfPodsAreTaken$"},
+		{Name: "the first of several will do", File: "expressions.go", Old: `".size() == 1 ? " + values`, New: `".size() > 0 ? " + values`, Run: "^TestOneOfEachClaimIsWanted$"},
+		{Name: "several pods will do", File: "expressions.go", Old: `values(podNameClaim) + ".size() == 1"`, New: `values(podNameClaim) + ".size() > 0"`, Run: "^TestOneOfEachClaimIsWanted$"},
 		{Name: "the owner isn't compared", File: "expressions.go", Old: "if !r.NotOwned {", New: "if false {", Run: "^TestRightsEndWithTheNode$"},
 		{Name: "one owner among others will do", File: "expressions.go", Old: `owner + ") == [" + want + "]"),`, New: `owner + ").exists(u, u == " + want + ")"),`, Run: "^TestOwnerMustBeTheOwnNode$"},
 		{Name: "only the object after the write is looked at", File: "expressions.go", Old: `&& (oldObject == null || " + fmt.Sprintf(says, "oldObject") + ")"`, New: `"`, Run: "^TestOwnerMustBeTheOwnNode$"},
