@@ -80,6 +80,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		{Name: "a failure waits for an hour", File: "probe.go", Old: "wait = min(every, time.Minute)", New: "wait = every", Run: "TestProbeRuns"},
 		{Name: "a token of a year", File: "token.go", Old: "LongestToken  = time.Hour", New: "LongestToken  = 2 * time.Hour", Run: "TestTokenVolume|TestPodsAreChecked"},
 		{Name: "automounted", File: "token.go", Old: "spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken", New: "false", Run: "TestPodsAreChecked"},
+		{Name: "any audience of a pod", File: "token.go", Old: "if !slices.Contains(have, a) {", New: "if len(have) <= 0*len(a) {", Run: "TestPods(AreChecked|HaveAToken)"},
+		{Name: "the API server's token is optional", File: "token.go", Old: `audiences = []string{""}`, New: "audiences = nil", Run: "TestPodsAreChecked"},
 		{Name: "another account's pods", File: "token.go", Old: "got != o.ServiceAccount {", New: "got.Name == \"\" {", Run: "TestPodsAreChecked"},
 		{Name: "the kubelet's conditions", File: "options.go", Old: "if slices.Contains(kubelets, c) {", New: "if slices.Contains(kubelets, c) && false {", Run: "TestOptionsSay"},
 		{Name: "Namespaces are guarded", File: "options.go", Old: `r.Resource == "namespaces"`, New: `r.Resource == "n'"`, Run: "TestOptionsSay"},
