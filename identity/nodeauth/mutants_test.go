@@ -43,6 +43,7 @@ func TestBrokenPoliciesAreCaught(t *testing.T) {
 		{Name: "the policy is for another account", File: "expressions.go", Old: "quote(serviceAccountUser(o.ServiceAccount))", New: `quote(serviceAccountUser(o.ServiceAccount)+"x")`, Run: "^TestProbeOfANarrowAgent$"},
 		{Name: "agents list Nodes", File: "objects.go", Old: `rule("", "nodes", "get")`, New: `rule("", "nodes", "get", "list")`, Run: "^TestRightsAreTheNamedOnes$"},
 		{Name: "heartbeats are ordinary", File: "objects.go", Old: `"node-high"`, New: `"workload-low"`, Run: "^TestHeartbeatsHaveTheirOwnLevel$"},
+		{Name: "a flow rule without verbs", File: "objects.go", Old: " && len(verbs) > 0 {", New: " && len(verbs) >= 0 {", Run: "^TestServerTakesLeasesWithoutHeartbeats$"},
 		{Name: "the roles come first", File: "objects.go", Old: "		objects = append(objects, g.role())", New: "		objects = append([]runtime.Object{g.role()}, objects...)", Run: "^TestObjectsComeInOrder$"},
 		{Name: "any node may be impersonated", File: "objects.go", Old: `"impersonate:associated-node")`, New: `"impersonate:associated-node", "impersonate:arbitrary-node")`, Run: "^TestRightsAreTheNamedOnes$"},
 		{Name: "the probe writes", File: "probe.go", Old: "leases.Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})", New: "leases.Create(ctx, lease, metav1.CreateOptions{})", Run: "^TestProbeLeavesNothingBehind$"},

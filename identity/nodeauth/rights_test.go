@@ -159,6 +159,24 @@ func TestObjectsComeInOrder(t *testing.T) {
 	}
 }
 
+// TestServerTakesLeasesWithoutHeartbeats: no rule of the FlowSchema is without verbs, which the server would refuse.
+func TestServerTakesLeasesWithoutHeartbeats(t *testing.T) {
+	c := newCluster(t)
+	options := c.reference(agents)
+	for name, verbs := range map[string][]string{"lists": {"list", "watch"}, "no verbs": nil, "reads": {"get", "list"}, "a heartbeat": {"list", "update"}} {
+		t.Run(name, func(t *testing.T) {
+			options.Resources[1].Verbs, options.Resources[1].Subresources = verbs, []string{"status"}
+			objects, err := nodeauth.Objects(options)
+			must(t, err)
+			for _, o := range objects {
+				sent := untyped(t, o)
+				_, err := c.api(sent).Create(t.Context(), sent, metav1.CreateOptions{DryRun: dry, FieldValidation: "Strict"})
+				must(t, err)
+			}
+		})
+	}
+}
+
 // flows notes by which FlowSchema and priority level the server has sorted the last request.
 type flows struct {
 	next           http.RoundTripper
