@@ -24,6 +24,10 @@ var ErrUnguarded = errors.New("the agent is not held to its own node")
 
 // A Probe asks the API server whether the policy holds, by a write for another node that is only tried. It goes with the agent's own
 // token. Its fields are set once.
+//
+// It proves what it tries: that one operation on that one kind is refused. An agent that also wants to know of a policy that somebody has edited, or
+// that is older than its options, runs one probe for each kind that it writes. The server names only the first policy that denies a write: where
+// another one guards the same account and has the earlier name, every probe says that nothing is known, and the agent does not start.
 type Probe struct {
 	// Policy is the name of the policy, [Options].Name.
 	Policy string
