@@ -35,6 +35,7 @@ func TestBrokenPoliciesAreCaught(t *testing.T) {
 		{Name: "others' conditions aren't compared", File: "node.go", Old: `others("variables.oldStatus") + " == "`, New: `others("variables.newStatus") + " == "`, Run: "^TestNodeConditionsAreThoseNamed$"},
 		{Name: "Nodes are guarded only where they are written", File: "policy.go", Old: `append(slices.Clone(o.Resources), Resource{Resource: "nodes"})`, New: "slices.Clone(o.Resources)", Run: "^TestNoNodeWriteByDefault$"},
 		{Name: "kubelets are stopped", File: "expressions.go", Old: ` && "+nameExpression+" in "+list(guarded))`, New: `")`, Run: "^TestNodeUsersAreGuarded$"},
+		{Name: "node users write for all nodes", File: "expressions.go", Old: "rs := []requirement{mayWrite(o, r), hasName(r)}", New: "rs := []requirement{mayWrite(o, r)}\n\t\t\tif !o.NodeUsers {\n\t\t\t\trs = append(rs, hasName(r))\n\t\t\t}", Run: "^TestNodeUserWritesItsOwnNodeOnly$"},
 		{Name: "Leases everywhere wait for the policy", File: "policy.go", Old: "len(namespaces) > 0 && o.selectable()", New: "false", Run: "^TestOtherNamespacesAreLeftAlone$/selector"},
 		{Name: "Leases everywhere are guarded", File: "policy.go", Old: "len(confined) > 0 && !o.selectable()", New: "false", Run: "^TestOtherNamespacesAreLeftAlone$/condition"},
 		{Name: "a forgotten namespace is exempt by the selector", File: "policy.go", Old: `return r.Namespace == "" && !r.isNode()`, New: `return false`, Run: "^TestForgottenNamespaceOpensNothing$/agent"},
