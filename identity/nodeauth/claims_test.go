@@ -6,10 +6,15 @@ package nodeauth_test
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/identity/nodeauth"
 )
 
 // claiming is a client of the agents' account with the claims that are given, as no token has them.
@@ -68,4 +73,28 @@ func TestOneOfEachClaimIsWanted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBrokenExpressionDenies covers R-AU-06: an expression that meets data which it cannot do without denies the write, to the own node too, and a
+// probe takes that for the guard. A policy that the server has not loaded, or has lost, is no error to it: to notice that is the probe's part.
+func TestBrokenExpressionDenies(t *testing.T) {
+	c := newCluster(t)
+	a := c.agent(t, "a")
+	c.has(t, a.node)
+	objects, err := nodeauth.Objects(c.options)
+	must(t, err)
+	variables := objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.Variables
+	i := slices.IndexFunc(variables, func(v admissionregistrationv1.Variable) bool { return v.Name == "node" })
+	variables[i].Expression = "request.userInfo.extra['example.com/missing'][0]"
+	c.create(t, objects...)
+	by := fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%[1]s' denied request: ", c.options.Name)
+	eventually(t, func() string {
+		for what, err := range c.try(t, a.token, a.node.Name) {
+			if err == nil || !strings.Contains(err.Error(), by) || !strings.Contains(err.Error(), "no such key") {
+				return what + ": got " + errorText(err) + ", want it denied as an expression fails"
+			}
+		}
+		return ""
+	})
+	settle(t, c.probes(t, a, a.node.Name), nil)
 }

@@ -21,6 +21,7 @@ func TestBrokenPoliciesAreCaught(t *testing.T) {
 		{Name: "an unbound token will do", File: "expressions.go", Old: `requirement{"variables.node != '' && " + pod,`, New: `requirement{"variables.node == '' || " + pod,`, Run: "^TestOnlyTokensOfPodsAreTaken$"},
 		{Name: "the first of several will do", File: "expressions.go", Old: `".size() == 1 ? " + values`, New: `".size() > 0 ? " + values`, Run: "^TestOneOfEachClaimIsWanted$"},
 		{Name: "several pods will do", File: "expressions.go", Old: `values(podNameClaim) + ".size() == 1"`, New: `values(podNameClaim) + ".size() > 0"`, Run: "^TestOneOfEachClaimIsWanted$"},
+		{Name: "a broken expression lets through", File: "policy.go", Old: "new(admissionregistrationv1.Fail)", New: "new(admissionregistrationv1.Ignore)", Run: "^TestBrokenExpressionDenies$"},
 		{Name: "the owner isn't compared", File: "expressions.go", Old: "if !r.NotOwned {", New: "if false {", Run: "^TestRightsEndWithTheNode$"},
 		{Name: "one owner among others will do", File: "expressions.go", Old: `owner + ") == [" + want + "]"),`, New: `owner + ").exists(u, u == " + want + ")"),`, Run: "^TestOwnerMustBeTheOwnNode$"},
 		{Name: "only the object after the write is looked at", File: "expressions.go", Old: `&& (oldObject == null || " + fmt.Sprintf(says, "oldObject") + ")"`, New: `"`, Run: "^TestOwnerMustBeTheOwnNode$"},
