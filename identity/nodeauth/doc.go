@@ -20,7 +20,8 @@
 //     itself nothing, and without [Options].NodeConditions not even that.
 //   - Whatever cannot be evaluated is denied. A denial is 403 Forbidden, so that apierrors.IsForbidden finds it, and says what
 //     would be right.
-//   - Namespaces in which agents have nothing do not depend on the policy.
+//   - A kind that has namespaces and was named without one is not written at all.
+//   - Namespaces in which agents have nothing do not depend on what the policy demands: a match condition lets them go, or a selector.
 //
 // # No promise
 //
@@ -28,10 +29,15 @@
 // guarded kinds in other namespaces, are a matter of RBAC. Whoever may create or exec into pods of the agent's service account, mint
 // its tokens, impersonate it or edit the policy is not stopped. On an object that it may write an agent can also forget who owns which
 // field: the server lets every writer reset metadata.managedFields. A policy takes about a second to bite after it was created: create
-// it before the role. Tokens that were checked are cached by the API server for 10 s. A probe asks one API server of several.
+// it before the role. Tokens that were checked are cached by the API server for 10 s. A probe asks one API server of several, about one
+// operation on one kind.
+//
+// The operation CONNECT is not guarded: whoever gives agents a right such as that to nodes/proxy or pods/exec, which the generated roles don't hold,
+// gives it for all nodes.
 //
 // The Lease of an agent that must be owned by its Node, and is left over from a Node that was deleted and made again, is the new agent's
-// only after the garbage collector has removed it.
+// only after the garbage collector has removed it. One without an owner, as an agent makes it whose identity.Spec.Owner is not set, is
+// denied for ever, also to its own agent: set the owner before the policy is installed, and delete what was made before.
 //
 // # Concurrency
 //
@@ -41,7 +47,8 @@
 // # Cost
 //
 // A write that the policy checks takes about a tenth longer than one that it doesn't, in the median on one machine with the API server.
-// Writes of the guarded kinds by others, such as the status of a Node by its kubelet, are matched by user name and let go.
+// Writes of the guarded kinds by others, such as the status of a Node by its kubelet, are matched by user name and let go. So are Leases in
+// other namespaces, unless every kind in [Options] has a namespace: then they are not matched at all.
 //
 // # Versions
 //

@@ -17,6 +17,7 @@ import (
 )
 
 // What an agent needs that reports the status of its config, sets a condition of its Node and keeps a heartbeat. Create the objects in this order.
+// The Lease must be owned by the Node: the agent sets identity.Spec.Owner. With NotOwned it need not be.
 func Example() {
 	objects, err := nodeauth.Objects(nodeauth.Options{
 		Name:           "belay-agent",

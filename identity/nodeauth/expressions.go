@@ -30,12 +30,13 @@ const nodeUserPrefix = "system:node:"
 
 const (
 	userExpression = "request.userInfo.?username.orValue('')"
-	// kindExpression is Resource.kind of what is written.
-	kindExpression = "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)" +
-		" + (has(request.namespace) ? ' in ' + request.namespace : '')"
+	// nameExpression and kindExpression are Resource.name and Resource.kind of what is written.
+	nameExpression = "request.resource.resource + (request.resource.group == '' ? '' : '.' + request.resource.group)"
+	kindExpression = nameExpression + " + (has(request.namespace) ? ' in ' + request.namespace : '')"
 )
 
-// callerExpression selects the agents. It is a match condition, which sees no variables.
+// callerExpression selects the agents. It is a match condition, which sees no variables. Of a node user it takes the kinds in every namespace: were it
+// to ask for the right one, a kind whose Namespace was forgotten would not be guarded at all.
 func callerExpression(o Options) string {
 	var callers []string
 	if o.ServiceAccount.Name != "" {
@@ -44,11 +45,16 @@ func callerExpression(o Options) string {
 	if o.NodeUsers {
 		var guarded []string
 		for _, r := range o.Resources {
-			guarded = append(guarded, r.kind())
+			guarded = append(guarded, r.name())
 		}
-		callers = append(callers, userExpression+".startsWith("+quote(nodeUserPrefix)+") && "+kindExpression+" in "+list(guarded))
+		callers = append(callers, userExpression+".startsWith("+quote(nodeUserPrefix)+") && "+nameExpression+" in "+list(guarded))
 	}
 	return strings.Join(callers, " || ")
+}
+
+// placeExpression lets go what is written of the confined kinds in other namespaces. It is a match condition too.
+func placeExpression(confined, namespaces []string) string {
+	return "!(" + nameExpression + " in " + list(confined) + ") || !has(request.namespace) || request.namespace in " + list(namespaces)
 }
 
 // variables are evaluated where they are used, once for the rules and once for the messages. Those for what is said are used only where

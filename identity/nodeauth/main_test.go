@@ -191,12 +191,18 @@ func (c *cluster) api(u *unstructured.Unstructured) dynamic.ResourceInterface {
 	return c.objects.Resource(plural).Namespace(u.GetNamespace())
 }
 
-// guard installs what the package generates and waits until the policy bites, which it shows by a dry run.
-func (c *cluster) guard(t testing.TB) {
+// install makes what the package generates. The server obeys it a little later.
+func (c *cluster) install(t testing.TB) {
 	t.Helper()
 	objects, err := nodeauth.Objects(c.options)
 	must(t, err)
 	c.create(t, objects...)
+}
+
+// guard installs what the package generates and waits until the policy bites, which it shows by a dry run.
+func (c *cluster) guard(t testing.TB) {
+	t.Helper()
+	c.install(t)
 	stranger := c.client(t, c.token(t, agents, nil))
 	eventually(t, func() string {
 		_, err := stranger.Resource(leases).Namespace(c.namespace).Create(t.Context(), lease("agent-nobody"), dryCreate)

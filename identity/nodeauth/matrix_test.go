@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/identity/nodeauth"
 )
 
 // A write is one way to change an object, which is tried as a dry run.
@@ -132,29 +135,97 @@ func (c *cluster) kinds() []kind {
 }
 
 // TestAgentWritesItsOwnNodeOnly covers R-AU-01: the matrix of every verb over every kind, for the own node and another one; with a
-// policy, and beside it as a service account with the same rights that the policy is not for.
+// policy, without it by the same token, and beside it as a service account with the same rights that the policy is not for.
 func TestAgentWritesItsOwnNodeOnly(t *testing.T) {
 	c := newCluster(t)
 	c.account(t, "free")
-	a, b, fresh, newer := c.agent(t, "a"), c.node(t, "b"), c.agent(t, "c"), c.node(t, "d")
-	c.has(t, a.node)
-	c.has(t, b)
-	free := c.agentOf(t, "free", a.node)
+	m := &matrix{c: c, here: c.agent(t, "a"), there: c.node(t, "b"), fresh: c.agent(t, "c"), newer: c.node(t, "d")}
+	c.has(t, m.here.node)
+	c.has(t, m.there)
+	m.free = c.agentOf(t, "free", m.here.node)
+	m.unguarded(t, c.kinds())
 	c.guard(t)
-	for _, k := range c.kinds() {
+	m.guarded(t, c.kinds())
+}
+
+// TestNodeUserWritesItsOwnNodeOnly covers R-AU-01: the same for a caller with a kubelet's certificate, and the kinds that can be guarded for it.
+func TestNodeUserWritesItsOwnNodeOnly(t *testing.T) {
+	c := newCluster(t)
+	c.account(t, "free")
+	c.options = nodeauth.Options{Name: c.namespace, NodeUsers: true, Resources: c.options.Resources[:1]}
+	m := &matrix{c: c, here: c.nodeUser(t, "a"), there: c.node(t, "b"), fresh: c.nodeUser(t, "c"), newer: c.node(t, "d")}
+	c.has(t, m.here.node)
+	c.has(t, m.there)
+	m.free = c.agentOf(t, "free", m.here.node)
+	kinds := c.kinds()[:2]
+	m.unguarded(t, kinds)
+	c.install(t)
+	probe := nodeauth.TryPatch(m.here.client.Resource(shadows), m.there.Name, "status")
+	eventually(t, func() string { return c.denial(probe(t.Context()), "does not belong to node") })
+	m.guarded(t, kinds)
+}
+
+// nodeUser makes a node and a caller with its kubelet's name, who has every right that the accounts have.
+func (c *cluster) nodeUser(t *testing.T, name string) *agent {
+	t.Helper()
+	a := &agent{node: c.node(t, name)}
+	user := "system:node:" + a.node.Name
+	_, a.client = clients(t, c.env.User(t, user, "system:nodes"))
+	c.create(t, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: a.node.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.namespace + "-wide-" + agents},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+	})
+	return a
+}
+
+// A matrix is who writes in one. The nodes here and there have their objects, those of fresh and newer have none.
+type matrix struct {
+	c                 *cluster
+	here, fresh, free *agent
+	there, newer      *corev1.Node
+}
+
+// cells calls for each write of each kind, with the caller and the other node.
+func (m *matrix) cells(t *testing.T, kinds []kind, cell func(t *testing.T, k kind, w write, caller *agent, other *corev1.Node)) {
+	t.Helper()
+	for _, k := range kinds {
 		for _, w := range writes() {
 			if w.status && !k.status || w.typed && !k.typed {
 				continue
 			}
-			t.Run(k.name+"/"+w.name, func(t *testing.T) {
-				if w.absent {
-					c.cell(t, k, w, free, fresh, newer)
-				} else {
-					c.cell(t, k, w, free, a, b)
-				}
-			})
+			caller, other := m.here, m.there
+			if w.absent {
+				caller, other = m.fresh, m.newer
+			}
+			t.Run(k.name+"/"+w.name, func(t *testing.T) { cell(t, k, w, caller, other) })
 		}
 	}
+}
+
+func (m *matrix) guarded(t *testing.T, kinds []kind) {
+	t.Helper()
+	m.cells(t, kinds, func(t *testing.T, k kind, w write, caller *agent, other *corev1.Node) {
+		m.c.cell(t, k, w, m.free, caller, other)
+	})
+}
+
+// unguarded wants every write accepted of the callers themselves. A right takes a while to be known, like a policy.
+func (m *matrix) unguarded(t *testing.T, kinds []kind) {
+	t.Helper()
+	t.Run("unguarded", func(t *testing.T) {
+		m.cells(t, kinds, func(t *testing.T, k kind, w write, caller *agent, other *corev1.Node) {
+			for _, node := range []*corev1.Node{caller.node, other} {
+				o := k.of(node)
+				eventually(t, func() string {
+					if err := w.do(t.Context(), k.objects(caller.client), o); err != nil {
+						return fmt.Sprintf("%s by %s: got %v, want it accepted", o.GetName(), caller.node.Name, err)
+					}
+					return ""
+				})
+			}
+		})
+	})
 }
 
 // cell tries one write of one kind: of the objects of both nodes by the free agent, of another node's by the caller, and of its own.

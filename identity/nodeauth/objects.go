@@ -151,13 +151,14 @@ const (
 	flowPrecedence = 450
 )
 
-// heartbeats are the rules for the Leases that agents write.
+// heartbeats are the rules for the Leases that agents write. The server refuses a rule without verbs, and Leases have no subresources: an agent whose
+// only right is to those has no heartbeat.
 func heartbeats(o Options) []flowcontrolv1.ResourcePolicyRule {
 	var rules []flowcontrolv1.ResourcePolicyRule
 	for _, r := range o.Resources {
-		if r.isLease() && r.writes() {
+		if verbs := beats(r.Verbs); r.isLease() && r.writes() && len(verbs) > 0 {
 			rules = append(rules, flowcontrolv1.ResourcePolicyRule{
-				Verbs: beats(r.Verbs), APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Namespaces: []string{r.Namespace},
+				Verbs: verbs, APIGroups: []string{r.Group}, Resources: []string{r.Resource}, Namespaces: []string{r.Namespace},
 			})
 		}
 	}

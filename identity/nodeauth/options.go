@@ -35,7 +35,8 @@ type Options struct {
 type Resource struct {
 	// Group and Resource are the names by which RBAC knows it: "belay.dev" and "nodeconfigs". Resource is required.
 	Group, Resource string
-	// Namespace of the objects. Empty means that they have none.
+	// Namespace of the objects. Empty means that they have none. Where it is forgotten for a kind that has namespaces, an agent writes nothing of the
+	// kind, in no namespace.
 	Namespace string
 	// Prefix and the name of the node make the name of the object: "agent-" is that of identity.NodeName("agent", node). In one namespace no other component's agents should have a prefix that
 	// begins with this one: the name of a node could make up the difference.
@@ -49,16 +50,20 @@ type Resource struct {
 	NotOwned bool
 }
 
+// name is that of the resource whatever the namespace: "nodeconfigs.belay.dev".
+func (r Resource) name() string {
+	if r.Group == "" {
+		return r.Resource
+	}
+	return r.Resource + "." + r.Group
+}
+
 // kind names the resource as messages and the policy do: "nodeconfigs.belay.dev", "leases.coordination.k8s.io in agents".
 func (r Resource) kind() string {
-	s := r.Resource
-	if r.Group != "" {
-		s += "." + r.Group
+	if r.Namespace == "" {
+		return r.name()
 	}
-	if r.Namespace != "" {
-		s += " in " + r.Namespace
-	}
-	return s
+	return r.name() + " in " + r.Namespace
 }
 
 func (r Resource) isNode() bool  { return r.Group == "" && r.Resource == "nodes" }
@@ -152,6 +157,9 @@ func (r Resource) validate(at *field.Path, nodeUsers bool) field.ErrorList {
 	errs = append(errs, r.validateVerbs(at)...)
 	if r.isLease() && r.Namespace == "" {
 		errs = append(errs, field.Required(at.Child("Namespace"), "Leases are in one"))
+	}
+	if r.Group == "" && r.Resource == "namespaces" {
+		errs = append(errs, field.Invalid(at, r.kind(), "cannot belong to a node: the policy would be applied to it by its own labels"))
 	}
 	if r.isNode() && (r.writes() || r.Prefix != "" || r.Namespace != "") {
 		errs = append(errs, field.Invalid(at, r.kind(), "may be read only, by get, list and watch: name the conditions to write in NodeConditions"))

@@ -81,6 +81,8 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		{"group", resource(func(r *nodeauth.Resource) { r.Group = "*" }), `Resources[1].Group: Invalid value: "*"`},
 		{"namespace", resource(func(r *nodeauth.Resource) { r.Namespace = "a.b" }), `Resources[1].Namespace: Invalid value: "a.b"`},
 		{"no namespace of Leases", resource(func(r *nodeauth.Resource) { r.Namespace = "" }), "Resources[1].Namespace: Required value: Leases are in one"},
+		{"Namespaces", resource(func(r *nodeauth.Resource) { *r = nodeauth.Resource{Resource: "namespaces", Verbs: []string{"update"}} }),
+			`Resources[1]: Invalid value: "namespaces": cannot belong to a node: the policy would be applied to it by its own labels`},
 		{"prefix", resource(func(r *nodeauth.Resource) { r.Prefix = "a'" }), `Resources[1].Prefix: Invalid value: "a'": must make a legal name with the name of a node behind it, for example "agent-"`},
 		{"prefix that no name has", resource(func(r *nodeauth.Resource) { r.Prefix = "-" }), `Resources[1].Prefix: Invalid value: "-"`},
 		{"no verbs", resource(func(r *nodeauth.Resource) { r.Verbs = nil }), "Resources[1].Verbs: Required value: name what an agent may do, or Subresources"},

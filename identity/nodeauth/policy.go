@@ -19,30 +19,64 @@ func guard(o Options) *admissionregistrationv1.ValidatingAdmissionPolicy {
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			FailurePolicy:    new(admissionregistrationv1.Fail),
 			MatchConstraints: constraints(o),
-			MatchConditions:  []admissionregistrationv1.MatchCondition{{Name: "caller", Expression: callerExpression(o)}},
+			MatchConditions:  conditions(o),
 			Variables:        variables(o),
 			Validations:      validations(o),
 		},
 	}
 }
 
+// conditions let go what the policy is not for. They do what a second binding with a selector of namespaces could do too. With one
+// binding, however, a probe of one kind knows of all that it is there.
+func conditions(o Options) []admissionregistrationv1.MatchCondition {
+	all := []admissionregistrationv1.MatchCondition{{Name: "caller", Expression: callerExpression(o)}}
+	if confined := o.confined(); len(confined) > 0 && !o.selectable() {
+		all = append(all, admissionregistrationv1.MatchCondition{Name: "place", Expression: placeExpression(confined, o.namespaces())})
+	}
+	return all
+}
+
 // constraints leave the namespaces alone in which agents have nothing: the Leases of kubelets and of leader elections elsewhere neither
-// wait for this policy nor depend on it.
+// wait for this policy nor depend on it. A selector is for all rules: it would let an agent write a kind whose Namespace was forgotten in every
+// namespace but those of the other kinds, as the role is for all. Therefore it is there only where every kind has its namespaces.
 func constraints(o Options) *admissionregistrationv1.MatchResources {
 	m := &admissionregistrationv1.MatchResources{ResourceRules: rules(o), MatchPolicy: new(admissionregistrationv1.Equivalent)}
-	var namespaces []string
-	for _, r := range o.Resources {
-		if r.Namespace != "" {
-			namespaces = append(namespaces, r.Namespace)
-		}
-	}
-	if len(namespaces) > 0 {
-		slices.Sort(namespaces)
+	if namespaces := o.namespaces(); len(namespaces) > 0 && o.selectable() {
 		m.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
-			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: slices.Compact(namespaces)},
+			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces},
 		}}
 	}
 	return m
+}
+
+// namespaces are those in which agents have something.
+func (o Options) namespaces() []string {
+	var all []string
+	for _, r := range o.Resources {
+		if r.Namespace != "" {
+			all = append(all, r.Namespace)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// confined are the names of the kinds of which every entry has a namespace.
+func (o Options) confined() []string {
+	var names []string
+	for _, r := range o.Resources {
+		everywhere := func(other Resource) bool { return other.name() == r.name() && other.Namespace == "" }
+		if !slices.ContainsFunc(o.Resources, everywhere) {
+			names = append(names, r.name())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// selectable reports whether a selector of namespaces exempts nothing that agents could write: Nodes have none for sure.
+func (o Options) selectable() bool {
+	return !slices.ContainsFunc(o.Resources, func(r Resource) bool { return r.Namespace == "" && !r.isNode() })
 }
 
 // rules take in every subresource: one that agents may not write is refused like any other write that Options don't name.
@@ -51,11 +85,10 @@ func rules(o Options) []admissionregistrationv1.NamedRuleWithOperations {
 	guarded := append(slices.Clone(o.Resources), Resource{Resource: "nodes"})
 	seen := map[string]bool{}
 	for _, r := range guarded {
-		r.Namespace = ""
-		if seen[r.kind()] {
+		if seen[r.name()] {
 			continue
 		}
-		seen[r.kind()] = true
+		seen[r.name()] = true
 		named = append(named, admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
 			Operations: []admissionregistrationv1.OperationType{
 				admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,

@@ -4,7 +4,6 @@
 package nodeauth
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +24,16 @@ var ErrUnguarded = errors.New("the agent is not held to its own node")
 
 // A Probe asks the API server whether the policy holds, by a write for another node that is only tried. It goes with the agent's own
 // token. Its fields are set once.
+//
+// It proves what it tries: that one operation on that one kind is refused. An agent that also wants to know of a policy that somebody has edited, or
+// that is older than its options, runs one probe for each kind that it writes. The server names only the first policy that denies a write: where
+// another one guards the same account and has the earlier name, every probe says that nothing is known, and the agent does not start.
 type Probe struct {
 	// Policy is the name of the policy, [Options].Name.
 	Policy string
 	// Try makes the write, as a dry run: [TryLease] or [TryPatch].
 	Try func(ctx context.Context) error
-	// Every is the time between two probes of Run. 0 means an hour. After a probe that had no result the next one comes after a minute.
+	// Every is the time between two probes of Run. 0 or less means an hour. After a probe that had no result the next one comes after a minute.
 	Every time.Duration
 	// Timeout bounds each probe. 0 means 5 s.
 	Timeout time.Duration
@@ -38,7 +41,8 @@ type Probe struct {
 	Report func(err error)
 }
 
-// Once probes once. It returns nil if the policy has refused the write, and an error with [ErrUnguarded] if it would have been accepted.
+// Once probes once. It returns nil if the policy has refused the write, and an error with [ErrUnguarded] if it would have been accepted, or would have
+// been but for an object that has the name already.
 // Any other error says that nothing is known: the API server did not answer, or refused the write before it asked the policy, because
 // the agent lacks the right to write at all. At its start an agent goes on after nil only.
 func (p Probe) Once(ctx context.Context) error {
@@ -52,7 +56,10 @@ func (p Probe) Once(ctx context.Context) error {
 // Run probes again and again, for the first time at once. It returns what has [ErrUnguarded] as soon as it is found; a probe without a result
 // is logged and repeated. It returns nil when ctx ends.
 func (p Probe) Run(ctx context.Context) error {
-	every := cmp.Or(p.Every, time.Hour)
+	every := p.Every
+	if every <= 0 {
+		every = time.Hour
+	}
 	for {
 		err := p.Once(ctx)
 		if ctx.Err() != nil {
@@ -89,10 +96,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // judge says what the answer to a write for another node means. A refusal by the policy names it in its first cause; one by RBAC
-// has no cause, and comes before admission.
+// has no cause, and comes before admission. That an object is there already is said by the storage, behind all admission.
 func judge(policy string, answer error) error {
 	if answer == nil {
 		return fmt.Errorf("a write for another node would be accepted: %w", ErrUnguarded)
+	}
+	if apierrors.IsAlreadyExists(answer) {
+		return fmt.Errorf("a write for another node was stopped by nothing but an object of the name: %w: %w", ErrUnguarded, answer)
 	}
 	var status apierrors.APIStatus
 	if errors.As(answer, &status) && status.Status().Details != nil {

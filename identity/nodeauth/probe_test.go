@@ -160,6 +160,23 @@ func TestProbeLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// TestProbeOfATakenName covers R-AU-10: somebody who is not held to his node made the object that no node gives its name. It hides nothing: admission
+// comes before the storage, which alone knows of it.
+func TestProbeOfATakenName(t *testing.T) {
+	c := newCluster(t)
+	a, b := c.agent(t, "a"), c.node(t, "b")
+	c.has(t, b)
+	taken := lease("agent-nobody")
+	taken.SetNamespace(c.namespace)
+	c.create(t, taken)
+	probes := c.probes(t, a, b.Name)
+	if err := probes["lease"].Once(t.Context()); !errors.Is(err, nodeauth.ErrUnguarded) || !apierrors.IsAlreadyExists(err) {
+		t.Errorf("got %v, want %v as the name is taken", err, nodeauth.ErrUnguarded)
+	}
+	c.install(t)
+	settle(t, probes, nil)
+}
+
 // denied is the answer of an API server to a write that is denied with a cause.
 func denied(code int32, causes ...string) error {
 	s := metav1.Status{Code: code, Reason: metav1.StatusReasonForbidden, Message: strings.Join(causes, " "), Details: &metav1.StatusDetails{}}
@@ -176,19 +193,19 @@ func TestProbeKnowsThePolicysWord(t *testing.T) {
 		answer             error
 		guarded, unguarded bool
 	}{
-		"accepted":                          {nil, false, true},
-		"the policy":                        {denied(403, by+"no"), true, false},
-		"the policy, with a broken rule":    {denied(422, by+"expression 'x' resulted in error: y"), true, false},
-		"the policy without its binding":    {denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), true, false},
-		"another policy":                    {denied(403, "ValidatingAdmissionPolicy 'guards' with binding 'guard' denied request: no"), false, false},
-		"another policy that speaks of it":  {denied(403, "ValidatingAdmissionPolicy 'x' with binding 'x' denied request: "+by), false, false},
-		"a webhook that speaks of it":       {denied(403, "admission webhook \"x\" denied the request: "+by), false, false},
-		"RBAC":                              {apierrors.NewForbidden(corev1.Resource("leases"), by, errors.New(by)), false, false},
-		"RBAC without details":              {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Message: by}}, false, false},
-		"not an answer of the API server":   {errors.New(by), false, false},
-		"the server is away":                {context.DeadlineExceeded, false, false},
-		"the server has no time":            {apierrors.NewTooManyRequests("busy", 1), false, false},
-		"the object is there, so admission": {apierrors.NewAlreadyExists(corev1.Resource("leases"), "x"), false, false},
+		"accepted":                         {nil, false, true},
+		"the policy":                       {denied(403, by+"no"), true, false},
+		"the policy, with a broken rule":   {denied(422, by+"expression 'x' resulted in error: y"), true, false},
+		"the policy without its binding":   {denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), true, false},
+		"another policy":                   {denied(403, "ValidatingAdmissionPolicy 'guards' with binding 'guard' denied request: no"), false, false},
+		"another policy that speaks of it": {denied(403, "ValidatingAdmissionPolicy 'x' with binding 'x' denied request: "+by), false, false},
+		"a webhook that speaks of it":      {denied(403, "admission webhook \"x\" denied the request: "+by), false, false},
+		"RBAC":                             {apierrors.NewForbidden(corev1.Resource("leases"), by, errors.New(by)), false, false},
+		"RBAC without details":             {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 403, Message: by}}, false, false},
+		"not an answer of the API server":  {errors.New(by), false, false},
+		"the server is away":               {context.DeadlineExceeded, false, false},
+		"the server has no time":           {apierrors.NewTooManyRequests("busy", 1), false, false},
+		"the object is there already":      {apierrors.NewAlreadyExists(corev1.Resource("leases"), "x"), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := nodeauth.Probe{Policy: "guard", Try: func(context.Context) error { return row.answer }}.Once(t.Context())
@@ -204,38 +221,44 @@ func TestProbeKnowsThePolicysWord(t *testing.T) {
 
 // TestProbeRuns covers R-AU-10: at once, then each hour or a little later, after a failure within minutes, and until the guard is found missing.
 func TestProbeRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		answers := []error{denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), errors.New("away"), denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), nil}
-		var at []time.Duration
-		var said []error
-		start := time.Now()
-		p := nodeauth.Probe{
-			Policy: "guard",
-			Try: func(ctx context.Context) error {
-				if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != 5*time.Second {
-					t.Errorf("got the deadline %s, want 5 s from now", deadline)
-				}
-				at = append(at, time.Since(start))
-				return answers[len(at)-1]
-			},
-			Report: func(err error) { said = append(said, err) },
-		}
-		if err := p.Run(t.Context()); !errors.Is(err, nodeauth.ErrUnguarded) {
-			t.Errorf("got %v, want %v", err, nodeauth.ErrUnguarded)
-		}
-		bounds := []struct{ least, most time.Duration }{{0, 0}, {time.Hour, 66 * time.Minute}, {time.Minute, 66 * time.Second}, {time.Hour, 66 * time.Minute}}
-		if len(at) != len(bounds) || len(said) != len(bounds) {
-			t.Fatalf("got %d probes and %d reports, want %d", len(at), len(said), len(bounds))
-		}
-		for i, b := range bounds {
-			if wait := at[i] - at[max(i-1, 0)]; wait < b.least || wait > b.most {
-				t.Errorf("probe %d comes after %s, want %s to %s", i, wait, b.least, b.most)
+	for name, every := range map[string]time.Duration{"none": 0, "an hour": time.Hour, "less than nothing": -time.Minute} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { probesHourly(t, every) }) })
+	}
+}
+
+// probesHourly runs a probe that gets an answer, none, an answer, and none of the policy.
+func probesHourly(t *testing.T, every time.Duration) {
+	t.Helper()
+	answers := []error{denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), errors.New("away"), denied(403, "ValidatingAdmissionPolicy 'guard' denied request: no"), nil}
+	var at []time.Duration
+	var said []error
+	start := time.Now()
+	p := nodeauth.Probe{
+		Policy: "guard", Every: every,
+		Try: func(ctx context.Context) error {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) != 5*time.Second {
+				t.Errorf("got the deadline %s, want 5 s from now", deadline)
 			}
+			at = append(at, time.Since(start))
+			return answers[len(at)-1]
+		},
+		Report: func(err error) { said = append(said, err) },
+	}
+	if err := p.Run(t.Context()); !errors.Is(err, nodeauth.ErrUnguarded) {
+		t.Errorf("got %v, want %v", err, nodeauth.ErrUnguarded)
+	}
+	bounds := []struct{ least, most time.Duration }{{0, 0}, {time.Hour, 66 * time.Minute}, {time.Minute, 66 * time.Second}, {time.Hour, 66 * time.Minute}}
+	if len(at) != len(bounds) || len(said) != len(bounds) {
+		t.Fatalf("got %d probes and %d reports, want %d", len(at), len(said), len(bounds))
+	}
+	for i, b := range bounds {
+		if wait := at[i] - at[max(i-1, 0)]; wait < b.least || wait > b.most {
+			t.Errorf("probe %d comes after %s, want %s to %s", i, wait, b.least, b.most)
 		}
-		if said[0] != nil || said[1] == nil || said[2] != nil || !errors.Is(said[3], nodeauth.ErrUnguarded) {
-			t.Errorf("got the reports %v", said)
-		}
-	})
+	}
+	if said[0] != nil || said[1] == nil || said[2] != nil || !errors.Is(said[3], nodeauth.ErrUnguarded) {
+		t.Errorf("got the reports %v", said)
+	}
 }
 
 // TestProbeEndsWithItsContext: while it waits, and while the server keeps it waiting.

@@ -131,22 +131,6 @@ func TestAgentWritesNoDesiredState(t *testing.T) {
 	})
 }
 
-// TestOtherNamespacesAreLeftAlone covers R-AU-06: what agents have nothing to do with does not depend on their policy. A write there is a
-// matter of RBAC, which gives them no right.
-func TestOtherNamespacesAreLeftAlone(t *testing.T) {
-	c := newCluster(t)
-	a := c.agent(t, "a")
-	c.guard(t)
-	elsewhere := c.env.Namespace(t)
-	_, err := a.client.Resource(leases).Namespace(elsewhere).Create(t.Context(), lease("agent-nobody"), dryCreate)
-	must(t, err)
-	c.narrow(t)
-	_, err = c.agentOf(t, "narrow", a.node).client.Resource(leases).Namespace(elsewhere).Create(t.Context(), lease(a.node.Name), dryCreate)
-	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot create resource "leases"`) {
-		t.Errorf("got %v, want RBAC to refuse it", err)
-	}
-}
-
 // TestObjectsComeInOrder covers R-AU-06: everything that denies comes before anything that allows, and the server takes it as it is.
 func TestObjectsComeInOrder(t *testing.T) {
 	c := newCluster(t)
@@ -172,6 +156,24 @@ func TestObjectsComeInOrder(t *testing.T) {
 	must(t, err)
 	if !slices.EqualFunc(objects, again, func(a, b runtime.Object) bool { return fmt.Sprint(untyped(t, a)) == fmt.Sprint(untyped(t, b)) }) {
 		t.Error("the same options give other objects the second time")
+	}
+}
+
+// TestServerTakesLeasesWithoutHeartbeats: no rule of the FlowSchema is without verbs, which the server would refuse.
+func TestServerTakesLeasesWithoutHeartbeats(t *testing.T) {
+	c := newCluster(t)
+	options := c.reference(agents)
+	for name, verbs := range map[string][]string{"lists": {"list", "watch"}, "no verbs": nil, "reads": {"get", "list"}, "a heartbeat": {"list", "update"}} {
+		t.Run(name, func(t *testing.T) {
+			options.Resources[1].Verbs, options.Resources[1].Subresources = verbs, []string{"status"}
+			objects, err := nodeauth.Objects(options)
+			must(t, err)
+			for _, o := range objects {
+				sent := untyped(t, o)
+				_, err := c.api(sent).Create(t.Context(), sent, metav1.CreateOptions{DryRun: dry, FieldValidation: "Strict"})
+				must(t, err)
+			}
+		})
 	}
 }
 

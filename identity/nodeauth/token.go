@@ -4,6 +4,8 @@
 package nodeauth
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,8 +42,9 @@ func TokenVolume(name, audience string, life time.Duration) (corev1.Volume, erro
 }
 
 // CheckPod returns every reason why pods of this template would not be guarded as Options say: another service account than the policy's, an
-// automounted token, a token volume of another life than [TokenVolume] gives, or none. It is meant for a test of the manifest.
-func (o Options) CheckPod(namespace string, spec *corev1.PodSpec) error {
+// automounted token, a token volume of another life than [TokenVolume] gives, or no token for one of the audiences. These are what the agent has
+// to do with; none of them stands for one, the API server, whose tokens name no audience. It is meant for a test of the manifest.
+func (o Options) CheckPod(namespace string, spec *corev1.PodSpec, audiences ...string) error {
 	var errs field.ErrorList
 	if got := (types.NamespacedName{Namespace: namespace, Name: spec.ServiceAccountName}); got != o.ServiceAccount {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "serviceAccountName"), got.String(), "must be "+o.ServiceAccount.String()+", which the policy guards"))
@@ -49,23 +52,33 @@ func (o Options) CheckPod(namespace string, spec *corev1.PodSpec) error {
 	if spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken {
 		errs = append(errs, field.Required(field.NewPath("spec", "automountServiceAccountToken"), "must be false: the automounted token lives for a year"))
 	}
-	volumes, tokens := field.NewPath("spec", "volumes"), 0
-	for i, v := range spec.Volumes {
+	if len(audiences) == 0 {
+		audiences = []string{""}
+	}
+	return append(errs, checkTokens(field.NewPath("spec", "volumes"), spec.Volumes, audiences)...).ToAggregate()
+}
+
+// checkTokens wants one token for each audience: with one for another the API server answers 401, for ever.
+func checkTokens(at *field.Path, volumes []corev1.Volume, audiences []string) field.ErrorList {
+	var errs field.ErrorList
+	var have []string
+	for i, v := range volumes {
 		if v.Projected == nil {
 			continue
 		}
 		for j, s := range v.Projected.Sources {
 			if s.ServiceAccountToken != nil {
-				tokens++
-				at := volumes.Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken")
-				errs = append(errs, checkToken(at, s.ServiceAccountToken)...)
+				have = append(have, s.ServiceAccountToken.Audience)
+				errs = append(errs, checkToken(at.Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"), s.ServiceAccountToken)...)
 			}
 		}
 	}
-	if tokens == 0 {
-		errs = append(errs, field.Required(volumes, "there must be a projected serviceAccountToken"))
+	for _, a := range audiences {
+		if !slices.Contains(have, a) {
+			errs = append(errs, field.Required(at, fmt.Sprintf("there must be a projected serviceAccountToken for the audience %q, among those for %q", a, have)))
+		}
 	}
-	return errs.ToAggregate()
+	return errs
 }
 
 func checkToken(at *field.Path, token *corev1.ServiceAccountTokenProjection) field.ErrorList {

@@ -64,7 +64,8 @@ func TestPodsAreCheckedAgainstTheOptions(t *testing.T) {
 		"another namespace": {"kube-system", func(*corev1.PodSpec) {}, `spec.serviceAccountName: Invalid value: "kube-system/agent"`},
 		"automounted":       {"belay", func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = new(true) }, "spec.automountServiceAccountToken: Required value: must be false"},
 		"by default":        {"belay", func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = nil }, "spec.automountServiceAccountToken: Required value: must be false"},
-		"no token":          {"belay", func(p *corev1.PodSpec) { p.Volumes = p.Volumes[:1] }, "spec.volumes: Required value: there must be a projected serviceAccountToken"},
+		"no token":          {"belay", func(p *corev1.PodSpec) { p.Volumes = p.Volumes[:1] }, `spec.volumes: Required value: there must be a projected serviceAccountToken for the audience "", among those for []`},
+		"another audience":  {"belay", func(p *corev1.PodSpec) { source(p).Audience = "belay-api" }, `spec.volumes: Required value: there must be a projected serviceAccountToken for the audience "", among those for ["belay-api"]`},
 		"default life":      {"belay", func(p *corev1.PodSpec) { source(p).ExpirationSeconds = nil }, "spec.volumes[1].projected.sources[0].serviceAccountToken.expirationSeconds: Required value: must be from 600 to 3600"},
 		"stretched life":    {"belay", func(p *corev1.PodSpec) { source(p).ExpirationSeconds = new(int64(3607)) }, "expirationSeconds: Invalid value: 3607: must be from 600 to 3600"},
 	} {
@@ -73,6 +74,20 @@ func TestPodsAreCheckedAgainstTheOptions(t *testing.T) {
 		if err := usual().CheckPod(row.namespace, p); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v, want %q", name, err, row.want)
 		}
+	}
+}
+
+// TestPodsHaveATokenForEachAudience covers R-AU-03: an agent that calls a web API as well has two tokens.
+func TestPodsHaveATokenForEachAudience(t *testing.T) {
+	v, err := nodeauth.TokenVolume("web", "belay-api", time.Hour)
+	must(t, err)
+	one, both := template(t), template(t)
+	both.Volumes = append(both.Volumes, v)
+	must(t, usual().CheckPod("belay", both))
+	must(t, usual().CheckPod("belay", both, "", "belay-api"))
+	const want = `there must be a projected serviceAccountToken for the audience "belay-api", among those for [""]`
+	if err := usual().CheckPod("belay", one, "", "belay-api"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 )
 
 // signed signs claims as the API server does, with its own key, under the header of one of its tokens.
@@ -100,7 +101,11 @@ func (c *cluster) remade(t *testing.T, node *corev1.Node) *corev1.Node {
 // try makes the writes that an agent lives by: the status of its own object, and its own heartbeat.
 func (c *cluster) try(t *testing.T, token, node string) map[string]error {
 	t.Helper()
-	client := c.client(t, token)
+	return c.writesOf(t, c.client(t, token), node)
+}
+
+func (c *cluster) writesOf(t *testing.T, client dynamic.Interface, node string) map[string]error {
+	t.Helper()
 	options := metav1.PatchOptions{DryRun: dry}
 	_, status := client.Resource(shadows).Patch(t.Context(), node, types.MergePatchType, []byte(`{"status":{"a":"b"}}`), options, "status")
 	_, beat := client.Resource(leases).Namespace(c.namespace).Patch(t.Context(), "agent-"+node, types.MergePatchType, []byte(`{"spec":{"holderIdentity":"a"}}`), options)
