@@ -42,7 +42,8 @@
 //
 // I6.*: ours is with the policy, peer the same write of an account with the same rights that the policy is not for, a moment before or after,
 // and both are medians of the rounds' p50. The ratio is the median of the rounds' ratios, and that of a round is the median over these pairs,
-// divided by the same of the two accounts while the policy's binding is away. In the remark are both.
+// divided by the same of the two accounts while the policy's binding is away. In the remark are both. The Node holds what a kubelet reports of one
+// that is well used, all of which the policy compares.
 //
 // I7.held-*: the child has our usual intervals, the peers have theirs. component-helpers is as fast because it takes a Lease over without
 // asking who else is alive.

@@ -130,6 +130,9 @@ func newOffice(ctx context.Context, w *world) (*office, error) {
 	if o.node, err = w.env.CreateNode(ctx, namespace+"-node"); err != nil {
 		return nil, err
 	}
+	if o.node, err = fill(ctx, w.admin, o.node); err != nil {
+		return nil, err
+	}
 	for name, c := range map[string]**clerk{"agent": &o.guarded, "free": &o.free} {
 		if *c, err = o.clerk(ctx, name); err != nil {
 			return nil, fmt.Errorf("account %q: %w", name, err)
