@@ -46,7 +46,8 @@
 //
 // # Cost
 //
-// A write that the policy checks takes about a tenth longer than one that it doesn't, in the median on one machine with the API server.
+// A write that the policy checks takes about a tenth longer than one that it doesn't, in the median on one machine with the API server; one of
+// the status of a Node that holds what a kubelet reports, with 50 images and 20 volumes, a fifth to a third longer.
 // Writes of the guarded kinds by others, such as the status of a Node by its kubelet, are matched by user name and let go. So are Leases in
 // other namespaces, unless every kind in [Options] has a namespace: then they are not matched at all.
 //

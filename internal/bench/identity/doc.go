@@ -7,12 +7,12 @@
 // lease controller of k8s.io/component-helpers, which renews the Leases of kubelets and kube-apiservers, and client-go's leader
 // election. Run it with `make bench-identity`; it takes up to 25 minutes, with -quick 4.
 //
-//	I1  20 members, a connection each: requests for a renewal, as sent and as the API server counts them, and GETs
+//	I1  20 members, a connection each: requests for a renewal, as sent and as the API server counts them, GETs, and renewals to those owed
 //	I2  the same members: bytes and allocations for a renewal, also without managed fields
 //	I3  1,000, 5,000 and 10,000 members at 10, 30 and 60 s: renewals a second, processors, times; component-helpers at 5,000 and 10 s
 //	I4  10,000 members at 10 s watched by another process: memory and processor of a view beyond those of its informer
 //	I5  members that stop without a word: time until Left; members that don't, while the API server stalls and restarts: false losses
-//	I6  writes of an agent with a pod-bound token: time with the policy of package nodeauth beside the same writes without it
+//	I6  writes of an agent with a pod-bound token: time with the policy of package nodeauth beside the same writes that it is not for
 //	I7  a process that is killed with kill -9 and started again: time from its start until it has its Lease
 //
 // A line a figure: "ours" and "peer" are medians, with the least and the most in brackets where there are several runs; "ratio" is ours to
@@ -23,7 +23,8 @@
 //
 // I1.requests, I1.requests-served, I1.gets: a renewal is a new version of a Lease that a watch of another process saw. At both ends of
 // the time that is measured all clients stand still, so that client, server and watch count the same requests. The API server's own Lease
-// is switched off.
+// is switched off. I1.renewals is how many there were, to as many as the members owe in that time: a member that renews too often is not
+// cheap.
 //
 // I2.bytes-*: bytes of TLS on the connections, both ways, protobuf throughout. Our Lease says more than the peers': host, fingerprint,
 // epoch; its size is in the remark. ours-omit is with Spec.OmitManagedFields. I2.allocs-*: of the whole process, HTTP client included.
@@ -39,8 +40,10 @@
 // I5.detection-*: from when the last renewal was sent; the ratio is to Liveness. I5.early counts losses before Liveness was over,
 // I5.false-losses members that were called lost (Left, Quiet) though they renewed whenever the server let them.
 //
-// I6.*: ours is with the policy, peer without: its binding is made and deleted in turns, and both are medians of the rounds' p50. The ratio is
-// the median of the rounds' ratios. In the remark is an account of the same rights that the policy is not for, while it is there.
+// I6.*: ours is with the policy, peer the same write of an account with the same rights that the policy is not for, a moment before or after,
+// and both are medians of the rounds' p50. The ratio is the median of the rounds' ratios, and that of a round is the median over these pairs,
+// divided by the same of the two accounts while the policy's binding is away. In the remark are both. The Node holds what a kubelet reports of one
+// that is well used, all of which the policy compares.
 //
 // I7.held-*: the child has our usual intervals, the peers have theirs. component-helpers is as fast because it takes a Lease over without
 // asking who else is alive.

@@ -31,9 +31,6 @@ import (
 	"github.com/belayproject/belay/identity/nodeauth"
 )
 
-// policyBar is how much longer a guarded write may take.
-const policyBar = 1.15
-
 // An office is a node with two agents on it: one that the policy guards, and one that may write the same and is not guarded.
 type office struct {
 	world     *world
@@ -60,13 +57,6 @@ type write struct {
 
 func writes() []write {
 	return []write{{"lease", renewLease}, {"node-status", writeCondition}, {"config-status", writeConfigStatus}}
-}
-
-// A round is what one write has cost in one round.
-type round struct {
-	off figures[time.Duration] // no policy
-	on  figures[time.Duration] // the policy checks it
-	by  figures[time.Duration] // the policy is there, for another account
 }
 
 // policy is I6.
@@ -97,64 +87,9 @@ func policy(ctx context.Context, b *bench) error {
 		}
 	}
 	for _, write := range writes() {
-		b.printPolicy(write.name, all[write.name], count)
+		b.print(overhead(write.name, all[write.name], count))
 	}
 	return nil
-}
-
-// round writes without the policy, and with it, as both agents in turns.
-func (o *office) round(ctx context.Context, n int, onFirst bool) (map[string]*round, error) {
-	all := map[string]*round{}
-	for _, w := range writes() {
-		all[w.name] = &round{}
-	}
-	for _, on := range []bool{onFirst, !onFirst} {
-		if err := o.bind(ctx, on); err != nil {
-			return nil, err
-		}
-		for _, w := range writes() {
-			if err := o.block(ctx, w, n, on, all[w.name]); err != nil {
-				return nil, fmt.Errorf("%s: %w", w.name, err)
-			}
-		}
-	}
-	return all, nil
-}
-
-// block writes as both agents in turns, also where only one of them is of interest: so all else is the same with the policy and without.
-func (o *office) block(ctx context.Context, w write, n int, on bool, r *round) error {
-	guarded, free := &r.off, new(figures[time.Duration])
-	if on {
-		guarded, free = &r.on, &r.by
-	}
-	for range n {
-		if err := errors.Join(o.time(ctx, w, o.guarded, guarded), o.time(ctx, w, o.free, free)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (o *office) time(ctx context.Context, w write, c *clerk, took *figures[time.Duration]) error {
-	n := int(o.world.serial.Add(1))
-	from := time.Now()
-	err := w.do(ctx, o, c, n)
-	*took = append(*took, time.Since(from))
-	return err
-}
-
-func (b *bench) printPolicy(name string, rounds []round, writes int) {
-	on := func(r round) time.Duration { return r.on.median() }
-	off := func(r round) time.Duration { return r.off.median() }
-	by := func(r round) time.Duration { return r.by.median() }
-	ratios := each(rounds, func(r round) float64 { return float64(on(r)) / float64(off(r)) })
-	beside := each(rounds, func(r round) float64 { return float64(on(r)) / float64(by(r)) })
-	b.print(line{
-		name: "I6." + name, ours: each(rounds, on).String(), peer: each(rounds, off).String(), ratio: ratios.String(),
-		bar: fmt.Sprint(policyBar), good: ratios.median() <= policyBar,
-		more: fmt.Sprintf("p50 of %d writes with the policy beside as many without it, %d rounds; of an account that the policy is not for %s, ratio to that %s",
-			writes, len(rounds), each(rounds, by), beside),
-	})
 }
 
 // renewLease writes the agent's Lease as a member does. Both agents write the same one, so it is read outside of what is measured.
@@ -193,6 +128,9 @@ func newOffice(ctx context.Context, w *world) (*office, error) {
 	}
 	o := &office{world: w, namespace: namespace}
 	if o.node, err = w.env.CreateNode(ctx, namespace+"-node"); err != nil {
+		return nil, err
+	}
+	if o.node, err = fill(ctx, w.admin, o.node); err != nil {
 		return nil, err
 	}
 	for name, c := range map[string]**clerk{"agent": &o.guarded, "free": &o.free} {

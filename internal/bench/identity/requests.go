@@ -35,8 +35,29 @@ func requests(ctx context.Context, b *bench) error {
 		name: "I1.gets", ours: each(mine, gets).String(), peer: each(theirs, gets).String(), bar: "0", good: each(mine, gets).most() == 0,
 		more: fmt.Sprintf("GETs for a renewal, by both counts; leaderelection %s", each(elect, gets)),
 	})
+	b.print(pace(mine, theirs, elect))
 	return nil
 }
+
+// offPace is how far the number of renewals may be from what the interval asks for.
+const offPace = 0.05
+
+// pace is the line on how many renewals there were. Without it a member that renews too often looks as cheap as another: each of its
+// requests makes the version that the others are counted by.
+func pace(mine, theirs, elect []steady) line {
+	of := each(mine, steady.pace)
+	return line{
+		name: "I1.renewals", ours: of.String(), peer: each(theirs, steady.pace).String(), bar: fmt.Sprintf("%.2f..%.2f", 1-offPace, 1+offPace),
+		good: len(of) > 0 && of.least() >= 1-offPace && of.most() <= 1+offPace,
+		more: fmt.Sprintf("renewals that the watch saw, to those that %d members owe at %v and their mean jitter, %.0f; leaderelection, without jitter, %s",
+			steadyMembers, steadyRenew, each(mine, steady.owed).median(), each(elect, steady.pace)),
+	}
+}
+
+// owed is how many renewals there should have been.
+func (s steady) owed() float64 { return steadyMembers * s.seconds / steadyRenew.Seconds() / meanJitter }
+
+func (s steady) pace() float64 { return s.renewals / s.owed() }
 
 // octets is I2.
 func octets(ctx context.Context, b *bench) error {
