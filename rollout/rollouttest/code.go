@@ -14,6 +14,7 @@ func (w *walk) encode(s state) string {
 	b = binary.BigEndian.AppendUint16(b, s.ledger)
 	b = appendSet(b, s.ledgers)
 	b = appendBool(b, s.acked)
+	b = binary.BigEndian.AppendUint16(b, s.lost)
 	for _, n := range s.nodes {
 		b = binary.BigEndian.AppendUint16(b, n.shadow)
 		b = appendSet(b, n.shadows)
@@ -27,7 +28,7 @@ func (w *walk) encode(s state) string {
 
 func (w *walk) decode(key string) state {
 	r := reader(key)
-	s := state{ledger: r.number(), ledgers: r.set(), acked: r.bool()}
+	s := state{ledger: r.number(), ledgers: r.set(), acked: r.bool(), lost: r.number()}
 	for range w.o.Nodes {
 		s.nodes = append(s.nodes, nodeState{shadow: r.number(), shadows: r.set(), disk: r.number(), down: r.bool(), last: r.number(), fresh: r.set()})
 	}

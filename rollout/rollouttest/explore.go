@@ -17,8 +17,9 @@ type Options struct {
 	Nodes, Cap, Attempts int
 	// Abort lets somebody abort and resume at any time.
 	Abort bool
-	// Loss lets shadows be deleted, while their finalizer allows it; with Hand also when it does not.
-	Loss, Hand bool
+	// Losses is how many times a shadow is deleted, at any time at which its finalizer allows it; with Hand also when it does not.
+	Losses int
+	Hand   bool
 	// Retry lets a node be admitted again in its place, at any time.
 	Retry bool
 	// Phases lets every step of an attempt be a state, and an agent die between its disk and its report. Without it an attempt takes one
@@ -72,6 +73,9 @@ func (o *Options) validate() error {
 	}
 	if o.Attempts < 1 || o.Attempts > 100 {
 		return fmt.Errorf("exploring: Attempts is %d, want 1 to 100", o.Attempts)
+	}
+	if o.Losses < 0 || o.Losses > 100 {
+		return fmt.Errorf("exploring: Losses is %d, want 0 to 100", o.Losses)
 	}
 	if !slices.Contains(Rules(), o.Without) {
 		return fmt.Errorf("exploring: Without is %q, want one of %q", o.Without, Rules())

@@ -18,12 +18,13 @@ func TestTheProtocolHolds(t *testing.T) {
 	}{
 		{"three nodes one at a time", rollouttest.Options{Nodes: 3, Cap: 1, Attempts: 3}},
 		{"two of three", rollouttest.Options{Nodes: 3, Cap: 2, Attempts: 3}},
+		{"two of three with more attempts", rollouttest.Options{Nodes: 3, Cap: 2, Attempts: 4}},
 		{"abort and resume", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Abort: true}},
 		{"retries", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Retry: true, Abort: true}},
-		{"shadows are lost", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Loss: true}},
-		{"shadows are deleted by hand", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 2, Loss: true, Hand: true, Abort: true}},
+		{"shadows are lost", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Losses: 1}},
+		{"shadows are deleted by hand", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 2, Losses: 2, Hand: true, Abort: true}},
 		{"every phase", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 2, Phases: true}},
-		{"every phase and hands", rollouttest.Options{Nodes: 1, Cap: 1, Attempts: 2, Phases: true, Loss: true, Hand: true, Retry: true, Abort: true}},
+		{"every phase and hands", rollouttest.Options{Nodes: 1, Cap: 1, Attempts: 2, Phases: true, Losses: 2, Hand: true, Retry: true, Abort: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +44,7 @@ func TestTheProtocolHolds(t *testing.T) {
 // Each rule is needed: without it the shortest way to break a promise is found.
 func TestEachRuleIsNeeded(t *testing.T) {
 	small := rollouttest.Options{Nodes: 3, Cap: 1, Attempts: 3}
-	lossy := rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Loss: true}
+	lossy := rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Losses: 1}
 	aborted := rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Abort: true}
 	for _, c := range []struct {
 		without rollouttest.Without

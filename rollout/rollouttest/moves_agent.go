@@ -29,10 +29,8 @@ func (w *walk) agent(s state, i int) {
 		}
 		return
 	}
-	for _, undo := range []bool{false, true} {
-		if r, err := through(sh, undo); err == nil {
-			w.report(s, i, sh, r, "end")
-		}
+	if r, err := through(sh); err == nil {
+		w.report(s, i, sh, r, "end")
 	}
 }
 
@@ -91,18 +89,13 @@ func (w *walk) dies(s state, i int, r protocol.Report, e protocol.Event) {
 }
 
 // through takes a committed attempt to its end, in the steps of production.
-func through(sh protocol.Shadow, undo bool) (protocol.Report, error) {
-	var err error
-	order, steps := sh.Go, []protocol.Event{protocol.EventApply, protocol.EventApplied, protocol.EventVerified}
-	if undo {
-		order, steps = sh.Stop, []protocol.Event{protocol.EventUndone}
+func through(sh protocol.Shadow) (r protocol.Report, err error) {
+	if sh.Orders, err = sh.Go(sh.Report.Attempt); err != nil {
+		return r, err
 	}
-	if sh.Orders, err = order(sh.Report.Attempt); err != nil {
-		return sh.Report, err
-	}
-	for _, e := range steps {
+	for _, e := range []protocol.Event{protocol.EventApply, protocol.EventApplied, protocol.EventVerified} {
 		if sh.Report, err = sh.Answer(e); err != nil {
-			return sh.Report, err
+			return r, err
 		}
 	}
 	return sh.Report, nil

@@ -196,8 +196,9 @@ const (
 func (w *walk) lose(s state, i int) {
 	n := s.nodes[i]
 	if n.shadow != missing {
-		if w.o.Loss && (w.o.Hand || w.o.Without == Finalizer || w.shadows.all[n.shadow].Removable()) {
+		if int(s.lost) < w.o.Losses && (w.o.Hand || w.o.Without == Finalizer || w.shadows.all[n.shadow].Removable()) {
 			n.shadow, n.fresh = missing, []uint16{s.ledger}
+			s.lost++
 			w.follow(s.put(i, n), "delete n%d", i)
 		}
 		return

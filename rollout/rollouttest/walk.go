@@ -19,7 +19,8 @@ type state struct {
 	ledger  uint16
 	ledgers []uint16 // all versions that there were, sorted
 	nodes   []nodeState
-	acked   bool // an abort is acknowledged, and nobody has resumed since
+	acked   bool   // an abort is acknowledged, and nobody has resumed since
+	lost    uint16 // how many shadows were deleted
 }
 
 type nodeState struct {
