@@ -27,10 +27,10 @@ type Blast struct {
 	Stages []StageBlast
 }
 
-// A StageBlast is the worst of the runs that end in one stage.
+// A StageBlast is the worst that there is when a stage is over, or the rollout has stopped in it.
 type StageBlast struct {
 	Stage string
-	// Broken is how many nodes are broken by then, those of earlier stages included.
+	// Broken is how many nodes are broken then, those of earlier stages included.
 	Broken int
 	// Failures is how many of them are seen before nothing more is begun; the others are in flight at that moment. Detector is what trips
 	// then. It is empty if nothing does: the nodes of the stage come to an end first, or no node has ever succeeded, and then the
@@ -88,7 +88,7 @@ func boundStops(detectors []Detector, nodes int) []boundStop {
 	return stops
 }
 
-// blast is the worst of the runs that end in the stage, when so many nodes had their turn before it.
+// blast is the worst by the end of the stage, when so many nodes had their turn before it.
 func (s StageLoad) blast(before int, stops []boundStop) StageBlast {
 	inFlight := s.inFlight()
 	// Nothing has succeeded: all nodes before have refused, and those in flight fail.

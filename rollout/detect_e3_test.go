@@ -16,8 +16,7 @@ import (
 const detectRuns = 1500
 
 // detectSigmas is how many standard errors a figure of the table may lie off. There are 144 figures: at 4.5, which a normal variable passes with a
-// probability of 7e-6, a table that is right is off in any of them once in 1,000 seeds. The seeds are fixed, so that a test that passes goes
-// on passing, and were not chosen.
+// probability of 7e-6, a table that is right is off in any of them once in 1,000 seeds. The seeds are fixed, and were not chosen.
 const detectSigmas = 4.5
 
 // A detectCell is what the runs of one detector, fleet and failure rate have shown.

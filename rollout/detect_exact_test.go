@@ -111,7 +111,7 @@ func TestExactFigures(t *testing.T) {
 	three := detectCUSUMExact(t, c, 0.5, 2, 3)
 	near("halts at FF", three[2].halts, 0.25)
 	near("failed of 2", three[2].failed, 1)
-	near("halts at FF of 3", three[3].halts, 3.0/8)  // FF?, SFF
+	near("halts at FF of 3", three[3].halts, 3.0/8)   // FF?, SFF
 	near("failed of 3", three[3].failed, 0.5*(3-.25)) // one attempt less in a quarter of the runs
 	fatal := detectCUSUMExact(t, CUSUM{}, 1, 3, 4, 100)
 	near("halts fatal of 3", fatal[3].halts, 0)
