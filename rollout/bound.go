@@ -142,7 +142,7 @@ func (b Blast) String() string {
 		switch {
 		case s.Broken != b.Broken || b.Broken == 0:
 		case s.Detector != "":
-			return fmt.Sprintf("a fatal revision can break %d of %d nodes before it is stopped in stage %q: the %s trips at failure %d",
+			return fmt.Sprintf("a fatal revision can break %d of %d nodes before it is stopped in stage %q: detector %q trips at failure %d",
 				b.Broken, b.Nodes, s.Stage, s.Detector, s.Failures)
 		case s.Failures < s.Broken:
 			return fmt.Sprintf("a fatal revision can break %d of %d nodes before it is stopped in stage %q: those that are in flight there at the first failure",

@@ -183,7 +183,7 @@ func TestBoundByHand_R_RO_28(t *testing.T) {
 		want      []int
 		text      string
 	}{
-		{"one at a time", []StageLoad{{Name: "all", Nodes: 100, InFlight: 1}}, nil, []int{4}, "4 of 100 nodes before it is stopped in stage \"all\": the CUSUM of 1% against 10% failures, limit 9.2 trips at failure 4"},
+		{"one at a time", []StageLoad{{Name: "all", Nodes: 100, InFlight: 1}}, nil, []int{4}, "4 of 100 nodes before it is stopped in stage \"all\": detector \"CUSUM of 1% against 10% failures, limit 9.2\" trips at failure 4"},
 		{"canary", []StageLoad{canary, rest}, nil, []int{1, 53}, "53 of 1000 nodes before it is stopped in stage \"rest\""},
 		{"canary, all at once", []StageLoad{canary, {Name: "rest", Nodes: 999}}, nil, []int{1, 999}, "999 of 1000 nodes before it is stopped"},
 		// One node succeeds; two of the first stage and the one of the second fail before the third stage meets the fourth failure.
@@ -192,7 +192,7 @@ func TestBoundByHand_R_RO_28(t *testing.T) {
 		{"share of the nodes", []StageLoad{canary, rest}, []Detector{detectPercent("5%", OfNodes, 0)}, []int{1, 99}, "trips at failure 50"},
 		// After 475 successes 474 failures are less than half; with 50 in flight, 524 are broken at the next one.
 		{"share of the attempted", []StageLoad{{Name: "all", Nodes: 1000, InFlight: 50}}, []Detector{detectPercent("50%", OfAttempted, 0)}, []int{524}, "524 of 1000"},
-		{"the first to trip", []StageLoad{rest}, []Detector{CUSUM{}, Failures{At: intstr.FromInt32(3)}, Failures{At: intstr.FromInt32(30)}}, []int{52}, "failures of 3 nodes trips"},
+		{"the first to trip", []StageLoad{rest}, []Detector{CUSUM{}, Failures{At: intstr.FromInt32(3)}, Failures{At: intstr.FromInt32(30)}}, []int{52}, "failures of 3 nodes\" trips"},
 		{"off", []StageLoad{canary, rest}, []Detector{}, []int{1, 999}, "999 of 1000 nodes: no detector trips by the end of stage \"rest\""},
 		{"a detector that does not say", []StageLoad{rest}, []Detector{Critical{Nodes: []string{"a"}}}, []int{998}, "no detector trips"},
 		{"fewer nodes than it takes", []StageLoad{{Name: "all", Nodes: 3, InFlight: 1}}, nil, []int{2}, "no detector trips"},

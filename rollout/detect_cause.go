@@ -127,16 +127,13 @@ func causeLevel(causes []Cause, nodes int) float64 {
 // causeTail is the probability that at least failedWith of the failed nodes are among the ones with the attribute, if the failed ones are a random
 // sample of all nodes: the upper tail of the hypergeometric distribution.
 func causeTail(nodes, with, failed, failedWith int) float64 {
-	x := max(0, with+failed-nodes)
-	if failedWith <= x {
+	if failedWith <= max(0, with+failed-nodes) {
 		return 1
 	}
-	x = failedWith
-	p := math.Exp(causeLogChoose(with, x) + causeLogChoose(nodes-with, failed-x) - causeLogChoose(nodes, failed))
-	sum := 0.0
-	for ; x <= min(with, failed); x++ {
-		sum += p
-		p *= float64(with-x) * float64(failed-x) / (float64(x+1) * float64(nodes-with-failed+x+1))
+	all, sum := causeLogChoose(nodes, failed), 0.0
+	// Each term by itself: the first ones may be too small to be a number, and what follows from them would be zero.
+	for x := failedWith; x <= min(with, failed); x++ {
+		sum += math.Exp(causeLogChoose(with, x) + causeLogChoose(nodes-with, failed-x) - all)
 	}
 	return min(1, sum)
 }

@@ -291,7 +291,41 @@ func TestStopsAtIsTrue_R_RO_28(t *testing.T) {
 			}
 		}
 	}
+	// Limits that some number of failures reaches just so, just not, or just more than.
+	for n := range 200 {
+		failure, _, _ := CUSUM{Good: 0.07, Bad: 0.11}.weights()
+		exact := float64(n+1) * failure
+		for _, limit := range []float64{exact, math.Nextafter(exact, 0), math.Nextafter(exact, 1e9)} {
+			c := CUSUM{Good: 0.07, Bad: 0.11, Limit: limit}
+			if got, want := c.StopsAt(0, 300), detectAt(c, detectOutcomes(strings.Repeat("F", n+2)), 300); got != want {
+				t.Errorf("limit %v: StopsAt is %d, trips at failure %d", limit, got, want)
+			}
+		}
+	}
 	if got := (CUSUM{Good: 0.1, Bad: math.Nextafter(0.1, 1)}).StopsAt(0, 100); got != 0 {
 		t.Errorf("rates that cannot be told apart: StopsAt is %d, want 0 for never", got)
+	}
+}
+
+// R-RO-17: a detector's name, which stands in the closure of the ledger, says what a percentage is of; so does the reason.
+func TestDetectorsSayWhatTheyCount_R_RO_17(t *testing.T) {
+	for _, c := range []struct {
+		detector     Detector
+		name, reason string
+	}{
+		{Failures{}, "failures of 1 nodes", `1 of 8 nodes failed, the limit is 1 (0); the last was "n1"`},
+		{Failures{At: intstr.FromInt32(2)}, "failures of 2 nodes", `2 of 8 nodes failed, the limit is 2 (2); the last was "n2"`},
+		{detectPercent("20%", OfNodes, 0), "failures of 20% of the nodes", `2 of 8 nodes failed, the limit is 2 (20%); the last was "n2"`},
+		{detectPercent("60%", OfAttempted, 0), "failures of 60% of the attempted nodes", `2 of 3 attempted nodes failed, the limit is 60%; the last was "n2"`},
+		{detectPercent("60%", OfAttempted, 4), "failures of 60% of the attempted nodes after 4", `3 of 4 attempted nodes failed, the limit is 60%; the last was "n3"`},
+		{detectPercent("5%", "", 0), "failures (invalid)", `node "n1" failed, and detector failures: of: "", want "Nodes" or "Attempted" for 5%`},
+		{CUSUM{}, "CUSUM of 1% against 10% failures, limit 9.2", `4 of the last 4 attempted nodes failed, as with a revision that fails on 10% of them and not on 1%; the last was "n4"`},
+		{CUSUM{Good: 0.001, Bad: 0.025, Limit: 3}, "CUSUM of 0.1% against 2.5% failures, limit 3", `1 of the last 1 attempted nodes failed, as with a revision that fails on 2.5% of them and not on 0.1%; the last was "n1"`},
+		{Critical{Nodes: []string{"n2"}}, "critical node", `critical node "n2": FailedClean`},
+	} {
+		reason, tripped := c.detector.Trips(detectOutcomes("SFFFFFFF"), 8)
+		if c.detector.Name() != c.name || !tripped || reason != c.reason {
+			t.Errorf("%q: %t %q, want %q: %q", c.detector.Name(), tripped, reason, c.name, c.reason)
+		}
 	}
 }
