@@ -94,12 +94,8 @@ func (s StageLoad) blast(before int, stops []boundStop) StageBlast {
 	// Nothing has succeeded: all nodes before have refused, and those in flight fail.
 	worst := StageBlast{Stage: s.Name, Broken: min(s.Nodes, inFlight), Failures: min(1, s.Nodes)}
 	for succeeded := 1; succeeded < before+s.Nodes; succeeded++ {
-		// What trips after the stage has begun leaves the stages before it as many failures as don't trip it, and room for the successes.
-		stop, failed, left := stops[succeeded], max(0, before-succeeded), s.Nodes-max(0, succeeded-before)
-		if stop.failures > 0 {
-			failed = min(failed, stop.failures-1)
-		}
-		broken, name := failed+left, ""
+		// All others fail, as far as they come to it. Those before the stage may be too many for that: some of them have refused then.
+		stop, broken, name := stops[succeeded], before+s.Nodes-succeeded, ""
 		if stop.failures > 0 && broken >= stop.failures {
 			broken, name = min(broken, stop.failures-1+inFlight), stop.detector
 		}

@@ -52,7 +52,7 @@ func (r *boundRun) see(refused bool) {
 
 // stopped reports whether nothing more may be begun: a detector has tripped, or a node has failed and none has succeeded.
 func (r *boundRun) stopped(outcomes []Outcome) bool {
-	_, _, tripped := detect(r.detectors, outcomes, r.nodes)
+	_, _, tripped := detectAny(r.detectors, outcomes, r.nodes)
 	succeeded := slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.Result == Succeeded })
 	failed := slices.ContainsFunc(outcomes, func(o Outcome) bool { return detectFailed(o.Result) })
 	return tripped || failed && !succeeded

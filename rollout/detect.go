@@ -30,16 +30,6 @@ func detectWith(detectors []Detector) []Detector {
 	return detectors
 }
 
-// detect returns the first detector of the list that trips.
-func detect(detectors []Detector, outcomes []Outcome, nodes int) (name, reason string, tripped bool) {
-	for _, d := range detectWith(detectors) {
-		if reason, tripped := d.Trips(outcomes, nodes); tripped {
-			return d.Name(), reason, true
-		}
-	}
-	return "", "", false
-}
-
 // detectFailed reports whether a result is a failure. A result that is not known is one.
 func detectFailed(r Result) bool {
 	switch r {

@@ -127,12 +127,9 @@ func causeLevel(causes []Cause, nodes int) float64 {
 // causeTail is the probability that at least failedWith of the failed nodes are among the ones with the attribute, if the failed ones are a random
 // sample of all nodes: the upper tail of the hypergeometric distribution.
 func causeTail(nodes, with, failed, failedWith int) float64 {
-	if failedWith <= max(0, with+failed-nodes) {
-		return 1
-	}
 	all, sum := causeLogChoose(nodes, failed), 0.0
 	// Each term by itself: the first ones may be too small to be a number, and what follows from them would be zero.
-	for x := failedWith; x <= min(with, failed); x++ {
+	for x := max(failedWith, with+failed-nodes); x <= min(with, failed); x++ {
 		sum += math.Exp(causeLogChoose(with, x) + causeLogChoose(nodes-with, failed-x) - all)
 	}
 	return min(1, sum)

@@ -121,7 +121,7 @@ func (r failuresRule) broken(t detectTally) bool {
 	if r.percent == 0 {
 		return t.failed >= r.limit
 	}
-	return t.failed > 0 && t.attempted >= r.after && 100*t.failed >= r.percent*t.attempted
+	return t.attempted >= r.after && 100*t.failed >= r.percent*t.attempted
 }
 
 // StopsAt implements [Bounded].

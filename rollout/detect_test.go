@@ -42,6 +42,16 @@ func detectAt(d Detector, outcomes []Outcome, nodes int) int {
 	return 0
 }
 
+// detectAny is the first detector of a policy that trips.
+func detectAny(detectors []Detector, outcomes []Outcome, nodes int) (name, reason string, tripped bool) {
+	for _, d := range detectWith(detectors) {
+		if reason, tripped := d.Trips(outcomes, nodes); tripped {
+			return d.Name(), reason, true
+		}
+	}
+	return "", "", false
+}
+
 func detectPercent(percent string, of Denominator, after int) Failures {
 	return Failures{At: intstr.FromString(percent), Of: of, After: after}
 }
@@ -69,8 +79,8 @@ func TestFailureThresholdIsExact_R_RO_17(t *testing.T) {
 		{detectPercent("5%", OfNodes, 0), 101, 6},
 		{detectPercent("100%", OfNodes, 0), 7, 7},
 	} {
-		outcomes := detectOutcomes(strings.Repeat("FS", 200))
-		if got := (detectAt(c.detector, outcomes, c.nodes) + 1) / 2; got != c.want {
+		outcomes := detectOutcomes(strings.Repeat("SF", 200))
+		if got := detectAt(c.detector, outcomes, c.nodes) / 2; got != c.want {
 			t.Errorf("%s of %d nodes trips at failure %d, want %d", c.detector.Name(), c.nodes, got, c.want)
 		}
 	}
@@ -174,14 +184,14 @@ func TestCriticalNodeStops_R_RO_18(t *testing.T) {
 // R-RO-28: no detectors is a setting of its own; saying nothing is not.
 func TestOffIsExplicit_R_RO_28(t *testing.T) {
 	fatal := detectOutcomes("FFFFFFFF")
-	if name, reason, tripped := detect([]Detector{}, fatal, 8); tripped {
+	if name, reason, tripped := detectAny([]Detector{}, fatal, 8); tripped {
 		t.Errorf("%s tripped though there is none: %s", name, reason)
 	}
-	name, reason, tripped := detect(nil, fatal, 8)
+	name, reason, tripped := detectAny(nil, fatal, 8)
 	if !tripped || name != (CUSUM{}).Name() || !strings.Contains(reason, `4 of the last 4 attempted nodes failed`) {
 		t.Errorf("the default: %t, %q, %q", tripped, name, reason)
 	}
-	if name, _, _ := detect([]Detector{Critical{}, Failures{At: intstr.FromInt32(8)}, Failures{}}, fatal, 8); name != "failures of 8 nodes" {
+	if name, _, _ := detectAny([]Detector{Critical{}, Failures{At: intstr.FromInt32(8)}, Failures{}}, fatal, 8); name != "failures of 8 nodes" {
 		t.Errorf("%q, want the first of the list that trips", name)
 	}
 }
@@ -292,13 +302,14 @@ func TestStopsAtIsTrue_R_RO_28(t *testing.T) {
 		}
 	}
 	// Limits that some number of failures reaches just so, just not, or just more than.
-	for n := range 200 {
-		failure, _, _ := CUSUM{Good: 0.07, Bad: 0.11}.weights()
-		exact := float64(n+1) * failure
+	for n := range 2000 {
+		c := CUSUM{Good: 0.01, Bad: 0.01 * (1 + float64(n+1)/1000)}
+		failure, _, _ := c.weights()
+		exact := float64(1+n%40) * failure
 		for _, limit := range []float64{exact, math.Nextafter(exact, 0), math.Nextafter(exact, 1e9)} {
-			c := CUSUM{Good: 0.07, Bad: 0.11, Limit: limit}
-			if got, want := c.StopsAt(0, 300), detectAt(c, detectOutcomes(strings.Repeat("F", n+2)), 300); got != want {
-				t.Errorf("limit %v: StopsAt is %d, trips at failure %d", limit, got, want)
+			c.Limit = limit
+			if got, want := c.StopsAt(0, 300), detectAt(c, detectOutcomes(strings.Repeat("F", n%40+2)), 300); got != want {
+				t.Errorf("%+v: StopsAt is %d, trips at failure %d", c, got, want)
 			}
 		}
 	}
