@@ -51,11 +51,12 @@ type StageBlast struct {
 func Bound(stages []StageLoad, detectors []Detector) Blast {
 	b := Blast{Stages: make([]StageBlast, len(stages))}
 	for _, s := range stages {
-		b.Nodes += s.Nodes
+		b.Nodes += max(0, s.Nodes)
 	}
 	stops := boundStops(detectWith(detectors), b.Nodes)
 	before := 0
 	for i, s := range stages {
+		s.Nodes = max(0, s.Nodes)
 		b.Stages[i] = s.blast(before, stops)
 		b.Broken = max(b.Broken, b.Stages[i].Broken)
 		before += s.Nodes

@@ -198,6 +198,7 @@ func TestBoundByHand_R_RO_28(t *testing.T) {
 		{"fewer nodes than it takes", []StageLoad{{Name: "all", Nodes: 3, InFlight: 1}}, nil, []int{2}, "no detector trips"},
 		{"at once", []StageLoad{{Name: "all", Nodes: 3, InFlight: 3}}, nil, []int{3}, "those that are in flight there at the first failure"},
 		{"nothing", []StageLoad{{Name: "all"}}, nil, []int{0}, "none of 0 nodes"},
+		{"fewer than none", []StageLoad{{Name: "all", Nodes: -3, InFlight: -1}, {Name: "rest", Nodes: 9, InFlight: -1}}, nil, []int{0, 9}, "9 of 9 nodes"},
 		{"no stage", nil, nil, nil, "none of 0 nodes"},
 	} {
 		b := Bound(c.stages, c.detectors)

@@ -43,25 +43,13 @@ type failuresRule struct {
 // rule reads the settings. If they are wrong, the first failure decides.
 func (f Failures) rule(nodes int) (failuresRule, error) {
 	strict := failuresRule{limit: 1, after: 1}
-	n, percent := f.At.IntValue(), f.At.Type == intstr.String
-	if percent {
-		var err error
-		if n, err = intstr.GetScaledValueFromIntOrPercent(&f.At, 100, true); err != nil {
-			return strict, fmt.Errorf("detector failures: at: %w", err)
-		}
-	}
+	n, err := f.read()
 	switch {
-	case n < 0 || percent && n > 100:
-		return strict, fmt.Errorf("detector failures: at: %s is out of range, want a count or 0%% to 100%%", f.At.String())
-	case percent && f.Of != OfNodes && f.Of != OfAttempted:
-		return strict, fmt.Errorf("detector failures: of: %q, want %q or %q for %s", f.Of, OfNodes, OfAttempted, f.At.String())
-	case !percent && f.Of != "":
-		return strict, fmt.Errorf("detector failures: of: %q, want none for the count %d", f.Of, n)
-	case f.After < 0 || f.After > 0 && f.Of != OfAttempted:
-		return strict, fmt.Errorf("detector failures: after: %d, want at least 0, and 0 unless of is %q", f.After, OfAttempted)
+	case err != nil:
+		return strict, err
 	case f.Of == OfAttempted:
 		return failuresRule{percent: max(1, n), after: max(1, min(f.After, nodes))}, nil
-	case percent:
+	case f.Of == OfNodes:
 		n = (n*nodes + 99) / 100
 	}
 	return failuresRule{limit: max(1, n), after: 1}, nil
@@ -69,8 +57,29 @@ func (f Failures) rule(nodes int) (failuresRule, error) {
 
 // Validate says what is wrong with the settings. With settings that are wrong the first failure trips the detector.
 func (f Failures) Validate() error {
-	_, err := f.rule(1)
+	_, err := f.read()
 	return err
+}
+
+// read returns the count or the percentage, which has a denominator then.
+func (f Failures) read() (n int, err error) {
+	n, percent := f.At.IntValue(), f.At.Type == intstr.String
+	if percent {
+		if n, err = intstr.GetScaledValueFromIntOrPercent(&f.At, 100, true); err != nil {
+			return 0, fmt.Errorf("detector failures: at: %w", err)
+		}
+	}
+	switch {
+	case n < 0 || percent && n > 100:
+		return 0, fmt.Errorf("detector failures: at: %s is out of range, want a count or 0%% to 100%%", f.At.String())
+	case percent && f.Of != OfNodes && f.Of != OfAttempted:
+		return 0, fmt.Errorf("detector failures: of: %q, want %q or %q for %s", f.Of, OfNodes, OfAttempted, f.At.String())
+	case !percent && f.Of != "":
+		return 0, fmt.Errorf("detector failures: of: %q, want none for the count %d", f.Of, n)
+	case f.After < 0 || f.After > 0 && f.Of != OfAttempted:
+		return 0, fmt.Errorf("detector failures: after: %d, want at least 0, and 0 unless of is %q", f.After, OfAttempted)
+	}
+	return n, nil
 }
 
 // Name implements [Detector].
