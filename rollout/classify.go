@@ -42,6 +42,9 @@ func (p *plan) classify() {
 		switch e, known := p.progress.Nodes[m.node.UID]; {
 		case m.other:
 			m.class, m.why = waiting, &Why{Reason: ReasonOther, Message: "another rollout has the node's slot"}
+		case m.node.Shadow != nil && !m.node.Shadow.Report.Phase.AtRest():
+			r := m.node.Shadow.Report
+			m.class, m.why = lost, &Why{Reason: ReasonLost, Message: fmt.Sprintf("the node is %s in attempt %d, and its capacity was given up", r.Phase, r.Attempt)}
 		case m.node.Runs == target.ref():
 			m.class, m.why = done, upToDate
 		case !known:
@@ -83,8 +86,6 @@ func (p *plan) untouched(m *member) (category, *Why) {
 	switch {
 	case n.Shadow == nil || !n.Shadow.Report.Known:
 		return deferred, p.noAgent()
-	case !n.Shadow.Report.Phase.AtRest():
-		return lost, &Why{Reason: ReasonLost, Message: fmt.Sprintf("the node is %s in attempt %d, and its capacity was given up", n.Shadow.Report.Phase, n.Shadow.Report.Attempt)}
 	case n.Shadow.Open():
 		return deferred, &Why{Reason: ReasonInFlight, Message: fmt.Sprintf("the agent may still commit attempt %d, which has no slot", n.Shadow.Orders.Grant)}
 	case n.Away != "":
@@ -94,7 +95,7 @@ func (p *plan) untouched(m *member) (category, *Why) {
 		return deferred, p.unknownHealth()
 	case n.Health.Answer != Allow:
 		p.again(n.Health.RetryAfter)
-		return deferred, &Why{Reason: ReasonUnhealthy, Message: p.illnessOf(n), After: n.Health.RetryAfter}
+		return deferred, &Why{Reason: ReasonUnhealthy, Message: n.Health.text(), After: n.Health.RetryAfter}
 	}
 	return waiting, nil
 }
@@ -104,8 +105,6 @@ func (p *plan) touched(m *member, e NodeProgress) (category, *Why) {
 	m.retried = e.Attempts > 0
 	class, why := p.untouched(m)
 	switch {
-	case class == lost:
-		return class, why
 	case e.Attempts >= p.attempts() && !e.Accepted:
 		return givenUp, &Why{Reason: ReasonGivenUp, Message: fmt.Sprintf("%d of %d attempts have failed", e.Attempts, p.attempts())}
 	case e.Attempts >= p.attempts():
@@ -134,17 +133,6 @@ func (p *plan) noAgent() *Why {
 
 func (p *plan) unknownHealth() *Why {
 	return p.limits.share(ReasonUnhealthy, "the health of the node is not known")
-}
-
-func (p *plan) illnessOf(n *Node) string {
-	text := n.Health.Message
-	if text == "" {
-		text = n.Health.Reason
-	}
-	if n.Health.From == "" {
-		return text
-	}
-	return n.Health.From + ": " + text
 }
 
 // tally adds a selected node to the counts.

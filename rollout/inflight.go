@@ -4,6 +4,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -198,8 +199,15 @@ func (p *plan) illness(i int32) string {
 		return n.Away
 	case n.Health.Answer == Unknown:
 		return "its health is not known"
-	case n.Health.Message != "":
-		return n.Health.Message
 	}
-	return n.Health.Reason
+	return n.Health.text()
+}
+
+// text says what a verdict says, for people.
+func (v *Verdict) text() string {
+	text := cmp.Or(v.Message, v.Reason, string(v.Answer), "its answer is not known")
+	if v.From == "" {
+		return text
+	}
+	return v.From + ": " + text
 }

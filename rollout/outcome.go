@@ -70,7 +70,7 @@ func (p *plan) conclude(f *flight, e *NodeProgress, r Result) {
 	case r.failed():
 		if first {
 			e.Attempts++
-			e.NotBefore = p.now.Add(backOff(base, f.slot.UID, e.Attempts))
+			p.rest(e, backOff(base, f.slot.UID, e.Attempts))
 		}
 		if counts {
 			e.Failed = true
@@ -85,8 +85,13 @@ func (p *plan) conclude(f *flight, e *NodeProgress, r Result) {
 		}
 	case first:
 		e.Deferrals++
-		e.NotBefore = p.now.Add(backOff(base, f.slot.UID, e.Deferrals))
+		p.rest(e, backOff(base, f.slot.UID, e.Deferrals))
 	}
+}
+
+func (p *plan) rest(e *NodeProgress, d time.Duration) {
+	e.NotBefore = p.now.Add(d)
+	p.again(d)
 }
 
 // counts reports whether an attempt is one with the revision that its node's group should get: others are no evidence of that one. Of

@@ -169,11 +169,7 @@ func (p *plan) gate() *Why {
 			continue
 		}
 		p.again(v.RetryAfter)
-		text := v.Message
-		if v.Answer != Deny {
-			text = "its answer is not known"
-		}
-		return &Why{Reason: ReasonGate, Message: fmt.Sprintf("gate %q does not allow it: %s", v.From, text), After: v.RetryAfter}
+		return &Why{Reason: ReasonGate, Message: "a gate does not allow it: " + v.text(), After: v.RetryAfter}
 	}
 	return nil
 }
