@@ -135,14 +135,15 @@ func (p *plan) rescues() bool {
 
 // wait says why a node that could go has to wait for others, or nil.
 func (a *admission) wait(m *member) *Why {
-	trial := m.revision == a.targets[m.group].target
+	revision := a.next(m)
+	trial := revision == a.targets[m.group].target
 	if s := a.stageOf(m); trial && s > a.stage {
 		return a.laterStage(s, m)
 	}
 	if a.barrier != nil {
 		return a.barrier
 	}
-	v := a.verdict(m.revision)
+	v := a.verdict(revision)
 	switch {
 	case v.any != nil:
 		return v.any
@@ -163,7 +164,7 @@ func (a *admission) wait(m *member) *Why {
 }
 
 func (p *plan) setFor(m *member) setOf {
-	return setOf{group: m.group, zone: m.zone, class: m.revision.class(), serial: m.serial}
+	return setOf{group: m.group, zone: m.zone, class: p.next(m).class(), serial: m.serial}
 }
 
 // laterStage is the reason of all nodes of a stage that has not begun. What the stage under way waits for is part of it.
@@ -225,11 +226,11 @@ func (a *admission) begin(m *member) {
 	if m.serial {
 		a.limits.serialUp--
 	}
-	if m.revision == a.targets[m.group].target && !m.retried && a.takes(a.stage, int(m.group)) {
+	if a.next(m) == a.targets[m.group].target && !m.retried && a.takes(a.stage, int(m.group)) {
 		a.room = max(0, a.room-1)
 	}
 	m.class = flying
-	m.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", next.Epoch, m.revision.Name)}
+	m.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", next.Epoch, a.next(m).Name)}
 	e := a.progress.Nodes[m.node.UID]
 	e.Node, e.Attempt, e.State, e.Since, e.Admitted = m.node.Name, next.Epoch, protocol.Admitted, a.now, a.now
 	e.Stage, e.Critical, e.Result = a.stage, a.isCritical(m.node), ""

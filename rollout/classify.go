@@ -34,7 +34,7 @@ func (p *plan) classify() {
 		if m.group < 0 {
 			continue
 		}
-		if m.revision = p.next(m); m.flight >= 0 {
+		if m.flight >= 0 {
 			m.class = p.aloft(m)
 			continue
 		}

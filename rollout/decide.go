@@ -18,7 +18,7 @@ func (p *plan) prefetch() {
 	}
 	left := amount(*p.policy.Prefetch, p.sizes.selected)
 	for i := range p.nodes {
-		if m := &p.nodes[i]; m.group >= 0 && m.node.Shadow != nil && m.ordered() && m.node.Shadow.Report.Staged != m.revision.Name {
+		if m := &p.nodes[i]; m.group >= 0 && m.node.Shadow != nil && p.fetching(m) && m.node.Shadow.Report.Staged != p.next(m).Name {
 			left--
 		}
 	}
@@ -27,7 +27,7 @@ func (p *plan) prefetch() {
 		if left <= 0 {
 			return
 		}
-		if m.class != waiting || m.other || m.do != stepNone || m.ordered() {
+		if m.class != waiting || m.other || m.do != stepNone || p.fetching(m) {
 			continue
 		}
 		m.do = stepStage
@@ -35,8 +35,8 @@ func (p *plan) prefetch() {
 	}
 }
 
-// ordered reports whether the node was told to fetch its revision ahead.
-func (m *member) ordered() bool { return m.node.Shadow.Orders.Stage == m.revision.Name }
+// fetching reports whether the node was told to fetch its revision ahead.
+func (p *plan) fetching(m *member) bool { return m.node.Shadow.Orders.Stage == p.next(m).Name }
 
 // decisions puts together what was decided.
 func (p *plan) decisions() Decisions {
@@ -84,7 +84,13 @@ func (p *plan) phase() Phase {
 
 // listAll lists the decisions: first what is to be done, in order, then the others.
 func (p *plan) listAll() []Decision {
-	all := make([]Decision, 0, p.sizes.selected+len(p.flights))
+	more := 0 // slots of nodes that are not selected, or not there
+	for i := range p.flights {
+		if f := &p.flights[i]; f.member < 0 || p.nodes[f.member].group < 0 {
+			more++
+		}
+	}
+	all := make([]Decision, 0, p.sizes.selected+more)
 	var acting []int
 	for i := range p.flights {
 		if p.flights[i].do != "" {
@@ -151,7 +157,7 @@ func (p *plan) ofNode(m *member) Decision {
 	case stepAdmit:
 		d.Do = protocol.EventAdmit
 	case stepStage:
-		d.Do, d.Revision = protocol.EventStage, m.revision
+		d.Do, d.Revision = protocol.EventStage, p.next(m)
 	}
 	return d
 }

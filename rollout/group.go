@@ -17,11 +17,11 @@ const (
 	controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 )
 
-func compareNames(a, b *Node) int {
-	if c := strings.Compare(a.Name, b.Name); c != 0 {
+func compareNames(a, b member) int {
+	if c := strings.Compare(a.node.Name, b.node.Name); c != 0 {
 		return c
 	}
-	return strings.Compare(a.UID, b.UID)
+	return strings.Compare(a.node.UID, b.node.UID)
 }
 
 // An aim is what the nodes of a group are brought to.

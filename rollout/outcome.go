@@ -116,7 +116,11 @@ func (p *plan) outcome(f *flight, e NodeProgress) {
 	if slices.ContainsFunc(p.progress.Outcomes, func(o Outcome) bool { return o.UID == f.slot.UID }) {
 		return
 	}
-	p.progress.Outcomes = append(slices.Clip(p.progress.Outcomes), Outcome{Node: f.slot.Node, UID: f.slot.UID, Result: e.Result, At: p.now})
+	if !p.appended {
+		p.appended = true
+		p.progress.Outcomes = slices.Grow(slices.Clip(p.progress.Outcomes), len(p.flights)+1)
+	}
+	p.progress.Outcomes = append(p.progress.Outcomes, Outcome{Node: f.slot.Node, UID: f.slot.UID, Result: e.Result, At: p.now})
 	if e.Critical && e.Result.failed() {
 		p.freeze("critical", fmt.Sprintf("node %q is critical, and has ended as %s", f.slot.Node, e.Result))
 	}

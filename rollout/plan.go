@@ -50,6 +50,7 @@ type plan struct {
 	ledger   protocol.Ledger
 	progress Progress
 	copied   bool
+	appended bool // likewise of its outcomes
 
 	// nodes are those of the domain by name, byUID are those of them that have a slot or are remembered.
 	nodes   []member
@@ -70,18 +71,17 @@ type plan struct {
 
 // A member is a node of the domain, as far as it is known what to do with it.
 type member struct {
-	node     *Node
-	revision *Revision // that it should get next
-	why      *Why
-	flight   int32 // -1 for none
-	group    int16 // -1 for none
-	zone     int16
-	class    category
-	serial   bool
-	joined   bool
-	other    bool // another rollout has its slot
-	retried  bool // it has failed before
-	do       step
+	node    *Node
+	why     *Why
+	flight  int32 // -1 for none
+	group   int16 // -1 for none
+	zone    int16
+	class   category
+	serial  bool
+	joined  bool
+	other   bool // another rollout has its slot
+	retried bool // it has failed before
+	do      step
 }
 
 // A step is what is to be done with a node that has no slot of this rollout yet.
@@ -114,11 +114,11 @@ func newPlan(s *Snapshot, policy *Policy, now time.Time) *plan {
 
 // gather sorts the nodes and finds out what belongs to which.
 func (p *plan) gather() {
-	sorted := make([]*Node, len(p.snapshot.Nodes))
-	for i := range sorted {
-		sorted[i] = &p.snapshot.Nodes[i]
+	p.nodes = make([]member, len(p.snapshot.Nodes))
+	for i := range p.nodes {
+		p.nodes[i] = member{node: &p.snapshot.Nodes[i], flight: -1}
 	}
-	slices.SortFunc(sorted, compareNames)
+	slices.SortFunc(p.nodes, compareNames)
 	p.byUID = make(map[string]int32, len(p.ledger.Slots)+len(p.progress.Nodes))
 	for uid := range p.progress.Nodes {
 		p.byUID[uid] = -1
@@ -126,11 +126,11 @@ func (p *plan) gather() {
 	for i := range p.ledger.Slots {
 		p.byUID[p.ledger.Slots[i].UID] = -1
 	}
-	p.nodes = make([]member, len(sorted))
 	g, zones := p.grouper(), map[string]int16{}
-	for i, n := range sorted {
+	for i := range p.nodes {
 		m := &p.nodes[i]
-		*m = member{node: n, flight: -1, group: g.group(n), serial: p.isSerial(n)}
+		n := m.node
+		m.group, m.serial = g.group(n), p.isSerial(n)
 		zone := n.Labels[zoneLabel]
 		number, known := zones[zone]
 		if !known {
