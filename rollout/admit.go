@@ -30,8 +30,7 @@ func (p *plan) retry() {
 		if f.do != "" || f.member < 0 || f.slot.State == "" {
 			continue
 		}
-		revoked := f.state == protocol.Retrying && f.sh.Orders.Revoked >= f.slot.Attempt
-		if f.state != protocol.FailedBroken && !revoked {
+		if !p.repairable(f) {
 			continue
 		}
 		if why := p.notAgain(f, barrier); why != nil {
@@ -40,6 +39,25 @@ func (p *plan) retry() {
 		}
 		p.tryAgain(f)
 	}
+}
+
+// repairable reports whether a node that is broken, by its own word or because its work did not come back, could get another attempt.
+func (p *plan) repairable(f *flight) bool {
+	switch f.state {
+	case protocol.FailedBroken:
+		return true
+	case protocol.Retrying:
+		return f.sh.Orders.Revoked >= f.slot.Attempt
+	case protocol.Done:
+		m := &p.nodes[f.member]
+		return isBad(f.slot.State) && m.group >= 0 && p.next(m).Name != f.sh.Report.Revision
+	}
+	return false
+}
+
+// isBad reports whether a slot is of a node that has failed; a suspect one is silent, and cannot be helped.
+func isBad(s protocol.SlotState) bool {
+	return s == protocol.SlotBroken || s == protocol.SlotQuarantined
 }
 
 // notAgain says why a broken node does not get its next attempt now, or nil.
@@ -125,7 +143,7 @@ func (p *plan) rescues() bool {
 		return false
 	}
 	for i := range p.flights {
-		if f := &p.flights[i]; f.slot.State != "" && f.member >= 0 {
+		if f := &p.flights[i]; isBad(f.slot.State) && f.member >= 0 {
 			return true
 		}
 	}

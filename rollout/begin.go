@@ -74,7 +74,7 @@ func (p *plan) supersede() {
 				Node: e.Node, Attempt: e.Attempt, State: e.State, Since: e.Since, Admitted: e.Admitted, Critical: e.Critical, Result: e.Result,
 			}
 		}
-		next.Rescue = next.Rescue || s.State != ""
+		next.Rescue = next.Rescue || isBad(s.State)
 	}
 	if next.Stopped == "" {
 		next.Phase = Running

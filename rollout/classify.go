@@ -105,10 +105,8 @@ func (p *plan) touched(m *member, e NodeProgress) (category, *Why) {
 	m.retried = e.Attempts > 0
 	class, why := p.untouched(m)
 	switch {
-	case e.Attempts >= p.attempts() && !e.Accepted:
-		return givenUp, &Why{Reason: ReasonGivenUp, Message: fmt.Sprintf("%d of %d attempts have failed", e.Attempts, p.attempts())}
 	case e.Attempts >= p.attempts():
-		return givenUp, &Why{Reason: ReasonGivenUp, Message: fmt.Sprintf("%d of %d attempts have failed, and somebody has accepted that", e.Attempts, p.attempts())}
+		return givenUp, &Why{Reason: ReasonGivenUp, Message: fmt.Sprintf("%d of %d attempts have failed", e.Attempts, p.attempts())}
 	case class != waiting:
 		return class, why
 	case e.NotBefore.After(p.now):

@@ -213,6 +213,23 @@ func TestWorkThatDoesNotComeBackFreezes(t *testing.T) {
 	f.passes(100, Completed)
 }
 
+// What was broken in that way gets the revision that follows first, too.
+func TestSupersedingRevisionGoesToNodesWhoseWorkIsGone(t *testing.T) {
+	f := newFleet(t, 3)
+	f.p.VerifyWithin = time.Minute
+	f.passes(5)
+	f.node("node-000").Health = Verdict{Answer: Deny, Message: "1 of 4 pods ready"}
+	f.passes(30, Frozen)
+	f.p.Target = revision("v3")
+	f.passes(3)
+	f.wantReason(f.last, "node-001", ReasonRescue)
+	f.node("node-000").Health = Verdict{Answer: Allow}
+	f.passes(100, Completed)
+	if f.runs("v3") != 3 || !slices.Equal(f.begun, []string{"node-000", "node-001", "node-002"}) {
+		t.Errorf("%d nodes run v3, begun %v", f.runs("v3"), f.begun)
+	}
+}
+
 // A critical node that fails stops everything before the next admission (R-RO-18).
 func TestCriticalNodeMayNotFail(t *testing.T) {
 	f := newFleet(t, 6)

@@ -101,7 +101,7 @@ func (p *plan) settle(f *flight, e *NodeProgress) {
 	case protocol.Revoked:
 		p.end(f, e, Deferred)
 	case protocol.Undone:
-		if f.slot.State == protocol.SlotBroken && !p.well(f.member) {
+		if isBad(f.slot.State) && !p.well(f.member) {
 			f.why = &Why{Reason: ReasonUnhealthy, Message: "the attempt before has broken the node, the last one was undone: " + p.illness(f.member)}
 			return
 		}

@@ -162,7 +162,7 @@ func (p *plan) committed(f *flight, halt *Why) {
 func (p *plan) giveUp(f *flight, m *member, halt *Why) *Why {
 	name := f.sh.Report.Revision
 	switch {
-	case f.slot.State == protocol.SlotBroken, f.slot.State == protocol.SlotQuarantined:
+	case isBad(f.slot.State):
 		return nil
 	case halt != nil && (halt.Reason == ReasonAborted || halt.Reason == ReasonFrozen):
 		return halt
@@ -181,11 +181,10 @@ func (p *plan) stuck(f *flight, drain Drain) {
 		culprit = "what is in the way is not known"
 	}
 	f.why = &Why{Reason: ReasonBlocked, Message: fmt.Sprintf("the node is not empty after %s: %s", p.within(protocol.Committed), culprit)}
-	broken := f.slot.State == protocol.SlotBroken || f.slot.State == protocol.SlotQuarantined
 	switch {
 	case p.policy.StuckDrain == ForceDrain:
 		f.force = true
-	case p.policy.StuckDrain == UndoDrain && !broken:
+	case p.policy.StuckDrain == UndoDrain && !isBad(f.slot.State):
 		f.do = protocol.EventUndo
 	}
 }

@@ -17,12 +17,14 @@ import (
 
 func percent(s string) *intstr.IntOrString { v := intstr.FromString(s); return &v }
 
-// Each wrong field of a policy is named, with its value and what would be right (R-RO-16, R-RO-25).
-func TestInvalidPolicies(t *testing.T) {
-	for _, c := range []struct {
-		field, value string
-		breaks       func(p *Policy)
-	}{
+// A wrongField is one way in which a policy can be wrong.
+type wrongField struct {
+	field, value string
+	breaks       func(p *Policy)
+}
+
+func wrongFields() []wrongField {
+	return []wrongField{
 		{"uid", `""`, func(p *Policy) { p.UID = "" }},
 		{"target.name", `""`, func(p *Policy) { p.Target.Name = "" }},
 		{"target.digest", `""`, func(p *Policy) { p.Target.Digest = "" }},
@@ -69,7 +71,12 @@ func TestInvalidPolicies(t *testing.T) {
 		// Found when the rollout begins.
 		{"groups[1].nodes[1]", `"n9"`, func(p *Policy) { p.Groups[1].Nodes = []string{"n1", "n9"} }},
 		{"stages[0]", `"one"`, func(p *Policy) { p.Stages[0].Groups, p.Groups[0].Selector = []string{"a"}, labels.Nothing() }},
-	} {
+	}
+}
+
+// Each wrong field of a policy is named, with its value and what would be right (R-RO-16, R-RO-25).
+func TestInvalidPolicies(t *testing.T) {
+	for _, c := range wrongFields() {
 		f := newFleet(t, 0)
 		f.add("n0", map[string]string{"pool": "a"})
 		f.add("n1", nil)
