@@ -15,6 +15,9 @@ func (p *plan) barrier() *Why {
 	if why := p.halt(); why != nil {
 		return why
 	}
+	if why := p.tooMany(); why != nil {
+		return why
+	}
 	if why := p.window(); why != nil {
 		p.again(why.After)
 		return why
@@ -92,7 +95,7 @@ func (p *plan) tryAgain(f *flight) {
 
 // admit gives slots to the nodes that may go, in order, as far as all caps have room. It gives every other one its reason.
 func (p *plan) admit() {
-	p.limit(p.capsOf())
+	p.limit(p.capsOf(p.progress.Stage))
 	a := admission{plan: p, barrier: p.barrier(), stage: min(p.progress.Stage, len(p.stages)-1)}
 	a.room = p.room(a.stage)
 	a.rescue = p.rescues()

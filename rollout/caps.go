@@ -29,8 +29,8 @@ func amount(v intstr.IntOrString, n int) int {
 	return max(1, n*percent/100)
 }
 
-// capsOf are the caps that bind now, as numbers: those of the policy and of the stage under way, and that of serial nodes.
-func (p *plan) capsOf() []protocol.Cap {
+// capsOf are the caps that bind in a stage, as numbers: those of the policy and of the stage, and that of serial nodes.
+func (p *plan) capsOf(stage int) []protocol.Cap {
 	caps := []protocol.Cap{{Key: serialKey, Max: 1, From: "the rule for serial nodes"}}
 	if len(p.policy.Caps) == 0 {
 		caps = append(caps, protocol.Cap{Max: 1, From: "the default"})
@@ -38,9 +38,9 @@ func (p *plan) capsOf() []protocol.Cap {
 	for i, c := range p.policy.Caps {
 		caps = p.numbers(caps, c, "caps", i)
 	}
-	if i := p.progress.Stage; i < len(p.stages) {
-		at := fmt.Sprintf("stages[%d].caps", i)
-		for j, c := range p.stages[i].Caps {
+	if stage < len(p.stages) {
+		at := fmt.Sprintf("stages[%d].caps", stage)
+		for j, c := range p.stages[stage].Caps {
 			caps = p.numbers(caps, c, at, j)
 		}
 	}
@@ -173,13 +173,7 @@ func (p *plan) set(of setOf) *keySet {
 	if s := p.limits.sets[of]; s != nil {
 		return s
 	}
-	s := &keySet{keys: []string{classKey(of.class), zoneKey(p.zones[of.zone])}}
-	if of.group >= 0 {
-		s.keys = append(s.keys, groupKey(p.policy.Groups[of.group].Name))
-	}
-	if of.serial {
-		s.keys = append(s.keys, serialKey)
-	}
+	s := &keySet{keys: p.keys(of)}
 	for _, c := range p.limits.all {
 		if c.Key == "" || slices.Contains(s.keys, c.Key) {
 			s.caps = append(s.caps, c)
@@ -192,6 +186,18 @@ func (p *plan) set(of setOf) *keySet {
 	}
 	p.limits.sets[of] = s
 	return s
+}
+
+// keys are what a slot counts for, besides the total.
+func (p *plan) keys(of setOf) []string {
+	keys := []string{classKey(of.class), zoneKey(p.zones[of.zone])}
+	if of.group >= 0 {
+		keys = append(keys, groupKey(p.policy.Groups[of.group].Name))
+	}
+	if of.serial {
+		keys = append(keys, serialKey)
+	}
+	return keys
 }
 
 // full says which cap has no room for one more of the set, or nil.

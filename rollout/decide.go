@@ -40,7 +40,7 @@ func (p *plan) fetching(m *member) bool { return m.node.Shadow.Orders.Stage == p
 
 // decisions puts together what was decided.
 func (p *plan) decisions() Decisions {
-	d := Decisions{Ledger: p.ledger, Caps: p.capsOf(), Waiting: map[Reason]int{}, After: p.after}
+	d := Decisions{Ledger: p.ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after}
 	p.progress.Phase = p.phase()
 	d.Progress, d.Phase = p.progress, p.progress.Phase
 	d.Nodes = p.listAll()
@@ -78,6 +78,8 @@ func (p *plan) phase() Phase {
 		return Completed
 	case p.holdWhy != nil:
 		return AtGate
+	case was == Pending && p.tooMany() != nil:
+		return Pending
 	}
 	return Running
 }
@@ -170,6 +172,8 @@ func (p *plan) summary(c Counts, waiting map[Reason]int) (Reason, string) {
 		reason = halt.Reason
 	case p.holdWhy != nil:
 		reason = p.holdWhy.Reason
+	case p.tooMany() != nil:
+		reason = ReasonBound
 	case c.InFlight > 0:
 		reason = ReasonInFlight
 	case c.Done == c.Selected:

@@ -39,11 +39,6 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// failed reports whether a result is a failure.
-func (r Result) failed() bool {
-	return r == FailedClean || r == FailedBroken || r == Suspected || r == Lost
-}
-
 // backOff is how long a node rests after so many failures: up to the base, doubled with each but the first, jittered in full by node
 // and number, so that nodes that failed together don't come back together.
 func backOff(base time.Duration, uid string, failures int) time.Duration {
@@ -67,7 +62,7 @@ func (p *plan) conclude(f *flight, e *NodeProgress, r Result) {
 	counts := p.counts(f)
 	base := orDefault(p.policy.RetryAfter, defaultRetry)
 	switch {
-	case r.failed():
+	case detectFailed(r):
 		if first {
 			e.Attempts++
 			p.rest(e, backOff(base, f.slot.UID, e.Attempts))
@@ -121,7 +116,7 @@ func (p *plan) outcome(f *flight, e NodeProgress) {
 		p.progress.Outcomes = slices.Grow(slices.Clip(p.progress.Outcomes), len(p.flights)+1)
 	}
 	p.progress.Outcomes = append(p.progress.Outcomes, Outcome{Node: f.slot.Node, UID: f.slot.UID, Result: e.Result, At: p.now})
-	if e.Critical && e.Result.failed() {
+	if e.Critical && detectFailed(e.Result) {
 		p.freeze("critical", fmt.Sprintf("node %q is critical, and has ended as %s", f.slot.Node, e.Result))
 	}
 }
@@ -139,11 +134,7 @@ func (p *plan) detect() {
 	if len(outcomes) == 0 || p.progress.Frozen != "" {
 		return
 	}
-	detectors := p.policy.Detectors
-	if detectors == nil {
-		detectors = DefaultDetectors()
-	}
-	for _, d := range detectors {
+	for _, d := range detectWith(p.policy.Detectors) {
 		if reason, tripped := d.Trips(slices.Clip(outcomes), p.sizes.selected); tripped {
 			p.freeze(d.Name(), reason)
 			return

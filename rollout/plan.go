@@ -64,9 +64,12 @@ type plan struct {
 	// haltWhy is what [plan.halt] said last, holdWhy what keeps the stage under way from being passed.
 	haltWhy, holdWhy *Why
 	taken            []bool // by stage and group
-	ordered          []int32
-	limits           limits
-	after            time.Duration
+	// excess says that too many nodes could be broken; asked says that it is known.
+	excess  *Why
+	asked   bool
+	ordered []int32
+	limits  limits
+	after   time.Duration
 }
 
 // A member is a node of the domain, as far as it is known what to do with it.

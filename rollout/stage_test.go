@@ -103,6 +103,23 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// A rollout that could break more nodes than its policy allows before it stops is not begun, and says so.
+func TestTooManyCouldBreak(t *testing.T) {
+	f := newFleet(t, 100)
+	f.p.Caps = []Cap{{Scope: Total, Max: number(50)}}
+	f.p.Stages = []Stage{{Name: "canary", Size: size(2)}, {Name: "rest", Caps: []Cap{{Scope: Total, Max: number(20)}}}}
+	f.p.Detectors, f.p.MaxBroken = nil, size(10)
+	d := f.pass()
+	f.wantReason(d, "node-000", ReasonBound)
+	if d.Phase != Pending || d.Reason != ReasonBound {
+		t.Errorf("phase %s, %s", d.Phase, d.Reason)
+	}
+	f.p.Stages[1].Caps[0].Max = number(5)
+	if d = f.pass(); len(doing(d, protocol.EventAdmit)) != 2 || d.Phase != Running {
+		t.Errorf("admitted %v, phase %s: %s", doing(d, protocol.EventAdmit), d.Phase, d.Message)
+	}
+}
+
 func TestRevisionHasToAge(t *testing.T) {
 	f := newFleet(t, 1)
 	f.p.Target.Created, f.p.Target.MinAge = f.now.Add(-time.Hour), 3*time.Hour
