@@ -154,6 +154,7 @@ func TestWindowsHoldBackNodes(t *testing.T) {
 		t.Errorf("again in %s, want %s", d.After, want)
 	}
 	f = newFleet(t, 1)
+	f.p.CommitWithin = time.Hour
 	f.p.Windows, f.p.Cycle = []Window{{Open: 12 * time.Hour, Close: 12*time.Hour + 10*time.Minute}}, 5*time.Minute
 	f.plan()
 	f.now = start().Add(10 * time.Minute)
