@@ -16,16 +16,16 @@ type Policy struct {
 	UID string
 	// Target is the revision that every selected node should get.
 	Target Revision
-	// Completed is the last revision of which a rollout was completed; nodes that join meanwhile get it first. Empty for none.
-	Completed string
+	// Completed is the last revision of which a rollout was completed: nodes that join meanwhile get it first, and nodes that the target has
+	// broken get it last. One without a name means none.
+	Completed Revision
 	// Groups are the nodes, by selector or by name. A node belongs to the first group that it matches, and to none if there is no such.
 	Groups []Group
 	// Stages are passed in order: the next one begins when the gate of the one before has passed. None means one stage of all groups.
 	Stages []Stage
 	// Caps bind at the same time; the strictest decides. None means one node at a time.
 	Caps []Cap
-	// Order says which of the nodes of a stage that may go is next. Nil means the default: broken nodes first, then zone by zone, the node of
-	// the controller itself last.
+	// Order says which of the nodes of a stage that may go is next. Nil means [DefaultOrder].
 	Order Order
 	// Windows are when nodes may be begun. None means always.
 	Windows []Window
@@ -37,12 +37,16 @@ type Policy struct {
 	// Critical selects nodes of which no single one may fail. Nil means none.
 	Critical labels.Selector
 	// Serial selects nodes that go strictly one at a time, whatever the caps say: the control plane. Nil means those with the label
-	// node-role.kubernetes.io/control-plane.
+	// node-role.kubernetes.io/control-plane. They count over the whole domain.
 	Serial labels.Selector
-	// Attempts is how often a node is tried, at least 1. Zero means 3.
+	// LoseQuorum allows to begin a serial node though fewer than a majority of them stay available by that: what a control plane of one
+	// or two nodes takes.
+	LoseQuorum bool
+	// Attempts is how many failures of the revision on one node are enough. Zero means 3. What was not begun, and what was undone, is no
+	// failure and has no limit.
 	Attempts int
-	// RetryAfter is how long a node rests after its first failure; each further one doubles that, with full jitter by node and attempt.
-	// Zero means 1 minute.
+	// RetryAfter is how long a node rests at most after its first failure; each further one doubles that, up to an hour, and the rest is
+	// jittered in full, by node and attempt. Zero means 1 minute.
 	RetryAfter time.Duration
 	// CommitWithin, DrainWithin, ApplyWithin and VerifyWithin are the deadlines of the phases, by the controller's clock. Zero means
 	// 5 minutes, 1 hour, 30 minutes and 30 minutes.
@@ -57,9 +61,9 @@ type Policy struct {
 	Verb Verb
 }
 
-// An Order says which of two nodes that may both go is the first: negative for a, positive for b, zero for either. It must not depend on
-// anything but its arguments. Ties are broken by name.
-type Order func(a, b Node, p Progress) int
+// An Order says which of two nodes that may both go is the first: negative for a, positive for b, zero for either. It must not change its
+// arguments nor depend on anything else. Ties are broken by group and name. Nodes that have failed wait behind fresh ones, whatever it says.
+type Order func(a, b *Node) int
 
 // A Detector says when a rollout has failed.
 type Detector interface {
@@ -99,8 +103,8 @@ type Group struct {
 	// Selector or Nodes say which; exactly one of them.
 	Selector labels.Selector
 	Nodes    []string
-	// Target is the group's own revision; nil means the policy's.
-	Target *Revision
+	// Target is the group's own revision, and Completed the last one before it; a nil Target means the policy's two.
+	Target, Completed *Revision
 }
 
 // A Stage is a part of a rollout.
@@ -108,7 +112,8 @@ type Stage struct {
 	Name string
 	// Groups are the names of the groups that take part; none means all.
 	Groups []string
-	// Size is how many nodes of them: a canary. Nil means all.
+	// Size is how many nodes of these groups have had their turn when the stage is over, those of earlier stages among them: a canary. Nil
+	// means all. A node that cannot be touched is passed over for another one.
 	Size *intstr.IntOrString
 	// Caps bind while the stage goes on, besides those of the policy.
 	Caps []Cap
@@ -118,13 +123,14 @@ type Stage struct {
 	Approval bool
 }
 
-// A Cap is how many nodes may be disrupted at a time.
+// A Cap is how many nodes may be disrupted at a time. It counts the slots of all rollouts, and the nodes that are away for other reasons.
 type Cap struct {
 	// Scope is what it counts.
 	Scope Scope
 	// Key is the group, zone or class that it counts; empty means each of them by itself.
 	Key string
-	// Max is the number, or the percentage of the nodes in scope.
+	// Max is the number, or the percentage of the nodes in scope: of the whole domain for [Total] and [ByZone], of the selected nodes for
+	// [ByGroup] and [ByClass].
 	Max intstr.IntOrString
 }
 
@@ -140,11 +146,12 @@ const (
 )
 
 // A Window is a time in which nodes may be begun: days of the week and times of day in a time zone. One that ends before it opens crosses
-// midnight. On the days on which clocks change it opens and closes by the wall clock of its zone.
+// midnight. On the days on which clocks change it opens and closes by the wall clock of its zone. Windows that touch are one.
 type Window struct {
 	// Days are those on which it opens; none means every day.
 	Days []time.Weekday
-	// Open and Close are times of day, as the duration since midnight on a clock, below 24 h.
+	// Open and Close are times of day, as the duration since midnight on a clock: Open below 24 h, Close above 0 and up to 24 h. A time that
+	// the clock shows twice is the first one; of one that it skips, the moment of the change.
 	Open, Close time.Duration
 	// Zone is where the clock hangs. Nil means UTC.
 	Zone *time.Location
@@ -161,27 +168,4 @@ const (
 	UndoDrain StuckDrain = "Undo"
 	// ForceDrain: the drain is told to go on past what is in the way.
 	ForceDrain StuckDrain = "Force"
-)
-
-// A Verb is what somebody has asked for last.
-type Verb struct {
-	// Request is the ID of the request. The one that [Progress] has handled changes nothing.
-	Request string
-	// Do is what is asked for.
-	Do Do
-	// Node is the node of an Acknowledge.
-	Node string
-}
-
-// Do is a verb.
-type Do string
-
-// Verbs. Which is allowed in which phase is the table that [Verbs] returns.
-const (
-	Pause       Do = "Pause"
-	Resume      Do = "Resume"
-	Abort       Do = "Abort"
-	Accept      Do = "Accept"
-	Promote     Do = "Promote"
-	Acknowledge Do = "Acknowledge"
 )

@@ -11,14 +11,15 @@ import (
 
 // A Snapshot is what was seen, as of one moment.
 type Snapshot struct {
+	// Ledger is the one that the decided one is to replace.
 	Ledger protocol.Ledger
-	// Nodes are all of the disruption domain, in any order.
+	// Nodes are all of the disruption domain, in any order. Names and UIDs are unique.
 	Nodes []Node
 	// Progress is what is remembered of the rollout.
 	Progress Progress
 	// Gates are the verdicts on the fleet: nothing is begun unless all allow it.
 	Gates []Verdict
-	// OtherCaps are those of other rollouts of the domain: they bind this one too.
+	// OtherCaps are those of other rollouts of the domain, as [Decisions].Caps gives them: they bind this one too.
 	OtherCaps []protocol.Cap
 }
 
@@ -32,8 +33,7 @@ type Node struct {
 	Shadow *protocol.Shadow
 	// Runs is the revision that the node runs, by the word of its agent: name and digest. Empty if that is not known.
 	Runs RevisionRef
-	// Away says why the node is unavailable though nobody of this domain has disrupted it: "not ready", "cordoned by admin". Empty if it
-	// is not.
+	// Away says why the node is unavailable, other than by a cordon of a rollout: "not ready", "cordoned by admin". Empty if it is not.
 	Away string
 	// Health is the verdict on the node before it is touched, and on its work after it came back.
 	Health Verdict
@@ -77,42 +77,56 @@ type Drain struct {
 }
 
 // Progress is what is remembered of a rollout between snapshots: its status. Whoever acts on the decisions stores [Decisions].Progress
-// with them.
+// with them. The maps and slices of one Progress may be those of the one before: they are never changed, only replaced.
 type Progress struct {
-	// Stage is the number of the stage under way; SoakSince is when its last node was done, zero before.
-	Stage     int
-	SoakSince time.Time
-	// Nodes is what became of each node, by UID.
+	// Targets are the revisions that it is about: the policy's, then those of the groups that have their own. Other ones supersede them, and
+	// the rollout begins anew.
+	Targets []RevisionRef
+	// Members are the UIDs of the nodes that were selected when it began, in order. Who is not among them has joined.
+	Members []string
+	// Stage is the number of the stage under way. StageFrom is how many outcomes there were when it began, SoakSince when its last node was
+	// done, zero before.
+	Stage, StageFrom int
+	SoakSince        time.Time
+	// Nodes is what is to be remembered of nodes, by UID: those in flight, and those that have failed or were put off.
 	Nodes map[string]NodeProgress
 	// Phase is where the rollout stands.
 	Phase Phase
-	// Frozen says which detector has stopped it, and why; the failures up to Accepted were accepted since.
+	// Frozen says what has stopped it, and why; the failures up to Accepted were accepted since.
 	Frozen   string
 	Accepted int
-	// Handled is the ID of the last request that was carried out, Promoted the stage up to which somebody has promoted it.
-	Handled  string
-	Promoted int
-	// Outcomes are the ends of attempts in the order in which they were seen, for the detectors: one for each node.
+	// Rescue: the nodes that a revision before has broken get this one first, and no other node does before one of them has recovered.
+	Rescue bool
+	// Handled is the ID of the last request that was looked at, Refused why it was not carried out. Promoted is up to which stage somebody
+	// has promoted it.
+	Handled, Refused string
+	Promoted         int
+	// Stopped and FrozenBy are the closures of the ledger by a pause or abort, and by a freeze, that are in force. Lifted are those before.
+	Stopped, FrozenBy string
+	Lifted            []string
+	// Outcomes are the ends of attempts in the order in which they were seen, for the detectors: the first that counts of each node.
 	Outcomes []Outcome
-	// Cycles are how long nodes took from their grant to their end.
+	// Cycles are how long the last nodes took from their slot to their end.
 	Cycles []time.Duration
 }
 
-// NodeProgress is what became of one node.
+// NodeProgress is what is remembered of one node.
 type NodeProgress struct {
-	// Attempts is how often it was tried, the last of them with Attempt, of which the phase at hand was seen first at Since.
-	Attempts int
-	Attempt  protocol.Attempt
-	State    protocol.State
-	Since    time.Time
-	// Admitted is when it got its slot.
-	Admitted time.Time
-	// Outcome is the last one, Failed says that it has counted as a failure, NotBefore is when it is tried again.
-	Outcome   Outcome
-	Failed    bool
-	NotBefore time.Time
-	// Joined: it came after the rollout had begun.
-	Joined bool
+	Node string
+	// Attempt is the last one, State where it was seen, first at Since. Admitted is when the node got its slot.
+	Attempt         protocol.Attempt
+	State           protocol.State
+	Since, Admitted time.Time
+	// Stage is the stage in which it was begun, Critical says that it may not fail.
+	Stage    int
+	Critical bool
+	// Result is how the attempt ended; empty before.
+	Result Result
+	// Attempts is how often the revision has failed here, Deferrals how often it was put off. NotBefore is when it is tried again.
+	Attempts, Deferrals int
+	NotBefore           time.Time
+	// Failed says that the node has counted as a failure, Accepted that somebody has accepted that, Recovered that it got the revision later.
+	Failed, Accepted, Recovered bool
 }
 
 // An Outcome is how an attempt ended.
@@ -126,7 +140,7 @@ type Outcome struct {
 // A Result is the class of an outcome.
 type Result string
 
-// Results. Refused, Deferred and Undone are no failures.
+// Results. Refused, Deferred and Undone are no failures, and are not among the outcomes that detectors see.
 const (
 	Succeeded    Result = "Succeeded"
 	Refused      Result = "Refused"
