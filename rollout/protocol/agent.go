@@ -71,7 +71,7 @@ func (sh Shadow) take(event Event) (Report, error) {
 	case event == EventRefuse && r.Phase == PhaseFailedBroken:
 		return r, refuse(event, RuleAtRest, "node %q is broken: to refuse attempt %d would report it as untouched", sh.Node, o.Grant)
 	}
-	next := Report{Staged: r.Staged, Attempt: o.Grant, Phase: PhaseCommitted, Revision: o.Revision, Known: true}
+	next := Report{Staged: r.Staged, Attempt: o.Grant, Phase: PhaseCommitted, Revision: o.Revision, Broken: r.Phase == PhaseFailedBroken, Known: true}
 	if event == EventRefuse {
 		next.Phase = PhaseRefused
 	}
@@ -83,7 +83,7 @@ func (sh Shadow) heed(event Event) (Report, error) {
 	r, o := sh.Report, sh.Orders
 	to, ordered := PhaseApplying, o.Proceed >= r.Attempt && o.Undo < r.Attempt
 	if event == EventUndone {
-		to, ordered = PhaseUndone, o.Undo >= r.Attempt
+		to, ordered = r.givenUp(), o.Undo >= r.Attempt
 	}
 	switch {
 	case r.Phase != PhaseCommitted:
@@ -93,6 +93,14 @@ func (sh Shadow) heed(event Event) (Report, error) {
 	}
 	r.Phase = to
 	return r, nil
+}
+
+// givenUp is the phase of a committed attempt that is given up: the node is as it was before.
+func (r Report) givenUp() Phase {
+	if r.Broken {
+		return PhaseFailedBroken
+	}
+	return PhaseUndone
 }
 
 // A report is one step of an agent that nobody has to order.
@@ -127,7 +135,7 @@ func Recall(sh Shadow, disk Report) (r Report, changed bool) {
 	if !r.Known {
 		disk.Known = true
 		if disk.Phase == PhaseCommitted {
-			disk.Phase = PhaseUndone
+			disk.Phase = disk.givenUp()
 		}
 		return disk, true
 	}

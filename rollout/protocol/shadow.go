@@ -44,6 +44,8 @@ type Report struct {
 	Phase Phase `json:"phase,omitempty"`
 	// Revision is what that attempt brings, as it was ordered at the time of the commit.
 	Revision string `json:"revision,omitempty"`
+	// Broken says that the node was broken when the attempt was committed: to give it up leaves it so.
+	Broken bool `json:"broken,omitempty"`
 	// Known says that the agent has written this report, from its own disk. Until then nobody knows what became of the attempts that a shadow
 	// of this node had before.
 	Known bool `json:"known,omitempty"`

@@ -75,14 +75,14 @@ func addAttempt(add addFunc) {
 	add(EventRefuse, Agent, "report.attempt, CAS on the shadow", "the grant is newer than the last answer and not revoked; nothing was touched", []State{Granted}, Refused)
 	add(EventProceed, Controller, "orders.proceed", "the node is cordoned and empty, if its class asks for that", []State{Committed}, Proceeding)
 	add(EventUndo, Controller, "orders.undo", "a deadline has passed, or the rollout is aborted", []State{Committed}, Undoing)
-	add(EventUndone, Agent, "report.phase", "nothing was applied", []State{Undoing}, Undone)
+	add(EventUndone, Agent, "report.phase", "nothing was applied: a node that was broken before is so again", []State{Undoing}, Undone, FailedBroken)
 	add(EventApply, Agent, "disk, then report.phase", "the intent and the boot ID are on the disk", []State{Proceeding}, Applying)
 	add(EventApplied, Agent, "report.phase", "the node runs the revision", []State{Applying, FailedBroken}, Verifying)
 	add(EventFellBack, Agent, "report.phase", "the node runs what it ran before", []State{Applying, Verifying, FailedBroken}, FailedClean)
 	add(EventBroke, Agent, "report.phase", "the node runs neither well", []State{Applying, Verifying}, FailedBroken)
 	add(EventVerified, Agent, "report.phase", "all checks have passed for the whole interval", []State{Verifying}, Done)
 	// Before a retried attempt is committed, the one before goes on to its end.
-	add(EventUndone, Agent, "report.phase", "the attempt before: nothing was applied", []State{Retrying}, Admitted, Granted, Revoked)
+	add(EventUndone, Agent, "report.phase", "the attempt before: nothing was applied", []State{Retrying}, Retrying, Admitted, Granted, Revoked)
 	add(EventApply, Agent, "disk, then report.phase", "the attempt before was told to proceed", []State{Retrying})
 	add(EventApplied, Agent, "report.phase", "the attempt before: the node runs the revision", []State{Retrying})
 	add(EventBroke, Agent, "report.phase", "the attempt before: the node runs neither well", []State{Retrying})
@@ -92,7 +92,8 @@ func addAttempt(add addFunc) {
 	for _, e := range []Event{EventApply, EventApplied, EventBroke} {
 		add(e, Agent, "report.phase", "the capacity of the node was given up; its agent goes on", []State{Lost})
 	}
-	for _, e := range []Event{EventUndone, EventFellBack, EventVerified} {
+	add(EventUndone, Agent, "report.phase", "the capacity of the node was given up; its agent gives the attempt up", []State{Lost}, Lost, Resting, Staged)
+	for _, e := range []Event{EventFellBack, EventVerified} {
 		add(e, Agent, "report.phase", "the capacity of the node was given up; its agent comes to an end", []State{Lost}, Resting, Staged)
 	}
 }
