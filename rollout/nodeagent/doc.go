@@ -20,8 +20,8 @@
 //     proceed, and has the intent acknowledged by the disk. An attempt is committed once; a grant in the shadow of another incarnation of
 //     the Node is not honoured.
 //   - Every report is on the disk before it is tried to be stored, so that a shadow that was deleted is told the truth.
-//   - Apply and Revert are called again only with the same [Attempt].Key, in the boot in which the intent was recorded, until they have
-//     returned once. After another boot they are not: the node is looked at.
+//   - Apply and Revert are called again only with the same [Attempt].Key, in the boot in which the intent was recorded, as long as it is not
+//     on the disk what came of them. After another boot they are not: the node is looked at.
 //   - A preflight that declines, and an order to go back where there is no way back, end as Refused, with a reason, and nothing is touched.
 //   - Done means that the checks have passed for [Options].VerifyFor of running time, in one boot, without one that failed.
 //   - What has begun goes on while the API server can't be reached, also the way back: a revision that cuts the node off is taken back if

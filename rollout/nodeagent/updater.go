@@ -63,7 +63,7 @@ type Attempt struct {
 
 // An Observation is what a node runs.
 type Observation struct {
-	// Current is what the node runs, whole. It is empty if the node is between two revisions, or that is not known.
+	// Current is what the node runs, whole. It is empty if the node is between two revisions; what is not known is an error.
 	Current protocol.Revision `json:"current"`
 	// Previous is what Revert would go back to, Staged what was fetched ahead. Either may be empty.
 	Previous protocol.Revision `json:"previous"`

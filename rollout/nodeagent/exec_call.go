@@ -1,0 +1,137 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// maxOutput bounds what a hook may say, in bytes.
+const maxOutput = 64 << 10
+
+// call runs one hook to its end, and returns what it wrote.
+func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &HookError{Verb: verb, Code: -1, Err: err}
+	}
+	out := &bounded{limit: maxOutput}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(slices.Clone(h.e.Env), "BELAY_VERB="+verb, "BELAY_ATTEMPT="+a.Key, "BELAY_REVISION="+a.Revision.Name,
+		"BELAY_DIGEST="+a.Revision.Digest, "BELAY_REVERT="+strconv.FormatBool(a.Revert))
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = h.e.Dir, out, h.e.Stderr, drained
+	err := inGroup(ctx, cmd)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, &HookError{Verb: verb, Code: -1, Err: fmt.Errorf("it was killed: %w", ctx.Err())}
+	case out.over:
+		return nil, &HookError{Verb: verb, Code: codeOf(cmd), Err: fmt.Errorf("it has written more than %d bytes", maxOutput)}
+	case err == nil:
+		return out.Bytes(), nil
+	}
+	failed := &HookError{Verb: verb, Code: codeOf(cmd)}
+	if _, exited := errors.AsType[*exec.ExitError](err); !exited || failed.Code < 0 {
+		failed.Err = err
+	}
+	var said why
+	if json.Unmarshal(out.Bytes(), &said) == nil { // what it says besides is nobody's
+		said = said.brief()
+		failed.Reason, failed.Message = said.Reason, said.Message
+	}
+	return nil, failed
+}
+
+func codeOf(cmd *exec.Cmd) int {
+	if cmd.ProcessState == nil {
+		return -1
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// inGroup runs a command in a process group of its own, and kills what is left of the group when the command ends or ctx does. On Linux the kernel
+// kills the command when the thread that started it ends, so one goroutine holds that thread.
+func inGroup(ctx context.Context, cmd *exec.Cmd) error {
+	done := make(chan error)
+	g := &group{}
+	stop := context.AfterFunc(ctx, g.kill)
+	defer stop()
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		own(cmd)
+		if err := g.start(cmd); err != nil {
+			done <- err
+			return
+		}
+		if ctx.Err() != nil {
+			g.kill() // it was over before there was a group
+		}
+		exited := awaitExit(cmd.Process.Pid)
+		g.end(exited)
+		done <- cmd.Wait()
+	}()
+	return <-done
+}
+
+// A group is the process group of a command. Its number is the command's as long as nobody has waited for that.
+type group struct {
+	mu  sync.Mutex // held across kill(2), which does not wait
+	pid int
+}
+
+func (g *group) start(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pid = cmd.Process.Pid
+	return nil
+}
+
+func (g *group) kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pid != 0 {
+		_ = syscall.Kill(-g.pid, syscall.SIGKILL) // that nobody is left in it is no error
+	}
+}
+
+// end kills what is left, if the command was seen to end and not reaped yet, and forgets the group where the number may be another's from now on.
+func (g *group) end(exited bool) {
+	if !exited {
+		return // the platform can't tell: the context's end still kills
+	}
+	g.kill()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pid = 0
+}
+
+// bounded keeps what is written up to a limit, and takes the rest.
+type bounded struct {
+	bytes.Buffer
+	limit int
+	over  bool
+}
+
+// Write never fails, so that a command that writes too much is not held up.
+func (b *bounded) Write(p []byte) (int, error) {
+	room := b.limit - b.Len()
+	if len(p) > room {
+		b.over = true
+		_, _ = b.Buffer.Write(p[:room])
+		return len(p), nil
+	}
+	return b.Buffer.Write(p)
+}
