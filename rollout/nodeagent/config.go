@@ -73,12 +73,19 @@ func named(config string) protocol.Revision {
 	return protocol.ParseRevision(config)
 }
 
+func spelled(r protocol.Revision) string {
+	if r.Name == LocalConfig {
+		return ""
+	}
+	return r.String()
+}
+
 // Prepare implements [Updater]. A config is small: there is nothing to fetch ahead.
 func (c Config) Prepare(context.Context, protocol.Revision) error { return nil }
 
 // Apply implements [Updater]: it returns when the config is in use, or was found to be bad.
 func (c Config) Apply(ctx context.Context, a Attempt) error {
-	if err := c.Syncer.Adopt(ctx, a.Revision.String()); err != nil {
+	if err := c.Syncer.Adopt(ctx, spelled(a.Revision)); err != nil {
 		return fmt.Errorf("adopting config %q: %w", a.Revision, err)
 	}
 	return c.await(ctx, a.Revision)
@@ -112,8 +119,6 @@ func (c Config) Revert(ctx context.Context, a Attempt) error {
 		return fmt.Errorf("asking which config is in use: %w", err)
 	case a.Revision.Is(named(inUse)):
 		return nil
-	case !a.Revision.Is(named(good)) && a.Revision.Name == LocalConfig:
-		return fmt.Errorf("the local config is not the last known good one: %w", ErrIrreversible)
 	case !a.Revision.Is(named(good)):
 		return c.Apply(ctx, a)
 	}
@@ -136,7 +141,7 @@ func (c Config) await(ctx context.Context, r protocol.Revision) error {
 		if err == nil && r.Is(named(inUse)) {
 			return nil
 		}
-		if _, bad, said, err := c.Syncer.Judge(ctx, r.String()); err == nil && bad {
+		if _, bad, said, err := c.Syncer.Judge(ctx, spelled(r)); err == nil && bad {
 			return &configError{said}
 		}
 		select {

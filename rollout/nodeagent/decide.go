@@ -165,7 +165,7 @@ func (v view) verifying(now time.Time) action {
 
 // giveUp ends a verification that has come to its bound.
 func (v view) giveUp() action {
-	rec, w := v.disk, v.mind.note.or(ReasonNotHealthy, "the node was not healthy for "+v.limits.verifyFor.String()+" within "+v.limits.verifyWithin.String())
+	rec, w := v.disk, v.disk.Trial.Why.or(ReasonNotHealthy, "the node was not healthy for "+v.limits.verifyFor.String()+" within "+v.limits.verifyWithin.String())
 	back := rec.Status.From
 	if !v.limits.revertBroken || rec.Revert || !v.seen.CanRevert || back.Name == "" || back.Is(v.seen.Current) {
 		return v.turn(protocol.EventBroke, w)

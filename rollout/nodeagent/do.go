@@ -193,10 +193,11 @@ func (a *Agent) verify(ctx context.Context, l look, r record) error {
 		now.verdict, now.why = NotYet, now.why.or(ReasonNotYet, h.Message)
 	}
 	last := a.mind.check
-	a.mind.check, a.mind.note = now, now.why
+	a.mind.check = now
 	if r.Status.Report.Phase != protocol.PhaseVerifying {
-		return nil
+		return nil // it stays said why the node is broken
 	}
+	a.mind.note = now.why
 	r.Trial = r.Trial.credit(last, now, a.o.VerifyEvery, a.o.VerifyEvery+a.o.CheckTimeout)
 	return a.put(ctx, r)
 }

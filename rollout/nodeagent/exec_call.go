@@ -76,9 +76,13 @@ func inGroup(ctx context.Context, cmd *exec.Cmd) error {
 		if ctx.Err() != nil {
 			g.kill() // it was over before there was a group
 		}
-		exited := awaitExit(cmd.Process.Pid)
-		g.end(exited)
-		done <- cmd.Wait()
+		if awaitExit(cmd.Process.Pid) { // and is not reaped yet: the group is still its own
+			g.kill()
+			g.forget()
+		}
+		err := cmd.Wait()
+		g.forget()
+		done <- err
 	}()
 	return <-done
 }
@@ -86,7 +90,7 @@ func inGroup(ctx context.Context, cmd *exec.Cmd) error {
 // A group is the process group of a command. Its number is the command's as long as nobody has waited for that.
 type group struct {
 	mu  sync.Mutex // held across kill(2), which does not wait
-	pid int
+	pid int        // 0: there is none, or none any more
 }
 
 func (g *group) start(cmd *exec.Cmd) error {
@@ -107,12 +111,8 @@ func (g *group) kill() {
 	}
 }
 
-// end kills what is left, if the command was seen to end and not reaped yet, and forgets the group where the number may be another's from now on.
-func (g *group) end(exited bool) {
-	if !exited {
-		return // the platform can't tell: the context's end still kills
-	}
-	g.kill()
+// forget is for when the number may be another group's.
+func (g *group) forget() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pid = 0

@@ -13,6 +13,8 @@ type trial struct {
 	Healthy time.Duration `json:"healthyNanoseconds,omitempty"`
 	// Spent is the time since the verification began.
 	Spent time.Duration `json:"spentNanoseconds,omitempty"`
+	// Why is what the last check that did not pass has said.
+	Why why `json:"why"`
 }
 
 // A check is the last one that this process has made.
@@ -38,6 +40,9 @@ func (t trial) credit(last, now check, every, most time.Duration) trial {
 	}
 	gap := now.at.Sub(last.at)
 	t.Spent += gap
+	if now.verdict != Pass {
+		t.Why = now.why
+	}
 	switch {
 	case now.verdict == Fail:
 		t.Healthy = 0
