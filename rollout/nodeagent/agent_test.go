@@ -40,7 +40,8 @@ func TestRevisionInUseIsReported(t *testing.T) {
 	})
 }
 
-// The whole course: what is reported, in order, and with which numbers.
+// The whole course: what is reported, in order. What the change takes from the node is known with the commit, before the node is drained: R-RO-22,
+// the node's side.
 func TestReportsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := committed(t, v2, false)
@@ -310,5 +311,22 @@ func TestRunEnds(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("Run: got error %v, want nil", err)
 		}
+	})
+}
+
+// That the agent is told to end while it applies is no return of Apply: the same agent, as the next one, calls it again with the same key.
+func TestEndIsNoReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := committed(t, v2, false)
+		w.proceed()
+		ctx, cancel := context.WithCancel(quiet(t))
+		w.node.onApply = func(nodeagent.Attempt) error { cancel(); return errBoom }
+		if _, err := w.agent.Reconcile(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("got error %v, want context.Canceled", err)
+		}
+		w.node.onApply = nil
+		w.passes(time.Hour)
+		w.wantPhase(protocol.PhaseDone)
+		w.wantCalls("apply uid-1-1 v2", "apply uid-1-1 v2")
 	})
 }

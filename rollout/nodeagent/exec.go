@@ -28,8 +28,9 @@ const (
 //
 // A command is a program with its arguments; no shell is involved. It gets no input. Its environment is Env and
 //
-//	BELAY_VERB      observe, prepare, preflight, apply, verify or revert
-//	BELAY_ATTEMPT   the key of the attempt: the same one after a restart; empty for observe and prepare
+//	BELAY_VERB      observe, prepare, preflight, disruption, apply, verify or revert
+//	BELAY_ATTEMPT   the key of the attempt: the same one after a restart; empty where there is none
+//	BELAY_CURRENT   for disruption: what the node runs, as "name@digest"
 //	BELAY_REVISION  the name of the revision
 //	BELAY_DIGEST    its digest, or empty
 //	BELAY_REVERT    true if the attempt goes back, else false
@@ -37,13 +38,13 @@ const (
 // It leads a process group of its own, and all that is left of the group is killed when it ends, and when its time is over. On Linux it is killed
 // with the agent too. A tool that has to go on belongs to the init system, and the command waits for it.
 //
-// Observe writes an [Observation] as a JSON object to its standard output, of which bootID may be left out, and verify a [Health]. Any of them may
-// write {"reason": "OneWord", "message": "A sentence."} when it fails or declines: that is what people get to see, in the API. More than 64 KiB
+// Observe writes an [Observation] as a JSON object to its standard output, of which bootID may be left out, verify a [Health], and disruption
+// {"disruption": "Drain"}. Any of them may write {"reason": "OneWord", "message": "A sentence."} when it fails or declines: that is what people get to see, in the API. More than 64 KiB
 // is an error. What it writes to standard error goes to Stderr and nowhere else.
 type Exec struct {
-	// Observe, Apply and Verify are required. Without Prepare nothing is fetched ahead, without Preflight no attempt is declined, and without
-	// Revert there is no way back.
-	Observe, Apply, Verify, Prepare, Preflight, Revert []string
+	// Observe, Apply and Verify are required. Without Prepare nothing is fetched ahead, without Preflight no attempt is declined, without
+	// Disruption it is not known what a change takes from the node, and without Revert there is no way back.
+	Observe, Apply, Verify, Prepare, Preflight, Disruption, Revert []string
 	// Env is the environment, as "name=value". Nil means the PATH of the agent alone: its other variables may be secrets.
 	Env []string
 	// Dir is where the commands run. Empty means /.
@@ -60,7 +61,7 @@ func (e Exec) NewUpdater() (Updater, error) {
 		required bool
 	}{
 		{"Observe", e.Observe, true}, {"Apply", e.Apply, true}, {"Verify", e.Verify, true},
-		{"Prepare", e.Prepare, false}, {"Preflight", e.Preflight, false}, {"Revert", e.Revert, false},
+		{"Prepare", e.Prepare, false}, {"Preflight", e.Preflight, false}, {"Disruption", e.Disruption, false}, {"Revert", e.Revert, false},
 	} {
 		if (c.required || len(c.argv) > 0) && (len(c.argv) == 0 || c.argv[0] == "") {
 			return nil, fmt.Errorf("nodeagent: Exec.%s names no program", c.name)
@@ -147,6 +148,29 @@ func (h *hooks) Preflight(ctx context.Context, a Attempt) error {
 		return &DeclinedError{Reason: failed.Reason, Message: failed.Message}
 	}
 	return err
+}
+
+// Disruption implements [Disrupter].
+func (h *hooks) Disruption(ctx context.Context, from, to protocol.Revision) (Disruption, error) {
+	if len(h.e.Disruption) == 0 {
+		return "", nil
+	}
+	out, err := h.call(ctx, "disruption", h.e.Disruption, Attempt{Revision: to}, "BELAY_CURRENT="+from.String())
+	if err != nil {
+		return "", err
+	}
+	var said struct {
+		Disruption Disruption `json:"disruption"`
+	}
+	if err := decodeAnswer("disruption", out, &said); err != nil {
+		return "", err
+	}
+	switch said.Disruption {
+	case DisruptionNone, DisruptionRestart, DisruptionDrain, DisruptionReboot:
+		return said.Disruption, nil
+	}
+	return "", fmt.Errorf("hook disruption: it is %q, want %q, %q, %q or %q", clean(string(said.Disruption), maxReason),
+		DisruptionNone, DisruptionRestart, DisruptionDrain, DisruptionReboot)
 }
 
 // Apply implements [Updater].

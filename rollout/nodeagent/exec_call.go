@@ -21,14 +21,15 @@ import (
 const maxOutput = 64 << 10
 
 // call runs one hook to its end, and returns what it wrote.
-func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt) ([]byte, error) {
+func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt, more ...string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &HookError{Verb: verb, Code: -1, Err: err}
 	}
-	out := &bounded{limit: maxOutput}
+	out := &bounded{}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = append(slices.Clone(h.e.Env), "BELAY_VERB="+verb, "BELAY_ATTEMPT="+a.Key, "BELAY_REVISION="+a.Revision.Name,
 		"BELAY_DIGEST="+a.Revision.Digest, "BELAY_REVERT="+strconv.FormatBool(a.Revert))
+	cmd.Env = append(cmd.Env, more...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = h.e.Dir, out, h.e.Stderr, drained
 	err := inGroup(ctx, cmd)
 	switch {
@@ -37,14 +38,14 @@ func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt)
 	case out.over:
 		return nil, &HookError{Verb: verb, Code: codeOf(cmd), Err: fmt.Errorf("it has written more than %d bytes", maxOutput)}
 	case err == nil:
-		return out.Bytes(), nil
+		return out.kept.Bytes(), nil
 	}
 	failed := &HookError{Verb: verb, Code: codeOf(cmd)}
 	if _, exited := errors.AsType[*exec.ExitError](err); !exited || failed.Code < 0 {
 		failed.Err = err
 	}
 	var said why
-	if json.Unmarshal(out.Bytes(), &said) == nil { // what it says besides is nobody's
+	if json.Unmarshal(out.kept.Bytes(), &said) == nil { // what it says besides is nobody's
 		said = said.brief()
 		failed.Reason, failed.Message = said.Reason, said.Message
 	}
@@ -118,20 +119,16 @@ func (g *group) forget() {
 	g.pid = 0
 }
 
-// bounded keeps what is written up to a limit, and takes the rest.
+// bounded keeps what is written up to maxOutput, and takes the rest. It has no ReadFrom, which io.Copy would prefer.
 type bounded struct {
-	bytes.Buffer
-	limit int
-	over  bool
+	kept bytes.Buffer
+	over bool
 }
 
 // Write never fails, so that a command that writes too much is not held up.
 func (b *bounded) Write(p []byte) (int, error) {
-	room := b.limit - b.Len()
-	if len(p) > room {
-		b.over = true
-		_, _ = b.Buffer.Write(p[:room])
-		return len(p), nil
-	}
-	return b.Buffer.Write(p)
+	room := min(len(p), maxOutput-b.kept.Len())
+	b.over = b.over || room < len(p)
+	b.kept.Write(p[:room])
+	return len(p), nil
 }

@@ -100,7 +100,7 @@ func family(file string, stay bool) int {
 func hooks(t *testing.T, as string, with func(*nodeagent.Exec)) nodeagent.Updater {
 	t.Helper()
 	argv := []string{os.Args[0], "a b", "$HOME;*"}
-	e := nodeagent.Exec{Observe: argv, Apply: argv, Verify: argv, Prepare: argv, Preflight: argv, Revert: argv, Env: []string{role + "=" + as}}
+	e := nodeagent.Exec{Observe: argv, Apply: argv, Verify: argv, Prepare: argv, Preflight: argv, Disruption: argv, Revert: argv, Env: []string{role + "=" + as}}
 	if with != nil {
 		with(&e)
 	}
@@ -142,7 +142,7 @@ func TestHookEnvironment(t *testing.T) {
 				t.Fatal(err)
 			}
 			key, name, digest, revert := attempt.Key, v2.Name, v2.Digest, "true"
-			if verb == "observe" || verb == "prepare" {
+			if verb == "observe" || verb == "prepare" || verb == "disruption" {
 				key, revert = "", "false"
 			}
 			if verb == "observe" {
@@ -150,8 +150,12 @@ func TestHookEnvironment(t *testing.T) {
 			}
 			want := []string{
 				role + "=env " + file, "BELAY_VERB=" + verb, "BELAY_ATTEMPT=" + key, "BELAY_REVISION=" + name, "BELAY_DIGEST=" + digest,
-				"BELAY_REVERT=" + revert, "a b", "$HOME;*",
+				"BELAY_REVERT=" + revert,
 			}
+			if verb == "disruption" {
+				want = append(want, "BELAY_CURRENT="+v1.String())
+			}
+			want = append(want, "a b", "$HOME;*")
 			if !slices.Equal(got, want) {
 				t.Errorf("got %q, want %q", got, want)
 			}
@@ -161,12 +165,28 @@ func TestHookEnvironment(t *testing.T) {
 
 // The PATH is all that a hook gets of the agent's environment by itself.
 func TestHookEnvironmentByDefault(t *testing.T) {
-	t.Setenv("PATH", os.Getenv("PATH"))
 	t.Setenv("SECRET_TOKEN", "abc")
-	u := hooks(t, "", func(e *nodeagent.Exec) { e.Env, e.Verify = nil, []string{"env"} })
-	_, err := u.Verify(t.Context(), attempt)
-	if err == nil || strings.Contains(err.Error(), "abc") {
-		t.Errorf("got error %v, want one without what the hook has written", err)
+	file := filepath.Join(t.TempDir(), "env")
+	u := hooks(t, "", func(e *nodeagent.Exec) { e.Env, e.Apply = nil, []string{"sh", "-c", "env > " + file} })
+	if err := u.Apply(t.Context(), attempt); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), "PATH="+os.Getenv("PATH")) || strings.Contains(string(text), "SECRET_TOKEN") {
+		t.Errorf("got environment %q, %v, want the PATH and none of the secrets", text, err)
+	}
+}
+
+// R-RO-22, the node's side: a hook says how much a change takes from its node, and one that was not asked for says nothing, which stands for the
+// worst.
+func TestHookSaysWhatItDisrupts(t *testing.T) {
+	u := hooks(t, `say {"disruption":"None"}`, nil)
+	if d, err := u.(nodeagent.Disrupter).Disruption(t.Context(), v1, v2); err != nil || d != nodeagent.DisruptionNone {
+		t.Errorf("got %q, %v, want %q", d, err, nodeagent.DisruptionNone)
+	}
+	u = hooks(t, "", func(e *nodeagent.Exec) { e.Disruption = nil })
+	if d, err := u.(nodeagent.Disrupter).Disruption(t.Context(), v1, v2); err != nil || d != "" {
+		t.Errorf("got %q, %v, want nothing: there is no hook for it", d, err)
 	}
 }
 
@@ -186,6 +206,9 @@ func TestHookAnswers(t *testing.T) {
 		{"verify", `Pass`, "4 bytes"},
 		{"observe", `{"current":{"name":"v1"},"bootID":"b","canRevert":true}`, ""},
 		{"observe", `{"current":"v1"}`, "hook observe"},
+		{"disruption", `{"disruption":"None"}`, ""},
+		{"disruption", `{"disruption":"none"}`, `it is "none"`},
+		{"disruption", `{}`, `it is ""`},
 	} {
 		t.Run(c.out, func(t *testing.T) {
 			err := verbs[c.verb](t.Context(), hooks(t, "say "+c.out, nil))
@@ -250,11 +273,16 @@ func TestHookExitCodes(t *testing.T) {
 func TestHookIsKilledAtItsDeadline(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pids")
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() { done <- hooks(t, "hang "+file, nil).Apply(ctx, attempt) }()
 	pids := pidsIn(t, file)
 	cancel() // as a deadline does
-	err := <-done
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(patience):
+		t.Error("the hook goes on")
+	}
 	if h, ok := errors.AsType[*nodeagent.HookError](err); !ok || h.Code != -1 || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("got error %v, want a HookError of a hook that was killed", err)
 	}
