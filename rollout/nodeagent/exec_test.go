@@ -120,6 +120,10 @@ var verbs = map[string]func(context.Context, nodeagent.Updater) error{
 	"preflight": func(ctx context.Context, u nodeagent.Updater) error {
 		return u.(nodeagent.Preflighter).Preflight(ctx, attempt)
 	},
+	"disruption": func(ctx context.Context, u nodeagent.Updater) error {
+		_, err := u.(nodeagent.Disrupter).Disruption(ctx, v1, v2)
+		return err
+	},
 	"apply":  func(ctx context.Context, u nodeagent.Updater) error { return u.Apply(ctx, attempt) },
 	"verify": func(ctx context.Context, u nodeagent.Updater) error { _, err := u.Verify(ctx, attempt); return err },
 	"revert": func(ctx context.Context, u nodeagent.Updater) error { return u.Revert(ctx, attempt) },
