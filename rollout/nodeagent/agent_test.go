@@ -265,6 +265,13 @@ func TestStaged(t *testing.T) {
 		w.order(func(sh protocol.Shadow) (protocol.Orders, error) { return sh.Prefetch("") })
 		w.passes(time.Minute)
 		w.want("staged", w.status().Report.Staged, "")
+		w.node.staged = v1 // it is there already: nothing to fetch
+		w.order(func(sh protocol.Shadow) (protocol.Orders, error) { return sh.Prefetch(v1.String()) })
+		w.passes(time.Minute)
+		w.want("staged", w.status().Report.Staged, v1.String())
+		w.order(func(sh protocol.Shadow) (protocol.Orders, error) { return sh.Prefetch("") })
+		w.passes(time.Minute)
+		w.want("staged", w.status().Report.Staged, "")
 		w.want("calls", len(w.node.calls), n)
 	})
 }
@@ -328,5 +335,28 @@ func TestEndIsNoReturn(t *testing.T) {
 		w.passes(time.Hour)
 		w.wantPhase(protocol.PhaseDone)
 		w.wantCalls("apply uid-1-1 v2", "apply uid-1-1 v2")
+	})
+}
+
+// One pass runs at a time; who waits for it ends with its own context.
+func TestOnePassAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := committed(t, v2, false)
+		w.proceed()
+		release := make(chan struct{})
+		w.node.onApply = func(a nodeagent.Attempt) error { <-release; w.node.effect("apply", a); return nil }
+		first := make(chan error, 1)
+		go func() { _, err := w.agent.Reconcile(quiet(t)); first <- err }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(quiet(t), time.Second)
+		defer cancel()
+		if _, err := w.agent.Reconcile(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("second pass: got error %v, want context.DeadlineExceeded", err)
+		}
+		close(release)
+		if err := <-first; err != nil {
+			t.Errorf("first pass: got error %v, want none", err)
+		}
+		w.wantCalls("apply uid-1-1 v2")
 	})
 }

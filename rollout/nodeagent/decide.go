@@ -217,7 +217,7 @@ func (v view) resting() action {
 	}
 	if r, err := v.shadow.protocol().Answer(protocol.EventStaged); err == nil && v.online {
 		a := v.tell(protocol.EventStaged, v.with(r, v.disk.Why))
-		if r.Staged != "" {
+		if r.Staged != "" && !protocol.ParseRevision(r.Staged).Is(v.seen.Staged) {
 			a.act = prepare
 		}
 		return a

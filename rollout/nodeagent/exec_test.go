@@ -80,7 +80,7 @@ func family(file string, stay bool) int {
 	if err != nil {
 		return 99
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	out, err := child.StdoutPipe()
 	if err != nil || child.Start() != nil {
 		return 99

@@ -51,6 +51,7 @@ type machine struct {
 	w        *world
 	current  protocol.Revision
 	previous protocol.Revision
+	staged   protocol.Revision
 	boot     int
 	no       bool // there is no way back
 
@@ -218,7 +219,7 @@ func (d *disk) Put(_ context.Context, stream string, payload []byte) error {
 // Observe implements nodeagent.Updater.
 func (m *machine) Observe(context.Context) (nodeagent.Observation, error) {
 	return nodeagent.Observation{
-		Current: m.current, Previous: m.previous, BootID: fmt.Sprintf("boot-%d", m.boot), CanRevert: !m.no && m.previous.Name != "",
+		Current: m.current, Previous: m.previous, Staged: m.staged, BootID: fmt.Sprintf("boot-%d", m.boot), CanRevert: !m.no && m.previous.Name != "",
 	}, nil
 }
 
