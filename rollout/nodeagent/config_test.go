@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 // A syncer takes a second to restart what it configures, and finds v2 to be what its fields say.
 type syncer struct {
+	mu          sync.Mutex // its timers and its callers
 	inUse, good string
 	bad         string // a config that turns out to be bad when it is in use
 	verdict     map[string]bool
@@ -25,6 +27,8 @@ type syncer struct {
 
 // Configs implements nodeagent.ConfigSyncer.
 func (s *syncer) Configs(context.Context) (string, string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.inUse == "none" {
 		return "", "", errBoom
 	}
@@ -33,29 +37,43 @@ func (s *syncer) Configs(context.Context) (string, string, error) {
 
 // Adopt implements nodeagent.ConfigSyncer.
 func (s *syncer) Adopt(_ context.Context, config string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.log = append(s.log, "adopt "+config)
 	if good, known := s.verdict[config]; known && !good {
 		return fmt.Errorf("config %q is listed as bad", config)
 	}
-	time.AfterFunc(time.Second, func() { s.inUse = config })
+	s.later(time.Second, func() { s.inUse = config })
 	if s.bad != "" && config == s.bad {
-		time.AfterFunc(2*time.Second, func() { s.verdict[config] = false; s.inUse = s.good })
+		s.later(2*time.Second, func() { s.verdict[config] = false; s.inUse = s.good })
 	}
 	return nil
 }
 
 // Judge implements nodeagent.ConfigSyncer.
 func (s *syncer) Judge(_ context.Context, config string) (good, bad bool, why string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	ok, known := s.verdict[config]
 	return known && ok, known && !ok, "as it was set", nil
 }
 
 // GoBack implements nodeagent.ConfigSyncer.
 func (s *syncer) GoBack(_ context.Context, config, _ string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.log = append(s.log, "leave "+config)
 	s.verdict[config] = false
-	time.AfterFunc(time.Second, func() { s.inUse = s.good })
+	s.later(time.Second, func() { s.inUse = s.good })
 	return nil
+}
+
+func (s *syncer) later(d time.Duration, do func()) {
+	time.AfterFunc(d, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		do()
+	})
 }
 
 // configWorld is a world whose updater is a config syncer.
@@ -112,8 +130,8 @@ func TestBadConfig(t *testing.T) {
 	})
 	bubble(t, "found while it is taken up", func(t *testing.T) {
 		_, s := configWorld(t)
-		time.AfterFunc(1500*time.Millisecond, func() { s.verdict["v9"] = false })
 		s.verdict["v9"] = true
+		s.later(1500*time.Millisecond, func() { s.verdict["v9"] = false })
 		c := nodeagent.Config{Syncer: stuck{s}}
 		err := c.Apply(t.Context(), nodeagent.Attempt{Revision: protocol.Revision{Name: "v9"}})
 		named, ok := errors.AsType[interface {
