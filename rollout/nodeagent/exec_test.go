@@ -9,9 +9,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -67,7 +67,9 @@ var roles = map[string]func(arg string) int{
 	"leave": func(arg string) int { return family(arg, false) },
 	"linger": func(string) int {
 		fmt.Println(os.Getpid())
-		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed: the other end is never closed
+		never := make(chan os.Signal, 1)
+		signal.Notify(never, syscall.SIGUSR1)
+		<-never // it has to be killed
 		return 0
 	},
 }
@@ -76,11 +78,6 @@ var roles = map[string]func(arg string) int{
 func family(file string, stay bool) int {
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), role+"=linger")
-	in, err := child.StdinPipe()
-	if err != nil {
-		return 99
-	}
-	defer func() { _ = in.Close() }()
 	out, err := child.StdoutPipe()
 	if err != nil || child.Start() != nil {
 		return 99

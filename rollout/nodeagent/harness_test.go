@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,6 +43,7 @@ type world struct {
 type disk struct {
 	w             *world
 	seen, durable []byte
+	past          []string     // all that was acknowledged
 	fault         func() error // the write is seen, and not acknowledged
 	refuse        error        // nothing is written
 }
@@ -211,7 +213,7 @@ func (d *disk) Put(_ context.Context, stream string, payload []byte) error {
 			return fmt.Errorf("putting %q: %w", stream, err)
 		}
 	}
-	d.durable = payload
+	d.durable, d.past = payload, append(d.past, string(payload))
 	d.w.op("after put")
 	return nil
 }
@@ -257,10 +259,7 @@ func (m *machine) Revert(_ context.Context, a nodeagent.Attempt) error {
 
 func (m *machine) change(verb string, a nodeagent.Attempt, instead func(nodeagent.Attempt) error) error {
 	m.calls = append(m.calls, verb+" "+a.Key+" "+a.Revision.Name)
-	if !strings.Contains(string(m.w.disk.durable), a.Key) || !strings.Contains(string(m.w.disk.durable), "boot-"+fmt.Sprint(m.boot)) ||
-		strings.Contains(string(m.w.disk.durable), `"phase":"Committed"`) {
-		m.w.t.Errorf("%s of %s: the disk has acknowledged %s, want the intent", verb, a.Key, m.w.disk.durable)
-	}
+	m.wantIntent(verb, a)
 	m.w.op("before " + verb)
 	if instead != nil {
 		if err := instead(a); err != nil || !a.Revision.Is(m.current) {
@@ -270,6 +269,25 @@ func (m *machine) change(verb string, a nodeagent.Attempt, instead func(nodeagen
 	m.effect(verb, a)
 	m.w.op("after " + verb)
 	return nil
+}
+
+// wantIntent fails unless the disk has acknowledged that the call is intended in this boot, and not yet what came of it.
+func (m *machine) wantIntent(verb string, a nodeagent.Attempt) {
+	now := string(m.w.disk.durable)
+	back := strings.Contains(now, `"back":"boot-`+fmt.Sprint(m.boot))
+	if !strings.Contains(now, `"key":"`+a.Key) || !back && !strings.Contains(now, `"phase":"Applying"`) || !back && !strings.Contains(now, `"boot":"boot-`+fmt.Sprint(m.boot)) {
+		m.w.t.Errorf("%s of %s: the disk has acknowledged %s, want the intent", verb, a.Key, now)
+	}
+	for _, then := range m.w.disk.past {
+		over := []string{`"phase":"Failed`, `"phase":"Done"`}
+		if !back {
+			over = append(over, `"phase":"Verifying"`)
+		}
+		if strings.Contains(then, `"key":"`+a.Key) && slices.ContainsFunc(over, func(o string) bool { return strings.Contains(then, o) }) {
+			m.w.t.Errorf("%s of %s: the disk has acknowledged %s before, want no further call", verb, a.Key, then)
+			return
+		}
+	}
 }
 
 // effect is what a call with a key does once.
