@@ -30,6 +30,12 @@ func TestMutants(t *testing.T) {
 			Old: "case rec.target().Is(v.seen.Current) && v.passed():", New: "case rec.target().Is(v.seen.Current):"},
 		{Name: "a revert is repeated after a boot", File: "decide.go", Run: "TestPowerCutAnywhere",
 			Old: "case rec.Back == v.seen.BootID && !called:", New: "case !called:"},
+	})
+}
+
+// The same for what is kept, and in which order.
+func TestRecordMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "what has begun waits for the server", File: "agent.go", Run: "TestCutOff",
 			Old: "l.unreachable = fmt.Errorf(", New: "return l, fmt.Errorf("},
 		{Name: "a report is not on the disk", File: "agent.go", Run: "TestKilledAnywhere",
@@ -58,6 +64,12 @@ func TestMutants(t *testing.T) {
 			Old: "case begin:\n\t\tif err := a.own(ctx, l.shadow); err != nil {\n\t\t\treturn err\n\t\t}", New: "case begin:"},
 		{Name: "the intent to go back is not on the disk", File: "do.go", Run: "TestPowerCutAnywhere",
 			Old: "if err := a.put(ctx, r); err != nil {\n\t\treturn err\n\t}\n\tback :=", New: "back :="},
+	})
+}
+
+// The same for verification.
+func TestVerifyMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "the end of the agent is a return", File: "do.go", Run: "TestEndIsNoReturn",
 			Old: "if ctx.Err() != nil {\n\t\treturn ctx.Err()\n\t}\n\tdone := ran", New: "done := ran"},
 		{Name: "a trial is kept in memory", File: "do.go", Run: "TestHealthyTimeOverRestarts",
@@ -78,6 +90,12 @@ func TestMutants(t *testing.T) {
 			Old: "t.Spent += every", New: "t.Spent += 0"},
 		{Name: "changes are slept over", File: "run.go", Run: "TestRunEnds",
 			Old: "\tcase <-a.o.Changed:\n", New: ""},
+	})
+}
+
+// The same for hooks and configs.
+func TestUpdaterMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "leftovers live on", File: "exec_call.go", Run: "TestHookLeavesNothing",
 			Old: "g.kill()\n\t\t\tg.forget()", New: "g.forget()"},
 		{Name: "the group outlives the deadline", File: "exec_call.go", Run: "TestHookIsKilledAtItsDeadline",
