@@ -119,6 +119,15 @@ func TestPreflight(t *testing.T) {
 		w.wantPhase(protocol.PhaseCommitted)
 		w.wantReason("")
 	})
+	bubble(t, "nobody knows what it disrupts", func(t *testing.T) {
+		w := newWorld(t)
+		w.node.unsure = errBoom
+		w.passes(time.Minute)
+		w.grant(v2, false)
+		w.passes(time.Minute)
+		w.wantPhase("")
+		w.wantReason(nodeagent.ReasonPreflightFailed)
+	})
 	bubble(t, "no answer, and revoked", func(t *testing.T) {
 		w := newWorld(t)
 		w.node.pre = func() error { return errBoom }

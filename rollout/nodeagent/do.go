@@ -92,7 +92,7 @@ func (a *Agent) answer(ctx context.Context, l look, act action) error {
 	if d, ok := a.o.Updater.(Disrupter); ok {
 		var err error
 		if r.Status.Disruption, err = d.Disruption(check, l.seen.Current, r.target()); err != nil {
-			return fmt.Errorf("nodeagent: asking what %s disrupts: %w", r.Key, err)
+			return a.trouble(ctx, l, why{ReasonPreflightFailed, err.Error()}, fmt.Errorf("nodeagent: asking what %s disrupts: %w", r.Key, err))
 		}
 	}
 	return a.tell(ctx, l, protocol.EventCommit, r)

@@ -33,7 +33,8 @@
 // The Updater is believed: one that says that the node runs what it ran before says with it that the node is whole. An Updater that can't
 // observe keeps everything as it is; so does a disk that can't be read or written. The deadlines of the controller see both. One node
 // has one agent: two of them over one disk are kept apart by the store's lock, over two disks by nothing. Time in which no agent runs
-// counts neither as healthy nor, beyond one interval for each start, against the bound.
+// counts neither as healthy nor, beyond one interval for each start, against the bound. An agent that fetches ahead answers a grant when it has
+// ended.
 //
 // # Concurrency
 //

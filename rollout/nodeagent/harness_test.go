@@ -61,6 +61,7 @@ type machine struct {
 	onRevert func(a nodeagent.Attempt) error
 	health   func() (nodeagent.Health, error)
 	pre      func() error
+	unsure   error // what Disruption says
 	fetch    func() error
 
 	calls   []string       // "apply key revision"
@@ -244,7 +245,7 @@ func (m *machine) Preflight(context.Context, nodeagent.Attempt) error {
 
 // Disruption implements nodeagent.Disrupter.
 func (m *machine) Disruption(context.Context, protocol.Revision, protocol.Revision) (nodeagent.Disruption, error) {
-	return nodeagent.DisruptionReboot, nil
+	return nodeagent.DisruptionReboot, m.unsure
 }
 
 // Apply implements nodeagent.Updater.
