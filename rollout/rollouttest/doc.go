@@ -8,6 +8,8 @@
 // reports is the number of states and, if a rule is broken, the shortest way there. With [Options].Without one rule of the
 // protocol is taken away, and a way to break a cap must be found: an explorer that finds none proves nothing.
 //
+// [Shadows] is a node's shadow in memory, for tests of agents: with conflicts, and with answers that are lost.
+//
 // # Concurrency and crash behaviour
 //
 // Explore uses one goroutine and memory in proportion to the states. Nothing is persisted.
