@@ -53,7 +53,7 @@ func (p *plan) repairable(f *flight) bool {
 		return f.sh.Orders.Revoked >= f.slot.Attempt
 	case protocol.Done:
 		m := &p.nodes[f.member]
-		return isBad(f.slot.State) && m.group >= 0 && p.next(m).Name != f.sh.Report.Revision
+		return isBad(f.slot.State) && m.group >= 0 && p.next(m).Ref() != f.brings()
 	}
 	return false
 }

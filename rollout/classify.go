@@ -45,7 +45,7 @@ func (p *plan) classify() {
 		case m.node.Shadow != nil && !m.node.Shadow.Report.Phase.AtRest():
 			r := m.node.Shadow.Report
 			m.class, m.why = lost, &Why{Reason: ReasonLost, Message: fmt.Sprintf("the node is %s in attempt %d, and its capacity was given up", r.Phase, r.Attempt)}
-		case m.node.Runs == target.ref():
+		case target.Ref().Is(m.node.Runs):
 			m.class, m.why = done, upToDate
 		case !known:
 			m.class, m.why = p.untouched(m)
@@ -61,7 +61,7 @@ func (p *plan) next(m *member) *Revision {
 		return nil
 	}
 	a := p.targets[m.group]
-	if m.joined && a.completed != nil && p.progress.Stage < len(p.stages) && m.node.Runs != a.completed.ref() && m.node.Runs != a.target.ref() {
+	if m.joined && a.completed != nil && p.progress.Stage < len(p.stages) && !a.completed.Ref().Is(m.node.Runs) && !a.target.Ref().Is(m.node.Runs) {
 		return a.completed
 	}
 	return a.target

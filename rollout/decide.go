@@ -36,7 +36,9 @@ func (p *plan) prefetch() {
 }
 
 // fetching reports whether the node was told to fetch its revision ahead.
-func (p *plan) fetching(m *member) bool { return m.node.Shadow.Orders.Stage == p.next(m).Name }
+func (p *plan) fetching(m *member) bool {
+	return m.node.Shadow.Orders.Stage == p.next(m).Ref().String()
+}
 
 // decisions puts together what was decided.
 func (p *plan) decisions() Decisions {

@@ -45,7 +45,7 @@ type Decision struct {
 	// Do is the event to bring about; empty means to wait. What it changes in the ledger is in [Decisions].Ledger, with one exception:
 	// for [protocol.EventGone] the API server has to be asked first whether the Node is gone.
 	Do protocol.Event
-	// Revision goes with a grant, and with an order to fetch ahead.
+	// Revision goes with a grant, and with an order to fetch ahead, as [Revision.Ref] in its String form.
 	Revision *Revision
 	// Revert goes with a grant.
 	Revert bool

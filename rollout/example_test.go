@@ -28,7 +28,7 @@ func ExamplePlan() {
 	var snapshot rollout.Snapshot
 	for _, name := range []string{"node-a", "node-b", "node-c", "node-d"} {
 		snapshot.Nodes = append(snapshot.Nodes, rollout.Node{
-			Name: name, UID: "uid-" + name, Runs: rollout.RevisionRef{Name: "v1", Digest: "sha256:11"},
+			Name: name, UID: "uid-" + name, Runs: protocol.Revision{Name: "v1", Digest: "sha256:11"},
 			Health: rollout.Verdict{Answer: rollout.Allow},
 			Shadow: &protocol.Shadow{Node: name, UID: "uid-" + name, Report: protocol.Report{Known: true}},
 		})

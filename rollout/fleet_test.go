@@ -59,7 +59,7 @@ func newFleet(t *testing.T, n int) *fleet {
 
 func (f *fleet) add(name string, labels map[string]string) *Node {
 	f.s.Nodes = append(f.s.Nodes, Node{
-		Name: name, UID: "uid-" + name, Labels: labels, Runs: RevisionRef{Name: "v1", Digest: "sha256:v1"}, Health: Verdict{Answer: Allow},
+		Name: name, UID: "uid-" + name, Labels: labels, Runs: protocol.Revision{Name: "v1", Digest: "sha256:v1"}, Health: Verdict{Answer: Allow},
 		Shadow: &protocol.Shadow{Node: name, UID: "uid-" + name, Report: protocol.Report{Known: true}},
 	})
 	return &f.s.Nodes[len(f.s.Nodes)-1]
@@ -159,9 +159,9 @@ func (f *fleet) obey(d Decision) {
 func (f *fleet) orders(sh protocol.Shadow, d Decision) (protocol.Orders, error) {
 	switch slot := f.s.Ledger.Slot(d.UID); d.Do {
 	case protocol.EventStage:
-		return sh.Prefetch(d.Revision.Name)
+		return sh.Prefetch(d.Revision.Ref().String())
 	case protocol.EventGrant:
-		return sh.Give(*slot, d.Revision.Name, d.Revert)
+		return sh.Give(*slot, d.Revision.Ref().String(), d.Revert)
 	case protocol.EventRevoke:
 		return sh.Revoke(slot.Attempt)
 	case protocol.EventProceed:
@@ -188,7 +188,7 @@ func (f *fleet) agent(n *Node) {
 	sh.Report = report
 	n.Shadow = &sh
 	if event == protocol.EventApplied {
-		n.Runs = RevisionRef{Name: report.Revision, Digest: "sha256:" + report.Revision}
+		n.Runs = protocol.ParseRevision(report.Revision)
 	}
 }
 
@@ -205,7 +205,7 @@ func (f *fleet) nextOf(n *Node, sh protocol.Shadow) protocol.Event {
 		return protocol.EventApply
 	case r.Phase == protocol.PhaseApplying:
 		if f.fails != nil {
-			if e := f.fails(n.Name, r.Revision); e != "" {
+			if e := f.fails(n.Name, protocol.ParseRevision(r.Revision).Name); e != "" {
 				return e
 			}
 		}

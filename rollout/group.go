@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/belayproject/belay/rollout/protocol"
 )
 
 // Labels of nodes.
@@ -43,17 +45,18 @@ func (p *plan) aim() {
 }
 
 // refs are the revisions that the policy is about: its own, and those of the groups that have one.
-func (p *plan) refs() []RevisionRef {
-	refs := []RevisionRef{p.policy.Target.ref()}
+func (p *plan) refs() []protocol.Revision {
+	refs := []protocol.Revision{p.policy.Target.Ref()}
 	for _, g := range p.policy.Groups {
 		if g.Target != nil {
-			refs = append(refs, g.Target.ref())
+			refs = append(refs, g.Target.Ref())
 		}
 	}
 	return refs
 }
 
-func (r *Revision) ref() RevisionRef { return RevisionRef{Name: r.Name, Digest: r.Digest} }
+// Ref names the revision, as orders and reports do.
+func (r *Revision) Ref() protocol.Revision { return protocol.Revision{Name: r.Name, Digest: r.Digest} }
 
 // class is the class, with what an empty one means.
 func (r *Revision) class() Class {

@@ -166,13 +166,13 @@ func (p *plan) mark(f *flight, event protocol.Event, state protocol.SlotState, m
 // settleDone lets a node go when its work has come back. If it does not in time, the rollout waits for somebody's verdict.
 func (p *plan) settleDone(f *flight, e *NodeProgress) {
 	n := p.nodes[f.member].node
-	if n.Runs.Name == f.sh.Report.Revision && p.well(f.member) {
+	if f.brings().Is(n.Runs) && p.well(f.member) {
 		p.end(f, e, Succeeded)
 		return
 	}
 	illness := p.illness(f.member)
-	if n.Runs.Name != f.sh.Report.Revision {
-		illness = fmt.Sprintf("the node runs %q", n.Runs.Name)
+	if !f.brings().Is(n.Runs) {
+		illness = fmt.Sprintf("the node runs %q", n.Runs)
 	}
 	message := fmt.Sprintf("%q is on the node, and its work has not come back: %s", f.sh.Report.Revision, illness)
 	f.why = &Why{Reason: ReasonUnhealthy, Message: message}

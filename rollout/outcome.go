@@ -99,11 +99,8 @@ func (p *plan) counts(f *flight) bool {
 	if m.group < 0 {
 		return false
 	}
-	name := f.sh.Report.Revision
-	if f.sh.Report.Attempt < f.slot.Attempt {
-		name = f.sh.Orders.Revision
-	}
-	return (name == "" || name == p.targets[m.group].target.Name) && !(f.sh.Orders.Revert && f.sh.Orders.Grant == f.slot.Attempt)
+	r := f.ordered()
+	return (r.Name == "" || r == p.targets[m.group].target.Ref()) && !(f.sh.Orders.Revert && f.sh.Orders.Grant == f.slot.Attempt)
 }
 
 // outcome adds the outcome of a node, if it is the first of it.

@@ -50,7 +50,7 @@ func (f *fleet) settle(done, inFlight int) {
 	for i := range f.s.Nodes[:done+inFlight] {
 		n := &f.s.Nodes[i]
 		if i < done {
-			n.Runs = RevisionRef{Name: "v2", Digest: "sha256:v2"}
+			n.Runs = protocol.Revision{Name: "v2", Digest: "sha256:v2"}
 			f.s.Progress.Outcomes = append(f.s.Progress.Outcomes, Outcome{Node: n.Name, UID: n.UID, Result: Succeeded, At: f.now})
 			continue
 		}
@@ -60,8 +60,8 @@ func (f *fleet) settle(done, inFlight int) {
 			f.t.Fatal(err)
 		}
 		f.s.Ledger = l
-		n.Shadow.Orders = protocol.Orders{Grant: l.Epoch, Proceed: l.Epoch, Revision: "v2"}
-		n.Shadow.Report = protocol.Report{Known: true, Attempt: l.Epoch, Phase: protocol.PhaseApplying, Revision: "v2"}
+		n.Shadow.Orders = protocol.Orders{Grant: l.Epoch, Proceed: l.Epoch, Revision: "v2@sha256:v2"}
+		n.Shadow.Report = protocol.Report{Known: true, Attempt: l.Epoch, Phase: protocol.PhaseApplying, Revision: "v2@sha256:v2"}
 	}
 	f.s.Progress = planOnce(f).Progress
 }
@@ -90,7 +90,7 @@ func BenchmarkPlan(b *testing.B) {
 			for i, n := 0, 0; n < c.ends; i++ {
 				if s := f.s.Nodes[i].Shadow; s.Report.Phase == protocol.PhaseApplying {
 					s.Report.Phase = protocol.PhaseDone
-					f.s.Nodes[i].Runs = RevisionRef{Name: "v2", Digest: "sha256:v2"}
+					f.s.Nodes[i].Runs = protocol.Revision{Name: "v2", Digest: "sha256:v2"}
 					n++
 				}
 			}

@@ -124,7 +124,7 @@ func TestJoinedNodeGetsTheCompletedRevisionFirst(t *testing.T) {
 	f.p.Stages = []Stage{{Name: "canary", Size: size(1), Approval: true}, {Name: "rest"}}
 	f.p.Caps = []Cap{{Scope: Total, Max: number(2)}}
 	f.pass()
-	f.add("joined", nil).Runs = RevisionRef{}
+	f.add("joined", nil).Runs = protocol.Revision{}
 	f.passes(50, AtGate)
 	f.passes(20)
 	if got := f.node("joined").Runs.Name; got != "v1" {

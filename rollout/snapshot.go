@@ -32,7 +32,7 @@ type Node struct {
 	// Shadow is the node's record; nil if it has none yet.
 	Shadow *protocol.Shadow
 	// Runs is the revision that the node runs, by the word of its agent: name and digest. Empty if that is not known.
-	Runs RevisionRef
+	Runs protocol.Revision
 	// Away says why the node is unavailable, other than by a cordon of a rollout: "not ready", "cordoned by admin". Empty if it is not.
 	Away string
 	// Health is the verdict on the node before it is touched, and on its work after it came back.
@@ -42,9 +42,6 @@ type Node struct {
 	// Own: the controller itself runs there. It goes last.
 	Own bool
 }
-
-// A RevisionRef names a revision.
-type RevisionRef struct{ Name, Digest string }
 
 // A Verdict is the answer of a gate or a health check. The zero Verdict is Unknown, which does not allow.
 type Verdict struct {
@@ -81,7 +78,7 @@ type Drain struct {
 type Progress struct {
 	// Targets are the revisions that it is about: the policy's, then those of the groups that have their own. Other ones supersede them, and
 	// the rollout begins anew.
-	Targets []RevisionRef
+	Targets []protocol.Revision
 	// Members are the UIDs of the nodes that were selected when it began, in order. Who is not among them has joined.
 	Members []string
 	// Stage is the number of the stage under way. StageFrom is how many outcomes there were when it began, SoakSince when its last node was

@@ -83,7 +83,7 @@ func (p *plan) takeBack(f *flight, halt *Why) *Why {
 		}
 		p.again(until.Sub(p.now))
 	}
-	if granted := f.sh.Orders.Revision; f.sh.Orders.Grant >= f.slot.Attempt && !p.wanted(m, granted) {
+	if granted := protocol.ParseRevision(f.sh.Orders.Revision); f.sh.Orders.Grant >= f.slot.Attempt && !p.wanted(m, granted) {
 		return &Why{Reason: ReasonSuperseded, Message: fmt.Sprintf("the attempt would bring %q, which is not wanted any more", granted)}
 	}
 	if e := p.progress.Nodes[f.slot.UID]; p.passed(e.Since, p.within(f.state)) {
@@ -93,9 +93,9 @@ func (p *plan) takeBack(f *flight, halt *Why) *Why {
 }
 
 // wanted reports whether a revision is one that the node should get now.
-func (p *plan) wanted(m *member, revision string) bool {
+func (p *plan) wanted(m *member, r protocol.Revision) bool {
 	a := p.targets[m.group]
-	return revision == a.target.Name || a.completed != nil && revision == a.completed.Name
+	return r == a.target.Ref() || a.completed != nil && r == a.completed.Ref()
 }
 
 // due is the revision that the attempt of a slot is to bring, and whether that is the way back.
@@ -119,20 +119,28 @@ func (p *plan) wayBack(m *member) *Revision {
 	return a.completed
 }
 
+// brings is what the attempt that the agent has answered brings, as it was ordered then.
+func (f *flight) brings() protocol.Revision { return protocol.ParseRevision(f.sh.Report.Revision) }
+
+// ordered is what the attempt of the slot brings: by the agent's answer, or by the order where it has not answered.
+func (f *flight) ordered() protocol.Revision {
+	if f.sh.Report.Attempt < f.slot.Attempt {
+		return protocol.ParseRevision(f.sh.Orders.Revision)
+	}
+	return f.brings()
+}
+
 // revisionOf is the revision that the attempt of a slot brings, as far as it is known: it says what its node's disruption is.
 func (p *plan) revisionOf(f *flight) *Revision {
-	name := f.sh.Report.Revision
-	if f.sh.Report.Attempt < f.slot.Attempt {
-		name = f.sh.Orders.Revision
-	}
+	r := f.ordered()
 	if m := &p.nodes[f.member]; m.group >= 0 {
-		if a := p.targets[m.group]; a.completed != nil && name == a.completed.Name && name != a.target.Name {
+		if a := p.targets[m.group]; a.completed != nil && r == a.completed.Ref() && r != a.target.Ref() {
 			return a.completed
-		} else if name == a.target.Name {
+		} else if r == a.target.Ref() {
 			return a.target
 		}
 	}
-	return &Revision{Name: name} // of another time: what it disturbs is not known, so it is taken to be intrusive
+	return &Revision{Name: r.Name, Digest: r.Digest} // of another time: what it disturbs is not known, so it is taken to be intrusive
 }
 
 // committed brings a node whose agent waits to the point at which it may begin, or has it give up.
@@ -160,7 +168,7 @@ func (p *plan) committed(f *flight, halt *Why) {
 
 // giveUp says why an attempt that was committed should not begin, or nil. A node that is broken already is not better off without.
 func (p *plan) giveUp(f *flight, m *member, halt *Why) *Why {
-	name := f.sh.Report.Revision
+	r := f.brings()
 	switch {
 	case isBad(f.slot.State):
 		return nil
@@ -168,8 +176,8 @@ func (p *plan) giveUp(f *flight, m *member, halt *Why) *Why {
 		return halt
 	case m.group < 0:
 		return &Why{Reason: ReasonLeaving, Message: "the node is not selected any more"}
-	case !p.wanted(m, name):
-		return &Why{Reason: ReasonSuperseded, Message: fmt.Sprintf("the attempt would bring %q, which is not wanted any more", name)}
+	case !p.wanted(m, r):
+		return &Why{Reason: ReasonSuperseded, Message: fmt.Sprintf("the attempt would bring %q, which is not wanted any more", r)}
 	}
 	return nil
 }
