@@ -85,6 +85,10 @@ bench-identity: binaries ## run identity beside component-helpers and leader ele
 drain-hold: binaries ## prove that a held node outlives its kubelet at the default settings of the controller manager; 13 minutes
 	BELAY_DRAIN_HOLD=1 $(GO) test -count=1 -timeout 30m -v -run '^TestHeldNodeKeepsItsPodsForFiveMinutes$$' ./internal/drainproof
 
+.PHONY: identity-outage
+identity-outage: binaries ## stop the API server for five minutes under a member that holds its Lease; 6 minutes
+	BELAY_IDENTITY_OUTAGE=5m $(GO) test -count=1 -timeout 15m -v -run '^TestOutageOfTheAPIServer$$' ./identity
+
 .PHONY: identity-proof
 identity-proof: ## play 10,000 worlds of clocks that lie: no living member is collected, no name has two holders; 2 minutes
 	BELAY_IDENTITY_SEEDS=10000 GOGC=400 $(GO) test -count=1 -timeout 30m -v -run '^TestNobodyAliveIsCollected$$' ./identity

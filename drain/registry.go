@@ -6,6 +6,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -106,6 +107,23 @@ func (g *registry) newest(cache Cache, name string) *corev1.Node {
 	}
 	delete(g.written, name)
 	return node
+}
+
+// nodes returns every Node that the cache knows, each as newest does. It does not change what the cache has given.
+func (g *registry) nodes(cache Cache) []*corev1.Node {
+	all := cache.Nodes()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.written) == 0 {
+		return all
+	}
+	all = slices.Clone(all)
+	for i, node := range all {
+		if w := g.written[node.Name]; w != nil && behind(node, w) {
+			all[i] = w
+		}
+	}
+	return all
 }
 
 // wrote keeps a Node as the server has answered, and forgets those that the cache shows by now.

@@ -111,7 +111,7 @@ func (p *pass) mayBegin() (bool, error) {
 	if p.pastDeadline() {
 		return true, nil
 	}
-	if node, why := frozenBy(p.d.o.Cache.Nodes(), p.r.Holder); node != "" {
+	if node, why := frozenBy(p.d.registry.nodes(p.d.o.Cache), p.r.Holder); node != "" {
 		p.st.Reason, p.st.Message = Frozen, frozenMessage(node, why)
 		p.ask(firstFallback)
 		return true, nil
@@ -159,7 +159,7 @@ func (p *pass) stopped(ctx context.Context) (bool, error) {
 		p.pastDeadline()
 		return true, nil
 	}
-	if node, why := frozenBy(p.d.o.Cache.Nodes(), p.r.Holder); node != "" {
+	if node, why := frozenBy(p.d.registry.nodes(p.d.o.Cache), p.r.Holder); node != "" {
 		p.st.Phase, p.st.Reason, p.st.Message = Paused, Frozen, frozenMessage(node, why)
 		p.ask(firstFallback)
 		p.pastDeadline()

@@ -39,6 +39,21 @@ func (s *stageTest) freezes(when string) {
 	}
 }
 
+// R-DR-06: the process that has frozen the fleet begins no other node, though its cache does not show the freeze yet.
+func TestFreezeIsSeenBeforeTheCacheShowsIt(t *testing.T) {
+	stage(t, draintest.Options{CacheLag: 2 * time.Second}, nil, func(s *stageTest) {
+		r := s.released(s.request("n1"))
+		s.c.UpdatePod("default", "back", func(p *corev1.Pod) {
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+		})
+		s.sleep(5 * time.Second)
+		s.wants(s.pass(r), drain.Soak, drain.Frozen, "")
+		s.freezes("at once")
+		s.sleep(5 * time.Second)
+		s.freezes("later")
+	})
+}
+
 // freezeAgain are the requests that the holder of a frozen node may come with.
 func (s *stageTest) freezeAgain(maintenance string, mode drain.Mode) drain.Request {
 	return s.request("n1", func(r *drain.Request) {

@@ -247,7 +247,7 @@ func TestReleaseTakesHookRequestsBack(t *testing.T) {
 
 // R-DR-15: what a killed process has asked because of its policy's rules is taken back by a release that knows no policy.
 func TestReleaseTakesBackWhatRulesAsked(t *testing.T) {
-	hooked(t, "", func(s *stageTest, r drain.Request, a, b *stageResponder) {
+	hooked(t, "", func(s *stageTest, r drain.Request, _, b *stageResponder) {
 		r.Policy.Rules = []drain.Rule{{Behavior: drain.BehaviorHook, Hooks: []string{"b", "a"}}}
 		s.pass(r)
 		s.restart()

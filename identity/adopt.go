@@ -17,9 +17,9 @@ type sighting struct {
 	lease *coordinationv1.Lease
 	// ours is set if this very process made up the holder, for a hold that is over or for the one that it tries to begin.
 	ours bool
-	// fingerprint is our own; lockFile the file that we hold the lock of, "" if none.
+	// fingerprint is our own; lock is the file that we hold the lock of, see idOf, "" if none.
 	fingerprint Fingerprint
-	lockFile    string
+	lock        string
 	// quiet is how long this version is known to have stood, by our own clock; alive is set if the holder has written while we watched.
 	quiet, liveness time.Duration
 	alive           bool
@@ -46,9 +46,10 @@ func judge(s sighting) verdict {
 	return keepWatching
 }
 
-// lockProves reports whether the holder ran on this boot of this machine and had the lock that is ours now.
+// lockProves reports whether the holder ran on this boot of this machine and had the lock that is ours now. As long as it runs it has the
+// file open, so that no other file can have that inode.
 func (s sighting) lockProves() bool {
-	return s.lockFile != "" && s.lease.Annotations[LockFileAnnotation] == s.lockFile &&
+	return s.lock != "" && s.lease.Annotations[LockFileAnnotation] == s.lock &&
 		s.fingerprint.SameBoot(fingerprintOf(s.lease))
 }
 

@@ -13,7 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-const testLock = "/run/m.lock"
+// testLock is the device and the inode of a file.
+const testLock = "2049:131073"
 
 func foreign(changes ...func(*coordinationv1.Lease)) *coordinationv1.Lease {
 	l := &coordinationv1.Lease{
@@ -43,21 +44,21 @@ func TestJudge(t *testing.T) {
 		"not quite":               {func(s *sighting) { s.quiet = s.liveness - 1 }, keepWatching},
 		"alive":                   {func(s *sighting) { s.alive = true }, duplicate},
 		"alive, and quiet since":  {func(s *sighting) { s.alive, s.quiet = true, s.liveness }, adopt},
-		"gone by the lock":        {func(s *sighting) { s.lockFile = testLock }, adopt},
-		"it had another lock":     {func(s *sighting) { s.lockFile = "/run/other.lock" }, keepWatching},
-		"it had no lock":          {func(s *sighting) { s.lockFile = testLock; delete(s.lease.Annotations, LockFileAnnotation) }, keepWatching},
+		"gone by the lock":        {func(s *sighting) { s.lock = testLock }, adopt},
+		"it had another lock":     {func(s *sighting) { s.lock = "2049:131074" }, keepWatching},
+		"it had no lock":          {func(s *sighting) { s.lock = testLock; delete(s.lease.Annotations, LockFileAnnotation) }, keepWatching},
 		"we have no lock, nor it": {func(s *sighting) { delete(s.lease.Annotations, LockFileAnnotation) }, keepWatching},
 		"the lock on another boot": {func(s *sighting) {
-			s.lockFile, s.fingerprint.BootID = testLock, "boot-2"
+			s.lock, s.fingerprint.BootID = testLock, "boot-2"
 		}, keepWatching},
 		"the lock on a machine with our boot ID": {func(s *sighting) {
-			s.lockFile, s.fingerprint.MachineID = testLock, "m-2"
+			s.lock, s.fingerprint.MachineID = testLock, "m-2"
 		}, keepWatching},
 		"the lock, with a fingerprint that is garbage": {func(s *sighting) {
-			s.lockFile, s.lease.Annotations[FingerprintAnnotation] = testLock, "?"
+			s.lock, s.lease.Annotations[FingerprintAnnotation] = testLock, "?"
 		}, keepWatching},
 		"the lock, with no fingerprint on either side": {func(s *sighting) {
-			s.lockFile, s.fingerprint = testLock, Fingerprint{}
+			s.lock, s.fingerprint = testLock, Fingerprint{}
 			delete(s.lease.Annotations, FingerprintAnnotation)
 		}, keepWatching},
 	} {

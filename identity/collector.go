@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -75,6 +76,7 @@ type Collector struct {
 	running bool
 	ended   time.Duration // the elapsed time at which Run began, or its last pass ended without an error
 	failure error         // of the last pass
+	tries   tries
 }
 
 // NewCollector returns a Collector. leases must be of the namespace of the view's Leases, which is that of its canary. A Lease of another
@@ -97,16 +99,22 @@ func NewCollector(leases LeaseClient, view *View, c CollectorConfig) (*Collector
 // the resourceVersion that were watched as precondition. A Lease that was renewed, deleted or forbidden meanwhile is in the report, and is
 // no error; an error is what stopped the pass: the end of ctx, a server that does not answer, or is not able to. The report says how
 // far it came.
+//
+// Those that are still due after a pass has tried them wait until it was the turn of all others: none that can't be deleted, however many
+// they are, keeps another from it. A Lease whose epoch is ahead of the server's versions is never deleted, see [Report].Kept.
 func (c *Collector) Collect(ctx context.Context) (Report, error) {
 	if c.inDoubt() {
 		return Report{Stale: true}, nil
 	}
 	all := due(c.view.Peers(Lost), c.view.canary, c.config.GCAfter)
-	report := Report{Left: len(all)}
+	all, kept := spare(all)
+	turn := c.turn(all)
+	report := Report{Left: len(all), Kept: kept}
 	for _, p := range all[:min(len(all), c.config.MaxPerPass)] {
 		if c.inDoubt() {
 			return report, nil
 		}
+		c.tried(p, turn)
 		done, err := c.collect(ctx, p)
 		if err != nil {
 			return report, fmt.Errorf("collecting Lease %q, quiet for %v: %w", p.Key, p.Quiet.Round(time.Second), err)
@@ -128,7 +136,7 @@ func (c *Collector) collect(ctx context.Context, p Peer) (CollectedLease, error)
 	done := CollectedLease{Key: p.Key, UID: p.Lease.UID, Holder: p.Holder, Quiet: p.Quiet, Outcome: WouldCollect}
 	if !c.config.DryRun {
 		err := c.delete(ctx, p)
-		outcome, stop := outcomeOf(err)
+		outcome, stop := outcomeOf(err, p.Lease)
 		if stop {
 			return CollectedLease{}, err
 		}
@@ -152,10 +160,12 @@ func (c *Collector) delete(ctx context.Context, p Peer) error {
 	})
 }
 
-// outcomeOf says what the answer to a deletion means, and whether to ask for no other now.
-func outcomeOf(err error) (outcome CollectOutcome, stop bool) {
+// outcomeOf says what the answer to a deletion of a Lease means, and whether to ask for no other now.
+func outcomeOf(err error, lease *coordinationv1.Lease) (outcome CollectOutcome, stop bool) {
 	var status apierrors.APIStatus
 	switch {
+	case err == nil && len(lease.Finalizers) > 0:
+		return Finalizing, false
 	case err == nil:
 		return Collected, false
 	case absent(err):

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestOnlyTheLostAreDue shows which Leases are to be deleted, and in which order. R-ID-10, R-ID-11, R-ID-12.
 func TestOnlyTheLostAreDue(t *testing.T) {
 	peer := func(namespace, name string, state State, quiet time.Duration) Peer {
-		return Peer{Key: types.NamespacedName{Namespace: namespace, Name: name}, State: state, Quiet: quiet}
+		return Peer{Key: types.NamespacedName{Namespace: namespace, Name: name}, State: state, Quiet: quiet, Lease: &coordinationv1.Lease{}}
 	}
 	found := due([]Peer{
 		peer("home", "exact", Lost, time.Hour), peer("home", "old", Lost, 2*time.Hour), peer("home", "young", Lost, time.Hour-1),

@@ -195,7 +195,7 @@ func TestCollectorWaitsForTheBrake(t *testing.T) {
 		w.after(time.Hour)
 		w.write("a", "a")
 		w.write("b", "b")
-		w.after(50 * time.Second)
+		w.after(55 * time.Second)
 		if got := pass(t, collector); got != "stale" || w.view.Freshness().Held != 2 {
 			t.Errorf("got %q with %d held, want nothing done", got, w.view.Freshness().Held)
 		}

@@ -78,6 +78,8 @@ type process struct {
 	epochs []identity.Epoch
 	causes []error
 	result error
+	// begun, if not nil, is called when work begins.
+	begun func(identity.Epoch)
 	// linger is how long work goes on after its context has ended.
 	linger time.Duration
 	losses []identity.LossReason
@@ -118,6 +120,9 @@ func (p *process) locked(do func()) {
 // work notes its epoch, works until its context ends, and then for as long as it lingers.
 func (p *process) work(ctx context.Context, e identity.Epoch) error {
 	p.locked(func() { p.epochs = append(p.epochs, e) })
+	if p.begun != nil {
+		p.begun(e)
+	}
 	<-ctx.Done()
 	p.locked(func() { p.causes = append(p.causes, context.Cause(ctx)) })
 	over, stop := p.clock.Timer(p.linger)

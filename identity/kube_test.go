@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,31 +99,27 @@ func (c *cluster) eventually(done func() string) {
 	}
 }
 
-// A wire counts requests by method.
+// A wire notes when requests are sent, by method.
 type wire struct {
 	next http.RoundTripper
 	mu   sync.Mutex
-	sent []string
+	sent map[string][]time.Time
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
-	w.sent = append(w.sent, r.Method)
+	w.sent[r.Method] = append(w.sent[r.Method], time.Now())
 	w.mu.Unlock()
 	return w.next.RoundTrip(r)
 }
 
-func (w *wire) count(method string) int {
+func (w *wire) times(method string) []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := 0
-	for _, m := range w.sent {
-		if m == method {
-			n++
-		}
-	}
-	return n
+	return slices.Clone(w.sent[method])
 }
+
+func (w *wire) count(method string) int { return len(w.times(method)) }
 
 // A realProcess is one with a Member of the real server.
 type realProcess struct {
@@ -140,7 +137,7 @@ func fast() identity.Timing {
 
 func (c *cluster) start(spec identity.Spec) *realProcess {
 	c.Helper()
-	p := &realProcess{c: c, wire: &wire{}, done: make(chan error, 1)}
+	p := &realProcess{c: c, wire: &wire{sent: map[string][]time.Time{}}, done: make(chan error, 1)}
 	config := rest.CopyConfig(c.member)
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -218,7 +215,7 @@ func TestMembersOnTheRealServer(t *testing.T) {
 	}
 }
 
-// TestRenewalsOnTheRealServer is R-ID-21: one PUT for each renewal and nothing else on the wire. What others have written stays, and so
+// TestRenewalsOnTheRealServer is R-ID-21: one PUT in each interval and nothing else on the wire. What others have written stays, and so
 // does the record of who owns which field, unless it is not wanted.
 func TestRenewalsOnTheRealServer(t *testing.T) {
 	for _, omit := range []bool{false, true} {
@@ -231,13 +228,18 @@ func TestRenewalsOnTheRealServer(t *testing.T) {
 			spec.Timing.Renew = 3 * time.Second // so much may a request take
 			p := c.start(spec)
 			p.holds()
-			puts := p.wire.count(http.MethodPut)
+			const first = 1 // the PUT that writes the epoch follows the POST at once
 			c.eventually(func() string {
-				if p.wire.count(http.MethodPut) < puts+3 {
-					return "three renewals"
+				if n := p.wire.count(http.MethodPut); n < first+4 {
+					return fmt.Sprintf("%d PUTs, want the epoch and four renewals", n)
 				}
 				return ""
 			})
+			// A member counts from before it asks its client to send: the first of these may have left it late, and no other early.
+			puts := p.wire.times(http.MethodPut)[first:]
+			if took, least := puts[3].Sub(puts[0]), 3*spec.Timing.Renew-time.Second; took < least {
+				t.Errorf("R-ID-21: four renewals, each %v, were sent within %v, want %v or more", spec.Timing.Renew, took, least)
+			}
 			if gets, posts := p.wire.count(http.MethodGet), p.wire.count(http.MethodPost); gets != 1 || posts != 1 {
 				t.Errorf("R-ID-21: %d GET and %d POST, want one of each at the start", gets, posts)
 			}

@@ -23,7 +23,8 @@ const (
 	FingerprintAnnotation = "identity.belay.dev/fingerprint"
 	// EpochAnnotation holds [Epoch].Number of the holder, in decimal. It may be missing for a moment after the Lease was created.
 	EpochAnnotation = "identity.belay.dev/epoch"
-	// LockFileAnnotation holds [Spec].LockFile, if the holder has locked one: only then does a lock prove that it is gone.
+	// LockFileAnnotation holds the device and the inode of [Spec].LockFile, as "device:inode", if the holder has locked one: only the lock of
+	// that very file proves that it is gone. Its path does not: the file may have been replaced, or be another one in another container.
 	LockFileAnnotation = "identity.belay.dev/lock-file"
 )
 

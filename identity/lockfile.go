@@ -26,15 +26,16 @@ type lockOwner struct {
 	Fingerprint Fingerprint `json:"fingerprint"`
 }
 
-// lock takes the lock of Spec.LockFile, and returns how to give it back.
+// lock takes the lock of Spec.LockFile, notes which file that is, and returns how to give it back.
 func (m *Member) lock(ctx context.Context) (unlock func(), err error) {
 	path := m.spec.LockFile
 	if path == "" {
 		return func() {}, nil
 	}
 	for {
-		f, err := lockFile(path)
+		f, id, err := lockFile(path)
 		if err == nil {
+			m.locked = id
 			sign(f, lockOwner{PID: os.Getpid(), Fingerprint: m.spec.Fingerprint})
 			return func() { _ = f.Close() }, nil // the lock ends with the file; a failed Close would not change that
 		}
@@ -56,22 +57,27 @@ func (m *Member) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// lockFile opens and locks the file at path. A file that was removed or replaced in between excludes nobody: then it starts again.
-func lockFile(path string) (*os.File, error) {
+// lockFile opens and locks the file at path, and says which one it is. A file that was removed or replaced in between excludes nobody: then it
+// starts again.
+func lockFile(path string) (*os.File, string, error) {
 	for {
 		f, err := openLock(path)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if err := flock(f); err != nil {
-			return nil, errors.Join(err, f.Close())
+			return nil, "", errors.Join(err, f.Close())
 		}
-		same, err := isAt(f, path)
+		id, err := idOf(f)
+		same := false
+		if err == nil {
+			same, err = isAt(f, path)
+		}
 		if same {
-			return f, nil
+			return f, id, nil
 		}
 		if closeErr := f.Close(); err != nil || closeErr != nil {
-			return nil, errors.Join(err, closeErr)
+			return nil, "", errors.Join(err, closeErr)
 		}
 	}
 }

@@ -13,3 +13,5 @@ import (
 func openLock(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func flock(*os.File) error { return errors.ErrUnsupported }
+
+func idOf(*os.File) (string, error) { return "", errors.ErrUnsupported }

@@ -127,3 +127,34 @@ func TestLockFileThatCannotBe(t *testing.T) {
 		t.Errorf("the file behind the link holds %q, %v", b, err)
 	}
 }
+
+// TestLockOfAnotherFile: a file that was removed while a process has its lock excludes nobody, and proves nothing: the next one at the path is
+// another one. Whoever locks that watches the Lease, and finds the one who lives; once that is killed it may take over.
+func TestLockOfAnotherFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.lock")
+	locks := func(s *identity.Spec) { s.LockFile = path }
+	inBubble(t, func(b *bed) {
+		first := b.process("h", locks).start()
+		b.passes(time.Minute)
+		e := first.holds(1)
+		if err := os.Remove(path); err != nil {
+			b.Fatal(err)
+		}
+		second := b.process("h", locks).start()
+		b.passes(time.Second)
+		second.waits(identity.Watching)
+		var dup *identity.DuplicateError
+		if err := second.returns(); !errors.As(err, &dup) || dup.Holder != e.Holder || dup.LockFile != "" {
+			b.Errorf("Run returned %v, want a DuplicateError of the Lease's holder", err)
+		}
+		if first.holds(1) != e {
+			b.Error("the first was disturbed")
+		}
+		first.kill()
+		third := b.process("h", locks).start()
+		b.passes(39 * time.Second)
+		third.waits(identity.Watching)
+		b.passes(2 * time.Second)
+		third.holds(1)
+	})
+}

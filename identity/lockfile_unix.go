@@ -7,6 +7,7 @@ package identity
 
 import (
 	"errors"
+	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -29,4 +30,13 @@ func flock(f *os.File) error {
 			return err
 		}
 	}
+}
+
+// idOf is the device and the inode of an open file: no other file of this boot has both while it is open.
+func idOf(f *os.File) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return "", fmt.Errorf("asking for the inode: %w", err)
+	}
+	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
 }

@@ -21,7 +21,8 @@ type Epoch struct {
 	// Number is at least 1 more than that of the epoch before, also where the Lease was deleted in between, or was moved with its annotations
 	// to another cluster. It starts from the resourceVersion of the Lease. Two things it cannot know of: epochs after the backup from
 	// which a cluster was restored, unless the restore has raised the revision (etcdutl --bump-revision); and those of a Lease that somebody
-	// deleted in another cluster before the versions there were past its number. A Member does not delete it until then.
+	// deleted in another cluster before the versions there were past its number. A Member does not delete it until then. It is less than
+	// 2^62: a greater one in a Lease was forged and is not believed.
 	Number uint64
 	// Holder is the holderIdentity, made up for this hold.
 	Holder string
@@ -48,6 +49,8 @@ type Member struct {
 	// uses them.
 	holder, former string
 	number         uint64
+	// locked is the file that Run has locked, see idOf, "" if none. Only the goroutine of Run uses it.
+	locked string
 
 	mu    sync.Mutex
 	known known
@@ -72,9 +75,9 @@ func New(leases LeaseClient, spec Spec, o Options) (*Member, error) {
 // ctx ends.
 //
 // The context of work ends when ctx ends, or with the cause [ErrLost] when the Lease is lost. After a loss Run waits for work to
-// return, acquires the Lease again and calls work again, with a new epoch. It returns when work has returned while the Lease was held,
-// with its error; nil when ctx has ended and work returned nil or the context's error; a [*DuplicateError] as [Spec].OnDuplicate has
-// it; [ErrNodeGone]. While the API server does not answer, Run goes on trying. The Lease is not released if it is not held.
+// return, logs its error, acquires the Lease again and calls work again, with a new epoch. It returns when work has returned while the Lease was
+// held or after ctx has ended, with its error; nil when ctx has ended and work returned nil or the context's error; a [*DuplicateError] as
+// [Spec].OnDuplicate has it; [ErrNodeGone]. While the API server does not answer, Run goes on trying. The Lease is not released if it is not held.
 //
 // After the end of ctx Run returns as soon as work has, and at most [Timing].Stop later.
 func (m *Member) Run(ctx context.Context, work func(ctx context.Context, e Epoch) error) error {

@@ -20,12 +20,23 @@ type acquisition struct {
 	holder string
 	seen   watch
 	retry  backoff
+	// unsure is set once a write has failed: it may have been carried out all the same.
+	unsure bool
 }
 
 // acquire gets the Lease. It returns when it has it, when another process has the name, when the Node is gone, or when ctx has ended.
 func (m *Member) acquire(ctx context.Context) (*tenure, error) {
 	a := &acquisition{m: m, holder: m.newHolder()}
 	m.know(func(k *known) { k.phase, k.duplicate = Acquiring, nil })
+	t, err := a.run(ctx)
+	if t == nil && a.unsure && !m.spec.KeepOnStop {
+		a.withdraw(context.WithoutCancel(ctx))
+	}
+	return t, err
+}
+
+// run tries until it is decided, or ctx has ended.
+func (a *acquisition) run(ctx context.Context) (*tenure, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -34,7 +45,7 @@ func (m *Member) acquire(ctx context.Context) (*tenure, error) {
 		if t != nil || err != nil {
 			return t, err
 		}
-		if err := m.wait(ctx, wait); err != nil {
+		if err := a.m.wait(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +67,6 @@ func (a *acquisition) try(ctx context.Context) (*tenure, time.Duration, error) {
 	if r.err != nil {
 		return nil, a.failed(ctx, r.err), nil
 	}
-	a.retry = backoff{}
 	a.m.know(func(k *known) { k.lease = r.value })
 	return a.consider(ctx, r)
 }
@@ -73,7 +83,7 @@ func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Leas
 	a.seen = a.seen.saw(r.value, r.answered)
 	quiet := a.seen.quiet(r.sent)
 	switch judge(sighting{
-		lease: r.value, ours: m.ours(r.value), fingerprint: m.spec.Fingerprint, lockFile: m.spec.LockFile,
+		lease: r.value, ours: m.ours(r.value), fingerprint: m.spec.Fingerprint, lock: m.locked,
 		quiet: quiet, liveness: t.Liveness, alive: a.seen.alive,
 	}) {
 	case adopt:
@@ -85,6 +95,8 @@ func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Leas
 		}
 		m.foundDuplicate(ctx, dup)
 	}
+	// A read alone is no progress where a write is due: the reads may work, and the writes fail for long.
+	a.retry = backoff{}
 	m.know(func(k *known) { k.phase = Watching })
 	return nil, min(t.Renew/2, t.Liveness-quiet), nil
 }
@@ -99,10 +111,14 @@ func (a *acquisition) take(ctx context.Context, old *coordinationv1.Lease) (*ten
 			return nil, 0, err
 		}
 		number = adoptedEpoch(epochOf(old), version, m.number)
+		if number >= 1<<epochBits {
+			return nil, 0, fmt.Errorf("acquiring Lease %q: its annotation %s is %q, and no greater epoch can follow: remove it if it is forged",
+				m.Key(), EpochAnnotation, old.Annotations[EpochAnnotation])
+		}
 	} else if m.number > 0 {
 		number = m.number + 1
 	}
-	want := m.spec.claimed(old, a.holder, number, m.clock.Now())
+	want := m.spec.claimed(old, claim{holder: a.holder, epoch: number, lock: m.locked}, m.clock.Now())
 	var r reply[*coordinationv1.Lease]
 	if old != nil {
 		r = m.update(ctx, want, m.spec.Timing.requestLimit())
@@ -110,6 +126,7 @@ func (a *acquisition) take(ctx context.Context, old *coordinationv1.Lease) (*ten
 		r = m.create(ctx, want)
 	}
 	if r.err != nil {
+		a.unsure = true
 		return nil, a.failed(ctx, r.err), nil
 	}
 	if old == nil {

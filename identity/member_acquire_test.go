@@ -6,7 +6,6 @@ package identity_test
 import (
 	"errors"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -273,7 +272,15 @@ func TestServerIsAwayAtTheStart(t *testing.T) {
 	})
 }
 
-// TestNodeIsGone: before each acquisition, and at no renewal, the Node is asked for.
+// ofNode makes a member that asks for its Node, which owns the Lease.
+func ofNode(there nodes) func(*identity.Spec) {
+	return func(s *identity.Spec) {
+		s.Nodes, s.Node, s.Fingerprint.NodeUID = there, "n", "u1"
+		s.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "u1"}
+	}
+}
+
+// TestNodeIsGone: before each acquisition, and at no renewal, the Node is asked for. The Lease of a Node that is deleted goes with it.
 func TestNodeIsGone(t *testing.T) {
 	for what, c := range map[string]struct {
 		uid  string
@@ -285,7 +292,7 @@ func TestNodeIsGone(t *testing.T) {
 				if c.uid == "-" {
 					there = nodes{}
 				}
-				p := b.process("h", func(s *identity.Spec) { s.Nodes, s.Node, s.Fingerprint.NodeUID = there, "n", "u1" }).start()
+				p := b.process("h", ofNode(there)).start()
 				b.passes(minute)
 				switch {
 				case c.gone:
@@ -298,36 +305,54 @@ func TestNodeIsGone(t *testing.T) {
 					b.noLease()
 				default:
 					p.holds(1)
-					delete(there, "n")
-					b.passes(10 * minute)
-					p.holds(1)
-					b.edit(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") })
-					b.passes(minute)
-					if err := p.returns(); !errors.Is(err, identity.ErrNodeGone) {
-						b.Errorf("after the loss Run returned %v, want ErrNodeGone", err)
+					if owners := b.lease().OwnerReferences; len(owners) != 1 || owners[0].UID != "u1" {
+						b.Fatalf("the owners are %v: the Lease does not go with the Node", owners)
 					}
+					delete(there, "n")
+					b.collectGarbage()
+					gone := time.Now()
+					if err := p.returns(); !errors.Is(err, identity.ErrNodeGone) || time.Since(gone) > 10400*time.Millisecond {
+						b.Errorf("%s after the end of its Node Run returned %v, want ErrNodeGone within a renewal", time.Since(gone), err)
+					}
+					b.noLease()
 				}
 			})
 		})
 	}
 }
 
-// TestTwoComponentsOfAHost is R-ID-20 and R-ID-01: each has a Lease of its own.
-func TestTwoComponentsOfAHost(t *testing.T) {
+// collectGarbage deletes the Lease as the cluster does whose owner is gone.
+func (b *bed) collectGarbage() {
+	b.Helper()
+	if err := b.admin().Delete(b.Context(), name, metav1.DeleteOptions{}); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// TestComponentsOfAHost is R-ID-20 and R-ID-01: each holds a Lease of its own.
+func TestComponentsOfAHost(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		var leases []string
+		holders := map[string]string{}
 		for _, component := range []string{"agent", "controller", "probe"} {
-			b.process("h", func(s *identity.Spec) {
+			p := b.process("h", func(s *identity.Spec) {
 				s.Component, s.Name = component, identity.Name("p", component, "h")
 			}).start()
+			b.passes(minute)
+			e, held := p.member.Epoch()
+			if !held {
+				b.Errorf("R-ID-20: %s does not hold its Lease: %+v", component, p.member.Status())
+			}
+			holders[e.Holder] = component
 		}
 		b.passes(minute)
-		for _, l := range b.server.Leases() {
-			leases = append(leases, l.Labels[identity.ComponentLabel])
+		leases := b.server.Leases()
+		for _, l := range leases {
+			if component := l.Labels[identity.ComponentLabel]; holders[*l.Spec.HolderIdentity] != component {
+				b.Errorf("R-ID-20: the Lease of %s has holder %q, which is that of %q", component, *l.Spec.HolderIdentity, holders[*l.Spec.HolderIdentity])
+			}
 		}
-		slices.Sort(leases)
-		if !slices.Equal(leases, []string{"agent", "controller", "probe"}) {
-			b.Errorf("R-ID-20: Leases of %v, want three", leases)
+		if len(leases) != 3 || len(holders) != 3 {
+			b.Errorf("R-ID-20: %d Leases with %d holders, want three of three", len(leases), len(holders))
 		}
 	})
 }

@@ -54,7 +54,13 @@ func (t Timing) interval() time.Duration {
 	return t.Renew + time.Duration(rand.Float64()*t.Jitter*float64(t.Renew))
 }
 
-// run does the work while the Lease is held. done is false if it was lost: then the work has returned, and Run acquires it again.
+// longest is the longest interval.
+func (t Timing) longest() time.Duration {
+	return t.Renew + time.Duration(t.Jitter*float64(t.Renew))
+}
+
+// run does the work while the Lease is held. done is false if it was lost: then the work has returned, and Run acquires it again, unless ctx has
+// ended.
 func (t *tenure) run(ctx context.Context, work func(context.Context, Epoch) error) (done bool, err error) {
 	if t.over() {
 		t.lost(ctx, Expired)
@@ -74,7 +80,14 @@ func (t *tenure) run(ctx context.Context, work func(context.Context, Epoch) erro
 	t.lost(ctx, reason)
 	end(fmt.Errorf("holding Lease %q, epoch %d: %s: %w", t.m.Key(), t.epoch.Number, reason, ErrLost))
 	t.abandon()
-	if err := <-returned; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrLost) {
+	err = <-returned
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrLost) {
+		err = nil
+	}
+	if ctx.Err() != nil { // there is no next hold: the error of the work is that of Run
+		return true, err
+	}
+	if err != nil {
 		klog.FromContext(ctx).Error(err, "The work has failed after the Lease was lost", "lease", klog.KRef(t.m.spec.Namespace, t.m.spec.Name))
 	}
 	return false, nil
@@ -177,7 +190,8 @@ func (t *tenure) again(r reply[*coordinationv1.Lease]) {
 }
 
 // found goes on from the Lease that was read after a conflict. With our own holder in it, somebody has edited the rest, or a renewal of ours was
-// carried out whose answer got lost: the next one goes on top.
+// carried out whose answer got lost: the next one goes on top, with all that is ours. Without its label a view would not see the Lease, and
+// call a member gone that works.
 func (t *tenure) found(r reply[*coordinationv1.Lease]) LossReason {
 	switch {
 	case r.value.UID != t.epoch.UID:
@@ -185,7 +199,8 @@ func (t *tenure) found(r reply[*coordinationv1.Lease]) LossReason {
 	case holderOf(r.value) != t.epoch.Holder:
 		return Taken
 	}
-	t.lease, t.reread, t.due = r.value, false, r.answered
+	t.lease = t.m.spec.restored(r.value, claim{holder: t.epoch.Holder, epoch: t.epoch.Number, lock: t.m.locked})
+	t.reread, t.due = false, r.answered
 	t.m.know(func(k *known) { k.lease = r.value })
 	return ""
 }

@@ -6,6 +6,7 @@ package identity_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"testing"
@@ -251,21 +252,35 @@ func TestForeignHolderIsNeverRenewed(t *testing.T) {
 	}
 }
 
-// TestEditsOfOthersStay: somebody who edits the Lease while it is held disturbs nothing, and keeps what he wrote.
+// TestEditsOfOthersStay: somebody who edits the Lease while it is held disturbs nothing and keeps what he added. What he took away of ours is
+// back with the next renewal: without its label no view would see the Lease (R-ID-05).
 func TestEditsOfOthersStay(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		p := b.process("h").start()
-		b.passes(time.Second)
-		e := p.holds(1)
+		p := b.process("h", func(s *identity.Spec) {
+			s.Labels, s.Annotations = map[string]string{"team": "a"}, map[string]string{"note": "n"}
+			s.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "u"}
+		}).start()
+		b.passes(15 * time.Second)
+		e, before := p.holds(1), b.lease()
 		for range 20 {
 			b.edit(func(l *coordinationv1.Lease) {
-				l.Labels = map[string]string{"theirs": l.ResourceVersion}
-				l.Annotations = nil
+				l.Labels, l.Annotations = map[string]string{"theirs": l.ResourceVersion}, map[string]string{"theirs": "x"}
+				l.OwnerReferences, l.Spec.LeaseDurationSeconds = nil, nil
 			})
 			b.passes(11 * time.Second)
+			after := b.lease()
+			if p.holds(1) != e || after.Labels["theirs"] == "" || after.Annotations["theirs"] != "x" {
+				b.Fatalf("the Lease is %v, want what somebody has added kept", after)
+			}
+			delete(after.Labels, "theirs")
+			delete(after.Annotations, "theirs")
+			if !maps.Equal(after.Labels, before.Labels) || !maps.Equal(after.Annotations, before.Annotations) ||
+				len(after.OwnerReferences) != 1 || ptr.Deref(after.Spec.LeaseDurationSeconds, 0) != 3600 {
+				b.Fatalf("R-ID-05: the Lease is %v, want all that was there before: %v", after, before)
+			}
 		}
-		if p.holds(1) != e || b.lease().Labels["theirs"] == "" || b.lease().Annotations[identity.EpochAnnotation] == "" {
-			b.Errorf("the Lease is %v", b.lease())
+		if n := p.asked()[identitytest.Get]; n != 1+20 {
+			b.Errorf("%d reads, want one at the start and one for each edit", n)
 		}
 	})
 }

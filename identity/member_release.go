@@ -20,8 +20,35 @@ func (t *tenure) release(ctx context.Context) {
 	if !held || m.spec.KeepOnStop || t.ahead() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.spec.Timing.Stop)
+	ctx, cancel := m.atTheEnd(ctx)
 	defer cancel()
+	t.giveBack(ctx)
+}
+
+// withdraw gives back what an acquisition has got without knowing it, as it was given up before the answer came: no work has begun under that
+// holder, and the Lease would stay until it expires. It asks once, and takes Timing.Stop at most.
+func (a *acquisition) withdraw(ctx context.Context) {
+	m := a.m
+	ctx, cancel := m.atTheEnd(ctx)
+	defer cancel()
+	r := m.get(ctx)
+	if r.err != nil || holderOf(r.value) != a.holder {
+		return
+	}
+	t := &tenure{m: m, epoch: Epoch{Number: epochOf(r.value), Holder: a.holder, UID: r.value.UID}, lease: r.value}
+	if !t.ahead() {
+		t.giveBack(ctx)
+	}
+}
+
+// atTheEnd bounds what Run still asks for after the work has returned.
+func (m *Member) atTheEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, m.spec.Timing.Stop)
+}
+
+// giveBack deletes the Lease, in the version that is known, as often as it takes until ctx ends.
+func (t *tenure) giveBack(ctx context.Context) {
+	m := t.m
 	log := klog.FromContext(ctx).WithValues("lease", klog.KRef(m.spec.Namespace, m.spec.Name), "holder", t.epoch.Holder)
 	var retry backoff
 	for {

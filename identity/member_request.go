@@ -93,8 +93,8 @@ func slim(l *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	return &c, nil
 }
 
-// requestLimit is how long a request may take: so that two fit between the time when a renewal is due and the end of the hold.
-func (t Timing) requestLimit() time.Duration { return min(t.Renew, (t.Hold-t.Renew)/2) }
+// requestLimit is how long a request may take: so that two fit between the time when a renewal is due at the latest and the end of the hold.
+func (t Timing) requestLimit() time.Duration { return min(t.Renew, (t.Hold-t.longest())/2) }
 
 // absent reports whether the API server said that an object is not there. A 404 of something in front of it is no such thing.
 func absent(err error) bool {

@@ -108,7 +108,7 @@ func (m *Member) Epoch() (Epoch, bool) {
 func (m *Member) Healthy() error {
 	k, now := m.now()
 	t := m.spec.Timing
-	interval := t.Renew + time.Duration(t.Jitter*float64(t.Renew))
+	interval := t.longest()
 	switch {
 	case k.duplicate != nil:
 		return k.duplicate

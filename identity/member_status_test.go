@@ -5,11 +5,18 @@ package identity_test
 
 import (
 	"context"
-	"net/http"
+	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/identity/identitytest"
@@ -71,32 +78,94 @@ func TestWritten(t *testing.T) {
 	})
 }
 
-// TestMetricsAreFew is R-ID-18: hooks get operations, codes and reasons, a fixed number of each, and may all be missing.
+// TestMetricsAreFew is R-ID-18: over 1,000 restarts, in which all goes well, requests fail, others write or nobody answers, the hooks get the same few
+// operations, codes and reasons, which tell conflicts and errors apart, and no name. Every one of them may be missing.
 func TestMetricsAreFew(t *testing.T) {
 	inBubble(t, func(b *bed) {
-		series := map[string]bool{}
+		series := map[string]int{}
 		clock := identitytest.NewClock(0, 1)
-		for range 1000 {
-			m, err := identity.New(b.server.Client(namespace, "h", clock), goodSpec("h"), identity.Options{Clock: clock, Metrics: identity.MemberMetrics{
-				Request: func(operation string, code int, _ time.Duration) { series[operation+http.StatusText(code)] = true },
-			}})
+		leases := b.server.Client(namespace, "h", clock)
+		metrics := identity.MemberMetrics{
+			Request: func(operation string, code int, took time.Duration) {
+				if series[fmt.Sprint(operation, " ", code)]++; took < 0 || took > minute {
+					b.Errorf("%s took %s", operation, took)
+				}
+			},
+			Held: func(held bool) { series[fmt.Sprint("Held ", held)]++ },
+			Lost: func(reason identity.LossReason) { series["Lost "+string(reason)]++ },
+		}
+		for i := range 1000 {
+			m, err := identity.New(leases, goodSpec("h"), identity.Options{Clock: clock, Metrics: metrics})
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := m.Run(b.Context(), func(context.Context, identity.Epoch) error { b.passes(15 * time.Second); return nil }); err != nil {
+			if err := m.Run(b.Context(), b.disturbed(i)); err != nil {
 				b.Fatal(err)
 			}
 		}
-		for _, want := range []string{"GetNot Found", "CreateCreated", "UpdateOK", "DeleteOK"} {
-			if !series[want] || len(series) != 4 {
-				b.Errorf("R-ID-18: series %v, want %q among 4", series, want)
-			}
+		got := slices.Sorted(maps.Keys(series))
+		want := []string{
+			"Create 201", "Delete 200", "Delete 409", "Get 200", "Get 404", "Held false", "Held true", "Lost Deleted", "Lost Taken",
+			"Update 0", "Update 200", "Update 409", "Update 500",
 		}
-		p := b.process("h").start()
-		b.passes(time.Minute)
-		_ = p.stop()
-		if !slices.Equal(p.held, []bool{true, false}) {
-			b.Errorf("Held was told %v", p.held)
+		if !slices.Equal(got, want) {
+			b.Errorf("R-ID-18: series %q, want %q", got, want)
+		}
+		if series["Held true"] != series["Held false"] || series["Held true"] != 1000+series["Lost Deleted"]+series["Lost Taken"] {
+			b.Errorf("R-ID-18: %v, want each hold begun and ended, and one more for each loss", series)
+		}
+		bare, err := identity.New(leases, goodSpec("h"), identity.Options{Clock: clock})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := bare.Run(b.Context(), b.disturbed(1)); err != nil {
+			b.Errorf("without hooks: %v", err)
 		}
 	})
+}
+
+// disturbed is work in which something goes wrong, or nothing. The first call of a Run ends with its work, or with the loss.
+func (b *bed) disturbed(i int) func(context.Context, identity.Epoch) error {
+	lost := false
+	return func(ctx context.Context, _ identity.Epoch) error {
+		if !lost {
+			b.passes(5 * time.Second)
+			lost = b.disturb(i)
+		}
+		over := time.NewTimer(15 * time.Second)
+		defer over.Stop()
+		select {
+		case <-ctx.Done():
+		case <-over.C:
+		}
+		return nil
+	}
+}
+
+// disturb lets one thing happen to the Lease or its renewals, and says whether the hold will be lost by it.
+func (b *bed) disturb(i int) bool {
+	update := identitytest.Fault{Operation: identitytest.Update}
+	switch i % 7 {
+	case 1:
+		update.Err = apierrors.NewInternalError(errors.New("x"))
+		b.server.Faults(update)
+	case 2:
+		update.Err, update.Committed = errors.New("connection reset"), true
+		b.server.Faults(update)
+	case 3:
+		b.edit(func(l *coordinationv1.Lease) { l.Labels["theirs"] = strconv.Itoa(i) })
+	case 4:
+		b.edit(func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil })
+		return true
+	case 5:
+		if err := b.admin().Delete(b.Context(), name, metav1.DeleteOptions{}); err != nil {
+			b.Error(err)
+		}
+		return true
+	case 6: // the release finds another version
+		b.server.Faults(identitytest.Fault{Operation: identitytest.Delete, Do: func() {
+			b.edit(func(l *coordinationv1.Lease) { l.Labels["theirs"] = strconv.Itoa(i) })
+		}})
+	}
+	return false
 }

@@ -14,10 +14,12 @@ import (
 	"github.com/belayproject/belay/identity/identitytest"
 )
 
-// A host is a machine on which one process runs at a time.
+// A host is a machine on which one process runs at a time, or with others of the same lock file a part of one.
 type host struct {
 	u        *universe
 	name, id string // of its Lease, and its own
+	machine  string
+	lock     string // "" for none
 	clock    *identitytest.Clock
 	rate     float64
 	observes bool
@@ -40,6 +42,7 @@ type life struct {
 	ended chan struct{}
 	// hold ends with the context of the work; slept is the number of sleeps of the machine when the hold began.
 	hold             context.Context
+	epoch            identity.Epoch // of it
 	slept, sleptThen uint64
 }
 
@@ -55,7 +58,8 @@ func (h *host) start() {
 	u := h.u
 	l := &life{host: h, client: fmt.Sprintf("%s-%d", h.id, h.starts), ended: make(chan struct{})}
 	leases := u.server.Client(namespace, l.client, h.clock)
-	spec := goodSpec(h.id)
+	spec := goodSpec(h.machine)
+	spec.LockFile = h.lock
 	spec.Name, spec.Timing, spec.OnDuplicate = h.name, worldTiming(), identity.WaitOnDuplicate
 	spec.KeepOnStop = u.r.IntN(4) == 0
 	member, err := identity.New(leases, spec, identity.Options{Clock: h.clock})
@@ -99,6 +103,7 @@ func (l *life) observe(leases *identitytest.Client) []func(context.Context) erro
 	if err != nil {
 		l.host.u.t.Fatal(err)
 	}
+	view.Subscribe(l.checkLoss)
 	deletes := l.host.u.server.Client(namespace, l.collector(), l.host.clock)
 	collector, err := identity.NewCollector(deletes, view, identity.CollectorConfig{GCAfter: worldGCAfter, Period: worldPeriod})
 	if err != nil {
@@ -158,7 +163,7 @@ func (l *life) work(ctx context.Context, e identity.Epoch) error {
 	u, h := l.host.u, l.host
 	if now, ok := l.member.Epoch(); ok && now == e { // else it has slept
 		u.mu.Lock()
-		l.hold, l.slept = ctx, h.sleeps.Load()
+		l.hold, l.epoch, l.slept = ctx, e, h.sleeps.Load()
 		u.figures.holds++
 		last := u.epochs[h.name]
 		u.epochs[h.name] = max(last, e.Number)
@@ -185,13 +190,43 @@ func (u *universe) rivals(l *life) []string {
 		if other == l || other.host.name != l.host.name {
 			continue
 		}
-		_, holds := other.member.Epoch()
-		works := other.hold != nil && other.hold.Err() == nil && other.slept == other.host.sleeps.Load()
-		if holds || works {
-			found = append(found, fmt.Sprintf("%s (holds %t, works %t)", other.client, holds, works))
+		if how := other.holds(""); how != "" {
+			found = append(found, how)
 		}
 	}
 	return found
+}
+
+// holds says how a process holds its name with this holder, with any if it is empty; it is empty if it does not. The caller holds the mutex of the
+// universe.
+func (l *life) holds(holder string) string {
+	e, holds := l.member.Epoch()
+	holds = holds && (holder == "" || e.Holder == holder)
+	works := l.hold != nil && l.hold.Err() == nil && l.slept == l.host.sleeps.Load() && (holder == "" || l.epoch.Holder == holder)
+	if !holds && !works {
+		return ""
+	}
+	return fmt.Sprintf("%s (holds %t, works %t)", l.client, holds, works)
+}
+
+// checkLoss is I6: nobody is called lost who holds, and whose work goes on.
+func (l *life) checkLoss(e identity.Event) {
+	if e.Reason != identity.LeftQuiet {
+		return
+	}
+	u := l.host.u
+	u.mu.Lock()
+	u.figures.lost++
+	how := ""
+	for _, other := range u.lives {
+		if other.host.name == e.Peer.Key.Name && how == "" {
+			how = other.holds(e.Peer.Holder)
+		}
+	}
+	u.mu.Unlock()
+	if how != "" {
+		u.wrong("I6: %s calls %s lost, which is %s", l.client, e.Peer.Key.Name, how)
+	}
 }
 
 // cut takes the network of a process away for ever.

@@ -19,6 +19,7 @@ type figures struct {
 	// collected Leases are of members that were dead, or had been cut off or asleep for GCAfter; living ones should not be among them. raced is how
 	// many deletions found another version.
 	collected, silent, living, raced int
+	lost                             int // peers that views have called lost
 	simulated                        time.Duration
 }
 
@@ -32,13 +33,14 @@ func (f *figures) add(g figures) {
 	f.silent += g.silent
 	f.living += g.living
 	f.raced += g.raced
+	f.lost += g.lost
 	f.simulated += g.simulated
 }
 
 func (f figures) String() string {
 	return fmt.Sprintf("seeds %d, simulated %.1f h; members %d, killed %d, holds %d, two at a time %d; "+
-		"collected %d, of them silent but not dead %d, alive %d; deletions that came too late %d",
-		f.worlds, f.simulated.Hours(), f.lives, f.killed, f.holds, f.twice, f.collected, f.silent, f.living, f.raced)
+		"lost %d; collected %d, of them silent but not dead %d, alive %d; deletions that came too late %d",
+		f.worlds, f.simulated.Hours(), f.lives, f.killed, f.holds, f.twice, f.lost, f.collected, f.silent, f.living, f.raced)
 }
 
 // checkRequests goes through all that was asked of the server, in the order in which it was carried out.

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -95,24 +97,35 @@ func (u *universe) wrong(format string, args ...any) {
 	u.t.Errorf("seed %d, after %v: %s", u.seed, time.Since(u.began), fmt.Sprintf(format, args...))
 }
 
-// populate makes three or four names, of which one or two have two processes, and one or two observers.
+// populate makes three or four names, of which one or two have two processes, and one or two observers. In every third world the two of the first
+// name are on one machine, with a lock file.
 func (u *universe) populate() {
-	for i := range 3 + u.r.IntN(2) {
-		u.addHost(fmt.Sprint("m", i))
-		if i == 0 || i == 1 && u.r.IntN(4) == 0 {
-			u.addHost(fmt.Sprint("m", i))
+	lock := ""
+	if u.r.IntN(3) == 0 {
+		lock = filepath.Join(u.t.TempDir(), "lock")
+	}
+	u.addHost("m0", lock)
+	u.addHost("m0", lock)
+	for i := range 2 + u.r.IntN(2) {
+		u.addHost(fmt.Sprint("m", 1+i), "")
+		if i == 0 && u.r.IntN(4) == 0 {
+			u.addHost("m1", "")
 		}
 	}
 	for i := range 1 + u.r.IntN(4)/3 {
-		u.addHost(fmt.Sprint("o", i))
+		u.addHost(fmt.Sprint("o", i), "")
 	}
 }
 
-func (u *universe) addHost(name string) {
+// addHost makes a host with a process. Those with a lock are one machine.
+func (u *universe) addHost(name, lock string) {
 	const tenYears = 10 * 365 * 24 * time.Hour
 	offset := time.Duration(u.r.Int64N(2*int64(tenYears))) - tenYears
 	h := &host{
-		u: u, name: name, id: fmt.Sprint(name, "-h", len(u.hosts)), rate: 0.95 + 0.1*u.r.Float64(), observes: strings.HasPrefix(name, "o"),
+		u: u, name: name, id: fmt.Sprint(name, "-h", len(u.hosts)), rate: 0.95 + 0.1*u.r.Float64(), observes: strings.HasPrefix(name, "o"), lock: lock,
+	}
+	if h.machine = h.id; lock != "" {
+		h.machine = "locked"
 	}
 	h.clock = identitytest.NewClock(offset, h.rate)
 	u.hosts = append(u.hosts, h)
@@ -191,12 +204,27 @@ func (u *universe) disturb() {
 	case 13:
 		if h.life.feed != nil {
 			h.life.feed.hangs(u.upTo(2 * worldLiveness))
+		} else {
+			u.late(h)
 		}
 	case 14:
 		u.edit()
+		_ = os.Remove(h.lock) // where there is one
 	case 15:
 		u.race()
 	}
+}
+
+// late has the renewals of a member hang, and then the watches of all observers, so that they miss the one that comes through in time.
+func (u *universe) late(h *host) {
+	u.server.Faults(identitytest.Fault{Client: h.life.client, Times: 1 + u.r.IntN(2), Hang: true})
+	u.passes(2*worldTiming().Renew + u.upTo(worldTiming().Renew))
+	for _, h := range u.hosts {
+		if h.life.feed != nil {
+			h.life.feed.hangs(worldLiveness)
+		}
+	}
+	u.passes(u.upTo(worldLiveness))
 }
 
 func (u *universe) upTo(d time.Duration) time.Duration { return time.Duration(u.r.Int64N(int64(d))) }

@@ -19,27 +19,47 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// A claim is what differs from one hold to the next.
+type claim struct {
+	holder string
+	// epoch may be 0: then none is written. lock is the file that is locked, see idOf, "" if none.
+	epoch uint64
+	lock  string
+}
+
 // claimed gives the Lease as an acquisition writes it. old is the one that was read, nil where there is none; what others have
-// added to it stays. epoch may be 0: then none is written.
-func (s Spec) claimed(old *coordinationv1.Lease, holder string, epoch uint64, now time.Time) *coordinationv1.Lease {
+// added to it stays.
+func (s Spec) claimed(old *coordinationv1.Lease, c claim, now time.Time) *coordinationv1.Lease {
 	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name}}
 	transitions := int32(0)
 	if old != nil {
 		l = old.DeepCopy()
-		transitions = nextTransition(old, holder)
+		transitions = nextTransition(old, c.holder)
 	}
-	s.label(l)
-	s.annotate(l, epoch)
-	if s.Owner != nil {
-		l.OwnerReferences = []metav1.OwnerReference{*s.Owner}
-	}
+	s.describe(l, c)
 	at := stamp(old, now)
-	l.Spec.HolderIdentity = &holder
+	l.Spec.HolderIdentity = &c.holder
 	l.Spec.AcquireTime, l.Spec.RenewTime = &at, &at
-	l.Spec.LeaseDurationSeconds = ptr.To(int32(s.Timing.Duration / time.Second))
 	l.Spec.LeaseTransitions = &transitions
 	s.forgetOwners(l)
 	return l
+}
+
+// restored gives a Lease of ours that somebody has edited with all that we have to say in it. What others have added stays.
+func (s Spec) restored(l *coordinationv1.Lease, c claim) *coordinationv1.Lease {
+	next := *l
+	s.describe(&next, c)
+	return &next
+}
+
+// describe sets what stays the same for as long as a Lease is held. It changes no map that l has.
+func (s Spec) describe(l *coordinationv1.Lease, c claim) {
+	s.label(l)
+	s.annotate(l, c)
+	if s.Owner != nil {
+		l.OwnerReferences = []metav1.OwnerReference{*s.Owner}
+	}
+	l.Spec.LeaseDurationSeconds = ptr.To(int32(s.Timing.Duration / time.Second))
 }
 
 func (s Spec) label(l *coordinationv1.Lease) {
@@ -53,7 +73,7 @@ func (s Spec) label(l *coordinationv1.Lease) {
 	l.Labels = labels
 }
 
-func (s Spec) annotate(l *coordinationv1.Lease, epoch uint64) {
+func (s Spec) annotate(l *coordinationv1.Lease, c claim) {
 	annotations := maps.Clone(l.Annotations)
 	if annotations == nil {
 		annotations = map[string]string{}
@@ -61,8 +81,8 @@ func (s Spec) annotate(l *coordinationv1.Lease, epoch uint64) {
 	maps.Copy(annotations, s.Annotations)
 	annotations[HostAnnotation] = text(s.Host)
 	annotations[FingerprintAnnotation] = s.Fingerprint.encode()
-	setOrDelete(annotations, EpochAnnotation, strconv.FormatUint(epoch, 10), epoch != 0)
-	setOrDelete(annotations, LockFileAnnotation, s.LockFile, s.LockFile != "")
+	setOrDelete(annotations, EpochAnnotation, strconv.FormatUint(c.epoch, 10), c.epoch != 0)
+	setOrDelete(annotations, LockFileAnnotation, c.lock, c.lock != "")
 	l.Annotations = annotations
 }
 
@@ -145,9 +165,13 @@ func text(s string) string {
 	return strconv.Quote(s)
 }
 
-// epochOf is the number that the holder wrote, 0 where that cannot be read. Numbers that no int64 field can hold are not believed.
+// epochBits bounds the epochs: a number of 2^62 or more is neither believed nor given out. No server has made so many versions: somebody has
+// forged it, and on top of the greatest number there would be no greater one.
+const epochBits = 62
+
+// epochOf is the number that the holder wrote, 0 where that cannot be read or is not believed.
 func epochOf(l *coordinationv1.Lease) uint64 {
-	n, err := strconv.ParseUint(l.Annotations[EpochAnnotation], 10, 63)
+	n, err := strconv.ParseUint(l.Annotations[EpochAnnotation], 10, epochBits)
 	if err != nil {
 		return 0
 	}

@@ -46,7 +46,7 @@ func TestHostsOfAnyKind(t *testing.T) {
 	} {
 		s := testSpec()
 		s.Host, s.Fingerprint.Host = c.host, c.host
-		l := s.claimed(nil, "m_1", 0, time.Now())
+		l := s.claimed(nil, claim{holder: "m_1", epoch: 0}, time.Now())
 		if label, ok := l.Labels[HostLabel]; ok != c.label || ok && label != c.host {
 			t.Errorf("R-ID-04: host %q: label %q, present %v, want %v", c.host, label, ok, c.label)
 		}
@@ -65,7 +65,7 @@ func TestClaimWritesAll(t *testing.T) {
 	s := testSpec()
 	s.Labels, s.Annotations = map[string]string{"team": "a"}, map[string]string{"note": "n"}
 	s.Owner = &metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: "u"}
-	s.LockFile, s.OmitManagedFields = "/run/m.lock", true
+	s.OmitManagedFields = true
 	old := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "m", Namespace: "ns", UID: "uid", ResourceVersion: "5",
@@ -77,14 +77,14 @@ func TestClaimWritesAll(t *testing.T) {
 		},
 	}
 	before := old.DeepCopy()
-	got := s.claimed(old, "m_1", 9, now)
+	got := s.claimed(old, claim{holder: "m_1", epoch: 9, lock: testLock}, now)
 	at := metav1.NewMicroTime(time.Unix(1000, 1000))
 	want := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "m", Namespace: "ns", UID: "uid", ResourceVersion: "5",
 			Labels: map[string]string{"theirs": "x", "team": "a", HostLabel: "h", ComponentLabel: "c"},
 			Annotations: map[string]string{
-				"theirs": "y", "note": "n", EpochAnnotation: "9", HostAnnotation: "h", LockFileAnnotation: "/run/m.lock",
+				"theirs": "y", "note": "n", EpochAnnotation: "9", HostAnnotation: "h", LockFileAnnotation: testLock,
 				FingerprintAnnotation: `{"host":"h","bootID":"boot"}`,
 			},
 			OwnerReferences: []metav1.OwnerReference{*s.Owner}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
@@ -100,11 +100,11 @@ func TestClaimWritesAll(t *testing.T) {
 	if !reflect.DeepEqual(old, before) {
 		t.Error("the Lease that was read is changed")
 	}
-	if again := s.claimed(got, "m_1", 9, now); *again.Spec.LeaseTransitions != 5 {
+	if again := s.claimed(got, claim{holder: "m_1", epoch: 9}, now); *again.Spec.LeaseTransitions != 5 {
 		t.Error("a claim of what is ours already counts as a transition")
 	}
-	s.Host, s.LockFile, s.Owner = "-", "", nil
-	next := s.claimed(got, "m_2", 10, now)
+	s.Host, s.Owner = "-", nil
+	next := s.claimed(got, claim{holder: "m_2", epoch: 10}, now)
 	if _, ok := next.Labels[HostLabel]; ok || next.Annotations[LockFileAnnotation] != "" || len(next.OwnerReferences) != 1 {
 		t.Errorf("what is no longer so stays: %v", next.ObjectMeta)
 	}
@@ -116,12 +116,12 @@ func TestClaimOfMalformedLeases(t *testing.T) {
 		l := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{
 			LeaseTransitions: &in, LeaseDurationSeconds: ptr.To[int32](-1), HolderIdentity: ptr.To(""),
 		}}
-		got := testSpec().claimed(l, "m_1", 1, time.Now())
+		got := testSpec().claimed(l, claim{holder: "m_1", epoch: 1}, time.Now())
 		if *got.Spec.LeaseTransitions != want || *got.Spec.LeaseDurationSeconds != 3600 {
 			t.Errorf("transitions %d become %d, want %d; duration %d, want 3600", in, *got.Spec.LeaseTransitions, want, *got.Spec.LeaseDurationSeconds)
 		}
 	}
-	if got := testSpec().claimed(&coordinationv1.Lease{}, "m_1", 1, time.Now()); *got.Spec.LeaseTransitions != 1 {
+	if got := testSpec().claimed(&coordinationv1.Lease{}, claim{holder: "m_1", epoch: 1}, time.Now()); *got.Spec.LeaseTransitions != 1 {
 		t.Errorf("no transitions become %d, want 1", *got.Spec.LeaseTransitions)
 	}
 }
@@ -130,7 +130,7 @@ func TestClaimOfMalformedLeases(t *testing.T) {
 func TestRenewalChangesTheTimeAlone(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := testSpec()
-	l := s.claimed(nil, "m_1", 9, now)
+	l := s.claimed(nil, claim{holder: "m_1", epoch: 9}, now)
 	before := l.DeepCopy()
 	same := s.renewed(l, 9, now)
 	if same.Spec.RenewTime.Equal(l.Spec.RenewTime) {
@@ -155,7 +155,7 @@ func TestRenewalChangesTheTimeAlone(t *testing.T) {
 
 func TestWhatCannotBeReadIsIgnored(t *testing.T) {
 	for in, want := range map[string]uint64{
-		"": 0, "7": 7, "-1": 0, "x": 0, "1e3": 0, "9223372036854775807": math.MaxInt64, "9223372036854775808": 0, "18446744073709551615": 0,
+		"": 0, "7": 7, "-1": 0, "x": 0, "1e3": 0, "4611686018427387903": 1<<62 - 1, "4611686018427387904": 0, "9223372036854775807": 0, "18446744073709551615": 0,
 	} {
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{EpochAnnotation: in}}}
 		if got := epochOf(l); got != want {

@@ -49,21 +49,23 @@ type Spec struct {
 	// Host is the name of the host, of any length and characters. Required.
 	Host string
 	// Labels and Annotations are added to those of the package. Keys below identity.belay.dev/ are refused. They are written at each
-	// acquisition; what others have added to the Lease stays.
+	// acquisition, and by the next renewal after somebody has edited the Lease; what others have added to it stays.
 	Labels, Annotations map[string]string
 	// Owner, if not nil, becomes the only owner of the Lease: a Node, so that the Lease goes with it.
 	Owner *metav1.OwnerReference
 	// Nodes, if not nil, and Node are asked before each acquisition whether the Node is still the one with the UID of Fingerprint.NodeUID.
-	// If not, Run ends with [ErrNodeGone]. A renewal asks nothing.
+	// If not, Run ends with [ErrNodeGone]. A renewal asks nothing: that Node must be the Owner. When it is deleted, the garbage collector of the
+	// cluster deletes the Lease, the next renewal does not find it, and the acquisition that follows asks.
 	Nodes NodeClient
 	Node  string
 	// Fingerprint tells this process from another with the same name. Its BootID or PodUID must be set.
 	Fingerprint Fingerprint
 	// Timing is how often and how long. Zero fields are those of [ControlPlane].
 	Timing Timing
-	// LockFile, if not empty, is a path on the host that is locked (flock) for as long as Run runs. It excludes a second process on
-	// the same host at once, and shows that the one before is gone, so that its Lease is taken over without a wait. The directory
-	// must exist and be shared by all processes of this name on the host.
+	// LockFile, if not empty, is an absolute path on the host that is locked (flock) for as long as Run runs. It excludes a second process
+	// on the same host at once, and shows that the one before is gone, so that its Lease is taken over without a wait. The directory
+	// must exist, be on a local file system and be shared by all processes of this name on the host. Nothing may remove the file: who
+	// comes after that locks another one and is not excluded. It watches the Lease then, and finds the duplicate.
 	LockFile string
 	// OnDuplicate is what happens when another living process has the name.
 	OnDuplicate OnDuplicate
@@ -95,7 +97,7 @@ type Timing struct {
 	// Renew is the time between two renewals, at least 1 s. Each renewal is up to Jitter × Renew later, Jitter being 0 to 0.5.
 	Renew  time.Duration
 	Jitter float64
-	// Hold is how long a member goes on without a successful renewal: its work's context ends then. At least 2 × Renew.
+	// Hold is how long a member goes on without a successful renewal: its work's context ends then. At least 2 × Renew × (1 + Jitter).
 	Hold time.Duration
 	// Liveness is how long a view waits before it calls a quiet member lost. Hold is at most 0.9 × Liveness.
 	Liveness time.Duration

@@ -11,6 +11,7 @@ import (
 	"testing/quick"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/belayproject/belay/identity"
@@ -90,8 +91,10 @@ func TestTimingHasBounds(t *testing.T) {
 		"a negative jitter":               {func(t *identity.Timing) { t.Jitter = -0.1 }, "Timing.Jitter", `"-0.1": must be from 0 to 0.5`},
 		"too much jitter":                 {func(t *identity.Timing) { t.Jitter = 0.51 }, "Timing.Jitter", `"0.51": must be from 0 to 0.5`},
 		"a jitter that is no number":      {func(t *identity.Timing) { t.Jitter = math.NaN() }, "Timing.Jitter", "must be from 0 to 0.5"},
-		"a hold of one renewal":           {func(t *identity.Timing) { t.Hold = 2*t.Renew - 1 }, "Timing.Hold", "must be at least 2 × Renew, 20s"},
-		"a hold of two renewals":          {func(t *identity.Timing) { t.Hold = 2 * t.Renew }, "", ""},
+		"a hold of one renewal":           {func(t *identity.Timing) { t.Hold = 20800*time.Millisecond - 1 }, "Timing.Hold", "must be at least 2 × Renew × (1 + Jitter), 20.8s"},
+		"a hold of two renewals":          {func(t *identity.Timing) { t.Hold = 20800 * time.Millisecond }, "", ""},
+		"a hold of two late renewals":     {func(t *identity.Timing) { t.Jitter, t.Hold = 0.5, 20800*time.Millisecond }, "Timing.Hold", "must be at least 2 × Renew × (1 + Jitter), 30s"},
+		"a renewal that never comes":      {func(t *identity.Timing) { t.Renew, t.Jitter = math.MaxInt64, 0.5 }, "Timing", "must be at least 3 × Renew"},
 		"a hold of 0.9 of liveness":       {func(t *identity.Timing) { t.Hold = 36 * time.Second }, "", ""},
 		"a hold of more":                  {func(t *identity.Timing) { t.Hold = 36*time.Second + 1 }, "Timing.Hold", `"36.000000001s": must be at most 0.9 × Liveness, 36s`},
 		"liveness below the hold":         {func(t *identity.Timing) { t.Liveness = 20 * time.Second }, "Timing.Hold", "must be at most 0.9 × Liveness, 18s"},
@@ -118,7 +121,7 @@ func TestZeroTimingIsControlPlane(t *testing.T) {
 	spec.Timing = identity.Timing{}
 	checkRefused(t, spec, "", "")
 	spec.Timing = identity.Timing{Renew: 16 * time.Second}
-	checkRefused(t, spec, "Timing.Hold", `"30s": must be at least 2 × Renew, 32s`)
+	checkRefused(t, spec, "Timing.Hold", `"30s": must be at least 2 × Renew × (1 + Jitter), 33.28s`)
 	spec.Timing = identity.NodeAgent()
 	checkRefused(t, spec, "", "")
 }
@@ -144,20 +147,27 @@ func TestSpecHasBounds(t *testing.T) {
 		field  string
 		want   string
 	}{
-		"good":                      {func(*identity.Spec) {}, "", ""},
-		"no namespace":              {func(s *identity.Spec) { s.Namespace = "" }, "Namespace", "RFC 1123"},
-		"a namespace with a slash":  {func(s *identity.Spec) { s.Namespace = "a/b" }, "Namespace", `"a/b"`},
-		"no name":                   {func(s *identity.Spec) { s.Name = "" }, "Name", "RFC 1123"},
-		"a name of 254":             {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 254)) }, "Name", "must be no more than 253"},
-		"a name of 253":             {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 253)) }, "", ""},
-		"no component":              {func(s *identity.Spec) { s.Component = "" }, "Component", "belay-agent"},
-		"a component with a space":  {func(s *identity.Spec) { s.Component = "a b" }, "Component", `"a b"`},
-		"no host":                   {func(s *identity.Spec) { s.Host = "" }, "Host", "Required"},
-		"an endless host":           {func(s *identity.Spec) { s.Host = strings.Repeat("h", math.MaxUint16+1) }, "Host", "65535"},
-		"no fingerprint":            {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{MachineID: "m"} }, "Fingerprint", "BootID or its PodUID"},
-		"a pod alone":               {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{PodUID: "p"} }, "", ""},
-		"nodes without a node":      {func(s *identity.Spec) { s.Nodes = nodes{}; s.Fingerprint.NodeUID = "u" }, "Node", "Required"},
-		"nodes without a UID":       {func(s *identity.Spec) { s.Nodes = nodes{}; s.Node = "n" }, "Fingerprint.NodeUID", "Required"},
+		"good":                     {func(*identity.Spec) {}, "", ""},
+		"no namespace":             {func(s *identity.Spec) { s.Namespace = "" }, "Namespace", "RFC 1123"},
+		"a namespace with a slash": {func(s *identity.Spec) { s.Namespace = "a/b" }, "Namespace", `"a/b"`},
+		"no name":                  {func(s *identity.Spec) { s.Name = "" }, "Name", "RFC 1123"},
+		"a name of 254":            {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 254)) }, "Name", "must be no more than 253"},
+		"a name of 253":            {func(s *identity.Spec) { s.Name = identity.NodeName("", strings.Repeat("n", 253)) }, "", ""},
+		"no component":             {func(s *identity.Spec) { s.Component = "" }, "Component", "belay-agent"},
+		"a component with a space": {func(s *identity.Spec) { s.Component = "a b" }, "Component", `"a b"`},
+		"no host":                  {func(s *identity.Spec) { s.Host = "" }, "Host", "Required"},
+		"an endless host":          {func(s *identity.Spec) { s.Host = strings.Repeat("h", math.MaxUint16+1) }, "Host", "65535"},
+		"no fingerprint":           {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{MachineID: "m"} }, "Fingerprint", "BootID or its PodUID"},
+		"a pod alone":              {func(s *identity.Spec) { s.Fingerprint = identity.Fingerprint{PodUID: "p"} }, "", ""},
+		"nodes without a node":     {func(s *identity.Spec) { s.Nodes = nodes{}; s.Fingerprint.NodeUID = "u" }, "Node", "Required"},
+		"nodes without a UID":      {func(s *identity.Spec) { s.Nodes = nodes{}; s.Node = "n" }, "Fingerprint.NodeUID", "Required"},
+		"nodes without an owner": {func(s *identity.Spec) {
+			s.Nodes, s.Node, s.Fingerprint.NodeUID = nodes{}, "n", "u"
+		}, "Owner", "the Node with the UID of Fingerprint.NodeUID"},
+		"nodes with another owner": {func(s *identity.Spec) {
+			s.Nodes, s.Node, s.Fingerprint.NodeUID, s.Owner = nodes{}, "n", "u", &metav1.OwnerReference{Kind: "Node", Name: "n", UID: "u2"}
+		}, "Owner", "the Node with the UID of Fingerprint.NodeUID"},
+		"a relative lock file":      {func(s *identity.Spec) { s.LockFile = "m.lock" }, "LockFile", `"m.lock": must be an absolute path`},
 		"an unknown policy":         {func(s *identity.Spec) { s.OnDuplicate = "Fight" }, "OnDuplicate", `"Fail", "Wait"`},
 		"a label of ours":           {func(s *identity.Spec) { s.Labels = map[string]string{identity.ComponentLabel: "x"} }, "Labels[identity.belay.dev/component]", "written by the package"},
 		"an annotation of ours":     {func(s *identity.Spec) { s.Annotations = map[string]string{identity.EpochAnnotation: "1"} }, "Annotations[identity.belay.dev/epoch]", "written by the package"},

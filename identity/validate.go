@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ func (s Spec) validate() field.ErrorList {
 	if s.OnDuplicate != FailOnDuplicate && s.OnDuplicate != WaitOnDuplicate {
 		errs = append(errs, field.NotSupported(field.NewPath("OnDuplicate"), s.OnDuplicate, []OnDuplicate{FailOnDuplicate, WaitOnDuplicate}))
 	}
+	if s.LockFile != "" && !filepath.IsAbs(s.LockFile) {
+		errs = append(errs, field.Invalid(field.NewPath("LockFile"), s.LockFile, "must be an absolute path"))
+	}
 	errs = append(errs, s.validateFingerprint()...)
 	errs = append(errs, metav1validation.ValidateLabels(s.Labels, field.NewPath("Labels"))...)
 	errs = append(errs, foreignKeys(s.Labels, field.NewPath("Labels"))...)
@@ -79,6 +83,10 @@ func (s Spec) validateFingerprint() field.ErrorList {
 	}
 	if s.Nodes != nil && s.Fingerprint.NodeUID == "" {
 		errs = append(errs, field.Required(f.Child("NodeUID"), "the UID that the Node must have, as Nodes is set"))
+	}
+	if s.Nodes != nil && (s.Owner == nil || string(s.Owner.UID) != s.Fingerprint.NodeUID) {
+		errs = append(errs, field.Required(field.NewPath("Owner"), "the Node with the UID of Fingerprint.NodeUID, as Nodes is set: "+
+			"the Lease goes with its Node, and a member that holds it does not learn of the end of the Node by anything else"))
 	}
 	return errs
 }
@@ -105,7 +113,7 @@ func (t Timing) validate(path *field.Path) field.ErrorList {
 	}
 	check(t.Renew >= time.Second, "Renew", t.Renew, "must be at least 1s")
 	check(t.Jitter >= 0 && t.Jitter <= 0.5, "Jitter", t.Jitter, "must be from 0 to 0.5")
-	check(t.Hold/2 >= t.Renew, "Hold", t.Hold, "must be at least 2 × Renew, "+(2*t.Renew).String())
+	check(t.Hold/2 >= t.longest(), "Hold", t.Hold, "must be at least 2 × Renew × (1 + Jitter), "+(2*t.longest()).String())
 	check(t.Hold <= tenths(t.Liveness, 9), "Hold", t.Hold, "must be at most 0.9 × Liveness, "+tenths(t.Liveness, 9).String())
 	check(t.Duration >= time.Second, "Duration", t.Duration, "must be at least 1s")
 	check(t.Duration%time.Second == 0, "Duration", t.Duration, "must be whole seconds")

@@ -35,6 +35,7 @@ type View struct {
 	tracker     *tracker
 	index       *index
 	echo        echo
+	settling    settling
 	subscribers map[*subscriber]bool
 	told        viewFigures // by Run alone
 }
@@ -52,9 +53,10 @@ func NewView(c ViewConfig) (*View, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	source, _ := c.Source.(lister)
 	return &View{
 		config: c, clock: c.Clock, canary: c.Canary.Key(), wake: make(chan struct{}, 1), tracker: newTracker(&c), index: newIndex(c.IndexBy),
-		subscribers: map[*subscriber]bool{},
+		settling: settling{source: source}, subscribers: map[*subscriber]bool{},
 	}, nil
 }
 
@@ -64,6 +66,7 @@ func (v *View) Run(ctx context.Context) error {
 	if err := v.start(); err != nil {
 		return err
 	}
+	defer v.tellEnd()
 	defer v.stop()
 	handle, err := v.config.Source.AddEventHandler(handler{v})
 	if err != nil {
@@ -97,11 +100,19 @@ func (v *View) stop() {
 	v.deliveries.Wait()
 }
 
+// tellEnd tells the metric that the view is not up to date any more.
+func (v *View) tellEnd() {
+	was, is := v.told, v.told
+	is.fresh = false
+	v.told = is
+	v.config.Metrics.tell(was, is, nil)
+}
+
 // rest waits until something is to be done: at the elapsed time next if due is set.
 func (v *View) rest(ctx context.Context, next time.Duration, due bool) {
 	var timer <-chan time.Time
 	if due {
-		c, stop := v.clock.Timer(max(0, next-v.clock.Elapsed()))
+		c, stop := v.clock.Timer(max(shortNap, next-v.clock.Elapsed()))
 		defer stop()
 		timer = c
 	}
@@ -173,6 +184,7 @@ func (v *View) ask(now time.Duration) {
 	switch {
 	case ok:
 		v.tracker.prove(now, now-max(0, ago))
+		v.settling.begin(v.echo.version)
 		v.echo = echo{}
 	case now >= v.echo.until:
 		v.echo = echo{}
@@ -225,6 +237,9 @@ func (v *View) seen(obj any, initial bool) {
 	if key == v.canary && (old == nil || old.ResourceVersion != lease.ResourceVersion) {
 		v.echo = echo{version: lease.ResourceVersion, until: now + v.config.FreshFor}
 		v.ask(now)
+		v.rouse()
+	} else if v.settling.over(lease.ResourceVersion) {
+		v.tracker.clock.settle()
 		v.rouse()
 	}
 	if old == nil || len(changes) > 0 {

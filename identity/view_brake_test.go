@@ -55,11 +55,11 @@ func TestMassLossIsHeldBack(t *testing.T) {
 			t.Errorf("%d have left, %+v, want all 5 held back", n, w.view.Freshness())
 		}
 		w.wantSick("the brake holds", "5 held back by the mass-loss brake: more than 33 % of the peers would be lost at once")
-		w.after(165 * time.Second) // 244 s; 40 s + 200 s from 10 s on is 250 s
+		w.after(165 * time.Second) // 244 s; 40 s + 200 s from 10 s on is 250 s, and the next write of the canary but one is at 260 s
 		if n := lefts(w.told()); n != 0 {
 			t.Errorf("%d have left before the hold was over", n)
 		}
-		w.after(15 * time.Second)
+		w.after(30 * time.Second)
 		if n := lefts(w.told()); n != 5 {
 			t.Errorf("%d have left after the hold, want 5", n)
 		}
@@ -75,11 +75,11 @@ func TestBrakeLetsGoWhenEnoughReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := dyingFleet(t, 11, 6)
 		defer w.stop()
-		w.after(45 * time.Second)
+		w.after(56 * time.Second)
 		w.told()
 		w.live(w.ctx, "m0", 0, beat)
 		w.after(0)
-		w.wantTold("5 of 12 are still too many", "64s Recovered m0")
+		w.wantTold("5 of 12 are still too many", "75s Recovered m0")
 		w.live(w.ctx, "m1", 0, beat)
 		w.after(0)
 		if got := w.told(); len(got) != 5 || lefts(got) != 4 {
@@ -98,7 +98,7 @@ func TestLossesAddUp(t *testing.T) {
 		w.live(third, "x", 0, beat)
 		w.after(11 * time.Second)
 		cancel()
-		w.after(24 * time.Second) // m0 and m1 are quiet since 10 s and 11 s, x since 29 s; it is 54 s
+		w.after(42 * time.Second) // m0 and m1 are quiet since 10 s and 11 s, x since 29 s; it is 72 s
 		if got := w.told(); lefts(got) != 0 || w.view.Freshness().Held != 2 {
 			t.Errorf("%d have left and %d are held, want 3 of 7 held back or still to come: %q", lefts(got), w.view.Freshness().Held, got)
 		}
@@ -110,13 +110,13 @@ func TestOneMayAlwaysBeLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := dyingFleet(t, 1, 1)
 		defer w.stop()
-		w.after(35 * time.Second)
+		w.after(45 * time.Second)
 		w.wantState("m0", identity.Lost)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := dyingFleet(t, 9, 9, func(c *identity.ViewConfig) { c.MassLoss = 1 })
 		defer w.stop()
-		w.after(45 * time.Second)
+		w.after(55 * time.Second)
 		if n := lefts(w.told()); n != 9 {
 			t.Errorf("%d have left, want all 9 without a brake", n)
 		}
@@ -129,14 +129,14 @@ func TestSecondLossWaitsForTheFirst(t *testing.T) {
 		w := newWorld(t, nil, func(c *identity.ViewConfig) { c.Suspect = 38 * time.Second })
 		defer w.stop()
 		w.write("a", "a")
-		w.after(10 * time.Second)
+		w.after(15 * time.Second)
 		w.write("b", "b")
-		w.after(34 * time.Second)
-		w.wantTold("the first", "0s Joined a", "10s Joined b", "38s Suspected a", "40s Left a Quiet")
-		w.after(11 * time.Second)
+		w.after(37 * time.Second)
+		w.wantTold("the first", "0s Joined a", "15s Joined b", "38s Suspected a", "50s Left a Quiet")
+		w.after(20 * time.Second)
 		w.wantState("b", identity.Suspect)
 		w.wantSick("the second", "1 held back by the mass-loss brake")
-		w.after(26 * time.Second)
-		w.wantTold("the second", "48s Suspected b", "80s Left b Quiet")
+		w.after(20 * time.Second)
+		w.wantTold("the second", "53s Suspected b", "90s Left b Quiet")
 	})
 }

@@ -14,7 +14,8 @@ import (
 )
 
 // A Source tells of the Leases of a set of members: one namespace, one selector. A SharedIndexInformer of client-go satisfies it; see
-// [NewInformer].
+// [NewInformer]. What it watches it must tell in the order of the server. If it has the method LastSyncResourceVersion() string, as an informer
+// has, which says up to which version it has listed or watched, then losses are told sooner.
 type Source interface {
 	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
 	RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error
@@ -34,14 +35,17 @@ type ViewConfig struct {
 	// Source and Canary are required.
 	Source Source
 	Canary Canary
-	// Liveness is that of the members, see [Timing]; 0 means 40 s. Nothing in a Lease changes it.
+	// Liveness is that of the members, see [Timing]; 0 means 40 s. Nothing in a Lease changes it. A quiet peer is lost once a write of the
+	// Canary was seen that was sent Liveness after the peer's Lease last changed, and after it one more write of any peer, which shows that no
+	// list is under way. That is at most two of the Canary's renewals after Liveness, as a rule one, and longer by the time in which the
+	// view is not up to date.
 	Liveness time.Duration
 	// Suspect is how long a peer may be quiet before it is suspect, at most Liveness; 0 means half of Liveness. It should be more than the
 	// members' [Timing].Renew with its jitter.
 	Suspect time.Duration
 	// FreshFor is how old the latest write of the Canary may be that the view has seen, for the view to be up to date; 0 means half of
-	// Liveness, which is the most: so long as it is, a watch that hangs makes nobody lost. It must be more than the Canary's Timing.Renew with
-	// its jitter.
+	// Liveness, which is the most. It must be more than the Canary's Timing.Renew with its jitter. A watch that hangs makes peers suspect in
+	// this time, and nobody lost.
 	FreshFor time.Duration
 	// MassLoss is the share of the peers that were alive which may be lost within one Liveness; if more would be, all are held back as
 	// Suspect. 0 means a third, 1 is no brake. One peer may always be lost.

@@ -12,13 +12,17 @@ import "time"
 // write before it was seen too: up to the moment at which the canary sent it. From then on the clock goes on for freshFor, on trust. If no
 // newer write of the canary comes in that time, the trust was for nothing: what it has counted is taken back.
 //
-// A member whose stored renewals are at most R apart is never quiet for longer than freshFor + R while the clock goes. As R is below half of
-// Liveness (Timing sees to that) and freshFor is at most half of it, a lagging or broken watch makes nobody lost.
+// A list delivers in any order: the canary's write may come before older ones that the same list brings. Hence a proof is settled only when
+// something was seen that no longer is of that list, at the latest the next write of the canary.
+//
+// Trust is good enough for a suspicion. Nobody is lost but by settled time: then it is certain that no write was taken for Liveness, of which
+// a holder that goes on would have made one within Hold. How late its renewals are, and how far behind the watch is, does not matter.
 type freshClock struct {
 	freshFor time.Duration
 	seen     bool
 	sent     time.Duration // when the newest write of the canary was sent that was seen
 	proven   time.Duration // the fresh time that is proven
+	settled  time.Duration // the fresh time up to which every write was seen, whatever is amid a list
 	began    time.Duration // the fresh time at which the clock went on last, and
 	from     time.Duration // the elapsed time of that
 }
@@ -46,6 +50,7 @@ func (c *freshClock) prove(now, sent time.Duration) (back bool) {
 	if c.seen && sent <= c.sent {
 		return false
 	}
+	c.settle()
 	if c.fresh(now) {
 		c.proven = max(c.proven, c.began+sent-c.from)
 	} else {
@@ -54,3 +59,6 @@ func (c *freshClock) prove(now, sent time.Duration) (back bool) {
 	c.seen, c.sent = true, sent
 	return back
 }
+
+// settle takes note that the list is over of which the newest write of the canary may have been.
+func (c *freshClock) settle() { c.settled = c.proven }

@@ -160,7 +160,7 @@ func TestTimeOnTrustIsTakenBack(t *testing.T) {
 		w.relist()
 		w.after(5 * time.Second)
 		quiet(15 * time.Second)
-		w.after(24 * time.Second)
+		w.after(34 * time.Second)
 		w.wantState("dead", identity.Suspect)
 		w.after(2 * time.Second)
 		w.wantState("dead", identity.Lost)

@@ -17,16 +17,26 @@ import (
 )
 
 // FuzzTracker drives a tracker through what a watch can do to it, and checks what a view promises after each step: nobody is lost while the
-// view is not up to date or who was seen within Liveness (I6), Joined and Left alternate for each holder (I5), the counts and the order
-// of the rolls hold, and the next change that is announced is not a past one. R-ID-10, R-ID-12.
+// view is not up to date, or who was seen within Liveness, or who still holds, seen or not, amid a list or not (I6), Joined and Left alternate
+// for each holder (I5) and an edit is no sign of life, the counts and the order of the rolls hold, and the next change that is announced is
+// not a past one. R-ID-10, R-ID-12.
 func FuzzTracker(f *testing.F) {
-	for seed := range uint64(200) {
+	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		steps := make([]byte, 400)
 		for i := range steps {
 			steps[i] = byte(random.Uint32())
+			if seed%2 == 0 && i%2 == 0 && steps[i]%steppings == leap { // half of the worlds have no long pauses
+				steps[i]--
+			}
 		}
 		f.Add(steps)
+	}
+	// A holder renews while the watch hangs, and Liveness after its last renewal that was seen the view still takes itself to be up to date.
+	f.Add([]byte{0, 0, 7, 0, 3, 100, 7, 0, 3, 102, 7, 0, 13, 0, 3, 199})
+	// The same with a list in the end, of a later write of the canary and the renewal, in any order.
+	for range 10 {
+		f.Add([]byte{7, 0, 0, 0, 7, 0, 3, 120, 7, 0, 3, 110, 7, 0, 3, 10, 13, 0, 3, 165, 17, 0, 3, 5, 11, 0})
 	}
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		m := newModel(t)
@@ -51,8 +61,18 @@ type model struct {
 	wrote   map[string][]writing
 	told    map[string]string // holder that has joined and not left, by name
 	proof   writing           // of the canary, the newest that was seen
+	settled writing           // the one before, or the same if no list can be under way any more
+	holds   map[string]hold   // by name
 	losses  []time.Duration
 }
+
+// hold is what a member does that goes on for modelHold after each of its writes, and is another incarnation after that.
+type hold struct {
+	incarnation int
+	last        time.Duration
+}
+
+const modelHold = 36 * time.Second
 
 type writing struct {
 	at      time.Duration
@@ -68,13 +88,19 @@ func newModel(t *testing.T) *model {
 	c := ViewConfig{Liveness: 40 * time.Second, MassLoss: 0.5}.complete()
 	return &model{
 		t: t, tracker: newTracker(&c), stored: map[string]*coordinationv1.Lease{}, shown: map[string]*coordinationv1.Lease{},
-		sent: map[string]time.Duration{}, wrote: map[string][]writing{}, told: map[string]string{},
+		sent: map[string]time.Duration{}, wrote: map[string][]writing{}, told: map[string]string{}, holds: map[string]hold{},
 	}
 }
 
+// steppings is how many kinds of steps there are, and leap is the one that lets the most time go by.
+const (
+	steppings = 18
+	leap      = 6
+)
+
 func (m *model) step(what, how byte) {
 	name := fmt.Sprint("p", how%5)
-	switch what % 12 {
+	switch what % steppings {
 	case 0:
 		m.write(name, fmt.Sprint("h", how%3))
 	case 1:
@@ -84,7 +110,7 @@ func (m *model) step(what, how byte) {
 		m.write(name, "")
 	case 3, 4, 5:
 		m.now += time.Duration(how) * 100 * time.Millisecond
-	case 6:
+	case leap:
 		m.now += time.Duration(how) * 10 * time.Second
 	case 7, 8, 9:
 		m.write(own, own)
@@ -93,6 +119,16 @@ func (m *model) step(what, how byte) {
 		m.bring(int(how) % (len(m.pending) + 1))
 	case 11:
 		m.relist()
+	case 12:
+		m.edit(name)
+	case 13, 14, 15:
+		m.renew(name)
+	case 16:
+		for i := range 5 {
+			m.renew(fmt.Sprint("p", i))
+		}
+	case 17: // as a canary whose watch hangs
+		m.write(own, own)
 	}
 	m.apply(m.tracker.evaluate(m.now), true)
 }
@@ -108,11 +144,39 @@ func (m *model) write(name, holder string) {
 	}
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: uid, ResourceVersion: strconv.Itoa(m.version)},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: time.UnixMicro(int64(m.version))}},
 	}
 	if name == own {
 		m.sent[lease.ResourceVersion] = m.now
 	}
+	h := m.holds[name]
+	if old := m.stored[name]; old == nil || holderOf(old) != holder || m.now-h.last >= modelHold {
+		h.incarnation = m.version
+	}
+	h.last = m.now
+	m.holds[name] = h
+	lease.Annotations = map[string]string{"incarnation": strconv.Itoa(h.incarnation)}
+	m.store(name, lease)
+}
+
+// renew writes as the holder that there is.
+func (m *model) renew(name string) {
+	if old := m.stored[name]; old != nil {
+		m.write(name, holderOf(old))
+	}
+}
+
+// edit stores a version that says nothing of the holder.
+func (m *model) edit(name string) {
+	if old := m.stored[name]; old != nil {
+		m.version++
+		lease := old.DeepCopy()
+		lease.ResourceVersion = strconv.Itoa(m.version)
+		m.store(name, lease)
+	}
+}
+
+func (m *model) store(name string, lease *coordinationv1.Lease) {
 	m.stored[name] = lease
 	m.wrote[name] = append(m.wrote[name], writing{m.now, m.version})
 	m.pending = append(m.pending, seen{name, lease})
@@ -127,11 +191,15 @@ func numberOf(lease *coordinationv1.Lease) int {
 func (m *model) bring(n int) {
 	for _, s := range m.pending[:n] {
 		m.show(s)
+		if s.name != own { // it was written after the list
+			m.tracker.clock.settle()
+			m.settled = m.proof
+		}
 	}
 	m.pending = m.pending[n:]
 }
 
-// relist brings the state at once and forgets what was in between. The map gives any order.
+// relist brings the state and forgets what was in between. The map gives any order. The view may look amid it.
 func (m *model) relist() {
 	m.pending = nil
 	for name := range m.shown {
@@ -141,6 +209,7 @@ func (m *model) relist() {
 	}
 	for name, lease := range m.stored {
 		m.show(seen{name, lease})
+		m.apply(m.tracker.evaluate(m.now), true)
 	}
 }
 
@@ -151,12 +220,17 @@ func (m *model) show(s seen) {
 		m.apply(m.tracker.forget(m.now, key), false)
 		return
 	}
+	old := m.shown[s.name]
 	m.shown[s.name] = s.lease
-	m.apply(m.tracker.observe(m.now, s.lease, m.version%7 == 0), false)
+	changes := m.tracker.observe(m.now, s.lease, m.version%7 == 0)
+	if old != nil && old.UID == s.lease.UID && old.Spec.RenewTime.Equal(s.lease.Spec.RenewTime) && slices.ContainsFunc(changes, func(c change) bool { return c.what == Joined }) {
+		m.t.Fatalf("%s has joined by an edit", s.name)
+	}
+	m.apply(changes, false)
 	if sent, ok := m.sent[s.lease.ResourceVersion]; ok {
 		m.tracker.prove(m.now, sent)
-		if m.proof.at <= sent {
-			m.proof = writing{sent, numberOf(s.lease)}
+		if m.proof.version < numberOf(s.lease) {
+			m.settled, m.proof = m.proof, writing{sent, numberOf(s.lease)}
 		}
 		for i, at := range m.losses { // time may have been taken back
 			m.losses[i] = min(at, m.tracker.clock.read(m.now))
@@ -184,6 +258,10 @@ func (m *model) apply(changes []change, due bool) {
 		}
 		if c.reason == LeftQuiet {
 			m.lost(name, c.peer.quiet)
+			h := m.holds[name]
+			if c.peer.lease.Annotations["incarnation"] == strconv.Itoa(h.incarnation) && m.stored[name] != nil && m.now-h.last < modelHold {
+				m.t.Fatalf("I6: %s is lost at %v, though it wrote at %v and still holds", name, m.now, h.last)
+			}
 		}
 	}
 }
@@ -197,8 +275,8 @@ func (m *model) lost(name string, quiet time.Duration) {
 		m.t.Fatalf("%s is lost after %v", name, quiet)
 	}
 	for _, w := range m.wrote[name] {
-		if w.version < m.proof.version && m.now-w.at < m.tracker.liveness {
-			m.t.Fatalf("R-ID-10: %s is lost at %v, though it wrote at %v, which was seen: the last proof is of %v", name, m.now, w.at, m.proof.at)
+		if w.version < m.settled.version && m.now-w.at < m.tracker.liveness {
+			m.t.Fatalf("R-ID-10: %s is lost at %v, though it wrote at %v, which was seen: the last proof is of %v", name, m.now, w.at, m.settled.at)
 		}
 	}
 	at := m.tracker.clock.read(m.now)

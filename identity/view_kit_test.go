@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +63,7 @@ type hub struct {
 	cut      bool          // the watch hangs
 	lag      time.Duration // of the watch
 	down     bool          // the server answers nobody
+	synced   atomic.Int64  // up to which version the informer has come
 
 	sentMu sync.Mutex // these are the canary's
 	silent bool       // it has not got its answers
@@ -133,6 +135,15 @@ func (h *hub) renew(name string) {
 	h.put(name, holder)
 }
 
+// edit stores the next version of a Lease as somebody does who is not its holder.
+func (h *hub) edit(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.put(name, *h.stored[name].Spec.HolderIdentity, func(l *coordinationv1.Lease) {
+		l.Spec.RenewTime, l.Labels = h.stored[name].Spec.RenewTime, map[string]string{"edited": "yes"}
+	})
+}
+
 // put is write for who holds the mutex.
 func (h *hub) put(name, holder string, changes ...func(*coordinationv1.Lease)) bool {
 	if h.down {
@@ -145,10 +156,14 @@ func (h *hub) put(name, holder string, changes ...func(*coordinationv1.Lease)) b
 	}
 	lease.ResourceVersion = strconv.Itoa(h.version)
 	lease.Spec.HolderIdentity = &holder
+	lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Unix(int64(h.version), 0)}
 	for _, change := range changes {
 		change(lease)
 	}
 	h.stored[name] = lease
+	if !h.cut {
+		h.synced.Store(int64(h.version))
+	}
 	h.show(name, lease)
 	return true
 }
@@ -182,6 +197,13 @@ func (h *hub) Delete(_ context.Context, name string, o metav1.DeleteOptions) err
 		return apierrors.NewConflict(leases, name, fmt.Errorf("another version"))
 	}
 	h.version++
+	if len(lease.Finalizers) > 0 {
+		lease = lease.DeepCopy()
+		lease.ResourceVersion, lease.DeletionTimestamp = strconv.Itoa(h.version), &metav1.Time{Time: time.Now()}
+		h.stored[name] = lease
+		h.show(name, lease)
+		return nil
+	}
 	delete(h.stored, name)
 	h.show(name, nil)
 	return nil
@@ -243,6 +265,14 @@ func (h *hub) relist() {
 	for name := range names { // in any order
 		h.deliver(name, h.stored[name].DeepCopy(), true)
 	}
+}
+
+// listed delivers one Lease of a list, and gives the view the time to do what it makes of it.
+func (h *hub) listed(name string) {
+	h.mu.Lock()
+	h.deliver(name, h.stored[name].DeepCopy(), true)
+	h.mu.Unlock()
+	synctest.Wait()
 }
 
 // world is a hub with a view that runs, its canary, and what the view has told of the other peers, as "30s Suspected a".

@@ -9,7 +9,7 @@ import "time"
 type ViewMetrics struct {
 	// Peers is called after changes with the number of peers in each of the four states.
 	Peers func(byState map[State]int)
-	// Fresh is called when the view becomes up to date, or ceases to be.
+	// Fresh is called when the view becomes up to date, or ceases to be, as it does at the end of Run.
 	Fresh func(fresh bool)
 	// Brake is called when the mass-loss brake takes hold or lets go.
 	Brake func(on bool)
@@ -19,7 +19,7 @@ type ViewMetrics struct {
 
 // CollectorMetrics is called by a [Collector]. Each field may be nil.
 type CollectorMetrics struct {
-	// Collected is called for each Lease that was due, with what came of it.
+	// Collected is called for each Lease that a pass has dealt with, with what came of it.
 	Collected func(outcome CollectOutcome)
 }
 

@@ -50,8 +50,8 @@ func TestViewMetricsAreFew(t *testing.T) {
 		w.live(w.ctx, "a", 0, beat)
 		w.after(49 * time.Second)
 		want("map[Alive:2 Lost:2 Suspect:0 Unconfirmed:0]")
-		if !slices.Equal(quiet, []time.Duration{40 * time.Second}) {
-			t.Errorf("quiet for %v at their loss, want 40s once", quiet)
+		if !slices.Equal(quiet, []time.Duration{50 * time.Second}) {
+			t.Errorf("quiet for %v at their loss, want 50s once", quiet)
 		}
 		w.set(cutWatch)
 		w.after(time.Minute)

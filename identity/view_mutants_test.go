@@ -78,6 +78,53 @@ func TestSubtlyBrokenViewsAreCaught(t *testing.T) {
 	})
 }
 
+// TestBrokenProofsAreCaught breaks what a loss takes. R-ID-12.
+func TestBrokenProofsAreCaught(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{
+			Name: "a loss is judged on trust", File: "view_tracker.go", Run: "^FuzzTracker$",
+			Old: "t.lose(now, at, sure)...", New: "t.lose(now, at, max(at, sure))...",
+		},
+		{
+			Name: "the unconfirmed are lost on trust", File: "view_tracker.go", Run: "^TestLeaseThatWasThereIsUnconfirmed$",
+			Old: "for r, due := t.unconfirmed.due(sure, t.liveness); due; r, due = t.unconfirmed.due(sure, t.liveness) {",
+			New: "for r, due := t.unconfirmed.due(at, t.liveness); due; r, due = t.unconfirmed.due(at, t.liveness) {",
+		},
+		{
+			Name: "a write of the canary is settled at once", File: "view_fresh.go", Run: "^FuzzTracker$",
+			Old: "	c.seen, c.sent = true, sent\n", New: "	c.settle()\n	c.seen, c.sent = true, sent\n",
+		},
+		{
+			Name: "a write of the canary proves amid a list", File: "view.go", Run: "^TestListProvesNothingAmidIt$",
+			Old: "v.settling.begin(v.echo.version)", New: "v.tracker.clock.settle()",
+		},
+		{
+			Name: "what is newer than the canary's write ends the list", File: "view_settle.go", Run: "^TestListProvesNothingAmidIt$",
+			Old: "case numbered(version) <= s.upTo:", New: "case numbered(version) <= s.canary:",
+		},
+		{
+			Name: "the Source is not asked again", File: "view_settle.go", Run: "^TestListProvesNothingAmidIt$",
+			Old: "	case s.upTo < s.canary: // the", New: "	case false: // the",
+		},
+		{
+			Name: "no list is ever over", File: "view_settle.go", Run: "^TestLossIsToldInTime$",
+			Old: "	s.canary = 0\n	return true\n", New: "	return false\n",
+		},
+		{
+			Name: "an edit is a sign of life", File: "view_tracker.go", Run: "^TestEditIsNoSignOfLife$",
+			Old: "!was.joined && lives:", New: "!was.joined && (lives || !lives):",
+		},
+		{
+			Name: "no nap is too short", File: "view.go", Run: "^TestEarlyTimerDoesNotSpin$",
+			Old: "max(shortNap, next", New: "max(0, next",
+		},
+		{
+			Name: "the gauge stays fresh", File: "view.go", Run: "^TestMetricSaysThatTheViewHasEnded$",
+			Old: "	defer v.tellEnd()\n", New: "",
+		},
+	})
+}
+
 // TestBrokenSubscriptionsAreCaught breaks what others see of the view.
 func TestBrokenSubscriptionsAreCaught(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
@@ -126,6 +173,22 @@ func TestBrokenCollectorsAreCaught(t *testing.T) {
 		{
 			Name: "the collector goes abroad", File: "collector_report.go", Run: "^(TestOnlyTheLostAreDue|TestCollectorStaysAtHome)$",
 			Old: " && p.Key.Namespace == canary.Namespace", New: "",
+		},
+		{
+			Name: "the oldest are tried each time", File: "collector_report.go", Run: "^(TestRefusedLeasesStarveNobody|TestBrokenLeaseStopsNoOtherForEver)$",
+			Old: "	c.tries[tryOf(p)] = pass\n", New: "	_, _ = p, pass\n",
+		},
+		{
+			Name: "all tries are of one pass", File: "collector_report.go", Run: "^TestRefusedLeasesStarveNobody$",
+			Old: "next = max(next, last+1)", New: "next = 1",
+		},
+		{
+			Name: "an epoch that is ahead is forgotten", File: "collector_report.go", Run: "^TestEpochAheadKeepsALease$",
+			Old: "(err != nil || version < epoch)", New: "(err != nil || version == 0)",
+		},
+		{
+			Name: "what its finalizers keep is deleted again", File: "collector_report.go", Run: "^TestFinalizerKeepsALease$",
+			Old: "if p.Lease.DeletionTimestamp != nil {", New: "if p.Lease.DeletionTimestamp != nil && p.Quiet < 0 {",
 		},
 	})
 }

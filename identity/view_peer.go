@@ -19,7 +19,8 @@ type State string
 const (
 	// Unconfirmed: the Lease was there when the view began, and has not changed since. It may be a dead one.
 	Unconfirmed State = "Unconfirmed"
-	// Alive: the Lease has changed less than [ViewConfig].Suspect ago.
+	// Alive: the view has seen the Lease change less than [ViewConfig].Suspect ago. After a gap in the watch a change is seen at its end, however
+	// long ago the member made it and has died since.
 	Alive State = "Alive"
 	// Suspect: it has been quiet for longer, or has been quiet for Liveness and the mass-loss brake holds.
 	Suspect State = "Suspect"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -246,6 +247,43 @@ func TestSelectorFindsMembersAlone(t *testing.T) {
 	}
 	if _, err := identity.NewInformer(s.leases, "no label!"); err == nil || !strings.Contains(err.Error(), "no label!") {
 		t.Errorf("got %v, want the component refused", err)
+	}
+}
+
+// TestDeadLeaseGoesInTime has a collector run: the Lease of a dead member is deleted within GCAfter and a period, not earlier, and that of a living one
+// is not. Time in which the view was not up to date does not count. R-ID-09, R-ID-10.
+func TestDeadLeaseGoesInTime(t *testing.T) {
+	t.Parallel()
+	const gcAfter, period, slack = 2 * realLiveness, time.Second, 2 * time.Second
+	s := onAServer(t)
+	s.watch(s.leases, s.member("me", "agent"), "agent")
+	collector, err := identity.NewCollector(s.leases, s.view, identity.CollectorConfig{GCAfter: gcAfter, Period: period})
+	s.must(err)
+	s.run("collector", collector.Run)
+	s.put(s.namespace, "lives", "agent")
+	s.live("lives")
+	began := time.Now()
+	s.put(s.namespace, "dead", "agent")
+	blind, fresh, last := time.Duration(0), true, began
+	s.eventually(func() string {
+		now, is := time.Now(), s.view.Freshness().Fresh
+		switch {
+		case !is && fresh: // what it has counted on trust is taken back
+			blind += realLiveness / 2
+		case !is:
+			blind += now.Sub(last)
+		}
+		fresh, last = is, now
+		if _, err := s.leases.Get(s.ctx, "dead", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Sprintf("the dead Lease is there: %v", err)
+		}
+		return ""
+	})
+	if took := time.Since(began); took < gcAfter || took > gcAfter+period+blind+slack {
+		t.Errorf("it was deleted after %v, of which the view was blind for %v; want %v and at most %v more", took, blind, gcAfter, period+slack)
+	}
+	if _, err := s.leases.Get(s.ctx, "lives", metav1.GetOptions{}); err != nil {
+		t.Errorf("the Lease of a living one: %v", err)
 	}
 }
 

@@ -79,20 +79,29 @@ func (t *tracker) renew(now time.Duration, r *record, lease *coordinationv1.Leas
 	if reason := replacement(r.lease, lease); reason != "" && r.roll.joined {
 		changes = t.leave(now, r, reason)
 	}
-	was := r.roll
+	was, lives := r.roll, signOfLife(r.lease, lease)
 	r.lease, r.changed = lease, t.clock.read(now)
 	switch {
 	case r.holder() == "":
 		r.move(&t.lost)
 		return changes
-	case !was.joined || len(changes) > 0:
+	case len(changes) > 0, !was.joined && lives:
 		return append(changes, t.join(r)...)
+	case !was.joined: // somebody has edited the Lease of a dead one
+		r.move(was)
+		return nil
 	}
 	r.move(&t.alive)
 	if was.state == Suspect {
 		changes = append(changes, t.change(Recovered, "", r, r.changed))
 	}
 	return changes
+}
+
+// signOfLife says whether lease, the next version that was seen, was written by a holder and not by somebody who edits labels: another Lease,
+// another holder, or another renew time, whichever.
+func signOfLife(old, lease *coordinationv1.Lease) bool {
+	return old.UID != lease.UID || holderOf(old) != holderOf(lease) || !old.Spec.RenewTime.Equal(lease.Spec.RenewTime)
 }
 
 // replacement says why the holder of old has left, if lease is the next version that was seen; empty if it has not.
@@ -140,9 +149,9 @@ func (t *tracker) evaluate(now time.Duration) []change {
 	if !t.clock.fresh(now) {
 		return nil
 	}
-	at := t.clock.read(now)
+	at, sure := t.clock.read(now), t.clock.settled
 	t.losses = slices.DeleteFunc(t.losses, func(lost time.Duration) bool { return lost+t.liveness <= at })
-	for r, due := t.unconfirmed.due(at, t.liveness); due; r, due = t.unconfirmed.due(at, t.liveness) {
+	for r, due := t.unconfirmed.due(sure, t.liveness); due; r, due = t.unconfirmed.due(sure, t.liveness) {
 		r.move(&t.lost)
 	}
 	var changes []change
@@ -150,21 +159,21 @@ func (t *tracker) evaluate(now time.Duration) []change {
 		r.move(&t.suspect)
 		changes = append(changes, t.change(Suspected, "", r, at))
 	}
-	return append(changes, t.lose(now, at)...)
+	return append(changes, t.lose(now, at, sure)...)
 }
 
-// lose makes those lost that have been quiet for Liveness, or holds them back.
-func (t *tracker) lose(now, at time.Duration) []change {
+// lose makes those lost that are sure to have been quiet for Liveness, or holds them back.
+func (t *tracker) lose(now, at, sure time.Duration) []change {
 	var changes []change
 	limit := t.liveness
 	if t.brakes() {
 		limit += t.massLossHold
-		for r, due := t.suspect.due(at, t.liveness); due; r, due = t.suspect.due(at, t.liveness) {
+		for r, due := t.suspect.due(sure, t.liveness); due; r, due = t.suspect.due(sure, t.liveness) {
 			r.move(&t.held)
 		}
 	}
 	for _, l := range []*roll{&t.held, &t.suspect} {
-		for r, due := l.due(at, limit); due; r, due = l.due(at, limit) {
+		for r, due := l.due(sure, limit); due; r, due = l.due(sure, limit) {
 			changes = append(changes, t.leave(now, r, LeftQuiet)...)
 			t.losses = append(t.losses, at)
 			r.move(&t.lost)
@@ -180,21 +189,15 @@ func (t *tracker) brakes() bool {
 	return losing > 1 && float64(losing) > t.massLoss*float64(losing+t.alive.n)
 }
 
-// next returns the elapsed time of the next change that is due if nothing is seen until then.
+// next returns the elapsed time of the next change that is due if nothing is seen until then. Losses are due only when something is seen.
 func (t *tracker) next(now time.Duration) (time.Duration, bool) {
 	if !t.clock.fresh(now) {
 		return 0, false
 	}
 	next := t.clock.ends()
-	sooner := func(l *roll, quiet time.Duration) {
-		if l.first != nil {
-			next = min(next, t.clock.at(l.first.changed+quiet))
-		}
+	if first := t.alive.first; first != nil {
+		next = min(next, t.clock.at(first.changed+t.suspectAfter))
 	}
-	sooner(&t.unconfirmed, t.liveness)
-	sooner(&t.alive, t.suspectAfter)
-	sooner(&t.suspect, t.liveness)
-	sooner(&t.held, t.liveness+t.massLossHold)
 	if t.held.n > 0 && len(t.losses) > 0 {
 		next = min(next, t.clock.at(t.losses[0]+t.liveness))
 	}

@@ -60,7 +60,10 @@ func (c *conversation) annotation(t *testing.T, key string) *string {
 func (c *conversation) says(t *testing.T, answer string) {
 	t.Helper()
 	c.annotate(t, kube.AnswerAnnotation, answer)
-	c.sees(t, func(pod *corev1.Pod) bool { return pod.Annotations[kube.AnswerAnnotation] == answer })
+	c.sees(t, func(pod *corev1.Pod) bool {
+		said, ok := pod.Annotations[kube.AnswerAnnotation]
+		return ok && said == answer
+	})
 }
 
 func (c *conversation) annotate(t *testing.T, key, value string) {

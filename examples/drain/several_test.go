@@ -183,14 +183,15 @@ func TestMissingRights(t *testing.T) {
 	rule := func(group, verbs string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: strings.Split(verbs, ",")}
 	}
-	look := []rbacv1.PolicyRule{rule("", "list,watch", "pods", "nodes"), rule("policy", "list,watch", "poddisruptionbudgets"), rule("apps", "list,watch", "daemonsets")}
+	look := []rbacv1.PolicyRule{rule("", "list,watch", "nodes"), rule("", "list,watch", "pods"), rule("policy", "list,watch", "poddisruptionbudgets"), rule("apps", "list,watch", "daemonsets")}
 	for _, c := range []struct {
 		name  string
 		rules []rbacv1.PolicyRule
 		code  int
 		want  string
 	}{
-		{"nothing", nil, exitError, `cannot list resource "nodes"`},
+		{"nothing", nil, exitError, `cannot list resource "`}, // whichever is refused first
+		{"no-nodes", look[1:], exitError, `cannot list resource "nodes"`},
 		{"look", look, exitError, `cannot patch resource "nodes"`},
 		{"cordon", append(slices.Clone(look), rule("", "patch", "nodes")), exitBlocked, "EvictionForbidden"},
 	} {

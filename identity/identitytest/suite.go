@@ -58,6 +58,8 @@ func TestIdentity(t *testing.T, bed Bed) {
 		"TheLeaseIsGivenBackByItsHolder":      (*suite).release,
 		"ADeletedLeaseIsLostAndComesBackAnew": (*suite).deleted,
 		"WhatAnotherHasTakenIsLeftToIt":       (*suite).taken,
+		"AStopLeavesWhatAnotherHasTaken":      (*suite).stolen,
+		"RecordsComeAfterTheLease":            (*suite).records,
 		"AViewTellsWhoComesAndGoes":           (*suite).comings,
 		"ACollectorDeletesTheDeadAlone":       (*suite).collection,
 	} {

@@ -22,8 +22,9 @@ func (s *suite) workFindsItsLease() {
 		s.Fatal(err)
 	}
 	holders := map[string]bool{}
-	for _, name := range []string{"a", "b", "c"} {
-		e := s.start(name, "host").begins()
+	for _, kind := range []string{"agent", "controller", "probe"} {
+		name := identity.Name("p", kind, "host")
+		e := s.start(name, "host", func(spec *identity.Spec) { spec.Component = kind }).begins()
 		l := s.lease(name)
 		holders[e.Holder] = true
 		if ptr.Deref(l.Spec.HolderIdentity, "") != e.Holder || l.UID != e.UID || e.Number == 0 {
@@ -32,16 +33,58 @@ func (s *suite) workFindsItsLease() {
 		if l.Labels[identity.HostLabel] != "host" || l.Annotations[identity.HostAnnotation] != "host" {
 			s.Errorf("R-ID-05: labels %v, annotations %v", l.Labels, l.Annotations)
 		}
-		s.eventually(func() string {
-			if got := s.lease(name).Annotations[identity.EpochAnnotation]; got != strconv.FormatUint(e.Number, 10) {
-				return "the epoch in the Lease is " + strconv.Quote(got)
-			}
-			return ""
-		})
+		s.knowsItsEpoch(name, e)
+		s.wantSelected(identity.ComponentLabel+"="+kind, 1)
 	}
-	all, err := s.admin.List(s.Context(), metav1.ListOptions{LabelSelector: identity.ComponentLabel + "=" + component})
-	if err != nil || len(all.Items) != 3 || len(holders) != 3 {
-		s.Errorf("R-ID-05, R-ID-20: the selector finds %d Leases (%v), of %d holders; want 3 of 3", len(all.Items), err, len(holders))
+	s.wantSelected(identity.ComponentLabel, 3)
+	if len(holders) != 3 {
+		s.Errorf("R-ID-20: %d holders, want 3", len(holders))
+	}
+}
+
+// wantSelected demands that a selector finds so many Leases.
+func (s *suite) wantSelected(selector string, want int) {
+	s.Helper()
+	all, err := s.admin.List(s.Context(), metav1.ListOptions{LabelSelector: selector})
+	if err != nil || len(all.Items) != want {
+		s.Errorf("R-ID-05, R-ID-20: the selector %q finds %d Leases (%v), want %d", selector, len(all.Items), err, want)
+	}
+}
+
+// knowsItsEpoch waits until the epoch stands in the Lease.
+func (s *suite) knowsItsEpoch(name string, e identity.Epoch) {
+	s.Helper()
+	s.eventually(func() string {
+		if got := s.lease(name).Annotations[identity.EpochAnnotation]; got != strconv.FormatUint(e.Number, 10) {
+			return "the epoch in the Lease is " + strconv.Quote(got)
+		}
+		return ""
+	})
+}
+
+// records is R-ID-19: when work begins, at the first hold and after a loss, and writes a record with its holder, the Lease with that holder is there.
+func (s *suite) records() {
+	written := 0
+	p := s.startWith(func(e identity.Epoch) {
+		l, err := s.admin.Get(s.Context(), "a", metav1.GetOptions{})
+		if err != nil || ptr.Deref(l.Spec.HolderIdentity, "") != e.Holder || l.UID != e.UID {
+			s.Errorf("R-ID-19: work begins with %v; the Lease is %v (%v)", e, l, err)
+		}
+		written++
+		record := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "record-" + strconv.Itoa(written)}}
+		record.Spec.HolderIdentity = &e.Holder
+		if _, err := s.admin.Create(s.Context(), record, metav1.CreateOptions{}); err != nil {
+			s.Error(err)
+		}
+	}, "a", "host")
+	first := p.begins()
+	s.change(s.admin, "a", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("") })
+	second := p.begins()
+	p.stop()
+	for name, e := range map[string]identity.Epoch{"record-1": first, "record-2": second} {
+		if got := ptr.Deref(s.lease(name).Spec.HolderIdentity, ""); got != e.Holder {
+			s.Errorf("R-ID-19: %s has the holder %q, want %q", name, got, e.Holder)
+		}
 	}
 }
 
@@ -128,6 +171,39 @@ func (s *suite) deleted() {
 	}
 	if next := p.begins(); next.UID == e.UID || next.Number <= e.Number || next.Holder == e.Holder {
 		s.Errorf("after the deletion it holds %v, before %v; want another Lease, a greater number, another holder", next, e)
+	}
+}
+
+// stolen is R-ID-16: a stop after another took the Lease, or made it anew, that is not noticed yet. The deletion of the version that was written is
+// sent, the server refuses it, and what is another's stays.
+func (s *suite) stolen() {
+	for name, steal := range map[string]func(l *coordinationv1.Lease){
+		"taken": func(*coordinationv1.Lease) {
+			s.change(s.admin, "taken", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = ptr.To("taken_thief") })
+		},
+		"anew": func(l *coordinationv1.Lease) { // from a backup, under the same holder
+			l.ObjectMeta = metav1.ObjectMeta{Name: l.Name, Labels: l.Labels, Annotations: l.Annotations}
+			err := s.admin.Delete(s.Context(), "anew", metav1.DeleteOptions{})
+			if err == nil {
+				_, err = s.admin.Create(s.Context(), l, metav1.CreateOptions{})
+			}
+			if err != nil {
+				s.Fatal(err)
+			}
+		},
+	} {
+		p := s.start(name, "one", slow)
+		s.knowsItsEpoch(name, p.begins())
+		steal(s.lease(name))
+		before := s.lease(name)
+		p.stop()
+		if p.wire.deletions.Load() == 0 {
+			s.Errorf("R-ID-16: %q: no deletion was sent, which would have shown whether the server refuses it", name)
+		}
+		after, err := s.admin.Get(s.Context(), name, metav1.GetOptions{})
+		if err != nil || after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
+			s.Errorf("R-ID-16: %q: after the stop the Lease is %v (%v), want it as the other has written it: %v", name, after, err, before)
+		}
 	}
 }
 

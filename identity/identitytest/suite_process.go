@@ -24,7 +24,8 @@ var errCut = errors.New("the process is dead")
 // A wire is the way of a process to the server. It can be cut.
 type wire struct {
 	Leases
-	cut atomic.Bool
+	cut       atomic.Bool
+	deletions atomic.Int32 // how many were sent
 }
 
 func send[T any](w *wire, request func() (T, error)) (T, error) {
@@ -48,7 +49,10 @@ func (w *wire) Update(ctx context.Context, l *coordinationv1.Lease, o metav1.Upd
 }
 
 func (w *wire) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
-	_, err := send(w, func() (any, error) { return nil, w.Leases.Delete(ctx, name, o) })
+	_, err := send(w, func() (any, error) {
+		w.deletions.Add(1)
+		return nil, w.Leases.Delete(ctx, name, o)
+	})
 	return err
 }
 
@@ -64,6 +68,12 @@ type process struct {
 
 // start begins a process of a name on a host.
 func (s *suite) start(name, host string, changes ...func(*identity.Spec)) *process {
+	s.Helper()
+	return s.startWith(func(identity.Epoch) {}, name, host, changes...)
+}
+
+// startWith begins one whose work begins with a call of begun.
+func (s *suite) startWith(begun func(identity.Epoch), name, host string, changes ...func(*identity.Spec)) *process {
 	s.Helper()
 	spec := identity.Spec{
 		Namespace: s.Namespace, Name: name, Component: component, Host: host, Fingerprint: identity.Fingerprint{BootID: "boot of " + host},
@@ -85,6 +95,7 @@ func (s *suite) start(name, host string, changes ...func(*identity.Spec)) *proce
 	go func() {
 		defer close(over)
 		p.ended <- p.member.Run(ctx, func(ctx context.Context, e identity.Epoch) error {
+			begun(e)
 			select {
 			case p.epochs <- e:
 			default: // it is begun again and again, and nobody asks
@@ -102,6 +113,13 @@ func (s *suite) start(name, host string, changes ...func(*identity.Spec)) *proce
 
 // quick is for a process that will be killed: it does not try for long to give its Lease back.
 func quick(spec *identity.Spec) { spec.Timing.Stop = time.Millisecond }
+
+// slow is for one that shall not notice for long what others do to its Lease.
+func slow(spec *identity.Spec) {
+	spec.Timing = identity.Timing{
+		Renew: time.Minute, Hold: 3 * time.Minute, Liveness: 4 * time.Minute, Duration: time.Hour, Stop: suitePatience,
+	}
+}
 
 func waits(spec *identity.Spec) { spec.OnDuplicate = identity.WaitOnDuplicate }
 

@@ -108,8 +108,12 @@ func TestFailedNodeStopsTheGroupAfterItOrIsSkipped(t *testing.T) {
 			user := c.name + "-drainer"
 			s := f.set(user)
 			s.SkipFailed = name == "is skipped"
-			run := start(t, mustConnect(t, c.asDrainer(t, user), withEverything), s)
-			c.failsFirst(t, run, f)
+			clock := &leapClock{}
+			run := start(t, mustConnect(t, c.asDrainer(t, user), func(o *drain.Options, cache *kube.Cache, client kubernetes.Interface) error {
+				o.Now = clock.now
+				return withEverything(o, cache, client)
+			}), s)
+			c.failsFirst(t, run, f, clock)
 			st, err := run.wait(t)
 			must(t, err)
 			for i, n := range st.Nodes {
@@ -159,17 +163,25 @@ func (c *cluster) newFleet(t *testing.T) fleet {
 	return f
 }
 
-// set drains the fleet in two groups, and forces after a moment what does not leave.
+// forceAfter is longer than a pod that may be evicted takes on any machine, and shorter than a responder may be silent.
+const forceAfter = 5 * time.Minute
+
+// set drains the fleet in two groups, and forces after a while what does not leave.
 func (f fleet) set(user string) drain.Set {
 	s := setOf(user, drain.Drain)
 	s.Groups = [][]string{{f.fails, f.forced}, {f.next}}
-	s.Request.Policy.Escalation = []drain.Escalation{{After: 100 * time.Millisecond, Step: drain.StepDelete}}
+	s.Request.Policy.Escalation = []drain.Escalation{{After: forceAfter, Step: drain.StepDelete}}
 	return s
 }
 
 // failsFirst deletes the Node that has to fail, when the other one of its group is drained.
-func (c *cluster) failsFirst(t *testing.T, run *running, f fleet) {
+func (c *cluster) failsFirst(t *testing.T, run *running, f fleet, clock *leapClock) {
 	t.Helper()
+	run.reconciled(t, "both nodes of the group wait", func(s drain.SetStatus) bool {
+		return len(s.Nodes) == 3 && s.Nodes[0].Phase == drain.Draining && len(s.Nodes[1].Blockers) == 1 && s.Nodes[1].Blockers[0].Next == drain.StepDelete
+	})
+	clock.leap(forceAfter)
+	must(t, c.touch(t.Context(), f.forced))
 	run.reconciled(t, "one node waits for its responder, the other is drained", func(s drain.SetStatus) bool {
 		return len(s.Nodes) == 3 && s.Nodes[0].Phase == drain.Draining && s.Nodes[1].Phase == drain.Drained
 	})

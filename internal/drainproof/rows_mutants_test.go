@@ -22,7 +22,7 @@ func TestBrokenRequirementsAreCaught(t *testing.T) {
 		},
 		{
 			Name: "a drain begins in a frozen fleet", File: "../../drain/stage.go", Run: "^TestCrashLoopOnAReturnedNodeStopsTheFleet$",
-			Old: "frozenBy(p.d.o.Cache.Nodes(), p.r.Holder); node != \"\" {\n\t\tp.st.Reason, p.st.Message", New: "frozenBy(nil, p.r.Holder); node != \"\" {\n\t\tp.st.Reason, p.st.Message",
+			Old: "frozenBy(p.d.registry.nodes(p.d.o.Cache), p.r.Holder); node != \"\" {\n\t\tp.st.Reason, p.st.Message", New: "frozenBy(nil, p.r.Holder); node != \"\" {\n\t\tp.st.Reason, p.st.Message",
 		},
 		{
 			Name: "each pass starts the age anew", File: "../../drain/report.go", Run: "^TestMetricsTellABlockedDrain$",

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
 	"github.com/belayproject/belay/configsync/kube"
@@ -120,13 +121,20 @@ func (c *Cluster) Assign(t testing.TB, node string, cm *corev1.ConfigMap) {
 	ctx, cancel := within(t)
 	defer cancel()
 	nodeConfigs := c.dynamic.Resource(v1alpha1.NodeConfigsResource)
-	current, err := nodeConfigs.Get(ctx, node, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		_, err = nodeConfigs.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
-	} else if err == nil {
+	// The agent writes the status of the same object.
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		current, err := nodeConfigs.Get(ctx, node, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			_, err = nodeConfigs.Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
+			return err
+		}
+		if err != nil {
+			return err
+		}
 		current.Object["spec"] = object["spec"]
 		_, err = nodeConfigs.Update(ctx, current, metav1.UpdateOptions{})
-	}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
