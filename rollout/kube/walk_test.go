@@ -40,10 +40,10 @@ func TestServerAllowsTheProtocol(t *testing.T) {
 			events = append(events, tr.Event)
 		}
 	}
-	for seed := range uint64(6) {
+	for seed := range uint64(10) {
 		w := b.walker(fmt.Sprintf("walk-%d", seed), taken)
 		r := rand.New(rand.NewPCG(seed, 1))
-		for range 250 {
+		for range 200 {
 			w.step(r, seed, events[r.IntN(len(events))])
 		}
 	}
@@ -69,8 +69,8 @@ func (b *bed) walker(name string, taken map[protocol.Event]int) *walker {
 // step takes the event, if the protocol allows it now.
 func (w *walker) step(r *rand.Rand, seed uint64, event protocol.Event) {
 	w.t.Helper()
-	if event == protocol.EventRecreate && r.IntN(4) > 0 {
-		return // it begins all over
+	if (event == protocol.EventRecreate || event == protocol.EventRetry) && r.IntN(6) > 0 {
+		return // the attempt at hand should get further, as a rule
 	}
 	revision := ""
 	if n := r.IntN(3); n > 0 {

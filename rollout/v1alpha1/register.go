@@ -12,9 +12,9 @@ import (
 // The group and version of the types, and the resources that serve them. They must not be assigned to.
 var (
 	GroupVersion              = schema.GroupVersion{Group: "belay.dev", Version: "v1alpha1"}
-	NodeShadowsResource       = GroupVersion.WithResource("nodeshadows")
-	DisruptionLedgersResource = GroupVersion.WithResource("disruptionledgers")
-	RevisionsResource         = GroupVersion.WithResource("revisions")
+	NodeShadowsResource       = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "nodeshadows"}
+	DisruptionLedgersResource = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "disruptionledgers"}
+	RevisionsResource         = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "revisions"}
 )
 
 // Kinds of the types.
