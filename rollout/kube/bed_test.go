@@ -6,6 +6,7 @@ package kube_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -138,6 +139,8 @@ type calls struct {
 	mu   sync.Mutex
 	all  []string
 	lax  []string // writes that the server would prune instead of refusing them
+	// after is called when a call has been answered.
+	after func(call string)
 }
 
 func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -147,8 +150,28 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	if q := r.URL.Query(); r.Method != http.MethodGet && r.Method != http.MethodDelete && q.Get("fieldValidation")+q.Get("fieldManager") != "Strict"+kube.FieldManager {
 		c.lax = append(c.lax, call)
 	}
+	after := c.after
 	c.mu.Unlock()
-	return c.next.RoundTrip(r)
+	resp, err := c.next.RoundTrip(r)
+	if after != nil {
+		after(call)
+	}
+	return resp, err
+}
+
+// once calls f, once, after the first call that begins so from now on.
+func (c *calls) once(begins string, f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.after = func(call string) {
+		if !strings.HasPrefix(call, begins) {
+			return
+		}
+		c.mu.Lock()
+		c.after = nil
+		c.mu.Unlock()
+		f()
+	}
 }
 
 // since is what was called in f.

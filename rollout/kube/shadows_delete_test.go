@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,23 @@ func TestDelete(t *testing.T) {
 	}
 	if err := b.shadows.Delete(b.ctx(), sh); err != nil {
 		t.Errorf("Delete of what is gone: got error %v, want none", err)
+	}
+}
+
+// Somebody who is not of this package grants an attempt while the shadow is being deleted: it is kept, wherever that comes between.
+func TestDeleteIsOvertaken(t *testing.T) {
+	b := newBed(t)
+	grant := []byte(`{"spec":{"grant":1,"revision":{"name":"v2"}}}`)
+	for call, want := range map[string]error{"DELETE": kube.ErrNotRemovable, "GET": rollout.ErrConflict} {
+		name := "overtaken-after-" + strings.ToLower(call)
+		sh := b.shadow(name, 0)
+		b.calls.once(call, func() {
+			_, err := b.client.Resource(v1alpha1.NodeShadowsResource).Patch(b.ctx(), name, types.MergePatchType, grant, metav1.PatchOptions{})
+			b.must(err)
+		})
+		if err := b.shadows.Delete(b.ctx(), sh); !errors.Is(err, want) || b.gone(name) {
+			t.Errorf("granted after %s: got error %v, want %q, and the shadow kept", call, err, want)
+		}
 	}
 }
 
