@@ -23,7 +23,7 @@ func TestMutants(t *testing.T) {
 			New: "\t\tif read, err = s.mark(ctx, read); read == nil || err != nil {\n\t\t\treturn err\n\t\t}\n\t}\n\tif err := may(read); false {"},
 		{Name: "a shadow is buried alive", File: "shadows_delete.go", Run: "TestNodeIsRegisteredAnew",
 			Old: "case string(node.GetUID()) == read.Spec.NodeUID:", New: "case node.GetUID() == \"\":"},
-		{Name: "what is not known is dropped", File: "objects.go", Run: "TestUnknownFieldsStay",
+		{Name: "what is left out stays", File: "objects.go", Run: "TestShadowWritesAreSwaps",
 			Old: "ok && both {", New: "ok && both && len(next) > 9 {"},
 		{Name: "a shadow of no Node", File: "shadows.go", Run: "TestCreate$",
 			Old: "Name: sh.Node, UID: types.UID(sh.UID)}", New: "Name: sh.Node, UID: types.UID(sh.UID + \"0\")}"},

@@ -131,7 +131,7 @@ func TestNodeIsRegisteredAnew(t *testing.T) {
 	old := sh.Spec.NodeUID
 	granted := b.order(sh, protocol.Orders{Grant: 5, Revision: "v2"})
 	if err := b.shadows.Bury(b.ctx(), granted); !errors.Is(err, kube.ErrNodeExists) {
-		t.Errorf("Bury while the Node lives: got error %v, want ErrNodeExists", err)
+		t.Fatalf("Bury while the Node lives: got error %v, want ErrNodeExists", err)
 	}
 	b.must(b.core.CoreV1().Nodes().Delete(b.ctx(), "anew", metav1.DeleteOptions{}))
 	next := b.uid("anew")
