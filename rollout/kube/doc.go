@@ -4,7 +4,7 @@
 // Package kube keeps what a rollout remembers in the API server.
 //
 // A [LedgerStore] is the ledger of a disruption domain in a DisruptionLedger, a [ConfigMapLedger] the same for those who don't want
-// that definition. [Shadows] are the records of the nodes.
+// that definition. [Shadows] are the records of the nodes, for controllers; an [AgentShadow] is the one of an agent's own node.
 //
 // # Promise
 //

@@ -35,13 +35,15 @@ func (s *NodeShadowSpec) SetOrders(o protocol.Orders) {
 // ReportOf is what the protocol sees of a status.
 func ReportOf(s NodeShadowStatus) protocol.Report {
 	return protocol.Report{
-		Staged: s.Staged.String(), Attempt: protocol.Attempt(s.Attempt), Phase: protocol.Phase(s.Phase), Revision: s.Revision.String(), Known: s.Known,
+		Staged: s.Staged.String(), Attempt: protocol.Attempt(s.Attempt), Phase: protocol.Phase(s.Phase), Revision: s.Revision.String(),
+		Broken: s.Broken, Known: s.Known,
 	}
 }
 
 // SetReport makes r the report of the status, and leaves what else the agent says as it is.
 func (s *NodeShadowStatus) SetReport(r protocol.Report) {
-	s.Staged, s.Attempt, s.Phase, s.Revision, s.Known = RefOf(r.Staged), int64(r.Attempt), Phase(r.Phase), RefOf(r.Revision), r.Known
+	s.Staged, s.Attempt, s.Phase, s.Revision = RefOf(r.Staged), int64(r.Attempt), Phase(r.Phase), RefOf(r.Revision)
+	s.Broken, s.Known = r.Broken, r.Known
 }
 
 // RefOf reads "name@digest", or a name alone. Nothing is nil. A text that has another form becomes a name, which the API server refuses.

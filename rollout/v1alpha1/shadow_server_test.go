@@ -44,6 +44,8 @@ func shadowStates() []struct {
 		{"regranted", "done", orders(`"grant":7,` + v3)},
 		{"regranted-committed", "committed", orders(`"grant":7,` + v3)},
 		{"regranted-broken", "broken", orders(`"grant":7,` + v3)},
+		{"recommitted-broken", "regranted-broken", report(`"attempt":7,"phase":"Committed","broken":true,` + v3)},
+		{"undoing-broken", "recommitted-broken", orders(`"undo":7`)},
 		{"revoked", "granted", orders(`"revoked":5`)},
 	}
 }
@@ -82,6 +84,8 @@ const (
 	heeds   = "a committed attempt is begun after the word to proceed, and given up after the word to undo it"
 	going   = "proceed grows only to the attempt that the agent has committed"
 	undoing = "undo grows only to the attempt that the agent has committed"
+	within  = "revision and broken must not change within an attempt"
+	broken  = "broken says whether the node was broken when the attempt was committed"
 	with    = "revision and revert change only together with a higher grant"
 )
 
@@ -177,11 +181,18 @@ func reportRows() []struct {
 		{"granted", "done at once", report(`"attempt":5,"phase":"Done",` + v2), begins},
 		{"granted", "no phase", report(`"attempt":5,` + v2), begins},
 		{"regranted", "commit of the next", report(`"attempt":7,"phase":"Committed",` + v3), ""},
-		{"regranted-broken", "commit of a broken node", report(`"attempt":7,"phase":"Committed",` + v3), ""},
+		{"regranted-broken", "commit of a broken node", report(`"attempt":7,"phase":"Committed","broken":true,` + v3), ""},
+		{"regranted-broken", "commit as if it were well", report(`"attempt":7,"phase":"Committed",` + v3), broken},
+		{"regranted", "commit as if it were broken", report(`"attempt":7,"phase":"Committed","broken":true,` + v3), broken},
 		{"regranted-broken", "refusal of a broken node", report(`"attempt":7,"phase":"Refused",` + v3), begins},
 		{"regranted-committed", "commit before the end", report(`"attempt":7,"phase":"Committed",` + v3), begins},
 		// Phases.
-		{"committed", "other revision", report(v3), "the revision of an attempt must not change"},
+		{"committed", "other revision", report(v3), within},
+		{"committed", "broken later", report(`"broken":true`), within},
+		{"undoing-broken", "as it was", report(`"phase":"FailedBroken"`), ""},
+		{"undoing-broken", "as if it were well", report(`"phase":"Undone"`), heeds},
+		{"undoing", "as if it were broken", report(`"phase":"FailedBroken"`), heeds},
+		{"recommitted-broken", "broken without a word", report(`"phase":"FailedBroken"`), heeds},
 		{"proceeding", "apply", report(`"phase":"Applying"`), ""},
 		{"proceeding", "told by the disk", report(`"phase":"Done"`), ""},
 		{"undoing", "undone", report(`"phase":"Undone"`), ""},

@@ -31,6 +31,11 @@ type NodeShadowStatus struct {
 	// +optional
 	Revision *RevisionRef `json:"revision,omitempty"`
 
+	// broken says that the node was broken when the attempt was committed: to give it up leaves it so.
+	// +optional
+	// +kubebuilder:default=false
+	Broken bool `json:"broken,omitempty"`
+
 	// staged is the revision that was fetched ahead.
 	// +optional
 	Staged *RevisionRef `json:"staged,omitempty"`
