@@ -4,6 +4,7 @@
 package v1alpha1_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -186,7 +187,20 @@ func reportRows() []struct {
 		{"regranted", "commit as if it were broken", report(`"attempt":7,"phase":"Committed","broken":true,` + v3), broken},
 		{"regranted-broken", "refusal of a broken node", report(`"attempt":7,"phase":"Refused",` + v3), begins},
 		{"regranted-committed", "commit before the end", report(`"attempt":7,"phase":"Committed",` + v3), begins},
-		// Phases.
+	}
+}
+
+// phaseRows are what agents might write of the attempt at hand.
+func phaseRows() []struct {
+	state, name string
+	step        step
+	want        string
+} {
+	return []struct {
+		state, name string
+		step        step
+		want        string
+	}{
 		{"committed", "other revision", report(v3), within},
 		{"committed", "broken later", report(`"broken":true`), within},
 		{"undoing-broken", "as it was", report(`"phase":"FailedBroken"`), ""},
@@ -217,7 +231,7 @@ func TestServerChecksShadows(t *testing.T) {
 	s := serve(t, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource)
 	makeShadows(s)
 	alone := sole{}
-	for _, c := range append(orderRows(), reportRows()...) {
+	for _, c := range slices.Concat(orderRows(), reportRows(), phaseRows()) {
 		t.Run(c.state+"/"+c.name, func(t *testing.T) { alone.judge(t, s.play(c.step, c.state, dryRun), c.want) })
 	}
 	const fresh = "a new shadow grants nothing"
