@@ -10,8 +10,9 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// ErrConflict means that the ledger is not the version any more on which the new one was decided, or exists already. Nothing was written.
-var ErrConflict = errors.New("the ledger has changed")
+// ErrConflict means that a ledger, or another object of a rollout, is not the version any more on which the new one was decided, or exists already.
+// Nothing was written.
+var ErrConflict = errors.New("it has changed since it was read")
 
 // A LedgerStore keeps the one ledger of a disruption domain. Whether caps hold rests on it alone: package rollouttest has the suite that every
 // store must pass.

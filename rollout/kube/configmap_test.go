@@ -22,7 +22,8 @@ import (
 	"github.com/belayproject/belay/rollout/rollouttest"
 )
 
-var shared testenv.Shared
+// With the garbage collector.
+var shared = testenv.Shared{Options: testenv.Options{With: []testenv.Component{testenv.ControllerManager}}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 
