@@ -165,19 +165,35 @@ func (a *admission) wait(m *member) *Why {
 		return a.barrier
 	}
 	v := a.verdict(revision)
-	switch {
-	case v.any != nil:
+	if v.any != nil {
 		return v.any
-	case trial && !m.retried && a.rescue:
-		return a.limits.share(ReasonRescue, "the nodes that are broken get the revision first, and none has recovered yet")
-	case trial && !m.retried && v.fresh != nil:
-		return v.fresh
-	case trial && !m.retried && a.room == 0 && a.takes(a.stage, int(m.group)):
-		return a.heldBy()
+	}
+	if trial && !m.retried {
+		if why := a.waitFresh(m, v); why != nil {
+			return why
+		}
 	}
 	if why := a.set(a.setFor(m)).full(); why != nil {
 		return why
 	}
+	return a.quorum(m)
+}
+
+// waitFresh says why a node that has not tried the revision has to wait for those that have, or nil.
+func (a *admission) waitFresh(m *member, v verdict) *Why {
+	switch {
+	case a.rescue:
+		return a.limits.share(ReasonRescue, "the nodes that are broken get the revision first, and none has recovered yet")
+	case v.fresh != nil:
+		return v.fresh
+	case a.room == 0 && a.takes(a.stage, int(m.group)):
+		return a.heldBy()
+	}
+	return nil
+}
+
+// quorum says why a serial node has to wait for the others of its kind, or nil.
+func (a *admission) quorum(m *member) *Why {
 	if after := a.limits.serialUp - 1; m.serial && !a.policy.LoseQuorum && after < a.sizes.serial/2+1 {
 		return &Why{Reason: ReasonQuorum, Message: fmt.Sprintf("%d of %d serial nodes would be available, a majority is %d", after, a.sizes.serial, a.sizes.serial/2+1)}
 	}

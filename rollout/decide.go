@@ -94,7 +94,11 @@ func (p *plan) listAll() []Decision {
 			more++
 		}
 	}
-	all := make([]Decision, 0, p.sizes.selected+more)
+	return p.listWaiting(p.listActing(make([]Decision, 0, p.sizes.selected+more)))
+}
+
+// listActing adds what is to be done.
+func (p *plan) listActing(all []Decision) []Decision {
 	var acting []int
 	for i := range p.flights {
 		if p.flights[i].do != "" {
@@ -112,6 +116,11 @@ func (p *plan) listAll() []Decision {
 			}
 		}
 	}
+	return all
+}
+
+// listWaiting adds the others.
+func (p *plan) listWaiting(all []Decision) []Decision {
 	for _, i := range p.ordered {
 		switch m := &p.nodes[i]; {
 		case m.flight >= 0 && p.flights[m.flight].do == "":

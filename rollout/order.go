@@ -10,7 +10,7 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// CanaryLabel, with any value, puts a node before the others of its stage.
+// CanaryLabel with any value puts a node before the others of its stage.
 const CanaryLabel = "belay.dev/canary"
 
 // DefaultOrder is the order without [Policy].Order: the node of the controller itself last, broken nodes first, then those with [CanaryLabel],

@@ -72,17 +72,7 @@ func TestAbortAtEveryMomentAndResume(t *testing.T) {
 		}
 		f.p.Verb = Verb{Request: "abort", Do: Abort}
 		begun := len(f.begun)
-		for range 20 {
-			d := f.pass()
-			for _, n := range d.Nodes {
-				if n.Do == protocol.EventGrant || n.Do == protocol.EventProceed || n.Do == protocol.EventAdmit {
-					t.Fatalf("moment %d: node %q is %s, %q after the abort", moment, n.Node, n.State, n.Do)
-				}
-				if d.Acknowledged && (n.State == protocol.Admitted || n.State == protocol.Granted) {
-					t.Fatalf("moment %d: node %q is %s after the abort was acknowledged", moment, n.Node, n.State)
-				}
-			}
-		}
+		f.endsWithoutMore(moment)
 		if f.last.Phase != Aborted || len(f.s.Ledger.Slots) != 0 || len(f.begun) != begun || !f.last.Acknowledged {
 			t.Fatalf("moment %d: phase %s, slots %v, begun %v", moment, f.last.Phase, f.s.Ledger.Slots, f.begun)
 		}
@@ -95,6 +85,22 @@ func TestAbortAtEveryMomentAndResume(t *testing.T) {
 		f.passes(200, Completed)
 		if f.runs("v2") != 6 {
 			t.Fatalf("moment %d: %d nodes run v2", moment, f.runs("v2"))
+		}
+	}
+}
+
+// endsWithoutMore lets an aborted rollout come to its end.
+func (f *fleet) endsWithoutMore(moment int) {
+	f.t.Helper()
+	for range 20 {
+		d := f.pass()
+		for _, n := range d.Nodes {
+			if n.Do == protocol.EventGrant || n.Do == protocol.EventProceed || n.Do == protocol.EventAdmit {
+				f.t.Fatalf("moment %d: node %q is %s, %q after the abort", moment, n.Node, n.State, n.Do)
+			}
+			if d.Acknowledged && (n.State == protocol.Admitted || n.State == protocol.Granted) {
+				f.t.Fatalf("moment %d: node %q is %s after the abort was acknowledged", moment, n.Node, n.State)
+			}
 		}
 	}
 }

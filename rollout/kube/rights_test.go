@@ -44,7 +44,7 @@ func TestRightsOfTheSides(t *testing.T) {
 	b.must(err)
 	sh, err = reports.Report(b.ctx(), sh, with(sh, protocol.Report{Known: true}), time.Unix(1e9, 0))
 	b.must(err)
-	sh, err = orders.Order(b.ctx(), sh, protocol.Orders{Grant: 1, Revision: "v2"})
+	_, err = orders.Order(b.ctx(), sh, protocol.Orders{Grant: 1, Revision: "v2"})
 	b.must(err)
 	sh, err = reports.Get(b.ctx(), "rights")
 	b.must(err)

@@ -124,7 +124,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	}
 	f.Add(payload)
 	f.Add([]byte(`{"format":1}`))
-	f.Fuzz(func(t *testing.T, payload []byte) {
+	f.Fuzz(func(_ *testing.T, payload []byte) {
 		r, err := decodeRecord(payload)
 		if err != nil {
 			return

@@ -21,7 +21,7 @@ var ErrOtherNode = errors.New("the shadow belongs to another incarnation of the 
 func (a *Agent) do(ctx context.Context, l look, act action) error {
 	switch act.act {
 	case run:
-		return a.run(ctx, l, act.record)
+		return a.run(ctx, act.record)
 	case verify:
 		return a.verify(ctx, l, act.record)
 	case prepare:
@@ -137,7 +137,7 @@ func (a *Agent) prepare(ctx context.Context, l look, act action) error {
 }
 
 // run puts the intent, and calls Apply or Revert. That the call was ended because the agent is to end is no return: the next agent repeats it.
-func (a *Agent) run(ctx context.Context, l look, r record) error {
+func (a *Agent) run(ctx context.Context, r record) error {
 	if err := a.put(ctx, r); err != nil {
 		return err
 	}

@@ -97,9 +97,9 @@ const (
 )
 
 var (
-	// ErrRebooting: a reboot is under way. The agent waits for another boot ID, as long as the call might have taken.
+	// ErrRebooting means that a reboot is under way. The agent waits for another boot ID, as long as the call might have taken.
 	ErrRebooting = errors.New("the node is about to reboot")
-	// ErrIrreversible: there is no way back.
+	// ErrIrreversible means that there is no way back.
 	ErrIrreversible = errors.New("there is no way back from what the node runs")
 )
 

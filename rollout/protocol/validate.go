@@ -29,6 +29,17 @@ func (l Ledger) Validate() error {
 	if l.Fence < 0 || l.Fence > l.Epoch {
 		bad("fence is %d, want 0 to %d, the epoch", l.Fence, l.Epoch)
 	}
+	errs = append(errs, l.validateSlots()...)
+	for i, c := range l.Closures {
+		if c.Request == "" {
+			bad("closures[%d]: request is empty, so nothing could open it", i)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (l Ledger) validateSlots() (errs []error) {
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	nodes, uids, attempts := map[string]int{}, map[string]int{}, map[Attempt]int{}
 	for i, s := range l.Slots {
 		at := fmt.Sprintf("slots[%d]", i)
@@ -56,10 +67,5 @@ func (l Ledger) Validate() error {
 		uids[s.UID]++
 		attempts[s.Attempt]++
 	}
-	for i, c := range l.Closures {
-		if c.Request == "" {
-			bad("closures[%d]: request is empty, so nothing could open it", i)
-		}
-	}
-	return errors.Join(errs...)
+	return errs
 }
