@@ -22,7 +22,10 @@
 //	identity/nodeauth   experimental  which node is calling, and what it may write
 //	drain               experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
 //	drain/kube          experimental  the cache over shared informers and the client that a drain needs
-//	rollout             planned       takes a revision over a fleet in stages, and stops by itself
+//	rollout             experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
+//	rollout/protocol    experimental  the rules by which nodes are disrupted, as functions and as a table
+//	rollout/nodeagent   experimental  the node's half: commit, apply, verify, revert
+//	rollout/kube        experimental  what a rollout remembers, in the API server
 //	machine             planned       declares machines, and has a provider create, update and delete them
 //
 // Beside most of them stands a test kit (checkpointtest, lkgtest, …): the conformance suite that the package's own fake and

@@ -12,6 +12,8 @@ import (
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/lkg"
+	"github.com/belayproject/belay/rollout/nodeagent"
+	"github.com/belayproject/belay/rollout/rollouttest"
 )
 
 // Where two packages meet, the consumer declares a small interface and the other has a method that satisfies it as it is.
@@ -37,4 +39,8 @@ var (
 	_ configsync.Reporter      = (*kube.StatusReporter)(nil)
 	_ configsync.Restarter     = (*restart.Supervisor)(nil)
 	_ configsync.Restarter     = restart.Exit{}
+
+	_ nodeagent.Disk    = (*checkpoint.Store)(nil)
+	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
+	_ nodeagent.Shadows = (*rollouttest.Shadows)(nil)
 )

@@ -1,0 +1,42 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// The tests catch stores that are broken in any of these ways.
+func TestMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a ledger of a later version is cut", File: "ledger.go", Run: "TestWhatIsNoLedgerObject",
+			Old: "\td.DisallowUnknownFields()\n", New: ""},
+		{Name: "a shadow is written over any version", File: "shadows.go", Run: "TestShadowWritesAreSwaps",
+			Old: `metadata["resourceVersion"], metadata["uid"] = read.ResourceVersion, string(read.UID)`, New: ""},
+		{Name: "a version that was granted is deleted", File: "shadows_delete.go", Run: "TestDelete$",
+			Old: "UID: &read.UID, ResourceVersion: &read.ResourceVersion", New: "UID: &read.UID"},
+		{Name: "what was granted meanwhile is removed", File: "shadows_delete.go", Run: "TestDeleteIsOvertaken",
+			Old: "\t\tif read, err = s.mark(ctx, read); read == nil || err != nil {\n\t\t\treturn err\n\t\t}\n\t}\n\tif err := may(read); err != nil {",
+			New: "\t\tif read, err = s.mark(ctx, read); read == nil || err != nil {\n\t\t\treturn err\n\t\t}\n\t}\n\tif err := may(read); false {"},
+		{Name: "a shadow is buried alive", File: "shadows_delete.go", Run: "TestNodeIsRegisteredAnew",
+			Old: "case string(node.GetUID()) == read.Spec.NodeUID:", New: "case node.GetUID() == \"\":"},
+		{Name: "what is left out stays", File: "objects.go", Run: "TestShadowWritesAreSwaps",
+			Old: "ok && both {", New: "ok && both && len(next) > 9 {"},
+		{Name: "a shadow of no Node", File: "shadows.go", Run: "TestCreate$",
+			Old: "Name: sh.Node, UID: types.UID(sh.UID)}", New: "Name: sh.Node, UID: types.UID(sh.UID + \"0\")}"},
+		{Name: "what is being deleted is granted", File: "shadows.go", Run: "TestDeletedByHand",
+			Old: "read.DeletionTimestamp != nil && o.Grant", New: "read.DeletionTimestamp == nil && o.Grant < 0 && o.Grant"},
+		{Name: "what is there already is written again", File: "shadows.go", Run: "TestShadowWritesAreSmall",
+			Old: "\tif len(change) == 0 {\n\t\treturn read, nil\n\t}\n", New: ""},
+		{Name: "the agent gives orders", File: "rules.go", Run: "TestRightsOfTheSides",
+			Old: `rule(v1alpha1.GroupVersion.Group, shadows, []string{"get", "list", "watch"}, names...),`,
+			New: `rule(v1alpha1.GroupVersion.Group, shadows, []string{"get", "list", "watch", "patch"}, names...),`},
+		{Name: "the controller reports", File: "rules.go", Run: "TestRightsOfTheSides",
+			Old: `rule(group, v1alpha1.NodeShadowsResource.Resource, []string`, New: `rule(group, "*", []string`},
+		{Name: "the version before is stored over", File: "ledger.go", Run: "TestLedgerStore$/stale-store",
+			Old: "u.SetResourceVersion(version)", New: "u.SetResourceVersion(\"\")"},
+	})
+}

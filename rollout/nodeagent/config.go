@@ -1,0 +1,162 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// A ConfigSyncer brings one process to a config: a checkpoint first, then a restart, a trial, and by itself the way back to the last known good
+// config. Configs are spelled "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
+type ConfigSyncer interface {
+	// Configs returns the config in use, and the one that would be gone back to. An error means that nothing is in use yet.
+	Configs(ctx context.Context) (inUse, lastKnownGood string, err error)
+	// Adopt makes a config the wanted one. It returns when that is recorded; the restart, of this very process even, comes by itself. A config
+	// that is wanted already changes nothing, one that is listed as bad is an error.
+	Adopt(ctx context.Context, config string) error
+	// Judge says whether a config has passed its trial, or was found to be bad, and why, in one sentence. Neither means that it is still open.
+	Judge(ctx context.Context, config string) (good, bad bool, why string, err error)
+	// GoBack leaves a config that is in use for the last known good one, and lists it as bad for that reason.
+	GoBack(ctx context.Context, config, reason string) error
+}
+
+// Config is an [Updater] over a config syncer: an attempt's revision is a config.
+type Config struct {
+	// Syncer does the work.
+	Syncer ConfigSyncer
+	// Boot is the ID of the node's boot. Nil means [BootID].
+	Boot func() (string, error)
+	// Every is the time between two looks at a config that is being taken up. Zero means 1 second.
+	Every time.Duration
+}
+
+// Reasons of [Config].
+const (
+	ReasonConfigBad = "ConfigBad" // the syncer has found it to be bad
+	ReasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far
+	ReasonNotInUse  = "NotInUse"  // another one is in use
+)
+
+// Observe implements [Updater].
+func (c Config) Observe(ctx context.Context) (o Observation, err error) {
+	inUse, good, err := c.Syncer.Configs(ctx)
+	if err != nil {
+		return o, fmt.Errorf("asking which config is in use: %w", err)
+	}
+	boot := c.Boot
+	if boot == nil {
+		boot = BootID
+	}
+	if o.BootID, err = boot(); err != nil {
+		return o, err
+	}
+	o.Current = named(inUse)
+	if good != inUse {
+		o.Previous, o.CanRevert = named(good), true
+	}
+	return o, nil
+}
+
+// LocalConfig is the name of the config that the node came with.
+const LocalConfig = "local"
+
+func named(config string) protocol.Revision {
+	if config == "" {
+		return protocol.Revision{Name: LocalConfig}
+	}
+	return protocol.ParseRevision(config)
+}
+
+func spelled(r protocol.Revision) string {
+	if r.Name == LocalConfig {
+		return ""
+	}
+	return r.String()
+}
+
+// Prepare implements [Updater]. A config is small: there is nothing to fetch ahead.
+func (c Config) Prepare(context.Context, protocol.Revision) error { return nil }
+
+// Apply implements [Updater]: it returns when the config is in use, or was found to be bad.
+func (c Config) Apply(ctx context.Context, a Attempt) error {
+	if err := c.Syncer.Adopt(ctx, spelled(a.Revision)); err != nil {
+		return fmt.Errorf("adopting config %q: %w", a.Revision, err)
+	}
+	return c.await(ctx, a.Revision)
+}
+
+// Verify implements [Updater]: the syncer's own trial decides.
+func (c Config) Verify(ctx context.Context, a Attempt) (Health, error) {
+	inUse, _, err := c.Syncer.Configs(ctx)
+	if err != nil {
+		return Health{}, fmt.Errorf("asking which config is in use: %w", err)
+	}
+	good, bad, said, err := c.Syncer.Judge(ctx, inUse)
+	switch {
+	case err != nil:
+		return Health{}, fmt.Errorf("asking about config %q: %w", inUse, err)
+	case !a.Revision.Is(named(inUse)):
+		return Health{Verdict: Fail, Reason: ReasonNotInUse, Message: fmt.Sprintf("config %q is in use, want %q", inUse, a.Revision)}, nil
+	case bad:
+		return Health{Verdict: Fail, Reason: ReasonConfigBad, Message: said}, nil
+	case good:
+		return Health{Verdict: Pass}, nil
+	}
+	return Health{Verdict: NotYet, Reason: ReasonOnTrial, Message: said}, nil
+}
+
+// Revert implements [Updater]. A config can be taken up again unless it was found to be bad.
+func (c Config) Revert(ctx context.Context, a Attempt) error {
+	inUse, good, err := c.Syncer.Configs(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("asking which config is in use: %w", err)
+	case a.Revision.Is(named(inUse)):
+		return nil
+	case !a.Revision.Is(named(good)):
+		return c.Apply(ctx, a)
+	}
+	if err := c.Syncer.GoBack(ctx, inUse, "the rollout goes back, attempt "+a.Key); err != nil {
+		return fmt.Errorf("leaving config %q: %w", inUse, err)
+	}
+	return c.await(ctx, a.Revision)
+}
+
+// await returns when a config is in use, or is bad.
+func (c Config) await(ctx context.Context, r protocol.Revision) error {
+	every := c.Every
+	if every <= 0 {
+		every = time.Second
+	}
+	look := time.NewTicker(every)
+	defer look.Stop()
+	for {
+		inUse, _, err := c.Syncer.Configs(ctx)
+		if err == nil && r.Is(named(inUse)) {
+			return nil
+		}
+		if _, bad, said, err := c.Syncer.Judge(ctx, spelled(r)); err == nil && bad {
+			return &configError{said}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("config %q is not in use: %w", r, ctx.Err()), err)
+		case <-look.C:
+		}
+	}
+}
+
+// A configError is a config that was found to be bad.
+type configError struct{ said string }
+
+// Error implements error.
+func (e *configError) Error() string { return "the config was found to be bad: " + e.said }
+
+// Why is the reason for the status.
+func (e *configError) Why() (reason, message string) { return ReasonConfigBad, e.said }

@@ -1,0 +1,134 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// maxOutput bounds what a hook may say, in bytes.
+const maxOutput = 64 << 10
+
+// call runs one hook to its end, and returns what it wrote.
+func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt, more ...string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &HookError{Verb: verb, Code: -1, Err: err}
+	}
+	out := &bounded{}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(slices.Clone(h.e.Env), "BELAY_VERB="+verb, "BELAY_ATTEMPT="+a.Key, "BELAY_REVISION="+a.Revision.Name,
+		"BELAY_DIGEST="+a.Revision.Digest, "BELAY_REVERT="+strconv.FormatBool(a.Revert))
+	cmd.Env = append(cmd.Env, more...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = h.e.Dir, out, h.e.Stderr, drained
+	err := inGroup(ctx, cmd)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return nil, &HookError{Verb: verb, Code: -1, Err: fmt.Errorf("it was killed: %w", ctx.Err())}
+	case out.over:
+		return nil, &HookError{Verb: verb, Code: codeOf(cmd), Err: fmt.Errorf("it has written more than %d bytes", maxOutput)}
+	case err == nil:
+		return out.kept.Bytes(), nil
+	}
+	failed := &HookError{Verb: verb, Code: codeOf(cmd)}
+	if _, exited := errors.AsType[*exec.ExitError](err); !exited || failed.Code < 0 {
+		failed.Err = err
+	}
+	var said why
+	if json.Unmarshal(out.kept.Bytes(), &said) == nil { // what it says besides is nobody's
+		said = said.brief()
+		failed.Reason, failed.Message = said.Reason, said.Message
+	}
+	return nil, failed
+}
+
+func codeOf(cmd *exec.Cmd) int {
+	if cmd.ProcessState == nil {
+		return -1
+	}
+	return cmd.ProcessState.ExitCode()
+}
+
+// inGroup runs a command in a process group of its own, and kills what is left of the group when the command ends or ctx does. On Linux the kernel
+// kills the command when the thread that started it ends, so one goroutine holds that thread.
+func inGroup(ctx context.Context, cmd *exec.Cmd) error {
+	done := make(chan error)
+	g := &group{}
+	stop := context.AfterFunc(ctx, g.kill)
+	defer stop()
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		own(cmd)
+		if err := g.start(cmd); err != nil {
+			done <- err
+			return
+		}
+		if ctx.Err() != nil {
+			g.kill() // it was over before there was a group
+		}
+		if awaitExit(cmd.Process.Pid) { // and is not reaped yet: the group is still its own
+			g.kill()
+			g.forget()
+		}
+		err := cmd.Wait()
+		g.forget()
+		done <- err
+	}()
+	return <-done
+}
+
+// A group is the process group of a command. Its number is the command's as long as nobody has waited for that.
+type group struct {
+	mu  sync.Mutex // held across kill(2), which does not wait
+	pid int        // 0: there is none, or none any more
+}
+
+func (g *group) start(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pid = cmd.Process.Pid
+	return nil
+}
+
+func (g *group) kill() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.pid != 0 {
+		_ = syscall.Kill(-g.pid, syscall.SIGKILL) // that nobody is left in it is no error
+	}
+}
+
+// forget is for when the number may be another group's.
+func (g *group) forget() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pid = 0
+}
+
+// bounded keeps what is written up to maxOutput, and takes the rest. It has no ReadFrom, which io.Copy would prefer.
+type bounded struct {
+	kept bytes.Buffer
+	over bool
+}
+
+// Write never fails, so that a command that writes too much is not held up.
+func (b *bounded) Write(p []byte) (int, error) {
+	room := min(len(p), maxOutput-b.kept.Len())
+	b.over = b.over || room < len(p)
+	b.kept.Write(p[:room])
+	return len(p), nil
+}

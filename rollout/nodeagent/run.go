@@ -1,0 +1,54 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/klog/v2"
+)
+
+// Run calls [Agent.Reconcile] whenever the shadow may have changed, and when it asks for it, until ctx ends; then it returns nil. Errors are
+// logged, and tried again after a time that grows. Call it once.
+func (a *Agent) Run(ctx context.Context) error {
+	retry := a.o.RetryMin
+	for ctx.Err() == nil {
+		after, err := a.Reconcile(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			level := 0
+			if errors.Is(err, context.DeadlineExceeded) {
+				level = 1 // a server that is away is the controller's news
+			}
+			klog.FromContext(ctx).V(level).Info("Rollout pass failed", "err", err, "again", retry)
+			after = jittered(retry)
+			retry = min(2*retry, a.o.RetryMax)
+		default:
+			if retry = a.o.RetryMin; after == 0 || after > a.o.Resync {
+				after = jittered(a.o.Resync)
+			}
+		}
+		a.pause(ctx, after)
+	}
+	return nil
+}
+
+// pause waits for that time, or for a change of the shadow.
+func (a *Agent) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-a.o.Changed:
+	case <-t.C:
+	}
+}
+
+// jittered spreads what agents of a fleet do at the same time over half of the time.
+func jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }

@@ -1,0 +1,104 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// CanaryLabel with any value puts a node before the others of its stage.
+const CanaryLabel = "belay.dev/canary"
+
+// DefaultOrder is the order without [Policy].Order: the node of the controller itself last, broken nodes first, then those with [CanaryLabel],
+// then zone by zone.
+func DefaultOrder(a, b *Node) int {
+	return cmp.Or(
+		cmp.Compare(number(a.Own), number(b.Own)),
+		cmp.Compare(number(isBroken(b)), number(isBroken(a))),
+		cmp.Compare(number(isCanary(b)), number(isCanary(a))),
+		cmp.Compare(a.Labels[zoneLabel], b.Labels[zoneLabel]),
+	)
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func isBroken(n *Node) bool {
+	return n.Shadow != nil && n.Shadow.Report.Phase == protocol.PhaseFailedBroken
+}
+
+func isCanary(n *Node) bool {
+	_, ok := n.Labels[CanaryLabel]
+	return ok
+}
+
+// Bits of a place in the default order, from the most significant: stage, retried, own, not broken, not a canary, zone, group, node.
+const (
+	nodeBits  = 24
+	groupBits = 12
+	zoneBits  = 14
+)
+
+// order are the selected nodes in the order in which they are to go: by stage, fresh ones before those that have failed, by the order of the
+// policy, by group, by name.
+func (p *plan) order() []int32 {
+	order := make([]int32, 0, p.sizes.selected)
+	if p.policy.Order != nil {
+		for i := range p.nodes {
+			if p.nodes[i].group >= 0 {
+				order = append(order, int32(i))
+			}
+		}
+		slices.SortFunc(order, p.compare)
+		return order
+	}
+	rank := ranks(p.zones)
+	places := make([]uint64, 0, p.sizes.selected)
+	for i := range p.nodes {
+		if m := &p.nodes[i]; m.group >= 0 {
+			places = append(places, p.place(m, i, rank))
+		}
+	}
+	slices.Sort(places)
+	for _, place := range places {
+		order = append(order, int32(place&(1<<nodeBits-1)))
+	}
+	return order
+}
+
+// place is a number by which nodes can be sorted as [DefaultOrder] does it.
+func (p *plan) place(m *member, i int, rank []int) uint64 {
+	v := uint64(p.stageOf(m))
+	for _, b := range []bool{m.retried, m.node.Own, !isBroken(m.node), !isCanary(m.node)} {
+		v = v<<1 | uint64(number(b))
+	}
+	v = v<<zoneBits | uint64(rank[m.zone])
+	v = v<<groupBits | uint64(m.group)
+	return v<<nodeBits | uint64(i)
+}
+
+// ranks are the places of the zones among themselves.
+func ranks(zones []string) []int {
+	sorted := slices.Sorted(slices.Values(zones))
+	rank := make([]int, len(zones))
+	for i, z := range zones {
+		rank[i], _ = slices.BinarySearch(sorted, z)
+	}
+	return rank
+}
+
+func (p *plan) compare(i, j int32) int {
+	a, b := &p.nodes[i], &p.nodes[j]
+	if c := cmp.Or(cmp.Compare(p.stageOf(a), p.stageOf(b)), cmp.Compare(number(a.retried), number(b.retried))); c != 0 {
+		return c
+	}
+	return cmp.Or(p.policy.Order(a.node, b.node), cmp.Compare(a.group, b.group), cmp.Compare(i, j))
+}

@@ -1,0 +1,195 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// Plan decides what to do now, and says of every other node why it waits. It returns an error for an invalid policy, and for one that
+// names nodes that are not there when the rollout begins; then nothing is decided.
+//
+// What it decides can be carried out in any order after the ledger and the progress were stored, or not at all: the next Plan
+// decides on what has become of it.
+func Plan(s Snapshot, policy Policy, now time.Time) (Decisions, error) {
+	if err := policy.Validate(); err != nil {
+		return Decisions{}, err
+	}
+	p := newPlan(&s, &policy, now)
+	if err := p.begin(); err != nil {
+		return Decisions{}, err
+	}
+	p.heed()
+	p.observe()
+	p.detect()
+	p.fence()
+	p.classify()
+	p.advance()
+	p.fence() // what was found while advancing
+	p.steer()
+	p.retry()
+	p.admit()
+	p.prefetch()
+	return p.decisions(), nil
+}
+
+// A plan is one run of Plan.
+type plan struct {
+	policy   *Policy
+	snapshot *Snapshot
+	now      time.Time
+	stages   []Stage
+	cycle    time.Duration
+
+	// ledger and progress are what is decided so far; copied says that the progress has its own map.
+	ledger   protocol.Ledger
+	progress Progress
+	copied   bool
+	appended bool // likewise of its outcomes
+
+	// nodes are those of the domain by name, byUID are those of them that have a slot or are remembered.
+	nodes   []member
+	byUID   map[string]int32
+	zones   []string
+	targets []aim // by group
+	sizes   sizes
+	flights []flight
+	// acknowledged is the UID of the node whose slot was freed by request.
+	acknowledged string
+	// haltWhy is what [plan.halt] said last, holdWhy what keeps the stage under way from being passed.
+	haltWhy, holdWhy *Why
+	taken            []bool // by stage and group
+	// excess says that too many nodes could be broken; asked says that it is known.
+	excess  *Why
+	asked   bool
+	ordered []int32
+	limits  limits
+	after   time.Duration
+}
+
+// A member is a node of the domain, as far as it is known what to do with it.
+type member struct {
+	node    *Node
+	why     *Why
+	flight  int32 // -1 for none
+	group   int16 // -1 for none
+	zone    int16
+	class   category
+	serial  bool
+	joined  bool
+	other   bool // another rollout has its slot
+	retried bool // it has failed before
+	do      step
+}
+
+// A step is what is to be done with a node that has no slot of this rollout yet.
+type step uint8
+
+const (
+	stepNone step = iota
+	stepAdmit
+	stepStage
+)
+
+func (m *member) shadow() protocol.Shadow {
+	if m.node.Shadow == nil {
+		return protocol.Shadow{Node: m.node.Name, UID: m.node.UID}
+	}
+	return *m.node.Shadow
+}
+
+func newPlan(s *Snapshot, policy *Policy, now time.Time) *plan {
+	p := &plan{policy: policy, snapshot: s, now: now.Round(0), stages: policy.Stages, ledger: s.Ledger, progress: s.Progress}
+	if len(p.stages) == 0 {
+		p.stages = []Stage{{}}
+	}
+	p.cycle = cycleOf(policy.Cycle, s.Progress.Cycles)
+	p.aim()
+	p.take()
+	p.gather()
+	return p
+}
+
+// gather sorts the nodes and finds out what belongs to which.
+func (p *plan) gather() {
+	p.nodes = make([]member, len(p.snapshot.Nodes))
+	for i := range p.nodes {
+		p.nodes[i] = member{node: &p.snapshot.Nodes[i], flight: -1}
+	}
+	slices.SortFunc(p.nodes, compareNames)
+	p.byUID = make(map[string]int32, len(p.ledger.Slots)+len(p.progress.Nodes))
+	for uid := range p.progress.Nodes {
+		p.byUID[uid] = -1
+	}
+	for i := range p.ledger.Slots {
+		p.byUID[p.ledger.Slots[i].UID] = -1
+	}
+	g, zones := p.grouper(), map[string]int16{}
+	for i := range p.nodes {
+		m := &p.nodes[i]
+		n := m.node
+		m.group, m.serial = g.group(n), p.isSerial(n)
+		zone := n.Labels[zoneLabel]
+		number, known := zones[zone]
+		if !known {
+			number = int16(len(p.zones))
+			zones[zone], p.zones = number, append(p.zones, zone)
+		}
+		m.zone = number
+		if _, asked := p.byUID[n.UID]; asked {
+			p.byUID[n.UID] = int32(i)
+		}
+	}
+	for i := range p.ledger.Slots {
+		if m := p.byUID[p.ledger.Slots[i].UID]; m >= 0 && p.ledger.Slots[i].Rollout != p.policy.UID {
+			p.nodes[m].other = true
+		}
+	}
+	p.count()
+}
+
+// find returns the member with a UID that has a slot or is remembered.
+func (p *plan) find(uid string) (int32, bool) {
+	i, ok := p.byUID[uid]
+	return i, ok && i >= 0
+}
+
+// remember puts a node into the progress, which has its own map from then on.
+func (p *plan) remember(uid string, e NodeProgress) {
+	p.own()
+	p.progress.Nodes[uid] = e
+}
+
+func (p *plan) forget(uid string) {
+	p.own()
+	delete(p.progress.Nodes, uid)
+}
+
+func (p *plan) own() {
+	if p.copied {
+		return
+	}
+	p.copied = true
+	if p.progress.Nodes == nil {
+		p.progress.Nodes = map[string]NodeProgress{}
+		return
+	}
+	p.progress.Nodes = maps.Clone(p.progress.Nodes)
+}
+
+// remembered are the UIDs of the nodes of the progress, in order.
+func (p *plan) remembered() []string {
+	return slices.Sorted(maps.Keys(p.progress.Nodes))
+}
+
+// again asks to be called again in d, if that is not to happen sooner.
+func (p *plan) again(d time.Duration) {
+	if d > 0 && (p.after == 0 || d < p.after) {
+		p.after = d
+	}
+}

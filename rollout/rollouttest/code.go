@@ -1,0 +1,86 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouttest
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// encode writes a state so that equal states are equal bytes.
+func (w *walk) encode(s state) string {
+	b := make([]byte, 0, 64)
+	b = binary.BigEndian.AppendUint16(b, s.ledger)
+	b = appendSet(b, s.ledgers)
+	b = appendBool(b, s.acked)
+	b = binary.BigEndian.AppendUint16(b, s.lost)
+	for _, n := range s.nodes {
+		b = binary.BigEndian.AppendUint16(b, n.shadow)
+		b = appendSet(b, n.shadows)
+		b = binary.BigEndian.AppendUint16(b, n.disk)
+		b = appendBool(b, n.down)
+		b = binary.BigEndian.AppendUint16(b, n.last)
+		b = appendSet(b, n.fresh)
+	}
+	return string(b)
+}
+
+func (w *walk) decode(key string) state {
+	r := reader(key)
+	s := state{ledger: r.number(), ledgers: r.set(), acked: r.bool(), lost: r.number()}
+	for range w.o.Nodes {
+		s.nodes = append(s.nodes, nodeState{shadow: r.number(), shadows: r.set(), disk: r.number(), down: r.bool(), last: r.number(), fresh: r.set()})
+	}
+	return s
+}
+
+func appendSet(b []byte, set []uint16) []byte {
+	b = append(b, byte(len(set)))
+	for _, v := range set {
+		b = binary.BigEndian.AppendUint16(b, v)
+	}
+	return b
+}
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+// A reader takes a state apart again.
+type reader string
+
+func (r *reader) number() uint16 {
+	v := uint16((*r)[0])<<8 | uint16((*r)[1])
+	*r = (*r)[2:]
+	return v
+}
+
+func (r *reader) bool() bool {
+	v := (*r)[0] == 1
+	*r = (*r)[1:]
+	return v
+}
+
+func (r *reader) set() []uint16 {
+	n := int((*r)[0])
+	*r = (*r)[1:]
+	out := make([]uint16, n)
+	for i := range out {
+		out[i] = r.number()
+	}
+	return out
+}
+
+// with returns a sorted set with one more value; the one given stays as it is.
+func with(set []uint16, v uint16) []uint16 {
+	i, found := slices.BinarySearch(set, v)
+	if found {
+		return set
+	}
+	out := make([]uint16, 0, len(set)+1)
+	return append(append(append(out, set[:i]...), v), set[i:]...)
+}

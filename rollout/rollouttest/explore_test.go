@@ -1,0 +1,75 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouttest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/belayproject/belay/rollout/rollouttest"
+)
+
+// R-RO-11, R-RO-19, R-RO-20: caps, one commit per attempt, and no commit after an acknowledged abort, in every state that these worlds can reach.
+func TestTheProtocolHolds(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		o    rollouttest.Options
+	}{
+		{"three nodes one at a time", rollouttest.Options{Nodes: 3, Cap: 1, Attempts: 3}},
+		{"two of three", rollouttest.Options{Nodes: 3, Cap: 2, Attempts: 3}},
+		{"two of three with more attempts", rollouttest.Options{Nodes: 3, Cap: 2, Attempts: 4}},
+		{"abort and resume", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Abort: true}},
+		{"retries", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Retry: true, Abort: true}},
+		{"shadows are lost", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Losses: 1}},
+		{"shadows are deleted by hand", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 2, Losses: 2, Hand: true, Abort: true}},
+		{"every phase", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 2, Phases: true}},
+		{"every phase and hands", rollouttest.Options{Nodes: 1, Cap: 1, Attempts: 2, Phases: true, Losses: 2, Hand: true, Retry: true, Abort: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := rollouttest.Explore(t.Context(), c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d states", r.States)
+			if r.Violation != "" || !r.Complete || r.Stuck > 0 {
+				t.Errorf("got %q, complete %t, %d states without a way to rest; want no violation, all states, none stuck:\n%s",
+					r.Violation, r.Complete, r.Stuck, strings.Join(r.Trace, "\n"))
+			}
+		})
+	}
+}
+
+// Each rule is needed: without it the shortest way to break a promise is found.
+func TestEachRuleIsNeeded(t *testing.T) {
+	small := rollouttest.Options{Nodes: 3, Cap: 1, Attempts: 3}
+	lossy := rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Losses: 1}
+	aborted := rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Abort: true}
+	for _, c := range []struct {
+		without rollouttest.Without
+		o       rollouttest.Options
+		breaks  string
+		steps   int // at most
+	}{
+		{rollouttest.LedgerCAS, small, "I1", 6},
+		{rollouttest.CommitCAS, small, "I1", 8},
+		{rollouttest.AttemptMatch, small, "I1", 13},
+		{rollouttest.Facts, small, "I1", 7},
+		{rollouttest.EpochMark, lossy, "I1", 9},
+		{rollouttest.Finalizer, lossy, "I1", 8},
+		{rollouttest.Revocation, aborted, "I2", 5},
+	} {
+		t.Run(string(c.without), func(t *testing.T) {
+			c.o.Without = c.without
+			r, err := rollouttest.Explore(t.Context(), c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(r.Violation, c.breaks) || len(r.Trace) > c.steps {
+				t.Errorf("got %q in %d steps, want %s broken in %d at most:\n%s", r.Violation, len(r.Trace), c.breaks, c.steps, strings.Join(r.Trace, "\n"))
+			}
+			t.Logf("%d states: %s: %s", r.States, r.Violation, strings.Join(r.Trace, "; "))
+		})
+	}
+}

@@ -1,0 +1,256 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollouttest
+
+import (
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// abortRequest is the request of the one abort that the worlds have.
+const abortRequest = "abort"
+
+// expand adds every state that one move leads to.
+func (w *walk) expand(s state) {
+	w.closing(s)
+	for i := range s.nodes {
+		w.admit(s, i)
+		w.retry(s, i)
+		w.release(s, i)
+		w.lose(s, i)
+		if s.nodes[i].shadow != missing {
+			w.order(s, i)
+			w.agent(s, i)
+		}
+	}
+}
+
+// A step is one call of a step function, by its arguments.
+type step struct {
+	op   uint8
+	node uint8
+	a, b uint16
+}
+
+// Calls that are remembered.
+const (
+	opAdmit = iota
+	opRetry
+	opRelease
+	opGrant
+	opRevoke
+	opAnswer
+	opEnd
+	opCreate
+)
+
+// refused is remembered of a call that the protocol refuses.
+const refused = 1 << 31
+
+// once makes a call, or remembers what it came to.
+func (w *walk) once(s step, call func() (uint16, error)) (uint16, bool) {
+	n, ok := w.steps[s]
+	if !ok {
+		v, err := call()
+		if n = uint32(v); err != nil {
+			n = refused
+		}
+		w.steps[s] = n
+	}
+	return uint16(n), n != refused
+}
+
+// stored is the state in which the ledger has a next version.
+func (s state) stored(ledger uint16) state {
+	s.ledger, s.ledgers = ledger, with(s.ledgers, ledger)
+	nodes := make([]nodeState, len(s.nodes))
+	copy(nodes, s.nodes)
+	for i := range nodes {
+		if nodes[i].shadow == missing {
+			nodes[i].fresh = with(nodes[i].fresh, ledger)
+		}
+	}
+	s.nodes = nodes
+	return s
+}
+
+// put is the state in which one node is another one.
+func (s state) put(i int, n nodeState) state {
+	nodes := make([]nodeState, len(s.nodes))
+	copy(nodes, s.nodes)
+	nodes[i] = n
+	s.nodes = nodes
+	return s
+}
+
+// wrote is the node with a next version of its shadow.
+func (n nodeState) wrote(shadow uint16) nodeState {
+	n.shadow, n.shadows, n.fresh = shadow, with(n.shadows, shadow), nil
+	return n
+}
+
+// readable are the versions of the ledger on which a slot may be admitted: the live one, by compare-and-swap.
+func (w *walk) readable(s state) []uint16 {
+	if w.o.Without == LedgerCAS {
+		return s.ledgers
+	}
+	return []uint16{s.ledger}
+}
+
+func (w *walk) admit(s state, i int) {
+	for _, v := range w.readable(s) {
+		l := w.ledgers.all[v]
+		if int(w.ledgers.all[s.ledger].Epoch) >= w.o.Attempts {
+			return
+		}
+		for _, seen := range s.nodes[i].shadows {
+			next, ok := w.once(step{opAdmit, uint8(i), v, seen}, func() (uint16, error) {
+				a, err := l.Admit(protocol.Admission{Shadow: w.shadows.all[seen], Rollout: "r"}, w.caps, nil)
+				return w.ledgers.number(a), err
+			})
+			if ok {
+				w.follow(s.stored(next), "admit n%d", i)
+				break // any version that allows it leads to the same ledger
+			}
+		}
+	}
+}
+
+func (w *walk) retry(s state, i int) {
+	l := w.ledgers.all[s.ledger]
+	if !w.o.Retry || int(l.Epoch) >= w.o.Attempts {
+		return
+	}
+	for _, seen := range s.nodes[i].shadows {
+		next, ok := w.once(step{opRetry, uint8(i), s.ledger, seen}, func() (uint16, error) {
+			a, err := l.Retry(w.shadows.all[seen], "r")
+			return w.ledgers.number(a), err
+		})
+		if ok {
+			w.follow(s.stored(next), "retry n%d", i)
+			break
+		}
+	}
+}
+
+// release frees a slot by any version of the shadow that there ever was.
+func (w *walk) release(s state, i int) {
+	l := w.ledgers.all[s.ledger]
+	if l.Slot(nodeName(i)) == nil {
+		return
+	}
+	for _, v := range s.nodes[i].shadows {
+		next, ok := w.once(step{opRelease, uint8(i), s.ledger, v}, func() (uint16, error) {
+			a, err := w.released(l, w.shadows.all[v])
+			return w.ledgers.number(a), err
+		})
+		if ok {
+			w.follow(s.stored(next), "release n%d", i)
+			break
+		}
+	}
+}
+
+func (w *walk) released(l protocol.Ledger, sh protocol.Shadow) (protocol.Ledger, error) {
+	switch {
+	case w.o.Without == Facts, w.o.Without == AttemptMatch && sh.Report.Attempt > 0 && sh.Report.Phase.AtRest():
+		return l.Gone(sh.UID)
+	}
+	return l.Release(sh)
+}
+
+// order lets controllers that have read any version of the ledger write the live orders.
+func (w *walk) order(s state, i int) {
+	n := s.nodes[i]
+	sh := w.shadows.all[n.shadow]
+	for _, v := range s.ledgers {
+		slot := w.ledgers.all[v].Slot(nodeName(i))
+		if slot == nil {
+			continue
+		}
+		write := func(op uint8, name string, orders func() (protocol.Orders, error)) {
+			next, ok := w.once(step{op, uint8(i), n.shadow, uint16(slot.Attempt)}, func() (uint16, error) {
+				o, err := orders()
+				return w.shadows.number(protocol.Shadow{Node: sh.Node, UID: sh.UID, Orders: o, Report: sh.Report}), err
+			})
+			if ok {
+				w.follow(s.put(i, n.wrote(next)), "%s n%d a%d", name, i, slot.Attempt)
+			}
+		}
+		write(opGrant, "grant", func() (protocol.Orders, error) { return sh.Give(*slot, "v1", false) })
+		write(opRevoke, "revoke", func() (protocol.Orders, error) { return sh.Revoke(slot.Attempt) })
+		if w.o.Phases {
+			write(opGo, "proceed", func() (protocol.Orders, error) { return sh.Go(slot.Attempt) })
+			write(opStop, "undo", func() (protocol.Orders, error) { return sh.Stop(slot.Attempt) })
+		}
+	}
+}
+
+const (
+	opGo = iota + 100
+	opStop
+	opPhase
+)
+
+// lose deletes and creates shadows. A controller that creates one has read the ledger after it saw that there is none.
+func (w *walk) lose(s state, i int) {
+	n := s.nodes[i]
+	if n.shadow != missing {
+		if int(s.lost) < w.o.Losses && (w.o.Hand || w.o.Without == Finalizer || w.shadows.all[n.shadow].Removable()) {
+			n.shadow, n.fresh = missing, []uint16{s.ledger}
+			s.lost++
+			w.follow(s.put(i, n), "delete n%d", i)
+		}
+		return
+	}
+	for _, v := range n.fresh {
+		next, _ := w.once(step{opCreate, uint8(i), v, 0}, func() (uint16, error) {
+			l := w.ledgers.all[v]
+			if w.o.Without == EpochMark {
+				l.Epoch = 0
+			}
+			sh := protocol.NewShadow(nodeName(i), nodeName(i), l)
+			sh.Report.Known = w.o.Without == Finalizer
+			return w.shadows.number(sh), nil
+		})
+		w.follow(s.put(i, n.wrote(next)), "create n%d with the mark of ledger %d", i, w.ledgers.all[v].Epoch)
+	}
+}
+
+// closing aborts, acknowledges and resumes.
+func (w *walk) closing(s state) {
+	if !w.o.Abort {
+		return
+	}
+	l := w.ledgers.all[s.ledger]
+	if l.ClosedFor("r") == nil {
+		w.follow(s.stored(w.ledgers.number(l.Close(protocol.Closure{Request: abortRequest}))), "abort")
+		return
+	}
+	resumed := s.stored(w.ledgers.number(l.Open("", abortRequest)))
+	resumed.acked = false
+	w.follow(resumed, "resume")
+	if !s.acked && w.acknowledged(s, l) {
+		s.acked = true
+		w.follow(s, "acknowledge")
+	}
+}
+
+// acknowledged asks with the versions of the shadows, of all that somebody may read, that say yes the soonest.
+func (w *walk) acknowledged(s state, l protocol.Ledger) bool {
+	if w.o.Without == Revocation {
+		return true
+	}
+	ok, _ := protocol.Acknowledged(l, "", func(uid string) (sh protocol.Shadow, found bool) {
+		k := l.Slot(uid).Attempt
+		for i, n := range s.nodes {
+			for _, v := range n.shadows {
+				if old := w.shadows.all[v]; nodeName(i) == uid && (!found || old.Orders.Revoked >= k || old.Report.Attempt >= k) {
+					sh, found = old, true
+				}
+			}
+		}
+		return sh, found
+	})
+	return ok
+}

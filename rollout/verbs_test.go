@@ -1,0 +1,192 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/belayproject/belay/rollout" //nolint:revive // see fleet_test.go
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// Every pair of a verb and a phase is in the table, or is refused with a reason, and the request is handled either way.
+func TestVerbsByTheTable(t *testing.T) {
+	for _, phase := range Phases() {
+		for _, do := range []Do{Pause, Resume, Abort, Accept, Promote, Acknowledge} {
+			f := inPhase(t, phase)
+			f.p.Verb = Verb{Request: "r-" + string(do), Do: do}
+			if do == Acknowledge {
+				f.p.Verb.Node = "node-000"
+			}
+			d := f.plan()
+			listed := slices.ContainsFunc(Verbs(), func(r VerbRule) bool { return r.Do == do && r.In == phase })
+			refused := d.Progress.Refused != "" && do != Acknowledge // nothing of these fleets is broken
+			if d.Progress.Handled != f.p.Verb.Request || refused == listed {
+				t.Errorf("%s while %s: handled %q, refused %q, listed %t", do, phase, d.Progress.Handled, d.Progress.Refused, listed)
+			}
+			if refused && d.Phase != phase && phase != Pending {
+				t.Errorf("%s while %s is refused, and the rollout is %s", do, phase, d.Phase)
+			}
+		}
+	}
+}
+
+// inPhase is a fleet whose rollout is in a phase.
+func inPhase(t *testing.T, phase Phase) *fleet {
+	t.Helper()
+	f := newFleet(t, 3)
+	f.p.Stages = []Stage{{Name: "canary", Size: size(1), Approval: phase == AtGate}, {Name: "rest"}}
+	switch phase {
+	case Pending:
+		return f
+	case Frozen:
+		f.fails = always(protocol.EventFellBack)
+	case Paused:
+		f.pass()
+		f.p.Verb = Verb{Request: "pause", Do: Pause}
+	case Aborting:
+		f.passes(4) // applying: that ends first
+		f.p.Verb = Verb{Request: "abort", Do: Abort}
+	case Aborted:
+		f.pass()
+		f.p.Verb = Verb{Request: "abort", Do: Abort}
+	}
+	f.passes(300, phase)
+	return f
+}
+
+// After an abort was acknowledged no node leaves the undisrupted states, and what was begun ends (R-RO-19). It can be resumed to the same
+// end (R-RO-20).
+func TestAbortAtEveryMomentAndResume(t *testing.T) {
+	for moment := range 40 {
+		f := newFleet(t, 6)
+		f.p.Caps = []Cap{{Scope: Total, Max: number(2)}}
+		f.p.RetryAfter = time.Second
+		f.passes(moment)
+		if f.last.Phase == Completed {
+			return
+		}
+		f.p.Verb = Verb{Request: "abort", Do: Abort}
+		begun := len(f.begun)
+		f.endsWithoutMore(moment)
+		if f.last.Phase != Aborted || len(f.s.Ledger.Slots) != 0 || len(f.begun) != begun || !f.last.Acknowledged {
+			t.Fatalf("moment %d: phase %s, slots %v, begun %v", moment, f.last.Phase, f.s.Ledger.Slots, f.begun)
+		}
+		for node, cordoned := range f.cordoned {
+			if cordoned {
+				t.Fatalf("moment %d: node %q is left cordoned", moment, node)
+			}
+		}
+		f.p.Verb = Verb{Request: "resume", Do: Resume}
+		f.passes(200, Completed)
+		if f.runs("v2") != 6 {
+			t.Fatalf("moment %d: %d nodes run v2", moment, f.runs("v2"))
+		}
+	}
+}
+
+// endsWithoutMore lets an aborted rollout come to its end.
+func (f *fleet) endsWithoutMore(moment int) {
+	f.t.Helper()
+	for range 20 {
+		d := f.pass()
+		for _, n := range d.Nodes {
+			if n.Do == protocol.EventGrant || n.Do == protocol.EventProceed || n.Do == protocol.EventAdmit {
+				f.t.Fatalf("moment %d: node %q is %s, %q after the abort", moment, n.Node, n.State, n.Do)
+			}
+			if d.Acknowledged && (n.State == protocol.Admitted || n.State == protocol.Granted) {
+				f.t.Fatalf("moment %d: node %q is %s after the abort was acknowledged", moment, n.Node, n.State)
+			}
+		}
+	}
+}
+
+// A pause lets committed nodes finish, and takes back what is not committed (R-RO-32).
+func TestPauseAndResume(t *testing.T) {
+	f := newFleet(t, 4)
+	f.p.Caps = []Cap{{Scope: Total, Max: number(2)}}
+	f.passes(2)
+	f.silent["node-001"] = true
+	f.passes(1)
+	f.p.Verb = Verb{Request: "p", Do: Pause}
+	f.passes(20)
+	if f.last.Phase != Paused || len(f.s.Ledger.Slots) != 0 && !f.silent["node-001"] {
+		t.Fatalf("phase %s, slots %v", f.last.Phase, f.s.Ledger.Slots)
+	}
+	f.wantReason(f.last, "node-003", ReasonPaused)
+	f.silent["node-001"] = false
+	f.p.Verb = Verb{Request: "q", Do: Resume}
+	f.passes(100, Completed)
+}
+
+// A controller that has slept through an abort cannot open the ledger again, and one that has slept through the resumption cannot close it for good.
+func TestStaleControllerAndTheFence(t *testing.T) {
+	f := newFleet(t, 3)
+	f.pass()
+	stale := f.s.Progress
+	f.p.Verb = Verb{Request: "abort-1", Do: Abort}
+	f.passes(10, Aborted)
+	s, p := f.s, f.p
+	s.Progress, p.Verb = stale, Verb{}
+	d, err := Plan(s, p, f.now)
+	if err != nil || d.Ledger.ClosedFor(p.UID) == nil || len(doing(d, protocol.EventAdmit)) != 0 {
+		t.Fatalf("a stale controller opens the ledger: %v, %v", d.Ledger.Closures, err)
+	}
+	p.Verb = f.p.Verb
+	f.p.Verb = Verb{Request: "resume-1", Do: Resume}
+	f.pass()
+	s.Ledger = f.s.Ledger
+	if d, err = Plan(s, p, f.now); err != nil || d.Ledger.ClosedFor(p.UID) == nil {
+		t.Fatalf("the stale controller aborts: %v, %v", d.Ledger.Closures, err)
+	}
+	f.s.Ledger = d.Ledger
+	f.passes(100, Completed)
+}
+
+func TestAcknowledgeFreesABrokenNodesSlot(t *testing.T) {
+	f := newFleet(t, 3)
+	f.p.ApplyWithin, f.p.VerifyWithin = time.Minute, time.Minute
+	f.passes(4)
+	f.p.Verb = Verb{Request: "early", Do: Acknowledge, Node: "node-000"}
+	if d := f.pass(); !strings.Contains(d.Progress.Refused, "neither suspect nor broken") {
+		t.Errorf("refused %q", d.Progress.Refused)
+	}
+	f.silent["node-000"] = true
+	f.passes(30)
+	f.p.Verb = Verb{Request: "late", Do: Acknowledge, Node: "node-000"}
+	d := f.pass()
+	if d.Progress.Refused != "" || d.Ledger.Slot("uid-node-000") != nil {
+		t.Fatalf("refused %q, slots %v", d.Progress.Refused, d.Ledger.Slots)
+	}
+	d = f.pass()
+	f.wantReason(d, "node-000", ReasonLost)
+	if d.Counts.Lost != 1 {
+		t.Errorf("counts %+v, want 1 lost", d.Counts)
+	}
+}
+
+func TestPromoteSkipsTheSoakAndLeavesSickNodesBehind(t *testing.T) {
+	f := newFleet(t, 3)
+	f.p.Groups = []Group{{Name: "first", Nodes: []string{"node-000", "node-001"}}, {Name: "second", Nodes: []string{"node-002"}}}
+	f.p.Stages = []Stage{{Name: "one", Groups: []string{"first"}, Soak: time.Hour}, {Name: "two", Groups: []string{"second"}}}
+	f.node("node-001").Health = Verdict{Answer: Deny, Message: "sick"}
+	f.passes(30)
+	if f.last.Progress.Stage != 0 || f.runs("v2") != 1 {
+		t.Fatalf("stage %d, %d nodes run v2", f.last.Progress.Stage, f.runs("v2"))
+	}
+	f.wantReason(f.last, "node-002", ReasonStage)
+	f.p.Verb = Verb{Request: "1", Do: Promote}
+	f.passes(30)
+	if f.last.Progress.Stage != 2 || f.runs("v2") != 2 {
+		t.Fatalf("stage %d, %d nodes run v2", f.last.Progress.Stage, f.runs("v2"))
+	}
+	f.node("node-001").Health = Verdict{Answer: Allow}
+	f.passes(30)
+	if f.runs("v2") != 3 {
+		t.Errorf("what was left behind was forgotten: %s", f.last.Message)
+	}
+}
