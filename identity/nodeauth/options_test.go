@@ -94,7 +94,9 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			`Resources[2]: Duplicate value: "leases.coordination.k8s.io in belay"`},
 		{"write to Nodes", resource(func(r *nodeauth.Resource) { *r = nodeauth.Resource{Resource: "nodes", Verbs: []string{"patch"}} }),
 			`Resources[1]: Invalid value: "nodes": may be read only, by get, list and watch: name the conditions to write in NodeConditions`},
-		{"write to the status of Nodes", resource(func(r *nodeauth.Resource) { *r = nodeauth.Resource{Resource: "nodes", Subresources: []string{"status"}} }),
+		{"write to the status of Nodes", resource(func(r *nodeauth.Resource) {
+			*r = nodeauth.Resource{Resource: "nodes", Subresources: []string{"status"}}
+		}),
 			`Resources[1]: Invalid value: "nodes": may be read only`},
 		{"the kubelet's condition", func(o *nodeauth.Options) { o.NodeConditions = []corev1.NodeConditionType{"Ready"} },
 			`NodeConditions[0]: Invalid value: "Ready": belongs to the kubelet: must be a condition type of the agent's own`},
