@@ -60,6 +60,7 @@ func TestObjectsAreTheGoldenOnes(t *testing.T) {
 // TestOptionsSayWhatIsWrong: each fault is named with its field, its value and what would be right.
 func TestOptionsSayWhatIsWrong(t *testing.T) {
 	must(t, usual().Validate())
+	status := nodeauth.Resource{Resource: "nodes", Subresources: []string{"status"}}
 	resource := func(change func(r *nodeauth.Resource)) func(o *nodeauth.Options) {
 		return func(o *nodeauth.Options) { change(&o.Resources[1]) }
 	}
@@ -94,10 +95,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 			`Resources[2]: Duplicate value: "leases.coordination.k8s.io in belay"`},
 		{"write to Nodes", resource(func(r *nodeauth.Resource) { *r = nodeauth.Resource{Resource: "nodes", Verbs: []string{"patch"}} }),
 			`Resources[1]: Invalid value: "nodes": may be read only, by get, list and watch: name the conditions to write in NodeConditions`},
-		{"write to the status of Nodes", resource(func(r *nodeauth.Resource) {
-			*r = nodeauth.Resource{Resource: "nodes", Subresources: []string{"status"}}
-		}),
-			`Resources[1]: Invalid value: "nodes": may be read only`},
+		{"write to the status of Nodes", resource(func(r *nodeauth.Resource) { *r = status }), `Resources[1]: Invalid value: "nodes": may be read only`},
 		{"the kubelet's condition", func(o *nodeauth.Options) { o.NodeConditions = []corev1.NodeConditionType{"Ready"} },
 			`NodeConditions[0]: Invalid value: "Ready": belongs to the kubelet: must be a condition type of the agent's own`},
 		{"condition", func(o *nodeauth.Options) { o.NodeConditions = []corev1.NodeConditionType{"A' || '"} }, `NodeConditions[0]: Invalid value: "A' || '"`},
