@@ -155,6 +155,12 @@ func (r Resource) validate(at *field.Path, nodeUsers bool) field.ErrorList {
 		errs = append(errs, check(at.Child("Subresources").Index(i), s, validation.IsDNS1123Label)...)
 	}
 	errs = append(errs, r.validateVerbs(at)...)
+	return append(errs, r.validateKind(at, nodeUsers)...)
+}
+
+// validateKind reports what cannot be guarded, or not so.
+func (r Resource) validateKind(at *field.Path, nodeUsers bool) field.ErrorList {
+	var errs field.ErrorList
 	if r.isLease() && r.Namespace == "" {
 		errs = append(errs, field.Required(at.Child("Namespace"), "Leases are in one"))
 	}
