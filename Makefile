@@ -74,7 +74,7 @@ bench: ## run the benchmarks beside their peers
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
 
 .PHONY: bench-drain
-bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour; BENCHARGS=-quick: 10 minutes
+bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour and a half; BENCHARGS=-quick: 10 minutes
 	cd internal/bench && $(GO) run ./drain $(BENCHARGS)
 
 .PHONY: bench-identity

@@ -102,10 +102,18 @@ func (g *registry) newest(cache Cache, name string) *corev1.Node {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	node := cache.Node(name)
+	newest := g.ahead(node, name)
+	if newest == node {
+		delete(g.written, name)
+	}
+	return newest
+}
+
+// ahead returns what the last write has left of a node, where that is newer than the node given.
+func (g *registry) ahead(node *corev1.Node, name string) *corev1.Node {
 	if w := g.written[name]; w != nil && behind(node, w) {
 		return w
 	}
-	delete(g.written, name)
 	return node
 }
 
@@ -119,9 +127,7 @@ func (g *registry) nodes(cache Cache) []*corev1.Node {
 	}
 	all = slices.Clone(all)
 	for i, node := range all {
-		if w := g.written[node.Name]; w != nil && behind(node, w) {
-			all[i] = w
-		}
+		all[i] = g.ahead(node, node.Name)
 	}
 	return all
 }

@@ -19,7 +19,7 @@ func TestStageMutants(t *testing.T) {
 		{Name: "a fleet is frozen until the process dies", File: "release.go", Run: "TestCrashLoopAfterTheRelease",
 			Old: "mine.Frozen = why\n\t\tok, err := p.write(ctx, nodeChange{mark: p.mark.with(mine)})", New: "ok, err := true, error(nil)"},
 		{Name: "a freeze is seen when the cache shows it", File: "registry.go", Run: "TestFreezeIsSeenBeforeTheCacheShowsIt",
-			Old: "w != nil && behind(node, w) {\n\t\t\tall[i] = w", New: "w != nil && behind(node, w) {\n\t\t\t_ = i"},
+			Old: "all[i] = g.ahead(node, node.Name)", New: "_, _ = i, node"},
 		{Name: "the frozen fleet drains on", File: "stage.go", Run: "TestFreezeStopsDrainsUnderWay",
 			Old: "frozenBy(p.d.registry.nodes(p.d.o.Cache), p.r.Holder); node != \"\" {\n\t\tp.st.Phase, p.st.Reason", New: "frozenBy(nil, p.r.Holder); node != \"\" {\n\t\tp.st.Phase, p.st.Reason"},
 		{Name: "a hold is prolonged", File: "hold.go", Run: "TestHoldSurvives",

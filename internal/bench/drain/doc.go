@@ -5,7 +5,7 @@
 
 // Command drain measures our drain beside kubectl's library (k8s.io/kubectl/pkg/drain), in one run and turn by turn, on a real API
 // server with etcd, scheduler, disruption controller and the controllers of the workloads; kubelets are played. Run it with
-// `make bench-drain`; it takes about an hour, with -quick less than ten minutes.
+// `make bench-drain`; it takes about an hour and a half, with -quick less than ten minutes.
 //
 //	S1  one node of 110 pods, no budget: requests
 //	S2  ten nodes of 50 pods under one budget of 5: the budget, refusals, and time beside what the budget allows at best
