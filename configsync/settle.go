@@ -42,7 +42,11 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 		return nil // under way
 	}
 	c := change(now.active.Ref, v)
-	if err := s.planRestart(ctx, v); err != nil && c.Kind != RollBack {
+	meanwhile, err := s.planRestart(ctx, v, now.epoch)
+	if meanwhile {
+		return nil // it wakes the loops, which compare again
+	}
+	if err != nil && c.Kind != RollBack {
 		return err // to go back needs no record: a start that isn't on record uses nothing that isn't known to be good
 	}
 	s.mu.Lock()
@@ -59,16 +63,24 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 	return nil
 }
 
-// planRestart writes the marker without which the restart would count against the config.
-func (s *Syncer[T]) planRestart(ctx context.Context, v lkg.Verdict) error {
+// planRestart writes the marker without which the restart would count against the config. meanwhile says that a start has come after that
+// epoch: a restart would end what has just begun, so nothing is written.
+func (s *Syncer[T]) planRestart(ctx context.Context, v lkg.Verdict, epoch int) (meanwhile bool, err error) {
+	if err := s.turn.acquire(ctx); err != nil {
+		return false, err
+	}
+	defer s.turn.release()
+	if s.snapshot().epoch != epoch {
+		return true, nil
+	}
 	cause := lkg.CausePlanned
 	if v.OnTrial {
 		cause = lkg.CauseAdoption
 	}
 	if err := s.tracker.PlanRestart(ctx, cause); err != nil {
-		return fmt.Errorf("recording the planned restart: %w", err)
+		return false, fmt.Errorf("recording the planned restart: %w", err)
 	}
-	return nil
+	return false, nil
 }
 
 func change(from lkg.Ref, v lkg.Verdict) Change {
