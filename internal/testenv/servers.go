@@ -92,8 +92,8 @@ func apiServerArgs(e *Env, port int, _ string) []string {
 		"--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 	}
-	if e.options.AuditPolicy != "" {
-		args = append(args, "--audit-policy-file="+filepath.Join(e.Dir(), auditPolicyFile), "--audit-log-path="+e.AuditLog())
+	if e.options.AuditPolicy != "" { // whoever counts requests reads it from its beginning: it is not rotated
+		args = append(args, "--audit-policy-file="+filepath.Join(e.Dir(), auditPolicyFile), "--audit-log-path="+e.AuditLog(), "--audit-log-maxsize=8192")
 	}
 	return args
 }

@@ -42,8 +42,12 @@ func (a *auditLog) read() error {
 		return err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Size() < a.offset {
-		return fmt.Errorf("it has been rotated at %d bytes (%w)", a.offset, err)
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < a.offset {
+		return fmt.Errorf("it has %d bytes, after %d that were read: it has been rotated", info.Size(), a.offset)
 	}
 	if _, err := f.Seek(a.offset, io.SeekStart); err != nil {
 		return err
