@@ -75,26 +75,48 @@ func TestOneOfEachClaimIsWanted(t *testing.T) {
 	}
 }
 
-// TestBrokenExpressionDenies covers R-AU-06: an expression that meets data which it cannot do without denies the write, to the own node too, and a
-// probe takes that for the guard. A policy that the server has not loaded, or has lost, is no error to it: to notice that is the probe's part.
+// TestBrokenExpressionDenies covers R-AU-06: an expression that meets data which it cannot do without denies the write, and a probe takes that for
+// the guard. In the condition for faults it denies writes to the own node too. A policy that the server has not loaded, or has lost, is no error
+// to it: to notice that is the probe's part.
 func TestBrokenExpressionDenies(t *testing.T) {
+	const missing = "request.userInfo.extra['example.com/missing'][0]"
+	t.Run("condition", func(t *testing.T) {
+		deniesBroken(t, true, func(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) {
+			e := &spec.MatchConditions[0].Expression
+			*e = strings.Replace(*e, "'node': dyn(", "'node': dyn("+missing+" == '' ? '' : ", 1)
+		})
+	})
+	t.Run("variable", func(t *testing.T) {
+		deniesBroken(t, false, func(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) {
+			i := slices.IndexFunc(spec.Variables, func(v admissionregistrationv1.Variable) bool { return v.Name == "node" })
+			spec.Variables[i].Expression = missing
+		})
+	})
+}
+
+// deniesBroken wants the policy with something broken to deny writes to the agent's own node, or to another one.
+func deniesBroken(t *testing.T, own bool, breaks func(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec)) {
+	t.Helper()
 	c := newCluster(t)
-	a := c.agent(t, "a")
+	a, b := c.agent(t, "a"), c.node(t, "b")
 	c.has(t, a.node)
+	c.has(t, b)
 	objects, err := nodeauth.Objects(c.options)
 	must(t, err)
-	variables := objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec.Variables
-	i := slices.IndexFunc(variables, func(v admissionregistrationv1.Variable) bool { return v.Name == "node" })
-	variables[i].Expression = "request.userInfo.extra['example.com/missing'][0]"
+	breaks(&objects[0].(*admissionregistrationv1.ValidatingAdmissionPolicy).Spec)
 	c.create(t, objects...)
 	by := fmt.Sprintf("ValidatingAdmissionPolicy '%s' with binding '%[1]s' denied request: ", c.options.Name)
+	node := b.Name
+	if own {
+		node = a.node.Name
+	}
 	eventually(t, func() string {
-		for what, err := range c.try(t, a.token, a.node.Name) {
+		for what, err := range c.try(t, a.token, node) {
 			if err == nil || !strings.Contains(err.Error(), by) || !strings.Contains(err.Error(), "no such key") {
 				return what + ": got " + errorText(err) + ", want it denied as an expression fails"
 			}
 		}
 		return ""
 	})
-	settle(t, c.probes(t, a, a.node.Name), nil)
+	settle(t, c.probes(t, a, node), nil)
 }

@@ -14,9 +14,10 @@ import (
 // Every expression is total: where a field is missing it takes another value, never an error. An error would be a denial too, but
 // with 422 Invalid and a text that helps nobody.
 //
-// The server evaluates every validation and every message of a policy for each write that it matches, also where nothing is wrong, and the
-// variables anew for the messages. That is why there is one validation, of a variable that holds the first fault: with one validation for
-// each requirement a write takes half as long again.
+// The server evaluates every validation and every message of a policy for each write that it matches, also where nothing is wrong, the variables
+// anew for the messages, and turns the object before and after into maps again for each of these steps. Match conditions are one step. That is why
+// one of them holds for nothing but a write with a fault: the validations are there to say what the fault is. Both are made of the same
+// requirements.
 
 // Claims of a token, as the API server hands them to admission and in a TokenReview.
 const (
@@ -35,7 +36,7 @@ const (
 	kindExpression = nameExpression + " + (has(request.namespace) ? ' in ' + request.namespace : '')"
 )
 
-// callerExpression selects the agents. It is a match condition, which sees no variables. Of a node user it takes the kinds in every namespace: were it
+// callerExpression selects the agents. Of a node user it takes the kinds in every namespace: were it
 // to ask for the right one, a kind whose Namespace was forgotten would not be guarded at all.
 func callerExpression(o Options) string {
 	var callers []string
@@ -52,29 +53,42 @@ func callerExpression(o Options) string {
 	return strings.Join(callers, " || ")
 }
 
-// placeExpression lets go what is written of the confined kinds in other namespaces. It is a match condition too.
+// placeExpression lets go what is written of the confined kinds in other namespaces.
 func placeExpression(confined, namespaces []string) string {
 	return "!(" + nameExpression + " in " + list(confined) + ") || !has(request.namespace) || request.namespace in " + list(namespaces)
 }
 
-// variables are evaluated where they are used, once for the rules and once for the messages. Those for what is said are used only where
-// something is wrong.
-func variables(o Options) []admissionregistrationv1.Variable {
+// facts are what the requirements speak of. They are total for every write, as the match condition has them all made at once.
+func facts(o Options) []admissionregistrationv1.Variable {
 	node := only(nodeNameClaim)
 	if o.NodeUsers {
 		node = fmt.Sprintf("%s ? %s.substring(%d) : %s", nodeUserExpression, userExpression, len(nodeUserPrefix), node)
 	}
-	vs := []admissionregistrationv1.Variable{
-		{Name: "node", Expression: node},
-		{Name: "nodeUID", Expression: only(nodeUIDClaim)},
-		{Name: "kind", Expression: kindExpression},
-		{Name: "write", Expression: "request.operation + ' ' + (has(request.subResource) ? request.subResource + ' of ' : '') + variables.kind"},
-		{Name: "target", Expression: "variables.kind + ' \"' + (object == null ? dyn(oldObject) : dyn(object)).?metadata.?name.orValue('') + '\"'"},
-	}
+	vs := []admissionregistrationv1.Variable{{Name: "node", Expression: node}, {Name: "nodeUID", Expression: only(nodeUIDClaim)}}
 	if len(o.NodeConditions) > 0 {
-		vs = append(vs, nodeVariables()...)
+		vs = append(vs, nodeFacts()...)
 	}
-	return append(vs, admissionregistrationv1.Variable{Name: "fault", Expression: faultExpression(o)})
+	return vs
+}
+
+// variables are the facts, and what is said where something is wrong.
+func variables(o Options) []admissionregistrationv1.Variable {
+	return append(facts(o),
+		admissionregistrationv1.Variable{Name: "kind", Expression: kindExpression},
+		admissionregistrationv1.Variable{Name: "write", Expression: "request.operation + ' ' + (has(request.subResource) ? request.subResource + ' of ' : '') + variables.kind"},
+		admissionregistrationv1.Variable{Name: "target", Expression: "variables.kind + ' \"' + (object == null ? dyn(oldObject) : dyn(object)).?metadata.?name.orValue('') + '\"'"},
+		admissionregistrationv1.Variable{Name: "fault", Expression: faultExpression(o)},
+	)
+}
+
+// faultyExpression is the match condition for writes with a fault. A match condition sees no variables, so it makes a map of the facts and
+// gives it their name.
+func faultyExpression(o Options) string {
+	var made []string
+	for _, v := range facts(o) {
+		made = append(made, fmt.Sprintf("%s: dyn(%s)", quote(v.Name), v.Expression))
+	}
+	return "[{" + strings.Join(made, ",\n") + "}].exists(variables,\n!(" + lawfulExpression(o) + "))"
 }
 
 // only is the value of a claim that has exactly one, else empty.
@@ -88,6 +102,56 @@ func values(claim string) string { return "request.userInfo.?extra[?" + quote(cl
 // A requirement must hold for a write; otherwise it says what is wrong and what would be right. Both are expressions.
 type requirement struct{ holds, otherwise string }
 
+// kindRules are what is wanted of the writes of a kind.
+type kindRules struct {
+	is    string
+	wants []requirement
+}
+
+func rulesByKind(o Options) []kindRules {
+	var all []kindRules
+	for _, r := range o.Resources {
+		if r.writes() {
+			rs := []requirement{mayWrite(o, r), hasName(r)}
+			if !r.NotOwned {
+				rs = append(rs, hasOwner(o))
+			}
+			all = append(all, kindRules{r.is(), rs})
+		}
+	}
+	if len(o.NodeConditions) > 0 {
+		status := nodeStatus()
+		all = append(all, kindRules{status.is(), []requirement{mayWrite(o, status), hasName(status), isNode()}})
+	}
+	return all
+}
+
+// lawfulExpression says that a write meets every requirement.
+func lawfulExpression(o Options) string {
+	var kinds strings.Builder
+	for _, k := range rulesByKind(o) {
+		var all []string
+		for _, r := range k.wants {
+			all = append(all, "("+r.holds+")")
+		}
+		fmt.Fprintf(&kinds, "%s ? (%s) :\n", k.is, strings.Join(all, " &&\n"))
+	}
+	lawful := "(" + isBound(o).holds + ") &&\n(" + kinds.String() + "false)"
+	if len(o.NodeConditions) > 0 {
+		lawful += " &&\n(" + nodeExpression(o) + ")"
+	}
+	return lawful
+}
+
+// faultExpression is what is wrong with a write, or empty.
+func faultExpression(o Options) string {
+	var kinds strings.Builder
+	for _, k := range rulesByKind(o) {
+		fmt.Fprintf(&kinds, "%s ? (%s) :\n", k.is, unless(k.wants, "''"))
+	}
+	return unless([]requirement{isBound(o)}, kinds.String()+mayNot(o))
+}
+
 // unless is what the first requirement says that does not hold, or else what comes behind them all.
 func unless(rs []requirement, finally string) string {
 	var b strings.Builder
@@ -95,25 +159,6 @@ func unless(rs []requirement, finally string) string {
 		fmt.Fprintf(&b, "!(%s) ? %s :\n", r.holds, r.otherwise)
 	}
 	return b.String() + finally
-}
-
-// faultExpression is what is wrong with a write, or empty.
-func faultExpression(o Options) string {
-	var kinds strings.Builder
-	for _, r := range o.Resources {
-		if r.writes() {
-			rs := []requirement{mayWrite(o, r), hasName(r)}
-			if !r.NotOwned {
-				rs = append(rs, hasOwner(o))
-			}
-			fmt.Fprintf(&kinds, "%s ? (%s) :\n", r.is(), unless(rs, "''"))
-		}
-	}
-	if len(o.NodeConditions) > 0 {
-		status := nodeStatus()
-		fmt.Fprintf(&kinds, "%s ? (%s) :\n", status.is(), unless([]requirement{mayWrite(o, status), hasName(status), isNode()}, "''"))
-	}
-	return unless([]requirement{isBound(o)}, kinds.String()+mayNot(o))
 }
 
 // is says that what is written is of the kind.

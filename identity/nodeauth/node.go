@@ -10,10 +10,10 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// nodeVariables are the parts of the Node before and after an update.
-func nodeVariables() []admissionregistrationv1.Variable {
+// nodeFacts are the parts of an object before and after a write, as far as it has them.
+func nodeFacts() []admissionregistrationv1.Variable {
 	part := func(object, name string) string {
-		return fmt.Sprintf("has(%s.%s) ? dyn(%[1]s.%[2]s) : dyn({})", object, name)
+		return fmt.Sprintf("%[1]s != null && has(%[1]s.%[2]s) ? dyn(%[1]s.%[2]s) : dyn({})", object, name)
 	}
 	return []admissionregistrationv1.Variable{
 		{Name: "oldMetadata", Expression: part("oldObject", "metadata")},
@@ -31,23 +31,27 @@ func isNode() requirement {
 	}
 }
 
-// nodeValidation wants that an update changes nothing of a Node but the conditions. It compares whatever keys the object has and not a list of
-// known fields, so that a field which a later Kubernetes has is seen too; the server keeps the excepted ones itself. It is a validation of
-// its own with a fixed message, as it is the dearest part and would be evaluated again to say more.
+// nodeValidation says of a write to a Node what nodeExpression wants. It is a validation of its own with a fixed message.
 func nodeValidation(o Options) admissionregistrationv1.Validation {
+	return admissionregistrationv1.Validation{
+		Expression: nodeExpression(o),
+		Message:    "an agent may write the conditions " + strings.Join(conditionTypes(o), ", ") + " in the status of its own Node, and nothing else of a Node",
+	}
+}
+
+// nodeExpression wants that an update changes nothing of a Node but the conditions. It compares whatever keys the object has and not a list of
+// known fields, so that a field which a later Kubernetes has is seen too; the server keeps the excepted ones itself.
+func nodeExpression(o Options) string {
 	own := list(conditionTypes(o))
 	others := func(status string) string {
 		return fmt.Sprintf("%s.?conditions.orValue([]).filter(c, !(c.?type.orValue('') in %s))", status, own)
 	}
-	return admissionregistrationv1.Validation{
-		Expression: strings.Join([]string{
-			"!(" + nodeStatus().is() + ") || object == null || oldObject == null ||\n" + unchanged("dyn(oldObject)", "dyn(object)", "metadata", "status"),
-			unchanged("variables.oldMetadata", "variables.newMetadata", "managedFields", "resourceVersion"),
-			unchanged("variables.oldStatus", "variables.newStatus", "conditions"),
-			others("variables.oldStatus") + " == " + others("variables.newStatus"),
-		}, " &&\n"),
-		Message: "an agent may write the conditions " + strings.Join(conditionTypes(o), ", ") + " in the status of its own Node, and nothing else of a Node",
-	}
+	return "!(" + nodeStatus().is() + ") || object == null || oldObject == null ||\n" + strings.Join([]string{
+		unchanged("dyn(oldObject)", "dyn(object)", "metadata", "status"),
+		unchanged("variables.oldMetadata", "variables.newMetadata", "managedFields", "resourceVersion"),
+		unchanged("variables.oldStatus", "variables.newStatus", "conditions"),
+		others("variables.oldStatus") + " == " + others("variables.newStatus"),
+	}, " &&\n")
 }
 
 // nodeStatus is what NodeConditions stands for.

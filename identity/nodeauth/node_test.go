@@ -247,10 +247,10 @@ func TestFutureFieldsAreClosed(t *testing.T) {
 		times    int
 		old, now string
 	}{
-		{2, `request.resource.resource == 'nodes' \u0026\u0026 request.resource.group == ''`,
+		{4, `request.resource.resource == 'nodes' \u0026\u0026 request.resource.group == ''`,
 			`request.resource.resource == 'futures' \u0026\u0026 request.resource.group == '` + shadows.Group + `'`},
 		{1, `"apiGroups":[""],"apiVersions":["*"],"resources":["nodes","nodes/*"]`, `"apiGroups":["` + shadows.Group + `"],"apiVersions":["*"],"resources":["futures","futures/*"]`},
-		{1, `variables.oldMetadata.?uid.orValue('') == variables.nodeUID`, `true`},
+		{2, `variables.oldMetadata.?uid.orValue('') == variables.nodeUID`, `true`},
 	} {
 		if n := strings.Count(string(text), swap.old); n != swap.times {
 			t.Fatalf("the policy holds %s %d times, want %d:\n%s", swap.old, n, swap.times, text)

@@ -5,6 +5,7 @@ package nodeauth
 
 import (
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,14 +27,16 @@ func guard(o Options) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	}
 }
 
-// conditions let go what the policy is not for. They do what a second binding with a selector of namespaces could do too. With one
-// binding, however, a probe of one kind knows of all that it is there.
+// conditions let go what the policy is not for, and what has no fault. The server evaluates each of several conditions for every write, so there is
+// one. Of other namespaces it does what a second binding with a selector could do too; with one binding, however, a probe of one kind knows of
+// all that it is there.
 func conditions(o Options) []admissionregistrationv1.MatchCondition {
-	all := []admissionregistrationv1.MatchCondition{{Name: "caller", Expression: callerExpression(o)}}
+	parts := []string{callerExpression(o)}
 	if confined := o.confined(); len(confined) > 0 && !o.selectable() {
-		all = append(all, admissionregistrationv1.MatchCondition{Name: "place", Expression: placeExpression(confined, o.namespaces())})
+		parts = append(parts, placeExpression(confined, o.namespaces()))
 	}
-	return all
+	parts = append(parts, faultyExpression(o))
+	return []admissionregistrationv1.MatchCondition{{Name: "fault", Expression: "(" + strings.Join(parts, ") &&\n(") + ")"}}
 }
 
 // constraints leave the namespaces alone in which agents have nothing: the Leases of kubelets and of leader elections elsewhere neither

@@ -4,6 +4,7 @@
 package nodeauth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type Probe struct {
 	Policy string
 	// Try makes the write, as a dry run: [TryLease] or [TryPatch].
 	Try func(ctx context.Context) error
-	// Every is the time between two probes of Run. 0 or less means an hour. After a probe that had no result the next one comes after a minute.
+	// Every is the time between two probes of Run. 0 or less means an hour.
 	Every time.Duration
 	// Timeout bounds each probe. 0 means 5 s.
 	Timeout time.Duration
@@ -53,45 +54,89 @@ func (p Probe) Once(ctx context.Context) error {
 	return nil
 }
 
-// Run probes again and again, for the first time at once. It returns what has [ErrUnguarded] as soon as it is found; a probe without a result
-// is logged and repeated. It returns nil when ctx ends.
-func (p Probe) Run(ctx context.Context) error {
-	every := p.Every
-	if every <= 0 {
-		every = time.Hour
-	}
-	for {
-		err := p.Once(ctx)
-		if ctx.Err() != nil {
-			return nil
+// Run calls work once the policy has answered a probe, and probes on while work is under way; work may be nil. The context of work ends
+// when ctx ends, or with a cause that has [ErrUnguarded] as soon as a probe finds the guard missing.
+//
+// A probe without a result neither begins work nor ends it: it is logged, and repeated after 1 s, then 2 s, and so on up to a minute. Run returns
+// after work has returned: with its error, together with what has ErrUnguarded if that was found, and nil when ctx has ended and work returned
+// nil or the context's error. If the guard is missing from the start, work is not called at all.
+func (p Probe) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var ended chan error // work's, once it has begun
+	for retry := time.Second; ctx.Err() == nil; {
+		err := p.once(ctx)
+		wait := cmp.Or(max(p.Every, 0), time.Hour)
+		switch {
+		case ctx.Err() != nil:
+			continue
+		case errors.Is(err, ErrUnguarded):
+			stop(err)
+			return errors.Join(err, outcome(ended))
+		case err != nil:
+			wait, retry = min(wait, retry), min(2*retry, time.Minute)
+		default:
+			retry = time.Second
+			if ended == nil {
+				ended = begin(working, work)
+			}
 		}
-		if p.Report != nil {
-			p.Report(err)
-		}
-		if errors.Is(err, ErrUnguarded) {
+		if worked, err := pause(ctx, wait, ended); worked {
 			return err
 		}
-		wait := every
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "Failed to find out whether the agent is held to its own node")
-			wait = min(every, time.Minute)
-		}
-		if !pause(ctx, wait) {
-			return nil
-		}
 	}
+	return outcome(ended)
 }
 
-// pause waits up to a tenth longer than d, so that agents which were started together don't probe together for ever. It is false if ctx
-// has ended.
-func pause(ctx context.Context, d time.Duration) bool {
+// once probes and tells of it, unless ctx has ended meanwhile.
+func (p Probe) once(ctx context.Context) error {
+	err := p.Once(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	if p.Report != nil {
+		p.Report(err)
+	}
+	if err != nil && !errors.Is(err, ErrUnguarded) {
+		klog.FromContext(ctx).Error(err, "Failed to find out whether the agent is held to its own node")
+	}
+	return err
+}
+
+// begin calls work beside the probes.
+func begin(ctx context.Context, work func(ctx context.Context) error) chan error {
+	ended := make(chan error, 1)
+	if work != nil {
+		go func() { ended <- work(ctx) }()
+	} else {
+		go func() { <-ctx.Done(); ended <- nil }()
+	}
+	return ended
+}
+
+// outcome waits for work, if it has begun. That it ended as it was told to is no error.
+func outcome(ended chan error) error {
+	if ended == nil {
+		return nil
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// pause waits up to a tenth longer than d, so that agents which were started together don't probe together for ever. worked says that work has
+// ended meanwhile, with that error.
+func pause(ctx context.Context, d time.Duration, ended chan error) (worked bool, err error) {
 	timer := time.NewTimer(d + rand.N(d/10+1))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+		return false, nil
+	case err := <-ended:
+		return true, err
 	case <-timer.C:
-		return true
+		return false, nil
 	}
 }
 
