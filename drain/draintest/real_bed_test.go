@@ -24,10 +24,17 @@ import (
 	"github.com/belayproject/belay/internal/testenv"
 )
 
+// patient lets a node be silent for as long as a test takes. On a busy machine kwok renews Leases late: a node would be called not ready, and
+// its pods with it, which nothing takes back, so that their budget protects them for good.
+const patient = "--node-monitor-grace-period=30m"
+
 // TestTheDrainerKeepsItsPromiseOnAServer runs the promise with real controllers, a real scheduler, and kwok for the kubelets.
 func TestTheDrainerKeepsItsPromiseOnAServer(t *testing.T) {
 	t.Parallel()
-	env := testenv.Start(t, testenv.Options{With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok}})
+	env := testenv.Start(t, testenv.Options{
+		With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
+		Args: map[testenv.Component][]string{testenv.ControllerManager: {patient}},
+	})
 	draintest.TestDrainer(t, func(t *testing.T) draintest.Bed { return newRealBed(t, env) })
 }
 

@@ -31,7 +31,7 @@ func TestTheDrainerSurvivesFaultsOnAServer(t *testing.T) {
 		With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
 		Args: map[testenv.Component][]string{
 			testenv.Scheduler: fast,
-			testenv.ControllerManager: append(fast,
+			testenv.ControllerManager: append(fast, patient,
 				"--controllers=disruption-controller,replicaset-controller,statefulset-controller,node-lifecycle-controller"),
 		},
 	})

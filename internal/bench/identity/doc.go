@@ -12,7 +12,7 @@
 //	I3  1,000, 5,000 and 10,000 members at 10, 30 and 60 s: renewals a second, processors, times; component-helpers at 5,000 and 10 s
 //	I4  10,000 members at 10 s watched by another process: memory and processor of a view beyond those of its informer
 //	I5  members that stop without a word: time until Left; members that don't, while the API server stalls and restarts: false losses
-//	I6  writes of an agent with a pod-bound token: time with the policy of package nodeauth beside the same writes that it is not for
+//	I6  writes of an agent with a pod-bound token: time with the policy of package nodeauth, and without
 //	I7  a process that is killed with kill -9 and started again: time from its start until it has its Lease
 //
 // A line a figure: "ours" and "peer" are medians, with the least and the most in brackets where there are several runs; "ratio" is ours to
@@ -40,10 +40,11 @@
 // I5.detection-*: from when the last renewal was sent; the ratio is to Liveness. I5.early counts losses before Liveness was over,
 // I5.false-losses members that were called lost (Left, Quiet) though they renewed whenever the server let them.
 //
-// I6.*: ours is with the policy, peer the same write of an account with the same rights that the policy is not for, a moment before or after,
-// and both are medians of the rounds' p50. The ratio is the median of the rounds' ratios, and that of a round is the median over these pairs,
-// divided by the same of the two accounts while the policy's binding is away. In the remark are both. The Node holds what a kubelet reports of one
-// that is well used, all of which the policy compares.
+// I6.*: ours is with the policy, peer the same write while the policy's binding is away, both the medians of the rounds' p50. These are seconds apart,
+// and the machine is not the same then. Therefore beside each write a ConfigMap of about the same size is written, for which there is no policy:
+// the ratio of a round is how many times that pace the write takes with the policy, by how many times it takes without, in the median of the pairs;
+// the ratio of the line is the median of the rounds. In the remark is the same for an account that the policy is not for: what it costs others,
+// such as a kubelet. The Node holds what a kubelet reports of one that is well used, all of which the policy compares.
 //
 // I7.held-*: the child has our usual intervals, the peers have theirs. component-helpers is as fast because it takes a Lease over without
 // asking who else is alive.

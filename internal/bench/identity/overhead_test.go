@@ -25,23 +25,26 @@ func times(first time.Duration, drift float64) figures[time.Duration] {
 func TestOverheadIsNotTheMachines(t *testing.T) {
 	const ms = time.Millisecond
 	for _, row := range []struct {
-		name              string
-		on, by, off, free time.Duration
-		drift             float64
-		good              bool
-		ratio             string
+		name                     string
+		on, onPace, off, offPace time.Duration
+		drift                    float64
+		good                     bool
+		ratio                    string
 	}{
 		{"cheap", 22 * ms, 20 * ms, 20 * ms, 20 * ms, 0, true, "1.100"},
 		{"dear", 26 * ms, 20 * ms, 20 * ms, 20 * ms, 0, false, "1.300"},
 		{"cheap, while the machine is slow", 33 * ms, 30 * ms, 20 * ms, 20 * ms, 0, true, "1.100"},
 		{"dear, while the machine is fast", 26 * ms, 20 * ms, 30 * ms, 30 * ms, 0, false, "1.300"},
 		{"cheap, on a machine that slows down", 22 * ms, 20 * ms, 10 * ms, 10 * ms, 0.02, true, "1.100"},
-		{"dear, for an account that is faster by itself", 26 * ms, 25 * ms, 16 * ms, 20 * ms, 0, false, "1.300"},
-		{"cheap, for an account that is slower by itself", 33 * ms, 20 * ms, 30 * ms, 20 * ms, 0, true, "1.100"},
+		{"dear, for a write that is faster than the pace", 26 * ms, 25 * ms, 16 * ms, 20 * ms, 0, false, "1.300"},
+		{"cheap, for a write that is slower than the pace", 33 * ms, 20 * ms, 30 * ms, 20 * ms, 0, true, "1.100"},
 		{"dear, on a machine that speeds up", 26 * ms, 20 * ms, 90 * ms, 90 * ms, -0.02, false, "1.300"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := round{on: times(row.on, row.drift), by: times(row.by, row.drift), off: times(row.off, row.drift), free: times(row.free, row.drift)}
+			r := round{
+				on:  turns{guarded: times(row.on, row.drift), pace: times(row.onPace, row.drift)},
+				off: turns{guarded: times(row.off, row.drift), pace: times(row.offPace, row.drift)},
+			}
 			l := overhead("write", []round{r, r, r}, 50)
 			if l.good != row.good || l.ratio != row.ratio {
 				t.Errorf("got %s, good: %t; want %s, %t", l.ratio, l.good, row.ratio, row.good)
@@ -61,11 +64,11 @@ func TestPairsAreWriteByWrite(t *testing.T) {
 		if i <= 50 {
 			base *= 10
 		}
-		r.by, r.on = append(r.by, base), append(r.on, base+base/10)
+		r.on.pace, r.on.guarded = append(r.on.pace, base), append(r.on.guarded, base+base/10)
 	}
-	r.off, r.free = r.by, r.by
-	r.by = slices.Clone(r.by)
-	r.by[0], r.by[1] = time.Millisecond, time.Millisecond // two writes of the free agent escaped it
+	r.off.guarded, r.off.pace = r.on.pace, r.on.pace
+	r.on.pace = slices.Clone(r.on.pace)
+	r.on.pace[0], r.on.pace[1] = time.Millisecond, time.Millisecond // two writes for the pace escaped it
 	if got := overhead("write", []round{r}, 100); got.ratio != "1.100" {
 		t.Errorf("got %s, want 1.100", got.ratio)
 	}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -52,11 +53,15 @@ type clerk struct {
 // A write is one of those that agents live by. n makes it a change.
 type write struct {
 	name string
-	do   func(ctx context.Context, o *office, c *clerk, n int) error
+	do   doing
+	// weight is about the size of the object, in bytes.
+	weight int
 }
 
+type doing func(ctx context.Context, o *office, c *clerk, n int) error
+
 func writes() []write {
-	return []write{{"lease", renewLease}, {"node-status", writeCondition}, {"config-status", writeConfigStatus}}
+	return []write{{"lease", renewLease, 500}, {"node-status", writeCondition, 16 << 10}, {"config-status", writeConfigStatus, 500}}
 }
 
 // policy is I6.
@@ -117,6 +122,15 @@ func writeConfigStatus(ctx context.Context, o *office, c *clerk, n int) error {
 	return err
 }
 
+// beat writes a ConfigMap of the same size: no policy is for ConfigMaps.
+func beat(w write) doing {
+	return func(ctx context.Context, o *office, c *clerk, n int) error {
+		patch := fmt.Appendf(nil, `{"data":{"n":"%d"}}`, n)
+		_, err := c.typed.CoreV1().ConfigMaps(o.namespace).Patch(ctx, "pace-"+w.name, types.MergePatchType, patch, metav1.PatchOptions{})
+		return err
+	}
+}
+
 // newOffice makes the node, the accounts with equal rights, and the objects that they write.
 func newOffice(ctx context.Context, w *world) (*office, error) {
 	if err := w.env.InstallCRDs(ctx, v1alpha1.CRDs()...); err != nil {
@@ -154,6 +168,12 @@ func (o *office) furnish(ctx context.Context) error {
 		return err
 	}
 	o.free.lease, o.guarded.lease = l, l
+	for _, w := range writes() {
+		paces := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "pace-" + w.name}, Data: map[string]string{"weight": strings.Repeat("0123456789abcdef", w.weight/16)}}
+		if _, err := o.world.admin.CoreV1().ConfigMaps(o.namespace).Create(ctx, paces, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
 	config := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	config.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.NodeConfigKind))
 	config.SetName(o.node.Name)
@@ -169,7 +189,7 @@ func (o *office) clerk(ctx context.Context, name string) (*clerk, error) {
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: o.namespace}},
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: wide}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{"", v1alpha1.GroupVersion.Group, coordinationv1.GroupName}, Verbs: []string{"*"},
-			Resources: []string{"nodes", "nodes/status", "nodeconfigs", "nodeconfigs/status", "leases"},
+			Resources: []string{"nodes", "nodes/status", "nodeconfigs", "nodeconfigs/status", "leases", "configmaps"},
 		}}},
 		&rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: wide}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: wide},
