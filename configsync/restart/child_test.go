@@ -96,8 +96,9 @@ var roles = map[string]func(arg string){
 	},
 }
 
-// linger keeps a child alive for longer than any test: an empty select would end it as a deadlock.
-func linger() { <-time.After(time.Hour) }
+// linger keeps a child alive for longer than any test, and not much longer: a broken supervisor leaves it behind. An empty select would end it as
+// a deadlock.
+func linger() { <-time.After(5 * time.Minute) }
 
 func self(r string) *exec.Cmd {
 	c := exec.Command(os.Args[0])
