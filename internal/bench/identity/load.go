@@ -74,7 +74,12 @@ func (b *bench) cell(n int, renew time.Duration, s side) cell {
 func load(ctx context.Context, b *bench) error {
 	for _, c := range b.cells() {
 		r, err := b.burden(ctx, c)
-		if err != nil {
+		var crowd *crowdError
+		switch {
+		case errors.As(err, &crowd):
+			b.print(line{name: "I3." + c.String(), more: crowd.Error() + "; SATURATED: the machine is too small for it"})
+			continue
+		case err != nil:
 			return fmt.Errorf("%s: %w", c.key(), err)
 		}
 		b.print(line{name: "I3." + c.String(), ours: show(r.rate) + "/s", ratio: over(r.rate, c.want()), more: r.describe()})
@@ -145,7 +150,7 @@ func (b *bench) burden(ctx context.Context, c cell) (r burden, err error) {
 		return burden{}, err
 	}
 	if r, err = b.bear(ctx, w, c); err != nil {
-		return burden{}, err
+		return burden{}, errors.Join(err, b.drop())
 	}
 	b.burdens[c.key()] = r
 	if !b.quick { // what is left of it must not weigh on the next
@@ -184,21 +189,32 @@ func (b *bench) bear(ctx context.Context, w *world, c cell) (r burden, err error
 	return r, errors.Join(err, f.stop(), ctx.Err())
 }
 
+// A crowdError says that the members of a load were never all there.
+type crowdError struct {
+	seen, leases int
+	limit        time.Duration
+}
+
+func (e *crowdError) Error() string {
+	return fmt.Sprintf("%d of %d Leases were seen after %v", e.seen, e.leases, e.limit)
+}
+
 // sees waits until the watching process has that many Leases. Answers may have been lost, so the writers cannot say.
 func (p *process) sees(ctx context.Context, leases int, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var seen viewSample
 	for {
-		var seen viewSample
-		if err := p.ask(ctx, "count", &seen); err != nil {
+		err := p.ask(waiting, "count", &seen)
+		switch {
+		case waiting.Err() != nil && ctx.Err() == nil:
+			return &crowdError{seen.Leases, leases, limit}
+		case err != nil:
 			return err
-		}
-		if seen.Leases >= leases {
+		case seen.Leases >= leases:
 			return nil
 		}
-		if !pause(ctx, 250*time.Millisecond) {
-			return fmt.Errorf("waiting %v for all members: there are %d of %d: %w", limit, seen.Leases, leases, ctx.Err())
-		}
+		pause(waiting, 250*time.Millisecond)
 	}
 }
 
