@@ -50,7 +50,7 @@ func TestCacheComesBackFromALostWatch(t *testing.T) {
 			eventually(t, func() string { return unlike(podNames(cache.Pods(node)), "[moves stays]") })
 			eventually(t, func() string {
 				if len(cache.Pods(elsewhere)) > 0 || told.count(drain.Change{Node: node}) == 0 || told.count(drain.Change{Node: elsewhere}) == 0 {
-					return fmt.Sprintf("got %s elsewhere, and the changes %v, want a pod to leave one node for another", podNames(cache.Pods(elsewhere)), told.changes)
+					return fmt.Sprintf("got %s elsewhere, and the changes %v, want a pod to leave one node for another", podNames(cache.Pods(elsewhere)), told.all())
 				}
 				return unlike(fmt.Sprint(cache.Check()), "<nil>")
 			})

@@ -71,6 +71,12 @@ func (s *seen) count(c drain.Change) int {
 	return s.changes[c]
 }
 
+func (s *seen) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprint(s.changes)
+}
+
 func (s *seen) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

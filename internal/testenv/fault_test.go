@@ -6,6 +6,7 @@ package testenv_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -63,6 +64,9 @@ func TestPausedAPIServerAcceptsAndDoesNotAnswer(t *testing.T) {
 	maps := client(t, env.Config()).CoreV1().ConfigMaps("default")
 	if err := env.APIServer().Pause(); err != nil {
 		t.Fatal(err)
+	}
+	if states := threadStates(t, env.APIServer().PID()); strings.Trim(states, "T") != "" {
+		t.Errorf("the threads of a paused API server are in the states %q, want T for each: one that runs may still answer", states)
 	}
 	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
@@ -148,4 +152,23 @@ func TestAuditLogHoldsEventsWhereAPolicyIsGiven(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// threadStates are those of all threads of a process.
+func threadStates(t *testing.T, pid int) string {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("got %d threads, %v", len(files), err)
+	}
+	var states strings.Builder
+	for _, file := range files {
+		status, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, rest, _ := strings.Cut(string(status), "\nState:\t")
+		states.WriteString(rest[:1])
+	}
+	return states.String()
 }

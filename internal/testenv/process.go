@@ -147,8 +147,16 @@ func (p *Process) kill() error {
 	return nil
 }
 
-// Pause freezes the process with SIGSTOP: connections to it stay open and are accepted, and nobody answers.
-func (p *Process) Pause() error { return p.lockedSignal(syscall.SIGSTOP) }
+// Pause freezes the process with SIGSTOP, and returns when it stands still: connections to it stay open and are accepted, and nobody answers.
+func (p *Process) Pause() error {
+	if err := p.lockedSignal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := frozen(p.PID()); err != nil {
+		return fmt.Errorf("freezing %q: %w", p.name, err)
+	}
+	return nil
+}
 
 // Resume lets a frozen process go on.
 func (p *Process) Resume() error { return p.lockedSignal(syscall.SIGCONT) }
