@@ -81,14 +81,36 @@ func variables(o Options) []admissionregistrationv1.Variable {
 	)
 }
 
-// faultyExpression is the match condition for writes with a fault. A match condition sees no variables, so it makes a map of the facts and
-// gives it their name.
+// faultyExpression is the match condition for writes with a fault. A match condition sees no variables: what they stand for is written in their
+// places, in the shortest form that works once it is plain that all of it is there. A write of which that is not plain counts as faulty: the
+// validations look closer.
 func faultyExpression(o Options) string {
-	var made []string
-	for _, v := range facts(o) {
-		made = append(made, fmt.Sprintf("%s: dyn(%s)", quote(v.Name), v.Expression))
+	plain, places := plainFacts(o)
+	return "!(" + strings.Join(append(plain, "("+strings.NewReplacer(places...).Replace(lawfulExpression(o))+")"), " &&\n") + ")"
+}
+
+// plainFacts are what must be plain of a write, and then for each of the facts what may stand in its place.
+func plainFacts(o Options) (plain, places []string) {
+	const extra = "request.userInfo.extra"
+	for _, f := range slices.Backward(facts(o)) { // the longer of two names that begin alike comes later there
+		places = append(places, "variables."+f.Name, "("+f.Expression+")")
 	}
-	return "[{" + strings.Join(made, ",\n") + "}].exists(variables,\n!(" + lawfulExpression(o) + "))"
+	if !o.NodeUsers {
+		plain, places = []string{"has(" + extra + ")"}, nil
+		for _, claim := range []struct{ key, fact string }{{nodeUIDClaim, "variables.nodeUID"}, {nodeNameClaim, "variables.node"}} {
+			plain = append(plain, fmt.Sprintf("%[1]s in %[2]s && size(%[2]s[%[1]s]) == 1", quote(claim.key), extra))
+			places = append(places, claim.fact, extra+"["+quote(claim.key)+"][0]")
+		}
+	}
+	if len(o.NodeConditions) > 0 {
+		plain = append(plain, "(!("+nodeStatus().is()+") || object == null || oldObject == null || "+
+			"has(oldObject.metadata) && has(object.metadata) && has(oldObject.status) && has(object.status))")
+		places = append([]string{
+			"variables.oldMetadata", "oldObject.metadata", "variables.newMetadata", "object.metadata",
+			"variables.oldStatus", "oldObject.status", "variables.newStatus", "object.status",
+		}, places...)
+	}
+	return plain, places
 }
 
 // only is the value of a claim that has exactly one, else empty.
@@ -110,7 +132,7 @@ type kindRules struct {
 
 func rulesByKind(o Options) []kindRules {
 	var all []kindRules
-	for _, r := range o.Resources {
+	for _, r := range heartbeatsFirst(o.Resources) {
 		if r.writes() {
 			rs := []requirement{mayWrite(o, r), hasName(r)}
 			if !r.NotOwned {
@@ -124,6 +146,21 @@ func rulesByKind(o Options) []kindRules {
 		all = append(all, kindRules{status.is(), []requirement{mayWrite(o, status), hasName(status), isNode()}})
 	}
 	return all
+}
+
+// heartbeatsFirst puts Leases first: most writes are theirs, and the kinds are gone through in turn.
+func heartbeatsFirst(resources []Resource) []Resource {
+	sorted := slices.Clone(resources)
+	slices.SortStableFunc(sorted, func(a, b Resource) int {
+		switch {
+		case a.isLease() == b.isLease():
+			return 0
+		case a.isLease():
+			return -1
+		}
+		return 1
+	})
+	return sorted
 }
 
 // lawfulExpression says that a write meets every requirement.
@@ -251,8 +288,8 @@ func hasOwner(o Options) requirement {
 		owner, want = nodeUserExpression+" ? r.?name.orValue('') : "+owner, nodeUserExpression+" ? variables.node : "+want
 	}
 	return requirement{
-		each("%[1]s.?metadata.?ownerReferences.orValue([]).filter(r, r.?kind.orValue('') == 'Node' && r.?apiVersion.orValue('') == 'v1')" +
-			".map(r, " + owner + ") == [" + want + "]"),
+		each("%[1]s.?metadata.?ownerReferences.orValue([]).map(r, r.?kind.orValue('') == 'Node' && r.?apiVersion.orValue('') == 'v1', " +
+			owner + ") == [" + want + "]"),
 		`variables.target + ' does not belong to this node "' + variables.node + '": before and after the write it must have one owner of kind Node, ` +
 			`the one with the UID ' + variables.nodeUID`,
 	}

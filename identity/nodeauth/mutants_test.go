@@ -12,7 +12,7 @@ import (
 // TestBrokenPoliciesAreCaught shows that the suite would notice a policy that lacks a requirement. Each starts a real server.
 func TestBrokenPoliciesAreCaught(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
-		{Name: "nothing has a fault", File: "policy.go", Old: "parts = append(parts, faultyExpression(o))", New: "parts = append(parts, \"false\")", Run: "^TestOnlyTokensOfPodsAreTaken$"},
+		{Name: "nothing has a fault", File: "policy.go", Old: "faultyExpression(o)}", New: "\"false\"}", Run: "^TestOnlyTokensOfPodsAreTaken$"},
 		{Name: "the name isn't compared", File: "expressions.go", Old: `each("%[1]s.?metadata.?name.orValue('') == " + name),`, New: `"true",`, Run: "^TestAgentWritesItsOwnNodeOnly$/Lease"},
 		{Name: "the prefix is forgotten", File: "expressions.go", Old: `name = quote(r.Prefix) + " + " + name`, New: `name += ""`, Run: "^TestAgentWritesItsOwnNodeOnly$/Lease"},
 		{Name: "deletions aren't guarded", File: "policy.go", Old: "admissionregistrationv1.Create, admissionregistrationv1.Update, admissionregistrationv1.Delete,", New: "admissionregistrationv1.Create, admissionregistrationv1.Update,", Run: "^TestAgentWritesItsOwnNodeOnly$/Shadow_v1/delete"},
@@ -21,6 +21,7 @@ func TestBrokenPoliciesAreCaught(t *testing.T) {
 		{Name: "a token of a Node will do", File: "expressions.go", Old: `pod := "variables.nodeUID != '' && " + values(podNameClaim) + ".size() == 1"`, New: `pod := "variables.nodeUID != ''"`, Run: "^TestOnlyTokensOfPodsAreTaken$"},
 		{Name: "an unbound token will do", File: "expressions.go", Old: `requirement{"variables.node != '' && " + pod,`, New: `requirement{"variables.node == '' || " + pod,`, Run: "^TestOnlyTokensOfPodsAreTaken$"},
 		{Name: "the first of several will do", File: "expressions.go", Old: `".size() == 1 ? " + values`, New: `".size() > 0 ? " + values`, Run: "^TestOneOfEachClaimIsWanted$"},
+		{Name: "the first of several is plain", File: "expressions.go", Old: "size(%[2]s[%[1]s]) == 1", New: "size(%[2]s[%[1]s]) > 0", Run: "^TestOneOfEachClaimIsWanted$"},
 		{Name: "several pods will do", File: "expressions.go", Old: `values(podNameClaim) + ".size() == 1"`, New: `values(podNameClaim) + ".size() > 0"`, Run: "^TestOneOfEachClaimIsWanted$"},
 		{Name: "a broken expression lets through", File: "policy.go", Old: "new(admissionregistrationv1.Fail)", New: "new(admissionregistrationv1.Ignore)", Run: "^TestBrokenExpressionDenies$"},
 		{Name: "the owner isn't compared", File: "expressions.go", Old: "if !r.NotOwned {", New: "if false {", Run: "^TestRightsEndWithTheNode$"},
@@ -31,7 +32,8 @@ func TestBrokenPoliciesAreCaught(t *testing.T) {
 		{Name: "the spec may be written", File: "expressions.go", Old: `return requirement{strings.Join(ways, " || "), mayNot(o)}`, New: `return requirement{"true", mayNot(o)}`, Run: "^TestAgentWritesNoDesiredState$"},
 		{Name: "the Node's UID isn't compared", File: "node.go", Old: `"variables.oldMetadata.?uid.orValue('') == variables.nodeUID",`, New: `"true",`, Run: "^TestRightsEndWithTheNode$"},
 		{Name: "the status isn't compared", File: "node.go", Old: `		unchanged("variables.oldStatus", "variables.newStatus", "conditions"),` + "\n", New: "", Run: "^TestNodeStatusIsClosed$"},
-		{Name: "fields that are new aren't seen", File: "node.go", Old: " && %[2]s.all(k, k in %[3]s || k in %[1]s)", New: "", Run: "^TestFutureFieldsAreClosed$"},
+		{Name: "fields that are new aren't seen", File: "node.go", Old: " && (%[4]s || %[2]s.all(k, k in %[3]s || k in %[1]s))", New: "", Run: "^TestFutureFieldsAreClosed$"},
+		{Name: "as many fields are the same fields", File: "node.go", Old: `"has(%[1]s.%[3]s) == has(%[2]s.%[3]s)"`, New: `"has(%[1]s.%[3]s) == has(%[1]s.%[3]s)"`, Run: "^TestFutureFieldsAreClosed$"},
 		{Name: "values aren't compared", File: "node.go", Old: "%[1]s[?k] == %[2]s[?k]", New: "k in %[2]s", Run: "^TestFutureFieldsAreClosed$"},
 		{Name: "the metadata isn't compared", File: "node.go", Old: `		unchanged("variables.oldMetadata", "variables.newMetadata", "managedFields", "resourceVersion"),` + "\n", New: "", Run: "^TestNodeMetadataIsClosed$"},
 		{Name: "others' conditions aren't compared", File: "node.go", Old: `others("variables.oldStatus") + " == "`, New: `others("variables.newStatus") + " == "`, Run: "^TestNodeConditionsAreThoseNamed$"},

@@ -57,9 +57,15 @@ func nodeExpression(o Options) string {
 // nodeStatus is what NodeConditions stands for.
 func nodeStatus() Resource { return Resource{Resource: "nodes", Subresources: []string{"status"}} }
 
-// unchanged says that two maps have the same keys and values, but for some keys.
+// unchanged says that two maps have the same keys and values, but for some keys. Where both have as many keys, and each of the excepted ones is in both
+// or in none, no key is new.
 func unchanged(before, after string, except ...string) string {
-	return fmt.Sprintf("%[1]s.all(k, k in %[3]s || %[1]s[?k] == %[2]s[?k]) && %[2]s.all(k, k in %[3]s || k in %[1]s)", before, after, list(except))
+	asMany := []string{fmt.Sprintf("size(%s) == size(%s)", before, after)}
+	for _, key := range except {
+		asMany = append(asMany, fmt.Sprintf("has(%[1]s.%[3]s) == has(%[2]s.%[3]s)", before, after, key))
+	}
+	return fmt.Sprintf("%[1]s.all(k, k in %[3]s || %[1]s[?k] == %[2]s[?k]) && (%[4]s || %[2]s.all(k, k in %[3]s || k in %[1]s))",
+		before, after, list(except), strings.Join(asMany, " && "))
 }
 
 func conditionTypes(o Options) []string {

@@ -31,11 +31,10 @@ func guard(o Options) *admissionregistrationv1.ValidatingAdmissionPolicy {
 // one. Of other namespaces it does what a second binding with a selector could do too; with one binding, however, a probe of one kind knows of
 // all that it is there.
 func conditions(o Options) []admissionregistrationv1.MatchCondition {
-	parts := []string{callerExpression(o)}
+	parts := []string{callerExpression(o), faultyExpression(o)}
 	if confined := o.confined(); len(confined) > 0 && !o.selectable() {
 		parts = append(parts, placeExpression(confined, o.namespaces()))
 	}
-	parts = append(parts, faultyExpression(o))
 	return []admissionregistrationv1.MatchCondition{{Name: "fault", Expression: "(" + strings.Join(parts, ") &&\n(") + ")"}}
 }
 
