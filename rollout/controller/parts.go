@@ -43,15 +43,15 @@ type Rollout struct {
 	Version any
 }
 
-// Fleet are the Nodes of one disruption domain.
+// Fleet are the Nodes of one disruption domain. A Node that has left the domain still belongs to it as long as it has a shadow there.
 type Fleet interface {
 	// List returns all of them, each in any version, in any order.
 	List(ctx context.Context) ([]Node, error)
 	// Gone asks the API server whether there is no Node of that name and UID any more.
 	Gone(ctx context.Context, name, uid string) (bool, error)
 	// Annotate changes annotations of the Node that was read, those with a nil value are removed. It is a compare-and-swap:
-	// [rollout.ErrConflict] means that nothing was written.
-	Annotate(ctx context.Context, read Node, change map[string]*string) error
+	// [rollout.ErrConflict] means that nothing was written. It returns the next version.
+	Annotate(ctx context.Context, read Node, change map[string]*string) (Node, error)
 }
 
 // A Node is one version of a Node.
@@ -65,7 +65,7 @@ type Node struct {
 	Version any
 }
 
-// Shadows are the records of all nodes, also of other domains. Writes are compare-and-swap on the version that is passed with them:
+// Shadows are the records of the nodes of the domain, those of Nodes that are gone among them. Writes are compare-and-swap on the version that is passed with them:
 // [rollout.ErrConflict] means that nothing was written.
 type Shadows interface {
 	// List returns all of them, each in any version.
@@ -80,7 +80,7 @@ type Shadows interface {
 	Order(ctx context.Context, read Shadow, o protocol.Orders) (Shadow, error)
 	// Delete removes the shadow of a Node that lives on, if [protocol.Shadow.Removable] is true of the version that is removed.
 	Delete(ctx context.Context, read Shadow) error
-	// Bury removes the shadow of a Node that is gone, by the API server's word.
+	// Bury removes the shadow of a Node that is gone, by the API server's word: [rollout.ErrConflict] if it is not.
 	Bury(ctx context.Context, read Shadow) error
 }
 
@@ -104,8 +104,8 @@ type Drainer interface {
 	// there is no more to take off, blocked names what is in the way, after is when to go on though nothing has changed. By force the
 	// drain goes on past that.
 	Drain(ctx context.Context, node, uid, attempt string, force bool) (empty bool, blocked string, after time.Duration, err error)
-	// Release takes the cordon off again and leaves the Node as schedulable as it was found. done means that the API server has shown that there is nothing of any
-	// attempt on it any more.
+	// Release takes the cordon off again, and leaves the Node as schedulable as it was found. done means that the API server has shown that
+	// there is nothing of any attempt on it any more.
 	Release(ctx context.Context, node, uid string) (done bool, err error)
 }
 
