@@ -84,6 +84,7 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 	}
 	attempt := attemptText(slot.Attempt)
 	if !n.held || d.State == protocol.Committed && n.attempt != attempt {
+		delete(p.c.mind.drains, n.UID) // what is known is of another cordon
 		if !p.close(n, attempt) {
 			return false, false
 		}

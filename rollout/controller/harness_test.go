@@ -197,3 +197,13 @@ func killer(at int, after bool) func(string, bool) {
 		}
 	}
 }
+
+// failing is a node on which a revision falls back.
+func failing() controllertest.Behavior {
+	return controllertest.Behavior{Fails: func(revision string) protocol.Event {
+		if revision == "v2" {
+			return protocol.EventFellBack
+		}
+		return ""
+	}}
+}

@@ -31,9 +31,9 @@ type Cluster struct {
 	pods     map[string][]pod // by node
 	disks    map[string]protocol.Report
 	current  map[string]protocol.Revision // by UID
-	behavior map[string]Behavior // by node
-	applied  map[string]int      // by UID and attempt
-	updates  map[string]int      // by UID and revision
+	behavior map[string]Behavior          // by node
+	applied  map[string]int               // by UID and attempt
+	updates  map[string]int               // by UID and revision
 	made     int
 
 	pastNodes    [][]controller.Node
