@@ -5,7 +5,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/belayproject/belay/rollout"
@@ -31,8 +30,8 @@ func (p *pass) act(i int, d rollout.Decision) (moved bool) {
 		if changed, ready := p.cordon(n, slot, d); !ready {
 			return changed
 		}
-	case d.Uncordon && n.held:
-		p.release(n)
+	case d.Uncordon:
+		p.open(n)
 	}
 	o, due, err := ordersOf(n, slot, d)
 	if err != nil {
@@ -82,31 +81,31 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 	if p.c.o.Drainer == nil {
 		return false, true
 	}
-	attempt := attemptText(slot.Attempt)
-	if !n.held || d.State == protocol.Committed && n.attempt != attempt {
+	if !n.held || d.State == protocol.Committed && n.attempt != slot.Attempt {
 		delete(p.c.mind.drains, n.UID) // what is known is of another cordon
-		if !p.close(n, attempt) {
+		if !p.close(n, slot.Attempt) {
+			return false, false
+		}
+		if is := p.still(n, slot.Attempt); is != d.State {
+			p.again(soon)
 			return false, false
 		}
 	}
 	if d.State != protocol.Committed || d.Do == protocol.EventProceed {
 		return false, true
 	}
-	if p.c.mind.drains[n.UID].attempt != slot.Attempt && !p.waits(n, slot.Attempt) {
+	if p.c.mind.drains[n.UID].attempt != slot.Attempt && p.still(n, slot.Attempt) != protocol.Committed {
 		p.again(soon)
 		return false, false
 	}
 	return p.drain(n, slot.Attempt, d.Force), true
 }
 
-// attemptText names an attempt to the drainer.
-func attemptText(k protocol.Attempt) string { return fmt.Sprintf("attempt-%d", k) }
-
 // close cordons the node for an attempt.
-func (p *pass) close(n *nodeView, attempt string) bool {
+func (p *pass) close(n *nodeView, k protocol.Attempt) bool {
 	done := false
 	err := p.call(func(ctx context.Context) (err error) {
-		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, attempt)
+		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, int64(k))
 		return err
 	})
 	if err != nil {
@@ -116,20 +115,27 @@ func (p *pass) close(n *nodeView, attempt string) bool {
 		p.again(soon)
 		return false
 	}
-	n.held, n.attempt = true, attempt
+	n.held, n.attempt = true, k
 	return true
 }
 
-// waits asks the API server whether the agent of a node that was just cordoned still waits in the attempt. From the commit to the end of the
-// attempt the node has its slot, and it is not freed before the cordon was taken off: so what follows happens under a slot.
-func (p *pass) waits(n *nodeView, k protocol.Attempt) bool {
+// still asks the API server in which state a node is that was just cordoned for an attempt. From the commit to the end of the attempt the node has
+// its slot, and it is not freed before the cordon was taken off: so what follows on this answer happens under a slot. A cordon that came too
+// late is taken off at once.
+func (p *pass) still(n *nodeView, k protocol.Attempt) protocol.State {
 	var sh Shadow
 	err := p.call(func(ctx context.Context) (err error) { sh, err = p.c.o.Shadows.Get(ctx, n.Name); return err })
 	if err != nil {
-		p.note("controller: looking at the shadow of node %q before its drain", err, n.Name)
-		return false
+		p.note("controller: looking at the shadow of node %q after its cordon", err, n.Name)
+		return ""
 	}
-	return sh.UID == n.UID && sh.Report.Attempt == k && sh.Report.Phase == protocol.PhaseCommitted && sh.Orders.Undo < k && sh.Orders.Proceed < k
+	if through := past(sh.Shadow); sh.UID == n.UID && through >= k {
+		p.release(n, through)
+	}
+	if sh.UID != n.UID || sh.Report.Attempt > k {
+		return ""
+	}
+	return protocol.StateOf(protocol.Ledger{Slots: []protocol.Slot{{UID: n.UID, Attempt: k}}}, sh.Shadow)
 }
 
 // drain takes work off a node, and reports whether what Plan should know of it has changed.
@@ -137,7 +143,7 @@ func (p *pass) drain(n *nodeView, k protocol.Attempt, force bool) bool {
 	var is rollout.Drain
 	var after time.Duration
 	err := p.call(func(ctx context.Context) (err error) {
-		is.Empty, is.Blocked, after, err = p.c.o.Drainer.Drain(ctx, n.Name, n.UID, attemptText(k), force)
+		is.Empty, is.Blocked, after, err = p.c.o.Drainer.Drain(ctx, n.Name, n.UID, int64(k), force)
 		return err
 	})
 	p.again(after)
@@ -152,14 +158,29 @@ func (p *pass) drain(n *nodeView, k protocol.Attempt, force bool) bool {
 	return was != now && (is.Empty || is.Blocked != "" || was.drain.Blocked != "")
 }
 
-// release takes the cordon of the rollouts off a node, and reports whether the API server has shown that it is off.
-func (p *pass) release(n *nodeView) bool {
+// past is the last attempt for which nobody needs the node cordoned any more, by any version of its shadow: that stays so.
+func past(sh protocol.Shadow) protocol.Attempt {
+	if sh.Report.Phase.AtRest() || sh.Report.Phase == protocol.PhaseVerifying {
+		return sh.Report.Attempt
+	}
+	return sh.Report.Attempt - 1
+}
+
+// open takes a cordon off that is not needed any more.
+func (p *pass) open(n *nodeView) {
+	if n.held && n.shadow != nil && n.attempt <= past(n.shadow.Shadow) {
+		p.release(n, past(n.shadow.Shadow))
+	}
+}
+
+// release takes the cordons up to an attempt off a node, and reports whether the API server has shown that they are off.
+func (p *pass) release(n *nodeView, k protocol.Attempt) bool {
 	if p.c.o.Drainer == nil {
 		return true
 	}
 	done := false
 	err := p.call(func(ctx context.Context) (err error) {
-		done, err = p.c.o.Drainer.Release(ctx, n.Name, n.UID)
+		done, err = p.c.o.Drainer.Release(ctx, n.Name, n.UID, int64(k))
 		return err
 	})
 	if err != nil {
@@ -169,7 +190,9 @@ func (p *pass) release(n *nodeView) bool {
 		p.again(soon)
 		return false
 	}
-	n.held, n.attempt = false, ""
+	if n.attempt <= k {
+		n.held, n.attempt = false, 0
+	}
 	return true
 }
 
@@ -185,7 +208,7 @@ func (p *pass) giveBack() {
 		if !ended || p.c.mind.back[n.UID] == n.shadow.Report.Attempt {
 			continue
 		}
-		if p.release(n) {
+		if p.release(n, n.shadow.Report.Attempt) {
 			p.c.mind.back[n.UID] = n.shadow.Report.Attempt
 			continue
 		}

@@ -156,10 +156,10 @@ type nodeView struct {
 	shadow *Shadow
 	mark   mark
 	// attempt is for which the drainer holds the node.
-	attempt string
+	attempt protocol.Attempt
 	held    bool
-	// selected by any rollout, wants a cordon, or may lose one.
-	selected, cordon, uncordon bool
+	// selected by any rollout.
+	selected bool
 }
 
 // again asks to be called again in d, if that is not to happen sooner.

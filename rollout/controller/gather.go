@@ -198,7 +198,8 @@ func (p *pass) view() {
 		n := &p.nodes[i]
 		n.mark = markOf(n.Annotations)
 		if o.Drainer != nil {
-			n.attempt, n.held = o.Drainer.Held(n.Annotations)
+			k, held := o.Drainer.Held(n.Annotations)
+			n.attempt, n.held = protocol.Attempt(k), held
 		}
 		s := &p.snapshot[i]
 		*s = rollout.Node{

@@ -20,7 +20,7 @@ import (
 // R-RO-05: two controllers that both act, each on lists that are behind by any number of writes: the caps hold, nothing is evicted without a slot, and
 // the end is the same.
 func TestTwoControllersWithStaleReads(t *testing.T) {
-	for seed := range uint64(15) {
+	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) { twoControllers(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -114,7 +114,7 @@ func frozenAt(t *testing.T, at int) {
 // R-RO-30 and R-RO-04: nodes come and go, labels are taken and given back, by a third of the fleet, while the rollout goes on: the caps hold, and
 // in the end every selected node runs the revision and has a shadow, and no other has one.
 func TestChurn(t *testing.T) {
-	for seed := range uint64(8) {
+	for seed := range uint64(12) {
 		synctest.Test(t, func(t *testing.T) { churn(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -233,7 +233,7 @@ type brokenDrainer struct{ controller.Drainer }
 
 var errNo = errors.New("no")
 
-func (d brokenDrainer) Cordon(ctx context.Context, node, uid, attempt string) (bool, error) {
+func (d brokenDrainer) Cordon(ctx context.Context, node, uid string, attempt int64) (bool, error) {
 	if node == name(0) {
 		return false, errNo
 	}

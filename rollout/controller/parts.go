@@ -97,16 +97,16 @@ type Shadow struct {
 // package drain is drain.NodeDrainer.
 type Drainer interface {
 	// Held reads from the annotations of a Node for which attempt it has cordoned it.
-	Held(annotations map[string]string) (attempt string, held bool)
+	Held(annotations map[string]string) (attempt int64, held bool)
 	// Cordon closes the Node of that UID for an attempt, with the mark in the same write. done is false as long as it is not.
-	Cordon(ctx context.Context, node, uid, attempt string) (done bool, err error)
+	Cordon(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
 	// Drain takes the work off a Node that carries the cordon of the attempt, and touches no other. It is one bounded step: empty says that
 	// there is no more to take off, blocked names what is in the way, after is when to go on though nothing has changed. By force the
 	// drain goes on past that.
-	Drain(ctx context.Context, node, uid, attempt string, force bool) (empty bool, blocked string, after time.Duration, err error)
-	// Release takes the cordon off again, and leaves the Node as schedulable as it was found. done means that the API server has shown that
-	// there is nothing of any attempt on it any more.
-	Release(ctx context.Context, node, uid string) (done bool, err error)
+	Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error)
+	// Release takes the cordon of the attempt, or of an earlier one, off again, and leaves the Node as schedulable as it was found. That of a later
+	// attempt stays. done means that the API server has shown that there is nothing more to take off.
+	Release(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
 }
 
 // A Gate says whether the fleet allows nodes to be begun. It is asked at each pass.

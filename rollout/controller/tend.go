@@ -5,7 +5,9 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/belayproject/belay/rollout/protocol"
@@ -18,8 +20,9 @@ func (p *pass) tend() error {
 		if p.ledger.Slot(n.UID) != nil {
 			continue
 		}
-		if n.held && p.loose(n) {
-			p.release(n)
+		p.open(n)
+		if n.held && n.shadow == nil && !n.selected {
+			p.abandon(n)
 		}
 		if n.mark.there {
 			p.unmark(n)
@@ -33,13 +36,15 @@ func (p *pass) tend() error {
 	return p.enlist()
 }
 
-// loose reports whether a cordon is on a node that has no slot and is not disrupted.
-func (p *pass) loose(n *nodeView) bool {
-	if n.shadow == nil {
-		return !n.selected
+// abandon takes the cordon off a node that nobody selects and that has neither slot nor shadow.
+func (p *pass) abandon(n *nodeView) {
+	err := p.call(func(ctx context.Context) error { _, err := p.c.o.Shadows.Get(ctx, n.Name); return err })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.release(n, n.attempt)
+	case err != nil:
+		p.note("controller: looking for a shadow of node %q", err, n.Name)
 	}
-	s := protocol.StateOf(p.ledger, n.shadow.Shadow)
-	return s == protocol.Resting || s == protocol.Staged
 }
 
 // finish lets the rollouts go that are being deleted and have no slot any more.

@@ -27,18 +27,21 @@ const stepTime = time.Second
 
 type drainer struct{ *Client }
 
-func (k drainer) Held(annotations map[string]string) (string, bool) {
-	attempt, held := annotations[CordonAnnotation]
-	return attempt, held
+func (k drainer) Held(annotations map[string]string) (int64, bool) { return heldFor(annotations) }
+
+func heldFor(annotations map[string]string) (int64, bool) {
+	attempt, err := strconv.ParseInt(annotations[CordonAnnotation], 10, 64)
+	return attempt, err == nil
 }
 
-func (k drainer) Cordon(ctx context.Context, node, uid, attempt string) (bool, error) {
+func (k drainer) Cordon(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+	text := strconv.FormatInt(attempt, 10)
 	err := k.write(ctx, "cordon", node, func() error {
 		n := k.c.nodes[node]
-		if n.UID != uid {
+		if later, held := heldFor(n.Annotations); n.UID != uid || held && later > attempt {
 			return conflict("node", node)
 		}
-		change := map[string]*string{CordonAnnotation: &attempt}
+		change := map[string]*string{CordonAnnotation: &text}
 		if _, held := n.Annotations[CordonAnnotation]; !held && n.Unschedulable {
 			yes := "true"
 			change[wasAnnotation] = &yes
@@ -50,11 +53,11 @@ func (k drainer) Cordon(ctx context.Context, node, uid, attempt string) (bool, e
 	return err == nil, err
 }
 
-func (k drainer) Drain(ctx context.Context, node, uid, attempt string, force bool) (empty bool, blocked string, after time.Duration, err error) {
+func (k drainer) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error) {
 	after = stepTime
 	err = k.write(ctx, "evict", node, func() error {
 		n := k.c.nodes[node]
-		if n.UID != uid || n.Annotations[CordonAnnotation] != attempt {
+		if is, held := heldFor(n.Annotations); n.UID != uid || !held || is != attempt {
 			return conflict("node", node)
 		}
 		if len(k.c.pods[node]) == 0 {
@@ -72,24 +75,24 @@ func (k drainer) Drain(ctx context.Context, node, uid, attempt string, force boo
 }
 
 // evicts checks that the node may be emptied.
-func (c *Cluster) evicts(n controller.Node, attempt string) {
+func (c *Cluster) evicts(n controller.Node, attempt int64) {
 	s, sh := c.ledger.Slot(n.UID), c.shadows[n.Name]
-	if s == nil || fmt.Sprintf("attempt-%d", s.Attempt) != attempt || sh.Report.Attempt != s.Attempt || sh.Report.Phase != protocol.PhaseCommitted {
-		c.breaks("pods of node %q are evicted for %s; its slot is %+v, its agent is %q in attempt %d", n.Name, attempt, s, sh.Report.Phase, sh.Report.Attempt)
+	if s == nil || int64(s.Attempt) != attempt || sh.Report.Attempt != s.Attempt || sh.Report.Phase != protocol.PhaseCommitted {
+		c.breaks("pods of node %q are evicted for attempt %d; its slot is %+v, its agent is %q in attempt %d", n.Name, attempt, s, sh.Report.Phase, sh.Report.Attempt)
 	}
 }
 
-func (k drainer) Release(ctx context.Context, node, uid string) (bool, error) {
+func (k drainer) Release(ctx context.Context, node, uid string, attempt int64) (bool, error) {
 	k.c.mu.Lock()
 	n := k.c.nodes[node]
-	_, held := n.Annotations[CordonAnnotation]
+	is, held := heldFor(n.Annotations)
 	k.c.mu.Unlock()
-	if n.UID != uid || !held {
+	if n.UID != uid || !held || is > attempt {
 		return true, ctx.Err()
 	}
 	err := k.write(ctx, "uncordon", node, func() error {
 		n := k.c.nodes[node]
-		if n.UID != uid {
+		if is, held := heldFor(n.Annotations); n.UID != uid || !held || is > attempt {
 			return nil
 		}
 		n.Unschedulable = n.Annotations[wasAnnotation] == "true"
