@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -68,10 +69,13 @@ func (p *pass) bury() {
 		if p.find(sh.UID) != nil || p.ledger.Slot(sh.UID) != nil {
 			continue
 		}
-		if err := p.call(func(ctx context.Context) error { return p.c.o.Shadows.Bury(ctx, *sh) }); err != nil {
+		err := p.call(func(ctx context.Context) error { return p.c.o.Shadows.Bury(ctx, *sh) })
+		switch {
+		case err == nil:
+			p.again(soon) // for the Node that may have come in its place
+		case !errors.Is(err, rollout.ErrConflict): // otherwise the Node is there, and will be seen
 			p.note("controller: removing the shadow of node %q, which is gone", err, sh.Node)
 		}
-		p.again(soon) // for the Node that may have come in its place
 	}
 }
 

@@ -77,8 +77,11 @@ func (k drainer) Drain(ctx context.Context, node, uid string, attempt int64, for
 // evicts checks that the node may be emptied.
 func (c *Cluster) evicts(n controller.Node, attempt int64) {
 	s, sh := c.ledger.Slot(n.UID), c.shadows[n.Name]
-	if s == nil || int64(s.Attempt) != attempt || sh.Report.Attempt != s.Attempt || sh.Report.Phase != protocol.PhaseCommitted {
-		c.breaks("pods of node %q are evicted for attempt %d; its slot is %+v, its agent is %q in attempt %d", n.Name, attempt, s, sh.Report.Phase, sh.Report.Attempt)
+	switch {
+	case s == nil:
+		c.breaks("pods of node %q are evicted for attempt %d, and it has no slot", n.Name, attempt)
+	case int64(s.Attempt) != attempt || sh.Report.Attempt != s.Attempt || sh.Report.Phase != protocol.PhaseCommitted:
+		c.breaks("pods of node %q are evicted for attempt %d; its slot is of %d, its agent is %q in %d", n.Name, attempt, s.Attempt, sh.Report.Phase, sh.Report.Attempt)
 	}
 }
 
