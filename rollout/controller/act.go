@@ -17,7 +17,6 @@ func (p *pass) act(i int, d rollout.Decision) (moved bool) {
 	if n == nil {
 		return false
 	}
-	n.selected = n.selected || d.Group >= 0
 	slot := p.ledger.Slot(d.UID)
 	if slot != nil && slot.Rollout != p.rollouts[i].Policy.UID {
 		return false

@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -169,4 +170,27 @@ func TestShadowDeletedByHand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// R-RO-13: after 1,000 updates there is as much as before: a shadow for each node, an empty ledger, no mark.
+func TestNothingIsLeftAfterManyUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, revisions = 20, 50
+		w := newWorld(t, nodes, nodes)
+		w.want()
+		w.untilPhase(rollout.Completed)
+		for i := range revisions - 1 {
+			w.policy.Target, w.policy.Completed = revision(fmt.Sprintf("r%d", i)), w.policy.Target
+			w.want()
+			w.until("the next revision", func() bool { return w.c.Runs(w.policy.Target.Name) == nodes && w.phase() == rollout.Completed })
+		}
+		w.steps(5)
+		w.sound()
+		w.tidy()
+		r, _, _ := w.c.Rollout(uid)
+		if l := w.c.Ledger(); l.Epoch != nodes*revisions || len(l.Closures) != 0 || len(r.Progress.Nodes) != 0 || w.c.Writes()["shadow"] != nodes {
+			t.Errorf("R-RO-13: %d updates, %d closures, %d nodes remembered, %d shadows made; want %d updates, nothing left, and %d shadows",
+				l.Epoch, len(l.Closures), len(r.Progress.Nodes), w.c.Writes()["shadow"], nodes*revisions, nodes)
+		}
+	})
 }

@@ -19,6 +19,7 @@ import (
 func (p *pass) edges(r Rollout, d rollout.Decisions) {
 	if f := p.c.o.Metrics.Rollout; f != nil {
 		f(r.Name, d.Phase, d.Counts, d.Waiting)
+		p.c.mind.shown[r.Name] = true
 	}
 	if from := r.Progress.Phase; from != d.Phase {
 		if f := p.c.o.Notify; f != nil {
@@ -42,6 +43,16 @@ func (p *pass) edges(r Rollout, d rollout.Decisions) {
 	slices.Sort(uids)
 	for _, uid := range slices.Compact(uids) {
 		p.edge(&r, &d, uid, was[uid], is[uid], decided[uid])
+	}
+}
+
+// departed tells of the rollouts that are gone.
+func (p *pass) departed() {
+	for name := range p.c.mind.shown {
+		if !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Name == name }) {
+			p.c.o.Metrics.Rollout(name, "", rollout.Counts{}, nil)
+			delete(p.c.mind.shown, name)
+		}
 	}
 }
 

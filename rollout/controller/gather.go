@@ -96,7 +96,8 @@ func (p *pass) newLedger() error {
 	if len(shadows) > 0 {
 		l = protocol.Reborn(protocolOf(shadows))
 	}
-	if err := p.call(func(ctx context.Context) error { _, err := p.c.o.Ledger.Store(ctx, l, ""); return err }); err != nil && !errors.Is(err, rollout.ErrConflict) {
+	err = p.call(func(ctx context.Context) error { _, err := p.c.o.Ledger.Store(ctx, l, ""); return err })
+	if err != nil && !errors.Is(err, rollout.ErrConflict) {
 		return fmt.Errorf("controller: making the ledger: %w", err)
 	}
 	return errAgain
@@ -261,6 +262,7 @@ func (p *pass) health(n *nodeView) (v rollout.Verdict) {
 
 // forget drops what is remembered of nodes that have no slot any more.
 func (p *pass) forget() {
+	p.departed()
 	for uid := range p.c.mind.drains {
 		if p.ledger.Slot(uid) == nil {
 			delete(p.c.mind.drains, uid)

@@ -17,8 +17,8 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// R-RO-05: two controllers that both act, each on lists that are behind by any number of writes: the caps hold, nothing is evicted without a slot, and
-// the end is the same.
+// R-RO-05: two controllers that both act, each on lists that are behind by any number of writes: the caps hold, nothing is evicted without a
+// slot, and the end is the same.
 func TestTwoControllersWithStaleReads(t *testing.T) {
 	for seed := range uint64(25) {
 		synctest.Test(t, func(t *testing.T) { twoControllers(t, seed) })

@@ -65,8 +65,8 @@ type Node struct {
 	Version any
 }
 
-// Shadows are the records of the nodes of the domain, those of Nodes that are gone among them. Writes are compare-and-swap on the version that is passed with them:
-// [rollout.ErrConflict] means that nothing was written.
+// Shadows are the records of the nodes of the domain, those of Nodes that are gone among them. Writes are compare-and-swap on the version
+// that is passed with them: [rollout.ErrConflict] means that nothing was written.
 type Shadows interface {
 	// List returns all of them, each in any version.
 	List(ctx context.Context) ([]Shadow, error)

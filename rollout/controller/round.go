@@ -79,6 +79,12 @@ func (p *pass) plan(i int, l protocol.Ledger, others []protocol.Cap) {
 	}
 	if err != nil {
 		p.refuse(i, err)
+		return
+	}
+	for _, d := range p.decided[i].Nodes {
+		if n := p.find(d.UID); n != nil && d.Group >= 0 {
+			n.selected = true
+		}
 	}
 }
 

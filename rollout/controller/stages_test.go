@@ -16,7 +16,9 @@ import (
 func staged(t *testing.T) *world {
 	w := newWorld(t, 50, 10)
 	w.policy.Stages = []rollout.Stage{
-		{Name: "canary", Size: size(1), Soak: 2 * tick}, {Name: "some", Size: size(11), Caps: []rollout.Cap{{Scope: rollout.ByZone, Max: number(2)}}}, {Name: "all"},
+		{Name: "canary", Size: size(1), Soak: 2 * tick},
+		{Name: "some", Size: size(11), Caps: []rollout.Cap{{Scope: rollout.ByZone, Max: number(2)}}},
+		{Name: "all"},
 	}
 	w.want()
 	return w

@@ -52,7 +52,8 @@ func stuck(t *testing.T, do rollout.StuckDrain, end string) {
 		}
 	case rollout.UndoDrain:
 		if n.Unschedulable || sh.Report.Phase != protocol.PhaseUndone || w.c.Runs("v2") != 2 {
-			t.Errorf("R-RO-12: Undo: %s, cordoned %t, %d others done, want it given back and the others done", sh.Report.Phase, n.Unschedulable, w.c.Runs("v2"))
+			t.Errorf("R-RO-12: Undo: %s, cordoned %t, %d others done, want it given back and the others done",
+				sh.Report.Phase, n.Unschedulable, w.c.Runs("v2"))
 		}
 	case rollout.ForceDrain:
 		w.tidy()
@@ -87,7 +88,8 @@ func TestWorkThatDoesNotComeBackFreezes(t *testing.T) {
 		epoch := w.c.Ledger().Epoch
 		w.steps(50)
 		if l := w.c.Ledger(); l.Epoch != epoch || l.ClosedFor(uid) == nil || w.c.Runs("v2") != 1 {
-			t.Errorf("R-RO-10: %d attempts after the freeze, closed %v, %d nodes changed, want none, closed, and one", l.Epoch-epoch, l.ClosedFor(uid), w.c.Runs("v2"))
+			t.Errorf("R-RO-10: %d attempts after the freeze, closed %v, %d nodes changed, want none, closed, and one",
+				l.Epoch-epoch, l.ClosedFor(uid), w.c.Runs("v2"))
 		}
 		w.c.Behave(name(0), controllertest.Behavior{})
 		w.ask("accept-1", rollout.Accept)

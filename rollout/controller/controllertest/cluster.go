@@ -94,8 +94,8 @@ type pod struct{ stuck bool }
 func New(o Options) *Cluster {
 	return &Cluster{
 		o: o, nodes: map[string]controller.Node{}, shadows: map[string]shadow{}, rollouts: map[string]stored{}, pods: map[string][]pod{},
-		disks: map[string]protocol.Report{}, current: map[string]protocol.Revision{}, behavior: map[string]Behavior{}, applied: map[string]int{}, updates: map[string]int{},
-		writes: map[string]int{},
+		disks: map[string]protocol.Report{}, current: map[string]protocol.Revision{}, behavior: map[string]Behavior{},
+		applied: map[string]int{}, updates: map[string]int{}, writes: map[string]int{},
 	}
 }
 

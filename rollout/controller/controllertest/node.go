@@ -81,7 +81,8 @@ func (c *Cluster) evicts(n controller.Node, attempt int64) {
 	case s == nil:
 		c.breaks("pods of node %q are evicted for attempt %d, and it has no slot", n.Name, attempt)
 	case int64(s.Attempt) != attempt || sh.Report.Attempt != s.Attempt || sh.Report.Phase != protocol.PhaseCommitted:
-		c.breaks("pods of node %q are evicted for attempt %d; its slot is of %d, its agent is %q in %d", n.Name, attempt, s.Attempt, sh.Report.Phase, sh.Report.Attempt)
+		c.breaks("pods of node %q are evicted for attempt %d; its slot is of %d, its agent is %q in %d",
+			n.Name, attempt, s.Attempt, sh.Report.Phase, sh.Report.Attempt)
 	}
 }
 
@@ -122,7 +123,8 @@ func (k health) Verdict(_ context.Context, n controller.Node, baseline string) r
 		return rollout.Verdict{From: "pods", Answer: rollout.Deny, Reason: "PodUnhealthy", Message: sick}
 	}
 	if want, err := strconv.Atoi(baseline); err == nil && len(k.c.pods[n.Name]) < want {
-		return rollout.Verdict{From: "pods", Answer: rollout.Deny, Reason: "WorkMissing", Message: fmt.Sprintf("%d of %d pods are back", len(k.c.pods[n.Name]), want)}
+		message := fmt.Sprintf("%d of %d pods are back", len(k.c.pods[n.Name]), want)
+		return rollout.Verdict{From: "pods", Answer: rollout.Deny, Reason: "WorkMissing", Message: message}
 	}
 	return rollout.Verdict{Answer: rollout.Allow}
 }
