@@ -19,8 +19,8 @@ type Rollouts interface {
 	// List returns all of them, each in any version, in any order.
 	List(ctx context.Context) ([]Rollout, error)
 	// Store makes d.Progress what is remembered of the rollout, and shows to people what else of d it can. A status that is there already
-	// writes nothing. It returns the next version.
-	Store(ctx context.Context, read Rollout, d rollout.Decisions) (Rollout, error)
+	// writes nothing. It returns the next version; after is when what it shows changes though nothing else does, zero for never.
+	Store(ctx context.Context, read Rollout, d rollout.Decisions) (next Rollout, after time.Duration, err error)
 	// Finish lets a rollout that is being deleted go. One that is gone is no error.
 	Finish(ctx context.Context, read Rollout) error
 	// Gone asks the API server whether there is no rollout of that UID any more.

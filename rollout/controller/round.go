@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -219,7 +220,13 @@ func (p *pass) storeProgress(i int) (bool, error) {
 		return true, nil
 	}
 	var next Rollout
-	err := p.call(func(ctx context.Context) (err error) { next, err = p.c.o.Rollouts.Store(ctx, r, d); return err })
+	err := p.call(func(ctx context.Context) error {
+		var after time.Duration
+		var err error
+		next, after, err = p.c.o.Rollouts.Store(ctx, r, d)
+		p.again(after)
+		return err
+	})
 	switch {
 	case errors.Is(err, rollout.ErrConflict):
 		return false, errAgain

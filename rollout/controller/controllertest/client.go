@@ -10,6 +10,7 @@ import (
 	"maps"
 	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
@@ -104,7 +105,7 @@ func (k rollouts) List(ctx context.Context) ([]controller.Rollout, error) {
 	return lagging(k.Client, k.c.pastRollouts), ctx.Err()
 }
 
-func (k rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, error) {
+func (k rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, time.Duration, error) {
 	shown := Shown{Phase: d.Phase, Reason: d.Reason, Message: d.Message, Counts: d.Counts, Acknowledged: d.Acknowledged, Blocked: map[string]string{}}
 	for _, n := range d.Nodes {
 		if n.Why != nil && n.Why.Reason == rollout.ReasonBlocked {
@@ -116,7 +117,7 @@ func (k rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.
 	r, ok := k.c.rollouts[uid]
 	k.c.mu.Unlock()
 	if ok && r.at == read.Version && reflect.DeepEqual(r.Progress, d.Progress) && reflect.DeepEqual(r.shown, shown) {
-		return r.Rollout, nil
+		return r.Rollout, 0, nil
 	}
 	err := k.write(ctx, "progress", uid, func() error {
 		r, ok = k.c.rollouts[uid]
@@ -128,7 +129,7 @@ func (k rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.
 		k.c.rollouts[uid] = r
 		return nil
 	})
-	return r.Rollout, err
+	return r.Rollout, 0, err
 }
 
 func (k rollouts) Finish(ctx context.Context, read controller.Rollout) error {
