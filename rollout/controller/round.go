@@ -18,7 +18,7 @@ import (
 )
 
 // ReasonInvalid is the reason of a rollout whose policy can't be followed.
-const ReasonInvalid rollout.Reason = "PolicyInvalid"
+const ReasonInvalid rollout.Reason = "Invalid"
 
 // round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once.
 func (p *pass) round() (moved bool, err error) {
