@@ -160,7 +160,12 @@ func TestShadowDeletedByHand(t *testing.T) {
 			w := newWorld(t, 4, 2)
 			w.lossy(4, 2)
 			w.steps(at)
+			epoch := w.c.Ledger().Epoch
 			w.c.LoseShadow(name(0))
+			w.pass()
+			if sh, _ := w.c.Shadow(name(0)); sh.Orders.Revoked < epoch {
+				t.Errorf("shadow lost at step %d: the new one revokes attempts up to %d, want %d, all that there were", at, sh.Orders.Revoked, epoch)
+			}
 			w.untilPhase(rollout.Completed)
 			w.steps(3)
 			w.sound()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -212,6 +213,65 @@ func TestNodeReplaced(t *testing.T) {
 			w.tidy()
 		})
 	}
+}
+
+// forgetful is a fleet whose cache has lost a node.
+type forgetful struct {
+	controller.Fleet
+	lost *string
+}
+
+func (f forgetful) List(ctx context.Context) ([]controller.Node, error) {
+	all, err := f.Fleet.List(ctx)
+	return slices.DeleteFunc(slices.Clone(all), func(n controller.Node) bool { return n.Name == *f.lost }), err
+}
+
+// R-RO-03: a node that is missing in the cache keeps its slot and its shadow: that it is gone is the API server's word.
+func TestCacheIsNotBelieved(t *testing.T) {
+	for at := 2; at < 12; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2, 1)
+			lost := ""
+			w.o.Fleet = forgetful{w.o.Fleet, &lost}
+			w.start()
+			w.want()
+			w.steps(at)
+			before := w.c.Ledger().Slot(w.c.Node(name(0)).UID)
+			lost = name(0)
+			w.steps(3)
+			if after := w.c.Ledger().Slot(w.c.Node(name(0)).UID); before != nil && (after == nil || after.Attempt != before.Attempt) {
+				t.Errorf("R-RO-03: missing in the cache at step %d: the slot %+v has become %+v", at, before, after)
+			}
+			if _, there := w.c.Shadow(name(0)); !there {
+				t.Errorf("R-RO-03: missing in the cache at step %d: the shadow is gone", at)
+			}
+			lost = ""
+			w.untilPhase(rollout.Completed)
+			w.sound()
+			w.once(2, "v2")
+		})
+	}
+}
+
+// A cordon of an attempt that has ended is taken off, also of a node that nobody selects any more.
+func TestStrayCordonIsTakenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		w.want()
+		w.untilPhase(rollout.Completed)
+		w.steps(2)
+		sh, _ := w.c.Shadow(name(0))
+		w.c.EditNode(name(0), func(n *controller.Node) { n.Labels["role"] = "other" })
+		if done, err := w.o.Drainer.Cordon(t.Context(), name(0), sh.UID, int64(sh.Report.Attempt)); !done || err != nil {
+			t.Fatalf("Cordon: %t, %v", done, err)
+		}
+		w.steps(3)
+		w.sound()
+		w.tidy()
+		if _, there := w.c.Shadow(name(0)); there {
+			t.Error("R-RO-04: the node, which nobody selects, has a shadow")
+		}
+	})
 }
 
 // Trouble with one node is an error of the pass, and stops no other one.

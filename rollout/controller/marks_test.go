@@ -114,6 +114,11 @@ func TestMetrics(t *testing.T) {
 				t.Errorf("R-RO-08: %q was counted %d times, want once: %q", want, n, edges)
 			}
 		}
+		for _, edge := range edges {
+			if f := strings.Fields(edge); f[0] == f[1] {
+				t.Errorf("R-RO-08: %q was counted, which is no edge", edge)
+			}
+		}
 		if len(results) != 1 || results[0] != "v1 v2 Succeeded" {
 			t.Errorf("R-RO-08: updates %q, want one that has succeeded", results)
 		}

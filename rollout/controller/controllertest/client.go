@@ -90,6 +90,7 @@ func (k ledgers) Store(ctx context.Context, l protocol.Ledger, version string) (
 		if is := strconv.Itoa(k.c.ledgerAt); version != is && (version != "" || k.c.ledgerAt != 0) {
 			return conflict("ledger", version)
 		}
+		k.c.freed(l)
 		k.c.ledger, k.c.ledgerAt = l, k.c.next()
 		version = strconv.Itoa(k.c.ledgerAt)
 		return nil

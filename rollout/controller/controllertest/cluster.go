@@ -288,9 +288,9 @@ func last[T any](past [][]T, now []T) [][]T {
 
 // check looks whether all is true that must be.
 func (c *Cluster) check(when string) {
-	for _, cap := range c.o.Caps {
-		if n := c.ledger.Used(cap.Key, nil); n > cap.Max {
-			c.breaks("%s: %d slots count for %q, the cap is %d", when, n, cap.Key, cap.Max)
+	for _, limit := range c.o.Caps {
+		if n := c.ledger.Used(limit.Key, nil); n > limit.Max {
+			c.breaks("%s: %d slots count for %q, the cap is %d", when, n, limit.Key, limit.Max)
 		}
 	}
 	if c.o.Lossy {
@@ -299,6 +299,17 @@ func (c *Cluster) check(when string) {
 	for _, n := range c.nodes {
 		if r := c.shadows[n.Name].Report; !r.Phase.AtRest() && c.ledger.Slot(n.UID) == nil && c.shadows[n.Name].UID == n.UID {
 			c.breaks("%s: node %q is %s and has no slot", when, n.Name, r.Phase)
+		}
+	}
+}
+
+// freed looks whether the nodes whose slots the next ledger frees were given back.
+func (c *Cluster) freed(next protocol.Ledger) {
+	for _, s := range c.ledger.Slots {
+		n := c.nodes[s.Node]
+		_, held := heldFor(n.Annotations)
+		if held && n.UID == s.UID && next.Slot(s.UID) == nil && c.shadows[s.Node].Report.Phase.AtRest() {
+			c.breaks("the slot of node %q is freed, and the node is still cordoned", s.Node)
 		}
 	}
 }

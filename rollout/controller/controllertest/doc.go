@@ -10,6 +10,7 @@
 //
 //   - every version of the ledger holds the caps of the test;
 //   - a node that is not at rest has a slot, and nothing is evicted from any other one;
+//   - a slot is freed when its node was given back;
 //   - an agent commits under a slot of its attempt, and nothing is applied twice on a node for one attempt.
 //
 // # Concurrency and crash behaviour
