@@ -4,6 +4,7 @@
 package kube_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -23,11 +25,19 @@ func TestFleet(t *testing.T) {
 	node, err := b.env.CreateNode(b.ctx(), "fleet", func(n *corev1.Node) { n.Annotations = map[string]string{"theirs": "stays"} })
 	b.must(err)
 	f := kube.NewFleet(b.client, func() []*corev1.Node { return []*corev1.Node{node} }) // always behind
-	read, err := f.List(b.ctx())
-	b.must(err)
+	var read []controller.Node
+	var next controller.Node
 	mark := "yes"
-	next, err := f.Annotate(b.ctx(), read[0], map[string]*string{"mark": &mark})
-	b.must(err)
+	b.eventually("the mark", func(ctx context.Context) (err error) { // the server's controllers may write a new Node too
+		if node, err = b.core.CoreV1().Nodes().Get(ctx, "fleet", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if read, err = f.List(ctx); err != nil {
+			return err
+		}
+		next, err = f.Annotate(ctx, read[0], map[string]*string{"mark": &mark})
+		return err
+	})
 	if _, err := f.Annotate(b.ctx(), read[0], map[string]*string{"mark": nil}); !errors.Is(err, rollout.ErrConflict) {
 		t.Errorf("Annotate of a version that has passed: %v, want ErrConflict", err)
 	}
@@ -74,7 +84,11 @@ func TestRecords(t *testing.T) {
 	}
 	gone := b.shadow("records-gone", 0)
 	b.must(b.core.CoreV1().Nodes().Delete(b.ctx(), "records-gone", metav1.DeleteOptions{}))
-	live, err := r.Get(b.ctx(), gone.Name)
-	b.must(err)
-	b.must(r.Bury(b.ctx(), live))
+	b.eventually("the shadow of a Node that is gone", func(ctx context.Context) error { // the garbage collector may come between
+		live, err := r.Get(ctx, gone.Name)
+		if err != nil {
+			return err
+		}
+		return r.Bury(ctx, live)
+	})
 }
