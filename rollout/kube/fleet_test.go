@@ -46,8 +46,16 @@ func TestFleet(t *testing.T) {
 	if a := seen[0].Annotations; a["mark"] != "yes" || a["theirs"] != "stays" || seen[0].Version != next.Version {
 		t.Errorf("List after the write: annotations %v, version %v, want those of the write, %v", a, seen[0].Version, next.Version)
 	}
-	next, err = f.Annotate(b.ctx(), next, map[string]*string{"mark": nil})
-	b.must(err)
+	b.eventually("the mark is removed", func(ctx context.Context) (err error) {
+		if node, err = b.core.CoreV1().Nodes().Get(ctx, "fleet", metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if read, err = f.List(ctx); err != nil {
+			return err
+		}
+		next, err = f.Annotate(ctx, read[0], map[string]*string{"mark": nil})
+		return err
+	})
 	if _, there := next.Annotations["mark"]; there || next.Annotations["theirs"] != "stays" {
 		t.Errorf("Annotate with nil: annotations %v, want the mark removed and the other kept", next.Annotations)
 	}
