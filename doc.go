@@ -25,6 +25,7 @@
 //	rollout             experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
 //	rollout/protocol    experimental  the rules by which nodes are disrupted, as functions and as a table
 //	rollout/nodeagent   experimental  the node's half: commit, apply, verify, revert
+//	rollout/controller  experimental  carries out what was decided: one disruption domain with all its rollouts
 //	rollout/kube        experimental  what a rollout remembers, in the API server
 //	machine             planned       declares machines, and has a provider create, update and delete them
 //

@@ -157,3 +157,28 @@ func TestSerialNodesKeepTheirQuorum(t *testing.T) {
 		}
 	}
 }
+
+// Keys are those of the slot that a node gets.
+func TestKeysAreThoseOfTheSlot(t *testing.T) {
+	f := newFleet(t, 0)
+	f.p.Target.Class = NonIntrusive
+	f.p.Caps = []Cap{{Scope: Total, Max: number(3)}}
+	f.add("cp", map[string]string{zone: "a", controlPlane: ""})
+	f.add("worker", map[string]string{zone: "b"})
+	f.p.LoseQuorum = true
+	d := f.plan()
+	if len(d.Ledger.Slots) != 2 {
+		t.Fatalf("%d slots, want 2", len(d.Ledger.Slots))
+	}
+	for _, s := range d.Ledger.Slots {
+		keys := f.p.Keys(*f.node(s.Node))
+		slices.Sort(keys)
+		if !slices.Equal(keys, s.Keys) {
+			t.Errorf("node %q: keys %q, the slot has %q", s.Node, keys, s.Keys)
+		}
+	}
+	f.p.Groups[0].Selector = labels.Nothing()
+	if got, want := f.p.Keys(*f.node("worker")), []string{"class/Intrusive", "zone/b"}; !slices.Equal(got, want) {
+		t.Errorf("a node of no group: keys %q, want %q: what is not known is taken to be intrusive", got, want)
+	}
+}

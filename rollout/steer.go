@@ -132,12 +132,16 @@ func (f *flight) ordered() protocol.Revision {
 
 // revisionOf is the revision that the attempt of a slot brings, as far as it is known: it says what its node's disruption is.
 func (p *plan) revisionOf(f *flight) *Revision {
-	r := f.ordered()
-	if m := &p.nodes[f.member]; m.group >= 0 {
-		if a := p.targets[m.group]; a.completed != nil && r == a.completed.Ref() && r != a.target.Ref() {
-			return a.completed
-		} else if r == a.target.Ref() {
+	r, aims := f.ordered(), p.targets
+	if m := &p.nodes[f.member]; m.group >= 0 { // otherwise it was selected when it was begun
+		aims = aims[m.group : m.group+1]
+	}
+	for _, a := range aims {
+		if r == a.target.Ref() {
 			return a.target
+		}
+		if a.completed != nil && r == a.completed.Ref() {
+			return a.completed
 		}
 	}
 	return &Revision{Name: r.Name, Digest: r.Digest} // of another time: what it disturbs is not known, so it is taken to be intrusive

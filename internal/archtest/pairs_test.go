@@ -11,7 +11,9 @@ import (
 	"github.com/belayproject/belay/configsync/file"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/restart"
+	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/lkg"
+	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/rollouttest"
 )
@@ -43,4 +45,6 @@ var (
 	_ nodeagent.Disk    = (*checkpoint.Store)(nil)
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
 	_ nodeagent.Shadows = (*rollouttest.Shadows)(nil)
+
+	_ controller.Drainer = (*drain.NodeDrainer)(nil)
 )

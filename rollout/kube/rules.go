@@ -32,7 +32,7 @@ func ControllerRules() []rbacv1.PolicyRule {
 		rule(group, v1alpha1.NodeShadowsResource.Resource, []string{"get", "list", "watch", "create", "patch", "delete"}),
 		rule(group, v1alpha1.DisruptionLedgersResource.Resource, []string{"get", "create", "update"}),
 		rule(group, v1alpha1.RevisionsResource.Resource, []string{"get", "list", "watch"}),
-		rule("", "nodes", []string{"get"}),
+		rule("", "nodes", []string{"get", "list", "watch", "patch"}),
 	}
 }
 

@@ -1,0 +1,122 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/draintest"
+)
+
+// attempts is a node with one pod that may leave, and a NodeDrainer.
+func attempts(t *testing.T, budget string) (*draintest.Cluster, *drain.NodeDrainer, string) {
+	t.Helper()
+	c := draintest.Start(t, draintest.Options{})
+	c.AddNode("n")
+	c.AddNode("m")
+	c.AddWorkload(draintest.Workload{Namespace: "shop", Name: "web", Replicas: 1, On: []string{"n"}})
+	if budget != "" {
+		c.AddBudget(draintest.MinAvailable("shop", "web", budget, map[string]string{"app": "web"}))
+	}
+	d, err := drain.New(drain.Options{Cache: c, Client: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settle := time.Second
+	return c, &drain.NodeDrainer{Drainer: d, Holder: "rollout", Policy: drain.Policy{Settle: &settle}}, string(c.LiveNode("n").UID)
+}
+
+// repeat calls until it is done.
+func repeat(t *testing.T, what string, call func() (bool, error)) {
+	t.Helper()
+	for range 100 {
+		done, err := call()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if done {
+			return
+		}
+		<-time.After(5 * time.Second)
+	}
+	t.Fatalf("%s: not done after 100 calls", what)
+}
+
+// An attempt is cordoned, drained and given back; nothing is drained under the cordon of another attempt.
+func TestAttemptIsDrainedUnderItsOwnCordon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d, uid := attempts(t, "")
+		ctx := t.Context()
+		if empty, _, _, err := d.Drain(ctx, "n", uid, 7, false); empty || err != nil || c.LiveNode("n").Spec.Unschedulable {
+			t.Errorf("Drain without a cordon: empty %t, %v, and the node is cordoned: %t; want nothing done", empty, err, c.LiveNode("n").Spec.Unschedulable)
+		}
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7) })
+		if k, held := d.Held(c.LiveNode("n").Annotations); !held || k != 7 {
+			t.Errorf("Held: %d, %t, want attempt 7", k, held)
+		}
+		if _, _, _, err := d.Drain(ctx, "n", uid, 6, false); err != nil || len(c.LivePods("n")) != 1 {
+			t.Errorf("Drain of attempt 6 under the cordon of 7: %v, %d pods left, want it to touch nothing", err, len(c.LivePods("n")))
+		}
+		repeat(t, "Drain", func() (bool, error) {
+			empty, blocked, _, err := d.Drain(ctx, "n", uid, 7, false)
+			if blocked != "" {
+				t.Errorf("blocked: %s", blocked)
+			}
+			return empty, err
+		})
+		if n := len(c.LivePods("n")); n != 0 {
+			t.Errorf("%d pods are on the drained node", n)
+		}
+		if done, err := d.Release(ctx, "n", uid, 6); !done || err != nil || !c.LiveNode("n").Spec.Unschedulable {
+			t.Errorf("Release of attempt 6: %t, %v, want the cordon of 7 left alone", done, err)
+		}
+		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 7) })
+		if n := c.LiveNode("n"); n.Spec.Unschedulable || n.Annotations[drain.MarkAnnotation] != "" {
+			t.Errorf("the node is not given back: %t, %v", n.Spec.Unschedulable, n.Annotations)
+		}
+	})
+}
+
+// The cordon of an earlier attempt does not come back over that of a later one, and one that was there before stays.
+func TestLaterAttemptAndForeignCordonStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d, uid := attempts(t, "")
+		ctx := t.Context()
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 8) })
+		if done, err := d.Cordon(ctx, "n", uid, 7); done || err != nil {
+			t.Errorf("Cordon for attempt 7 after 8: %t, %v, want it not done", done, err)
+		}
+		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 8) })
+		other := &drain.NodeDrainer{Drainer: d.Drainer, Holder: "admin"}
+		repeat(t, "Cordon by somebody else", func() (bool, error) { return other.Cordon(ctx, "n", uid, 1) })
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 9) })
+		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 9) })
+		if n := c.LiveNode("n"); !n.Spec.Unschedulable {
+			t.Error("the cordon of somebody else was taken off")
+		}
+	})
+}
+
+// What is in the way is named with its budget; by force the drain goes on past it, if the drainer has a policy for that.
+func TestBlockedAttemptNamesItsCulprit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, d, uid := attempts(t, "1")
+		d.Forced = &drain.Policy{Escalation: []drain.Escalation{{After: time.Second, Step: drain.StepDelete}}}
+		ctx := context.WithoutCancel(t.Context())
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 1) })
+		repeat(t, "the culprit", func() (bool, error) {
+			_, blocked, _, err := d.Drain(ctx, "n", uid, 1, false)
+			return strings.Contains(blocked, "shop/web") && strings.Contains(blocked, `budget "web"`), err
+		})
+		repeat(t, "the forced drain", func() (bool, error) {
+			empty, _, _, err := d.Drain(ctx, "n", uid, 1, true)
+			return empty, err
+		})
+	})
+}

@@ -1,0 +1,231 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"time"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// act carries out one decision, as far as that is more than what the ledger says. It reports whether something has changed that Plan looks at.
+func (p *pass) act(i int, d rollout.Decision) (moved bool) {
+	n := p.find(d.UID)
+	if n == nil {
+		return false
+	}
+	slot := p.ledger.Slot(d.UID)
+	if slot != nil && slot.Rollout != p.rollouts[i].Policy.UID {
+		return false
+	}
+	if slot != nil && !p.marked(n, slot) {
+		return false
+	}
+	switch {
+	case slot != nil && d.Cordon && d.Do != protocol.EventUndo:
+		if changed, ready := p.cordon(n, slot, d); !ready {
+			return changed
+		}
+	case d.Uncordon:
+		p.open(n)
+	}
+	o, due, err := ordersOf(n, slot, d)
+	if err != nil {
+		p.note("controller: ordering node %q: %s", err, n.Name, d.Do)
+	}
+	return due && err == nil && p.order(n, o)
+}
+
+// ordersOf are the orders that a decision asks for, on the version of the shadow that was read. Most decisions ask for none.
+func ordersOf(n *nodeView, slot *protocol.Slot, d rollout.Decision) (o protocol.Orders, due bool, err error) {
+	if n.shadow == nil || slot == nil && d.Do != protocol.EventStage {
+		return o, false, nil
+	}
+	switch sh := n.shadow.Shadow; d.Do {
+	case protocol.EventStage:
+		o, err = sh.Prefetch(d.Revision.Ref().String())
+	case protocol.EventGrant:
+		o, err = sh.Give(*slot, d.Revision.Ref().String(), d.Revert)
+	case protocol.EventRevoke:
+		o, err = sh.Revoke(slot.Attempt)
+	case protocol.EventProceed:
+		o, err = sh.Go(slot.Attempt)
+	case protocol.EventUndo:
+		o, err = sh.Stop(slot.Attempt)
+	default:
+		return o, false, nil
+	}
+	return o, true, err
+}
+
+// order writes orders on the version of the shadow that was read.
+func (p *pass) order(n *nodeView, o protocol.Orders) bool {
+	var next Shadow
+	err := p.call(func(ctx context.Context) (err error) { next, err = p.c.o.Shadows.Order(ctx, *n.shadow, o); return err })
+	if err != nil {
+		p.note("controller: ordering node %q", err, n.Name)
+		return false
+	}
+	n.shadow = &next
+	p.snapshot[p.byUID[n.UID]].Shadow = &next.Shadow
+	return true
+}
+
+// cordon keeps the node of a slot cordoned, and drains it if its agent waits for that. ready says that what else was decided may be done,
+// changed that the drain has come to its end or hangs on something else than before.
+func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (changed, ready bool) {
+	if p.c.o.Drainer == nil {
+		return false, true
+	}
+	if !n.held || d.State == protocol.Committed && n.attempt != slot.Attempt {
+		delete(p.c.mind.drains, n.UID) // what is known is of another cordon
+		if !p.close(n, slot.Attempt) {
+			return false, false
+		}
+		if is := p.still(n, slot.Attempt); is != d.State {
+			p.again(soon)
+			return false, false
+		}
+	}
+	if d.State != protocol.Committed || d.Do == protocol.EventProceed {
+		return false, true
+	}
+	if p.c.mind.drains[n.UID].attempt != slot.Attempt && p.still(n, slot.Attempt) != protocol.Committed {
+		p.again(soon)
+		return false, false
+	}
+	return p.drain(n, slot.Attempt, d.Force), true
+}
+
+// close cordons the node for an attempt.
+func (p *pass) close(n *nodeView, k protocol.Attempt) bool {
+	done := false
+	err := p.call(func(ctx context.Context) (err error) {
+		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, int64(k))
+		return err
+	})
+	if err != nil {
+		p.note("controller: cordoning node %q", err, n.Name)
+	}
+	if err != nil || !done {
+		p.again(soon)
+		return false
+	}
+	n.held, n.attempt = true, k
+	return true
+}
+
+// still asks the API server in which state a node is that was just cordoned for an attempt. From the commit to the end of the attempt the node has
+// its slot, and it is not freed before the cordon was taken off: so what follows on this answer happens under a slot. A cordon that came too
+// late is taken off at once.
+func (p *pass) still(n *nodeView, k protocol.Attempt) protocol.State {
+	var sh Shadow
+	err := p.call(func(ctx context.Context) (err error) { sh, err = p.c.o.Shadows.Get(ctx, n.Name); return err })
+	if err != nil {
+		p.note("controller: looking at the shadow of node %q after its cordon", err, n.Name)
+		return ""
+	}
+	if through := past(sh.Shadow); sh.UID == n.UID && through >= k {
+		p.release(n, through)
+	}
+	if sh.UID != n.UID || sh.Report.Attempt > k {
+		return ""
+	}
+	return protocol.StateOf(protocol.Ledger{Slots: []protocol.Slot{{UID: n.UID, Attempt: k}}}, sh.Shadow)
+}
+
+// drain takes work off a node, and reports whether what Plan should know of it has changed.
+func (p *pass) drain(n *nodeView, k protocol.Attempt, force bool) bool {
+	var is rollout.Drain
+	var after time.Duration
+	err := p.call(func(ctx context.Context) (err error) {
+		is.Empty, is.Blocked, after, err = p.c.o.Drainer.Drain(ctx, n.Name, n.UID, int64(k), force)
+		return err
+	})
+	p.again(after)
+	if err != nil {
+		p.note("controller: draining node %q", err, n.Name)
+		return false
+	}
+	was := p.c.mind.drains[n.UID]
+	now := drained{k, is}
+	p.c.mind.drains[n.UID] = now
+	p.snapshot[p.byUID[n.UID]].Drain = is
+	return was != now && (is.Empty || is.Blocked != "" || was.drain.Blocked != "")
+}
+
+// past is the last attempt for which nobody needs the node cordoned any more, by any version of its shadow: that stays so.
+func past(sh protocol.Shadow) protocol.Attempt {
+	if sh.Report.Phase.AtRest() || sh.Report.Phase == protocol.PhaseVerifying {
+		return sh.Report.Attempt
+	}
+	return sh.Report.Attempt - 1
+}
+
+// open takes a cordon off that is not needed any more.
+func (p *pass) open(n *nodeView) {
+	if n.held && n.shadow != nil && n.attempt <= past(n.shadow.Shadow) {
+		p.release(n, past(n.shadow.Shadow))
+	}
+}
+
+// release takes the cordons up to an attempt off a node, and reports whether the API server has shown that they are off.
+func (p *pass) release(n *nodeView, k protocol.Attempt) bool {
+	if p.c.o.Drainer == nil {
+		return true
+	}
+	done := false
+	err := p.call(func(ctx context.Context) (err error) {
+		done, err = p.c.o.Drainer.Release(ctx, n.Name, n.UID, int64(k))
+		return err
+	})
+	if err != nil {
+		p.note("controller: giving node %q back", err, n.Name)
+	}
+	if err != nil || !done {
+		p.again(soon)
+		return false
+	}
+	if n.attempt <= k {
+		n.held, n.attempt = false, 0
+	}
+	return true
+}
+
+// giveBack takes the cordons off nodes whose attempt has ended, before Plan sees that it has: a slot is freed after that. A node that can't be
+// given back is shown as it was just before the end, so that it keeps its slot.
+func (p *pass) giveBack() {
+	for i := range p.ledger.Slots {
+		n := p.find(p.ledger.Slots[i].UID)
+		if n == nil || n.shadow == nil {
+			continue
+		}
+		earlier, ended := rewind(n.shadow.Shadow)
+		if !ended || p.c.mind.back[n.UID] == n.shadow.Report.Attempt {
+			continue
+		}
+		if p.release(n, n.shadow.Report.Attempt) {
+			p.c.mind.back[n.UID] = n.shadow.Report.Attempt
+			continue
+		}
+		p.snapshot[p.byUID[n.UID]].Shadow = &earlier
+	}
+}
+
+// rewind is the version of a shadow before its attempt ended; false if it has not, or if nobody can have cordoned the node for it.
+func rewind(sh protocol.Shadow) (protocol.Shadow, bool) {
+	switch sh.Report.Phase {
+	case protocol.PhaseDone:
+		sh.Report.Phase = protocol.PhaseVerifying
+	case protocol.PhaseFailedClean:
+		sh.Report.Phase = protocol.PhaseApplying
+	case protocol.PhaseUndone:
+		sh.Report.Phase = protocol.PhaseCommitted
+	default:
+		return sh, false
+	}
+	return sh, true
+}

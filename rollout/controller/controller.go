@@ -1,0 +1,186 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// Options are what a Controller is made of. The first four are required; a nil of the others means what stands there.
+type Options struct {
+	Ledger   rollout.LedgerStore
+	Rollouts Rollouts
+	Fleet    Fleet
+	Shadows  Shadows
+	// Drainer is for intrusive revisions. Nil means that their nodes are never empty: they wait, and say so.
+	Drainer Drainer
+	// Health of nodes. Nil means that a node which is ready is well.
+	Health Health
+	// Gates are asked in order. None means that the fleet always allows.
+	Gates []Gate
+	// Off says why nothing may be begun in the domain, empty that it may: the switch of the operator. It is asked again before an
+	// admission is stored. What has begun goes on. Nil means on.
+	Off func() string
+	// OwnNode is the name of the node that the controller runs on. It goes last.
+	OwnNode string
+	// Notify is told of each phase. Nil means nobody is.
+	Notify func(Notice)
+	// Recorder gets an event on each edge. Nil means none.
+	Recorder Recorder
+	Metrics  Metrics
+	// CallTimeout bounds each call. Zero means 10 seconds.
+	CallTimeout time.Duration
+}
+
+// A Controller carries out the rollouts of one disruption domain. Make it with [New].
+type Controller struct {
+	o    Options
+	turn chan struct{} // full while a pass runs
+	mind mind          // of whoever has the turn
+}
+
+// A mind is what saves calls. All of it may be lost.
+type mind struct {
+	// drains are how far nodes are, back those whose attempt was given back, by UID.
+	drains map[string]drained
+	back   map[string]protocol.Attempt
+	// revisions are the names that metrics were told, shown the rollouts.
+	revisions map[string]bool
+	shown     map[string]bool
+}
+
+// A drained says how far the drain of an attempt is.
+type drained struct {
+	attempt protocol.Attempt
+	drain   rollout.Drain
+}
+
+const (
+	defaultCall = 10 * time.Second
+	// soon is when to look again after something that is over at once.
+	soon = 200 * time.Millisecond
+	// tries bounds how often a pass begins anew as something has changed under it, rounds how often it goes on at once.
+	tries  = 5
+	rounds = 4
+)
+
+// New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.
+func New(o Options) (*Controller, error) {
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"Ledger", o.Ledger != nil}, {"Rollouts", o.Rollouts != nil}, {"Fleet", o.Fleet != nil}, {"Shadows", o.Shadows != nil}} {
+		if !f.set {
+			return nil, fmt.Errorf("controller: Options.%s is nil", f.name)
+		}
+	}
+	for i, g := range o.Gates {
+		if g == nil {
+			return nil, fmt.Errorf("controller: Options.Gates[%d] is nil", i)
+		}
+	}
+	if o.CallTimeout < 0 {
+		return nil, fmt.Errorf("controller: Options.CallTimeout is %s, want 0 or more", o.CallTimeout)
+	}
+	if o.CallTimeout == 0 {
+		o.CallTimeout = defaultCall
+	}
+	return &Controller{o: o, turn: make(chan struct{}, 1), mind: mind{
+		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{},
+	}}, nil
+}
+
+// Pass does all that can be done now. after is when to call it again though nothing has changed; zero means not before. After an error it is
+// to be called again, backing off: what could be done was done.
+func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) {
+	select {
+	case c.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-c.turn }()
+	began := time.Now()
+	for range tries {
+		p := &pass{c: c, ctx: ctx}
+		err = p.run()
+		if after = p.after; !errors.Is(err, errAgain) || ctx.Err() != nil {
+			break
+		}
+	}
+	if errors.Is(err, errAgain) { // others are at work: theirs is as good
+		after, err = soon, nil
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if f := c.o.Metrics.Pass; f != nil {
+		f(time.Since(began), err)
+	}
+	return after, err
+}
+
+// errAgain means that something has changed since it was read, so that what was decided must not be written.
+var errAgain = errors.New("it has changed since it was read")
+
+// A pass is one try of [Controller.Pass]. Errors of single nodes are collected and stop nothing else.
+type pass struct {
+	c     *Controller
+	ctx   context.Context
+	now   time.Time
+	off   string
+	after time.Duration
+	errs  []error
+
+	ledger   protocol.Ledger
+	version  string
+	rollouts []Rollout
+	refused  map[string]error // by UID of the rollout
+	decided  []rollout.Decisions
+	nodes    []nodeView
+	byUID    map[string]int
+	shadows  []Shadow
+	gates    []rollout.Verdict
+	snapshot []rollout.Node
+}
+
+// A nodeView is a Node with what belongs to it.
+type nodeView struct {
+	Node
+	shadow *Shadow
+	mark   mark
+	// attempt is for which the drainer holds the node.
+	attempt protocol.Attempt
+	held    bool
+	// selected by any rollout.
+	selected bool
+}
+
+// again asks to be called again in d, if that is not to happen sooner.
+func (p *pass) again(d time.Duration) {
+	if d > 0 && (p.after == 0 || d < p.after) {
+		p.after = d
+	}
+}
+
+// note collects an error of one node. A conflict is none: somebody else was first, and the next pass sees what has become of it.
+func (p *pass) note(format string, err error, args ...any) {
+	if errors.Is(err, rollout.ErrConflict) || errors.Is(err, protocol.ErrRefused) {
+		p.again(soon)
+		return
+	}
+	p.errs = append(p.errs, fmt.Errorf(format+": %w", append(args, err)...))
+}
+
+// call makes one call with its deadline.
+func (p *pass) call(f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(p.ctx, p.c.o.CallTimeout)
+	defer cancel()
+	return f(ctx)
+}

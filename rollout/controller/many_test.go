@@ -1,0 +1,301 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// R-RO-05: two controllers that both act, each on lists that are behind by any number of writes: the caps hold, nothing is evicted without a
+// slot, and the end is the same.
+func TestTwoControllersWithStaleReads(t *testing.T) {
+	for seed := range uint64(25) {
+		synctest.Test(t, func(t *testing.T) { twoControllers(t, seed) })
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func twoControllers(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	w := newWorld(t, 12, 3)
+	other := w.c.Connect()
+	stale := func() int {
+		if random.IntN(3) > 0 {
+			return 0
+		}
+		return random.IntN(30)
+	}
+	w.client.Lag, other.Lag = stale, stale
+	second, err := controller.New(other.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.want()
+	for range 600 {
+		for range random.IntN(3) {
+			if _, err := second.Pass(quiet(t)); err != nil {
+				t.Errorf("the second controller: %v", err)
+			}
+		}
+		w.step()
+	}
+	w.client.Lag, other.Lag = nil, nil
+	w.steps(5)
+	if w.phase() != rollout.Completed {
+		t.Errorf("the rollout is %s", w.phase())
+	}
+	w.sound()
+	w.tidy()
+	w.once(12, "v2")
+}
+
+// R-RO-05: a leader that is frozen at any write, for long, and goes on with what it had decided, breaks no cap and disrupts nobody.
+func TestFrozenController(t *testing.T) {
+	for at := 1; at < 90; at++ {
+		synctest.Test(t, func(t *testing.T) { frozenAt(t, at) })
+		if t.Failed() {
+			t.Fatalf("frozen at write %d", at)
+		}
+	}
+}
+
+func frozenAt(t *testing.T, at int) {
+	w := newWorld(t, 6, 2)
+	frozen := w.c.Connect()
+	thaw := make(chan struct{})
+	n := 0
+	frozen.OnWrite = func(_ string, done bool) {
+		if n++; !done && n >= 2*at && n < 2*at+2 {
+			<-thaw
+		}
+	}
+	first, err := controller.New(frozen.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.want()
+	ended := make(chan struct{})
+	go func() { // works alone until it freezes
+		defer close(ended)
+		for range 60 {
+			if _, err := first.Pass(quiet(t)); err != nil {
+				t.Errorf("the frozen controller: %v", err)
+			}
+			w.c.Agents()
+			<-time.After(tick)
+		}
+	}()
+	<-time.After(20 * tick)
+	for range at % 50 { // the other one goes on while the first is frozen
+		w.step()
+	}
+	close(thaw)
+	<-ended
+	w.untilPhase(rollout.Completed)
+	w.steps(3)
+	w.sound()
+	w.tidy()
+	w.once(6, "v2")
+}
+
+// R-RO-30 and R-RO-04: nodes come and go, labels are taken and given back, by a third of the fleet, while the rollout goes on: the caps hold, and
+// in the end every selected node runs the revision and has a shadow, and no other has one.
+func TestChurn(t *testing.T) {
+	for seed := range uint64(12) {
+		synctest.Test(t, func(t *testing.T) { churn(t, seed) })
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func churn(t *testing.T, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 2))
+	w := newWorld(t, 30, 5)
+	w.policy.Caps = []rollout.Cap{{Scope: rollout.Total, Max: number(5)}}
+	w.policy.MaxBroken = nil
+	w.want()
+	for range 60 {
+		i := random.IntN(40)
+		switch there := w.c.Node(name(i)).Name != ""; {
+		case !there:
+			w.add(i)
+		case random.IntN(2) == 0 && i >= 20:
+			w.c.RemoveNode(name(i))
+		default:
+			w.c.EditNode(name(i), func(n *controller.Node) {
+				if n.Labels["role"] = "worker"; random.IntN(3) == 0 {
+					n.Labels["role"] = "other"
+				}
+			})
+		}
+		w.step()
+	}
+	w.until("all selected nodes run it", func() bool { return settled(w) })
+	w.steps(5)
+	w.sound()
+	w.tidy()
+	for i := range 40 {
+		n := w.c.Node(name(i))
+		sh, has := w.c.Shadow(name(i))
+		if want := n.Labels["role"] == "worker"; has != want || want && (sh.Runs.Name != "v2" || sh.UID != n.UID) {
+			t.Errorf("R-RO-04: node %q, role %q: it has a shadow: %t, of UID %q, runs %q", name(i), n.Labels["role"], has, sh.UID, sh.Runs.Name)
+		}
+	}
+}
+
+func settled(w *world) bool {
+	for i := range 40 {
+		n := w.c.Node(name(i))
+		if sh, _ := w.c.Shadow(name(i)); n.Labels["role"] == "worker" && (sh.Runs.Name != "v2" || sh.UID != n.UID) {
+			return false
+		}
+	}
+	return len(w.c.Ledger().Slots) == 0
+}
+
+// R-RO-04: a label is taken away in every state of an update: it ends or is undone first, then the shadow goes.
+func TestLabelRemovedMidUpdate(t *testing.T) {
+	for at := 1; at < 14; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1, 1)
+			w.want()
+			w.steps(at)
+			w.c.EditNode(name(0), func(n *controller.Node) { n.Labels["role"] = "other" })
+			var last protocol.Phase
+			w.until("the shadow is gone", func() bool {
+				sh, there := w.c.Shadow(name(0))
+				if there {
+					last = sh.Report.Phase
+				}
+				return !there
+			})
+			if !last.AtRest() {
+				t.Errorf("R-RO-04: label taken at step %d: the shadow went while the node was %s", at, last)
+			}
+			w.steps(3)
+			w.sound()
+			w.tidy()
+		})
+	}
+}
+
+// R-RO-03: a Node of the same name is another one: its predecessor's slot goes with it, and it gets a shadow of its own.
+func TestNodeReplaced(t *testing.T) {
+	for at := 2; at < 14; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2, 1)
+			w.want()
+			w.steps(at)
+			old := w.c.Node(name(0)).UID
+			w.c.RemoveNode(name(0))
+			w.add(0)
+			w.until("both run it", func() bool { return w.c.Runs("v2") == 2 && len(w.c.Ledger().Slots) == 0 })
+			if sh, _ := w.c.Shadow(name(0)); sh.UID == old {
+				t.Errorf("R-RO-03: replaced at step %d: the shadow is still of UID %q", at, old)
+			}
+			w.steps(3)
+			w.sound()
+			w.tidy()
+		})
+	}
+}
+
+// forgetful is a fleet whose cache has lost a node.
+type forgetful struct {
+	controller.Fleet
+	lost *string
+}
+
+func (f forgetful) List(ctx context.Context) ([]controller.Node, error) {
+	all, err := f.Fleet.List(ctx)
+	return slices.DeleteFunc(slices.Clone(all), func(n controller.Node) bool { return n.Name == *f.lost }), err
+}
+
+// R-RO-03: a node that is missing in the cache keeps its slot and its shadow: that it is gone is the API server's word.
+func TestCacheIsNotBelieved(t *testing.T) {
+	for at := 2; at < 12; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2, 1)
+			lost := ""
+			w.o.Fleet = forgetful{w.o.Fleet, &lost}
+			w.start()
+			w.want()
+			w.steps(at)
+			before := w.c.Ledger().Slot(w.c.Node(name(0)).UID)
+			lost = name(0)
+			w.steps(3)
+			if after := w.c.Ledger().Slot(w.c.Node(name(0)).UID); before != nil && (after == nil || after.Attempt != before.Attempt) {
+				t.Errorf("R-RO-03: missing in the cache at step %d: the slot %+v has become %+v", at, before, after)
+			}
+			if _, there := w.c.Shadow(name(0)); !there {
+				t.Errorf("R-RO-03: missing in the cache at step %d: the shadow is gone", at)
+			}
+			lost = ""
+			w.untilPhase(rollout.Completed)
+			w.sound()
+			w.once(2, "v2")
+		})
+	}
+}
+
+// A cordon of an attempt that has ended is taken off, also of a node that nobody selects any more.
+func TestStrayCordonIsTakenOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		w.want()
+		w.untilPhase(rollout.Completed)
+		w.steps(2)
+		sh, _ := w.c.Shadow(name(0))
+		w.c.EditNode(name(0), func(n *controller.Node) { n.Labels["role"] = "other" })
+		if done, err := w.o.Drainer.Cordon(t.Context(), name(0), sh.UID, int64(sh.Report.Attempt)); !done || err != nil {
+			t.Fatalf("Cordon: %t, %v", done, err)
+		}
+		w.steps(3)
+		w.sound()
+		w.tidy()
+		if _, there := w.c.Shadow(name(0)); there {
+			t.Error("R-RO-04: the node, which nobody selects, has a shadow")
+		}
+	})
+}
+
+// Trouble with one node is an error of the pass, and stops no other one.
+func TestOneNodeStopsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, 2)
+		w.o.Drainer = brokenDrainer{w.o.Drainer}
+		w.start()
+		w.want()
+		w.until("the others are done", func() bool { return w.c.Runs("v2") == 3 })
+		if len(w.errs) == 0 || !strings.Contains(w.errs[0].Error(), `cordoning node "node-00": no`) {
+			t.Errorf("errors %v, want one that names the node", w.errs)
+		}
+	})
+}
+
+// brokenDrainer can't cordon one node.
+type brokenDrainer struct{ controller.Drainer }
+
+var errNo = errors.New("no")
+
+func (d brokenDrainer) Cordon(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+	if node == name(0) {
+		return false, errNo
+	}
+	return d.Drainer.Cordon(ctx, node, uid, attempt)
+}

@@ -1,0 +1,43 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// The suite catches a controller that is broken in any of these ways.
+func TestMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a cordon is not followed by a look", File: "act.go", Run: "TestTwoControllers|TestFrozen",
+			Old: "if is := p.still(n, slot.Attempt); is != d.State {", New: "if false {"},
+		{Name: "the caps of others are not asked for", File: "round.go", Run: "TestRolloutsShare",
+			Old: "all = append(all, p.decided[j].Caps...)", New: "all = append(all, p.decided[j].Caps[:0]...)"},
+		{Name: "a refused rollout has no caps", File: "round.go", Run: "TestRefused", Old: "protocol.Cap{Max: 1,", New: "protocol.Cap{Max: 1000,"},
+		{Name: "the cache is believed that a Node is gone", File: "round.go", Run: "TestCacheIsNotBelieved",
+			Old: "gone, err = p.c.o.Fleet.Gone(ctx, n.Node, n.UID); return err", New: "gone = true; return err"},
+		{Name: "a rollout goes before its slots", File: "tend.go", Run: "TestDeletedRollout",
+			Old: "!r.Deleting || none || hasSlot(p.ledger, r.Policy.UID)", New: "!r.Deleting || none"},
+		{Name: "closures outlive their rollout", File: "round.go", Run: "TestDeletedRollout",
+			Old: "if !r.Deleting || hasSlot(l, r.Policy.UID) {", New: "if true {"},
+		{Name: "orphans keep their slots", File: "round.go", Run: "TestDeletedRollout", Old: "		if gone {\n			none", New: "		if false {\n			none"},
+		{Name: "a new shadow does not revoke", File: "tend.go", Run: "TestShadowDeleted",
+			Old: "protocol.NewShadow(n.Name, n.UID, l)", New: "protocol.NewShadow(n.Name, n.UID, protocol.Ledger{Epoch: l.Epoch * 0})"},
+		{Name: "a lost ledger is an empty one", File: "gather.go", Run: "TestLedgerDeleted", Old: "if len(shadows) > 0 {", New: "if len(shadows) < 0 {"},
+		{Name: "the switch is not asked again", File: "round.go", Run: "TestSwitchIsAsked", Old: "next.Epoch > p.ledger.Epoch && off() != \"\"", New: "false"},
+		{Name: "the switch is not asked", File: "gather.go", Run: "TestSwitch", Old: "p.off = o.Off()", New: "_ = o.Off()"},
+		{Name: "marks of others are removed", File: "marks.go", Run: "TestScaleDown", Old: "	if m.ScaleDown && annotations", New: "	if annotations"},
+		{Name: "cordons of others are ours", File: "gather.go", Run: "TestForeignCordon", Old: "n.Unschedulable && !n.held", New: "false"},
+		{Name: "no baseline", File: "marks.go", Run: "TestWorkThat", Old: "if h := p.c.o.Health; h != nil {", New: "if h := p.c.o.Health; h == nil {"},
+		{Name: "marks stay", File: "tend.go", Run: "TestFleetGoes", Old: "		if n.mark.there {\n			p.unmark(n)\n		}\n", New: ""},
+		{Name: "stray cordons stay", File: "tend.go", Run: "TestStrayCordon", Old: "		p.open(n)\n", New: ""},
+		{Name: "shadows of unselected nodes stay", File: "tend.go", Run: "TestLabelRemoved|TestChurn", Old: "		p.dismiss()\n", New: ""},
+		{Name: "non-intrusive revisions cordon when they leave", File: "../steer.go", Run: "TestNonIntrusive", Old: "aims := f.ordered(), p.targets\n", New: "aims := f.ordered(), p.targets[:0]\n"},
+		{Name: "an edge is counted at each pass", File: "edges.go", Run: "TestMetrics", Old: "f != nil && from != to {", New: "f != nil {"},
+		{Name: "names without end", File: "edges.go", Run: "TestMetrics", Old: "if len(known) >= MaxRevisions {", New: "if false {"},
+		{Name: "Run passes without end", File: "run.go", Run: "TestRunWorks", Old: "	if d > 0 {", New: "	if d == 0 {\n		d = time.Minute\n	}\n	if d > 0 {"},
+	})
+}

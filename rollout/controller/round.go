@@ -1,0 +1,240 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// ReasonInvalid is the reason of a rollout whose policy can't be followed.
+const ReasonInvalid rollout.Reason = "Invalid"
+
+// round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once.
+func (p *pass) round() (moved bool, err error) {
+	next := p.decide()
+	if moved = !reflect.DeepEqual(next, p.ledger); moved {
+		if err := p.storeLedger(next); err != nil {
+			return false, err
+		}
+	}
+	for i := range p.rollouts {
+		ok, err := p.storeProgress(i)
+		if err != nil {
+			return false, err
+		}
+		if !ok {
+			continue
+		}
+		for _, d := range p.decided[i].Nodes {
+			if p.act(i, d) {
+				moved = true
+			}
+		}
+	}
+	return moved, nil
+}
+
+// decide has Plan decide for one rollout after the other, each on the ledger that the one before has left, and under the caps of all.
+func (p *pass) decide() protocol.Ledger {
+	p.adopt()
+	l := p.ledger
+	p.refused = map[string]error{}
+	p.decided = make([]rollout.Decisions, len(p.rollouts))
+	for i := range p.rollouts { // for what caps there are
+		p.plan(i, l, nil)
+	}
+	for i := range p.rollouts {
+		r := &p.rollouts[i]
+		if p.refused[r.Policy.UID] != nil {
+			continue
+		}
+		if others := p.otherCaps(i); !reflect.DeepEqual(l, p.ledger) || len(others) > 0 {
+			p.plan(i, l, others)
+		}
+		if p.refused[r.Policy.UID] == nil {
+			p.again(p.decided[i].After)
+			l = p.ended(r, p.gone(p.decided[i], p.decided[i].Ledger))
+		}
+	}
+	return l
+}
+
+// plan has Plan decide for one rollout.
+func (p *pass) plan(i int, l protocol.Ledger, others []protocol.Cap) {
+	r := &p.rollouts[i]
+	err := r.Invalid
+	if err == nil {
+		s := rollout.Snapshot{Ledger: l, Nodes: p.snapshot, Progress: r.Progress, Gates: p.gates, OtherCaps: others}
+		p.decided[i], err = rollout.Plan(s, policyOf(r), p.now)
+	}
+	if err != nil {
+		p.refuse(i, err)
+		return
+	}
+	for _, d := range p.decided[i].Nodes {
+		if n := p.find(d.UID); n != nil && d.Group >= 0 {
+			n.selected = true
+		}
+	}
+}
+
+// refuse has a rollout say why nothing is decided for it.
+func (p *pass) refuse(i int, err error) {
+	r := &p.rollouts[i]
+	p.refused[r.Policy.UID] = err
+	p.decided[i] = rollout.Decisions{Progress: r.Progress, Phase: r.Progress.Phase, Reason: ReasonInvalid, Message: err.Error()}
+}
+
+// otherCaps are those of the other rollouts. Of one whose policy can't be followed they are not known: as long as it has slots, there is no
+// room for more.
+func (p *pass) otherCaps(i int) []protocol.Cap {
+	var all []protocol.Cap
+	for j := range p.rollouts {
+		r := &p.rollouts[j]
+		holds := func(s protocol.Slot) bool { return s.Rollout == r.Policy.UID }
+		switch {
+		case j == i:
+		case p.refused[r.Policy.UID] == nil:
+			all = append(all, p.decided[j].Caps...)
+		case slices.ContainsFunc(p.ledger.Slots, holds):
+			all = append(all, protocol.Cap{Max: 1, From: fmt.Sprintf("rollout %q, whose own caps are not known", r.Name)})
+		}
+	}
+	return all
+}
+
+// policyOf is what to follow. A rollout that is being deleted selects no node any more.
+func policyOf(r *Rollout) rollout.Policy {
+	policy := r.Policy
+	if !r.Deleting {
+		return policy
+	}
+	policy.Stages, policy.Prefetch = nil, nil
+	policy.Groups = slices.Clone(policy.Groups)
+	for i := range policy.Groups {
+		policy.Groups[i].Selector, policy.Groups[i].Nodes = labels.Nothing(), nil
+	}
+	return policy
+}
+
+// orphan is the version of a rollout that is gone, and has left slots.
+type orphan struct{}
+
+// adopt finds slots whose rollout is gone, and brings them to their end like those of one that is being deleted.
+func (p *pass) adopt() {
+	for i := range p.ledger.Slots {
+		uid := p.ledger.Slots[i].Rollout
+		if slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid }) {
+			continue
+		}
+		gone := uid == lostRollout
+		if !gone {
+			err := p.call(func(ctx context.Context) (err error) { gone, err = p.c.o.Rollouts.Gone(ctx, uid); return err })
+			if err != nil {
+				p.note("controller: asking for the rollout with UID %q, which has a slot", err, uid)
+				continue
+			}
+		}
+		if gone {
+			none := rollout.Revision{Name: "none", Digest: "none"}
+			policy := rollout.Policy{UID: uid, Target: none, Groups: []rollout.Group{{Name: "none", Selector: labels.Nothing()}}}
+			p.rollouts = append(p.rollouts, Rollout{Name: uid, Policy: policy, Deleting: true, Version: orphan{}})
+		}
+	}
+}
+
+// gone frees the slots of nodes that the API server does not have any more.
+func (p *pass) gone(d rollout.Decisions, l protocol.Ledger) protocol.Ledger {
+	for _, n := range d.Nodes {
+		if n.Do != protocol.EventGone {
+			break // they are the first
+		}
+		gone := false
+		err := p.call(func(ctx context.Context) (err error) { gone, err = p.c.o.Fleet.Gone(ctx, n.Node, n.UID); return err })
+		if err != nil {
+			p.note("controller: asking whether node %q is gone", err, n.Node)
+		}
+		if next, err := l.Gone(n.UID); gone && err == nil {
+			l = next
+		}
+	}
+	return l
+}
+
+// ended takes away the closures of a rollout that is being deleted and has no slot any more.
+func (p *pass) ended(r *Rollout, l protocol.Ledger) protocol.Ledger {
+	if !r.Deleting || hasSlot(l, r.Policy.UID) {
+		return l
+	}
+	for _, c := range l.Closures {
+		if c.Scope == r.Policy.UID {
+			l = l.Open(c.Scope, c.Request)
+		}
+	}
+	return l
+}
+
+func hasSlot(l protocol.Ledger, rollout string) bool {
+	return slices.ContainsFunc(l.Slots, func(s protocol.Slot) bool { return s.Rollout == rollout })
+}
+
+// storeLedger stores what was decided. Nothing is admitted that the switch does not allow by now.
+func (p *pass) storeLedger(next protocol.Ledger) error {
+	if err := next.Validate(); err != nil {
+		return fmt.Errorf("controller: the ledger that was decided is not valid, and was not stored: %w", err)
+	}
+	if off := p.c.o.Off; off != nil && p.off == "" && next.Epoch > p.ledger.Epoch && off() != "" {
+		return errAgain
+	}
+	var version string
+	err := p.call(func(ctx context.Context) (err error) {
+		version, err = p.c.o.Ledger.Store(ctx, next, p.version)
+		return err
+	})
+	switch {
+	case errors.Is(err, rollout.ErrConflict):
+		return errAgain
+	case err != nil:
+		return fmt.Errorf("controller: storing the ledger: %w", err)
+	}
+	p.ledger, p.version = next, version
+	return nil
+}
+
+// storeProgress stores what is to be remembered of a rollout, and tells what has changed. It reports whether its decisions may be carried out.
+func (p *pass) storeProgress(i int) (bool, error) {
+	r, d := p.rollouts[i], p.decided[i]
+	if _, ok := r.Version.(orphan); ok {
+		p.rollouts[i].Progress = d.Progress
+		return true, nil
+	}
+	var next Rollout
+	err := p.call(func(ctx context.Context) error {
+		var after time.Duration
+		var err error
+		next, after, err = p.c.o.Rollouts.Store(ctx, r, d)
+		p.again(after)
+		return err
+	})
+	switch {
+	case errors.Is(err, rollout.ErrConflict):
+		return false, errAgain
+	case err != nil:
+		p.note("controller: storing the progress of rollout %q", err, r.Name)
+		return false, nil
+	}
+	p.edges(r, d)
+	p.rollouts[i].Progress, p.rollouts[i].Version = d.Progress, next.Version
+	return p.refused[r.Policy.UID] == nil, nil
+}

@@ -1,0 +1,125 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// tend looks after what is not part of an attempt: marks and cordons that nothing stands behind any more, shadows, rollouts that go.
+func (p *pass) tend() error {
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if p.ledger.Slot(n.UID) != nil {
+			continue
+		}
+		p.open(n)
+		if n.held && n.shadow == nil && !n.selected {
+			p.abandon(n)
+		}
+		if n.mark.there {
+			p.unmark(n)
+		}
+	}
+	p.finish()
+	p.bury()
+	if len(p.refused) == 0 { // otherwise it is not known who selects what
+		p.dismiss()
+	}
+	return p.enlist()
+}
+
+// abandon takes the cordon off a node that nobody selects and that has neither slot nor shadow.
+func (p *pass) abandon(n *nodeView) {
+	err := p.call(func(ctx context.Context) error { _, err := p.c.o.Shadows.Get(ctx, n.Name); return err })
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.release(n, n.attempt)
+	case err != nil:
+		p.note("controller: looking for a shadow of node %q", err, n.Name)
+	}
+}
+
+// finish lets the rollouts go that are being deleted and have no slot any more.
+func (p *pass) finish() {
+	for i := range p.rollouts {
+		r := &p.rollouts[i]
+		_, none := r.Version.(orphan)
+		if !r.Deleting || none || hasSlot(p.ledger, r.Policy.UID) {
+			continue
+		}
+		if err := p.call(func(ctx context.Context) error { return p.c.o.Rollouts.Finish(ctx, *r) }); err != nil {
+			p.note("controller: letting rollout %q go", err, r.Name)
+		}
+	}
+}
+
+// bury removes the shadows of Nodes that are gone, when their slots are free.
+func (p *pass) bury() {
+	for i := range p.shadows {
+		sh := &p.shadows[i]
+		if p.find(sh.UID) != nil || p.ledger.Slot(sh.UID) != nil {
+			continue
+		}
+		err := p.call(func(ctx context.Context) error { return p.c.o.Shadows.Bury(ctx, *sh) })
+		switch {
+		case err == nil:
+			p.again(soon) // for the Node that may have come in its place
+		case !errors.Is(err, rollout.ErrConflict): // otherwise the Node is there, and will be seen
+			p.note("controller: removing the shadow of node %q, which is gone", err, sh.Node)
+		}
+	}
+}
+
+// dismiss removes the shadows of nodes that no rollout selects any more.
+func (p *pass) dismiss() {
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if n.selected || n.shadow == nil || n.held || n.mark.there || p.ledger.Slot(n.UID) != nil || !n.shadow.Removable() {
+			continue
+		}
+		if err := p.call(func(ctx context.Context) error { return p.c.o.Shadows.Delete(ctx, *n.shadow) }); err != nil {
+			p.note("controller: removing the shadow of node %q", err, n.Name)
+		}
+	}
+}
+
+// enlist makes the shadows of selected nodes that have none. The ledger is read after the API server has shown that they are missing: no
+// attempt before that can be committed on a new one.
+func (p *pass) enlist() error {
+	missing := func(n *nodeView) bool { return n.selected && n.shadow == nil }
+	if !slices.ContainsFunc(p.nodes, func(n nodeView) bool { return missing(&n) }) {
+		return nil
+	}
+	live, err := p.live()
+	if err != nil {
+		return err
+	}
+	there := map[string]bool{}
+	for i := range live {
+		there[live[i].Node] = true
+	}
+	var l protocol.Ledger
+	if err := p.call(func(ctx context.Context) (err error) { l, _, err = p.c.o.Ledger.Load(ctx); return err }); err != nil {
+		return fmt.Errorf("controller: reading the ledger for new shadows: %w", err)
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if !missing(n) || there[n.Name] {
+			continue
+		}
+		sh := protocol.NewShadow(n.Name, n.UID, l)
+		if err := p.call(func(ctx context.Context) error { _, err := p.c.o.Shadows.Create(ctx, sh); return err }); err != nil {
+			p.note("controller: making the shadow of node %q", err, n.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,325 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/controller/controllertest"
+	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/nodeagent"
+	"github.com/belayproject/belay/rollout/protocol"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// fleetSize is how many nodes the fleet of the test has, dieEvery how many writes a controller lives.
+const (
+	fleetSize = 12
+	dieEvery  = 4
+)
+
+// R-RO-01: a rollout over the real API server with agents in process, whose controller dies at every fourth write, before it or after it by turns:
+// every node gets the revision once, by one attempt, and is given back.
+func TestControllerDiesAgainAndAgain(t *testing.T) {
+	b := newBed(t)
+	f := newFleet(b)
+	deadline := time.Now().Add(4 * time.Minute)
+	for f.rollout().Phase != rollout.Completed || !f.clean() {
+		if time.Now().After(deadline) {
+			t.Fatalf("the rollout shows %+v; the last error is %v", f.rollout(), f.last)
+		}
+		f.pass()
+		f.agents()
+	}
+	l, _, err := kube.NewLedgerStore(b.client, "dies").Load(b.ctx())
+	b.must(err)
+	if l.Epoch != fleetSize || len(l.Slots) != 0 {
+		t.Errorf("R-RO-01: %d attempts and %d slots, want %d attempts, one for each node, and no slot", l.Epoch, len(l.Slots), fleetSize)
+	}
+	for name, a := range f.all {
+		if a.applied != 1 || a.current.Name != "v2" {
+			t.Errorf("R-RO-01: node %q was changed %d times and runs %q, want v2 by one change", name, a.applied, a.current.Name)
+		}
+	}
+	if f.most > 3 || f.deaths == 0 {
+		t.Errorf("R-RO-01: %d slots at a time, the cap is 3; %d deaths", f.most, f.deaths)
+	}
+	t.Logf("%d controllers have died; calls for %d nodes: %v", f.deaths, fleetSize, f.dying.count)
+}
+
+// A realFleet is nodes on the API server with their agents, and one controller after the other.
+type realFleet struct {
+	*bed
+	rollouts *controllertest.Cluster
+	dying    *dying
+	client   dynamic.Interface
+	ctl      *controller.Controller
+	all      map[string]*machine
+	deaths   int
+	most     int
+	last     error
+}
+
+func newFleet(b *bed) *realFleet {
+	b.t.Helper()
+	f := &realFleet{bed: b, rollouts: controllertest.New(controllertest.Options{}), all: map[string]*machine{}, dying: &dying{count: map[string]int{}}}
+	f.rollouts.PutRollout("all", rollout.Policy{
+		UID: "rollout-1", Target: rollout.Revision{Name: "v2", Digest: "sha256:22"}, Detectors: []rollout.Detector{},
+		Groups: []rollout.Group{{Name: "all", Selector: labels.SelectorFromSet(labels.Set{"fleet": "dies"})}},
+		Caps:   []rollout.Cap{{Scope: rollout.Total, Max: intstr.FromInt32(3)}},
+	})
+	for i := range fleetSize {
+		name := fmt.Sprintf("dies-%02d", i)
+		n, err := b.env.CreateNode(b.ctx(), name, func(n *corev1.Node) { n.Labels = map[string]string{"fleet": "dies"} })
+		b.must(err)
+		ready := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
+		_, err = b.core.CoreV1().Nodes().Patch(b.ctx(), name, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
+		b.must(err)
+		f.all[name] = f.agent(name, string(n.UID))
+	}
+	config := b.env.Config()
+	config.QPS = -1
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { f.dying.next = next; return f.dying })
+	f.client = dynamic.NewForConfigOrDie(config)
+	f.start(kubernetes.NewForConfigOrDie(config))
+	return f
+}
+
+// start begins a controller that knows nothing.
+func (f *realFleet) start(core kubernetes.Interface) {
+	o := f.rollouts.Connect().Options()
+	list := func() []*corev1.Node {
+		all, err := f.core.CoreV1().Nodes().List(f.ctx(), metav1.ListOptions{LabelSelector: "fleet=dies"})
+		f.must(err)
+		nodes := make([]*corev1.Node, len(all.Items))
+		for i := range all.Items {
+			nodes[i] = &all.Items[i]
+		}
+		return nodes
+	}
+	o.Ledger, o.Fleet = kube.NewLedgerStore(f.client, "dies"), kube.NewFleet(f.client, list)
+	o.Shadows = kube.NewRecords(kube.NewShadows(f.client), f.watched())
+	o.Drainer, o.Health = cordons{core}, nil
+	var err error
+	f.ctl, err = controller.New(o)
+	f.must(err)
+	f.dying.o = o
+}
+
+// watched are the shadows as a cache has them.
+func (f *realFleet) watched() func() []*v1alpha1.NodeShadow {
+	shadows := kube.NewShadowCache(f.bed.client)
+	go func() {
+		if err := shadows.Run(f.t.Context(), func() {}); err != nil {
+			f.t.Error(err)
+		}
+	}()
+	f.eventually("the cache of shadows", func(context.Context) error {
+		if !shadows.Synced() {
+			return errors.New("it is not synced")
+		}
+		return nil
+	})
+	return shadows.List
+}
+
+func (f *realFleet) rollout() controllertest.Shown {
+	_, shown, _ := f.rollouts.Rollout("rollout-1")
+	return shown
+}
+
+// pass makes a pass, in which the controller may die.
+func (f *realFleet) pass() {
+	ctx, cancel := context.WithCancel(klog.NewContext(f.t.Context(), klog.Logger{}))
+	defer cancel()
+	f.dying.begin(cancel)
+	_, f.last = f.ctl.Pass(ctx)
+	if ctx.Err() != nil {
+		f.deaths++
+		ctl, err := controller.New(f.dying.o)
+		f.must(err)
+		f.ctl = ctl
+	}
+	l, _, err := kube.NewLedgerStore(f.bed.client, "dies").Load(f.ctx())
+	if err == nil {
+		f.most = max(f.most, len(l.Slots))
+	}
+}
+
+// clean reports whether no mark and no cordon is left.
+func (f *realFleet) clean() bool {
+	for name := range f.all {
+		n, err := f.core.CoreV1().Nodes().Get(f.ctx(), name, metav1.GetOptions{})
+		f.must(err)
+		if n.Spec.Unschedulable || n.Annotations[controller.HeldAnnotation] != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// dying are the calls of a controller that dies.
+type dying struct {
+	next   http.RoundTripper
+	o      controller.Options
+	mu     sync.Mutex
+	kill   func()
+	writes int
+	count  map[string]int
+}
+
+var errDead = errors.New("the controller has died")
+
+func (d *dying) begin(kill func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.kill = kill
+}
+
+func (d *dying) RoundTrip(r *http.Request) (*http.Response, error) {
+	d.mu.Lock()
+	d.count[r.Method]++
+	if r.Method == http.MethodGet {
+		d.mu.Unlock()
+		return d.next.RoundTrip(r)
+	}
+	d.writes++
+	kill, n := d.kill, d.writes
+	d.mu.Unlock()
+	switch n % (2 * dieEvery) {
+	case 0:
+		kill()
+		return nil, errDead
+	case dieEvery:
+		resp, err := d.next.RoundTrip(r)
+		if err == nil {
+			err = resp.Body.Close()
+		}
+		kill()
+		return nil, errors.Join(errDead, err)
+	}
+	return d.next.RoundTrip(r)
+}
+
+// cordons are a drainer for nodes without pods.
+type cordons struct{ core kubernetes.Interface }
+
+const cordonMark = "test.belay.dev/attempt"
+
+func (cordons) Held(annotations map[string]string) (int64, bool) {
+	k, err := strconv.ParseInt(annotations[cordonMark], 10, 64)
+	return k, err == nil
+}
+
+func (c cordons) patch(ctx context.Context, node, uid string, mark *string) (bool, error) {
+	text := "null"
+	if mark != nil {
+		text = strconv.Quote(*mark)
+	}
+	body := fmt.Sprintf(`{"metadata":{"uid":%q,"annotations":{%q:%s}},"spec":{"unschedulable":%t}}`, uid, cordonMark, text, mark != nil)
+	_, err := c.core.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+	return err == nil, err
+}
+
+func (c cordons) Cordon(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+	text := strconv.FormatInt(attempt, 10)
+	return c.patch(ctx, node, uid, &text)
+}
+
+func (c cordons) Drain(context.Context, string, string, int64, bool) (bool, string, time.Duration, error) {
+	return true, "", 0, nil
+}
+
+func (c cordons) Release(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+	n, err := c.core.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+	if err != nil {
+		return false, err
+	}
+	if k, held := c.Held(n.Annotations); !held || k > attempt {
+		return true, nil
+	}
+	return c.patch(ctx, node, uid, nil)
+}
+
+// A machine is a node that does what its agent says.
+type machine struct {
+	*nodeagent.Agent
+	current, previous protocol.Revision
+	applied           int
+	disk              []byte
+}
+
+func (f *realFleet) agent(name, uid string) *machine {
+	m := &machine{current: protocol.Revision{Name: "v1", Digest: "sha256:11"}}
+	a, err := nodeagent.New(nodeagent.Options{
+		Shadows: kube.NewAgentShadow(f.shadows, name, nil), Disk: m, Updater: m,
+		NodeUID: func(context.Context) (string, error) { return uid, nil }, VerifyFor: time.Millisecond, VerifyEvery: time.Millisecond,
+	})
+	f.must(err)
+	m.Agent = a
+	return m
+}
+
+// agents has every agent do what it can do now.
+func (f *realFleet) agents() {
+	for name, m := range f.all {
+		after := time.Millisecond
+		for n := 0; after > 0 && after < time.Second && n < 20; n++ {
+			var err error
+			if after, err = m.Reconcile(klog.NewContext(f.t.Context(), klog.Logger{})); err != nil {
+				f.t.Fatalf("the agent of node %q: %v", name, err)
+			}
+			<-time.After(min(after, time.Second))
+		}
+	}
+}
+
+func (m *machine) Get(context.Context, string) ([]byte, error) {
+	if m.disk == nil {
+		return nil, fs.ErrNotExist
+	}
+	return m.disk, nil
+}
+
+func (m *machine) Put(_ context.Context, _ string, payload []byte) error {
+	m.disk = payload
+	return nil
+}
+
+func (m *machine) Observe(context.Context) (nodeagent.Observation, error) {
+	return nodeagent.Observation{Current: m.current, Previous: m.previous, BootID: "boot"}, nil
+}
+
+func (m *machine) Prepare(context.Context, protocol.Revision) error { return nil }
+
+func (m *machine) Apply(_ context.Context, a nodeagent.Attempt) error {
+	m.applied++
+	m.previous, m.current = m.current, a.Revision
+	return nil
+}
+
+func (m *machine) Verify(context.Context, nodeagent.Attempt) (nodeagent.Health, error) {
+	return nodeagent.Health{Verdict: nodeagent.Pass}, nil
+}
+
+func (m *machine) Revert(ctx context.Context, a nodeagent.Attempt) error { return m.Apply(ctx, a) }

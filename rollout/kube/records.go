@@ -1,0 +1,129 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/protocol"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+var _ controller.Shadows = (*Records)(nil)
+
+// Records are the NodeShadows of a cluster as a controller uses them: [controller.Shadows]. They are all of one disruption domain.
+type Records struct {
+	shadows *Shadows
+	list    func() []*v1alpha1.NodeShadow
+	own     written[*v1alpha1.NodeShadow]
+}
+
+// NewRecords returns the shadows; list returns them from a cache, and nil means that each List asks the API server. They are not changed.
+// Shadows that these Records have written are seen as they were written, until the cache has come so far.
+func NewRecords(shadows *Shadows, list func() []*v1alpha1.NodeShadow) *Records {
+	return &Records{shadows: shadows, list: list}
+}
+
+// List implements [controller.Shadows].
+func (r *Records) List(ctx context.Context) ([]controller.Shadow, error) {
+	if r.list == nil {
+		return r.Live(ctx)
+	}
+	seen := r.own.over(r.list())
+	all := make([]controller.Shadow, len(seen))
+	for i, sh := range seen {
+		all[i] = recordOf(sh)
+	}
+	return all, ctx.Err()
+}
+
+// Live implements [controller.Shadows].
+func (r *Records) Live(ctx context.Context) ([]controller.Shadow, error) {
+	live, err := r.shadows.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]controller.Shadow, len(live))
+	for i := range live {
+		all[i] = recordOf(&live[i])
+	}
+	return all, nil
+}
+
+func recordOf(sh *v1alpha1.NodeShadow) controller.Shadow {
+	return controller.Shadow{Shadow: v1alpha1.ShadowOf(sh), Runs: protocol.ParseRevision(sh.Status.Current.String()), Version: sh}
+}
+
+// Get implements [controller.Shadows].
+func (r *Records) Get(ctx context.Context, node string) (controller.Shadow, error) {
+	sh, err := r.shadows.Get(ctx, node)
+	if err != nil {
+		return controller.Shadow{}, err
+	}
+	return recordOf(sh), nil
+}
+
+// Create implements [controller.Shadows].
+func (r *Records) Create(ctx context.Context, sh protocol.Shadow) (controller.Shadow, error) {
+	made, err := r.shadows.Create(ctx, sh)
+	if err != nil {
+		return controller.Shadow{}, err
+	}
+	return recordOf(made), nil
+}
+
+// Order implements [controller.Shadows].
+func (r *Records) Order(ctx context.Context, read controller.Shadow, o protocol.Orders) (controller.Shadow, error) {
+	sh, err := versionOf(read)
+	if err != nil {
+		return read, err
+	}
+	next, err := r.shadows.Order(ctx, sh, o)
+	if errors.Is(err, ErrDeleting) {
+		err = fmt.Errorf("%w: %w", rollout.ErrConflict, err)
+	}
+	if err != nil {
+		return read, err
+	}
+	r.own.wrote(next)
+	return recordOf(next), nil
+}
+
+// Delete implements [controller.Shadows].
+func (r *Records) Delete(ctx context.Context, read controller.Shadow) error {
+	sh, err := versionOf(read)
+	if err != nil {
+		return err
+	}
+	return asConflict(r.shadows.Delete(ctx, sh), ErrNotRemovable)
+}
+
+// Bury implements [controller.Shadows].
+func (r *Records) Bury(ctx context.Context, read controller.Shadow) error {
+	sh, err := versionOf(read)
+	if err != nil {
+		return err
+	}
+	return asConflict(r.shadows.Bury(ctx, sh), ErrNodeExists)
+}
+
+// asConflict makes what somebody else has done meanwhile a conflict.
+func asConflict(err, what error) error {
+	if errors.Is(err, what) {
+		return fmt.Errorf("%w: %w", rollout.ErrConflict, err)
+	}
+	return err
+}
+
+func versionOf(read controller.Shadow) (*v1alpha1.NodeShadow, error) {
+	sh, ok := read.Version.(*v1alpha1.NodeShadow)
+	if !ok {
+		return nil, fmt.Errorf("writing %s %q: its version is not of these Records", v1alpha1.NodeShadowKind, read.Node)
+	}
+	return sh, nil
+}
