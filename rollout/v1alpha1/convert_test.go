@@ -20,7 +20,7 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(fmt.Sprintf("s%d", *n))
-	case reflect.Int64, reflect.Int32:
+	case reflect.Int64, reflect.Int32, reflect.Int:
 		v.SetInt(int64(*n))
 	case reflect.Bool:
 		v.SetBool(true)

@@ -152,7 +152,7 @@ func failedNodes(outcomes []rollout.Outcome) []string {
 	var names []string
 	for _, o := range outcomes {
 		if o.Result != rollout.Succeeded {
-			names = append(names, o.Node)
+			names = append(names, clip(o.Node, 253))
 		}
 	}
 	slices.Sort(names)

@@ -17,7 +17,9 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// Observed is what [StatusOf] makes a status of.
+// Observed is what [StatusOf] makes a status of. It is no part of the API.
+//
+// +kubebuilder:object:generate=false
 type Observed struct {
 	// Policy is what was decided on, Decisions what [rollout.Plan] has decided.
 	Policy    rollout.Policy

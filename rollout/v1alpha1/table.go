@@ -71,7 +71,7 @@ func linesOf(table string) ([]string, error) {
 // word writes a text so that [nextWord] finds it again.
 func word(text string) string {
 	odd := func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' }
-	if text == "" || text[0] == '#' || strings.ContainsFunc(text, odd) {
+	if text == "" || text[0] == '#' || strings.HasPrefix(text, packedPrefix) || strings.ContainsFunc(text, odd) {
 		return strconv.Quote(text)
 	}
 	return text
