@@ -89,7 +89,9 @@ func (m maker) progress() rollout.Progress {
 	for range m.IntN(50) {
 		e := rollout.NodeProgress{Since: m.time(), Admitted: m.time(), NotBefore: m.time(), Result: results[m.IntN(len(results))]}
 		m.some(func() { e.Node, e.State = m.text(), protocol.States()[m.IntN(len(protocol.States()))] })
-		m.some(func() { e.Attempt, e.Attempts, e.Deferrals, e.Stage = protocol.Attempt(m.Int64()), m.IntN(9), m.IntN(9), m.IntN(4) })
+		m.some(func() {
+			e.Attempt, e.Attempts, e.Deferrals, e.Stage = protocol.Attempt(m.Int64()), m.IntN(9), m.IntN(9), m.IntN(4)
+		})
 		m.some(func() { e.Critical, e.Failed = true, m.IntN(2) == 0 })
 		m.some(func() { e.Accepted, e.Recovered = true, m.IntN(2) == 0 })
 		p.Nodes[uid()] = e
