@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -75,7 +77,7 @@ func bigRollout(t *testing.T, n, remembered int) (*v1alpha1.Rollout, v1alpha1.Ob
 		o.Decisions.Nodes = append(o.Decisions.Nodes, rollout.Decision{Node: bigName(rnd), UID: o.Decisions.Progress.Members[i], State: protocol.Resting, Why: why})
 	}
 	for i := range int64(v1alpha1.DefaultHistoryLimit) {
-		e := v1alpha1.HistoryEntry{Number: i + 1, RolloutTargets: v1alpha1.RolloutTargets{Revision: pinned(fmt.Sprint("v", i))}, Counts: &v1alpha1.RolloutCounts{}}
+		e := v1alpha1.HistoryEntry{Number: i + 1, Started: metav1.NewTime(epoch()), RolloutTargets: v1alpha1.RolloutTargets{Revision: pinned(fmt.Sprint("v", i))}, Counts: &v1alpha1.RolloutCounts{}}
 		for range v1alpha1.MaxFailedNodes {
 			e.FailedNodes = append(e.FailedNodes, bigName(rnd))
 		}
