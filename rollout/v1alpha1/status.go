@@ -64,7 +64,7 @@ func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after tim
 }
 
 // InvalidStatus is the status of a Rollout on which nothing can be decided, because of an error of [PolicyOf], [ProgressOf] or [rollout.Plan].
-// What is in flight, and all that is remembered, stays as it is.
+// All that is remembered stays as it is, and so does what is said of nodes. It takes the answer of [HeedRollback] too.
 func InvalidStatus(r *Rollout, err error, now time.Time) RolloutStatus {
 	var s RolloutStatus
 	r.Status.DeepCopyInto(&s)
@@ -74,6 +74,9 @@ func InvalidStatus(r *Rollout, err error, now time.Time) RolloutStatus {
 	}
 	s.Reason, s.Message = ReasonInvalid, clip(InFields(r, err).Error(), 4096)
 	s.ExpectedEnd = nil
+	if s.Progress != nil {
+		s.HandledRequest, s.Refusal = s.Progress.Handled, clip(s.Progress.Refused, 4096)
+	}
 	s.setInvalid(r.Generation, now)
 	return s
 }

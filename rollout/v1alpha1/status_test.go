@@ -221,8 +221,10 @@ func TestInvalidSpecShows(t *testing.T) {
 	if !reflect.DeepEqual(again, r.Status) {
 		t.Errorf("the same error once more: got %+v, want %+v", again, r.Status)
 	}
-	if s := v1alpha1.InvalidStatus(rolloutOf(t, ""), errors.New("x"), later); s.Phase != "Pending" {
-		t.Errorf("a new rollout is %q, want Pending", s.Phase)
+	fresh := rolloutOf(t, "verb: {request: q, do: Rollback, number: 3}")
+	fresh = v1alpha1.HeedRollback(fresh, shelf{}.find)
+	if s := v1alpha1.InvalidStatus(fresh, errors.New("x"), later); s.Phase != "Pending" || s.HandledRequest != "q" || s.Refusal == "" {
+		t.Errorf("a new rollout is %q, has handled %q and refused it with %q; want it Pending, and q refused", s.Phase, s.HandledRequest, s.Refusal)
 	}
 }
 
