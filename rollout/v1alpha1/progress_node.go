@@ -45,7 +45,8 @@ func nodeFields() []nodeField {
 // results are those that this version knows. One that it does not know could be taken for something else.
 func results() []rollout.Result {
 	return []rollout.Result{
-		"", rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone, rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
+		"", rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone,
+		rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
 	}
 }
 

@@ -61,7 +61,8 @@ func (m maker) time() (t time.Time) {
 func (m maker) progress() rollout.Progress {
 	p := rollout.Progress{Nodes: map[string]rollout.NodeProgress{}}
 	results := []rollout.Result{
-		"", rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone, rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
+		"", rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone,
+		rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
 	}
 	for range m.IntN(4) {
 		p.Targets = append(p.Targets, protocol.Revision{Name: plain(m.text()), Digest: plain(m.text())})
@@ -159,7 +160,8 @@ func TestProgressHasEveryField(t *testing.T) {
 	at := epoch().Add(123456789)
 	special := map[string]reflect.Value{
 		"Nodes":     reflect.ValueOf(map[string]rollout.NodeProgress{"u": {Attempt: 1}}),
-		"SoakSince": reflect.ValueOf(at), "Since": reflect.ValueOf(at), "Admitted": reflect.ValueOf(at), "NotBefore": reflect.ValueOf(at), "At": reflect.ValueOf(at),
+		"SoakSince": reflect.ValueOf(at), "Since": reflect.ValueOf(at), "Admitted": reflect.ValueOf(at), "NotBefore": reflect.ValueOf(at),
+		"At":       reflect.ValueOf(at),
 		"Outcomes": reflect.ValueOf([]rollout.Outcome{{UID: "u", Result: rollout.Lost}}),
 		"Phase":    reflect.ValueOf(rollout.AtGate), "State": reflect.ValueOf(protocol.Granted), "Result": reflect.ValueOf(rollout.Undone),
 	}
@@ -243,7 +245,8 @@ func TestProgressThatCannotBeRead(t *testing.T) {
 		if err := json.Unmarshal([]byte(`{"progress":{`+c.progress+`}}`), &s); err != nil {
 			t.Fatal(err)
 		}
-		if p, err := v1alpha1.ProgressOf(s); err == nil || !strings.HasPrefix(err.Error(), "status.progress."+c.want) || !reflect.DeepEqual(p, rollout.Progress{}) {
+		p, err := v1alpha1.ProgressOf(s)
+		if err == nil || !strings.HasPrefix(err.Error(), "status.progress."+c.want) || !reflect.DeepEqual(p, rollout.Progress{}) {
 			t.Errorf("%s: got %+v, %v, want %s", c.progress, p, err, c.want)
 		}
 	}
@@ -269,8 +272,10 @@ func TestProgressKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 	p.Stage = 2
 	out, err := json.Marshal(stored(t, statusOf(t, before, p)).Progress)
-	if err != nil || !strings.Contains(string(out), `"mood":{"of":["all"]}`) || !strings.Contains(string(out), `"outlook":4`) || !strings.Contains(string(out), `"stage":2`) {
-		t.Errorf("got %s, %v, want what was there, and stage 2", out, err)
+	for _, want := range []string{`"mood":{"of":["all"]}`, `"outlook":4`, `"stage":2`} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("got %s, %v, want %s", out, err, want)
+		}
 	}
 	checkProgress(t, before, p)
 }

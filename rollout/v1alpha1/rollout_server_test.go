@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,7 +57,16 @@ const (
 func TestServerChecksRollouts(t *testing.T) {
 	s := serve(t, v1alpha1.RolloutKind, v1alpha1.RolloutsResource)
 	alone := sole{}
-	for _, c := range []struct{ spec, want string }{
+	for _, c := range slices.Concat(groupRollouts(), capRollouts(), moreRollouts()) {
+		t.Run(c[0], func(t *testing.T) { judgeStrictly(t, s, alone, c[0], c[1]) })
+	}
+	rolloutChanges(t, s, alone)
+	alone.each(t, v1alpha1.RolloutKind)
+}
+
+// groupRollouts are specs with revisions, groups and stages, and what the server has against them.
+func groupRollouts() [][2]string {
+	return [][2]string{
 		{"{}", ""},
 		{everything, ""},
 		{"detectors: []", ""},
@@ -82,6 +92,12 @@ func TestServerChecksRollouts(t *testing.T) {
 		{"stages: [{name: s, size: '101%'}, {name: t}]", "size" + amount},
 		{"stages: [{name: s, soak: '-1h'}, {name: t}]", "must be a duration such as 2h, and not negative"},
 		{"stages: [{name: s, soak: '0s', caps: [{scope: Total, max: 1}]}]", ""},
+	}
+}
+
+// capRollouts are specs with caps and settings.
+func capRollouts() [][2]string {
+	return [][2]string{
 		{"stages: [{name: s, caps: [{scope: Total, max: 0}]}]", "max" + amount},
 		{"caps: [{scope: Total, max: 0}]", "max" + amount},
 		{"caps: [{scope: Total, max: -1}]", "max" + amount},
@@ -105,14 +121,7 @@ func TestServerChecksRollouts(t *testing.T) {
 		{"critical: {}", "critical must have a selector, nodes or both"},
 		{"domain: ''", "at least 1 chars long"},
 		{"paused: true", "unknown field"},
-	} {
-		t.Run(c.spec, func(t *testing.T) { judgeStrictly(t, s, alone, c.spec, c.want) })
 	}
-	for _, c := range moreRollouts() {
-		t.Run(c[0], func(t *testing.T) { judgeStrictly(t, s, alone, c[0], c[1]) })
-	}
-	rolloutChanges(t, s, alone)
-	alone.each(t, v1alpha1.RolloutKind)
 }
 
 // judgeStrictly asks the server about a spec, in which it may ignore nothing.
@@ -249,7 +258,8 @@ func (s served) putStatus(t *testing.T, name string, r *v1alpha1.Rollout, o v1al
 	return err
 }
 
-// R-RO-01: the server keeps a status as it is, of 5,000 nodes too, with what a newer version remembers; the same decisions make the same status from it.
+// R-RO-01: the server keeps a status as it is, of 5,000 nodes too, with what a newer version remembers; the same decisions make the same
+// status from it.
 func TestServerKeepsWhatARolloutRemembers(t *testing.T) {
 	s := serve(t, v1alpha1.RolloutKind, v1alpha1.RolloutsResource)
 	s.must(s.create("large", rolloutSpec(t, "{}")))

@@ -44,8 +44,8 @@ func bigProgress(n, remembered int) rollout.Progress {
 		p.Outcomes = append(p.Outcomes, o)
 		if len(p.Nodes) < remembered {
 			p.Nodes[o.UID] = rollout.NodeProgress{
-				Node: o.Node, Attempt: protocol.Attempt(len(p.Nodes)), State: protocol.Verifying, Since: at, Admitted: at.Add(-time.Hour - time.Duration(r.Int64N(1e12))),
-				Result: o.Result, Attempts: r.IntN(3), Deferrals: r.IntN(3), NotBefore: at.Add(time.Duration(r.Int64N(1e12))), Failed: true,
+				Node: o.Node, Attempt: protocol.Attempt(len(p.Nodes)), State: protocol.Verifying,
+				Since: at, Admitted: at.Add(-time.Hour - time.Duration(r.Int64N(1e12))), Result: o.Result, Attempts: r.IntN(3), Deferrals: r.IntN(3), NotBefore: at.Add(time.Duration(r.Int64N(1e12))), Failed: true,
 			}
 		}
 	}
@@ -73,11 +73,14 @@ func bigRollout(t *testing.T, n, remembered int) (*v1alpha1.Rollout, v1alpha1.Ob
 		},
 	}
 	for i := range n {
-		why := &rollout.Why{Reason: rollout.ReasonCap, Message: fmt.Sprintf("%d nodes of the domain are away, the limit is 250 by caps[0], and so on", rnd.IntN(1000))}
-		o.Decisions.Nodes = append(o.Decisions.Nodes, rollout.Decision{Node: bigName(rnd), UID: o.Decisions.Progress.Members[i], State: protocol.Resting, Why: why})
+		o.Decisions.Nodes = append(o.Decisions.Nodes, rollout.Decision{
+			Node: bigName(rnd), UID: o.Decisions.Progress.Members[i], State: protocol.Resting,
+			Why: &rollout.Why{Reason: rollout.ReasonCap, Message: fmt.Sprintf("%d nodes of the domain are away, the limit is 250 by caps[0]", rnd.IntN(1000))},
+		})
 	}
 	for i := range int64(v1alpha1.DefaultHistoryLimit) {
-		e := v1alpha1.HistoryEntry{Number: i + 1, Started: metav1.NewTime(epoch()), RolloutTargets: v1alpha1.RolloutTargets{Revision: pinned(fmt.Sprint("v", i))}, Counts: &v1alpha1.RolloutCounts{}}
+		e := v1alpha1.HistoryEntry{Number: i + 1, Started: metav1.NewTime(epoch()), Counts: &v1alpha1.RolloutCounts{}}
+		e.Revision = pinned(fmt.Sprint("v", i))
 		for range v1alpha1.MaxFailedNodes {
 			e.FailedNodes = append(e.FailedNodes, bigName(rnd))
 		}
@@ -98,7 +101,8 @@ func TestRolloutOfFiveThousandNodesIsSmall(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := r.Status.Progress
-		t.Logf("%d remembered: %d bytes, of them members %d, nodes %d, outcomes %d; made in %s", c.remembered, len(raw), len(p.Members), len(p.Nodes), len(p.Outcomes), took)
+		t.Logf("%d remembered: %d bytes, of them members %d, nodes %d, outcomes %d; made in %s",
+			c.remembered, len(raw), len(p.Members), len(p.Nodes), len(p.Outcomes), took)
 		if len(raw) > c.limit {
 			t.Errorf("with %d of 5000 nodes remembered it takes %d bytes, want at most %d", c.remembered, len(raw), c.limit)
 		}

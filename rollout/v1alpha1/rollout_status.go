@@ -17,7 +17,7 @@ const (
 	MaxFailedNodes = 16
 )
 
-// RolloutStatus says where a rollout stands. At 5,000 nodes it takes up to 300 KiB.
+// RolloutStatus says where a rollout stands. At 5,000 nodes it takes about 300 KiB, see the package comment.
 type RolloutStatus struct {
 	// observedGeneration is that of the spec that the status is about.
 	// +optional

@@ -124,7 +124,9 @@ func TestSameDecisionsAreTheSameStatus(t *testing.T) {
 	o.ExpectedEnd = o.ExpectedEnd.Add(5 * time.Hour)
 	later := epoch().Add(6 * time.Hour)
 	s, _ := v1alpha1.StatusOf(r, o, later)
-	for kind, want := range map[string]time.Time{v1alpha1.ConditionStalled: later, v1alpha1.ConditionDegraded: epoch(), v1alpha1.ConditionPaused: epoch()} {
+	for kind, want := range map[string]time.Time{
+		v1alpha1.ConditionStalled: later, v1alpha1.ConditionDegraded: epoch(), v1alpha1.ConditionPaused: epoch(),
+	} {
 		if c := meta.FindStatusCondition(s.Conditions, kind); !c.LastTransitionTime.Equal(ptr(want)) {
 			t.Errorf("condition %s has changed at %s, want %s", kind, c.LastTransitionTime, want)
 		}
@@ -147,20 +149,22 @@ func TestStatusAnswers(t *testing.T) {
 		Blast: &rollout.Blast{Nodes: 100, Broken: 5, Stages: []rollout.StageBlast{{Stage: "canary", Broken: 5, Failures: 4, Detector: "CUSUM"}}},
 	}
 	s, _ := v1alpha1.StatusOf(rolloutOf(t, ""), o, epoch())
-	if s.Done != "12/100" || s.Failed != 10 || s.Message != "half way" || s.HandledRequest != "q" || s.Refusal != "no" || !s.Acknowledged || s.ObservedGeneration != 7 {
-		t.Errorf("got %+v", s)
+	until := metav1.NewTime(epoch().Add(time.Hour))
+	want := v1alpha1.RolloutStatus{
+		ObservedGeneration: 7, Phase: "Running", Reason: "InFlight", Message: "half way", Revision: s.Revision, Done: "12/100", Failed: 10,
+		Counts:  &v1alpha1.RolloutCounts{Selected: 100, Done: 12, InFlight: 3, Waiting: 70, Deferred: 5, Failed: 4, Broken: 4, Lost: 2},
+		Waiting: s.Waiting, Stage: &v1alpha1.StageStatus{Name: "all", Number: 2, Of: 2, SoaksUntil: &until},
+		HandledRequest: "q", Refusal: "no", Acknowledged: true, History: s.History, Progress: s.Progress, Conditions: s.Conditions,
+		WorstCase: &v1alpha1.WorstCase{
+			Nodes: 100, Broken: 5, Message: o.Blast.String(),
+			Stages: []v1alpha1.StageWorstCase{{Stage: "canary", Broken: 5, Failures: 4, Detector: "CUSUM"}},
+		},
 	}
-	if want := (v1alpha1.RolloutCounts{Selected: 100, Done: 12, InFlight: 3, Waiting: 70, Deferred: 5, Failed: 4, Broken: 4, Lost: 2}); *s.Counts != want {
-		t.Errorf("got %+v, want %+v", s.Counts, want)
+	if !reflect.DeepEqual(s, want) {
+		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
 	if got := fmt.Sprint(s.Waiting); got != "[{D 50} {B 2} {C 2} {A 1} {E 1} {F 1} {G 1} {H 1}]" {
 		t.Errorf("they wait for %s", got)
-	}
-	if g := s.Stage; g == nil || g.Name != "all" || g.Number != 2 || g.Of != 2 || !g.SoaksUntil.Time.Equal(epoch().Add(time.Hour)) {
-		t.Errorf("stage %+v, want 2 of 2, until an hour later", g)
-	}
-	if w := s.WorstCase; w.Nodes != 100 || w.Broken != 5 || w.Message != o.Blast.String() || len(w.Stages) != 1 || w.Stages[0] != (v1alpha1.StageWorstCase{Stage: "canary", Broken: 5, Failures: 4, Detector: "CUSUM"}) {
-		t.Errorf("worst case %+v", w)
 	}
 	o.Decisions.Progress.Stage, o.Blast = 2, nil
 	r := rolloutOf(t, "")
@@ -174,7 +178,8 @@ func TestStatusAnswers(t *testing.T) {
 func TestStatusNamesTheNodesInTrouble(t *testing.T) {
 	d := rollout.Decisions{Phase: rollout.Running}
 	add := func(name string, state protocol.State, reason rollout.Reason) {
-		d.Nodes = append(d.Nodes, rollout.Decision{Node: name, UID: name, State: state, Why: &rollout.Why{Reason: reason, Message: "é" + strings.Repeat("m", 2000)}})
+		why := &rollout.Why{Reason: reason, Message: "é" + strings.Repeat("m", 2000)}
+		d.Nodes = append(d.Nodes, rollout.Decision{Node: name, UID: name, State: state, Why: why})
 	}
 	for i := range 2 * v1alpha1.MaxNodeReasons {
 		add(fmt.Sprint("waits-", i), protocol.Resting, rollout.ReasonCap)
@@ -186,7 +191,8 @@ func TestStatusNamesTheNodesInTrouble(t *testing.T) {
 	add("suspect", protocol.Applying, rollout.ReasonInFlight)
 	add("stuck", protocol.Committed, rollout.ReasonBlocked)
 	add("given-up", protocol.Resting, rollout.ReasonGivenUp)
-	d.Nodes = append(d.Nodes, rollout.Decision{Node: "begins", UID: "begins", Do: protocol.EventAdmit, Why: &rollout.Why{Reason: rollout.ReasonNextInOrder}})
+	next := &rollout.Why{Reason: rollout.ReasonNextInOrder}
+	d.Nodes = append(d.Nodes, rollout.Decision{Node: "begins", UID: "begins", Do: protocol.EventAdmit, Why: next})
 	d.Ledger.Slots = []protocol.Slot{{UID: "flies"}, {UID: "broken"}, {UID: "suspect", State: protocol.SlotSuspect}, {UID: "stuck"}}
 	s, _ := decided(t, rolloutOf(t, ""), d, epoch())
 	var names []string
@@ -209,15 +215,17 @@ func TestInvalidSpecShows(t *testing.T) {
 	r := rolloutOf(t, "")
 	r.Status, _ = decided(t, r, rollout.Decisions{Phase: rollout.Running, Progress: rollout.Progress{Stage: 1}}, epoch())
 	later := epoch().Add(time.Hour)
-	s := v1alpha1.InvalidStatus(r, errors.Join(&rollout.FieldError{Field: "drainWithin", Value: -1, Want: "0 or more"}, errors.New("other")), later)
-	if got := truths(t, s); got != "" || s.Message != "spec.deadlines.drain is -1, want 0 or more\nother" || s.Reason != v1alpha1.ReasonInvalid || s.Phase != "Running" {
+	wrong := errors.Join(&rollout.FieldError{Field: "drainWithin", Value: -1, Want: "0 or more"}, errors.New("other"))
+	s := v1alpha1.InvalidStatus(r, wrong, later)
+	const message = "spec.deadlines.drain is -1, want 0 or more\nother"
+	if got := truths(t, s); got != "" || s.Message != message || s.Reason != v1alpha1.ReasonInvalid || s.Phase != "Running" {
 		t.Errorf("got %q true, phase %s, %s: %q", got, s.Phase, s.Reason, s.Message)
 	}
 	if !reflect.DeepEqual(s.Progress, r.Status.Progress) || !reflect.DeepEqual(s.History, r.Status.History) {
 		t.Errorf("got %+v, want what is remembered as it was", s)
 	}
 	r.Status = stored(t, s)
-	again := v1alpha1.InvalidStatus(r, errors.Join(&rollout.FieldError{Field: "drainWithin", Value: -1, Want: "0 or more"}, errors.New("other")), later.Add(time.Hour))
+	again := v1alpha1.InvalidStatus(r, wrong, later.Add(time.Hour))
 	if !reflect.DeepEqual(again, r.Status) {
 		t.Errorf("the same error once more: got %+v, want %+v", again, r.Status)
 	}
