@@ -61,6 +61,9 @@ func (r *Rollout) goBack(number int64, revisions func(name string) (*Revision, b
 		}
 	}
 	to := history[i].RolloutTargets.DeepCopy()
+	to.Groups = slices.DeleteFunc(to.Groups, func(g GroupRevision) bool {
+		return !slices.ContainsFunc(r.Spec.Groups, func(now Group) bool { return now.Name == g.Name })
+	})
 	for _, ref := range append([]GroupRevision{{Revision: to.Revision}}, to.Groups...) {
 		if _, err := find(ref.Revision, revisions); err != nil {
 			err.Field = fmt.Sprintf("revision%s of entry %d", err.Field, number)
@@ -102,9 +105,7 @@ func targetsOf(p *rollout.Policy) (t RolloutTargets, irreversible bool) {
 func (s *RolloutStatus) record(r *Rollout, o *Observed, now metav1.Time) {
 	targets, irreversible := targetsOf(&o.Policy)
 	s.Revision = &targets.Revision
-	if s.Rollback = r.rollback().DeepCopy(); s.Rollback != nil && !s.Rollback.is(targets) {
-		s.Rollback = nil
-	}
+	s.Rollback = r.rollback().DeepCopy()
 	n := len(s.History)
 	if n == 0 || !slices.Equal(s.History[n-1].refs(), targets.refs()) {
 		entry := HistoryEntry{Number: 1, Started: now, By: r.requestedBy()}

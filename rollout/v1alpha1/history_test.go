@@ -6,6 +6,7 @@ package v1alpha1_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -279,8 +280,30 @@ func TestRollbackOfGroups(t *testing.T) {
 	if _, err := v1alpha1.PolicyOf(d.r, d.at.find); err == nil || !strings.HasPrefix(err.Error(), `status.rollback.groups["g"].revision.name is "g1"`) {
 		t.Errorf("a revision that is gone since: got %v, want it named", err)
 	}
+	d.at["g1"] = opaque("g1")
+	d.r.Spec.Groups = append(d.r.Spec.Groups, v1alpha1.Group{Name: "i", Nodes: []string{"z"}})
+	slices.Reverse(d.r.Spec.Groups)
+	if d.pass(); d.r.Status.Rollback == nil {
+		t.Error("the rollback ends though the spec names the same revisions for the same groups")
+	}
+	slices.Reverse(d.r.Spec.Groups)
 	own("v2")
 	if s := d.pass(); s.Rollback != nil || s.History[len(s.History)-1].Groups[0].Revision != pinned("v2") {
 		t.Errorf("after the group has another revision: got %+v by %+v", s.History, s.Rollback)
+	}
+}
+
+// A group that there is no more takes no part in a rollback, and does not end it.
+func TestRollbackOfAGroupThatIsGone(t *testing.T) {
+	d := newDesk(t, "groups: [{name: g, nodes: [a], revision: {name: x, digest: y}}, {name: h, selector: {}}]", "v1", "v2", "g1")
+	own := pinned("g1")
+	d.r.Spec.Groups[0].Revision = &own
+	d.to("v1")
+	d.r.Spec.Groups = d.r.Spec.Groups[1:]
+	d.to("v2")
+	delete(d.at, "g1")
+	d.rollback("q", 1)
+	if s := d.pass(); s.Refusal != "" || s.Rollback == nil || *s.Revision != pinned("v1") || !strings.HasSuffix(s.Message, "the spec is not") {
+		t.Errorf("got %v by %+v, refused %q: %s; want v1, and that the spec is not followed", s.Revision, s.Rollback, s.Refusal, s.Message)
 	}
 }

@@ -183,9 +183,13 @@ func (t *RolloutTargets) of(group string) *PinnedRevision {
 	return nil
 }
 
-// is reports whether they are the same revisions for the same groups.
+// is reports whether they are the same revisions for the same groups, in any order.
 func (t *RolloutTargets) is(other RolloutTargets) bool {
-	return t.Revision == other.Revision && slices.Equal(t.Groups, other.Groups)
+	differs := func(g GroupRevision) bool {
+		own := other.of(g.Name)
+		return own == nil || *own != g.Revision
+	}
+	return t.Revision == other.Revision && len(t.Groups) == len(other.Groups) && !slices.ContainsFunc(t.Groups, differs)
 }
 
 // rollback is what somebody has gone back to, if the spec has said the same ever since.

@@ -124,7 +124,10 @@ func timeIn(text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
-	return t.UTC(), err
+	if t = t.UTC(); err == nil && (t.Year() < 0 || t.Year() > 9999) {
+		err = fmt.Errorf("%q is too far away", text)
+	}
+	return t, err
 }
 
 // nodeTable writes nodes, in the order of their UIDs.

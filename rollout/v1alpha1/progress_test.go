@@ -282,3 +282,20 @@ func TestProgressKeepsWhatItDoesNotKnow(t *testing.T) {
 
 // plain is a text as it may stand in a JSON string.
 func plain(text string) string { return strings.ToValidUTF8(text, "?") }
+
+// Whatever stands in the tables, it is read or refused; what is read is what is stored next.
+func FuzzProgress(f *testing.F) {
+	f.Add("a\nb\n", "#2 node=b attempt=5 state=Granted since=2026-03-02T12:00:00.5Z failed=true\n",
+		"#1 a Succeeded 2026-03-02T12:00:00+01:00\nc d Lost\n", "1m 2h")
+	f.Add("\"#1\"\n", "\"\" node=\"\"\n", "#1 \"\" \"\" \"\"\n", "-1ns")
+	f.Add("gzip:", "gzip:H4sIAAAAAAAA", "#0 a b\n", " ")
+	f.Fuzz(func(t *testing.T, members, nodes, outcomes, cycles string) {
+		p, err := v1alpha1.ProgressOf(v1alpha1.RolloutStatus{
+			Progress: &v1alpha1.RolloutProgress{Members: members, Nodes: nodes, Outcomes: outcomes, Cycles: cycles},
+		})
+		if err != nil {
+			return
+		}
+		checkProgress(t, v1alpha1.RolloutStatus{}, p)
+	})
+}

@@ -56,6 +56,7 @@ type RolloutSpec struct {
 	// +kubebuilder:default=default
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="domain must be the name of a DisruptionLedger: lower case letters, digits, dashes and dots"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="domain must not change: create another Rollout"
 	Domain string `json:"domain,omitempty"`
 

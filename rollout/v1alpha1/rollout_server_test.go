@@ -120,6 +120,8 @@ func capRollouts() [][2]string {
 		{"historyLimit: 51", "less than or equal to 50"},
 		{"critical: {}", "critical must have a selector, nodes or both"},
 		{"domain: ''", "at least 1 chars long"},
+		{"domain: zone_a", "domain must be the name of a DisruptionLedger"},
+		{"domain: zone-a.example", ""},
 		{"paused: true", "unknown field"},
 	}
 }

@@ -51,6 +51,9 @@ func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after tim
 	s.Acknowledged = d.Acknowledged
 	s.Nodes, s.NodesOmitted = nodeReasons(d)
 	s.record(r, &o, at)
+	if s.Rollback != nil {
+		s.Message = clip(fmt.Sprintf("%s; entry %d of the history is followed, the spec is not", d.Message, s.Rollback.Number), 4096)
+	}
 	s.setProgress(d.Progress)
 	if o.Blast != nil {
 		s.WorstCase = worstCaseOf(o.Blast)
