@@ -95,7 +95,7 @@ prefetch: 40
 verb: {request: q1, do: Acknowledge, node: g2}
 `
 
-// R-RO-16, R-RO-27: all that can be asked for in a Rollout is in the policy that is decided on.
+// R-RO-16: all that can be asked for in a Rollout is in the policy that is decided on.
 func TestPolicyHasAllThatIsAskedFor(t *testing.T) {
 	r := rolloutOf(t, everything)
 	own := pinned("v2-gpu")
@@ -275,7 +275,7 @@ func TestPolicyRefusesOtherRevisions(t *testing.T) {
 	}
 }
 
-// R-RO-31: a revision that was completed, and is not there any more, is none: nothing can be brought to it.
+// A revision that was completed, and is not there any more, is none: nothing can be brought to it.
 func TestCompletedRevisionThatIsGone(t *testing.T) {
 	r := rolloutOf(t, "")
 	r.Status.Completed = &v1alpha1.RolloutTargets{Revision: pinned("v1")}

@@ -53,7 +53,7 @@ const (
 	amount    = " must be a number of nodes from 1 on, or a percentage from 1% to 100%"
 )
 
-// R-RO-15, R-RO-16, R-RO-17, R-RO-25: the server refuses a Rollout that contradicts itself, and says what would be right.
+// R-RO-16: a plan is accepted as a list and by selectors. The server refuses a Rollout that contradicts itself, and says what would be right.
 func TestServerChecksRollouts(t *testing.T) {
 	s := serve(t, v1alpha1.RolloutKind, v1alpha1.RolloutsResource)
 	alone := sole{}

@@ -210,7 +210,7 @@ func TestStatusNamesTheNodesInTrouble(t *testing.T) {
 	}
 }
 
-// R-RO-25: what cannot be decided on says so in the words of the spec, and changes nothing that is remembered.
+// What cannot be decided on says so in the words of the spec, and changes nothing that is remembered.
 func TestInvalidSpecShows(t *testing.T) {
 	r := rolloutOf(t, "")
 	r.Status, _ = decided(t, r, rollout.Decisions{Phase: rollout.Running, Progress: rollout.Progress{Stage: 1}}, epoch())
