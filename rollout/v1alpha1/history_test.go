@@ -281,7 +281,8 @@ func TestRollbackOfGroups(t *testing.T) {
 		t.Errorf("a revision that is gone since: got %v, want it named", err)
 	}
 	d.at["g1"] = opaque("g1")
-	d.r.Spec.Groups = append(d.r.Spec.Groups, v1alpha1.Group{Name: "i", Nodes: []string{"z"}})
+	nobody := &metav1.LabelSelector{MatchLabels: map[string]string{"nobody": "here"}}
+	d.r.Spec.Groups = append(d.r.Spec.Groups, v1alpha1.Group{Name: "i", Selector: nobody})
 	slices.Reverse(d.r.Spec.Groups)
 	if d.pass(); d.r.Status.Rollback == nil {
 		t.Error("the rollback ends though the spec names the same revisions for the same groups")
