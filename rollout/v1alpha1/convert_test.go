@@ -20,7 +20,7 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 	switch v.Kind() {
 	case reflect.String:
 		v.SetString(fmt.Sprintf("s%d", *n))
-	case reflect.Int64, reflect.Int32:
+	case reflect.Int64, reflect.Int32, reflect.Int:
 		v.SetInt(int64(*n))
 	case reflect.Bool:
 		v.SetBool(true)
@@ -36,6 +36,13 @@ func fill(t *testing.T, v reflect.Value, n *int) {
 		for i := range v.Len() {
 			fill(t, v.Index(i), n)
 		}
+	case reflect.Map:
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		value := reflect.New(v.Type().Elem()).Elem()
+		fill(t, value, n)
+		v.SetMapIndex(reflect.ValueOf("key"), value)
 	case reflect.Struct:
 		for i := range v.NumField() {
 			fill(t, v.Field(i), n)

@@ -15,9 +15,11 @@ var (
 	disruptionLedgers string
 	//go:embed crd/belay.dev_revisions.yaml
 	revisions string
+	//go:embed crd/belay.dev_rollouts.yaml
+	rollouts string
 )
 
 // CRDs returns the CustomResourceDefinitions of this package, one YAML document each. The caller owns the result.
 func CRDs() [][]byte {
-	return [][]byte{[]byte(nodeShadows), []byte(disruptionLedgers), []byte(revisions)}
+	return [][]byte{[]byte(nodeShadows), []byte(disruptionLedgers), []byte(revisions), []byte(rollouts)}
 }

@@ -15,6 +15,7 @@ var (
 	NodeShadowsResource       = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "nodeshadows"}
 	DisruptionLedgersResource = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "disruptionledgers"}
 	RevisionsResource         = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "revisions"}
+	RolloutsResource          = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "rollouts"}
 )
 
 // Kinds of the types.
@@ -22,11 +23,13 @@ const (
 	NodeShadowKind       = "NodeShadow"
 	DisruptionLedgerKind = "DisruptionLedger"
 	RevisionKind         = "Revision"
+	RolloutKind          = "Rollout"
 )
 
 // AddToScheme makes the types known to s. It may be called again for the same scheme.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &NodeShadow{}, &NodeShadowList{}, &DisruptionLedger{}, &DisruptionLedgerList{}, &Revision{}, &RevisionList{})
+	s.AddKnownTypes(GroupVersion, &Rollout{}, &RolloutList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

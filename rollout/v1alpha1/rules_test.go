@@ -4,6 +4,8 @@
 package v1alpha1_test
 
 import (
+	"maps"
+	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -83,4 +85,19 @@ func propertyOf(schema apiextensionsv1.JSONSchemaProps, name string) apiextensio
 		}
 	}
 	return apiextensionsv1.JSONSchemaProps{}
+}
+
+// checkWords checks that a definition allows these values and no others.
+func checkWords(t *testing.T, name string, words []string, enum []apiextensionsv1.JSON) {
+	t.Helper()
+	want, got := map[string]bool{}, map[string]bool{}
+	for _, w := range words {
+		want[w] = true
+	}
+	for _, value := range enum {
+		got[strings.Trim(string(value.Raw), `"`)] = true
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s: the definition has %v, the package %v", name, got, want)
+	}
 }

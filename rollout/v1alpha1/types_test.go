@@ -24,6 +24,7 @@ func TestSchemeKnowsTheTypes(t *testing.T) {
 		v1alpha1.NodeShadowKind: &v1alpha1.NodeShadow{}, v1alpha1.NodeShadowKind + "List": &v1alpha1.NodeShadowList{},
 		v1alpha1.DisruptionLedgerKind: &v1alpha1.DisruptionLedger{}, v1alpha1.DisruptionLedgerKind + "List": &v1alpha1.DisruptionLedgerList{},
 		v1alpha1.RevisionKind: &v1alpha1.Revision{}, v1alpha1.RevisionKind + "List": &v1alpha1.RevisionList{},
+		v1alpha1.RolloutKind: &v1alpha1.Rollout{}, v1alpha1.RolloutKind + "List": &v1alpha1.RolloutList{},
 	} {
 		got, err := s.New(v1alpha1.GroupVersion.WithKind(kind))
 		if err != nil || reflect.TypeOf(got) != reflect.TypeOf(want) {
@@ -34,7 +35,7 @@ func TestSchemeKnowsTheTypes(t *testing.T) {
 
 // A copy shares nothing with the original, in any field.
 func TestDeepCopySharesNothing(t *testing.T) {
-	for _, o := range []runtime.Object{&v1alpha1.NodeShadow{}, &v1alpha1.DisruptionLedger{}, &v1alpha1.Revision{}} {
+	for _, o := range []runtime.Object{&v1alpha1.NodeShadow{}, &v1alpha1.DisruptionLedger{}, &v1alpha1.Revision{}, &v1alpha1.Rollout{}} {
 		n := 0
 		fill(t, reflect.ValueOf(o).Elem().FieldByName("Spec"), &n)
 		c := o.DeepCopyObject()

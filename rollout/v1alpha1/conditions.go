@@ -1,0 +1,126 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/belayproject/belay/rollout"
+)
+
+// The types of the conditions of a Rollout. All are there from the first decision on; by phase they are
+//
+//	phase      Progressing  Paused  Stalled                Completed
+//	Pending    False        False   True                   False
+//	Running    True         False   False                  False
+//	AtGate     True         False   True for an approval   False
+//	Paused     False        True    True when too long     False
+//	Frozen     False        False   True                   False
+//	Aborting   False        True    False                  False
+//	Aborted    False        True    False                  False
+//	Completed  False        False   False                  True
+//
+// AtGate for an approval is Progressing False. Degraded is True as long as nodes have failed, are broken or lost, in any phase. Valid is False if
+// nothing can be decided on the spec; then Progressing is False, and the others stay as they were.
+const (
+	// ConditionValid: the spec can be decided on.
+	ConditionValid = "Valid"
+	// ConditionProgressing: nodes are begun or under way, or will be by themselves.
+	ConditionProgressing = "Progressing"
+	// ConditionPaused: somebody has stopped the rollout.
+	ConditionPaused = "Paused"
+	// ConditionStalled: the rollout does not go on unless somebody does something.
+	ConditionStalled = "Stalled"
+	// ConditionDegraded: nodes have failed, are broken, or were given up.
+	ConditionDegraded = "Degraded"
+	// ConditionCompleted: all nodes had their turn.
+	ConditionCompleted = "Completed"
+)
+
+// The reasons of conditions, besides phases and the reasons of package rollout.
+const (
+	// ReasonInvalid comes with Valid and Progressing, False.
+	ReasonInvalid = "Invalid"
+	// ReasonValid comes with Valid, True.
+	ReasonValid = "Valid"
+	// ReasonPausedTooLong comes with Stalled, True.
+	ReasonPausedTooLong = "PausedTooLong"
+	// ReasonNodesFailed comes with Degraded, True, and ReasonNoneFailed with False.
+	ReasonNodesFailed = "NodesFailed"
+	ReasonNoneFailed  = "NoneFailed"
+)
+
+// DefaultPauseLimit is how long a rollout may be paused until it is said to be stalled, if the spec does not say.
+const DefaultPauseLimit = 24 * time.Hour
+
+// setConditions makes the conditions those of the rest of the status, and says when that changes by itself; zero is never.
+func (s *RolloutStatus) setConditions(spec *RolloutSpec, generation int64, now time.Time) time.Duration {
+	phase := rollout.Phase(s.Phase)
+	reason := s.Reason
+	if reason == "" {
+		reason = string(s.Phase)
+	}
+	set := s.setter(generation, now)
+	set(ConditionValid, true, ReasonValid, "")
+	approval := phase == rollout.AtGate && s.Reason == string(rollout.ReasonApproval)
+	set(ConditionProgressing, phase == rollout.Running || phase == rollout.AtGate && !approval, reason, s.Message)
+	paused := phase == rollout.Paused || phase == rollout.Aborting || phase == rollout.Aborted
+	set(ConditionPaused, paused, string(s.Phase), "")
+	left := time.Duration(0)
+	if phase == rollout.Paused {
+		left = s.pauseLeft(spec, now)
+	}
+	switch {
+	case phase == rollout.Paused && left <= 0:
+		set(ConditionStalled, true, ReasonPausedTooLong, fmt.Sprintf("the rollout has been paused for more than %s", pauseLimit(spec)))
+	case phase == rollout.Pending, phase == rollout.Frozen, approval:
+		set(ConditionStalled, true, reason, s.Message)
+	default:
+		set(ConditionStalled, false, string(s.Phase), "")
+	}
+	if c := s.Counts; s.Failed > 0 {
+		set(ConditionDegraded, true, ReasonNodesFailed, fmt.Sprintf("%d nodes have failed, %d are broken, %d are lost", c.Failed, c.Broken, c.Lost))
+	} else {
+		set(ConditionDegraded, false, ReasonNoneFailed, "")
+	}
+	set(ConditionCompleted, phase == rollout.Completed, string(s.Phase), "")
+	return max(0, left)
+}
+
+// setInvalid says that nothing can be decided.
+func (s *RolloutStatus) setInvalid(generation int64, now time.Time) {
+	set := s.setter(generation, now)
+	set(ConditionValid, false, ReasonInvalid, s.Message)
+	set(ConditionProgressing, false, ReasonInvalid, s.Message)
+}
+
+// setter sets conditions, whose times change with their status alone.
+func (s *RolloutStatus) setter(generation int64, now time.Time) func(kind string, yes bool, reason, message string) {
+	return func(kind string, yes bool, reason, message string) {
+		c := metav1.Condition{
+			Type: kind, Status: metav1.ConditionFalse, Reason: reason, Message: message, ObservedGeneration: generation,
+			LastTransitionTime: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		}
+		if yes {
+			c.Status = metav1.ConditionTrue
+		}
+		meta.SetStatusCondition(&s.Conditions, c)
+	}
+}
+
+// pauseLeft is how long the pause may go on.
+func (s *RolloutStatus) pauseLeft(spec *RolloutSpec, now time.Time) time.Duration {
+	return meta.FindStatusCondition(s.Conditions, ConditionPaused).LastTransitionTime.Add(pauseLimit(spec)).Sub(now)
+}
+
+func pauseLimit(spec *RolloutSpec) time.Duration {
+	if limit := duration(spec.PauseLimit); limit > 0 {
+		return limit
+	}
+	return DefaultPauseLimit
+}
