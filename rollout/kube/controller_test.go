@@ -16,7 +16,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/dynamic"
@@ -25,7 +27,6 @@ import (
 
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
-	"github.com/belayproject/belay/rollout/controller/controllertest"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -44,7 +45,7 @@ func TestControllerDiesAgainAndAgain(t *testing.T) {
 	b := newBed(t)
 	f := newFleet(b)
 	deadline := time.Now().Add(4 * time.Minute)
-	for f.rollout().Phase != rollout.Completed || !f.clean() {
+	for f.rollout().Phase != v1alpha1.RolloutPhase(rollout.Completed) || !f.clean() {
 		if time.Now().After(deadline) {
 			t.Fatalf("the rollout shows %+v; the last error is %v", f.rollout(), f.last)
 		}
@@ -64,30 +65,37 @@ func TestControllerDiesAgainAndAgain(t *testing.T) {
 	if f.most > 3 || f.deaths == 0 {
 		t.Errorf("R-RO-01: %d slots at a time, the cap is 3; %d deaths", f.most, f.deaths)
 	}
+	passes, writes := 20, f.dying.writes
+	for range passes {
+		f.pass()
+	}
+	if f.dying.writes != writes {
+		t.Errorf("%d idle passes have written %d times", passes, f.dying.writes-writes)
+	}
 	t.Logf("%d controllers have died; calls for %d nodes: %v", f.deaths, fleetSize, f.dying.count)
 }
 
 // A realFleet is nodes on the API server with their agents, and one controller after the other.
 type realFleet struct {
 	*bed
-	rollouts *controllertest.Cluster
-	dying    *dying
-	client   dynamic.Interface
-	ctl      *controller.Controller
-	all      map[string]*machine
-	deaths   int
-	most     int
-	last     error
+	dying  *dying
+	client dynamic.Interface
+	ctl    *controller.Controller
+	all    map[string]*machine
+	deaths int
+	most   int
+	last   error
 }
 
 func newFleet(b *bed) *realFleet {
 	b.t.Helper()
-	f := &realFleet{bed: b, rollouts: controllertest.New(controllertest.Options{}), all: map[string]*machine{}, dying: &dying{count: map[string]int{}}}
-	f.rollouts.PutRollout("all", rollout.Policy{
-		UID: "rollout-1", Target: rollout.Revision{Name: "v2", Digest: "sha256:22"}, Detectors: []rollout.Detector{},
-		Groups: []rollout.Group{{Name: "all", Selector: labels.SelectorFromSet(labels.Set{"fleet": "dies"})}},
-		Caps:   []rollout.Cap{{Scope: rollout.Total, Max: intstr.FromInt32(3)}},
-	})
+	f := &realFleet{bed: b, all: map[string]*machine{}, dying: &dying{count: map[string]int{}}}
+	pinned := v1alpha1.PinnedRevision{Name: "v2", Digest: v1alpha1.OpaqueDigest("two")}
+	b.create(v1alpha1.RevisionsResource, "Revision", "v2", &v1alpha1.Revision{Spec: v1alpha1.RevisionSpec{Digest: pinned.Digest, Opaque: "two"}})
+	b.create(v1alpha1.RolloutsResource, v1alpha1.RolloutKind, "dies", &v1alpha1.Rollout{Spec: v1alpha1.RolloutSpec{
+		Domain: "dies", Revision: pinned, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"fleet": "dies"}},
+		Caps: []v1alpha1.Cap{{Scope: v1alpha1.Scope(rollout.Total), Max: intstr.FromInt32(3)}},
+	}})
 	for i := range fleetSize {
 		name := fmt.Sprintf("dies-%02d", i)
 		n, err := b.env.CreateNode(b.ctx(), name, func(n *corev1.Node) { n.Labels = map[string]string{"fleet": "dies"} })
@@ -107,7 +115,7 @@ func newFleet(b *bed) *realFleet {
 
 // start begins a controller that knows nothing.
 func (f *realFleet) start(core kubernetes.Interface) {
-	o := f.rollouts.Connect().Options()
+	var o controller.Options
 	list := func() []*corev1.Node {
 		all, err := f.core.CoreV1().Nodes().List(f.ctx(), metav1.ListOptions{LabelSelector: "fleet=dies"})
 		f.must(err)
@@ -119,7 +127,8 @@ func (f *realFleet) start(core kubernetes.Interface) {
 	}
 	o.Ledger, o.Fleet = kube.NewLedgerStore(f.client, "dies"), kube.NewFleet(f.client, list)
 	o.Shadows = kube.NewRecords(kube.NewShadows(f.client), f.watched())
-	o.Drainer, o.Health = cordons{core}, nil
+	o.Rollouts = kube.NewRollouts(f.client, kube.RolloutsOptions{Domain: "dies", List: f.listed, Revision: f.revision})
+	o.Drainer = cordons{core}
 	var err error
 	f.ctl, err = controller.New(o)
 	f.must(err)
@@ -143,9 +152,41 @@ func (f *realFleet) watched() func() []*v1alpha1.NodeShadow {
 	return shadows.List
 }
 
-func (f *realFleet) rollout() controllertest.Shown {
-	_, shown, _ := f.rollouts.Rollout("rollout-1")
-	return shown
+func (f *realFleet) rollout() v1alpha1.RolloutStatus { return f.listed()[0].Status }
+
+// listed are the Rollouts as the API server has them.
+func (f *realFleet) listed() []*v1alpha1.Rollout {
+	list, err := f.bed.client.Resource(v1alpha1.RolloutsResource).List(f.ctx(), metav1.ListOptions{})
+	f.must(err)
+	all := make([]*v1alpha1.Rollout, len(list.Items))
+	for i := range list.Items {
+		all[i] = &v1alpha1.Rollout{}
+		f.must(apiruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, all[i]))
+	}
+	return all
+}
+
+func (f *realFleet) revision(name string) (*v1alpha1.Revision, bool) {
+	u, err := f.bed.client.Resource(v1alpha1.RevisionsResource).Get(f.ctx(), name, metav1.GetOptions{})
+	if err != nil {
+		return nil, false
+	}
+	var r v1alpha1.Revision
+	f.must(apiruntime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r))
+	return &r, true
+}
+
+// create makes an object of this package's group.
+func (b *bed) create(resource schema.GroupVersionResource, kind, name string, object any) {
+	b.t.Helper()
+	fields, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(object)
+	b.must(err)
+	delete(fields, "status")
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	u.SetName(name)
+	_, err = b.client.Resource(resource).Create(b.ctx(), u, metav1.CreateOptions{})
+	b.must(err)
 }
 
 // pass makes a pass, in which the controller may die.

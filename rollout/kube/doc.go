@@ -5,7 +5,7 @@
 //
 // A [LedgerStore] is the ledger of a disruption domain in a DisruptionLedger, a [ConfigMapLedger] the same for those who don't want
 // that definition. [Shadows] are the records of the nodes, for controllers; an [AgentShadow] is the one of an agent's own node. A [Fleet] and
-// [Records] are the Nodes and shadows of a controller of package controller, from caches: [ShadowCache] is one.
+// [Records] are the Nodes and shadows of a controller of package controller, [Rollouts] its rollouts, all from caches: [ShadowCache] is one.
 //
 // # Promise
 //
@@ -27,7 +27,8 @@
 //
 //	agent       get, list, watch of its own nodeshadows.belay.dev, patch of nodeshadows/status there; get of revisions.belay.dev
 //	controller  get, list, watch, create, patch, delete of nodeshadows.belay.dev, and not nodeshadows/status; get, create, update of
-//	            disruptionledgers.belay.dev; get, list, watch of revisions.belay.dev; get, list, watch, patch of nodes
+//	            disruptionledgers.belay.dev; get, list, watch of revisions.belay.dev; get, list, watch, patch of nodes;
+//	            get, list, watch, patch of rollouts.belay.dev and patch of rollouts/status
 //
 // A write of the spec does not touch the status, nor the other way round: a side that has no right on the other's part can't write it. Revisions are
 // created by people or their pipelines. A ConfigMapLedger takes get, create and update on configmaps, best on the one name alone; create
