@@ -21,8 +21,16 @@ func Plan(s Snapshot, policy Policy, now time.Time) (Decisions, error) {
 		return Decisions{}, err
 	}
 	p := newPlan(&s, &policy, now)
-	if err := p.begin(); err != nil {
+	if err := p.run(); err != nil {
 		return Decisions{}, err
+	}
+	return p.decisions(), nil
+}
+
+// run decides.
+func (p *plan) run() error {
+	if err := p.begin(); err != nil {
+		return err
 	}
 	p.heed()
 	p.observe()
@@ -35,7 +43,7 @@ func Plan(s Snapshot, policy Policy, now time.Time) (Decisions, error) {
 	p.retry()
 	p.admit()
 	p.prefetch()
-	return p.decisions(), nil
+	return nil
 }
 
 // A plan is one run of Plan.
@@ -112,23 +120,17 @@ func newPlan(s *Snapshot, policy *Policy, now time.Time) *plan {
 	p.aim()
 	p.take()
 	p.gather()
+	p.assign()
 	return p
 }
 
-// gather sorts the nodes and finds out what belongs to which.
+// gather sorts the nodes and finds out what belongs to which: all that the names, the labels and the policy say.
 func (p *plan) gather() {
 	p.nodes = make([]member, len(p.snapshot.Nodes))
 	for i := range p.nodes {
 		p.nodes[i] = member{node: &p.snapshot.Nodes[i], flight: -1}
 	}
 	slices.SortFunc(p.nodes, compareNames)
-	p.byUID = make(map[string]int32, len(p.ledger.Slots)+len(p.progress.Nodes))
-	for uid := range p.progress.Nodes {
-		p.byUID[uid] = -1
-	}
-	for i := range p.ledger.Slots {
-		p.byUID[p.ledger.Slots[i].UID] = -1
-	}
 	g, zones := p.grouper(), map[string]int16{}
 	for i := range p.nodes {
 		m := &p.nodes[i]
@@ -141,8 +143,22 @@ func (p *plan) gather() {
 			zones[zone], p.zones = number, append(p.zones, zone)
 		}
 		m.zone = number
-		if _, asked := p.byUID[n.UID]; asked {
-			p.byUID[n.UID] = int32(i)
+	}
+	p.count()
+}
+
+// assign finds the nodes that have a slot or are remembered.
+func (p *plan) assign() {
+	p.byUID = make(map[string]int32, len(p.ledger.Slots)+len(p.progress.Nodes))
+	for uid := range p.progress.Nodes {
+		p.byUID[uid] = -1
+	}
+	for i := range p.ledger.Slots {
+		p.byUID[p.ledger.Slots[i].UID] = -1
+	}
+	for i := range p.nodes {
+		if _, asked := p.byUID[p.nodes[i].node.UID]; asked {
+			p.byUID[p.nodes[i].node.UID] = int32(i)
 		}
 	}
 	for i := range p.ledger.Slots {
@@ -150,7 +166,6 @@ func (p *plan) gather() {
 			p.nodes[m].other = true
 		}
 	}
-	p.count()
 }
 
 // find returns the member with a UID that has a slot or is remembered.
