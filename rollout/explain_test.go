@@ -46,7 +46,7 @@ func jargon() *regexp.Regexp {
 	return regexp.MustCompile(`(?i:\b(?:ledger|slot|shadow|epoch|cas|uid|quorum|cusum|soak\w*|fence|cordon\w*|crd?|pdb)\b)|\b[a-z]+[A-Z]\w*`)
 }
 
-// R-RO-34: every reason has sentences of its own, in words that need no explanation, and each says what would change it.
+// Every reason has sentences of its own, in words that need no explanation, and each says what would change it.
 func TestEveryReasonIsExplained(t *testing.T) {
 	seen := map[string]Reason{}
 	all := reasons(t)

@@ -78,6 +78,14 @@ type plan struct {
 	ordered []int32
 	limits  limits
 	after   time.Duration
+	// before is what a simulation knows from the plan before, of the same nodes.
+	before *known
+}
+
+// A known is what does not change between the plans of a simulation.
+type known struct {
+	index   map[string]int32 // all members by UID
+	ordered []int32          // the last order: it is near to the next one
 }
 
 // A member is a node of the domain, as far as it is known what to do with it.
@@ -89,6 +97,7 @@ type member struct {
 	zone    int16
 	class   category
 	serial  bool
+	canary  bool
 	joined  bool
 	other   bool // another rollout has its slot
 	retried bool // it has failed before
@@ -103,6 +112,9 @@ const (
 	stepAdmit
 	stepStage
 )
+
+// slotted reports whether the node has a slot, of this rollout or another one.
+func (m *member) slotted() bool { return m.flight >= 0 || m.other }
 
 func (m *member) shadow() protocol.Shadow {
 	if m.node.Shadow == nil {
@@ -135,7 +147,7 @@ func (p *plan) gather() {
 	for i := range p.nodes {
 		m := &p.nodes[i]
 		n := m.node
-		m.group, m.serial = g.group(n), p.isSerial(n)
+		m.group, m.serial, m.canary = g.group(n), p.isSerial(n), isCanary(n)
 		zone := n.Labels[zoneLabel]
 		number, known := zones[zone]
 		if !known {
@@ -156,14 +168,27 @@ func (p *plan) assign() {
 	for i := range p.ledger.Slots {
 		p.byUID[p.ledger.Slots[i].UID] = -1
 	}
-	for i := range p.nodes {
-		if _, asked := p.byUID[p.nodes[i].node.UID]; asked {
-			p.byUID[p.nodes[i].node.UID] = int32(i)
-		}
-	}
+	p.look()
 	for i := range p.ledger.Slots {
 		if m := p.byUID[p.ledger.Slots[i].UID]; m >= 0 && p.ledger.Slots[i].Rollout != p.policy.UID {
 			p.nodes[m].other = true
+		}
+	}
+}
+
+// look finds the members of the UIDs that are asked for.
+func (p *plan) look() {
+	if p.before != nil {
+		for uid := range p.byUID {
+			if i, here := p.before.index[uid]; here {
+				p.byUID[uid] = i
+			}
+		}
+		return
+	}
+	for i := range p.nodes {
+		if _, asked := p.byUID[p.nodes[i].node.UID]; asked {
+			p.byUID[p.nodes[i].node.UID] = int32(i)
 		}
 	}
 }

@@ -11,28 +11,27 @@ import (
 )
 
 // depart takes a node that was admitted to the point from which only its end is of interest: what [Plan] would decide on the way is known, as long as
-// all goes well.
-func (w *simWorld) depart(p *plan, m *member) error {
+// all goes well. If not, there is something for the next plan to decide on.
+func (w *simWorld) depart(p *plan, m *member) (again bool, err error) {
 	n := m.node
 	w.turn(p, n, false)
 	sh := *n.Shadow
 	slot := p.ledger.Slot(n.UID)
-	var err error
 	if sh.Orders, err = sh.Give(*slot, p.next(m).Ref().String(), false); err != nil {
-		return simError(n, err)
+		return false, simError(n, err)
 	}
 	n.Shadow = &sh
+	if err := w.answer(n, protocol.EventCommit); err != nil {
+		return false, err
+	}
 	if n.Drain.Blocked != "" && p.next(m).class() == Intrusive {
-		return w.answer(n, protocol.EventCommit)
+		return true, nil
 	}
 	n.Drain = Drain{Empty: true}
-	if err := w.answer(n, protocol.EventCommit); err != nil {
-		return err
-	}
 	if err := w.order(n, func(sh protocol.Shadow) (protocol.Orders, error) { return sh.Go(slot.Attempt) }); err != nil {
-		return err
+		return false, err
 	}
-	return w.apply(n, w.now.Add(w.cycle))
+	return false, w.apply(n, w.now.Add(w.cycle))
 }
 
 // steer does what was decided on a slot, and reports whether that is something for the next plan to decide on at the same moment.

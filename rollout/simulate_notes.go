@@ -65,7 +65,7 @@ func (w *simWorld) begin(p *plan) {
 // turn notes that an attempt begins.
 func (w *simWorld) turn(p *plan, n *Node, retry bool) {
 	stage := min(p.progress.Stage, len(p.stages)-1)
-	t := &w.waiting[w.index[n.UID]]
+	t := &w.waiting[w.known.index[n.UID]]
 	w.turns[n.UID] = len(w.course.Turns)
 	w.course.Turns = append(w.course.Turns, Turn{Node: n.Name, UID: n.UID, Stage: stage, Begin: w.now, Retry: retry, Waits: t.past})
 	t.past = nil

@@ -26,7 +26,7 @@ type simWorld struct {
 	first *plan
 	nodes []member
 	base  []member
-	index map[string]int32 // by UID
+	known *known
 	// ends are when the attempts under way end, by UID; held are those whose drain was blocked.
 	ends map[string]time.Time
 	held map[string]bool
@@ -36,7 +36,8 @@ type simWorld struct {
 func newSimWorld(s Snapshot, policy Policy, now time.Time, a Assumptions, cycle time.Duration) *simWorld {
 	w := &simWorld{
 		policy: policy, snapshot: s, now: now.Round(0), until: now.Round(0).Add(a.Within), cycle: cycle, steps: a.Steps, approve: a.ApproveAfter,
-		ends: map[string]time.Time{}, held: map[string]bool{}, index: map[string]int32{},
+		ends: map[string]time.Time{}, held: map[string]bool{},
+		known: &known{index: make(map[string]int32, len(s.Nodes))},
 	}
 	w.policy.Prefetch = nil // it changes nothing of what is simulated
 	w.policy.Cycle = orDefault(policy.Cycle, a.WorstCycle)
@@ -54,7 +55,7 @@ func newSimWorld(s Snapshot, policy Policy, now time.Time, a Assumptions, cycle 
 	w.first = newPlan(&w.snapshot, &w.policy, w.now)
 	w.nodes, w.base = w.first.nodes, slices.Clone(w.first.nodes)
 	for i := range w.base {
-		w.index[w.base[i].node.UID] = int32(i)
+		w.known.index[w.base[i].node.UID] = int32(i)
 	}
 	w.begin(w.first)
 	return w
@@ -62,24 +63,27 @@ func newSimWorld(s Snapshot, policy Policy, now time.Time, a Assumptions, cycle 
 
 // run decides and obeys until nothing follows any more.
 func (w *simWorld) run() (Course, error) {
-	for w.course.Steps < w.steps {
+	for {
 		p := w.plan()
 		if err := p.run(); err != nil {
 			return w.course, err
 		}
-		w.course.Steps++
 		p.progress.Phase = p.phase()
 		w.snapshot.Ledger, w.snapshot.Progress = p.ledger, p.progress
+		w.learn(p)
+		w.course.Steps++
 		w.note(p)
 		again, err := w.obey(p)
 		if err != nil {
 			return w.course, err
 		}
-		if again {
+		if again && w.course.Steps < w.steps {
 			continue
 		}
 		next := w.next(p)
 		switch {
+		case again:
+			return w.stop(EndOfSteps), nil
 		case next.IsZero() && p.progress.Stage < len(p.stages):
 			return w.stop(EndStalled), nil
 		case next.IsZero():
@@ -87,10 +91,11 @@ func (w *simWorld) run() (Course, error) {
 		case next.After(w.until):
 			w.now = w.until
 			return w.stop(EndOfTime), nil
+		case w.course.Steps >= w.steps:
+			return w.stop(EndOfSteps), nil
 		}
 		w.pass(next)
 	}
-	return w.stop(EndOfSteps), nil
 }
 
 // plan is what [newPlan] returns, without finding out anew what belongs to what.
@@ -101,8 +106,24 @@ func (w *simWorld) plan() *plan {
 		policy: f.policy, snapshot: f.snapshot, now: w.now, stages: f.stages, cycle: f.cycle, ledger: w.snapshot.Ledger, progress: w.snapshot.Progress,
 		nodes: w.nodes, zones: f.zones, targets: f.targets, sizes: f.sizes, taken: f.taken,
 	}
+	if w.course.Steps > 0 {
+		p.before = w.known
+		p.appended = true // the outcomes are our own since
+	}
 	p.assign()
 	return p
+}
+
+// learn keeps what helps the next plan.
+func (w *simWorld) learn(p *plan) {
+	w.known.ordered = p.ordered
+	if w.course.Steps > 0 {
+		return
+	}
+	for i := range w.base {
+		w.base[i].joined = w.nodes[i].joined
+	}
+	w.snapshot.Progress.Outcomes = slices.Clip(p.progress.Outcomes)
 }
 
 // next is when something happens next; zero if nothing does.
@@ -146,7 +167,7 @@ func (w *simWorld) pass(now time.Time) {
 
 // arrive brings an attempt to its good end.
 func (w *simWorld) arrive(uid string) {
-	n := w.nodes[w.index[uid]].node
+	n := w.nodes[w.known.index[uid]].node
 	sh := *n.Shadow
 	for _, e := range []protocol.Event{protocol.EventApplied, protocol.EventVerified} {
 		if r, err := sh.Answer(e); err == nil { // it may be further
@@ -180,9 +201,11 @@ func (w *simWorld) obey(p *plan) (again bool, err error) {
 		if m.do != stepAdmit {
 			continue
 		}
-		if err := w.depart(p, m); err != nil {
+		held, err := w.depart(p, m)
+		if err != nil {
 			return false, err
 		}
+		again = again || held
 		busy = busy || p.inStage(m)
 	}
 	// That a slot is free may end the stage, and all else that it allows was decided with it.
