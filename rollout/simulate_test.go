@@ -187,7 +187,7 @@ func (f *promptFleet) wantCourse(c Course) {
 		}
 	}
 	if got, want := sequence(turns), sequence(f.turns); got != want {
-		f.t.Fatalf("I12: the simulation has begun\n%s\nand the fleet\n%s\n(%s; %s)", got, want, c.Message, f.last.Message)
+		f.t.Fatalf("I12: the simulation has begun\n%s\nand the fleet\n%s\n(%s; %s)\nfrom %s: %+v\nstages %+v", got, want, c.Message, f.last.Message, c.Begin, c.Turns[:min(6, len(c.Turns))], c.Stages)
 	}
 	if c.Phase != f.last.Phase || c.Reason != f.last.Reason || c.Message != f.last.Message {
 		f.t.Errorf("I12: the simulation ends with %s, %s: %s\nand the fleet with %s, %s: %s", c.Phase, c.Reason, c.Message, f.last.Phase, f.last.Reason, f.last.Message)

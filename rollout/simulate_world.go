@@ -194,7 +194,7 @@ func (w *simWorld) obey(p *plan) (again bool, err error) {
 			return false, err
 		}
 		again = again || changed
-		busy = busy || f.member >= 0 && p.inStage(&p.nodes[f.member])
+		busy = busy || f.member >= 0 && p.nodes[f.member].class == flying && p.inStage(&p.nodes[f.member])
 	}
 	for _, i := range p.ordered {
 		m := &p.nodes[i]
