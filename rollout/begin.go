@@ -100,6 +100,9 @@ func (p *plan) members() []string {
 
 // join finds the nodes that have joined since the rollout began.
 func (p *plan) join() {
+	if p.before != nil {
+		return // nobody does in a simulation
+	}
 	for i := range p.nodes {
 		if m := &p.nodes[i]; m.group >= 0 {
 			_, member := slices.BinarySearch(p.progress.Members, m.node.UID)

@@ -42,6 +42,9 @@ func (p *plan) classify() {
 		switch e, known := p.progress.Nodes[m.node.UID]; {
 		case m.other:
 			m.class, m.why = waiting, &Why{Reason: ReasonOther, Message: "another rollout has the node's slot"}
+		case m.node.Shadow != nil && m.node.Shadow.Report.Attempt > p.ledger.Epoch:
+			// The ledger was read before the record: the slot is in a later one.
+			m.class, m.why = flying, &Why{Reason: ReasonInFlight, Message: fmt.Sprintf("attempt %d is later than the ledger that was read", m.node.Shadow.Report.Attempt)}
 		case m.node.Shadow != nil && !m.node.Shadow.Report.Phase.AtRest():
 			r := m.node.Shadow.Report
 			m.class, m.why = lost, &Why{Reason: ReasonLost, Message: fmt.Sprintf("the node is %s in attempt %d, and its capacity was given up", r.Phase, r.Attempt)}

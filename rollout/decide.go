@@ -42,7 +42,7 @@ func (p *plan) fetching(m *member) bool {
 
 // decisions puts together what was decided.
 func (p *plan) decisions() Decisions {
-	d := Decisions{Ledger: p.ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after}
+	d := Decisions{At: p.now, Ledger: p.ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after}
 	p.progress.Phase = p.phase()
 	d.Progress, d.Phase = p.progress, p.progress.Phase
 	d.Nodes = p.listAll()

@@ -12,6 +12,8 @@ import (
 // Decisions are what to do now, and why everything else waits. The ledger is to be stored first, then the progress, and then what Nodes ask
 // for is done: a crash in between costs a pass.
 type Decisions struct {
+	// At is the time for which it was decided.
+	At time.Time
 	// Nodes has one entry for each selected node, and for each slot of this rollout: first those of which something is to be
 	// done, in the order in which it is to be done, then the others by stage and order.
 	Nodes []Decision

@@ -36,7 +36,7 @@ func (p *plan) observe() {
 			continue
 		}
 		f := flight{slot: s, member: p.byUID[s.UID]}
-		if now := p.ledger.Slot(s.UID); now != nil {
+		if now := p.current(i); now != nil {
 			f.slot = *now
 		}
 		if f.member >= 0 {
@@ -45,7 +45,7 @@ func (p *plan) observe() {
 			if f.sh = m.node.Shadow; f.sh == nil {
 				f.sh = &protocol.Shadow{Node: s.Node, UID: s.UID}
 			}
-			f.state = protocol.StateOf(p.snapshot.Ledger, *f.sh)
+			f.state = protocol.StateOf(protocol.Ledger{Slots: slots[i : i+1]}, *f.sh)
 		}
 		p.flights = append(p.flights, f)
 	}
@@ -53,6 +53,15 @@ func (p *plan) observe() {
 		p.see(&p.flights[i])
 	}
 	p.missing()
+}
+
+// current is what has become of a slot of the snapshot by what was asked for; it has kept its place, unless one was given up.
+func (p *plan) current(i int) *protocol.Slot {
+	uid := p.snapshot.Ledger.Slots[i].UID
+	if i < len(p.ledger.Slots) && p.ledger.Slots[i].UID == uid {
+		return &p.ledger.Slots[i]
+	}
+	return p.ledger.Slot(uid)
 }
 
 func (p *plan) see(f *flight) {

@@ -62,9 +62,15 @@ func (p *plan) order() []int32 {
 	}
 	rank := ranks(p.zones)
 	places := make([]uint64, 0, p.sizes.selected)
-	for i := range p.nodes {
-		if m := &p.nodes[i]; m.group >= 0 {
-			places = append(places, p.place(m, i, rank))
+	if p.before != nil && p.before.ordered != nil {
+		for _, i := range p.before.ordered {
+			places = append(places, p.place(&p.nodes[i], int(i), rank))
+		}
+	} else {
+		for i := range p.nodes {
+			if m := &p.nodes[i]; m.group >= 0 {
+				places = append(places, p.place(m, i, rank))
+			}
 		}
 	}
 	slices.Sort(places)
@@ -77,7 +83,7 @@ func (p *plan) order() []int32 {
 // place is a number by which nodes can be sorted as [DefaultOrder] does it.
 func (p *plan) place(m *member, i int, rank []int) uint64 {
 	v := uint64(p.stageOf(m))
-	for _, b := range []bool{m.retried, m.node.Own, !isBroken(m.node), !isCanary(m.node)} {
+	for _, b := range []bool{m.retried, m.node.Own, !isBroken(m.node), !m.canary} {
 		v = v<<1 | uint64(number(b))
 	}
 	v = v<<zoneBits | uint64(rank[m.zone])

@@ -144,7 +144,7 @@ func (p *plan) missing() {
 	for _, uid := range p.remembered() {
 		e := p.progress.Nodes[uid]
 		i, here := p.find(uid)
-		slotted := p.snapshot.Ledger.Slot(uid) != nil
+		slotted := here && p.nodes[i].slotted() || uid == p.acknowledged || !here && p.snapshot.Ledger.Slot(uid) != nil
 		switch {
 		case slotted:
 		case !here && e.flying() && disrupts(e.State):

@@ -21,8 +21,16 @@ func Plan(s Snapshot, policy Policy, now time.Time) (Decisions, error) {
 		return Decisions{}, err
 	}
 	p := newPlan(&s, &policy, now)
-	if err := p.begin(); err != nil {
+	if err := p.run(); err != nil {
 		return Decisions{}, err
+	}
+	return p.decisions(), nil
+}
+
+// run decides.
+func (p *plan) run() error {
+	if err := p.begin(); err != nil {
+		return err
 	}
 	p.heed()
 	p.observe()
@@ -35,7 +43,7 @@ func Plan(s Snapshot, policy Policy, now time.Time) (Decisions, error) {
 	p.retry()
 	p.admit()
 	p.prefetch()
-	return p.decisions(), nil
+	return nil
 }
 
 // A plan is one run of Plan.
@@ -70,6 +78,14 @@ type plan struct {
 	ordered []int32
 	limits  limits
 	after   time.Duration
+	// before is what a simulation knows from the plan before, of the same nodes.
+	before *known
+}
+
+// A known is what does not change between the plans of a simulation.
+type known struct {
+	index   map[string]int32 // all members by UID
+	ordered []int32          // the last order: it is near to the next one
 }
 
 // A member is a node of the domain, as far as it is known what to do with it.
@@ -81,6 +97,7 @@ type member struct {
 	zone    int16
 	class   category
 	serial  bool
+	canary  bool
 	joined  bool
 	other   bool // another rollout has its slot
 	retried bool // it has failed before
@@ -95,6 +112,9 @@ const (
 	stepAdmit
 	stepStage
 )
+
+// slotted reports whether the node has a slot, of this rollout or another one.
+func (m *member) slotted() bool { return m.flight >= 0 || m.other }
 
 func (m *member) shadow() protocol.Shadow {
 	if m.node.Shadow == nil {
@@ -112,28 +132,22 @@ func newPlan(s *Snapshot, policy *Policy, now time.Time) *plan {
 	p.aim()
 	p.take()
 	p.gather()
+	p.assign()
 	return p
 }
 
-// gather sorts the nodes and finds out what belongs to which.
+// gather sorts the nodes and finds out what belongs to which: all that the names, the labels and the policy say.
 func (p *plan) gather() {
 	p.nodes = make([]member, len(p.snapshot.Nodes))
 	for i := range p.nodes {
 		p.nodes[i] = member{node: &p.snapshot.Nodes[i], flight: -1}
 	}
 	slices.SortFunc(p.nodes, compareNames)
-	p.byUID = make(map[string]int32, len(p.ledger.Slots)+len(p.progress.Nodes))
-	for uid := range p.progress.Nodes {
-		p.byUID[uid] = -1
-	}
-	for i := range p.ledger.Slots {
-		p.byUID[p.ledger.Slots[i].UID] = -1
-	}
 	g, zones := p.grouper(), map[string]int16{}
 	for i := range p.nodes {
 		m := &p.nodes[i]
 		n := m.node
-		m.group, m.serial = g.group(n), p.isSerial(n)
+		m.group, m.serial, m.canary = g.group(n), p.isSerial(n), isCanary(n)
 		zone := n.Labels[zoneLabel]
 		number, known := zones[zone]
 		if !known {
@@ -141,16 +155,42 @@ func (p *plan) gather() {
 			zones[zone], p.zones = number, append(p.zones, zone)
 		}
 		m.zone = number
-		if _, asked := p.byUID[n.UID]; asked {
-			p.byUID[n.UID] = int32(i)
-		}
 	}
+	p.count()
+}
+
+// assign finds the nodes that have a slot or are remembered.
+func (p *plan) assign() {
+	p.byUID = make(map[string]int32, len(p.ledger.Slots)+len(p.progress.Nodes))
+	for uid := range p.progress.Nodes {
+		p.byUID[uid] = -1
+	}
+	for i := range p.ledger.Slots {
+		p.byUID[p.ledger.Slots[i].UID] = -1
+	}
+	p.look()
 	for i := range p.ledger.Slots {
 		if m := p.byUID[p.ledger.Slots[i].UID]; m >= 0 && p.ledger.Slots[i].Rollout != p.policy.UID {
 			p.nodes[m].other = true
 		}
 	}
-	p.count()
+}
+
+// look finds the members of the UIDs that are asked for.
+func (p *plan) look() {
+	if p.before != nil {
+		for uid := range p.byUID {
+			if i, here := p.before.index[uid]; here {
+				p.byUID[uid] = i
+			}
+		}
+		return
+	}
+	for i := range p.nodes {
+		if _, asked := p.byUID[p.nodes[i].node.UID]; asked {
+			p.byUID[p.nodes[i].node.UID] = int32(i)
+		}
+	}
 }
 
 // find returns the member with a UID that has a slot or is remembered.

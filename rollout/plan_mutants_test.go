@@ -51,6 +51,14 @@ func TestPlanMutants(t *testing.T) {
 		{Name: "a critical node may fail", File: "outcome.go", Run: "TestCritical", Old: "if e.Critical && detectFailed(e.Result) {", New: "if false {"},
 		{Name: "the input is written to", File: "plan.go", Run: "TestRandomRollouts", Old: "p.progress.Nodes = maps.Clone(p.progress.Nodes)", New: "_ = maps.Clone(p.progress.Nodes)"},
 		{Name: "the order of the cache decides", File: "plan.go", Run: "TestRandomRollouts|TestDefaultIs", Old: "	slices.SortFunc(p.nodes, compareNames)\n", New: "	_ = compareNames\n"},
+		{Name: "a simulated attempt takes no time", File: "simulate_node.go", Run: "TestSimulationIsWhatHappens", Old: "w.now.Add(w.cycle))", New: "w.now)"},
+		{Name: "a free slot ends no simulated stage", File: "simulate_world.go", Run: "TestSimulationIsWhatHappens",
+			Old: "return again || released && !busy, nil", New: "return again || released && busy && err != nil, nil"},
+		{Name: "simulated approvals come by themselves", File: "simulate_world.go", Run: "TestSimulationSaysWhatHoldsUp",
+			Old: " || w.approve == 0 {", New: " {"},
+		{Name: "whoever waits is told to acknowledge", File: "explain.go", Run: "TestWhyInAFleet",
+			Old: "(do != Acknowledge || d.acknowledgeable(n, say.others))", New: "(do != \"\" || d.acknowledgeable(n, say.others))"},
+		{Name: "who runs its revision gets it again", File: "steer.go", Run: "TestChaos", Old: "	if f.slot.State == \"\" && p.targets", New: "	if f.slot.State == \"?\" && p.targets"},
 		{Name: "what has joined gets what is on trial", File: "classify.go", Run: "TestJoinedNode", Old: "if m.joined && a.completed", New: "if false && a.completed"},
 	})
 }

@@ -76,6 +76,9 @@ func (p *plan) takeBack(f *flight, halt *Why) *Why {
 	if m.group < 0 {
 		return &Why{Reason: ReasonLeaving, Message: "the node is not selected any more"}
 	}
+	if f.slot.State == "" && p.targets[m.group].target.Ref().Is(m.node.Runs) {
+		return &Why{Reason: ReasonUpToDate, Message: "the node runs its revision already: who admitted it has seen an old record"}
+	}
 	if len(p.policy.Windows) > 0 {
 		until, open := openUntil(p.policy.Windows, p.now)
 		if !open {

@@ -123,12 +123,16 @@ func (l Ledger) Admit(a Admission, caps []Cap, absent []Absent) (Ledger, error) 
 }
 
 // Retry gives a node that has a slot its next attempt, for the same rollout or another one, in the same place: no cap is touched. It is
-// refused while the scope is closed, and unless some version of the shadow shows that the attempt before was answered or revoked. The
-// node commits it only when it has ended the attempt before, or is broken by it.
+// refused while the scope is closed, and unless some version of the shadow shows that the attempt before was answered or revoked; one that was
+// committed has to have been told to proceed or to be given up, as nobody would tell it any more. The node commits the next one only when it
+// has ended the attempt before, or is broken by it.
 func (l Ledger) Retry(sh Shadow, rollout string) (Ledger, error) {
 	i, err := l.decided(EventRetry, sh)
 	if err != nil {
 		return l, err
+	}
+	if k := l.Slots[i].Attempt; sh.waiting(EventRetry, k) == nil && sh.Orders.Proceed < k && sh.Orders.Undo < k {
+		return l, refuse(EventRetry, RuleOrdered, "attempt %d of node %q has neither been told to proceed nor to be undone", k, sh.Node)
 	}
 	if c := l.ClosedFor(rollout); c != nil {
 		return l, refuse(EventRetry, RuleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
@@ -194,7 +198,8 @@ func (l Ledger) Gone(uid string) (Ledger, error) {
 }
 
 // Acknowledge frees the slot of a suspect or broken node: somebody has said that its capacity is lost and must not hold up the others. Whatever
-// the node does from then on in the attempt at hand, it does outside the caps; it gets no other one before it is at rest. It is refused
+// the node does from then on in the attempt at hand, it does outside the caps; it gets no other one before it is at rest. One that was committed
+// and not yet told to proceed waits for a word that does not come any more, until its Node is gone or its shadow is deleted. It is refused
 // unless some version of the shadow shows that the attempt was answered or revoked.
 func (l Ledger) Acknowledge(sh Shadow) (Ledger, error) {
 	i, err := l.decided(EventAcknowledge, sh)

@@ -105,9 +105,9 @@ func addTrouble(add addFunc) {
 	add(EventSuspect, Controller, "ledger: the slot's state", "a deadline has passed by the controller's own clock", marked)
 	add(EventBreak, Controller, "ledger: the slot's state", "the agent has said so, or the node's work did not come back", marked)
 	add(EventQuarantine, Person, "ledger: the slot's state", "the failure is accepted", marked)
-	add(EventRetry, Controller, "ledger: epoch + 1, the same slot", "the ledger is open for the rollout, the attempt before was answered or revoked", []State{FailedBroken, Committed, Undoing, Proceeding, Applying, Verifying, Retrying}, Retrying)
-	add(EventRetry, Controller, "ledger: epoch + 1, the same slot", "the ledger is open for the rollout, the attempt before was answered or revoked", []State{Revoked, Refused, Undone, Done, FailedClean}, Admitted)
-	add(EventRetry, Controller, "ledger: epoch + 1, the same slot", "the ledger is open for the rollout, the attempt before was answered or revoked", []State{Unknown})
+	add(EventRetry, Controller, "ledger: epoch + 1, the same slot", "the ledger is open for the rollout, the attempt before was revoked, or answered and not left waiting", []State{FailedBroken, Undoing, Proceeding, Applying, Verifying, Retrying}, Retrying)
+	add(EventRetry, Controller, "ledger: epoch + 1, the same slot", "the ledger is open for the rollout, the attempt before was revoked, or answered and not left waiting", []State{Revoked, Refused, Undone, Done, FailedClean}, Admitted)
+	add(EventRetry, Controller, "ledger: epoch + 1, the same slot", "the ledger is open for the rollout, the attempt before was revoked, or answered and not left waiting", []State{Unknown})
 	add(EventRecreate, Controller, "shadow: a new one, revoked = the ledger's epoch", "the shadow was deleted; while the node is not at rest that takes a hand that removes its finalizer", slices.DeleteFunc(States(), func(s State) bool { return s == Gone }), Unknown)
 }
 

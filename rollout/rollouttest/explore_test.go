@@ -4,6 +4,7 @@
 package rollouttest_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -71,5 +72,26 @@ func TestEachRuleIsNeeded(t *testing.T) {
 			}
 			t.Logf("%d states: %s: %s", r.States, r.Violation, strings.Join(r.Trace, "; "))
 		})
+	}
+}
+
+// largestEnv lets the largest world be walked to its end.
+const largestEnv = "BELAY_ROLLOUT_WORLD"
+
+// The largest world: every phase, retries, aborts, and a hand that deletes the shadow twice. It is walked for as far as a test should take; make
+// rollout-proof walks it to its end.
+func TestTheLargestWorld(t *testing.T) {
+	o := rollouttest.Options{Nodes: 1, Cap: 1, Attempts: 2, Phases: true, Losses: 2, Hand: true, Retry: true, Abort: true, Limit: 100_000}
+	whole := os.Getenv(largestEnv) != ""
+	if whole {
+		o.Limit = 20_000_000
+	}
+	r, err := rollouttest.Explore(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d states, complete %t", r.States, r.Complete)
+	if r.Violation != "" || r.Stuck > 0 || whole && !r.Complete {
+		t.Errorf("got %q, complete %t, %d states without a way to rest:\n%s", r.Violation, r.Complete, r.Stuck, strings.Join(r.Trace, "\n"))
 	}
 }

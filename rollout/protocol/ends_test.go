@@ -1,0 +1,53 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package protocol_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// From every world there is a way to one in which the node is at rest and has no slot, by the steps of controllers and agents alone: without a person, a
+// lost shadow, or the end of the Node. The one exception is a node that a person has given up between its commit and the word to go on.
+func TestNoDeadEnds(t *testing.T) {
+	before, all := map[string][]string{}, map[string]protocol.World{}
+	key := func(w protocol.World) string { return fmt.Sprintf("%+v", w) }
+	worlds(t, func(from protocol.World, event protocol.Event, to protocol.World, err error) {
+		all[key(from)] = from
+		helps := !slices.Contains([]protocol.Event{protocol.EventRecreate, protocol.EventGone, protocol.EventAcknowledge, protocol.EventQuarantine}, event)
+		if err == nil && helps {
+			all[key(to)] = to
+			before[key(to)] = append(before[key(to)], key(from))
+		}
+	})
+	rests := map[string]bool{}
+	var queue []string
+	for k, w := range all {
+		if len(w.Ledger.Slots) == 0 && w.Shadow.Report.Phase.AtRest() && w.Shadow.Report.Known || w.Gone {
+			rests[k] = true
+			queue = append(queue, k)
+		}
+	}
+	for len(queue) > 0 {
+		k := queue[0]
+		queue = queue[1:]
+		for _, b := range before[k] {
+			if !rests[b] {
+				rests[b] = true
+				queue = append(queue, b)
+			}
+		}
+	}
+	for k, w := range all {
+		r, o := w.Shadow.Report, w.Shadow.Orders
+		givenUp := len(w.Ledger.Slots) == 0 && r.Phase == protocol.PhaseCommitted && o.Proceed < r.Attempt && o.Undo < r.Attempt
+		if !rests[k] && !givenUp && w.Ledger.Epoch <= most {
+			t.Fatalf("no way leads from %s to rest: %s", w.State(), k)
+		}
+	}
+	t.Logf("%d worlds", len(all))
+}
