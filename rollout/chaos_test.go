@@ -126,12 +126,7 @@ func (c *chaos) controller(old bool) (d Decisions, done bool) {
 		n := &s.Nodes[i]
 		read[n.UID] = pick(len(c.shadows[n.UID]))
 		sh := c.shadows[n.UID][read[n.UID]]
-		n.Shadow, n.Runs = &sh, protocol.Revision{Name: "v1", Digest: "sha256:v1"}
-		for _, was := range c.shadows[n.UID][:read[n.UID]+1] {
-			if r := was.Report; r.Phase == protocol.PhaseVerifying || r.Phase == protocol.PhaseDone {
-				n.Runs = protocol.ParseRevision(r.Revision)
-			}
-		}
+		n.Shadow, n.Runs = &sh, runs(c.shadows[n.UID][:read[n.UID]+1])
 	}
 	d, err := Plan(s, p, c.now)
 	if err != nil {
@@ -155,6 +150,17 @@ func (c *chaos) controller(old bool) (d Decisions, done bool) {
 		c.order(n, d.Ledger, read[n.UID])
 	}
 	return d, true
+}
+
+// runs is what a node runs that has reported so.
+func runs(reports []protocol.Shadow) protocol.Revision {
+	r := protocol.Revision{Name: "v1", Digest: "sha256:v1"}
+	for _, was := range reports {
+		if p := was.Report.Phase; p == protocol.PhaseVerifying || p == protocol.PhaseDone {
+			r = protocol.ParseRevision(was.Report.Revision)
+		}
+	}
+	return r
 }
 
 func (c *chaos) dies(old bool) bool { return old && c.r.IntN(8) == 0 }

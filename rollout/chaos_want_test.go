@@ -24,14 +24,14 @@ func (c *chaos) wantDecided(d Decisions, s Snapshot) {
 		}
 		seen[o.UID] = true
 	}
-	closed := d.Ledger.ClosedFor(c.p.UID) != nil
+	closed, stopped := d.Ledger.ClosedFor(c.p.UID) != nil, slices.Contains([]Phase{Paused, Frozen, Aborting, Aborted}, d.Phase)
 	for _, n := range d.Nodes {
-		if closed && (n.Do == protocol.EventAdmit || n.Do == protocol.EventGrant || n.Do == protocol.EventRetry) {
-			c.t.Fatalf("I5: %s of node %q while the ledger is closed by %v", n.Do, n.Node, d.Ledger.Closures)
+		if (closed || stopped) && (n.Do == protocol.EventAdmit || n.Do == protocol.EventGrant || n.Do == protocol.EventRetry) {
+			c.t.Fatalf("I5: %s of node %q while the rollout is %s and the ledger closed by %v", n.Do, n.Node, d.Phase, d.Ledger.Closures)
 		}
 	}
-	if stopped := []Phase{Paused, Frozen, Aborting, Aborted}; slices.Contains(stopped, d.Phase) && !closed {
-		c.t.Fatalf("I5: the rollout is %s and the ledger is open", d.Phase)
+	if known := d.Progress.Stopped == s.Progress.Stopped; stopped && known && !closed {
+		c.t.Fatalf("I5: the rollout is %s, which is stored, and the ledger is open", d.Phase)
 	}
 }
 
@@ -71,12 +71,12 @@ func (c *chaos) wantTurn(uid string, d Decisions) {
 				continue
 			}
 			total++
-			if live := c.shadows[n.UID][len(c.shadows[n.UID])-1]; live.Report.Phase == protocol.PhaseDone {
+			if live := c.shadows[n.UID]; live[len(live)-1].Report.Phase.AtRest() && runs(live) != runs(nil) {
 				done++
 			}
 		}
 		if c.p.Stages[stage].Size == nil && done < total {
-			c.t.Fatalf("I6: node %q of group %q is begun, and %d of %d nodes of stage %q are done", d.Nodes[i].Node, c.p.Groups[group].Name, done, total, c.p.Stages[stage].Name)
+			c.t.Fatalf("I6: node %q of group %q is begun, and %d of %d nodes of stage %q are done: %+v", d.Nodes[i].Node, c.p.Groups[group].Name, done, total, c.p.Stages[stage].Name, c.shadows)
 		}
 	}
 }

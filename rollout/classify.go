@@ -46,8 +46,7 @@ func (p *plan) classify() {
 			// The ledger was read before the record: the slot is in a later one.
 			m.class, m.why = flying, &Why{Reason: ReasonInFlight, Message: fmt.Sprintf("attempt %d is later than the ledger that was read", m.node.Shadow.Report.Attempt)}
 		case m.node.Shadow != nil && !m.node.Shadow.Report.Phase.AtRest():
-			r := m.node.Shadow.Report
-			m.class, m.why = lost, &Why{Reason: ReasonLost, Message: fmt.Sprintf("the node is %s in attempt %d, and its capacity was given up", r.Phase, r.Attempt)}
+			m.class, m.why = adrift(m.node.Shadow.Report, e)
 		case target.Ref().Is(m.node.Runs):
 			m.class, m.why = done, upToDate
 		case !known:
@@ -68,6 +67,18 @@ func (p *plan) next(m *member) *Revision {
 		return a.completed
 	}
 	return a.target
+}
+
+// adrift is the category of a node that is disrupted and has no slot. Only where this rollout has given its capacity up is it known that the node is
+// lost: else its record may be older than the ledger, and the stages go on when it is at rest.
+func adrift(r protocol.Report, e NodeProgress) (category, *Why) {
+	if e.Result == Lost {
+		return lost, &Why{Reason: ReasonLost, Message: fmt.Sprintf("the node is %s in attempt %d, and its capacity was given up", r.Phase, r.Attempt)}
+	}
+	return deferred, &Why{
+		Reason:  ReasonInFlight,
+		Message: fmt.Sprintf("the node is %s in attempt %d and has no slot: its record is older than the ledger, or another rollout has given it up", r.Phase, r.Attempt),
+	}
 }
 
 // aloft is the category of a node that has a slot.

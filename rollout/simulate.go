@@ -15,7 +15,8 @@ type Assumptions struct {
 	Cycle time.Duration
 	// WorstCycle is how long it takes at worst: what the policy says, and else 19 of 20 of those so far, as [Policy].Cycle has it, if this is zero.
 	WorstCycle time.Duration
-	// ApproveAfter is how long a stage that needs an approval waits for it. Zero means that it never comes.
+	// ApproveAfter is how long a stage that needs an approval waits for it, from the beginning of the simulation if it waits already. Zero means that
+	// it never comes.
 	ApproveAfter time.Duration
 	// Within is how far the simulation looks ahead, and Steps how often it lets Plan decide at most. Zero means a year, and 10,000 times besides 5
 	// times for each node.

@@ -159,6 +159,7 @@ func (f *promptFleet) someWay(r *rand.Rand) {
 		}
 	}
 	f.fails, f.turns = nil, nil
+	f.approval = time.Time{} // nobody knows how long it has been waited for
 	f.under = 0
 	for _, s := range f.s.Ledger.Slots {
 		if s.Rollout == f.p.UID {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -181,6 +182,9 @@ func (p *plan) acknowledge(node string) error {
 			return err
 		}
 		p.ledger, p.acknowledged = next, s.UID
+		e := p.progress.Nodes[s.UID]
+		e.Node, e.Attempt, e.Result = s.Node, s.Attempt, Lost
+		p.remember(s.UID, e)
 		return nil
 	}
 	return fmt.Errorf("node %q has no slot of the rollout", node)
@@ -196,20 +200,26 @@ func (p *plan) freeze(by, reason string) {
 	p.unlift(p.progress.FrozenBy)
 }
 
-// fence makes the closures of the ledger what the progress says. It opens only what was lifted by name: a controller that has slept cannot open what
-// it does not know of.
+// fence makes the closures of the ledger what the progress says. It opens only what was lifted by name: a controller that has slept cannot open what it
+// does not know of. For the same reason it closes for a request only when that is stored in the progress: if not, another request might take its
+// place, and nobody would know of the closure. Until then nothing is begun either, as [plan.halt] goes by the progress, and the closures stay as they
+// are. A freeze is found anew from what has happened, so that its closure comes first.
 func (p *plan) fence() {
-	scope := p.policy.UID
+	scope, stop := p.policy.UID, p.progress.Stopped
+	if f := p.progress.FrozenBy; f != "" {
+		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: f, Reason: p.progress.Frozen})
+	}
+	if stop != "" && stop != p.snapshot.Progress.Stopped {
+		p.again(time.Millisecond)
+		return
+	}
 	for _, request := range p.progress.Lifted {
 		if slices.ContainsFunc(p.ledger.Closures, func(c protocol.Closure) bool { return c.Scope == scope && c.Request == request }) {
 			p.ledger = p.ledger.Open(scope, request)
 		}
 	}
-	if r := p.progress.Stopped; r != "" {
-		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: r, Reason: "the rollout is " + strings.ToLower(string(p.progress.Phase))})
-	}
-	if r := p.progress.FrozenBy; r != "" {
-		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: r, Reason: p.progress.Frozen})
+	if stop != "" {
+		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: stop, Reason: "the rollout is " + strings.ToLower(string(p.progress.Phase))})
 	}
 }
 
