@@ -13,19 +13,21 @@ import (
 	. "github.com/belayproject/belay/rollout" //nolint:revive // see fleet_test.go
 )
 
-// What holds up whom, for how long, and how it ends: of 6 nodes that take 10 minutes each, and 20 at worst, from noon on.
-func TestSimulationSaysWhatHoldsUp(t *testing.T) {
+// A heldUp is a rollout of 6 nodes that take 10 minutes each, and 20 at worst, from noon on: what holds up whom, for how long, and how it ends.
+type heldUp struct {
+	name   string
+	change func(f *fleet, a *Assumptions)
+	ending Ending
+	takes  time.Duration
+	worst  time.Duration
+	turns  int
+	waits  string // reasons, nodes, for how long
+	left   string
+}
+
+func heldUps() []heldUp {
 	hour := time.Hour
-	for _, c := range []struct {
-		name   string
-		change func(f *fleet, a *Assumptions)
-		ending Ending
-		takes  time.Duration
-		worst  time.Duration
-		turns  int
-		waits  string // reasons, nodes, for how long
-		left   string
-	}{
+	return []heldUp{
 		{
 			"one by one", func(*fleet, *Assumptions) {}, EndCompleted, hour, 2 * hour, 6, "Cap 5 50m0s", "",
 		},
@@ -61,32 +63,38 @@ func TestSimulationSaysWhatHoldsUp(t *testing.T) {
 		{"somebody has paused it", func(f *fleet, _ *Assumptions) {
 			f.p.Verb = Verb{Request: "r", Do: Pause}
 		}, EndStalled, 0, 0, 0, "", "node-000 Paused, node-001 Paused, node-002 Paused, node-003 Paused, node-004 Paused, node-005 Paused"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f, a := newFleet(t, 6), Assumptions{Cycle: 10 * time.Minute, WorstCycle: 20 * time.Minute}
-			c.change(f, &a)
-			s, err := Simulate(f.s, f.p, f.now, a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := s.Expected
-			if takes := e.End.Sub(e.Begin); e.Ending != c.ending || takes != c.takes || s.Worst.End.Sub(e.Begin) != c.worst || len(e.Turns) != c.turns {
-				t.Errorf("%s after %s, at worst %s, with %d turns; want %s, %s, %s, %d: %s", e.Ending, takes, s.Worst.End.Sub(e.Begin), len(e.Turns), c.ending, c.takes, c.worst, c.turns, e.Message)
-			}
-			var waits, left []string
-			for _, w := range e.Waits {
-				waits = append(waits, fmt.Sprintf("%s %d %s", w.Reason, w.Nodes, w.For))
-			}
-			for _, l := range e.Left {
-				left = append(left, l.Node+" "+string(l.Why.Reason))
-			}
-			if got := strings.Join(waits, ", "); got != c.waits {
-				t.Errorf("they wait for %s; want %s", got, c.waits)
-			}
-			if got := strings.Join(left, ", "); got != c.left {
-				t.Errorf("left are %s; want %s", got, c.left)
-			}
-		})
+	}
+}
+
+func TestSimulationSaysWhatHoldsUp(t *testing.T) {
+	for _, c := range heldUps() {
+		t.Run(c.name, c.want)
+	}
+}
+
+func (c heldUp) want(t *testing.T) {
+	f, a := newFleet(t, 6), Assumptions{Cycle: 10 * time.Minute, WorstCycle: 20 * time.Minute}
+	c.change(f, &a)
+	s, err := Simulate(f.s, f.p, f.now, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := s.Expected
+	if takes := e.End.Sub(e.Begin); e.Ending != c.ending || takes != c.takes || s.Worst.End.Sub(e.Begin) != c.worst || len(e.Turns) != c.turns {
+		t.Errorf("%s after %s, at worst %s, with %d turns; want %s, %s, %s, %d: %s", e.Ending, takes, s.Worst.End.Sub(e.Begin), len(e.Turns), c.ending, c.takes, c.worst, c.turns, e.Message)
+	}
+	var waits, left []string
+	for _, w := range e.Waits {
+		waits = append(waits, fmt.Sprintf("%s %d %s", w.Reason, w.Nodes, w.For))
+	}
+	for _, l := range e.Left {
+		left = append(left, l.Node+" "+string(l.Why.Reason))
+	}
+	if got := strings.Join(waits, ", "); got != c.waits {
+		t.Errorf("they wait for %s; want %s", got, c.waits)
+	}
+	if got := strings.Join(left, ", "); got != c.left {
+		t.Errorf("left are %s; want %s", got, c.left)
 	}
 }
 

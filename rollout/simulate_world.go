@@ -69,6 +69,7 @@ func (w *simWorld) run() (Course, error) {
 			return w.course, err
 		}
 		p.progress.Phase = p.phase()
+		asked := p.progress.Stopped != w.snapshot.Progress.Stopped // the next plan closes the ledger
 		w.snapshot.Ledger, w.snapshot.Progress = p.ledger, p.progress
 		w.learn(p)
 		w.course.Steps++
@@ -77,7 +78,7 @@ func (w *simWorld) run() (Course, error) {
 		if err != nil {
 			return w.course, err
 		}
-		if again && w.course.Steps < w.steps {
+		if again = again || asked; again && w.course.Steps < w.steps {
 			continue
 		}
 		next := w.next(p)
