@@ -9,26 +9,42 @@ func (p *plan) tooMany() *Why {
 		return p.excess
 	}
 	p.asked = true
-	if reason, over := Bound(p.loads(), p.policy.Detectors).Exceeds(*p.policy.MaxBroken); over {
+	if reason, over := p.worst().Exceeds(*p.policy.MaxBroken); over {
 		p.excess = &Why{Reason: ReasonBound, Message: reason}
 	}
 	return p.excess
 }
 
+// worst is what [Bound] says of the rollout, from its beginning to its end.
+func (p *plan) worst() Blast {
+	if p.blast == nil {
+		b := Bound(p.loads(), p.policy.Detectors)
+		p.blast = &b
+	}
+	return *p.blast
+}
+
 // loads are the stages as [Bound] sees them: which nodes they begin, if all goes by name, and how many of them at a time.
 func (p *plan) loads() []StageLoad {
-	begun := make([]bool, len(p.nodes))
-	loads := make([]StageLoad, 0, len(p.stages))
-	for i := range p.stages {
-		keys := p.starts(i, begun)
-		load := StageLoad{Name: p.stages[i].Name, Nodes: len(keys), InFlight: boundInFlight(keys, p.capsOf(i))}
-		loads = append(loads, load)
+	if p.load != nil {
+		return p.load
 	}
-	return loads
+	begun := make([]bool, len(p.nodes))
+	p.load = make([]StageLoad, 0, len(p.stages))
+	for i := range p.stages {
+		load := StageLoad{Name: p.stages[i].Name}
+		sets := p.starts(i, begun)
+		for _, s := range sets {
+			load.Nodes += s.nodes
+		}
+		load.InFlight = boundInFlight(sets, p.capsOf(i))
+		p.load = append(p.load, load)
+	}
+	return p.load
 }
 
 // starts begins the nodes of one stage, and returns what their slots count for.
-func (p *plan) starts(stage int, begun []bool) [][]string {
+func (p *plan) starts(stage int, begun []bool) []boundSet {
 	total, before := 0, 0
 	for i := range p.nodes {
 		if m := &p.nodes[i]; m.group >= 0 && p.takes(stage, int(m.group)) {
@@ -40,19 +56,22 @@ func (p *plan) starts(stage int, begun []bool) [][]string {
 	if size := p.stages[stage].Size; size != nil {
 		need = min(total, amount(*size, total))
 	}
-	var keys [][]string
-	sets := map[setOf][]string{}
+	var sets []boundSet
+	known := map[setOf]int{}
 	for i := range p.nodes {
 		m := &p.nodes[i]
-		if m.group < 0 || begun[i] || !p.takes(stage, int(m.group)) || before+len(keys) >= need {
+		if m.group < 0 || begun[i] || !p.takes(stage, int(m.group)) || before >= need {
 			continue
 		}
 		begun[i] = true
+		before++
 		of := p.setFor(m)
-		if sets[of] == nil {
-			sets[of] = p.keys(of)
+		at, ok := known[of]
+		if !ok {
+			at = len(sets)
+			known[of], sets = at, append(sets, boundSet{keys: p.keys(of)})
 		}
-		keys = append(keys, sets[of])
+		sets[at].nodes++
 	}
-	return keys
+	return sets
 }

@@ -9,11 +9,20 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// boundInFlight is how many of some nodes can have slots at a time: keys are what each node's slot counts for. Caps of one kind, which is what stands
-// before the slash of a key, add up over its keys, as every zone can be full at once; the strictest kind decides. It is exact if, besides the
-// total, caps of one kind bind, and too high by some at most if zones and groups cut across each other.
-func boundInFlight(keys [][]string, caps []protocol.Cap) int {
-	n := len(keys)
+// A boundSet are nodes whose slots count for the same keys.
+type boundSet struct {
+	keys  []string
+	nodes int
+}
+
+// boundInFlight is how many of some nodes can have slots at a time. Caps of one kind, which is what stands before the slash of a key, add up over its
+// keys, as every zone can be full at once; the strictest kind decides. It is exact if, besides the total, caps of one kind bind, and too high by
+// some at most if zones and groups cut across each other.
+func boundInFlight(sets []boundSet, caps []protocol.Cap) int {
+	n := 0
+	for _, s := range sets {
+		n += s.nodes
+	}
 	strictest := map[string]int{}
 	kinds := map[string]bool{}
 	for _, c := range caps {
@@ -22,28 +31,29 @@ func boundInFlight(keys [][]string, caps []protocol.Cap) int {
 		}
 		kinds[boundKind(c.Key)] = true
 	}
+	all := n
 	for kind := range kinds {
-		n = min(n, boundOfKind(kind, keys, strictest))
+		n = min(n, boundOfKind(kind, sets, all, strictest))
 	}
 	return n
 }
 
-// boundOfKind is how many nodes the caps of one kind let have slots at a time.
-func boundOfKind(kind string, keys [][]string, strictest map[string]int) int {
+// boundOfKind is how many nodes of all the caps of one kind let have slots at a time.
+func boundOfKind(kind string, sets []boundSet, all int, strictest map[string]int) int {
 	if kind == "" {
-		return min(len(keys), strictest[""])
+		return min(all, strictest[""])
 	}
 	free, counted := 0, map[string]int{}
-	for _, ks := range keys {
+	for _, s := range sets {
 		capped := false
-		for _, k := range ks {
+		for _, k := range s.keys {
 			if _, ok := strictest[k]; ok && boundKind(k) == kind {
-				counted[k]++
+				counted[k] += s.nodes
 				capped = true
 			}
 		}
 		if !capped {
-			free++
+			free += s.nodes
 		}
 	}
 	for k, m := range counted {

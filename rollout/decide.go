@@ -42,7 +42,7 @@ func (p *plan) fetching(m *member) bool {
 
 // decisions puts together what was decided.
 func (p *plan) decisions() Decisions {
-	d := Decisions{At: p.now, Ledger: p.ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after}
+	d := Decisions{At: p.now, Ledger: p.ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after, Blast: p.worst()}
 	p.progress.Phase = p.phase()
 	d.Progress, d.Phase = p.progress, p.progress.Phase
 	d.Nodes = p.listAll()
@@ -61,6 +61,7 @@ func (p *plan) decisions() Decisions {
 		return *p.nodes[i].node.Shadow, true
 	})
 	d.Reason, d.Message = p.summary(d.Counts, d.Waiting)
+	d.ExpectedEnd = p.expectedEnd()
 	return d
 }
 

@@ -34,6 +34,10 @@ type Decisions struct {
 	Counts Counts
 	// Waiting counts the nodes that wait, by reason.
 	Waiting map[Reason]int
+	// Blast is the worst that a fatal revision does before the rollout stops by itself, from its beginning on: see [Bound].
+	Blast Blast
+	// ExpectedEnd is an estimate of when all nodes should have had their turn; zero if that cannot be said.
+	ExpectedEnd time.Time
 	// After is when to look again though nothing has changed; zero means never.
 	After time.Duration
 }

@@ -72,7 +72,9 @@ type plan struct {
 	// haltWhy is what [plan.halt] said last, holdWhy what keeps the stage under way from being passed.
 	haltWhy, holdWhy *Why
 	taken            []bool // by stage and group
-	// excess says that too many nodes could be broken; asked says that it is known.
+	// blast is the worst case, once it is known; excess says that it is too bad, asked that this is known.
+	load    []StageLoad
+	blast   *Blast
 	excess  *Why
 	asked   bool
 	ordered []int32

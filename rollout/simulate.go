@@ -128,7 +128,7 @@ func Simulate(s Snapshot, policy Policy, now time.Time, a Assumptions) (Simulati
 		return Simulation{}, err
 	}
 	w := newSimWorld(s, policy, now, a, a.Cycle)
-	sim := Simulation{Blast: Bound(w.first.loads(), policy.Detectors)}
+	sim := Simulation{Blast: w.first.worst()}
 	var err error
 	if sim.Expected, err = w.run(); err != nil {
 		return Simulation{}, err

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/conversion"
+
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -41,9 +43,10 @@ type Options struct {
 
 // A Controller carries out the rollouts of one disruption domain. Make it with [New].
 type Controller struct {
-	o    Options
-	turn chan struct{} // full while a pass runs
-	mind mind          // of whoever has the turn
+	o     Options
+	turn  chan struct{} // full while a pass runs
+	mind  mind          // of whoever has the turn
+	equal conversion.Equalities
 }
 
 // A mind is what saves calls. All of it may be lost.
@@ -92,7 +95,8 @@ func New(o Options) (*Controller, error) {
 	if o.CallTimeout == 0 {
 		o.CallTimeout = defaultCall
 	}
-	return &Controller{o: o, turn: make(chan struct{}, 1), mind: mind{
+	sameTime := conversion.EqualitiesOrDie(func(a, b time.Time) bool { return a.Equal(b) }) // empty is equal to nil
+	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{},
 	}}, nil
 }

@@ -29,7 +29,7 @@ func (p *pass) run() error {
 	p.view()
 	p.giveBack()
 	for i := range rounds {
-		moved, err := p.round()
+		moved, err := p.round(i == rounds-1)
 		if err != nil {
 			return errors.Join(append(p.errs, err)...)
 		}

@@ -20,20 +20,23 @@ import (
 // ReasonInvalid is the reason of a rollout whose policy can't be followed.
 const ReasonInvalid rollout.Reason = "Invalid"
 
-// round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once.
-func (p *pass) round() (moved bool, err error) {
+// round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once. Where there is nothing new to remember,
+// it acts first: what a rollout only shows is written when there is no more to do, in the last round of a pass at the latest. A controller that
+// dies at each of its writes would otherwise never get past those that do nothing.
+func (p *pass) round(last bool) (moved bool, err error) {
 	next := p.decide()
 	if moved = !reflect.DeepEqual(next, p.ledger); moved {
 		if err := p.storeLedger(next); err != nil {
 			return false, err
 		}
 	}
+	var shown []int
 	for i := range p.rollouts {
-		ok, err := p.storeProgress(i)
-		if err != nil {
+		if p.remembers(i) {
+			shown = append(shown, i)
+		} else if ok, err := p.storeProgress(i); err != nil {
 			return false, err
-		}
-		if !ok {
+		} else if !ok {
 			continue
 		}
 		for _, d := range p.decided[i].Nodes {
@@ -42,7 +45,21 @@ func (p *pass) round() (moved bool, err error) {
 			}
 		}
 	}
+	if moved && !last {
+		return true, nil
+	}
+	for _, i := range shown {
+		if _, err := p.storeProgress(i); err != nil {
+			return false, err
+		}
+	}
 	return moved, nil
+}
+
+// remembers reports whether all that was decided to be remembered of a rollout is stored.
+func (p *pass) remembers(i int) bool {
+	r := &p.rollouts[i]
+	return p.refused[r.Policy.UID] == nil && p.c.equal.DeepEqual(r.Progress, p.decided[i].Progress)
 }
 
 // decide has Plan decide for one rollout after the other, each on the ledger that the one before has left, and under the caps of all.

@@ -9,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
@@ -16,56 +18,79 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// A ShadowCache keeps all NodeShadows of a cluster in memory, by one list and one watch: for [NewRecords].
-type ShadowCache struct {
+// A Cache keeps all objects of one kind in memory, by one list and one watch. What it returns must not be changed. Its methods may be called at the
+// same time.
+type Cache[T any] struct {
+	kind     string
 	informer cache.SharedIndexInformer
 }
 
-// NewShadowCache returns a cache that is empty until [ShadowCache.Run].
-func NewShadowCache(client dynamic.Interface) *ShadowCache {
-	i := dynamicinformer.NewFilteredDynamicInformer(client, v1alpha1.NodeShadowsResource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()
-	return &ShadowCache{informer: i}
+// NewShadowCache, NewRolloutCache and NewRevisionCache return caches that are empty until [Cache.Run]: for [NewRecords] and [NewRollouts].
+func NewShadowCache(client dynamic.Interface) *Cache[v1alpha1.NodeShadow] {
+	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource)
+}
+
+// NewRolloutCache is like [NewShadowCache].
+func NewRolloutCache(client dynamic.Interface) *Cache[v1alpha1.Rollout] {
+	return newCache[v1alpha1.Rollout](client, v1alpha1.RolloutKind, v1alpha1.RolloutsResource)
+}
+
+// NewRevisionCache is like [NewShadowCache].
+func NewRevisionCache(client dynamic.Interface) *Cache[v1alpha1.Revision] {
+	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource)
+}
+
+func newCache[T any](client dynamic.Interface, kind string, resource schema.GroupVersionResource) *Cache[T] {
+	return &Cache[T]{kind, dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()}
 }
 
 // Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it once.
-func (c *ShadowCache) Run(ctx context.Context, changed func()) error {
-	// What an older version of this package can't read stays as it is, and is left out of List.
-	err := c.informer.SetTransform(func(obj any) (any, error) {
-		u, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			return obj, nil
-		}
-		sh, err := shadowIn(u)
-		if err != nil {
-			return obj, nil //nolint:nilerr // see above
-		}
-		sh.ManagedFields = nil
-		return sh, nil
-	})
-	if err != nil {
-		return fmt.Errorf("watching %ss: %w", v1alpha1.NodeShadowKind, err)
+func (c *Cache[T]) Run(ctx context.Context, changed func()) error {
+	if err := c.informer.SetTransform(c.read); err != nil {
+		return fmt.Errorf("watching %ss: %w", c.kind, err)
 	}
-	_, err = c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
 	})
 	if err != nil {
-		return fmt.Errorf("watching %ss: %w", v1alpha1.NodeShadowKind, err)
+		return fmt.Errorf("watching %ss: %w", c.kind, err)
 	}
 	c.informer.RunWithContext(ctx)
 	return nil
 }
 
-// Synced reports whether the cache has everything that there was when it began. A controller must not pass before.
-func (c *ShadowCache) Synced() bool { return c.informer.HasSynced() }
+// read is the transform of the informer. What this version of the package can't read stays as it is, and is left out of List.
+func (c *Cache[T]) read(obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	u.SetManagedFields(nil)
+	var typed T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &typed); err != nil {
+		return obj, nil //nolint:nilerr // see above
+	}
+	return &typed, nil
+}
 
-// List returns all shadows. They must not be changed.
-func (c *ShadowCache) List() []*v1alpha1.NodeShadow {
+// Synced reports whether the cache has everything that there was when it began. A controller must not pass before.
+func (c *Cache[T]) Synced() bool { return c.informer.HasSynced() }
+
+// List returns all objects, in any order.
+func (c *Cache[T]) List() []*T {
 	objects := c.informer.GetStore().List()
-	all := make([]*v1alpha1.NodeShadow, 0, len(objects))
+	all := make([]*T, 0, len(objects))
 	for _, o := range objects {
-		if sh, ok := o.(*v1alpha1.NodeShadow); ok {
-			all = append(all, sh)
+		if typed, ok := o.(*T); ok {
+			all = append(all, typed)
 		}
 	}
 	return all
+}
+
+// Get returns the object of that name.
+func (c *Cache[T]) Get(name string) (*T, bool) {
+	obj, _, _ := c.informer.GetStore().GetByKey(name) // the store of an informer has no errors
+	typed, ok := obj.(*T)
+	return typed, ok
 }

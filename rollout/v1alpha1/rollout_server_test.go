@@ -237,7 +237,7 @@ func TestRolloutColumnsAnswer(t *testing.T) {
 	r, o := bigRollout(t, 100, 3)
 	o.Policy.Stages = []rollout.Stage{{Name: "canary"}}
 	o.Decisions.Counts = rollout.Counts{Selected: 100, Done: 12, InFlight: 3, Failed: 1, Broken: 1}
-	o.Decisions.Progress.Refused, o.Decisions.Progress.Handled, o.ExpectedEnd = "not now", "q", epoch()
+	o.Decisions.Progress.Refused, o.Decisions.Progress.Handled, o.Decisions.ExpectedEnd = "not now", "q", epoch()
 	s.must(s.putStatus(t, "columns", r, o))
 	checkColumns(t, "rollouts", "columns", map[string]any{
 		"Phase": "Running", "Stage": "canary", "Done": "12/100", "In-Flight": int64(3), "Failed": int64(2), "Waiting-For": "Cap", "Revision": "v2",

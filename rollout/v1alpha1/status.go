@@ -24,10 +24,6 @@ type Observed struct {
 	// Policy is what was decided on, Decisions what [rollout.Plan] has decided.
 	Policy    rollout.Policy
 	Decisions rollout.Decisions
-	// Blast is the worst case; nil leaves the one of the status before.
-	Blast *rollout.Blast
-	// ExpectedEnd is when all nodes should have had their turn; zero if that cannot be said.
-	ExpectedEnd time.Time
 }
 
 // StatusOf is the status of a Rollout after a decision. It goes on from the status that r has, the answer of [HeedRollback] included: what
@@ -55,10 +51,8 @@ func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after tim
 		s.Message = clip(fmt.Sprintf("%s; entry %d of the history is followed, the spec is not", d.Message, s.Rollback.Number), 4096)
 	}
 	s.setProgress(d.Progress)
-	if o.Blast != nil {
-		s.WorstCase = worstCaseOf(o.Blast)
-	}
-	s.ExpectedEnd = expect(s.ExpectedEnd, o.ExpectedEnd, now)
+	s.WorstCase = worstCaseOf(&d.Blast)
+	s.ExpectedEnd = expect(s.ExpectedEnd, d.ExpectedEnd, now)
 	after = s.setConditions(&r.Spec, r.Generation, now)
 	if after == 0 || d.After > 0 && d.After < after {
 		after = d.After
