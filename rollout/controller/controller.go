@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type Options struct {
 	Metrics  Metrics
 	// CallTimeout bounds each call. Zero means 10 seconds.
 	CallTimeout time.Duration
+	// ShowEvery is how long what a rollout only shows waits for more of it before it is written: texts and numbers for people. What is to be
+	// remembered does not wait. Zero means 1 second.
+	ShowEvery time.Duration
 }
 
 // A Controller carries out the rollouts of one disruption domain. Make it with [New].
@@ -57,6 +61,8 @@ type mind struct {
 	// revisions are the names that metrics were told, shown the rollouts.
 	revisions map[string]bool
 	shown     map[string]bool
+	// showAt is when what rollouts only show may be written again.
+	showAt time.Time
 }
 
 // A drained says how far the drain of an attempt is.
@@ -67,6 +73,7 @@ type drained struct {
 
 const (
 	defaultCall = 10 * time.Second
+	defaultShow = time.Second
 	// soon is when to look again after something that is over at once.
 	soon = 200 * time.Millisecond
 	// tries bounds how often a pass begins anew as something has changed under it, rounds how often it goes on at once.
@@ -92,12 +99,13 @@ func New(o Options) (*Controller, error) {
 	if o.CallTimeout < 0 {
 		return nil, fmt.Errorf("controller: Options.CallTimeout is %s, want 0 or more", o.CallTimeout)
 	}
-	if o.CallTimeout == 0 {
-		o.CallTimeout = defaultCall
+	if o.ShowEvery < 0 {
+		return nil, fmt.Errorf("controller: Options.ShowEvery is %s, want 0 or more", o.ShowEvery)
 	}
+	o.CallTimeout, o.ShowEvery = cmp.Or(o.CallTimeout, defaultCall), cmp.Or(o.ShowEvery, defaultShow)
 	sameTime := conversion.EqualitiesOrDie(func(a, b time.Time) bool { return a.Equal(b) }) // empty is equal to nil
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
-		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{},
+		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
 	}}, nil
 }
 
@@ -147,6 +155,7 @@ type pass struct {
 	rollouts []Rollout
 	refused  map[string]error // by UID of the rollout
 	decided  []rollout.Decisions
+	shown    []int // rollouts of which there is nothing new to remember
 	nodes    []nodeView
 	byUID    map[string]int
 	shadows  []Shadow

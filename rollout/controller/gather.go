@@ -29,7 +29,7 @@ func (p *pass) run() error {
 	p.view()
 	p.giveBack()
 	for i := range rounds {
-		moved, err := p.round(i == rounds-1)
+		moved, err := p.round()
 		if err != nil {
 			return errors.Join(append(p.errs, err)...)
 		}
@@ -40,7 +40,7 @@ func (p *pass) run() error {
 			p.again(soon)
 		}
 	}
-	if err := p.tend(); err != nil {
+	if err := errors.Join(p.show(), p.tend()); err != nil {
 		return errors.Join(append(p.errs, err)...)
 	}
 	p.forget()

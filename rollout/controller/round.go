@@ -21,9 +21,9 @@ import (
 const ReasonInvalid rollout.Reason = "Invalid"
 
 // round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once. Where there is nothing new to remember,
-// it acts first: what a rollout only shows is written when there is no more to do, in the last round of a pass at the latest. A controller that
-// dies at each of its writes would otherwise never get past those that do nothing.
-func (p *pass) round(last bool) (moved bool, err error) {
+// it acts first, and what a rollout only shows waits: see [Options].ShowEvery. A controller that dies at each of its writes would otherwise never get
+// past those that do nothing.
+func (p *pass) round() (moved bool, err error) {
 	next := p.decide()
 	if moved = !reflect.DeepEqual(next, p.ledger); moved {
 		if err := p.storeLedger(next); err != nil {
@@ -45,15 +45,25 @@ func (p *pass) round(last bool) (moved bool, err error) {
 			}
 		}
 	}
-	if moved && !last {
-		return true, nil
+	p.shown = shown
+	return moved, nil
+}
+
+// show writes what rollouts only show, if it is time for that.
+func (p *pass) show() error {
+	if wait := p.c.mind.showAt.Sub(p.now); wait > 0 {
+		if len(p.shown) > 0 {
+			p.again(wait)
+		}
+		return nil
 	}
-	for _, i := range shown {
+	for _, i := range p.shown {
 		if _, err := p.storeProgress(i); err != nil {
-			return false, err
+			return err
 		}
 	}
-	return moved, nil
+	p.c.mind.showAt = p.now.Add(p.c.o.ShowEvery)
+	return nil
 }
 
 // remembers reports whether all that was decided to be remembered of a rollout is stored.

@@ -1,0 +1,155 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutproof_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/belayproject/belay/internal/rolloutstage"
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// A life of a fleet on a real control plane, with a controller in a process of its own: a staged rollout; a fatal revision, which stops by itself within
+// the bound that the status has shown before (R-RO-12); a freeze that is accepted, with a fix that goes to the broken nodes first (R-RO-17); an abort
+// after whose acknowledgement no node commits (R-RO-19), and which is resumed (R-RO-20) while three of ten nodes leave and as many join (R-RO-10); a
+// rollback by number (R-RO-21).
+func TestLifeOfAFleet(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, rolloutstage.Options{Nodes: 20, Cap: 5, PodsPerNode: 2, Verify: 200 * time.Millisecond})
+	must(t, f.Begin(t.Context(), "v2", func(s *v1alpha1.RolloutSpec) {
+		s.Stages = []v1alpha1.Stage{
+			{Name: "canary", Size: new(intstr.FromInt32(3)), Soak: &metav1.Duration{Duration: time.Second}}, {Name: "rest"},
+		}
+		s.RetryAfter = &metav1.Duration{Duration: time.Second}
+	}))
+	p := f.spawn(rolloutstage.Task{})
+	f.brought(p, "v2")
+	f.fatal(p, "fatal-3")
+	f.asks(p, v1alpha1.Verb{Do: v1alpha1.Do(rollout.Accept)})
+	must(t, f.Turn(t.Context(), "v4"))
+	f.aborted(p, "v4")
+	f.asks(p, v1alpha1.Verb{Do: v1alpha1.Do(rollout.Resume)})
+	f.churn()
+	f.brought(p, "v4")
+	f.asks(p, v1alpha1.Verb{Do: v1alpha1.DoRollback, Number: 1})
+	f.brought(p, "v2")
+}
+
+// brought waits for the end of a rollout, after which every node runs the revision.
+func (f *fleet) brought(p *rolloutstage.Process, revision string) {
+	f.t.Helper()
+	f.completed(p, revision)
+	nodes, err := f.Core.CoreV1().Nodes().List(f.t.Context(), metav1.ListOptions{})
+	must(f.t, err)
+	machines := f.Crew.Machines()
+	for i := range nodes.Items {
+		name := nodes.Items[i].Name
+		if machines[name] == nil {
+			f.t.Errorf("node %q has no agent", name)
+		} else if current, _ := machines[name].History(); current != revision {
+			f.t.Errorf("node %q runs %q, want %q", name, current, revision)
+		}
+	}
+	f.sound()
+}
+
+// fatal has a revision rolled out that breaks each node that it is tried on, and waits until the rollout has stopped by itself.
+func (f *fleet) fatal(p *rolloutstage.Process, revision string) {
+	f.t.Helper()
+	must(f.t, f.Turn(f.t.Context(), revision))
+	var r *v1alpha1.Rollout
+	eventually(f.t, "a fatal revision freezes the rollout", patience, func(ctx context.Context) (err error) {
+		must(f.t, p.Alive())
+		if r, err = f.Rollout(ctx); err == nil && r.Status.Phase != v1alpha1.RolloutPhase(rollout.Frozen) {
+			err = fmt.Errorf("it is %s: %s", r.Status.Phase, r.Status.Message)
+		}
+		return err
+	})
+	broken := 0
+	for _, m := range f.Crew.Machines() {
+		if _, applied := m.History(); slices.Contains(applied, revision) {
+			broken++
+		}
+	}
+	if r.Status.WorstCase == nil || broken == 0 || int64(broken) > r.Status.WorstCase.Broken {
+		f.t.Errorf("R-RO-12: %d nodes are broken, the status has said before: %+v", broken, r.Status.WorstCase)
+	}
+	f.t.Logf("%d nodes were broken; %+v; %s", broken, r.Status.WorstCase, r.Status.Message)
+}
+
+// asks asks for something, and waits until it is carried out.
+func (f *fleet) asks(p *rolloutstage.Process, v v1alpha1.Verb) {
+	f.t.Helper()
+	request, err := f.Ask(f.t.Context(), v)
+	must(f.t, err)
+	eventually(f.t, string(v.Do)+" is carried out", patience, func(ctx context.Context) error {
+		must(f.t, p.Alive())
+		r, err := f.Rollout(ctx)
+		switch {
+		case err != nil:
+			return err
+		case r.Status.HandledRequest != request:
+			return fmt.Errorf("the last request that was looked at is %q", r.Status.HandledRequest)
+		case r.Status.Refusal != "":
+			f.t.Fatalf("%s was refused: %s", v.Do, r.Status.Refusal)
+		}
+		return nil
+	})
+}
+
+// aborted aborts a rollout when it is half way, and proves that no node commits after that was acknowledged.
+func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
+	f.t.Helper()
+	eventually(f.t, revision+" is half way", patience, func(context.Context) error {
+		must(f.t, p.Alive())
+		if n := f.Runs(revision); n < f.Nodes/4 {
+			return fmt.Errorf("%d nodes run it", n)
+		}
+		return nil
+	})
+	f.asks(p, v1alpha1.Verb{Do: v1alpha1.Do(rollout.Abort)})
+	eventually(f.t, "the abort is acknowledged", patience, func(ctx context.Context) error {
+		must(f.t, p.Alive())
+		r, err := f.Rollout(ctx)
+		if err == nil && (r.Status.Phase != v1alpha1.RolloutPhase(rollout.Aborted) || !r.Status.Acknowledged) {
+			err = fmt.Errorf("it is %s, acknowledged: %t", r.Status.Phase, r.Status.Acknowledged)
+		}
+		return err
+	})
+	before, commits := f.Runs(revision), f.commits()
+	<-time.After(5 * time.Second)
+	if now, n := f.commits(), f.Runs(revision); !slices.Equal(now, commits) || n != before {
+		f.t.Errorf("R-RO-19: after the abort was acknowledged the last attempts went from %v to %v, and %d to %d nodes run %q", commits, now, before, n, revision)
+	}
+	if before >= f.Nodes {
+		f.t.Errorf("all %d nodes run %q already: nothing is proven", before, revision)
+	}
+	f.t.Logf("aborted when %d of %d nodes ran %q", before, f.Nodes, revision)
+}
+
+// commits are the last committed attempts of all shadows, in order.
+func (f *fleet) commits() (all []int64) {
+	for _, sh := range f.Crew.Shadows.List() {
+		all = append(all, sh.Status.Attempt)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// churn has three of ten nodes leave, and as many others join.
+func (f *fleet) churn() {
+	f.t.Helper()
+	for i := range f.Nodes * 3 / 10 {
+		must(f.t, f.RemoveNode(f.t.Context(), rolloutstage.NodeName(f.Nodes-1-i)))
+		must(f.t, f.AddNode(f.t.Context(), fmt.Sprintf("joined-%04d", i)))
+	}
+}

@@ -1,0 +1,171 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutstage
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/nodeagent"
+	"github.com/belayproject/belay/rollout/protocol"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// A Crew are the agents of all nodes. Each looks when its shadow has changed, and when it has asked to.
+type Crew struct {
+	// Shadows are those of the nodes.
+	Shadows *kube.Cache[v1alpha1.NodeShadow]
+
+	mu       sync.Mutex
+	machines map[string]*Machine
+	verify   time.Duration
+}
+
+// A Machine is a node that does what its agent says. A revision whose name begins with "fatal" breaks it, and there is no way back from that.
+type Machine struct {
+	agent *nodeagent.Agent
+	seen  string // the version of the shadow
+	due   time.Time
+	disk  []byte
+
+	mu                sync.Mutex
+	current, previous protocol.Revision
+	applied           []string
+}
+
+func newCrew(client dynamic.Interface, verify time.Duration) *Crew {
+	return &Crew{Shadows: kube.NewShadowCache(client), machines: map[string]*Machine{}, verify: verify}
+}
+
+// add gives a node an agent. Its node runs v1.
+func (c *Crew) add(client dynamic.Interface, name, uid string) error {
+	m := &Machine{current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}}
+	a, err := nodeagent.New(nodeagent.Options{
+		Shadows: kube.NewAgentShadow(kube.NewShadows(client), name, nil), Disk: m, Updater: m,
+		NodeUID: func(context.Context) (string, error) { return uid, nil }, VerifyFor: c.verify, VerifyEvery: max(time.Millisecond, c.verify/4),
+	})
+	if err != nil {
+		return err
+	}
+	m.agent = a
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.machines[name] = m
+	return nil
+}
+
+// remove takes the agent of a node away, as the machine is gone.
+func (c *Crew) remove(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.machines, name)
+}
+
+// Machines are all machines by name.
+func (c *Crew) Machines() map[string]*Machine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.machines)
+}
+
+// run lets the agents work until ctx ends.
+func (c *Crew) run(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	go func() {
+		_ = c.Shadows.Run(ctx, func() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	ctx = klog.NewContext(ctx, klog.Logger{})
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		case <-ticker.C:
+		}
+		machines := c.Machines()
+		for _, sh := range c.Shadows.List() {
+			if m := machines[sh.Name]; m != nil && (m.seen != sh.ResourceVersion || !m.due.IsZero() && time.Now().After(m.due)) {
+				m.look(ctx, sh.ResourceVersion)
+			}
+		}
+	}
+}
+
+// look is one step of the agent. After an error it is tried again.
+func (m *Machine) look(ctx context.Context, version string) {
+	after, err := m.agent.Reconcile(ctx)
+	m.seen, m.due = version, time.Time{}
+	if err != nil {
+		after = 100 * time.Millisecond
+	}
+	if after > 0 {
+		m.due = time.Now().Add(after)
+	}
+}
+
+// History returns what the node runs, and what it has applied, in order.
+func (m *Machine) History() (current string, applied []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current.Name, append([]string{}, m.applied...)
+}
+
+// Get implements [nodeagent.Disk].
+func (m *Machine) Get(context.Context, string) ([]byte, error) {
+	if m.disk == nil {
+		return nil, fs.ErrNotExist
+	}
+	return m.disk, nil
+}
+
+// Put implements [nodeagent.Disk].
+func (m *Machine) Put(_ context.Context, _ string, payload []byte) error {
+	m.disk = payload
+	return nil
+}
+
+// Observe implements [nodeagent.Updater].
+func (m *Machine) Observe(context.Context) (nodeagent.Observation, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return nodeagent.Observation{Current: m.current, Previous: m.previous, BootID: "boot"}, nil
+}
+
+// Prepare implements [nodeagent.Updater].
+func (m *Machine) Prepare(context.Context, protocol.Revision) error { return nil }
+
+// Apply implements [nodeagent.Updater].
+func (m *Machine) Apply(_ context.Context, a nodeagent.Attempt) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.applied = append(m.applied, a.Revision.Name)
+	m.previous, m.current = m.current, a.Revision
+	return nil
+}
+
+// Verify implements [nodeagent.Updater].
+func (m *Machine) Verify(_ context.Context, a nodeagent.Attempt) (nodeagent.Health, error) {
+	if strings.HasPrefix(a.Revision.Name, "fatal") {
+		return nodeagent.Health{Verdict: nodeagent.Fail, Message: "nothing runs any more"}, nil
+	}
+	return nodeagent.Health{Verdict: nodeagent.Pass}, nil
+}
+
+// Revert implements [nodeagent.Updater].
+func (m *Machine) Revert(context.Context, nodeagent.Attempt) error { return nodeagent.ErrIrreversible }

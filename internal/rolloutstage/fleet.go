@@ -1,0 +1,170 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutstage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/protocol"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// Domain is the disruption domain, and the name of the Rollout: each fleet has a control plane of its own.
+const Domain = "fleet"
+
+// Options say what a fleet is.
+type Options struct {
+	// Nodes is how many there are, Cap how many may be away at a time.
+	Nodes, Cap int
+	// PodsPerNode is how much work there is: a Deployment whose budget lets a fifth of its pods go at a time. Zero means none.
+	PodsPerNode int
+	// Verify is how long an agent takes to verify a revision.
+	Verify time.Duration
+}
+
+// A Fleet is nodes with work and agents on a control plane, and one Rollout.
+type Fleet struct {
+	Options
+	Env    *testenv.Env
+	Core   kubernetes.Interface
+	Client dynamic.Interface
+	Crew   *Crew
+	Truth  *Truth
+
+	stop context.CancelFunc
+	done chan struct{}
+}
+
+// New makes a fleet. It is ready when its work runs. ctx bounds that alone.
+func New(ctx context.Context, o Options) (*Fleet, error) {
+	fast := []string{"--kube-api-qps=500", "--kube-api-burst=500"}
+	env, err := testenv.New(ctx, testenv.Options{
+		With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
+		Args: map[testenv.Component][]string{
+			testenv.ControllerManager: append([]string{"--node-monitor-grace-period=30m"}, fast...), testenv.Scheduler: fast,
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := &Fleet{Options: o, Env: env, done: make(chan struct{})}
+	if err := f.build(ctx); err != nil {
+		return nil, errors.Join(err, env.Close())
+	}
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f.stop = stop
+	if f.Truth, err = watch(run, f); err != nil {
+		stop()
+		return nil, errors.Join(err, env.Close())
+	}
+	go func() {
+		defer close(f.done)
+		f.Crew.run(run)
+	}()
+	return f, nil
+}
+
+// Close ends the agents and the control plane, and every process that was spawned on it.
+func (f *Fleet) Close() error {
+	f.stop()
+	<-f.done
+	return f.Env.Close()
+}
+
+func (f *Fleet) build(ctx context.Context) (err error) {
+	if err := f.Env.InstallCRDs(ctx, v1alpha1.CRDs()...); err != nil {
+		return err
+	}
+	config := f.Env.Config()
+	config.QPS = -1
+	if f.Core, err = kubernetes.NewForConfig(config); err != nil {
+		return err
+	}
+	if f.Client, err = dynamic.NewForConfig(config); err != nil {
+		return err
+	}
+	f.Crew = newCrew(f.Client, f.Verify)
+	for i := range f.Nodes {
+		if err := f.AddNode(ctx, NodeName(i)); err != nil {
+			return err
+		}
+	}
+	if f.PodsPerNode == 0 {
+		return nil
+	}
+	return f.addWork(ctx)
+}
+
+// NodeName is the name of the node of that number, from 0 on.
+func NodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
+
+// AddNode has a node join the fleet, which runs v1.
+func (f *Fleet) AddNode(ctx context.Context, name string) error {
+	n, err := f.Env.CreateNode(ctx, name, testenv.KwokNode, func(n *corev1.Node) {
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels["fleet"] = Domain
+	})
+	if err != nil {
+		return err
+	}
+	return f.Crew.add(f.Client, name, string(n.UID))
+}
+
+// RemoveNode has a node leave, with its agent.
+func (f *Fleet) RemoveNode(ctx context.Context, name string) error {
+	f.Crew.remove(name)
+	return f.Core.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// Ledger reads the ledger.
+func (f *Fleet) Ledger(ctx context.Context) (protocol.Ledger, error) {
+	l, _, err := kube.NewLedgerStore(f.Client, Domain).Load(ctx)
+	return l, err
+}
+
+// Runs is how many nodes run a revision.
+func (f *Fleet) Runs(revision string) (n int) {
+	for _, m := range f.Crew.Machines() {
+		if current, _ := m.History(); current == revision {
+			n++
+		}
+	}
+	return n
+}
+
+// Over returns nil when no node has a slot, and every node was given back.
+func (f *Fleet) Over(ctx context.Context) error {
+	l, err := f.Ledger(ctx)
+	if err != nil {
+		return err
+	}
+	if len(l.Slots) > 0 {
+		return fmt.Errorf("there are %d slots", len(l.Slots))
+	}
+	nodes, err := f.Core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range nodes.Items {
+		n := &nodes.Items[i]
+		_, held := n.Annotations[controller.HeldAnnotation]
+		if _, marked := n.Annotations[controller.ScaleDownAnnotation]; held || marked || n.Spec.Unschedulable {
+			return fmt.Errorf("node %q was not given back: unschedulable %t, %v", n.Name, n.Spec.Unschedulable, n.Annotations)
+		}
+	}
+	return nil
+}

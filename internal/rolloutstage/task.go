@@ -1,0 +1,157 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutstage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/rollout/controller"
+)
+
+// childEnv names the file that makes an executable a controller, and nothing else.
+const childEnv = "BELAY_ROLLOUT_CHILD"
+
+// childTime ends a controller that its parent has lost.
+const childTime = 30 * time.Minute
+
+// A Task says what a controller's process does.
+type Task struct {
+	// Lease makes it a controller only as long as it leads by that Lease, which lasts LeaseFor. Holder is its name there.
+	Lease, Holder string
+	LeaseFor      time.Duration
+	// At is a part of the path of the writes that count for Stop and Freeze; empty counts all but those of the Lease and of events.
+	At string
+	// Stop is the write, counted from 1, at which it stops for ever; 0 for never. The write has been carried out by the server if Sent.
+	Stop int
+	Sent bool
+	// Freeze is the write before which it freezes itself. When it is thawed, the write goes out.
+	Freeze int
+
+	Kubeconfig, Domain string // by Spawn
+}
+
+// An Event is what a controller's process tells its parent.
+type Event struct {
+	Kind Kind
+	What string
+}
+
+// A Kind of an [Event].
+type Kind string
+
+// Kinds of events.
+const (
+	Ready   Kind = "ready"   // its caches have synced
+	Leads   Kind = "leads"   // it has the Lease
+	Stopped Kind = "stopped" // at the write What
+	Freezes Kind = "freezes" // before the write What
+	Retired Kind = "retired" // it has lost the Lease, and ends
+	Failed  Kind = "failed"  // because of What
+)
+
+// Main is a controller if this process was started to be one, and returns its exit code then.
+func Main() (code int, is bool) {
+	file := os.Getenv(childEnv)
+	if file == "" {
+		return 0, false
+	}
+	c := &child{out: json.NewEncoder(os.NewFile(3, "events")), wake: make(chan struct{}, 1)}
+	ctx, cancel := context.WithTimeout(context.Background(), childTime)
+	defer cancel()
+	if err := c.run(klog.NewContext(ctx, klog.Logger{}), file); err != nil {
+		c.tell(Failed, err.Error())
+		return 1, true
+	}
+	return 0, true
+}
+
+// A child is a controller in its process.
+type child struct {
+	Task
+	mu     sync.Mutex
+	writes int
+	out    *json.Encoder
+	wake   chan struct{}
+}
+
+func (c *child) tell(kind Kind, what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.out.Encode(Event{kind, what})
+}
+
+// poke wakes the controller up.
+func (c *child) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (c *child) run(ctx context.Context, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &c.Task); err != nil {
+		return err
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	ctl, err := c.controller(ctx, config)
+	if err != nil {
+		return err
+	}
+	c.tell(Ready, "")
+	if c.Lease == "" {
+		return ctl.Run(ctx, c.wake)
+	}
+	return c.lead(ctx, config, ctl)
+}
+
+// lead is a controller while it has the Lease.
+func (c *child) lead(ctx context.Context, config *rest.Config, ctl *controller.Controller) error {
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: c.Lease}, Client: core.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: c.Holder},
+		},
+		LeaseDuration: c.LeaseFor, RenewDeadline: c.LeaseFor * 3 / 4, RetryPeriod: c.LeaseFor / 8,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				c.tell(Leads, "")
+				ended <- ctl.Run(ctx, c.wake)
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	elector.Run(ctx)
+	c.tell(Retired, "")
+	return errors.Join(<-ended, fmt.Errorf("%q leads no more", c.Holder))
+}

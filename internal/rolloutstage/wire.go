@@ -1,0 +1,82 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutstage
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/drain"
+	drainkube "github.com/belayproject/belay/drain/kube"
+	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/kube"
+)
+
+// controller wires one, with caches that live as long as ctx.
+func (c *child) controller(ctx context.Context, config *rest.Config) (*controller.Controller, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return stopper{c, next} })
+	core, err1 := kubernetes.NewForConfig(config)
+	client, err2 := dynamic.NewForConfig(config)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	d, nodes, err := c.drainer(ctx, config, core)
+	if err != nil {
+		return nil, err
+	}
+	shadows, rollouts, revisions := kube.NewShadowCache(client), kube.NewRolloutCache(client), kube.NewRevisionCache(client)
+	for _, run := range []func(context.Context, func()) error{shadows.Run, rollouts.Run, revisions.Run} {
+		go func() {
+			if err := run(ctx, c.poke); err != nil {
+				c.tell(Failed, err.Error())
+			}
+		}()
+	}
+	for !shadows.Synced() || !rollouts.Synced() || !revisions.Synced() {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return controller.New(controller.Options{
+		Ledger: kube.NewLedgerStore(client, c.Domain), Fleet: kube.NewFleet(client, nodes),
+		Shadows:  kube.NewRecords(kube.NewShadows(client), shadows.List),
+		Rollouts: kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get}),
+		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: "rollout/" + c.Domain, Policy: drain.Policy{Settle: new(100 * time.Millisecond)}},
+	})
+}
+
+// drainer makes a Drainer, and returns the Nodes of its cache.
+func (c *child) drainer(ctx context.Context, config *rest.Config, core kubernetes.Interface) (*drain.Drainer, func() []*corev1.Node, error) {
+	options := drainkube.CacheOptions{DaemonSets: true}
+	factory := drainkube.NewFactory(core, options)
+	cache, err := drainkube.NewCache(factory, options)
+	if err != nil {
+		return nil, nil, err
+	}
+	factory.StartWithContext(ctx)
+	if err := cache.WaitForSync(ctx); err != nil {
+		return nil, nil, err
+	}
+	client, err := drainkube.NewClient(config, drainkube.ClientOptions{QPS: 500, Burst: 500})
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
+	if err != nil {
+		return nil, nil, err
+	}
+	cache.Watch(func(drain.Change) { c.poke() })
+	d.Watch(func(string) { c.poke() })
+	return d, cache.Nodes, nil
+}
