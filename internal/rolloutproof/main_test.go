@@ -44,14 +44,18 @@ func eventually(t *testing.T, rule string, within time.Duration, done func(ctx c
 	defer cancel()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
+	var last error
 	for {
 		err := done(ctx)
 		if err == nil {
 			return
 		}
+		if ctx.Err() == nil {
+			last = err // not that time is up
+		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s: after %s: %v", rule, within, err)
+			t.Fatalf("%s: after %s: %v", rule, within, last)
 		case <-ticker.C:
 		}
 	}
