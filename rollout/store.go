@@ -26,6 +26,15 @@ type LedgerStore interface {
 	Store(ctx context.Context, l protocol.Ledger, version string) (string, error)
 }
 
+// A SeenLedger is a [LedgerStore] that watches the ledger besides, so that looking at it costs no call. What was seen may be older than what is
+// stored: a Store on its version is refused then, and Load is to be called.
+type SeenLedger interface {
+	LedgerStore
+	// Seen returns the newest ledger that is known, and its version: never one older than an answer of Load or Store. ok is false where Load has to
+	// be called.
+	Seen() (l protocol.Ledger, version string, ok bool)
+}
+
 // Update loads the ledger, lets change decide on it, and stores the result; after a conflict it does both again, as long as ctx lives. An error
 // of change is returned as it is, and nothing is stored; nor is a ledger that change returns as it got it. A ledger that does
 // not exist is passed as an empty one only with create.

@@ -32,10 +32,11 @@ type Crew struct {
 
 // A Machine is a node that does what its agent says. A revision whose name begins with "fatal" breaks it, and there is no way back from that.
 type Machine struct {
-	agent *nodeagent.Agent
-	seen  string // the version of the shadow
-	due   time.Time
-	disk  []byte
+	agent  *nodeagent.Agent
+	shadow *kube.AgentShadow
+	seen   string // the version of the shadow
+	due    time.Time
+	disk   []byte
 
 	mu                sync.Mutex
 	current, previous protocol.Revision
@@ -49,8 +50,9 @@ func newCrew(client dynamic.Interface, verify time.Duration) *Crew {
 // add gives a node an agent. Its node runs v1.
 func (c *Crew) add(client dynamic.Interface, name, uid string) error {
 	m := &Machine{current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}}
+	m.shadow = kube.NewAgentShadow(kube.NewShadows(client), name, nil)
 	a, err := nodeagent.New(nodeagent.Options{
-		Shadows: kube.NewAgentShadow(kube.NewShadows(client), name, nil), Disk: m, Updater: m,
+		Shadows: m.shadow, Disk: m, Updater: m,
 		NodeUID: func(context.Context) (string, error) { return uid, nil }, VerifyFor: c.verify, VerifyEvery: max(time.Millisecond, c.verify/4),
 	})
 	if err != nil {
@@ -101,6 +103,7 @@ func (c *Crew) run(ctx context.Context) {
 		machines := c.Machines()
 		for _, sh := range c.Shadows.List() {
 			if m := machines[sh.Name]; m != nil && (m.seen != sh.ResourceVersion || !m.due.IsZero() && time.Now().After(m.due)) {
+				m.shadow.See(sh)
 				m.look(ctx, sh.ResourceVersion)
 			}
 		}

@@ -34,7 +34,8 @@ func (c *child) controller(ctx context.Context, config *rest.Config) (*controlle
 		return nil, err
 	}
 	shadows, rollouts, revisions := kube.NewShadowCache(client), kube.NewRolloutCache(client), kube.NewRevisionCache(client)
-	for _, run := range []func(context.Context, func()) error{shadows.Run, rollouts.Run, revisions.Run} {
+	ledger := kube.NewLedgerStore(client, c.Domain)
+	for _, run := range []func(context.Context, func()) error{shadows.Run, rollouts.Run, revisions.Run, ledger.Run} {
 		go func() {
 			if err := run(ctx, c.poke); err != nil {
 				c.tell(Failed, err.Error())
@@ -49,7 +50,7 @@ func (c *child) controller(ctx context.Context, config *rest.Config) (*controlle
 		}
 	}
 	return controller.New(controller.Options{
-		Ledger: kube.NewLedgerStore(client, c.Domain), Fleet: kube.NewFleet(client, nodes),
+		Ledger: ledger, Fleet: kube.NewFleet(client, nodes),
 		Shadows:  kube.NewRecords(kube.NewShadows(client), shadows.List),
 		Rollouts: kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get}),
 		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: "rollout/" + c.Domain, Policy: drain.Policy{Settle: new(100 * time.Millisecond)}},

@@ -80,6 +80,7 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 	if p.c.o.Drainer == nil {
 		return false, true
 	}
+	sure := p.c.mind.drains[n.UID].attempt == slot.Attempt // that the node waits under its cordon
 	if !n.held || d.State == protocol.Committed && n.attempt != slot.Attempt {
 		delete(p.c.mind.drains, n.UID) // what is known is of another cordon
 		if !p.close(n, slot.Attempt) {
@@ -89,11 +90,12 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 			p.again(soon)
 			return false, false
 		}
+		sure = true
 	}
 	if d.State != protocol.Committed || d.Do == protocol.EventProceed {
 		return false, true
 	}
-	if p.c.mind.drains[n.UID].attempt != slot.Attempt && p.still(n, slot.Attempt) != protocol.Committed {
+	if !sure && p.still(n, slot.Attempt) != protocol.Committed {
 		p.again(soon)
 		return false, false
 	}

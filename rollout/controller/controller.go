@@ -119,8 +119,8 @@ func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) 
 	}
 	defer func() { <-c.turn }()
 	began := time.Now()
-	for range tries {
-		p := &pass{c: c, ctx: ctx}
+	for i := range tries {
+		p := &pass{c: c, ctx: ctx, live: i > 0}
 		err = p.run()
 		if after = p.after; !errors.Is(err, errAgain) || ctx.Err() != nil {
 			break
@@ -149,6 +149,7 @@ type pass struct {
 	off   string
 	after time.Duration
 	errs  []error
+	live  bool // the ledger is to be read as it is stored
 
 	ledger   protocol.Ledger
 	version  string

@@ -9,7 +9,8 @@
 //	give back the nodes whose attempt has ended -> the ledger, by compare-and-swap -> what each rollout remembers -> marks, cordons,
 //	drains, orders -> shadows that are missing or not needed any more
 //
-// Where the ledger or a rollout has changed since it was read, everything is read and decided again; an old decision is never written. What can
+// Where the ledger or a rollout has changed since it was read, everything is read and decided again, the ledger as it is stored; an old decision is
+// never written. What can
 // go on at once goes on in the same pass: a node is admitted, granted and marked by one of them. Nothing happens without a wake-up or a time that
 // was asked for.
 //

@@ -74,8 +74,14 @@ func (p *pass) gather() error {
 	return p.load()
 }
 
-// load reads the ledger, and makes one where there is none.
+// load reads the ledger, and makes one where there is none. One that was seen is as good, unless what was read before speaks of a later one.
 func (p *pass) load() error {
+	if s, ok := p.c.o.Ledger.(rollout.SeenLedger); ok && !p.live {
+		var seen bool
+		if p.ledger, p.version, seen = s.Seen(); seen && p.latest() <= p.ledger.Epoch {
+			return nil
+		}
+	}
 	err := p.call(func(ctx context.Context) (err error) { p.ledger, p.version, err = p.c.o.Ledger.Load(ctx); return err })
 	if errors.Is(err, fs.ErrNotExist) {
 		return p.newLedger()
@@ -86,9 +92,23 @@ func (p *pass) load() error {
 	return nil
 }
 
+// latest is the last attempt that anything speaks of. A ledger knows of all.
+func (p *pass) latest() (k protocol.Attempt) {
+	for i := range p.shadows {
+		sh := &p.shadows[i]
+		k = max(k, sh.Orders.Grant, sh.Report.Attempt)
+	}
+	for i := range p.rollouts {
+		for _, e := range p.rollouts[i].Progress.Nodes {
+			k = max(k, e.Attempt)
+		}
+	}
+	return k
+}
+
 // newLedger makes the ledger of a domain that has none. Where there are shadows, there was one, and what it had admitted is looked for.
 func (p *pass) newLedger() error {
-	shadows, err := p.live()
+	shadows, err := p.asStored()
 	if err != nil {
 		return err
 	}
@@ -103,7 +123,8 @@ func (p *pass) newLedger() error {
 	return errAgain
 }
 
-func (p *pass) live() (all []Shadow, err error) {
+// asStored lists the shadows as the API server has them.
+func (p *pass) asStored() (all []Shadow, err error) {
 	err = p.call(func(ctx context.Context) (err error) { all, err = p.c.o.Shadows.Live(ctx); return err })
 	if err != nil {
 		return nil, fmt.Errorf("controller: listing the shadows as they are: %w", err)
@@ -126,7 +147,7 @@ func (p *pass) reborn() bool {
 
 // resettle revokes what the lost ledger had admitted, gives a slot to every node that is disrupted, and opens the ledger.
 func (p *pass) resettle() error {
-	shadows, err := p.live()
+	shadows, err := p.asStored()
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (p *pass) enlist() error {
 	if !slices.ContainsFunc(p.nodes, func(n nodeView) bool { return missing(&n) }) {
 		return nil
 	}
-	live, err := p.live()
+	live, err := p.asStored()
 	if err != nil {
 		return err
 	}

@@ -19,14 +19,16 @@ import (
 
 var _ nodeagent.Shadows = (*AgentShadow)(nil)
 
-// An AgentShadow is the shadow of one node, as its agent reads and writes it: [nodeagent.Shadows].
+// An AgentShadow is the shadow of one node, as its agent reads and writes it: [nodeagent.Shadows]. With an agent that calls See, a Read is no call:
+// what was seen may be older than what is stored, and then nothing can be stored on it, and the next Read asks the API server.
 type AgentShadow struct {
 	shadows *Shadows
 	node    string
 	now     func() time.Time
 
 	mu   sync.Mutex
-	last *v1alpha1.NodeShadow // as it was read or written last, so that a Store after a Read is one call
+	last *v1alpha1.NodeShadow // the newest one that was read, written or seen, so that a Store after a Read is one call
+	seen bool                 // last is good enough for Read
 }
 
 // NewAgentShadow returns the shadow of the named node, which need not exist. now is the clock of the times that are written for people; nil means
@@ -38,14 +40,34 @@ func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) *AgentS
 	return &AgentShadow{shadows: shadows, node: node, now: now}
 }
 
+// See tells of a version that a watch has shown, such as that of a [Cache]; nil says that there is no shadow.
+func (a *AgentShadow) See(sh *v1alpha1.NodeShadow) {
+	if sh == nil {
+		a.forget()
+		return
+	}
+	a.remember(sh)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seen = true
+}
+
 // Read implements [nodeagent.Shadows].
 func (a *AgentShadow) Read(ctx context.Context) (nodeagent.Shadow, string, error) {
-	sh, err := a.get(ctx)
-	if err != nil {
-		return nodeagent.Shadow{}, "", err
+	a.mu.Lock()
+	sh, seen := a.last, a.seen
+	a.mu.Unlock()
+	if !seen {
+		var err error
+		if sh, err = a.get(ctx); err != nil {
+			return nodeagent.Shadow{}, "", err
+		}
 	}
-	seen := nodeagent.Shadow{Node: sh.Name, UID: sh.Spec.NodeUID, Orders: v1alpha1.OrdersOf(sh.Spec), Status: saidIn(sh.Status)}
-	return seen, sh.ResourceVersion, nil
+	return readIn(sh), sh.ResourceVersion, nil
+}
+
+func readIn(sh *v1alpha1.NodeShadow) nodeagent.Shadow {
+	return nodeagent.Shadow{Node: sh.Name, UID: sh.Spec.NodeUID, Orders: v1alpha1.OrdersOf(sh.Spec), Status: saidIn(sh.Status)}
 }
 
 // Store implements [nodeagent.Shadows].
@@ -62,6 +84,9 @@ func (a *AgentShadow) Store(ctx context.Context, s nodeagent.Status, version str
 	status := *base.Status.DeepCopy()
 	say(&status, s)
 	next, err := a.shadows.Report(ctx, base, status, a.now())
+	if err != nil { // it may have been written all the same
+		a.forget()
+	}
 	if errors.Is(err, rollout.ErrConflict) {
 		return fmt.Errorf("%w: %w", nodeagent.ErrConflict, err)
 	}
@@ -91,11 +116,20 @@ func (a *AgentShadow) get(ctx context.Context) (*v1alpha1.NodeShadow, error) {
 	return sh, nil
 }
 
-// remember keeps an object that nobody changes.
+// remember keeps an object that nobody changes, unless a newer one is known.
 func (a *AgentShadow) remember(sh *v1alpha1.NodeShadow) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.last = sh
+	if a.last == nil || !behind(sh, a.last) {
+		a.last = sh
+	}
+}
+
+// forget has the next Read ask the API server.
+func (a *AgentShadow) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last, a.seen = nil, false
 }
 
 // say puts what the agent says into a status, and leaves the rest of it as it is.

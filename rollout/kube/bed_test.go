@@ -73,6 +73,11 @@ func (b *bed) eventually(what string, done func(ctx context.Context) error) {
 	}
 }
 
+// now is a check that calls nothing.
+func (b *bed) now(check func() error) func(context.Context) error {
+	return func(context.Context) error { return check() }
+}
+
 // uid creates a Node and returns its UID: a shadow without one is for the garbage collector.
 func (b *bed) uid(node string) string {
 	b.t.Helper()

@@ -40,8 +40,27 @@ func NewRevisionCache(client dynamic.Interface) *Cache[v1alpha1.Revision] {
 	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource)
 }
 
-func newCache[T any](client dynamic.Interface, kind string, resource schema.GroupVersionResource) *Cache[T] {
-	return &Cache[T]{kind, dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, nil).Informer()}
+// NewOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow.See].
+func NewOwnShadowCache(client dynamic.Interface, node string) *Cache[v1alpha1.NodeShadow] {
+	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, named(node))
+}
+
+func newCache[T any](client dynamic.Interface, kind string, resource schema.GroupVersionResource, of ...dynamicinformer.TweakListOptionsFunc) *Cache[T] {
+	return &Cache[T]{kind, newInformer(client, resource, of...)}
+}
+
+func newInformer(client dynamic.Interface, resource schema.GroupVersionResource, of ...dynamicinformer.TweakListOptionsFunc) cache.SharedIndexInformer {
+	only := func(o *metav1.ListOptions) {
+		for _, f := range of {
+			f(o)
+		}
+	}
+	return dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, only).Informer()
+}
+
+// named selects the one object of that name.
+func named(name string) dynamicinformer.TweakListOptionsFunc {
+	return func(o *metav1.ListOptions) { o.FieldSelector = metav1.ObjectNameField + "=" + name }
 }
 
 // Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it once.

@@ -9,8 +9,9 @@
 //
 // # Promise
 //
-//   - A ledger is read from the API server's storage, never from a cache, and written by compare-and-swap on its resourceVersion. What cannot be
-//     read exactly as it was written is an error that names the object and the field. Labels, annotations and other keys are left as they are.
+//   - A ledger is written by compare-and-swap on its resourceVersion. Load reads it from the API server's storage; Seen, from a watch, may be older,
+//     and then nothing can be stored on it. What cannot be read exactly as it was written is an error that names the object and the field. Labels,
+//     annotations and other keys are left as they are.
 //   - A shadow is written by compare-and-swap as well, each side its own part: the controllers the spec, the agent the status. Fields that this
 //     version does not know are left as they are. What the server would drop is refused.
 //   - A shadow belongs to the Node with its UID, and goes with it. Its finalizer is taken away only from a version that [github.com/belayproject/belay/rollout/protocol.Shadow.Removable]
@@ -26,8 +27,8 @@
 // [AgentRules] and [ControllerRules] return them as rules:
 //
 //	agent       get, list, watch of its own nodeshadows.belay.dev, patch of nodeshadows/status there; get of revisions.belay.dev
-//	controller  get, list, watch, create, patch, delete of nodeshadows.belay.dev, and not nodeshadows/status; get, create, update of
-//	            disruptionledgers.belay.dev; get, list, watch of revisions.belay.dev; get, list, watch, patch of nodes;
+//	controller  get, list, watch, create, patch, delete of nodeshadows.belay.dev, and not nodeshadows/status; get, list, watch,
+//	            create, update of disruptionledgers.belay.dev; get, list, watch of revisions.belay.dev; get, list, watch, patch of nodes;
 //	            get, list, watch, patch of rollouts.belay.dev and patch of rollouts/status
 //
 // A write of the spec does not touch the status, nor the other way round: a side that has no right on the other's part can't write it. Revisions are

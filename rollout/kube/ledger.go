@@ -21,18 +21,23 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// A LedgerStore is a [rollout.LedgerStore] in one DisruptionLedger.
+var _ rollout.SeenLedger = (*LedgerStore)(nil)
+
+// A LedgerStore is a [rollout.LedgerStore] in one DisruptionLedger, and a [rollout.SeenLedger] while Run goes on.
 type LedgerStore struct {
 	objects objects
 	name    string
+	client  dynamic.Interface
 
-	mu   sync.Mutex
-	last *unstructured.Unstructured // as it was read or written last, so that a Store after a Load is one call
+	mu     sync.Mutex
+	last   *unstructured.Unstructured // the newest one that was read, written or watched, so that a Store after a Load is one call
+	synced func() bool                // while it is watched
 }
 
 // NewLedgerStore returns the ledger of the domain of that name, which need not exist.
 func NewLedgerStore(client dynamic.Interface, domain string) *LedgerStore {
-	return &LedgerStore{objects: objects{v1alpha1.DisruptionLedgerKind, client.Resource(v1alpha1.DisruptionLedgersResource)}, name: domain}
+	kind := objects{v1alpha1.DisruptionLedgerKind, client.Resource(v1alpha1.DisruptionLedgersResource)}
+	return &LedgerStore{objects: kind, name: domain, client: client}
 }
 
 // Load implements [rollout.LedgerStore].
@@ -100,6 +105,9 @@ func (s *LedgerStore) base(ctx context.Context, version string) (*unstructured.U
 
 func (s *LedgerStore) get(ctx context.Context) (*unstructured.Unstructured, error) {
 	u, err := s.objects.get(ctx, s.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		s.forget()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -107,11 +115,13 @@ func (s *LedgerStore) get(ctx context.Context) (*unstructured.Unstructured, erro
 	return u.DeepCopy(), nil
 }
 
-// remember keeps the object and returns its version.
+// remember keeps the object, unless a newer one is known, and returns its version.
 func (s *LedgerStore) remember(u *unstructured.Unstructured) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = u
+	if s.last == nil || !behind(u, s.last) {
+		s.last = u
+	}
 	return u.GetResourceVersion()
 }
 

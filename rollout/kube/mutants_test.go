@@ -38,5 +38,13 @@ func TestMutants(t *testing.T) {
 			Old: `rule(group, v1alpha1.NodeShadowsResource.Resource, []string`, New: `rule(group, "*", []string`},
 		{Name: "the version before is stored over", File: "ledger.go", Run: "TestLedgerStore$/stale-store",
 			Old: "u.SetResourceVersion(version)", New: "u.SetResourceVersion(\"\")"},
+		{Name: "a late watch undoes what was written", File: "agent.go", Run: "TestAgentReadsWhatItSees",
+			Old: "if a.last == nil || !behind(sh, a.last) {", New: "if true {"},
+		{Name: "after a conflict the same is read again", File: "agent.go", Run: "TestAgentReadsWhatItSees",
+			Old: "if err != nil { // it", New: "if false { // it"},
+		{Name: "a ledger that is gone is seen", File: "ledger_watch.go", Run: "TestLedgerIsSeen",
+			Old: "DeleteFunc: func(any) {\n\t\t\ts.forget()", New: "DeleteFunc: func(any) {"},
+		{Name: "a ledger that nobody watches is seen", File: "ledger_watch.go", Run: "TestLedgerIsSeen",
+			Old: "|| synced == nil || !synced()", New: "|| synced != nil && !synced()"},
 	})
 }

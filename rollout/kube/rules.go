@@ -30,7 +30,7 @@ func ControllerRules() []rbacv1.PolicyRule {
 	group := v1alpha1.GroupVersion.Group
 	return []rbacv1.PolicyRule{
 		rule(group, v1alpha1.NodeShadowsResource.Resource, []string{"get", "list", "watch", "create", "patch", "delete"}),
-		rule(group, v1alpha1.DisruptionLedgersResource.Resource, []string{"get", "create", "update"}),
+		rule(group, v1alpha1.DisruptionLedgersResource.Resource, []string{"get", "list", "watch", "create", "update"}),
 		rule(group, v1alpha1.RevisionsResource.Resource, []string{"get", "list", "watch"}),
 		rule(group, v1alpha1.RolloutsResource.Resource, []string{"get", "list", "watch", "patch"}),
 		rule(group, v1alpha1.RolloutsResource.Resource+"/status", []string{"patch"}),

@@ -22,8 +22,10 @@ type Client struct {
 	c *Cluster
 	// OnWrite, if set, is called before each write and after it; op names what is written, and of what.
 	OnWrite func(op string, done bool)
-	// Lag, if set, says by how many versions a list is behind.
+	// Lag, if set, says by how many versions a list is behind, and the ledger that was seen.
 	Lag func() int
+
+	known int // the version of the last answer about the ledger
 }
 
 // Connect gives a controller its access.
@@ -76,9 +78,36 @@ func lagging[T any](k *Client, past [][]T) []T {
 
 type ledgers struct{ *Client }
 
+var _ rollout.SeenLedger = ledgers{}
+
+// A ledgerVersion is the ledger at one time; at zero there was none.
+type ledgerVersion struct {
+	ledger protocol.Ledger
+	at     int
+}
+
+func (k ledgers) Seen() (protocol.Ledger, string, bool) {
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	past := k.c.pastLedgers
+	if len(past) == 0 {
+		return protocol.Ledger{}, "", false
+	}
+	behind := 0
+	if k.Lag != nil {
+		behind = min(k.Lag(), len(past)-1)
+	}
+	for behind > 0 && past[len(past)-1-behind].at < k.known {
+		behind--
+	}
+	v := past[len(past)-1-behind]
+	return v.ledger, strconv.Itoa(v.at), v.at > 0 && v.at >= k.known
+}
+
 func (k ledgers) Load(ctx context.Context) (protocol.Ledger, string, error) {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
+	k.known = k.c.ledgerAt
 	if k.c.ledgerAt == 0 {
 		return protocol.Ledger{}, "", fmt.Errorf("the ledger: %w", fs.ErrNotExist)
 	}
@@ -92,6 +121,7 @@ func (k ledgers) Store(ctx context.Context, l protocol.Ledger, version string) (
 		}
 		k.c.freed(l)
 		k.c.ledger, k.c.ledgerAt = l, k.c.next()
+		k.known = k.c.ledgerAt
 		version = strconv.Itoa(k.c.ledgerAt)
 		return nil
 	})

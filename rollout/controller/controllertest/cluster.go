@@ -39,6 +39,7 @@ type Cluster struct {
 	pastNodes    [][]controller.Node
 	pastShadows  [][]controller.Shadow
 	pastRollouts [][]controller.Rollout
+	pastLedgers  []ledgerVersion
 	writes       map[string]int
 	broken       []string
 }
@@ -279,9 +280,10 @@ func (c *Cluster) keep() {
 		all = append(all, r.Rollout)
 	}
 	c.pastNodes, c.pastShadows, c.pastRollouts = last(c.pastNodes, nodes), last(c.pastShadows, shadows), last(c.pastRollouts, all)
+	c.pastLedgers = last(c.pastLedgers, ledgerVersion{c.ledger, c.ledgerAt})
 }
 
-func last[T any](past [][]T, now []T) [][]T {
+func last[T any](past []T, now T) []T {
 	past = append(past, now)
 	return past[max(0, len(past)-kept):]
 }

@@ -1,0 +1,64 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/rollout/protocol"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// Run watches the ledger, for Seen, until ctx ends. changed is called after each change; it must not block.
+func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
+	informer := newInformer(s.client, v1alpha1.DisruptionLedgersResource, named(s.name))
+	see := func(obj any) {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			s.remember(u)
+			changed()
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: see, UpdateFunc: func(_, next any) { see(next) }, DeleteFunc: func(any) {
+			s.forget()
+			changed()
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching %s %q: %w", s.objects.kind, s.name, err)
+	}
+	s.watched(informer.HasSynced)
+	defer s.watched(nil)
+	informer.RunWithContext(ctx)
+	return nil
+}
+
+func (s *LedgerStore) watched(synced func() bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.synced = synced
+}
+
+// forget is for a ledger that is gone.
+func (s *LedgerStore) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = nil
+}
+
+// Seen implements [rollout.SeenLedger].
+func (s *LedgerStore) Seen() (protocol.Ledger, string, bool) {
+	s.mu.Lock()
+	u, synced := s.last, s.synced
+	s.mu.Unlock()
+	if u == nil || synced == nil || !synced() {
+		return protocol.Ledger{}, "", false
+	}
+	l, err := ledgerIn(u)
+	return l, u.GetResourceVersion(), err == nil
+}
