@@ -97,6 +97,11 @@ identity-proof: ## play 10,000 worlds of clocks that lie: no living member is co
 rollout-proof: ## walk every state of the largest world of the rollout's protocol, nine million: no rule is broken; 2 minutes
 	BELAY_ROLLOUT_WORLD=1 GOGC=400 $(GO) test -count=1 -timeout 30m -v -run '^TestTheLargestWorld$$' ./rollout/rollouttest
 
+.PHONY: rollout-fleet
+rollout-fleet: binaries ## kill and freeze the controllers of rollouts over 50 nodes, at each write, and see 100 nodes through a fatal revision and an abort
+	BELAY_ROLLOUT_NODES=50 $(GO) test -count=1 -timeout 90m -v -run 'Killed|Frozen' ./internal/rolloutproof
+	BELAY_ROLLOUT_NODES=100 $(GO) test -count=1 -timeout 60m -v -run 'Life' ./internal/rolloutproof
+
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...

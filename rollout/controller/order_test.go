@@ -1,0 +1,98 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// A slot is freed after its node was given back: a node that can't be given back keeps it, and nobody else has its turn.
+func TestSlotIsFreedAfterItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		stuck := true
+		w.o.Drainer = stubborn{w.o.Drainer, &stuck}
+		w.start()
+		w.want()
+		w.until("the first node is done", func() bool {
+			sh, _ := w.c.Shadow(name(0))
+			return sh.Report.Phase == protocol.PhaseDone
+		})
+		w.steps(20)
+		if n := w.c.Node(name(0)); !n.Unschedulable || w.c.Ledger().Slot(n.UID) == nil || w.c.Runs("v2") != 1 {
+			t.Errorf("R-RO-01: a node that is cordoned (%t) has the slot %v, and %d nodes run the revision, want it to keep its slot, alone",
+				n.Unschedulable, w.c.Ledger().Slot(n.UID), w.c.Runs("v2"))
+		}
+		stuck = false
+		w.untilPhase(rollout.Completed)
+		w.steps(3)
+		w.sound()
+		w.tidy()
+		w.once(2, "v2")
+	})
+}
+
+// A stubborn drainer gives nothing back.
+type stubborn struct {
+	controller.Drainer
+	stuck *bool
+}
+
+func (d stubborn) Release(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+	if *d.stuck {
+		return false, nil
+	}
+	return d.Drainer.Release(ctx, node, uid, attempt)
+}
+
+// What was decided on a ledger that has changed meanwhile is not carried out: here somebody closes the ledger just before an admission is stored.
+func TestOvertakenAdmissionIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		store := w.o.Ledger
+		change := func(f func(protocol.Ledger) protocol.Ledger) {
+			if _, err := rollout.Update(t.Context(), store, false, func(l protocol.Ledger) (protocol.Ledger, error) { return f(l), nil }); err != nil {
+				t.Error(err)
+			}
+		}
+		w.o.Ledger = &overtaken{LedgerStore: store, by: func() {
+			change(func(l protocol.Ledger) protocol.Ledger {
+				return l.Close(protocol.Closure{Request: "by-hand", Reason: "a test"})
+			})
+		}}
+		w.start()
+		w.want()
+		w.steps(5)
+		for i := range 2 {
+			if sh, there := w.c.Shadow(name(i)); !there || sh.Orders.Grant > 0 {
+				t.Errorf("R-RO-02: node %d was granted attempt %d, and the ledger was closed before", i, sh.Orders.Grant)
+			}
+		}
+		change(func(l protocol.Ledger) protocol.Ledger { return l.Open("", "by-hand") })
+		w.untilPhase(rollout.Completed)
+		w.sound()
+		w.once(2, "v2")
+	})
+}
+
+// An overtaken store has somebody else write before the first admission.
+type overtaken struct {
+	rollout.LedgerStore
+	by func()
+}
+
+func (s *overtaken) Store(ctx context.Context, l protocol.Ledger, version string) (string, error) {
+	if s.by != nil && l.Epoch > 0 {
+		by := s.by
+		s.by = nil
+		by()
+	}
+	return s.LedgerStore.Store(ctx, l, version)
+}
