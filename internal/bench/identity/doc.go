@@ -10,7 +10,7 @@
 //	I1  20 members, a connection each: requests for a renewal, as sent and as the API server counts them, GETs, and renewals to those owed
 //	I2  the same members: bytes and allocations for a renewal, also without managed fields
 //	I3  1,000, 5,000 and 10,000 members at 10, 30 and 60 s: renewals a second, processors, times; component-helpers at 5,000 and 10 s
-//	I4  10,000 members at 10 s watched by another process: memory and processor of a view beyond those of its informer
+//	I4  10,000 members at 60 s watched by another process: memory and processor of a view beyond those of its informer
 //	I5  members that stop without a word: time until Left; members that don't, while the API server stalls and restarts: false losses
 //	I6  writes of an agent with a pod-bound token: time with the policy of package nodeauth, and without
 //	I7  a process that is killed with kill -9 and started again: time from its start until it has its Lease
