@@ -5,7 +5,7 @@
 
 // Command identity measures our members and views beside those who keep Leases elsewhere, in one run, on a real etcd and API server: the
 // lease controller of k8s.io/component-helpers, which renews the Leases of kubelets and kube-apiservers, and client-go's leader
-// election. Run it with `make bench-identity`; it takes half an hour, with -quick 4.
+// election. Run it with `make bench-identity`; it takes 35 minutes, with -quick 4.
 //
 //	I1  20 members, a connection each: requests for a renewal, as sent and as the API server counts them, GETs, and renewals to those owed
 //	I2  the same members: bytes and allocations for a renewal, also without managed fields
