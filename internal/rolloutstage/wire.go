@@ -51,7 +51,7 @@ func (c *child) controller(ctx context.Context, config *rest.Config) (*controlle
 	}
 	return controller.New(controller.Options{
 		Ledger: ledger, Fleet: kube.NewFleet(client, nodes),
-		Shadows:  kube.NewRecords(kube.NewShadows(client), shadows.List),
+		Shadows:  kube.NewRecords(kube.NewShadows(client).In(c.Domain), shadows.List),
 		Rollouts: kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get}),
 		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: "rollout/" + c.Domain, Policy: drain.Policy{Settle: new(100 * time.Millisecond)}},
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,15 +182,15 @@ func TestEdgesAreToldOnce(t *testing.T) {
 func TestRunWorksWhenWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 1)
-		passes := 0
-		w.o.Metrics.Pass = func(time.Duration, error) { passes++ }
+		var passes atomic.Int64
+		w.o.Metrics.Pass = func(time.Duration, error) { passes.Add(1) }
 		w.start()
 		ctx, cancel := context.WithCancel(quiet(t))
 		wake, ended := make(chan struct{}, 1), make(chan error, 1)
 		go func() { ended <- w.ctl.Run(ctx, wake) }()
 		<-time.After(time.Hour)
-		if passes != 1 {
-			t.Errorf("%d passes without a wake-up, want the first alone", passes)
+		if n := passes.Load(); n != 1 {
+			t.Errorf("%d passes without a wake-up, want the first alone", n)
 		}
 		w.want()
 		for range 100 {

@@ -126,7 +126,7 @@ func (f *realFleet) start(core kubernetes.Interface) {
 		return nodes
 	}
 	o.Ledger, o.Fleet = kube.NewLedgerStore(f.client, "dies"), kube.NewFleet(f.client, list)
-	o.Shadows = kube.NewRecords(kube.NewShadows(f.client), f.watched())
+	o.Shadows = kube.NewRecords(kube.NewShadows(f.client).In("dies"), f.watched())
 	o.Rollouts = kube.NewRollouts(f.client, kube.RolloutsOptions{Domain: "dies", List: f.listed, Revision: f.revision})
 	o.Drainer = cordons{core}
 	var err error

@@ -6,10 +6,13 @@ package kube_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
@@ -99,4 +102,36 @@ func TestRecords(t *testing.T) {
 		}
 		return r.Bury(ctx, live)
 	})
+}
+
+// A controller sees the shadows of its own disruption domain alone, and a node is in one domain at a time.
+func TestShadowsOfOneDomain(t *testing.T) {
+	b := newBed(t)
+	uid := b.uid("domain")
+	mine, theirs := kube.NewRecords(b.shadows.In("mine"), nil), kube.NewRecords(b.shadows.In("theirs"), nil)
+	sh := protocol.NewShadow("domain", uid, protocol.Ledger{})
+	_, err := mine.Create(b.ctx(), sh)
+	b.must(err)
+	made, err := b.shadows.Get(b.ctx(), "domain")
+	b.must(err)
+	cached := kube.NewRecords(b.shadows.In("theirs"), func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{made} })
+	for name, r := range map[string]*kube.Records{"mine": mine, "theirs": theirs, "theirs, cached": cached} {
+		all, err := r.List(b.ctx())
+		b.must(err)
+		if there := slices.ContainsFunc(all, func(s controller.Shadow) bool { return s.Node == "domain" }); there != (name == "mine") {
+			t.Errorf("the records of %s have the node: %t", name, there)
+		}
+	}
+	_, err = theirs.Create(b.ctx(), sh)
+	if !errors.Is(err, kube.ErrOtherDomain) || errors.Is(err, rollout.ErrConflict) || !strings.Contains(err.Error(), `node "domain" is in domain "mine", want "theirs"`) {
+		t.Errorf("Create in another domain: got error %v, want ErrOtherDomain with both, and no conflict", err)
+	}
+	if _, err := mine.Create(b.ctx(), sh); !errors.Is(err, rollout.ErrConflict) {
+		t.Errorf("Create of what is there: got error %v, want ErrConflict", err)
+	}
+	change := []byte(`{"spec":{"domain":"theirs"}}`)
+	_, err = b.client.Resource(v1alpha1.NodeShadowsResource).Patch(b.ctx(), "domain", types.MergePatchType, change, metav1.PatchOptions{FieldManager: kube.FieldManager})
+	if err == nil || !strings.Contains(err.Error(), "domain must not change") {
+		t.Errorf("moving a shadow: got error %v, want it refused", err)
+	}
 }

@@ -16,14 +16,18 @@ import (
 
 var _ controller.Shadows = (*Records)(nil)
 
-// Records are the NodeShadows of a cluster as a controller uses them: [controller.Shadows]. They are all of one disruption domain.
+// ErrOtherDomain means that a node has a shadow in another disruption domain.
+var ErrOtherDomain = errors.New("a node is in one disruption domain at a time")
+
+// Records are the NodeShadows of a disruption domain as its controller uses them: [controller.Shadows].
 type Records struct {
 	shadows *Shadows
 	list    func() []*v1alpha1.NodeShadow
 	own     written[*v1alpha1.NodeShadow]
 }
 
-// NewRecords returns the shadows; list returns them from a cache, and nil means that each List asks the API server. They are not changed.
+// NewRecords returns the shadows of a domain: see [Shadows.In]. list returns those of all domains from a cache, and nil means that each List asks the
+// API server. They are not changed.
 // Shadows that these Records have written are seen as they were written, until the cache has come so far.
 func NewRecords(shadows *Shadows, list func() []*v1alpha1.NodeShadow) *Records {
 	return &Records{shadows: shadows, list: list}
@@ -35,9 +39,11 @@ func (r *Records) List(ctx context.Context) ([]controller.Shadow, error) {
 		return r.Live(ctx)
 	}
 	seen := r.own.over(r.list())
-	all := make([]controller.Shadow, len(seen))
-	for i, sh := range seen {
-		all[i] = recordOf(sh)
+	all := make([]controller.Shadow, 0, len(seen))
+	for _, sh := range seen {
+		if r.shadows.has(sh) {
+			all = append(all, recordOf(sh))
+		}
 	}
 	return all, ctx.Err()
 }
@@ -68,9 +74,15 @@ func (r *Records) Get(ctx context.Context, node string) (controller.Shadow, erro
 	return recordOf(sh), nil
 }
 
-// Create implements [controller.Shadows].
+// Create implements [controller.Shadows]. That the node is in another domain is no conflict: it may be so for long.
 func (r *Records) Create(ctx context.Context, sh protocol.Shadow) (controller.Shadow, error) {
 	made, err := r.shadows.Create(ctx, sh)
+	if errors.Is(err, rollout.ErrConflict) {
+		if other, readErr := r.shadows.Get(ctx, sh.Node); readErr == nil && !r.shadows.has(other) {
+			return controller.Shadow{}, fmt.Errorf("node %q is in domain %q, want %q: a rollout there selects it, or its %s is left over: %w",
+				sh.Node, other.Spec.Domain, r.shadows.domain, v1alpha1.NodeShadowKind, ErrOtherDomain)
+		}
+	}
 	if err != nil {
 		return controller.Shadow{}, err
 	}

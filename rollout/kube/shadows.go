@@ -31,14 +31,27 @@ var ErrDeleting = errors.New("the shadow is being deleted")
 type Shadows struct {
 	objects objects
 	nodes   objects
+	domain  string
 }
 
-// NewShadows returns the NodeShadows that the client can see.
+// NewShadows returns the NodeShadows that the client can see, of all disruption domains. What it creates is of none: see In.
 func NewShadows(client dynamic.Interface) *Shadows {
 	return &Shadows{
 		objects: objects{v1alpha1.NodeShadowKind, client.Resource(v1alpha1.NodeShadowsResource)},
 		nodes:   objects{"Node", client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})},
 	}
+}
+
+// In returns the shadows of one disruption domain: those that it creates are of that domain, and it lists no others.
+func (s *Shadows) In(domain string) *Shadows {
+	one := *s
+	one.domain = domain
+	return &one
+}
+
+// has reports whether a shadow is one of the domain.
+func (s *Shadows) has(sh *v1alpha1.NodeShadow) bool {
+	return s.domain == "" || sh.Spec.Domain == s.domain
 }
 
 // Get returns the shadow of the node of that name, of whatever incarnation. It is fs.ErrNotExist if there is none.
@@ -50,7 +63,7 @@ func (s *Shadows) Get(ctx context.Context, node string) (*v1alpha1.NodeShadow, e
 	return shadowIn(u)
 }
 
-// List returns all shadows, by one call.
+// List returns all shadows of the domain, by one call.
 func (s *Shadows) List(ctx context.Context) ([]v1alpha1.NodeShadow, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -64,7 +77,9 @@ func (s *Shadows) List(ctx context.Context) ([]v1alpha1.NodeShadow, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, *sh)
+		if s.has(sh) {
+			all = append(all, *sh)
+		}
 	}
 	return all, nil
 }
@@ -78,7 +93,7 @@ func (s *Shadows) Create(ctx context.Context, sh protocol.Shadow) (*v1alpha1.Nod
 			Name: sh.Node, Finalizers: []string{ShadowFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: sh.Node, UID: types.UID(sh.UID)}},
 		},
-		Spec: v1alpha1.NodeShadowSpec{NodeUID: sh.UID},
+		Spec: v1alpha1.NodeShadowSpec{NodeUID: sh.UID, Domain: s.domain},
 	}
 	made.Spec.SetOrders(sh.Orders)
 	object, err := fields(&made)

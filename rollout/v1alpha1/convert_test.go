@@ -123,7 +123,7 @@ func TestNothingIsInvented(t *testing.T) {
 		}
 	})
 	eachField(t, func(want v1alpha1.NodeShadowSpec) {
-		got := v1alpha1.NodeShadowSpec{NodeUID: want.NodeUID}
+		got := v1alpha1.NodeShadowSpec{NodeUID: want.NodeUID, Domain: want.Domain} // whose shadow it is: no order
 		got.SetOrders(v1alpha1.OrdersOf(want))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)

@@ -29,6 +29,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 //
 // +kubebuilder:validation:XValidation:optionalOldSelf=true,rule="oldSelf.hasValue() || (self.spec.grant == 0 && self.spec.proceed == 0 && self.spec.undo == 0)",message="a new shadow grants nothing: grant, proceed and undo must be 0"
 // +kubebuilder:validation:XValidation:rule="self.spec.nodeUID == oldSelf.spec.nodeUID",message="a shadow belongs to one incarnation of its Node: nodeUID must not change"
+// +kubebuilder:validation:XValidation:rule="has(self.spec.domain) == has(oldSelf.spec.domain) && (!has(self.spec.domain) || self.spec.domain == oldSelf.spec.domain)",message="a shadow belongs to one domain: domain must not change; another controller makes its own when this shadow is gone"
 // +kubebuilder:validation:XValidation:rule="self.spec.grant >= oldSelf.spec.grant",message="grant must not decrease, nor be left out"
 // +kubebuilder:validation:XValidation:rule="self.spec.revoked >= oldSelf.spec.revoked",message="revoked must not decrease, nor be left out"
 // +kubebuilder:validation:XValidation:rule="self.spec.grant > oldSelf.spec.grant || (self.spec.revert == oldSelf.spec.revert && has(self.spec.revision) == has(oldSelf.spec.revision) && (!has(self.spec.revision) || self.spec.revision == oldSelf.spec.revision))",message="revision and revert change only together with a higher grant"
@@ -66,6 +67,11 @@ type NodeShadowSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	NodeUID string `json:"nodeUID"`
+
+	// domain is the name of the DisruptionLedger in which the node has its slots. A node is in one domain at a time. It must not change.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Domain string `json:"domain,omitempty"`
 
 	// stage is the revision that the agent may fetch ahead, without any disruption.
 	// +optional

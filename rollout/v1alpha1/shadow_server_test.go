@@ -104,6 +104,7 @@ func orderRows() []struct {
 		{"committed", "nothing", orders(``), ""},
 		{"known", "stage", orders(`"stage":{"name":"v9"}`), ""},
 		{"known", "other node", orders(`"nodeUID":"u-2"`), "nodeUID must not change"},
+		{"known", "other domain", orders(`"domain":"d-2"`), "domain must not change"},
 		{"known", "no node", orders(`"nodeUID":null`), "nodeUID: Required value"},
 		{"known", "negative grant", orders(`"grant":-1`), "should be greater than or equal to 0"},
 		{"known", "name with @", orders(`"stage":{"name":"v9@x"}`), "should match"},

@@ -185,6 +185,7 @@ func (c *Cluster) LoseLedger() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ledger, c.ledgerAt = protocol.Ledger{}, 0
+	c.keep()
 }
 
 // LoseShadow deletes a shadow with its finalizer, by hand.
