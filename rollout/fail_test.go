@@ -107,17 +107,23 @@ func TestBrokenNodeIsTriedInPlaceAndBroughtBack(t *testing.T) {
 	}
 }
 
-// There is no way back from an irreversible revision (R-RO-21).
+// There is no way back from an irreversible revision, nor on a node whose agent knows none: the rollout freezes with the last attempt (R-RO-21).
 func TestIrreversibleRevisionIsNotReverted(t *testing.T) {
-	f := newFleet(t, 2)
-	f.p.Target.Irreversible = true
-	f.fails = always(protocol.EventBroke)
-	d := f.passes(300, Frozen)
-	for range 20 {
-		d = f.pass()
-	}
-	if n := f.of(d, "node-000"); n.State != protocol.FailedBroken || n.Why.Reason != ReasonGivenUp || d.Counts.Broken != 1 {
-		t.Errorf("%+v: %+v, counts %+v", n, n.Why, d.Counts)
+	for what, set := range map[string]func(f *fleet){
+		"revision": func(f *fleet) { f.p.Target.Irreversible = true },
+		"node":     func(f *fleet) { f.node("node-000").Irreversible = true },
+	} {
+		f := newFleet(t, 2)
+		set(f)
+		f.fails = always(protocol.EventBroke)
+		d := f.passes(300, Frozen)
+		for range 20 {
+			d = f.pass()
+		}
+		n := f.of(d, "node-000")
+		if n.State != protocol.FailedBroken || n.Why.Reason != ReasonGivenUp || d.Counts.Broken != 1 || f.node("node-000").Shadow.Report.Attempt != 3 {
+			t.Errorf("%s: %+v: %+v, counts %+v", what, n, n.Why, d.Counts)
+		}
 	}
 }
 

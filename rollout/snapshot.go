@@ -33,6 +33,8 @@ type Node struct {
 	Shadow *protocol.Shadow
 	// Runs is the revision that the node runs, by the word of its agent: name and digest. Empty if that is not known.
 	Runs protocol.Revision
+	// Irreversible: there is no way back from what it runs, by the word of its agent.
+	Irreversible bool
 	// Away says why the node is unavailable, other than by a cordon of a rollout: "not ready", "cordoned by admin". Empty if it is not.
 	Away string
 	// Health is the verdict on the node before it is touched, and on its work after it came back.

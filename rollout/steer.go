@@ -116,7 +116,7 @@ func (p *plan) due(f *flight) (*Revision, bool) {
 // wayBack is what a node gets that the target has broken for good, or nil.
 func (p *plan) wayBack(m *member) *Revision {
 	a := p.targets[m.group]
-	if a.target.Irreversible || a.completed == nil || a.completed.Name == a.target.Name {
+	if a.target.Irreversible || m.node.Irreversible || a.completed == nil || a.completed.Name == a.target.Name {
 		return nil
 	}
 	return a.completed

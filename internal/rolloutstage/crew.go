@@ -20,6 +20,9 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
+// verifyLimit is for how long beyond the least time an agent gives a revision that does not verify.
+const verifyLimit = time.Second
+
 // A Crew are the agents of all nodes. Each looks when its shadow has changed, and when it has asked to.
 type Crew struct {
 	// Shadows are those of the nodes.
@@ -54,6 +57,7 @@ func (c *Crew) add(client dynamic.Interface, name, uid string) error {
 	a, err := nodeagent.New(nodeagent.Options{
 		Shadows: m.shadow, Disk: m, Updater: m,
 		NodeUID: func(context.Context) (string, error) { return uid, nil }, VerifyFor: c.verify, VerifyEvery: max(time.Millisecond, c.verify/4),
+		VerifyWithin: c.verify + verifyLimit,
 	})
 	if err != nil {
 		return err

@@ -229,7 +229,7 @@ func (p *pass) view() {
 			Health: p.health(n),
 		}
 		if n.shadow != nil {
-			s.Shadow, s.Runs = &n.shadow.Shadow, n.shadow.Runs
+			s.Shadow, s.Runs, s.Irreversible = &n.shadow.Shadow, n.shadow.Runs, n.shadow.Irreversible
 		}
 		if d, ok := p.c.mind.drains[n.UID]; ok && p.isCommitted(n, d.attempt) {
 			s.Drain = d.drain

@@ -87,8 +87,9 @@ type Shadows interface {
 // A Shadow is one version of a node's record.
 type Shadow struct {
 	protocol.Shadow
-	// Runs is what the node runs, by its agent's word.
-	Runs protocol.Revision
+	// Runs is what the node runs, by its agent's word, and Irreversible that there is no way back from it.
+	Runs         protocol.Revision
+	Irreversible bool
 	// Version belongs to the Shadows that it came from.
 	Version any
 }

@@ -62,7 +62,10 @@ func (r *Records) Live(ctx context.Context) ([]controller.Shadow, error) {
 }
 
 func recordOf(sh *v1alpha1.NodeShadow) controller.Shadow {
-	return controller.Shadow{Shadow: v1alpha1.ShadowOf(sh), Runs: protocol.ParseRevision(sh.Status.Current.String()), Version: sh}
+	return controller.Shadow{
+		Shadow: v1alpha1.ShadowOf(sh), Runs: protocol.ParseRevision(sh.Status.Current.String()), Irreversible: sh.Status.Known && !sh.Status.Revertible,
+		Version: sh,
+	}
 }
 
 // Get implements [controller.Shadows].
