@@ -59,7 +59,7 @@ func (c *Crew) add(name, uid string) error {
 	m := &Machine{current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}, changed: make(chan struct{}, 1)}
 	verify := c.o.Verify
 	if c.o.Spread > 0 {
-		verify += rand.N(c.o.Spread) //nolint:gosec // any number will do
+		verify += rand.N(c.o.Spread)
 	}
 	a, err := nodeagent.New(nodeagent.Options{
 		Shadows: kube.NewAgentShadow(kube.NewShadows(c.client), name, nil), Disk: m, Updater: m,

@@ -34,7 +34,7 @@ spec:
 `
 
 // env starts the control plane that a fleet needs.
-func (o Options) env(ctx context.Context) (_ *testenv.Env, err error) {
+func (o Options) env(ctx context.Context) (*testenv.Env, error) {
 	servers := testenv.Options{AuditPolicy: o.AuditPolicy}
 	if o.Bare {
 		return testenv.New(ctx, servers)

@@ -10,7 +10,7 @@
 //	R4  600 nodes in 250 slots: time from the end of a node to the next grant
 //	R5  the leader is killed while a rollout goes on: time to the next admission, the cap, nodes that are cordoned twice
 //	R6  a rollout of 5,000 nodes is aborted 20 times: time to the acknowledgement
-//	R7  detectors: how many rollouts of good and bad revisions they halt, and after how many failures, over 1,500 rollouts for each cell
+//	R7  detectors: how many rollouts of good and bad revisions they halt, and after how many failures, over 15,000 rollouts for each cell
 //
 // A line a figure; the last word before the remarks is "ok" or "SHORT", or "-" where there is no bar. The exit code is 1 where a line is short,
 // 2 where nothing could be measured.

@@ -73,7 +73,7 @@ func (t *traffic) add(r audit.Request) {
 		}
 		return
 	}
-	what := r.Verb + " " + cmp.Or(r.Resource, "other")
+	what := r.Verb + " " + cmp.Or(r.Resource, "of other paths")
 	if r.Subresource != "" {
 		what += "/" + r.Subresource
 	}
