@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -39,7 +40,7 @@ func (b *bench) abort(ctx context.Context) error {
 		if err := f.completed(ctx, p, "v1"); err != nil {
 			return err
 		}
-		gauge, err := runner.NewGauge()
+		gauge, err := f.gauge(p)
 		if err != nil {
 			return err
 		}
@@ -47,8 +48,12 @@ func (b *bench) abort(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.printAbort(o, all, gauge.String())
-		return f.sound()
+		busy, err := gauge.Since()
+		if err != nil {
+			return err
+		}
+		b.printAbort(o, all, busy)
+		return errors.Join(p.Alive(), f.sound())
 	})
 }
 

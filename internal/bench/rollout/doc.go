@@ -7,7 +7,7 @@
 //	R1  20 nodes of 20 pods that take 30 s to end, 5 nodes at a time: requests, beside a loop around kubectl's library that does the same
 //	R2  10 minutes after a rollout, with two replicas of the controller and the agents of 20 nodes: requests
 //	R3  Plan over 5,000 nodes in 20 groups: time and garbage, quiet, with one event, with ten
-//	R4  600 nodes in 250 slots: time from the end of a node to the next grant
+//	R4  500 nodes in 250 slots: time from the end of a node to the next grant
 //	R5  the leader is killed while a rollout goes on: time to the next admission, the cap, nodes that are cordoned twice
 //	R6  a rollout of 5,000 nodes is aborted 20 times: time to the acknowledgement
 //	R7  detectors: how many rollouts of good and bad revisions they halt, and after how many failures, over 15,000 rollouts for each cell
@@ -33,8 +33,8 @@
 // # What times mean
 //
 // R4 to R6 are times of this machine: API server, etcd, agents and controller share its processors, and the remark says how much of them was
-// idle. A line that is short on a saturated machine says little of the controller. R4 and R6 have nodes without kubelet and pods: their drains end at
-// once. In R4 the nodes come to their end over a minute, and not all at once, after the first 250 were begun at once. R5 uses the elector of
+// idle and who used the rest. A line that is short on a saturated machine says little of the controller. R4 and R6 have nodes without kubelet and
+// pods: their drains end at once. In R4 the first 250 nodes begin at once, and end over three minutes, after a minute and a half. R5 uses the elector of
 // client-go with a Lease of 2 s; what that takes beyond the duration of the Lease is within the bar, and the remark has it apart. R6 is judged
 // by the status that proves that no further node is begun, with the phase Aborting or Aborted; how long it takes until nodes that had begun have
 // ended is theirs, and printed without a bar.

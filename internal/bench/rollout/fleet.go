@@ -10,7 +10,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/belayproject/belay/internal/bench/runner"
 	"github.com/belayproject/belay/internal/rolloutstage"
+	"github.com/belayproject/belay/internal/testenv"
 )
 
 // patience bounds each wait for something to happen, stamina each wait for a whole rollout.
@@ -75,6 +77,13 @@ func (f *fleet) completed(ctx context.Context, p *rolloutstage.Process, revision
 			return ctx.Err()
 		}
 	}
+}
+
+// gauge measures from now on what the fleet and a controller take of the machine.
+func (f *fleet) gauge(p *rolloutstage.Process) (*runner.Gauge, error) {
+	return runner.NewGauge(map[string]int{
+		"the API server": f.Env.APIServer().PID(), "etcd": f.Env.Server(testenv.Etcd).PID(), "the controller": p.PID(), "the agents' process": os.Getpid(),
+	})
 }
 
 // sound returns an error if anything was seen that may never be: then no figure is worth anything.

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,9 +29,9 @@ type relay struct {
 
 // latency is R4. There are more nodes than slots; each that ends makes room for the next.
 func (b *bench) latency(ctx context.Context) error {
-	o := rolloutstage.Options{Nodes: 600, Cap: 250, Bare: true, Verify: 30 * time.Second, Spread: time.Minute, Resident: true}
+	o := rolloutstage.Options{Nodes: 500, Cap: 250, Bare: true, Verify: 90 * time.Second, Spread: 3 * time.Minute, Resident: true}
 	if b.Quick {
-		o.Nodes, o.Cap, o.Verify, o.Spread = 60, 20, 2*time.Second, 8*time.Second
+		o.Nodes, o.Cap, o.Verify, o.Spread = 60, 20, 5*time.Second, 20*time.Second
 	}
 	return stage(ctx, o, func(f *fleet) error {
 		p, err := f.spawn(ctx, rolloutstage.Task{})
@@ -43,7 +44,7 @@ func (b *bench) latency(ctx context.Context) error {
 		if err := f.completed(ctx, p, "v1"); err != nil {
 			return err
 		}
-		gauge, err := runner.NewGauge()
+		gauge, err := f.gauge(p)
 		if err != nil {
 			return err
 		}
@@ -51,11 +52,12 @@ func (b *bench) latency(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		b.printLatency(o, r, gauge.String())
-		if err := f.completed(ctx, p, "v2"); err != nil {
+		busy, err := gauge.Since()
+		if err != nil {
 			return err
 		}
-		return f.sound()
+		b.printLatency(o, r, busy)
+		return errors.Join(p.Alive(), f.sound())
 	})
 }
 

@@ -6,7 +6,10 @@ package runner
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -60,25 +63,53 @@ func sum(fields []string) (seconds float64, err error) {
 	return seconds, nil
 }
 
-// A Gauge says how busy the machine has been.
-type Gauge struct{ idle, all float64 }
-
-// NewGauge measures from now on.
-func NewGauge() (g Gauge, err error) {
-	g.idle, g.all, err = MachineTime()
-	return g, err
+// A Gauge says how busy the machine has been, and who has kept it so.
+type Gauge struct {
+	names     []string
+	pids      []int
+	used      []float64 // by each process, in seconds
+	idle, all float64
 }
 
-// String says what share of the machine was idle since the gauge was made, and whether that makes it saturated.
-func (g Gauge) String() string {
-	idle, all, err := MachineTime()
-	if err != nil {
-		return err.Error()
+// NewGauge measures from now on. The processes are to be told apart from all others on the machine, in the order of their names.
+func NewGauge(processes map[string]int) (*Gauge, error) {
+	g := &Gauge{names: slices.Sorted(maps.Keys(processes))}
+	for _, name := range g.names {
+		g.pids = append(g.pids, processes[name])
 	}
-	share := (idle - g.idle) / max(all-g.all, 1e-9)
-	text := fmt.Sprintf("%.0f%% of the machine were idle", 100*share)
+	return g, g.read()
+}
+
+func (g *Gauge) read() (err error) {
+	g.used = make([]float64, len(g.pids))
+	for i, pid := range g.pids {
+		if g.used[i], err = ProcessTime(strconv.Itoa(pid)); err != nil {
+			return err
+		}
+	}
+	g.idle, g.all, err = MachineTime()
+	return err
+}
+
+// Since says what share of the machine was idle since the gauge was made, whether that makes it saturated, and how many processors were used by
+// the processes and by all others.
+func (g *Gauge) Since() (string, error) {
+	now := *g
+	if err := now.read(); err != nil {
+		return "", err
+	}
+	cores := float64(runtime.NumCPU())
+	took := max(now.all-g.all, 1e-9) / cores
+	share := (now.idle - g.idle) / max(now.all-g.all, 1e-9)
+	text := fmt.Sprintf("%.0f%% of %.0f processors were idle", 100*share, cores)
 	if share < Busy {
-		text += ": SATURATED, not a measure of what is measured alone"
+		text += ", SATURATED"
 	}
-	return text
+	others := cores * (1 - share)
+	for i, name := range g.names {
+		used := (now.used[i] - g.used[i]) / took
+		others -= used
+		text += fmt.Sprintf(", %s used %.2f", name, used)
+	}
+	return text + fmt.Sprintf(", others %.2f", max(0, others)), nil
 }
