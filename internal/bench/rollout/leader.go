@@ -28,7 +28,7 @@ type takeover struct{ elected, admitted time.Duration }
 
 // leader is R5.
 func (b *bench) leader(ctx context.Context) error {
-	o := rolloutstage.Options{Nodes: 160, Cap: 4, PodsPerNode: 2, Verify: time.Second, Resident: true}
+	o := rolloutstage.Options{Nodes: 120, Cap: 4, PodsPerNode: 2, Verify: time.Second, Resident: true}
 	kills := 10
 	if b.Quick {
 		o.Nodes, kills = 30, 2
