@@ -68,7 +68,7 @@ bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
 	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
 	short=; for m in $$mains; do \
-	  case "$$m" in */bench/drain|*/bench/identity) continue;; esac; \
+	  case "$$m" in */bench/drain|*/bench/identity|*/bench/rollout) continue;; esac; \
 	  $(GO) run "$$m" || short="$$short $$m"; \
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
@@ -80,6 +80,10 @@ bench-drain: binaries ## run drain beside kubectl's library on a real control pl
 .PHONY: bench-identity
 bench-identity: binaries ## run identity beside component-helpers and leader election on a real API server, for 35 minutes; BENCHARGS=-quick: 4 minutes
 	cd internal/bench && $(GO) run ./identity $(BENCHARGS)
+
+.PHONY: bench-rollout
+bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, on real control planes, for 45 minutes; BENCHARGS=-quick: 12 minutes
+	cd internal/bench && $(GO) run ./rollout $(BENCHARGS)
 
 .PHONY: drain-hold
 drain-hold: binaries ## prove that a held node outlives its kubelet at the default settings of the controller manager; 13 minutes

@@ -88,11 +88,10 @@ func (c *chaos) takes(stage, group int) bool {
 // comeToRest lets one controller see what is true, and everybody do what they should, up to the end.
 func (c *chaos) comeToRest(seed uint64) {
 	c.t.Helper()
-	o := c.rollouts[len(c.rollouts)-1]
 	var d Decisions
 	for i := range 60*len(c.s.Nodes) + 200 {
 		if d.Phase == Paused || d.Phase == Aborted {
-			o = c.rollouts[len(c.rollouts)-1]
+			o := c.rollouts[len(c.rollouts)-1]
 			o.verb = Verb{Request: "resume" + c.now.String(), Do: Resume}
 			c.rollouts = append(c.rollouts, o)
 		}

@@ -40,12 +40,7 @@ func (f *fleet) wantPassed(d Decisions) {
 	}
 	for i := before.Stage; i < d.Progress.Stage; i++ {
 		stage := f.p.Stages[i]
-		for _, n := range d.Nodes {
-			slot, begun := d.Ledger.Slot(n.UID), d.Progress.Nodes[n.UID].Stage
-			if slot != nil && slot.State == "" && n.State != protocol.Gone && n.Do != protocol.EventAdmit && begun == i && slices.Contains(before.Members, n.UID) {
-				f.t.Fatalf("I6: stage %q is passed while node %q is %s", stage.Name, n.Node, n.State)
-			}
-		}
+		f.wantLanded(d, i)
 		if d.Progress.Promoted > i {
 			continue
 		}
@@ -54,6 +49,18 @@ func (f *fleet) wantPassed(d Decisions) {
 		}
 		if stage.Approval || stage.Soak > 0 && (before.SoakSince.IsZero() || f.now.Sub(before.SoakSince) < stage.Soak) {
 			f.t.Fatalf("I6: stage %q is passed before its soak or approval, it soaks since %s", stage.Name, before.SoakSince)
+		}
+	}
+}
+
+// wantLanded: nothing of a stage is in flight.
+func (f *fleet) wantLanded(d Decisions, stage int) {
+	f.t.Helper()
+	for _, n := range d.Nodes {
+		slot, begun := d.Ledger.Slot(n.UID), d.Progress.Nodes[n.UID].Stage
+		flies := slot != nil && slot.State == "" && n.State != protocol.Gone && n.Do != protocol.EventAdmit
+		if flies && begun == stage && slices.Contains(f.s.Progress.Members, n.UID) {
+			f.t.Fatalf("I6: stage %q is passed while node %q is %s", f.p.Stages[stage].Name, n.Node, n.State)
 		}
 	}
 }

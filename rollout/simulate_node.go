@@ -48,6 +48,11 @@ func (w *simWorld) steer(p *plan, f *flight) (changed bool, err error) {
 	if f.do != "" {
 		return w.command(p, f, n)
 	}
+	return w.moves(f, n)
+}
+
+// moves is what a node with a slot does of which nothing was decided.
+func (w *simWorld) moves(f *flight, n *Node) (changed bool, err error) {
 	switch {
 	case f.state == protocol.Committed && f.cordon && !n.Drain.Empty && (n.Drain.Blocked == "" || f.force):
 		w.held[n.UID] = n.Drain.Blocked != ""

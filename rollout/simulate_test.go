@@ -193,6 +193,12 @@ func (f *promptFleet) wantCourse(c Course) {
 	if c.Phase != f.last.Phase || c.Reason != f.last.Reason || c.Message != f.last.Message {
 		f.t.Errorf("I12: the simulation ends with %s, %s: %s\nand the fleet with %s, %s: %s", c.Phase, c.Reason, c.Message, f.last.Phase, f.last.Reason, f.last.Message)
 	}
+	f.wantLeft(c)
+}
+
+// wantLeft: what the simulation leaves is what the fleet has left.
+func (f *promptFleet) wantLeft(c Course) {
+	f.t.Helper()
 	left := map[string]Reason{}
 	for _, l := range c.Left {
 		left[l.Node] = l.Why.Reason

@@ -197,20 +197,28 @@ func (w *simWorld) obey(p *plan) (again bool, err error) {
 		again = again || changed
 		busy = busy || f.member >= 0 && p.nodes[f.member].class == flying && p.inStage(&p.nodes[f.member])
 	}
+	held, begun, err := w.departs(p)
+	if again, busy = again || held, busy || begun; err != nil {
+		return false, err
+	}
+	// That a slot is free may end the stage, and all else that it allows was decided with it.
+	return again || released && !busy, nil
+}
+
+// departs has those depart that were admitted. It reports whether one of them is held up, and whether one is of the stage under way.
+func (w *simWorld) departs(p *plan) (held, inStage bool, err error) {
 	for _, i := range p.ordered {
 		m := &p.nodes[i]
 		if m.do != stepAdmit {
 			continue
 		}
-		held, err := w.depart(p, m)
+		waits, err := w.depart(p, m)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
-		again = again || held
-		busy = busy || p.inStage(m)
+		held, inStage = held || waits, inStage || p.inStage(m)
 	}
-	// That a slot is free may end the stage, and all else that it allows was decided with it.
-	return again || released && !busy, nil
+	return held, inStage, nil
 }
 
 // inStage reports whether a node is one of the stage under way.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -23,14 +24,18 @@ import (
 // verifyLimit is for how long beyond the least time an agent gives a revision that does not verify.
 const verifyLimit = time.Second
 
-// A Crew are the agents of all nodes. Each looks when its shadow has changed, and when it has asked to.
+// A Crew are the agents of all nodes. Each looks when its shadow has changed, and when it has asked to. One watch of all shadows stands for the
+// watch of each.
 type Crew struct {
 	// Shadows are those of the nodes.
 	Shadows *kube.Cache[v1alpha1.NodeShadow]
 
+	client dynamic.Interface
+	o      Options
+
 	mu       sync.Mutex
 	machines map[string]*Machine
-	verify   time.Duration
+	residing sync.WaitGroup
 }
 
 // A Machine is a node that does what its agent says. A revision whose name begins with "fatal" breaks it, and there is no way back from that.
@@ -41,23 +46,30 @@ type Machine struct {
 	due    time.Time
 	disk   []byte
 
+	changed chan struct{}      // wakes one that runs by itself
+	end     context.CancelFunc // of one that does; nil before it has begun
+
 	mu                sync.Mutex
 	current, previous protocol.Revision
 	applied           []string
 }
 
-func newCrew(client dynamic.Interface, verify time.Duration) *Crew {
-	return &Crew{Shadows: kube.NewShadowCache(client), machines: map[string]*Machine{}, verify: verify}
+func newCrew(client dynamic.Interface, o Options) *Crew {
+	return &Crew{Shadows: kube.NewShadowCache(client), client: client, o: o, machines: map[string]*Machine{}}
 }
 
 // add gives a node an agent. Its node runs v1.
-func (c *Crew) add(client dynamic.Interface, name, uid string) error {
-	m := &Machine{current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}}
-	m.shadow = kube.NewAgentShadow(kube.NewShadows(client), name, nil)
+func (c *Crew) add(name, uid string) error {
+	m := &Machine{current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}, changed: make(chan struct{}, 1)}
+	verify := c.o.Verify
+	if c.o.Spread > 0 {
+		verify += rand.N(c.o.Spread)
+	}
+	m.shadow = kube.NewAgentShadow(kube.NewShadows(c.client), name, nil)
 	a, err := nodeagent.New(nodeagent.Options{
 		Shadows: m.shadow, Disk: m, Updater: m,
-		NodeUID: func(context.Context) (string, error) { return uid, nil }, VerifyFor: c.verify, VerifyEvery: max(time.Millisecond, c.verify/4),
-		VerifyWithin: c.verify + verifyLimit,
+		NodeUID:   func(context.Context) (string, error) { return uid, nil },
+		VerifyFor: verify, VerifyEvery: max(time.Millisecond, verify/6), VerifyWithin: verify + verifyLimit, Changed: m.changed,
 	})
 	if err != nil {
 		return err
@@ -73,6 +85,9 @@ func (c *Crew) add(client dynamic.Interface, name, uid string) error {
 func (c *Crew) remove(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if m := c.machines[name]; m != nil && m.end != nil {
+		m.end()
+	}
 	delete(c.machines, name)
 }
 
@@ -87,15 +102,11 @@ func (c *Crew) Machines() map[string]*Machine {
 func (c *Crew) run(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	go func() {
-		_ = c.Shadows.Run(ctx, func() {
-			select {
-			case changed <- struct{}{}:
-			default:
-			}
-		})
+		_ = c.Shadows.Run(ctx, func() { poke(changed) })
 	}()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
+	defer c.residing.Wait()
 	ctx = klog.NewContext(ctx, klog.Logger{})
 	for {
 		select {
@@ -104,13 +115,50 @@ func (c *Crew) run(ctx context.Context) {
 		case <-changed:
 		case <-ticker.C:
 		}
-		machines := c.Machines()
-		for _, sh := range c.Shadows.List() {
-			if m := machines[sh.Name]; m != nil && (m.seen != sh.ResourceVersion || !m.due.IsZero() && time.Now().After(m.due)) {
-				m.shadow.See(sh)
-				m.look(ctx, sh.ResourceVersion)
-			}
+		if c.o.Resident {
+			c.wake(ctx)
+		} else {
+			c.turn(ctx)
 		}
+	}
+}
+
+// turn has every agent take a step that has something to look at.
+func (c *Crew) turn(ctx context.Context) {
+	machines := c.Machines()
+	for _, sh := range c.Shadows.List() {
+		if m := machines[sh.Name]; m != nil && (m.seen != sh.ResourceVersion || !m.due.IsZero() && time.Now().After(m.due)) {
+			m.shadow.See(sh)
+			m.look(ctx, sh.ResourceVersion)
+		}
+	}
+}
+
+// wake tells agents that run by themselves of shadows that have changed. Those that do not run yet begin.
+func (c *Crew) wake(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		if m.end == nil {
+			own, end := context.WithCancel(ctx)
+			m.end = end
+			c.residing.Go(func() { _ = m.agent.Run(own) }) // it returns nil
+		}
+	}
+	for _, sh := range c.Shadows.List() {
+		if m := c.machines[sh.Name]; m != nil && m.seen != sh.ResourceVersion {
+			m.seen = sh.ResourceVersion
+			m.shadow.See(sh)
+			poke(m.changed)
+		}
+	}
+}
+
+// poke wakes whoever waits for the channel, which has a place for one.
+func poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 

@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/rollout/controller"
@@ -30,9 +32,25 @@ type Options struct {
 	Nodes, Cap int
 	// PodsPerNode is how much work there is: a Deployment whose budget lets a fifth of its pods go at a time. Zero means none.
 	PodsPerNode int
-	// Verify is how long an agent takes to verify a revision.
-	Verify time.Duration
+	// PodsEnd is how long a pod takes to end, in whole seconds. Zero means that it ends as soon as it is asked to.
+	PodsEnd time.Duration
+	// Bare leaves out everything but etcd and the API server: Nodes are ready from the beginning and stay so, and there can be no work on them.
+	Bare bool
+	// Verify is how long an agent takes to verify a revision. It looks six times meanwhile, as by the defaults of [nodeagent.Options]. Agents differ
+	// by up to Spread.
+	Verify, Spread time.Duration
+	// Resident has each agent run by itself with [nodeagent.Agent.Run], as in production: it also looks when nothing has changed. Otherwise
+	// they take turns, and look only when something has.
+	Resident bool
+	// AuditPolicy is that of the API server: see [testenv.Options].
+	AuditPolicy string
 }
+
+// The user agents of the requests of controllers, which is followed by a slash and [Task].Holder if there is one, and of all agents.
+const (
+	ControllerAgent = "rollout-controller"
+	CrewAgent       = "rollout-agent"
+)
 
 // A Fleet is nodes with work and agents on a control plane, and one Rollout.
 type Fleet struct {
@@ -49,13 +67,7 @@ type Fleet struct {
 
 // New makes a fleet. It is ready when its work runs. ctx bounds that alone.
 func New(ctx context.Context, o Options) (*Fleet, error) {
-	fast := []string{"--kube-api-qps=500", "--kube-api-burst=500"}
-	env, err := testenv.New(ctx, testenv.Options{
-		With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
-		Args: map[testenv.Component][]string{
-			testenv.ControllerManager: append([]string{"--node-monitor-grace-period=30m"}, fast...), testenv.Scheduler: fast,
-		},
-	})
+	env, err := o.env(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +107,15 @@ func (f *Fleet) build(ctx context.Context) (err error) {
 	if f.Client, err = dynamic.NewForConfig(config); err != nil {
 		return err
 	}
-	f.Crew = newCrew(f.Client, f.Verify)
-	for i := range f.Nodes {
-		if err := f.AddNode(ctx, NodeName(i)); err != nil {
-			return err
-		}
+	crew := rest.CopyConfig(config)
+	crew.UserAgent = CrewAgent
+	client, err := dynamic.NewForConfig(crew)
+	if err != nil {
+		return err
+	}
+	f.Crew = newCrew(client, f.Options)
+	if err := f.addNodes(ctx); err != nil {
+		return err
 	}
 	if f.PodsPerNode == 0 {
 		return nil
@@ -107,21 +123,39 @@ func (f *Fleet) build(ctx context.Context) (err error) {
 	return f.addWork(ctx)
 }
 
+// joining is how many nodes join at a time.
+const joining = 8
+
+func (f *Fleet) addNodes(ctx context.Context) error {
+	var errs [joining]error
+	var wg sync.WaitGroup
+	for first := range joining {
+		wg.Go(func() {
+			for i := first; i < f.Nodes && errs[first] == nil; i += joining {
+				errs[first] = f.AddNode(ctx, NodeName(i))
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs[:]...)
+}
+
 // NodeName is the name of the node of that number, from 0 on.
 func NodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 
 // AddNode has a node join the fleet, which runs v1.
 func (f *Fleet) AddNode(ctx context.Context, name string) error {
-	n, err := f.Env.CreateNode(ctx, name, testenv.KwokNode, func(n *corev1.Node) {
-		if n.Labels == nil {
-			n.Labels = map[string]string{}
-		}
-		n.Labels["fleet"] = Domain
-	})
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name, "fleet": Domain}}}
+	if f.Bare {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
+	} else {
+		testenv.KwokNode(n)
+	}
+	n, err := f.Core.CoreV1().Nodes().Create(ctx, n, metav1.CreateOptions{})
 	if err != nil {
 		return err
 	}
-	return f.Crew.add(f.Client, name, string(n.UID))
+	return f.Crew.add(name, string(n.UID))
 }
 
 // RemoveNode has a node leave, with its agent.

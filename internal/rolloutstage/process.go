@@ -85,6 +85,9 @@ func (p *Process) Kill() {
 	_ = os.Remove(p.file)
 }
 
+// PID is that of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
 // Thaw lets a process go on that has frozen itself.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 

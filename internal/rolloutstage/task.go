@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -96,12 +97,7 @@ func (c *child) tell(kind Kind, what string) {
 }
 
 // poke wakes the controller up.
-func (c *child) poke() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
-}
+func (c *child) poke() { poke(c.wake) }
 
 func (c *child) run(ctx context.Context, file string) error {
 	text, err := os.ReadFile(file)
@@ -115,7 +111,7 @@ func (c *child) run(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	config.QPS = -1
+	config.QPS, config.UserAgent = -1, strings.TrimSuffix(ControllerAgent+"/"+c.Holder, "/")
 	ctl, err := c.controller(ctx, config)
 	if err != nil {
 		return err

@@ -58,7 +58,7 @@ func (t *Truth) follow(ctx context.Context, ledgers, nodes apiwatch.Interface) {
 	defer nodes.Stop()
 	for {
 		var e apiwatch.Event
-		ok := false
+		var ok bool
 		select {
 		case <-ctx.Done():
 			return

@@ -29,7 +29,7 @@ func (f *Fleet) addWork(ctx context.Context) error {
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: labels}, //nolint:gosec // it is small
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-				Containers: []corev1.Container{{Name: "web", Image: "example.com/web"}}, TerminationGracePeriodSeconds: new(int64(1)),
+				Containers: []corev1.Container{{Name: "web", Image: "example.com/web"}}, TerminationGracePeriodSeconds: new(max(1, int64(f.PodsEnd.Seconds()))),
 			}},
 		},
 	}, metav1.CreateOptions{})

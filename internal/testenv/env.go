@@ -21,6 +21,9 @@ import (
 	"github.com/belayproject/belay/internal/testenv/reaper"
 )
 
+// Admin is whom the API server takes the clients of [Env.Config] for: for an audit policy.
+const Admin = "belay-admin"
+
 const (
 	auditPolicyFile = "audit-policy.yaml"
 	startTimeout    = 60 * time.Second // for one server to be ready
@@ -151,7 +154,7 @@ func (e *Env) prepare() error {
 
 // prepareAdmin makes the administrator's certificate and kubeconfig.
 func (e *Env) prepareAdmin() error {
-	pair, err := e.pki.cluster.client("belay-admin", "system:masters")
+	pair, err := e.pki.cluster.client(Admin, "system:masters")
 	if err != nil {
 		return err
 	}

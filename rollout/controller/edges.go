@@ -58,16 +58,10 @@ func (p *pass) departed() {
 
 // edge tells of one node. Nodes that have no slot are at rest.
 func (p *pass) edge(r *Rollout, d *rollout.Decisions, uid string, was, is rollout.NodeProgress, now *rollout.Decision) {
-	flew, flies := !was.Admitted.IsZero(), !is.Admitted.IsZero()
+	from, flew := stateIn(was)
+	to, flies := stateIn(is)
 	if !flew && !flies {
 		return
-	}
-	from, to := protocol.Resting, protocol.Resting
-	if flew {
-		from = was.State
-	}
-	if flies {
-		to = is.State
 	}
 	before, after := p.revisions(r, uid, now)
 	if flew && !flies && now != nil && now.Do == protocol.EventRelease && from != now.State {
@@ -88,6 +82,14 @@ func (p *pass) edge(r *Rollout, d *rollout.Decisions, uid string, was, is rollou
 	if isFailure(result) {
 		p.event(*r, corev1.EventTypeWarning, string(result), fmt.Sprintf("node %q has ended as %s", cmp.Or(is.Node, was.Node), result))
 	}
+}
+
+// stateIn is the state of a node by what is remembered of it, and whether it has a slot.
+func stateIn(e rollout.NodeProgress) (s protocol.State, flies bool) {
+	if e.Admitted.IsZero() {
+		return protocol.Resting, false
+	}
+	return e.State, true
 }
 
 func isFailure(r rollout.Result) bool {

@@ -25,17 +25,17 @@ type Cache[T any] struct {
 	informer cache.SharedIndexInformer
 }
 
-// NewShadowCache, NewRolloutCache and NewRevisionCache return caches that are empty until [Cache.Run]: for [NewRecords] and [NewRollouts].
+// NewShadowCache returns a cache that is empty until [Cache.Run]: for [NewRecords].
 func NewShadowCache(client dynamic.Interface) *Cache[v1alpha1.NodeShadow] {
 	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource)
 }
 
-// NewRolloutCache is like [NewShadowCache].
+// NewRolloutCache is like [NewShadowCache], for [NewRollouts].
 func NewRolloutCache(client dynamic.Interface) *Cache[v1alpha1.Rollout] {
 	return newCache[v1alpha1.Rollout](client, v1alpha1.RolloutKind, v1alpha1.RolloutsResource)
 }
 
-// NewRevisionCache is like [NewShadowCache].
+// NewRevisionCache is like [NewShadowCache], for [NewRollouts].
 func NewRevisionCache(client dynamic.Interface) *Cache[v1alpha1.Revision] {
 	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource)
 }

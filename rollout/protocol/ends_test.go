@@ -32,16 +32,7 @@ func TestNoDeadEnds(t *testing.T) {
 			queue = append(queue, k)
 		}
 	}
-	for len(queue) > 0 {
-		k := queue[0]
-		queue = queue[1:]
-		for _, b := range before[k] {
-			if !rests[b] {
-				rests[b] = true
-				queue = append(queue, b)
-			}
-		}
-	}
+	spread(rests, queue, before)
 	for k, w := range all {
 		r, o := w.Shadow.Report, w.Shadow.Orders
 		givenUp := len(w.Ledger.Slots) == 0 && r.Phase == protocol.PhaseCommitted && o.Proceed < r.Attempt && o.Undo < r.Attempt
@@ -50,4 +41,18 @@ func TestNoDeadEnds(t *testing.T) {
 		}
 	}
 	t.Logf("%d worlds", len(all))
+}
+
+// spread adds to a set everything from which there is a way to what is in the queue.
+func spread(set map[string]bool, queue []string, before map[string][]string) {
+	for len(queue) > 0 {
+		k := queue[0]
+		queue = queue[1:]
+		for _, b := range before[k] {
+			if !set[b] {
+				set[b] = true
+				queue = append(queue, b)
+			}
+		}
+	}
 }

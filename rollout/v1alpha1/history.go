@@ -179,7 +179,7 @@ func (r *Rollout) requestedBy() string {
 		var set struct {
 			Spec map[string]json.RawMessage `json:"f:spec"`
 		}
-		if err := json.Unmarshal(m.FieldsV1.Raw, &set); err != nil {
+		if err := json.Unmarshal(m.FieldsV1.GetRawBytes(), &set); err != nil {
 			continue // nobody to name
 		}
 		if slices.ContainsFunc(fields, func(f string) bool { return set.Spec[f] != nil }) {

@@ -139,7 +139,7 @@ func TestHistory(t *testing.T) {
 
 func managed(by string, at int64, fields string) metav1.ManagedFieldsEntry {
 	when := metav1.Unix(at, 0)
-	return metav1.ManagedFieldsEntry{Manager: by, Time: &when, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+	return metav1.ManagedFieldsEntry{Manager: by, Time: &when, FieldsV1: metav1.NewFieldsV1(fields)}
 }
 
 // R-RO-29: an entry names the nodes on which its revision has failed, and how many of them there were.

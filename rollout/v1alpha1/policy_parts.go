@@ -16,7 +16,7 @@ import (
 
 // InFields names the fields of errors of [rollout.Plan], which are those of a policy, as they are named in the Rollout that the policy is of.
 func InFields(r *Rollout, err error) error {
-	if all, joined := err.(interface{ Unwrap() []error }); joined { //nolint:errorlint // each of them by itself
+	if all, joined := err.(interface{ Unwrap() []error }); joined { // each of them by itself
 		var errs []error
 		for _, e := range all.Unwrap() {
 			errs = append(errs, InFields(r, e))

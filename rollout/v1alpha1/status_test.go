@@ -115,9 +115,9 @@ func TestSameDecisionsAreTheSameStatus(t *testing.T) {
 	o.Decisions.ExpectedEnd = epoch().Add(10 * time.Hour)
 	r.Status, _ = v1alpha1.StatusOf(r, o, epoch())
 	r.Status = stored(t, r.Status)
-	for i := range time.Duration(5) {
+	for i := range 5 {
 		o.Decisions.ExpectedEnd = o.Decisions.ExpectedEnd.Add(time.Minute)
-		if s, _ := v1alpha1.StatusOf(r, o, epoch().Add(i*time.Hour)); !reflect.DeepEqual(s, r.Status) {
+		if s, _ := v1alpha1.StatusOf(r, o, epoch().Add(time.Duration(i)*time.Hour)); !reflect.DeepEqual(s, r.Status) {
 			t.Fatalf("after %d hours: got %+v, want %+v", i, s, r.Status)
 		}
 	}

@@ -7,19 +7,16 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	kubectl "k8s.io/kubectl/pkg/drain"
+
+	"github.com/belayproject/belay/internal/bench/kubectldrain"
 )
 
-// kubectlRetry is the delay between attempts that the kubectl command sets.
-const kubectlRetry = 5 * time.Second
+const kubectlRetry = kubectldrain.Retry
 
 // peer is kubectl's library as the command uses it, all nodes at the same time, over one client.
 func peer(retry time.Duration) side {
@@ -38,7 +35,7 @@ func kubectlAll(ctx context.Context, client kubernetes.Interface, nodes []string
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, node := range nodes {
-		wg.Go(func() { errs[i] = kubectlOne(ctx, client, node, retry) })
+		wg.Go(func() { errs[i] = kubectldrain.Drain(ctx, client, node, retry) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -47,19 +44,4 @@ func kubectlAll(ctx context.Context, client kubernetes.Interface, nodes []string
 		}
 	}
 	return failed, why
-}
-
-func kubectlOne(ctx context.Context, client kubernetes.Interface, name string, retry time.Duration) error {
-	helper := &kubectl.Helper{
-		Ctx: ctx, Client: client, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true,
-		ChunkSize: 500, EvictErrorRetryDelay: retry, Out: io.Discard, ErrOut: io.Discard,
-	}
-	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("reading node %q: %w", name, err)
-	}
-	if err := kubectl.RunCordonOrUncordon(helper, node, true); err != nil {
-		return fmt.Errorf("cordoning node %q: %w", name, err)
-	}
-	return kubectl.RunNodeDrain(helper, name)
 }

@@ -12,13 +12,14 @@ import (
 	"os"
 	"runtime"
 	"time"
+
+	"github.com/belayproject/belay/internal/bench/runner"
 )
 
 const (
 	connections = 10  // of all members together, at the least
 	startRate   = 400 // members a second, at most
 	meanJitter  = 1.02
-	busy        = 0.05 // of the machine: with less idle it counts as saturated
 	reached     = 0.97 // of the renewals that were to be
 )
 
@@ -122,7 +123,7 @@ func (c cell) want() float64 { return float64(c.members) / c.renew.Seconds() / m
 
 // saturated says that the figures are those of a machine that cannot keep up.
 func (r burden) saturated() bool {
-	return r.idle < busy || r.rate < reached*r.cell.want() || r.lost > 0 || r.refused > 0 || r.failed > 0
+	return r.idle < runner.Busy || r.rate < reached*r.cell.want() || r.lost > 0 || r.refused > 0 || r.failed > 0
 }
 
 // others is how many cores were used by what is no part of this benchmark: it tells a machine that is busy otherwise from one that is too small.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/identity"
+	"github.com/belayproject/belay/internal/bench/runner"
 )
 
 // heapBar is how many bytes a view may keep of a member besides the Lease.
@@ -136,7 +137,7 @@ func (v *viewer) open(ctx context.Context, ended chan<- error) (err error) {
 }
 
 func (v *viewer) now() (instant, error) {
-	used, err := processTime("self")
+	used, err := runner.ProcessTime("self")
 	return instant{At: time.Since(v.began).Seconds(), CPU: used}, err
 }
 

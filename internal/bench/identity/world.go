@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/belayproject/belay/internal/bench/runner"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -140,10 +140,10 @@ type processor struct {
 func (w *world) spent() (processor, error) {
 	var p processor
 	var errs [4]error
-	p.apiserver, errs[0] = processTime(strconv.Itoa(w.env.APIServer().PID()))
-	p.etcd, errs[1] = processTime(strconv.Itoa(w.env.Server(testenv.Etcd).PID()))
-	p.self, errs[2] = processTime("self")
-	p.idle, p.all, errs[3] = machineTime()
+	p.apiserver, errs[0] = runner.ProcessTime(strconv.Itoa(w.env.APIServer().PID()))
+	p.etcd, errs[1] = runner.ProcessTime(strconv.Itoa(w.env.Server(testenv.Etcd).PID()))
+	p.self, errs[2] = runner.ProcessTime("self")
+	p.idle, p.all, errs[3] = runner.MachineTime()
 	return p, errors.Join(errs[:]...)
 }
 
@@ -154,52 +154,6 @@ func (p processor) since(then processor, took time.Duration) processor {
 		apiserver: (p.apiserver - then.apiserver) / s, etcd: (p.etcd - then.etcd) / s, self: (p.self - then.self) / s,
 		idle: (p.idle - then.idle) / max(p.all-then.all, 1e-9),
 	}
-}
-
-// ticks is the unit of /proc: it is the same on every Linux that Go runs on.
-const ticks = 100
-
-// processTime reads the processor time of a process, all its threads together.
-func processTime(pid string) (float64, error) {
-	raw, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := bytes.Cut(raw, []byte(") ")) // the name may hold spaces
-	fields := strings.Fields(string(rest))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("process %s: its stat has %d fields", pid, len(fields))
-	}
-	return sum(fields[11:13])
-}
-
-// machineTime reads what all processors have done so far.
-func machineTime() (idle, all float64, err error) {
-	raw, err := os.ReadFile("/proc/stat")
-	if err != nil {
-		return 0, 0, err
-	}
-	first, _, _ := strings.Cut(string(raw), "\n")
-	fields := strings.Fields(first)
-	if len(fields) < 9 {
-		return 0, 0, fmt.Errorf("/proc/stat begins with %q", first)
-	}
-	if all, err = sum(fields[1:9]); err != nil {
-		return 0, 0, err
-	}
-	idle, err = sum(fields[4:6])
-	return idle, all, err
-}
-
-func sum(fields []string) (seconds float64, err error) {
-	for _, f := range fields {
-		n, err := strconv.ParseUint(f, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		seconds += float64(n) / ticks
-	}
-	return seconds, nil
 }
 
 // pause waits, and reports whether ctx goes on.

@@ -33,7 +33,7 @@ rules:
 type Stage struct {
 	env    *testenv.Env
 	client kubernetes.Interface // of everything that is not measured, without a limit
-	audit  *auditLog
+	audit  *tally
 	end    context.CancelFunc // of the kubelet
 	serial atomic.Int64       // of plays and users
 }
@@ -56,7 +56,7 @@ func New(ctx context.Context) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{env: env, audit: &auditLog{path: env.AuditLog(), seen: map[string]bool{}, users: map[string]Served{}}}
+	s := &Stage{env: env, audit: newTally(env.AuditLog())}
 	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(err, env.Close())
 	}
