@@ -56,13 +56,10 @@ func (s source) changed(other source) (at []int, ok bool) {
 // head is everything of a function but its body.
 func (s source) head(f *ast.FuncDecl) string { return s.of(f.Pos(), f.Body.Pos()) }
 
-// divisible reports whether one function that calls another can stand for f: not if it has type parameters, or may recover from a panic, which
-// is for the function that was deferred itself.
+// divisible reports whether one function that calls another can stand for f: not if it may recover from a panic, which is for the function that
+// was deferred itself.
 func (s source) divisible(f *ast.FuncDecl) bool {
-	if f.Body == nil || f.Name.Name == "_" || f.Type.TypeParams != nil || strings.Contains(s.node(f), "recover()") {
-		return false
-	}
-	return f.Recv == nil || !strings.Contains(s.node(f.Recv.List[0].Type), "[")
+	return f.Body != nil && f.Name.Name != "_" && !strings.Contains(s.node(f), "recover()")
 }
 
 // selector is the variable that says which version of a function runs.
@@ -96,21 +93,36 @@ func versionName(f *ast.FuncDecl, n int) string { return fmt.Sprintf("%s_mutant%
 // choice is a function with the name of f that calls the version that is chosen, or number 0.
 func (s source) choice(f *ast.FuncDecl, versions map[int]string) string {
 	params, args := s.params(f.Type.Params)
+	typeParams, typeArgs := s.typeParams(f.Type.TypeParams)
 	receiver, on := "", ""
 	if f.Recv != nil {
 		receiver, on = "(self "+s.node(f.Recv.List[0].Type)+") ", "self."
 	}
-	results, call := "", "\t%s%s(%s)\n\treturn\n"
+	results, call := "", "\t%s%s%s(%s)\n\treturn\n"
 	if f.Type.Results != nil {
-		results, call = "("+s.types(f.Type.Results)+") ", "\treturn %s%s(%s)\n"
+		results, call = "("+s.types(f.Type.Results)+") ", "\treturn %s%s%s(%s)\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "func %s%s(%s) %s{\n\tswitch %s {\n", receiver, f.Name.Name, params, results, selector)
+	fmt.Fprintf(&b, "func %s%s%s(%s) %s{\n\tswitch %s {\n", receiver, f.Name.Name, typeParams, params, results, selector)
 	for _, n := range sortedKeys(versions) {
-		fmt.Fprintf(&b, "\tcase %d:\n\t"+call, n, on, versionName(f, n), args)
+		fmt.Fprintf(&b, "\tcase %d:\n\t"+call, n, on, versionName(f, n), typeArgs, args)
 	}
-	fmt.Fprintf(&b, "\t}\n"+call+"}", on, versionName(f, 0), args)
+	fmt.Fprintf(&b, "\t}\n"+call+"}", on, versionName(f, 0), typeArgs, args)
 	return b.String()
+}
+
+// typeParams gives the type parameters, and the type arguments that pass them on.
+func (s source) typeParams(list *ast.FieldList) (params, args string) {
+	if list == nil {
+		return "", ""
+	}
+	var names []string
+	for _, field := range list.List {
+		for _, name := range field.Names {
+			names = append(names, name.Name)
+		}
+	}
+	return s.node(list), "[" + strings.Join(names, ", ") + "]"
 }
 
 // params gives the parameters with names of their own, and the arguments of a call that passes them on.

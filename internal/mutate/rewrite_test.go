@@ -31,7 +31,7 @@ func double(int, bool) int { return limit }
 
 func quiet(s *S) { s.n++ }
 
-func Generic[K any](k K) K { return k }
+func Generic[K any, V []K](k K, v V) (K, V) { return k, v }
 
 func (t T[K]) Get() int { return t.n }
 
@@ -60,8 +60,8 @@ func TestOnlyBodiesStandBesideEachOther(t *testing.T) {
 		{"signature", "double(int, bool)", "double(int, int)", 0},
 		{"receiver", "(s *S) Sum", "(s S) Sum", 0},
 		{"another function", "func quiet(s *S) { s.n++ }", "func quiet(s *S) { s.n++ }\n\nfunc more() {}", 0},
-		{"type parameters", "K { return k }", "K { panic(k) }", 0},
-		{"type parameters of the receiver", "return t.n", "return 0", 0},
+		{"type parameters", "return k, v", "return k, nil", 1},
+		{"type parameters of the receiver", "return t.n", "return 0", 1},
 		{"recovery", "quiet(nil)", "quiet(&S{})", 0},
 	} {
 		other, err := parse(strings.Replace(original, c.old, c.new, 1))
@@ -81,7 +81,7 @@ func TestVersionsStandBesideEachOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	versions := map[int]map[int]string{}
-	for number, c := range [][2]string{{"total += m", "total -= m"}, {"return limit", "return -limit"}, {"s.n++", "s.n--"}, {"total + from", "total"}} {
+	for number, c := range [][2]string{{"total += m", "total -= m"}, {"return limit", "return -limit"}, {"s.n++", "s.n--"}, {"total + from", "total"}, {"return k, v", "return k, nil"}, {"t.n }", "0 }"}} {
 		other, err := parse(strings.Replace(original, c[0], c[1], 1))
 		if err != nil {
 			t.Fatal(err)
@@ -103,6 +103,8 @@ func TestVersionsStandBesideEachOther(t *testing.T) {
 		"func double_mutant2(int, bool) int { return -limit }\n",
 		"func double(mutantArg0 int, mutantArg1 bool) (int) {",
 		"\tcase 3:\n\t\tquiet_mutant3(mutantArg0)\n\treturn\n\t}\n\tquiet_mutant0(mutantArg0)\n\treturn\n}",
+		"func Generic[K any, V []K](mutantArg0 K, mutantArg1 V) (K, V) {\n\tswitch belayMutant {\n\tcase 5:\n\t\treturn Generic_mutant5[K, V](mutantArg0, mutantArg1)\n",
+		"func (self T[K]) Get() (int) {",
 		"func guard() {\n\tif r := recover()",
 	} {
 		if !strings.Contains(got, want) {
