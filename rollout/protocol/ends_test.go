@@ -42,6 +42,7 @@ func TestNoDeadEnds(t *testing.T) {
 			}
 		}
 	}
+	most := most(t)
 	for k, w := range all {
 		r, o := w.Shadow.Report, w.Shadow.Orders
 		givenUp := len(w.Ledger.Slots) == 0 && r.Phase == protocol.PhaseCommitted && o.Proceed < r.Attempt && o.Undo < r.Attempt
