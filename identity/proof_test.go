@@ -9,10 +9,13 @@ import (
 	"strconv"
 	"testing"
 	"testing/synctest"
+
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 const (
-	// proofSeeds is how many worlds a run plays that asks for no other number, with proofSeedsEnv, as make identity-proof does.
+	// proofSeeds is how many worlds a run plays that asks for no other number, with proofSeedsEnv, as make identity-proof does; under the
+	// race detector it plays a share of them.
 	proofSeeds    = 500
 	proofSeedsEnv = "BELAY_IDENTITY_SEEDS"
 	// proofSeedEnv names one world to be played, replays times: what a member draws by chance is not part of the seed.
@@ -69,7 +72,7 @@ func seedsOf(t *testing.T) []uint64 {
 		return seeds
 	}
 	first := rand.Uint64() >> 1
-	seeds := make([]uint64, number(proofSeedsEnv, proofSeeds))
+	seeds := make([]uint64, number(proofSeedsEnv, raceshare.Of[uint64](t, proofSeeds)))
 	for i := range seeds {
 		seeds[i] = first + uint64(i)
 	}
