@@ -48,8 +48,12 @@ demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that clust
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 
 .PHONY: test
-test: binaries kubelet-deps compiler ## run every test, with the race detector
+test: binaries kubelet-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
 	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m $(OVERLAP) $(TESTARGS)" $(TEST_MODULES)
+
+.PHONY: race
+race: ## run every test, long searches too, with the race detector; about an hour
+	BELAY_RACE=all $(MAKE) test RACE=on
 
 .PHONY: mutants
 mutants: binaries ## run every mutant of the sampled tables; make test runs one in five

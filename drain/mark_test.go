@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // patched applies a change as the server would, and refuses a stale one.
@@ -47,7 +49,7 @@ func markedNode(unschedulable bool) *corev1.Node {
 // is out, it is what it was before the first, with nothing of theirs left (R-DR-09, R-DR-17).
 func TestLastHolderOutGivesBackWhatTheFirstFound(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(1000) {
+	for seed := range raceshare.Of(t, uint64(1000)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		before := r.IntN(2) == 0
 		node := markedNode(before)

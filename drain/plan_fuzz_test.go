@@ -18,11 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // What holds for every plan, whatever the cluster and the policy (R-DR-02, R-DR-03, R-DR-12, R-DR-20).
 func FuzzPlan(f *testing.F) {
-	for seed := range uint64(400) {
+	for seed := range raceshare.Of(f, uint64(400)) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {

@@ -12,6 +12,8 @@ import (
 
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 var simStart = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -191,7 +193,7 @@ func TestFleetDrainsWithinItsBudgets(t *testing.T) {
 	for _, c := range simOneMaintenance {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(3) {
+			for seed := range raceshare.Of(t, uint64(3)) {
 				m, nodes := c.start(t, seed)
 				if !m.run(c.limit, func() bool { return !slices.ContainsFunc(nodes, func(n *simNode) bool { return n.ended.IsZero() }) }) {
 					t.Errorf("seed %d: the drain is not done after %v", seed, c.limit)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/draintest"
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // cordons are when each node was first written to, and when it was recorded as drained.
@@ -121,7 +122,7 @@ func stageWideOf(seed uint64) stageWide {
 // R-DR-17, C13: whenever Run is cancelled, no eviction starts after it has returned, every node is as it was before, those that others
 // hold or had cordoned included, and the evicted pods are listed.
 func TestRunCancelledAtAnyInstant(t *testing.T) {
-	for seed := range uint64(stageSeeds) {
+	for seed := range raceshare.Of[uint64](t, stageSeeds) {
 		w := stageWideOf(seed)
 		stage(t, w.o, func(o *drain.Options) { o.NodeConditions = seed%3 == 0 }, func(s *stageTest) {
 			for i := range 3 {

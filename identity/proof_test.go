@@ -11,11 +11,12 @@ import (
 	"testing/synctest"
 
 	"github.com/belayproject/belay/internal/mutate"
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 const (
-	// proofSeeds is how many worlds a run plays that asks for no other number, with proofSeedsEnv, as make identity-proof does. Of a mutant there are
-	// more: the hardest to catch shows in one world of 300.
+	// proofSeeds is how many worlds a run plays that asks for no other number, with proofSeedsEnv, as make identity-proof does; under the race
+	// detector it plays a share of them. Of a mutant there are more: the hardest to catch shows in one world of 300.
 	proofSeeds    = 500
 	mutantSeeds   = 10 * proofSeeds
 	proofSeedsEnv = "BELAY_IDENTITY_SEEDS"
@@ -73,7 +74,7 @@ func seedsOf(t *testing.T) []uint64 {
 		}
 		return seeds
 	}
-	count := uint64(proofSeeds)
+	count := raceshare.Of[uint64](t, proofSeeds)
 	if mutate.Running() {
 		count = mutantSeeds
 	}

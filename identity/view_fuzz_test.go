@@ -14,6 +14,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // FuzzTracker drives a tracker through what a watch can do to it, and checks what a view promises after each step: nobody is lost while the
@@ -21,7 +23,7 @@ import (
 // for each holder (I5) and an edit is no sign of life, the counts and the order of the rolls hold, and the next change that is announced is
 // not a past one. R-ID-10, R-ID-12.
 func FuzzTracker(f *testing.F) {
-	for seed := range uint64(400) {
+	for seed := range raceshare.Of(f, uint64(400)) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		steps := make([]byte, 400)
 		for i := range steps {

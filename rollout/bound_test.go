@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -120,7 +121,7 @@ func boundPlan(random *rand.Rand, size int) ([]StageLoad, []Detector) {
 // R-RO-28: no run of a fatal revision breaks more nodes than the bound says, in no stage.
 func TestBoundIsNeverExceeded_R_RO_28(t *testing.T) {
 	random := rand.New(rand.NewPCG(28, 4))
-	for range 3000 {
+	for range raceshare.Of(t, 3000) {
 		stages, detectors := boundPlan(random, 30)
 		bound := Bound(stages, detectors)
 		for range 20 {
@@ -140,7 +141,7 @@ func TestBoundIsNeverExceeded_R_RO_28(t *testing.T) {
 // R-RO-28: some run breaks as many nodes as the bound says, in every stage.
 func TestBoundIsReached_R_RO_28(t *testing.T) {
 	random := rand.New(rand.NewPCG(28, 5))
-	for range 300 {
+	for range raceshare.Of(t, 300) {
 		stages, detectors := boundPlan(random, 9)
 		detectors = slices.DeleteFunc(detectors, func(d Detector) bool { _, bounded := d.(Bounded); return !bounded })
 		bound := Bound(stages, detectors)
@@ -241,7 +242,7 @@ func TestBoundAgainstLimit_R_RO_28(t *testing.T) {
 // R-RO-28: what is in flight follows from the caps.
 func TestBoundInFlight_R_RO_28(t *testing.T) {
 	random := rand.New(rand.NewPCG(28, 6))
-	for range 2000 {
+	for range raceshare.Of(t, 2000) {
 		keys := make([][]string, random.IntN(9))
 		for i := range keys {
 			for _, kind := range []string{"zone/", "group/"} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	. "github.com/belayproject/belay/rollout" //nolint:revive // see fleet_test.go
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -39,7 +40,7 @@ type rolloutObject struct {
 // controller sees what is true, the end is that of an undisturbed rollout (I8, R-RO-20): each node runs the revision, and has applied it once.
 func TestChaos(t *testing.T) {
 	seeds := []uint64{rand.Uint64()}
-	for i := range uint64(120) {
+	for i := range raceshare.Of(t, uint64(120)) {
 		seeds = append(seeds, i)
 	}
 	aborts, stale := 0, 0

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	. "github.com/belayproject/belay/rollout" //nolint:revive // see fleet_test.go
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -18,7 +19,7 @@ func TestCrashBetweenWrites(t *testing.T) {
 		name             string
 		ledger, progress bool
 	}{{"ledger", true, false}, {"progress", false, true}, {"both", true, true}, {"neither", false, false}} {
-		for pass := range 32 {
+		for pass := 0; pass < 32; pass += raceshare.Step(t) {
 			f := newFleet(t, 5)
 			f.p.Caps = []Cap{{Scope: Total, Max: number(2)}}
 			f.p.Stages = []Stage{{Name: "canary", Size: size(1)}, {Name: "rest"}}

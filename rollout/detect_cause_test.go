@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // The tail is exact: every table of up to 14 nodes, against the ratio of whole numbers.
@@ -81,20 +83,21 @@ const causeTrials = 3000
 // R-RO-28: failures that have nothing to do with any attribute are blamed on one in no more than one rollout of 100, whatever the
 // size of the fleet and the share that failed.
 func TestNothingIsBlamedByChance_R_RO_28(t *testing.T) {
-	limit := causeChance + detectSigmas*math.Sqrt(causeChance*(1-causeChance)/causeTrials)
+	trials := raceshare.Of(t, causeTrials)
+	limit := causeChance + detectSigmas*math.Sqrt(causeChance*(1-causeChance)/float64(trials))
 	for _, c := range []struct {
 		nodes int
 		rate  float64
 	}{{12, 0.3}, {60, 0.1}, {60, 0.5}, {300, 0.02}, {300, 0.5}} {
 		random := rand.New(rand.NewPCG(28, 7))
 		blamed := 0
-		for range causeTrials {
+		for range trials {
 			failed, succeeded := causeSplit(random, causeFleet(random, c.nodes), func(map[string]string) float64 { return c.rate })
 			if len(Causes(failed, succeeded)) > 0 {
 				blamed++
 			}
 		}
-		share := float64(blamed) / causeTrials
+		share := float64(blamed) / float64(trials)
 		t.Logf("%d nodes, %v failed: blamed in %.4f of the rollouts", c.nodes, c.rate, share)
 		if share > limit {
 			t.Errorf("%d nodes, %v failed: something is blamed in %.4f of the rollouts, want %v at most (%.4f with the error)", c.nodes, c.rate, share, causeChance, limit)
@@ -119,13 +122,13 @@ func TestCauseIsFound_R_RO_28(t *testing.T) {
 		"nodes without a label": {120, func(n map[string]string) float64 { return map[bool]float64{true: 0, false: 0.3}[n["gpu"] == "yes"] }, "no gpu", 0.5},
 	} {
 		random := rand.New(rand.NewPCG(28, 8))
-		found := 0
-		for range 500 {
+		found, trials := 0, raceshare.Of(t, 500)
+		for range trials {
 			if causes := Causes(causeSplit(random, causeFleet(random, c.nodes), c.rate)); len(causes) > 0 && strings.Contains(causes[0].String(), c.want) {
 				found++
 			}
 		}
-		share := float64(found) / 500
+		share := float64(found) / float64(trials)
 		t.Logf("%s: found in %.3f", name, share)
 		if share < c.least {
 			t.Errorf("%s: named in %.3f of the rollouts, want %v at least", name, share, c.least)

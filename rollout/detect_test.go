@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 var (
@@ -254,7 +256,7 @@ func detectSome() []Detector {
 // changes nothing.
 func TestDetectorsDoNotDependOnPasses_R_RO_28(t *testing.T) {
 	random := rand.New(rand.NewPCG(28, 1))
-	for range 2000 {
+	for range raceshare.Of(t, 2000) {
 		letters := make([]byte, random.IntN(60))
 		rate := random.Float64()
 		for i := range letters {
@@ -292,7 +294,7 @@ func TestStopsAtIsTrue_R_RO_28(t *testing.T) {
 			continue
 		}
 		for _, nodes := range []int{1, 5, 40, 100} {
-			for succeeded := range nodes {
+			for succeeded := 0; succeeded < nodes; succeeded += raceshare.Step(t) {
 				letters := strings.Repeat("S", succeeded) + strings.Repeat("F", 400)
 				want := max(0, detectAt(d, detectOutcomes(letters), nodes)-succeeded)
 				if got := b.StopsAt(succeeded, nodes); got != want {
@@ -302,7 +304,7 @@ func TestStopsAtIsTrue_R_RO_28(t *testing.T) {
 		}
 	}
 	// Limits that some number of failures reaches just so, just not, or just more than.
-	for n := range 2000 {
+	for n := 0; n < 2000; n += raceshare.Step(t) {
 		c := CUSUM{Good: 0.01, Bad: 0.01 * (1 + float64(n+1)/1000)}
 		failure, _, _ := c.weights()
 		exact := float64(1+n%40) * failure

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	. "github.com/belayproject/belay/rollout" //nolint:revive // see fleet_test.go
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -25,7 +26,7 @@ import (
 // input is not changed, and the same input gives the same bytes (I10, R-RO-30).
 func TestRandomRollouts(t *testing.T) {
 	seeds := []uint64{rand.Uint64()}
-	for i := range uint64(60) {
+	for i := range raceshare.Of(t, uint64(60)) {
 		seeds = append(seeds, i)
 	}
 	for _, seed := range seeds {
@@ -244,7 +245,7 @@ func (f *fleet) wantAllowed(d Decisions) {
 
 // In a fair world every rollout without failures is completed, and every node was begun once (I9).
 func TestFairRolloutsAreCompleted(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range raceshare.Of(t, uint64(40)) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		f := randomFleet(t, r)
 		f.fails, f.p.Windows, f.p.LoseQuorum = nil, nil, true

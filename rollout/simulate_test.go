@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	. "github.com/belayproject/belay/rollout" //nolint:revive // see fleet_test.go
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -105,7 +106,7 @@ func (f *promptFleet) forward() bool {
 // never, when the stages end, and where the rollout stands at last.
 func TestSimulationIsWhatHappens(t *testing.T) {
 	seeds := []uint64{rand.Uint64()}
-	for i := range uint64(150) {
+	for i := range raceshare.Of(t, uint64(150)) {
 		seeds = append(seeds, i)
 	}
 	ended := map[Ending]int{}
@@ -122,8 +123,8 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 			ended[sim.Expected.Ending]++
 		})
 	}
-	if ended[EndCompleted] < 20 || ended[EndStalled] < 20 {
-		t.Errorf("the rollouts have ended as %v, want enough of each", ended)
+	if least := raceshare.Of(t, 20); ended[EndCompleted] < least || ended[EndStalled] < least {
+		t.Errorf("the rollouts have ended as %v, want %d of each", ended, least)
 	}
 }
 
@@ -219,7 +220,7 @@ func sequence(turns []Turn) (text string) {
 
 // The same input gives the same simulation, whatever the order of the nodes, and is not changed.
 func TestSimulationIsPure(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range raceshare.Of(t, uint64(20)) {
 		r := rand.New(rand.NewPCG(seed, 13))
 		f := randomPromptFleet(t, r)
 		f.someWay(r)

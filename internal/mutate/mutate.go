@@ -11,8 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -29,7 +29,7 @@ type Mutant struct {
 	Run string
 }
 
-// env is set in the environment of the tests that run on a mutant, so that they don't mutate in turn.
+// env is set in the environment of the tests that run on a mutant, to its number, so that they don't mutate in turn.
 const env = "BELAY_MUTANT"
 
 // Running reports whether this process tests a mutant.
@@ -65,18 +65,18 @@ func Sample(t *testing.T, mutants []Mutant) {
 const limit = 4 * time.Minute
 
 // Kill runs the tests of the package in the current directory on every mutant and fails t for each that is not caught. It makes t
-// a parallel test and each mutant one of its own, as many of them wait for a server. They are built one after another: that is work.
+// a parallel test and each mutant one of its own, as many of them wait for a server.
 func Kill(t *testing.T, mutants []Mutant) {
 	t.Helper()
 	if Running() {
 		return
 	}
 	t.Parallel()
-	var building sync.Mutex
-	for _, m := range mutants {
+	b := newBatch(t, mutants)
+	for i, m := range mutants {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
-			program, err := m.build(t.Context(), &building, tempDir(t))
+			program, err := b.program(t.Context(), i, tempDir(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,24 +102,41 @@ func tempDir(t *testing.T) string {
 	return dir
 }
 
-// overlay writes the mutant and the file that shows it to the go command.
-func (m Mutant) overlay(dir string) (string, error) {
-	file, err := filepath.Abs(m.File)
+// read gives the name and the text of the file, which must be as the mutant expects it.
+func (m Mutant) read() (path, text string, err error) {
+	path, err = filepath.Abs(m.File)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	src, err := os.ReadFile(file)
+	src, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if n := strings.Count(string(src), m.Old); n != 1 {
-		return "", fmt.Errorf("%s holds the text to replace %d times, want once: the mutant is out of date", m.File, n)
+		return "", "", fmt.Errorf("%s holds the text to replace %d times, want once: the mutant is out of date", m.File, n)
 	}
-	mutated := filepath.Join(dir, filepath.Base(file))
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(src), m.Old, m.New, 1)), 0o600); err != nil {
+	return path, string(src), nil
+}
+
+// overlay writes the mutant and the file that shows it to the go command.
+func (m Mutant) overlay(dir string) (string, error) {
+	path, text, err := m.read()
+	if err != nil {
 		return "", err
 	}
-	b, err := json.Marshal(map[string]map[string]string{"Replace": {file: mutated}})
+	return writeOverlay(dir, map[string]string{path: strings.Replace(text, m.Old, m.New, 1)})
+}
+
+// writeOverlay writes files, by the names of those that they replace, and the file that shows them to the go command.
+func writeOverlay(dir string, files map[string]string) (string, error) {
+	replace := map[string]string{}
+	for path, text := range files {
+		replace[path] = filepath.Join(dir, fmt.Sprintf("%d-%s", len(replace), filepath.Base(path)))
+		if err := os.WriteFile(replace[path], []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	b, err := json.Marshal(map[string]map[string]string{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
@@ -133,18 +150,11 @@ type program struct {
 	env  []string
 }
 
-// build compiles the package's tests with the mutant, without the race detector: what it is to catch is in the tests.
-func (m Mutant) build(ctx context.Context, building sync.Locker, dir string) (program, error) {
-	overlay, err := m.overlay(dir)
-	if err != nil {
-		return program{}, err
-	}
-	p := program{filepath.Join(dir, "mutant.test"), append(os.Environ(),
-		env+"=1", "TMPDIR="+dir, strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))}
-	building.Lock()
-	defer building.Unlock()
+// build compiles the package's tests with what the overlay shows, without the race detector: what it is to catch is in the tests.
+func build(ctx context.Context, overlay, dir string) (program, error) {
+	p := program{filepath.Join(dir, "mutant.test"), append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))}
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", p.path, ".")
-	cmd.Env = p.env
+	cmd.Env = append(slices.Clone(p.env), "TMPDIR="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return program{}, fmt.Errorf("the mutant does not compile: %w\n%s", err, out)
 	}
@@ -155,7 +165,8 @@ func (m Mutant) build(ctx context.Context, building sync.Locker, dir string) (pr
 func (m Mutant) test(ctx context.Context, p program) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, p.path, "-test.paniconexit0", "-test.run="+m.Run)
+	// One failure is enough: of a hundred subtests no other is begun.
+	cmd := exec.CommandContext(ctx, p.path, "-test.paniconexit0", "-test.failfast", "-test.run="+m.Run)
 	cmd.Env = p.env
 	cmd.WaitDelay = 10 * time.Second // a server that outlives the tests may hold their output
 	out, err := cmd.CombinedOutput()

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -34,6 +33,12 @@ func TestCalm(t *testing.T) {
 	}
 }
 
+// alone builds the program of one mutant.
+func alone(t *testing.T, m Mutant) (program, error) {
+	t.Helper()
+	return newBatch(t, []Mutant{m}).program(t.Context(), 0, t.TempDir())
+}
+
 func TestMutantIsCaughtOnlyByAFailingTest(t *testing.T) {
 	if os.Getenv(env) != "" {
 		t.Skip("runs on the real source only")
@@ -46,7 +51,7 @@ func TestMutantIsCaughtOnlyByAFailingTest(t *testing.T) {
 		mutant Mutant
 		want   string
 	}{{harmless, "does not catch"}, {nowhere, "no test matches"}, {broken, ""}} {
-		p, err := c.mutant.build(t.Context(), &sync.Mutex{}, t.TempDir())
+		p, err := alone(t, c.mutant)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +64,7 @@ func TestMutantIsCaughtOnlyByAFailingTest(t *testing.T) {
 	}
 	bad := harmless
 	bad.New = "const limit = "
-	if _, err := bad.build(t.Context(), &sync.Mutex{}, t.TempDir()); !strings.Contains(fmt.Sprint(err), "does not compile") {
+	if _, err := alone(t, bad); !strings.Contains(fmt.Sprint(err), "does not compile") {
 		t.Errorf("a mutant that does not compile: %v, want an error that says so", err)
 	}
 }

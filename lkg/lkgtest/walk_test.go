@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/lkg"
 	"github.com/belayproject/belay/lkg/lkgtest"
 )
@@ -60,10 +61,10 @@ var moves = []move{
 
 const shortMoves = 10
 
-// TestShortSequences plays every sequence of four of the first ten moves, and then starts.
+// TestShortSequences plays every sequence of four of the first ten moves, or of three where a share is enough, and then starts.
 func TestShortSequences(t *testing.T) {
 	depth := 4
-	if testing.Short() {
+	if testing.Short() || raceshare.Step(t) > 1 {
 		depth = 3
 	}
 	o := options()
@@ -103,9 +104,9 @@ func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
 // TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed of a
 // failing walk is printed.
 func TestRandomWalks(t *testing.T) {
-	walks := uint64(120)
+	walks := raceshare.Of(t, uint64(120))
 	if testing.Short() {
-		walks = 30
+		walks = min(walks, 30)
 	}
 	for seed := uint64(1); seed <= walks && !t.Failed(); seed++ {
 		walk(t, seed)

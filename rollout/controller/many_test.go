@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -21,7 +22,7 @@ import (
 // R-RO-05: two controllers that both act, each on lists that are behind by any number of writes: the caps hold, nothing is evicted without a
 // slot, and the end is the same.
 func TestTwoControllersWithStaleReads(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range raceshare.Of(t, uint64(25)) {
 		synctest.Test(t, func(t *testing.T) { twoControllers(t, seed) })
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/rollouttest"
@@ -21,7 +22,7 @@ func TestFaultAtAnyCall(t *testing.T) {
 	for _, fault := range []rollouttest.Fault{rollouttest.Conflict, rollouttest.Unreachable, rollouttest.LostAnswer} {
 		for _, c := range courses() {
 			t.Run(string(fault)+"/"+c.name, func(t *testing.T) {
-				for k := 1; ; k++ {
+				for k := 1; ; k += raceshare.Step(t) {
 					hit := false
 					synctest.Test(t, func(t *testing.T) {
 						n, set := 0, false

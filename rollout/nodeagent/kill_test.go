@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -125,7 +126,7 @@ func TestKilledAnywhere(t *testing.T) {
 				w.wantPhase(c.end)
 				w.wantEffects(c)
 			})
-			for k := 1; k <= ops; k++ {
+			for k := 1; k <= ops; k += raceshare.Step(t) {
 				synctest.Test(t, func(t *testing.T) {
 					at := ""
 					w := c.play(t, func(w *world) {
@@ -142,7 +143,7 @@ func TestKilledAnywhere(t *testing.T) {
 					w.wantEffects(c)
 				})
 			}
-			t.Logf("killed at %d places", ops)
+			t.Logf("killed at one in %d of %d places", raceshare.Step(t), ops)
 		})
 	}
 }
@@ -164,7 +165,7 @@ func (w *world) wantEffects(c course) {
 func TestPowerCutAnywhere(t *testing.T) {
 	for _, c := range courses() {
 		t.Run(c.name, func(t *testing.T) {
-			for k := 1; ; k++ {
+			for k := 1; ; k += raceshare.Step(t) {
 				cut := false
 				synctest.Test(t, func(t *testing.T) {
 					calls := 0
@@ -203,7 +204,7 @@ func TestPowerCutAnywhere(t *testing.T) {
 func TestUnconfirmedWrites(t *testing.T) {
 	for _, c := range courses() {
 		t.Run(c.name, func(t *testing.T) {
-			for k := 1; ; k++ {
+			for k := 1; ; k += raceshare.Step(t) {
 				failed := false
 				synctest.Test(t, func(t *testing.T) {
 					n := 0

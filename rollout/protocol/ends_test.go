@@ -33,6 +33,7 @@ func TestNoDeadEnds(t *testing.T) {
 		}
 	}
 	spread(rests, queue, before)
+	most := most(t)
 	for k, w := range all {
 		r, o := w.Shadow.Report, w.Shadow.Orders
 		givenUp := len(w.Ledger.Slots) == 0 && r.Phase == protocol.PhaseCommitted && o.Proceed < r.Attempt && o.Undo < r.Attempt

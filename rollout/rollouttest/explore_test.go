@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout/rollouttest"
 )
 
@@ -29,12 +30,16 @@ func TestTheProtocolHolds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			part := raceshare.Step(t) > 1
+			if part {
+				c.o.Limit = 10_000 // some worlds are smaller, and walked to their end
+			}
 			r, err := rollouttest.Explore(t.Context(), c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%d states", r.States)
-			if r.Violation != "" || !r.Complete || r.Stuck > 0 {
+			if r.Violation != "" || !r.Complete && !part || r.Stuck > 0 {
 				t.Errorf("got %q, complete %t, %d states without a way to rest; want no violation, all states, none stuck:\n%s",
 					r.Violation, r.Complete, r.Stuck, strings.Join(r.Trace, "\n"))
 			}
@@ -81,7 +86,7 @@ const largestEnv = "BELAY_ROLLOUT_WORLD"
 // The largest world: every phase, retries, aborts, and a hand that deletes the shadow twice. It is walked for as far as a test should take; make
 // rollout-proof walks it to its end.
 func TestTheLargestWorld(t *testing.T) {
-	o := rollouttest.Options{Nodes: 1, Cap: 1, Attempts: 2, Phases: true, Losses: 2, Hand: true, Retry: true, Abort: true, Limit: 100_000}
+	o := rollouttest.Options{Nodes: 1, Cap: 1, Attempts: 2, Phases: true, Losses: 2, Hand: true, Retry: true, Abort: true, Limit: raceshare.Of(t, 100_000)}
 	whole := os.Getenv(largestEnv) != ""
 	if whole {
 		o.Limit = 20_000_000

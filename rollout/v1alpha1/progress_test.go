@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -143,7 +144,7 @@ func checkProgress(t *testing.T, before v1alpha1.RolloutStatus, want rollout.Pro
 // R-RO-01: what is remembered of a rollout is what was decided to be remembered, whatever it is and whatever was there before.
 func TestProgressIsStoredExactly(t *testing.T) {
 	seeds := []uint64{rand.Uint64()}
-	for i := range uint64(100) {
+	for i := range raceshare.Of(t, uint64(100)) {
 		seeds = append(seeds, i)
 	}
 	for _, seed := range seeds {

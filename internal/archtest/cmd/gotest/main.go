@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -44,20 +45,41 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	goArgs := append([]string{"test", "-json"}, raceFlags(ctx, *race, out)...)
-	goArgs = append(goArgs, strings.Fields(*more)...)
 	dirs := flags.Args()
 	if len(dirs) == 0 {
 		dirs = []string{"."}
 	}
+	goArgs := append([]string{"test", "-json"}, strings.Fields(*more)...)
+	raceArgs := raceFlags(ctx, *race, out)
 	r := newReport(out, rules)
 	for _, dir := range dirs {
-		if err := runModule(ctx, dir, append(goArgs[:len(goArgs):len(goArgs)], packages(dir, strings.Fields(*first))...), r); err != nil {
+		if err := runModule(ctx, dir, slices.Concat(goArgs, raceArgs, packages(dir, strings.Fields(*first))), r); err != nil {
+			return err
+		}
+		if err := runShared(ctx, dir, goArgs, r); err != nil {
 			return err
 		}
 	}
 	if !r.finish() {
 		return errFailed
+	}
+	return nil
+}
+
+// runShared runs once more, without the race detector, what has left out something under it, to do all of it. What vet says of these
+// packages was said the first time.
+func runShared(ctx context.Context, dir string, goArgs []string, r *report) error {
+	pkgs, tests := r.takeShared()
+	if len(pkgs) == 0 {
+		return nil
+	}
+	fmt.Fprintf(r.out, "without the race detector, what does a share of its work under it: %d tests of %d packages\n", len(tests), len(pkgs))
+	only := "-run=^(" + strings.Join(tests, "|") + ")$"
+	if err := runModule(ctx, dir, slices.Concat(goArgs, []string{"-vet=off", only}, pkgs), r); err != nil {
+		return err
+	}
+	if pkgs, tests := r.takeShared(); len(pkgs) > 0 {
+		r.fail(fmt.Sprintf("%q of %q leave out something without the race detector", tests, pkgs))
 	}
 	return nil
 }
@@ -87,6 +109,7 @@ func runModule(ctx context.Context, dir string, goArgs []string, r *report) erro
 		return fmt.Errorf("running go test in %q: %w", dir, err)
 	}
 	before := r.failed
+	clear(r.failing) // of an earlier run of the same packages
 	readErr := r.read(events)
 	err = cmd.Wait()
 	var exit *exec.ExitError

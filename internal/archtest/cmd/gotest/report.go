@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/belayproject/belay/internal/archtest"
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // An event is one line of go test -json.
@@ -20,6 +23,7 @@ type event struct {
 	Test        string
 	Output      string
 	FailedBuild string
+	Key         string
 }
 
 // A report follows the events of one or more runs of go test.
@@ -28,13 +32,17 @@ type report struct {
 	rules   []rule
 	output  map[[2]string][]string // by package and test, until the test ends
 	failing map[string]bool        // packages with a failed test
+	shared  map[string]bool        // packages with a test that has left out something under the race detector
+	sharing map[string]bool        // those tests, without their subtests
 
 	passed, failed, skipped int
 	unexpected              []string
 }
 
 func newReport(out io.Writer, rules []rule) *report {
-	return &report{out: out, rules: rules, output: map[[2]string][]string{}, failing: map[string]bool{}}
+	return &report{
+		out: out, rules: rules, output: map[[2]string][]string{}, failing: map[string]bool{}, shared: map[string]bool{}, sharing: map[string]bool{},
+	}
 }
 
 // read takes in events until the end. Lines that are no events are shown as they are.
@@ -66,6 +74,11 @@ func (r *report) take(e event) {
 		fmt.Fprint(r.out, e.Output)
 	case "output":
 		r.output[key] = append(r.output[key], e.Output)
+	case "attr":
+		if e.Key == raceshare.Attribute {
+			test, _, _ := strings.Cut(e.Test, "/")
+			r.shared[e.Package], r.sharing[test] = true, true
+		}
 	case "pass", "fail", "skip":
 		output := r.output[key]
 		delete(r.output, key)
@@ -75,6 +88,14 @@ func (r *report) take(e event) {
 			r.endTest(e, output)
 		}
 	}
+}
+
+// takeShared gives the packages and tests that have left out something under the race detector since it was asked last.
+func (r *report) takeShared() (pkgs, tests []string) {
+	pkgs, tests = slices.Sorted(maps.Keys(r.shared)), slices.Sorted(maps.Keys(r.sharing))
+	clear(r.shared)
+	clear(r.sharing)
+	return pkgs, tests
 }
 
 func (r *report) endTest(e event, output []string) {

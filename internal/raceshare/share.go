@@ -1,0 +1,35 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package raceshare
+
+import (
+	"os"
+	"testing"
+)
+
+const (
+	// Attribute is what a test has that has left out something under the race detector.
+	Attribute = "raceshare"
+	// Every is how many cases there are for one that is done under the race detector.
+	Every = 10
+	// env, in the environment, is "all" if nothing is to be left out.
+	env = "BELAY_RACE"
+)
+
+// Of returns how many of n cases a test is to do: all of them, or under the race detector one in ten, rounded up.
+func Of[N int | uint64](t testing.TB, n N) N {
+	t.Helper()
+	step := N(Step(t))
+	return n/step + min(1, n%step)
+}
+
+// Step returns one, or under the race detector ten: the distance from one case to the next for a test that goes through numbered ones.
+func Step(t testing.TB) int {
+	t.Helper()
+	if !race || os.Getenv(env) == "all" {
+		return 1
+	}
+	t.Attr(Attribute, "one in ten")
+	return Every
+}
