@@ -18,7 +18,9 @@ func (p *plan) prefetch() {
 	}
 	left := amount(*p.policy.Prefetch, p.sizes.selected)
 	for i := range p.nodes {
-		if m := &p.nodes[i]; m.group >= 0 && m.node.Shadow != nil && p.fetching(m) && m.node.Shadow.Report.Staged != p.next(m).Name {
+		m := &p.nodes[i]
+		ahead := m.group >= 0 && m.flight < 0 && m.class != done && m.node.Shadow != nil && p.fetching(m)
+		if ahead && m.node.Shadow.Report.Staged != m.node.Shadow.Orders.Stage {
 			left--
 		}
 	}

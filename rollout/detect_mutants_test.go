@@ -88,7 +88,7 @@ func TestBoundMutants(t *testing.T) {
 		{Name: "the first cap of a key decides", File: "bound_flight.go", Run: "TestBoundInFlight",
 			Old: "!ok || c.Max < m", New: "!ok || m < 0"},
 		{Name: "nodes without a zone are free of all", File: "bound_flight.go", Run: "TestBoundInFlight",
-			Old: "\t\tif !capped {\n\t\t\tfree++\n", New: "\t\tif !capped {\n"},
+			Old: "\t\tif !capped {\n\t\t\tfree += s.nodes\n", New: "\t\tif !capped {\n"},
 		{Name: "every test has the whole chance", File: "detect_cause.go", Run: "TestNothingIsBlamedByChance",
 			Old: "return causeChance / float64(shares)\n", New: "return causeChance\n"},
 		{Name: "attributes that can tell nothing cost the others", File: "detect_cause.go", Run: "TestCauseIsFound",

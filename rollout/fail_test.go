@@ -65,6 +65,9 @@ func TestRetriesRestLongerEachTime(t *testing.T) {
 			t.Errorf("rest %d is %s, want up to %s", i, rest, limit)
 		}
 	}
+	if share := func(i int) time.Duration { return rests[i].Round(time.Minute) >> i }; share(0) == share(1) && share(1) == share(2) {
+		t.Errorf("rests %s: each is the same share of its limit, so that nodes which have met once meet again", rests)
+	}
 }
 
 // After a success in the stage, nodes that have failed wait behind fresh ones.

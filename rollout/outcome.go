@@ -43,7 +43,7 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 // and number, so that nodes that failed together don't come back together.
 func backOff(base time.Duration, uid string, failures int) time.Duration {
 	limit := max(base, longestRetry)
-	for ; failures > 1 && base < limit; failures-- {
+	for n := failures; n > 1 && base < limit; n-- {
 		base *= 2
 	}
 	base = min(base, limit)

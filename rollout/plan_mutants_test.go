@@ -37,7 +37,7 @@ func TestPlanMutants(t *testing.T) {
 		{Name: "a node counts at each retry", File: "outcome.go", Run: "TestFailingRevision",
 			Old: "return o.UID == f.slot.UID })", New: "return false })"},
 		{Name: "a freeze leaves the ledger open", File: "verbs.go", Run: "TestDetectorCloses|TestFailingRevision",
-			Old: "if r := p.progress.FrozenBy; r != \"\" {", New: "if r := p.progress.FrozenBy; r == \"?\" {"},
+			Old: "if f := p.progress.FrozenBy; f != \"\" {", New: "if f := p.progress.FrozenBy; f == \"?\" {"},
 		{Name: "a stale controller opens what it does not know", File: "verbs.go", Run: "TestStaleController",
 			Old: "	for _, request := range p.progress.Lifted {\n", New: "	for _, request := range []string{\"abort-1\"} {\n"},
 		{Name: "an abort leaves grants open", File: "steer.go", Run: "TestAbortAtEvery", Old: "	if halt != nil {\n		return halt\n	}\n	if m.group", New: "	if m.group"},

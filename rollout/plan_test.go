@@ -216,5 +216,13 @@ func TestPrefetchIsAheadAndBounded(t *testing.T) {
 	if got := doing(d, protocol.EventStage); !slices.Equal(got, []string{"node-001", "node-002"}) {
 		t.Errorf("fetching ahead %v", got)
 	}
-	f.passes(100, Completed)
+	fetched := map[string]bool{}
+	for range 100 {
+		for _, node := range doing(f.pass(), protocol.EventStage) {
+			fetched[node] = true
+		}
+	}
+	if f.last.Phase != Completed || len(fetched) != 4 {
+		t.Errorf("phase %s, %d nodes have fetched ahead, want all but the first", f.last.Phase, len(fetched))
+	}
 }
