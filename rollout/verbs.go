@@ -174,7 +174,7 @@ func (p *plan) acknowledge(node string) error {
 			continue
 		}
 		sh := protocol.Shadow{Node: s.Node, UID: s.UID}
-		if i, ok := p.byUID[s.UID]; ok {
+		if i, here := p.find(s.UID); here {
 			sh = p.nodes[i].shadow()
 		}
 		next, err := p.ledger.Acknowledge(sh)
@@ -186,6 +186,13 @@ func (p *plan) acknowledge(node string) error {
 		e.Node, e.Attempt, e.Result = s.Node, s.Attempt, Lost
 		p.remember(s.UID, e)
 		return nil
+	}
+	for _, uid := range p.remembered() { // the ledger was stored, and the progress was not
+		if e := p.progress.Nodes[uid]; e.Node == node && e.flying() && p.ledger.Slot(uid) == nil {
+			e.Result = Lost
+			p.remember(uid, e)
+			return nil
+		}
 	}
 	return fmt.Errorf("node %q has no slot of the rollout", node)
 }

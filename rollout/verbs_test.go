@@ -191,3 +191,38 @@ func TestPromoteSkipsTheSoakAndLeavesSickNodesBehind(t *testing.T) {
 		t.Errorf("what was left behind was forgotten: %s", f.last.Message)
 	}
 }
+
+// A node that is gone can be acknowledged as well: that is refused, and its slot goes with it.
+func TestAcknowledgeOfAGoneNode(t *testing.T) {
+	f := newFleet(t, 3)
+	f.fails = always(protocol.EventBroke)
+	for i := 0; i < 50 && len(f.last.Progress.Outcomes) == 0; i++ {
+		f.pass()
+	}
+	s, p := f.s, f.p
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.Name == "node-000" })
+	p.Verb = Verb{Request: "gone", Do: Acknowledge, Node: "node-000"}
+	d, err := Plan(s, p, f.now)
+	if err != nil || !slices.Equal(doing(d, protocol.EventGone), []string{"node-000"}) {
+		t.Errorf("got error %v, gone %v, want the slot of node-000 to go", err, doing(d, protocol.EventGone))
+	}
+}
+
+// An acknowledgement whose ledger was stored, and whose progress was not, is done again: the node counts as lost.
+func TestAcknowledgeIsDoneAgain(t *testing.T) {
+	f := newFleet(t, 3)
+	f.p.ApplyWithin, f.p.VerifyWithin = time.Minute, time.Minute
+	f.passes(4)
+	f.silent["node-000"] = true
+	f.passes(30)
+	before := f.s.Progress
+	f.p.Verb = Verb{Request: "late", Do: Acknowledge, Node: "node-000"}
+	f.pass()
+	f.s.Progress = before
+	if d := f.pass(); d.Progress.Refused != "" || d.Progress.Handled != "late" {
+		t.Errorf("done again: refused %q, handled %q", d.Progress.Refused, d.Progress.Handled)
+	}
+	if d := f.pass(); d.Counts.Lost != 1 {
+		t.Errorf("counts %+v, want 1 lost", d.Counts)
+	}
+}

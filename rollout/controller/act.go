@@ -161,7 +161,10 @@ func (p *pass) drain(n *nodeView, k protocol.Attempt, force bool) bool {
 
 // past is the last attempt for which nobody needs the node cordoned any more, by any version of its shadow: that stays so.
 func past(sh protocol.Shadow) protocol.Attempt {
-	if sh.Report.Phase.AtRest() || sh.Report.Phase == protocol.PhaseVerifying {
+	switch {
+	case sh.Report.Phase.AtRest() && sh.Report.Known:
+		return max(sh.Report.Attempt, sh.Orders.Revoked) // what was revoked is never committed
+	case sh.Report.Phase.AtRest(), sh.Report.Phase == protocol.PhaseVerifying:
 		return sh.Report.Attempt
 	}
 	return sh.Report.Attempt - 1
@@ -206,14 +209,15 @@ func (p *pass) giveBack() {
 			continue
 		}
 		earlier, ended := rewind(n.shadow.Shadow)
-		if !ended || p.c.mind.back[n.UID] == n.shadow.Report.Attempt {
+		through := past(n.shadow.Shadow)
+		if !ended || p.c.mind.back[n.UID] == through {
 			continue
 		}
-		if p.release(n, n.shadow.Report.Attempt) {
-			p.c.mind.back[n.UID] = n.shadow.Report.Attempt
-			continue
+		if p.release(n, through) {
+			p.c.mind.back[n.UID] = through
+		} else if through >= p.ledger.Slots[i].Attempt { // else the slot is for what comes next
+			p.snapshot[p.byUID[n.UID]].Shadow = &earlier
 		}
-		p.snapshot[p.byUID[n.UID]].Shadow = &earlier
 	}
 }
 

@@ -61,8 +61,12 @@ type mind struct {
 	// revisions are the names that metrics were told, shown the rollouts.
 	revisions map[string]bool
 	shown     map[string]bool
-	// showAt is when what rollouts only show may be written again.
-	showAt time.Time
+	// acknowledged is what was stored of that, by UID of the rollout.
+	acknowledged map[string]bool
+	// showAt is when what rollouts only show may be written again, sure when the ledger was read as it is stored.
+	showAt, sure time.Time
+	// elsewhere are when the nodes and rollouts of other domains were found to be there, by UID.
+	elsewhere map[string]time.Time
 }
 
 // A drained says how far the drain of an attempt is.
@@ -76,6 +80,10 @@ const (
 	defaultShow = time.Second
 	// soon is when to look again after something that is over at once.
 	soon = 200 * time.Millisecond
+	// trust is how long the ledger that is seen is believed in after it was read as it is stored, elsewhere how long it is believed that something is in
+	// another domain.
+	trust     = 5 * time.Second
+	elsewhere = time.Minute
 	// tries bounds how often a pass begins anew as something has changed under it, rounds how often it goes on at once.
 	tries  = 5
 	rounds = 4
@@ -106,6 +114,7 @@ func New(o Options) (*Controller, error) {
 	sameTime := conversion.EqualitiesOrDie(func(a, b time.Time) bool { return a.Equal(b) }) // empty is equal to nil
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
+		elsewhere: map[string]time.Time{}, acknowledged: map[string]bool{},
 	}}, nil
 }
 

@@ -93,7 +93,11 @@ func deletedAt(t *testing.T, at int, byHand bool) {
 	if byHand {
 		w.c.RemoveRollout(uid)
 	} else {
-		w.c.EditRollout(uid, func(r *controller.Rollout) { r.Deleting = true })
+		w.c.EditRollout(uid, func(r *controller.Rollout) {
+			if r.Deleting = true; at%3 == 0 { // its revision went with it
+				r.Invalid = errors.New(`spec.revision.name: "v2", want the name of a Revision that there is`)
+			}
+		})
 	}
 	w.until("it is gone with its slots", func() bool {
 		_, _, there := w.c.Rollout(uid)

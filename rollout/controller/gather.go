@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -74,9 +75,10 @@ func (p *pass) gather() error {
 	return p.load()
 }
 
-// load reads the ledger, and makes one where there is none. One that was seen is as good, unless what was read before speaks of a later one.
+// load reads the ledger, and makes one where there is none. One that was seen is as good for a while, unless what was read before speaks of a later
+// one: a controller that was frozen is to look before it goes on.
 func (p *pass) load() error {
-	if s, ok := p.c.o.Ledger.(rollout.SeenLedger); ok && !p.live {
+	if s, ok := p.c.o.Ledger.(rollout.SeenLedger); ok && !p.live && p.now.Sub(p.c.mind.sure) < trust {
 		var seen bool
 		if p.ledger, p.version, seen = s.Seen(); seen && p.latest() <= p.ledger.Epoch {
 			return nil
@@ -89,6 +91,7 @@ func (p *pass) load() error {
 	if err != nil {
 		return fmt.Errorf("controller: reading the ledger: %w", err)
 	}
+	p.c.mind.sure = p.now
 	return nil
 }
 
@@ -101,6 +104,13 @@ func (p *pass) latest() (k protocol.Attempt) {
 	for i := range p.rollouts {
 		for _, e := range p.rollouts[i].Progress.Nodes {
 			k = max(k, e.Attempt)
+		}
+	}
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if k = max(k, markOf(n.Annotations).Attempt); p.c.o.Drainer != nil {
+			held, _ := p.c.o.Drainer.Held(n.Annotations)
+			k = max(k, protocol.Attempt(held))
 		}
 	}
 	return k
@@ -228,7 +238,7 @@ func (p *pass) view() {
 			Name: n.Name, UID: n.UID, Labels: n.Labels, Created: n.Created, Away: n.away(), Own: o.OwnNode != "" && n.Name == o.OwnNode,
 			Health: p.health(n),
 		}
-		if n.shadow != nil {
+		if n.shadow != nil && !(n.shadow.Deleting && n.shadow.Removable() && p.ledger.Slot(n.UID) == nil) {
 			s.Shadow, s.Runs, s.Irreversible = &n.shadow.Shadow, n.shadow.Runs, n.shadow.Irreversible
 		}
 		if d, ok := p.c.mind.drains[n.UID]; ok && p.isCommitted(n, d.attempt) {
@@ -289,6 +299,10 @@ func (p *pass) forget() {
 			delete(p.c.mind.drains, uid)
 		}
 	}
+	maps.DeleteFunc(p.c.mind.acknowledged, func(uid string, _ bool) bool {
+		return !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid })
+	})
+	maps.DeleteFunc(p.c.mind.elsewhere, func(_ string, at time.Time) bool { return p.now.Sub(at) >= elsewhere })
 	for uid := range p.c.mind.back {
 		if p.ledger.Slot(uid) == nil {
 			delete(p.c.mind.back, uid)

@@ -16,6 +16,7 @@ import (
 	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/controller/controllertest"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -299,4 +300,77 @@ func (d brokenDrainer) Cordon(ctx context.Context, node, uid string, attempt int
 		return false, errNo
 	}
 	return d.Drainer.Cordon(ctx, node, uid, attempt)
+}
+
+// A cordon for an attempt that was revoked before its agent answered is taken off as well: nobody will ever commit it.
+func TestStrayCordonOfARevokedAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		w.want()
+		w.untilPhase(rollout.Completed)
+		w.c.Behave(name(0), controllertest.Behavior{Silent: true})
+		w.policy.Target, w.policy.Completed, w.policy.CommitWithin, w.policy.RetryAfter = revision("v3"), w.policy.Target, time.Minute, 12*time.Hour
+		w.want()
+		w.until("an attempt is revoked", func() bool {
+			sh, _ := w.c.Shadow(name(0))
+			return sh.Orders.Revoked > sh.Report.Attempt && w.c.Ledger().Slot(sh.UID) == nil
+		})
+		sh, _ := w.c.Shadow(name(0))
+		if done, err := w.o.Drainer.Cordon(t.Context(), name(0), sh.UID, int64(sh.Orders.Revoked)); !done || err != nil {
+			t.Fatalf("Cordon: %t, %v", done, err)
+		}
+		w.steps(3)
+		w.sound()
+		w.tidy()
+	})
+}
+
+// A shadow that somebody deletes makes room for another one, at whatever moment, and the rollout comes to its end without hurry.
+func TestDeletedShadowMakesRoom(t *testing.T) {
+	for at := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 3, 1)
+			w.want()
+			w.steps(at)
+			w.c.DeleteShadow(name(1))
+			w.untilPhase(rollout.Completed)
+			w.steps(3)
+			w.sound()
+			w.tidy()
+			if sh, there := w.c.Shadow(name(1)); !there || sh.Deleting || w.c.Runs("v2") != 3 {
+				t.Errorf("deleted at step %d: shadow %+v, there %t, %d nodes run v2", at, sh, there, w.c.Runs("v2"))
+			}
+		})
+	}
+}
+
+// What a rollout of another domain has marked stays until that rollout is gone.
+func TestMarksOfOtherDomainsStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		w.c.PutRollout("theirs", w.infra(1))
+		w.o.Rollouts = domain{w.o.Rollouts}
+		w.start()
+		const mark = `{"attempt":1,"rollout":"rollout-2","baseline":"theirs"}`
+		w.c.EditNode(name(50), func(n *controller.Node) { n.Annotations[controller.HeldAnnotation] = mark })
+		w.want()
+		w.untilPhase(rollout.Completed)
+		if got := w.c.Node(name(50)).Annotations[controller.HeldAnnotation]; got != mark {
+			t.Errorf("the mark of another domain is %q, want it as it was", got)
+		}
+		w.c.RemoveRollout("rollout-2")
+		w.steps(20)
+		if got := w.c.Node(name(50)).Annotations[controller.HeldAnnotation]; got != "" {
+			t.Errorf("the mark of a rollout that is gone is %q, want none", got)
+		}
+		w.sound()
+	})
+}
+
+// A domain has the first rollout alone.
+type domain struct{ controller.Rollouts }
+
+func (d domain) List(ctx context.Context) ([]controller.Rollout, error) {
+	all, err := d.Rollouts.List(ctx)
+	return slices.DeleteFunc(slices.Clone(all), func(r controller.Rollout) bool { return r.Policy.UID != uid }), err
 }

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -74,7 +75,7 @@ type Shadows interface {
 	Live(ctx context.Context) ([]Shadow, error)
 	// Get returns the one of that name, as the API server has it at the time of the call. It is fs.ErrNotExist if there is none.
 	Get(ctx context.Context, node string) (Shadow, error)
-	// Create makes the shadow of a Node that has none.
+	// Create makes the shadow of a Node that has none. [ErrOtherDomain] means that it has one in another domain.
 	Create(ctx context.Context, sh protocol.Shadow) (Shadow, error)
 	// Order makes o the orders of the shadow, and returns the next version.
 	Order(ctx context.Context, read Shadow, o protocol.Orders) (Shadow, error)
@@ -84,12 +85,17 @@ type Shadows interface {
 	Bury(ctx context.Context, read Shadow) error
 }
 
+// ErrOtherDomain means that a node has a shadow in another disruption domain.
+var ErrOtherDomain = errors.New("a node is in one disruption domain at a time")
+
 // A Shadow is one version of a node's record.
 type Shadow struct {
 	protocol.Shadow
 	// Runs is what the node runs, by its agent's word, and Irreversible that there is no way back from it.
 	Runs         protocol.Revision
 	Irreversible bool
+	// Deleting: somebody has deleted it, and a finalizer keeps it until nothing is in flight.
+	Deleting bool
 	// Version belongs to the Shadows that it came from.
 	Version any
 }

@@ -69,7 +69,9 @@ func (p *pass) show() error {
 // remembers reports whether all that was decided to be remembered of a rollout is stored.
 func (p *pass) remembers(i int) bool {
 	r := &p.rollouts[i]
-	return p.refused[r.Policy.UID] == nil && p.c.equal.DeepEqual(r.Progress, p.decided[i].Progress)
+	d := &p.decided[i]
+	told, known := p.c.mind.acknowledged[r.Policy.UID] // somebody waits for that
+	return p.refused[r.Policy.UID] == nil && known && told == d.Acknowledged && p.c.equal.DeepEqual(r.Progress, d.Progress)
 }
 
 // decide has Plan decide for one rollout after the other, each on the ledger that the one before has left, and under the caps of all.
@@ -160,6 +162,11 @@ type orphan struct{}
 
 // adopt finds slots whose rollout is gone, and brings them to their end like those of one that is being deleted.
 func (p *pass) adopt() {
+	for i := range p.rollouts {
+		if r := &p.rollouts[i]; r.Deleting && r.Invalid != nil { // its policy can't be followed, and need not be
+			r.Policy, r.Invalid = nobodys(r.Policy.UID), nil
+		}
+	}
 	for i := range p.ledger.Slots {
 		uid := p.ledger.Slots[i].Rollout
 		if slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid }) {
@@ -174,11 +181,15 @@ func (p *pass) adopt() {
 			}
 		}
 		if gone {
-			none := rollout.Revision{Name: "none", Digest: "none"}
-			policy := rollout.Policy{UID: uid, Target: none, Groups: []rollout.Group{{Name: "none", Selector: labels.Nothing()}}}
-			p.rollouts = append(p.rollouts, Rollout{Name: uid, Policy: policy, Deleting: true, Version: orphan{}})
+			p.rollouts = append(p.rollouts, Rollout{Name: uid, Policy: nobodys(uid), Deleting: true, Version: orphan{}})
 		}
 	}
+}
+
+// nobodys is the policy of a rollout that selects no node: what it has begun comes to its end.
+func nobodys(uid string) rollout.Policy {
+	none := rollout.Revision{Name: "none", Digest: "none"}
+	return rollout.Policy{UID: uid, Target: none, Groups: []rollout.Group{{Name: "none", Selector: labels.Nothing()}}}
 }
 
 // gone frees the slots of nodes that the API server does not have any more.
@@ -235,7 +246,7 @@ func (p *pass) storeLedger(next protocol.Ledger) error {
 	case err != nil:
 		return fmt.Errorf("controller: storing the ledger: %w", err)
 	}
-	p.ledger, p.version = next, version
+	p.ledger, p.version, p.c.mind.sure = next, version, p.now
 	return nil
 }
 
@@ -261,6 +272,7 @@ func (p *pass) storeProgress(i int) (bool, error) {
 		p.note("controller: storing the progress of rollout %q", err, r.Name)
 		return false, nil
 	}
+	p.c.mind.acknowledged[r.Policy.UID] = d.Acknowledged
 	p.edges(r, d)
 	p.rollouts[i].Progress, p.rollouts[i].Version = d.Progress, next.Version
 	return p.refused[r.Policy.UID] == nil, nil

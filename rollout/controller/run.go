@@ -30,9 +30,11 @@ func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
 		case err != nil:
 			klog.FromContext(ctx).Info("Rollout pass failed", "err", err, "again", retry)
 			pause(ctx, nil, retryMin)
-			if after = jittered(retry) - retryMin/2; after < soon {
-				after = soon
+			later := jittered(retry) - retryMin/2
+			if asked := after - retryMin; after > 0 && asked < later {
+				later = asked // what other nodes wait for does not wait for the one with the error
 			}
+			after = max(soon, later)
 			retry = min(2*retry, retryMax)
 		default:
 			retry = retryMin

@@ -25,7 +25,7 @@ func (p *pass) tend() error {
 		if n.held && n.shadow == nil && !n.selected {
 			p.abandon(n)
 		}
-		if n.mark.there {
+		if n.mark.there && !p.foreign(n.mark.Rollout) {
 			p.unmark(n)
 		}
 	}
@@ -35,6 +35,35 @@ func (p *pass) tend() error {
 		p.dismiss()
 	}
 	return p.enlist()
+}
+
+// foreign reports whether a rollout that has marked a node is one of another domain, by the API server's word.
+func (p *pass) foreign(uid string) bool {
+	if uid == "" || slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid }) {
+		return false
+	}
+	if p.isElsewhere(uid) {
+		return true
+	}
+	gone := false
+	err := p.call(func(ctx context.Context) (err error) { gone, err = p.c.o.Rollouts.Gone(ctx, uid); return err })
+	if err != nil {
+		p.note("controller: asking for the rollout with UID %q, which has marked a node", err, uid)
+	} else if !gone {
+		p.c.mind.elsewhere[uid] = p.now
+	}
+	return !gone
+}
+
+// isElsewhere reports whether something was found to be in another domain not long ago. It has the pass be called again when that is to be looked at anew.
+func (p *pass) isElsewhere(uid string) bool {
+	left := p.c.mind.elsewhere[uid].Add(elsewhere).Sub(p.now)
+	if left <= 0 {
+		delete(p.c.mind.elsewhere, uid)
+		return false
+	}
+	p.again(left)
+	return true
 }
 
 // abandon takes the cordon off a node that nobody selects and that has neither slot nor shadow.
@@ -79,11 +108,14 @@ func (p *pass) bury() {
 	}
 }
 
-// dismiss removes the shadows of nodes that no rollout selects any more.
+// deletes reports whether somebody has deleted the shadow of a node: it gets no grant any more, and is to make room for another one.
+func (p *pass) deletes(n *nodeView) bool { return n.shadow != nil && n.shadow.Deleting }
+
+// dismiss removes the shadows of nodes that no rollout selects any more, and those that somebody has deleted.
 func (p *pass) dismiss() {
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if n.selected || n.shadow == nil || n.held || n.mark.there || p.ledger.Slot(n.UID) != nil || !n.shadow.Removable() {
+		if n.selected && !p.deletes(n) || n.shadow == nil || n.held || n.mark.there || p.ledger.Slot(n.UID) != nil || !n.shadow.Removable() {
 			continue
 		}
 		if err := p.call(func(ctx context.Context) error { return p.c.o.Shadows.Delete(ctx, *n.shadow) }); err != nil {
@@ -95,7 +127,7 @@ func (p *pass) dismiss() {
 // enlist makes the shadows of selected nodes that have none. The ledger is read after the API server has shown that they are missing: no
 // attempt before that can be committed on a new one.
 func (p *pass) enlist() error {
-	missing := func(n *nodeView) bool { return n.selected && n.shadow == nil }
+	missing := func(n *nodeView) bool { return n.selected && n.shadow == nil && !p.isElsewhere(n.UID) }
 	if !slices.ContainsFunc(p.nodes, func(n nodeView) bool { return missing(&n) }) {
 		return nil
 	}
@@ -118,6 +150,9 @@ func (p *pass) enlist() error {
 		}
 		sh := protocol.NewShadow(n.Name, n.UID, l)
 		if err := p.call(func(ctx context.Context) error { _, err := p.c.o.Shadows.Create(ctx, sh); return err }); err != nil {
+			if errors.Is(err, ErrOtherDomain) {
+				p.c.mind.elsewhere[n.UID] = p.now
+			}
 			p.note("controller: making the shadow of node %q", err, n.Name)
 		}
 	}

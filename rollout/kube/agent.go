@@ -26,9 +26,10 @@ type AgentShadow struct {
 	node    string
 	now     func() time.Time
 
-	mu   sync.Mutex
-	last *v1alpha1.NodeShadow // the newest one that was read, written or seen, so that a Store after a Read is one call
-	seen bool                 // last is good enough for Read
+	mu    sync.Mutex
+	last  *v1alpha1.NodeShadow // the newest one that was read, written or seen, so that a Store after a Read is one call
+	asked bool                 // last is no older than an answer of the API server, in this life and since the last error of a Store
+	seen  bool                 // there is a watch
 }
 
 // NewAgentShadow returns the shadow of the named node, which need not exist. now is the clock of the times that are written for people; nil means
@@ -40,24 +41,24 @@ func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) *AgentS
 	return &AgentShadow{shadows: shadows, node: node, now: now}
 }
 
-// See tells of a version that a watch has shown, such as that of a [Cache]; nil says that there is no shadow.
+// See tells of a version that a watch has shown, such as that of a [Cache]; nil says that there is no shadow. A Read asks the API server once all the
+// same, and again after an error of a Store: what was seen before that may be older than what this agent has written.
 func (a *AgentShadow) See(sh *v1alpha1.NodeShadow) {
-	if sh == nil {
-		a.forget()
-		return
-	}
-	a.remember(sh)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.seen = true
+	if a.seen = true; sh == nil {
+		a.last, a.asked = nil, false
+	} else if a.asked && behind(a.last, sh) {
+		a.last = sh
+	}
 }
 
 // Read implements [nodeagent.Shadows].
 func (a *AgentShadow) Read(ctx context.Context) (nodeagent.Shadow, string, error) {
 	a.mu.Lock()
-	sh, seen := a.last, a.seen
+	sh, known := a.last, a.seen && a.asked
 	a.mu.Unlock()
-	if !seen {
+	if !known {
 		var err error
 		if sh, err = a.get(ctx); err != nil {
 			return nodeagent.Shadow{}, "", err
@@ -116,11 +117,11 @@ func (a *AgentShadow) get(ctx context.Context) (*v1alpha1.NodeShadow, error) {
 	return sh, nil
 }
 
-// remember keeps an object that nobody changes, unless a newer one is known.
+// remember keeps an answer of the API server that nobody changes, unless a newer one is known.
 func (a *AgentShadow) remember(sh *v1alpha1.NodeShadow) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.last == nil || !behind(sh, a.last) {
+	if a.asked = true; a.last == nil || !behind(sh, a.last) {
 		a.last = sh
 	}
 }
@@ -129,7 +130,7 @@ func (a *AgentShadow) remember(sh *v1alpha1.NodeShadow) {
 func (a *AgentShadow) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.last, a.seen = nil, false
+	a.last, a.asked = nil, false
 }
 
 // say puts what the agent says into a status, and leaves the rest of it as it is.

@@ -123,7 +123,7 @@ func TestShadowsOfOneDomain(t *testing.T) {
 		}
 	}
 	_, err = theirs.Create(b.ctx(), sh)
-	if !errors.Is(err, kube.ErrOtherDomain) || errors.Is(err, rollout.ErrConflict) || !strings.Contains(err.Error(), `node "domain" is in domain "mine", want "theirs"`) {
+	if !errors.Is(err, controller.ErrOtherDomain) || errors.Is(err, rollout.ErrConflict) || !strings.Contains(err.Error(), `node "domain" is in domain "mine", want "theirs"`) {
 		t.Errorf("Create in another domain: got error %v, want ErrOtherDomain with both, and no conflict", err)
 	}
 	if _, err := mine.Create(b.ctx(), sh); !errors.Is(err, rollout.ErrConflict) {

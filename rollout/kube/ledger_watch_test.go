@@ -89,6 +89,9 @@ func TestAgentReadsWhatItSees(t *testing.T) {
 	}
 	a := kube.NewAgentShadow(b.shadows, "sees", nil)
 	a.See(sh)
+	if made := b.calls.since(func() { _, _, err := a.Read(b.ctx()); b.must(err) }); len(made) != 1 {
+		t.Errorf("the first Read has made the calls %q, want one: a watch may begin with what is old", made)
+	}
 	read := func() (version string) {
 		t.Helper()
 		_, version, err := a.Read(b.ctx())

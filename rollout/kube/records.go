@@ -16,9 +16,6 @@ import (
 
 var _ controller.Shadows = (*Records)(nil)
 
-// ErrOtherDomain means that a node has a shadow in another disruption domain.
-var ErrOtherDomain = errors.New("a node is in one disruption domain at a time")
-
 // Records are the NodeShadows of a disruption domain as its controller uses them: [controller.Shadows].
 type Records struct {
 	shadows *Shadows
@@ -64,7 +61,7 @@ func (r *Records) Live(ctx context.Context) ([]controller.Shadow, error) {
 func recordOf(sh *v1alpha1.NodeShadow) controller.Shadow {
 	return controller.Shadow{
 		Shadow: v1alpha1.ShadowOf(sh), Runs: protocol.ParseRevision(sh.Status.Current.String()), Irreversible: sh.Status.Known && !sh.Status.Revertible,
-		Version: sh,
+		Deleting: sh.DeletionTimestamp != nil, Version: sh,
 	}
 }
 
@@ -83,7 +80,7 @@ func (r *Records) Create(ctx context.Context, sh protocol.Shadow) (controller.Sh
 	if errors.Is(err, rollout.ErrConflict) {
 		if other, readErr := r.shadows.Get(ctx, sh.Node); readErr == nil && !r.shadows.has(other) {
 			return controller.Shadow{}, fmt.Errorf("node %q is in domain %q, want %q: a rollout there selects it, or its %s is left over: %w",
-				sh.Node, other.Spec.Domain, r.shadows.domain, v1alpha1.NodeShadowKind, ErrOtherDomain)
+				sh.Node, other.Spec.Domain, r.shadows.domain, v1alpha1.NodeShadowKind, controller.ErrOtherDomain)
 		}
 	}
 	if err != nil {

@@ -267,7 +267,7 @@ func (c *Cluster) put(sh shadow) controller.Shadow {
 func (k shadows) Order(ctx context.Context, read controller.Shadow, o protocol.Orders) (next controller.Shadow, err error) {
 	err = k.write(ctx, "order", read.Node, func() error {
 		sh, ok := k.c.shadows[read.Node]
-		if !ok || sh.at != read.Version || sh.deleting {
+		if !ok || sh.at != read.Version || sh.Deleting && o.Grant > sh.Orders.Grant {
 			return conflict("shadow", read.Node)
 		}
 		sh.Orders = o

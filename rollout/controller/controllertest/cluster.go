@@ -68,8 +68,7 @@ type Behavior struct {
 
 type shadow struct {
 	controller.Shadow
-	at       int
-	deleting bool
+	at int
 }
 
 type stored struct {
@@ -186,6 +185,17 @@ func (c *Cluster) LoseLedger() {
 	defer c.mu.Unlock()
 	c.ledger, c.ledgerAt = protocol.Ledger{}, 0
 	c.keep()
+}
+
+// DeleteShadow has somebody delete the shadow of a node: it stays as long as its finalizer does.
+func (c *Cluster) DeleteShadow(node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if sh, ok := c.shadows[node]; ok {
+		sh.Deleting = true
+		c.put(sh)
+		c.keep()
+	}
 }
 
 // LoseShadow deletes a shadow with its finalizer, by hand.
