@@ -111,7 +111,8 @@ func (b *bench) printCalls(o rolloutstage.Options, joining, ours, peer course) {
 	b.Print(runner.Line{
 		Name: "R1.total", Ours: runner.Show(total), Peer: runner.Show(theirs), Ratio: runner.Over(total, theirs), Bar: runner.Show(callsRatio),
 		Good: total <= callsRatio*theirs,
-		More: fmt.Sprintf("with evictions: %.2f, of which %.2f were refused, peer %.2f and %.2f; took %v, peer %v, of whose drains %d failed and were begun again; peer: %s",
+		More: fmt.Sprintf("with evictions: %.2f, of which %.2f were refused, peer %.2f and %.2f; took %v, peer %v, of whose drains "+
+			"%d failed and were begun again; peer: %s",
 			each(ours.controller.evictions, n), each(ours.controller.refused, n), each(peer.peer.evictions, n), each(peer.peer.refused, n),
 			ours.took.Round(time.Second), peer.took.Round(time.Second), peer.failed, peer.peer.of(n)),
 	})
