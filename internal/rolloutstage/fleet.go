@@ -30,8 +30,9 @@ const Domain = "fleet"
 type Options struct {
 	// Nodes is how many there are, Cap how many may be away at a time.
 	Nodes, Cap int
-	// PodsPerNode is how much work there is: a Deployment whose budget lets a fifth of its pods go at a time. Zero means none.
-	PodsPerNode int
+	// PodsPerNode is how much work there is: Deployments, each with a budget that lets a fifth of its pods go at a time. Zero means none. Apps is how
+	// many Deployments that are. Zero means one.
+	PodsPerNode, Apps int
 	// PodsEnd is how long a pod takes to end, in whole seconds. Zero means that it ends as soon as it is asked to.
 	PodsEnd time.Duration
 	// Bare leaves out everything but etcd and the API server: Nodes are ready from the beginning and stay so, and there can be no work on them.

@@ -22,10 +22,33 @@ const workTime = 5 * time.Minute
 
 // addWork makes the work, and waits until it runs.
 func (f *Fleet) addWork(ctx context.Context) error {
-	labels, replicas := map[string]string{"app": "web"}, f.PodsPerNode*f.Nodes
-	apps, budgets := f.Core.AppsV1().Deployments(metav1.NamespaceDefault), f.Core.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault)
-	_, err1 := apps.Create(ctx, &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+	apps, pods := max(1, f.Apps), f.PodsPerNode*f.Nodes
+	for i := range apps {
+		if err := f.addApp(ctx, fmt.Sprintf("web-%d", i), (pods+i)/apps); err != nil {
+			return err
+		}
+	}
+	ready := 0
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, workTime, true, func(ctx context.Context) (bool, error) {
+		if all, err := f.Core.AppsV1().Deployments(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{}); err == nil {
+			ready = 0
+			for i := range all.Items {
+				ready += int(all.Items[i].Status.ReadyReplicas)
+			}
+		}
+		return ready == pods, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d pods are ready: %w", ready, pods, err)
+	}
+	return nil
+}
+
+// addApp makes a Deployment and its budget.
+func (f *Fleet) addApp(ctx context.Context, name string, replicas int) error {
+	meta, labels := metav1.ObjectMeta{Name: name}, map[string]string{"app": name}
+	_, err1 := f.Core.AppsV1().Deployments(metav1.NamespaceDefault).Create(ctx, &appsv1.Deployment{
+		ObjectMeta: meta,
 		Spec: appsv1.DeploymentSpec{
 			Replicas: new(int32(replicas)), Selector: &metav1.LabelSelector{MatchLabels: labels}, //nolint:gosec // it is small
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
@@ -33,25 +56,11 @@ func (f *Fleet) addWork(ctx context.Context) error {
 			}},
 		},
 	}, metav1.CreateOptions{})
-	_, err2 := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
-		ObjectMeta: metav1.ObjectMeta{Name: "web"},
+	_, err2 := f.Core.PolicyV1().PodDisruptionBudgets(metav1.NamespaceDefault).Create(ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: meta,
 		Spec: policyv1.PodDisruptionBudgetSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels}, MaxUnavailable: new(intstr.FromString("20%")),
 		},
 	}, metav1.CreateOptions{})
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	ready := int32(0)
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, workTime, true, func(ctx context.Context) (bool, error) {
-		d, err := apps.Get(ctx, "web", metav1.GetOptions{})
-		if err == nil {
-			ready = d.Status.ReadyReplicas
-		}
-		return int(ready) == replicas, nil
-	})
-	if err != nil {
-		return fmt.Errorf("%d of %d pods are ready: %w", ready, replicas, err)
-	}
-	return nil
+	return errors.Join(err1, err2)
 }

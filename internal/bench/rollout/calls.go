@@ -25,12 +25,13 @@ const late = 3 * time.Second
 type course struct {
 	controller, agents, peer *traffic
 	took                     time.Duration
+	failed                   int // drains of the peer
 }
 
 // calls is R1.
 func (b *bench) calls(ctx context.Context) error {
 	o := rolloutstage.Options{
-		Nodes: 20, Cap: 5, PodsPerNode: 20, PodsEnd: 30 * time.Second, Verify: 6 * time.Second, Resident: true, AuditPolicy: auditPolicy,
+		Nodes: 20, Cap: 5, PodsPerNode: 20, Apps: 20, PodsEnd: 30 * time.Second, Verify: 6 * time.Second, Resident: true, AuditPolicy: auditPolicy,
 	}
 	if b.Quick {
 		o.Nodes, o.Cap, o.PodsEnd = 6, 2, 10*time.Second
@@ -110,9 +111,10 @@ func (b *bench) printCalls(o rolloutstage.Options, joining, ours, peer course) {
 	b.Print(runner.Line{
 		Name: "R1.total", Ours: runner.Show(total), Peer: runner.Show(theirs), Ratio: runner.Over(total, theirs), Bar: runner.Show(callsRatio),
 		Good: total <= callsRatio*theirs,
-		More: fmt.Sprintf("with evictions: %.2f, of which %.2f were refused, peer %.2f and %.2f; took %v, peer %v; peer: %s",
+		More: fmt.Sprintf("with evictions: %.2f, of which %.2f were refused, peer %.2f and %.2f; took %v, peer %v, of whose drains "+
+			"%d failed and were begun again; peer: %s",
 			each(ours.controller.evictions, n), each(ours.controller.refused, n), each(peer.peer.evictions, n), each(peer.peer.refused, n),
-			ours.took.Round(time.Second), peer.took.Round(time.Second), peer.peer.of(n)),
+			ours.took.Round(time.Second), peer.took.Round(time.Second), peer.failed, peer.peer.of(n)),
 	})
 	b.Print(runner.Line{
 		Name: "R1.joining", Ours: runner.Show(each(joining.controller.control()+joining.agents.control(), n)),

@@ -28,7 +28,8 @@
 // for that of each agent, and agents know the UID of their Node without asking. R4 to R6 have agents of the same kind.
 //
 // The peer of R1 marks each node, drains it with kubectl's library and the settings of the command, marks it again and uncordons it. It neither
-// talks to the node nor verifies anything. Nearly all that it asks is whether pods are gone.
+// talks to the node nor verifies anything. Nearly all that it asks is whether pods are gone. A drain that fails is begun again, and the remark says
+// how many did. The pods are of 20 Deployments with a budget each, so that evictions seldom meet at one.
 //
 // # What times mean
 //

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,14 +33,15 @@ func (f *fleet) peerCourse(ctx context.Context) (course, error) {
 		return course{}, err
 	}
 	from := time.Now()
-	err = f.inTurn(func(node string) error { return update(ctx, client, node) })
+	var failed atomic.Int64
+	err = f.inTurn(func(node string) error { return update(ctx, client, node, &failed) })
 	took := time.Since(from)
 	if err != nil {
 		return course{}, err
 	}
 	fmt.Fprintf(os.Stderr, "  the peer is done after %v\n", took.Round(100*time.Millisecond))
 	c, err := f.course(ctx, from, time.Now())
-	c.took = took
+	c.took, c.failed = took, int(failed.Load())
 	return c, err
 }
 
@@ -59,7 +61,8 @@ func (f *fleet) inTurn(do func(node string) error) error {
 	return errors.Join(errs...)
 }
 
-func update(ctx context.Context, client kubernetes.Interface, node string) error {
+// update is one round of the loop. A drain that fails, as kubectl's does where evictions meet at a budget, is begun again.
+func update(ctx context.Context, client kubernetes.Interface, node string, failed *atomic.Int64) error {
 	mark := func(state string) error {
 		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench.belay.dev/update":%q}}}`, state)
 		_, err := client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
@@ -68,8 +71,14 @@ func update(ctx context.Context, client kubernetes.Interface, node string) error
 	if err := mark("updating"); err != nil {
 		return err
 	}
-	if err := kubectldrain.Drain(ctx, client, node, kubectldrain.Retry); err != nil {
-		return err
+	for {
+		err := kubectldrain.Drain(ctx, client, node, kubectldrain.Retry)
+		if err == nil {
+			break
+		}
+		if failed.Add(1); !pause(ctx, kubectldrain.Retry) {
+			return err
+		}
 	}
 	if err := mark("updated"); err != nil {
 		return err
