@@ -82,7 +82,7 @@ bench-drain: binaries ## run drain beside kubectl's library on a real control pl
 	cd internal/bench && $(GO) run ./drain $(BENCHARGS)
 
 .PHONY: bench-identity
-bench-identity: binaries ## run identity beside component-helpers and leader election on a real API server, for 25 minutes; BENCHARGS=-quick: 4 minutes
+bench-identity: binaries ## run identity beside component-helpers and leader election on a real API server, for 35 minutes; BENCHARGS=-quick: 4 minutes
 	cd internal/bench && $(GO) run ./identity $(BENCHARGS)
 
 .PHONY: drain-hold

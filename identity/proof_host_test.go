@@ -190,26 +190,28 @@ func (u *universe) rivals(l *life) []string {
 		if other == l || other.host.name != l.host.name {
 			continue
 		}
-		if how := other.holds(""); how != "" {
+		if how := other.holds(identity.Epoch{}); how != "" {
 			found = append(found, how)
 		}
 	}
 	return found
 }
 
-// holds says how a process holds its name with this holder, with any if it is empty; it is empty if it does not. The caller holds the mutex of the
+// holds says how a process holds its name in this epoch, in any if it is the zero one; it is empty if it does not. The caller holds the mutex of the
 // universe.
-func (l *life) holds(holder string) string {
+func (l *life) holds(epoch identity.Epoch) string {
+	in := func(e identity.Epoch) bool { return epoch == identity.Epoch{} || e == epoch }
 	e, holds := l.member.Epoch()
-	holds = holds && (holder == "" || e.Holder == holder)
-	works := l.hold != nil && l.hold.Err() == nil && l.slept == l.host.sleeps.Load() && (holder == "" || l.epoch.Holder == holder)
+	holds = holds && in(e)
+	works := l.hold != nil && l.hold.Err() == nil && l.slept == l.host.sleeps.Load() && in(l.epoch)
 	if !holds && !works {
 		return ""
 	}
 	return fmt.Sprintf("%s (holds %t, works %t)", l.client, holds, works)
 }
 
-// checkLoss is I6: nobody is called lost who holds, and whose work goes on.
+// checkLoss is I6: nobody is called lost who holds, and whose work goes on. Who has given up and holds anew, in a later epoch, was lost all the same:
+// the observer has not seen the new one yet.
 func (l *life) checkLoss(e identity.Event) {
 	if e.Reason != identity.LeftQuiet {
 		return
@@ -220,7 +222,7 @@ func (l *life) checkLoss(e identity.Event) {
 	how := ""
 	for _, other := range u.lives {
 		if other.host.name == e.Peer.Key.Name && how == "" {
-			how = other.holds(e.Peer.Holder)
+			how = other.holds(e.Peer.Epoch)
 		}
 	}
 	u.mu.Unlock()

@@ -58,17 +58,21 @@ func placeExpression(confined, namespaces []string) string {
 	return "!(" + nameExpression + " in " + list(confined) + ") || !has(request.namespace) || request.namespace in " + list(namespaces)
 }
 
-// facts are what the requirements speak of. They are total for every write, as the match condition has them all made at once.
+// facts are what the requirements speak of, total for every write.
 func facts(o Options) []admissionregistrationv1.Variable {
+	if len(o.NodeConditions) == 0 {
+		return callerFacts(o)
+	}
+	return append(callerFacts(o), nodeFacts()...)
+}
+
+// callerFacts are the name and the UID of the caller's node, empty where the token has none or several.
+func callerFacts(o Options) []admissionregistrationv1.Variable {
 	node := only(nodeNameClaim)
 	if o.NodeUsers {
 		node = fmt.Sprintf("%s ? %s.substring(%d) : %s", nodeUserExpression, userExpression, len(nodeUserPrefix), node)
 	}
-	vs := []admissionregistrationv1.Variable{{Name: "node", Expression: node}, {Name: "nodeUID", Expression: only(nodeUIDClaim)}}
-	if len(o.NodeConditions) > 0 {
-		vs = append(vs, nodeFacts()...)
-	}
-	return vs
+	return []admissionregistrationv1.Variable{{Name: "node", Expression: node}, {Name: "nodeUID", Expression: only(nodeUIDClaim)}}
 }
 
 // variables are the facts, and what is said where something is wrong.
@@ -91,26 +95,27 @@ func faultyExpression(o Options) string {
 
 // plainFacts are what must be plain of a write, and then for each of the facts what may stand in its place.
 func plainFacts(o Options) (plain, places []string) {
-	const extra = "request.userInfo.extra"
-	for _, f := range slices.Backward(facts(o)) { // the longer of two names that begin alike comes later there
-		places = append(places, "variables."+f.Name, "("+f.Expression+")")
-	}
-	if !o.NodeUsers {
-		plain, places = []string{"has(" + extra + ")"}, nil
-		for _, claim := range []struct{ key, fact string }{{nodeUIDClaim, "variables.nodeUID"}, {nodeNameClaim, "variables.node"}} {
-			plain = append(plain, fmt.Sprintf("%[1]s in %[2]s && size(%[2]s[%[1]s]) == 1", quote(claim.key), extra))
-			places = append(places, claim.fact, extra+"["+quote(claim.key)+"][0]")
-		}
-	}
 	if len(o.NodeConditions) > 0 {
-		plain = append(plain, "(!("+nodeStatus().is()+") || object == null || oldObject == null || "+
-			"has(oldObject.metadata) && has(object.metadata) && has(oldObject.status) && has(object.status))")
-		places = append([]string{
+		plain = []string{"(!(" + nodeStatus().is() + ") || object == null || oldObject == null || " +
+			"has(oldObject.metadata) && has(object.metadata) && has(oldObject.status) && has(object.status))"}
+		places = []string{
 			"variables.oldMetadata", "oldObject.metadata", "variables.newMetadata", "object.metadata",
 			"variables.oldStatus", "oldObject.status", "variables.newStatus", "object.status",
-		}, places...)
+		}
 	}
-	return plain, places
+	if o.NodeUsers { // they have no claims, so nothing is plain of their callers
+		for _, f := range slices.Backward(callerFacts(o)) { // of names that begin alike the longer must come first
+			places = append(places, "variables."+f.Name, "("+f.Expression+")")
+		}
+		return plain, places
+	}
+	const extra = "request.userInfo.extra"
+	bound := []string{"has(" + extra + ")"}
+	for _, claim := range []struct{ key, fact string }{{nodeUIDClaim, "variables.nodeUID"}, {nodeNameClaim, "variables.node"}} {
+		bound = append(bound, fmt.Sprintf("%[1]s in %[2]s && size(%[2]s[%[1]s]) == 1", quote(claim.key), extra))
+		places = append(places, claim.fact, extra+"["+quote(claim.key)+"][0]")
+	}
+	return append(bound, plain...), places
 }
 
 // only is the value of a claim that has exactly one, else empty.
@@ -150,17 +155,9 @@ func rulesByKind(o Options) []kindRules {
 
 // heartbeatsFirst puts Leases first: most writes are theirs, and the kinds are gone through in turn.
 func heartbeatsFirst(resources []Resource) []Resource {
-	sorted := slices.Clone(resources)
-	slices.SortStableFunc(sorted, func(a, b Resource) int {
-		switch {
-		case a.isLease() == b.isLease():
-			return 0
-		case a.isLease():
-			return -1
-		}
-		return 1
-	})
-	return sorted
+	others := slices.DeleteFunc(slices.Clone(resources), Resource.isLease)
+	leases := slices.DeleteFunc(slices.Clone(resources), func(r Resource) bool { return !r.isLease() })
+	return append(leases, others...)
 }
 
 // lawfulExpression says that a write meets every requirement.

@@ -32,6 +32,9 @@ type Mutant struct {
 // env is set in the environment of the tests that run on a mutant, to its number, so that they don't mutate in turn.
 const env = "BELAY_MUTANT"
 
+// Running reports whether this process tests a mutant.
+func Running() bool { return os.Getenv(env) != "" }
+
 // all, in the environment, makes [Sample] run every mutant.
 const all = "BELAY_MUTANTS"
 
@@ -42,7 +45,7 @@ const sampled = 5
 // With BELAY_MUTANTS=all in the environment, as make mutants sets it, it runs all of them.
 func Sample(t *testing.T, mutants []Mutant) {
 	t.Helper()
-	if os.Getenv(env) != "" {
+	if Running() {
 		return
 	}
 	var chosen []Mutant
@@ -65,7 +68,7 @@ const limit = 4 * time.Minute
 // a parallel test and each mutant one of its own, as many of them wait for a server.
 func Kill(t *testing.T, mutants []Mutant) {
 	t.Helper()
-	if os.Getenv(env) != "" {
+	if Running() {
 		return
 	}
 	t.Parallel()

@@ -5,12 +5,12 @@
 
 // Command identity measures our members and views beside those who keep Leases elsewhere, in one run, on a real etcd and API server: the
 // lease controller of k8s.io/component-helpers, which renews the Leases of kubelets and kube-apiservers, and client-go's leader
-// election. Run it with `make bench-identity`; it takes up to 25 minutes, with -quick 4.
+// election. Run it with `make bench-identity`; it takes 35 minutes, with -quick 4.
 //
 //	I1  20 members, a connection each: requests for a renewal, as sent and as the API server counts them, GETs, and renewals to those owed
 //	I2  the same members: bytes and allocations for a renewal, also without managed fields
 //	I3  1,000, 5,000 and 10,000 members at 10, 30 and 60 s: renewals a second, processors, times; component-helpers at 5,000 and 10 s
-//	I4  10,000 members at 10 s watched by another process: memory and processor of a view beyond those of its informer
+//	I4  10,000 members at 30 s watched by another process: memory and processor of a view beyond those of its informer
 //	I5  members that stop without a word: time until Left; members that don't, while the API server stalls and restarts: false losses
 //	I6  writes of an agent with a pod-bound token: time with the policy of package nodeauth, and without
 //	I7  a process that is killed with kill -9 and started again: time from its start until it has its Lease
@@ -35,7 +35,7 @@
 // cores that went to what is no part of this benchmark. The lines that end in a word have component-helpers as the peer.
 //
 // I4.heap, I4.cpu: the same process first with the informer alone, then with a view on it: the bytes that were added for a member, and
-// the cores of the process beside those before.
+// the cores of the process beside those before. The first is short if a member was not Alive by then.
 //
 // I5.detection-*: from when the last renewal was sent; the ratio is to Liveness. I5.early counts losses before Liveness was over,
 // I5.false-losses members that were called lost (Left, Quiet) though they renewed whenever the server let them.

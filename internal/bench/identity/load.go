@@ -33,7 +33,7 @@ type cell struct {
 func (c cell) String() string { return fmt.Sprintf("%d@%.0fs", c.members, c.renew.Seconds()) }
 
 // key tells cells apart.
-func (c cell) key() string { return c.side.name + " " + c.String() }
+func (c cell) key() string { return fmt.Sprintf("%s %s over %v", c.side.name, c, c.window) }
 
 // A burden is what a cell came to.
 type burden struct {

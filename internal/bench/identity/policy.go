@@ -66,7 +66,7 @@ func writes() []write {
 
 // policy is I6.
 func policy(ctx context.Context, b *bench) error {
-	rounds, count := 16, 100
+	rounds, count := 32, 100
 	if b.quick {
 		rounds, count = 6, 40
 	}
