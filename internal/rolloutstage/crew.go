@@ -107,7 +107,7 @@ func (c *Crew) run(ctx context.Context) {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	defer c.residing.Wait()
-	ctx = klog.NewContext(ctx, klog.Logger{})
+	quiet := klog.NewContext(ctx, klog.Logger{})
 	for {
 		select {
 		case <-ctx.Done():
@@ -116,9 +116,9 @@ func (c *Crew) run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if c.o.Resident {
-			c.wake(ctx)
+			c.wake(quiet)
 		} else {
-			c.turn(ctx)
+			c.turn(quiet)
 		}
 	}
 }

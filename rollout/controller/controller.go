@@ -61,8 +61,6 @@ type mind struct {
 	// revisions are the names that metrics were told, shown the rollouts.
 	revisions map[string]bool
 	shown     map[string]bool
-	// acknowledged is what was stored of that, by UID of the rollout.
-	acknowledged map[string]bool
 	// showAt is when what rollouts only show may be written again, sure when the ledger was read as it is stored.
 	showAt, sure time.Time
 	// elsewhere are when the nodes and rollouts of other domains were found to be there, by UID.
@@ -114,7 +112,7 @@ func New(o Options) (*Controller, error) {
 	sameTime := conversion.EqualitiesOrDie(func(a, b time.Time) bool { return a.Equal(b) }) // empty is equal to nil
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
-		elsewhere: map[string]time.Time{}, acknowledged: map[string]bool{},
+		elsewhere: map[string]time.Time{},
 	}}, nil
 }
 

@@ -299,9 +299,6 @@ func (p *pass) forget() {
 			delete(p.c.mind.drains, uid)
 		}
 	}
-	maps.DeleteFunc(p.c.mind.acknowledged, func(uid string, _ bool) bool {
-		return !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid })
-	})
 	maps.DeleteFunc(p.c.mind.elsewhere, func(_ string, at time.Time) bool { return p.now.Sub(at) >= elsewhere })
 	for uid := range p.c.mind.back {
 		if p.ledger.Slot(uid) == nil {

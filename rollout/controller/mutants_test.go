@@ -28,7 +28,6 @@ func TestMutants(t *testing.T) {
 		{Name: "marks of other domains are removed", File: "tend.go", Run: "TestMarksOfOtherDomains", Old: "n.mark.there && !p.foreign(n.mark.Rollout)", New: "n.mark.there"},
 		{Name: "what was revoked keeps its cordon", File: "act.go", Run: "TestStrayCordon", Old: "max(sh.Report.Attempt, sh.Orders.Revoked)", New: "sh.Report.Attempt"},
 		{Name: "a shadow that is deleted stays", File: "tend.go", Run: "TestDeletedShadow", Old: "n.selected && !p.deletes(n)", New: "n.selected"},
-		{Name: "an acknowledgement waits", File: "round.go", Run: "TestAbortIsAcknowledgedAtOnce", Old: "known && told == d.Acknowledged", New: "(known || !known && !told)"},
 		{Name: "a new shadow does not revoke", File: "tend.go", Run: "TestShadowDeleted",
 			Old: "protocol.NewShadow(n.Name, n.UID, l)", New: "protocol.NewShadow(n.Name, n.UID, protocol.Ledger{Epoch: l.Epoch * 0})"},
 		{Name: "a lost ledger is an empty one", File: "gather.go", Run: "TestLedgerDeleted", Old: "if len(shadows) > 0 {", New: "if len(shadows) < 0 {"},

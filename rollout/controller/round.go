@@ -69,9 +69,7 @@ func (p *pass) show() error {
 // remembers reports whether all that was decided to be remembered of a rollout is stored.
 func (p *pass) remembers(i int) bool {
 	r := &p.rollouts[i]
-	d := &p.decided[i]
-	told, known := p.c.mind.acknowledged[r.Policy.UID] // somebody waits for that
-	return p.refused[r.Policy.UID] == nil && known && told == d.Acknowledged && p.c.equal.DeepEqual(r.Progress, d.Progress)
+	return p.refused[r.Policy.UID] == nil && p.c.equal.DeepEqual(r.Progress, p.decided[i].Progress)
 }
 
 // decide has Plan decide for one rollout after the other, each on the ledger that the one before has left, and under the caps of all.
@@ -272,7 +270,6 @@ func (p *pass) storeProgress(i int) (bool, error) {
 		p.note("controller: storing the progress of rollout %q", err, r.Name)
 		return false, nil
 	}
-	p.c.mind.acknowledged[r.Policy.UID] = d.Acknowledged
 	p.edges(r, d)
 	p.rollouts[i].Progress, p.rollouts[i].Version = d.Progress, next.Version
 	return p.refused[r.Policy.UID] == nil, nil

@@ -101,23 +101,6 @@ func TestWorkThatDoesNotComeBackFreezes(t *testing.T) {
 	})
 }
 
-// R-RO-19: that an abort is acknowledged does not wait for more to be shown.
-func TestAbortIsAcknowledgedAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, 8, 3)
-		w.o.ShowEvery = 24 * time.Hour
-		w.start()
-		w.want()
-		w.steps(5)
-		w.ask("abort-1", rollout.Abort)
-		began := time.Now()
-		w.until("the abort is acknowledged", func() bool { _, shown, _ := w.c.Rollout(uid); return shown.Acknowledged })
-		if took := time.Since(began); took > 5*time.Minute {
-			t.Errorf("R-RO-19: acknowledged after %s", took)
-		}
-	})
-}
-
 // R-RO-19 and R-RO-20: after an abort was acknowledged nobody commits; what drains is given back; a resumed rollout ends as one that was not stopped.
 func TestAbortAndResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
