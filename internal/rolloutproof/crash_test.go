@@ -12,7 +12,7 @@ import (
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
-// R-RO-01, R-RO-20: the controller is killed before and after each of its writes: those of the ledger, the Rollout, shadows, Nodes and evictions. The
+// R-RO-01: the controller is killed before and after each of its writes: those of the ledger, the Rollout, shadows, Nodes and evictions. The
 // rollout ends as one that nobody disturbs: as many attempts, one for each node, each of which was cordoned once and changed once, and was given
 // back.
 func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
@@ -26,7 +26,7 @@ func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	must(t, f.Turn(t.Context(), "v3"))
 	writes := f.killed("v3")
 	if diff := cmp.Diff(quiet, f.state("v3")); diff != "" {
-		t.Errorf("R-RO-20: a controller that was killed %d times has brought the fleet elsewhere than one that was not (-undisturbed +killed):\n%s", len(writes), diff)
+		t.Errorf("R-RO-01: a controller that was killed %d times has brought the fleet elsewhere than one that was not (-undisturbed +killed):\n%s", len(writes), diff)
 	}
 	kinds := map[string]int{}
 	for _, w := range writes {
@@ -54,7 +54,7 @@ func (f *fleet) killed(revision string) (writes []string) {
 			f.t.Logf("killed %d times in %s, last at %q", len(writes), time.Since(began).Round(time.Second), writes[len(writes)-6:])
 		}
 		if len(writes) > 60*f.Nodes+200 {
-			f.t.Fatalf("R-RO-20: the controller was killed %d times, and the rollout is not over: %v", len(writes), f.Completed(f.t.Context(), revision))
+			f.t.Fatalf("R-RO-01: the controller was killed %d times, and the rollout is not over: %v", len(writes), f.Completed(f.t.Context(), revision))
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (f *fleet) life(p *rolloutstage.Process, revision string) (what string) {
 				return ""
 			}
 		case <-deadline:
-			f.t.Fatalf("R-RO-20: a controller has nothing to write for %s, and the rollout is not over: %v", patience, f.Completed(f.t.Context(), revision))
+			f.t.Fatalf("R-RO-01: a controller has nothing to write for %s, and the rollout is not over: %v", patience, f.Completed(f.t.Context(), revision))
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 // leaseFor is how long a leader is believed in.
 const leaseFor = 2 * time.Second
 
-// R-RO-02: a leader is frozen (SIGSTOP) before a write, for ten times as long as its Lease lasts. Another one leads and goes on. Then the first one is
+// R-RO-05: a leader is frozen (SIGSTOP) before a write, for ten times as long as its Lease lasts. Another one leads and goes on. Then the first one is
 // thawed: its write goes out, and it finds out that it leads no more. No cap is broken at any version of the ledger, nor by cordons, and no node is
 // disrupted twice. BELAY_ROLLOUT_NODES does it for each kind of write.
 func TestFrozenLeaderBreaksNoCap(t *testing.T) {
@@ -62,7 +62,7 @@ func (f *fleet) frozen(revision, at string) {
 	await(first, rolloutstage.Retired)
 	f.completed(second, revision)
 	if diff := cmp.Diff(f.once(), f.state(revision)); diff != "" {
-		f.t.Errorf("R-RO-02: with a leader that was frozen before %s the fleet has ended elsewhere (-want +got):\n%s", write, diff)
+		f.t.Errorf("R-RO-05: with a leader that was frozen before %s the fleet has ended elsewhere (-want +got):\n%s", write, diff)
 	}
 	f.t.Logf("frozen before %s", write)
 }

@@ -15,13 +15,15 @@ import (
 
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // A life of a fleet on a real control plane, with a controller in a process of its own: a staged rollout; a fatal revision, which stops by itself within
-// the bound that the status has shown before (R-RO-12); a freeze that is accepted, with a fix that goes to the broken nodes first (R-RO-17); an abort
-// after whose acknowledgement no node commits (R-RO-19), and which is resumed (R-RO-20) while three of ten nodes leave and as many join (R-RO-10); a
-// rollback by number (R-RO-21).
+// the bound that the status has shown before (R-RO-28); a freeze that is accepted, with a fix for the broken nodes; an abort after whose
+// acknowledgement no node commits (R-RO-19), and which is resumed (R-RO-20) while three of ten nodes leave and as many join (R-RO-30); a rollback by
+// number (R-RO-29).
 func TestLifeOfAFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, rolloutstage.Options{Nodes: 20, Cap: 5, PodsPerNode: 2, Verify: 200 * time.Millisecond})
@@ -66,13 +68,20 @@ func (f *fleet) brought(p *rolloutstage.Process, revision string) {
 func (f *fleet) fatal(p *rolloutstage.Process, revision string) {
 	f.t.Helper()
 	must(f.t, f.Turn(f.t.Context(), revision))
+	var bound *v1alpha1.WorstCase
 	var r *v1alpha1.Rollout
 	eventually(f.t, "a fatal revision freezes the rollout", patience, func(ctx context.Context) (err error) {
 		must(f.t, p.Alive())
-		if r, err = f.Rollout(ctx); err == nil && r.Status.Phase != v1alpha1.RolloutPhase(rollout.Frozen) {
-			err = fmt.Errorf("it is %s: %s", r.Status.Phase, r.Status.Message)
+		if r, err = f.Rollout(ctx); err != nil {
+			return err
 		}
-		return err
+		if w := r.Status.WorstCase; bound == nil && r.Status.ObservedGeneration == r.Generation && r.Status.Phase == v1alpha1.RolloutPhase(rollout.Running) {
+			bound = w
+		}
+		if l, err := f.Ledger(ctx); err != nil || r.Status.Phase != v1alpha1.RolloutPhase(rollout.Frozen) || slices.ContainsFunc(l.Slots, f.flies) {
+			return fmt.Errorf("it is %s, with %d slots: %s; %w", r.Status.Phase, len(l.Slots), r.Status.Message, err)
+		}
+		return nil
 	})
 	broken := 0
 	for _, m := range f.Crew.Machines() {
@@ -80,11 +89,14 @@ func (f *fleet) fatal(p *rolloutstage.Process, revision string) {
 			broken++
 		}
 	}
-	if r.Status.WorstCase == nil || broken == 0 || int64(broken) > r.Status.WorstCase.Broken {
-		f.t.Errorf("R-RO-12: %d nodes are broken, the status has said before: %+v", broken, r.Status.WorstCase)
+	if bound == nil || broken == 0 || int64(broken) > bound.Broken {
+		f.t.Errorf("R-RO-28: %d nodes are broken, the status has said before: %+v", broken, bound)
 	}
-	f.t.Logf("%d nodes were broken; %+v; %s", broken, r.Status.WorstCase, r.Status.Message)
+	f.t.Logf("%d nodes were broken; %+v; %s", broken, bound, r.Status.Message)
 }
+
+// flies reports whether the attempt of a slot may still break its node.
+func (*fleet) flies(s protocol.Slot) bool { return s.State == "" }
 
 // asks asks for something, and waits until it is carried out.
 func (f *fleet) asks(p *rolloutstage.Process, v v1alpha1.Verb) {
@@ -106,10 +118,10 @@ func (f *fleet) asks(p *rolloutstage.Process, v v1alpha1.Verb) {
 	})
 }
 
-// aborted aborts a rollout when it is half way, and proves that no node commits after that was acknowledged.
+// aborted aborts a rollout when a quarter of the nodes run it, and proves that no node commits after that was acknowledged.
 func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
 	f.t.Helper()
-	eventually(f.t, revision+" is half way", patience, func(context.Context) error {
+	eventually(f.t, revision+" is on a quarter of the nodes", patience, func(context.Context) error {
 		must(f.t, p.Alive())
 		if n := f.Runs(revision); n < f.Nodes/4 {
 			return fmt.Errorf("%d nodes run it", n)
@@ -120,12 +132,21 @@ func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
 	eventually(f.t, "the abort is acknowledged", patience, func(ctx context.Context) error {
 		must(f.t, p.Alive())
 		r, err := f.Rollout(ctx)
-		if err == nil && (r.Status.Phase != v1alpha1.RolloutPhase(rollout.Aborted) || !r.Status.Acknowledged) {
-			err = fmt.Errorf("it is %s, acknowledged: %t", r.Status.Phase, r.Status.Acknowledged)
+		if err == nil && !r.Status.Acknowledged {
+			err = fmt.Errorf("it is %s", r.Status.Phase)
 		}
 		return err
 	})
-	before, commits := f.Runs(revision), f.commits()
+	commits := f.commits()
+	eventually(f.t, "the abort ends", patience, func(ctx context.Context) error {
+		must(f.t, p.Alive())
+		r, err := f.Rollout(ctx)
+		if err == nil && r.Status.Phase != v1alpha1.RolloutPhase(rollout.Aborted) {
+			err = fmt.Errorf("it is %s", r.Status.Phase)
+		}
+		return err
+	})
+	before := f.Runs(revision)
 	<-time.After(5 * time.Second)
 	if now, n := f.commits(), f.Runs(revision); !slices.Equal(now, commits) || n != before {
 		f.t.Errorf("R-RO-19: after the abort was acknowledged the last attempts went from %v to %v, and %d to %d nodes run %q", commits, now, before, n, revision)
@@ -136,10 +157,13 @@ func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
 	f.t.Logf("aborted when %d of %d nodes ran %q", before, f.Nodes, revision)
 }
 
-// commits are the last committed attempts of all shadows, in order.
+// commits are the last committed attempts of all shadows as the API server has them, in order.
 func (f *fleet) commits() (all []int64) {
-	for _, sh := range f.Crew.Shadows.List() {
-		all = append(all, sh.Status.Attempt)
+	f.t.Helper()
+	shadows, err := kube.NewShadows(f.Client).List(f.t.Context())
+	must(f.t, err)
+	for i := range shadows {
+		all = append(all, shadows[i].Status.Attempt)
 	}
 	slices.Sort(all)
 	return all

@@ -35,7 +35,7 @@ func (b *bed) users() (controller, agent dynamic.Interface) {
 	return controller, agent
 }
 
-// R-RO-02: each side can do its part with the rights that are named for it, and what it writes on the other's part is refused.
+// R-RO-02, R-RO-06: each side can do its part with the rights that are named for it, and what it writes on the other's part is refused.
 func TestRightsOfTheSides(t *testing.T) {
 	b := newBed(t)
 	controller, agent := b.users()
