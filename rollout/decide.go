@@ -16,14 +16,7 @@ func (p *plan) prefetch() {
 	if p.policy.Prefetch == nil || p.halt() != nil {
 		return
 	}
-	left := amount(*p.policy.Prefetch, p.sizes.selected)
-	for i := range p.nodes {
-		m := &p.nodes[i]
-		ahead := m.group >= 0 && m.flight < 0 && m.class != done && m.node.Shadow != nil && p.fetching(m)
-		if ahead && m.node.Shadow.Report.Staged != m.node.Shadow.Orders.Stage {
-			left--
-		}
-	}
+	left := amount(*p.policy.Prefetch, p.sizes.selected) - p.behind()
 	for _, i := range p.ordered {
 		m := &p.nodes[i]
 		if left <= 0 {
@@ -35,6 +28,18 @@ func (p *plan) prefetch() {
 		m.do = stepStage
 		left--
 	}
+}
+
+// behind is how many nodes were told to fetch their revision ahead and have not done so.
+func (p *plan) behind() (sum int) {
+	for i := range p.nodes {
+		m := &p.nodes[i]
+		ahead := m.group >= 0 && m.flight < 0 && m.class != done && m.node.Shadow != nil && p.fetching(m)
+		if ahead && m.node.Shadow.Report.Staged != m.node.Shadow.Orders.Stage {
+			sum++
+		}
+	}
+	return sum
 }
 
 // fetching reports whether the node was told to fetch its revision ahead.

@@ -227,23 +227,7 @@ func (p *pass) view() {
 	}
 	p.snapshot = make([]rollout.Node, len(p.nodes))
 	for i := range p.nodes {
-		n := &p.nodes[i]
-		n.mark = markOf(n.Annotations)
-		if o.Drainer != nil {
-			k, held := o.Drainer.Held(n.Annotations)
-			n.attempt, n.held = protocol.Attempt(k), held
-		}
-		s := &p.snapshot[i]
-		*s = rollout.Node{
-			Name: n.Name, UID: n.UID, Labels: n.Labels, Created: n.Created, Away: n.away(), Own: o.OwnNode != "" && n.Name == o.OwnNode,
-			Health: p.health(n),
-		}
-		if n.shadow != nil && !(n.shadow.Deleting && n.shadow.Removable() && p.ledger.Slot(n.UID) == nil) {
-			s.Shadow, s.Runs, s.Irreversible = &n.shadow.Shadow, n.shadow.Runs, n.shadow.Irreversible
-		}
-		if d, ok := p.c.mind.drains[n.UID]; ok && p.isCommitted(n, d.attempt) {
-			s.Drain = d.drain
-		}
+		p.snapshot[i] = p.viewOf(&p.nodes[i])
 	}
 	if o.Off != nil {
 		p.off = o.Off()
@@ -254,6 +238,27 @@ func (p *pass) view() {
 	for _, g := range o.Gates {
 		_ = p.call(func(ctx context.Context) error { p.gates = append(p.gates, g.Verdict(ctx)); return nil })
 	}
+}
+
+// viewOf brings together what belongs to a node, and makes of it what the planner is to see.
+func (p *pass) viewOf(n *nodeView) rollout.Node {
+	o := &p.c.o
+	n.mark = markOf(n.Annotations)
+	if o.Drainer != nil {
+		k, held := o.Drainer.Held(n.Annotations)
+		n.attempt, n.held = protocol.Attempt(k), held
+	}
+	s := rollout.Node{
+		Name: n.Name, UID: n.UID, Labels: n.Labels, Created: n.Created, Away: n.away(), Own: o.OwnNode != "" && n.Name == o.OwnNode,
+		Health: p.health(n),
+	}
+	if n.shadow != nil && !(n.shadow.Deleting && n.shadow.Removable() && p.ledger.Slot(n.UID) == nil) {
+		s.Shadow, s.Runs, s.Irreversible = &n.shadow.Shadow, n.shadow.Runs, n.shadow.Irreversible
+	}
+	if d, ok := p.c.mind.drains[n.UID]; ok && p.isCommitted(n, d.attempt) {
+		s.Drain = d.drain
+	}
+	return s
 }
 
 // isCommitted reports whether the node waits in an attempt, as far as it was read.
