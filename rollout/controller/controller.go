@@ -40,8 +40,8 @@ type Options struct {
 	Metrics  Metrics
 	// CallTimeout bounds each call. Zero means 10 seconds.
 	CallTimeout time.Duration
-	// ShowEvery is how long what a rollout only shows waits for more of it before it is written: texts and numbers for people. What is to be
-	// remembered does not wait. Zero means 1 second.
+	// ShowEvery is how long what a rollout only shows waits for more of it before it is written: texts and numbers for people, which nodes are on
+	// their way and which have got there. What would not be found again does not wait. Zero means 1 second.
 	ShowEvery time.Duration
 }
 
@@ -65,6 +65,8 @@ type mind struct {
 	showAt, sure time.Time
 	// elsewhere are when the nodes and rollouts of other domains were found to be there, by UID.
 	elsewhere map[string]time.Time
+	// ahead is what was decided of rollouts and not stored yet, by UID.
+	ahead map[string]ahead
 }
 
 // A drained says how far the drain of an attempt is.
@@ -112,7 +114,7 @@ func New(o Options) (*Controller, error) {
 	sameTime := conversion.EqualitiesOrDie(func(a, b time.Time) bool { return a.Equal(b) }) // empty is equal to nil
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
-		elsewhere: map[string]time.Time{},
+		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{},
 	}}, nil
 }
 
@@ -161,7 +163,8 @@ type pass struct {
 	ledger   protocol.Ledger
 	version  string
 	rollouts []Rollout
-	refused  map[string]error // by UID of the rollout
+	stored   map[string]rollout.Progress // by UID of the rollout; what the rollouts have may be ahead of it
+	refused  map[string]error            // likewise
 	decided  []rollout.Decisions
 	shown    []int // rollouts of which there is nothing new to remember
 	nodes    []nodeView

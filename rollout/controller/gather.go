@@ -72,6 +72,7 @@ func (p *pass) gather() error {
 	slices.SortFunc(p.rollouts, func(a, b Rollout) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Policy.UID, b.Policy.UID))
 	})
+	p.catchUp()
 	return p.load()
 }
 

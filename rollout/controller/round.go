@@ -20,20 +20,23 @@ import (
 // ReasonInvalid is the reason of a rollout whose policy can't be followed.
 const ReasonInvalid rollout.Reason = "Invalid"
 
-// round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once. Where there is nothing new to remember,
-// it acts first, and what a rollout only shows waits: see [Options].ShowEvery. A controller that dies at each of its writes would otherwise never get
-// past those that do nothing.
+// round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once. Where there is nothing new that has to
+// be remembered, it acts first, and what a rollout only shows waits: see [Options].ShowEvery. A controller that dies at each of its writes would
+// otherwise never get past those that do nothing.
 func (p *pass) round() (moved bool, err error) {
 	next := p.decide()
 	if moved = !reflect.DeepEqual(next, p.ledger); moved {
+		if err := p.foretell(next); err != nil {
+			return false, err
+		}
 		if err := p.storeLedger(next); err != nil {
 			return false, err
 		}
 	}
-	var shown []int
+	p.shown = nil
 	for i := range p.rollouts {
-		if p.remembers(i) {
-			shown = append(shown, i)
+		if p.mayWait(i) {
+			p.goAhead(i)
 		} else if ok, err := p.storeProgress(i); err != nil {
 			return false, err
 		} else if !ok {
@@ -45,7 +48,6 @@ func (p *pass) round() (moved bool, err error) {
 			}
 		}
 	}
-	p.shown = shown
 	return moved, nil
 }
 
@@ -64,12 +66,6 @@ func (p *pass) show() error {
 	}
 	p.c.mind.showAt = p.now.Add(p.c.o.ShowEvery)
 	return nil
-}
-
-// remembers reports whether all that was decided to be remembered of a rollout is stored.
-func (p *pass) remembers(i int) bool {
-	r := &p.rollouts[i]
-	return p.refused[r.Policy.UID] == nil && p.c.equal.DeepEqual(r.Progress, p.decided[i].Progress)
 }
 
 // decide has Plan decide for one rollout after the other, each on the ledger that the one before has left, and under the caps of all.
@@ -252,7 +248,7 @@ func (p *pass) storeLedger(next protocol.Ledger) error {
 func (p *pass) storeProgress(i int) (bool, error) {
 	r, d := p.rollouts[i], p.decided[i]
 	if _, ok := r.Version.(orphan); ok {
-		p.rollouts[i].Progress = d.Progress
+		p.remember(i)
 		return true, nil
 	}
 	var next Rollout
@@ -271,6 +267,7 @@ func (p *pass) storeProgress(i int) (bool, error) {
 		return false, nil
 	}
 	p.edges(r, d)
-	p.rollouts[i].Progress, p.rollouts[i].Version = d.Progress, next.Version
+	p.remember(i)
+	p.rollouts[i].Version = next.Version
 	return p.refused[r.Policy.UID] == nil, nil
 }

@@ -1,0 +1,124 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// patient has a controller that shows nothing before it must.
+func patient(t *testing.T, n, at int) *world {
+	w := newWorld(t, n, at)
+	w.o.ShowEvery = 1000 * time.Hour
+	w.policy.RetryAfter = time.Minute
+	w.start()
+	w.want()
+	return w
+}
+
+// results are the outcomes that a rollout remembers, by node.
+func (w *world) results() map[string]rollout.Result {
+	r, _, _ := w.c.Rollout(uid)
+	all := map[string]rollout.Result{}
+	for _, o := range r.Progress.Outcomes {
+		if was, twice := all[o.Node]; twice {
+			w.t.Errorf("node %q has the outcomes %s and %s", o.Node, was, o.Result)
+		}
+		all[o.Node] = o.Result
+	}
+	return all
+}
+
+// Which nodes are on their way, and which have got there, is stored for several of them at once: fewer writes than nodes.
+func TestProgressIsStoredTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := patient(t, 20, 5)
+		w.untilPhase(rollout.Completed)
+		w.sound()
+		w.once(20, "v2")
+		if got := w.results(); len(got) != 20 {
+			t.Errorf("%d outcomes are remembered, want 20: %v", len(got), got)
+		}
+		if writes := w.c.Writes()["progress"]; writes == 0 || writes > 10 {
+			t.Errorf("the status was written %d times for 20 nodes, 5 at a time, want 10 times at most", writes)
+		}
+	})
+}
+
+// A controller that dies right after it has freed slots loses no outcome (R-RO-01): the next one knows of each attempt that there was one.
+func TestOutcomeOutlivesItsController(t *testing.T) {
+	frees := 1
+	for at := 1; at <= frees; at++ {
+		synctest.Test(t, func(t *testing.T) {
+			w := patient(t, 4, 2)
+			w.c.Behave(name(1), failing())
+			frees = 0
+			w.client.OnWrite = func(kind string, done bool) {
+				if !done || !strings.HasPrefix(kind, "ledger") {
+					return
+				}
+				if frees++; frees == at {
+					runtime.Goexit()
+				}
+			}
+			w.untilPhase(rollout.Completed)
+			w.sound()
+			want := map[string]rollout.Result{name(0): rollout.Succeeded, name(1): rollout.FailedClean, name(2): rollout.Succeeded, name(3): rollout.Succeeded}
+			got := w.results()
+			for node, result := range want {
+				if got[node] != result {
+					t.Errorf("killed after write %d of the ledger: node %q has the outcome %q, want %q", at, node, got[node], result)
+				}
+			}
+			r, _, _ := w.c.Rollout(uid)
+			if n := r.Progress.Nodes[w.c.Node(name(1)).UID].Attempts; n != 3 {
+				t.Errorf("killed after write %d of the ledger: %d failures of node %q are remembered, want 3", at, n, name(1))
+			}
+			if n := w.c.Ledger().Epoch; n != 6 {
+				t.Errorf("killed after write %d of the ledger: %d attempts were made, want 3 on node %q and one on each other", at, n, name(1))
+			}
+		})
+	}
+	if frees < 5 {
+		t.Errorf("the ledger was written %d times, want more", frees)
+	}
+}
+
+// A node that goes while it is disturbed counts as lost, also where the controller dies right after it has freed its slot.
+func TestLossOutlivesItsController(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := patient(t, 2, 1)
+		w.until("the first node may be admitted", func() bool {
+			sh, _ := w.c.Shadow(name(0))
+			return sh.Report.Known
+		})
+		w.pass()
+		w.ask("now", rollout.Promote) // that is to be remembered, and so it is stored that the node has a slot
+		w.pass()
+		w.until("the first node is disturbed", func() bool {
+			sh, _ := w.c.Shadow(name(0))
+			return sh.Report.Phase == protocol.PhaseApplying
+		})
+		w.pass()
+		w.c.RemoveNode(name(0))
+		w.client.OnWrite = func(kind string, done bool) {
+			if done && strings.HasPrefix(kind, "ledger") {
+				w.client.OnWrite = nil
+				runtime.Goexit()
+			}
+		}
+		w.untilPhase(rollout.Completed)
+		w.sound()
+		if got := w.results()[name(0)]; got != rollout.Lost {
+			t.Errorf("a node that has gone in the middle of its update has the outcome %q, want %q", got, rollout.Lost)
+		}
+	})
+}
