@@ -57,15 +57,18 @@ func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int6
 	if is, held := n.seen(node); held && is > attempt {
 		return false, nil
 	}
-	st, _, err := n.Drainer.Reconcile(ctx, n.request(node, uid, attempt, Cordon, n.Policy))
+	r := n.request(node, uid, attempt, Cordon, n.Policy)
+	r.drains = true
+	st, _, err := n.Drainer.Reconcile(ctx, r)
 	if err == nil && st.Phase == Failed {
 		err = n.failed(st)
 	}
 	return st.Phase == Cordoned && err == nil, err
 }
 
-// Drain makes one pass over a Node that is cordoned for the attempt; any other one is left alone. empty is what [Drained] means; blocked names the
-// pod that is in the way for the longest time, and its budgets, or why the drain is paused; after is when to go on though nothing has changed.
+// Drain makes one pass over a Node that is cordoned for the attempt; any other one is left alone. empty is what [Drained] means, but is
+// not latched: it was so when the server was asked, in this pass. blocked names the pod that is in the way for the longest time, and its budgets, or why
+// the drain is paused; after is when to go on though nothing has changed.
 func (n *NodeDrainer) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error) {
 	if is, held := n.seen(node); !held || is != attempt {
 		return false, "", soon, nil
@@ -74,7 +77,9 @@ func (n *NodeDrainer) Drain(ctx context.Context, node, uid string, attempt int64
 	if force && n.Forced != nil {
 		policy = *n.Forced
 	}
-	st, after, err := n.Drainer.Reconcile(ctx, n.request(node, uid, attempt, Drain, policy))
+	r := n.request(node, uid, attempt, Drain, policy)
+	r.unlatched = true
+	st, after, err := n.Drainer.Reconcile(ctx, r)
 	switch {
 	case err != nil:
 		return false, "", after, err

@@ -83,6 +83,43 @@ func TestAttemptIsDrainedUnderItsOwnCordon(t *testing.T) {
 	})
 }
 
+// The Node is written twice for an attempt: when it is cordoned, which begins the drain, and when it is given back.
+func TestAttemptWritesItsNodeTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d, uid := attempts(t, "")
+		ctx := t.Context()
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7) })
+		repeat(t, "Drain", func() (bool, error) { empty, _, _, err := d.Drain(ctx, "n", uid, 7, false); return empty, err })
+		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 7) })
+		if log := c.Log(draintest.PatchNode); len(log) != 2 {
+			t.Errorf("the node was written %d times, want twice: %v", len(log), log)
+		}
+	})
+}
+
+// A drain that may not begin yet is not entered with the cordon: it begins when it may.
+func TestCordonBeforeTheDrainMayBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d, uid := attempts(t, "")
+		ctx := t.Context()
+		opens := time.Now().Add(time.Minute)
+		d.Policy.Windows = []drain.Window{{From: opens}}
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7) })
+		if text := c.LiveNode("n").Annotations[drain.MarkAnnotation]; strings.Contains(text, `"Drain"`) {
+			t.Errorf("the drain has begun before its window opens: %s", text)
+		}
+		if empty, _, after, err := d.Drain(ctx, "n", uid, 7, false); empty || err != nil || after > time.Minute || len(c.LivePods("n")) != 1 {
+			t.Errorf("Drain before its window opens: %t, again after %v, %v, %d pods; want the pod to stay, and to be asked again when it opens",
+				empty, after, err, len(c.LivePods("n")))
+		}
+		<-time.After(time.Until(opens))
+		repeat(t, "Drain", func() (bool, error) { empty, _, _, err := d.Drain(ctx, "n", uid, 7, false); return empty, err })
+		if log := c.Log(draintest.PatchNode); len(log) != 2 {
+			t.Errorf("the node was written %d times, want twice: %v", len(log), log)
+		}
+	})
+}
+
 // The cordon of an earlier attempt does not come back over that of a later one, and one that was there before stays.
 func TestLaterAttemptAndForeignCordonStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

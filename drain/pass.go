@@ -120,7 +120,11 @@ func (p *pass) nodeGone(ctx context.Context) error {
 
 // cordonOnly enters the holder and leaves the pods alone.
 func (p *pass) cordonOnly(ctx context.Context) error {
-	if ok, err := p.enter(ctx, holder{Mode: Cordon}); !ok {
+	mode := Cordon
+	if p.r.drains && p.wouldBegin() {
+		mode = Drain // which saves the write at its beginning
+	}
+	if ok, err := p.enter(ctx, holder{Mode: mode}); !ok {
 		return err
 	}
 	if !p.node.Spec.Unschedulable {

@@ -45,6 +45,10 @@ type Request struct {
 	HoldUntil time.Time
 	// Last is the status that the previous pass returned, if the caller has kept it. It brings back over a restart what only memory knew.
 	Last *Status
+
+	// drains: a Cordon is the beginning of a drain, and is entered as one where that may begin. unlatched: that the node is drained is not recorded on
+	// it, unless conditions are written anyway.
+	drains, unlatched bool
 }
 
 // MaxHold is the longest time for which a node may be held without its kubelet.

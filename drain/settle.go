@@ -130,11 +130,16 @@ func (p *pass) confirm(ctx context.Context, s Snapshot) (bool, error) {
 	return false, nil
 }
 
-// latch records the result on the node, for this maintenance.
+// latch records the result on the node, for this maintenance, or just reports it.
 func (p *pass) latch(ctx context.Context) error {
 	mine := *p.mark.of(p.r.Holder)
 	mine.Drained = p.now
 	mine.Forced = mine.Forced || mine.OutOfService || len(p.memory.forced) > 0
+	if p.r.unlatched && !p.d.o.NodeConditions {
+		p.st.Reason, p.st.Message = ReasonNone, ""
+		p.latched(mine)
+		return nil
+	}
 	c := nodeChange{mark: p.mark.with(mine)}
 	if p.d.o.NodeConditions {
 		done := p.st

@@ -105,6 +105,14 @@ func (p *pass) latched(h holder) {
 	}
 }
 
+// wouldBegin is mayBegin of a drain that is not asked for yet.
+func (p *pass) wouldBegin() bool {
+	st, after := p.st, p.after
+	stay, err := p.mayBegin()
+	p.st, p.after = st, after
+	return !stay && err == nil
+}
+
 // mayBegin asks everything that has to be so before the first write. It reports whether the drain has to stay off the node.
 func (p *pass) mayBegin() (bool, error) {
 	p.st.Phase = Pending
