@@ -63,6 +63,9 @@ func TestAttemptIsDrainedUnderItsOwnCordon(t *testing.T) {
 		if _, _, _, err := d.Drain(ctx, "n", uid, 6, false); err != nil || len(c.LivePods("n")) != 1 {
 			t.Errorf("Drain of attempt 6 under the cordon of 7: %v, %d pods left, want it to touch nothing", err, len(c.LivePods("n")))
 		}
+		if k, _ := d.Held(c.LiveNode("n").Annotations); k != 7 {
+			t.Errorf("Drain of attempt 6 under the cordon of 7 has made it the cordon of %d", k)
+		}
 		repeat(t, "Drain", func() (bool, error) {
 			empty, blocked, _, err := d.Drain(ctx, "n", uid, 7, false)
 			if blocked != "" {
