@@ -276,8 +276,15 @@ func overloadHolds(y *yard) {
 			told = call.Answered
 		}
 	}
+	const atOnce = time.Second // one for each node may have been let go when the answer came, and not be sent yet
+	onTheWay := len(nodes)
 	for _, call := range log {
-		if wait := call.Started.Sub(told); wait > 0 && wait < asked {
+		wait := call.Started.Sub(told)
+		if wait > 0 && wait < atOnce && onTheWay > 0 {
+			onTheWay--
+			continue
+		}
+		if wait > 0 && wait < asked {
 			y.errorf("got %v, started %v after the server asked for %v", call, wait, asked)
 		}
 	}

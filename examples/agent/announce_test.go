@@ -26,11 +26,22 @@ func TestConditionIsThereBeforeTheChild(t *testing.T) {
 	w.Start(t)
 	e2e.Eventually(t, soon, "the local config is used", func() error { return w.Uses(t, "") })
 	w.says(t, corev1.ConditionTrue, "using current (init)", "current is set to the local default, and an init config was provided")
+	starts := func(n int) func() error {
+		return func() error {
+			lines, err := seen.Read(file)
+			if err == nil && len(lines) < n {
+				err = fmt.Errorf("the child has seen %d starts", len(lines))
+			}
+			return err
+		}
+	}
+	e2e.Eventually(t, soon, "the child has looked at its first start", starts(1)) // it is stopped as soon as there is another config
 	v1 := w.good(t, "v1")
 	crash := w.push(t, "crash", w.Config("featureGates: {NoSuchGate: true}\n"))
 	why := fmt.Sprintf("failed to run current (UID: %s), crash loop: 2 unexplained restarts, tolerated: 1", crash.UID)
 	w.says(t, corev1.ConditionFalse, fellBack(v1), why)
 	w.runs(t, v1)
+	e2e.Eventually(t, soon, "the child has looked at its last start", starts(5))
 
 	lines, err := seen.Read(file)
 	if err != nil {
