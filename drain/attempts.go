@@ -123,7 +123,7 @@ func (s Status) culprit() string {
 	if s.Phase == Paused {
 		return cmp.Or(s.Message, string(s.Reason))
 	}
-	i := slices.IndexFunc(s.Blockers, func(b Blocker) bool { return b.Action == Block || len(b.Budgets) > 0 })
+	i := slices.IndexFunc(s.Blockers, func(b Blocker) bool { return b.Action == Block || len(b.Budgets) > 0 && b.Reason != Terminating })
 	if i < 0 {
 		return ""
 	}

@@ -197,6 +197,7 @@ func (p *pass) release(n *nodeView, k protocol.Attempt) bool {
 	if n.attempt <= k {
 		n.held, n.attempt = false, 0
 	}
+	p.c.mind.back[n.UID] = k
 	return true
 }
 
@@ -210,12 +211,10 @@ func (p *pass) giveBack() {
 		}
 		earlier, ended := rewind(n.shadow.Shadow)
 		through := past(n.shadow.Shadow)
-		if !ended || p.c.mind.back[n.UID] == through {
+		if !ended || !n.held && p.c.mind.back[n.UID] == through || p.release(n, through) {
 			continue
 		}
-		if p.release(n, through) {
-			p.c.mind.back[n.UID] = through
-		} else if through >= p.ledger.Slots[i].Attempt { // else the slot is for what comes next
+		if through >= p.ledger.Slots[i].Attempt { // else the slot is for what comes next
 			p.snapshot[p.byUID[n.UID]].Shadow = &earlier
 		}
 	}

@@ -31,10 +31,10 @@ func (p *pass) catchUp() {
 	}
 }
 
-// mayWait reports whether what was decided to be remembered of a rollout need not be stored at once.
+// mayWait reports whether what was decided of a rollout need not be stored at once: somebody may be waiting to hear that no node commits any more.
 func (p *pass) mayWait(i int) bool {
-	uid := p.rollouts[i].Policy.UID
-	return p.refused[uid] == nil && p.isFound(p.decided[i].Progress, p.stored[uid])
+	uid, d := p.rollouts[i].Policy.UID, &p.decided[i]
+	return p.refused[uid] == nil && d.Acknowledged == p.c.mind.acknowledged[uid] && p.isFound(d.Progress, p.stored[uid])
 }
 
 // goAhead goes on with what was decided of a rollout, and has it shown later.
@@ -52,6 +52,7 @@ func (p *pass) remember(i int) {
 	r.Progress = p.decided[i].Progress
 	p.stored[r.Policy.UID] = r.Progress
 	delete(p.c.mind.ahead, r.Policy.UID)
+	p.c.mind.acknowledged[r.Policy.UID] = p.decided[i].Acknowledged
 }
 
 // isFound reports whether all that is new since something was stored would be found again without: that nodes have got slots, how far they are, and that

@@ -65,8 +65,9 @@ type mind struct {
 	showAt, sure time.Time
 	// elsewhere are when the nodes and rollouts of other domains were found to be there, by UID.
 	elsewhere map[string]time.Time
-	// ahead is what was decided of rollouts and not stored yet, by UID.
-	ahead map[string]ahead
+	// ahead is what was decided of rollouts and not stored yet, acknowledged those of which it was stored that no node of theirs commits, by UID.
+	ahead        map[string]ahead
+	acknowledged map[string]bool
 }
 
 // A drained says how far the drain of an attempt is.
@@ -80,9 +81,9 @@ const (
 	defaultShow = time.Second
 	// soon is when to look again after something that is over at once.
 	soon = 200 * time.Millisecond
-	// trust is how long the ledger that is seen is believed in after it was read as it is stored, elsewhere how long it is believed that something is in
-	// another domain.
-	trust     = 5 * time.Second
+	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader that was frozen is still the leader,
+	// by the usual length of a lease. elsewhere is how long it is believed that something is in another domain.
+	trust     = 15 * time.Second
 	elsewhere = time.Minute
 	// tries bounds how often a pass begins anew as something has changed under it, rounds how often it goes on at once.
 	tries  = 5
@@ -114,7 +115,7 @@ func New(o Options) (*Controller, error) {
 	sameTime := conversion.EqualitiesOrDie(func(a, b time.Time) bool { return a.Equal(b) }) // empty is equal to nil
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
-		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{},
+		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{}, acknowledged: map[string]bool{},
 	}}, nil
 }
 

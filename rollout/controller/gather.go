@@ -306,6 +306,11 @@ func (p *pass) forget() {
 		}
 	}
 	maps.DeleteFunc(p.c.mind.elsewhere, func(_ string, at time.Time) bool { return p.now.Sub(at) >= elsewhere })
+	gone := func(uid string) bool {
+		return !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid })
+	}
+	maps.DeleteFunc(p.c.mind.ahead, func(uid string, _ ahead) bool { return gone(uid) })
+	maps.DeleteFunc(p.c.mind.acknowledged, func(uid string, _ bool) bool { return gone(uid) })
 	for uid := range p.c.mind.back {
 		if p.ledger.Slot(uid) == nil {
 			delete(p.c.mind.back, uid)
