@@ -53,57 +53,58 @@ func Bound(stages []StageLoad, detectors []Detector) Blast {
 	for _, s := range stages {
 		b.Nodes += max(0, s.Nodes)
 	}
-	stops := boundStops(detectWith(detectors), b.Nodes)
+	detectors = detectWith(detectors)
+	stops := boundStops(detectors, b.Nodes)
 	before := 0
 	for i, s := range stages {
 		s.Nodes = max(0, s.Nodes)
-		b.Stages[i] = s.blast(before, stops)
+		b.Stages[i] = s.blast(before, stops, detectors)
 		b.Broken = max(b.Broken, b.Stages[i].Broken)
 		before += s.Nodes
 	}
 	return b
 }
 
-// A boundStop is the detector that trips first, with how many failures; none if they are 0.
-type boundStop struct {
-	failures int
-	detector string
-}
+// A boundStop is the detector that trips first from so many successes on, with how many failures; none if they are 0.
+type boundStop struct{ from, failures, detector int }
 
-// boundStops are the first to trip after 0, 1, 2 and more successes.
+// boundStops are the first to trip after 0, 1, 2 and more successes, as far as they are others than the one before.
 func boundStops(detectors []Detector, nodes int) []boundStop {
-	stops := make([]boundStop, nodes+1)
-	for _, d := range detectors {
-		bounded, ok := d.(Bounded)
-		if !ok {
-			continue
-		}
-		name := d.Name()
-		for succeeded := range stops {
-			n, stop := bounded.StopsAt(succeeded, nodes), &stops[succeeded]
-			if n > 0 && (stop.failures == 0 || n < stop.failures) {
-				*stop = boundStop{n, name}
+	stops := []boundStop{{}}
+	for succeeded := range nodes + 1 {
+		first := boundStop{from: succeeded}
+		for i, d := range detectors {
+			if bounded, ok := d.(Bounded); ok {
+				if n := bounded.StopsAt(succeeded, nodes); n > 0 && (first.failures == 0 || n < first.failures) {
+					first.failures, first.detector = n, i
+				}
 			}
+		}
+		if last := &stops[len(stops)-1]; first.failures != last.failures || first.detector != last.detector {
+			stops = append(stops, first)
 		}
 	}
 	return stops
 }
 
 // blast is the worst by the end of the stage, when so many nodes had their turn before it.
-func (s StageLoad) blast(before int, stops []boundStop) StageBlast {
+func (s StageLoad) blast(before int, stops []boundStop, detectors []Detector) StageBlast {
 	inFlight := s.inFlight()
 	// Nothing has succeeded: all nodes before have refused, and those in flight fail.
 	worst := StageBlast{Stage: s.Name, Broken: min(s.Nodes, inFlight), Failures: min(1, s.Nodes)}
 	for succeeded := 1; succeeded < before+s.Nodes; succeeded++ {
+		for len(stops) > 1 && stops[1].from <= succeeded {
+			stops = stops[1:]
+		}
 		// All others fail, as far as they come to it. Those before the stage may be too many for that: some of them have refused then.
-		stop, broken, name := stops[succeeded], before+s.Nodes-succeeded, ""
+		stop, broken, stopped := stops[0], before+s.Nodes-succeeded, false
 		if stop.failures > 0 && broken >= stop.failures {
-			broken, name = min(broken, stop.failures-1+inFlight), stop.detector
+			broken, stopped = min(broken, stop.failures-1+inFlight), true
 		}
 		if broken > worst.Broken {
-			worst = StageBlast{Stage: s.Name, Broken: broken, Failures: broken, Detector: name}
-			if name != "" {
-				worst.Failures = stop.failures
+			worst = StageBlast{Stage: s.Name, Broken: broken, Failures: broken}
+			if stopped {
+				worst.Failures, worst.Detector = stop.failures, detectors[stop.detector].Name()
 			}
 		}
 	}

@@ -78,7 +78,7 @@ func (d *domain) pass(b *testing.B) {
 func newDomain(nodes, groups, inFlight, ends int) (*domain, error) {
 	d := &domain{now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), policy: rollout.Policy{
 		UID: "rollout-1", Target: rollout.Revision{Name: "v2", Digest: "sha256:v2"}, Completed: rollout.Revision{Name: "v1", Digest: "sha256:v1"},
-		Stages: []rollout.Stage{{Name: "canary", Size: new(intstr.FromInt32(5))}, {Name: "all"}}, Detectors: []rollout.Detector{},
+		Stages: []rollout.Stage{{Name: "canary", Size: new(intstr.FromInt32(5))}, {Name: "all"}}, Detectors: nil,
 		Caps: []rollout.Cap{
 			{Scope: rollout.Total, Max: intstr.FromInt(inFlight + 20)}, {Scope: rollout.ByGroup, Max: intstr.FromString("20%")},
 			{Scope: rollout.ByZone, Max: intstr.FromString("50%")},
