@@ -26,8 +26,9 @@ func (p *pass) act(i int, d rollout.Decision) (moved bool) {
 	}
 	switch {
 	case slot != nil && d.Cordon && d.Do != protocol.EventUndo:
-		if changed, ready := p.cordon(n, slot, d); !ready {
-			return changed
+		ready := false
+		if moved, ready = p.cordon(n, slot, d); !ready {
+			return moved
 		}
 	case d.Uncordon:
 		p.open(n)
@@ -36,7 +37,10 @@ func (p *pass) act(i int, d rollout.Decision) (moved bool) {
 	if err != nil {
 		p.note("controller: ordering node %q: %s", err, n.Name, d.Do)
 	}
-	return due && err == nil && p.order(n, o)
+	if due && err == nil && p.order(n, o) {
+		moved = true
+	}
+	return moved
 }
 
 // ordersOf are the orders that a decision asks for, on the version of the shadow that was read. Most decisions ask for none.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
@@ -95,4 +96,32 @@ func (s *overtaken) Store(ctx context.Context, l protocol.Ledger, version string
 		by()
 	}
 	return s.LedgerStore.Store(ctx, l, version)
+}
+
+// A node that is found empty goes on in the same pass: nothing else need happen for that.
+func TestEmptyNodeGoesOnAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, 1)
+		d := &seen{Drainer: w.o.Drainer}
+		w.o.Drainer = d
+		w.start()
+		w.want()
+		w.until("a node is empty", func() bool { return d.empty != "" })
+		if sh, _ := w.c.Shadow(d.empty); sh.Orders.Proceed == 0 {
+			t.Errorf("node %q is empty, and its agent was not told to go on in the same pass: %+v", d.empty, sh.Orders)
+		}
+	})
+}
+
+// A seen drainer remembers which node was found empty.
+type seen struct {
+	controller.Drainer
+	empty string
+}
+
+func (d *seen) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error) {
+	if empty, blocked, after, err = d.Drainer.Drain(ctx, node, uid, attempt, force); empty {
+		d.empty = node
+	}
+	return empty, blocked, after, err
 }
