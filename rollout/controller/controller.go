@@ -160,6 +160,8 @@ type pass struct {
 	after time.Duration
 	errs  []error
 	live  bool // the ledger is to be read as it is stored
+	asked string
+	calls int // how many were made
 
 	ledger   protocol.Ledger
 	version  string
@@ -205,6 +207,7 @@ func (p *pass) note(format string, err error, args ...any) {
 
 // call makes one call with its deadline.
 func (p *pass) call(f func(context.Context) error) error {
+	p.calls++
 	ctx, cancel := context.WithTimeout(p.ctx, p.c.o.CallTimeout)
 	defer cancel()
 	return f(ctx)

@@ -50,6 +50,7 @@ func (p *pass) run() error {
 
 // gather reads everything. The ledger comes last: a shadow that was missing before it was read is made with its epoch.
 func (p *pass) gather() error {
+	p.asked = p.wanted()
 	var nodes []Node
 	for _, read := range []struct {
 		what string
@@ -74,6 +75,14 @@ func (p *pass) gather() error {
 	})
 	p.catchUp()
 	return p.load()
+}
+
+// wanted changes with what people want, as far as that is noticed.
+func (p *pass) wanted() string {
+	if a, ok := p.c.o.Rollouts.(Attentive); ok {
+		return a.Asked()
+	}
+	return ""
 }
 
 // load reads the ledger, and makes one where there is none. One that was seen is as good for a while, unless what was read before speaks of a later

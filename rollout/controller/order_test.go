@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,4 +125,28 @@ func (d *seen) Drain(ctx context.Context, node, uid string, attempt int64, force
 		d.empty = node
 	}
 	return empty, blocked, after, err
+}
+
+// Who aborts in the middle of a pass does not wait for its end: no node is granted after the one at hand (R-RO-19).
+func TestAbortDoesNotWaitForThePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 10, 10)
+		w.want()
+		grants := 0
+		w.client.OnWrite = func(what string, done bool) {
+			node, ordered := strings.CutPrefix(what, "order ")
+			if sh, _ := w.c.Shadow(node); !done || !ordered || sh.Orders.Grant <= sh.Orders.Revoked {
+				return
+			}
+			if grants++; grants == 3 {
+				w.ask("stop", rollout.Abort)
+			}
+		}
+		w.untilPhase(rollout.Aborted)
+		w.sound()
+		w.tidy()
+		if grants != 3 {
+			t.Errorf("%d nodes were granted, want the 3 that were granted when the abort was asked for", grants)
+		}
+	})
 }

@@ -28,6 +28,14 @@ type Rollouts interface {
 	Gone(ctx context.Context, uid string) (bool, error)
 }
 
+// Attentive are [Rollouts] that notice when somebody asks for something. The pass then looks again before it goes on to the next node, so that nobody
+// who aborts waits for the nodes of a pass.
+type Attentive interface {
+	Rollouts
+	// Asked is a text that changes with what anybody wants of any of them. It is asked for often, and so answers from memory.
+	Asked() string
+}
+
 // A Rollout is one version of a rollout.
 type Rollout struct {
 	// Name is for people. The UID is that of the Policy.

@@ -43,8 +43,12 @@ func (p *pass) round() (moved bool, err error) {
 			continue
 		}
 		for _, d := range p.decided[i].Nodes {
+			before := p.calls
 			if p.act(i, d) {
 				moved = true
+			}
+			if p.calls > before && p.wanted() != p.asked {
+				return false, errAgain
 			}
 		}
 	}

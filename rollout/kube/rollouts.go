@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"slices"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,7 @@ import (
 // RolloutFinalizer keeps a Rollout until its slots have ended.
 const RolloutFinalizer = "rollout.belay.dev/rollout"
 
-var _ controller.Rollouts = (*Rollouts)(nil)
+var _ controller.Attentive = (*Rollouts)(nil)
 
 // Rollouts are the Rollouts of one disruption domain, as a controller uses them: [controller.Rollouts].
 type Rollouts struct {
@@ -65,6 +67,17 @@ func (s *Rollouts) List(ctx context.Context) ([]controller.Rollout, error) {
 		}
 	}
 	return all, ctx.Err()
+}
+
+// Asked implements [controller.Attentive]. It goes by the generations of the Rollouts that List returns.
+func (s *Rollouts) Asked() string {
+	h := fnv.New64a()
+	for _, r := range s.o.List() {
+		if r.Spec.Domain == s.o.Domain {
+			fmt.Fprintf(h, "%s/%d\n", r.UID, r.Generation)
+		}
+	}
+	return strconv.FormatUint(h.Sum64(), 16)
 }
 
 func (s *Rollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {

@@ -136,6 +136,12 @@ func (k rollouts) List(ctx context.Context) ([]controller.Rollout, error) {
 	return lagging(k.Client, k.c.pastRollouts), ctx.Err()
 }
 
+func (k rollouts) Asked() string {
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	return strconv.Itoa(k.c.asked)
+}
+
 func (k rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, time.Duration, error) {
 	shown := Shown{Phase: d.Phase, Reason: d.Reason, Message: d.Message, Counts: d.Counts, Acknowledged: d.Acknowledged, Blocked: map[string]string{}}
 	for _, n := range d.Nodes {

@@ -35,6 +35,7 @@ type Cluster struct {
 	applied  map[string]int               // by UID and attempt
 	updates  map[string]int               // by UID and revision
 	made     int
+	asked    int // how often somebody has said what is wanted
 
 	pastNodes    [][]controller.Node
 	pastShadows  [][]controller.Shadow
@@ -152,6 +153,7 @@ func (c *Cluster) Behave(name string, b Behavior) {
 func (c *Cluster) PutRollout(name string, policy rollout.Policy) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked++
 	r := c.rollouts[policy.UID]
 	r.Name, r.Policy, r.at = name, policy, c.next()
 	r.Version = r.at
@@ -163,6 +165,7 @@ func (c *Cluster) PutRollout(name string, policy rollout.Policy) {
 func (c *Cluster) EditRollout(uid string, edit func(*controller.Rollout)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked++
 	r := c.rollouts[uid]
 	edit(&r.Rollout)
 	r.at = c.next()
@@ -175,6 +178,7 @@ func (c *Cluster) EditRollout(uid string, edit func(*controller.Rollout)) {
 func (c *Cluster) RemoveRollout(uid string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.asked++
 	delete(c.rollouts, uid)
 	c.keep()
 }
