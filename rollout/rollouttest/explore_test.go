@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/rollout/rollouttest"
@@ -77,6 +78,20 @@ func TestEachRuleIsNeeded(t *testing.T) {
 			}
 			t.Logf("%d states: %s: %s", r.States, r.Violation, strings.Join(r.Trace, "; "))
 		})
+	}
+}
+
+// More than a million states of one world: two of three nodes at a time, four attempts, aborted and resumed at any time. It prints how long it took.
+func TestAMillionStates(t *testing.T) {
+	const many = 1_100_000
+	from := time.Now()
+	r, err := rollouttest.Explore(t.Context(), rollouttest.Options{Nodes: 3, Cap: 2, Attempts: 4, Abort: true, Limit: raceshare.Of(t, many)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d states in %s", r.States, time.Since(from).Round(time.Millisecond))
+	if r.Violation != "" || r.States < raceshare.Of(t, many) {
+		t.Errorf("got %q in %d states, want no violation, and %d states:\n%s", r.Violation, r.States, raceshare.Of(t, many), strings.Join(r.Trace, "\n"))
 	}
 }
 

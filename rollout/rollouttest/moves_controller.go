@@ -12,6 +12,7 @@ const abortRequest = "abort"
 
 // expand adds every state that one move leads to.
 func (w *walk) expand(s state) {
+	w.from = s
 	w.closing(s)
 	for i := range s.nodes {
 		w.admit(s, i)

@@ -4,6 +4,7 @@
 package rollouttest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -49,6 +50,7 @@ type walk struct {
 	edges   []edge
 	rest    []int32 // states in which nobody is disrupted
 	at      int32
+	from    state // the one at hand
 	broken  string
 	bad     []string
 }
@@ -117,7 +119,7 @@ func (w *walk) follow(s state, format string, args ...any) {
 		return
 	}
 	w.visit(s, w.at, label)
-	if why := w.violation(s); why != "" {
+	if why := cmp.Or(w.violation(s), w.regress(s)); why != "" {
 		w.broken, w.bad = why, w.trace(w.at, w.names.all[label])
 	}
 }
@@ -139,6 +141,32 @@ func (w *walk) violation(s state) string {
 	}
 	if down > w.o.Cap {
 		return fmt.Sprintf("I1: %d nodes are disrupted, the cap is %d", down, w.o.Cap)
+	}
+	return ""
+}
+
+// regress names the rule that a move has broken though the next state itself is sound: numbers of attempts that went back, or an admission by a closed
+// ledger. Worlds without a rule are about what follows from that.
+func (w *walk) regress(s state) string {
+	if w.o.Without != Nothing {
+		return ""
+	}
+	was, is := w.ledgers.all[w.from.ledger], w.ledgers.all[s.ledger]
+	switch {
+	case is.Epoch < was.Epoch:
+		return fmt.Sprintf("I3: the epoch goes from %d to %d", was.Epoch, is.Epoch)
+	case is.Epoch > was.Epoch && was.ClosedFor("r") != nil:
+		return fmt.Sprintf("I5: attempt %d is admitted by a closed ledger", is.Epoch)
+	}
+	for i := range s.nodes {
+		if w.from.nodes[i].shadow == missing || s.nodes[i].shadow == missing {
+			continue
+		}
+		a, b := w.shadows.all[w.from.nodes[i].shadow], w.shadows.all[s.nodes[i].shadow]
+		o, n := a.Orders, b.Orders
+		if n.Grant < o.Grant || n.Revoked < o.Revoked || n.Proceed < o.Proceed || n.Undo < o.Undo || b.Report.Attempt < a.Report.Attempt {
+			return fmt.Sprintf("I3: a number of %s goes back: %+v, and then %+v", nodeName(i), a, b)
+		}
 	}
 	return ""
 }
