@@ -86,7 +86,10 @@ func (n *NodeDrainer) Drain(ctx context.Context, node, uid string, attempt int64
 	case st.Phase == Failed:
 		return false, "", after, n.failed(st)
 	}
-	return st.Phase == Drained, st.culprit(), after, nil
+	if blocked = st.culprit(); blocked != "" && force && n.Forced == nil {
+		blocked += "; it is to be forced, and there is no policy for that"
+	}
+	return st.Phase == Drained, blocked, after, nil
 }
 
 // Release takes the cordon of the attempt, or of an earlier one, off again, and leaves the Node as schedulable as it was before its first

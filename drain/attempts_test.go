@@ -154,6 +154,13 @@ func TestBlockedAttemptNamesItsCulprit(t *testing.T) {
 			_, blocked, _, err := d.Drain(ctx, "n", uid, 1, false)
 			return strings.Contains(blocked, "shop/web") && strings.Contains(blocked, `budget "web"`), err
 		})
+		forced := d.Forced
+		d.Forced = nil
+		repeat(t, "what is missing for force", func() (bool, error) {
+			_, blocked, _, err := d.Drain(ctx, "n", uid, 1, true)
+			return strings.Contains(blocked, "there is no policy for that"), err
+		})
+		d.Forced = forced
 		repeat(t, "the forced drain", func() (bool, error) {
 			empty, _, _, err := d.Drain(ctx, "n", uid, 1, true)
 			return empty, err

@@ -17,7 +17,7 @@ import (
 //
 //	phase      Progressing  Paused  Stalled                Completed
 //	Pending    False        False   True                   False
-//	Running    True         False   False                  False
+//	Running    True         False   True when it hangs     False
 //	AtGate     True         False   True for an approval   False
 //	Paused     False        True    True when too long     False
 //	Frozen     False        False   True                   False
@@ -25,7 +25,8 @@ import (
 //	Aborted    False        True    False                  False
 //	Completed  False        False   False                  True
 //
-// AtGate for an approval is Progressing False. Degraded is True as long as nodes have failed, are broken or lost, in any phase. Valid is False if
+// AtGate for an approval is Progressing False. A running rollout hangs when something has been in the way of a node's drain for [StuckAfter], which leaves
+// Progressing True as other nodes may go on, and when somebody else has closed the ledger and no node is under way, which does not. Degraded is True as long as nodes have failed, are broken or lost, in any phase. Valid is False if
 // nothing can be decided on the spec; then Progressing is False, and the others stay as they were.
 const (
 	// ConditionValid: the spec can be decided on.
@@ -58,8 +59,42 @@ const (
 // DefaultPauseLimit is how long a rollout may be paused until it is said to be stalled, if the spec does not say.
 const DefaultPauseLimit = 24 * time.Hour
 
+// StuckAfter is how long a drain may have something in its way until the rollout is said to be stalled. Its deadline is later, by default.
+const StuckAfter = 5 * time.Minute
+
+// A hang is what a running rollout waits for that does not come by itself, as far as that is known.
+type hang struct {
+	reason  rollout.Reason // empty for none
+	message string
+	left    time.Duration // until it is one, zero if nothing becomes one
+}
+
+// hangOf finds the node whose drain hangs for the longest time, or who has closed the ledger.
+func hangOf(d *rollout.Decisions, now time.Time) (h hang) {
+	if d.Phase != rollout.Running {
+		return hang{}
+	}
+	var longest time.Duration
+	for i := range d.Nodes {
+		n := &d.Nodes[i]
+		since := d.Progress.Nodes[n.UID].Since
+		switch age := now.Sub(since); {
+		case n.Why == nil:
+		case n.Why.Reason == rollout.ReasonClosed && d.Counts.InFlight == 0 && h.reason == "":
+			h.reason, h.message = n.Why.Reason, n.Why.Message
+		case n.Why.Reason != rollout.ReasonBlocked || since.IsZero():
+		case age < StuckAfter && (h.left == 0 || StuckAfter-age < h.left):
+			h.left = StuckAfter - age
+		case age >= StuckAfter && age > longest:
+			longest = age
+			h.reason, h.message = n.Why.Reason, fmt.Sprintf("node %q: %s", n.Node, n.Why.Message)
+		}
+	}
+	return h
+}
+
 // setConditions makes the conditions those of the rest of the status, and says when that changes by itself; zero is never.
-func (s *RolloutStatus) setConditions(spec *RolloutSpec, generation int64, now time.Time) time.Duration {
+func (s *RolloutStatus) setConditions(spec *RolloutSpec, h hang, generation int64, now time.Time) time.Duration {
 	phase := rollout.Phase(s.Phase)
 	reason := s.Reason
 	if reason == "" {
@@ -68,7 +103,8 @@ func (s *RolloutStatus) setConditions(spec *RolloutSpec, generation int64, now t
 	set := s.setter(generation, now)
 	set(ConditionValid, true, ReasonValid, "")
 	approval := phase == rollout.AtGate && s.Reason == string(rollout.ReasonApproval)
-	set(ConditionProgressing, phase == rollout.Running || phase == rollout.AtGate && !approval, reason, s.Message)
+	closed := h.reason == rollout.ReasonClosed
+	set(ConditionProgressing, phase == rollout.Running && !closed || phase == rollout.AtGate && !approval, reason, s.Message)
 	paused := phase == rollout.Paused || phase == rollout.Aborting || phase == rollout.Aborted
 	set(ConditionPaused, paused, string(s.Phase), "")
 	left := time.Duration(0)
@@ -80,6 +116,8 @@ func (s *RolloutStatus) setConditions(spec *RolloutSpec, generation int64, now t
 		set(ConditionStalled, true, ReasonPausedTooLong, fmt.Sprintf("the rollout has been paused for more than %s", pauseLimit(spec)))
 	case phase == rollout.Pending, phase == rollout.Frozen, approval:
 		set(ConditionStalled, true, reason, s.Message)
+	case h.reason != "":
+		set(ConditionStalled, true, string(h.reason), clip(h.message, 4096))
 	default:
 		set(ConditionStalled, false, string(s.Phase), "")
 	}
@@ -89,7 +127,7 @@ func (s *RolloutStatus) setConditions(spec *RolloutSpec, generation int64, now t
 		set(ConditionDegraded, false, ReasonNoneFailed, "")
 	}
 	set(ConditionCompleted, phase == rollout.Completed, string(s.Phase), "")
-	return max(0, left)
+	return max(0, left, h.left)
 }
 
 // setInvalid says that nothing can be decided.

@@ -30,8 +30,8 @@ type Observed struct {
 // has not changed stays as it is, times of conditions and of the history among it, so that the same decisions make the same status, however
 // often that was stored and read, and an idle controller has nothing to write.
 //
-// After is when the status changes though nothing else does: the earlier one of that of the decisions and that at which a pause becomes too long;
-// zero means never.
+// After is when the status changes though nothing else does: the earliest one of that of the decisions, that at which a pause becomes too long, and
+// that at which a drain has hung for [StuckAfter]; zero means never.
 func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after time.Duration) {
 	r.Status.DeepCopyInto(&s)
 	d, at := &o.Decisions, metav1.NewTime(now.UTC().Truncate(time.Second))
@@ -53,7 +53,7 @@ func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after tim
 	s.setProgress(d.Progress)
 	s.WorstCase = worstCaseOf(&d.Blast)
 	s.ExpectedEnd = expect(s.ExpectedEnd, d.ExpectedEnd, now)
-	after = s.setConditions(&r.Spec, r.Generation, now)
+	after = s.setConditions(&r.Spec, hangOf(d, now), r.Generation, now)
 	if after == 0 || d.After > 0 && d.After < after {
 		after = d.After
 	}

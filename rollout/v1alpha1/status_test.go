@@ -75,6 +75,43 @@ func TestConditionsByPhase(t *testing.T) {
 	}
 }
 
+// R-RO-12: a drain that hangs shows in a condition that names the node, the pod, its budget and since when, long before its deadline; and so does
+// a ledger that somebody else has closed.
+func TestHangShows(t *testing.T) {
+	r := rolloutOf(t, "")
+	const text = `the node is being drained: pod "shop/db-0" is BudgetExhausted since 2026-03-02T12:00:00Z: 0 of 1 (budget "db")`
+	blocked := rollout.Decisions{Phase: rollout.Running, Counts: rollout.Counts{InFlight: 2}, Progress: rollout.Progress{Nodes: map[string]rollout.NodeProgress{
+		"a": {Since: epoch()}, "b": {Since: epoch().Add(time.Minute)},
+	}}}
+	for _, name := range []string{"b", "a"} {
+		blocked.Nodes = append(blocked.Nodes, rollout.Decision{
+			Node: "node-" + name, UID: name, State: protocol.Committed, Why: &rollout.Why{Reason: rollout.ReasonBlocked, Message: text},
+		})
+	}
+	at := func(d rollout.Decisions, after time.Duration, want string, wantAfter time.Duration) {
+		t.Helper()
+		s, again := decided(t, r, d, epoch().Add(after))
+		r.Status = stored(t, s)
+		if got := truths(t, s); got != want || again != wantAfter {
+			t.Errorf("after %s: got %s, to look again in %s; want %s, in %s", after, got, again, want, wantAfter)
+		}
+	}
+	at(blocked, 2*time.Minute, "Valid Progressing", 3*time.Minute)
+	at(blocked, v1alpha1.StuckAfter, "Valid Progressing Stalled", time.Minute)
+	at(blocked, time.Hour, "Valid Progressing Stalled", 0)
+	c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionStalled)
+	if c.Reason != "DrainBlocked" || c.Message != `node "node-a": `+text {
+		t.Errorf("got %s: %s, want the node that hangs for the longest time", c.Reason, c.Message)
+	}
+	at(rollout.Decisions{Phase: rollout.Running}, time.Hour, "Valid Progressing", 0)
+
+	why := &rollout.Why{Reason: rollout.ReasonClosed, Message: "the ledger is closed by an admin"}
+	closed := rollout.Decisions{Phase: rollout.Running, Counts: rollout.Counts{Waiting: 1}, Nodes: []rollout.Decision{{Node: "n", UID: "n", Why: why}}}
+	at(closed, time.Hour, "Valid Stalled", 0)
+	closed.Counts.InFlight = 1
+	at(closed, time.Hour, "Valid Progressing", 0)
+}
+
 // R-RO-32: a pause that is too long shows, and it is said when to look.
 func TestLongPauseShows(t *testing.T) {
 	r := rolloutOf(t, "pauseLimit: 3h")
