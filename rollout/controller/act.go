@@ -26,7 +26,7 @@ func (p *pass) act(i int, d rollout.Decision) (moved bool) {
 	}
 	switch {
 	case slot != nil && d.Cordon && d.Do != protocol.EventUndo:
-		ready := false
+		var ready bool
 		if moved, ready = p.cordon(n, slot, d); !ready {
 			return moved
 		}
