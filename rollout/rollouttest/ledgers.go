@@ -22,15 +22,23 @@ import (
 const patience = time.Minute
 
 // TestLedgers is the suite that every [rollout.LedgerStore] must pass. Each call of open returns a store of the same domain as the call before, as
-// a second process would open it; each test has a domain of its own, which the name stands for.
+// a second process would open it; each test has a domain of its own, which the name stands for. Among the tests are the shortest runs that break a
+// promise of the protocol without one of its rules, as [Explore] finds them: on the store, with all rules, none of them can be made.
 func TestLedgers(t *testing.T, open func(t *testing.T, domain string) rollout.LedgerStore) {
-	for _, c := range []struct {
+	type test struct {
 		name string
 		run  func(context.Context, *testing.T, func() rollout.LedgerStore)
-	}{
+	}
+	tests := []test{
 		{"absent", absent}, {"created-once", createdOnce}, {"stale-store", staleStore}, {"stale-admission", staleAdmission}, {"as-written", asWritten},
 		{"many-writers", manyWriters}, {"large", large}, {"cancelled", cancelled},
-	} {
+	}
+	for i, rule := range Rules()[1:] {
+		tests = append(tests, test{fmt.Sprintf("replay-%d", i+1), func(ctx context.Context, t *testing.T, open func() rollout.LedgerStore) {
+			replay(ctx, t, open, rule)
+		}})
+	}
+	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
