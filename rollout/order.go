@@ -24,6 +24,25 @@ func DefaultOrder(a, b *Node) int {
 	)
 }
 
+// RollbackOrder is an order for going back: the node of the controller itself last, broken nodes first, then those that were touched last, then the
+// default order.
+func RollbackOrder(a, b *Node) int {
+	return cmp.Or(
+		cmp.Compare(number(a.Own), number(b.Own)),
+		cmp.Compare(number(isBroken(b)), number(isBroken(a))),
+		cmp.Compare(touched(b), touched(a)),
+		DefaultOrder(a, b),
+	)
+}
+
+// touched is the last attempt that the node has committed or refused, 0 for none.
+func touched(n *Node) protocol.Attempt {
+	if n.Shadow == nil {
+		return 0
+	}
+	return n.Shadow.Report.Attempt
+}
+
 func number(b bool) int {
 	if b {
 		return 1

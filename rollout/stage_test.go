@@ -103,6 +103,27 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// R-RO-29: who goes back begins with the nodes that are broken, and then with those that were touched last; the node of the controller itself is the last.
+func TestRollbackOrder(t *testing.T) {
+	f := newFleet(t, 6)
+	for i, attempt := range []protocol.Attempt{3, 9, 0, 7, 5, 8} {
+		f.s.Nodes[i].Shadow.Report.Attempt = attempt
+	}
+	f.s.Ledger.Epoch = 9
+	f.node("node-000").Shadow.Report.Phase = protocol.PhaseFailedBroken
+	f.node("node-001").Own = true
+	nodes := slices.Clone(f.s.Nodes)
+	nodes[2].Shadow = nil
+	slices.SortFunc(nodes, func(a, b Node) int { return RollbackOrder(&a, &b) })
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	if want := []string{"node-000", "node-005", "node-003", "node-004", "node-002", "node-001"}; !slices.Equal(names, want) {
+		t.Errorf("got %v, want %v", names, want)
+	}
+}
+
 // A rollout that could break more nodes than its policy allows before it stops is not begun, and says so.
 func TestTooManyCouldBreak(t *testing.T) {
 	f := newFleet(t, 100)

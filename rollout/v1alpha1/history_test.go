@@ -177,6 +177,9 @@ func TestRollbackByNumber(t *testing.T) {
 	if *s.Revision != pinned("v1") || s.Rollback == nil || s.HandledRequest != "back-1" || s.Refusal != "" || s.Phase != "Completed" {
 		t.Errorf("got %v by %+v, handled %q, refused %q, want v1 again", s.Revision, s.Rollback, s.HandledRequest, s.Refusal)
 	}
+	if p, err := v1alpha1.PolicyOf(d.r, d.at.find); err != nil || p.Order == nil {
+		t.Errorf("the policy of a rollback has no order of its own, %v", err)
+	}
 	d.pass()
 	d.want("the same request once more", after)
 	d.r.Spec.Verb = nil
@@ -189,8 +192,8 @@ func TestRollbackByNumber(t *testing.T) {
 	}
 	d.rollback("back-2", 1)
 	s = d.to("v3")
-	if *s.Revision != pinned("v3") || s.Rollback != nil {
-		t.Errorf("after the spec has named v3: got %v by %+v", s.Revision, s.Rollback)
+	if p, err := v1alpha1.PolicyOf(d.r, d.at.find); *s.Revision != pinned("v3") || s.Rollback != nil || err != nil || p.Order != nil {
+		t.Errorf("after the spec has named v3: got %v by %+v, an order of its own: %t, %v", s.Revision, s.Rollback, p.Order != nil, err)
 	}
 	if s = d.to("v2"); *s.Revision != pinned("v2") || s.Rollback != nil {
 		t.Errorf("after the spec has named v2 again: got %v by %+v: an old rollback comes back", s.Revision, s.Rollback)

@@ -21,7 +21,8 @@ import (
 // [rollout.Policy.Validate] refuses: each as a [rollout.FieldError] with the name of the field in the Rollout. Of the revisions that it was completed
 // with none is used that is not there any more, or has another content.
 //
-// The verb Rollback is not in the policy, and neither is an order of nodes: nil stands for the default one.
+// The verb Rollback is not in the policy. The order of nodes is the default one, and while an entry of the history is followed
+// [rollout.RollbackOrder].
 func PolicyOf(r *Rollout, revisions func(name string) (*Revision, bool)) (rollout.Policy, error) {
 	c := &converter{r: r, revisions: revisions, rollback: r.rollback()}
 	p := c.policy()
@@ -78,6 +79,7 @@ func (c *converter) nodes(p *rollout.Policy) {
 	s := &c.r.Spec
 	targets, field := s.targets(), "spec"
 	if c.rollback != nil {
+		p.Order = rollout.RollbackOrder
 		targets, field = c.rollback.RolloutTargets, "status.rollback"
 	}
 	p.Target = c.revision(field+".revision", targets.Revision)
