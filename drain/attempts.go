@@ -67,7 +67,7 @@ func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int6
 }
 
 // Drain makes one pass over a Node that is cordoned for the attempt; any other one is left alone. empty is what [Drained] means, but is
-// not latched: it was so when the server was asked, in this pass. blocked names the pod that is in the way for the longest time, and its budgets, or why
+// not latched, unless [Options].NodeConditions is set: it was so when the server was asked, in this pass. blocked names the pod that is in the way for the longest time, and its budgets, or why
 // the drain is paused; after is when to go on though nothing has changed.
 func (n *NodeDrainer) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error) {
 	if is, held := n.seen(node); !held || is != attempt {
@@ -121,12 +121,14 @@ func (n *NodeDrainer) failed(st Status) error {
 	return fmt.Errorf("%s of node %q: %w", st.Mode, st.Node, errors.New(cmp.Or(st.Message, string(st.Reason))))
 }
 
-// culprit says what keeps the node from being empty until somebody acts, or "".
+// culprit says what keeps the node from being empty until somebody acts or a budget allows more, or "".
 func (s Status) culprit() string {
 	if s.Phase == Paused {
 		return cmp.Or(s.Message, string(s.Reason))
 	}
-	i := slices.IndexFunc(s.Blockers, func(b Blocker) bool { return b.Action == Block || len(b.Budgets) > 0 && b.Reason != Terminating })
+	i := slices.IndexFunc(s.Blockers, func(b Blocker) bool {
+		return b.Action == Block || slices.Contains([]Reason{BudgetExhausted, BudgetStale, BudgetContended}, b.Reason)
+	})
 	if i < 0 {
 		return ""
 	}

@@ -24,8 +24,8 @@ func DefaultOrder(a, b *Node) int {
 	)
 }
 
-// RollbackOrder is an order for going back: the node of the controller itself last, broken nodes first, then those that were touched last, then the
-// default order.
+// RollbackOrder is an order for going back: the node of the controller itself last, broken nodes first, then those that were touched last, be it by
+// the rollback itself, then the default order.
 func RollbackOrder(a, b *Node) int {
 	return cmp.Or(
 		cmp.Compare(number(a.Own), number(b.Own)),

@@ -143,7 +143,7 @@ func (p *pass) still(n *nodeView, k protocol.Attempt) protocol.State {
 	return protocol.StateOf(protocol.Ledger{Slots: []protocol.Slot{{UID: n.UID, Attempt: k}}}, sh.Shadow)
 }
 
-// drain takes work off a node, and reports whether what Plan should know of it has changed.
+// drain takes work off a node, and reports whether it has found it empty.
 func (p *pass) drain(n *nodeView, k protocol.Attempt, force bool) bool {
 	var is rollout.Drain
 	var after time.Duration
@@ -160,7 +160,10 @@ func (p *pass) drain(n *nodeView, k protocol.Attempt, force bool) bool {
 	now := drained{k, is}
 	p.c.mind.drains[n.UID] = now
 	p.snapshot[p.byUID[n.UID]].Drain = is
-	return was != now && (is.Empty || is.Blocked != "" || was.drain.Blocked != "")
+	if was != now && is.Blocked != was.drain.Blocked {
+		p.again(soon) // to say so
+	}
+	return was != now && is.Empty
 }
 
 // past is the last attempt for which nobody needs the node cordoned any more, by any version of its shadow: that stays so.
@@ -215,6 +218,11 @@ func (p *pass) giveBack() {
 		}
 		earlier, ended := rewind(n.shadow.Shadow)
 		through := past(n.shadow.Shadow)
+		if ended && !p.knows(&p.ledger.Slots[i]) { // Plan is to see that there was an attempt first
+			p.snapshot[p.byUID[n.UID]].Shadow = &earlier
+			p.again(soon)
+			continue
+		}
 		if !ended || !n.held && p.c.mind.back[n.UID] == through || p.release(n, through) {
 			continue
 		}
@@ -222,6 +230,16 @@ func (p *pass) giveBack() {
 			p.snapshot[p.byUID[n.UID]].Shadow = &earlier
 		}
 	}
+}
+
+// knows reports whether it is remembered that a slot's node is in its attempt, unless nothing is decided for its rollout.
+func (p *pass) knows(s *protocol.Slot) bool {
+	for i := range p.rollouts {
+		if r := &p.rollouts[i]; r.Policy.UID == s.Rollout && r.Invalid == nil {
+			return r.Progress.Nodes[s.UID].Attempt == s.Attempt
+		}
+	}
+	return true
 }
 
 // rewind is the version of a shadow before its attempt ended; false if it has not, or if nobody can have cordoned the node for it.

@@ -13,6 +13,7 @@ import (
 type ahead struct {
 	stored  rollout.Progress
 	decided rollout.Decisions
+	policy  rollout.Policy // that was decided on
 }
 
 // catchUp has the rollouts go on from what was decided of them, unless something else was stored since.
@@ -40,8 +41,10 @@ func (p *pass) mayWait(i int) bool {
 // goAhead goes on with what was decided of a rollout, and has it shown later.
 func (p *pass) goAhead(i int) {
 	r, d := &p.rollouts[i], p.decided[i]
-	p.edges(*r, d)
-	p.c.mind.ahead[r.Policy.UID] = ahead{p.stored[r.Policy.UID], d}
+	if _, none := r.Version.(orphan); !none {
+		p.edges(*r, d)
+	}
+	p.c.mind.ahead[r.Policy.UID] = ahead{p.stored[r.Policy.UID], d, r.Policy}
 	r.Progress = d.Progress
 	p.shown = append(p.shown, i)
 }
@@ -100,26 +103,27 @@ func (p *pass) isOnItsWay(is, was rollout.NodeProgress) bool {
 }
 
 // foretell stores what was decided before of the rollouts that are about to free a slot of which too little is stored: who knows of an attempt finds out
-// how it has ended.
-func (p *pass) foretell(next protocol.Ledger) error {
+// how it has ended. It reports whether all of that is stored. A rollout of which it can't be decides nothing more in this pass.
+func (p *pass) foretell(next protocol.Ledger) (bool, error) {
+	all := true
 	for i := range p.rollouts {
 		uid := p.rollouts[i].Policy.UID
 		a, ok := p.c.mind.ahead[uid]
 		if !ok || !p.frees(uid, next) {
 			continue
 		}
-		now := p.decided[i]
-		p.decided[i] = a.decided
+		now, policy := p.decided[i], p.rollouts[i].Policy
+		p.decided[i], p.rollouts[i].Policy = a.decided, a.policy
 		ok, err := p.storeProgress(i)
-		p.decided[i] = now
+		p.decided[i], p.rollouts[i].Policy = now, policy
 		if err != nil {
-			return err
+			return false, err
 		}
 		if !ok {
-			return errAgain
+			all, p.rollouts[i].Invalid = false, errUnstored
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // frees reports whether a slot of a rollout is freed, or is for another attempt, of which what is stored does not know, or of a node that is gone and

@@ -4,6 +4,8 @@
 package controller_test
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -121,4 +124,52 @@ func TestLossOutlivesItsController(t *testing.T) {
 			t.Errorf("a node that has gone in the middle of its update has the outcome %q, want %q", got, rollout.Lost)
 		}
 	})
+}
+
+// A rollout whose status can't be written keeps its slots, and says so; the nodes of others come to their end meanwhile, and it goes on when it can.
+func TestUnwritableStatusStopsNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 7)
+		w.o.ShowEvery = 1000 * time.Hour
+		fails := false
+		w.o.Rollouts = &unwritable{w.o.Rollouts, &fails}
+		w.start()
+		w.want()
+		w.c.PutRollout("infra", w.infra(7))
+		of := func(uid string) (n int) {
+			for _, s := range w.c.Ledger().Slots {
+				if s.Rollout == uid {
+					n++
+				}
+			}
+			return n
+		}
+		w.until("both have slots", func() bool { return of(uid) > 0 && of("rollout-2") > 0 })
+		fails = true
+		w.until("the other one has no slot any more", func() bool { return of("rollout-2") == 0 })
+		w.steps(5)
+		if of(uid) == 0 || len(w.errs) == 0 || !strings.Contains(w.errs[0].Error(), "storing the progress") {
+			t.Errorf("the rollout has %d slots, and the passes say %v; want its slots kept, and the reason told", of(uid), w.errs)
+		}
+		fails, w.errs = false, nil
+		w.until("both are completed", func() bool {
+			_, second, _ := w.c.Rollout("rollout-2")
+			return w.phase() == rollout.Completed && second.Phase == rollout.Completed
+		})
+		w.sound()
+		w.once(2, "v2")
+	})
+}
+
+// An unwritable store fails for the first rollout.
+type unwritable struct {
+	controller.Rollouts
+	fails *bool
+}
+
+func (s *unwritable) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, time.Duration, error) {
+	if *s.fails && read.Policy.UID == uid {
+		return read, 0, errors.New("the webhook is down")
+	}
+	return s.Rollouts.Store(ctx, read, d)
 }

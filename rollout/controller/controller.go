@@ -151,6 +151,9 @@ func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) 
 // errAgain means that something has changed since it was read, so that what was decided must not be written.
 var errAgain = errors.New("it has changed since it was read")
 
+// errUnstored means that a rollout can't be carried out, as nobody would remember it.
+var errUnstored = errors.New("its status can't be written")
+
 // A pass is one try of [Controller.Pass]. Errors of single nodes are collected and stop nothing else.
 type pass struct {
 	c     *Controller

@@ -32,7 +32,7 @@ type Rollouts interface {
 // who aborts waits for the nodes of a pass.
 type Attentive interface {
 	Rollouts
-	// Asked is a text that changes with what anybody wants of any of them. It is asked for often, and so answers from memory.
+	// Asked is a text that changes with what anybody wants of any of them, and with nothing else. It is asked for often, and so answers from memory.
 	Asked() string
 }
 

@@ -26,8 +26,8 @@ const ReasonInvalid rollout.Reason = "Invalid"
 func (p *pass) round() (moved bool, err error) {
 	next := p.decide()
 	if moved = !reflect.DeepEqual(next, p.ledger); moved {
-		if err := p.foretell(next); err != nil {
-			return false, err
+		if all, err := p.foretell(next); err != nil || !all {
+			return err == nil, err // without those that can't be stored
 		}
 		if err := p.storeLedger(next); err != nil {
 			return false, err
@@ -271,7 +271,9 @@ func (p *pass) storeProgress(i int) (bool, error) {
 		return false, nil
 	}
 	p.edges(r, d)
-	p.remember(i)
+	if p.refused[r.Policy.UID] == nil { // else its progress is left as it is
+		p.remember(i)
+	}
 	p.rollouts[i].Version = next.Version
 	return p.refused[r.Policy.UID] == nil, nil
 }

@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -71,13 +71,14 @@ func (s *Rollouts) List(ctx context.Context) ([]controller.Rollout, error) {
 
 // Asked implements [controller.Attentive]. It goes by the generations of the Rollouts that List returns.
 func (s *Rollouts) Asked() string {
-	h := fnv.New64a()
-	for _, r := range s.o.List() {
+	var all []string
+	for _, r := range s.o.List() { // in any order
 		if r.Spec.Domain == s.o.Domain {
-			fmt.Fprintf(h, "%s/%d\n", r.UID, r.Generation)
+			all = append(all, string(r.UID)+"/"+strconv.FormatInt(r.Generation, 10))
 		}
 	}
-	return strconv.FormatUint(h.Sum64(), 16)
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 func (s *Rollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {

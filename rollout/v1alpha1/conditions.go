@@ -25,7 +25,7 @@ import (
 //	Aborted    False        True    False                  False
 //	Completed  False        False   False                  True
 //
-// AtGate for an approval is Progressing False. A running rollout hangs when something has been in the way of a node's drain for [StuckAfter], which leaves
+// AtGate for an approval is Progressing False. A running rollout hangs when a node's drain has gone on for [StuckAfter] and something is in its way, which leaves
 // Progressing True as other nodes may go on, and when somebody else has closed the ledger and no node is under way, which does not. Degraded is True as long as nodes have failed, are broken or lost, in any phase. Valid is False if
 // nothing can be decided on the spec; then Progressing is False, and the others stay as they were.
 const (
@@ -59,7 +59,7 @@ const (
 // DefaultPauseLimit is how long a rollout may be paused until it is said to be stalled, if the spec does not say.
 const DefaultPauseLimit = 24 * time.Hour
 
-// StuckAfter is how long a drain may have something in its way until the rollout is said to be stalled. Its deadline is later, by default.
+// StuckAfter is how long a drain that has something in its way may have gone on until the rollout is said to be stalled. Its deadline is later, by default.
 const StuckAfter = 5 * time.Minute
 
 // A hang is what a running rollout waits for that does not come by itself, as far as that is known.

@@ -31,7 +31,7 @@ type Observed struct {
 // often that was stored and read, and an idle controller has nothing to write.
 //
 // After is when the status changes though nothing else does: the earliest one of that of the decisions, that at which a pause becomes too long, and
-// that at which a drain has hung for [StuckAfter]; zero means never.
+// that at which a drain with something in its way has gone on for [StuckAfter]; zero means never.
 func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after time.Duration) {
 	r.Status.DeepCopyInto(&s)
 	d, at := &o.Decisions, metav1.NewTime(now.UTC().Truncate(time.Second))
