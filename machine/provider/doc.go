@@ -1,0 +1,35 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider is the contract between machines and whatever makes them: a cloud, a pool of hosts, a program.
+//
+// A [Provider] has four methods. It may have more abilities ([Planner], [Updater], [Validator], [Power], [Adopter], [Capacity], [Console]), which
+// are found by assertion: see [AbilitiesOf]. One that can only create and delete is made whole by [Minimal]. [Typed] decodes the opaque part of
+// a machine strictly into the provider's own type. Decorators ([RateLimit], [CoalesceGet], [Breaker], [Observe]) work for any provider.
+//
+// # What a provider promises
+//
+// Package github.com/belayproject/belay/machine/machinetest checks each of these, with crash points and injected faults:
+//
+//   - A token makes one instance. Create with a token that is known returns its instance, whatever state it is in, however many calls run at a
+//     time, and also after the process was killed between the effect and the reply. With another digest it is [Conflict], and has no effect.
+//     A token whose instance was destroyed is never used for another one: Create then is [Conflict] too, as long as the provider can know.
+//   - What an instance is for is written on it: token and [Owner] come back from Get and List after a restart of everything.
+//   - A ProviderID is never given twice, and its last path segment is the token.
+//   - Get says [NotFound] only when that is authoritative: not for a list that is behind, and not for missing rights.
+//   - List returns all that the scope ever made and that still holds anything: starting, running, stopped and retained instances.
+//   - Delete works from a [Ref] alone: with no config, a broken config, or one that has changed since. It may be called again at any time. Done
+//     implies that the instance is stopped and can't write to anything any more. With [Retain] its disks stay, with [Destroy] nothing stays.
+//     Delete of what isn't there is Done.
+//   - A config that is not understood is [InvalidConfig] before there is any effect.
+//   - No call waits for an instance: what takes longer is Pending, and is asked for again. A call returns soon after its ctx has ended.
+//   - Secrets (Bootstrap, Credentials) appear in no error, no message and no instance.
+//
+// # What the caller promises
+//
+// Intent before effect: the token is stored before Create, and the order to delete before Delete. Only one token of a machine is alive at a time.
+//
+// # Concurrency and crashes
+//
+// All methods may be called concurrently, by several processes, and cut off at any moment.
+package provider
