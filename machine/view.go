@@ -1,0 +1,147 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// A View is all that [Decide] looks at.
+type View struct {
+	Machine Machine
+	Now     time.Time
+	// Cluster is the identity of the cluster; tokens are made of it.
+	Cluster string
+	Timeouts
+	// Can is what the provider can do.
+	Can Can
+	// Nodes are those of the workload cluster with the ProviderID of the machine. NodesKnown is false while that cluster can't be asked; NodesUnknown is
+	// since when.
+	Nodes        []Node
+	NodesKnown   bool
+	NodesUnknown time.Time
+	// Listed is what the provider's last list said of this token; nil with Lists means that it was not in it. Lists is when that list was asked for.
+	Listed *provider.Instance
+	Lists  time.Time
+	// Twins are other machines with the same ProviderID.
+	Twins []Key
+	// Fresh means that the token was made by this process in this pass: nobody else can have used it.
+	Fresh bool
+	// NotBefore is when the provider may be called again after a failure.
+	NotBefore time.Time
+	// Skew is why the wanted kubelet version can't run beside the control plane; empty if it can.
+	Skew string
+	// Started is why the role's checks have not passed yet; empty if they have.
+	Started string
+}
+
+// Timeouts are when something that takes too long is called a failure. The zero value of each is its default.
+type Timeouts struct {
+	Create time.Duration // 20 min, of an instance that is made
+	Join   time.Duration // 15 min, of a Node that should appear
+	Update time.Duration // 20 min, of a change in place
+}
+
+// Can is what a provider can do.
+type Can struct{ Get, Plan, Update, Stop, Adopt bool }
+
+// A Node is one of the workload cluster.
+type Node struct {
+	NodeRef
+	ProviderID string
+	Ready      bool
+	Versions   provider.Versions
+	// Uninitialized means that it still has the taint of a node that has not been looked at, or lacks labels, annotations or the config source that
+	// it should have.
+	Uninitialized bool
+	// Unschedulable is what it says.
+	Unschedulable bool
+	// Held means that our mark of an update or an end is on it.
+	Held bool
+}
+
+// An ActionKind is one effect.
+type ActionKind string
+
+// Actions. After each comes [Learn] with what it brought.
+const (
+	// None: nothing to do but to wait.
+	None ActionKind = ""
+	// SetFinalizer writes the finalizer.
+	SetFinalizer ActionKind = "SetFinalizer"
+	// Lookup asks the provider for the instance of the token.
+	Lookup ActionKind = "Lookup"
+	// Create asks the provider for it.
+	Create ActionKind = "Create"
+	// Adopt asks the provider for it, from retained disks.
+	Adopt ActionKind = "Adopt"
+	// SetProviderID writes Instance.ProviderID to the spec.
+	SetProviderID ActionKind = "SetProviderID"
+	// StartNode gives the Node labels, annotations, taints and the config source, and takes off the taint of a node that has not been looked at.
+	StartNode ActionKind = "StartNode"
+	// PlanUpdate asks the provider what the change would do.
+	PlanUpdate ActionKind = "PlanUpdate"
+	// TakeSlot asks the disruption budget.
+	TakeSlot ActionKind = "TakeSlot"
+	// FreeSlot gives it back.
+	FreeSlot ActionKind = "FreeSlot"
+	// AskGates asks whether the machine may end.
+	AskGates ActionKind = "AskGates"
+	// Drain cordons the Node and takes the work off it, one bounded step.
+	Drain ActionKind = "Drain"
+	// Uncordon takes off what Drain has put on.
+	Uncordon ActionKind = "Uncordon"
+	// UpdateInstance asks the provider for the change.
+	UpdateInstance ActionKind = "UpdateInstance"
+	// Leave has the machine taken out of the member lists of its roles' services.
+	Leave ActionKind = "Leave"
+	// Stop asks the provider to switch the instance off.
+	Stop ActionKind = "Stop"
+	// Delete asks the provider to give everything back, by Release.Mode.
+	Delete ActionKind = "Delete"
+	// RemoveNode removes the Node of NodeRef.
+	RemoveNode ActionKind = "RemoveNode"
+	// DestroyRetained asks the provider for the end of Retained.
+	DestroyRetained ActionKind = "DestroyRetained"
+	// RemoveFinalizer lets the machine go.
+	RemoveFinalizer ActionKind = "RemoveFinalizer"
+)
+
+// An Action is an effect with what it is about.
+type Action struct {
+	Kind ActionKind
+	// Token is that of the instance.
+	Token string
+	// ProviderID is for SetProviderID.
+	ProviderID string
+	// Retained is for DestroyRetained.
+	Retained Retained
+	// Force is for Drain: its time is over.
+	Force bool
+}
+
+// A Decision is what comes next. If Status differs from that of the View in more than what is only shown, it is stored first, and on a conflict
+// nothing is done. Then comes the action.
+type Decision struct {
+	Status Status
+	// Store means that Status has to be stored before the action.
+	Store  bool
+	Action Action
+	// After is when to look again though nothing has changed; 0 is not before.
+	After time.Duration
+}
+
+// An Outcome is what an action has brought.
+type Outcome struct {
+	Instance provider.Instance
+	Plan     provider.Plan
+	Progress provider.Progress
+	// Done and Blocked are those of slots, gates, drains and hooks.
+	Done    bool
+	Blocked string
+	// Err is a provider's error, or another one.
+	Err error
+}
