@@ -3,6 +3,8 @@
 
 package provider
 
+import "time"
+
 // A State is what an instance does.
 type State string
 
@@ -36,6 +38,8 @@ type Instance struct {
 	Digest    string    `json:"digest,omitempty"`
 	Addresses []Address `json:"addresses,omitempty"`
 	Disks     []Disk    `json:"disks,omitempty"`
+	// Until is that of the [DeleteRequest] that retained it.
+	Until time.Time `json:"until,omitzero"`
 	// Message says why it is in its state, without secrets.
 	Message string `json:"message,omitempty"`
 }

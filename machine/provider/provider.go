@@ -3,7 +3,10 @@
 
 package provider
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Provider makes and deletes instances. What it promises is in the documentation of the package.
 type Provider interface {
@@ -115,6 +118,9 @@ const (
 type DeleteRequest struct {
 	Ref  Ref  `json:"ref"`
 	Mode Mode `json:"mode"`
+	// Until is when a retained instance may be destroyed, for people and for [Instance.Until]; zero is never. The provider keeps it and does
+	// nothing by itself.
+	Until time.Time `json:"until,omitzero"`
 	// Cluster keeps a caller from deleting what belongs to another cluster: an instance with another one is [NotFound].
 	Cluster string `json:"cluster"`
 	// Credentials are as in [Join].

@@ -1,0 +1,203 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// walk goes through a document beside the type that it will be decoded into, and finds what encoding/json takes or can't tell the place of.
+type walk struct {
+	dec    *json.Decoder
+	path   []string
+	fields map[reflect.Type]map[string]field // what fieldsOf gave
+}
+
+// check walks through a document that is valid JSON.
+func check(doc []byte, t reflect.Type) error {
+	return newWalk(doc, nil).value(t)
+}
+
+func newWalk(doc []byte, path []string) *walk {
+	dec := json.NewDecoder(bytes.NewReader(doc))
+	dec.UseNumber() // no number is too big to be walked past
+	return &walk{dec: dec, path: path, fields: map[reflect.Type]map[string]field{}}
+}
+
+// value checks the next value. A nil type means that anything goes, but nothing twice.
+func (w *walk) value(t reflect.Type) error {
+	if t = pointedTo(t); t != nil && (decodesItself(t) || !isContainer(t)) {
+		return w.whole(t)
+	}
+	token, err := w.dec.Token()
+	if err != nil {
+		return w.bad(err)
+	}
+	if token == nil {
+		return nil // null leaves a field as it is
+	}
+	opens, _ := token.(json.Delim)
+	switch {
+	case opens == '{' && (t == nil || t.Kind() == reflect.Struct || t.Kind() == reflect.Map):
+		return w.object(t)
+	case opens == '[' && (t == nil || t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
+		return w.list(t)
+	case t == nil && opens == 0:
+		return nil
+	}
+	return w.wrong(shapeOf(token), wants(t))
+}
+
+// whole has a type try the next value that has no fields of its own or decodes itself. An error of its own may show the value.
+func (w *walk) whole(t reflect.Type) error {
+	var raw json.RawMessage
+	if err := w.dec.Decode(&raw); err != nil {
+		return w.bad(err)
+	}
+	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
+		return w.wrong(shape(raw), wants(t))
+	}
+	return newWalk(raw, w.path).value(nil)
+}
+
+func (w *walk) object(t reflect.Type) error {
+	fields := w.fieldsOf(t)
+	seen := map[string]bool{}
+	for w.dec.More() {
+		token, err := w.dec.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return w.bad(err)
+		}
+		w.path = append(w.path, "."+name)
+		if seen[name] {
+			return fmt.Errorf("field %q stands twice: want it once", w.at())
+		}
+		seen[name] = true
+		f, known := fields[name]
+		switch {
+		case fields != nil && !known:
+			return w.unknown(fields, name)
+		case t != nil && t.Kind() == reflect.Map:
+			f.t = t.Elem()
+		}
+		if err := w.value(f.t); err != nil {
+			return err
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+	return w.end()
+}
+
+func (w *walk) list(t reflect.Type) error {
+	for i := 0; w.dec.More(); i++ {
+		w.path = append(w.path, "["+strconv.Itoa(i)+"]")
+		if t != nil && t.Kind() == reflect.Array && i >= t.Len() {
+			return fmt.Errorf("field %q is too much: want a list of %d", w.at(), t.Len())
+		}
+		var elem reflect.Type
+		if t != nil {
+			elem = t.Elem()
+		}
+		if err := w.value(elem); err != nil {
+			return err
+		}
+		w.path = w.path[:len(w.path)-1]
+	}
+	return w.end()
+}
+
+func (w *walk) end() error {
+	if _, err := w.dec.Token(); err != nil {
+		return w.bad(err)
+	}
+	return nil
+}
+
+func (w *walk) fieldsOf(t reflect.Type) map[string]field {
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	if _, ok := w.fields[t]; !ok {
+		w.fields[t] = fieldsOf(t)
+	}
+	return w.fields[t]
+}
+
+// unknown names the field that differs in case alone, or all there are.
+func (w *walk) unknown(fields map[string]field, name string) error {
+	var all []string
+	for _, f := range slices.Sorted(maps.Keys(fields)) {
+		if strings.EqualFold(f, name) {
+			return fmt.Errorf("field %q is not known: want %q", w.at(), f)
+		}
+		all = append(all, strconv.Quote(f))
+	}
+	if len(all) == 0 {
+		all = []string{"no field there"}
+	}
+	return fmt.Errorf("field %q is not known: want %s", w.at(), strings.Join(all, ", "))
+}
+
+func (w *walk) wrong(is, want string) error {
+	if len(w.path) == 0 {
+		return fmt.Errorf("is %s: want %s", is, want)
+	}
+	return fmt.Errorf("field %q is %s: want %s", w.at(), is, want)
+}
+
+func (w *walk) bad(err error) error {
+	if err == nil {
+		err = errors.New("no name of a field")
+	}
+	return fmt.Errorf("is not one JSON document, after byte %d: %w", w.dec.InputOffset(), err)
+}
+
+// at returns where the walk is, as "disks[2].size".
+func (w *walk) at() string { return clipped(strings.TrimPrefix(strings.Join(w.path, ""), ".")) }
+
+// clipped keeps an error short whatever the names in a document are.
+func clipped(path string) string {
+	const most = 200
+	if len(path) <= most {
+		return path
+	}
+	return "..." + strings.ToValidUTF8(path[len(path)-most:], "")
+}
+
+func pointedTo(t reflect.Type) reflect.Type {
+	for t != nil && t.Kind() == reflect.Pointer && !decodesItself(t) {
+		t = t.Elem()
+	}
+	return t
+}
+
+func decodesItself(t reflect.Type) bool {
+	for _, p := range []reflect.Type{t, reflect.PointerTo(t)} {
+		if p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+			return true
+		}
+	}
+	return false
+}
+
+// isContainer reports whether values of a type have fields or elements to walk through. Bytes are a string.
+func isContainer(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map, reflect.Array:
+		return true
+	case reflect.Slice:
+		return t.Elem().Kind() != reflect.Uint8
+	}
+	return false
+}
