@@ -109,7 +109,11 @@ type Release struct {
 	Mode  provider.Mode
 	Since time.Time
 	// What is behind it.
-	Gated, Slot, Hooked, Drained, Left, Stopped, Released, NodeGone bool
+	Gated, Slot, Hooked, Drained, HooksBeforeStop, Left, Stopped, Released, NodeGone bool
+	// Begun means that the first step that can't be undone may have been taken: from here it goes to its end.
+	Begun bool
+	// Conflict means that the token can't be used for what is wanted, and another one is needed.
+	Conflict bool
 	// Overrides are the steps that were passed without being done, with the reason: "drain: not empty after 10m0s".
 	Overrides []string
 }
@@ -122,6 +126,8 @@ type Retained struct {
 	Since      time.Time
 	// Until is when it is destroyed; zero is never.
 	Until time.Time
+	// Back means that the machine itself is to be made from it again, when it is not decommissioned any more.
+	Back bool
 }
 
 // A Failure is why a machine doesn't go on.

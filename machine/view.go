@@ -30,6 +30,10 @@ type View struct {
 	Twins []Key
 	// Fresh means that the token was made by this process in this pass: nobody else can have used it.
 	Fresh bool
+	// Asked means that the provider has been asked for the instance in this pass.
+	Asked bool
+	// NodeAsked means that the removal of the Node was asked for in this pass.
+	NodeAsked bool
 	// NotBefore is when the provider may be called again after a failure.
 	NotBefore time.Time
 	// Skew is why the wanted kubelet version can't run beside the control plane; empty if it can.

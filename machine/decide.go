@@ -1,0 +1,250 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// Times between two looks at something that has no event.
+const (
+	pollInstance = 5 * time.Second
+	pollSlow     = 30 * time.Second
+)
+
+// Decide says what a machine needs next. It is pure: the same view has the same decision, and whoever is killed after any part of it and looks again
+// goes on where it was.
+func Decide(v View) Decision {
+	p := &pass{View: v, s: v.Machine.Status.clone()}
+	p.old = p.s.Failure
+	if p.s.Failure != nil && derived(p.s.Failure.Reason) {
+		p.s.Failure = nil
+	}
+	d := p.decide()
+	d.Status.Observed = v.Machine.Generation
+	return d
+}
+
+// A pass is one decision under way.
+type pass struct {
+	View
+	s Status
+	// old is the failure that was stored.
+	old *Failure
+}
+
+func (p *pass) decide() Decision {
+	m := p.Machine
+	switch {
+	case len(p.Twins) > 0:
+		return p.fail(ReasonDuplicateProviderID, fmt.Sprintf("%s has the same ProviderID %q: neither is touched", p.Twins[0], m.Spec.ProviderID))
+	case m.Spec.Paused:
+		return p.wait(p.s.Step.Name, "paused by spec.paused", 0)
+	case p.ending():
+		return p.end()
+	case p.s.Phase == PhaseRetired:
+		return p.intend()
+	}
+	for _, r := range p.s.Retained {
+		if !r.Until.IsZero() && !p.Now.Before(r.Until) && !p.backingOff() {
+			return Decision{Status: p.s, Action: Action{Kind: DestroyRetained, Token: r.Token, Retained: r}}
+		}
+	}
+	switch {
+	case p.s.Token == "":
+		return p.intend()
+	case p.s.Instance == nil:
+		return p.create()
+	}
+	return p.live()
+}
+
+// intend records the next incarnation before anything is asked of the provider.
+func (p *pass) intend() Decision {
+	m := p.Machine
+	switch {
+	case p.Skew != "":
+		return p.fail(ReasonVersionSkew, p.Skew)
+	case !m.Finalizer:
+		return Decision{Status: p.s, Action: Action{Kind: SetFinalizer}}
+	}
+	// A machine whose status is lost, as after a move, is found again by its ProviderID.
+	known := provider.TokenOf(m.Spec.ProviderID)
+	if p.s.Incarnation == 0 && known != "" {
+		p.s.Token, p.s.Incarnation = known, incarnationOf(known)
+		p.step(StepCreating, "")
+		p.s.Phase = PhaseProvisioning
+		return p.store(Action{Kind: Lookup, Token: known})
+	}
+	p.s.Incarnation++
+	p.s.Token = provider.Token(p.Cluster, m.UID, p.s.Incarnation)
+	p.s.Digest, p.s.Instance, p.s.Node, p.s.Update, p.s.Release = m.Spec.Digest(), nil, nil, nil, nil
+	p.s.Phase, p.s.Failure = PhaseProvisioning, nil
+	p.step(StepCreating, "")
+	return p.store(p.making())
+}
+
+// making is the call that makes the instance of the present token.
+func (p *pass) making() Action {
+	a := Action{Kind: Create, Token: p.s.Token}
+	if from := p.source(); from != "" && p.Can.Adopt {
+		a.Kind, a.Retained.Token = Adopt, from
+	}
+	return a
+}
+
+// source is the token of the retained instance that the present one is made from: what the spec names, or what a decommissioned machine has left
+// that is to come back.
+func (p *pass) source() string {
+	if p.s.Incarnation <= 1 {
+		return p.Machine.Spec.Adopt
+	}
+	if n := len(p.s.Retained); n > 0 && p.s.Retained[n-1].Token == provider.Token(p.Cluster, p.Machine.UID, p.s.Incarnation-1) && p.s.Retained[n-1].Back {
+		return p.s.Retained[n-1].Token
+	}
+	return ""
+}
+
+// create has the instance of a token that was stored, perhaps by somebody who died after that.
+func (p *pass) create() Decision {
+	p.s.Phase = PhaseProvisioning
+	if d, over := p.timedOut(StepCreating, or(p.Create, defaultCreate), ReasonCreateTimeout); over {
+		p.s.Failure, p.s.Phase = d, PhaseFailed
+	}
+	p.phaseOfFailure()
+	if p.backingOff() {
+		return p.wait(StepCreating, p.why(), p.NotBefore.Sub(p.Now))
+	}
+	if !p.Fresh && p.Can.Get {
+		p.step(StepCreating, p.why())
+		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}
+	}
+	p.step(StepCreating, p.why())
+	if digest := p.Machine.Spec.Digest(); p.s.Digest != digest {
+		p.s.Digest = digest
+		return p.store(p.making())
+	}
+	return Decision{Status: p.s, Action: p.making()}
+}
+
+// live looks after an instance that is known.
+func (p *pass) live() Decision {
+	if d, done := p.instance(); done {
+		return d
+	}
+	// A change comes before the Node: it may be what the machine needs to join.
+	if p.s.Update != nil || p.s.Digest != p.Machine.Spec.Digest() {
+		return p.update()
+	}
+	return p.node()
+}
+
+// instance is what the provider says; done means that there is nothing to be done beyond.
+func (p *pass) instance() (Decision, bool) {
+	if p.Listed != nil {
+		p.s.Instance = p.Listed
+		if p.s.Failure != nil && p.s.Failure.Reason == ReasonInstanceLost {
+			p.s.Failure = nil
+		}
+	}
+	i := p.s.Instance
+	switch {
+	case p.Listed == nil && !p.Lists.IsZero() && p.Can.Get && !p.backingOff():
+		// A list may be behind. What it lacks is asked for by name.
+		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}, true
+	case p.s.Failure != nil && p.s.Failure.Reason == ReasonInstanceLost:
+		p.s.Phase = PhaseFailed
+		return p.wait(p.s.Step.Name, p.s.Failure.Message, 0), true
+	case i.ProviderID != "" && i.ProviderID != p.Machine.Spec.ProviderID:
+		return Decision{Status: p.s, Action: Action{Kind: SetProviderID, ProviderID: i.ProviderID}}, true
+	case i.State == provider.Pending:
+		return p.pending(), true
+	case i.State != provider.Running:
+		return p.fail(ReasonInstanceBroken, strings.TrimSpace(fmt.Sprintf("the instance is %s and can't run. %s", i.State, i.Message))), true
+	}
+	return Decision{}, false
+}
+
+func (p *pass) pending() Decision {
+	p.s.Phase = PhaseProvisioning
+	if f, over := p.timedOut(StepCreating, or(p.Create, defaultCreate), ReasonCreateTimeout); over {
+		p.s.Failure, p.s.Phase = f, PhaseFailed
+	}
+	if p.backingOff() {
+		return p.wait(StepCreating, p.why(), p.NotBefore.Sub(p.Now))
+	}
+	if p.Asked {
+		return p.wait(StepCreating, "the instance starts", pollInstance)
+	}
+	p.step(StepCreating, "the instance starts")
+	if p.Can.Get {
+		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}
+	}
+	return Decision{Status: p.s, Action: p.making()}
+}
+
+// node looks after the Node of an instance that runs.
+func (p *pass) node() Decision {
+	switch {
+	case !p.NodesKnown:
+		return p.wait(p.s.Step.Name, "the workload API doesn't answer", pollSlow)
+	case len(p.Nodes) > 1:
+		return p.fail(ReasonSeveralNodes, fmt.Sprintf("Nodes %q and %q have the same ProviderID", p.Nodes[0].Name, p.Nodes[1].Name))
+	case len(p.Nodes) == 0:
+		return p.joining()
+	}
+	n := p.Nodes[0]
+	p.s.Node, p.s.Versions = &n.NodeRef, n.Versions
+	switch {
+	case n.Uninitialized && p.Started != "":
+		p.s.Phase = PhaseJoining
+		return p.wait(StepStarting, p.Started, pollSlow)
+	case n.Uninitialized:
+		p.step(StepStarting, "")
+		return Decision{Status: p.s, Action: Action{Kind: StartNode}}
+	case n.Held:
+		// Somebody died before he took off the mark of an update that is over.
+		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
+	case !n.Ready && p.s.Step.Name != StepReady:
+		return p.joiningLate(n)
+	case !n.Ready:
+		return p.wait(StepReady, "the Node is not ready", 0)
+	}
+	p.s.Phase = PhaseRunning
+	return p.wait(StepReady, "", p.nextRetained())
+}
+
+func (p *pass) joining() Decision {
+	p.s.Phase = PhaseJoining
+	if f, over := p.timedOut(StepJoining, or(p.Join, defaultJoin), ReasonJoinTimeout); over {
+		p.s.Failure, p.s.Phase = f, PhaseFailed
+	}
+	why := "no Node has the ProviderID yet"
+	if p.s.Node != nil {
+		why = fmt.Sprintf("Node %q is gone", p.s.Node.Name)
+	}
+	return p.wait(StepJoining, why, p.left(StepJoining, or(p.Join, defaultJoin)))
+}
+
+func (p *pass) joiningLate(n Node) Decision {
+	p.s.Phase = PhaseJoining
+	if f, over := p.timedOut(StepStarting, or(p.Join, defaultJoin), ReasonJoinTimeout); over {
+		p.s.Failure, p.s.Phase = f, PhaseFailed
+	}
+	return p.wait(StepStarting, fmt.Sprintf("Node %q is not ready yet", n.Name), p.left(StepStarting, or(p.Join, defaultJoin)))
+}
+
+// incarnationOf is the number at the end of a token; 1 if there is none.
+func incarnationOf(token string) int64 {
+	n, err := strconv.ParseInt(token[strings.LastIndexByte(token, '-')+1:], 10, 64)
+	if err != nil || n < 1 {
+		return 1
+	}
+	return n
+}

@@ -1,0 +1,255 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// Learn is the status after an action of a decision with that status has had its outcome. m is the machine that was decided on. It is pure.
+func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
+	l := learner{m: m, s: s.clone(), a: a, o: o, now: now}
+	switch a.Kind {
+	case Lookup, Create, Adopt:
+		l.instance()
+	case PlanUpdate:
+		if l.noError() {
+			l.s.planned(m.Spec.Digest(), o.Plan, now)
+		}
+	case TakeSlot, FreeSlot:
+		l.slot(a.Kind == TakeSlot)
+	case AskGates:
+		l.latch(func(r *Release) { r.Gated = true })
+	case Drain:
+		l.drained()
+	case UpdateInstance:
+		l.updated()
+	case Leave:
+		l.latch(func(r *Release) { r.Left = true })
+	case Stop:
+		l.stopped()
+	case Delete:
+		l.deleted()
+	case DestroyRetained:
+		l.destroyed()
+	case RemoveNode:
+		l.latch(func(r *Release) { r.NodeGone = true })
+	}
+	return l.s
+}
+
+type learner struct {
+	m   Machine
+	s   Status
+	a   Action
+	o   Outcome
+	now time.Time
+}
+
+// noError records an error of a provider, and forgets an earlier one after a success.
+func (l *learner) noError() bool {
+	if l.o.Err == nil {
+		if f := l.s.Failure; f != nil && !derived(f.Reason) && f.Reason != ReasonInstanceLost {
+			l.s.Failure = nil
+		}
+		return true
+	}
+	reason := string(provider.ClassOf(l.o.Err))
+	if missing := (*MissingError)(nil); errors.As(l.o.Err, &missing) {
+		reason = ReasonMissingSecret
+	}
+	f := &Failure{Reason: reason, Message: l.o.Err.Error(), Since: l.now}
+	if old := l.s.Failure; old != nil && old.Reason == reason {
+		f.Since = old.Since
+	}
+	l.s.Failure = f
+	return false
+}
+
+func (l *learner) instance() {
+	switch class := provider.ClassOf(l.o.Err); {
+	case class == provider.NotFound && l.s.Instance == nil:
+		return // it was never made
+	case class == provider.NotFound:
+		l.s.Failure = &Failure{Reason: ReasonInstanceLost, Since: l.now,
+			Message: fmt.Sprintf("the provider has no instance %q any more: it was not deleted by this machine, and is not made again under the same token", l.a.Token)}
+		return
+	case class == provider.Conflict && l.a.Kind != Lookup:
+		// What was asked for under this token is not what is wanted now. That token is ended, and another one used.
+		l.noError()
+		l.s.Release = &Release{Replace: true, Conflict: true, Mode: l.mode(), Since: l.now}
+		return
+	}
+	if !l.noError() {
+		return
+	}
+	i := l.o.Instance
+	l.s.Instance = &i
+	if l.s.Failure != nil && l.s.Failure.Reason == ReasonInstanceLost {
+		l.s.Failure = nil
+	}
+	if i.Digest != "" {
+		l.s.Digest = i.Digest
+	}
+	if l.a.Kind == Adopt {
+		l.forget(l.a.Retained.Token)
+	}
+	if i.State == provider.Running && l.s.Step.Name == StepCreating {
+		l.s.Step = Step{Name: StepJoining, Since: l.now}
+		l.s.Phase = PhaseJoining
+	}
+}
+
+func (l *learner) mode() provider.Mode {
+	if l.m.Spec.Deletion.Disks == provider.Destroy {
+		return provider.Destroy
+	}
+	return provider.Retain
+}
+
+// forget drops a retained instance that is no more.
+func (l *learner) forget(token string) {
+	var rest []Retained
+	for _, r := range l.s.Retained {
+		if r.Token != token {
+			rest = append(rest, r)
+		}
+	}
+	l.s.Retained = rest
+}
+
+func (l *learner) slot(taken bool) {
+	if l.o.Err != nil || !l.o.Done {
+		l.blocked("budget")
+		return
+	}
+	if l.s.Update != nil {
+		l.s.Update.Slot = taken
+	}
+	if l.s.Release != nil {
+		l.s.Release.Slot = taken
+	}
+	l.s.Step.Blocker = ""
+}
+
+// blocked shows what is in the way.
+func (l *learner) blocked(by string) {
+	text := l.o.Blocked
+	if l.o.Err != nil {
+		text = l.o.Err.Error()
+	}
+	if text == "" {
+		text = "not yet"
+	}
+	l.s.Step.Blocker = by + ": " + text
+}
+
+// latch passes a step of an end once its outcome is done.
+func (l *learner) latch(pass func(*Release)) {
+	if l.o.Err != nil || !l.o.Done || l.s.Release == nil {
+		l.blocked(l.name())
+		return
+	}
+	pass(l.s.Release)
+	l.s.Step.Blocker = ""
+}
+
+func (l *learner) name() string {
+	switch l.a.Kind {
+	case AskGates:
+		return "gates"
+	case Leave:
+		return "members"
+	case RemoveNode:
+		return "node"
+	}
+	return string(l.a.Kind)
+}
+
+func (l *learner) drained() {
+	if l.o.Err != nil || !l.o.Done {
+		l.blocked("drain")
+		return
+	}
+	if l.s.Release != nil {
+		l.s.Release.Drained = true
+	} else if l.s.Update != nil {
+		l.s.Update.Drained = true
+	}
+	l.s.Step.Blocker = ""
+}
+
+func (l *learner) updated() {
+	if !l.noError() || l.s.Update == nil {
+		return
+	}
+	l.s.Step.Blocker = l.o.Progress.Message
+	if l.o.Progress.Done {
+		l.s.Update.Done = true
+		l.s.Step = Step{Name: StepVerifying, Since: l.now}
+	}
+}
+
+func (l *learner) stopped() {
+	if provider.ClassOf(l.o.Err) == provider.NotFound {
+		l.o = Outcome{Progress: provider.Progress{Done: true, Stopped: true}}
+	}
+	if !l.noError() || l.s.Release == nil {
+		return
+	}
+	l.s.Release.Stopped = l.o.Progress.Done || l.o.Progress.Stopped
+	l.s.Step.Blocker = l.o.Progress.Message
+}
+
+func (l *learner) deleted() {
+	if provider.ClassOf(l.o.Err) == provider.NotFound {
+		l.o = Outcome{Progress: provider.Progress{Done: true, Stopped: true}}
+	}
+	if !l.noError() || l.s.Release == nil {
+		return
+	}
+	r, p := l.s.Release, l.o.Progress
+	l.s.Step.Blocker = p.Message
+	r.Stopped = r.Stopped || p.Stopped || p.Done
+	if !p.Done {
+		return
+	}
+	r.Released = true
+	if r.Mode == provider.Retain && len(p.Retained) > 0 {
+		l.retain(p.Retained)
+	}
+}
+
+func (l *learner) retain(disks []provider.Disk) {
+	l.forget(l.s.Token)
+	kept := Retained{Token: l.s.Token, Disks: disks, Since: l.now}
+	if l.s.Instance != nil {
+		kept.ProviderID = l.s.Instance.ProviderID
+	}
+	if d := l.m.Spec.Deletion.RetainFor; d > 0 {
+		kept.Until = l.now.Add(d)
+	}
+	l.s.Retained = append(l.s.Retained, kept)
+}
+
+func (l *learner) destroyed() {
+	if provider.ClassOf(l.o.Err) == provider.NotFound {
+		l.o = Outcome{Progress: provider.Progress{Done: true}}
+	}
+	if l.noError() && l.o.Progress.Done {
+		l.forget(l.a.Token)
+	}
+}
+
+// A MissingError means that something that the machine names isn't there.
+type MissingError struct{ Kind, Name string }
+
+// Error names it.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("%s %q is not there", e.Kind, e.Name)
+}

@@ -1,0 +1,275 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// ending reports whether the present instance is to end, or already does.
+func (p *pass) ending() bool {
+	m := p.Machine
+	return !m.Deleted.IsZero() || p.s.Release != nil || (m.Spec.Decommission && p.s.Phase != PhaseRetired)
+}
+
+func (p *pass) mode() provider.Mode {
+	if p.Machine.Spec.Deletion.Disks == provider.Destroy {
+		return provider.Destroy
+	}
+	return provider.Retain
+}
+
+// end takes an instance through its end. What must not be asked twice is stored before the first step that can't be undone.
+func (p *pass) end() Decision {
+	if p.s.Token == "" || (p.s.Phase == PhaseRetired && p.s.Release == nil) {
+		return p.gone()
+	}
+	p.begin()
+	r := p.s.Release
+	if p.takenBack() {
+		return p.resume(r)
+	}
+	p.s.Phase = PhaseDeleting
+	if r.Replace {
+		p.s.Phase = PhaseUpdating
+	}
+	if d, waits := p.empty(r); waits {
+		return d
+	}
+	return p.switchOff(r)
+}
+
+// begin fixes how it ends. A machine that is deleted while its instance is being replaced is not replaced any more.
+func (p *pass) begin() {
+	if p.s.Release == nil {
+		p.s.Release = &Release{Mode: p.mode(), Since: p.Now}
+		if u := p.s.Update; u != nil {
+			p.s.Release.Slot = u.Slot
+		}
+		p.s.Update = nil
+	}
+	if !p.Machine.Deleted.IsZero() || p.Machine.Spec.Decommission {
+		p.s.Release.Replace = false
+	}
+}
+
+// takenBack means that nobody wants the end any more, and nothing is lost yet.
+func (p *pass) takenBack() bool {
+	m, r := p.Machine, p.s.Release
+	unwanted := m.Deleted.IsZero() && !m.Spec.Decommission && !r.Replace
+	reverted := r.Replace && p.s.Digest == m.Spec.Digest() && !r.Conflict
+	return (unwanted || reverted) && !r.Begun
+}
+
+// resume goes back to work.
+func (p *pass) resume(r *Release) Decision {
+	if len(p.Nodes) > 0 && p.Nodes[0].Held {
+		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
+	}
+	if r.Slot {
+		return Decision{Status: p.s, Action: Action{Kind: FreeSlot}}
+	}
+	p.s.Release = nil
+	p.s.Phase = PhaseJoining
+	p.step(StepJoining, "")
+	return Decision{Status: p.s, Store: true, After: time.Second}
+}
+
+// empty is what comes before the first step that can't be undone: gates, slot, hooks, drain.
+func (p *pass) empty(r *Release) (Decision, bool) {
+	switch {
+	case !r.Gated && p.overridden("gates"):
+		r.skip(&r.Gated, "gates", "the annotation "+OverrideAnnotation)
+	case !r.Gated:
+		return p.ask(StepGates, Action{Kind: AskGates}), true
+	}
+	if !r.Slot && !r.Begun && p.disturbs() {
+		return p.ask(StepSlot, Action{Kind: TakeSlot}), true
+	}
+	if !r.Hooked {
+		if d, waits := p.hooks(StepHooks, BeforeDrain, &r.Hooked); waits {
+			return d, true
+		}
+	}
+	if !r.Drained {
+		return p.drain(r)
+	}
+	return Decision{}, false
+}
+
+// disturbs means that there is a Node on which work may run.
+func (p *pass) disturbs() bool { return p.NodesKnown && len(p.Nodes) > 0 && p.Nodes[0].Ready }
+
+func (p *pass) drain(r *Release) (Decision, bool) {
+	limit := p.Machine.Spec.Deletion.DrainTimeout
+	lost := p.s.Failure != nil && p.s.Failure.Reason == ReasonInstanceLost
+	switch {
+	case p.overridden("drain"):
+		r.skip(&r.Drained, "drain", "the annotation "+OverrideAnnotation)
+	case lost:
+		r.skip(&r.Drained, "drain", "the instance is lost")
+	case p.NodesKnown && len(p.Nodes) == 0:
+		r.Drained = true
+	case !p.NodesKnown && p.unreachable():
+		r.skip(&r.Drained, "drain", fmt.Sprintf("the workload API hasn't answered for %v", p.nodeTimeout()))
+	case !p.NodesKnown:
+		return p.wait(StepDraining, "the workload API doesn't answer", p.untilUnreachable()), true
+	case limit > 0 && p.s.Step.Name == StepDraining && p.Now.Sub(p.s.Step.Since) >= limit:
+		r.skip(&r.Drained, "drain", fmt.Sprintf("not empty after %v: %s", limit, p.s.Step.Blocker))
+	default:
+		return p.ask(StepDraining, Action{Kind: Drain}), true
+	}
+	return Decision{}, false
+}
+
+func (p *pass) nodeTimeout() time.Duration {
+	return or(p.Machine.Spec.Deletion.NodeTimeout, DefaultNodeTimeout)
+}
+
+// unreachable: the workload API has been away so long that the end goes on without it.
+func (p *pass) unreachable() bool {
+	return !p.NodesUnknown.IsZero() && p.Now.Sub(p.NodesUnknown) >= p.nodeTimeout() && p.Now.Sub(p.s.Release.Since) >= p.nodeTimeout()
+}
+
+func (p *pass) untilUnreachable() time.Duration {
+	since := p.s.Release.Since
+	if p.NodesUnknown.After(since) {
+		since = p.NodesUnknown
+	}
+	return max(since.Add(p.nodeTimeout()).Sub(p.Now), time.Second)
+}
+
+// hooks waits for the owners of a phase's hooks.
+func (p *pass) hooks(name StepName, phase HookPhase, passed *bool) (Decision, bool) {
+	r := p.s.Release
+	for _, h := range p.Machine.Spec.Deletion.Hooks {
+		if h.Phase != phase {
+			continue
+		}
+		switch since := p.sinceStep(name); {
+		case p.overridden("hooks"):
+			r.skip(passed, "hook "+h.Name, "the annotation "+OverrideAnnotation)
+		case h.Timeout > 0 && p.Now.Sub(since) >= h.Timeout:
+			r.skip(passed, "hook "+h.Name, fmt.Sprintf("%s has not taken it away in %v", h.Owner, h.Timeout))
+		default:
+			*passed = false
+			why := fmt.Sprintf("hook %q of %s", h.Name, h.Owner)
+			if h.Timeout > 0 {
+				return p.wait(name, why, since.Add(h.Timeout).Sub(p.Now)), true
+			}
+			return p.wait(name, why, 0), true
+		}
+	}
+	*passed = true
+	return Decision{}, false
+}
+
+func (p *pass) sinceStep(name StepName) time.Time {
+	if p.s.Step.Name == name {
+		return p.s.Step.Since
+	}
+	return p.Now
+}
+
+// switchOff is what can't be undone: leave, stop, remove the Node, give everything back.
+func (p *pass) switchOff(r *Release) Decision {
+	if !r.Left {
+		if d, waits := p.hooks(StepLeaving, BeforeStop, &r.HooksBeforeStop); waits {
+			return d
+		}
+		a := Action{Kind: Leave}
+		if !r.Begun {
+			r.Begun = true
+			p.step(StepLeaving, "")
+			return p.store(a)
+		}
+		if p.overridden("leave") {
+			r.skip(&r.Left, "leave", "the annotation "+OverrideAnnotation)
+		} else {
+			return p.ask(StepLeaving, a)
+		}
+	}
+	if !r.Stopped && p.overridden("stopped") {
+		r.skip(&r.Stopped, "stopped", "the annotation "+OverrideAnnotation)
+	}
+	if !r.Stopped && p.Can.Stop && !p.backingOff() && !p.Asked {
+		return p.ask(StepStopping, Action{Kind: Stop, Token: p.s.Token})
+	}
+	if !r.Stopped && p.Can.Stop {
+		return p.wait(StepStopping, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	}
+	return p.release(r)
+}
+
+// release removes the Node once the instance is proven to be stopped, and gives back what it held.
+func (p *pass) release(r *Release) Decision {
+	if r.Stopped && !r.NodeGone {
+		if d, waits := p.removeNode(r); waits {
+			return d
+		}
+	}
+	switch {
+	case !r.Released && (p.backingOff() || p.Asked):
+		return p.wait(StepReleasing, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	case !r.Released:
+		return p.ask(StepReleasing, Action{Kind: Delete, Token: p.s.Token})
+	case r.Slot:
+		return p.ask(StepReleasing, Action{Kind: FreeSlot})
+	case r.Replace:
+		return p.intend()
+	}
+	return p.gone()
+}
+
+func (p *pass) removeNode(r *Release) (Decision, bool) {
+	switch {
+	case p.NodesKnown && len(p.Nodes) > 0 && p.NodeAsked:
+		return p.wait(StepNode, p.s.Step.Blocker, pollInstance), true
+	case p.NodesKnown && len(p.Nodes) > 0:
+		return p.ask(StepNode, Action{Kind: RemoveNode}), true
+	case p.NodesKnown:
+		r.NodeGone = true
+	case p.overridden("node"):
+		r.skip(&r.NodeGone, "node", "the annotation "+OverrideAnnotation)
+	case p.unreachable():
+		r.skip(&r.NodeGone, "node", fmt.Sprintf("the workload API hasn't answered for %v", p.nodeTimeout()))
+	default:
+		return p.wait(StepNode, "the workload API doesn't answer", p.untilUnreachable()), true
+	}
+	return Decision{}, false
+}
+
+// gone is the end of an end.
+func (p *pass) gone() Decision {
+	m := p.Machine
+	if !m.Deleted.IsZero() {
+		p.s.Phase = PhaseDeleting
+		p.step(StepGone, "")
+		if !m.Finalizer {
+			return Decision{Status: p.s}
+		}
+		return Decision{Status: p.s, Action: Action{Kind: RemoveFinalizer}}
+	}
+	if p.s.Phase == PhaseRetired {
+		return p.wait(StepGone, "decommissioned; delete it, or take spec.decommission back", p.nextRetained())
+	}
+	p.s.Phase, p.s.Release, p.s.Node, p.s.Failure = PhaseRetired, nil, nil, nil
+	for i := range p.s.Retained {
+		p.s.Retained[i].Back = p.s.Retained[i].Token == p.s.Token
+	}
+	p.step(StepGone, "decommissioned; delete it, or take spec.decommission back")
+	return Decision{Status: p.s, Store: true, After: time.Second}
+}
+
+// skip passes a step that was not done, and says so.
+func (r *Release) skip(passed *bool, what, why string) {
+	*passed = true
+	if text := what + ": " + why; !slices.Contains(r.Overrides, text) {
+		r.Overrides = append(r.Overrides, text)
+	}
+}

@@ -1,0 +1,155 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+const (
+	defaultCreate = 20 * time.Minute
+	defaultJoin   = 15 * time.Minute
+	defaultUpdate = 20 * time.Minute
+)
+
+func or(d, def time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return def
+}
+
+// step records what the machine is at; the time of a step is that of its beginning.
+func (p *pass) step(name StepName, blocker string) {
+	if name == "" {
+		name = StepPending
+	}
+	if p.s.Step.Name != name {
+		p.s.Step = Step{Name: name, Since: p.Now}
+	}
+	p.s.Step.Blocker = blocker
+	if p.s.Phase == "" {
+		p.s.Phase = PhasePending
+	}
+}
+
+// wait does nothing until something changes, or after that time.
+func (p *pass) wait(name StepName, blocker string, after time.Duration) Decision {
+	p.step(name, blocker)
+	return Decision{Status: p.s, After: max(after, 0)}
+}
+
+// store has the status stored before the action.
+func (p *pass) store(a Action) Decision { return Decision{Status: p.s, Store: true, Action: a} }
+
+// fail stays where it is, with a reason.
+func (p *pass) fail(reason, message string) Decision {
+	p.s.Failure, p.s.Phase = p.failure(reason, message), PhaseFailed
+	return p.wait(p.s.Step.Name, message, 0)
+}
+
+// failure keeps the time since when the same reason holds.
+func (p *pass) failure(reason, message string) *Failure {
+	f := &Failure{Reason: reason, Message: message, Since: p.Now}
+	if p.old != nil && p.old.Reason == reason {
+		f.Since = p.old.Since
+	}
+	return f
+}
+
+// timedOut says whether a step takes longer than it may.
+func (p *pass) timedOut(name StepName, limit time.Duration, reason string) (*Failure, bool) {
+	if p.s.Step.Name != name || p.Now.Sub(p.s.Step.Since) < limit {
+		return nil, false
+	}
+	text := fmt.Sprintf("step %s takes longer than %v", name, limit)
+	if p.s.Failure != nil {
+		text += ": " + p.s.Failure.Message
+	}
+	return p.failure(reason, text), true
+}
+
+// left is how long a step may still take.
+func (p *pass) left(name StepName, limit time.Duration) time.Duration {
+	if p.s.Step.Name != name {
+		return limit
+	}
+	return max(p.s.Step.Since.Add(limit).Sub(p.Now), 0)
+}
+
+func (p *pass) backingOff() bool { return p.Now.Before(p.NotBefore) }
+
+// why is the failure, in words.
+func (p *pass) why() string {
+	if p.s.Failure == nil {
+		return ""
+	}
+	return p.s.Failure.Message
+}
+
+// phaseOfFailure says Failed where the present spec alone can't get there.
+func (p *pass) phaseOfFailure() {
+	if f := p.s.Failure; f != nil && needsSomebody(f.Reason) {
+		p.s.Phase = PhaseFailed
+	}
+}
+
+// nextRetained is when the next disks are to be destroyed.
+func (p *pass) nextRetained() time.Duration {
+	var next time.Duration
+	for _, r := range p.s.Retained {
+		if r.Until.IsZero() {
+			continue
+		}
+		if d := max(r.Until.Sub(p.Now), time.Second); next == 0 || d < next {
+			next = d
+		}
+	}
+	return next
+}
+
+// overridden reports whether somebody has said not to wait for something.
+func (p *pass) overridden(what string) bool {
+	return slices.Contains(strings.Split(strings.ReplaceAll(p.Machine.Annotations[OverrideAnnotation], " ", ""), ","), what)
+}
+
+// derived are the failures that Decide finds itself, and so finds again.
+func derived(reason string) bool {
+	switch reason {
+	case ReasonCreateTimeout, ReasonJoinTimeout, ReasonUpdateTimeout, ReasonInstanceBroken, ReasonDuplicateProviderID, ReasonSeveralNodes,
+		ReasonUnsupportedChange, ReasonVersionSkew:
+		return true
+	}
+	return false
+}
+
+// clone copies what a decision changes.
+func (s Status) clone() Status {
+	if s.Update != nil {
+		u := *s.Update
+		s.Update = &u
+	}
+	if s.Release != nil {
+		r := *s.Release
+		r.Overrides = slices.Clone(r.Overrides)
+		s.Release = &r
+	}
+	s.Retained = slices.Clone(s.Retained)
+	return s
+}
+
+// needsSomebody are the failures that a machine that is being made does not get over by waiting for seconds.
+func needsSomebody(reason string) bool {
+	switch reason {
+	case string(provider.InvalidConfig), string(provider.Unauthorized), string(provider.Stockout), string(provider.NotSupported),
+		ReasonMissingSecret, ReasonCreateTimeout:
+		return true
+	}
+	return false
+}

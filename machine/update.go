@@ -1,0 +1,206 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// update brings an instance to another spec, in the way that the provider plans and the policy allows.
+func (p *pass) update() Decision {
+	digest := p.Machine.Spec.Digest()
+	u := p.s.Update
+	switch {
+	case u != nil && !u.Sent && digest == p.s.Digest:
+		return p.recall()
+	case p.Skew != "" && (u == nil || !u.Sent):
+		p.s.Failure = p.failure(ReasonVersionSkew, p.Skew)
+		return p.wait(StepPlanned, p.Skew, pollSlow)
+	case u == nil, u.Digest != digest:
+		return p.plan(digest)
+	}
+	return p.carry(u)
+}
+
+// plan finds out what a change would do.
+func (p *pass) plan(digest string) Decision {
+	if p.backingOff() {
+		return p.wait(StepPlanned, p.why(), p.NotBefore.Sub(p.Now))
+	}
+	if p.Can.Plan {
+		p.step(StepPlanned, "")
+		return Decision{Status: p.s, Action: Action{Kind: PlanUpdate, Token: p.s.Token}}
+	}
+	plan := provider.Plan{Method: provider.Replace, Reason: "the provider has no updates in place"}
+	if p.Can.Update {
+		plan = provider.Plan{Method: provider.InPlace, Disrupts: true, Reason: "the provider has no plans"}
+	}
+	p.s.planned(digest, plan, p.Now)
+	return p.carry(p.s.Update)
+}
+
+// planned records a plan; what an update under way has reached stays.
+func (s *Status) planned(digest string, plan provider.Plan, now time.Time) {
+	u := Update{Digest: digest, Plan: plan, Since: now}
+	if s.Update != nil {
+		u.Slot, u.Drained, u.Sent = s.Update.Slot, s.Update.Drained, s.Update.Sent
+	}
+	s.Update = &u
+}
+
+// carry carries out the plan.
+func (p *pass) carry(u *Update) Decision {
+	method, why := p.method(u)
+	switch method {
+	case provider.Nothing:
+		p.s.Digest = u.Digest
+		return p.recall()
+	case provider.Unsupported:
+		p.s.Failure = p.failure(ReasonUnsupportedChange, why)
+		return p.wait(StepPlanned, why, 0)
+	}
+	if p.Machine.Spec.UpdatePolicy == ManualUpdate && !u.Sent && p.Machine.Annotations[ApproveAnnotation] != u.Digest {
+		return p.wait(StepPlanned, fmt.Sprintf("%s planned (%s); it waits for the annotation %s=%s", u.Plan.Method, u.Plan.Reason, ApproveAnnotation, u.Digest), 0)
+	}
+	if method == provider.Replace {
+		p.s.Release = &Release{Replace: true, Mode: p.mode(), Since: p.Now, Slot: u.Slot, Drained: false}
+		p.s.Update = nil
+		return p.end()
+	}
+	return p.inPlace(u)
+}
+
+// method is what the plan says, within the policy.
+func (p *pass) method(u *Update) (provider.Method, string) {
+	m := u.Plan.Method
+	switch policy := p.Machine.Spec.UpdatePolicy; {
+	case u.Sent && m == provider.Nothing:
+		return provider.InPlace, "" // the provider may be half-way in another change
+	case m == provider.InPlace && !p.Can.Update:
+		return provider.Unsupported, "the provider plans to update in place, and has no Update"
+	case policy == ReplaceOnly && m == provider.InPlace:
+		return provider.Replace, ""
+	case policy == InPlaceOnly && m == provider.Replace:
+		return provider.Unsupported, fmt.Sprintf("the change needs a replacement (%s), which spec.updatePolicy InPlaceOnly refuses", u.Plan.Reason)
+	case m == provider.Unsupported:
+		return m, "the provider can't make the change: " + u.Plan.Reason
+	case m != provider.InPlace && m != provider.Replace && m != provider.Nothing:
+		return provider.Unsupported, fmt.Sprintf("the provider has planned %q, which is none of InPlace, Replace, Unsupported, Nothing", m)
+	}
+	return m, ""
+}
+
+// inPlace: slot, drain, update, and what the Node then shows.
+func (p *pass) inPlace(u *Update) Decision {
+	p.s.Phase = PhaseUpdating
+	switch {
+	case !u.Slot:
+		return p.ask(StepPlanned, Action{Kind: TakeSlot})
+	case u.Plan.Disrupts && !u.Drained && !u.Sent:
+		return p.drainForUpdate(u)
+	case !u.Done:
+		return p.send(u)
+	}
+	return p.verify(u)
+}
+
+func (p *pass) drainForUpdate(u *Update) Decision {
+	limit := p.Machine.Spec.Deletion.DrainTimeout
+	switch {
+	case len(p.Nodes) == 0 && p.NodesKnown:
+		u.Drained = true
+		return p.send(u)
+	case !p.NodesKnown:
+		return p.wait(StepDraining, "the workload API doesn't answer", pollSlow)
+	case limit > 0 && p.s.Step.Name == StepDraining && p.Now.Sub(p.s.Step.Since) >= limit:
+		u.Drained = true
+		return p.send(u)
+	}
+	return p.ask(StepDraining, Action{Kind: Drain})
+}
+
+// send asks the provider, after it is stored that it was.
+func (p *pass) send(u *Update) Decision {
+	a := Action{Kind: UpdateInstance, Token: p.s.Token}
+	if !u.Sent {
+		u.Sent = true
+		p.step(StepUpdating, "")
+		return p.store(a)
+	}
+	if f, over := p.timedOut(StepUpdating, or(p.Timeouts.Update, defaultUpdate), ReasonUpdateTimeout); over {
+		p.s.Failure, p.s.Phase = f, PhaseFailed
+	}
+	if p.backingOff() || p.Asked {
+		return p.wait(StepUpdating, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	}
+	p.step(StepUpdating, p.s.Step.Blocker)
+	return Decision{Status: p.s, Action: a}
+}
+
+// verify believes the Node, not the spec.
+func (p *pass) verify(u *Update) Decision {
+	if !p.NodesKnown {
+		return p.wait(StepVerifying, "the workload API doesn't answer", pollSlow)
+	}
+	if len(p.Nodes) == 0 {
+		return p.verifying("no Node has the ProviderID")
+	}
+	n := p.Nodes[0]
+	p.s.Node, p.s.Versions = &n.NodeRef, n.Versions
+	want := p.Machine.Spec.Versions
+	switch {
+	case !n.Ready:
+		return p.verifying(fmt.Sprintf("Node %q is not ready", n.Name))
+	case want.Kubelet != "" && n.Versions.Kubelet != want.Kubelet:
+		return p.verifying(fmt.Sprintf("Node %q reports the kubelet %q, %q is wanted", n.Name, n.Versions.Kubelet, want.Kubelet))
+	case want.Runtime.Name != "" && n.Versions.Runtime.Name != want.Runtime.Name,
+		want.Runtime.Version != "" && n.Versions.Runtime.Version != want.Runtime.Version:
+		return p.verifying(fmt.Sprintf("Node %q reports the runtime %v, %v is wanted", n.Name, n.Versions.Runtime, want.Runtime))
+	}
+	p.s.Digest = u.Digest
+	p.s.Failure = nil
+	return p.recall()
+}
+
+func (p *pass) verifying(why string) Decision {
+	if f, over := p.timedOut(StepVerifying, or(p.Timeouts.Update, defaultUpdate), ReasonUpdateTimeout); over {
+		p.s.Failure, p.s.Phase = f, PhaseFailed
+	}
+	return p.wait(StepVerifying, why, p.left(StepVerifying, or(p.Timeouts.Update, defaultUpdate)))
+}
+
+// recall ends an update: the node is given back before the slot is, and the slot before the update is forgotten.
+func (p *pass) recall() Decision {
+	u := p.s.Update
+	if len(p.Nodes) > 0 && p.Nodes[0].Held {
+		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
+	}
+	if u != nil && u.Slot {
+		return Decision{Status: p.s, Action: Action{Kind: FreeSlot}}
+	}
+	p.s.Update = nil
+	p.s.Phase = PhaseRunning
+	p.step(StepReady, "")
+	return Decision{Status: p.s, Store: true, After: time.Second}
+}
+
+// ask has something asked that may be blocked; the step shows by what.
+func (p *pass) ask(name StepName, a Action) Decision {
+	blocker := ""
+	if p.s.Step.Name == name {
+		blocker = p.s.Step.Blocker
+	}
+	p.step(name, blocker)
+	return Decision{Status: p.s, Action: a}
+}
+
+func or2(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
