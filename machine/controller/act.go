@@ -1,0 +1,126 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// Times after which something that was not done is tried again.
+const (
+	soon  = time.Second
+	later = 10 * time.Second
+)
+
+// act has an effect, and learns what came of it. pause ends the pass, for that time: what was asked for is not done yet.
+func (p *pass) act(ctx context.Context, a machine.Action) (pause time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
+	defer cancel()
+	begun := p.c.o.Now()
+	o, pause, err := p.do(ctx, a)
+	if count := p.c.o.Metrics.Call; count != nil {
+		count(a.Kind, provider.ClassOf(or(err, o.Err)), p.c.o.Now().Sub(begun))
+	}
+	if err != nil {
+		return 0, err
+	}
+	p.m.Status = machine.Learn(p.m, p.m.Status, a, o, p.c.o.Now())
+	return pause, nil
+}
+
+func or(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// do is the one place where effects are. Errors of the store end the pass, those of others are part of the outcome.
+func (p *pass) do(ctx context.Context, a machine.Action) (machine.Outcome, time.Duration, error) {
+	switch a.Kind {
+	case machine.SetFinalizer, machine.RemoveFinalizer, machine.SetProviderID:
+		return machine.Outcome{}, 0, p.write(ctx, a)
+	case machine.Lookup, machine.Create, machine.Adopt, machine.PlanUpdate, machine.UpdateInstance, machine.Stop, machine.Delete, machine.DestroyRetained:
+		return p.ask(ctx, a), 0, nil
+	}
+	var o machine.Outcome
+	pause := later
+	switch a.Kind {
+	case machine.StartNode, machine.Uncordon, machine.RemoveNode:
+		o = p.onNode(ctx, a)
+	case machine.Drain:
+		o, pause = p.drain(ctx, a)
+	default:
+		o = p.permission(ctx, a)
+	}
+	if o.Done && o.Err == nil {
+		pause = 0
+	} else if o.Err != nil {
+		pause = soon
+	}
+	return o, pause, nil
+}
+
+// write changes the machine itself, and keeps the status that was decided.
+func (p *pass) write(ctx context.Context, a machine.Action) error {
+	var m machine.Machine
+	var err error
+	switch a.Kind {
+	case machine.SetProviderID:
+		m, err = p.c.o.Machines.SetProviderID(ctx, p.m, a.ProviderID)
+	default:
+		m, err = p.c.o.Machines.SetFinalizer(ctx, p.m, a.Kind == machine.SetFinalizer)
+		if a.Kind == machine.RemoveFinalizer && errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s of machine %q: %w", a.Kind, p.m.Key, err)
+	}
+	s := p.m.Status
+	p.stored = m.Status
+	p.m, p.live = m, true
+	p.m.Status = s
+	return nil
+}
+
+// permission asks whoever has to agree.
+func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome {
+	var o machine.Outcome
+	switch a.Kind {
+	case machine.TakeSlot:
+		o.Done = true
+		if b := p.c.o.Budget; b != nil {
+			o.Done, o.Blocked, o.Err = b.Take(ctx, p.m)
+		}
+	case machine.FreeSlot:
+		o.Done = true
+		if b := p.c.o.Budget; b != nil {
+			o.Err = b.Free(ctx, p.m)
+		}
+	case machine.Leave:
+		o.Done = true
+		if h := p.c.o.Members; h != nil {
+			o.Done, o.Blocked, o.Err = h.Leave(ctx, p.m)
+		}
+	case machine.AskGates:
+		o.Done = true
+		for _, g := range p.c.o.Gates {
+			blocked, err := g.Check(ctx, p.m)
+			if blocked != "" || err != nil {
+				return machine.Outcome{Blocked: blocked, Err: err}
+			}
+		}
+	}
+	return o
+}

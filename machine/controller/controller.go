@@ -1,0 +1,121 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// Options are the parts and settings of a [Controller]. Cluster, Machines, Nodes and Provider are required.
+type Options struct {
+	// Cluster is the identity of the cluster whose machines these are. It must never change, and no two clusters of a provider may share it.
+	Cluster  string
+	Machines Machines
+	Nodes    Nodes
+	Provider provider.Provider
+	// Secrets is needed where machines name some.
+	Secrets Secrets
+	// Drainer empties Nodes. Without one, machines with a Node are neither updated nor ended, unless Undrained.
+	Drainer Drainer
+	// Undrained says that Nodes need not be emptied.
+	Undrained bool
+	Budget    Budget
+	Gates     []Gate
+	Members   Members
+	Starter   Starter
+	// ControlPlane bounds kubelet versions; without one they are not looked at.
+	ControlPlane ControlPlane
+	// Endpoint is the address of the API server that new instances join.
+	Endpoint string
+	Timeouts machine.Timeouts
+	// Orphans says what becomes of instances that nobody owns; the zero value reports them.
+	Orphans OrphanPolicy
+	Metrics Metrics
+	// ShowEvery is how often what is only shown is written; 0 is 10 s.
+	ShowEvery time.Duration
+	// CallTimeout bounds each call; 0 is 30 s.
+	CallTimeout time.Duration
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+// A Controller looks after the machines of one cluster. Make it with [New].
+type Controller struct {
+	o   Options
+	can provider.Abilities
+
+	mu       sync.Mutex
+	memory   map[machine.Key]*memory
+	list     map[string]provider.Instance // of the last survey, by token
+	listed   time.Time                    // when it was begun
+	orphans  map[string]*Orphan
+	unknown  time.Time // since when the workload API doesn't answer
+	surveyed bool
+	// noGet means that the provider has said that it has no Get.
+	noGet bool
+}
+
+// memory is what a controller remembers of a machine, and could lose.
+type memory struct {
+	pass sync.Mutex
+	// tries are failures in a row; notBefore is when the provider may be called again.
+	tries     int
+	notBefore time.Time
+	// generation and retry are those of the last failure: another one ends the backoff.
+	generation int64
+	retry      string
+	// version was first seen at seen: an older list says nothing of it.
+	version string
+	seen    time.Time
+	// fresh is the token that was looked up and not found, in this pass.
+	fresh string
+}
+
+// New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.
+func New(o Options) (*Controller, error) {
+	var errs []error
+	for name, missing := range map[string]bool{"Cluster": o.Cluster == "", "Machines": o.Machines == nil, "Nodes": o.Nodes == nil, "Provider": o.Provider == nil} {
+		if missing {
+			errs = append(errs, fmt.Errorf("options: %s is required", name))
+		}
+	}
+	if o.Drainer == nil && !o.Undrained {
+		errs = append(errs, errors.New("options: Drainer is required, or Undrained where Nodes need not be emptied"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.ShowEvery <= 0 {
+		o.ShowEvery = 10 * time.Second
+	}
+	if o.CallTimeout <= 0 {
+		o.CallTimeout = 30 * time.Second
+	}
+	return &Controller{o: o, can: provider.AbilitiesOf(o.Provider), memory: map[machine.Key]*memory{}, orphans: map[string]*Orphan{}}, nil
+}
+
+// of returns what is remembered of a machine.
+func (c *Controller) of(key machine.Key) *memory {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.memory[key] == nil {
+		c.memory[key] = &memory{}
+	}
+	return c.memory[key]
+}
+
+func (c *Controller) forget(key machine.Key) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.memory, key)
+}

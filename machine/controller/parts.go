@@ -1,0 +1,103 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// ErrConflict means that a machine has changed since it was read: nothing was written.
+var ErrConflict = errors.New("the machine has changed since it was read")
+
+// Machines is where machines are stored. Each write is guarded by the version that was read, and returns the next one; [ErrConflict] means that nothing
+// was written. Absence is io/fs.ErrNotExist.
+type Machines interface {
+	// Get returns a machine in any version, as from a cache.
+	Get(ctx context.Context, key machine.Key) (machine.Machine, error)
+	// Live returns it as it is stored.
+	Live(ctx context.Context, key machine.Key) (machine.Machine, error)
+	// List returns all, each in any version.
+	List(ctx context.Context) ([]machine.Machine, error)
+	// Twins returns other machines whose spec or status has the ProviderID.
+	Twins(ctx context.Context, m machine.Machine, providerID string) ([]machine.Key, error)
+	// PutStatus stores the status alone.
+	PutStatus(ctx context.Context, m machine.Machine) (machine.Machine, error)
+	// SetFinalizer adds ours, or takes it off.
+	SetFinalizer(ctx context.Context, m machine.Machine, on bool) (machine.Machine, error)
+	// SetProviderID stores spec.providerID alone.
+	SetProviderID(ctx context.Context, m machine.Machine, id string) (machine.Machine, error)
+}
+
+// Nodes are those of the workload cluster, which may be another one than that of the machines.
+type Nodes interface {
+	// Of returns the Nodes whose ProviderID ends with the token. An error means that the workload cluster can't be asked now.
+	Of(ctx context.Context, token string) ([]machine.Node, error)
+	// Start gives a Node the labels, annotations, taints and config source of its machine, and takes off the taint of a Node that has not been
+	// looked at. Conflicts are errors.
+	Start(ctx context.Context, n machine.Node, m machine.Machine) error
+	// Remove removes the Node of that UID. A Node of another UID stays; absence is no error.
+	Remove(ctx context.Context, n machine.NodeRef) error
+}
+
+// Secrets has what machines name.
+type Secrets interface {
+	// Secret returns the content of one; absence is io/fs.ErrNotExist.
+	Secret(ctx context.Context, key machine.Key) (map[string][]byte, error)
+}
+
+// A Drainer takes the work off nodes, and gives nodes back: drain.NodeDrainer is one. What it has cordoned carries the attempt.
+type Drainer interface {
+	// Held reads from the annotations of a Node for which attempt it has cordoned it.
+	Held(annotations map[string]string) (attempt int64, held bool)
+	Cordon(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
+	Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error)
+	Release(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
+}
+
+// A Budget is the number of machines that may be disturbed at a time, shared by updates, ends, health and whoever else disturbs Nodes.
+type Budget interface {
+	// Take charges it for a machine. It is idempotent by the machine's UID.
+	Take(ctx context.Context, m machine.Machine) (done bool, blocked string, err error)
+	// Free gives it back.
+	Free(ctx context.Context, m machine.Machine) error
+}
+
+// A Gate says whether a machine may end.
+type Gate interface {
+	// Check returns why not; empty if it may.
+	Check(ctx context.Context, m machine.Machine) (blocked string, err error)
+}
+
+// Members takes a machine out of the member lists of its roles' services, as of etcd. It is idempotent by the machine, works without a Node, and is done
+// for a machine that was never a member.
+type Members interface {
+	Leave(ctx context.Context, m machine.Machine) (done bool, blocked string, err error)
+}
+
+// A Starter says whether the roles of a new machine work: its Node takes part only then.
+type Starter interface {
+	// Started returns what is missing; empty if nothing is.
+	Started(ctx context.Context, m machine.Machine, n machine.Node) string
+}
+
+// A ControlPlane knows the version of the API servers.
+type ControlPlane interface {
+	// Skew returns why a kubelet of that version can't run beside them; empty if it can.
+	Skew(ctx context.Context, kubelet string) string
+}
+
+// Metrics has a function for each thing that can be counted; those that are nil are not called. They must not block.
+type Metrics struct {
+	// Step counts a machine that has gone to another step.
+	Step func(from, to machine.StepName)
+	// Call counts an action and how it ended: class is empty after a success.
+	Call func(kind machine.ActionKind, class provider.Class, took time.Duration)
+	// Orphans has the number of instances that nobody owns, after each survey.
+	Orphans func(n int)
+}

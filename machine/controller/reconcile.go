@@ -1,0 +1,194 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// maxSteps bounds a pass: a machine has fewer steps from its birth to its end.
+const maxSteps = 64
+
+// Reconcile does all that can be done now for one machine. after is when to call it again though nothing has changed; zero means not before. After an
+// error it is to be called again, backing off. A machine that isn't there is no error.
+func (c *Controller) Reconcile(ctx context.Context, key machine.Key) (after time.Duration, err error) {
+	mem := c.of(key)
+	mem.pass.Lock()
+	defer mem.pass.Unlock()
+	m, err := c.o.Machines.Get(ctx, key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.forget(key)
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read machine %q: %w", key, err)
+	}
+	mem.fresh = ""
+	p := &pass{c: c, mem: mem, m: m, stored: m.Status}
+	for range maxSteps {
+		after, done, err := p.step(ctx)
+		switch {
+		case errors.Is(err, ErrConflict):
+			return time.Second, nil
+		case err != nil || done:
+			return after, err
+		}
+	}
+	return 0, fmt.Errorf("machine %q: no end after %d steps, the last one %q: this is a bug", key, maxSteps, p.m.Step.Name)
+}
+
+// A pass is one call of Reconcile.
+type pass struct {
+	c   *Controller
+	mem *memory
+	// m is the machine with the status that was decided last; stored is the one that the store has.
+	m      machine.Machine
+	stored machine.Status
+	// live means that m was read from the store, or written to it, in this pass.
+	live bool
+	// asked, noded and looked: the provider was asked for the instance; the Node's removal was asked for; the list was overtaken.
+	asked, noded, looked bool
+	// started and uncordoned: that was done to the Node in this pass, and a cache may not show it yet.
+	started, uncordoned bool
+}
+
+// step decides once, stores, and acts.
+func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err error) {
+	p.notice()
+	v, err := p.view(ctx)
+	if err != nil {
+		return 0, true, err
+	}
+	d := machine.Decide(v)
+	if d.Action.Kind != machine.None && !p.live {
+		same, err := p.refresh(ctx)
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, true, nil
+		}
+		if err != nil || !same {
+			return 0, err != nil, err
+		}
+	}
+	if d.Store || d.Action.Kind == machine.None && p.worthStoring(d.Status) {
+		if err := p.store(ctx, d.Status); err != nil {
+			return 0, true, err
+		}
+	} else {
+		p.m.Status = d.Status
+	}
+	if d.Action.Kind == machine.None {
+		return p.again(d), true, nil
+	}
+	pause, err := p.act(ctx, d.Action)
+	if err != nil || pause == 0 {
+		return 0, err != nil, err
+	}
+	if p.worthStoring(p.m.Status) {
+		return pause, true, p.store(ctx, p.m.Status)
+	}
+	return p.again(machine.Decision{Status: p.m.Status, After: pause}), true, nil
+}
+
+// refresh reads the machine from the store; same means that the decision stands.
+func (p *pass) refresh(ctx context.Context) (same bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
+	defer cancel()
+	m, err := p.c.o.Machines.Live(ctx, p.m.Key)
+	if err != nil {
+		return false, fmt.Errorf("read machine %q: %w", p.m.Key, err)
+	}
+	p.live = true
+	same = m.Version == p.m.Version && m.UID == p.m.UID
+	if !same {
+		p.m, p.stored = m, m.Status
+	}
+	return same, nil
+}
+
+// store writes a status; the rest of the machine is that of the store afterwards.
+func (p *pass) store(ctx context.Context, s machine.Status) error {
+	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
+	defer cancel()
+	next := p.m
+	next.Status = s
+	next.Updated = p.c.o.Now()
+	m, err := p.c.o.Machines.PutStatus(ctx, next)
+	if err != nil {
+		return fmt.Errorf("store the status of machine %q: %w", p.m.Key, err)
+	}
+	if count := p.c.o.Metrics.Step; count != nil && p.stored.Step.Name != s.Step.Name {
+		count(p.stored.Step.Name, s.Step.Name)
+	}
+	p.m, p.stored, p.live = m, m.Status, true
+	return nil
+}
+
+// worthStoring is whether a status that is only shown is written now: at once where others act on it, else once in a while.
+func (p *pass) worthStoring(s machine.Status) bool {
+	s.Updated = p.stored.Updated
+	if reflect.DeepEqual(shown(s), shown(p.stored)) {
+		return false
+	}
+	edge := s.Phase != p.stored.Phase && (settled(s.Phase) || settled(p.stored.Phase)) || (s.Failure == nil) != (p.stored.Failure == nil) ||
+		s.Failure != nil && s.Failure.Reason != p.stored.Failure.Reason
+	return edge || p.c.o.Now().Sub(p.stored.Updated) >= p.c.o.ShowEvery
+}
+
+func settled(p machine.Phase) bool {
+	return p == machine.PhaseRunning || p == machine.PhaseFailed || p == machine.PhaseRetired
+}
+
+// shown is a status without what need not be stored for itself.
+func shown(s machine.Status) machine.Status {
+	if s.Instance != nil {
+		i := *s.Instance
+		i.Message = ""
+		s.Instance = &i
+	}
+	return s
+}
+
+// again is when to come back: also for what was not shown yet.
+func (p *pass) again(d machine.Decision) time.Duration {
+	after := d.After
+	s := d.Status
+	s.Updated = p.stored.Updated
+	if !reflect.DeepEqual(shown(s), shown(p.stored)) {
+		if show := max(p.c.o.ShowEvery-p.c.o.Now().Sub(p.stored.Updated), time.Second); after == 0 || show < after {
+			after = show
+		}
+	}
+	return after
+}
+
+// notice ends the backoff of a machine that was changed, and keeps when its version was seen first.
+func (p *pass) notice() {
+	mem, m := p.mem, p.m
+	if mem.tries > 0 && (mem.generation != m.Generation || mem.retry != m.Annotations[machine.RetryAnnotation]) {
+		mem.tries, mem.notBefore = 0, time.Time{}
+	}
+	if mem.version != m.Version {
+		mem.version, mem.seen = m.Version, p.c.o.Now()
+	}
+}
+
+// failed keeps when the provider may be asked again.
+func (p *pass) failed(err error) {
+	mem := p.mem
+	if err == nil {
+		mem.tries, mem.notBefore = 0, time.Time{}
+		return
+	}
+	mem.tries++
+	mem.generation, mem.retry = p.m.Generation, p.m.Annotations[machine.RetryAnnotation]
+	mem.notBefore = p.c.o.Now().Add(max(provider.ClassOf(err).Backoff(mem.tries), provider.AfterOf(err)))
+}

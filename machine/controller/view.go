@@ -1,0 +1,97 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+)
+
+// view is all that the decision looks at.
+func (p *pass) view(ctx context.Context) (machine.View, error) {
+	c, m := p.c, p.m
+	v := machine.View{
+		Machine: m, Now: c.o.Now(), Cluster: c.o.Cluster, Timeouts: c.o.Timeouts, NotBefore: p.mem.notBefore,
+		Asked: p.asked, NodeAsked: p.noded, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
+		Can: machine.Can{Get: c.canGet(), Plan: c.can.Planner != nil, Update: c.can.Updater != nil, Stop: c.can.Power != nil, Adopt: c.can.Adopter != nil},
+	}
+	if err := p.twins(ctx, &v); err != nil {
+		return v, err
+	}
+	c.fromList(p, &v)
+	p.nodes(ctx, &v)
+	if cp := c.o.ControlPlane; cp != nil && m.Spec.Versions.Kubelet != "" {
+		v.Skew = cp.Skew(ctx, m.Spec.Versions.Kubelet)
+	}
+	if st := c.o.Starter; st != nil && len(v.Nodes) == 1 && v.Nodes[0].Uninitialized {
+		v.Started = st.Started(ctx, m, v.Nodes[0])
+	}
+	return v, nil
+}
+
+func (p *pass) twins(ctx context.Context, v *machine.View) error {
+	id := p.m.Spec.ProviderID
+	if i := p.m.Instance; i != nil && i.ProviderID != "" {
+		id = i.ProviderID
+	}
+	if id == "" {
+		return nil
+	}
+	twins, err := p.c.o.Machines.Twins(ctx, p.m, id)
+	if err != nil {
+		return fmt.Errorf("look for machines with the ProviderID %q: %w", id, err)
+	}
+	v.Twins = twins
+	return nil
+}
+
+// fromList takes what the last list says, if it was begun after this version of the machine was seen.
+func (c *Controller) fromList(p *pass, v *machine.View) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p.looked || c.list == nil || !c.listed.After(p.mem.seen) || p.m.Token == "" {
+		return
+	}
+	v.Lists = c.listed
+	if i, ok := c.list[p.m.Token]; ok {
+		v.Listed = &i
+	}
+}
+
+func (p *pass) nodes(ctx context.Context, v *machine.View) {
+	c := p.c
+	if p.m.Token == "" {
+		v.NodesKnown = true
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
+	defer cancel()
+	nodes, err := c.o.Nodes.Of(ctx, p.m.Token)
+	for i := range nodes {
+		if c.o.Drainer != nil && !p.uncordoned {
+			_, nodes[i].Held = c.o.Drainer.Held(nodes[i].Annotations)
+		}
+		nodes[i].Uninitialized = nodes[i].Uninitialized && !p.started
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err == nil:
+		c.unknown = time.Time{}
+		v.Nodes, v.NodesKnown = nodes, true
+	case c.unknown.IsZero():
+		c.unknown = c.o.Now()
+	}
+	v.NodesUnknown = c.unknown
+}
+
+// canGet is false for a provider that has said that it can't.
+func (c *Controller) canGet() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.noGet
+}
