@@ -1,0 +1,143 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/machine/provider/fake"
+)
+
+const config = `{"apiVersion": "fake.belay.dev/v1", "kind": "FakeConfig"}`
+
+// A cloud is a server that can be restarted behind its address, with a clock that can be set forward.
+type cloud struct {
+	t     testing.TB
+	dir   string
+	url   string
+	ahead atomic.Int64
+	died  atomic.Bool
+	admin *fake.Admin
+
+	mu     sync.Mutex
+	server *fake.Server
+}
+
+func newCloud(t testing.TB) *cloud {
+	t.Helper()
+	c := &cloud{t: t, dir: t.TempDir()}
+	c.open()
+	web := httptest.NewServer(c)
+	t.Cleanup(func() {
+		_ = c.current().Close()
+		web.Close()
+	})
+	c.url = web.URL
+	var err error
+	if c.admin, err = fake.NewAdmin(fake.Options{URL: c.url}); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *cloud) open() {
+	server, err := fake.NewServer(fake.ServerOptions{Dir: c.dir, Now: c.now, Kill: func() { c.died.Store(true) }})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.server = server
+}
+
+func (c *cloud) current() *fake.Server {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.server
+}
+
+func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.current().ServeHTTP(w, r) }
+
+func (c *cloud) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func (c *cloud) pass(d time.Duration) { c.ahead.Add(int64(d)) }
+
+func (c *cloud) restart() {
+	if err := c.current().Close(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.died.Store(false)
+	c.open()
+}
+
+func (c *cloud) client() provider.Provider {
+	p, err := fake.New(fake.Options{URL: c.url})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+func (c *cloud) inject(faults ...fake.Fault) {
+	c.t.Helper()
+	if err := c.admin.Inject(c.t.Context(), faults...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *cloud) inventory() fake.Inventory {
+	c.t.Helper()
+	i, err := c.admin.Inventory(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return i
+}
+
+// host returns the instance of a token, if there is one.
+func (c *cloud) host(ctx context.Context, token string) (fake.Host, bool, error) {
+	hosts, err := c.admin.Instances(ctx)
+	for _, h := range hosts {
+		if h.Token == token {
+			return h, true, err
+		}
+	}
+	return fake.Host{}, false, err
+}
+
+// want is a request for the n-th machine of a cluster.
+func want(n int, config string) provider.CreateRequest {
+	o := provider.Owner{Cluster: "c1", Namespace: "ns", Name: fmt.Sprintf("m%d", n), UID: fmt.Sprintf("uid-%d", n), Incarnation: 1}
+	d := provider.Desired{Config: []byte(config), Versions: provider.Versions{Kubelet: "v1.36.3"}}
+	return provider.CreateRequest{Token: provider.Token(o.Cluster, o.UID, 1), Owner: o, Digest: d.Digest(), Desired: d}
+}
+
+// with adds fields to the config.
+func with(fields string) string {
+	return config[:len(config)-1] + ", " + fields + "}"
+}
+
+func create(t testing.TB, p provider.Provider, r provider.CreateRequest) provider.Instance {
+	t.Helper()
+	i, err := p.Create(t.Context(), r)
+	if err != nil {
+		t.Fatalf("Create %q: %v", r.Token, err)
+	}
+	return i
+}
+
+func wantClass(t testing.TB, what string, err error, want provider.Class) {
+	t.Helper()
+	if got := provider.ClassOf(err); got != want {
+		t.Errorf("%s: got class %q (error: %v), want %q", what, got, err, want)
+	}
+}

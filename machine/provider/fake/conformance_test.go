@@ -1,0 +1,124 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/machine/machinetest"
+	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/machine/provider/fake"
+)
+
+// R-MA-02, R-MA-06, R-MA-08, R-MA-24: the server keeps what a provider promises, with instances that take their time.
+func TestConformance(t *testing.T) {
+	c := newCloud(t)
+	h := harness(c)
+	h.Crash = c.crash
+	machinetest.Run(t, h)
+}
+
+// harness connects the suite with a cloud.
+func harness(c *cloud) machinetest.Harness {
+	kubelet := provider.Desired{Config: []byte(with(`"startMilliseconds": 2, "stopMilliseconds": 2, "releaseMilliseconds": 2`))}
+	kubelet.Versions.Kubelet = "v1.36.4"
+	image, size := kubelet, kubelet
+	image.Config = []byte(with(`"image": "next"`))
+	size.Config = []byte(with(`"size": "large"`))
+	slow := provider.Desired{Config: []byte(with(`"updateMilliseconds": 5, "updates": {"image": "InPlace"}, "image": "next"`))}
+	return machinetest.Harness{
+		Name:          "fake",
+		New:           func(context.Context) (provider.Provider, error) { return c.client(), nil },
+		Config:        []byte(with(`"startMilliseconds": 2, "stopMilliseconds": 2, "releaseMilliseconds": 2`)),
+		OtherConfig:   []byte(with(`"startMilliseconds": 3, "stopMilliseconds": 1`)),
+		Zones:         [][]byte{[]byte(config), []byte(with(`"zone": "b"`)), []byte(with(`"zone": "c"`))},
+		Updates:       []provider.Desired{kubelet, slow, image, size},
+		Inventory:     c.holds,
+		Running:       c.running,
+		Boots:         c.boots,
+		WriteSentinel: c.write,
+		ReadSentinel:  c.read,
+		Inject:        c.suiteFault,
+	}
+}
+
+func (c *cloud) holds(ctx context.Context) (machinetest.Inventory, error) {
+	i, err := c.admin.Inventory(ctx)
+	return machinetest.Inventory{Instances: i.Instances, Disks: i.Disks}, err
+}
+
+func (c *cloud) running(ctx context.Context, ref provider.Ref) (bool, error) {
+	h, _, err := c.host(ctx, ref.Token)
+	return h.State == provider.Running, err
+}
+
+func (c *cloud) boots(ctx context.Context, ref provider.Ref) (int, error) {
+	h, _, err := c.host(ctx, ref.Token)
+	return h.Boots, err
+}
+
+func (c *cloud) write(ctx context.Context, i provider.Instance, data []byte) error {
+	for _, d := range i.Disks {
+		if err := c.admin.WriteDisk(ctx, d.ID, data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cloud) read(ctx context.Context, i provider.Instance) ([]byte, error) {
+	data, err := c.admin.ReadDisk(ctx, i.Disks[0].ID)
+	if provider.ClassOf(err) == provider.NotFound {
+		return nil, nil
+	}
+	return data, err
+}
+
+// suiteFault begins a fault that lasts until it is ended.
+func (c *cloud) suiteFault(f machinetest.Fault) func() {
+	const always = 1000
+	faults := map[machinetest.Fault]fake.Fault{
+		machinetest.RateLimit:      {Kind: fake.RateLimited, Count: always},
+		machinetest.RateLimitAfter: {Kind: fake.RateLimited, Count: always, Delay: 7 * time.Second},
+		machinetest.Unavailable:    {Kind: fake.Unavailable, Count: always},
+		machinetest.LostReply:      {Kind: fake.LostReply},
+		machinetest.StaleList:      {Kind: fake.StaleList, Count: always},
+		machinetest.Stockout:       {Kind: fake.Stockout, Count: always},
+		machinetest.Unauthorized:   {Kind: fake.Unauthorized, Count: always},
+		machinetest.Latency:        {Kind: fake.Latency, Count: always, Delay: time.Minute},
+		machinetest.SlowStart:      {Kind: fake.SlowStart, Count: always, Delay: time.Minute},
+	}
+	c.inject(faults[f])
+	return func() {
+		if err := c.admin.Clear(context.WithoutCancel(c.t.Context())); err != nil {
+			c.t.Error(err)
+		}
+		if f == machinetest.SlowStart {
+			c.pass(time.Minute)
+		}
+	}
+}
+
+// crash kills the server at a point of a call, and opens it again: before the call, after it, and before each operation on its files.
+func (c *cloud) crash(ctx context.Context, call machinetest.Call, point int) (bool, error) {
+	f := fake.Fault{Kind: fake.KillWrite, Skip: point - 2}
+	switch point {
+	case 0:
+		f = fake.Fault{Kind: fake.KillBefore}
+	case 1:
+		f = fake.Fault{Kind: fake.KillAfter}
+	}
+	if err := c.admin.Inject(ctx, f); err != nil {
+		return false, err
+	}
+	err := call.Do(ctx, c.client())
+	if c.died.Load() {
+		wantClass(c.t, "a call in which the server was killed", err, provider.Unavailable)
+		c.restart()
+		return true, nil
+	}
+	return false, c.admin.Clear(ctx)
+}
