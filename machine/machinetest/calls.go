@@ -26,7 +26,9 @@ func (k *checker) deletion(r provider.CreateRequest, ref provider.Ref, mode prov
 	return provider.DeleteRequest{Ref: ref, Mode: mode, Cluster: r.Owner.Cluster, Credentials: r.Join.Credentials}
 }
 
-func (k *checker) limited() (context.Context, context.CancelFunc) { return context.WithTimeout(k.ctx, k.wait()) }
+func (k *checker) limited() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(k.ctx, k.wait())
+}
 
 // create makes one call. All calls of the suite go through these functions, which look for secrets in what comes back.
 func (k *checker) create(p provider.Provider, r provider.CreateRequest) (provider.Instance, error) {

@@ -235,7 +235,10 @@ func (k *checker) everyCall(p provider.Provider, r provider.CreateRequest, i pro
 	calls := map[string]func(ctx context.Context) error{
 		"Create": func(ctx context.Context) error { return Call{Create: &never}.Do(ctx, p) },
 		"Get":    func(ctx context.Context) error { _, err := p.Get(ctx, i.Ref()); return err },
-		"List":   func(ctx context.Context) error { _, err := p.List(ctx, provider.Scope{Cluster: r.Owner.Cluster}); return err },
+		"List": func(ctx context.Context) error {
+			_, err := p.List(ctx, provider.Scope{Cluster: r.Owner.Cluster})
+			return err
+		},
 		"Delete": func(ctx context.Context) error { return Call{Delete: &d}.Do(ctx, p) },
 	}
 	if k.has(needUpdater) {
