@@ -125,6 +125,8 @@ type SetView struct {
 	Nodes map[Key]NodeHealth
 	// Cost is what the end of a machine costs, as the pods on it; the cheapest goes first, one that is missing costs nothing.
 	Cost map[Key]float64
+	// Refused is why the provider's [provider.Group] did not take SetDecision.Size; nil if it did, or if there is none. Nothing is created until then.
+	Refused *Failure
 }
 
 // A SetDecision is what comes next for a set. Status is stored first if Store is set, guarded by the set's Version, and on a conflict nothing is done.
@@ -140,6 +142,8 @@ type SetDecision struct {
 	Create []Reservation
 	// Delete are machines to be deleted, guarded by UID and Version.
 	Delete []Choice
+	// Size is how many machines there are to be once all this is done, for [provider.Group].
+	Size int
 	// Kept are machines that would be deleted if their reason did not forbid it.
 	Kept []Choice
 	// After is when to look again though nothing has changed; 0 is not before.

@@ -1,0 +1,104 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"slices"
+)
+
+// A picker says which machines of a set go first. The deployment and its sets use the same, so that the one knows what the others will do.
+type picker struct {
+	order DeleteOrder
+	cost  map[Key]float64
+}
+
+// Ranks of machines, in the order of their end.
+const (
+	rankMarked = iota
+	rankNotJoined
+	rankUnhealthy
+	rankDisturbed
+	rankWorking
+)
+
+func rank(s *standing) (rank int, why string) {
+	_, marked := s.Annotations[DeleteAnnotation]
+	switch {
+	case marked:
+		return rankMarked, "marked by " + DeleteAnnotation
+	case s.Spec.Decommission:
+		return rankMarked, "entered for decommission"
+	case s.Node == nil:
+		return rankNotJoined, "has not joined"
+	case s.unhealthy():
+		return rankUnhealthy, "does not work"
+	case disturbed(s.Machine):
+		return rankDisturbed, "is disturbed already"
+	}
+	return rankWorking, "surplus"
+}
+
+// pick returns the first n of the machines that may go, and those that would be among them if their reason did not forbid it. Machines that are being
+// deleted are left out.
+func (p picker) pick(machines []standing, n int) (gone, kept []Choice) {
+	for _, s := range p.sorted(machines) {
+		if len(gone) >= n {
+			break
+		}
+		c := Choice{Key: s.Key, UID: s.UID, Version: s.Version}
+		if c.Reason = keeps(s.Machine); c.Reason != "" {
+			kept = append(kept, c)
+			continue
+		}
+		_, c.Reason = rank(&s)
+		gone = append(gone, c)
+	}
+	return gone, kept
+}
+
+// sorted returns the machines that are not being deleted, in the order of their end.
+func (p picker) sorted(machines []standing) []standing {
+	alive := slices.DeleteFunc(slices.Clone(machines), standing.deleting)
+	slices.SortFunc(alive, p.compare)
+	return alive
+}
+
+func (p picker) compare(a, b standing) int {
+	ra, _ := rank(&a)
+	rb, _ := rank(&b)
+	return cmp.Or(
+		cmp.Compare(ra, rb),
+		cmp.Compare(p.cost[a.Key], p.cost[b.Key]),
+		p.byAge(&a, &b),
+		cmp.Compare(a.Name, b.Name),
+	)
+}
+
+func (p picker) byAge(a, b *standing) int {
+	switch p.order {
+	case OldestFirst:
+		return a.Created.Compare(b.Created)
+	case NewestFirst:
+		return b.Created.Compare(a.Created)
+	}
+	ha, hb := sha256.Sum256([]byte(a.UID)), sha256.Sum256([]byte(b.UID))
+	return bytes.Compare(ha[:], hb[:])
+}
+
+// keeps says why a machine must not be chosen; empty if it may.
+func keeps(m *Machine) string {
+	_, quarantined := m.Annotations[QuarantineAnnotation]
+	switch {
+	case quarantined:
+		return "kept by " + QuarantineAnnotation
+	case m.Spec.Paused:
+		return "paused"
+	case Protected(m.Spec.Roles) && !m.Spec.Decommission:
+		return "part of the control plane, and not entered by spec.decommission"
+	}
+	return ""
+}
