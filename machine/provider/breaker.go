@@ -68,7 +68,7 @@ func (b *breaker) around(ctx context.Context, method string, call func(context.C
 }
 
 func judge(ctx context.Context, method string, err error) verdict {
-	switch ClassOf(err) {
+	switch known(ClassOf(err)) {
 	case "":
 		if method == plan || method == validate || method == capacity {
 			return silent

@@ -5,7 +5,7 @@
 //
 // A [Provider] has four methods. It may have more abilities ([Planner], [Updater], [Validator], [Power], [Adopter], [Capacity], [Console]), which
 // are found by assertion: see [AbilitiesOf]. One that can only create and delete is made whole by [Minimal]. [Typed] decodes the opaque part of
-// a machine strictly into the provider's own type. Decorators ([RateLimit], [CoalesceGet], [Breaker], [Observe]) work for any provider.
+// a machine strictly into the provider's own type. Decorators ([RateLimit], [CoalesceGet], [Breaker], [Timeout], [Observe]) work for any provider.
 //
 // # What a provider promises
 //
@@ -28,6 +28,41 @@
 // # What the caller promises
 //
 // Intent before effect: the token is stored before Create, and the order to delete before Delete. Only one token of a machine is alive at a time.
+//
+// # Decorators
+//
+// Each is a [Provider] around another one. What a decorator is put around need not be able to do anything, and what it can is kept: ask
+// [AbilitiesOf] the outermost one, never the provider inside. Their order matters; this one is usual:
+//
+//	p = provider.Timeout(acme, 0)                           // each attempt has a deadline
+//	p = provider.Observe(p, metrics)                        // sees what acme does
+//	p = provider.RateLimit(p, provider.RateLimitOptions{})  // waiting is no failure of acme
+//	p = provider.Breaker(p, provider.BreakerOptions{})      // while it is open no turn is used up
+//	p = provider.CoalesceGet(p, scope, provider.CoalesceOptions{})
+//
+// The zero value of all options is safe. Decorators keep what they know in memory alone: two processes have two rates, and one that was started again
+// begins with a full bucket and a closed breaker. None of them makes a call twice, or starts a goroutine.
+//
+// # Errors and when to try again
+//
+// Every error has a [Class], and none of them is for ever. [Class.Backoff] doubles with each try; an error may ask for more ([AfterOf]). After a
+// [Stockout] another zone may do ([RetryElsewhere]).
+//
+//	class          first  most  what helps
+//	InvalidConfig  1m     10m   another config, which is tried at once
+//	Unauthorized   30s    10m   other credentials, or more rights
+//	Stockout       30s    10m   another zone, quota, time
+//	RateLimited    5s     5m    time; a lower rate
+//	Conflict       10s    10m   the next incarnation of the machine
+//	Unavailable    1s     2m    time
+//	NotSupported   5m     10m   another provider, or another way
+//	NotFound       1s     1m    nothing: there is no such instance
+//	Internal       2s     5m    time, or a look at the message
+//
+// # What is not promised
+//
+// A [Typed] config is judged for its form; whether the environment can make it is for Create to say. An answer from [CoalesceGet] may be a window
+// old. [Timeout] can't end a call that does not look at its ctx.
 //
 // # Concurrency and crashes
 //

@@ -1,0 +1,79 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+func classes() []provider.Class {
+	return []provider.Class{provider.InvalidConfig, provider.Unauthorized, provider.Stockout, provider.RateLimited, provider.Conflict,
+		provider.Unavailable, provider.NotSupported, provider.NotFound, provider.Internal}
+}
+
+// Every class waits longer with each try up to its most, and none is for ever.
+func TestBackoff(t *testing.T) {
+	for _, c := range append(classes(), "unknown") {
+		before := time.Duration(0)
+		for tries := -1; tries < 200; tries++ {
+			wait := c.Backoff(tries)
+			if wait <= 0 || wait > 10*time.Minute || wait < before || tries > 1 && wait > 2*before {
+				t.Errorf("%s: %v after %d tries and %v before, want it to grow by at most twice, to at most 10 min", c, wait, tries, before)
+			}
+			if tries <= 1 && before != 0 && wait != before {
+				t.Errorf("%s: %v after %d tries, want the first backoff %v", c, wait, tries, before)
+			}
+			before = wait
+		}
+		if most := c.Backoff(1 << 62); most != before {
+			t.Errorf("%s: %v after a great many tries, want %v", c, most, before)
+		}
+	}
+	if got := provider.Class("").Backoff(9); got != 0 {
+		t.Errorf("no error waits %v", got)
+	}
+	for tries, want := range []time.Duration{1: time.Second, 2: 2 * time.Second, 3: 4 * time.Second, 7: 64 * time.Second, 8: 2 * time.Minute, 9: 2 * time.Minute} {
+		if got := provider.Unavailable.Backoff(tries); want != 0 && got != want {
+			t.Errorf("Unavailable after %d tries: %v, want %v", tries, got, want)
+		}
+	}
+}
+
+// The table in the documentation is what the code does.
+func TestBackoffIsDocumented(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Fields(strings.TrimPrefix(line, "//")); len(cells) > 3 && strings.HasPrefix(line, "//\t") {
+			rows[cells[0]] = cells[1:3]
+		}
+	}
+	for _, c := range classes() {
+		first, most := c.Backoff(1), c.Backoff(100)
+		row := rows[string(c)]
+		if len(row) != 2 || row[0] != short(first) || row[1] != short(most) {
+			t.Errorf("%s waits %v at first and %v at most, documented are %v", c, short(first), short(most), row)
+		}
+	}
+}
+
+func short(d time.Duration) string {
+	return strings.TrimSuffix(d.String(), "m0s") + map[bool]string{true: "m"}[strings.HasSuffix(d.String(), "m0s")]
+}
+
+func TestRetryElsewhere(t *testing.T) {
+	for _, c := range append(classes(), "", "unknown") {
+		if got := provider.RetryElsewhere(c); got != (c == provider.Stockout) {
+			t.Errorf("%q: %v", c, got)
+		}
+	}
+}
