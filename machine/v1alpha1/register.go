@@ -1,0 +1,28 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The group and version of the types, and the resources that serve them. They must not be assigned to.
+var (
+	GroupVersion     = schema.GroupVersion{Group: "belay.dev", Version: "v1alpha1"}
+	MachinesResource = schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "machines"}
+)
+
+// Kinds of the types.
+const (
+	MachineKind = "Machine"
+)
+
+// AddToScheme makes the types known to s. It may be called again for the same scheme.
+func AddToScheme(s *runtime.Scheme) error {
+	s.AddKnownTypes(GroupVersion, &Machine{}, &MachineList{})
+	metav1.AddToGroupVersion(s, GroupVersion)
+	return nil
+}
