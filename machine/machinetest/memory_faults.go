@@ -44,7 +44,7 @@ func call[R any](ctx context.Context, m *Memory, method, token string, f func() 
 	case err != nil:
 		return none, err
 	case m.loses(method):
-		return none, provider.Errorf(provider.Unavailable, "%s %q: the reply was lost", method, token)
+		return none, provider.Errorf(provider.Unavailable, "%s %q: %w", method, token, errLost)
 	}
 	if err := wait(ctx, half, method, token); err != nil {
 		return none, err
@@ -179,6 +179,9 @@ func dead(ctx context.Context) bool {
 	d, ok := ctx.Value(deathKey{}).(*death)
 	return ok && d.died
 }
+
+// errLost is in the errors of calls whose reply was lost.
+var errLost = errors.New("the reply was lost")
 
 // step is a point of a call: between two effects of it, before the first or after the last.
 func step(ctx context.Context) error {

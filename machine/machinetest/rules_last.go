@@ -5,6 +5,7 @@ package machinetest
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/belayproject/belay/machine/provider"
@@ -102,12 +103,22 @@ func secretsStay(k *checker) {
 		k.see("Console", string(out), err)
 	}
 	if len(k.leaks) > 0 {
-		k.failf("%s", strings.Join(k.leaks, "; "))
+		k.failf("%s", some(k.leaks))
 	}
 }
 
 func nothingLeft(k *checker) {
 	if len(k.left) > 0 {
-		k.failf("%s", strings.Join(k.left, "; "))
+		k.failf("%s", some(k.left))
 	}
+}
+
+// some returns the first of many.
+func some(all []string) string {
+	const enough = 5
+	text := strings.Join(all[:min(len(all), enough)], "; ")
+	if len(all) > enough {
+		text += fmt.Sprintf("; and %d more", len(all)-enough)
+	}
+	return text
 }
