@@ -106,7 +106,7 @@ func (c *core) giveDisks(ctx context.Context, h *held) error {
 	}
 	defer from.release()
 	if from.Phase != retained {
-		return provider.Errorf(provider.Conflict, "%q is not retained: delete it with Retain before", from.token)
+		return provider.Errorf(provider.NotSupported, "%q is not retained: its token can't be changed before it is deleted with Retain", from.token)
 	}
 	if from.To != h.token {
 		if err := c.promised(from); err != nil {
@@ -117,11 +117,9 @@ func (c *core) giveDisks(ctx context.Context, h *held) error {
 	if err := from.write(); err != nil {
 		return err
 	}
-	c.at("given")
 	if err := h.write(); err != nil {
 		return err
 	}
-	c.at("accepted")
 	return c.move(h, from)
 }
 
@@ -143,15 +141,24 @@ func (c *core) promised(from *held) error {
 
 // takeDisks goes on after a crash.
 func (c *core) takeDisks(ctx context.Context, h *held) error {
-	from, err := c.source(ctx, h)
-	if provider.ClassOf(err) == provider.NotFound {
-		return c.adopted(h) // it was moved and removed
+	from, err := c.hold(ctx, h.From, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := c.whole(); err != nil {
+			return err
+		}
+		return c.adopted(h) // the disks were moved, and their machine was removed
 	}
 	if err != nil {
 		return err
 	}
 	defer from.release()
-	return c.move(h, from)
+	if from.there {
+		return c.move(h, from)
+	}
+	if err := c.remove(from); err != nil {
+		return err
+	}
+	return c.adopted(h)
 }
 
 // move moves the disks and removes what is left of their machine.
@@ -181,6 +188,5 @@ func (c *core) adopted(h *held) error {
 	if err := h.write(); err != nil {
 		return err
 	}
-	c.at("adopted")
 	return nil
 }

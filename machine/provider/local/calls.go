@@ -38,7 +38,6 @@ func (c *core) Create(ctx context.Context, r provider.CreateRequest, config Conf
 		if err := h.write(); err != nil {
 			return provider.Instance{}, wrap("create", token, err)
 		}
-		c.at("recorded")
 	}
 	if h.Phase == starting {
 		if err := h.join(r.Join); err != nil {

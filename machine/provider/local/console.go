@@ -81,9 +81,10 @@ func (c *core) tidy(token string) {
 
 // Console returns the end of what the machine has printed.
 func (c *core) Console(ctx context.Context, ref provider.Ref, limit int) ([]byte, error) {
-	if limit <= 0 || limit > maxTail {
-		return nil, provider.Errorf(provider.InvalidConfig, "console of machine %q: a limit of %d bytes: want 1 to %d", ref.Token, limit, maxTail)
+	if limit < 0 {
+		return nil, provider.Errorf(provider.InvalidConfig, "console of machine %q: a limit of %d bytes: want 0 or more", ref.Token, limit)
 	}
+	limit = min(limit, maxTail)
 	token, err := c.begin(ctx, ref)
 	if err != nil {
 		return nil, wrap("console", token, err)

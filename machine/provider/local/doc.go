@@ -44,8 +44,8 @@
 //     that got the PID of another one.
 //   - Retain keeps data and the record. Adopt moves data to the machine of a new token; a machine that is alive keeps its token, and only its owner
 //     can be changed. Destroy removes the directory and follows no link: where something is mounted in it, or data is a link, it says so and waits.
-//   - A token that was deleted with Destroy, adopted from, or deleted before there was a machine, is used up: an empty file's worth in ROOT/used
-//     remembers it for ever.
+//   - A token that was deleted with Destroy, adopted from, or deleted before there was a machine, is used up: a small file in ROOT/used says so for
+//     ever.
 //
 // An update in place writes the files. Where the config has a reloadSignal and env stays the same, the process is sent that; otherwise it is
 // restarted. Another command, other namespaces or disks take a replacement, which may adopt the disks.

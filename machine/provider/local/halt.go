@@ -24,28 +24,23 @@ const patience = 500 * time.Millisecond
 // halt goes on stopping a machine whose order to stop is on the disk. It reports proof: no process of it is found, twice, and none holds their lock.
 // Without proof, the message says what is waited for.
 func (c *core) halt(ctx context.Context, h *held) (proof bool, message string, err error) {
-	members, err := c.members(h.token, h.Process)
+	pressed, refused, err := c.pressAll(h)
+	defer closeAll(pressed)
 	if err != nil {
 		return false, "", err
 	}
-	defer func() { closeAll(members) }()
-	if len(members) > 0 {
-		refused := c.press(h, members)
+	if len(pressed) > 0 {
 		if !h.Asked {
 			h.Asked = true
 			if err := h.write(); err != nil {
 				return false, "", err
 			}
-			c.at("asked")
 		}
-		await(ctx, members)
+		await(ctx, pressed)
 		left, err := c.members(h.token, h.Process)
-		if err != nil {
-			return false, "", err
-		}
-		closeAll(members)
-		if members = left; len(members) > 0 {
-			return false, c.waiting(h, members, refused), nil
+		closeAll(left)
+		if err != nil || len(left) > 0 {
+			return false, c.waiting(h, left, refused), err
 		}
 	}
 	return c.prove(ctx, h)
@@ -72,6 +67,32 @@ func (c *core) prove(ctx context.Context, h *held) (bool, string, error) {
 		return false, c.waiting(h, members, nil), err
 	}
 	return true, "", nil
+}
+
+// pressAll asks or kills all processes, and those that they start meanwhile.
+func (c *core) pressAll(h *held) (all []member, refused, err error) {
+	seen := map[int]bool{}
+	for range 3 {
+		members, err := c.members(h.token, h.Process)
+		if err != nil {
+			return all, refused, err
+		}
+		var fresh []member
+		for _, m := range members {
+			if seen[m.pid] {
+				closeAll([]member{m})
+				continue
+			}
+			seen[m.pid] = true
+			fresh = append(fresh, m)
+		}
+		if len(fresh) == 0 {
+			break
+		}
+		all = append(all, fresh...)
+		refused = errors.Join(refused, c.press(h, fresh))
+	}
+	return all, refused, nil
 }
 
 // press asks processes to end, once, or kills them when the grace is over.
@@ -172,7 +193,6 @@ func (c *core) advance(ctx context.Context, h *held) (provider.Progress, error) 
 		if err := c.halted(h); err != nil {
 			return provider.Progress{}, err
 		}
-		c.at("halted")
 	}
 	switch h.Phase {
 	case starting:

@@ -60,9 +60,7 @@ type core struct {
 	unshared error // why there are no namespaces; nil where there are
 	closed   atomic.Bool
 
-	// For tests: what happens at a step, and what signals.
-	step   func(string)
-	signal func(member, unix.Signal) error
+	signal func(member, unix.Signal) error // a test may refuse
 }
 
 func newCore(ctx context.Context, o Options) (*core, error) {
@@ -99,13 +97,6 @@ func newCore(ctx context.Context, o Options) (*core, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// at is where a test may end the process.
-func (c *core) at(step string) {
-	if c.step != nil {
-		c.step(step)
-	}
 }
 
 func (c *core) id(token string) string { return provider.ProviderID(Scheme, c.zone, token) }

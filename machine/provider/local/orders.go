@@ -88,7 +88,6 @@ func (c *core) delete(ctx context.Context, h *held, r provider.DeleteRequest) (p
 	if err := h.write(); err != nil {
 		return provider.Progress{}, err
 	}
-	c.at("ordered")
 	return c.advance(ctx, h)
 }
 
@@ -104,7 +103,6 @@ func (c *core) Stop(ctx context.Context, ref provider.Ref) (provider.Progress, e
 		if err := h.write(); err != nil {
 			return provider.Progress{}, wrap("stop", token, err)
 		}
-		c.at("ordered")
 	}
 	p, err := c.advance(ctx, h)
 	return p, wrap("stop", token, err)
@@ -130,7 +128,6 @@ func (c *core) Reboot(ctx context.Context, ref provider.Ref, id string) (provide
 		h.Reboot = id
 		h.halt(starting, c.now())
 		if err = h.write(); err == nil {
-			c.at("ordered")
 		}
 	}
 	if err != nil {

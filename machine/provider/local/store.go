@@ -40,6 +40,14 @@ type store struct {
 	path     string // of the root, absolute, without links
 	machines *os.Root
 	used     *os.Root
+	step     func(string) // for tests; nil does nothing
+}
+
+// at is where a test may end the process.
+func (s *store) at(step string) {
+	if s.step != nil {
+		s.step(step)
+	}
 }
 
 func openStore(root string) (*store, error) {
@@ -140,6 +148,7 @@ type held struct {
 	token string
 	lock  *os.File
 	there bool // it has a record
+	at    func(step string)
 }
 
 // again is how often a lock that is held is tried for.
@@ -173,7 +182,7 @@ func (s *store) tryHold(token string) (*held, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &held{Root: root, token: token}
+	h := &held{Root: root, token: token, at: s.at}
 	if h.lock, err = root.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		h.release()
 		return nil, err
@@ -230,8 +239,11 @@ func (h *held) write() error {
 	if err != nil {
 		return err
 	}
+	h.at("write " + string(h.Phase))
 	h.there = true
-	return put(h.Root, recordFile, data, 0o600)
+	err = put(h.Root, recordFile, data, 0o600)
+	h.at("wrote " + string(h.Phase))
+	return err
 }
 
 // put replaces a file as a whole: after a crash there is the old one or the new one.

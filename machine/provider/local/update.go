@@ -132,7 +132,6 @@ func (c *core) update(ctx context.Context, h *held, r provider.UpdateRequest, co
 	if err := h.write(); err != nil {
 		return provider.Progress{}, err
 	}
-	c.at("ordered")
 	if plan.Disrupts && !off {
 		return c.advance(ctx, h)
 	}

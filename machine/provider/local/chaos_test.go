@@ -1,0 +1,144 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package local_test
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/machine/provider/local"
+)
+
+// A process that makes and deletes machines is killed 24 times, at random moments, while others do the same. In between no machine ever has two
+// processes; in the end one that is wanted has exactly one, one that was destroyed has none, and what was retained has its data (R-MA-02, R-MA-24).
+func TestKilledAtRandom(t *testing.T) {
+	const kills, tokens = 24, 40
+	root, seed := newRoot(t), uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	c := config(t, func(c *local.Config) { c.GraceSeconds = 1 })
+	for n := range kills {
+		killSoon(t, order{Root: root, Drive: tokens, Seed: random.Uint64(), Config: c}, time.Duration(random.IntN(250))*time.Millisecond)
+		atMostOne(t, root, tokens, n)
+	}
+	p := open(t, local.Options{Root: root})
+	lived := 0
+	for n := range tokens {
+		r := request(n, c)
+		i, err := p.Create(t.Context(), r)
+		switch {
+		case provider.ClassOf(err) == provider.Conflict:
+			wantProcesses(t, root, r, 0) // deleted for good
+		case err != nil:
+			t.Errorf("Create of %q: %v", r.Token, err)
+		case i.State == provider.Running:
+			lived++
+			wantProcesses(t, root, r, 1)
+		default:
+			remove(t, p, r, provider.Retain)
+			wantProcesses(t, root, r, 0)
+		}
+	}
+	// What is left is made sure of by machines that no run has touched.
+	fresh := request(tokens, c)
+	create(t, p, fresh)
+	wantProcesses(t, root, fresh, 1)
+	t.Logf("%d of %d machines lived", lived, tokens)
+	for n := range tokens + 1 {
+		remove(t, p, request(n, c), provider.Destroy)
+	}
+	if left := testproc.Naming(root); len(left) > 0 {
+		t.Errorf("after all was destroyed: %q", left)
+	}
+	if dirs, _ := filepath.Glob(filepath.Join(root, "machines", "*")); len(dirs) > 0 {
+		t.Errorf("after all was destroyed: directories %q", dirs)
+	}
+}
+
+// killSoon starts a child and kills it after a while of its work.
+func killSoon(t *testing.T, o order, after time.Duration) {
+	t.Helper()
+	cmd := child(t, o)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "driving\n" {
+		t.Fatalf("child says %q, %v", line, err)
+	}
+	timer := time.NewTimer(after)
+	<-timer.C
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Fatalf("child ended by itself: %v", cmd.ProcessState)
+	}
+}
+
+func atMostOne(t *testing.T, root string, tokens, round int) {
+	t.Helper()
+	for n := range tokens {
+		r := request(n, nil)
+		if got := testproc.Naming("BELAY_MACHINE_DIR=" + dirOf(root, r) + "\x00"); len(got) > 1 {
+			t.Errorf("round %d: machine %q has the processes %q", round, r.Token, got)
+		}
+	}
+}
+
+// A process that is killed at each step of each call leaves what the same call goes on with: the data of a machine that is retained, adopted and
+// started again is there at each of them (R-MA-24).
+func TestDataSurvivesEachStep(t *testing.T) {
+	root := newRoot(t)
+	c := config(t, shell("cat data/data/sentinel >>console.seen; exec sleep 1000000"))
+	for point := 0; ; point++ {
+		p := open(t, local.Options{Root: root})
+		r := request(1000+2*point, c)
+		create(t, p, r)
+		file := filepath.Join(dirOf(root, r), "data", "data", "sentinel")
+		if err := os.WriteFile(file, []byte("sentinel"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		remove(t, p, r, provider.Retain)
+		next := request(1001+2*point, c)
+		a := provider.AdoptRequest{From: provider.Ref{Token: r.Token}, As: next}
+		died := run(t, order{Root: root, Call: callOf(a), Point: point})
+		i, err := p.Abilities().Adopter.Adopt(t.Context(), a)
+		if err != nil || i.State != provider.Running {
+			t.Fatalf("point %d: got %+v, %v", point, i, err)
+		}
+		data, err := os.ReadFile(filepath.Join(dirOf(root, next), "data", "data", "sentinel"))
+		if err != nil || string(data) != "sentinel" {
+			t.Fatalf("point %d: data is %q, %v", point, data, err)
+		}
+		if want := []provider.Disk{{ID: r.Token + "/data"}}; !slices.Equal(i.Disks, want) {
+			t.Errorf("point %d: got disks %v, want %v as they were", point, i.Disks, want)
+		}
+		wantProcesses(t, root, next, 1)
+		remove(t, p, next, provider.Destroy)
+		if dirs, _ := filepath.Glob(filepath.Join(root, "machines", "*")); len(dirs) > 0 {
+			t.Fatalf("point %d: directories are left: %q", point, dirs)
+		}
+		if !died {
+			if point < 5 {
+				t.Fatal(fmt.Errorf("an Adopt has %d steps, want more", point))
+			}
+			return
+		}
+	}
+}
