@@ -33,14 +33,19 @@ type files struct {
 	step func() error
 }
 
-// make makes the directories.
+// make makes the directories, and what is in them durable.
 func (f *files) make() error {
 	for _, d := range []string{instanceDir, diskDir, usedDir, groupDir} {
 		if err := os.MkdirAll(filepath.Join(f.dir, d), 0o700); err != nil {
 			return err
 		}
 	}
-	return f.sync(".")
+	for _, d := range []string{".", instanceDir, diskDir, usedDir, groupDir} { // what a killed server has renamed is read from now on
+		if err := f.sync(d); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write replaces a file: a new one is written whole beside it, and takes its name.

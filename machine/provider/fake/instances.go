@@ -188,7 +188,7 @@ func (s *Server) list(ctx context.Context, scope provider.Scope) ([]provider.Ins
 		return nil, invalid("cluster is empty: want the identity of a cluster")
 	}
 	now := s.now()
-	seen := []provider.Instance{}
+	var seen []provider.Instance
 	if f, stale := s.faults.take(now, "List", "", StaleList); stale {
 		seen = f.seen
 	} else if err := s.store.settle(ctx, now); err != nil {
@@ -238,7 +238,7 @@ func (s *Server) delete(ctx context.Context, q provider.DeleteRequest) (provider
 	case r.Owner.Cluster != q.Cluster:
 		return provider.Progress{}, foreign(r.Token, q.Cluster)
 	}
-	return s.leave(r, q.Mode, now)
+	return s.leave(r, q, now)
 }
 
 // gone is the progress of what is not there.
@@ -249,13 +249,13 @@ func foreign(token, cluster string) error {
 }
 
 // leave writes that an instance leaves, if it does not already, and what time makes of that.
-func (s *Server) leave(r record, mode provider.Mode, now time.Time) (provider.Progress, error) {
-	phase, was := r.Phase, r.Mode
-	r.leave(now, mode)
+func (s *Server) leave(r record, q provider.DeleteRequest, now time.Time) (provider.Progress, error) {
+	was := r
+	r.leave(now, q.Mode, q.Until)
 	if r.settle(now) {
 		return gone, s.store.destroy(r)
 	}
-	if r.Phase != phase || r.Mode != was {
+	if r.Phase != was.Phase || r.Mode != was.Mode || !r.Until.Equal(was.Until) {
 		if err := s.store.put(r); err != nil {
 			return provider.Progress{}, err
 		}

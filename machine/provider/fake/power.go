@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -96,15 +97,14 @@ func (s *Server) adopt(ctx context.Context, q adoptCall) (provider.Instance, err
 	case there:
 		return r.instance(now), nil
 	}
-	if r, err = s.takeOver(from, q.As); err != nil {
+	if r, err = s.takeOver(from, q.As, now); err != nil {
 		return provider.Instance{}, err
 	}
 	return r.instance(now), nil
 }
 
 // takeOver gives an instance to another token.
-func (s *Server) takeOver(from string, as createCall) (record, error) {
-	now := s.now()
+func (s *Server) takeOver(from string, as createCall, now time.Time) (record, error) {
 	old, there, err := s.store.current(from, now)
 	switch {
 	case err != nil:
@@ -119,7 +119,7 @@ func (s *Server) takeOver(from string, as createCall) (record, error) {
 	if state.Alive() {
 		r = old
 		r.Token, r.Owner, r.Asked = as.Request.Token, as.Request.Owner, as.Request.Digest
-	} else if r, err = s.restarted(r, old); err != nil {
+	} else if r, err = s.restarted(r, old, now); err != nil {
 		return record{}, err
 	}
 	r.From = from
@@ -127,7 +127,7 @@ func (s *Server) takeOver(from string, as createCall) (record, error) {
 }
 
 // restarted is a new instance with the disks of an old one.
-func (s *Server) restarted(r, old record) (record, error) {
+func (s *Server) restarted(r, old record, now time.Time) (record, error) {
 	if r.Config.Zone != old.Config.Zone {
 		return r, invalid("zone is %q: want %q, where the disks of instance %q are", r.Config.Zone, old.Config.Zone, old.Token)
 	}
@@ -136,6 +136,6 @@ func (s *Server) restarted(r, old record) (record, error) {
 	}
 	r.Disks = newDisks(r.Token, old.Disks, r.Config.Disks)
 	r.ProviderID = provider.ProviderID(scheme, r.Config.Zone, r.Token)
-	r.boot(s.now())
+	r.boot(now)
 	return r, nil
 }

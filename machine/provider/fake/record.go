@@ -41,6 +41,8 @@ type record struct {
 	Stopped time.Time     `json:"stopped,omitzero"`
 	Gone    time.Time     `json:"gone,omitzero"`
 	Mode    provider.Mode `json:"mode,omitempty"`
+	// Until is that of the Delete with which it is leaving or was retained.
+	Until time.Time `json:"until,omitzero"`
 	// Stuck was made by half: it is Pending for ever. Fails breaks at its start.
 	Stuck bool `json:"stuck,omitempty"`
 	Fails bool `json:"fails,omitempty"`
@@ -107,7 +109,10 @@ func (r *record) stop(now time.Time) {
 }
 
 // leave begins its end, or makes a more thorough one of it.
-func (r *record) leave(now time.Time, mode provider.Mode) {
+func (r *record) leave(now time.Time, mode provider.Mode, until time.Time) {
+	if r.Until = until; mode == provider.Destroy || r.Mode == provider.Destroy {
+		r.Until = time.Time{}
+	}
 	switch {
 	case r.Phase == retained && mode == provider.Retain:
 		return
@@ -176,7 +181,7 @@ func (r *record) state(now time.Time) (provider.State, string) {
 func (r *record) instance(now time.Time) provider.Instance {
 	state, why := r.state(now)
 	i := provider.Instance{
-		Token: r.Token, ProviderID: r.ProviderID, Owner: r.Owner, State: state, Digest: r.Digest, Disks: r.disks(), Message: why,
+		Token: r.Token, ProviderID: r.ProviderID, Owner: r.Owner, State: state, Digest: r.Digest, Disks: r.disks(), Until: r.Until, Message: why,
 	}
 	if state == provider.Running {
 		i.Addresses = []provider.Address{{Type: "InternalIP", Address: address(r.Token)}}

@@ -1,0 +1,198 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fake_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/machine/provider/fake"
+)
+
+// zoo makes an instance in each state.
+func zoo(t *testing.T, c *cloud) []provider.CreateRequest {
+	t.Helper()
+	p := c.client()
+	can := provider.AbilitiesOf(p)
+	long := `"startMilliseconds": 3600000, "stopMilliseconds": 3600000`
+	var rs []provider.CreateRequest
+	for n, config := range []string{config, with(long), with(long), config, config, config, config, config, with(`"updateMilliseconds": 3600000`)} {
+		rs = append(rs, want(n, config))
+	}
+	c.inject(fake.Fault{Kind: fake.StartFails, Skip: 6})
+	for _, r := range rs[:8] {
+		create(t, p, r)
+	}
+	c.inject(fake.Fault{Kind: fake.Partial})
+	create(t, p, rs[8])
+	for n, mode := range map[int]provider.Mode{2: provider.Destroy, 3: provider.Destroy, 4: provider.Retain} {
+		if _, err := p.Delete(t.Context(), provider.DeleteRequest{Ref: provider.Ref{Token: rs[n].Token}, Cluster: "c1", Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := can.Power.Stop(t.Context(), provider.Ref{Token: rs[5].Token}); err != nil {
+		t.Fatal(err)
+	}
+	u := rs[7].Desired
+	u.Config, u.Versions.Kubelet = rs[8].Desired.Config, "v1.37.0"
+	for _, n := range []int{7, 8} {
+		r := provider.UpdateRequest{Ref: provider.Ref{Token: rs[n].Token}, Cluster: "c1", Digest: u.Digest(), Desired: u}
+		if _, err := can.Updater.Update(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := can.Group.Resize(t.Context(), "pool", 1, rs[0].Desired); err != nil {
+		t.Fatal(err)
+	}
+	return rs
+}
+
+// R-MA-02: whatever state instances are in, another server that reads the directory sees the same, and goes on.
+func TestRestart(t *testing.T) {
+	c := newCloud(t)
+	rs := zoo(t, c)
+	before, err := c.admin.Instances(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := c.inventory()
+	c.restart()
+	after, err := c.admin.Instances(t.Context())
+	if err != nil || !reflect.DeepEqual(before, after) {
+		t.Errorf("after a restart: got %+v, %v, want %+v", after, err, before)
+	}
+	is := c.inventory()
+	if was.Calls, is.Calls = nil, nil; !reflect.DeepEqual(was, is) || is.UsedTokens != 1 || is.Retained != 1 {
+		t.Errorf("after a restart: got %+v, want %+v with a retained instance and a used-up token", is, was)
+	}
+	states := map[provider.State]bool{}
+	for _, h := range after {
+		states[h.State] = true
+	}
+	if len(states) != 6 {
+		t.Errorf("got states %v, want all 6", states)
+	}
+	p := c.client()
+	_, err = p.Create(t.Context(), rs[3])
+	wantClass(t, "Create with a token that was used up before the restart", err, provider.Conflict)
+	full := want(20, with(`"group": "pool"`))
+	create(t, p, full)
+	_, err = p.Create(t.Context(), want(21, with(`"group": "pool"`)))
+	wantClass(t, "Create in a group that was full before the restart", err, provider.Stockout)
+	c.pass(time.Hour)
+	i, err := p.Get(t.Context(), provider.Ref{Token: rs[1].Token})
+	if err != nil || i.State != provider.Running {
+		t.Errorf("an hour later: got %+v, %v, want it Running", i, err)
+	}
+	_, err = p.Get(t.Context(), provider.Ref{Token: rs[2].Token})
+	wantClass(t, "Get of what was leaving before the restart", err, provider.NotFound)
+}
+
+// A state that is not understood is refused, and the file is named: nothing is guessed, and nothing is lost.
+func TestStrangeFiles(t *testing.T) {
+	token := want(1, config).Token
+	for name, damage := range map[string]func(dir string) error{
+		"instances/x.json": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "instances/x.json"), []byte("{"), 0o600)
+		},
+		"used/x.json": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "used/x.json"), []byte(`{"token": "x", "cluster": "", "more": 1}`), 0o600)
+		},
+		`"y" in "used"`: func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "used/y.json"), []byte(`{"token": "x", "cluster": ""}`), 0o600)
+		},
+		token + ".root": func(dir string) error { return os.Remove(filepath.Join(dir, "disks", token+".root.json")) },
+		"more behind": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "used/x.json"), []byte(`{"token": "x", "cluster": ""} {}`), 0o600)
+		},
+	} {
+		c := newCloud(t)
+		create(t, c.client(), want(1, config))
+		if err := c.current().Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := damage(c.dir); err != nil {
+			t.Fatal(err)
+		}
+		_, err := fake.NewServer(fake.ServerOptions{Dir: c.dir})
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v, want an error that names it", name, err)
+		}
+	}
+}
+
+// What a crash has left unfinished goes when the directory is opened: files that were being written, and disks that no instance has yet.
+func TestUnfinishedFilesGo(t *testing.T) {
+	c := newCloud(t)
+	create(t, c.client(), want(1, config))
+	for _, name := range []string{"instances/x.json.new", "disks/x.json.new", "used/x.json.new", "groups/x.json.new", "disks/x.root.json"} {
+		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(`{"id": "x.ro`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.restart()
+	var names []string
+	err := filepath.WalkDir(c.dir, func(path string, d os.DirEntry, err error) error {
+		if !d.IsDir() {
+			names = append(names, filepath.Base(path))
+		}
+		return err
+	})
+	token := want(1, config).Token
+	if want := fmt.Sprint([]string{token + ".root.json", token + ".json", "lock"}); err != nil || fmt.Sprint(names) != want {
+		t.Errorf("got %v, %v, want %v", names, err, want)
+	}
+	if i := c.inventory(); i.Instances != 1 || i.Disks != 1 {
+		t.Errorf("got %+v, want an instance with its disk", i)
+	}
+}
+
+// One server at a time has the directory. A directory is needed.
+func TestOneServer(t *testing.T) {
+	c := newCloud(t)
+	if s, err := fake.NewServer(fake.ServerOptions{Dir: c.dir}); err == nil || !strings.Contains(err.Error(), c.dir) {
+		t.Errorf("a second server: got %v, %v, want an error that names %q", s, err, c.dir)
+	}
+	if s, err := fake.NewServer(fake.ServerOptions{}); err == nil {
+		t.Errorf("no directory: got %v, want an error", s)
+	}
+	c.restart()
+	tokens(t, c.client())
+}
+
+// After a write that failed nothing is answered until the state was read again: what is in the files is not known.
+func TestWriteFails(t *testing.T) {
+	c := newCloud(t)
+	p, r := c.client(), want(1, config)
+	if err := os.RemoveAll(filepath.Join(c.dir, "disks")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := p.Create(t.Context(), r)
+	wantClass(t, "Create without a place for disks", err, provider.Unavailable)
+	_, err = p.Get(t.Context(), provider.Ref{Token: r.Token})
+	wantClass(t, "Get after that", err, provider.Unavailable)
+	c.restart()
+	create(t, p, r)
+}
+
+// The calls that are counted are those of the provider, by method: what an admin asks is none.
+func TestCallsAreCounted(t *testing.T) {
+	c := newCloud(t)
+	p := c.client()
+	create(t, p, want(1, config))
+	for range 3 {
+		tokens(t, p)
+	}
+	c.inventory()
+	_, err := c.admin.Instances(t.Context())
+	if got := c.inventory().Calls; err != nil || !reflect.DeepEqual(got, map[string]int64{"Create": 1, "List": 3}) {
+		t.Errorf("got %v, %v, want 1 Create and 3 List", got, err)
+	}
+}
