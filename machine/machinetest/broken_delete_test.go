@@ -141,6 +141,12 @@ func brokenDisks() []breakage {
 				return progress, err
 			}
 		}},
+		{name: "forgets for how long", caught: "RetainedKeepsUntil", apply: func(b *broken) {
+			b.delete = func(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
+				r.Until = time.Time{}
+				return b.Memory.Delete(ctx, r)
+			}
+		}},
 		{name: "destroys by default", caught: "RetainIsTheDefault", apply: func(b *broken) {
 			b.delete = func(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
 				if r.Mode != provider.Retain {

@@ -60,6 +60,9 @@ type Harness struct {
 	Many int
 	// Wait is how long an instance takes at most to start, to be updated or to be deleted. 0 is 30 seconds.
 	Wait time.Duration
+	// Skips are the names of the rules that are known to be skipped. With it [Run] fails if another one is skipped, or one of these is not; nil
+	// makes each rule that is skipped a skipped test.
+	Skips []string
 	// Report is the file to which [Run] writes the report, as JSON; "" is none.
 	Report string
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -156,7 +157,8 @@ func (m *Memory) inherit(ctx context.Context, r provider.AdoptRequest) (*vm, err
 	v := *from
 	v.Token, v.Owner, v.made = r.As.Token, r.As.Owner, r.As
 	if v.State == provider.Retained {
-		v.State, v.ProviderID, v.Digest, v.polls = provider.Pending, "", r.As.Digest, map[string]int{}
+		v.State, v.ProviderID, v.Digest, v.Until = provider.Pending, "", r.As.Digest, time.Time{}
+		v.polls = map[string]int{}
 		config.Zone = v.config.Zone // disks do not move
 		v.config = config
 	}

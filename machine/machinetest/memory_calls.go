@@ -140,6 +140,9 @@ func (m *Memory) delete(ctx context.Context, r provider.DeleteRequest) (provider
 	if stopped, err := m.stopping(ctx, v); !stopped || err != nil {
 		return provider.Progress{Message: "it stops", AfterSeconds: 1}, err
 	}
+	if v.State != provider.Retained {
+		v.Until = r.Until
+	}
 	if err := m.release(ctx, v, r.Mode); err != nil {
 		return provider.Progress{}, err
 	}

@@ -45,6 +45,9 @@ func (r Result) String() string {
 	if r.Outcome == Failed {
 		return fmt.Sprintf("rule %s: %s: %s", r.Name, r.Text, r.Why)
 	}
+	if r.Why == "" {
+		return fmt.Sprintf("rule %s: %s", r.Name, r.Outcome)
+	}
 	return fmt.Sprintf("rule %s: %s: %s", r.Name, r.Outcome, r.Why)
 }
 

@@ -5,6 +5,7 @@ package machinetest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -12,6 +13,7 @@ import (
 func diskRules() []rule {
 	return []rule{
 		promise("RetainKeepsDisks", "Retain keeps disks and their data, and says which", retainKeeps, needSentinel),
+		promise("RetainedKeepsUntil", "an instance that is retained says until when, as it was asked for", retainedUntil, needGet),
 		promise("RetainIsTheDefault", "Delete without a mode, or with one that is none, keeps the disks", retainDefault, needSentinel),
 		promise("RetainedIsNotRevived", "Create with the token of a retained instance starts nothing", retainedStays),
 		promise("DestroyAfterRetain", "what was retained can be destroyed, and then nothing is left", destroyRetained),
@@ -64,6 +66,26 @@ func retainKeeps(k *checker) {
 	k.wantSentinel(i, r.Token, "after Retain was called again")
 }
 
+func retainedUntil(k *checker) {
+	p, until := k.client(), time.Date(2030, time.February, 3, 4, 5, 6, 0, time.UTC)
+	for _, want := range []time.Time{{}, until} {
+		r := k.machine()
+		i := k.running(p, r)
+		d := k.deletion(r, i.Ref(), provider.Retain)
+		d.Until = want
+		k.mustDelete(p, d)
+		k.needsDisks()
+		if got := k.mustGet(k.client(), i.Ref()); !got.Until.Equal(want) {
+			k.failf("Get of an instance that was retained until %v: got Until %v", want, got.Until)
+		}
+		if k.has(needList) {
+			if got := k.listed(k.client(), r, provider.Retained); !got.Until.Equal(want) {
+				k.failf("List of an instance that was retained until %v: got Until %v", want, got.Until)
+			}
+		}
+	}
+}
+
 func retainDefault(k *checker) {
 	p := k.client()
 	for _, mode := range []provider.Mode{"", "destroy", "Shred"} {
@@ -102,6 +124,13 @@ func destroyRetained(k *checker) {
 	k.destroy(fresh, r, provider.Ref{Token: r.Token})
 	k.wantNothing("when Destroy after Retain is done")
 	k.gone(fresh, r, i)
+	r = k.machine() // on second thoughts
+	i = k.running(p, r)
+	if _, err := k.delete(p, k.deletion(r, i.Ref(), provider.Retain)); err != nil {
+		k.failf("Delete with Retain: %v", err)
+	}
+	k.destroy(fresh, r, i.Ref())
+	k.wantNothing("when Destroy after Retain was begun is done")
 }
 
 // successor asks for the next incarnation of a machine from the disks of the last one.

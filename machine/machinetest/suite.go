@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// Run checks a provider, one subtest a rule, logs the report, and writes it where the harness says. A rule that is skipped is a skipped test.
+// Run checks a provider, one subtest a rule, logs the report, and writes it where the harness says.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	s, err := newSuite(t.Context(), h)
@@ -26,16 +27,7 @@ func Run(t *testing.T, h Harness) {
 	}
 	for _, r := range rules() {
 		t.Run(r.Name, func(t *testing.T) {
-			switch result := s.check(t.Context(), r); result.Outcome {
-			case Failed:
-				t.Error(result)
-			case Skipped:
-				t.Skip(result)
-			default:
-				for _, u := range result.Unchecked {
-					t.Log("unchecked: " + u)
-				}
-			}
+			s.check(t.Context(), r).tell(t, h.Skips)
 		})
 	}
 	t.Log(s.report)
@@ -44,6 +36,27 @@ func Run(t *testing.T, h Harness) {
 	}
 	if err := s.report.Write(h.Report); err != nil {
 		t.Error(err)
+	}
+}
+
+// tell has a test end as the rule did.
+func (r Result) tell(t *testing.T, skips []string) {
+	t.Helper()
+	for _, u := range r.Unchecked {
+		t.Log("unchecked: " + u)
+	}
+	known := slices.Contains(skips, r.Name)
+	switch {
+	case r.Outcome == Failed:
+		t.Error(r)
+	case r.Outcome == Skipped && skips == nil:
+		t.Skip(r)
+	case r.Outcome == Skipped && !known:
+		t.Errorf("%v; it is not among the Skips of the harness", r)
+	case r.Outcome == Passed && known:
+		t.Errorf("%v; it is among the Skips of the harness", r)
+	case known:
+		t.Log(r)
 	}
 }
 
