@@ -42,8 +42,7 @@ func rank(s *standing) (rank int, why string) {
 	return rankWorking, "surplus"
 }
 
-// pick returns the first n of the machines that may go, and those that would be among them if their reason did not forbid it. Machines that are being
-// deleted are left out.
+// pick returns the first n of the machines that may go, and those that would be among them if their reason did not forbid it.
 func (p picker) pick(machines []standing, n int) (gone, kept []Choice) {
 	for _, s := range p.sorted(machines) {
 		if len(gone) >= n {
@@ -60,22 +59,46 @@ func (p picker) pick(machines []standing, n int) (gone, kept []Choice) {
 	return gone, kept
 }
 
-// sorted returns the machines that are not being deleted, in the order of their end.
-func (p picker) sorted(machines []standing) []standing {
-	alive := slices.DeleteFunc(slices.Clone(machines), standing.deleting)
-	slices.SortFunc(alive, p.compare)
-	return alive
+// queue returns the machines that may go, in the order of their end, and one of the others with its reason.
+func (p picker) queue(machines []standing) (queue []standing, kept string) {
+	for _, s := range p.sorted(machines) {
+		if why := keeps(s.Machine); why == "" {
+			queue = append(queue, s)
+		} else if kept == "" {
+			kept = s.Key.String() + " stays: " + why
+		}
+	}
+	return queue, kept
 }
 
-func (p picker) compare(a, b standing) int {
-	ra, _ := rank(&a)
-	rb, _ := rank(&b)
-	return cmp.Or(
-		cmp.Compare(ra, rb),
-		cmp.Compare(p.cost[a.Key], p.cost[b.Key]),
-		p.byAge(&a, &b),
-		cmp.Compare(a.Name, b.Name),
-	)
+// sorted returns the machines that are not being deleted, in the order of their end.
+func (p picker) sorted(machines []standing) []standing {
+	type ranked struct {
+		standing
+		rank int
+		tie  [sha256.Size]byte
+	}
+	var all []ranked
+	for _, s := range machines {
+		if !s.deleting() {
+			r, _ := rank(&s)
+			all = append(all, ranked{s, r, sha256.Sum256([]byte(s.UID))})
+		}
+	}
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(
+			cmp.Compare(a.rank, b.rank),
+			cmp.Compare(p.cost[a.Key], p.cost[b.Key]),
+			p.byAge(&a.standing, &b.standing),
+			p.byChance(a.tie, b.tie),
+			cmp.Compare(a.Name, b.Name),
+		)
+	})
+	sorted := make([]standing, len(all))
+	for i := range all {
+		sorted[i] = all[i].standing
+	}
+	return sorted
 }
 
 func (p picker) byAge(a, b *standing) int {
@@ -85,8 +108,14 @@ func (p picker) byAge(a, b *standing) int {
 	case NewestFirst:
 		return b.Created.Compare(a.Created)
 	}
-	ha, hb := sha256.Sum256([]byte(a.UID)), sha256.Sum256([]byte(b.UID))
-	return bytes.Compare(ha[:], hb[:])
+	return 0
+}
+
+func (p picker) byChance(a, b [sha256.Size]byte) int {
+	if p.order == OldestFirst || p.order == NewestFirst {
+		return 0
+	}
+	return bytes.Compare(a[:], b[:])
 }
 
 // keeps says why a machine must not be chosen; empty if it may.

@@ -10,6 +10,8 @@ type standing struct {
 	*Machine
 	// known means that its Node could be asked, or that there is none to ask.
 	known, ready, available bool
+	// unsettled means that it was moved to another template and that its instance has not followed yet: it counts as one that doesn't work.
+	unsettled bool
 	// readyIn is when a machine that is ready becomes available; 0 if it is, or isn't ready.
 	readyIn time.Duration
 	node    NodeHealth
@@ -68,5 +70,7 @@ func (s standing) unhealthy() bool {
 func (s standing) loses() bool {
 	return s.available || !s.known && !disturbed(s.Machine)
 }
+
+func (s standing) works() bool { return s.available && !s.unsettled }
 
 func (s standing) deleting() bool { return !s.Deleted.IsZero() }
