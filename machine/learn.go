@@ -93,7 +93,7 @@ func (l *learner) instance() {
 	if l.s.Failure != nil && l.s.Failure.Reason == ReasonInstanceLost {
 		l.s.Failure = nil
 	}
-	if i.Digest != "" {
+	if i.Digest != "" && l.s.Update == nil { // an update ends with what the Node reports
 		l.s.Digest = i.Digest
 	}
 	if l.a.Kind == Adopt {

@@ -15,8 +15,8 @@ func (p *pass) update() Decision {
 	digest := p.Machine.Spec.Digest()
 	u := p.s.Update
 	switch {
-	case u != nil && !u.Sent && digest == p.s.Digest:
-		return p.recall()
+	case u != nil && digest == p.s.Digest && (!u.Sent || u.Digest == digest):
+		return p.recall() // nobody wants it any more, or it has come to its end
 	case p.Skew != "" && (u == nil || !u.Sent):
 		p.s.Failure = p.failure(ReasonVersionSkew, p.Skew)
 		return p.wait(StepPlanned, p.Skew, pollSlow)

@@ -61,8 +61,8 @@ type Node struct {
 	// Uninitialized means that it still has the taint of a node that has not been looked at, or lacks labels, annotations or the config source that
 	// it should have.
 	Uninitialized bool
-	// Unschedulable is what it says.
-	Unschedulable bool
+	// Labels and Annotations are those of the Node, to be read only.
+	Labels, Annotations map[string]string
 	// Held means that our mark of an update or an end is on it.
 	Held bool
 }

@@ -101,12 +101,16 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 	case machine.TakeSlot:
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
-			o.Done, o.Blocked, o.Err = b.Take(ctx, p.m)
+			m := p.m
+			p.mem.took = &m
+			o.Done, o.Blocked, o.Err = b.Take(ctx, m)
 		}
 	case machine.FreeSlot:
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
-			o.Err = b.Free(ctx, p.m)
+			if o.Err = b.Free(ctx, p.m); o.Err == nil {
+				p.mem.took = nil
+			}
 		}
 	case machine.Leave:
 		o.Done = true

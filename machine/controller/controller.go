@@ -76,6 +76,8 @@ type memory struct {
 	seen    time.Time
 	// fresh is the token that was looked up and not found, in this pass.
 	fresh string
+	// took is the machine for which this process has taken a slot; nil if there is none.
+	took *machine.Machine
 }
 
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.

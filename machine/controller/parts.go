@@ -60,7 +60,8 @@ type Drainer interface {
 	Release(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
 }
 
-// A Budget is the number of machines that may be disturbed at a time, shared by updates, ends, health and whoever else disturbs Nodes.
+// A Budget is the number of machines that may be disturbed at a time, shared by updates, ends, health and whoever else disturbs Nodes. A slot whose machine is
+// gone belongs to nobody: a controller that dies too early does not free it, and so the budget must.
 type Budget interface {
 	// Take charges it for a machine. It is idempotent by the machine's UID.
 	Take(ctx context.Context, m machine.Machine) (done bool, blocked string, err error)

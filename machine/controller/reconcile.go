@@ -27,8 +27,7 @@ func (c *Controller) Reconcile(ctx context.Context, key machine.Key) (after time
 	m, err := c.o.Machines.Get(ctx, key)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		c.forget(key)
-		return 0, nil
+		return 0, c.bury(ctx, key, mem)
 	case err != nil:
 		return 0, fmt.Errorf("read machine %q: %w", key, err)
 	}
@@ -44,6 +43,19 @@ func (c *Controller) Reconcile(ctx context.Context, key machine.Key) (after time
 		}
 	}
 	return 0, fmt.Errorf("machine %q: no end after %d steps, the last one %q: this is a bug", key, maxSteps, p.m.Step.Name)
+}
+
+// bury forgets a machine that is gone. A slot that was taken for it too late is given back.
+func (c *Controller) bury(ctx context.Context, key machine.Key, mem *memory) error {
+	if mem.took != nil {
+		ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
+		defer cancel()
+		if err := c.o.Budget.Free(ctx, *mem.took); err != nil {
+			return fmt.Errorf("free the slot of machine %q, which is gone: %w", key, err)
+		}
+	}
+	c.forget(key)
+	return nil
 }
 
 // A pass is one call of Reconcile.

@@ -114,6 +114,11 @@ func (m *Memory) Get(ctx context.Context, ref provider.Ref) (provider.Instance, 
 // List returns the instances of a cluster, by token.
 func (m *Memory) List(ctx context.Context, s provider.Scope) ([]provider.Instance, error) {
 	return call(ctx, m, "List", "", func() ([]provider.Instance, error) {
+		for _, v := range m.vms {
+			if v.Owner.Cluster == s.Cluster {
+				m.start(v)
+			}
+		}
 		return slices.DeleteFunc(slices.Clone(m.shown()), func(i provider.Instance) bool { return i.Owner.Cluster != s.Cluster }), nil
 	})
 }
@@ -131,6 +136,7 @@ func (m *Memory) delete(ctx context.Context, r provider.DeleteRequest) (provider
 		return provider.Progress{}, provider.Errorf(provider.InvalidConfig, "delete %q: mode %q is neither Retain nor Destroy", r.Ref.Token, r.Mode)
 	}
 	if m.vms[r.Ref.Token] == nil {
+		m.useUp(r.Ref.Token) // a Create of it that comes late makes nothing
 		return done, nil
 	}
 	v, err := m.find("delete", r.Ref.Token, r.Cluster)

@@ -13,14 +13,15 @@
 //
 //   - A token makes one instance. Create with a token that is known returns its instance, whatever state it is in, however many calls run at a
 //     time, and also after the process was killed between the effect and the reply. With another digest it is [Conflict], and has no effect.
-//     A token whose instance was destroyed is never used for another one: Create then is [Conflict] too, as long as the provider can know.
+//     Delete uses a token up, also one that nothing was made of: a Create that comes after it, from a controller that was frozen, makes nothing
+//     and is [Conflict], as long as the provider can know.
 //   - What an instance is for is written on it: token and [Owner] come back from Get and List after a restart of everything.
 //   - A ProviderID is never given twice, and its last path segment is the token.
 //   - Get says [NotFound] only when that is authoritative: not for a list that is behind, and not for missing rights.
 //   - List returns all that the scope ever made and that still holds anything: starting, running, stopped and retained instances.
 //   - Delete works from a [Ref] alone: with no config, a broken config, or one that has changed since. It may be called again at any time. Done
 //     implies that the instance is stopped and can't write to anything any more. With [Retain] its disks stay, with [Destroy] nothing stays.
-//     Delete of what isn't there is Done.
+//     Delete of what isn't there is Done, and uses its token up.
 //   - A config that is not understood is [InvalidConfig] before there is any effect.
 //   - No call waits for an instance: what takes longer is Pending, and is asked for again. A call returns soon after its ctx has ended.
 //   - Secrets (Bootstrap, Credentials) appear in no error, no message and no instance.

@@ -1,0 +1,219 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// A Cluster is a workload cluster: its Nodes, their kubelets, and the work on them. It is a controller's Nodes and Drainer.
+type Cluster struct {
+	// Instances are those whose kubelets run.
+	Instances func() []provider.Instance
+	// Version is what the kubelet of an instance reports; nil reports nothing.
+	Version func(i provider.Instance) provider.Versions
+	// Hook sees every call that changes something.
+	Hook Hook
+
+	mu     sync.Mutex
+	next   int
+	away   bool
+	stuck  string
+	nodes  map[string]*node // by token
+	broken []string
+	counts map[string]int
+}
+
+type node struct {
+	machine.Node
+	started bool
+	attempt int64
+	drained bool
+}
+
+var (
+	_ controller.Nodes   = (*Cluster)(nil)
+	_ controller.Drainer = (*Cluster)(nil)
+)
+
+const markAnnotation = "controllertest/attempt"
+
+// ErrAway is what calls fail with while the workload API is away.
+var ErrAway = errors.New("the workload API is away")
+
+// Away makes the workload API go away, or come back.
+func (c *Cluster) Away(away bool) { c.mu.Lock(); c.away = away; c.mu.Unlock() }
+
+// Stick makes drains stay blocked for that reason; empty ends it.
+func (c *Cluster) Stick(why string) { c.mu.Lock(); c.stuck = why; c.mu.Unlock() }
+
+// Broken are the rules that were broken: a Node that was removed while its instance ran.
+func (c *Cluster) Broken() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]string(nil), c.broken...)
+}
+
+// Writes returns how often each call has changed something.
+func (c *Cluster) Writes() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	counts := map[string]int{}
+	for k, v := range c.counts {
+		counts[k] = v
+	}
+	return counts
+}
+
+// All returns the Nodes as they are.
+func (c *Cluster) All() []machine.Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.join()
+	var all []machine.Node
+	for _, n := range c.nodes {
+		all = append(all, n.Node)
+	}
+	return all
+}
+
+// join has the kubelets of running instances register.
+func (c *Cluster) join() map[string]provider.Instance {
+	running := map[string]provider.Instance{}
+	for _, i := range c.Instances() {
+		if i.State != provider.Running {
+			continue
+		}
+		running[i.Token] = i
+		if c.nodes == nil {
+			c.nodes = map[string]*node{}
+		}
+		if c.nodes[i.Token] == nil {
+			c.next++
+			n := &node{Node: machine.Node{ProviderID: i.ProviderID, Ready: true, Uninitialized: true}}
+			n.Name, n.UID = "node-"+i.Token, fmt.Sprintf("node-uid-%d", c.next)
+			c.nodes[i.Token] = n
+		}
+	}
+	for token, n := range c.nodes {
+		i, up := running[token]
+		n.Ready = up
+		if up && c.Version != nil {
+			n.Versions = c.Version(i)
+		}
+	}
+	return running
+}
+
+// Of returns the Nodes of a token.
+func (c *Cluster) Of(_ context.Context, token string) ([]machine.Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return nil, ErrAway
+	}
+	c.join()
+	if n := c.nodes[token]; n != nil {
+		return []machine.Node{n.Node}, nil
+	}
+	return nil, nil
+}
+
+// change runs a change of the Node of that UID.
+func (c *Cluster) change(call, uid string, f func(token string, n *node) error) error {
+	if err := c.Hook.before(call); err != nil {
+		return err
+	}
+	if err := c.locked(call, uid, f); err != nil {
+		return err
+	}
+	c.Hook.after(call)
+	return nil
+}
+
+func (c *Cluster) locked(call, uid string, f func(token string, n *node) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return ErrAway
+	}
+	if c.counts == nil {
+		c.counts = map[string]int{}
+	}
+	c.counts[call]++
+	for token, n := range c.nodes {
+		if n.UID == uid {
+			return f(token, n)
+		}
+	}
+	return nil
+}
+
+// Start initializes a Node.
+func (c *Cluster) Start(_ context.Context, n machine.Node, _ machine.Machine) error {
+	return c.change("StartNode", n.UID, func(_ string, n *node) error {
+		n.Uninitialized = false
+		return nil
+	})
+}
+
+// Remove removes the Node of that UID. That of an instance that runs is a broken rule.
+func (c *Cluster) Remove(_ context.Context, ref machine.NodeRef) error {
+	return c.change("RemoveNode", ref.UID, func(token string, _ *node) error {
+		if _, runs := c.join()[token]; runs {
+			c.broken = append(c.broken, fmt.Sprintf("Node %q was removed while its instance runs", ref.Name))
+		}
+		delete(c.nodes, token)
+		return nil
+	})
+}
+
+// Held reads the mark.
+func (c *Cluster) Held(annotations map[string]string) (int64, bool) {
+	var attempt int64
+	_, err := fmt.Sscanf(annotations[markAnnotation], "%d", &attempt)
+	return attempt, err == nil
+}
+
+// Cordon marks a Node.
+func (c *Cluster) Cordon(_ context.Context, _, uid string, attempt int64) (bool, error) {
+	err := c.change("Cordon", uid, func(_ string, n *node) error {
+		n.Annotations = map[string]string{markAnnotation: fmt.Sprint(attempt)}
+		return nil
+	})
+	return err == nil, err
+}
+
+// Drain empties a Node that is marked.
+func (c *Cluster) Drain(_ context.Context, name, uid string, attempt int64, force bool) (bool, string, time.Duration, error) {
+	blocked := ""
+	err := c.change("Drain", uid, func(_ string, n *node) error {
+		if _, held := c.Held(n.Annotations); !held {
+			return fmt.Errorf("Node %q is not cordoned for attempt %d", name, attempt)
+		}
+		if blocked = c.stuck; force {
+			blocked = ""
+		}
+		n.drained = blocked == ""
+		return nil
+	})
+	return err == nil && blocked == "", blocked, time.Second, err
+}
+
+// Release takes the mark off.
+func (c *Cluster) Release(_ context.Context, _, uid string, _ int64) (bool, error) {
+	err := c.change("Uncordon", uid, func(_ string, n *node) error {
+		n.Annotations, n.drained = nil, false
+		return nil
+	})
+	return err == nil, err
+}

@@ -1,0 +1,267 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/controller/controllertest"
+	"github.com/belayproject/belay/machine/machinetest"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+const clusterID = "c1"
+
+// A world is a store, a provider and a workload cluster in memory, and a controller that may be killed around each call that changes something.
+type world struct {
+	t       *testing.T
+	store   *controllertest.Store
+	cloud   *machinetest.Memory
+	nodes   *controllertest.Cluster
+	budget  *budget
+	options controller.Options
+	ctl     *controller.Controller
+	// second is another one that works at the same machines.
+	second *controller.Controller
+	// trace are the calls that were made; the controller dies at number kill, counted in halves: before a call and after it.
+	trace []string
+	calls int
+	kill  int
+	kills int
+	// at, if set, is called before each half-call with its number. The cache of machines stands still from half-call
+	// freezeAt on for so many passes.
+	at       func(n int)
+	freezeAt int
+	passes   int
+	wrong    []string
+}
+
+// killed is what a killed controller panics with.
+type killed struct{ call string }
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, cloud: &machinetest.Memory{Polls: 2}, kill: -1}
+	w.store = &controllertest.Store{Hook: w.hook}
+	w.nodes = &controllertest.Cluster{Hook: w.hook, Instances: w.cloud.Instances, Version: func(i provider.Instance) provider.Versions {
+		r, _ := w.cloud.Made(i.Token)
+		return r.Desired.Versions
+	}}
+	w.budget = &budget{hook: w.hook, limit: 1, held: map[string]bool{}}
+	w.options = controller.Options{
+		Cluster: clusterID, Machines: w.store, Nodes: w.nodes, Provider: cloud{w.cloud, w}, Drainer: w.nodes, Budget: w.budget,
+	}
+	w.start()
+	return w
+}
+
+func (w *world) start() {
+	ctl, err := controller.New(w.options)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.ctl = ctl
+}
+
+// hook kills the controller at its number.
+func (w *world) hook(call string, after bool) error {
+	n := w.calls
+	w.calls++
+	if !after {
+		w.trace = append(w.trace, call)
+	}
+	w.look(call)
+	if w.passes > 0 && n == w.freezeAt {
+		w.store.Freeze()
+	}
+	if w.at != nil {
+		w.at(n)
+	}
+	if n == w.kill {
+		w.kills++
+		panic(killed{call})
+	}
+	return nil
+}
+
+// look checks what holds at every moment.
+func (w *world) look(call string) {
+	alive := map[string]int{}
+	for _, i := range w.cloud.Instances() {
+		if i.State.Alive() {
+			alive[i.Owner.Name]++
+		}
+	}
+	for name, n := range alive {
+		if n > 1 {
+			w.wrong = append(w.wrong, fmt.Sprintf("at %s: machine %q has %d instances", call, name, n))
+		}
+	}
+}
+
+// pass reconciles once, as each controller that lives does; a killed one is followed by another one.
+func (w *world) pass(key machine.Key) (after time.Duration) {
+	if w.second != nil {
+		if _, err := w.second.Reconcile(w.t.Context(), key); err != nil {
+			w.t.Log("the other controller: ", err)
+		}
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(killed); !ok {
+				panic(r)
+			}
+			w.start()
+			after = time.Second
+		}
+	}()
+	after, err := w.ctl.Reconcile(w.t.Context(), key)
+	if err != nil {
+		return time.Second
+	}
+	return after
+}
+
+// until reconciles until something is true; what waits for nothing is looked at again after a minute.
+func (w *world) until(key machine.Key, what string, true func(m machine.Machine, there bool) bool) {
+	w.t.Helper()
+	for range 400 {
+		m, err := w.store.Live(w.t.Context(), key)
+		if true(m, err == nil) {
+			return
+		}
+		if w.passes > 0 && w.calls > w.freezeAt {
+			if w.passes--; w.passes == 0 {
+				w.store.Thaw()
+			}
+		}
+		after := w.pass(key)
+		if after <= 0 {
+			after = time.Minute
+		}
+		<-time.After(after)
+	}
+	m, err := w.store.Live(w.t.Context(), key)
+	w.t.Fatalf("machine %q is not %s: %v, phase %s, step %+v, failure %+v, update %+v, release %+v, instance %+v; last calls: %v", key, what, err, m.Phase, m.Step, m.Failure, m.Update, m.Release, m.Instance, w.trace[max(0, len(w.trace)-30):])
+}
+
+// running reconciles until the machine runs as it is wanted, or is gone.
+func (w *world) running(key machine.Key) (at machine.Machine, there bool) {
+	w.t.Helper()
+	w.until(key, "running", func(m machine.Machine, is bool) bool {
+		at, there = m, is
+		return !is || m.Phase == machine.PhaseRunning && m.Digest == m.Spec.Digest() && m.Update == nil && m.Release == nil
+	})
+	return at, there
+}
+
+func (w *world) gone(key machine.Key) {
+	w.t.Helper()
+	w.until(key, "gone", func(_ machine.Machine, there bool) bool { return !there })
+	w.pass(key)
+}
+
+// clean checks what is left in the end.
+func (w *world) clean() {
+	w.t.Helper()
+	for _, wrong := range append(w.wrong, w.nodes.Broken()...) {
+		w.t.Error("R-MA-02: ", wrong)
+	}
+	if left := w.cloud.Instances(); len(left) > 0 {
+		w.t.Errorf("R-MA-02: the provider still has %+v", left)
+	}
+	if left := w.nodes.All(); len(left) > 0 {
+		w.t.Errorf("R-MA-02: there are Nodes left: %+v", left)
+	}
+	if len(w.budget.held) > 0 {
+		w.t.Errorf("slots are still held: %v", w.budget.held)
+	}
+}
+
+func worker(name string) machine.Machine {
+	m := machine.Machine{Key: machine.Key{Namespace: "fleet", Name: name}, UID: "uid-" + name}
+	m.Spec.Config = []byte(`{"image":"a"}`)
+	m.Spec.Versions.Kubelet = "v1.36.1"
+	m.Spec.Roles = []string{"worker"}
+	m.Spec.Deletion.Disks = provider.Destroy
+	return m
+}
+
+// A budget is one in memory.
+type budget struct {
+	hook  controllertest.Hook
+	limit int
+	held  map[string]bool
+}
+
+func (b *budget) Take(_ context.Context, m machine.Machine) (bool, string, error) {
+	if !b.held[m.UID] && len(b.held) >= b.limit {
+		return false, fmt.Sprintf("%d of %d are disturbed", len(b.held), b.limit), nil
+	}
+	if err := b.hook("TakeSlot", false); err != nil {
+		return false, "", err
+	}
+	b.held[m.UID] = true
+	return true, "", b.hook("TakeSlot", true)
+}
+
+func (b *budget) Free(_ context.Context, m machine.Machine) error {
+	if err := b.hook("FreeSlot", false); err != nil {
+		return err
+	}
+	delete(b.held, m.UID)
+	return b.hook("FreeSlot", true)
+}
+
+// cloud is a provider whose calls the world sees.
+type cloud struct {
+	*machinetest.Memory
+	w *world
+}
+
+func seen[T any](w *world, call string, f func() (T, error)) (T, error) {
+	if err := w.hook(call, false); err != nil {
+		var none T
+		return none, err
+	}
+	got, err := f()
+	_ = w.hook(call, true)
+	return got, err
+}
+
+func (c cloud) Create(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
+	return seen(c.w, "Create", func() (provider.Instance, error) { return c.Memory.Create(ctx, r) })
+}
+
+func (c cloud) Get(ctx context.Context, r provider.Ref) (provider.Instance, error) {
+	return seen(c.w, "Get", func() (provider.Instance, error) { return c.Memory.Get(ctx, r) })
+}
+
+func (c cloud) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
+	return seen(c.w, "Delete", func() (provider.Progress, error) { return c.Memory.Delete(ctx, r) })
+}
+
+func (c cloud) Plan(ctx context.Context, r provider.UpdateRequest) (provider.Plan, error) {
+	return seen(c.w, "Plan", func() (provider.Plan, error) { return c.Memory.Plan(ctx, r) })
+}
+
+func (c cloud) Update(ctx context.Context, r provider.UpdateRequest) (provider.Progress, error) {
+	return seen(c.w, "Update", func() (provider.Progress, error) { return c.Memory.Update(ctx, r) })
+}
+
+func (c cloud) Stop(ctx context.Context, r provider.Ref) (provider.Progress, error) {
+	return seen(c.w, "Stop", func() (provider.Progress, error) { return c.Memory.Stop(ctx, r) })
+}
+
+func (c cloud) Adopt(ctx context.Context, r provider.AdoptRequest) (provider.Instance, error) {
+	return seen(c.w, "Adopt", func() (provider.Instance, error) { return c.Memory.Adopt(ctx, r) })
+}
+
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) }
