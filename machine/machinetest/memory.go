@@ -30,8 +30,8 @@ type Memory struct {
 	// OnCall, if set, is asked first by each call: its error is that of the call, and nothing is done. token is "" for calls without one. It may
 	// wait, and it may call the Memory.
 	OnCall func(ctx context.Context, method, token string) error
-	// Polls is how often something that takes longer is asked for before it is done: an instance that starts, by Create and Get; an update, a
-	// deletion, a stop, a reboot, each by its own method.
+	// Polls is how often something that takes longer is asked for before it is done: an instance that starts, by Create, Get and List; an update,
+	// a deletion, a stop, a reboot, each by its own method.
 	Polls int
 	// Latency is how long each call takes. It has its effect in the middle.
 	Latency time.Duration
