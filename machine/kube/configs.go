@@ -1,0 +1,43 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	configv1alpha1 "github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/machine"
+)
+
+// NodeConfigs points Nodes at config sources by the NodeConfig objects that package configsync reads. Make it with [NewConfigs].
+type NodeConfigs struct{ client dynamic.Interface }
+
+var _ Configs = (*NodeConfigs)(nil)
+
+// NewConfigs returns the NodeConfigs of the workload cluster.
+func NewConfigs(client dynamic.Interface) *NodeConfigs { return &NodeConfigs{client} }
+
+// Point implements [Configs], by an apply: fields of others stay. A source that somebody else has applied is a conflict.
+func (c *NodeConfigs) Point(ctx context.Context, n machine.NodeRef, source []byte) error {
+	var fields map[string]any
+	if err := json.Unmarshal(source, &fields); err != nil {
+		return fmt.Errorf("config source of Node %q: it is no JSON object: %w", n.Name, err)
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"source": fields}}}
+	o.SetAPIVersion(configv1alpha1.GroupVersion.String())
+	o.SetKind("NodeConfig")
+	o.SetName(n.Name)
+	o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.Name, UID: uidOf(n)}})
+	_, err := c.client.Resource(configv1alpha1.GroupVersion.WithResource("nodeconfigs")).Apply(ctx, n.Name, o, metav1.ApplyOptions{FieldManager: FieldManager})
+	if err != nil {
+		return fmt.Errorf("config source of Node %q: %w", n.Name, err)
+	}
+	return nil
+}

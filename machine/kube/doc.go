@@ -1,0 +1,29 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kube keeps machines in an API server, and looks at the Nodes of a workload cluster: what github.com/belayproject/belay/machine/controller needs.
+//
+// [Machines] are objects of github.com/belayproject/belay/machine/v1alpha1, [Nodes] those of the cluster that the machines join, which may be the same
+// one or another, and [Secrets] what machines name. [Run] reconciles each machine when something about it has changed.
+//
+// # Promise
+//
+//   - Every write is guarded by resourceVersion and UID. Nothing is written over that was not read.
+//   - Reads come from one watch for each kind; Live alone asks the API server. A machine that this process has written is seen as it was written, also while the
+//     watch is behind.
+//   - A Node is found by the last segment of its ProviderID, never by name or address. It is removed by UID.
+//   - Every call has a deadline.
+//
+// # No promise
+//
+// A machine that this version can't read is left alone, and [Machines.Unread] says why.
+//
+// # Concurrency and crashes
+//
+// All methods may be called concurrently. Nothing is kept that could not be lost.
+//
+// # Rights
+//
+// On machines: get, list, watch, patch; on machines/status: update. On Nodes of the workload cluster: get, list, watch, patch, delete. On Secrets: get, in the
+// namespaces of the machines. On nodeconfigs where machines have a config source: get, create, patch.
+package kube

@@ -1,0 +1,265 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/v1alpha1"
+)
+
+// FieldManager is the name under which this package writes.
+const FieldManager = "belay-machine"
+
+const callTime = 10 * time.Second
+
+var _ controller.Machines = (*Machines)(nil)
+
+// Machines are those of one namespace, or of all. Make it with [NewMachines].
+type Machines struct {
+	client   dynamic.Interface
+	informer cache.SharedIndexInformer
+	// Node is what the conditions of a machine's status are computed from; nil leaves them to the status alone.
+	Node func(m machine.Machine) *machine.Node
+
+	mu     sync.Mutex
+	own    map[machine.Key]*v1alpha1.Machine // what this process has written, until the watch has come so far
+	unread map[machine.Key]error
+}
+
+const byProviderID = "providerID"
+
+// NewMachines returns the machines of a namespace; "" is all. They are empty until [Machines.Run].
+func NewMachines(client dynamic.Interface, namespace string) *Machines {
+	index := func(of func(*v1alpha1.Machine) []string) cache.IndexFunc {
+		return func(obj any) ([]string, error) {
+			if m, ok := obj.(*v1alpha1.Machine); ok {
+				return of(m), nil
+			}
+			return nil, nil
+		}
+	}
+	indexers := cache.Indexers{
+		byProviderID: index(providerIDs), byToken: index(func(m *v1alpha1.Machine) []string { return []string{m.Status.Token} }),
+	}
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, v1alpha1.MachinesResource, namespace, 0, indexers, nil).Informer()
+	return &Machines{client: client, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}, unread: map[machine.Key]error{}}
+}
+
+func providerIDs(m *v1alpha1.Machine) []string {
+	ids := map[string]bool{m.Spec.ProviderID: true}
+	if i := m.Status.Instance; i != nil {
+		ids[i.ProviderID] = true
+	}
+	delete(ids, "")
+	return slices.Sorted(maps.Keys(ids))
+}
+
+// Run watches until ctx ends. changed is called with each machine that has changed; it must not block. Call it once.
+func (s *Machines) Run(ctx context.Context, changed func(machine.Key)) error {
+	if err := s.informer.SetTransform(read[v1alpha1.Machine]); err != nil {
+		return fmt.Errorf("watch machines: %w", err)
+	}
+	tell := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if o, ok := obj.(metav1.Object); ok {
+			changed(machine.Key{Namespace: o.GetNamespace(), Name: o.GetName()})
+		}
+	}
+	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell})
+	if err != nil {
+		return fmt.Errorf("watch machines: %w", err)
+	}
+	s.informer.RunWithContext(ctx)
+	return nil
+}
+
+// read is the transform of an informer. What this version can't read stays as it is.
+func read[T any](obj any) (any, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return obj, nil
+	}
+	u.SetManagedFields(nil)
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+		return obj, nil //nolint:nilerr // see above
+	}
+	return typed, nil
+}
+
+// Synced reports whether everything is there that there was when Run began. Nothing must be reconciled before.
+func (s *Machines) Synced() bool { return s.informer.HasSynced() }
+
+// Unread are machines that this version can't read, with the reason.
+func (s *Machines) Unread() map[machine.Key]error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.unread)
+}
+
+// seen is the newest version that this process knows; nil if it knows none.
+func (s *Machines) seen(key machine.Key) *v1alpha1.Machine {
+	obj, _, _ := s.informer.GetStore().GetByKey(cacheKey(key)) // the store of an informer has no errors
+	cached, _ := obj.(*v1alpha1.Machine)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.own[key]
+	if own == nil {
+		return cached
+	}
+	if cached == nil || cached.UID != own.UID || !older(cached.ResourceVersion, own.ResourceVersion) {
+		delete(s.own, key)
+		return cached
+	}
+	return own
+}
+
+func cacheKey(key machine.Key) string { return key.String() }
+
+// older reports whether version a was before b; where that can't be told it was not.
+func older(a, b string) bool {
+	cmp, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && cmp < 0
+}
+
+// core is what the decisions see of an object.
+func (s *Machines) core(m *v1alpha1.Machine) (machine.Machine, error) {
+	c, err := m.Core()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := machine.Key{Namespace: m.Namespace, Name: m.Name}
+	delete(s.unread, key)
+	if err != nil {
+		s.unread[key] = err
+	}
+	return c, err
+}
+
+// Get implements [controller.Machines], from the cache.
+func (s *Machines) Get(_ context.Context, key machine.Key) (machine.Machine, error) {
+	m := s.seen(key)
+	if m == nil {
+		return machine.Machine{}, fmt.Errorf("machine %q: %w", key, fs.ErrNotExist)
+	}
+	return s.core(m)
+}
+
+// Live implements [controller.Machines], from the API server.
+func (s *Machines) Live(ctx context.Context, key machine.Key) (machine.Machine, error) {
+	m, err := s.live(ctx, key)
+	if err != nil {
+		return machine.Machine{}, err
+	}
+	return s.core(m)
+}
+
+func (s *Machines) live(ctx context.Context, key machine.Key) (*v1alpha1.Machine, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	u, err := s.of(key).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, failed("read", key, err)
+	}
+	return s.wrote(key, u)
+}
+
+func (s *Machines) of(key machine.Key) dynamic.ResourceInterface {
+	return s.client.Resource(v1alpha1.MachinesResource).Namespace(key.Namespace)
+}
+
+// wrote keeps what the API server has answered, until the watch has come so far.
+func (s *Machines) wrote(key machine.Key, u *unstructured.Unstructured) (*v1alpha1.Machine, error) {
+	u.SetManagedFields(nil)
+	m := &v1alpha1.Machine{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil {
+		return nil, fmt.Errorf("machine %q: %w", key, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old := s.own[key]; old == nil || old.UID != m.UID || older(old.ResourceVersion, m.ResourceVersion) {
+		s.own[key] = m
+	}
+	return m, nil
+}
+
+// failed says what an error means.
+func failed(doing string, key machine.Key, err error) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("%s machine %q: %w", doing, key, fs.ErrNotExist)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%s machine %q: %w", doing, key, controller.ErrConflict)
+	}
+	return fmt.Errorf("%s machine %q: %w", doing, key, err)
+}
+
+// List implements [controller.Machines], from the cache. What can't be read is left out.
+func (s *Machines) List(context.Context) ([]machine.Machine, error) {
+	var all []machine.Machine
+	var errs []error
+	for _, obj := range s.informer.GetStore().List() {
+		o, ok := obj.(metav1.Object)
+		if !ok {
+			continue
+		}
+		if m := s.seen(machine.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); m != nil {
+			c, err := s.core(m)
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			all = append(all, c)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// ofToken calls f with the machines that have a token.
+func (s *Machines) ofToken(token string, f func(machine.Key)) {
+	found, err := s.informer.GetIndexer().ByIndex(byToken, token)
+	if err != nil {
+		return // there is that index
+	}
+	for _, obj := range found {
+		if o, ok := obj.(*v1alpha1.Machine); ok {
+			f(machine.Key{Namespace: o.Namespace, Name: o.Name})
+		}
+	}
+}
+
+// Twins implements [controller.Machines], from an index.
+func (s *Machines) Twins(_ context.Context, m machine.Machine, providerID string) ([]machine.Key, error) {
+	found, err := s.informer.GetIndexer().ByIndex(byProviderID, providerID)
+	if err != nil {
+		return nil, fmt.Errorf("look for ProviderID %q: %w", providerID, err)
+	}
+	var twins []machine.Key
+	for _, obj := range found {
+		if o, ok := obj.(*v1alpha1.Machine); ok && string(o.UID) != m.UID {
+			twins = append(twins, machine.Key{Namespace: o.Namespace, Name: o.Name})
+		}
+	}
+	return twins, nil
+}

@@ -1,0 +1,246 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+const (
+	// MachineAnnotation is on a Node that has been looked at: the namespace and name of its machine, and the token of the instance.
+	MachineAnnotation = "machine.belay.dev/machine"
+	// UninitializedTaint may be on a Node from its start, with any effect, as by the kubelet's registerWithTaints. It goes when the checks of the
+	// machine's roles have passed, and until then nothing that does not tolerate it runs there.
+	UninitializedTaint = "machine.belay.dev/uninitialized"
+)
+
+var _ controller.Nodes = (*Nodes)(nil)
+
+// Nodes are those of the workload cluster. Make it with [NewNodes].
+type Nodes struct {
+	client   kubernetes.Interface
+	informer cache.SharedIndexInformer
+	configs  Configs
+
+	mu sync.Mutex
+	// failing is why the API server does not answer; nil if it does.
+	failing error
+}
+
+// Configs has the config of a Node pointed at a source: [NewConfigs].
+type Configs interface {
+	// Point makes source, a NodeConfigSource in JSON, that of the Node.
+	Point(ctx context.Context, n machine.NodeRef, source []byte) error
+}
+
+const byToken = "token"
+
+// NewNodes returns the Nodes that a shared informer sees. configs may be nil where no machine has a config source.
+func NewNodes(client kubernetes.Interface, factory informers.SharedInformerFactory, configs Configs) (*Nodes, error) {
+	n := &Nodes{client: client, informer: factory.Core().V1().Nodes().Informer(), configs: configs}
+	err := n.informer.AddIndexers(cache.Indexers{byToken: func(obj any) ([]string, error) {
+		if node, ok := obj.(*corev1.Node); ok && node.Spec.ProviderID != "" {
+			return []string{provider.TokenOf(node.Spec.ProviderID)}, nil
+		}
+		return nil, nil
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("index Nodes by token: %w", err)
+	}
+	return n, nil
+}
+
+// Watch has changed called with the token of each Node that has changed; it must not block.
+func (s *Nodes) Watch(changed func(token string)) error {
+	tell := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if n, ok := obj.(*corev1.Node); ok && n.Spec.ProviderID != "" {
+			changed(provider.TokenOf(n.Spec.ProviderID))
+		}
+	}
+	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(old, obj any) {
+			if a, ok := old.(*corev1.Node); !ok || differs(a, obj) {
+				tell(obj)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watch Nodes: %w", err)
+	}
+	return nil
+}
+
+// differs leaves out what no decision looks at, as the heartbeats of conditions.
+func differs(a *corev1.Node, obj any) bool {
+	b, ok := obj.(*corev1.Node)
+	if !ok {
+		return true
+	}
+	return ready(a) != ready(b) || a.Spec.ProviderID != b.Spec.ProviderID || a.Spec.Unschedulable != b.Spec.Unschedulable ||
+		a.Status.NodeInfo != b.Status.NodeInfo || !slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, func(x, y corev1.Taint) bool { return x.MatchTaint(&y) }) ||
+		len(a.Annotations) != len(b.Annotations) || a.Annotations[MachineAnnotation] != b.Annotations[MachineAnnotation] || a.UID != b.UID ||
+		!a.DeletionTimestamp.Equal(b.DeletionTimestamp)
+}
+
+// Synced reports whether all Nodes are there that there were at the start.
+func (s *Nodes) Synced() bool { return s.informer.HasSynced() }
+
+// Of implements [controller.Nodes], from the cache.
+func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) {
+	if err := s.away(); err != nil {
+		return nil, err
+	}
+	found, err := s.informer.GetIndexer().ByIndex(byToken, token)
+	if err != nil {
+		return nil, fmt.Errorf("look for Nodes of token %q: %w", token, err)
+	}
+	var nodes []machine.Node
+	for _, obj := range found {
+		if n, ok := obj.(*corev1.Node); ok {
+			nodes = append(nodes, nodeOf(n, token))
+		}
+	}
+	return nodes, nil
+}
+
+func (s *Nodes) away() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failing != nil {
+		return fmt.Errorf("the workload API doesn't answer: %w", s.failing)
+	}
+	return nil
+}
+
+// Probe asks the workload API whether it answers, until ctx ends: what is seen of Nodes counts only as long as it does. Call it once.
+func (s *Nodes) Probe(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		err := s.probe(ctx)
+		s.mu.Lock()
+		s.failing = err
+		s.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (s *Nodes) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return s.client.Discovery().RESTClient().Get().AbsPath("/livez").Do(ctx).Error()
+}
+
+func nodeOf(n *corev1.Node, token string) machine.Node {
+	c := machine.Node{
+		NodeRef: machine.NodeRef{Name: n.Name, UID: string(n.UID)}, ProviderID: n.Spec.ProviderID, Ready: ready(n), Labels: n.Labels, Annotations: n.Annotations,
+		Uninitialized: !strings.HasSuffix(n.Annotations[MachineAnnotation], "/"+token) || tainted(n),
+	}
+	c.Versions.Kubelet = n.Status.NodeInfo.KubeletVersion
+	if name, version, ok := strings.Cut(n.Status.NodeInfo.ContainerRuntimeVersion, "://"); ok {
+		c.Versions.Runtime = provider.Runtime{Name: name, Version: version}
+	}
+	c.Versions.Other = map[string]string{}
+	for name, version := range map[string]string{"kernel": n.Status.NodeInfo.KernelVersion, "os": n.Status.NodeInfo.OSImage} {
+		if version != "" {
+			c.Versions.Other[name] = version
+		}
+	}
+	return c
+}
+
+func ready(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func tainted(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == UninitializedTaint })
+}
+
+// Start implements [controller.Nodes]: one patch of the version that was seen.
+func (s *Nodes) Start(ctx context.Context, n machine.Node, m machine.Machine) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if len(m.Spec.ConfigSource) > 0 {
+		if s.configs == nil {
+			return fmt.Errorf("start Node %q: machine %q has a config source, and there is nobody to point the Node at it", n.Name, m.Key)
+		}
+		if err := s.configs.Point(ctx, n.NodeRef, m.Spec.ConfigSource); err != nil {
+			return fmt.Errorf("start Node %q: %w", n.Name, err)
+		}
+	}
+	obj, _, _ := s.informer.GetStore().GetByKey(n.Name) // the store of an informer has no errors
+	node, ok := obj.(*corev1.Node)
+	if !ok || string(node.UID) != n.UID {
+		return fmt.Errorf("start Node %q: it has changed since it was read", n.Name)
+	}
+	patch, err := json.Marshal(startPatch(node, m))
+	if err != nil {
+		return fmt.Errorf("start Node %q: %w", n.Name, err)
+	}
+	if _, err := s.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}); err != nil {
+		return fmt.Errorf("start Node %q: %w", n.Name, err)
+	}
+	return nil
+}
+
+// startPatch gives a Node what its machine says. Labels, annotations and taints of others stay.
+func startPatch(node *corev1.Node, m machine.Machine) map[string]any {
+	annotations := map[string]string{MachineAnnotation: m.Key.String() + "/" + m.Token}
+	for k, v := range m.Spec.Node.Annotations {
+		annotations[k] = v
+	}
+	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == UninitializedTaint })
+	for _, want := range m.Spec.Node.Taints {
+		t := corev1.Taint{Key: want.Key, Value: want.Value, Effect: corev1.TaintEffect(want.Effect)}
+		taints = slices.DeleteFunc(taints, func(is corev1.Taint) bool { return is.MatchTaint(&t) })
+		taints = append(taints, t)
+	}
+	meta := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": annotations}
+	if len(m.Spec.Node.Labels) > 0 {
+		meta["labels"] = m.Spec.Node.Labels
+	}
+	return map[string]any{"metadata": meta, "spec": map[string]any{"taints": taints}}
+}
+
+// Remove implements [controller.Nodes].
+func (s *Nodes) Remove(ctx context.Context, ref machine.NodeRef) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	uid := types.UID(ref.UID)
+	err := s.client.CoreV1().Nodes().Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // that Node is gone
+	}
+	return err
+}
+
+func uidOf(n machine.NodeRef) types.UID { return types.UID(n.UID) }

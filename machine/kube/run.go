@@ -1,0 +1,121 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+)
+
+// Loop is what [Run] keeps going.
+type Loop struct {
+	Controller *controller.Controller
+	Machines   *Machines
+	Nodes      *Nodes
+	// Workers is how many machines are worked at at once; 0 is 8. None of them waits for an instance or a drain.
+	Workers int
+	// SurveyEvery is how often the provider is asked for its list; 0 is a minute.
+	SurveyEvery time.Duration
+}
+
+// Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends. The informer of Nodes is started by whoever
+// made its factory. Call it once.
+func Run(ctx context.Context, l Loop) error {
+	if l.Controller == nil || l.Machines == nil || l.Nodes == nil {
+		return errors.New("loop: Controller, Machines and Nodes are required")
+	}
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[machine.Key](100*time.Millisecond, time.Minute))
+	if err := l.Nodes.Watch(func(token string) { l.Machines.ofToken(token, queue.Add) }); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	var watching error
+	wg.Go(func() { watching = l.Machines.Run(ctx, queue.Add) })
+	wg.Go(func() { l.Nodes.Probe(ctx, 10*time.Second) })
+	if !waitFor(ctx, func() bool { return l.Machines.Synced() && l.Nodes.Synced() }) {
+		queue.ShutDown()
+		wg.Wait()
+		return watching
+	}
+	workers := l.Workers
+	if workers <= 0 {
+		workers = 8
+	}
+	for range workers {
+		wg.Go(func() { work(ctx, l, queue) })
+	}
+	wg.Go(func() { survey(ctx, l, queue.Add) })
+	<-ctx.Done()
+	queue.ShutDown()
+	wg.Wait()
+	return watching
+}
+
+// work takes machines from the queue until it is shut down.
+func work(ctx context.Context, l Loop, queue workqueue.TypedRateLimitingInterface[machine.Key]) {
+	for {
+		key, over := queue.Get()
+		if over {
+			return
+		}
+		after, err := l.Controller.Reconcile(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			klog.FromContext(ctx).Error(err, "Reconciling a machine", "machine", key.String())
+			queue.AddRateLimited(key)
+		default:
+			queue.Forget(key)
+			if after > 0 {
+				queue.AddAfter(key, after)
+			}
+		}
+		queue.Done(key)
+	}
+}
+
+func survey(ctx context.Context, l Loop, add func(machine.Key)) {
+	every := l.SurveyEvery
+	if every <= 0 {
+		every = time.Minute
+	}
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		changed, err := l.Controller.Survey(ctx)
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Surveying instances")
+		}
+		for _, key := range changed {
+			add(key)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// waitFor asks ten times a second.
+func waitFor(ctx context.Context, there func() bool) bool {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for !there() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+	}
+	return true
+}
