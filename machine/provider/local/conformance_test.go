@@ -27,7 +27,7 @@ const boots = "echo start >>data/data/boots; echo on; trap 'kill $!; exit 0' TER
 
 // Processes keep every promise of a provider, and so does what a killed one leaves (R-MA-02, R-MA-24).
 func TestConformance(t *testing.T) {
-	conform(t, local.None, 100)
+	conform(t, local.None, 30)
 }
 
 // So do processes in namespaces of their own.
@@ -72,10 +72,10 @@ func conform(t *testing.T, n local.Namespaces, many int) {
 			{Config: with(func(c *local.Config) { c.Command = []string{"sleep", "2000000"} })},
 		},
 		Many: many, Wait: within,
-		Inventory: func(context.Context) (machinetest.Inventory, error) { return inventory(root) },
+		Inventory: func(context.Context) (machinetest.Inventory, error) { return inventory(t, root) },
 		Clean:     func(context.Context) error { return clean(t, root) },
 		Running: func(_ context.Context, ref provider.Ref) (bool, error) {
-			return len(machinePIDs(root, ref.Token)) > 0, nil
+			return census(t, root)[ref.Token] > 0, nil
 		},
 		Boots: func(_ context.Context, ref provider.Ref) (int, error) { return bootsOf(root, ref.Token) },
 		WriteSentinel: func(_ context.Context, i provider.Instance, data []byte) error {
@@ -112,20 +112,17 @@ func notHere() []string {
 		"NoCallWaits", "HangingCallsEndWithTheirCtx"}
 }
 
-func machinePIDs(root, token string) []int {
-	return pids("BELAY_MACHINE_DIR=" + filepath.Join(root, "machines", token) + "\x00")
-}
-
 // inventory counts directories and processes, and asks no provider.
-func inventory(root string) (machinetest.Inventory, error) {
+func inventory(t *testing.T, root string) (machinetest.Inventory, error) {
 	var n machinetest.Inventory
+	run := census(t, root)
 	dirs, err := filepath.Glob(filepath.Join(root, "machines", "*"))
 	for _, dir := range dirs {
 		record, err := readIfThere(filepath.Join(dir, "instance.json"))
 		if err != nil {
 			return n, err
 		}
-		if len(machinePIDs(root, filepath.Base(dir))) > 0 || !strings.Contains(string(record), `"phase": "Retained"`) {
+		if run[filepath.Base(dir)] > 0 || !strings.Contains(string(record), `"phase": "Retained"`) {
 			n.Instances++
 		}
 		disks, err := filepath.Glob(filepath.Join(dir, "data", "*"))

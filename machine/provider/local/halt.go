@@ -36,11 +36,8 @@ func (c *core) halt(ctx context.Context, h *held) (proof bool, message string, e
 				return false, "", err
 			}
 		}
-		await(ctx, pressed)
-		left, err := c.members(h.token, h.Process)
-		closeAll(left)
-		if err != nil || len(left) > 0 {
-			return false, c.waiting(h, left, refused), err
+		if left := await(ctx, pressed); len(left) > 0 {
+			return false, c.waiting(h, left, refused), nil
 		}
 	}
 	return c.prove(ctx, h)
@@ -117,19 +114,27 @@ func (c *core) graceLeft(h *held) time.Duration {
 	return min(grace, h.Since.Add(grace).Sub(c.now()))
 }
 
-// await waits for the end of processes, for a while.
-func await(ctx context.Context, members []member) {
+// await waits for the end of processes, for a while, and returns those that have not ended.
+func await(ctx context.Context, members []member) (left []member) {
 	end := time.Now().Add(patience)
 	for _, m := range members {
-		for ctx.Err() == nil {
-			left := min(time.Until(end), 50*time.Millisecond)
-			if left <= 0 {
-				return
-			}
-			fds := []unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLIN}}
-			if n, err := unix.Poll(fds, int(left.Milliseconds())+1); n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
-				break
-			}
+		if !ended(ctx, m, end) {
+			left = append(left, m)
+		}
+	}
+	return left
+}
+
+func ended(ctx context.Context, m member, end time.Time) bool {
+	for {
+		wait := min(time.Until(end), 50*time.Millisecond)
+		if ctx.Err() != nil {
+			wait = 0
+		}
+		fds := []unix.PollFd{{Fd: int32(m.fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(max(wait, 0).Milliseconds()))
+		if n > 0 || wait <= 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			return n > 0
 		}
 	}
 }

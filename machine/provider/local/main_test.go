@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -35,8 +36,11 @@ type order struct {
 	Root  string            `json:"root"`
 	Call  *machinetest.Call `json:"call,omitempty"`
 	Point int               `json:"point,omitempty"`
-	// Drive is how many tokens are created and deleted at random until the child is killed.
+	// Delete is called once, and its progress printed.
+	Delete *provider.DeleteRequest `json:"delete,omitempty"`
+	// Drive is how many machines are created and deleted at random until the child is killed, from First on.
 	Drive  int    `json:"drive,omitempty"`
+	First  int    `json:"first,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"`
 	Config []byte `json:"config,omitempty"`
 }
@@ -65,6 +69,13 @@ func (o order) do(ctx context.Context) error {
 	}
 	if o.Drive > 0 {
 		return o.drive(ctx, p)
+	}
+	if o.Delete != nil {
+		progress, err := p.Delete(ctx, *o.Delete)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(os.Stdout).Encode(progress)
 	}
 	n := 0
 	die := func(string) {
@@ -98,9 +109,9 @@ func (o order) drive(ctx context.Context, p *local.Provider) error {
 }
 
 func (o order) one(ctx context.Context, p *local.Provider, random *rand.Rand) error {
-	r := request(random.IntN(o.Drive), o.Config)
+	r := request(o.First+random.IntN(o.Drive), o.Config)
 	var err error
-	switch random.IntN(4) {
+	switch random.IntN(16) {
 	case 0:
 		_, err = p.Delete(ctx, deletion(r, provider.Destroy))
 	case 1:
@@ -276,12 +287,30 @@ func dirOf(root string, r provider.CreateRequest) string {
 	return filepath.Join(root, "machines", r.Token)
 }
 
+// census counts the processes of each machine of a root, by token.
+func census(t testing.TB, root string) map[string]int {
+	t.Helper()
+	environs, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, name := range environs {
+		environ, _ := os.ReadFile(name) // it may have ended
+		_, rest, marked := strings.Cut("\x00"+string(environ), "\x00BELAY_MACHINE_DIR="+filepath.Join(root, "machines")+"/")
+		if token, _, whole := strings.Cut(rest, "\x00"); marked && whole {
+			found[token]++
+		}
+	}
+	return found
+}
+
 // wantProcesses checks how many processes a machine has.
 func wantProcesses(t testing.TB, root string, r provider.CreateRequest, want int) {
 	t.Helper()
 	err := testproc.Poll(within, func() error {
-		if got := testproc.Naming("BELAY_MACHINE_DIR=" + dirOf(root, r) + "\x00"); len(got) != want {
-			return fmt.Errorf("machine %q has the processes %q, want %d", r.Token, got, want)
+		if got := census(t, root)[r.Token]; got != want {
+			return fmt.Errorf("machine %q has %d processes, want %d", r.Token, got, want)
 		}
 		return nil
 	})
