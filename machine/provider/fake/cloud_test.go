@@ -19,14 +19,28 @@ import (
 
 const config = `{"apiVersion": "fake.belay.dev/v1", "kind": "FakeConfig"}`
 
-// A cloud is a server that can be restarted behind its address, with a clock that can be set forward.
-type cloud struct {
+// A served cloud is one behind an address.
+type served struct {
 	t     testing.TB
+	at    fake.Options
+	admin *fake.Admin
+}
+
+func serve(t testing.TB, at fake.Options) served {
+	t.Helper()
+	admin, err := fake.NewAdmin(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return served{t, at, admin}
+}
+
+// A cloud is a server in this process that can be restarted behind its address, with a clock that can be set forward.
+type cloud struct {
+	served
 	dir   string
-	url   string
 	ahead atomic.Int64
 	died  atomic.Bool
-	admin *fake.Admin
 
 	mu     sync.Mutex
 	server *fake.Server
@@ -34,18 +48,14 @@ type cloud struct {
 
 func newCloud(t testing.TB) *cloud {
 	t.Helper()
-	c := &cloud{t: t, dir: t.TempDir()}
+	c := &cloud{served: served{t: t}, dir: t.TempDir()}
 	c.open()
 	web := httptest.NewServer(c)
 	t.Cleanup(func() {
 		_ = c.current().Close()
 		web.Close()
 	})
-	c.url = web.URL
-	var err error
-	if c.admin, err = fake.NewAdmin(fake.Options{URL: c.url}); err != nil {
-		t.Fatal(err)
-	}
+	c.served = serve(t, fake.Options{URL: web.URL})
 	return c
 }
 
@@ -79,22 +89,22 @@ func (c *cloud) restart() {
 	c.open()
 }
 
-func (c *cloud) client() provider.Provider {
-	p, err := fake.New(fake.Options{URL: c.url})
+func (c served) client() provider.Provider {
+	p, err := fake.New(c.at)
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	return p
 }
 
-func (c *cloud) inject(faults ...fake.Fault) {
+func (c served) inject(faults ...fake.Fault) {
 	c.t.Helper()
 	if err := c.admin.Inject(c.t.Context(), faults...); err != nil {
 		c.t.Fatal(err)
 	}
 }
 
-func (c *cloud) inventory() fake.Inventory {
+func (c served) inventory() fake.Inventory {
 	c.t.Helper()
 	i, err := c.admin.Inventory(c.t.Context())
 	if err != nil {
@@ -104,7 +114,7 @@ func (c *cloud) inventory() fake.Inventory {
 }
 
 // host returns the instance of a token, if there is one.
-func (c *cloud) host(ctx context.Context, token string) (fake.Host, bool, error) {
+func (c served) host(ctx context.Context, token string) (fake.Host, bool, error) {
 	hosts, err := c.admin.Instances(ctx)
 	for _, h := range hosts {
 		if h.Token == token {

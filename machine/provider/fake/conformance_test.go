@@ -16,13 +16,14 @@ import (
 // R-MA-02, R-MA-06, R-MA-08, R-MA-24: the server keeps what a provider promises, with instances that take their time.
 func TestConformance(t *testing.T) {
 	c := newCloud(t)
-	h := harness(c)
+	h := c.harness()
 	h.Crash = c.crash
+	h.Inject = func(f machinetest.Fault) func() { return c.suiteFault(f, time.Minute, func() { c.pass(time.Minute) }) }
 	machinetest.Run(t, h)
 }
 
 // harness connects the suite with a cloud.
-func harness(c *cloud) machinetest.Harness {
+func (c served) harness() machinetest.Harness {
 	kubelet := provider.Desired{Config: []byte(with(`"startMilliseconds": 2, "stopMilliseconds": 2, "releaseMilliseconds": 2`))}
 	kubelet.Versions.Kubelet = "v1.36.4"
 	image, size := kubelet, kubelet
@@ -41,26 +42,25 @@ func harness(c *cloud) machinetest.Harness {
 		Boots:         c.boots,
 		WriteSentinel: c.write,
 		ReadSentinel:  c.read,
-		Inject:        c.suiteFault,
 	}
 }
 
-func (c *cloud) holds(ctx context.Context) (machinetest.Inventory, error) {
+func (c served) holds(ctx context.Context) (machinetest.Inventory, error) {
 	i, err := c.admin.Inventory(ctx)
 	return machinetest.Inventory{Instances: i.Instances, Disks: i.Disks}, err
 }
 
-func (c *cloud) running(ctx context.Context, ref provider.Ref) (bool, error) {
+func (c served) running(ctx context.Context, ref provider.Ref) (bool, error) {
 	h, _, err := c.host(ctx, ref.Token)
 	return h.State == provider.Running, err
 }
 
-func (c *cloud) boots(ctx context.Context, ref provider.Ref) (int, error) {
+func (c served) boots(ctx context.Context, ref provider.Ref) (int, error) {
 	h, _, err := c.host(ctx, ref.Token)
 	return h.Boots, err
 }
 
-func (c *cloud) write(ctx context.Context, i provider.Instance, data []byte) error {
+func (c served) write(ctx context.Context, i provider.Instance, data []byte) error {
 	for _, d := range i.Disks {
 		if err := c.admin.WriteDisk(ctx, d.ID, data); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (c *cloud) write(ctx context.Context, i provider.Instance, data []byte) err
 	return nil
 }
 
-func (c *cloud) read(ctx context.Context, i provider.Instance) ([]byte, error) {
+func (c served) read(ctx context.Context, i provider.Instance) ([]byte, error) {
 	data, err := c.admin.ReadDisk(ctx, i.Disks[0].ID)
 	if provider.ClassOf(err) == provider.NotFound {
 		return nil, nil
@@ -77,8 +77,8 @@ func (c *cloud) read(ctx context.Context, i provider.Instance) ([]byte, error) {
 	return data, err
 }
 
-// suiteFault begins a fault that lasts until it is ended.
-func (c *cloud) suiteFault(f machinetest.Fault) func() {
+// suiteFault begins a fault that lasts until it is ended. A slow start takes so long, unless it can be passed over.
+func (c served) suiteFault(f machinetest.Fault, slow time.Duration, pass func()) func() {
 	const always = 1000
 	faults := map[machinetest.Fault]fake.Fault{
 		machinetest.RateLimit:      {Kind: fake.RateLimited, Count: always},
@@ -89,7 +89,7 @@ func (c *cloud) suiteFault(f machinetest.Fault) func() {
 		machinetest.Stockout:       {Kind: fake.Stockout, Count: always},
 		machinetest.Unauthorized:   {Kind: fake.Unauthorized, Count: always},
 		machinetest.Latency:        {Kind: fake.Latency, Count: always, Delay: time.Minute},
-		machinetest.SlowStart:      {Kind: fake.SlowStart, Count: always, Delay: time.Minute},
+		machinetest.SlowStart:      {Kind: fake.SlowStart, Count: always, Delay: slow},
 	}
 	c.inject(faults[f])
 	return func() {
@@ -97,23 +97,14 @@ func (c *cloud) suiteFault(f machinetest.Fault) func() {
 			c.t.Error(err)
 		}
 		if f == machinetest.SlowStart {
-			c.pass(time.Minute)
+			pass()
 		}
 	}
 }
 
-// crash kills the server at a point of a call, and opens it again: before the call, after it, and before each operation on its files.
+// crash kills the server at a point of a call, and opens it again.
 func (c *cloud) crash(ctx context.Context, call machinetest.Call, point int) (bool, error) {
-	f := fake.Fault{Kind: fake.KillWrite, Skip: point - 2}
-	switch point {
-	case 0:
-		f = fake.Fault{Kind: fake.KillBefore}
-	case 1:
-		f = fake.Fault{Kind: fake.KillAfter}
-	}
-	if err := c.admin.Inject(ctx, f); err != nil {
-		return false, err
-	}
+	c.inject(crashAt(point))
 	err := call.Do(ctx, c.client())
 	if c.died.Load() {
 		wantClass(c.t, "a call in which the server was killed", err, provider.Unavailable)
@@ -121,4 +112,15 @@ func (c *cloud) crash(ctx context.Context, call machinetest.Call, point int) (bo
 		return true, nil
 	}
 	return false, c.admin.Clear(ctx)
+}
+
+// crashAt kills a server before a call, after it, and before each operation on its files.
+func crashAt(point int) fake.Fault {
+	switch point {
+	case 0:
+		return fake.Fault{Kind: fake.KillBefore}
+	case 1:
+		return fake.Fault{Kind: fake.KillAfter}
+	}
+	return fake.Fault{Kind: fake.KillWrite, Skip: point - 2}
 }

@@ -39,7 +39,7 @@ func TestBadRequests(t *testing.T) {
 		{"DELETE", "/instances/T%2F1", "", `token "T/1"`},
 		{"GET", "/", "", "is no call"},
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), row.method, c.url+row.path, strings.NewReader(row.body))
+		r, err := http.NewRequestWithContext(t.Context(), row.method, c.at.URL+row.path, strings.NewReader(row.body))
 		if err != nil {
 			t.Fatal(err)
 		}
