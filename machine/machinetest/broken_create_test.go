@@ -53,6 +53,11 @@ func brokenCreates() []breakage {
 				return b.Memory.Create(ctx, r)
 			}
 		}},
+	}
+}
+
+func brokenTokens() []breakage {
+	return []breakage{
 		{name: "tokens for each zone", caught: "OtherZoneIsConflict", apply: func(b *broken) {
 			b.create = func(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
 				if i, err := b.Memory.Get(ctx, provider.Ref{Token: r.Token}); err == nil && strings.Contains(string(r.Desired.Config), `"zone": "b"`) {

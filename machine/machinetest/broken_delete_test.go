@@ -41,6 +41,11 @@ func brokenDeletes() []breakage {
 				return nil
 			})
 		}},
+	}
+}
+
+func brokenReach() []breakage {
+	return []breakage{
 		{name: "wants a ProviderID", caught: "DeleteByTokenAlone", apply: func(b *broken) {
 			b.delete = func(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
 				if r.Ref.ProviderID == "" {
@@ -173,6 +178,11 @@ func brokenDisks() []breakage {
 				return b.Memory.Delete(ctx, r)
 			}
 		}},
+	}
+}
+
+func brokenAdopts() []breakage {
+	return []breakage{
 		{name: "adopts without data", caught: "AdoptBringsDisksBack", apply: func(b *broken) {
 			b.adopt = func(ctx context.Context, r provider.AdoptRequest) (provider.Instance, error) {
 				i, err := b.Memory.Adopt(ctx, r)

@@ -117,8 +117,8 @@ type breakage struct {
 }
 
 func breakages() []breakage {
-	return slices.Concat(brokenCreates(), brokenReads(), brokenConfigs(), brokenDeletes(), brokenDisks(), brokenUpdates(), brokenPower(), brokenCrashes(),
-		brokenFaults(), brokenLast())
+	return slices.Concat(brokenCreates(), brokenTokens(), brokenReads(), brokenConfigs(), brokenDeletes(), brokenReach(), brokenDisks(), brokenAdopts(),
+		brokenUpdates(), brokenRefusals(), brokenPower(), brokenCrashes(), brokenFaults(), brokenLast())
 }
 
 // checkBroken runs the whole suite on a broken provider.

@@ -49,6 +49,11 @@ func brokenUpdates() []breakage {
 				return progress, err
 			}
 		}},
+	}
+}
+
+func brokenRefusals() []breakage {
+	return []breakage{
 		{name: "stops before it refuses", caught: "RefusedUpdateLeavesAll", apply: func(b *broken) {
 			b.update = func(ctx context.Context, r provider.UpdateRequest) (provider.Progress, error) {
 				progress, err := b.Memory.Update(ctx, r)

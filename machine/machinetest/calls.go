@@ -225,7 +225,10 @@ func (k *checker) done(name string, call func() (provider.Progress, error)) (pro
 			return progress, fmt.Errorf("%s: %w", name, k.ctx.Err())
 		}
 		if time.Now().After(deadline) {
-			return progress, fmt.Errorf("%s is not done after %v: it says %q (error: %v)", name, k.wait(), progress.Message, err)
+			if err != nil {
+				return progress, fmt.Errorf("%s fails for %v: %w", name, k.wait(), err)
+			}
+			return progress, fmt.Errorf("%s is not done after %v: it says %q", name, k.wait(), progress.Message)
 		}
 	}
 }

@@ -229,7 +229,7 @@ func adoptAlive(k *checker) {
 	boots := k.boots(i.Ref())
 	before := k.count()
 	a := k.successor(r, i.Ref())
-	got, err := k.adopt(a)
+	_, err := k.adopt(a)
 	if provider.ClassOf(err) == provider.NotSupported {
 		k.wantSame(p, r, i)
 		k.skipf("the provider does not adopt what is alive: %v", err)
@@ -237,7 +237,8 @@ func adoptAlive(k *checker) {
 	if err != nil {
 		k.failf("Adopt of a running instance: got error %v, want the instance", err)
 	}
-	if got = k.again(k.client(), a.As); got.State != provider.Running || got.Owner != a.As.Owner {
+	got := k.again(k.client(), a.As)
+	if got.State != provider.Running || got.Owner != a.As.Owner {
 		k.failf("Adopt of a running instance: got state %q and owner %+v, want Running and %+v", got.State, got.Owner, a.As.Owner)
 	}
 	if now := k.count(); now != before {
