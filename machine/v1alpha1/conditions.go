@@ -15,25 +15,29 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// The types of the conditions of a Machine. All are there from the first status on.
+// The types of conditions. A Machine has all but RemediationAllowed, a MachineSet Ready, Healthy, Paused and Valid, a MachineDeployment UpToDate too, and a
+// MachineHealthCheck RemediationAllowed, Healthy, Paused and Valid. They are there from the first status on.
 const (
-	// ConditionReady: the machine takes work: it is running, and its Node is ready. A change that waits leaves it True, as does a pause.
+	// ConditionReady: the machine takes work: it is running, and its Node is ready. A change that waits leaves it True, as does a pause. Of a set or a
+	// deployment: there are as many machines as are wanted, and all are ready.
 	ConditionReady = "Ready"
 	// ConditionInstanceRunning: the provider has said so.
 	ConditionInstanceRunning = "InstanceRunning"
 	// ConditionNodeReady: the Node of the present instance is ready. False without one, Unknown if the status does not say, as in an update.
 	ConditionNodeReady = "NodeReady"
-	// ConditionUpToDate: the instance is what the spec says.
+	// ConditionUpToDate: the instance is what the spec says. Of a deployment: all of its machines are of the present template.
 	ConditionUpToDate = "UpToDate"
 	// ConditionUpdateSupported: False with the reason UnsupportedChange if the provider, or the update policy, has no way to what the spec says. Nothing
 	// was touched then.
 	ConditionUpdateSupported = "UpdateSupported"
 	// ConditionProgressing: something is under way and goes on by itself. False at rest, and if something is in the way, which the message says.
 	ConditionProgressing = "Progressing"
-	// ConditionPaused: spec.paused, also of a machine that is being deleted.
+	// ConditionPaused: spec.paused, also of what is being deleted.
 	ConditionPaused = "Paused"
 	// ConditionHealthy: nothing has failed. The reason of False is that of the failure.
 	ConditionHealthy = "Healthy"
+	// ConditionRemediationAllowed: nothing keeps a health check from a remedy.
+	ConditionRemediationAllowed = "RemediationAllowed"
 	// ConditionValid: the spec can be understood. False with [ReasonInvalid]; then the others are as they were.
 	ConditionValid = "Valid"
 )
@@ -61,6 +65,16 @@ const (
 	ReasonNotPaused = "NotPaused"
 	// ReasonHealthy comes with Healthy, True.
 	ReasonHealthy = "Healthy"
+	// ReasonUnhealthy comes with Healthy of a health check, False.
+	ReasonUnhealthy = "Unhealthy"
+	// ReasonAllReady comes with Ready of a set or a deployment, True, and ReasonNotReady with False.
+	ReasonAllReady = "AllReady"
+	ReasonNotReady = "NotReady"
+	// ReasonRolling comes with UpToDate of a deployment, False.
+	ReasonRolling = "Rolling"
+	// ReasonAllowed comes with RemediationAllowed, True, and ReasonHeld with False.
+	ReasonAllowed = "Allowed"
+	ReasonHeld    = "Held"
 	// ReasonFailed stands for a failure whose reason is not one word.
 	ReasonFailed = "Failed"
 )
@@ -89,17 +103,28 @@ func (s *MachineStatus) setConditions(c machine.Machine, node *machine.Node, now
 	resting := c.Phase == machine.PhaseRetired || c.Phase == machine.PhaseRunning && c.Step.Name == machine.StepReady
 	stuck := c.Spec.Paused || c.Phase == machine.PhaseFailed || c.Step.Blocker != ""
 	set(ConditionProgressing, !resting && !stuck, step, first(c.Step.Blocker, failure))
-	if c.Spec.Paused {
-		set(ConditionPaused, true, ReasonPaused, "nothing is changed, and nothing is deleted, as long as spec.paused is true")
+	setPaused(set, c.Spec.Paused, "nothing is changed, and nothing is deleted, as long as spec.paused is true")
+	setHealthy(set, c.Failure)
+	set(ConditionValid, true, ReasonValid, "")
+}
+
+// A set sets one condition.
+type set func(kind string, yes bool, reason, message string)
+
+func setPaused(set set, paused bool, message string) {
+	if paused {
+		set(ConditionPaused, true, ReasonPaused, message)
 	} else {
 		set(ConditionPaused, false, ReasonNotPaused, "")
 	}
-	if c.Failure != nil {
-		set(ConditionHealthy, false, word(c.Failure.Reason, ReasonFailed), failure)
+}
+
+func setHealthy(set set, failure *machine.Failure) {
+	if failure != nil {
+		set(ConditionHealthy, false, word(failure.Reason, ReasonFailed), failure.Message)
 	} else {
 		set(ConditionHealthy, true, ReasonHealthy, "")
 	}
-	set(ConditionValid, true, ReasonValid, "")
 }
 
 func (s *MachineStatus) setReady(c machine.Machine, node *machine.Node, now time.Time) {
@@ -158,7 +183,7 @@ func (s *MachineStatus) setUpdate(c machine.Machine, now time.Time) {
 }
 
 // setter sets conditions, whose times change with their status alone.
-func setter(all *[]metav1.Condition, generation int64, now time.Time) func(kind string, yes bool, reason, message string) {
+func setter(all *[]metav1.Condition, generation int64, now time.Time) set {
 	return func(kind string, yes bool, reason, message string) {
 		status := metav1.ConditionFalse
 		if yes {

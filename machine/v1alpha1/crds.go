@@ -11,9 +11,15 @@ import _ "embed"
 var (
 	//go:embed crd/belay.dev_machines.yaml
 	machines string
+	//go:embed crd/belay.dev_machinesets.yaml
+	machineSets string
+	//go:embed crd/belay.dev_machinedeployments.yaml
+	machineDeployments string
+	//go:embed crd/belay.dev_machinehealthchecks.yaml
+	machineHealthChecks string
 )
 
 // CRDs returns the CustomResourceDefinitions of this package, one YAML document each. The caller owns the result.
 func CRDs() [][]byte {
-	return [][]byte{[]byte(machines)}
+	return [][]byte{[]byte(machines), []byte(machineSets), []byte(machineDeployments), []byte(machineHealthChecks)}
 }

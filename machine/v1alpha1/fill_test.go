@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	configv1alpha1 "github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
 // A filler sets fields to values that are not there twice.
@@ -95,6 +97,10 @@ func (f *filler) known(v reflect.Value) bool {
 		if err := json.Unmarshal(fmt.Appendf(nil, sourceJSON, f.n), p); err != nil {
 			f.t.Fatal(err)
 		}
+	case *machine.Amount:
+		*p = machine.Amount{Value: 1 + f.n%100, Percent: f.n%2 == 0}
+	case *v1alpha1.LabelOperator:
+		*p = "In"
 	case *intstr.IntOrString:
 		*p = intstr.FromString(fmt.Sprintf("%d%%", 1+f.n%100))
 	default:

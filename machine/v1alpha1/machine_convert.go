@@ -46,7 +46,7 @@ func (m *Machine) SetCore(c machine.Machine) error {
 	m.Labels, m.Annotations = maps.Clone(c.Labels), maps.Clone(c.Annotations)
 	m.CreationTimestamp, m.DeletionTimestamp = metav1.NewTime(c.Created), timeRef(c.Deleted)
 	setFinalizer(&m.ObjectMeta, c.Finalizer)
-	setOwner(&m.ObjectMeta, c.Owner, "MachineSet")
+	setOwner(&m.ObjectMeta, c.Owner, MachineSetKind)
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (s *MachineConfig) core() (machine.Spec, error) {
 			return c, fmt.Errorf("configSource: %w", err)
 		}
 	}
-	return c, checkKeys(s)
+	return c, checkNames("nodeMetadata", c.Node.Labels, c.Node.Annotations)
 }
 
 func configOf(c machine.Spec) (MachineConfig, error) {

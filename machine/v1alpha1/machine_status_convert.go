@@ -34,7 +34,7 @@ func (s *MachineStatus) core() machine.Status {
 	c := machine.Status{
 		Phase: machine.Phase(s.Phase), Incarnation: s.Incarnation, Token: s.Token, Digest: s.Digest, Instance: s.Instance.core(),
 		Versions: s.Versions.core(), Update: s.Update.core(), Release: s.Release.core(),
-		Observed: s.ObservedGeneration, Updated: timeOf(&s.LastUpdated),
+		Failure: s.Failure.core(), Observed: s.ObservedGeneration, Updated: timeOf(&s.LastUpdated),
 	}
 	if s.NodeRef != nil {
 		c.Node = &machine.NodeRef{Name: s.NodeRef.Name, UID: s.NodeRef.UID}
@@ -47,16 +47,14 @@ func (s *MachineStatus) core() machine.Status {
 			Token: r.Token, ProviderID: r.ProviderID, Disks: disks(r.Disks), Since: timeOf(&r.Since), Until: timeOf(&r.Until), Back: r.Back,
 		})
 	}
-	if f := s.Failure; f != nil {
-		c.Failure = &machine.Failure{Reason: f.Reason, Message: f.Message, Since: timeOf(&f.Since)}
-	}
 	return c
 }
 
 func statusOf(c machine.Status) MachineStatus {
 	s := MachineStatus{
 		ObservedGeneration: c.Observed, Phase: MachinePhase(c.Phase), Incarnation: c.Incarnation, Token: c.Token, Digest: c.Digest,
-		Instance: instanceOf(c.Instance), Versions: reported(c.Versions), Update: updateOf(c.Update), Release: releaseOf(c.Release), LastUpdated: second(c.Updated),
+		Instance: instanceOf(c.Instance), Versions: reported(c.Versions), Update: updateOf(c.Update), Release: releaseOf(c.Release),
+		Failure: failureOf(c.Failure), LastUpdated: second(c.Updated),
 	}
 	if n := c.Node; n != nil {
 		s.NodeRef = &NodeRef{Name: n.Name, UID: n.UID}
@@ -69,11 +67,8 @@ func statusOf(c machine.Status) MachineStatus {
 			Token: r.Token, ProviderID: r.ProviderID, Disks: disksOf(r.Disks), Since: second(r.Since), Until: second(r.Until), Back: r.Back,
 		})
 	}
-	if f := c.Failure; f != nil {
-		s.Failure = &Failure{Reason: f.Reason, Message: clip(f.Message, MaxMessage), Since: second(f.Since)}
-		if c.Phase == machine.PhaseFailed {
-			s.FailureReason, s.FailureMessage = f.Reason, s.Failure.Message
-		}
+	if s.Failure != nil && c.Phase == machine.PhaseFailed {
+		s.FailureReason, s.FailureMessage = s.Failure.Reason, s.Failure.Message
 	}
 	return s
 }

@@ -59,19 +59,16 @@ func setFinalizer(o *metav1.ObjectMeta, want bool) {
 	}
 }
 
-// checkKeys finds keys of labels and annotations that no Node can have: for the server that would cost too much.
-func checkKeys(s *MachineConfig) error {
-	if s.NodeMetadata == nil {
-		return nil
-	}
-	for _, k := range slices.Sorted(maps.Keys(s.NodeMetadata.Labels)) {
+// checkNames finds keys of labels and annotations that nothing can have: for the server that would cost too much.
+func checkNames(field string, labels, annotations map[string]string) error {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		if why := validation.IsQualifiedName(k); len(why) > 0 {
-			return fmt.Errorf("nodeMetadata.labels: key %.320q: %s", k, strings.Join(why, "; "))
+			return fmt.Errorf("%s.labels: key %.320q: %s", field, k, strings.Join(why, "; "))
 		}
 	}
-	for _, k := range slices.Sorted(maps.Keys(s.NodeMetadata.Annotations)) {
+	for _, k := range slices.Sorted(maps.Keys(annotations)) {
 		if why := validation.IsQualifiedName(strings.ToLower(k)); len(why) > 0 {
-			return fmt.Errorf("nodeMetadata.annotations: key %.320q: %s", k, strings.Join(why, "; "))
+			return fmt.Errorf("%s.annotations: key %.320q: %s", field, k, strings.Join(why, "; "))
 		}
 	}
 	return nil

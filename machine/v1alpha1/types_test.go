@@ -16,6 +16,9 @@ import (
 func objects() map[string]runtime.Object {
 	return map[string]runtime.Object{
 		v1alpha1.MachineKind: &v1alpha1.Machine{}, v1alpha1.MachineKind + "List": &v1alpha1.MachineList{},
+		v1alpha1.MachineSetKind: &v1alpha1.MachineSet{}, v1alpha1.MachineSetKind + "List": &v1alpha1.MachineSetList{},
+		v1alpha1.MachineDeploymentKind: &v1alpha1.MachineDeployment{}, v1alpha1.MachineDeploymentKind + "List": &v1alpha1.MachineDeploymentList{},
+		v1alpha1.MachineHealthCheckKind: &v1alpha1.MachineHealthCheck{}, v1alpha1.MachineHealthCheckKind + "List": &v1alpha1.MachineHealthCheckList{},
 	}
 }
 

@@ -1,0 +1,386 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/machine/v1alpha1"
+)
+
+// forMany takes out of a template what belongs to one machine alone.
+func forMany(t *machine.Template) {
+	t.Spec.ProviderID, t.Spec.Adopt, t.Spec.Decommission, t.Spec.Paused = "", "", false, false
+}
+
+func setOf(t *testing.T, c machine.Set) *v1alpha1.MachineSet {
+	t.Helper()
+	s := &v1alpha1.MachineSet{}
+	if err := s.SetCore(c); err != nil {
+		t.Fatal(err)
+	}
+	s.SetStatus(c, now())
+	return s
+}
+
+func deploymentOf(t *testing.T, c machine.Deployment) *v1alpha1.MachineDeployment {
+	t.Helper()
+	d := &v1alpha1.MachineDeployment{}
+	if err := d.SetCore(c); err != nil {
+		t.Fatal(err)
+	}
+	d.SetStatus(c, now())
+	return d
+}
+
+func checkOf(t *testing.T, c machine.HealthCheck) *v1alpha1.MachineHealthCheck {
+	t.Helper()
+	h := &v1alpha1.MachineHealthCheck{}
+	if err := h.SetCore(c); err != nil {
+		t.Fatal(err)
+	}
+	h.SetStatus(c, now())
+	return h
+}
+
+// same checks that a conversion has lost nothing.
+func same[T any](t *testing.T, want, got T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a %T came back as another one (-want +got):\n%s", want, diff)
+	}
+}
+
+// Nothing that package machine knows of a set, a deployment or a health check gets lost in the API.
+func TestGroupsKeepEverything(t *testing.T) {
+	each(t, func(want machine.Set) {
+		forMany(&want.Spec.Template)
+		s := stored(t, *setOf(t, want))
+		got, err := s.Core()
+		same(t, want, got, err)
+	})
+	each(t, func(want machine.Deployment) {
+		forMany(&want.Spec.Template)
+		d := stored(t, *deploymentOf(t, want))
+		got, err := d.Core()
+		same(t, want, got, err)
+	})
+	each(t, func(want machine.HealthCheck) {
+		for i := range want.Status.Attempts {
+			want.Status.Attempts[i].Namespace = want.Namespace
+		}
+		h := stored(t, *checkOf(t, want))
+		got, err := h.Core()
+		same(t, want, got, err)
+	})
+}
+
+// The other way round: what stands in an object is what package machine sees, and the rest of the object stays as it is.
+func TestGroupsInventNothing(t *testing.T) {
+	f := &filler{t: t}
+	var s v1alpha1.MachineSet
+	f.fill(reflect.ValueOf(&s.Spec).Elem())
+	f.fill(reflect.ValueOf(&s.Status).Elem())
+	cs, err := s.Core()
+	again := &v1alpha1.MachineSet{Spec: v1alpha1.MachineSetSpec{MachineGroup: v1alpha1.MachineGroup{Selector: s.Spec.Selector}}}
+	same(t, nil, again.SetCore(cs), err)
+	again.SetStatus(cs, now())
+	same(t, s.Spec, again.Spec, nil)
+	s.Status.Conditions, again.Status.Conditions, s.Status.Selector = nil, nil, again.Status.Selector
+	same(t, s.Status, again.Status, nil)
+
+	var d v1alpha1.MachineDeployment
+	f.fill(reflect.ValueOf(&d.Spec).Elem())
+	f.fill(reflect.ValueOf(&d.Status).Elem())
+	d.Spec.Selector.MatchExpressions = nil
+	cd, err := d.Core()
+	dAgain := &v1alpha1.MachineDeployment{}
+	same(t, nil, dAgain.SetCore(cd), err)
+	dAgain.SetStatus(cd, now())
+	same(t, d.Spec, dAgain.Spec, nil)
+	d.Status.Conditions, dAgain.Status.Conditions, d.Status.Selector = nil, nil, dAgain.Status.Selector
+	same(t, d.Status, dAgain.Status, nil)
+
+	var h v1alpha1.MachineHealthCheck
+	f.fill(reflect.ValueOf(&h.Spec).Elem())
+	f.fill(reflect.ValueOf(&h.Status).Elem())
+	h.Labels = map[string]string{"a": "b"}
+	ch, err := h.Core()
+	hAgain := &v1alpha1.MachineHealthCheck{Spec: v1alpha1.MachineHealthCheckSpec{Selector: h.Spec.Selector}}
+	hAgain.Labels = map[string]string{"a": "b"}
+	same(t, nil, hAgain.SetCore(ch), err)
+	hAgain.SetStatus(ch, now())
+	same(t, h.Spec, hAgain.Spec, nil)
+	same(t, h.Labels, hAgain.Labels, nil)
+	h.Status.Conditions, hAgain.Status.Conditions = nil, nil
+	same(t, h.Status, hAgain.Status, nil)
+}
+
+// A set belongs to a deployment, and a machine to a set.
+func TestOwnersHaveTheirKind(t *testing.T) {
+	owner := machine.Owner{UID: "u", Name: "n"}
+	s, m := setOf(t, machine.Set{Owner: owner}), machineOf(t, machine.Machine{Owner: owner})
+	if s.OwnerReferences[0].Kind != "MachineDeployment" || m.OwnerReferences[0].Kind != "MachineSet" {
+		t.Errorf("a set belongs to a %s and a machine to a %s, want a MachineDeployment and a MachineSet", s.OwnerReferences[0].Kind, m.OwnerReferences[0].Kind)
+	}
+}
+
+// Selectors select what any other label selector does, but that an empty one selects nothing.
+func TestSelectors(t *testing.T) {
+	expression := func(key, operator string, values ...v1alpha1.LabelValue) v1alpha1.LabelRequirement {
+		return v1alpha1.LabelRequirement{Key: key, Operator: v1alpha1.LabelOperator(operator), Values: values}
+	}
+	for _, c := range []struct {
+		name     string
+		selector v1alpha1.MachineSelector
+		labels   map[string]string
+		want     bool
+	}{
+		{"empty", v1alpha1.MachineSelector{}, map[string]string{"a": "b"}, false},
+		{"equal", v1alpha1.MachineSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}, map[string]string{"a": "b", "c": "d"}, true},
+		{"other", v1alpha1.MachineSelector{MatchLabels: map[string]v1alpha1.LabelValue{"a": "b"}}, map[string]string{"a": "c"}, false},
+		{"in", v1alpha1.MachineSelector{MatchExpressions: []v1alpha1.LabelRequirement{expression("a", "In", "b", "c")}}, map[string]string{"a": "c"}, true},
+		{"not in", v1alpha1.MachineSelector{MatchExpressions: []v1alpha1.LabelRequirement{expression("a", "NotIn", "b")}}, map[string]string{"a": "b"}, false},
+		{"exists", v1alpha1.MachineSelector{MatchExpressions: []v1alpha1.LabelRequirement{expression("a", "Exists")}}, map[string]string{"a": ""}, true},
+		{"exists not", v1alpha1.MachineSelector{MatchExpressions: []v1alpha1.LabelRequirement{expression("a", "DoesNotExist")}}, map[string]string{"a": ""}, false},
+	} {
+		matches, err := c.selector.Matches()
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := matches(c.labels); got != c.want {
+			t.Errorf("%s: %v is selected: %t, want %t", c.name, c.labels, got, c.want)
+		}
+	}
+	if _, err := (&v1alpha1.MachineSelector{MatchExpressions: []v1alpha1.LabelRequirement{expression("a", "Like", "b")}}).Matches(); err == nil {
+		t.Error("an operator that does not exist has no error")
+	}
+}
+
+// The selector of the scale subresource is that of the spec.
+func TestScaleHasTheSelector(t *testing.T) {
+	s := &v1alpha1.MachineSet{}
+	s.Spec.Selector = v1alpha1.MachineSelector{
+		MatchLabels:      map[string]v1alpha1.LabelValue{"b": "c", "a": "b"},
+		MatchExpressions: []v1alpha1.LabelRequirement{{Key: "d", Operator: "NotIn", Values: []v1alpha1.LabelValue{"e", "f"}}},
+	}
+	s.SetStatus(machine.Set{}, now())
+	if got, want := s.Status.Selector, "a=b,b=c,d notin (e,f)"; got != want {
+		t.Errorf("got selector %q, want %q", got, want)
+	}
+	d := &v1alpha1.MachineDeployment{Spec: v1alpha1.MachineDeploymentSpec{MachineGroup: v1alpha1.MachineGroup{Selector: s.Spec.Selector}}}
+	if d.SetStatus(machine.Deployment{}, now()); d.Status.Selector != s.Status.Selector {
+		t.Errorf("a deployment has selector %q, want %q", d.Status.Selector, s.Status.Selector)
+	}
+}
+
+// A history of none is not the default.
+func TestHistoryLimit(t *testing.T) {
+	limit := func(n int32) *int32 { return &n }
+	for _, c := range []struct {
+		limit *int32
+		want  int
+	}{{nil, 0}, {limit(0), -1}, {limit(3), 3}} {
+		d := &v1alpha1.MachineDeployment{Spec: v1alpha1.MachineDeploymentSpec{HistoryLimit: c.limit}}
+		got, err := d.Core()
+		if err != nil || got.Spec.History != c.want {
+			t.Errorf("got history %d and %v, want %d", got.Spec.History, err, c.want)
+		}
+		if again := deploymentOf(t, got).Spec.HistoryLimit; !reflect.DeepEqual(again, c.limit) {
+			t.Errorf("the limit came back as %v, want %v", again, c.limit)
+		}
+	}
+}
+
+// What can't be converted has an error that names it, and leaves the object as it was.
+func TestGroupsNameTheField(t *testing.T) {
+	bad := intstr.FromString("half")
+	k := metav1.ObjectMeta{Namespace: "ns", Name: "g"}
+	group := func(change func(g *v1alpha1.MachineGroup)) (g v1alpha1.MachineGroup) {
+		change(&g)
+		return g
+	}
+	labels := group(func(g *v1alpha1.MachineGroup) { g.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"a b": ""} })
+	node := group(func(g *v1alpha1.MachineGroup) {
+		g.Template.Spec.NodeMetadata = &v1alpha1.NodeMetadata{Annotations: map[string]string{"/": ""}}
+	})
+	expression := group(func(g *v1alpha1.MachineGroup) {
+		g.Selector.MatchExpressions = []v1alpha1.LabelRequirement{{Key: "a", Operator: "Like"}}
+	})
+	exists := group(func(g *v1alpha1.MachineGroup) {
+		g.Selector.MatchExpressions = []v1alpha1.LabelRequirement{{Key: "a", Operator: "Exists"}}
+	})
+	_, e1 := (&v1alpha1.MachineSet{ObjectMeta: k, Spec: v1alpha1.MachineSetSpec{MachineGroup: labels}}).Core()
+	_, e2 := (&v1alpha1.MachineSet{ObjectMeta: k, Spec: v1alpha1.MachineSetSpec{MachineGroup: node}}).Core()
+	_, e3 := (&v1alpha1.MachineSet{ObjectMeta: k, Spec: v1alpha1.MachineSetSpec{MachineGroup: expression}}).Core()
+	_, e4 := (&v1alpha1.MachineDeployment{ObjectMeta: k, Spec: v1alpha1.MachineDeploymentSpec{MachineGroup: exists}}).Core()
+	_, e5 := (&v1alpha1.MachineDeployment{ObjectMeta: k, Spec: v1alpha1.MachineDeploymentSpec{Strategy: &v1alpha1.Strategy{MaxSurge: &bad}}}).Core()
+	_, e6 := (&v1alpha1.MachineDeployment{ObjectMeta: k, Spec: v1alpha1.MachineDeploymentSpec{Strategy: &v1alpha1.Strategy{MaxUnavailable: &bad}}}).Core()
+	_, e7 := (&v1alpha1.MachineHealthCheck{ObjectMeta: k, Spec: v1alpha1.MachineHealthCheckSpec{MaxUnhealthy: &bad}}).Core()
+	_, e8 := (&v1alpha1.MachineHealthCheck{ObjectMeta: k, Spec: v1alpha1.MachineHealthCheckSpec{Selector: expression.Selector}}).Core()
+	key := machine.Key{Namespace: "ns", Name: "g"}
+	was := func() v1alpha1.MachineSet {
+		return v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "as-it-was"}}
+	}
+	s := was()
+	for i, c := range []struct {
+		err  error
+		want string
+	}{
+		{e1, `machine set "ns/g": spec.template.metadata.labels: key "a b"`},
+		{e2, `machine set "ns/g": spec.template.spec.nodeMetadata.annotations: key "/"`},
+		{e3, `machine set "ns/g": spec.selector: "Like" is not a valid label selector operator`},
+		{e4, `machine deployment "ns/g": spec.selector has 1 matchExpressions`},
+		{e5, `machine deployment "ns/g": spec.strategy.maxSurge: `},
+		{e6, `machine deployment "ns/g": spec.strategy.maxUnavailable: `},
+		{e7, `machine health check "ns/g": spec.maxUnhealthy: `},
+		{e8, `machine health check "ns/g": spec.selector: "Like"`},
+		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Replicas: -1}}), `machine set "ns/g": replicas is -1: want 0 to 2147483647`},
+		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Replicas: math.MaxInt32 + 1}}), `machine set "ns/g": replicas is 2147483648`},
+		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{MaxProvisioning: -1}}), `machine set "ns/g": max provisioning is -1`},
+		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Template: machine.Template{Spec: machine.Spec{Adopt: "t"}}}}), `machine set "ns/g": template: ProviderID "", Adopt "t"`},
+		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Template: machine.Template{Spec: machine.Spec{Desired: provider.Desired{Config: []byte("1")}}}}}),
+			`machine set "ns/g": template: config: want a JSON object`},
+		{(&v1alpha1.MachineDeployment{}).SetCore(machine.Deployment{Key: key, Spec: machine.DeploymentSpec{Replicas: -1}}), `machine deployment "ns/g": replicas is -1`},
+		{(&v1alpha1.MachineHealthCheck{}).SetCore(machine.HealthCheck{Key: key, Spec: machine.HealthSpec{MaxLineage: -1}}), `machine health check "ns/g": max lineage is -1`},
+		{(&v1alpha1.MachineHealthCheck{}).SetCore(machine.HealthCheck{Key: key, Spec: machine.HealthSpec{Ladder: []machine.Rung{{Tries: -1}}}}),
+			`machine health check "ns/g": tries of a rung is -1`},
+	} {
+		if c.err == nil || !strings.HasPrefix(c.err.Error(), c.want) {
+			t.Errorf("row %d: got error %v, want one that begins with %q", i, c.err, c.want)
+		}
+	}
+	if !reflect.DeepEqual(s, was()) {
+		t.Errorf("after an error the object is %+v, want it as it was", s)
+	}
+}
+
+// R-MA-16, R-MA-11: conditions of sets and deployments say what their numbers say; a stockout is one of them.
+func TestGroupConditions(t *testing.T) {
+	good := machine.Set{Spec: machine.SetSpec{Replicas: 2}, Status: machine.SetStatus{Replicas: 2, Ready: 2, Observed: 5}}
+	fine := map[string]string{"Ready": "True AllReady", "Healthy": "True Healthy", "Paused": "False NotPaused", "Valid": "True Valid"}
+	for _, c := range []struct {
+		name   string
+		change func(s *machine.Set)
+		want   map[string]string
+	}{
+		{"all there", func(*machine.Set) {}, nil},
+		{"one not ready", func(s *machine.Set) { s.Status.Ready = 1 }, map[string]string{"Ready": "False NotReady: 2 of 2 machines are there, 1 of them ready"}},
+		{"one too many", func(s *machine.Set) { s.Status.Replicas, s.Status.Ready = 3, 3 },
+			map[string]string{"Ready": "False NotReady: 3 of 2 machines are there, 3 of them ready"}},
+		{"stockout", func(s *machine.Set) { s.Status.Failure = &machine.Failure{Reason: "Stockout", Message: "no room"} },
+			map[string]string{"Healthy": "False Stockout: no room"}},
+		{"paused", func(s *machine.Set) { s.Spec.Paused, s.Status.Message = true, "paused by spec.paused" },
+			map[string]string{"Paused": "True Paused: paused by spec.paused"}},
+	} {
+		in := good
+		c.change(&in)
+		want := map[string]string{"UpToDate": "True UpToDate"}
+		for _, from := range []map[string]string{fine, c.want} {
+			for kind, text := range from {
+				want[kind] = text
+			}
+		}
+		d := &v1alpha1.MachineDeployment{}
+		d.SetStatus(machine.Deployment{
+			Spec: machine.DeploymentSpec{Replicas: in.Spec.Replicas, Paused: in.Spec.Paused},
+			Status: machine.DeploymentStatus{
+				Replicas: in.Status.Replicas, Updated: in.Status.Replicas, Ready: in.Status.Ready, Failure: in.Status.Failure, Message: in.Status.Message, Observed: 5,
+			},
+		}, now())
+		if diff := cmp.Diff(want, said(d.Status.Conditions)); diff != "" {
+			t.Errorf("%s: a deployment has conditions (-want +got):\n%s", c.name, diff)
+		}
+		s := &v1alpha1.MachineSet{}
+		s.SetStatus(in, now())
+		delete(want, "UpToDate")
+		if diff := cmp.Diff(want, said(s.Status.Conditions)); diff != "" || s.Status.Conditions[0].ObservedGeneration != 5 {
+			t.Errorf("%s: a set has conditions of generation %d (-want +got):\n%s", c.name, s.Status.Conditions[0].ObservedGeneration, diff)
+		}
+	}
+}
+
+// A deployment is up to date when all of its machines are of the present template, and as many as are wanted.
+func TestDeploymentIsUpToDate(t *testing.T) {
+	for _, c := range []struct {
+		wanted, there, updated int
+		want                   string
+	}{
+		{2, 2, 2, "True UpToDate"},
+		{2, 3, 2, "False Rolling: 2 of 3 machines are of the present template"},
+		{2, 1, 1, "False Rolling: 1 of 2 machines are of the present template"},
+		{0, 0, 0, "True UpToDate"},
+	} {
+		d := &v1alpha1.MachineDeployment{}
+		d.SetStatus(machine.Deployment{
+			Spec: machine.DeploymentSpec{Replicas: c.wanted}, Status: machine.DeploymentStatus{Replicas: c.there, Updated: c.updated},
+		}, now())
+		if got := said(d.Status.Conditions)["UpToDate"]; got != c.want {
+			t.Errorf("%+v: got %q, want %q", c, got, c.want)
+		}
+	}
+}
+
+// A health check says how many machines are unhealthy, and whether something keeps it from doing anything about that.
+func TestHealthCheckConditions(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		in   machine.HealthCheck
+		want map[string]string
+	}{
+		{"healthy", machine.HealthCheck{}, map[string]string{"Healthy": "True Healthy", "RemediationAllowed": "True Allowed", "Paused": "False NotPaused"}},
+		{"too many", machine.HealthCheck{Status: machine.HealthStatus{Expected: 4, Unhealthy: 3, Message: "3 of 4"}}, map[string]string{
+			"Healthy": "False Unhealthy: 3 of 4 machines are unhealthy", "RemediationAllowed": "False Held: 3 of 4", "Paused": "False NotPaused",
+		}},
+		{"paused", machine.HealthCheck{Spec: machine.HealthSpec{Paused: true}}, map[string]string{
+			"Healthy": "True Healthy", "RemediationAllowed": "False Held", "Paused": "True Paused",
+		}},
+	} {
+		c.want["Valid"] = "True Valid"
+		if diff := cmp.Diff(c.want, said(checkOf(t, c.in).Status.Conditions)); diff != "" {
+			t.Errorf("%s: conditions (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// The same status written again is the same, and one that can't be understood says so and keeps the rest.
+func TestGroupStatusIsStable(t *testing.T) {
+	later := now().Add(time.Hour)
+	s, d, h := setOf(t, machine.Set{}), deploymentOf(t, machine.Deployment{}), checkOf(t, machine.HealthCheck{})
+	s2, d2, h2 := s.DeepCopy(), d.DeepCopy(), h.DeepCopy()
+	s2.SetStatus(machine.Set{}, later)
+	d2.SetStatus(machine.Deployment{}, later)
+	h2.SetStatus(machine.HealthCheck{}, later)
+	same(t, s, s2, nil)
+	same(t, d, d2, nil)
+	same(t, h, h2, nil)
+	for _, o := range []interface {
+		SetInvalid(err error, now time.Time)
+	}{s2, d2, h2} {
+		o.SetInvalid(errors.New("no"), later)
+	}
+	for _, conditions := range [][]metav1.Condition{s2.Status.Conditions, d2.Status.Conditions, h2.Status.Conditions} {
+		if got := said(conditions); got["Valid"] != "False Invalid: no" || got["Healthy"] != "True Healthy" {
+			t.Errorf("got conditions %v, want Valid alone to have changed", got)
+		}
+	}
+	if said(s.Status.Conditions)["Valid"] != "True Valid" {
+		t.Error("the status that was copied has changed too")
+	}
+}
