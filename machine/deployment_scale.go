@@ -93,7 +93,7 @@ func (p *deploymentPass) gives(g *group) bool {
 	case left <= 0:
 		return false
 	case g == p.current:
-		return left > p.Deployment.Spec.Replicas && g.set.Spec.Replicas > p.Deployment.Spec.Replicas && !p.held(g)
+		return p.anyOld() && !g.held && left > p.Deployment.Spec.Replicas
 	case p.frozen:
 		return false
 	case p.aliveAfter() > p.limit:
@@ -102,9 +102,7 @@ func (p *deploymentPass) gives(g *group) bool {
 	return p.Skew == "" && p.Deployment.Spec.Strategy.Type != OnDelete && !p.stays(g)
 }
 
-// held means that machines are being moved to the set, which has more of them than it should for that.
-func (p *deploymentPass) held(g *group) bool { return g.held && p.anyOld() }
-
+// anyOld reports whether an old set has machines.
 func (p *deploymentPass) anyOld() bool {
 	for _, g := range p.sets {
 		if g != p.current && g.alive > 0 {
@@ -123,11 +121,8 @@ func (p *deploymentPass) aliveAfter() int {
 }
 
 // bears reports whether enough is left without the machine: of those that work, and, as those of old sets that don't may come back, of those and
-// the new ones that work. A set alone is made as small as somebody wants it.
+// the new ones that work.
 func (p *deploymentPass) bears(g *group, s standing) bool {
-	if g == p.current && !p.anyOld() {
-		return true
-	}
 	if s.loses() && p.floor > 0 && p.working <= p.floor {
 		p.wait("%s", p.tooFew())
 		return false
@@ -158,6 +153,10 @@ func (p *deploymentPass) resize() {
 		return
 	}
 	room, has := p.room(), c.was.Spec.Replicas
+	if replicas := p.Deployment.Spec.Replicas; !p.anyOld() && replicas < has { // a set alone is made as small as somebody wants it
+		c.change(fmt.Sprintf("%d replicas are wanted", replicas), func(s *Set) { s.Spec.Replicas = replicas })
+		return
+	}
 	if c.held && p.movable && room <= c.total {
 		return // machines are to be moved to it when more of them work
 	}

@@ -103,7 +103,6 @@ func (p *deploymentPass) group(s *Set) *group {
 }
 
 func (g *group) add(s standing) {
-	s.unsettled = s.Token != "" && s.Digest != s.Spec.Digest()
 	g.working += one(s.works())
 	g.machines = append(g.machines, s)
 	g.total++

@@ -22,6 +22,7 @@ const (
 	rankNotJoined
 	rankUnhealthy
 	rankDisturbed
+	rankNotYet
 	rankWorking
 )
 
@@ -38,18 +39,21 @@ func rank(s *standing) (rank int, why string) {
 		return rankUnhealthy, "does not work"
 	case disturbed(s.Machine):
 		return rankDisturbed, "is disturbed already"
+	case s.known && !s.works():
+		return rankNotYet, "does not work yet, or is to be disturbed"
 	}
 	return rankWorking, "surplus"
 }
 
 // pick returns the first n of the machines that may go, and those that would be among them if their reason did not forbid it.
 func (p picker) pick(machines []standing, n int) (gone, kept []Choice) {
-	for _, s := range p.sorted(machines) {
+	sorted := p.sorted(machines)
+	for _, s := range sorted {
 		if len(gone) >= n {
 			break
 		}
 		c := Choice{Key: s.Key, UID: s.UID, Version: s.Version}
-		if c.Reason = keeps(s.Machine); c.Reason != "" {
+		if c.Reason = keeps(&s, n >= len(sorted)); c.Reason != "" {
 			kept = append(kept, c)
 			continue
 		}
@@ -59,10 +63,10 @@ func (p picker) pick(machines []standing, n int) (gone, kept []Choice) {
 	return gone, kept
 }
 
-// queue returns the machines that may go, in the order of their end, and one of the others with its reason.
+// queue returns the machines that may go, in the order of their end, and why one of the others may not.
 func (p picker) queue(machines []standing) (queue []standing, kept string) {
 	for _, s := range p.sorted(machines) {
-		if why := keeps(s.Machine); why == "" {
+		if why := keeps(&s, false); why == "" {
 			queue = append(queue, s)
 		} else if kept == "" {
 			kept = s.Key.String() + " stays: " + why
@@ -118,16 +122,20 @@ func (p picker) byChance(a, b [sha256.Size]byte) int {
 	return bytes.Compare(a[:], b[:])
 }
 
-// keeps says why a machine must not be chosen; empty if it may.
-func keeps(m *Machine) string {
-	_, quarantined := m.Annotations[QuarantineAnnotation]
+// keeps says why a machine must not be chosen; empty if it may. Of machines of which nothing is known none is chosen, as it may be the one that works,
+// unless all have to go, or somebody has marked it.
+func keeps(s *standing, all bool) string {
+	_, quarantined := s.Annotations[QuarantineAnnotation]
+	r, _ := rank(s)
 	switch {
 	case quarantined:
 		return "kept by " + QuarantineAnnotation
-	case m.Spec.Paused:
+	case s.Spec.Paused:
 		return "paused"
-	case Protected(m.Spec.Roles) && !m.Spec.Decommission:
+	case Protected(s.Spec.Roles) && !s.Spec.Decommission:
 		return "part of the control plane, and not entered by spec.decommission"
+	case !s.known && r == rankWorking && !all:
+		return "of unknown health, as its Node can't be asked"
 	}
 	return ""
 }

@@ -10,7 +10,7 @@ type standing struct {
 	*Machine
 	// known means that its Node could be asked, or that there is none to ask.
 	known, ready, available bool
-	// unsettled means that it was moved to another template and that its instance has not followed yet: it counts as one that doesn't work.
+	// unsettled means that its spec has changed, as by a move to another template, and that its instance has not followed yet: it will be disturbed.
 	unsettled bool
 	// readyIn is when a machine that is ready becomes available; 0 if it is, or isn't ready.
 	readyIn time.Duration
@@ -19,7 +19,7 @@ type standing struct {
 
 // stand looks at one machine. available takes a Node that has been ready for minReady, and nothing of ours that disturbs it.
 func stand(m *Machine, nodes map[Key]NodeHealth, minReady time.Duration, now time.Time) standing {
-	s := standing{Machine: m, known: m.Node == nil}
+	s := standing{Machine: m, known: m.Node == nil, unsettled: m.Token != "" && m.Digest != m.Spec.Digest()}
 	if s.known {
 		return s
 	}
