@@ -45,6 +45,23 @@ func TestDeleteTakesTime(t *testing.T) {
 	}
 }
 
+// An update that was begun does not come to its end when the instance leaves.
+func TestUpdateOfWhatLeaves(t *testing.T) {
+	c := newCloud(t)
+	p := c.client()
+	i := create(t, p, want(1, config))
+	u := ask(i.Token, with(`"updateMilliseconds": 60000`), func(d *provider.Desired) { d.Versions.Kubelet = "v1.37.0" })
+	if _, err := provider.AbilitiesOf(p).Updater.Update(t.Context(), u); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, p, i.Token, provider.Retain)
+	c.pass(time.Minute)
+	got, err := p.Get(t.Context(), i.Ref())
+	if err != nil || got.State != provider.Retained || got.Digest != i.Digest {
+		t.Errorf("got %+v, %v, want it retained with digest %q", got, err, i.Digest)
+	}
+}
+
 // R-MA-24: a retained instance says until when it is kept, as the last Delete had it.
 func TestRetainedUntil(t *testing.T) {
 	c := newCloud(t)

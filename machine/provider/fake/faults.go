@@ -43,7 +43,7 @@ const (
 	KillBefore FaultKind = "KillBefore"
 	// KillAfter kills the server after a call has had its effect, before the reply.
 	KillAfter FaultKind = "KillAfter"
-	// KillWrite kills the server before an operation on its files. Skip counts those: one file takes four, one that goes two.
+	// KillWrite kills the server before an operation on its files. Skip counts those: a file that is written takes five, one that goes two.
 	KillWrite FaultKind = "KillWrite"
 )
 

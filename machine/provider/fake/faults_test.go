@@ -5,6 +5,8 @@ package fake_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -42,11 +44,21 @@ func TestRefusals(t *testing.T) {
 // A call whose caller leaves while it waits has no effect.
 func TestLatency(t *testing.T) {
 	c := newCloud(t)
-	p, r := c.client(), want(1, config)
+	// What this client gets is all that the server does.
+	direct := roundTripper(func(r *http.Request) *http.Response {
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		return w.Result()
+	})
+	p, err := fake.New(fake.Options{URL: "http://cloud", HTTP: &http.Client{Transport: direct}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := want(1, config)
 	c.inject(fake.Fault{Kind: fake.Latency, Method: "Create", Delay: time.Hour})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	_, err := p.Create(ctx, r)
+	_, err = p.Create(ctx, r)
 	wantClass(t, "Create that takes an hour", err, provider.Unavailable)
 	if i := c.inventory(); i.Instances != 0 || i.Calls["Create"] != 1 {
 		t.Errorf("got %+v, want no instance and 1 call", i)
@@ -58,6 +70,11 @@ func TestLatency(t *testing.T) {
 		t.Errorf("Create with a latency of 20 ms took %s", took)
 	}
 }
+
+// roundTripper answers requests in this process.
+type roundTripper func(*http.Request) *http.Response
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r), nil }
 
 // A lost reply is of a call that had its effect.
 func TestLostReply(t *testing.T) {
@@ -181,16 +198,17 @@ func TestStockout(t *testing.T) {
 	p, a, b := c.client(), want(1, config), want(2, with(`"zone": "b"`))
 	c.inject(fake.Fault{Kind: fake.Stockout, Zone: "a", Count: 2})
 	for range 2 {
+		create(t, p, b)
 		_, err := p.Create(t.Context(), a)
 		wantClass(t, "Create in zone a", err, provider.Stockout)
 		if err != nil && !strings.Contains(err.Error(), `"a"`) {
 			t.Errorf("got %q, want the zone in it", err)
 		}
+		b = want(3, with(`"zone": "b"`))
 	}
-	create(t, p, b)
 	create(t, p, a)
-	if got := len(tokens(t, p)); got != 2 {
-		t.Errorf("got %d instances, want 2", got)
+	if got := len(tokens(t, p)); got != 3 {
+		t.Errorf("got %d instances, want 3", got)
 	}
 }
 

@@ -75,7 +75,10 @@ func (f *files) writeNew(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
+	err = f.step()
+	if err == nil {
+		_, err = file.Write(data)
+	}
 	if err == nil {
 		err = f.step()
 	}

@@ -134,7 +134,7 @@ func (w *worker) step(ctx context.Context, s *subject) error {
 // again makes a call until it has a definite answer: Unavailable is none.
 func again(ctx context.Context, what string, call func() (done bool, err error)) error {
 	deadline := time.Now().Add(patience)
-	for time.Now().Before(deadline) {
+	for ctx.Err() == nil && time.Now().Before(deadline) {
 		done, err := call()
 		if done && err == nil {
 			return nil

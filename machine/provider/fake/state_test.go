@@ -95,6 +95,44 @@ func TestRestart(t *testing.T) {
 	wantClass(t, "Get of what was leaving before the restart", err, provider.NotFound)
 }
 
+// R-MA-02, R-MA-24: a server that is killed before any operation on its files has done all of a call, or nothing of it, without a second call. An
+// instance that is destroyed is there with its disk, or its token is used up; one that is adopted is the old or the new one, with the same disk.
+func TestAllOrNothing(t *testing.T) {
+	for point, died := 0, true; died; point++ {
+		c := newCloud(t)
+		p := c.client()
+		i := create(t, p, want(1, config))
+		c.inject(fake.Fault{Kind: fake.KillWrite, Skip: point})
+		_, err := p.Delete(t.Context(), provider.DeleteRequest{Ref: i.Ref(), Cluster: "c1", Mode: provider.Destroy})
+		if died = c.died.Load(); died {
+			c.restart()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		is := c.inventory()
+		if all := is.Instances == 0 && is.Disks == 0 && is.UsedTokens == 1; !all && (is.Instances != 1 || is.Disks != 1 || is.UsedTokens != 0 || !died) {
+			t.Errorf("killed before operation %d of Delete: got %+v, want an instance with its disk, or a used-up token", point, is)
+		}
+	}
+	for point, died := 0, true; died; point++ {
+		c := newCloud(t)
+		p := c.client()
+		i := create(t, p, want(1, config))
+		remove(t, p, i.Token, provider.Retain)
+		c.inject(fake.Fault{Kind: fake.KillWrite, Skip: point})
+		_, err := provider.AbilitiesOf(p).Adopter.Adopt(t.Context(), provider.AdoptRequest{From: i.Ref(), As: want(2, config)})
+		if died = c.died.Load(); died {
+			c.restart()
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		is := c.inventory()
+		if all := is.Instances == 1 && is.Retained == 0 && is.UsedTokens == 1; is.Disks != 1 || !all && (is.Instances != 0 || is.Retained != 1 || is.UsedTokens != 0 || !died) {
+			t.Errorf("killed before operation %d of Adopt: got %+v, want the old instance, or the new one and a used-up token, with one disk", point, is)
+		}
+	}
+}
+
 // A state that is not understood is refused, and the file is named: nothing is guessed, and nothing is lost.
 func TestStrangeFiles(t *testing.T) {
 	token := want(1, config).Token

@@ -4,7 +4,11 @@
 package fake_test
 
 import (
+	"bytes"
+	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -101,6 +105,37 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
+// R-MA-18: what is secret is not sent: a digest of it is.
+func TestSecretsAreNotSent(t *testing.T) {
+	var sent bytes.Buffer
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(&sent, r.Body)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer web.Close()
+	p, err := fake.New(fake.Options{URL: web.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	can := provider.AbilitiesOf(p)
+	secret := map[string][]byte{"key": []byte("the canary sings")}
+	r := want(1, config)
+	r.Join = provider.Join{Endpoint: "https://api", Bootstrap: secret, Credentials: secret}
+	u := ask(r.Token, config, nil)
+	u.Join = r.Join
+	_, err = p.Create(t.Context(), r)
+	_, adopt := can.Adopter.Adopt(t.Context(), provider.AdoptRequest{As: r})
+	_, plan := can.Planner.Plan(t.Context(), u)
+	_, update := can.Updater.Update(t.Context(), u)
+	_, del := p.Delete(t.Context(), provider.DeleteRequest{Ref: u.Ref, Credentials: secret})
+	if err := errors.Join(err, adopt, plan, update, del); err != nil {
+		t.Fatal(err)
+	}
+	if text := sent.String(); strings.Contains(text, base64.StdEncoding.EncodeToString(secret["key"])) || strings.Count(text, "https://api") != 2 {
+		t.Errorf("sent is %s, want the endpoint twice and no secret", text)
+	}
+}
+
 // Only what can be the address of a server is taken for one.
 func TestBadURLs(t *testing.T) {
 	for _, url := range []string{"", "127.0.0.1:80", "ftp://host", "http://", "http://a b", "/x"} {
@@ -136,8 +171,10 @@ func TestServerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
 	go func() {
-		_, err := p.Create(t.Context(), want(1, config))
+		_, err := p.Create(ctx, want(1, config))
 		ended <- err
 	}()
 	for left := 1; left > 0; {
@@ -146,8 +183,9 @@ func TestServerAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Close(); err != nil { // the call that waits doesn't hold it up
-		t.Error(err)
+	began := time.Now()
+	if err := s.Close(); err != nil || time.Since(began) > 10*time.Second {
+		t.Errorf("Close took %s, with error %v: want it not to wait for a call that waits", time.Since(began), err)
 	}
 	wantClass(t, "a call when the server was closed", <-ended, provider.Unavailable)
 	_, err = p.List(t.Context(), provider.Scope{Cluster: "c1"})
