@@ -1,0 +1,141 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package ssh
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// A client talks to hosts through the system's ssh.
+type client struct {
+	options  Options
+	bootFile func(Host) string
+	// For tests: what happens before and after each exchange.
+	at func(string)
+}
+
+// exitSSH is what ssh exits with when it could not run the command.
+const exitSSH = 255
+
+// ask has one exchange with a host. Its errors name the host and hold nothing that the host has said.
+func (c *client) ask(ctx context.Context, h Host, r request) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	nonce := strings.ToLower(rand.Text())
+	if r.swap != nil {
+		c.at("before " + h.Name)
+	}
+	out, err := c.run(ctx, h, r.script(nonce, h.Directory, c.bootFile(h)))
+	if r.swap != nil {
+		c.at("after " + h.Name)
+	}
+	var a answer
+	if err == nil {
+		a, err = parseAnswer(out, nonce, h.Name)
+	}
+	if err == nil {
+		err = a.err()
+	}
+	return a, wrap(fmt.Sprintf("host %q", h.Name), err)
+}
+
+// arguments of the client. Of an option that is given twice ssh takes the first.
+func (c *client) arguments(h Host) []string {
+	args := []string{"-T", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"}
+	args = append(args, c.options.Args...)
+	args = append(args, "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+	if c.options.KnownHosts != "" {
+		args = append(args, "-o", "UserKnownHostsFile="+c.options.KnownHosts)
+	}
+	if c.options.ControlDir != "" {
+		args = append(args, "-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath="+c.options.ControlDir+"/%C")
+	}
+	if h.Port != 0 {
+		args = append(args, "-p", strconv.Itoa(h.Port))
+	}
+	if h.User != "" {
+		args = append(args, "-l", h.User)
+	}
+	return append(args, "--", h.Address, c.options.Shell)
+}
+
+func (c *client) run(ctx context.Context, h Host, script string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, c.options.Command, c.arguments(h)...)
+	out, stderr := &bounded{limit: maxAnswer}, &bounded{limit: 64 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(script), out, stderr
+	cmd.WaitDelay = 200 * time.Millisecond // a connection that is kept open may keep these
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return nil, provider.Errorf(provider.Unavailable, "it did not answer: %w", ctx.Err())
+	case err == nil, errors.Is(err, exec.ErrWaitDelay):
+		return out.Bytes(), nil
+	case !errors.As(err, &exit):
+		return nil, provider.Errorf(provider.Internal, "running %q: %w", c.options.Command, err)
+	case exit.ExitCode() == exitSSH:
+		return nil, refusal(stderr.String())
+	case exit.ExitCode() < 0:
+		return nil, provider.Errorf(provider.Unavailable, "%q was ended: %v", c.options.Command, exit)
+	}
+	return nil, provider.Errorf(provider.Internal, "%q has exited with code %d: is %q a shell there?", c.options.Command, exit.ExitCode(), c.options.Shell)
+}
+
+// refusal says why ssh has failed, in words that are known: what else it prints may come from the host.
+func refusal(stderr string) error {
+	for _, known := range []struct {
+		text  string
+		class provider.Class
+	}{
+		{"Host key verification failed", provider.Unauthorized},
+		{"REMOTE HOST IDENTIFICATION HAS CHANGED", provider.Unauthorized},
+		{"no matching host key type", provider.Unauthorized},
+		{"Permission denied", provider.Unauthorized},
+		{"Too many authentication failures", provider.Unauthorized},
+		{"Could not resolve hostname", provider.Unavailable},
+		{"Connection refused", provider.Unavailable},
+		{"Connection timed out", provider.Unavailable},
+		{"No route to host", provider.Unavailable},
+		{"Network is unreachable", provider.Unavailable},
+		{"Connection reset", provider.Unavailable},
+		{"Connection closed", provider.Unavailable},
+		{"Broken pipe", provider.Unavailable},
+	} {
+		if strings.Contains(stderr, known.text) {
+			return provider.Errorf(known.class, "ssh says: %s", known.text)
+		}
+	}
+	return provider.Errorf(provider.Unavailable, "ssh has exited with code %d", exitSSH)
+}
+
+// bounded keeps what is written up to a limit and drops the rest, so that the answer is seen to be cut.
+type bounded struct {
+	bytes.Buffer
+	limit int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	_, _ = b.Buffer.Write(p[:min(len(p), max(0, b.limit-b.Len()))]) // a buffer takes all
+	return len(p), nil
+}
+
+func defaults(o Options) Options {
+	o.Command = cmp.Or(o.Command, "ssh")
+	o.Shell = cmp.Or(o.Shell, "sh -s")
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return o
+}
