@@ -111,7 +111,8 @@ func TestAbilitiesOf(t *testing.T) {
 		{"all", &stub{}, []string{"Planner", "Updater", "Validator", "Power", "Adopter", "Capacity", "Console", "Group"}},
 		{"none", bare{&stub{}}, nil},
 		{"nil", nil, nil},
-		{"less than the methods", having{&stub{}, provider.Abilities{Power: &stub{}}}, []string{"Power"}},
+		{"less than the methods", modest{&stub{}, provider.Abilities{Power: &stub{}}}, []string{"Power"}},
+		{"none in spite of the methods", modest{&stub{}, provider.Abilities{}}, nil},
 	} {
 		if got := names(provider.AbilitiesOf(c.p)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -119,27 +120,35 @@ func TestAbilitiesOf(t *testing.T) {
 	}
 }
 
-// creater can create and delete.
-type creater struct{ s *stub }
+// modest has all methods, and says that it can do less.
+type modest struct {
+	*stub
+	able provider.Abilities
+}
 
-func (c creater) Create(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
+func (m modest) Abilities() provider.Abilities { return m.able }
+
+// halfway can create and delete.
+type halfway struct{ s *stub }
+
+func (c halfway) Create(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
 	return c.s.Create(ctx, r)
 }
 
-func (c creater) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
+func (c halfway) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
 	return c.s.Delete(ctx, r)
 }
 
 // rebooter can switch off, too.
 type rebooter struct {
-	creater
+	halfway
 	provider.Power
 }
 
 // R-MA-09: what can only create and delete is a provider that says what it doesn't know.
 func TestMinimal(t *testing.T) {
 	s := &stub{}
-	p := provider.Minimal(creater{s})
+	p := provider.Minimal(halfway{s})
 	if i, err := p.Create(t.Context(), provider.CreateRequest{Token: "t"}); i.Token != "t" || err != nil {
 		t.Errorf("Create = %v, %v", i, err)
 	}
@@ -155,7 +164,7 @@ func TestMinimal(t *testing.T) {
 	if calls := s.took(); !slices.Equal(calls, []string{"Create t", "Delete t"}) {
 		t.Errorf("calls %q", calls)
 	}
-	if got := names(provider.AbilitiesOf(provider.Minimal(rebooter{creater{s}, s}))); !slices.Equal(got, []string{"Power"}) {
+	if got := names(provider.AbilitiesOf(provider.Minimal(rebooter{halfway{s}, s}))); !slices.Equal(got, []string{"Power"}) {
 		t.Errorf("abilities %v, want those of what it was made of: Power", got)
 	}
 	if whole := provider.Provider(s); provider.Minimal(s) != whole {

@@ -125,7 +125,7 @@ func TestBreakerRefuses(t *testing.T) {
 		if !opened(t, p, s) {
 			t.Error("closed before 30 s")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if opened(t, p, s) {
 			t.Error("open after 30 s")
 		}

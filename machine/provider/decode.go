@@ -87,20 +87,14 @@ func (d decoder[C]) head(doc []byte) error {
 		return errors.New("is not valid UTF-8: want JSON")
 	}
 	var (
-		raw    json.RawMessage
+		top    map[string]json.RawMessage
 		syntax *json.SyntaxError
 	)
-	if err := json.Unmarshal(doc, &raw); errors.As(err, &syntax) {
+	if err := json.Unmarshal(doc, &top); errors.As(err, &syntax) {
 		return fmt.Errorf("is not one JSON document, at byte %d of %d: %w", syntax.Offset, len(doc), syntax)
-	} else if err != nil {
-		return fmt.Errorf("is not one JSON document: %w", err)
 	}
 	if s := shape(doc); s != "an object" {
 		return fmt.Errorf("is %s: want an object with apiVersion %q and kind %q", s, d.kind.APIVersion, d.kind.Kind)
-	}
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(doc, &top); err != nil {
-		return decodeError(err)
 	}
 	if err := is(top, "apiVersion", d.kind.APIVersion); err != nil {
 		return err

@@ -29,8 +29,7 @@ func (m *Memory) Create(_ context.Context, r provider.CreateRequest, _ Config) (
 	if i, known := m.made[r.Token]; known && i.Digest != r.Digest {
 		return i, provider.Errorf(provider.Conflict, "token %q is used up, or has another digest", r.Token)
 	} else if !known {
-		id := provider.ProviderID("memory", "", r.Token)
-		m.made[r.Token] = provider.Instance{Token: r.Token, ProviderID: id, Owner: r.Owner, Digest: r.Digest, State: provider.Running}
+		m.made[r.Token] = provider.Instance{Token: r.Token, ProviderID: "memory:///" + r.Token, Owner: r.Owner, Digest: r.Digest, State: provider.Running}
 	}
 	return m.made[r.Token], nil
 }

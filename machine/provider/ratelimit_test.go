@@ -84,6 +84,15 @@ func TestRateLimitZeroValues(t *testing.T) {
 			if got := s.count("Get"); got < 59 || got > 61 {
 				t.Errorf("%+v: %d calls in all, want those whose turn came within 10 s: 60", o, got)
 			}
+			s.took()
+			for range 100 {
+				go getOf(t, p, "late")
+			}
+			synctest.Wait()
+			if got := s.count("Get"); got != 10 {
+				t.Errorf("%+v: %d calls at once after a pause, want the burst of 10", o, got)
+			}
+			time.Sleep(time.Hour)
 		})
 	}
 }
@@ -128,6 +137,11 @@ func TestRateLimitIsBounded(t *testing.T) {
 		if got := at(); len(got) != 2 || !near(got["stays"], time.Second) {
 			t.Errorf("arrivals %v, want that which stays after 1s, as if nobody had been before it", got)
 		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Get(soon, provider.Ref{Token: "soon"}); err != nil {
+			t.Errorf("%v, want a call for which there is a turn to be made, whoever has left before", err)
+		}
 	})
 }
 
@@ -165,7 +179,7 @@ func TestRateLimitHonoursAfter(t *testing.T) {
 			if got := s.count("Get"); got != 0 {
 				t.Errorf("After %v: %d calls before it", c.after, got)
 			}
-			time.Sleep(2)
+			time.Sleep(2 * time.Nanosecond)
 			if got := s.count("Get"); got != 1 {
 				t.Errorf("After %v: %d calls at its end, want 1", c.after, got)
 			}

@@ -61,14 +61,11 @@ func collect(t reflect.Type, fields map[string]field, visited map[reflect.Type]b
 	}
 }
 
-// shape says what a value is, without saying it.
+// shape says what a value of valid JSON is, without saying it.
 func shape(raw []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	token, err := dec.Token()
-	if err != nil {
-		return "no value"
-	}
+	token, _ := dec.Token()
 	return shapeOf(token)
 }
 

@@ -25,7 +25,7 @@ func short(s string, digits int) string {
 }
 
 // ProviderID returns "scheme:///zone/token", as Node.spec.providerID has it; without a zone "scheme:///token". A zone may have several segments.
-func ProviderID(scheme, zone, token string) string {
+func ProviderID(scheme, zone, token string) string { //nolint:revive // it is what the API calls a ProviderID
 	if zone == "" {
 		return scheme + ":///" + token
 	}

@@ -157,6 +157,7 @@ func refused() []struct{ name, config, want string } {
 		{"name of the Go field", with(`"CPUs": 1`), `field "CPUs" is not known: want "cpus"`},
 		{"no JSON field", with(`"Ignored": "x"`), `field "Ignored" is not known`},
 		{"unexported", with(`"hidden": "x"`), `field "hidden" is not known`},
+		{"unknown and long", with(`"` + strings.Repeat("x", 5000) + `": 1`), `field "...` + strings.Repeat("x", 200) + `" is not known`},
 		{"twice", with(`"image": "x", "image": "x"`), `field "image" stands twice: want it once`},
 		{"twice escaped", with(`"image": "x", "im\u0061ge": "x"`), `field "image" stands twice`},
 		{"twice below", with(`"disks": [{"Size": 1, "Size": 2}]`), `field "disks[0].Size" stands twice`},

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -43,19 +42,19 @@ func (w *walk) value(t reflect.Type) error {
 	if err != nil {
 		return w.bad(err)
 	}
-	if token == nil {
-		return nil // null leaves a field as it is
-	}
-	opens, _ := token.(json.Delim)
 	switch {
-	case opens == '{' && (t == nil || t.Kind() == reflect.Struct || t.Kind() == reflect.Map):
+	case token == json.Delim('{') && fits(t, reflect.Struct, reflect.Map):
 		return w.object(t)
-	case opens == '[' && (t == nil || t.Kind() == reflect.Slice || t.Kind() == reflect.Array):
+	case token == json.Delim('[') && fits(t, reflect.Slice, reflect.Array):
 		return w.list(t)
-	case t == nil && opens == 0:
+	case t == nil || token == nil: // null leaves a field as it is
 		return nil
 	}
 	return w.wrong(shapeOf(token), wants(t))
+}
+
+func fits(t reflect.Type, kinds ...reflect.Kind) bool {
+	return t == nil || slices.Contains(kinds, t.Kind())
 }
 
 // whole has a type try the next value that has no fields of its own or decodes itself. An error of its own may show the value.
@@ -75,10 +74,10 @@ func (w *walk) object(t reflect.Type) error {
 	seen := map[string]bool{}
 	for w.dec.More() {
 		token, err := w.dec.Token()
-		name, ok := token.(string)
-		if err != nil || !ok {
+		if err != nil {
 			return w.bad(err)
 		}
+		name, _ := token.(string) // names are strings
 		w.path = append(w.path, "."+name)
 		if seen[name] {
 			return fmt.Errorf("field %q stands twice: want it once", w.at())
@@ -157,9 +156,6 @@ func (w *walk) wrong(is, want string) error {
 }
 
 func (w *walk) bad(err error) error {
-	if err == nil {
-		err = errors.New("no name of a field")
-	}
 	return fmt.Errorf("is not one JSON document, after byte %d: %w", w.dec.InputOffset(), err)
 }
 
