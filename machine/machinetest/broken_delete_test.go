@@ -33,6 +33,18 @@ func brokenDeletes() []breakage {
 				return b.Memory.Delete(ctx, r)
 			}
 		}},
+		{name: "attaches disks too late", caught: "DeleteLeavesNothingOfRaces", apply: func(b *broken) {
+			b.create = func(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
+				i, err := b.Memory.Create(ctx, r)
+				<-time.After(3 * time.Millisecond)
+				b.within(func() {
+					for _, d := range i.Disks {
+						b.disks[d.ID] = b.disks[d.ID]
+					}
+				})
+				return i, err
+			}
+		}},
 		{name: "misses what never was", caught: "DeleteOfUnknownIsDone", apply: func(b *broken) {
 			b.beforeDelete(func(r provider.DeleteRequest) error {
 				if b.is(r.Ref.Token, "") {
@@ -46,6 +58,14 @@ func brokenDeletes() []breakage {
 
 func brokenReach() []breakage {
 	return []breakage{
+		{name: "forgets what it was told to delete", caught: "DeleteUsesUpUnknown", apply: func(b *broken) {
+			b.delete = func(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
+				if b.is(r.Ref.Token, "") {
+					return provider.Progress{Done: true, Stopped: true}, nil
+				}
+				return b.Memory.Delete(ctx, r)
+			}
+		}},
 		{name: "wants a ProviderID", caught: "DeleteByTokenAlone", apply: func(b *broken) {
 			b.delete = func(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
 				if r.Ref.ProviderID == "" {
@@ -200,6 +220,17 @@ func brokenAdopts() []breakage {
 					return provider.Instance{}, missing(r.From.Token)
 				}
 				return b.Memory.Adopt(ctx, r)
+			}
+		}},
+		{name: "adopts for whoever asks", caught: "AdoptGivesDisksToOne", apply: func(b *broken) {
+			b.adopt = func(ctx context.Context, r provider.AdoptRequest) (provider.Instance, error) {
+				there := !b.is(r.From.Token, "")
+				<-time.After(time.Millisecond)
+				i, err := b.Memory.Adopt(ctx, r)
+				if there && provider.ClassOf(err) == provider.NotFound {
+					return b.Memory.Create(ctx, r.As)
+				}
+				return i, err
 			}
 		}},
 		{name: "uses the old token again", caught: "AdoptUsesUpTheOldToken", apply: func(b *broken) {

@@ -134,12 +134,20 @@ func (k *checker) mustCreate(p provider.Provider, r provider.CreateRequest) prov
 }
 
 func (k *checker) pause(d time.Duration) {
+	if err := sleep(k.ctx, d); err != nil {
+		k.failf("%v", err)
+	}
+}
+
+// sleep waits, but not beyond the end of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-k.ctx.Done():
-		k.failf("%v", k.ctx.Err())
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -217,12 +225,8 @@ func (k *checker) done(name string, call func() (provider.Progress, error)) (pro
 		if progress.Done || err != nil && provider.ClassOf(err) != provider.RateLimited {
 			return progress, err
 		}
-		timer := time.NewTimer(max(pause, provider.AfterOf(err)))
-		select {
-		case <-timer.C:
-		case <-k.ctx.Done():
-			timer.Stop()
-			return progress, fmt.Errorf("%s: %w", name, k.ctx.Err())
+		if err := sleep(k.ctx, max(pause, provider.AfterOf(err))); err != nil {
+			return progress, fmt.Errorf("%s: %w", name, err)
 		}
 		if time.Now().After(deadline) {
 			if err != nil {

@@ -75,13 +75,7 @@ func (k *checker) poll(ask func() bool) bool {
 		if ask() {
 			return true
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-k.ctx.Done():
-			timer.Stop()
-			k.failf("%v", k.ctx.Err())
-		}
+		k.pause(pause)
 		if time.Now().After(deadline) {
 			return ask()
 		}
@@ -205,12 +199,29 @@ func each[T any](workers int, items []T, call func(T) error) []error {
 	return errs
 }
 
+// settle waits for calls that were given up, but not for ever.
+func (k *checker) settle() {
+	back := make(chan struct{})
+	go func() {
+		defer close(back)
+		k.calls.Wait()
+	}()
+	const most = 3 * time.Minute // longer than the fault Latency
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-back:
+	case <-timer.C:
+		k.unchecked = append(k.unchecked, fmt.Sprintf("what becomes of calls that have not returned for %v", most))
+	}
+}
+
 // tidy deletes what the rule has made, and notes what is there all the same.
 func (k *checker) tidy() {
 	for _, end := range k.ends {
 		end()
 	}
-	k.calls.Wait()
+	k.settle()
 	k.ctx = context.WithoutCancel(k.ctx)
 	k.protect(func(k *checker) {
 		p := k.client()

@@ -39,7 +39,8 @@ func TestMutants(t *testing.T) {
 		{Name: "secrets are not sought in errors", File: "secrets.go", Old: `k.seek(call, "error", err.Error())`, New: `k.seek(call, "error", "")`, Run: "TestBroken"},
 		{Name: "skips have no reason", File: "suite.go", Old: "result.Outcome, result.Why = Skipped, why", New: "result.Outcome = Skipped", Run: "TestSparseHarness|TestMinimal"},
 		{Name: "failures are no failures", File: "suite.go", Old: "t.Error(r)", New: "t.Log(r)", Run: "TestRunFails"},
-		{Name: "parts that are not checked are not named", File: "checker.go", Old: "k.unchecked = append(k.unchecked,", New: "_ = append(k.unchecked,", Run: "TestSparseHarness"},
+		{Name: "parts that are not checked are not named", File: "checker.go", Old: "k.unchecked = append(k.unchecked, fmt.Sprintf(\"%s: %s\", part",
+			New: "_ = append(k.unchecked, fmt.Sprintf(\"%s: %s\", part", Run: "TestSparseHarness"},
 		{Name: "rules do not clean up", File: "checker.go", Old: "\t\t\t_, err := k.deleted(p, d)\n\t\t\treturn err", New: "\t\t\t_, _ = p, d\n\t\t\treturn nil", Run: "TestMemory$"},
 		{Name: "a rule that was cut off leaves its instances", File: "checker.go", Old: "\tk.ctx = context.WithoutCancel(k.ctx)\n", New: "", Run: "TestEndedSuite"},
 	})

@@ -5,6 +5,7 @@ package machinetest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -13,7 +14,9 @@ func deleteRules() []rule {
 	return []rule{
 		promise("DeleteIsIdempotent", "Delete may be called again at any time, by anyone, and is Done", deleteTwice),
 		promise("DeleteIsIdempotentConcurrently", "many calls of Delete at a time delete one instance, and none fails", deleteConcurrently),
+		promise("DeleteLeavesNothingOfRaces", "when Create and Delete of a token run at a time, a Delete after them leaves nothing", deleteRaces),
 		promise("DeleteOfUnknownIsDone", "Delete of a token that never was is Done", deleteUnknown),
+		promise("DeleteUsesUpUnknown", "Delete uses up a token that never was: a Create that comes late is Conflict and makes nothing", deleteUsesUp, needMemory),
 		promise("DeleteByTokenAlone", "Delete works from a token alone, before a ProviderID is known and after", deleteByToken),
 		promise("DeleteByProviderID", "Delete works from token and ProviderID, in another process than that of Create", deleteByID),
 		promise("DeleteDoneMeansStopped", "an instance whose Delete is Done or says Stopped runs no more", deleteStops, needRunning),
@@ -57,6 +60,27 @@ func deleteConcurrently(k *checker) {
 	k.wantCount(Inventory{}, "after Delete")
 }
 
+func deleteRaces(k *checker) {
+	p, q := k.client(), k.client()
+	for _, later := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond} {
+		r := k.machine()
+		d := k.deletion(r, provider.Ref{Token: r.Token}, provider.Destroy)
+		_ = each(8, []int{0, 1, 2, 3, 4, 5, 6, 7}, func(n int) error { // any of them may fail
+			if n%2 == 0 {
+				_, err := k.create(p, r)
+				return err
+			}
+			if err := sleep(k.ctx, later); err != nil {
+				return err
+			}
+			_, err := k.delete(q, d)
+			return err
+		})
+		k.mustDelete(q, d)
+		k.wantCount(Inventory{}, "after Create and Delete at a time, and Delete")
+	}
+}
+
 func deleteUnknown(k *checker) {
 	p := k.client()
 	for _, mode := range []provider.Mode{provider.Destroy, provider.Retain} {
@@ -71,6 +95,17 @@ func deleteUnknown(k *checker) {
 		}
 	}
 	k.wantNothing("after Delete of what never was")
+}
+
+func deleteUsesUp(k *checker) {
+	p := k.client()
+	for _, mode := range []provider.Mode{provider.Destroy, provider.Retain} {
+		r := k.machine()
+		k.mustDelete(p, k.deletion(r, provider.Ref{Token: r.Token}, mode))
+		_, err := k.create(k.client(), r)
+		k.wantClass("Create after Delete with "+string(mode), err, provider.Conflict)
+		k.wantNothing("after Delete and Create")
+	}
 }
 
 func deleteByToken(k *checker) {

@@ -19,6 +19,7 @@ func diskRules() []rule {
 		promise("DestroyAfterRetain", "what was retained can be destroyed, and then nothing is left", destroyRetained),
 		promise("AdoptBringsDisksBack", "Adopt starts a retained instance, with its data, under a new token and owner", adoptRetained, needAdopter, needSentinel),
 		promise("AdoptIsIdempotent", "Adopt is idempotent on the new token, and Conflict with another digest", adoptTwice, needAdopter),
+		promise("AdoptGivesDisksToOne", "of many calls of Adopt from one instance at a time one token gets its disks", adoptByMany, needAdopter),
 		promise("AdoptUsesUpTheOldToken", "the token that was adopted from makes nothing any more", adoptUsesUp, needAdopter, needMemory),
 		promise("AdoptOfUnknownIsNotFound", "Adopt from what never was is NotFound and has no effect", adoptUnknown, needAdopter),
 		promise("AdoptOfAliveMovesTags", "Adopt of an instance that is alive changes token and owner alone", adoptAlive, needAdopter),
@@ -192,6 +193,38 @@ func adoptTwice(k *checker) {
 	_, err := k.adopt(other)
 	k.wantClass("Adopt with a known token and another digest", err, provider.Conflict)
 	k.wantSame(p, a.As, adopted)
+}
+
+func adoptByMany(k *checker) {
+	p, r := k.client(), k.machine()
+	i, _ := k.retained(p, r)
+	k.needsDisks()
+	before := k.count()
+	var asked []provider.AdoptRequest
+	for range 4 {
+		a := provider.AdoptRequest{From: i.Ref(), As: k.machine()}
+		asked = append(asked, a, a)
+	}
+	_ = each(len(asked), asked, func(a provider.AdoptRequest) error { // all but one token fail, in one way or another
+		_, err := k.adopt(a)
+		return err
+	})
+	var winners []provider.AdoptRequest
+	for n := 0; n < len(asked); n += 2 {
+		if _, err := k.adopt(asked[n]); err == nil {
+			winners = append(winners, asked[n])
+		}
+	}
+	if len(winners) != 1 {
+		k.failf("Adopt from one instance as 4 tokens: %d of them got one, want 1", len(winners))
+	}
+	adopted := k.started(p, winners[0].As, k.mustAdopt(winners[0]))
+	if got := k.count(); got.Instances != 1 || got.Disks != before.Disks {
+		k.failf("after Adopt as 4 tokens the backend holds %d instances and %d disks, want 1 and %d", got.Instances, got.Disks, before.Disks)
+	}
+	if !k.lacking(needSentinel, "whether the data is there") {
+		k.wantSentinel(adopted, r.Token, "after Adopt as 4 tokens")
+	}
 }
 
 func adoptUsesUp(k *checker) {

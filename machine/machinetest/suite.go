@@ -135,8 +135,8 @@ func (s *suite) check(ctx context.Context, r rule) Result {
 	} else {
 		k := &checker{suite: s, ctx: ctx, rule: r.Name}
 		result.Outcome, result.Why = k.protect(r.check)
-		result.Unchecked = k.unchecked
 		k.tidy()
+		result.Unchecked = k.unchecked
 	}
 	result.Seconds = time.Since(began).Seconds()
 	s.report.Results = append(s.report.Results, result)
