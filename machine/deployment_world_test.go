@@ -261,6 +261,7 @@ func (w *world) live(m machine.Machine) {
 		m.Step.Name, m.Phase = machine.StepReady, machine.PhaseRunning
 		w.note("%s works", m.Name)
 	default:
+		delete(w.doomed, m.Name) // it was moved back before anything was done
 		return
 	}
 	w.put(m)
