@@ -320,3 +320,8 @@ func wantProcesses(t testing.TB, root string, r provider.CreateRequest, want int
 }
 
 func callOf(a provider.AdoptRequest) *machinetest.Call { return &machinetest.Call{Adopt: &a} }
+
+// stat is a line of /proc/PID/stat.
+func stat(name string, session int, start uint64) string {
+	return fmt.Sprintf("42 (%s) S 1 42 %d 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 %d 1000 10 0\n", name, session, start)
+}
