@@ -28,8 +28,9 @@ type job struct {
 	Settings settings
 	Call     machinetest.Call
 	Point    int
-	// Drive has it create and delete until it is killed.
-	Drive []provider.CreateRequest
+	// Drive has it create, or delete, until it is killed.
+	Drive  []provider.CreateRequest
+	Delete bool
 }
 
 func TestMain(m *testing.M) {
@@ -47,14 +48,15 @@ func help() error {
 	if err := json.NewDecoder(os.Stdin).Decode(&j); err != nil {
 		return err
 	}
-	p, err := j.Settings.provider()
+	c, err := j.Settings.core()
 	if err != nil {
 		return err
 	}
+	p := typed(c)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	if j.Drive != nil {
-		return drive(ctx, p, j.Drive)
+		return drive(ctx, p, j)
 	}
 	points := 0
 	p.core.at = func(string) {
@@ -98,18 +100,21 @@ func killed(cmd *exec.Cmd, stderr *bytes.Buffer) (bool, error) {
 func (p *pool) harness(name string) machinetest.Harness {
 	other := p.config(map[string]any{"timeoutSeconds": 100})
 	full := false
-	var h machinetest.Harness
-	h = machinetest.Harness{
+	h := machinetest.Harness{
 		Name: name,
 		New: func(context.Context) (provider.Provider, error) {
-			s := p.settings()
-			s.Options.Hosts, s.Options.Inventory = nil, func(context.Context) ([]Host, error) {
+			o := p.settings().options()
+			o.Hosts, o.Inventory = nil, func(context.Context) ([]Host, error) {
 				if full {
 					return p.taken(), nil
 				}
 				return p.hosts, nil
 			}
-			return s.provider()
+			c, err := p.settings().with(o)
+			if err != nil {
+				return nil, err
+			}
+			return typed(c), nil
 		},
 		Config: p.config(nil), OtherConfig: other,
 		Zones:     [][]byte{p.config(map[string]any{"selector": map[string]string{"zone": "a"}}), p.config(map[string]any{"selector": map[string]string{"zone": "b"}})},
@@ -155,7 +160,7 @@ func (p *pool) harness(name string) machinetest.Harness {
 }
 
 func (p *pool) sentinel(i provider.Instance) string {
-	return filepath.Join(p.dir, "hosts", hostOf(i.Ref()), "data", "sentinel")
+	return filepath.Join(p.disks, hostOf(i.Ref()), "data", "sentinel")
 }
 
 // taken are the hosts that have a claim.

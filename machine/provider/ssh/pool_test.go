@@ -69,6 +69,7 @@ plain "$@"
 type pool struct {
 	t      testing.TB
 	dir    string
+	disks  string // where the directories of hosts are
 	real   string // the real ssh, or ""
 	args   []string
 	known  string
@@ -79,11 +80,11 @@ type pool struct {
 const hosts = 8
 
 func newPool(t testing.TB, n int) *pool {
-	p := &pool{t: t, dir: t.TempDir()}
+	p := &pool{t: t, dir: t.TempDir(), disks: fastDir(t)}
 	for i := range n {
 		name := fmt.Sprintf("h%d", i)
 		p.hosts = append(p.hosts, Host{
-			Name: name, Address: "127.0.0.1", Port: 1000 + i, Directory: filepath.Join(p.dir, "hosts", name), Labels: map[string]string{"zone": string(rune('a' + i%2))},
+			Name: name, Address: "127.0.0.1", Port: 1000 + i, Directory: filepath.Join(p.disks, name), Labels: map[string]string{"zone": string(rune('a' + i%2))},
 		})
 		p.put("boot."+name, fmt.Sprintf("boot-%d\n", i))
 	}
@@ -92,6 +93,20 @@ func newPool(t testing.TB, n int) *pool {
 	p.install()
 	t.Cleanup(p.stop)
 	return p
+}
+
+// fastDir is a directory in memory where there is one: the tests wait for the disk otherwise.
+func fastDir(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "belay-ssh-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // install writes the command that is used as ssh.
@@ -132,40 +147,39 @@ func (p *pool) inject(fault string) func() {
 
 // settings are what another process needs to use the pool.
 type settings struct {
-	Dir     string
-	Options Options
+	Dir, Command, Known, Control string
+	Args                         []string
+	Hosts                        []Host
 }
 
 func (p *pool) settings() settings {
-	o := Options{Hosts: p.hosts, Command: p.path("ssh"), Args: p.args, KnownHosts: p.known, Timeout: 30 * time.Second}
+	s := settings{Dir: p.dir, Command: p.path("ssh"), Known: p.known, Args: p.args, Hosts: p.hosts}
 	if p.real != "" {
-		o.ControlDir = p.path("c")
+		s.Control = p.path("c")
 	}
-	return settings{p.dir, o}
+	return s
 }
 
-func (s settings) core() (*core, error) {
-	c, err := newCore(s.Options)
+func (s settings) options() Options {
+	return Options{Hosts: s.Hosts, Command: s.Command, Args: s.Args, KnownHosts: s.Known, ControlDir: s.Control}
+}
+
+func (s settings) core() (*core, error) { return s.with(s.options()) }
+
+func (s settings) with(o Options) (*core, error) {
+	c, err := newCore(o)
 	if err == nil {
 		c.bootFile = func(h Host) string { return filepath.Join(s.Dir, "boot."+h.Name) }
 	}
 	return c, err
 }
 
-func (s settings) provider() (*Provider, error) {
-	c, err := s.core()
-	if err != nil {
-		return nil, err
-	}
-	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: APIVersion, Kind: KindName}, c), core: c}, nil
+func typed(c *core) *Provider {
+	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: APIVersion, Kind: KindName}, c), core: c}
 }
 
 func (p *pool) provider() *Provider {
-	got, err := p.settings().provider()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return got
+	return typed(p.core())
 }
 
 func (p *pool) core() *core {
@@ -266,9 +280,10 @@ func (p *pool) stop() {
 	for _, f := range []string{"slow", "hang"} {
 		_ = os.Remove(p.path("faults/" + f)) // so that what waits for it ends
 	}
-	// The scripts that run still have files in the directory, which is removed after this.
+	// The scripts that run still have files in the directories, which are removed after this.
 	if err := testproc.Poll(20*time.Second, func() error {
-		if left := testproc.Naming(p.dir); len(left) > 0 {
+		left := append(testproc.Naming(p.dir), testproc.Naming(p.disks)...)
+		if len(left) > 0 {
 			return fmt.Errorf("%d processes of the pool are left, as %q", len(left), left[0])
 		}
 		return nil
