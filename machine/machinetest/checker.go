@@ -61,6 +61,9 @@ func (k *checker) inject(f Fault) (end func()) {
 	return end
 }
 
+// possible skips a rule before it has made anything, if a fault can't be injected.
+func (k *checker) possible(f Fault) { k.inject(f)() }
+
 func (s *suite) wait() time.Duration {
 	if s.h.Wait > 0 {
 		return s.h.Wait

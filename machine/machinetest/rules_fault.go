@@ -49,6 +49,7 @@ func lostCreate(k *checker) {
 }
 
 func lostDelete(k *checker) {
+	k.possible(LostReply)
 	p, r := k.client(), k.machine()
 	i := k.running(p, r)
 	d := k.deletion(r, i.Ref(), provider.Destroy)
@@ -62,6 +63,7 @@ func lostDelete(k *checker) {
 }
 
 func lostAdopt(k *checker) {
+	k.possible(LostReply)
 	p, r := k.client(), k.machine()
 	i, _ := k.retained(p, r)
 	k.needsDisks()
@@ -128,6 +130,7 @@ func staleDelete(k *checker) {
 
 // refusal checks the class of all calls during a fault that keeps them from having an effect.
 func (k *checker) refusal(f Fault, want provider.Class) {
+	k.possible(f)
 	p, there, never := k.client(), k.machine(), k.machine()
 	i := k.running(p, there)
 	before := k.count()
@@ -178,6 +181,7 @@ func rateLimitAfter(k *checker) {
 }
 
 func stockout(k *checker) {
+	k.possible(Stockout)
 	p, there, never := k.client(), k.machine(), k.machine()
 	i := k.running(p, there)
 	end := k.inject(Stockout)
@@ -273,6 +277,7 @@ func endedCtx(k *checker) {
 }
 
 func hanging(k *checker) {
+	k.possible(Latency)
 	p, r := k.client(), k.machine()
 	i := k.running(p, r)
 	end := k.inject(Latency)
