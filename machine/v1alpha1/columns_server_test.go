@@ -4,12 +4,12 @@
 package v1alpha1_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/machine/v1alpha1"
@@ -34,6 +34,38 @@ status:
 	s.checkColumns("machines", "columns", map[string]any{
 		"Phase": "Deleting", "Step": "Draining", "Node": "node-1", "Version": "v1.36.2", "Provider-ID": "acme:///a/t-1", "Waiting-For": "2 pods are left",
 		"Failure": "Unavailable", "Message": "no route to the cloud", "Set": "web-1", "Wanted": "v1.36.3",
+	})
+}
+
+// What kubectl get prints of sets, deployments and health checks answers how many machines there are, what they wait for, and why.
+func TestColumnsOfGroups(t *testing.T) {
+	s := machineSets(t)
+	s.create("columns", equal+"replicas: 3", "ownerReferences: [{apiVersion: belay.dev/v1alpha1, kind: MachineDeployment, name: web, uid: u-1, controller: true}]")
+	numbers := "replicas: 2, readyReplicas: 1, availableReplicas: 1, message: paused by spec.paused, failure: {reason: Stockout, message: no room}"
+	if err := s.merge("columns", "status: {"+numbers+"}", "status"); err != nil {
+		t.Fatal(err)
+	}
+	s.checkColumns("machinesets", "columns", map[string]any{
+		"Wanted": int64(3), "Machines": int64(2), "Ready": int64(1), "Available": int64(1), "Waiting-For": "paused by spec.paused", "Failure": "Stockout",
+		"Message": "no room", "Deployment": "web", "Version": nil,
+	})
+	s = machineDeployments(t)
+	s.create("columns", withTemplate("versions: {kubelet: v1.36.3}"))
+	if err := s.merge("columns", "status: {"+numbers+", updatedReplicas: 2, revision: 7}", "status"); err != nil {
+		t.Fatal(err)
+	}
+	s.checkColumns("machinedeployments", "columns", map[string]any{
+		"Wanted": int64(0), "Machines": int64(2), "Updated": int64(2), "Ready": int64(1), "Available": int64(1), "Waiting-For": "paused by spec.paused",
+		"Failure": "Stockout", "Message": "no room", "Version": "v1.36.3", "Revision": int64(7),
+	})
+	s = healthChecks(t)
+	s.create("columns", "selector: {matchLabels: {app: web}}\nmaxUnhealthy: 40%")
+	err := s.merge("columns", "status: {expected: 5, healthy: 2, unhealthy: 3, message: 3 of 5, attempts: [{machine: web-1, uid: u, remedy: Reboot}]}", "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.checkColumns("machinehealthchecks", "columns", map[string]any{
+		"Machines": int64(5), "Healthy": int64(2), "Unhealthy": int64(3), "Max-Unhealthy": "40%", "Waiting-For": "3 of 5", "Remedy": "Reboot", "Of": "web-1",
 	})
 }
 

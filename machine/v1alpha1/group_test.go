@@ -208,66 +208,86 @@ func TestHistoryLimit(t *testing.T) {
 	}
 }
 
-// What can't be converted has an error that names it, and leaves the object as it was.
+// What can't be converted to what package machine sees has an error that names the field.
 func TestGroupsNameTheField(t *testing.T) {
 	bad := intstr.FromString("half")
 	k := metav1.ObjectMeta{Namespace: "ns", Name: "g"}
-	group := func(change func(g *v1alpha1.MachineGroup)) (g v1alpha1.MachineGroup) {
-		change(&g)
-		return g
+	requires := func(operator v1alpha1.LabelOperator) v1alpha1.MachineSelector {
+		return v1alpha1.MachineSelector{MatchExpressions: []v1alpha1.LabelRequirement{{Key: "a", Operator: operator}}}
 	}
-	labels := group(func(g *v1alpha1.MachineGroup) { g.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"a b": ""} })
-	node := group(func(g *v1alpha1.MachineGroup) {
-		g.Template.Spec.NodeMetadata = &v1alpha1.NodeMetadata{Annotations: map[string]string{"/": ""}}
+	set := func(g v1alpha1.MachineGroup) error {
+		_, err := (&v1alpha1.MachineSet{ObjectMeta: k, Spec: v1alpha1.MachineSetSpec{MachineGroup: g}}).Core()
+		return err
+	}
+	deployment := func(s v1alpha1.MachineDeploymentSpec) error {
+		_, err := (&v1alpha1.MachineDeployment{ObjectMeta: k, Spec: s}).Core()
+		return err
+	}
+	check := func(s v1alpha1.MachineHealthCheckSpec) error {
+		_, err := (&v1alpha1.MachineHealthCheck{ObjectMeta: k, Spec: s}).Core()
+		return err
+	}
+	labels := v1alpha1.TemplateMetadata{Labels: map[string]v1alpha1.LabelValue{"a b": ""}}
+	node := v1alpha1.MachineConfig{NodeMetadata: &v1alpha1.NodeMetadata{Annotations: map[string]string{"/": ""}}}
+	begins(t, []refusal{
+		{set(v1alpha1.MachineGroup{Template: v1alpha1.MachineTemplate{Metadata: labels}}), `machine set "ns/g": spec.template.metadata.labels: key "a b"`},
+		{set(v1alpha1.MachineGroup{Template: v1alpha1.MachineTemplate{Spec: node}}), `machine set "ns/g": spec.template.spec.nodeMetadata.annotations: key "/"`},
+		{set(v1alpha1.MachineGroup{Selector: requires("Like")}), `machine set "ns/g": spec.selector: "Like" is not a valid label selector operator`},
+		{deployment(v1alpha1.MachineDeploymentSpec{MachineGroup: v1alpha1.MachineGroup{Selector: requires("Exists")}}),
+			`machine deployment "ns/g": spec.selector has 1 matchExpressions`},
+		{deployment(v1alpha1.MachineDeploymentSpec{MachineGroup: v1alpha1.MachineGroup{Selector: requires("Like")}}),
+			`machine deployment "ns/g": spec.selector: "Like"`},
+		{deployment(v1alpha1.MachineDeploymentSpec{Strategy: &v1alpha1.Strategy{MaxSurge: &bad}}), `machine deployment "ns/g": spec.strategy.maxSurge: `},
+		{deployment(v1alpha1.MachineDeploymentSpec{Strategy: &v1alpha1.Strategy{MaxUnavailable: &bad}}),
+			`machine deployment "ns/g": spec.strategy.maxUnavailable: `},
+		{check(v1alpha1.MachineHealthCheckSpec{MaxUnhealthy: &bad}), `machine health check "ns/g": spec.maxUnhealthy: `},
+		{check(v1alpha1.MachineHealthCheckSpec{Selector: requires("Like")}), `machine health check "ns/g": spec.selector: "Like"`},
 	})
-	expression := group(func(g *v1alpha1.MachineGroup) {
-		g.Selector.MatchExpressions = []v1alpha1.LabelRequirement{{Key: "a", Operator: "Like"}}
-	})
-	exists := group(func(g *v1alpha1.MachineGroup) {
-		g.Selector.MatchExpressions = []v1alpha1.LabelRequirement{{Key: "a", Operator: "Exists"}}
-	})
-	_, e1 := (&v1alpha1.MachineSet{ObjectMeta: k, Spec: v1alpha1.MachineSetSpec{MachineGroup: labels}}).Core()
-	_, e2 := (&v1alpha1.MachineSet{ObjectMeta: k, Spec: v1alpha1.MachineSetSpec{MachineGroup: node}}).Core()
-	_, e3 := (&v1alpha1.MachineSet{ObjectMeta: k, Spec: v1alpha1.MachineSetSpec{MachineGroup: expression}}).Core()
-	_, e4 := (&v1alpha1.MachineDeployment{ObjectMeta: k, Spec: v1alpha1.MachineDeploymentSpec{MachineGroup: exists}}).Core()
-	_, e5 := (&v1alpha1.MachineDeployment{ObjectMeta: k, Spec: v1alpha1.MachineDeploymentSpec{Strategy: &v1alpha1.Strategy{MaxSurge: &bad}}}).Core()
-	_, e6 := (&v1alpha1.MachineDeployment{ObjectMeta: k, Spec: v1alpha1.MachineDeploymentSpec{Strategy: &v1alpha1.Strategy{MaxUnavailable: &bad}}}).Core()
-	_, e7 := (&v1alpha1.MachineHealthCheck{ObjectMeta: k, Spec: v1alpha1.MachineHealthCheckSpec{MaxUnhealthy: &bad}}).Core()
-	_, e8 := (&v1alpha1.MachineHealthCheck{ObjectMeta: k, Spec: v1alpha1.MachineHealthCheckSpec{Selector: expression.Selector}}).Core()
+}
+
+// What an object can't have has an error that names it, and leaves the object as it was.
+func TestGroupsRefuseWhatNoObjectHas(t *testing.T) {
 	key := machine.Key{Namespace: "ns", Name: "g"}
-	was := func() v1alpha1.MachineSet {
-		return v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "as-it-was"}}
+	was := func() *v1alpha1.MachineSet {
+		return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "as-it-was"}}
 	}
 	s := was()
-	for i, c := range []struct {
-		err  error
-		want string
-	}{
-		{e1, `machine set "ns/g": spec.template.metadata.labels: key "a b"`},
-		{e2, `machine set "ns/g": spec.template.spec.nodeMetadata.annotations: key "/"`},
-		{e3, `machine set "ns/g": spec.selector: "Like" is not a valid label selector operator`},
-		{e4, `machine deployment "ns/g": spec.selector has 1 matchExpressions`},
-		{e5, `machine deployment "ns/g": spec.strategy.maxSurge: `},
-		{e6, `machine deployment "ns/g": spec.strategy.maxUnavailable: `},
-		{e7, `machine health check "ns/g": spec.maxUnhealthy: `},
-		{e8, `machine health check "ns/g": spec.selector: "Like"`},
-		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Replicas: -1}}), `machine set "ns/g": replicas is -1: want 0 to 2147483647`},
-		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Replicas: math.MaxInt32 + 1}}), `machine set "ns/g": replicas is 2147483648`},
-		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{MaxProvisioning: -1}}), `machine set "ns/g": max provisioning is -1`},
-		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Template: machine.Template{Spec: machine.Spec{Adopt: "t"}}}}), `machine set "ns/g": template: ProviderID "", Adopt "t"`},
-		{s.SetCore(machine.Set{Key: key, Spec: machine.SetSpec{Template: machine.Template{Spec: machine.Spec{Desired: provider.Desired{Config: []byte("1")}}}}}),
-			`machine set "ns/g": template: config: want a JSON object`},
-		{(&v1alpha1.MachineDeployment{}).SetCore(machine.Deployment{Key: key, Spec: machine.DeploymentSpec{Replicas: -1}}), `machine deployment "ns/g": replicas is -1`},
-		{(&v1alpha1.MachineHealthCheck{}).SetCore(machine.HealthCheck{Key: key, Spec: machine.HealthSpec{MaxLineage: -1}}), `machine health check "ns/g": max lineage is -1`},
-		{(&v1alpha1.MachineHealthCheck{}).SetCore(machine.HealthCheck{Key: key, Spec: machine.HealthSpec{Ladder: []machine.Rung{{Tries: -1}}}}),
-			`machine health check "ns/g": tries of a rung is -1`},
-	} {
-		if c.err == nil || !strings.HasPrefix(c.err.Error(), c.want) {
-			t.Errorf("row %d: got error %v, want one that begins with %q", i, c.err, c.want)
-		}
+	set := func(c machine.SetSpec) error { return s.SetCore(machine.Set{Key: key, Spec: c}) }
+	check := func(c machine.HealthSpec) error {
+		return (&v1alpha1.MachineHealthCheck{}).SetCore(machine.HealthCheck{Key: key, Spec: c})
 	}
+	template := func(c machine.Spec) machine.SetSpec { return machine.SetSpec{Template: machine.Template{Spec: c}} }
+	begins(t, []refusal{
+		{set(machine.SetSpec{Replicas: -1}), `machine set "ns/g": replicas is -1: want 0 to 2147483647`},
+		{set(machine.SetSpec{Replicas: math.MaxInt32 + 1}), `machine set "ns/g": replicas is 2147483648`},
+		{set(machine.SetSpec{MaxProvisioning: -1}), `machine set "ns/g": max provisioning is -1`},
+		{set(template(machine.Spec{Adopt: "t"})), `machine set "ns/g": template: ProviderID "", Adopt "t"`},
+		{set(template(machine.Spec{ProviderID: "p"})), `machine set "ns/g": template: ProviderID "p"`},
+		{set(template(machine.Spec{Paused: true})), `machine set "ns/g": template: ProviderID "", Adopt "", Decommission false, Paused true`},
+		{set(template(machine.Spec{Decommission: true})), `machine set "ns/g": template: ProviderID "", Adopt "", Decommission true`},
+		{set(template(machine.Spec{Desired: provider.Desired{Config: []byte("1")}})), `machine set "ns/g": template: config: want a JSON object`},
+		{(&v1alpha1.MachineDeployment{}).SetCore(machine.Deployment{Key: key, Spec: machine.DeploymentSpec{Replicas: -1}}),
+			`machine deployment "ns/g": replicas is -1`},
+		{check(machine.HealthSpec{MaxLineage: -1}), `machine health check "ns/g": max lineage is -1`},
+		{check(machine.HealthSpec{Ladder: []machine.Rung{{Tries: -1}}}), `machine health check "ns/g": tries of a rung is -1`},
+	})
 	if !reflect.DeepEqual(s, was()) {
 		t.Errorf("after an error the object is %+v, want it as it was", s)
+	}
+}
+
+// A refusal is an error, and how it should begin.
+type refusal struct {
+	err  error
+	want string
+}
+
+func begins(t *testing.T, all []refusal) {
+	t.Helper()
+	for _, c := range all {
+		if c.err == nil || !strings.HasPrefix(c.err.Error(), c.want) {
+			t.Errorf("got error %v, want one that begins with %q", c.err, c.want)
+		}
 	}
 }
 
