@@ -3,7 +3,7 @@
 
 // Command fakecloud serves the cloud of package fake on loopback, as a process of its own: for tests that kill a controller, or the cloud.
 //
-//	fakecloud --state DIR [--listen 127.0.0.1:0]
+//	fakecloud --state DIR [--listen 127.0.0.1:0] [--no-sync]
 //
 // The first line on standard output is its URL. What was asked of it is in DIR before it is answered: after any end, also by SIGKILL, another
 // fakecloud goes on from there. SIGTERM and SIGINT end it when the calls that run are answered, for 5 seconds at most.

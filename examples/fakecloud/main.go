@@ -32,7 +32,10 @@ func main() {
 }
 
 func command() *cobra.Command {
-	var state, listen string
+	var (
+		listen string
+		o      = fake.ServerOptions{Kill: kill}
+	)
 	c := &cobra.Command{
 		Use:           "fakecloud --state DIR",
 		Short:         "Serve a cloud for tests on loopback, with its state on disk and faults on demand",
@@ -40,17 +43,18 @@ func command() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return serve(c.Context(), state, listen)
+			return serve(c.Context(), o, listen)
 		},
 	}
-	c.Flags().StringVar(&state, "state", "", "directory that holds all there is; it is made if need be")
+	c.Flags().StringVar(&o.Dir, "state", "", "directory that holds all there is; it is made if need be")
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "address to listen on: a loopback IP and a port, 0 for any")
+	c.Flags().BoolVar(&o.NoSync, "no-sync", false, "don't wait for the disk: the state survives SIGKILL, and not the end of the machine")
 	_ = c.MarkFlagRequired("state") // it is there
 	return c
 }
 
 // serve answers until ctx ends.
-func serve(ctx context.Context, state, listen string) error {
+func serve(ctx context.Context, o fake.ServerOptions, listen string) error {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil {
 		return fmt.Errorf("--listen %q: %w", listen, err)
@@ -58,7 +62,7 @@ func serve(ctx context.Context, state, listen string) error {
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return fmt.Errorf("--listen %q: want a loopback IP, as 127.0.0.1, because there is no authentication", listen)
 	}
-	cloud, err := fake.NewServer(fake.ServerOptions{Dir: state, Kill: kill})
+	cloud, err := fake.NewServer(o)
 	if err != nil {
 		return err
 	}

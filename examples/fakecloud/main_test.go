@@ -64,7 +64,7 @@ func request() provider.CreateRequest {
 	return provider.CreateRequest{Token: provider.Token("c1", "1", 1), Owner: o, Digest: d.Digest(), Desired: d}
 }
 
-// R-MA-02: after SIGKILL, and after the cloud has killed itself in the middle of a call, another process has what was answered. SIGTERM ends it well.
+// After SIGKILL, and after the cloud has killed itself in the middle of a call, another process has what was answered. SIGTERM ends it well.
 func TestKilled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	r := request()

@@ -60,7 +60,7 @@ func newCloud(t testing.TB) *cloud {
 }
 
 func (c *cloud) open() {
-	server, err := fake.NewServer(fake.ServerOptions{Dir: c.dir, Now: c.now, Kill: func() { c.died.Store(true) }})
+	server, err := fake.NewServer(fake.ServerOptions{Dir: c.dir, NoSync: true, Now: c.now, Kill: func() { c.died.Store(true) }})
 	if err != nil {
 		c.t.Fatal(err)
 	}

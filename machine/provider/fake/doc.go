@@ -23,8 +23,8 @@
 // # Concurrency and crashes
 //
 // All types may be used concurrently. An instance is written under the lock of its token alone. Before a call is answered, its effect is in files
-// that are whole after any crash: each is written beside its place, synced, renamed, and its directory synced. Of several files that belong to one
-// effect one decides, and the next [NewServer] finishes or undoes the others. It refuses a directory that another server uses, and files that it
-// does not understand. After an error of a write the server answers Unavailable until it is opened again. Faults and counts of calls are in
-// memory: a restart forgets them.
+// that are whole after any crash: each is written beside its place, synced, renamed, and its directory synced (but see [ServerOptions]). Of
+// several files that belong to one effect one decides, and the next [NewServer] finishes or undoes the others. It refuses a directory that
+// another server uses, and files that it does not understand. After an error of a write the server answers Unavailable until it is opened again.
+// Faults and counts of calls are in memory: a restart forgets them.
 package fake

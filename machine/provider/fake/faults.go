@@ -146,6 +146,13 @@ func (fs *faults) take(now time.Time, method, zone string, of ...FaultKind) (wai
 	return waiting{}, false
 }
 
+// has reports whether there are faults of a kind.
+func (fs *faults) has(kind FaultKind) bool {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return slices.ContainsFunc(fs.list, func(f *waiting) bool { return f.Kind == kind })
+}
+
 // drop forgets the faults that have ended.
 func (fs *faults) drop(now time.Time) {
 	fs.list = slices.DeleteFunc(fs.list, func(f *waiting) bool {

@@ -126,7 +126,7 @@ func TestStaleList(t *testing.T) {
 	}
 }
 
-// R-MA-02: what was made by half is the instance of its token, Pending for ever, and all of it goes with Delete.
+// What was made by half is the instance of its token, Pending for ever, and all of it goes with Delete.
 func TestPartial(t *testing.T) {
 	c := newCloud(t)
 	p, r := c.client(), want(1, config)
@@ -192,7 +192,7 @@ func TestStarts(t *testing.T) {
 	wantStates("after the reboot", provider.Running, provider.Running, provider.Running)
 }
 
-// R-MA-11: a stockout is of one zone, leaves nothing, and ends.
+// A stockout is of one zone, leaves nothing, and ends.
 func TestStockout(t *testing.T) {
 	c := newCloud(t)
 	p, a, b := c.client(), want(1, config), want(2, with(`"zone": "b"`))
@@ -225,7 +225,7 @@ func TestDuplicateID(t *testing.T) {
 	}
 }
 
-// R-MA-02: an instance that was lost is NotFound, holds nothing, and its token makes no other one.
+// An instance that was lost is NotFound, holds nothing, and its token makes no other one.
 func TestLose(t *testing.T) {
 	c := newCloud(t)
 	p, r := c.client(), want(1, config)

@@ -110,8 +110,11 @@ func (q createCall) record() record {
 	}
 }
 
-// other is the ProviderID of another instance of the cluster.
+// other is the ProviderID of another instance of the cluster, if a fault wants to know.
 func (s *Server) other(r record) string {
+	if !s.faults.has(DuplicateID) {
+		return ""
+	}
 	for _, o := range s.store.all() {
 		if o.Owner.Cluster == r.Owner.Cluster && o.Token != r.Token && o.ProviderID != "" {
 			return o.ProviderID

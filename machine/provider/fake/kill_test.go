@@ -24,7 +24,7 @@ const (
 	patience = time.Minute
 )
 
-// R-MA-02, R-MA-24, R-MA-30: callers make, change, retain, adopt and destroy instances while the cloud is killed at random, from outside and before
+// R-MA-02, R-MA-24: callers make, change, retain, adopt and destroy instances while the cloud is killed at random, from outside and before
 // random operations on its files. Whatever was answered is so for ever: each token has one instance, none is lost, none is left behind, data stays.
 func TestRandomKills(t *testing.T) {
 	seed := rand.Uint64()

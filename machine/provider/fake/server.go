@@ -18,6 +18,8 @@ import (
 type ServerOptions struct {
 	// Dir holds the state. It is made if need be. One server at a time may use it.
 	Dir string
+	// NoSync leaves out the syncs: the state survives SIGKILL then, and not the end of the machine. It is for tests with many instances.
+	NoSync bool
 	// Now is the clock by which instances start and stop; nil is time.Now.
 	Now func() time.Time
 	// Kill ends the process at once, for the faults that do so. Where it returns, the server answers nothing from then on, and touches no file.
@@ -55,7 +57,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 		s.now = time.Now
 	}
 	var err error
-	if s.store, err = openStore(o.Dir, s.step); err != nil {
+	if s.store, err = openStore(files{dir: o.Dir, noSync: o.NoSync, step: s.step}); err != nil {
 		return nil, errors.Join(errors.New("opening the fake cloud"), err)
 	}
 	s.routes()

@@ -37,16 +37,16 @@ type group struct {
 }
 
 // openStore reads the state in a directory, and finishes what a crash has cut off.
-func openStore(dir string, step func() error) (*store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func openStore(f files) (*store, error) {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return nil, err
 	}
-	own, err := lock(dir)
+	own, err := lock(f.dir)
 	if err != nil {
 		return nil, err
 	}
 	st := &store{
-		files: files{dir: dir, step: step}, own: own,
+		files: f, own: own,
 		instances: map[string]record{}, used: map[string]used{}, groups: map[string]int{},
 	}
 	if err := errors.Join(st.files.make(), st.load()); err != nil {

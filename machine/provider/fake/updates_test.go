@@ -76,7 +76,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// R-MA-03, R-MA-04: an update takes its time and then shows, is asked for again without beginning anew, and can be turned back meanwhile.
+// An update takes its time and then shows, is asked for again without beginning anew, and can be turned back meanwhile.
 func TestUpdateTakesTime(t *testing.T) {
 	c := newCloud(t)
 	p := c.client()
