@@ -39,7 +39,7 @@ func brokenDeletes() []breakage {
 				<-time.After(3 * time.Millisecond)
 				b.within(func() {
 					for _, d := range i.Disks {
-						b.disks[d.ID] = b.disks[d.ID]
+						b.disks[d.ID] = nil
 					}
 				})
 				return i, err
