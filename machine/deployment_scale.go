@@ -153,6 +153,10 @@ func (p *deploymentPass) resize() {
 		return
 	}
 	room, has := p.room(), c.was.Spec.Replicas
+	if p.Skew != "" && !p.frozen {
+		p.wait("%s", p.Skew)
+		room = min(room, c.total)
+	}
 	if replicas := p.Deployment.Spec.Replicas; !p.anyOld() && replicas < has { // a set alone is made as small as somebody wants it
 		c.change(fmt.Sprintf("%d replicas are wanted", replicas), func(s *Set) { s.Spec.Replicas = replicas })
 		return
@@ -164,8 +168,6 @@ func (p *deploymentPass) resize() {
 	to := min(has, max(room, c.total)) // what was not reached is taken back; no machine goes for that
 	switch {
 	case room <= has:
-	case p.Skew != "" && !p.frozen:
-		p.wait("%s", p.Skew)
 	case !marked:
 		p.wait("old sets are told to make no more machines")
 	default:

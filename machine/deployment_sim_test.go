@@ -156,6 +156,9 @@ func (p *process) deployment(from snapshot, live bool) {
 	p.generation = d.Generation
 	v := machine.DeploymentView{Deployment: d, Now: p.w.now, Sets: values(from.sets), Machines: machines, Live: live, Nodes: p.w.seen()}
 	v.Plans = p.w.plans(d, machines)
+	if p.w.skew {
+		v.Skew = "the control plane is older"
+	}
 	got := machine.DecideDeployment(v)
 	if got.NeedLive {
 		var read snapshot
@@ -254,6 +257,8 @@ func (w *world) disturb() {
 		w.edit(func(s *machine.DeploymentSpec) { s.Paused = !s.Paused })
 	case n == 4:
 		w.blind = !w.blind
+	case n == 12:
+		w.skew = !w.skew
 	case !w.faults || !ok:
 	case n == 5 && m.Deleted.IsZero(): // somebody deletes a machine
 		w.lose(m)
@@ -329,7 +334,7 @@ func (w *world) run(p *process) {
 			p.kill()
 		}
 	}
-	w.blind = false
+	w.blind, w.skew = false, false
 	w.edit(func(s *machine.DeploymentSpec) { s.Paused = false })
 	for _, k := range slices.SortedFunc(maps.Keys(w.nodes), func(a, b machine.Key) int { return strings.Compare(a.Name, b.Name) }) {
 		w.ready(k, true)

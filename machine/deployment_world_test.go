@@ -28,6 +28,8 @@ type world struct {
 	doomed map[string]bool
 	// blind means that the workload cluster can't be asked.
 	blind bool
+	// skew means that the present template must not run.
+	skew bool
 	// everything that ever was, for caches that are behind.
 	past []snapshot
 	// ceiling is how many machines there may be, floor how many have to work, debt how many of those were lost by what is not our doing.

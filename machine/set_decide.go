@@ -244,7 +244,7 @@ func (p *setPass) grow() (d SetDecision) {
 	}
 	if limit := p.Set.Spec.MaxProvisioning; limit > 0 {
 		if room := limit - p.joining - len(p.s.Reserved); missing > room {
-			p.s.Message = fmt.Sprintf("%d machines to be created wait: %d are on their way, of at most %d", missing-max(room, 0), limit-room, limit)
+			p.s.Message = fmt.Sprintf("%d machines to be created wait: at most %d are on their way at once", missing-max(room, 0), limit)
 			missing = room
 		}
 	}
