@@ -39,6 +39,7 @@ type stage struct {
 	of        string // the environment that says which provider
 	config    func(size string) any
 	sizes     []string
+	least     time.Duration // how long a controller lives at least
 	instances func(ctx context.Context) ([]provider.Instance, error)
 	log       testproc.Buffer
 	killed    atomic.Int64
@@ -207,17 +208,20 @@ func (s *stage) isGone(m *v1alpha1.Machine) bool { return m == nil }
 func (s *stage) all(names []string, what string, is func(m *v1alpha1.Machine) bool) {
 	s.t.Helper()
 	for _, name := range names {
-		var last *v1alpha1.Machine
-		err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 3*time.Minute, true, func(ctx context.Context) (bool, error) {
+		last := &v1alpha1.Machine{}
+		err := wait.PollUntilContextTimeout(s.t.Context(), 50*time.Millisecond, 4*time.Minute, true, func(ctx context.Context) (bool, error) {
 			m, err := s.get(ctx, name)
 			if apierrors.IsNotFound(err) {
 				m, err = nil, nil
 			}
-			last = m
+			if m != nil {
+				last = m
+			}
 			return err == nil && is(m), err
 		})
 		if err != nil {
-			s.t.Fatalf("machine %q is not %s: %v: %+v; log of the controllers:\n%s", name, what, err, last, s.log.String())
+			there, _ := s.instances(s.t.Context())
+			s.t.Fatalf("machine %q is not %s: %v: %+v; instances %+v; log of the controllers:\n%s", name, what, err, last.Status, there, s.log.String())
 		}
 	}
 }

@@ -79,6 +79,15 @@ func (s *Machines) Run(ctx context.Context, changed func(machine.Key)) error {
 	if err := s.informer.SetTransform(read[v1alpha1.Machine]); err != nil {
 		return fmt.Errorf("watch machines: %w", err)
 	}
+	if err := s.Watch(changed); err != nil {
+		return err
+	}
+	s.informer.RunWithContext(ctx)
+	return nil
+}
+
+// Watch has changed called with each machine that has changed; it must not block.
+func (s *Machines) Watch(changed func(machine.Key)) error {
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -91,7 +100,6 @@ func (s *Machines) Run(ctx context.Context, changed func(machine.Key)) error {
 	if err != nil {
 		return fmt.Errorf("watch machines: %w", err)
 	}
-	s.informer.RunWithContext(ctx)
 	return nil
 }
 

@@ -1,0 +1,149 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// GroupOptions are the parts of a [GroupController]. Groups is required.
+type GroupOptions struct {
+	// Cluster is as in [Options].
+	Cluster string
+	Groups  Groups
+	// Doctor is needed for health checks, and for machines to count as ready: without one the status of a machine is believed.
+	Doctor Doctor
+	// Provider is asked for plans where a deployment updates in place, for reboots, and for the size of groups, as far as it can.
+	Provider provider.Provider
+	// RestartAgent restarts the agent of a machine's Node, once for each id; nil is nobody can.
+	RestartAgent func(ctx context.Context, m machine.Machine, id string) error
+	Budget       Budget
+	ControlPlane ControlPlane
+	// Cost is what the end of a machine costs; nil is nothing.
+	Cost func(ctx context.Context, machines []machine.Machine) map[machine.Key]float64
+	// CallTimeout is as in [Options].
+	CallTimeout time.Duration
+	Now         func() time.Time
+}
+
+// A GroupController looks after sets, deployments and health checks. It needs no more of a provider than that machines can be created and deleted. Any number
+// of them may work at the same time. Make it with [NewGroups].
+type GroupController struct {
+	o   GroupOptions
+	can provider.Abilities
+
+	mu    sync.Mutex
+	plans map[planKey]provider.Plan
+	done  map[string]bool // remedies that this process has carried out, by ID
+}
+
+type planKey struct {
+	uid, from, to string
+}
+
+// NewGroups returns a controller. It calls nothing yet.
+func NewGroups(o GroupOptions) (*GroupController, error) {
+	if o.Groups == nil {
+		return nil, errors.New("options: Groups is required")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.CallTimeout <= 0 {
+		o.CallTimeout = 30 * time.Second
+	}
+	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[string]bool{}}
+	if o.Provider != nil {
+		g.can = provider.AbilitiesOf(o.Provider)
+	}
+	return g, nil
+}
+
+// Reconcile does all that can be done now for a namespace: deployments, then sets, then health checks. after is when to call it again though nothing has
+// changed; zero means not before. After an error it is to be called again, backing off: what could be done was done.
+func (g *GroupController) Reconcile(ctx context.Context, namespace string) (after time.Duration, err error) {
+	p := &groupPass{g: g, ctx: ctx, namespace: namespace}
+	if err := p.read(false); err != nil {
+		return 0, err
+	}
+	for i := range p.group.Deployments {
+		p.note("deployment", p.group.Deployments[i].Key, p.deployment(p.group.Deployments[i].Key))
+	}
+	for _, s := range p.group.Sets {
+		p.note("set", s.Key, p.set(s.Key))
+	}
+	for _, h := range p.group.Checks {
+		p.note("health check", h.Key, p.check(h))
+	}
+	return p.after, errors.Join(p.errs...)
+}
+
+// A groupPass is one call of Reconcile.
+type groupPass struct {
+	g         *GroupController
+	ctx       context.Context
+	namespace string
+	group     Group
+	live      bool
+	health    map[machine.Key]machine.NodeHealth
+	known     bool
+	cost      map[machine.Key]float64
+	after     time.Duration
+	errs      []error
+}
+
+// soonAgain is when to look again after a conflict, and after something was written that a cache does not show yet.
+const soonAgain = time.Second
+
+func (p *groupPass) again(after time.Duration) {
+	if after > 0 && (p.after == 0 || after < p.after) {
+		p.after = after
+	}
+}
+
+// note keeps an error; a conflict is none.
+func (p *groupPass) note(kind string, key machine.Key, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrConflict), errors.Is(err, fs.ErrNotExist):
+		p.again(soonAgain)
+	default:
+		p.errs = append(p.errs, fmt.Errorf("%s %q: %w", kind, key, err))
+	}
+}
+
+func (p *groupPass) read(live bool) error {
+	ctx, cancel := context.WithTimeout(p.ctx, p.g.o.CallTimeout)
+	defer cancel()
+	group, err := p.g.o.Groups.Read(ctx, p.namespace, live)
+	if err != nil {
+		return fmt.Errorf("read the machines of %q: %w", p.namespace, err)
+	}
+	p.group, p.live = group, live
+	if d := p.g.o.Doctor; d != nil {
+		p.health, p.known = d.Health(ctx, group.Machines)
+	}
+	if p.g.o.Cost != nil {
+		p.cost = p.g.o.Cost(ctx, group.Machines)
+	}
+	return nil
+}
+
+// call makes one call with its deadline.
+func (p *groupPass) call(f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(p.ctx, p.g.o.CallTimeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// stale means that what was read does not show what was written since.
+func (p *groupPass) stale() { p.live = false }

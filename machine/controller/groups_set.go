@@ -1,0 +1,101 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// set brings one set forward.
+func (p *groupPass) set(key machine.Key) error {
+	s, ok := p.findSet(key)
+	if !ok {
+		return nil
+	}
+	d := machine.DecideSet(p.setView(s, nil))
+	if d.NeedLive && !p.live {
+		if err := p.read(true); err != nil {
+			return err
+		}
+		if s, ok = p.findSet(key); !ok {
+			return nil
+		}
+		d = machine.DecideSet(p.setView(s, nil))
+	}
+	if refused := p.resize(s, d); refused != nil {
+		d = machine.DecideSet(p.setView(s, refused))
+	}
+	p.again(d.After)
+	if d.Store {
+		s.Status = d.Status
+		err := p.call(func(ctx context.Context) (err error) { s, err = p.g.o.Groups.PutSetStatus(ctx, s); return err })
+		if err != nil {
+			return err
+		}
+	}
+	return p.carrySet(s, d)
+}
+
+func (p *groupPass) findSet(key machine.Key) (machine.Set, bool) {
+	i := slices.IndexFunc(p.group.Sets, func(s machine.Set) bool { return s.Key == key })
+	if i < 0 {
+		return machine.Set{}, false
+	}
+	return p.group.Sets[i], true
+}
+
+func (p *groupPass) setView(s machine.Set, refused *machine.Failure) machine.SetView {
+	return machine.SetView{
+		Set: s, Now: p.g.o.Now(), Machines: p.group.Machines, Live: p.live, Restored: p.restored(s.Name, s.UID),
+		Nodes: p.health, Cost: p.cost, Refused: refused,
+	}
+}
+
+// restored means that there are machines of an owner of the same name that is another one: set and machines were brought back from a copy.
+func (p *groupPass) restored(name, uid string) bool {
+	return slices.ContainsFunc(p.group.Machines, func(m machine.Machine) bool { return m.Owner.Name == name && m.Owner.UID != uid && m.Owner.UID != "" })
+}
+
+// resize asks the provider's group, where there is one, before anything is created.
+func (p *groupPass) resize(s machine.Set, d machine.SetDecision) *machine.Failure {
+	if p.g.can.Group == nil || len(d.Create) == 0 {
+		return nil
+	}
+	err := p.call(func(ctx context.Context) error {
+		return p.g.can.Group.Resize(ctx, s.Key.String(), d.Size, s.Spec.Template.Spec.Desired)
+	})
+	if err == nil {
+		return nil
+	}
+	return &machine.Failure{Reason: string(provider.ClassOf(err)), Message: err.Error(), Since: p.g.o.Now()}
+}
+
+func (p *groupPass) carrySet(s machine.Set, d machine.SetDecision) error {
+	var errs []error
+	for _, c := range d.Adopt {
+		errs = append(errs, p.call(func(ctx context.Context) error {
+			return p.g.o.Groups.OwnMachine(ctx, c, machine.Owner{UID: s.UID, Name: s.Name})
+		}))
+	}
+	for _, r := range d.Create {
+		err := p.call(func(ctx context.Context) error { return p.g.o.Groups.CreateMachine(ctx, s.Machine(r)) })
+		if !errors.Is(err, fs.ErrExist) {
+			errs = append(errs, err)
+		}
+	}
+	for _, c := range d.Delete {
+		errs = append(errs, p.call(func(ctx context.Context) error { return p.g.o.Groups.DeleteMachine(ctx, c) }))
+	}
+	if len(d.Adopt)+len(d.Create)+len(d.Delete) > 0 {
+		p.stale()
+		p.again(soonAgain)
+	}
+	return errors.Join(errs...)
+}

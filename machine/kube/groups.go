@@ -1,0 +1,277 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/v1alpha1"
+)
+
+var _ controller.Groups = (*Groups)(nil)
+
+// Groups are sets, deployments and health checks, with the machines of a [Machines]. Make it with [NewGroups].
+type Groups struct {
+	client      dynamic.Interface
+	machines    *Machines
+	deployments kindOf[v1alpha1.MachineDeployment, machine.Deployment]
+	sets        kindOf[v1alpha1.MachineSet, machine.Set]
+	checks      kindOf[v1alpha1.MachineHealthCheck, machine.HealthCheck]
+}
+
+// A kindOf is the watch of one kind, and how its objects are read.
+type kindOf[O, C any] struct {
+	kind     string
+	resource schema.GroupVersionResource
+	informer cache.SharedIndexInformer
+	core     func(*O) (C, error)
+}
+
+// NewGroups returns those of the namespace of machines. They are empty until [Groups.Run].
+func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *Groups {
+	informer := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
+		by := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+		return dynamicinformer.NewFilteredDynamicInformer(client, r, namespace, 0, by, nil).Informer()
+	}
+	return &Groups{
+		client: client, machines: machines,
+		deployments: kindOf[v1alpha1.MachineDeployment, machine.Deployment]{v1alpha1.MachineDeploymentKind, v1alpha1.MachineDeploymentsResource,
+			informer(v1alpha1.MachineDeploymentsResource), (*v1alpha1.MachineDeployment).Core},
+		sets: kindOf[v1alpha1.MachineSet, machine.Set]{v1alpha1.MachineSetKind, v1alpha1.MachineSetsResource,
+			informer(v1alpha1.MachineSetsResource), (*v1alpha1.MachineSet).Core},
+		checks: kindOf[v1alpha1.MachineHealthCheck, machine.HealthCheck]{v1alpha1.MachineHealthCheckKind, v1alpha1.MachineHealthChecksResource,
+			informer(v1alpha1.MachineHealthChecksResource), (*v1alpha1.MachineHealthCheck).Core},
+	}
+}
+
+// Run watches until ctx ends. changed is called with the namespace of what has changed; it must not block. Call it once.
+func (g *Groups) Run(ctx context.Context, changed func(namespace string)) error {
+	var wg sync.WaitGroup
+	watch := func(i cache.SharedIndexInformer, transform cache.TransformFunc) error {
+		if err := i.SetTransform(transform); err != nil {
+			return fmt.Errorf("watch groups of machines: %w", err)
+		}
+		tell := func(obj any) {
+			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			if o, ok := obj.(metav1.Object); ok {
+				changed(o.GetNamespace())
+			}
+		}
+		handler := cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell}
+		if _, err := i.AddEventHandler(handler); err != nil {
+			return fmt.Errorf("watch groups of machines: %w", err)
+		}
+		wg.Go(func() { i.RunWithContext(ctx) })
+		return nil
+	}
+	defer wg.Wait()
+	if err := watch(g.deployments.informer, read[v1alpha1.MachineDeployment]); err != nil {
+		return err
+	}
+	if err := watch(g.sets.informer, read[v1alpha1.MachineSet]); err != nil {
+		return err
+	}
+	return watch(g.checks.informer, read[v1alpha1.MachineHealthCheck])
+}
+
+// Synced reports whether everything is there that there was when Run began.
+func (g *Groups) Synced() bool {
+	return g.deployments.informer.HasSynced() && g.sets.informer.HasSynced() && g.checks.informer.HasSynced()
+}
+
+// Read implements [controller.Groups].
+func (g *Groups) Read(ctx context.Context, namespace string, live bool) (group controller.Group, err error) {
+	if group.Sets, err = g.sets.list(ctx, g.client, namespace, live); err != nil {
+		return group, err
+	}
+	if group.Deployments, err = g.deployments.list(ctx, g.client, namespace, live); err != nil {
+		return group, err
+	}
+	if group.Checks, err = g.checks.list(ctx, g.client, namespace, false); err != nil {
+		return group, err
+	}
+	group.Machines, err = g.machines.within(ctx, namespace, live)
+	return group, err
+}
+
+// list is from the cache, or from the API server. What can't be read is left out there, and an error here: nothing is decided on a part.
+func (k kindOf[O, C]) list(ctx context.Context, client dynamic.Interface, namespace string, live bool) ([]C, error) {
+	var objects []*O
+	if live {
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		all, err := client.Resource(k.resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("list %ss in %q: %w", k.kind, namespace, err)
+		}
+		for _, u := range all.Items {
+			o := new(O)
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+				return nil, fmt.Errorf("%s %q: %w", k.kind, u.GetName(), err)
+			}
+			objects = append(objects, o)
+		}
+	} else {
+		found, err := k.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("look for %ss in %q: %w", k.kind, namespace, err)
+		}
+		for _, obj := range found {
+			if o, ok := obj.(*O); ok {
+				objects = append(objects, o)
+			}
+		}
+	}
+	var all []C
+	for _, o := range objects {
+		c, err := k.core(o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// within are the machines of a namespace.
+func (s *Machines) within(ctx context.Context, namespace string, live bool) ([]machine.Machine, error) {
+	if !live {
+		all, err := s.List(ctx)
+		var mine []machine.Machine
+		for _, m := range all {
+			if m.Namespace == namespace {
+				mine = append(mine, m)
+			}
+		}
+		return mine, err
+	}
+	k := kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, s.informer, s.core}
+	return k.list(ctx, s.client, namespace, true)
+}
+
+// written is the answer to a write of a group.
+func written(kind string, key machine.Key, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("write %s %q: %w", kind, key, controller.ErrConflict)
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("write %s %q: %w", kind, key, fs.ErrNotExist)
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("write %s %q: %w", kind, key, fs.ErrExist)
+	}
+	return fmt.Errorf("write %s %q: %w", kind, key, err)
+}
+
+// fetch reads an object in the version that was read, to be written.
+func (k kindOf[O, C]) fetch(ctx context.Context, client dynamic.Interface, key machine.Key, version string) (*O, error) {
+	u, err := client.Resource(k.resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, written(k.kind, key, err)
+	}
+	if u.GetResourceVersion() != version {
+		return nil, fmt.Errorf("%s %q is at version %s, and %s was read: %w", k.kind, key, u.GetResourceVersion(), version, controller.ErrConflict)
+	}
+	o := new(O)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return nil, fmt.Errorf("%s %q: %w", k.kind, key, err)
+	}
+	return o, nil
+}
+
+// base is the object in the version that was read, from the cache where it has that one.
+func (k kindOf[O, C]) base(ctx context.Context, client dynamic.Interface, key machine.Key, version string) (*O, error) {
+	obj, _, _ := k.informer.GetStore().GetByKey(cacheKey(key)) // the store of an informer has no errors
+	o, ok := obj.(*O)
+	if meta, is := obj.(metav1.Object); !ok || !is || meta.GetResourceVersion() != version {
+		return k.fetch(ctx, client, key, version)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("%s %q: %w", k.kind, key, err)
+	}
+	next := new(O)
+	return next, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, next)
+}
+
+// put writes an object, or its status.
+func (k kindOf[O, C]) put(ctx context.Context, client dynamic.Interface, key machine.Key, o *O, subresources ...string) (c C, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return c, fmt.Errorf("%s %q: %w", k.kind, key, err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
+	u, err = client.Resource(k.resource).Namespace(key.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager}, subresources...)
+	if err != nil {
+		return c, written(k.kind, key, err)
+	}
+	next := new(O)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, next); err != nil {
+		return c, fmt.Errorf("%s %q: %w", k.kind, key, err)
+	}
+	return k.core(next)
+}
+
+func (k kindOf[O, C]) create(ctx context.Context, client dynamic.Interface, key machine.Key, o *O) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", k.kind, key, err)
+	}
+	delete(fields, "status")
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
+	_, err = client.Resource(k.resource).Namespace(key.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
+	return written(k.kind, key, err)
+}
+
+func (k kindOf[O, C]) delete(ctx context.Context, client dynamic.Interface, c machine.Choice) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	uid := types.UID(c.UID)
+	err := client.Resource(k.resource).Namespace(c.Namespace).Delete(ctx, c.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &c.Version},
+	})
+	return written(k.kind, c.Key, err)
+}
+
+// patch is a merge patch of the version that was chosen.
+func (k kindOf[O, C]) patch(ctx context.Context, client dynamic.Interface, c machine.Choice, meta map[string]any) (machine.Choice, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	meta["uid"], meta["resourceVersion"] = c.UID, c.Version
+	data, err := json.Marshal(map[string]any{"metadata": meta})
+	if err != nil {
+		return c, fmt.Errorf("%s %q: %w", k.kind, c.Key, err)
+	}
+	u, err := client.Resource(k.resource).Namespace(c.Namespace).Patch(ctx, c.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: FieldManager})
+	if err != nil {
+		return c, written(k.kind, c.Key, err)
+	}
+	c.Version = u.GetResourceVersion()
+	return c, nil
+}

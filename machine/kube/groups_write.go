@@ -1,0 +1,133 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/v1alpha1"
+)
+
+// PutDeploymentStatus implements [controller.Groups].
+func (g *Groups) PutDeploymentStatus(ctx context.Context, d machine.Deployment) (machine.Deployment, error) {
+	o, err := g.deployments.base(ctx, g.client, d.Key, d.Version)
+	if err != nil {
+		return d, err
+	}
+	o.SetStatus(d, time.Now())
+	return g.deployments.put(ctx, g.client, d.Key, o, "status")
+}
+
+// PutSetStatus implements [controller.Groups].
+func (g *Groups) PutSetStatus(ctx context.Context, s machine.Set) (machine.Set, error) {
+	o, err := g.sets.base(ctx, g.client, s.Key, s.Version)
+	if err != nil {
+		return s, err
+	}
+	o.SetStatus(s, time.Now())
+	return g.sets.put(ctx, g.client, s.Key, o, "status")
+}
+
+// PutCheckStatus implements [controller.Groups].
+func (g *Groups) PutCheckStatus(ctx context.Context, h machine.HealthCheck) (machine.HealthCheck, error) {
+	o, err := g.checks.base(ctx, g.client, h.Key, h.Version)
+	if err != nil {
+		return h, err
+	}
+	o.SetStatus(h, time.Now())
+	return g.checks.put(ctx, g.client, h.Key, o, "status")
+}
+
+// CreateSet implements [controller.Groups].
+func (g *Groups) CreateSet(ctx context.Context, s machine.Set) error {
+	o := &v1alpha1.MachineSet{}
+	if err := o.SetCore(s); err != nil {
+		return err
+	}
+	return g.sets.create(ctx, g.client, s.Key, o)
+}
+
+// PutSet implements [controller.Groups].
+func (g *Groups) PutSet(ctx context.Context, s machine.Set) error {
+	o, err := g.sets.base(ctx, g.client, s.Key, s.Version)
+	if err != nil {
+		return err
+	}
+	if err := o.SetCore(s); err != nil {
+		return err
+	}
+	_, err = g.sets.put(ctx, g.client, s.Key, o)
+	return err
+}
+
+// DeleteSet implements [controller.Groups].
+func (g *Groups) DeleteSet(ctx context.Context, c machine.Choice) error {
+	return g.sets.delete(ctx, g.client, c)
+}
+
+// OwnSet implements [controller.Groups].
+func (g *Groups) OwnSet(ctx context.Context, c machine.Choice, owner machine.Owner) error {
+	o, err := g.sets.base(ctx, g.client, c.Key, c.Version)
+	if err != nil {
+		return err
+	}
+	s, err := o.Core()
+	if err != nil {
+		return err
+	}
+	s.Owner = owner
+	return g.PutSet(ctx, s)
+}
+
+func (g *Groups) ofMachines() kindOf[v1alpha1.Machine, machine.Machine] {
+	return kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, g.machines.informer, g.machines.core}
+}
+
+// CreateMachine implements [controller.Groups].
+func (g *Groups) CreateMachine(ctx context.Context, m machine.Machine) error {
+	o := &v1alpha1.Machine{}
+	if err := o.SetCore(m); err != nil {
+		return err
+	}
+	return g.ofMachines().create(ctx, g.client, m.Key, o)
+}
+
+// PutMachine implements [controller.Groups].
+func (g *Groups) PutMachine(ctx context.Context, m machine.Machine) error {
+	o, err := g.ofMachines().base(ctx, g.client, m.Key, m.Version)
+	if err != nil {
+		return err
+	}
+	if err := o.SetCore(m); err != nil {
+		return err
+	}
+	_, err = g.ofMachines().put(ctx, g.client, m.Key, o)
+	return err
+}
+
+// OwnMachine implements [controller.Groups].
+func (g *Groups) OwnMachine(ctx context.Context, c machine.Choice, owner machine.Owner) error {
+	o, err := g.ofMachines().base(ctx, g.client, c.Key, c.Version)
+	if err != nil {
+		return err
+	}
+	m, err := o.Core()
+	if err != nil {
+		return err
+	}
+	m.Owner = owner
+	return g.PutMachine(ctx, m)
+}
+
+// DeleteMachine implements [controller.Groups].
+func (g *Groups) DeleteMachine(ctx context.Context, c machine.Choice) error {
+	return g.ofMachines().delete(ctx, g.client, c)
+}
+
+// Annotate implements [controller.Groups].
+func (g *Groups) Annotate(ctx context.Context, c machine.Choice, annotations map[string]string) (machine.Choice, error) {
+	return g.ofMachines().patch(ctx, g.client, c, map[string]any{"annotations": annotations})
+}
