@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,7 +82,13 @@ const (
 
 // SetInvalid says that nothing can be decided on the spec, and leaves the rest of the status as it is. The error is that of [Machine.Core].
 func (m *Machine) SetInvalid(err error, now time.Time) {
-	setter(&m.Status.Conditions, m.Generation, now)(ConditionValid, false, ReasonInvalid, err.Error())
+	m.Status.Conditions = invalid(m.Status.Conditions, m.Generation, err, now)
+}
+
+func invalid(old []metav1.Condition, generation int64, err error, now time.Time) []metav1.Condition {
+	all := slices.Clone(old)
+	setter(&all, generation, now)(ConditionValid, false, ReasonInvalid, err.Error())
+	return all
 }
 
 // setConditions makes the conditions those of the rest of the status.

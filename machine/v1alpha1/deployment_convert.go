@@ -61,7 +61,7 @@ func (d *MachineDeployment) SetStatus(c machine.Deployment, now time.Time) {
 
 // SetInvalid says that nothing can be decided on the spec, as [Machine.SetInvalid] does.
 func (d *MachineDeployment) SetInvalid(err error, now time.Time) {
-	setter(&d.Status.Conditions, d.Generation, now)(ConditionValid, false, ReasonInvalid, err.Error())
+	d.Status.Conditions = invalid(d.Status.Conditions, d.Generation, err, now)
 }
 
 func (s *MachineDeploymentSpec) core() (machine.DeploymentSpec, error) {

@@ -68,7 +68,7 @@ func (h *MachineHealthCheck) SetStatus(c machine.HealthCheck, now time.Time) {
 
 // SetInvalid says that nothing can be decided on the spec, as [Machine.SetInvalid] does.
 func (h *MachineHealthCheck) SetInvalid(err error, now time.Time) {
-	setter(&h.Status.Conditions, h.Generation, now)(ConditionValid, false, ReasonInvalid, err.Error())
+	h.Status.Conditions = invalid(h.Status.Conditions, h.Generation, err, now)
 }
 
 func (s *MachineHealthCheckSpec) core() (machine.HealthSpec, error) {

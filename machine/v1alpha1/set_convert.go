@@ -67,7 +67,7 @@ func (s *MachineSet) SetStatus(c machine.Set, now time.Time) {
 
 // SetInvalid says that nothing can be decided on the spec, as [Machine.SetInvalid] does.
 func (s *MachineSet) SetInvalid(err error, now time.Time) {
-	setter(&s.Status.Conditions, s.Generation, now)(ConditionValid, false, ReasonInvalid, err.Error())
+	s.Status.Conditions = invalid(s.Status.Conditions, s.Generation, err, now)
 }
 
 func (s *MachineSetStatus) core() machine.SetStatus {
