@@ -16,12 +16,13 @@ b_fail() {
 	b_end
 }
 
-# A descriptor is locked, or five seconds are over.
+# A descriptor is locked, or ten seconds are over. Not every flock can wait.
 b_lock() {
+	flock -w 10 -x "$1" && return 0
 	b_n=0
 	until flock -n -x "$1"; do
 		b_n=$((b_n + 1))
-		[ "$b_n" -lt 50 ] || return 1
+		[ "$b_n" -lt 20 ] || return 1
 		sleep 0.1
 	done
 }

@@ -13,17 +13,50 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// A client talks to hosts through the system's ssh.
+// A client talks to hosts, a few at a time, through the system's ssh.
 type client struct {
 	options  Options
 	bootFile func(Host) string
 	// For tests: what happens before and after each exchange.
 	at func(string)
+
+	slots chan struct{} // one for each exchange
+	mu    sync.Mutex
+	hosts map[string]chan struct{} // and one for each with a host
+}
+
+// How many exchanges there are at a time, and with one host: sshd refuses more than ten over one connection.
+const (
+	maxExchanges = 32
+	maxWithHost  = 4
+)
+
+// admit waits until there are fewer exchanges. What it returns ends this one.
+func (c *client) admit(ctx context.Context, host string) (func(), error) {
+	c.mu.Lock()
+	own := c.hosts[host]
+	if own == nil {
+		own = make(chan struct{}, maxWithHost)
+		c.hosts[host] = own
+	}
+	c.mu.Unlock()
+	for i, slot := range []chan struct{}{own, c.slots} {
+		select {
+		case slot <- struct{}{}:
+		case <-ctx.Done():
+			if i > 0 {
+				<-own
+			}
+			return nil, ctx.Err()
+		}
+	}
+	return func() { <-c.slots; <-own }, nil
 }
 
 // exitSSH is what ssh exits with when it could not run the command.
@@ -31,6 +64,11 @@ const exitSSH = 255
 
 // ask has one exchange with a host. Its errors name the host and hold nothing that the host has said.
 func (c *client) ask(ctx context.Context, h Host, r request) (answer, error) {
+	end, err := c.admit(ctx, h.Name)
+	if err != nil {
+		return answer{}, wrap(fmt.Sprintf("host %q", h.Name), err)
+	}
+	defer end()
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	nonce := strings.ToLower(rand.Text())

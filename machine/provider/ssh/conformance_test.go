@@ -122,7 +122,9 @@ func (p *pool) harness(name string) machinetest.Harness {
 		Inventory: func(context.Context) (machinetest.Inventory, error) { return p.inventory() },
 		Clean:     func(context.Context) error { return p.clean() },
 		Running:   func(_ context.Context, ref provider.Ref) (bool, error) { return p.runs(hostOf(ref)), nil },
-		Boots:     func(_ context.Context, ref provider.Ref) (int, error) { return p.count("run." + hostOf(ref) + ".boots"), nil },
+		Boots: func(_ context.Context, ref provider.Ref) (int, error) {
+			return p.count("run." + hostOf(ref) + ".boots"), nil
+		},
 		WriteSentinel: func(_ context.Context, i provider.Instance, data []byte) error {
 			return os.WriteFile(p.sentinel(i), data, 0o600)
 		},

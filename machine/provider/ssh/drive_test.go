@@ -56,7 +56,9 @@ func TestKilledControllersLeaveOneClaimEach(t *testing.T) {
 	}
 	p.killing(r, job{Settings: p.settings(), Drive: all, Delete: true})
 	for _, m := range all {
-		must(t, "Delete", func() (provider.Progress, error) { return p.provider().Delete(t.Context(), deletion(m, provider.Destroy)) })
+		must(t, "Delete", func() (provider.Progress, error) {
+			return p.provider().Delete(t.Context(), deletion(m, provider.Destroy))
+		})
 		if _, err := p.provider().Create(t.Context(), m); provider.ClassOf(err) != provider.Conflict {
 			t.Errorf("Create with a token that was used up: %v, want Conflict", err)
 		}

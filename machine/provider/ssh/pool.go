@@ -33,7 +33,7 @@ func (c *core) inventory(ctx context.Context) ([]Host, error) {
 		return nil, err
 	}
 	if c.options.Inventory == nil {
-		return c.hosts, nil
+		return c.pool, nil
 	}
 	hosts, err := c.options.Inventory(ctx)
 	if err == nil {

@@ -35,8 +35,8 @@ func (p *Provider) Abilities() provider.Abilities { return provider.AbilitiesOf(
 
 // core is a provider whose config is decoded.
 type core struct {
-	client
-	hosts []Host
+	*client
+	pool []Host
 }
 
 func newCore(o Options) (*core, error) {
@@ -51,7 +51,8 @@ func newCore(o Options) (*core, error) {
 		return nil, err
 	}
 	bootFile := func(Host) string { return "/proc/sys/kernel/random/boot_id" }
-	return &core{client: client{options: defaults(o), bootFile: bootFile, at: func(string) {}}, hosts: hosts}, nil
+	talk := &client{options: defaults(o), bootFile: bootFile, at: func(string) {}, slots: make(chan struct{}, maxExchanges), hosts: map[string]chan struct{}{}}
+	return &core{client: talk, pool: hosts}, nil
 }
 
 // Get returns an instance. What a Create has begun and was cut off is gone on with.

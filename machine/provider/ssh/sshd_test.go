@@ -145,5 +145,7 @@ func TestRealRefusals(t *testing.T) {
 	if n := p.count("run.h0.begun"); n != 1 {
 		t.Errorf("the script was begun %d times, want once: the connection is not its life", n)
 	}
-	must(t, "Delete", func() (provider.Progress, error) { return c.Delete(context.WithoutCancel(t.Context()), deletion(r, provider.Destroy)) })
+	must(t, "Delete", func() (provider.Progress, error) {
+		return c.Delete(context.WithoutCancel(t.Context()), deletion(r, provider.Destroy))
+	})
 }
