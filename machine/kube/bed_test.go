@@ -212,3 +212,16 @@ func (b *bed) gone(name string) {
 	b.t.Helper()
 	b.until(name, "gone", func(m *v1alpha1.Machine) bool { return m == nil })
 }
+
+func (b *bed) deployments() dynamic.ResourceInterface {
+	return b.dynamic.Resource(v1alpha1.MachineDeploymentsResource).Namespace(b.namespace)
+}
+
+// eventually waits for something that needs no machine.
+func (b *bed) eventually(what string, is func() (bool, error)) {
+	b.t.Helper()
+	err := wait.PollUntilContextTimeout(b.t.Context(), 100*time.Millisecond, 3*time.Minute, true, func(context.Context) (bool, error) { return is() })
+	if err != nil {
+		b.t.Fatalf("waiting for %s: %v", what, err)
+	}
+}
