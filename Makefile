@@ -110,6 +110,10 @@ rollout-fleet: binaries ## kill and freeze the controllers of rollouts over 50 n
 	BELAY_ROLLOUT_NODES=50 $(GO) test -count=1 -timeout 90m -v -run 'Killed|Frozen' ./internal/rolloutproof
 	BELAY_ROLLOUT_NODES=100 $(GO) test -count=1 -timeout 60m -v -run 'Life' ./internal/rolloutproof
 
+.PHONY: machine-proof
+machine-proof: binaries ## kill the controllers of machines a hundred times, on a cloud and on local processes: nothing is made twice or left; 10 minutes
+	BELAY_MACHINE_KILLS=100 $(GO) test -count=1 -timeout 60m -v ./internal/machineproof
+
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...

@@ -27,7 +27,11 @@
 //	rollout/nodeagent   experimental  the node's half: commit, apply, verify, revert
 //	rollout/controller  experimental  carries out what was decided: one disruption domain with all its rollouts
 //	rollout/kube        experimental  what a rollout remembers, in the API server
-//	machine             planned       declares machines, and has a provider create, update and delete them
+//	machine             experimental  declares machines, and has a provider create, update and delete them: what each needs next
+//	machine/provider    experimental  the contract with whatever makes machines; decorators; below it fake, local, exec and ssh
+//	machine/controller  experimental  carries out what was decided, over any store
+//	machine/v1alpha1    experimental  the machines API, in the shape that the cluster-autoscaler works with
+//	machine/kube        experimental  machines and Nodes in API servers
 //
 // Beside most of them stands a test kit (checkpointtest, lkgtest, …): the conformance suite that the package's own fake and
 // real implementations pass, for those who write their own.

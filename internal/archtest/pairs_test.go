@@ -13,6 +13,7 @@ import (
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/lkg"
+	machinecontroller "github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/rollouttest"
@@ -46,5 +47,6 @@ var (
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
 	_ nodeagent.Shadows = (*rollouttest.Shadows)(nil)
 
-	_ controller.Drainer = (*drain.NodeDrainer)(nil)
+	_ controller.Drainer        = (*drain.NodeDrainer)(nil)
+	_ machinecontroller.Drainer = (*drain.NodeDrainer)(nil)
 )
