@@ -62,27 +62,7 @@ func FuzzDecideSet(f *testing.F) {
 		machines, nodes := zoo(data, s)
 		v := machine.SetView{Set: s, Now: noon, Machines: machines, Live: true, Nodes: nodes}
 		d := machine.DecideSet(v)
-		counted, alive := len(d.Status.Reserved), 0
-		for _, m := range machines {
-			if m.Owner.UID == s.UID || m.Labels["pool"] == "a" {
-				counted++
-			}
-			if m.Owner.UID == s.UID && m.Deleted.IsZero() {
-				alive++
-			}
-		}
-		if len(d.Create) > 0 && counted > s.Spec.Replicas {
-			t.Errorf("%d machines with those that are created, %d wanted", counted, s.Spec.Replicas)
-		}
-		if len(d.Delete) > 0 && (alive-len(d.Delete) < s.Spec.Replicas || len(d.Create) > 0) {
-			t.Errorf("%d of %d machines are deleted, %d created, %d wanted", len(d.Delete), alive, len(d.Create), s.Spec.Replicas)
-		}
-		for _, c := range d.Delete {
-			i := slices.IndexFunc(machines, func(m machine.Machine) bool { return m.Key == c.Key })
-			if m := machines[i]; !m.Deleted.IsZero() || m.Owner.UID != s.UID || slices.Contains(m.Spec.Roles, "control-plane") {
-				t.Errorf("%+v is deleted", m)
-			}
-		}
+		checkSetDecision(t, v, d)
 		s.Status = d.Status
 		v.Set = s
 		again := machine.DecideSet(v)
@@ -90,6 +70,31 @@ func FuzzDecideSet(f *testing.F) {
 			t.Errorf("decided again: %+v, %+v", d, again)
 		}
 	})
+}
+
+func checkSetDecision(t *testing.T, v machine.SetView, d machine.SetDecision) {
+	s, machines := v.Set, v.Machines
+	counted, alive := len(d.Status.Reserved), 0
+	for _, m := range machines {
+		if m.Owner.UID == s.UID || m.Labels["pool"] == "a" {
+			counted++
+		}
+		if m.Owner.UID == s.UID && m.Deleted.IsZero() {
+			alive++
+		}
+	}
+	if len(d.Create) > 0 && counted > s.Spec.Replicas {
+		t.Errorf("%d machines with those that are created, %d wanted", counted, s.Spec.Replicas)
+	}
+	if len(d.Delete) > 0 && (alive-len(d.Delete) < s.Spec.Replicas || len(d.Create) > 0) {
+		t.Errorf("%d of %d machines are deleted, %d created, %d wanted", len(d.Delete), alive, len(d.Create), s.Spec.Replicas)
+	}
+	for _, c := range d.Delete {
+		i := slices.IndexFunc(machines, func(m machine.Machine) bool { return m.Key == c.Key })
+		if m := machines[i]; !m.Deleted.IsZero() || m.Owner.UID != s.UID || slices.Contains(m.Spec.Roles, "control-plane") {
+			t.Errorf("%+v is deleted", m)
+		}
+	}
 }
 
 // FuzzDecideDeployment: whatever there is, the sets can't come to have more than they may, what works is not taken below the floor, and what was
@@ -125,18 +130,7 @@ func FuzzDecideDeployment(f *testing.F) {
 		}
 		got := machine.DecideDeployment(v)
 		for _, u := range got.Update {
-			if u.Set.Spec.Replicas < 0 || u.Set.Version == "" || u.Reason == "" {
-				t.Errorf("update: %+v", u)
-			}
-			_, holds := u.Set.Annotations[machine.NoCreateAnnotation]
-			grows := u.Set.UID == next.UID && !holds && (u.Set.Spec.Replicas > next.Spec.Replicas || flags&8 != 0)
-			if total := owned(machines, old) + max(owned(machines, next), u.Set.Spec.Replicas); grows && flags&4 != 0 && u.Set.Spec.Replicas > owned(machines, next) &&
-				total > d.Spec.Replicas+max(surge, 1) {
-				t.Errorf("%d machines can come to be, %d may be", total, d.Spec.Replicas+max(surge, 1))
-			}
-			if grows && u.Set.Spec.Replicas > next.Spec.Replicas && flags&4 == 0 {
-				t.Error("the new set grows before the old one is held")
-			}
+			checkSetUpdate(t, v, u)
 		}
 		v.Deployment.Status = got.Status
 		if again := machine.DecideDeployment(v); again.Store || !reflect.DeepEqual(again.Update, got.Update) || !reflect.DeepEqual(again.Moves, got.Moves) {
@@ -153,4 +147,23 @@ func owned(machines []machine.Machine, s machine.Set) int {
 		}
 	}
 	return n
+}
+
+// checkSetUpdate takes the old set first and the new one second.
+func checkSetUpdate(t *testing.T, v machine.DeploymentView, u machine.SetUpdate) {
+	old, next, d := v.Sets[0], v.Sets[1], v.Deployment
+	if u.Set.Spec.Replicas < 0 || u.Set.Version == "" || u.Reason == "" {
+		t.Errorf("update: %+v", u)
+	}
+	if _, holds := u.Set.Annotations[machine.NoCreateAnnotation]; u.Set.UID != next.UID || holds || u.Set.Spec.Replicas <= owned(v.Machines, next) {
+		return
+	}
+	_, oldHeld := old.Annotations[machine.NoCreateAnnotation]
+	if !oldHeld && u.Set.Spec.Replicas > next.Spec.Replicas {
+		t.Error("the new set grows before the old one is held")
+	}
+	most := d.Spec.Replicas + max(d.Spec.Strategy.MaxSurge.Value, 1)
+	if total := owned(v.Machines, old) + u.Set.Spec.Replicas; oldHeld && total > most {
+		t.Errorf("%d machines can come to be, %d may be", total, most)
+	}
 }

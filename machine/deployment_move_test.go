@@ -38,22 +38,25 @@ func moved(d machine.DeploymentDecision) (all []string) {
 	return all
 }
 
-// TestMovesInPlace: what is done with machines that can be updated in place, and with the others. R-MA-09, R-MA-28.
-func TestMovesInPlace(t *testing.T) {
-	policy := func(p machine.UpdatePolicy) func(*machine.DeploymentView) {
-		return func(v *machine.DeploymentView) {
-			v.Deployment.Spec.Template.Spec.UpdatePolicy, v.Sets[1].Spec.Template.Spec.UpdatePolicy = p, p
-		}
+func policy(p machine.UpdatePolicy) func(*machine.DeploymentView) {
+	return func(v *machine.DeploymentView) {
+		v.Deployment.Spec.Template.Spec.UpdatePolicy, v.Sets[1].Spec.Template.Spec.UpdatePolicy = p, p
 	}
-	for _, c := range []struct {
-		name          string
-		method        provider.Method
-		missing, room int
-		change        func(v *machine.DeploymentView)
-		moves, sets   string
-		plan          int
-		wait          string
-	}{
+}
+
+// A moveCase is one of the situations of TestMovesInPlace.
+type moveCase struct {
+	name          string
+	method        provider.Method
+	missing, room int
+	change        func(v *machine.DeploymentView)
+	moves, sets   string
+	plan          int
+	wait          string
+}
+
+func moveCases() []moveCase {
+	return []moveCase{
 		{name: "no room yet", method: provider.InPlace, missing: 2, room: 0, sets: "1=2held"},
 		{name: "two at once", method: provider.InPlace, missing: 2, room: 2, moves: "m0-0 m0-1"},
 		{name: "none may be missing: one more first", method: provider.InPlace, room: 0, sets: "1=1"},
@@ -84,7 +87,12 @@ func TestMovesInPlace(t *testing.T) {
 		{name: "paused", method: provider.InPlace, missing: 2, room: 3, change: func(v *machine.DeploymentView) { v.Deployment.Spec.Paused = true }, wait: "paused"},
 		{name: "fewer are wanted", method: provider.InPlace, missing: 1, room: 0, change: func(v *machine.DeploymentView) { v.Deployment.Spec.Replicas = 1 },
 			sets: "0=2held 1=2held"},
-	} {
+	}
+}
+
+// TestMovesInPlace: what is done with machines that can be updated in place, and with the others. R-MA-09, R-MA-28.
+func TestMovesInPlace(t *testing.T) {
+	for _, c := range slices.Concat(moveCases()) {
 		t.Run(c.name, func(t *testing.T) {
 			v := inPlace(c.method, c.missing, c.room)
 			if c.change != nil {

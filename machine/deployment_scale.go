@@ -152,26 +152,24 @@ func (p *deploymentPass) resize() {
 		p.receive()
 		return
 	}
-	room, has := p.room(), c.was.Spec.Replicas
-	if p.Skew != "" && !p.frozen {
-		p.wait("%s", p.Skew)
-		room = min(room, c.total)
-	}
-	if replicas := p.Deployment.Spec.Replicas; !p.anyOld() && replicas < has { // a set alone is made as small as somebody wants it
-		c.change(fmt.Sprintf("%d replicas are wanted", replicas), func(s *Set) { s.Spec.Replicas = replicas })
-		return
-	}
-	if c.held && p.movable && room <= c.total {
-		return // machines are to be moved to it when more of them work
-	}
-	marked := p.marked()
-	to := min(has, max(room, c.total)) // what was not reached is taken back; no machine goes for that
+	replicas, has, room := p.Deployment.Spec.Replicas, c.was.Spec.Replicas, p.room()
 	switch {
-	case room <= has:
-	case !marked:
-		p.wait("old sets are told to make no more machines")
+	case !p.anyOld() && replicas < has: // a set alone is made as small as somebody wants it
+		c.change(fmt.Sprintf("%d replicas are wanted", replicas), func(s *Set) { s.Spec.Replicas = replicas })
+	case c.held && p.movable && room <= c.total:
+		// machines are to be moved to it when more of them work
 	default:
+		p.aim(has, room)
+	}
+}
+
+// aim sets how many machines the present set makes. What was not reached is taken back if there is no room for it any more; no machine goes for that.
+func (p *deploymentPass) aim(has, room int) {
+	c, marked, to := p.current, p.marked(), min(has, max(room, p.current.total))
+	if room > has && marked {
 		to = room
+	} else if room > has {
+		p.wait("old sets are told to make no more machines")
 	}
 	if to == has && (!c.held || !marked) {
 		return
@@ -184,7 +182,8 @@ func (p *deploymentPass) resize() {
 	})
 }
 
-// room is how many machines the present set may have beside what the others have, or come to have without us.
+// room is how many machines the present set may have beside what the others have, or come to have without us: no new ones of a template that must not
+// run.
 func (p *deploymentPass) room() int {
 	room := p.limit
 	for _, g := range p.sets {
@@ -192,5 +191,10 @@ func (p *deploymentPass) room() int {
 			room -= g.bound()
 		}
 	}
-	return max(0, min(p.Deployment.Spec.Replicas, room))
+	room = max(0, min(p.Deployment.Spec.Replicas, room))
+	if p.Skew != "" && !p.frozen {
+		p.wait("%s", p.Skew)
+		room = min(room, p.current.total)
+	}
+	return room
 }

@@ -242,41 +242,49 @@ func values[T any](m map[string]T) []T {
 
 // disturb is what others do.
 func (w *world) disturb() {
-	m, ok := w.any()
-	switch n := w.rnd.IntN(40); {
-	case n == 0:
+	switch n := w.rnd.IntN(40); n {
+	case 0:
 		w.edit(func(s *machine.DeploymentSpec) { s.Replicas = w.rnd.IntN(6) })
 		w.note("replicas %d", w.d.Spec.Replicas)
-	case n == 1:
+	case 1:
 		w.edit(func(s *machine.DeploymentSpec) { s.Template = template(fmt.Sprintf("v1.36.%d", w.rnd.IntN(3))) })
 		w.note("template %s", w.d.Spec.Template.Spec.Versions.Kubelet)
-	case n == 2:
+	case 2:
 		w.edit(func(s *machine.DeploymentSpec) { s.Strategy = w.strategy() })
 		w.note("strategy %v", w.d.Spec.Strategy)
-	case n == 3:
+	case 3:
 		w.edit(func(s *machine.DeploymentSpec) { s.Paused = !s.Paused })
-	case n == 4:
+	case 4:
 		w.blind = !w.blind
-	case n == 12:
+	case 5:
 		w.skew = !w.skew
-	case !w.faults || !ok:
-	case n == 5 && m.Deleted.IsZero(): // somebody deletes a machine
+	default:
+		if m, ok := w.any(); ok && w.faults {
+			w.fault(m, n)
+		}
+	}
+}
+
+// fault is what happens to one machine.
+func (w *world) fault(m machine.Machine, n int) {
+	switch {
+	case n == 6 && m.Deleted.IsZero(): // somebody deletes it
 		w.lose(m)
 		m.Deleted = w.now
 		w.put(m)
 		w.note("%s is deleted by hand", m.Name)
-	case n < 8 && m.Node != nil:
+	case n < 9 && m.Node != nil:
 		w.lose(m)
 		w.ready(m.Key, false)
 		w.note("%s fails", m.Name)
-	case n < 10 && m.Node != nil:
+	case n < 11 && m.Node != nil:
 		w.ready(m.Key, true)
-	case n == 10 && w.d.Spec.Replicas > 0: // as the cluster-autoscaler does
+	case n == 11 && w.d.Spec.Replicas > 0: // as the cluster-autoscaler does
 		m.Annotations = map[string]string{machine.DeleteAnnotation: "now"}
 		w.put(m)
 		w.edit(func(s *machine.DeploymentSpec) { s.Replicas-- })
 		w.note("autoscaler takes %s", m.Name)
-	case n == 11:
+	case n == 12:
 		m.Labels = map[string]string{"pool": "elsewhere"}
 		w.put(m)
 	}

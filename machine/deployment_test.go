@@ -77,15 +77,21 @@ func TestDeploymentBegins(t *testing.T) {
 	if s.Spec.Selector[machine.HashLabel] != hash || s.Spec.Selector["pool"] != "a" {
 		t.Errorf("selector: %v", s.Spec.Selector)
 	}
-	stored := d
+	made := *s
+	made.UID = "s"
+	if then := machine.DecideDeployment(deploymentView(d, []machine.Set{made})); updates(then) != "s=3" {
+		t.Errorf("then: %s", updates(then))
+	}
+}
+
+// TestDeploymentBeginsAgain: killed before the set was made, the same is decided.
+func TestDeploymentBeginsAgain(t *testing.T) {
+	d := pool(3)
+	got := machine.DecideDeployment(deploymentView(d, nil))
+	s, stored := got.Create, d
 	stored.Status = got.Status
 	if again := machine.DecideDeployment(deploymentView(stored, nil)); again.Create.Name != s.Name || again.Store || again.Status.Revision != 1 {
 		t.Errorf("decided again: %q, store %v, want %q and nothing to store", again.Create.Name, again.Store, s.Name)
-	}
-	made := *s
-	made.UID = "s"
-	if got = machine.DecideDeployment(deploymentView(d, []machine.Set{made})); updates(got) != "s=3" {
-		t.Errorf("then: %s", updates(got))
 	}
 }
 
@@ -105,23 +111,26 @@ func TestDeploymentNamesOfLabels(t *testing.T) {
 	}
 }
 
-// TestRolloutSteps: what is done to the sets in each situation. Sets are named by the patch of their kubelet; the deployment wants .1.
-func TestRolloutSteps(t *testing.T) {
-	n := func(v int) machine.Amount { return machine.Amount{Value: v} }
-	for _, c := range []struct {
-		name       string
-		strategy   machine.Strategy
-		old, new   int
-		oldHeld    bool
-		newTarget  int
-		replicas   int
-		change     func(v *machine.DeploymentView)
-		want, wait string
-	}{
+func amount(n int) machine.Amount { return machine.Amount{Value: n} }
+
+// A rolloutStep is one of the situations of TestRolloutSteps.
+type rolloutStep struct {
+	name       string
+	strategy   machine.Strategy
+	old, new   int
+	oldHeld    bool
+	newTarget  int
+	replicas   int
+	change     func(v *machine.DeploymentView)
+	want, wait string
+}
+
+func rolloutSteps() []rolloutStep {
+	return []rolloutStep{
 		{name: "old ones are held before anything is made", old: 3, replicas: 3, want: "0=3held", wait: "3 machines work of 3, 3 have to"},
 		{name: "one more", old: 3, oldHeld: true, replicas: 3, want: "1=1"},
-		{name: "two more", strategy: machine.Strategy{MaxSurge: n(2)}, old: 3, oldHeld: true, replicas: 3, want: "1=2"},
-		{name: "none more, one less", strategy: machine.Strategy{MaxUnavailable: n(1)}, old: 3, oldHeld: true, replicas: 3, want: "0=2held"},
+		{name: "two more", strategy: machine.Strategy{MaxSurge: amount(2)}, old: 3, oldHeld: true, replicas: 3, want: "1=2"},
+		{name: "none more, one less", strategy: machine.Strategy{MaxUnavailable: amount(1)}, old: 3, oldHeld: true, replicas: 3, want: "0=2held"},
 		{name: "half of 3 less is 1", strategy: machine.Strategy{MaxUnavailable: machine.Amount{Value: 50, Percent: true}}, old: 3, oldHeld: true, replicas: 3, want: "0=2held"},
 		{name: "one is new", old: 3, oldHeld: true, new: 1, newTarget: 1, replicas: 3, want: "0=2held"},
 		{name: "one is new and does not work", old: 3, oldHeld: true, new: 1, newTarget: 1, replicas: 3, change: func(v *machine.DeploymentView) {
@@ -136,6 +145,11 @@ func TestRolloutSteps(t *testing.T) {
 			}
 		}, want: "0=2held"},
 		{name: "nothing is known", old: 3, oldHeld: true, new: 1, newTarget: 1, replicas: 3, change: func(v *machine.DeploymentView) { v.Nodes = nil }, wait: "unknown"},
+	}
+}
+
+func rolloutStepsMore() []rolloutStep {
+	return []rolloutStep{
 		{name: "old one on its way leaves no room", old: 3, oldHeld: true, new: 1, newTarget: 1, replicas: 3, change: func(v *machine.DeploymentView) {
 			v.Sets[0].Spec.Replicas = 2
 			deleted(&v.Machines[0])
@@ -165,7 +179,12 @@ func TestRolloutSteps(t *testing.T) {
 			}
 			decommissioned(&v.Machines[1])
 		}, want: "0=2held"},
-	} {
+	}
+}
+
+// TestRolloutSteps: what is done to the sets in each situation. Sets are named by the patch of their kubelet; the deployment wants .1.
+func TestRolloutSteps(t *testing.T) {
+	for _, c := range slices.Concat(rolloutSteps(), rolloutStepsMore()) {
 		t.Run(c.name, func(t *testing.T) {
 			d := pool(c.replicas)
 			d.Spec.Strategy = c.strategy

@@ -45,7 +45,7 @@ func (t Template) digest() [sha256.Size]byte {
 		h.Disks = s.Deletion.Disks
 	}
 	for _, k := range s.Deletion.Hooks {
-		h.Hooks = append(h.Hooks, hashedHook{k.Name, k.Owner, k.Phase, k.Timeout})
+		h.Hooks = append(h.Hooks, hashedHook(k))
 	}
 	data, _ := json.Marshal(h) // strings, numbers, maps of strings and bytes can always be encoded
 	return sha256.Sum256(data)

@@ -37,42 +37,49 @@ func remedies(d machine.HealthDecision) string {
 	return strings.Join(all, " ")
 }
 
-// TestDiagnosis: what makes a machine healthy, unhealthy, and neither.
-func TestDiagnosis(t *testing.T) {
-	node := func(kind, status string, since time.Duration) func(*machine.HealthView) {
-		return func(v *machine.HealthView) { v.Nodes[key("a")] = conditions(kind, status, noon.Add(-since)) }
-	}
-	change := func(f ...func(*machine.Machine)) func(*machine.HealthView) {
-		return func(v *machine.HealthView) {
-			for _, f := range f {
-				f(&v.Machines[0])
-			}
+func nodeIs(kind, status string, since time.Duration) func(*machine.HealthView) {
+	return func(v *machine.HealthView) { v.Nodes[key("a")] = conditions(kind, status, noon.Add(-since)) }
+}
+
+func machineIs(f ...func(*machine.Machine)) func(*machine.HealthView) {
+	return func(v *machine.HealthView) {
+		for _, f := range f {
+			f(&v.Machines[0])
 		}
 	}
-	step := func(name machine.StepName, since time.Duration) func(*machine.Machine) {
-		return func(m *machine.Machine) { m.Node, m.Step = nil, machine.Step{Name: name, Since: noon.Add(-since)} }
+}
+
+func stepIs(name machine.StepName, since time.Duration) func(*machine.Machine) {
+	return func(m *machine.Machine) { m.Node, m.Step = nil, machine.Step{Name: name, Since: noon.Add(-since)} }
+}
+
+func failedWith(reason string) func(*machine.Machine) {
+	return func(m *machine.Machine) {
+		m.Failure = &machine.Failure{Reason: reason, Message: "x", Since: noon.Add(-time.Hour)}
 	}
-	failure := func(reason string) func(*machine.Machine) {
-		return func(m *machine.Machine) {
-			m.Failure = &machine.Failure{Reason: reason, Message: "x", Since: noon.Add(-time.Hour)}
-		}
-	}
-	unknownNodes := func(v *machine.HealthView) { v.NodesKnown, v.Nodes = false, nil }
-	for _, c := range []struct {
-		name   string
-		is     string // h, u, or neither
-		after  time.Duration
-		change []func(*machine.HealthView)
-	}{
+}
+
+func unknownNodes(v *machine.HealthView) { v.NodesKnown, v.Nodes = false, nil }
+
+// A diagnosis is one of the situations of TestDiagnosis.
+type diagnosis struct {
+	name   string
+	is     string // h, u, or neither
+	after  time.Duration
+	change []func(*machine.HealthView)
+}
+
+func diagnoses() []diagnosis {
+	return []diagnosis{
 		{name: "works", is: "h"},
-		{name: "not ready for too long", is: "u", change: []func(*machine.HealthView){node("Ready", "False", 10*time.Minute)}},
-		{name: "kubelet silent for too long", is: "u", change: []func(*machine.HealthView){node("Ready", "Unknown", 10*time.Minute)}},
-		{name: "not ready for a while", after: time.Minute, change: []func(*machine.HealthView){node("Ready", "False", 9*time.Minute)}},
-		{name: "no condition", change: []func(*machine.HealthView){node("Other", "True", time.Hour)}},
+		{name: "not ready for too long", is: "u", change: []func(*machine.HealthView){nodeIs("Ready", "False", 10*time.Minute)}},
+		{name: "kubelet silent for too long", is: "u", change: []func(*machine.HealthView){nodeIs("Ready", "Unknown", 10*time.Minute)}},
+		{name: "not ready for a while", after: time.Minute, change: []func(*machine.HealthView){nodeIs("Ready", "False", 9*time.Minute)}},
+		{name: "no condition", change: []func(*machine.HealthView){nodeIs("Other", "True", time.Hour)}},
 		{name: "workload cluster can't be asked", change: []func(*machine.HealthView){unknownNodes}},
 		{name: "workload cluster can't be asked, stale conditions", change: []func(*machine.HealthView){
-			node("Ready", "Unknown", time.Hour), func(v *machine.HealthView) { v.NodesKnown = false }}},
-		{name: "no Node, and the cluster can't be asked", change: []func(*machine.HealthView){change(step(machine.StepJoining, time.Hour)), unknownNodes}},
+			nodeIs("Ready", "Unknown", time.Hour), func(v *machine.HealthView) { v.NodesKnown = false }}},
+		{name: "no Node, and the cluster can't be asked", change: []func(*machine.HealthView){machineIs(stepIs(machine.StepJoining, time.Hour)), unknownNodes}},
 		{name: "Node not seen", change: []func(*machine.HealthView){func(v *machine.HealthView) { v.Nodes = nil }}},
 		{name: "Node gone", is: "u", change: []func(*machine.HealthView){func(v *machine.HealthView) {
 			v.Nodes[key("a")] = machine.NodeHealth{Gone: true, Since: noon.Add(-10 * time.Minute)}
@@ -80,38 +87,48 @@ func TestDiagnosis(t *testing.T) {
 		{name: "Node gone just now", after: 4 * time.Minute, change: []func(*machine.HealthView){func(v *machine.HealthView) {
 			v.Nodes[key("a")] = machine.NodeHealth{Gone: true, Since: noon.Add(-6 * time.Minute), Conditions: conditions("Ready", "True", noon).Conditions}
 		}}},
-		{name: "does not join", is: "u", change: []func(*machine.HealthView){change(step(machine.StepJoining, 10*time.Minute))}},
-		{name: "joins", after: 8 * time.Minute, change: []func(*machine.HealthView){change(step(machine.StepJoining, 2*time.Minute))}},
-		{name: "is created for too long", is: "u", change: []func(*machine.HealthView){change(step(machine.StepCreating, 0))}},
-		{name: "is created again", after: 10 * time.Minute, change: []func(*machine.HealthView){change(step(machine.StepCreating, 0),
+		{name: "does not join", is: "u", change: []func(*machine.HealthView){machineIs(stepIs(machine.StepJoining, 10*time.Minute))}},
+		{name: "joins", after: 8 * time.Minute, change: []func(*machine.HealthView){machineIs(stepIs(machine.StepJoining, 2*time.Minute))}},
+		{name: "is created for too long", is: "u", change: []func(*machine.HealthView){machineIs(stepIs(machine.StepCreating, 0))}},
+		{name: "is created again", after: 10 * time.Minute, change: []func(*machine.HealthView){machineIs(stepIs(machine.StepCreating, 0),
 			func(m *machine.Machine) { m.Incarnation = 2 })}},
-		{name: "can't be made", change: []func(*machine.HealthView){change(step(machine.StepCreating, time.Hour), failure(string(provider.Stockout)))}},
-		{name: "lost", is: "u", change: []func(*machine.HealthView){change(failure(machine.ReasonInstanceLost)), unknownNodes}},
-		{name: "broken", is: "u", change: []func(*machine.HealthView){change(failure(machine.ReasonInstanceBroken))}},
-		{name: "another failure", is: "h", change: []func(*machine.HealthView){change(failure(machine.ReasonUnsupportedChange))}},
-		{name: "in quarantine", change: []func(*machine.HealthView){node("Ready", "False", time.Hour), change(annotated(machine.QuarantineAnnotation, ""))}},
-		{name: "paused", change: []func(*machine.HealthView){node("Ready", "False", time.Hour), change(func(m *machine.Machine) { m.Spec.Paused = true })}},
-		{name: "decommissioned", change: []func(*machine.HealthView){node("Ready", "False", time.Hour), change(decommissioned)}},
-		{name: "in an update", change: []func(*machine.HealthView){node("Ready", "False", time.Hour),
-			change(func(m *machine.Machine) { m.Update = &machine.Update{Drained: true} })}},
-		{name: "other rule", is: "u", change: []func(*machine.HealthView){node("DiskPressure", "True", time.Minute), func(v *machine.HealthView) {
+	}
+}
+
+func diagnosesMore() []diagnosis {
+	return []diagnosis{
+		{name: "can't be made", change: []func(*machine.HealthView){machineIs(stepIs(machine.StepCreating, time.Hour), failedWith(string(provider.Stockout)))}},
+		{name: "lost", is: "u", change: []func(*machine.HealthView){machineIs(failedWith(machine.ReasonInstanceLost)), unknownNodes}},
+		{name: "broken", is: "u", change: []func(*machine.HealthView){machineIs(failedWith(machine.ReasonInstanceBroken))}},
+		{name: "another failure", is: "h", change: []func(*machine.HealthView){machineIs(failedWith(machine.ReasonUnsupportedChange))}},
+		{name: "in quarantine", change: []func(*machine.HealthView){nodeIs("Ready", "False", time.Hour), machineIs(annotated(machine.QuarantineAnnotation, ""))}},
+		{name: "paused", change: []func(*machine.HealthView){nodeIs("Ready", "False", time.Hour), machineIs(func(m *machine.Machine) { m.Spec.Paused = true })}},
+		{name: "decommissioned", change: []func(*machine.HealthView){nodeIs("Ready", "False", time.Hour), machineIs(decommissioned)}},
+		{name: "in an update", change: []func(*machine.HealthView){nodeIs("Ready", "False", time.Hour),
+			machineIs(func(m *machine.Machine) { m.Update = &machine.Update{Drained: true} })}},
+		{name: "other rule", is: "u", change: []func(*machine.HealthView){nodeIs("DiskPressure", "True", time.Minute), func(v *machine.HealthView) {
 			v.Check.Spec.Unhealthy = []machine.UnhealthyWhen{{Condition: "DiskPressure", Status: "True", For: time.Minute}}
 		}}},
-		{name: "other rule, not for long", after: time.Second, change: []func(*machine.HealthView){node("DiskPressure", "True", time.Minute), func(v *machine.HealthView) {
+		{name: "other rule, not for long", after: time.Second, change: []func(*machine.HealthView){nodeIs("DiskPressure", "True", time.Minute), func(v *machine.HealthView) {
 			v.Check.Spec.Unhealthy = []machine.UnhealthyWhen{{Condition: "DiskPressure", Status: "True", For: 61 * time.Second}}
 		}}},
-		{name: "phase", is: "u", change: []func(*machine.HealthView){change(func(m *machine.Machine) { m.Phase = machine.PhaseFailed }), func(v *machine.HealthView) {
+		{name: "phase", is: "u", change: []func(*machine.HealthView){machineIs(func(m *machine.Machine) { m.Phase = machine.PhaseFailed }), func(v *machine.HealthView) {
 			v.Check.Spec.Unhealthy = []machine.UnhealthyWhen{{Phase: machine.PhaseFailed, For: 50 * time.Minute}}
 		}}},
 		{name: "phase, not for long", after: 20 * time.Minute, change: []func(*machine.HealthView){
-			change(func(m *machine.Machine) { m.Phase = machine.PhaseFailed },
+			machineIs(func(m *machine.Machine) { m.Phase = machine.PhaseFailed },
 				func(m *machine.Machine) {
 					m.Failure = &machine.Failure{Reason: "x", Since: noon.Add(-30 * time.Minute)}
 				}),
 			func(v *machine.HealthView) {
 				v.Check.Spec.Unhealthy = []machine.UnhealthyWhen{{Phase: machine.PhaseFailed, For: 50 * time.Minute}}
 			}}},
-	} {
+	}
+}
+
+// TestDiagnosis: what makes a machine healthy, unhealthy, and neither.
+func TestDiagnosis(t *testing.T) {
+	for _, c := range slices.Concat(diagnoses(), diagnosesMore()) {
 		t.Run(c.name, func(t *testing.T) {
 			v := healthView(check(), member(poolSet(1), "a"))
 			for _, f := range c.change {
@@ -168,8 +185,13 @@ func TestLadder(t *testing.T) {
 	if d = machine.DecideHealth(v); remedies(d) != "a:Quarantine" || d.Remedies[0].Annotations[machine.QuarantineAnnotation] == "" {
 		t.Errorf("third rung: %+v", d)
 	}
-	v = later(v, d, machine.DefaultWait)
-	d = machine.DecideHealth(v)
+}
+
+// TestEndOfTheLadder: nothing more is done, for ever, unless the ladder gets longer.
+func TestEndOfTheLadder(t *testing.T) {
+	v := sick(check(func(s *machine.HealthSpec) { s.Ladder = []machine.Rung{{Kind: machine.RemedyQuarantine}} }))
+	v = later(v, machine.DecideHealth(v), machine.DefaultWait)
+	d := machine.DecideHealth(v)
 	if remedies(d) != "" || len(d.Skipped) != 1 || !strings.Contains(d.Skipped[0].Reason, "nothing has helped") || !d.Store {
 		t.Errorf("at the end: %+v", d)
 	}
@@ -223,17 +245,18 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// TestRemediesHeldBack: what keeps a remedy from being begun, each with its reason. R-MA-26, R-MA-28.
-func TestRemediesHeldBack(t *testing.T) {
-	replace := func(s *machine.HealthSpec) { s.Ladder = []machine.Rung{{Kind: machine.RemedyReplace}} }
-	for _, c := range []struct {
-		name    string
-		machine func(*machine.Machine)
-		change  func(*machine.HealthView)
-		want    string
-		why     string
-		stored  int
-	}{
+// A heldBack is one of the situations of TestRemediesHeldBack.
+type heldBack struct {
+	name    string
+	machine func(*machine.Machine)
+	change  func(*machine.HealthView)
+	want    string
+	why     string
+	stored  int
+}
+
+func heldBackCases() []heldBack {
+	return []heldBack{
 		{name: "none", want: "a:Replace", stored: 1},
 		{name: "paused", change: func(v *machine.HealthView) { v.Check.Spec.Paused = true }, why: "paused"},
 		{name: "no budget", change: func(v *machine.HealthView) { v.Budget = 0 }, why: "disruption budget"},
@@ -266,9 +289,14 @@ func TestRemediesHeldBack(t *testing.T) {
 		{name: "empty selector", change: func(v *machine.HealthView) { v.Check.Spec.Selector = nil }},
 		{name: "other namespace", machine: func(m *machine.Machine) { m.Namespace = "x" }},
 		{name: "deleted", machine: deleted},
-	} {
+	}
+}
+
+// TestRemediesHeldBack: what keeps a remedy from being begun, each with its reason. R-MA-26, R-MA-28.
+func TestRemediesHeldBack(t *testing.T) {
+	for _, c := range slices.Concat(heldBackCases()) {
 		t.Run(c.name, func(t *testing.T) {
-			v := sick(check(replace))
+			v := sick(check(func(s *machine.HealthSpec) { s.Ladder = []machine.Rung{{Kind: machine.RemedyReplace}} }))
 			if c.machine != nil {
 				c.machine(&v.Machines[0])
 			}
