@@ -1,0 +1,223 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package exec_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/machine/machinetest"
+	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/machine/provider/exec"
+)
+
+// A program in another language, which keeps instances as files, keeps every promise of a provider through the protocol (R-MA-08, R-MA-09).
+func TestConformanceOfPython(t *testing.T) {
+	python, err := osexec.LookPath("python3")
+	if err != nil {
+		t.Logf("there is no python3; TestConformanceOfGo is about the same protocol: %v", err)
+		return
+	}
+	dir := t.TempDir()
+	open := func(ctx context.Context, more ...string) (provider.Provider, error) {
+		return exec.New(ctx, exec.Options{Path: python, Args: []string{"testdata/files.py"}, Env: append([]string{"DIR=" + dir}, more...)})
+	}
+	if _, err := open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conform(t, machinetest.Harness{
+		Name:         "python through exec",
+		New:          func(ctx context.Context) (provider.Provider, error) { return open(ctx) },
+		Config:       []byte(`{"kind":"File"}`),
+		OtherConfig:  []byte(`{"kind":"File","size":2}`),
+		UnknownField: []byte(`{"kind":"File","colour":"red"}`),
+		Updates:      []provider.Desired{{Config: []byte(`{"kind":"Renamed"}`)}, {Config: []byte(`{"kind":"File","size":2}`)}},
+		Many:         40, Wait: within,
+		Inventory: func(context.Context) (machinetest.Inventory, error) { return inventory(dir) },
+		Clean: func(context.Context) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, "instances")), os.RemoveAll(filepath.Join(dir, "disks")))
+		},
+		Running: func(_ context.Context, ref provider.Ref) (bool, error) {
+			i, err := file(dir, ref.Token)
+			return i.State == provider.Running || i.State == provider.Pending, err
+		},
+		Boots: func(_ context.Context, ref provider.Ref) (int, error) {
+			i, err := file(dir, ref.Token)
+			return i.Boots, err
+		},
+		WriteSentinel: func(_ context.Context, i provider.Instance, data []byte) error {
+			text, err := json.Marshal(string(data))
+			return errors.Join(err, os.WriteFile(filepath.Join(dir, "disks", i.Disks[0].ID), text, 0o600))
+		},
+		ReadSentinel: func(_ context.Context, i provider.Instance) ([]byte, error) {
+			var text string
+			data, err := os.ReadFile(filepath.Join(dir, "disks", i.Disks[0].ID))
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil, nil
+			}
+			return []byte(text), errors.Join(err, json.Unmarshal(data, &text), copyTo(&data, &text))
+		},
+		Crash: func(ctx context.Context, c machinetest.Call, point int) (bool, error) {
+			p, err := open(ctx)
+			if err == nil {
+				p, err = exec.New(ctx, exec.Options{Path: "/bin/sh", Args: []string{"-c", dying, "sh", python, fmt.Sprint(point), dir}})
+			}
+			if err != nil {
+				return false, err
+			}
+			err = c.Do(ctx, p)
+			return err != nil && strings.Contains(err.Error(), "137"), nil
+		},
+		Inject: func(f machinetest.Fault) func() {
+			name := filepath.Join(dir, "faults", string(f))
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = os.Remove(name) } // LostReply removes itself
+		},
+	}, "OtherZoneIsConflict", "AdoptOfAliveMovesTags")
+}
+
+// dying runs the program, which dies at a step, and says so by its exit code.
+const dying = `PATH=/usr/bin:/bin DIR="$3" DIE="$2" "$1" testdata/files.py "$4"; exit $?`
+
+func copyTo(data *[]byte, text *string) error {
+	*data = []byte(*text)
+	return nil
+}
+
+type instanceFile struct {
+	State provider.State `json:"state"`
+	Boots int            `json:"boots"`
+}
+
+func file(dir, token string) (i instanceFile, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, "instances", token))
+	if errors.Is(err, fs.ErrNotExist) {
+		return i, nil
+	}
+	return i, errors.Join(err, json.Unmarshal(data, &i))
+}
+
+func inventory(dir string) (machinetest.Inventory, error) {
+	var n machinetest.Inventory
+	names, err := filepath.Glob(filepath.Join(dir, "instances", "*-[0-9]*[0-9]"))
+	for _, name := range append(names, globbed(dir, "instances", "*-[0-9]")...) {
+		if i, err := file(dir, filepath.Base(name)); err != nil {
+			return n, err
+		} else if i.State != provider.Retained {
+			n.Instances++
+		}
+	}
+	n.Disks = len(globbed(dir, "disks", "*-disk"))
+	return n, err
+}
+
+func globbed(dir, kind, pattern string) []string {
+	names, _ := filepath.Glob(filepath.Join(dir, kind, pattern)) // the pattern is good
+	return names
+}
+
+// A program in Go that serves another provider keeps the promises of that, processes on this host, as far as the protocol carries them.
+func TestConformanceOfGo(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { killAll(t, base) })
+	dir := filepath.Join(base, "lab")
+	open := func(ctx context.Context, more ...string) (provider.Provider, error) {
+		return exec.New(ctx, exec.Options{Path: os.Args[0], Args: []string{"serve-local"}, Env: append([]string{"DIR=" + dir, "PATH=" + os.Getenv("PATH")}, more...)})
+	}
+	config := func(command string) []byte {
+		return []byte(`{"apiVersion":"local.belay.dev/v1","kind":"LocalConfig","namespaces":"None","command":["sleep","` + command + `"]}`)
+	}
+	conform(t, machinetest.Harness{
+		Name: "Go through exec",
+		New:  func(ctx context.Context) (provider.Provider, error) { return open(ctx) },
+		Crash: func(ctx context.Context, c machinetest.Call, point int) (bool, error) {
+			if point > 0 || c.Create == nil {
+				return point == 0, nil // one point, and for Create alone; the others are not begun
+			}
+			p, err := open(ctx, "DIE=1")
+			if err != nil {
+				return false, err
+			}
+			err = c.Do(ctx, p)
+			return err != nil && provider.ClassOf(err) == provider.Internal, nil
+		},
+		Config: config("1000001"), OtherConfig: config("1000002"), Many: 10, Wait: within,
+		Inventory: func(context.Context) (machinetest.Inventory, error) {
+			return machinetest.Inventory{Instances: len(globbed(dir, "machines", "*")) - retained(dir), Disks: len(globbed(dir, "machines", "*/data/*"))}, nil
+		},
+	}, "OtherZoneIsConflict", "CapacityHasNoEffect", "DeleteDoneMeansStopped", "RetainKeepsDisks", "RetainIsTheDefault", "AdoptBringsDisksBack",
+		"AdoptOfAliveMovesTags", "RebootOncePerID", "CreateSurvivesLostReply", "DeleteSurvivesLostReply", "AdoptSurvivesLostReply", "StaleListIsNotNotFound",
+		"StaleListMakesNoSecond", "StaleListHidesNothingFromDelete", "RateLimitIsRateLimited", "RateLimitSaysAfter", "OutageIsUnavailable",
+		"RefusedCredentialsAreUnauthorized", "NoCapacityIsStockout", "NoCallWaits", "HangingCallsEndWithTheirCtx")
+	if left := testproc.Naming(dir); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+}
+
+func retained(dir string) (n int) {
+	for _, name := range globbed(dir, "machines", "*/instance.json") {
+		if data, _ := os.ReadFile(name); strings.Contains(string(data), `"phase": "Retained"`) {
+			n++
+		}
+	}
+	return n
+}
+
+// killAll ends what a test has left.
+func killAll(t *testing.T, dir string) {
+	err := testproc.Poll(within, func() error {
+		left := testproc.Naming(dir)
+		for _, line := range left {
+			var pid int
+			if _, err := fmt.Sscanf(line, "process %d", &pid); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("processes are left: %q", left)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// conform runs the suite and demands that exactly those rules are skipped.
+func conform(t *testing.T, h machinetest.Harness, skips ...string) {
+	t.Helper()
+	report, err := machinetest.Check(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report)
+	for _, f := range report.Of(machinetest.Failed) {
+		t.Error(f)
+	}
+	var skipped []string
+	for _, s := range report.Of(machinetest.Skipped) {
+		skipped = append(skipped, s.Name)
+	}
+	if !slices.Equal(skipped, skips) {
+		t.Errorf("skipped: got %q, want %q", skipped, skips)
+	}
+}
