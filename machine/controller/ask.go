@@ -36,7 +36,7 @@ func (p *pass) ask(ctx context.Context, a machine.Action) machine.Outcome {
 		p.asked, p.mem.fresh = true, ""
 	case machine.PlanUpdate:
 	default:
-		p.asked = true
+		p.asked = !o.Progress.Done // what goes on is asked for again in the next pass
 	}
 	if class != provider.Conflict && class != provider.NotFound {
 		p.failed(o.Err)
