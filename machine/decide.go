@@ -5,6 +5,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -183,7 +184,8 @@ func (p *pass) pending() Decision {
 		return p.wait(StepCreating, "the instance starts", pollInstance)
 	}
 	p.step(StepCreating, "the instance starts")
-	if p.Can.Get {
+	// A provider may carry a start forward in its calls: Create goes on with one that was cut off, and is as good as a look where there is none.
+	if p.Can.Get && p.s.Digest != p.Machine.Spec.Digest() {
 		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}
 	}
 	return Decision{Status: p.s, Action: p.making()}
@@ -200,12 +202,13 @@ func (p *pass) node() Decision {
 		return p.joining()
 	}
 	n := p.Nodes[0]
+	starts := p.starts(n)
 	p.s.Node, p.s.Versions = &n.NodeRef, n.Versions
 	switch {
-	case n.Uninitialized && p.Started != "":
+	case p.Started != "" && p.s.Step.Name != StepReady:
 		p.s.Phase = PhaseJoining
 		return p.wait(StepStarting, p.Started, pollSlow)
-	case n.Uninitialized:
+	case starts:
 		p.step(StepStarting, "")
 		return Decision{Status: p.s, Action: Action{Kind: StartNode}}
 	case n.Held:
@@ -218,6 +221,34 @@ func (p *pass) node() Decision {
 	}
 	p.s.Phase = PhaseRunning
 	return p.wait(StepReady, "", p.nextRetained())
+}
+
+// starts reports whether a Node is to be given what its machine says. That is done when it has come; what others change later is theirs.
+func (p *pass) starts(n Node) bool {
+	switch {
+	case p.NodeStarted:
+		return false
+	case n.Uninitialized:
+		return true
+	case p.s.Step.Name == StepReady && p.s.Node != nil && p.s.Node.UID == n.UID:
+		return false
+	}
+	want := p.Machine.Spec.Desired.Node
+	for _, t := range want.Taints {
+		if !slices.Contains(n.Taints, t) {
+			return true
+		}
+	}
+	return lacks(n.Labels, want.Labels) || lacks(n.Annotations, want.Annotations) || len(p.Machine.Spec.ConfigSource) > 0 && p.s.Step.Name != StepStarting
+}
+
+func lacks(is, want map[string]string) bool {
+	for k, v := range want {
+		if got, ok := is[k]; !ok || got != v {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *pass) joining() Decision {

@@ -32,6 +32,8 @@ type View struct {
 	Fresh bool
 	// Asked means that the provider has been asked for the instance in this pass.
 	Asked bool
+	// NodeStarted means that the Node was given what it should have, in this pass.
+	NodeStarted bool
 	// NodeAsked means that the removal of the Node was asked for in this pass.
 	NodeAsked bool
 	// NotBefore is when the provider may be called again after a failure.
@@ -58,9 +60,9 @@ type Node struct {
 	ProviderID string
 	Ready      bool
 	Versions   provider.Versions
-	// Uninitialized means that it still has the taint of a node that has not been looked at, or lacks labels, annotations or the config source that
-	// it should have.
+	// Uninitialized means that it still has the taint of a node that has not been looked at.
 	Uninitialized bool
+	Taints        []provider.Taint
 	// Labels and Annotations are those of the Node, to be read only.
 	Labels, Annotations map[string]string
 	// Held means that our mark of an update or an end is on it.

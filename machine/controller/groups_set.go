@@ -85,7 +85,9 @@ func (p *groupPass) carrySet(s machine.Set, d machine.SetDecision) error {
 		}))
 	}
 	for _, r := range d.Create {
-		err := p.call(func(ctx context.Context) error { return p.g.o.Groups.CreateMachine(ctx, s.Machine(r)) })
+		m := s.Machine(r)
+		m.Finalizer = true // its first effect follows at once
+		err := p.call(func(ctx context.Context) error { return p.g.o.Groups.CreateMachine(ctx, m) })
 		if !errors.Is(err, fs.ErrExist) {
 			errs = append(errs, err)
 		}

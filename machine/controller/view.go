@@ -16,7 +16,7 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 	c, m := p.c, p.m
 	v := machine.View{
 		Machine: m, Now: c.o.Now(), Cluster: c.o.Cluster, Timeouts: c.o.Timeouts, NotBefore: p.mem.notBefore,
-		Asked: p.asked, NodeAsked: p.noded, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
+		Asked: p.asked, NodeAsked: p.noded, NodeStarted: p.started, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
 		Can: machine.Can{Get: c.canGet(), Plan: c.can.Planner != nil, Update: c.can.Updater != nil, Stop: c.can.Power != nil, Adopt: c.can.Adopter != nil},
 	}
 	if err := p.twins(ctx, &v); err != nil {
@@ -27,7 +27,7 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 	if cp := c.o.ControlPlane; cp != nil && m.Spec.Versions.Kubelet != "" {
 		v.Skew = cp.Skew(ctx, m.Spec.Versions.Kubelet)
 	}
-	if st := c.o.Starter; st != nil && len(v.Nodes) == 1 && v.Nodes[0].Uninitialized {
+	if st := c.o.Starter; st != nil && len(v.Nodes) == 1 && m.Step.Name != machine.StepReady {
 		v.Started = st.Started(ctx, m, v.Nodes[0])
 	}
 	return v, nil
@@ -75,7 +75,6 @@ func (p *pass) nodes(ctx context.Context, v *machine.View) {
 		if c.o.Drainer != nil && !p.uncordoned {
 			_, nodes[i].Held = c.o.Drainer.Held(nodes[i].Annotations)
 		}
-		nodes[i].Uninitialized = nodes[i].Uninitialized && !p.started
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,5 +32,5 @@ func ExampleNodes_Of() {
 	factory.WaitForCacheSync(ctx.Done())
 	found, err := nodes.Of(ctx, "1f2e3d4c-0123456789abcdef-2")
 	fmt.Println(found[0].Name, found[0].Uninitialized, err)
-	// Output: node-7 true <nil>
+	// Output: node-7 false <nil>
 }

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// MachineAnnotation is on a Node that has been looked at: the namespace and name of its machine, and the token of the instance.
+	// MachineAnnotation is written to a Node with whatever else its machine gives it: the namespace and name of the machine, and the token of the instance.
 	MachineAnnotation = "machine.belay.dev/machine"
 	// UninitializedTaint may be on a Node from its start, with any effect, as by the kubelet's registerWithTaints. It goes when the checks of the
 	// machine's roles have passed, and until then nothing that does not tolerate it runs there.
@@ -119,7 +119,7 @@ func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) {
 	var nodes []machine.Node
 	for _, obj := range found {
 		if n, ok := obj.(*corev1.Node); ok {
-			nodes = append(nodes, nodeOf(n, token))
+			nodes = append(nodes, nodeOf(n))
 		}
 	}
 	return nodes, nil
@@ -157,10 +157,13 @@ func (s *Nodes) probe(ctx context.Context) error {
 	return s.client.Discovery().RESTClient().Get().AbsPath("/livez").Do(ctx).Error()
 }
 
-func nodeOf(n *corev1.Node, token string) machine.Node {
+func nodeOf(n *corev1.Node) machine.Node {
 	c := machine.Node{
 		NodeRef: machine.NodeRef{Name: n.Name, UID: string(n.UID)}, ProviderID: n.Spec.ProviderID, Ready: ready(n), Labels: n.Labels, Annotations: n.Annotations,
-		Uninitialized: !strings.HasSuffix(n.Annotations[MachineAnnotation], "/"+token) || tainted(n),
+		Uninitialized: tainted(n),
+	}
+	for _, t := range n.Spec.Taints {
+		c.Taints = append(c.Taints, provider.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
 	}
 	c.Versions.Kubelet = n.Status.NodeInfo.KubeletVersion
 	if name, version, ok := strings.Cut(n.Status.NodeInfo.ContainerRuntimeVersion, "://"); ok {

@@ -29,6 +29,7 @@
 // # What the caller promises
 //
 // Intent before effect: the token is stored before Create, and the order to delete before Delete. Only one token of a machine is alive at a time.
+// A Pending instance is asked for by Create again, so that a start that was cut off goes on; Get may be a look alone.
 //
 // # Decorators
 //
