@@ -51,6 +51,9 @@ type answer struct {
 
 // parseAnswer reads what a host has written. It believes nothing that is not between the marks of this request, and nothing that is not whole.
 func parseAnswer(out []byte, nonce, host string) (answer, error) {
+	if !bytes.Contains(out, []byte("\nbelay "+nonce+" end\n")) {
+		return answer{}, provider.Errorf(provider.Unavailable, "the answer of %d bytes is not whole", len(out))
+	}
 	a := answer{steps: map[string]stepStatus{}}
 	var begun, ended bool
 	lines := bufio.NewScanner(bytes.NewReader(out))
@@ -72,7 +75,7 @@ func parseAnswer(out []byte, nonce, host string) (answer, error) {
 		}
 	}
 	if err := lines.Err(); err != nil || !ended {
-		return answer{}, provider.Errorf(provider.Unavailable, "the answer of %d bytes is not whole", len(out))
+		return answer{}, provider.Errorf(provider.Internal, "the answer of %d bytes has no beginning, or a line that is too long", len(out))
 	}
 	if a.failure == "" && a.boot == "" {
 		return answer{}, provider.Errorf(provider.Internal, "the host does not say which boot this is")

@@ -10,6 +10,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -75,7 +77,7 @@ func (c *client) ask(ctx context.Context, h Host, r request) (answer, error) {
 	if r.swap != nil {
 		c.at("before " + h.Name)
 	}
-	out, err := c.run(ctx, h, r.script(nonce, h.Directory, c.bootFile(h)))
+	out, err := c.run(ctx, h, r.script(nonce, h.Directory, c.bootFile(h)), "\nbelay "+nonce+" end\n")
 	if r.swap != nil {
 		c.at("after " + h.Name)
 	}
@@ -109,26 +111,64 @@ func (c *client) arguments(h Host) []string {
 	return append(args, "--", h.Address, c.options.Shell)
 }
 
-func (c *client) run(ctx context.Context, h Host, script string) ([]byte, error) {
+// run sends a script to a host and returns what came back until the mark that ends it. A connection that is kept open may keep the output open too, so
+// that its end is not waited for.
+func (c *client) run(ctx context.Context, h Host, script, mark string) ([]byte, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, provider.Errorf(provider.Unavailable, "pipe: %w", err)
+	}
+	defer func() { _ = r.Close() }() // it was read
 	cmd := exec.CommandContext(ctx, c.options.Command, c.arguments(h)...)
-	out, stderr := &bounded{limit: maxAnswer}, &bounded{limit: 64 << 10}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(script), out, stderr
-	cmd.WaitDelay = 200 * time.Millisecond // a connection that is kept open may keep these
-	err := cmd.Run()
+	stderr := &bounded{limit: 64 << 10}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(script), w, stderr
+	cmd.WaitDelay = 500 * time.Millisecond // for what else is kept open
+	err = cmd.Start()
+	_ = w.Close() // the process has it
+	if err != nil {
+		return nil, provider.Errorf(provider.Internal, "running %q: %w", c.options.Command, err)
+	}
+	back := make(chan []byte, 1)
+	go func() { back <- readTo(r, mark) }()
+	var out []byte
+	select {
+	case out = <-back:
+	case <-ctx.Done():
+		_ = r.Close() // ends the reading
+		out = <-back
+	}
+	return out, c.ended(ctx, cmd.Wait(), stderr)
+}
+
+// readTo reads up to a mark, the end, or more than is ever right.
+func readTo(r io.Reader, mark string) []byte {
+	var out []byte
+	for buf := make([]byte, 32<<10); len(out) <= maxAnswer && !bytes.HasSuffix(out, []byte(mark)); {
+		n, err := r.Read(buf)
+		out = append(out, buf[:n]...)
+		if err != nil {
+			break
+		}
+	}
+	return out
+}
+
+// ended says what the end of ssh means.
+func (c *client) ended(ctx context.Context, err error, stderr *bounded) error {
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return nil, provider.Errorf(provider.Unavailable, "it did not answer: %w", ctx.Err())
+		return provider.Errorf(provider.Unavailable, "it did not answer: %w", ctx.Err())
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return out.Bytes(), nil
+		return nil
 	case !errors.As(err, &exit):
-		return nil, provider.Errorf(provider.Internal, "running %q: %w", c.options.Command, err)
+		return provider.Errorf(provider.Unavailable, "running %q: %w", c.options.Command, err)
 	case exit.ExitCode() == exitSSH:
-		return nil, refusal(stderr.String())
+		return refusal(stderr.String())
 	case exit.ExitCode() < 0:
-		return nil, provider.Errorf(provider.Unavailable, "%q was ended: %v", c.options.Command, exit)
+		return provider.Errorf(provider.Unavailable, "%q was ended: %v", c.options.Command, exit)
 	}
-	return nil, provider.Errorf(provider.Internal, "%q has exited with code %d: is %q a shell there?", c.options.Command, exit.ExitCode(), c.options.Shell)
+	return provider.Errorf(provider.Internal, "%q has exited with code %d: is %q a shell there?", c.options.Command, exit.ExitCode(), c.options.Shell)
 }
 
 // refusal says why ssh has failed, in words that are known: what else it prints may come from the host.
@@ -158,7 +198,7 @@ func refusal(stderr string) error {
 	return provider.Errorf(provider.Unavailable, "ssh has exited with code %d", exitSSH)
 }
 
-// bounded keeps what is written up to a limit and drops the rest, so that the answer is seen to be cut.
+// bounded keeps what is written up to a limit and drops the rest.
 type bounded struct {
 	bytes.Buffer
 	limit int

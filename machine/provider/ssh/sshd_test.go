@@ -71,7 +71,7 @@ func run(t *testing.T, program string, args ...string) {
 	}
 }
 
-// serve starts a server on a port that is free, and ends it with the test.
+// serve starts a server on a port that is free, and ends it with the test. A shell there reads no settings of whoever runs the tests.
 func (p *pool) serve(sshd, name, key string) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *pool) serve(sshd, name, key string) int {
 	port := l.Addr().(*net.TCPAddr).Port
 	_ = l.Close() // it was a question
 	p.put(name+".conf", fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %s\nAuthorizedKeysFile %s\nPidFile none\nStrictModes no\nUsePAM no\n"+
-		"PasswordAuthentication no\nMaxStartups 100\nPermitRootLogin prohibit-password\nPrintMotd no\n", port, key, p.path("id.pub")))
+		"PasswordAuthentication no\nMaxStartups 100\nMaxSessions 100\nPermitRootLogin prohibit-password\nPrintMotd no\nSetEnv HOME=%s\n", port, key, p.path("id.pub"), p.dir))
 	cmd := exec.Command(sshd, "-D", "-f", p.path(name+".conf"), "-E", p.path(name+".log"))
 	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
