@@ -125,9 +125,11 @@ func updateKeeps(k *checker) {
 		r, i := k.subject(p)
 		u := k.updating(r, i, d)
 		if k.mustPlan(u).Method != provider.InPlace {
+			k.destroy(p, r, i.Ref())
 			continue
 		}
 		if _, err := k.update(u); !k.has(needPlanner) && provider.ClassOf(err) == provider.NotSupported {
+			k.destroy(p, r, i.Ref())
 			continue
 		}
 		updated++
