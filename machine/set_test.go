@@ -39,6 +39,13 @@ func TestSetReservesFirst(t *testing.T) {
 	if len(more.Create) != 3 || fresh == one.Name || slices.Contains(next.Create, machine.Reservation{Name: fresh}) {
 		t.Errorf("a fourth: %v", more.Create)
 	}
+	s.Status = machine.DecideSet(setView(s, member(s, d.Create[0].Name), member(s, d.Create[1].Name), member(s, d.Create[2].Name))).Status
+	s.Status.Reserved = nil
+	for _, r := range machine.DecideSet(setView(s)).Create {
+		if slices.Contains(d.Create, r) {
+			t.Errorf("when all are gone, name %q is used again", r.Name)
+		}
+	}
 }
 
 // TestSetNeedsLive: nothing is made, deleted or reserved by what a cache says. R-MA-09.
@@ -268,10 +275,10 @@ func TestSetMachineIsACopy(t *testing.T) {
 	if m.Annotations[machine.LineageAnnotation] != "2" || m.Annotations[machine.ReplacementOfAnnotation] != "old" {
 		t.Errorf("annotations: %v", m.Annotations)
 	}
-	before := fmt.Sprint(s)
+	before := fmt.Sprint(s.Spec)
 	m.Labels["pool"], m.Spec.Config[0], m.Spec.Roles[0], m.Spec.Versions.Other["kernel"] = "z", 'z', "z", "z"
 	m.Spec.Desired.Node.Labels["a"], m.Spec.Desired.Node.Taints[0].Key, m.Spec.Deletion.Hooks[0].Name = "z", "z", "z"
-	if after := fmt.Sprint(s); after != before {
+	if after := fmt.Sprint(s.Spec); after != before {
 		t.Errorf("the set has changed with its machine:\n%s\n%s", before, after)
 	}
 }
