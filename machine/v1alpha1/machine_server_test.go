@@ -78,6 +78,22 @@ func TestServerChecksMachines(t *testing.T) {
 	s.eachRule()
 }
 
+// The server and package provider have the same notion of a ProviderID that names a token.
+func TestProviderIDsHaveTokens(t *testing.T) {
+	token := provider.Token("cluster", "uid", 12)
+	s := machines(t)
+	for _, id := range []string{
+		provider.ProviderID("fake", "zone-a", token), provider.ProviderID("ssh", "", token), provider.ProviderID("x+y.z-1", "a/B_c", "0"),
+		"acme://token", "acme:/zone/token", "acme:///zone/", "acme:///zone/Token", "acme:///zone/to.ken", "acme:///zone/token-", token, "",
+	} {
+		want := anID
+		if provider.TokenOf(id) != "" {
+			want = ""
+		}
+		s.rows([][2]string{{"providerID: '" + id + "'", want}})
+	}
+}
+
 // configRows are parts of specs that machines and templates have, and what the server has against them.
 func configRows() (rows [][2]string) {
 	rows = [][2]string{

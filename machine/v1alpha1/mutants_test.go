@@ -50,6 +50,12 @@ func TestMutants(t *testing.T) {
 			Old: "for limit > 0 && !utf8.RuneStart(text[limit]) {", New: "for limit > 0 && text[limit] == 0 {"},
 		{Name: "bytes that are no text are stored", File: "machine_status_convert.go", Run: "TestLongTextsAreCut",
 			Old: `text = strings.ToValidUTF8(text, "\uFFFD"); len(text) <= limit`, New: `len(text) <= limit`},
+	})
+}
+
+// The same for conditions.
+func TestMutantsOfConditions(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a Node that is not ready takes work", File: "conditions.go", Run: "TestConditions",
 			Old: "case running && node != nil && !node.Ready:", New: "case running && node == nil && c.Failure != nil && c.Spec.Paused:"},
 		{Name: "an unknown Node is ready", File: "conditions.go", Run: "TestConditions",
