@@ -68,7 +68,8 @@ const (
 	RollingUpdate StrategyType = "RollingUpdate"
 	// OnDelete makes a new machine for each old one that somebody else deletes.
 	OnDelete StrategyType = "OnDelete"
-	// InPlace moves each machine that its provider can update in place to the new template, and goes on like RollingUpdate with the others.
+	// InPlace moves each machine that its provider can update in place to the new template, at no cost where the provider plans nothing, and goes on like
+	// RollingUpdate with sets that have none of them left. A set with a machine that can neither be moved nor replaced stays.
 	InPlace StrategyType = "InPlace"
 )
 

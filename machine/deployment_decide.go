@@ -11,14 +11,13 @@ import (
 )
 
 // DecideDeployment says what a deployment needs next. It is pure. As long as one process at a time carries out what it says, there are never more
-// machines than replicas and surge by its doing, deleted ones that are still there and ones that are only reserved included; and it takes no machine away,
-// and moves none, while fewer than replicas without MaxUnavailable would be left that work, for all that is known. A machine of which nothing is known
-// doesn't count as working, and isn't taken either.
+// machines than replicas and surge by its doing, deleted ones that are still there and ones that are only reserved included; and a rollout takes no
+// machine away, and moves none, while fewer than replicas without MaxUnavailable would be left that work, for all that is known. A machine of which
+// nothing is known doesn't count as working, and isn't taken either. Once no old set has machines, fewer replicas are obeyed whatever works.
 //
-// A set belongs to the present template if its own says the same, by [Template.Hash] of now: neither another number of replicas nor another version of this
-// library starts a rollout. Machines of old sets are not made again, so that what a rollout takes away stays away; an old set says so by
-// [NoCreateAnnotation] before the new one gets its first machine. Machines of another template that cost nothing to bring to the new one are moved by
-// InPlace alone.
+// A set belongs to the present template if its own says the same, by [Template.Hash] of now: neither another number of replicas nor another version of
+// this library starts a rollout. Machines of old sets are not made again, so that what a rollout takes away stays away; an old set says so by
+// [NoCreateAnnotation] before the new one gets its first machine.
 func DecideDeployment(v DeploymentView) DeploymentDecision {
 	p := &deploymentPass{DeploymentView: v, s: v.Deployment.Status, seen: map[string]bool{}, taken: map[string]bool{}}
 	p.s.Failure = nil
