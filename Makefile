@@ -72,7 +72,7 @@ bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
 	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
 	short=; for m in $$mains; do \
-	  case "$$m" in */bench/drain|*/bench/identity|*/bench/rollout) continue;; esac; \
+	  case "$$m" in */bench/drain|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
 	  $(GO) run "$$m" || short="$$short $$m"; \
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
@@ -88,6 +88,10 @@ bench-identity: binaries ## run identity beside component-helpers and leader ele
 .PHONY: bench-rollout
 bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, on real control planes, for about 35 minutes; BENCHARGS=-quick: 9 minutes
 	cd internal/bench && $(GO) run ./rollout $(BENCHARGS)
+
+.PHONY: bench-machine
+bench-machine: binaries ## count what 1,000 machines cost an API server and a provider, for about 15 minutes; BENCHARGS=-quick: 3 minutes
+	cd internal/bench && $(GO) run ./machine $(BENCHARGS)
 
 .PHONY: drain-hold
 drain-hold: binaries ## prove that a held node outlives its kubelet at the default settings of the controller manager; 13 minutes
