@@ -12,9 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -153,17 +151,21 @@ func dieAt(t *testing.T, what string, point int) bool {
 		if n := p.count("run.h0.begun"); n != 1 || hostOf(i.Ref()) != "h0" {
 			t.Errorf("point %d: bootstrap was begun %d times, want once", point, n)
 		}
-	} else if err := testproc.Poll(30*time.Second, call); err != nil {
-		t.Fatalf("point %d: %v", point, err)
 	}
 	must(t, "Destroy", func() (provider.Progress, error) { return c.Delete(t.Context(), deletion(r, provider.Destroy)) })
 	if left, err := p.inventory(); err != nil || left.Instances+left.Disks != 0 || p.runs("h0") {
 		t.Errorf("point %d: the host holds %+v (%v), want nothing", point, left, err)
 	}
-	if _, err := os.Stat(filepath.Join(p.hosts[0].Directory, "steps")); err == nil && p.look().rec == nil {
+	if p.look().rec != nil || p.there("steps") || p.there("console.log") {
 		t.Errorf("point %d: files of a step are left on a free host", point)
 	}
 	return true
+}
+
+// there reports whether the first host has a file.
+func (p *pool) there(name string) bool {
+	_, err := os.Stat(filepath.Join(p.hosts[0].Directory, name))
+	return err == nil
 }
 
 func (p *pool) look() sight {

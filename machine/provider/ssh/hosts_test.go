@@ -5,6 +5,7 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -67,29 +68,8 @@ func TestFailedCleanupIsDirty(t *testing.T) {
 	p.put("fails", "")
 	c, r := p.provider(), p.request("m", p.config(map[string]any{"cleanup": "echo secret-of-the-script; [ ! -e " + quote(fails) + " ]"}))
 	i := started(t, c, r)
-	data := filepath.Join(p.hosts[0].data(), "file")
-	if err := os.WriteFile(data, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var err error
-	_ = testproc.Poll(20*time.Second, func() error { // the call that sees it fail
-		if _, err = c.Delete(t.Context(), deletion(r, provider.Destroy)); err == nil {
-			return fmt.Errorf("no error yet")
-		}
-		return nil
-	})
-	if provider.ClassOf(err) != provider.Internal || !strings.Contains(err.Error(), "exit code 1") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("Destroy: %v, want Internal with the exit code alone", err)
-	}
-	if _, err := os.Stat(data); err != nil || p.state("h0") != Dirty {
-		t.Errorf("the data is there: %v; the host is %s, want Dirty", err, p.state("h0"))
-	}
-	if got, err := c.Get(t.Context(), i.Ref()); err != nil || got.State != provider.Broken || got.Message == "" {
-		t.Errorf("Get: %+v, %v, want Broken with a message", got, err)
-	}
-	if _, err := c.Create(t.Context(), p.request("other", p.config(nil))); provider.ClassOf(err) != provider.Stockout || !strings.Contains(err.Error(), "1 are dirty") {
-		t.Errorf("Create: %v, want Stockout that names the dirty host", err)
-	}
+	p.mkdata("file")
+	p.wantDirty(c, r, i)
 	if got := must(t, "Retain", func() (provider.Progress, error) { return c.Delete(t.Context(), deletion(r, provider.Retain)) }); !got.Stopped {
 		t.Errorf("Retain of what is dirty: %+v, want Stopped", got)
 	}
@@ -99,6 +79,32 @@ func TestFailedCleanupIsDirty(t *testing.T) {
 	must(t, "Clean", func() (provider.Progress, error) { return c.Clean(t.Context(), "h0") })
 	if left, err := p.inventory(); err != nil || left.Instances+left.Disks != 0 || p.state("h0") != Free {
 		t.Errorf("the host holds %+v (%v) and is %s, want nothing and Free", left, err, p.state("h0"))
+	}
+}
+
+// wantDirty destroys a machine whose cleanup fails.
+func (p *pool) wantDirty(c *Provider, r provider.CreateRequest, i provider.Instance) {
+	t := p.t
+	t.Helper()
+	var err error
+	_ = testproc.Poll(20*time.Second, func() error { // the call that sees it fail
+		if _, err = c.Delete(t.Context(), deletion(r, provider.Destroy)); err == nil {
+			return errors.New("no error yet")
+		}
+		return nil
+	})
+	if provider.ClassOf(err) != provider.Internal || !strings.Contains(err.Error(), "exit code 1") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("Destroy: %v, want Internal with the exit code alone", err)
+	}
+	if _, err := os.Stat(filepath.Join(p.hosts[0].data(), "file")); err != nil || p.state("h0") != Dirty {
+		t.Errorf("the data is there: %v; the host is %s, want Dirty", err, p.state("h0"))
+	}
+	if got, err := c.Get(t.Context(), i.Ref()); err != nil || got.State != provider.Broken || got.Message == "" {
+		t.Errorf("Get: %+v, %v, want Broken with a message", got, err)
+	}
+	_, err = c.Create(t.Context(), p.request("other", p.config(nil)))
+	if provider.ClassOf(err) != provider.Stockout || !strings.Contains(err.Error(), "1 are dirty") {
+		t.Errorf("Create: %v, want Stockout that names the dirty host", err)
 	}
 }
 
@@ -251,7 +257,7 @@ func TestBootstrapIsRunAgain(t *testing.T) {
 	slow()
 	if err := testproc.Poll(20*time.Second, func() error {
 		if got, err := c.Get(t.Context(), i.Ref()); err != nil || got.State != provider.Running {
-			return fmt.Errorf("the machine is %+v, %v", got, err)
+			return fmt.Errorf("the machine is %+v, and the error %w", got, err)
 		}
 		return nil
 	}); err != nil {

@@ -84,7 +84,7 @@ func TestFile(t *testing.T) {
 			t.Errorf("%s: %d hosts, %v, want %d", text, n, err, want)
 		}
 	}
-	for _, text := range []string{"", "{}", "[" + one + "," + one + "]", `[{"name": "h0", "adress": "x"}]`, "[] []"} {
+	for _, text := range []string{"", "{}", "[" + one + "," + one + "]", `[{"name": "h0", "host": "x"}]`, "[] []"} {
 		if _, err := count(text); provider.ClassOf(err) != provider.Unavailable {
 			t.Errorf("%s: %v, want Unavailable", text, err)
 		}

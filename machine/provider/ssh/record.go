@@ -132,19 +132,27 @@ func (r record) check(host string) error {
 		return fmt.Errorf("the claim has phase %q: want one of %q", r.Phase, known)
 	case r.Serial == "" || r.Owner.Cluster == "" && r.Owner.UID == "" && r.Owner.Name == "":
 		return fmt.Errorf("the claim has no serial or no owner")
-	case r.Phase == halting && !slices.Contains([]phase{stopped, retained, cleaning}, r.Then):
-		return fmt.Errorf("the claim goes on as %q: want Stopped, Retained or Cleaning", r.Then)
-	case r.Phase == updating && (r.Next == nil || r.Next.Token != r.Token):
-		return fmt.Errorf("the claim is being updated and does not say to what")
 	case r.Step.ID != "" && provider.CheckToken(r.Step.ID) != nil:
 		return fmt.Errorf("the claim has step %q, which is no ID", r.Step.ID)
 	}
-	if r.Next != nil {
-		if err := provider.CheckToken(r.Next.Token); err != nil {
-			return err
-		}
+	if err := provider.CheckToken(r.Token); err != nil {
+		return err
 	}
-	return provider.CheckToken(r.Token)
+	return r.checkNext()
+}
+
+// checkNext checks what is said of what comes next.
+func (r record) checkNext() error {
+	if r.Phase == halting && !slices.Contains([]phase{stopped, retained, cleaning}, r.Then) {
+		return fmt.Errorf("the claim goes on as %q: want Stopped, Retained or Cleaning", r.Then)
+	}
+	if r.Phase == updating && (r.Next == nil || r.Next.Token != r.Token) {
+		return fmt.Errorf("the claim is being updated and does not say to what")
+	}
+	if r.Next == nil {
+		return nil
+	}
+	return provider.CheckToken(r.Next.Token)
 }
 
 // encode gives the record a new serial. It is one line.
