@@ -5,6 +5,8 @@ package ssh
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -22,12 +24,12 @@ func (c *core) Delete(ctx context.Context, r provider.DeleteRequest) (p provider
 }
 
 func (c *core) remove(ctx context.Context, r provider.DeleteRequest, token string) (provider.Progress, error) {
-	s, err := c.find(ctx, r.Ref)
-	if provider.ClassOf(err) == provider.NotFound {
-		return provider.Progress{Done: true, Stopped: true}, nil
-	}
+	s, all, err := c.seek(ctx, r.Ref)
 	if err != nil {
 		return provider.Progress{}, err
+	}
+	if s.rec == nil {
+		return c.useUp(ctx, all, token)
 	}
 	owner := s.rec.Owner
 	if a := s.rec.adoption(); a != nil && a.Token == token {
@@ -51,6 +53,19 @@ func (c *core) remove(ctx context.Context, r provider.DeleteRequest, token strin
 		err = errRaced
 	}
 	return provider.Progress{}, err
+}
+
+// useUp writes down that a token without a claim makes nothing any more, and has it looked for again: a Create that has claimed a host before does not
+// see that, but is seen then, and one that claims a host later asks all others whether the token is used up.
+func (c *core) useUp(ctx context.Context, all []sight, token string) (provider.Progress, error) {
+	if len(all) == 0 || spent(all) {
+		return provider.Progress{Done: true, Stopped: true}, nil
+	}
+	first := slices.MinFunc(all, func(a, b sight) int { return strings.Compare(place(token, a.host), place(token, b.host)) })
+	if _, err := c.exchange(ctx, first, swap{next: first.raw, spend: token}); err != nil {
+		return provider.Progress{}, err
+	}
+	return provider.Progress{}, errRaced
 }
 
 func foreign(cluster string) error {

@@ -135,31 +135,37 @@ func spent(all []sight) bool {
 
 // find returns the sight of an instance. A ProviderID that names a host is enough; otherwise all hosts are asked.
 func (c *core) find(ctx context.Context, ref provider.Ref) (sight, error) {
+	s, all, err := c.seek(ctx, ref)
+	if err == nil && s.rec == nil {
+		err = provider.Errorf(provider.NotFound, "no host of %d has a claim of it", len(all))
+	}
+	return s, err
+}
+
+// seek is find that also returns all sights. Where there is no instance, for certain, the sight has no record.
+func (c *core) seek(ctx context.Context, ref provider.Ref) (sight, []sight, error) {
 	token, host, err := named(ref)
 	if err != nil {
-		return sight{}, err
+		return sight{}, nil, err
 	}
 	var all []sight
 	if host != "" {
 		h, err := c.named(ctx, host)
 		if err != nil {
-			return sight{}, err
+			return sight{}, nil, err
 		}
 		all = []sight{c.look(ctx, h, token)}
 	} else if all, err = c.survey(ctx, token, ""); err != nil {
-		return sight{}, err
+		return sight{}, nil, err
 	}
 	found := claims(all, token)
 	switch {
 	case len(found) > 1 && found[1].rec.committed(token):
-		return sight{}, twice(found)
+		return sight{}, all, twice(found)
 	case len(found) > 0:
-		return found[0], nil
+		return found[0], all, nil
 	}
-	if err := unanswered(all); err != nil {
-		return sight{}, err
-	}
-	return sight{}, provider.Errorf(provider.NotFound, "no host of %d has a claim of it", len(all))
+	return sight{}, all, unanswered(all)
 }
 
 func twice(found []sight) error {
