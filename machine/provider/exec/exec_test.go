@@ -75,7 +75,7 @@ func TestOtherRepliesAreJudged(t *testing.T) {
 		"stop": echo(`{"progress":{"done":true}}`), "reboot": echo(`{"progress":{}}`), "console": echo(`{"console":"` + base64.StdEncoding.EncodeToString([]byte("0123456789")) + `"}`),
 		"adopt": echo(`{"instance":{"token":"from-1","state":"Pending"}}`),
 	})
-	ctx, can, ref := t.Context(), p.Abilities(), provider.Ref{ProviderID: "x:///a-1"}
+	ctx, ref := t.Context(), provider.Ref{ProviderID: "x:///a-1"}
 	if _, err := p.List(ctx, provider.Scope{Cluster: "c1"}); provider.ClassOf(err) != provider.Internal || !strings.Contains(err.Error(), `"c2"`) {
 		t.Errorf("List with an instance of another cluster: got %v", err)
 	}
@@ -89,7 +89,16 @@ func TestOtherRepliesAreJudged(t *testing.T) {
 	}
 	_, err = p.Delete(ctx, provider.DeleteRequest{Ref: ref, Mode: "destroy", Cluster: "c1"})
 	wantClass(t, "Delete with a mode that is none", err, provider.InvalidConfig)
-	_, err = can.Planner.Plan(ctx, provider.UpdateRequest{Ref: ref})
+	for _, token := range []string{"", "../x", "A"} {
+		_, err := p.Get(ctx, provider.Ref{Token: token})
+		wantClass(t, fmt.Sprintf("Get of token %q", token), err, provider.InvalidConfig)
+	}
+	repliesOfAbilities(t, p.Abilities(), ref, dir)
+}
+
+func repliesOfAbilities(t *testing.T, can provider.Abilities, ref provider.Ref, dir string) {
+	ctx := t.Context()
+	_, err := can.Planner.Plan(ctx, provider.UpdateRequest{Ref: ref})
 	wantClass(t, "Plan with an unknown method", err, provider.Internal)
 	_, err = can.Updater.Update(ctx, provider.UpdateRequest{Ref: ref})
 	wantClass(t, "Update without progress", err, provider.Internal)
@@ -111,10 +120,6 @@ func TestOtherRepliesAreJudged(t *testing.T) {
 	}
 	if got, err := can.Console.Console(ctx, ref, 4); err != nil || string(got) != "6789" {
 		t.Errorf("Console: got %q, %v, want the last 4 bytes", got, err)
-	}
-	for _, token := range []string{"", "../x", "A"} {
-		_, err := p.Get(ctx, provider.Ref{Token: token})
-		wantClass(t, fmt.Sprintf("Get of token %q", token), err, provider.InvalidConfig)
 	}
 }
 

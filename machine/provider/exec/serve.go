@@ -58,27 +58,51 @@ func serve(ctx context.Context, p provider.Provider, verb string, in []byte) (re
 
 // serveAble carries out the verbs that a provider may lack.
 func serveAble(ctx context.Context, can provider.Abilities, verb string, in []byte) (reply, error) {
+	handlers := map[string]func() (reply, error){}
+	if can.Planner != nil {
+		handlers[verbPlan] = func() (reply, error) {
+			return with(in, func(r provider.UpdateRequest) (reply, error) {
+				got, err := can.Planner.Plan(ctx, r)
+				return reply{Plan: (*plan)(&got)}, err
+			})
+		}
+	}
+	if can.Updater != nil {
+		handlers[verbUpdate] = func() (reply, error) {
+			return with(in, func(r provider.UpdateRequest) (reply, error) { return progress(can.Updater.Update(ctx, r)) })
+		}
+	}
+	if can.Validator != nil {
+		handlers[verbValidate] = func() (reply, error) {
+			return with(in, func(d provider.Desired) (reply, error) { return reply{}, can.Validator.Validate(ctx, d) })
+		}
+	}
+	if can.Adopter != nil {
+		handlers[verbAdopt] = func() (reply, error) {
+			return with(in, func(r provider.AdoptRequest) (reply, error) { return instance(can.Adopter.Adopt(ctx, r)) })
+		}
+	}
+	if can.Capacity != nil {
+		handlers[verbCapacity] = func() (reply, error) {
+			return with(in, func(d provider.Desired) (reply, error) {
+				got, err := can.Capacity.Capacity(ctx, d)
+				return reply{Capacity: got}, err
+			})
+		}
+	}
+	if handle := handlers[verb]; handle != nil {
+		return handle()
+	}
+	return serveOnRef(ctx, can, verb, in)
+}
+
+// serveOnRef carries out the verbs that are about a reference.
+func serveOnRef(ctx context.Context, can provider.Abilities, verb string, in []byte) (reply, error) {
 	switch {
-	case verb == verbPlan && can.Planner != nil:
-		return with(in, func(r provider.UpdateRequest) (reply, error) {
-			got, err := can.Planner.Plan(ctx, r)
-			return reply{Plan: (*plan)(&got)}, err
-		})
-	case verb == verbUpdate && can.Updater != nil:
-		return with(in, func(r provider.UpdateRequest) (reply, error) { return progress(can.Updater.Update(ctx, r)) })
-	case verb == verbValidate && can.Validator != nil:
-		return with(in, func(d provider.Desired) (reply, error) { return reply{}, can.Validator.Validate(ctx, d) })
 	case verb == verbStop && can.Power != nil:
 		return with(in, func(r onRef) (reply, error) { return progress(can.Power.Stop(ctx, r.Ref)) })
 	case verb == verbReboot && can.Power != nil:
 		return with(in, func(r onRef) (reply, error) { return progress(can.Power.Reboot(ctx, r.Ref, r.ID)) })
-	case verb == verbAdopt && can.Adopter != nil:
-		return with(in, func(r provider.AdoptRequest) (reply, error) { return instance(can.Adopter.Adopt(ctx, r)) })
-	case verb == verbCapacity && can.Capacity != nil:
-		return with(in, func(d provider.Desired) (reply, error) {
-			got, err := can.Capacity.Capacity(ctx, d)
-			return reply{Capacity: got}, err
-		})
 	case verb == verbConsole && can.Console != nil:
 		return with(in, func(r onRef) (reply, error) {
 			got, err := can.Console.Console(ctx, r.Ref, r.Limit)

@@ -96,7 +96,7 @@ func TestProcessEnds(t *testing.T) {
 		}
 		_, err := os.Stat(fmt.Sprintf("/proc/%d", pid))
 		if !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("process %d was not waited for: %v", pid, err)
+			return fmt.Errorf("process %d was not waited for: %w", pid, errors.Join(err, errors.New("it is there")))
 		}
 		return nil
 	})

@@ -68,7 +68,7 @@ func newCore(ctx context.Context, o Options) (*core, error) {
 		return nil, fmt.Errorf("ConsoleLimit is %d: want 0 or more bytes", o.ConsoleLimit)
 	}
 	if strings.ContainsAny(o.Zone, " \t\n\x00") || o.Zone != strings.Trim(o.Zone, "/") {
-		return nil, fmt.Errorf("Zone %q has blanks, or begins or ends with a slash", o.Zone)
+		return nil, fmt.Errorf("zone %q has blanks, or begins or ends with a slash", o.Zone)
 	}
 	boot, err := bootID()
 	if err != nil {

@@ -127,8 +127,7 @@ func (c *core) Reboot(ctx context.Context, ref provider.Ref, id string) (provide
 	case h.Reboot != id || h.Phase != halting || h.Then != starting:
 		h.Reboot = id
 		h.halt(starting, c.now())
-		if err = h.write(); err == nil {
-		}
+		err = h.write()
 	}
 	if err != nil {
 		return provider.Progress{}, wrap("reboot", token, err)
