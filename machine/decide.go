@@ -136,6 +136,9 @@ func (p *pass) create() Decision {
 
 // live looks after an instance that is known.
 func (p *pass) live() Decision {
+	if from := p.source(); from != "" && p.Can.Adopt {
+		p.s.forget(from) // the present instance was made from it
+	}
 	if d, done := p.instance(); done {
 		return d
 	}

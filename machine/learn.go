@@ -6,6 +6,7 @@ package machine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belayproject/belay/machine/provider"
@@ -96,9 +97,6 @@ func (l *learner) instance() {
 	if i.Digest != "" && l.s.Update == nil { // an update ends with what the Node reports
 		l.s.Digest = i.Digest
 	}
-	if l.a.Kind == Adopt {
-		l.forget(l.a.Retained.Token)
-	}
 	if i.State == provider.Running && l.s.Step.Name == StepCreating {
 		l.s.Step = Step{Name: StepJoining, Since: l.now}
 		l.s.Phase = PhaseJoining
@@ -113,14 +111,8 @@ func (l *learner) mode() provider.Mode {
 }
 
 // forget drops a retained instance that is no more.
-func (l *learner) forget(token string) {
-	var rest []Retained
-	for _, r := range l.s.Retained {
-		if r.Token != token {
-			rest = append(rest, r)
-		}
-	}
-	l.s.Retained = rest
+func (s *Status) forget(token string) {
+	s.Retained = slices.DeleteFunc(slices.Clone(s.Retained), func(r Retained) bool { return r.Token == token })
 }
 
 func (l *learner) slot(taken bool) {
@@ -226,7 +218,7 @@ func (l *learner) deleted() {
 }
 
 func (l *learner) retain(disks []provider.Disk) {
-	l.forget(l.s.Token)
+	l.s.forget(l.s.Token)
 	kept := Retained{Token: l.s.Token, Disks: disks, Since: l.now}
 	if l.s.Instance != nil {
 		kept.ProviderID = l.s.Instance.ProviderID
@@ -242,7 +234,7 @@ func (l *learner) destroyed() {
 		l.o = Outcome{Progress: provider.Progress{Done: true}}
 	}
 	if l.noError() && l.o.Progress.Done {
-		l.forget(l.a.Token)
+		l.s.forget(l.a.Token)
 	}
 }
 

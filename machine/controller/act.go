@@ -91,6 +91,7 @@ func (p *pass) write(ctx context.Context, a machine.Action) error {
 	p.stored = m.Status
 	p.m, p.live = m, true
 	p.m.Status = s
+	p.notice()
 	return nil
 }
 

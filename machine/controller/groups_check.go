@@ -19,7 +19,7 @@ func (p *groupPass) check(h machine.HealthCheck) error {
 		left = b.Left(p.ctx)
 	}
 	d := machine.DecideHealth(machine.HealthView{
-		Check: h, Now: p.g.o.Now(), Machines: p.group.Machines, Nodes: p.health, NodesKnown: p.known && p.g.o.Doctor != nil, Budget: left,
+		Check: h, Now: p.g.o.Now(), Matches: p.group.Matches[h.UID], Machines: p.group.Machines, Nodes: p.health, NodesKnown: p.known && p.g.o.Doctor != nil, Budget: left,
 		CanRestartAgent: p.g.o.RestartAgent != nil, CanReboot: p.g.can.Power != nil,
 	})
 	p.again(d.After)

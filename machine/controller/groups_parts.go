@@ -15,6 +15,8 @@ type Group struct {
 	Sets        []machine.Set
 	Checks      []machine.HealthCheck
 	Machines    []machine.Machine
+	// Matches are the selectors of sets and checks, by UID, as far as they go beyond labels. They may be missing.
+	Matches map[string]func(labels map[string]string) bool
 }
 
 // Groups is where sets, deployments and health checks are stored, with their machines. Writes are guarded by the version that was read: [ErrConflict] means

@@ -54,7 +54,7 @@ func (p *groupPass) findSet(key machine.Key) (machine.Set, bool) {
 func (p *groupPass) setView(s machine.Set, refused *machine.Failure) machine.SetView {
 	return machine.SetView{
 		Set: s, Now: p.g.o.Now(), Machines: p.group.Machines, Live: p.live, Restored: p.restored(s.Name, s.UID),
-		Nodes: p.health, Cost: p.cost, Refused: refused,
+		Nodes: p.health, Cost: p.cost, Refused: refused, Matches: p.group.Matches[s.UID],
 	}
 }
 

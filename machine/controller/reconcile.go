@@ -141,6 +141,7 @@ func (p *pass) store(ctx context.Context, s machine.Status) error {
 		count(p.stored.Step.Name, s.Step.Name)
 	}
 	p.m, p.stored, p.live = m, m.Status, true
+	p.notice()
 	return nil
 }
 

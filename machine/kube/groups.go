@@ -42,6 +42,7 @@ type kindOf[O, C any] struct {
 	resource schema.GroupVersionResource
 	informer cache.SharedIndexInformer
 	core     func(*O) (C, error)
+	selector func(*O) *v1alpha1.MachineSelector // nil: none that goes beyond labels
 }
 
 // NewGroups returns those of the namespace of machines. They are empty until [Groups.Run].
@@ -53,11 +54,13 @@ func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *
 	return &Groups{
 		client: client, machines: machines,
 		deployments: kindOf[v1alpha1.MachineDeployment, machine.Deployment]{v1alpha1.MachineDeploymentKind, v1alpha1.MachineDeploymentsResource,
-			informer(v1alpha1.MachineDeploymentsResource), (*v1alpha1.MachineDeployment).Core},
+			informer(v1alpha1.MachineDeploymentsResource), (*v1alpha1.MachineDeployment).Core, nil},
 		sets: kindOf[v1alpha1.MachineSet, machine.Set]{v1alpha1.MachineSetKind, v1alpha1.MachineSetsResource,
-			informer(v1alpha1.MachineSetsResource), (*v1alpha1.MachineSet).Core},
+			informer(v1alpha1.MachineSetsResource), (*v1alpha1.MachineSet).Core,
+			func(o *v1alpha1.MachineSet) *v1alpha1.MachineSelector { return &o.Spec.Selector }},
 		checks: kindOf[v1alpha1.MachineHealthCheck, machine.HealthCheck]{v1alpha1.MachineHealthCheckKind, v1alpha1.MachineHealthChecksResource,
-			informer(v1alpha1.MachineHealthChecksResource), (*v1alpha1.MachineHealthCheck).Core},
+			informer(v1alpha1.MachineHealthChecksResource), (*v1alpha1.MachineHealthCheck).Core,
+			func(o *v1alpha1.MachineHealthCheck) *v1alpha1.MachineSelector { return &o.Spec.Selector }},
 	}
 }
 
@@ -100,37 +103,48 @@ func (g *Groups) Synced() bool {
 
 // Read implements [controller.Groups].
 func (g *Groups) Read(ctx context.Context, namespace string, live bool) (group controller.Group, err error) {
-	if group.Sets, err = g.sets.list(ctx, g.client, namespace, live); err != nil {
+	group.Matches = map[string]func(map[string]string) bool{}
+	if group.Sets, err = g.sets.list(ctx, g.client, namespace, live, group.Matches); err != nil {
 		return group, err
 	}
-	if group.Deployments, err = g.deployments.list(ctx, g.client, namespace, live); err != nil {
+	if group.Deployments, err = g.deployments.list(ctx, g.client, namespace, live, nil); err != nil {
 		return group, err
 	}
-	if group.Checks, err = g.checks.list(ctx, g.client, namespace, false); err != nil {
+	if group.Checks, err = g.checks.list(ctx, g.client, namespace, false, group.Matches); err != nil {
 		return group, err
 	}
 	group.Machines, err = g.machines.within(ctx, namespace, live)
 	return group, err
 }
 
-// list is from the cache, or from the API server. What can't be read is left out there, and an error here: nothing is decided on a part.
-func (k kindOf[O, C]) list(ctx context.Context, client dynamic.Interface, namespace string, live bool) ([]C, error) {
-	var objects []*O
-	if live {
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		defer cancel()
-		all, err := client.Resource(k.resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+// list is from the cache, or from the API server. What can't be read is an error: nothing is decided on a part.
+func (k kindOf[O, C]) list(ctx context.Context, client dynamic.Interface, namespace string, live bool, matches map[string]func(map[string]string) bool) ([]C, error) {
+	objects, err := k.objects(ctx, client, namespace, live)
+	if err != nil {
+		return nil, err
+	}
+	var all []C
+	for _, o := range objects {
+		c, err := k.core(o)
 		if err != nil {
-			return nil, fmt.Errorf("list %ss in %q: %w", k.kind, namespace, err)
+			return nil, err
 		}
-		for _, u := range all.Items {
-			o := new(O)
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
-				return nil, fmt.Errorf("%s %q: %w", k.kind, u.GetName(), err)
-			}
-			objects = append(objects, o)
+		all = append(all, c)
+		meta, ok := any(o).(metav1.Object)
+		if k.selector == nil || !ok {
+			continue
 		}
-	} else {
+		match, err := k.selector(o).Matches()
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: spec.selector: %w", k.kind, meta.GetName(), err)
+		}
+		matches[string(meta.GetUID())] = match
+	}
+	return all, nil
+}
+
+func (k kindOf[O, C]) objects(ctx context.Context, client dynamic.Interface, namespace string, live bool) (objects []*O, err error) {
+	if !live {
 		found, err := k.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 		if err != nil {
 			return nil, fmt.Errorf("look for %ss in %q: %w", k.kind, namespace, err)
@@ -140,16 +154,22 @@ func (k kindOf[O, C]) list(ctx context.Context, client dynamic.Interface, namesp
 				objects = append(objects, o)
 			}
 		}
+		return objects, nil
 	}
-	var all []C
-	for _, o := range objects {
-		c, err := k.core(o)
-		if err != nil {
-			return nil, err
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	all, err := client.Resource(k.resource).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list %ss in %q: %w", k.kind, namespace, err)
+	}
+	for _, u := range all.Items {
+		o := new(O)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+			return nil, fmt.Errorf("%s %q: %w", k.kind, u.GetName(), err)
 		}
-		all = append(all, c)
+		objects = append(objects, o)
 	}
-	return all, nil
+	return objects, nil
 }
 
 // within are the machines of a namespace.
@@ -164,8 +184,8 @@ func (s *Machines) within(ctx context.Context, namespace string, live bool) ([]m
 		}
 		return mine, err
 	}
-	k := kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, s.informer, s.core}
-	return k.list(ctx, s.client, namespace, true)
+	k := kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, s.informer, s.core, nil}
+	return k.list(ctx, s.client, namespace, true, nil)
 }
 
 // written is the answer to a write of a group.

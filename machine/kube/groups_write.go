@@ -83,7 +83,7 @@ func (g *Groups) OwnSet(ctx context.Context, c machine.Choice, owner machine.Own
 }
 
 func (g *Groups) ofMachines() kindOf[v1alpha1.Machine, machine.Machine] {
-	return kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, g.machines.informer, g.machines.core}
+	return kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, g.machines.informer, g.machines.core, nil}
 }
 
 // CreateMachine implements [controller.Groups].

@@ -108,7 +108,9 @@ func differs(a *corev1.Node, obj any) bool {
 func (s *Nodes) Synced() bool { return s.informer.HasSynced() }
 
 // Of implements [controller.Nodes], from the cache.
-func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) {
+func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) { return s.cached(token) }
+
+func (s *Nodes) cached(token string) ([]machine.Node, error) {
 	if err := s.away(); err != nil {
 		return nil, err
 	}
@@ -123,6 +125,14 @@ func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) {
 		}
 	}
 	return nodes, nil
+}
+
+// one is the Node of a machine; nil if there is none, or several, or if that can't be known.
+func (s *Nodes) one(m machine.Machine) *machine.Node {
+	if nodes, err := s.cached(m.Token); err == nil && len(nodes) == 1 && m.Token != "" {
+		return &nodes[0]
+	}
+	return nil
 }
 
 func (s *Nodes) away() error {

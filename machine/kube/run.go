@@ -33,6 +33,9 @@ func Run(ctx context.Context, l Loop) error {
 	if l.Controller == nil || l.Machines == nil || l.Nodes == nil {
 		return errors.New("loop: Controller, Machines and Nodes are required")
 	}
+	if l.Machines.Node == nil {
+		l.Machines.Node = l.Nodes.one
+	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[machine.Key](100*time.Millisecond, time.Minute))
 	if err := l.Nodes.Watch(func(token string) { l.Machines.ofToken(token, queue.Add) }); err != nil {
 		return err
