@@ -1,6 +1,6 @@
 # Copyright The belay Authors.
 # SPDX-License-Identifier: Apache-2.0
-#
+
 # What is done on a host. It is sent behind the variables of a request, on standard input, and does nothing before its last line: a request that is
 # cut off has no effect. It keeps no daemon. POSIX sh with printf built in, and flock, setsid, timeout, find and the core utilities.
 

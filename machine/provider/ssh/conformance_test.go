@@ -145,20 +145,25 @@ func (p *pool) harness(name string) machinetest.Harness {
 		Many: 6, Wait: time.Minute,
 	}
 	h.Inject = func(f machinetest.Fault) func() {
-		files := map[machinetest.Fault]string{
-			machinetest.Unavailable: "unavailable", machinetest.Unauthorized: "unauthorized", machinetest.LostReply: "lost", machinetest.Latency: "hang",
-			machinetest.SlowStart: "slow",
-		}
 		if f == machinetest.Stockout {
 			full = true
 			return func() { full = false }
 		}
-		if name := files[f]; name != "" {
-			return p.inject(name)
-		}
-		return nil
+		return p.fault(f)
 	}
 	return h
+}
+
+// fault begins one that the command has, and returns what ends it, or nil.
+func (p *pool) fault(f machinetest.Fault) func() {
+	files := map[machinetest.Fault]string{
+		machinetest.Unavailable: "unavailable", machinetest.Unauthorized: "unauthorized", machinetest.LostReply: "lost", machinetest.Latency: "hang",
+		machinetest.SlowStart: "slow",
+	}
+	if name := files[f]; name != "" {
+		return p.inject(name)
+	}
+	return nil
 }
 
 func (p *pool) sentinel(i provider.Instance) string {

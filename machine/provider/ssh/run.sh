@@ -1,6 +1,6 @@
 # Copyright The belay Authors.
 # SPDX-License-Identifier: Apache-2.0
-#
+
 # Runs one step, in a session of its own. Descriptor 7 is the lock of the step; 8 is that of the machine, which its processes inherit.
 
 cd "${0%/run}" || exit 1
