@@ -63,13 +63,13 @@ func (p *groupPass) restored(name, uid string) bool {
 	return slices.ContainsFunc(p.group.Machines, func(m machine.Machine) bool { return m.Owner.Name == name && m.Owner.UID != uid && m.Owner.UID != "" })
 }
 
-// resize asks the provider's group, where there is one, before anything is created.
+// resize asks the provider's group, where there is one, before anything is created. A namespace has no dot, so that the name is of one set.
 func (p *groupPass) resize(s machine.Set, d machine.SetDecision) *machine.Failure {
 	if p.g.can.Group == nil || len(d.Create) == 0 {
 		return nil
 	}
 	err := p.call(func(ctx context.Context) error {
-		return p.g.can.Group.Resize(ctx, s.Key.String(), d.Size, s.Spec.Template.Spec.Desired)
+		return p.g.can.Group.Resize(ctx, s.Namespace+"."+s.Name, d.Size, s.Spec.Template.Spec.Desired)
 	})
 	if err == nil {
 		return nil

@@ -53,7 +53,7 @@ type Console interface {
 // Group is for environments that have sets of instances of their own, whose size alone can be set: an instance is then one of them. Sets work
 // with and without it.
 type Group interface {
-	// Resize asks the group of that name for a size before its instances are created one by one; it may refuse with [Stockout].
+	// Resize asks the group of that name, NAMESPACE.NAME of a set, for a size before its instances are created one by one; it may refuse with [Stockout].
 	Resize(ctx context.Context, name string, size int, d Desired) error
 }
 
