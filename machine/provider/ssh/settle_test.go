@@ -140,6 +140,7 @@ func TestParseAnswer(t *testing.T) {
 		"no beginning":    {"boot b\n" + end, provider.Internal},
 		"nothing":         {"", provider.Unavailable},
 		"another request": {"belay m begin\nboot b\nbelay m end\n", provider.Unavailable},
+		"after another":   {"belay m begin\nheld\nbelay m end\n" + begin + end, ""},
 		"more":            {begin + end + "held\n", provider.Internal},
 		"twice":           {begin + begin + end, provider.Internal},
 		"unknown":         {begin + "surprise 1\n" + end, provider.Internal},
