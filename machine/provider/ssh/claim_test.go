@@ -153,13 +153,17 @@ func dieAt(t *testing.T, what string, point int) bool {
 		}
 	}
 	must(t, "Destroy", func() (provider.Progress, error) { return c.Delete(t.Context(), deletion(r, provider.Destroy)) })
+	p.wantNothing(point)
+	return true
+}
+
+func (p *pool) wantNothing(point int) {
 	if left, err := p.inventory(); err != nil || left.Instances+left.Disks != 0 || p.runs("h0") {
-		t.Errorf("point %d: the host holds %+v (%v), want nothing", point, left, err)
+		p.t.Errorf("point %d: the host holds %+v (%v), want nothing", point, left, err)
 	}
 	if p.look().rec != nil || p.there("steps") || p.there("console.log") {
-		t.Errorf("point %d: files of a step are left on a free host", point)
+		p.t.Errorf("point %d: files of a step are left on a free host", point)
 	}
-	return true
 }
 
 // there reports whether the first host has a file.
