@@ -109,7 +109,7 @@ func TestMovesInPlace(t *testing.T) {
 	}
 }
 
-// TestMoveIsOneWrite: owner, labels, annotations and spec change together, and what belongs to the machine stays. R-MA-06, R-MA-09.
+// TestMoveIsOneWrite: owner, labels, annotations and spec change together, and what belongs to the machine stays. R-MA-09.
 func TestMoveIsOneWrite(t *testing.T) {
 	v := inPlace(provider.InPlace, 1, 1)
 	v.Sets[0].Spec.Template.Labels["old"], v.Sets[0].Spec.Template.Annotations = "1", map[string]string{"note": "old", "edited": "old"}

@@ -110,7 +110,7 @@ func TestSetCeiling(t *testing.T) {
 	}
 }
 
-// TestSetHoldsBack: what keeps a set from making machines, each with its reason. R-MA-11, R-MA-28.
+// TestSetHoldsBack: what keeps a set from making machines, each with its reason. R-MA-10, R-MA-11, R-MA-28.
 func TestSetHoldsBack(t *testing.T) {
 	for _, c := range []struct {
 		name    string
