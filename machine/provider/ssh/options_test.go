@@ -48,7 +48,8 @@ func TestArguments(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := c.arguments(c.pool[0])
-	if slices.Index(args, "StrictHostKeyChecking=yes") > slices.Index(args, "StrictHostKeyChecking=no") || args[len(args)-3] != "--" {
+	ours := slices.Index(args, "StrictHostKeyChecking=yes")
+	if ours < 0 || ours > slices.Index(args, "StrictHostKeyChecking=no") || args[len(args)-3] != "--" {
 		t.Errorf("the arguments are %q", args)
 	}
 	for _, want := range []string{"BatchMode=yes", "UserKnownHostsFile=k", "ControlPath=d/%C", "u", "7"} {
