@@ -11,6 +11,7 @@
 //
 //   - A host has one claim. It is changed by comparing and exchanging it under a lock on the host, whoever does it and however many at a time.
 //   - A token has one host, also when several processes call Create at a time with it. See Create in the source for the proof.
+//   - Delete of a token that has no claim uses it up, so that a Create that comes late makes nothing.
 //   - A script is begun once for each order, is recorded before, and runs on when the connection is cut. No call waits for it. One that was cut off, as
 //     by a reboot, is run again.
 //   - A machine is stopped when its stop script has succeeded, so has the script that checks it, and no process that was begun by bootstrap, update or
@@ -35,7 +36,8 @@
 //
 // Nothing is done to keep a host out of the hands of others that log in there. Tokens that were used up are known as long as their host is in the pool,
 // and are the last 4096 of it. Join.Credentials are not used: how to log in is for [Options]. A call about the whole pool takes as long as one exchange
-// with each host, 16 at a time; with [Options.ControlDir] an exchange takes some ten milliseconds.
+// with each host, 16 at a time; with [Options.ControlDir] an exchange takes some ten milliseconds, and what the login shell of the user does when it
+// starts. There are at most 4 exchanges with a host at a time for each provider: sshd allows 10 over one connection, unless MaxSessions says otherwise.
 //
 // # Concurrency and crashes
 //

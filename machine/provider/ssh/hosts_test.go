@@ -18,7 +18,7 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// stateOf is what a host of the pool says.
+// state is what a host of the pool is.
 func (p *pool) state(host string) HostState {
 	p.t.Helper()
 	all, err := p.provider().Hosts(p.t.Context())
