@@ -146,7 +146,8 @@ func (c *core) takeDisks(ctx context.Context, h *held) error {
 		if err := c.whole(); err != nil {
 			return err
 		}
-		return c.adopted(h) // the disks were moved, and their machine was removed
+		_ = c.machines.Remove(h.From) // an empty directory that a crash may have left
+		return c.adopted(h)           // the disks were moved, and their machine was removed
 	}
 	if err != nil {
 		return err

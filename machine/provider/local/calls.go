@@ -173,7 +173,7 @@ func (c *core) view(r record) provider.Instance {
 	case stopped:
 		i.State = provider.Stopped
 	case retained:
-		i.State = provider.Retained
+		i.State, i.Until = provider.Retained, r.Until
 	case broken:
 		i.State = provider.Broken
 	default:

@@ -69,7 +69,7 @@ func (c *core) tidy(token string) {
 	if err != nil || info.Size() <= c.limit {
 		return
 	}
-	h, err := c.tryHold(token)
+	h, err := c.tryHold(token, false)
 	if h == nil || err != nil {
 		return // the next call may
 	}

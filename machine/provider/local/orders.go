@@ -48,6 +48,7 @@ func (c *core) preclude(ctx context.Context, token string) (*held, error) {
 	}
 	h, err := c.hold(ctx, token, false)
 	if errors.Is(err, fs.ErrNotExist) {
+		_ = c.machines.Remove(token) // an empty directory that a crash may have left
 		return nil, nil
 	}
 	return h, err
@@ -72,16 +73,17 @@ func (c *core) delete(ctx context.Context, h *held, r provider.DeleteRequest) (p
 			return provider.Progress{}, err
 		}
 	}
-	then := retained
+	then, until := retained, h.Until
+	h.Until = r.Until
 	if r.Mode == provider.Destroy {
 		then = destroying
 	}
 	switch {
 	case h.Phase == destroying: // it may have lost data already
-	case h.Phase == retained && then == retained:
+	case h.Phase == retained && then == retained && h.Until.Equal(until):
 		return c.advance(ctx, h)
 	case h.Phase == retained:
-		h.Phase = destroying
+		h.Phase = then
 	default:
 		h.halt(then, c.now())
 	}

@@ -53,9 +53,11 @@ type record struct {
 	Reboot  string   `json:"reboot,omitempty"`
 	Reboots []string `json:"reboots,omitempty"`
 	// From is the token whose disks it was given, and To the one that its disks are being given to.
-	From    string `json:"from,omitempty"`
-	To      string `json:"to,omitempty"`
-	Message string `json:"message,omitempty"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Until is when it may be destroyed, if it is retained.
+	Until   time.Time `json:"until,omitzero"`
+	Message string    `json:"message,omitempty"`
 }
 
 // A disk is a directory. Its ID stays with it when it is adopted.

@@ -162,7 +162,7 @@ func (s *store) hold(ctx context.Context, token string, create bool) (*held, err
 				return nil, err
 			}
 		}
-		h, err := s.tryHold(token)
+		h, err := s.tryHold(token, create)
 		if h != nil || err != nil && (!create || !errors.Is(err, fs.ErrNotExist)) {
 			return h, err
 		}
@@ -176,14 +176,19 @@ func (s *store) hold(ctx context.Context, token string, create bool) (*held, err
 	}
 }
 
-// tryHold returns nil and no error while somebody else holds the machine.
-func (s *store) tryHold(token string) (*held, error) {
+// tryHold returns nil and no error while somebody else holds the machine. The lock is made with the directory alone: where it is missing there is no
+// record, and who only looks must not keep the directory from being removed.
+func (s *store) tryHold(token string, create bool) (*held, error) {
 	root, err := s.open(token)
 	if err != nil {
 		return nil, err
 	}
 	h := &held{Root: root, token: token, at: s.at}
-	if h.lock, err = root.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	flags := os.O_RDWR
+	if create {
+		flags |= os.O_CREATE
+	}
+	if h.lock, err = root.OpenFile(lockFile, flags, 0o600); err != nil {
 		h.release()
 		return nil, err
 	}

@@ -137,6 +137,10 @@ def delete(r):
     i = known(token, r["cluster"])
     if r["mode"] != "Destroy":
         i["state"] = "Retained"
+        if "until" in r:
+            i["until"] = r["until"]
+        else:
+            i.pop("until", None)
         write("instances", token, i)
         return {"progress": {"done": True, "retained": i["disks"]}}
     write("used", token, True)
