@@ -32,6 +32,7 @@
 //	machine/controller  experimental  carries out what was decided, over any store
 //	machine/v1alpha1    experimental  the machines API, in the shape that the cluster-autoscaler works with
 //	machine/kube        experimental  machines and Nodes in API servers
+//	machine/file        experimental  machines in a directory, for a first cluster
 //
 // Beside most of them stands a test kit (checkpointtest, lkgtest, …): the conformance suite that the package's own fake and
 // real implementations pass, for those who write their own.

@@ -1,0 +1,20 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package file
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+func lock(string) (func() error, error) {
+	return nil, fmt.Errorf("machines in files on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+func write(string, []byte) error { return errors.ErrUnsupported }
+
+func remove(string) error { return errors.ErrUnsupported }

@@ -1,0 +1,357 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package file
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/v1alpha1"
+)
+
+// state is the directory of what is remembered.
+const state = ".belay"
+
+var _ controller.Machines = (*Store)(nil)
+
+// A Store is a directory of machines. Make it with [Open].
+type Store struct {
+	dir    string
+	unlock func() error
+
+	mu           sync.Mutex
+	all          map[machine.Key]*v1alpha1.Machine
+	unreferenced []machine.Key
+}
+
+// Open takes a directory. It fails where another process has it, and where a record can't be read. Close it in the end.
+func Open(dir string) (*Store, error) {
+	if err := os.MkdirAll(filepath.Join(dir, state), 0o700); err != nil {
+		return nil, fmt.Errorf("open machines in %q: %w", dir, err)
+	}
+	unlock, err := lock(filepath.Join(dir, state, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("open machines in %q: %w", dir, err)
+	}
+	s := &Store{dir: dir, unlock: unlock, all: map[machine.Key]*v1alpha1.Machine{}}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	return s, nil
+}
+
+// Close gives the directory back.
+func (s *Store) Close() error { return s.unlock() }
+
+// load reads the records.
+func (s *Store) load() error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, state))
+	if err != nil {
+		return fmt.Errorf("open machines in %q: %w", s.dir, err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".json") {
+			continue // the lock, and what a crash has left of a write
+		}
+		data, err := os.ReadFile(filepath.Join(s.dir, state, e.Name()))
+		if err != nil {
+			return fmt.Errorf("open machines in %q: %w", s.dir, err)
+		}
+		m := &v1alpha1.Machine{}
+		if err := json.Unmarshal(data, m); err != nil {
+			return fmt.Errorf("record %q: it is no Machine: %w", filepath.Join(s.dir, state, e.Name()), err)
+		}
+		s.all[machine.Key{Namespace: m.Namespace, Name: m.Name}] = m
+	}
+	return nil
+}
+
+// Refresh reads the manifests, and takes over what is wanted. It returns the machines that are new or have changed. A manifest that can't be read is an error
+// that names it; the others count.
+func (s *Store) Refresh() ([]machine.Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted, err := s.manifests()
+	var changed []machine.Key
+	errs := []error{err}
+	for key, m := range wanted {
+		did, err := s.want(key, m)
+		errs = append(errs, err)
+		if did {
+			changed = append(changed, key)
+		}
+	}
+	if err == nil { // else one that can't be read may be there
+		s.unreferenced = nil
+		for key := range s.all {
+			if wanted[key] == nil {
+				s.unreferenced = append(s.unreferenced, key)
+			}
+		}
+	}
+	return changed, errors.Join(errs...)
+}
+
+// manifests are those in the directory.
+func (s *Store) manifests() (map[machine.Key]*v1alpha1.Machine, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("read machines in %q: %w", s.dir, err)
+	}
+	all := map[machine.Key]*v1alpha1.Machine{}
+	var errs []error
+	for _, e := range entries {
+		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) || e.IsDir() {
+			continue
+		}
+		if err := manifest(filepath.Join(s.dir, e.Name()), all); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// manifest reads the machines of one file.
+func manifest(path string, into map[machine.Key]*v1alpha1.Machine) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read manifest: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	documents := yaml.NewYAMLOrJSONDecoder(f, 4096)
+	for {
+		var raw json.RawMessage
+		switch err := documents.Decode(&raw); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("manifest %q: %w", path, err)
+		case len(raw) == 0 || string(raw) == "null":
+			continue
+		}
+		m := &v1alpha1.Machine{}
+		d := json.NewDecoder(strings.NewReader(string(raw)))
+		d.DisallowUnknownFields()
+		if err := d.Decode(m); err != nil {
+			return fmt.Errorf("manifest %q: %w", path, err)
+		}
+		if m.Kind != v1alpha1.MachineKind || m.APIVersion != v1alpha1.GroupVersion.String() || m.Name == "" {
+			return fmt.Errorf("manifest %q: apiVersion %q, kind %q, name %q: want %s, %s, and a name", path, m.APIVersion, m.Kind, m.Name, v1alpha1.GroupVersion, v1alpha1.MachineKind)
+		}
+		key := machine.Key{Namespace: m.Namespace, Name: m.Name}
+		if into[key] != nil {
+			return fmt.Errorf("manifest %q: machine %q is there twice", path, key)
+		}
+		into[key] = m
+	}
+}
+
+// want takes over what a manifest says: what was found out stays.
+func (s *Store) want(key machine.Key, m *v1alpha1.Machine) (changed bool, err error) {
+	old := s.all[key]
+	next := m.DeepCopy()
+	next.Status = v1alpha1.MachineStatus{}
+	if old == nil {
+		next.UID, next.Generation, next.CreationTimestamp = types.UID(uuid.NewUUID()), 1, metav1.Now()
+		return true, s.put(key, next)
+	}
+	if next.Spec.ProviderID == "" {
+		next.Spec.ProviderID = old.Spec.ProviderID
+	}
+	if same(old, next) {
+		return false, nil
+	}
+	next.ObjectMeta.UID, next.Generation, next.CreationTimestamp = old.UID, old.Generation+1, old.CreationTimestamp
+	next.DeletionTimestamp, next.Finalizers, next.ResourceVersion, next.Status = old.DeletionTimestamp, old.Finalizers, old.ResourceVersion, old.Status
+	return true, s.put(key, next)
+}
+
+// same compares what users write.
+func same(a, b *v1alpha1.Machine) bool {
+	text := func(m *v1alpha1.Machine) string {
+		data, err := json.Marshal([]any{m.Labels, m.Annotations, m.Spec})
+		return fmt.Sprint(string(data), err)
+	}
+	return text(a) == text(b)
+}
+
+// put stores a record in its next version. It is called with the lock.
+func (s *Store) put(key machine.Key, m *v1alpha1.Machine) error {
+	n, _ := strconv.ParseInt(m.ResourceVersion, 10, 64) // 0 before the first
+	m.ResourceVersion = strconv.FormatInt(n+1, 10)
+	m.APIVersion, m.Kind = v1alpha1.GroupVersion.String(), v1alpha1.MachineKind
+	data, err := json.Marshal(m)
+	if err == nil {
+		err = write(s.path(key), data)
+	}
+	// What counts is what is read back after a restart: the bytes of a config, above all, from which its digest is made.
+	stored := &v1alpha1.Machine{}
+	if err == nil {
+		err = json.Unmarshal(data, stored)
+	}
+	if err != nil {
+		return fmt.Errorf("store machine %q: %w", key, err)
+	}
+	s.all[key] = stored
+	return nil
+}
+
+func (s *Store) path(key machine.Key) string {
+	return filepath.Join(s.dir, state, strings.ReplaceAll(key.String(), "/", "_")+".json")
+}
+
+// Unreferenced are machines that no manifest names any more. They are kept as they are, with their instances, until somebody deletes them.
+func (s *Store) Unreferenced() []machine.Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.unreferenced)
+}
+
+// Delete asks for the end of a machine; absence is io/fs.ErrNotExist. Its manifest should go too, or it is made again.
+func (s *Store) Delete(key machine.Key) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.all[key]
+	switch {
+	case m == nil:
+		return fmt.Errorf("delete machine %q: %w", key, fs.ErrNotExist)
+	case m.DeletionTimestamp != nil:
+		return nil
+	}
+	next, now := m.DeepCopy(), metav1.NewTime(time.Now())
+	next.DeletionTimestamp, next.Generation = &now, m.Generation+1
+	return s.finish(key, next)
+}
+
+// finish stores a machine, or removes it when nothing holds it any more.
+func (s *Store) finish(key machine.Key, m *v1alpha1.Machine) error {
+	if m.DeletionTimestamp == nil || len(m.Finalizers) > 0 {
+		return s.put(key, m)
+	}
+	if err := remove(s.path(key)); err != nil {
+		return fmt.Errorf("remove machine %q: %w", key, err)
+	}
+	delete(s.all, key)
+	return nil
+}
+
+// Export returns the machines as they are to be created in a cluster: with their ProviderIDs, and without what belongs to this store.
+func (s *Store) Export() []v1alpha1.Machine {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []v1alpha1.Machine
+	for _, m := range s.all {
+		o := v1alpha1.Machine{TypeMeta: m.TypeMeta, Spec: *m.Spec.DeepCopy()}
+		o.Namespace, o.Name, o.Labels, o.Annotations = m.Namespace, m.Name, m.Labels, m.Annotations
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.Machine) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	return all
+}
+
+// Get implements [controller.Machines].
+func (s *Store) Get(ctx context.Context, key machine.Key) (machine.Machine, error) {
+	return s.Live(ctx, key)
+}
+
+// Live implements [controller.Machines].
+func (s *Store) Live(_ context.Context, key machine.Key) (machine.Machine, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.all[key]; m != nil {
+		return m.Core()
+	}
+	return machine.Machine{}, fmt.Errorf("machine %q: %w", key, fs.ErrNotExist)
+}
+
+// List implements [controller.Machines].
+func (s *Store) List(context.Context) ([]machine.Machine, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []machine.Machine
+	var errs []error
+	for _, m := range s.all {
+		c, err := m.Core()
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, c)
+	}
+	return all, errors.Join(errs...)
+}
+
+// Twins implements [controller.Machines].
+func (s *Store) Twins(_ context.Context, m machine.Machine, id string) ([]machine.Key, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var twins []machine.Key
+	for key, other := range s.all {
+		if key != m.Key && (other.Spec.ProviderID == id || other.Status.Instance != nil && other.Status.Instance.ProviderID == id) {
+			twins = append(twins, key)
+		}
+	}
+	return twins, nil
+}
+
+// PutStatus implements [controller.Machines].
+func (s *Store) PutStatus(_ context.Context, m machine.Machine) (machine.Machine, error) {
+	return s.change(m, func(o *v1alpha1.Machine) { o.SetStatus(m, nil, time.Now()) })
+}
+
+// SetFinalizer implements [controller.Machines].
+func (s *Store) SetFinalizer(_ context.Context, m machine.Machine, on bool) (machine.Machine, error) {
+	return s.change(m, func(o *v1alpha1.Machine) {
+		o.Finalizers = slices.DeleteFunc(o.Finalizers, func(f string) bool { return f == v1alpha1.Finalizer })
+		if on {
+			o.Finalizers = append(o.Finalizers, v1alpha1.Finalizer)
+		}
+	})
+}
+
+// SetProviderID implements [controller.Machines].
+func (s *Store) SetProviderID(_ context.Context, m machine.Machine, id string) (machine.Machine, error) {
+	return s.change(m, func(o *v1alpha1.Machine) { o.Spec.ProviderID, o.Generation = id, o.Generation+1 })
+}
+
+func (s *Store) change(m machine.Machine, f func(o *v1alpha1.Machine)) (machine.Machine, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := s.all[m.Key]
+	switch {
+	case is == nil:
+		return m, fmt.Errorf("machine %q: %w", m.Key, fs.ErrNotExist)
+	case is.ResourceVersion != m.Version || string(is.UID) != m.UID:
+		return m, fmt.Errorf("machine %q is at version %s, not %s: %w", m.Key, is.ResourceVersion, m.Version, controller.ErrConflict)
+	}
+	next := is.DeepCopy()
+	f(next)
+	if err := s.finish(m.Key, next); err != nil {
+		return m, err
+	}
+	if stored := s.all[m.Key]; stored != nil {
+		next = stored
+	}
+	return next.Core()
+}

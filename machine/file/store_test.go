@@ -1,0 +1,197 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package file_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belayproject/belay/internal/mutate"
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/controller/controllertest"
+	"github.com/belayproject/belay/machine/file"
+	"github.com/belayproject/belay/machine/machinetest"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+const manifest = `apiVersion: belay.dev/v1alpha1
+kind: Machine
+metadata: {namespace: fleet, name: NAME}
+spec:
+  roles: [control-plane]
+  versions: {kubelet: v1.36.1}
+  providerConfig: {image: a}
+`
+
+func put(t *testing.T, dir, name string) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(strings.ReplaceAll(manifest, "NAME", name)), 0o600))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, dir string) *file.Store {
+	t.Helper()
+	s, err := file.Open(dir)
+	must(t, err)
+	return s
+}
+
+// reconcile works at machines until each of them runs, or is gone.
+func reconcile(t *testing.T, store controller.Machines, cloud *machinetest.Memory, keys ...machine.Key) {
+	t.Helper()
+	nodes := &controllertest.Cluster{Instances: cloud.Instances}
+	c, err := controller.New(controller.Options{Cluster: "east", Machines: store, Nodes: nodes, Provider: cloud, Drainer: nodes})
+	must(t, err)
+	for range 100 {
+		settled := true
+		for _, key := range keys {
+			if _, err := c.Reconcile(t.Context(), key); err != nil {
+				t.Fatal(err)
+			}
+			m, err := store.Live(t.Context(), key)
+			settled = settled && (err != nil || m.Phase == machine.PhaseRunning && m.Deleted.IsZero())
+		}
+		if settled {
+			return
+		}
+		<-time.After(10 * time.Second)
+	}
+	t.Fatal("the machines don't come to rest")
+}
+
+// R-MA-12: machines are made from files by the same reconcilers, also over a restart, and are moved into a cluster then: nothing is created at the provider, and
+// nothing deleted.
+func TestFirstClusterAndMove(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		put(t, dir, "a")
+		put(t, dir, "b")
+		cloud := &machinetest.Memory{Polls: 1}
+		s := open(t, dir)
+		keys, err := s.Refresh()
+		must(t, err)
+		reconcile(t, s, cloud, keys[:1]...)
+		must(t, s.Close())
+		s = open(t, dir)
+		again, err := s.Refresh()
+		must(t, err)
+		if len(keys) != 2 || len(again) != 0 {
+			t.Errorf("first %v, and after a restart %v have changed", keys, again)
+		}
+		reconcile(t, s, cloud, keys...)
+		before := cloud.Calls()
+		cluster := &controllertest.Store{}
+		for _, o := range s.Export() {
+			m, err := o.Core()
+			must(t, err)
+			cluster.Put(m)
+		}
+		must(t, s.Close())
+		reconcile(t, cluster, cloud, keys...)
+		after := cloud.Calls()
+		if after["Create"] != before["Create"] || after["Delete"] != before["Delete"] || after["Stop"] != before["Stop"] {
+			t.Errorf("R-MA-12: before the move the provider was asked %v, and after it %v", before, after)
+		}
+		if n := len(cloud.Instances()); n != 2 {
+			t.Errorf("R-MA-12: there are %d instances", n)
+		}
+	})
+}
+
+// R-MA-26: a machine whose manifest is gone, or can't be read, is reported and stays; to be deleted it has to be named.
+func TestUnreferencedIsNotDeleted(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		put(t, dir, "a")
+		put(t, dir, "b")
+		cloud := &machinetest.Memory{}
+		s := open(t, dir)
+		keys, err := s.Refresh()
+		must(t, err)
+		reconcile(t, s, cloud, keys...)
+		a := machine.Key{Namespace: "fleet", Name: "a"}
+		must(t, os.Remove(filepath.Join(dir, "a.yaml")))
+		_, err = s.Refresh()
+		must(t, err)
+		if diff := cmp.Diff([]machine.Key{a}, s.Unreferenced()); diff != "" {
+			t.Errorf("R-MA-26: unreferenced (-want +got):\n%s", diff)
+		}
+		must(t, os.WriteFile(filepath.Join(dir, "b.yaml"), []byte("apiVersion: ["), 0o600))
+		if _, err := s.Refresh(); err == nil || !strings.Contains(err.Error(), "b.yaml") {
+			t.Errorf("the manifest that can't be read: %v", err)
+		}
+		reconcile(t, s, cloud, keys...)
+		if n := len(cloud.Instances()); n != 2 || slices.ContainsFunc(cloud.Instances(), retained) {
+			t.Errorf("R-MA-26: the instances are %+v", cloud.Instances())
+		}
+		must(t, s.Delete(a))
+		reconcile(t, s, cloud, a)
+		if _, err := s.Live(t.Context(), a); !errors.Is(err, os.ErrNotExist) || !slices.ContainsFunc(cloud.Instances(), retained) {
+			t.Errorf("deleted: %v, instances %+v", err, cloud.Instances())
+		}
+		must(t, s.Close())
+	})
+}
+
+func retained(i provider.Instance) bool { return !i.State.Alive() }
+
+// A directory has one process, an edited manifest is another generation, and a write with an older version is refused.
+func TestStoreIsGuarded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, "a")
+	s := open(t, dir)
+	if _, err := file.Open(dir); err == nil || !strings.Contains(err.Error(), "another process has it") {
+		t.Errorf("a second Open: %v", err)
+	}
+	keys, err := s.Refresh()
+	must(t, err)
+	read, err := s.Live(t.Context(), keys[0])
+	must(t, err)
+	_, err = s.SetFinalizer(t.Context(), read, true)
+	must(t, err)
+	if _, err := s.SetProviderID(t.Context(), read, "memory:///x-1"); !errors.Is(err, controller.ErrConflict) {
+		t.Errorf("an old version: %v", err)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(strings.NewReplacer("NAME", "a", "v1.36.1", "v1.36.2").Replace(manifest)), 0o600))
+	_, err = s.Refresh()
+	must(t, err)
+	next, err := s.Live(t.Context(), keys[0])
+	must(t, err)
+	if next.Generation != read.Generation+1 || next.Spec.Versions.Kubelet != "v1.36.2" || next.UID != read.UID || !next.Finalizer {
+		t.Errorf("after an edit: %+v", next)
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "c.yaml"), []byte(strings.ReplaceAll(manifest, "roles", "rolls")), 0o600))
+	if _, err := s.Refresh(); err == nil || !strings.Contains(err.Error(), "rolls") {
+		t.Errorf("an unknown field: %v", err)
+	}
+	must(t, s.Close())
+}
+
+func TestMutants(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
+		{Name: "the ProviderID is not kept", File: "store.go", Run: "TestFirstCluster", Old: "next.Spec.ProviderID = old.Spec.ProviderID", New: "_ = old"},
+		{Name: "what is unreferenced is forgotten", File: "store.go", Run: "TestUnreferenced", Old: "if wanted[key] == nil {", New: "if false {"},
+		{Name: "versions are not looked at", File: "store.go", Run: "TestStoreIsGuarded",
+			Old: "case is.ResourceVersion != m.Version || string(is.UID) != m.UID:", New: "case false:"},
+		{Name: "records are not read", File: "store.go", Run: "TestFirstCluster", Old: "s.all[machine.Key{Namespace: m.Namespace, Name: m.Name}] = m", New: "_ = m"},
+		{Name: "an export has no ProviderID", File: "store.go", Run: "TestFirstCluster",
+			Old: "o.Namespace, o.Name, o.Labels", New: "o.Spec.ProviderID = \"\"\n\t\to.Namespace, o.Name, o.Labels"},
+	})
+}
