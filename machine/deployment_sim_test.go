@@ -21,6 +21,8 @@ type process struct {
 	seen int
 	// work is what is left of the pass of each object, the first step first.
 	work map[string][]func()
+	// asleep is an object whose pass does not come forward for a while.
+	asleep string
 	// generation is that of the deployment which the pass under way has read; 0 without one.
 	generation int64
 }
@@ -32,6 +34,12 @@ func (p *process) step() {
 	p.seen = min(len(p.w.past)-1, p.seen+p.w.rnd.IntN(4))
 	names := append(slices.Sorted(maps.Keys(p.w.now0().sets)), "")
 	name := names[p.w.rnd.IntN(len(names))]
+	if p.w.rnd.IntN(25) == 0 {
+		p.asleep = name
+	}
+	if name != "" && name == p.asleep && p.w.rnd.IntN(20) > 0 {
+		return
+	}
 	if steps := p.work[name]; len(steps) > 0 {
 		p.work[name] = steps[1:]
 		steps[0]()

@@ -154,6 +154,12 @@ func rolloutStepsMore() []rolloutStep {
 			v.Sets[0].Spec.Replicas = 2
 			deleted(&v.Machines[0])
 		}, want: ""},
+		{name: "one goes already, and another is broken and stays", strategy: machine.Strategy{MaxUnavailable: amount(1)}, old: 3, oldHeld: true, new: 1, newTarget: 1, replicas: 3,
+			change: func(v *machine.DeploymentView) {
+				v.Sets[0].Spec.Replicas = 2
+				v.Nodes[key("m0-2")] = conditions("Ready", "False", noon)
+				annotated(machine.QuarantineAnnotation, "")(&v.Machines[2])
+			}, want: "", wait: "2 machines work of 3, 2 have to"},
 		{name: "one that is reserved leaves no room", old: 2, oldHeld: true, new: 1, newTarget: 1, replicas: 3, change: func(v *machine.DeploymentView) {
 			v.Sets[0].Status.Reserved = reserved(1)
 		}, want: ""},
