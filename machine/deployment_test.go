@@ -160,6 +160,11 @@ func rolloutStepsMore() []rolloutStep {
 				v.Nodes[key("m0-2")] = conditions("Ready", "False", noon)
 				annotated(machine.QuarantineAnnotation, "")(&v.Machines[2])
 			}, want: "", wait: "2 machines work of 3, 2 have to"},
+		{name: "one may go, as another is broken and stays", strategy: machine.Strategy{MaxUnavailable: amount(2)}, old: 4, oldHeld: true, replicas: 4,
+			change: func(v *machine.DeploymentView) {
+				v.Nodes[key("m0-2")] = conditions("Ready", "False", noon)
+				annotated(machine.QuarantineAnnotation, "")(&v.Machines[2])
+			}, want: "0=3held"},
 		{name: "one that is reserved leaves no room", old: 2, oldHeld: true, new: 1, newTarget: 1, replicas: 3, change: func(v *machine.DeploymentView) {
 			v.Sets[0].Status.Reserved = reserved(1)
 		}, want: ""},
