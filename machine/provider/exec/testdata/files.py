@@ -133,6 +133,7 @@ def list_(r):
 def delete(r):
     token = r["ref"]["token"]
     if read("instances", token) is None:
+        write("used", token, True)  # a create that comes late makes nothing
         return {"progress": {"done": True}}
     i = known(token, r["cluster"])
     if r["mode"] != "Destroy":
