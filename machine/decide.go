@@ -13,6 +13,9 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
+// waitsForStart is what a machine waits for that has been asked for.
+const waitsForStart = "the instance starts"
+
 // Times between two looks at something that has no event.
 const (
 	pollInstance = 5 * time.Second
@@ -87,7 +90,7 @@ func (p *pass) intend() Decision {
 	p.s.Token = provider.Token(p.Cluster, m.UID, p.s.Incarnation)
 	p.s.Digest, p.s.Instance, p.s.Node, p.s.Update, p.s.Release = m.Spec.Digest(), nil, nil, nil, nil
 	p.s.Phase, p.s.Failure = PhaseProvisioning, nil
-	p.step(StepCreating, "")
+	p.step(StepCreating, waitsForStart) // so that it need not be written again while that is so
 	return p.store(p.making())
 }
 
@@ -152,7 +155,9 @@ func (p *pass) live() Decision {
 // instance is what the provider says; done means that there is nothing to be done beyond.
 func (p *pass) instance() (Decision, bool) {
 	if p.Listed != nil {
-		p.s.Instance = p.Listed
+		if differs(*p.s.Instance, *p.Listed) {
+			p.s.Instance = p.Listed
+		}
 		if p.s.Failure != nil && p.s.Failure.Reason == ReasonInstanceLost {
 			p.s.Failure = nil
 		}
@@ -175,6 +180,11 @@ func (p *pass) instance() (Decision, bool) {
 	return Decision{}, false
 }
 
+// differs is whether an instance has changed in more than words.
+func differs(a, b provider.Instance) bool {
+	return a.Token != b.Token || a.ProviderID != b.ProviderID || a.State != b.State || !slices.Equal(a.Addresses, b.Addresses) || !slices.Equal(a.Disks, b.Disks)
+}
+
 func (p *pass) pending() Decision {
 	p.s.Phase = PhaseProvisioning
 	if f, over := p.timedOut(StepCreating, or(p.Create, defaultCreate), ReasonCreateTimeout); over {
@@ -184,9 +194,9 @@ func (p *pass) pending() Decision {
 		return p.wait(StepCreating, p.why(), p.NotBefore.Sub(p.Now))
 	}
 	if p.Asked {
-		return p.wait(StepCreating, "the instance starts", pollInstance)
+		return p.wait(StepCreating, waitsForStart, pollInstance)
 	}
-	p.step(StepCreating, "the instance starts")
+	p.step(StepCreating, waitsForStart)
 	// A provider may carry a start forward in its calls: Create goes on with one that was cut off, and is as good as a look where there is none.
 	if p.Can.Get && p.s.Digest != p.Machine.Spec.Digest() {
 		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}

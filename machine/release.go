@@ -186,6 +186,9 @@ func (p *pass) switchOff(r *Release) Decision {
 		if !r.Begun {
 			r.Begun = true
 			p.step(StepLeaving, "")
+			if p.Ungated && !p.Machine.Deleted.IsZero() && len(r.Overrides) == 0 {
+				return Decision{Status: p.s, Action: a} // that it is deleted is stored, and there is nobody who could refuse it now
+			}
 			return p.store(a)
 		}
 		if p.overridden("leave") {

@@ -74,6 +74,8 @@ type memory struct {
 	// version was first seen at seen: an older list says nothing of it.
 	version string
 	seen    time.Time
+	// unshown is since when the status says something that is not stored; zero if it doesn't.
+	unshown time.Time
 	// fresh is the token that was looked up and not found, in this pass.
 	fresh string
 	// took is the machine for which this process has taken a slot; nil if there is none.

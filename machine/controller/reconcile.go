@@ -102,7 +102,7 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 	}
 	pause, err := p.act(ctx, d.Action)
 	if err != nil || pause == 0 {
-		return 0, err != nil, err
+		return 0, err != nil || d.Action.Kind == machine.RemoveFinalizer, err
 	}
 	if p.worthStoring(p.m.Status) {
 		return pause, true, p.store(ctx, p.m.Status)
@@ -141,42 +141,48 @@ func (p *pass) store(ctx context.Context, s machine.Status) error {
 		count(p.stored.Step.Name, s.Step.Name)
 	}
 	p.m, p.stored, p.live = m, m.Status, true
+	p.mem.unshown = time.Time{}
 	p.notice()
 	return nil
 }
 
-// worthStoring is whether a status that is only shown is written now: at once where others act on it, else once in a while.
+// worthStoring is whether a status that is only shown is written now: at once where others act on it, else when it has been so for a while.
 func (p *pass) worthStoring(s machine.Status) bool {
 	s.Updated = p.stored.Updated
 	if reflect.DeepEqual(shown(s), shown(p.stored)) {
+		p.mem.unshown = time.Time{}
 		return false
+	}
+	now := p.c.o.Now()
+	if p.mem.unshown.IsZero() {
+		p.mem.unshown = now
 	}
 	edge := s.Phase != p.stored.Phase && (settled(s.Phase) || settled(p.stored.Phase)) || (s.Failure == nil) != (p.stored.Failure == nil) ||
 		s.Failure != nil && s.Failure.Reason != p.stored.Failure.Reason
-	return edge || p.c.o.Now().Sub(p.stored.Updated) >= p.c.o.ShowEvery
+	return edge || now.Sub(p.mem.unshown) >= p.c.o.ShowEvery
 }
 
 func settled(p machine.Phase) bool {
 	return p == machine.PhaseRunning || p == machine.PhaseFailed || p == machine.PhaseRetired
 }
 
-// shown is a status without what need not be stored for itself.
+// shown is a status without what need not be stored for itself: the words of an instance, and one that only starts.
 func shown(s machine.Status) machine.Status {
-	if s.Instance != nil {
-		i := *s.Instance
-		i.Message = ""
-		s.Instance = &i
+	if s.Instance == nil || s.Instance.State == provider.Pending {
+		s.Instance = nil
+		return s
 	}
+	i := *s.Instance
+	i.Message = ""
+	s.Instance = &i
 	return s
 }
 
 // again is when to come back: also for what was not shown yet.
 func (p *pass) again(d machine.Decision) time.Duration {
 	after := d.After
-	s := d.Status
-	s.Updated = p.stored.Updated
-	if !reflect.DeepEqual(shown(s), shown(p.stored)) {
-		if show := max(p.c.o.ShowEvery-p.c.o.Now().Sub(p.stored.Updated), time.Second); after == 0 || show < after {
+	if since := p.mem.unshown; !since.IsZero() {
+		if show := max(p.c.o.ShowEvery-p.c.o.Now().Sub(since), time.Second); after == 0 || show < after {
 			after = show
 		}
 	}
