@@ -203,9 +203,10 @@ func TestProgramIsKilled(t *testing.T) {
 	}
 	wantNone(t, dir)
 	p, dir = scripted(t, func(o *exec.Options) { o.Timeout = 3 * time.Second }, map[string]string{"get": hang})
+	began := time.Now()
 	_, err = p.Get(t.Context(), provider.Ref{Token: "a-1"})
-	if wantClass(t, "Get that takes too long", err, provider.Unavailable); !strings.Contains(err.Error(), "longer than 3s") {
-		t.Errorf("got %v, want its limit", err)
+	if wantClass(t, "Get that takes too long", err, provider.Unavailable); !strings.Contains(err.Error(), "longer than 3s") || time.Since(began) > within {
+		t.Errorf("got %v after %s, want its limit of 3s", err, time.Since(began))
 	}
 	wantNone(t, dir)
 	ended, cancel := context.WithCancel(t.Context())
@@ -214,7 +215,9 @@ func TestProgramIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = p.Get(ended, provider.Ref{Token: "a-1"})
-	wantClass(t, "Get with a ctx that has ended", err, provider.Unavailable)
+	if wantClass(t, "Get with a ctx that has ended", err, provider.Unavailable); !strings.Contains(err.Error(), "was not called") {
+		t.Errorf("got %v, want it to say that nothing was done", err)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "get.in")); err == nil {
 		t.Error("the program was called all the same")
 	}
