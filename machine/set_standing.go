@@ -26,7 +26,7 @@ func stand(m *Machine, nodes map[Key]NodeHealth, minReady time.Duration, now tim
 	s.node, s.known = nodes[m.Key]
 	since, ready := s.node.ready()
 	s.ready = s.known && ready
-	if !s.ready || starting(m) || disturbed(m) || m.Spec.Decommission {
+	if !s.ready || notStarted(m) || disturbed(m) || m.Spec.Decommission {
 		return s
 	}
 	s.readyIn = max(0, since.Add(minReady).Sub(now))
@@ -44,8 +44,8 @@ func (n NodeHealth) ready() (since time.Time, ready bool) {
 	return time.Time{}, false
 }
 
-// starting means that the present instance has not passed its role's checks yet.
-func starting(m *Machine) bool {
+// notStarted means that the present instance has not passed its role's checks yet.
+func notStarted(m *Machine) bool {
 	switch m.Step.Name {
 	case StepPending, StepCreating, StepJoining, StepStarting:
 		return true
