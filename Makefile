@@ -36,6 +36,7 @@ LDFLAGS = -X k8s.io/component-base/version.gitVersion=$(VERSION)
 BINARIES := $(wildcard internal/testenv/cmd/binaries)
 KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
 CC_PACKAGES := gcc libc6-dev
+SSH_PACKAGES := openssh-server openssh-client
 
 .PHONY: help
 help: ## list the targets
@@ -48,7 +49,7 @@ demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that clust
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 
 .PHONY: test
-test: binaries kubelet-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
+test: binaries kubelet-deps ssh-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
 	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m $(OVERLAP) $(TESTARGS)" $(TEST_MODULES)
 
 .PHONY: race
@@ -115,8 +116,9 @@ rollout-fleet: binaries ## kill and freeze the controllers of rollouts over 50 n
 	BELAY_ROLLOUT_NODES=100 $(GO) test -count=1 -timeout 60m -v -run 'Life' ./internal/rolloutproof
 
 .PHONY: machine-proof
-machine-proof: binaries ## kill the controllers of machines a hundred times, on a cloud and on local processes: nothing is made twice or left; 10 minutes
+machine-proof: binaries ssh-deps ## kill the controllers of machines a hundred times, on a cloud and on local processes; the suite of providers over sshd; 10 minutes
 	BELAY_MACHINE_KILLS=100 $(GO) test -count=1 -timeout 60m -v ./internal/machineproof
+	BELAY_MACHINE_SSHD=1 $(GO) test -count=1 -timeout 60m -v -run SSHD ./machine/provider/ssh
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
@@ -167,6 +169,10 @@ endef
 .PHONY: kubelet-deps
 kubelet-deps: ## install what a real kubelet needs (Debian, root; else it only says what is missing)
 	@$(if $(BINARIES),$(call install-packages,command -v containerd && command -v runc && command -v iptables && test -x /usr/lib/cni/bridge,$(KUBELET_PACKAGES),the tests with a real kubelet are skipped: they need root and $(KUBELET_PACKAGES)),true)
+
+.PHONY: ssh-deps
+ssh-deps:
+	@$(call install-packages,test -x /usr/sbin/sshd && command -v ssh,$(SSH_PACKAGES),the tests with a real sshd are skipped: they need $(SSH_PACKAGES))
 
 .PHONY: compiler
 compiler:
