@@ -76,6 +76,9 @@ type memory struct {
 	seen    time.Time
 	// unshown is since when the status says something that is not stored; zero if it doesn't.
 	unshown time.Time
+	// wrote is the status that was stored as wroteAt, as it was decided: a store may keep less of it.
+	wrote   machine.Status
+	wroteAt string
 	// fresh is the token that was looked up and not found, in this pass.
 	fresh string
 	// took is the machine for which this process has taken a slot; nil if there is none.

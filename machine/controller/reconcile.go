@@ -141,15 +141,15 @@ func (p *pass) store(ctx context.Context, s machine.Status) error {
 		count(p.stored.Step.Name, s.Step.Name)
 	}
 	p.m, p.stored, p.live = m, m.Status, true
-	p.mem.unshown = time.Time{}
+	p.mem.unshown, p.mem.wrote, p.mem.wroteAt = time.Time{}, s, m.Version
 	p.notice()
 	return nil
 }
 
 // worthStoring is whether a status that is only shown is written now: at once where others act on it, else when it has been so for a while.
 func (p *pass) worthStoring(s machine.Status) bool {
-	s.Updated = p.stored.Updated
-	if reflect.DeepEqual(shown(s), shown(p.stored)) {
+	s.Updated, p.mem.wrote.Updated = p.stored.Updated, p.stored.Updated
+	if reflect.DeepEqual(shown(s), shown(p.stored)) || p.mem.wroteAt == p.m.Version && reflect.DeepEqual(shown(s), shown(p.mem.wrote)) {
 		p.mem.unshown = time.Time{}
 		return false
 	}

@@ -179,11 +179,14 @@ func nodeOf(n *corev1.Node) machine.Node {
 	if name, version, ok := strings.Cut(n.Status.NodeInfo.ContainerRuntimeVersion, "://"); ok {
 		c.Versions.Runtime = provider.Runtime{Name: name, Version: version}
 	}
-	c.Versions.Other = map[string]string{}
 	for name, version := range map[string]string{"kernel": n.Status.NodeInfo.KernelVersion, "os": n.Status.NodeInfo.OSImage} {
-		if version != "" {
-			c.Versions.Other[name] = version
+		if version == "" {
+			continue
 		}
+		if c.Versions.Other == nil {
+			c.Versions.Other = map[string]string{}
+		}
+		c.Versions.Other[name] = version
 	}
 	return c
 }
