@@ -114,6 +114,76 @@ func frozenAt(t *testing.T, at int) {
 	w.once(6, "v2")
 }
 
+// R-RO-05: a leader that was frozen, and whose list of shadows is behind that of Nodes when it goes on, cordons no node again whose attempt is over.
+func TestThawedControllerCordonsNothingTwice(t *testing.T) {
+	for at := 2; at < 80; at += 3 {
+		synctest.Test(t, func(t *testing.T) { thawedAt(t, at) })
+		if t.Failed() {
+			t.Fatalf("frozen at write %d", at)
+		}
+	}
+}
+
+func thawedAt(t *testing.T, at int) {
+	w := newWorld(t, 6, 2)
+	frozen := w.c.Connect()
+	thaw := make(chan struct{})
+	n := 0
+	var thawed time.Time
+	cordons, closed := map[string]int{}, map[string]bool{}
+	count := func(op string, done bool) {
+		kind, node, _ := strings.Cut(op, " ")
+		if done && kind == "cordon" && !closed[node] {
+			cordons[node], closed[node] = cordons[node]+1, true
+		} else if done && kind == "uncordon" {
+			closed[node] = false
+		}
+	}
+	frozen.OnWrite = func(op string, done bool) {
+		// A cordon that is under way itself comes late: the cluster in memory has no versions of Nodes that would refuse it.
+		if n++; n >= at && thawed.IsZero() && !strings.HasPrefix(op, "cordon") {
+			<-thaw
+			thawed = time.Now()
+		}
+		count(op, done)
+	}
+	frozen.ShadowLag = func() int {
+		if time.Since(thawed) < 12*time.Second {
+			return 40
+		}
+		return 0
+	}
+	w.client.OnWrite = count
+	first, err := controller.New(frozen.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.want()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range 60 {
+			if _, err := first.Pass(quiet(t)); err != nil {
+				t.Errorf("the frozen controller: %v", err)
+			}
+			w.c.Agents()
+			<-time.After(tick)
+		}
+	}()
+	<-time.After(20 * tick)
+	w.steps(4 + at%20)
+	close(thaw)
+	<-ended
+	w.untilPhase(rollout.Completed)
+	w.sound()
+	w.once(6, "v2")
+	for node, times := range cordons {
+		if times > 1 {
+			t.Errorf("R-RO-05: node %q was cordoned %d times", node, times)
+		}
+	}
+}
+
 // R-RO-30 and R-RO-04: nodes come and go, labels are taken and given back, by a third of the fleet, while the rollout goes on: the caps hold, and
 // in the end every selected node runs the revision and has a shadow, and no other has one.
 func TestChurn(t *testing.T) {
