@@ -114,7 +114,7 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 // whose attempt is over seems to lack its cordon. As cordons are looked at again once they are there, none does harm; this is not to put one on.
 func (p *pass) doubtful() bool {
 	doubt := p.c.mind.doubt
-	return !doubt.IsZero() && time.Now().Sub(doubt) < trust
+	return !doubt.IsZero() && time.Since(doubt) < trust
 }
 
 // close cordons the node for an attempt.
