@@ -131,4 +131,3 @@ func thawedAt(t *testing.T, at int) {
 		}
 	}
 }
-
