@@ -87,6 +87,10 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 	sure := p.c.mind.drains[n.UID].attempt == slot.Attempt // that the node waits under its cordon
 	if !n.held || d.State == protocol.Committed && n.attempt != slot.Attempt {
 		delete(p.c.mind.drains, n.UID) // what is known is of another cordon
+		if p.doubtful() && p.still(n, slot.Attempt) != d.State {
+			p.again(soon)
+			return false, false
+		}
 		if !p.close(n, slot.Attempt) {
 			return false, false
 		}
@@ -104,6 +108,13 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 		return false, false
 	}
 	return p.drain(n, slot.Attempt, d.Force), true
+}
+
+// doubtful means that this process may have been frozen a short time ago. Its list of Nodes may then be newer than that of shadows, so that a node
+// whose attempt is over seems to lack its cordon. As cordons are looked at again once they are there, none does harm; this is not to put one on.
+func (p *pass) doubtful() bool {
+	doubt := p.c.mind.doubt
+	return !doubt.IsZero() && time.Since(doubt) < trust
 }
 
 // close cordons the node for an attempt.

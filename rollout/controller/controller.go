@@ -68,6 +68,8 @@ type mind struct {
 	// ahead is what was decided of rollouts and not stored yet, acknowledged those of which it was stored that no node of theirs commits, by UID.
 	ahead        map[string]ahead
 	acknowledged map[string]bool
+	// heard is when the last call ended, doubt when this process was silent last for so long that it may have been frozen.
+	heard, doubt time.Time
 }
 
 // A drained says how far the drain of an attempt is.
@@ -83,7 +85,10 @@ const (
 	soon = 200 * time.Millisecond
 	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader that was frozen is still the leader,
 	// by the usual length of a lease. elsewhere is how long it is believed that something is in another domain.
-	trust     = 15 * time.Second
+	trust = 15 * time.Second
+	// silence is how long a process may have made no call without being thought of as frozen. For as long as trust after that, its lists may each be
+	// behind by another time.
+	silence   = 5 * time.Second
 	elsewhere = time.Minute
 	// tries bounds how often a pass begins anew as something has changed under it, rounds how often it goes on at once.
 	tries  = 5
@@ -211,7 +216,18 @@ func (p *pass) note(format string, err error, args ...any) {
 // call makes one call with its deadline.
 func (p *pass) call(f func(context.Context) error) error {
 	p.calls++
+	p.c.mind.listen(time.Now())
 	ctx, cancel := context.WithTimeout(p.ctx, p.c.o.CallTimeout)
 	defer cancel()
-	return f(ctx)
+	err := f(ctx)
+	p.c.mind.listen(time.Now())
+	return err
+}
+
+// listen notices a silence.
+func (m *mind) listen(now time.Time) {
+	if !m.heard.IsZero() && now.Sub(m.heard) > silence {
+		m.doubt = now
+	}
+	m.heard = now
 }

@@ -65,55 +65,6 @@ func twoControllers(t *testing.T, seed uint64) {
 	w.once(12, "v2")
 }
 
-// R-RO-05: a leader that is frozen at any write, for long, and goes on with what it had decided, breaks no cap and disrupts nobody.
-func TestFrozenController(t *testing.T) {
-	for at := 1; at < 90; at++ {
-		synctest.Test(t, func(t *testing.T) { frozenAt(t, at) })
-		if t.Failed() {
-			t.Fatalf("frozen at write %d", at)
-		}
-	}
-}
-
-func frozenAt(t *testing.T, at int) {
-	w := newWorld(t, 6, 2)
-	frozen := w.c.Connect()
-	thaw := make(chan struct{})
-	n := 0
-	frozen.OnWrite = func(_ string, done bool) {
-		if n++; !done && n >= 2*at && n < 2*at+2 {
-			<-thaw
-		}
-	}
-	first, err := controller.New(frozen.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.want()
-	ended := make(chan struct{})
-	go func() { // works alone until it freezes
-		defer close(ended)
-		for range 60 {
-			if _, err := first.Pass(quiet(t)); err != nil {
-				t.Errorf("the frozen controller: %v", err)
-			}
-			w.c.Agents()
-			<-time.After(tick)
-		}
-	}()
-	<-time.After(20 * tick)
-	for range at % 50 { // the other one goes on while the first is frozen
-		w.step()
-	}
-	close(thaw)
-	<-ended
-	w.untilPhase(rollout.Completed)
-	w.steps(3)
-	w.sound()
-	w.tidy()
-	w.once(6, "v2")
-}
-
 // R-RO-30 and R-RO-04: nodes come and go, labels are taken and given back, by a third of the fleet, while the rollout goes on: the caps hold, and
 // in the end every selected node runs the revision and has a shadow, and no other has one.
 func TestChurn(t *testing.T) {

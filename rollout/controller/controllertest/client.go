@@ -24,6 +24,8 @@ type Client struct {
 	OnWrite func(op string, done bool)
 	// Lag, if set, says by how many versions a list is behind, and the ledger that was seen.
 	Lag func() int
+	// ShadowLag, if set, is that of the list of shadows.
+	ShadowLag func() int
 
 	known int // the version of the last answer about the ledger
 }
@@ -231,7 +233,11 @@ type shadows struct{ *Client }
 func (k shadows) List(ctx context.Context) ([]controller.Shadow, error) {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
-	return append([]controller.Shadow(nil), lagging(k.Client, k.c.pastShadows)...), ctx.Err()
+	seer := k.Client
+	if k.ShadowLag != nil {
+		seer = &Client{Lag: k.ShadowLag}
+	}
+	return append([]controller.Shadow(nil), lagging(seer, k.c.pastShadows)...), ctx.Err()
 }
 
 func (k shadows) Live(ctx context.Context) ([]controller.Shadow, error) {
