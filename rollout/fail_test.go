@@ -294,6 +294,44 @@ func TestDetectorClosesTheLedgerBeforeTheNextAdmission(t *testing.T) {
 	}
 }
 
+// The ledger of a freeze may be stored and its progress not. The freeze is found again, after more outcomes and maybe by another detector, and keeps the
+// closure that it has, so that accepting it opens the ledger (R-RO-10, R-RO-28). One that was lifted, and what people have closed, is not taken for it.
+func TestFreezeThatIsFoundAgainKeepsItsClosure(t *testing.T) {
+	for _, again := range []Detector{twoFailures{}, Failures{At: number(2)}} {
+		f := newFleet(t, 20)
+		f.p.Caps = []Cap{{Scope: Total, Max: number(5)}}
+		f.p.Detectors = []Detector{twoFailures{}}
+		f.fails = func(node, _ string) protocol.Event {
+			if node == "node-003" || node == "node-004" {
+				return protocol.EventFellBack
+			}
+			return ""
+		}
+		lifted, byHand, other := "two failures/v2/1", "by hand/v2/x", "two failures/v1/2"
+		f.s.Progress.Lifted = []string{lifted}
+		var before Progress
+		for i := 0; i < 50 && f.last.Phase != Frozen; i++ {
+			before = f.s.Progress
+			f.pass()
+		}
+		first := f.last.Progress.FrozenBy
+		for _, request := range []string{lifted, byHand, other} {
+			f.s.Ledger = f.s.Ledger.Open(f.p.UID, first).Close(protocol.Closure{Scope: f.p.UID, Request: request}).Close(protocol.Closure{Scope: f.p.UID, Request: first})
+		}
+		f.s.Progress, f.p.Detectors = before, []Detector{again}
+		d := f.pass()
+		if is := d.Progress.FrozenBy; d.Phase != Frozen || is != first || len(d.Progress.Outcomes) <= 2 || len(d.Ledger.Closures) != 3 {
+			t.Fatalf("%s: found again after %d outcomes: closed by %q in %v, want %q", again.Name(), len(d.Progress.Outcomes), is, d.Ledger.Closures, first)
+		}
+		f.s.Ledger = f.s.Ledger.Open(f.p.UID, byHand).Open(f.p.UID, other)
+		f.p.Verb = Verb{Request: "go-on", Do: Accept}
+		f.passes(300)
+		if f.runs("v2") != 18 || len(f.s.Ledger.Closures) != 0 {
+			t.Errorf("%s: %d nodes run v2, want 18, and %v is closed: %s", again.Name(), f.runs("v2"), f.s.Ledger.Closures, f.last.Message)
+		}
+	}
+}
+
 // A chain of fatal revisions breaks one node: each goes to that one first, and healthy ones are untouched until it has recovered.
 func TestSupersedingRevisionGoesToBrokenNodesFirst(t *testing.T) {
 	f := newFleet(t, 6)
