@@ -209,7 +209,10 @@ func TestWorkThatDoesNotComeBackFreezes(t *testing.T) {
 	f := newFleet(t, 3)
 	f.p.VerifyWithin = time.Minute
 	f.passes(5)
-	f.node("node-000").Health = Verdict{Answer: Deny, Message: "1 of 4 pods ready"}
+	f.node("node-000").Health = Verdict{Answer: Deny, Message: "1 of 4 pods ready", RetryAfter: 7 * time.Second}
+	if d := f.passes(2); d.After == 0 || d.After > 7*time.Second {
+		t.Errorf("the next look at the work is after %s, want 7s at most, as its health says", d.After)
+	}
 	d := f.passes(30, Frozen)
 	if s := d.Ledger.Slot("uid-node-000"); s == nil || s.State != protocol.SlotBroken || !strings.Contains(d.Message, "1 of 4 pods ready") {
 		t.Fatalf("slot %+v, message %q", s, d.Message)
