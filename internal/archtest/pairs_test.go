@@ -47,6 +47,8 @@ var (
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
 	_ nodeagent.Shadows = (*rollouttest.Shadows)(nil)
 
+	_ nodeagent.ConfigSyncer = (*configsync.Steered[string])(nil)
+
 	_ controller.Drainer = (*drain.NodeDrainer)(nil)
 	_ controller.Health  = (*rolloutkube.Health)(nil)
 )
