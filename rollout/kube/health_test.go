@@ -65,13 +65,14 @@ func newWard(t *testing.T, name string, o kube.HealthOptions) *ward {
 	}}, metav1.CreateOptions{})
 	w.must(err)
 	w.h = w.health(w.core, o)
-	w.wants("a node with its work", "", rollout.Allow, "", "")
-	w.eventually("three pods are at work", w.now(func() error {
-		if n := len(w.pods("")); n != 3 {
-			return fmt.Errorf("%d pods", n)
+	w.eventually("three pods are at work", func(ctx context.Context) error {
+		w.tend()
+		if b, err := w.h.Baseline(ctx, w.node); err != nil || !strings.Contains(b, " ds=") || !strings.HasSuffix(b, "=2") {
+			return fmt.Errorf("the baseline is %q, %v", b, err)
 		}
 		return nil
-	}))
+	})
+	w.wants("a node with its work", "", rollout.Allow, "", "")
 	return w
 }
 
