@@ -14,6 +14,7 @@ import (
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/lkg"
 	"github.com/belayproject/belay/rollout/controller"
+	rolloutkube "github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/rollouttest"
 )
@@ -46,5 +47,8 @@ var (
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
 	_ nodeagent.Shadows = (*rollouttest.Shadows)(nil)
 
+	_ nodeagent.ConfigSyncer = (*configsync.Steered[string])(nil)
+
 	_ controller.Drainer = (*drain.NodeDrainer)(nil)
+	_ controller.Health  = (*rolloutkube.Health)(nil)
 )
