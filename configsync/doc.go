@@ -5,7 +5,8 @@
 //
 // A [Syncer] joins small parts: a [Source] says which config is wanted, a [Fetcher] gets the object, a [Codec] decodes it,
 // [Validator]s judge it, a [Store] keeps it, a [Restarter] restarts what is configured, [Probe]s say whether it is well, and a
-// [Reporter] tells the world. Which config is used is decided by package lkg, from what is on disk alone.
+// [Reporter] tells the world. Which config is used is decided by package lkg, from what is on disk alone. A [Steered] has calls in place of a Source, for
+// those who decide themselves which config is wanted and when: the agent of a rollout does.
 //
 // # Promise
 //

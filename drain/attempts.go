@@ -52,13 +52,14 @@ func (n *NodeDrainer) Held(annotations map[string]string) (attempt int64, held b
 }
 
 // Cordon closes the Node of that UID for an attempt, unless it is closed for a later one. done is false as long as it is not; then it is to be
-// called again soon.
-func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int64) (done bool, err error) {
+// called again soon. drains says that [NodeDrainer.Drain] follows at once: then the drain begins with the cordon, if it may, which saves a write.
+// Otherwise it begins with the first Drain, and so do its escalation and whatever else counts from its beginning.
+func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (done bool, err error) {
 	if is, held := n.seen(node); held && is > attempt {
 		return false, nil
 	}
 	r := n.request(node, uid, attempt, Cordon, n.Policy)
-	r.drains = true
+	r.drains = drains
 	st, _, err := n.Drainer.Reconcile(ctx, r)
 	if err == nil && st.Phase == Failed {
 		err = n.failed(st)

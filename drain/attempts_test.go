@@ -56,7 +56,7 @@ func TestAttemptIsDrainedUnderItsOwnCordon(t *testing.T) {
 		if empty, _, _, err := d.Drain(ctx, "n", uid, 7, false); empty || err != nil || c.LiveNode("n").Spec.Unschedulable {
 			t.Errorf("Drain without a cordon: empty %t, %v, and the node is cordoned: %t; want nothing done", empty, err, c.LiveNode("n").Spec.Unschedulable)
 		}
-		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7) })
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7, true) })
 		if k, held := d.Held(c.LiveNode("n").Annotations); !held || k != 7 {
 			t.Errorf("Held: %d, %t, want attempt 7", k, held)
 		}
@@ -87,7 +87,7 @@ func TestAttemptIsDrainedUnderItsOwnCordon(t *testing.T) {
 func TestEarlierAttemptLeavesTheMark(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d, uid := attempts(t, "")
-		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(t.Context(), "n", uid, 7) })
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(t.Context(), "n", uid, 7, true) })
 		if _, _, _, err := d.Drain(t.Context(), "n", uid, 6, false); err != nil {
 			t.Error(err)
 		}
@@ -102,7 +102,7 @@ func TestAttemptWritesItsNodeTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d, uid := attempts(t, "")
 		ctx := t.Context()
-		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7) })
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7, true) })
 		repeat(t, "Drain", func() (bool, error) { empty, _, _, err := d.Drain(ctx, "n", uid, 7, false); return empty, err })
 		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 7) })
 		if log := c.Log(draintest.PatchNode); len(log) != 2 {
@@ -118,7 +118,7 @@ func TestCordonBeforeTheDrainMayBegin(t *testing.T) {
 		ctx := t.Context()
 		opens := time.Now().Add(time.Minute)
 		d.Policy.Windows = []drain.Window{{From: opens}}
-		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7) })
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7, true) })
 		if text := c.LiveNode("n").Annotations[drain.MarkAnnotation]; strings.Contains(text, `"Drain"`) {
 			t.Errorf("the drain has begun before its window opens: %s", text)
 		}
@@ -134,19 +134,36 @@ func TestCordonBeforeTheDrainMayBegin(t *testing.T) {
 	})
 }
 
+// R-DR-14: what counts from the beginning of a drain does not run while the node is only cordoned for an attempt that its agent has not answered yet.
+func TestCordonAheadOfTheDrainBeginsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d, uid := attempts(t, "1")
+		const patience = 2 * time.Minute
+		d.Policy.Escalation = []drain.Escalation{{After: patience, Step: drain.StepDelete}}
+		ctx := t.Context()
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 7, false) })
+		<-time.After(time.Hour)
+		began := time.Now()
+		repeat(t, "Drain", func() (bool, error) { empty, _, _, err := d.Drain(ctx, "n", uid, 7, false); return empty, err })
+		if took := time.Since(began); took < patience || len(c.LivePods("n")) != 0 {
+			t.Errorf("the pod that a budget keeps was deleted %s after the drain began, want %s at least", took, patience)
+		}
+	})
+}
+
 // The cordon of an earlier attempt does not come back over that of a later one, and one that was there before stays.
 func TestLaterAttemptAndForeignCordonStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d, uid := attempts(t, "")
 		ctx := t.Context()
-		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 8) })
-		if done, err := d.Cordon(ctx, "n", uid, 7); done || err != nil {
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 8, true) })
+		if done, err := d.Cordon(ctx, "n", uid, 7, true); done || err != nil {
 			t.Errorf("Cordon for attempt 7 after 8: %t, %v, want it not done", done, err)
 		}
 		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 8) })
 		other := &drain.NodeDrainer{Drainer: d.Drainer, Holder: "admin"}
-		repeat(t, "Cordon by somebody else", func() (bool, error) { return other.Cordon(ctx, "n", uid, 1) })
-		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 9) })
+		repeat(t, "Cordon by somebody else", func() (bool, error) { return other.Cordon(ctx, "n", uid, 1, true) })
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 9, true) })
 		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 9) })
 		if n := c.LiveNode("n"); !n.Spec.Unschedulable {
 			t.Error("the cordon of somebody else was taken off")
@@ -160,7 +177,7 @@ func TestBlockedAttemptNamesItsCulprit(t *testing.T) {
 		_, d, uid := attempts(t, "1")
 		d.Forced = &drain.Policy{Escalation: []drain.Escalation{{After: time.Second, Step: drain.StepDelete}}}
 		ctx := context.WithoutCancel(t.Context())
-		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 1) })
+		repeat(t, "Cordon", func() (bool, error) { return d.Cordon(ctx, "n", uid, 1, true) })
 		repeat(t, "the culprit", func() (bool, error) {
 			_, blocked, _, err := d.Drain(ctx, "n", uid, 1, false)
 			return strings.Contains(blocked, "shop/web") && strings.Contains(blocked, `budget "web"`), err

@@ -8,12 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-const hookEvery = 10 * time.Second // how often a responder is asked how it goes
+const (
+	hookEvery = 10 * time.Second // how often a responder is asked how it goes
+	// recallTime bounds how long requests are taken back in one pass: a responder that hangs leaves time for what else the pass has to do.
+	recallTime = 5 * time.Second
+)
 
 // A hookMemory is what is known of a pod's responders, and how to take the request back.
 type hookMemory struct {
@@ -92,9 +97,10 @@ func (p *pass) askHook(ctx context.Context, pod *PodPlan, h hookMemory) hookMemo
 // namedHooks notes the responders that the pods on the node or the rules of the drain name, for its release: which of them were asked, and
 // about which pods, may be known to an earlier process alone, and to take back what was not asked does no harm.
 func (p *pass) namedHooks(mine holder) {
-	if mine.Mode != Drain || !mine.Released.IsZero() || len(p.d.o.Responders) == 0 {
+	if mine.Mode != Drain || p.memory.named || len(p.d.o.Responders) == 0 {
 		return
 	}
+	p.memory.named = true
 	pl := newPlanner(&Snapshot{}, &p.r.Policy, p.now)
 	for _, pod := range p.d.o.Cache.Pods(p.node.Name) {
 		names := mine.Hooks
@@ -123,31 +129,86 @@ func (m *memory) takeBack(r HookRequest) {
 	}
 }
 
-// cancelHooks takes back what was asked of responders. Those that cannot be reached are reported and asked again by the next pass.
-func (p *pass) cancelHooks(ctx context.Context) error {
+// toRecall are the requests that have to be taken back, of responders that are there, by responder.
+func (p *pass) toRecall() map[string][]HookRequest {
 	for uid, h := range p.memory.hooks {
 		p.memory.takeBack(h.request)
 		delete(p.memory.hooks, uid)
 	}
-	var errs []error
-	var left []HookRequest
+	all := map[string][]HookRequest{}
 	for _, r := range p.memory.cancel {
-		responder := p.d.o.Responders[r.Responder]
-		if responder == nil {
-			continue
-		}
-		if err := cancelHook(ctx, responder, r); err != nil {
-			errs, left = append(errs, err), append(left, r)
+		if p.d.o.Responders[r.Responder] != nil {
+			all[r.Responder] = append(all[r.Responder], r)
 		}
 	}
-	p.memory.cancel = left
+	return all
+}
+
+// recall takes back what was asked of responders, and then the entry of a node that was given back before. What could not be taken back is
+// reported, and done again by the next pass.
+func (p *pass) recall(ctx context.Context) error {
+	err := p.cancelHooks(ctx)
+	if mine := p.mark.of(p.r.Holder); mine == nil || !mine.Recalls {
+		return err
+	}
+	return errors.Join(err, p.forgo(ctx))
+}
+
+// forgo takes the entry off a node that was opened a moment ago: others may be about to write it too, to take off the taint that goes with a
+// cordon, so that a conflict is followed by another try at once.
+func (p *pass) forgo(ctx context.Context) error {
+	is := p.st
+	ok, err := p.write(ctx, nodeChange{mark: p.mark.without(p.r.Holder)})
+	if ok || err != nil {
+		return err
+	}
+	if err := p.reread(ctx); err != nil || p.mark.of(p.r.Holder) == nil {
+		return err
+	}
+	if ok, err = p.write(ctx, nodeChange{mark: p.mark.without(p.r.Holder)}); ok {
+		p.st = is
+	}
+	return err
+}
+
+// cancelHooks takes back what was asked of responders, of all of them at the same time. Those that cannot be reached are reported and asked again
+// by the next pass, after those that were not asked at all.
+func (p *pass) cancelHooks(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recallTime)
+	defer cancel()
+	var mu sync.Mutex
+	var untold, failed []HookRequest
+	var errs []error
+	var wg sync.WaitGroup
+	for name, requests := range p.toRecall() {
+		wg.Go(func() {
+			for i, r := range requests {
+				late := i > 0 && ctx.Err() != nil
+				err := cancelHook(ctx, p.d.o.Responders[name], r, late)
+				mu.Lock()
+				switch {
+				case late:
+					untold = append(untold, r)
+				case err != nil:
+					failed = append(failed, r)
+				}
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	p.memory.cancel = append(untold, failed...)
 	return errors.Join(errs...)
 }
 
-func cancelHook(ctx context.Context, responder Responder, r HookRequest) error {
-	ctx, cancel := context.WithTimeout(ctx, hookEvery)
-	defer cancel()
-	if err := responder.Cancel(ctx, r); err != nil {
+// cancelHook takes one request back, unless it is too late for that in this pass.
+func cancelHook(ctx context.Context, responder Responder, r HookRequest, late bool) error {
+	err := ctx.Err()
+	if !late {
+		err = responder.Cancel(ctx, r)
+	}
+	if err != nil {
 		return fmt.Errorf("taking back the request to responder %q about pod %s: %w", r.Responder, r.Pod, err)
 	}
 	return nil

@@ -44,6 +44,8 @@ type holder struct {
 	// Released is when the node was given back and its watch began: such a holder holds nothing. Frozen says what went wrong then.
 	Released time.Time `json:"released,omitzero"`
 	Frozen   string    `json:"frozen,omitempty"`
+	// Recalls: it was given back, is not watched, and is here until its responders were told.
+	Recalls bool `json:"recalls,omitempty"`
 	// OutOfService says that the taint is ours to remove.
 	OutOfService bool `json:"outOfService,omitempty"`
 	// Hooks names the responders of the policy's rules: a later process that releases the node does not have that policy.

@@ -43,6 +43,7 @@ type memory struct {
 	mine        *mark               // of this holder alone, as it was last seen on the node, while the cordon stands
 	stray       bool                // the node has a cordon of ours without its mark
 	cancel      []HookRequest       // to be taken back
+	named       bool                // those that an earlier process may have asked are among them
 	emptySince  time.Time
 	recordons   int       // how often a cordon that somebody took off was set again
 	recordonAt  time.Time // not again before this

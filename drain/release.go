@@ -17,46 +17,64 @@ import (
 // crashLoop is how many restarts of a container during the watch of a returned node count as a crash loop.
 const crashLoop = 3
 
-// release gives the node back: requests to responders are taken back, then mark, taint and cordon go in one write.
+// release gives the node back: taint and cordon go in one write, then requests to responders are taken back, then the mark goes. Whatever responders
+// do, the node is open; whatever becomes of this process, the next one knows whom to tell.
 func (p *pass) release(ctx context.Context) error {
 	p.d.scheduler.forget(p.r.Node)
 	p.st.Counts.Evicted = len(p.memory.evicted)
 	mine := p.mark.of(p.r.Holder)
-	if mine != nil {
-		p.st.Started, p.st.Finished = mine.Since, mine.Drained
-		p.namedHooks(*mine)
+	if mine == nil {
+		return p.releaseNothing(ctx, p.cancelHooks(ctx))
 	}
-	hooks := p.cancelHooks(ctx)
+	p.st.Started, p.st.Finished = mine.Since, mine.Drained
+	p.namedHooks(*mine)
+	if mine.Released.IsZero() {
+		p.st.Phase = Pending
+		after := p.afterwards(*mine)
+		if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, after)); !ok {
+			return err
+		}
+		if after == nil {
+			return p.released(ctx, nil)
+		}
+		mine, p.st.Reason, p.st.Message = after, ReasonNone, ""
+	}
 	switch {
-	case mine == nil:
-		return p.releaseNothing(ctx, hooks)
-	case mine.Frozen != "" && !mine.Released.IsZero():
+	case mine.Frozen != "":
 		p.st.Phase, p.st.Reason, p.st.Message = Soak, Frozen, mine.Frozen
-		return hooks
-	case !mine.Released.IsZero():
-		return p.soak(ctx, *mine)
+		return p.cancelHooks(ctx)
+	case mine.Recalls:
+		return p.letGo(ctx)
 	}
-	var watching *holder
+	return errors.Join(p.soak(ctx, *mine), p.cancelHooks(ctx))
+}
+
+// afterwards is what stays of the holder's entry when the node is open: what watches it, or who has to be told. Nil is nothing.
+func (p *pass) afterwards(mine holder) *holder {
+	mine.Released, mine.OutOfService = p.now, false
 	if mine.Frozen != "" || p.r.Policy.Soak > 0 && !mine.Drained.IsZero() {
-		w := *mine
-		w.Released, w.OutOfService = p.now, false
-		watching = &w
+		return &mine
 	}
-	p.st.Phase = Pending
-	ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, watching))
-	switch {
-	case err != nil:
-		return err
-	case !ok:
+	return p.recalling(mine)
+}
+
+// recalling is the entry of a node that is given back and has requests to be taken back, nil if there are none.
+func (p *pass) recalling(mine holder) *holder {
+	if len(p.toRecall()) == 0 {
 		return nil
-	case watching != nil && watching.Frozen != "":
-		p.st.Phase, p.st.Reason, p.st.Message = Soak, Frozen, watching.Frozen
-		return hooks
-	case watching != nil:
-		p.st.Reason, p.st.Message = ReasonNone, ""
-		return p.soak(ctx, *watching)
 	}
-	return p.released(ctx, hooks)
+	mine.Released, mine.OutOfService, mine.Recalls = p.now, false, true
+	return &mine
+}
+
+// letGo takes back what was asked about a node that is open, and ends the business with it.
+func (p *pass) letGo(ctx context.Context) error {
+	p.st.Phase = Pending
+	err := p.recall(ctx)
+	if p.mark.of(p.r.Holder) != nil {
+		return err
+	}
+	return p.released(ctx, err)
 }
 
 // releaseNothing ends the business with a node that carries no entry of the holder, as far as the cache shows. Where that may be behind a

@@ -49,7 +49,10 @@ func (p *pass) begin(ctx context.Context) (bool, error) {
 	if stop, err := p.mayBegin(); err != nil {
 		return false, err
 	} else if stop { // what a drain has left that gave the node back for a while
-		hooks := p.cancelHooks(ctx)
+		if mine := p.mark.of(p.r.Holder); mine != nil && mine.Recalls {
+			p.namedHooks(*mine)
+		}
+		hooks := p.recall(ctx)
 		if hooks != nil {
 			p.ask(firstFallback)
 		}
@@ -192,11 +195,12 @@ func (p *pass) outsideWindow(ctx context.Context) (bool, error) {
 	}
 	p.st.Phase = Pending
 	p.memory.emptySince = time.Time{}
-	p.namedHooks(*p.mark.of(p.r.Holder))
-	hooks := p.cancelHooks(ctx)
-	if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, nil)); !ok {
-		return true, errors.Join(hooks, err)
+	mine := p.mark.of(p.r.Holder)
+	p.namedHooks(*mine)
+	if ok, err := p.write(ctx, releaseOf(p.node, p.mark, p.r.Holder, p.recalling(*mine))); !ok {
+		return true, err
 	}
+	hooks := p.recall(ctx)
 	_, err := p.unpublish(ctx)
 	return true, errors.Join(hooks, err)
 }

@@ -245,6 +245,50 @@ func TestReleaseTakesHookRequestsBack(t *testing.T) {
 	}
 }
 
+// stageDeaf is a responder that hangs when a request is taken back.
+type stageDeaf struct{ *stageResponder }
+
+// Cancel implements [drain.Responder].
+func (stageDeaf) Cancel(ctx context.Context, _ drain.HookRequest) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// R-DR-15, R-DR-09: a responder that hangs keeps the node cordoned for no moment, and keeps nothing from the others, however little time there is. As long
+// as it could not be asked for its time, the mark has its name, for the process after.
+func TestReleaseOpensTheNodeWhateverRespondersDo(t *testing.T) {
+	for _, within := range []time.Duration{time.Second, 10 * time.Second} {
+		hooked(t, "a,b", func(s *stageTest, r drain.Request, a, b *stageResponder) {
+			s.waitsForHook(s.pass(r))
+			well := s.change
+			s.change = func(o *drain.Options) {
+				well(o)
+				o.Responders = map[string]drain.Responder{"a": stageDeaf{a}, "b": b}
+			}
+			s.restart()
+			r.Mode = drain.Release
+			ctx, cancel := context.WithTimeout(s.Context(), within)
+			defer cancel()
+			if _, _, err := s.d.Reconcile(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("release within %s: got %v, want that the responder did not answer", within, err)
+			}
+			n := s.c.LiveNode("n1")
+			if mark := n.Annotations[drain.MarkAnnotation]; n.Spec.Unschedulable || (mark != "") != (within < 5*time.Second) || len(b.cancelled) != 1 {
+				t.Errorf("release within %s: cordoned %t, mark %q, %d requests to the other one taken back", within, n.Spec.Unschedulable, mark, len(b.cancelled))
+			}
+			if within < 5*time.Second {
+				s.change = well
+				s.restart()
+				s.phase(r, time.Minute, drain.Released)
+				if !slices.Contains(a.cancelled, a.asked[0]) {
+					t.Errorf("the next process: got %v taken back, want %v", a.cancelled, a.asked[0])
+				}
+			}
+			s.clean("n1")
+		})
+	}
+}
+
 // R-DR-15: what a killed process has asked because of its policy's rules is taken back by a release that knows no policy.
 func TestReleaseTakesBackWhatRulesAsked(t *testing.T) {
 	hooked(t, "", func(s *stageTest, r drain.Request, _, b *stageResponder) {

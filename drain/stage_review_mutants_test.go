@@ -65,7 +65,7 @@ func TestReviewMutantsOfTheLimits(t *testing.T) {
 		{Name: "a paused drain has no deadline", File: "stage.go", Run: "TestDeadlineIsReported",
 			Old: "p.ask(lastFallback)\n\t\tp.pastDeadline()", New: "p.ask(lastFallback)"},
 		{Name: "hooks of a closed window are asked back once", File: "stage.go", Run: "TestWindowThatClosesTries",
-			Old: "hooks := p.cancelHooks(ctx)\n\t\tif hooks != nil {", New: "hooks := error(nil)\n\t\tif hooks != nil {"},
+			Old: "hooks := p.recall(ctx)\n\t\tif hooks != nil {", New: "hooks := error(nil)\n\t\tif hooks != nil {"},
 		{Name: "MaxNodes believes a late cache", File: "admit.go", Run: "TestMaxNodesHolds",
 			Old: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.registry.newest(d.o.Cache, name)",
 			New: "func (d *Drainer) begun(name string, r Request) bool {\n\tnode := d.o.Cache.Node(name)"},

@@ -16,6 +16,7 @@ import (
 func (p *plan) begin() error {
 	refs := p.refs()
 	if p.progress.Targets != nil && slices.Equal(p.progress.Targets, refs) {
+		p.renumber()
 		p.join()
 		return nil
 	}
@@ -23,6 +24,7 @@ func (p *plan) begin() error {
 		return err
 	}
 	p.supersede()
+	p.renumber()
 	p.progress.Targets = refs
 	p.progress.Members = p.members()
 	return nil

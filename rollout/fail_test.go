@@ -209,7 +209,10 @@ func TestWorkThatDoesNotComeBackFreezes(t *testing.T) {
 	f := newFleet(t, 3)
 	f.p.VerifyWithin = time.Minute
 	f.passes(5)
-	f.node("node-000").Health = Verdict{Answer: Deny, Message: "1 of 4 pods ready"}
+	f.node("node-000").Health = Verdict{Answer: Deny, Message: "1 of 4 pods ready", RetryAfter: 7 * time.Second}
+	if d := f.passes(2); d.After == 0 || d.After > 7*time.Second {
+		t.Errorf("the next look at the work is after %s, want 7s at most, as its health says", d.After)
+	}
 	d := f.passes(30, Frozen)
 	if s := d.Ledger.Slot("uid-node-000"); s == nil || s.State != protocol.SlotBroken || !strings.Contains(d.Message, "1 of 4 pods ready") {
 		t.Fatalf("slot %+v, message %q", s, d.Message)
@@ -291,6 +294,44 @@ func TestDetectorClosesTheLedgerBeforeTheNextAdmission(t *testing.T) {
 	f.passes(300)
 	if f.runs("v2") != 18 {
 		t.Errorf("%d nodes run v2, want 18: %s", f.runs("v2"), f.last.Message)
+	}
+}
+
+// The ledger of a freeze may be stored and its progress not. The freeze is found again, after more outcomes and maybe by another detector, and keeps the
+// closure that it has, so that accepting it opens the ledger (R-RO-10, R-RO-28). One that was lifted, and what people have closed, is not taken for it.
+func TestFreezeThatIsFoundAgainKeepsItsClosure(t *testing.T) {
+	for _, again := range []Detector{twoFailures{}, Failures{At: number(2)}} {
+		f := newFleet(t, 20)
+		f.p.Caps = []Cap{{Scope: Total, Max: number(5)}}
+		f.p.Detectors = []Detector{twoFailures{}}
+		f.fails = func(node, _ string) protocol.Event {
+			if node == "node-003" || node == "node-004" {
+				return protocol.EventFellBack
+			}
+			return ""
+		}
+		lifted, byHand, other := "two failures/v2/1", "by hand/v2/x", "two failures/v1/2"
+		f.s.Progress.Lifted = []string{lifted}
+		var before Progress
+		for i := 0; i < 50 && f.last.Phase != Frozen; i++ {
+			before = f.s.Progress
+			f.pass()
+		}
+		first := f.last.Progress.FrozenBy
+		for _, request := range []string{lifted, byHand, other} {
+			f.s.Ledger = f.s.Ledger.Open(f.p.UID, first).Close(protocol.Closure{Scope: f.p.UID, Request: request}).Close(protocol.Closure{Scope: f.p.UID, Request: first})
+		}
+		f.s.Progress, f.p.Detectors = before, []Detector{again}
+		d := f.pass()
+		if is := d.Progress.FrozenBy; d.Phase != Frozen || is != first || len(d.Progress.Outcomes) <= 2 || len(d.Ledger.Closures) != 3 {
+			t.Fatalf("%s: found again after %d outcomes: closed by %q in %v, want %q", again.Name(), len(d.Progress.Outcomes), is, d.Ledger.Closures, first)
+		}
+		f.s.Ledger = f.s.Ledger.Open(f.p.UID, byHand).Open(f.p.UID, other)
+		f.p.Verb = Verb{Request: "go-on", Do: Accept}
+		f.passes(300)
+		if f.runs("v2") != 18 || len(f.s.Ledger.Closures) != 0 {
+			t.Errorf("%s: %d nodes run v2, want 18, and %v is closed: %s", again.Name(), f.runs("v2"), f.s.Ledger.Closures, f.last.Message)
+		}
 	}
 }
 

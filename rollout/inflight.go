@@ -184,7 +184,8 @@ func (p *plan) settleDone(f *flight, e *NodeProgress) {
 		illness = fmt.Sprintf("the node runs %q", n.Runs)
 	}
 	message := fmt.Sprintf("%q is on the node, and its work has not come back: %s", f.sh.Report.Revision, illness)
-	f.why = &Why{Reason: ReasonUnhealthy, Message: message}
+	f.why = &Why{Reason: ReasonUnhealthy, Message: message, After: n.Health.RetryAfter}
+	p.again(n.Health.RetryAfter)
 	if e.Result == "" && p.passed(e.Since, p.within(protocol.Done)) {
 		p.mark(f, protocol.EventBreak, protocol.SlotBroken, message)
 		counts := p.counts(f)

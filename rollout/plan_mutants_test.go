@@ -62,3 +62,22 @@ func TestPlanMutants(t *testing.T) {
 		{Name: "what has joined gets what is on trial", File: "classify.go", Run: "TestJoinedNode", Old: "if m.joined && a.completed", New: "if false && a.completed"},
 	})
 }
+
+// The suite catches a plan whose freezes, or stages that are put in and taken away, go wrong in any of these ways.
+func TestFreezeAndStageMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a freeze that is found again closes again", File: "verbs.go", Run: "TestFreezeThatIs",
+			Old: "p.isFreeze(c.Request) && c.Request != p.progress.Stopped", New: "c.Request == by"},
+		{Name: "a freeze goes on with a closure that was lifted", File: "verbs.go", Run: "TestFreezeThatIs",
+			Old: " && !slices.Contains(p.progress.Lifted, c.Request) {", New: " {"},
+		{Name: "a freeze goes on with what people have closed", File: "verbs.go", Run: "TestFreezeThatIs",
+			Old: "	return err == nil\n", New: "	return err == nil || true\n"},
+		{Name: "a freeze goes on with that of another revision", File: "verbs.go", Run: "TestFreezeThatIs",
+			Old: "i < 0 || !strings.HasSuffix(request[:i], \"/\"+p.policy.Target.Name)", New: "i < 0"},
+		{Name: "stages go by their numbers", File: "stage_moves.go", Run: "TestStagesGo",
+			Old: "if j := slices.Index(names, was[i]); j >= 0 {\n\t\treturn j", New: "if i < len(names) {\n\t\treturn i"},
+		{Name: "a stage goes on with the soak of another", File: "stage_moves.go", Run: "TestStagesGo", Old: "if !stays {", New: "if len(names) == 0 {"},
+		{Name: "a promotion is one of whatever comes next", File: "stage_moves.go", Run: "TestPromotedStage",
+			Old: "promoted := stays && p.progress", New: "promoted := p.progress"},
+	})
+}

@@ -83,6 +83,8 @@ type Progress struct {
 	Targets []protocol.Revision
 	// Members are the UIDs of the nodes that were selected when it began, in order. Who is not among them has joined.
 	Members []string
+	// Stages are the names of the stages to which the numbers here belong: numbers change with the stages of the policy.
+	Stages []string
 	// Stage is the number of the stage under way. StageFrom is how many outcomes there were when it began, SoakSince when its last node was
 	// done, zero before.
 	Stage, StageFrom int

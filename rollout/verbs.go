@@ -6,6 +6,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -203,8 +204,29 @@ func (p *plan) freeze(by, reason string) {
 		return
 	}
 	p.progress.Frozen = fmt.Sprintf("%s: %s", by, reason)
-	p.progress.FrozenBy = fmt.Sprintf("%s/%s/%d", by, p.policy.Target.Name, len(p.progress.Outcomes))
+	p.progress.FrozenBy = p.closureOf(by)
 	p.unlift(p.progress.FrozenBy)
+}
+
+// closureOf is the request under which a freeze closes the ledger. The ledger may have been stored, and the progress not: then the freeze is found
+// again, maybe after more outcomes and by another detector, and goes on with the closure that it has. A second one would leave the first for good.
+func (p *plan) closureOf(by string) string {
+	for _, c := range p.ledger.Closures {
+		if c.Scope == p.policy.UID && p.isFreeze(c.Request) && c.Request != p.progress.Stopped && !slices.Contains(p.progress.Lifted, c.Request) {
+			return c.Request
+		}
+	}
+	return fmt.Sprintf("%s/%s/%d", by, p.policy.Target.Name, len(p.progress.Outcomes))
+}
+
+// isFreeze reports whether a request has the form of those by which a freeze of the target closes the ledger.
+func (p *plan) isFreeze(request string) bool {
+	i := strings.LastIndexByte(request, '/')
+	if i < 0 || !strings.HasSuffix(request[:i], "/"+p.policy.Target.Name) {
+		return false
+	}
+	_, err := strconv.ParseUint(request[i+1:], 10, 63)
+	return err == nil
 }
 
 // fence makes the closures of the ledger what the progress says. It opens only what was lifted by name: a controller that has slept cannot open what it

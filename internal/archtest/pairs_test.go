@@ -15,6 +15,7 @@ import (
 	"github.com/belayproject/belay/lkg"
 	machinecontroller "github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/rollout/controller"
+	rolloutkube "github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/rollouttest"
 )
@@ -47,6 +48,10 @@ var (
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
 	_ nodeagent.Shadows = (*rollouttest.Shadows)(nil)
 
-	_ controller.Drainer        = (*drain.NodeDrainer)(nil)
+	_ nodeagent.ConfigSyncer = (*configsync.Steered[string])(nil)
+
+	_ controller.Drainer = (*drain.NodeDrainer)(nil)
+	_ controller.Health  = (*rolloutkube.Health)(nil)
+
 	_ machinecontroller.Drainer = (*drain.NodeDrainer)(nil)
 )

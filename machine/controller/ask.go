@@ -196,7 +196,7 @@ func (p *pass) drain(ctx context.Context, a machine.Action) (o machine.Outcome, 
 		return machine.Outcome{Done: err == nil, Err: err}, soon
 	}
 	n, d := nodes[0], p.c.o.Drainer
-	if done, err := d.Cordon(ctx, n.Name, n.UID, p.m.Incarnation); err != nil || !done {
+	if done, err := d.Cordon(ctx, n.Name, n.UID, p.m.Incarnation, true); err != nil || !done {
 		return machine.Outcome{Err: err, Blocked: "the Node is not cordoned yet"}, soon
 	}
 	o.Done, o.Blocked, after, o.Err = d.Drain(ctx, n.Name, n.UID, p.m.Incarnation, a.Force)

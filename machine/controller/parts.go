@@ -55,7 +55,7 @@ type Secrets interface {
 type Drainer interface {
 	// Held reads from the annotations of a Node for which attempt it has cordoned it.
 	Held(annotations map[string]string) (attempt int64, held bool)
-	Cordon(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
+	Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (done bool, err error)
 	Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error)
 	Release(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
 }

@@ -85,13 +85,14 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 		return false, true
 	}
 	sure := p.c.mind.drains[n.UID].attempt == slot.Attempt // that the node waits under its cordon
+	drains := d.State == protocol.Committed && d.Do != protocol.EventProceed
 	if !n.held || d.State == protocol.Committed && n.attempt != slot.Attempt {
 		delete(p.c.mind.drains, n.UID) // what is known is of another cordon
 		if p.doubtful() && p.still(n, slot.Attempt) != d.State {
 			p.again(soon)
 			return false, false
 		}
-		if !p.close(n, slot.Attempt) {
+		if !p.close(n, slot.Attempt, drains) {
 			return false, false
 		}
 		if is := p.still(n, slot.Attempt); is != d.State {
@@ -100,7 +101,7 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 		}
 		sure = true
 	}
-	if d.State != protocol.Committed || d.Do == protocol.EventProceed {
+	if !drains {
 		return false, true
 	}
 	if !sure && p.still(n, slot.Attempt) != protocol.Committed {
@@ -117,11 +118,11 @@ func (p *pass) doubtful() bool {
 	return !doubt.IsZero() && time.Since(doubt) < trust
 }
 
-// close cordons the node for an attempt.
-func (p *pass) close(n *nodeView, k protocol.Attempt) bool {
+// close cordons the node for an attempt, for which it is to be drained at once or not.
+func (p *pass) close(n *nodeView, k protocol.Attempt, drains bool) bool {
 	done := false
 	err := p.call(func(ctx context.Context) (err error) {
-		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, int64(k))
+		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, int64(k), drains)
 		return err
 	})
 	if err != nil {

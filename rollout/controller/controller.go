@@ -24,7 +24,7 @@ type Options struct {
 	Shadows  Shadows
 	// Drainer is for intrusive revisions. Nil means that their nodes are never empty: they wait, and say so.
 	Drainer Drainer
-	// Health of nodes. Nil means that a node which is ready is well.
+	// Health of nodes: kube.Health, or one's own. Nil means that a node which is ready is well.
 	Health Health
 	// Gates are asked in order. None means that the fleet always allows.
 	Gates []Gate

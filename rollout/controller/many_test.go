@@ -215,7 +215,7 @@ func TestStrayCordonIsTakenOff(t *testing.T) {
 		w.steps(2)
 		sh, _ := w.c.Shadow(name(0))
 		w.c.EditNode(name(0), func(n *controller.Node) { n.Labels["role"] = "other" })
-		if done, err := w.o.Drainer.Cordon(t.Context(), name(0), sh.UID, int64(sh.Report.Attempt)); !done || err != nil {
+		if done, err := w.o.Drainer.Cordon(t.Context(), name(0), sh.UID, int64(sh.Report.Attempt), false); !done || err != nil {
 			t.Fatalf("Cordon: %t, %v", done, err)
 		}
 		w.steps(3)
@@ -246,11 +246,11 @@ type brokenDrainer struct{ controller.Drainer }
 
 var errNo = errors.New("no")
 
-func (d brokenDrainer) Cordon(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+func (d brokenDrainer) Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (bool, error) {
 	if node == name(0) {
 		return false, errNo
 	}
-	return d.Drainer.Cordon(ctx, node, uid, attempt)
+	return d.Drainer.Cordon(ctx, node, uid, attempt, drains)
 }
 
 // A cordon for an attempt that was revoked before its agent answered is taken off as well: nobody will ever commit it.
@@ -267,7 +267,7 @@ func TestStrayCordonOfARevokedAttempt(t *testing.T) {
 			return sh.Orders.Revoked > sh.Report.Attempt && w.c.Ledger().Slot(sh.UID) == nil
 		})
 		sh, _ := w.c.Shadow(name(0))
-		if done, err := w.o.Drainer.Cordon(t.Context(), name(0), sh.UID, int64(sh.Orders.Revoked)); !done || err != nil {
+		if done, err := w.o.Drainer.Cordon(t.Context(), name(0), sh.UID, int64(sh.Orders.Revoked), false); !done || err != nil {
 			t.Fatalf("Cordon: %t, %v", done, err)
 		}
 		w.steps(3)

@@ -16,6 +16,8 @@ func TestMutants(t *testing.T) {
 			Old: "if is := p.still(n, slot.Attempt); is != d.State {", New: "if false {"},
 		{Name: "a process that was frozen believes its lists", File: "act.go", Run: "TestThawed",
 			Old: "if p.doubtful() && p.still(n, slot.Attempt) != d.State {", New: "if false {"},
+		{Name: "every cordon begins a drain", File: "act.go", Run: "TestDrainBegins", Old: "int64(k), drains)", New: "int64(k), drains || true)"},
+		{Name: "no cordon begins a drain", File: "act.go", Run: "TestDrainBegins", Old: "int64(k), drains)", New: "int64(k), drains && false)"},
 		{Name: "the caps of others are not asked for", File: "round.go", Run: "TestRolloutsShare",
 			Old: "all = append(all, p.decided[j].Caps...)", New: "all = append(all, p.decided[j].Caps[:0]...)"},
 		{Name: "a refused rollout has no caps", File: "round.go", Run: "TestRefused", Old: "protocol.Cap{Max: 1,", New: "protocol.Cap{Max: 1000,"},

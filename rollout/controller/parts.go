@@ -113,8 +113,9 @@ type Shadow struct {
 type Drainer interface {
 	// Held reads from the annotations of a Node for which attempt it has cordoned it.
 	Held(annotations map[string]string) (attempt int64, held bool)
-	// Cordon closes the Node of that UID for an attempt, with the mark in the same write. done is false as long as it is not.
-	Cordon(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
+	// Cordon closes the Node of that UID for an attempt, with the mark in the same write. done is false as long as it is not. drains says that the
+	// node's agent waits for the drain, so that this may count as its beginning; otherwise nothing that counts from there may begin.
+	Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (done bool, err error)
 	// Drain takes the work off a Node that carries the cordon of the attempt, and touches no other. It is one bounded step: empty says that
 	// there is no more to take off, blocked names what is in the way, after is when to go on though nothing has changed. By force the
 	// drain goes on past that.

@@ -4,12 +4,15 @@
 package controller_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/controller/controllertest"
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -136,6 +139,47 @@ func commits(w *world) (sum protocol.Attempt) {
 		sum += sh.Report.Attempt
 	}
 	return sum
+}
+
+// announced remembers for which cordons the drain was announced.
+type announced struct {
+	controller.Drainer
+	said []bool
+}
+
+func (a *announced) Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (bool, error) {
+	a.said = append(a.said, drains)
+	return a.Drainer.Cordon(ctx, node, uid, attempt, drains)
+}
+
+// R-RO-12: a drain begins with the cordon of a node whose agent waits for it. A broken node that waits for its next attempt is only cordoned:
+// what escalates from the beginning of the drain would be early.
+func TestDrainBeginsWhenTheAgentWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		asked := &announced{Drainer: w.o.Drainer}
+		w.o.Drainer = asked
+		w.start()
+		w.c.Behave(name(0), controllertest.Behavior{Fails: func(string) protocol.Event { return protocol.EventBroke }})
+		w.want()
+		var sh controller.Shadow
+		w.until("the node is broken", func() bool {
+			sh, _ = w.c.Shadow(name(0))
+			return sh.Report.Phase == protocol.PhaseFailedBroken
+		})
+		w.c.Behave(name(0), controllertest.Behavior{Silent: true})
+		w.until("it has another attempt", func() bool { return w.c.Ledger().Slot(sh.UID).Attempt > sh.Report.Attempt })
+		w.c.EditNode(name(0), func(n *controller.Node) {
+			delete(n.Annotations, controllertest.CordonAnnotation)
+			n.Unschedulable = false
+		})
+		w.step()
+		w.c.Behave(name(0), controllertest.Behavior{})
+		w.untilPhase(rollout.Completed)
+		if want := []bool{true, false}; !slices.Equal(asked.said, want) {
+			t.Errorf("cordons announced a drain: %v, want %v: for the first attempt, and not before the second", asked.said, want)
+		}
+	})
 }
 
 // R-RO-07: when the operator is switched off nothing more is admitted, and what has begun ends.

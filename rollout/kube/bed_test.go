@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -64,7 +65,11 @@ func (b *bed) ctx() context.Context {
 func (b *bed) eventually(what string, done func(ctx context.Context) error) {
 	b.t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	patience := 2 * time.Minute
+	if mutate.Running() { // what a mutant does not do, it does not do later
+		patience = 20 * time.Second
+	}
+	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
 		last = done(ctx)
 		return last == nil, nil
 	})

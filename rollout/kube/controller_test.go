@@ -282,7 +282,7 @@ func (c cordons) patch(ctx context.Context, node, uid string, mark *string) (boo
 	return err == nil, err
 }
 
-func (c cordons) Cordon(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+func (c cordons) Cordon(ctx context.Context, node, uid string, attempt int64, _ bool) (bool, error) {
 	text := strconv.FormatInt(attempt, 10)
 	return c.patch(ctx, node, uid, &text)
 }

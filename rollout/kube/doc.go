@@ -5,7 +5,8 @@
 //
 // A [LedgerStore] is the ledger of a disruption domain in a DisruptionLedger, a [ConfigMapLedger] the same for those who don't want
 // that definition. [Shadows] are the records of the nodes, for controllers; an [AgentShadow] is the one of an agent's own node. A [Fleet] and
-// [Records] are the Nodes and shadows of a controller of package controller, [Rollouts] its rollouts, each from a [Cache].
+// [Records] are the Nodes and shadows of a controller of package controller, [Rollouts] its rollouts, each from a [Cache]. A [Health] says whether a
+// node and the work on it are well, before and after.
 //
 // # Promise
 //
@@ -24,12 +25,13 @@
 //
 // # Rights
 //
-// [AgentRules] and [ControllerRules] return them as rules:
+// [AgentRules], [ControllerRules] and [HealthRules] return them as rules:
 //
 //	agent       get, list, watch of its own nodeshadows.belay.dev, patch of nodeshadows/status there; get of revisions.belay.dev
 //	controller  get, list, watch, create, patch, delete of nodeshadows.belay.dev, and not nodeshadows/status; get, list, watch,
 //	            create, update of disruptionledgers.belay.dev; get, list, watch of revisions.belay.dev; get, list, watch, patch of nodes;
 //	            get, list, watch, patch of rollouts.belay.dev and patch of rollouts/status
+//	health      list, watch of nodes, pods, deployments.apps, statefulsets.apps and daemonsets.apps
 //
 // A write of the spec does not touch the status, nor the other way round: a side that has no right on the other's part can't write it. Revisions are
 // created by people or their pipelines. A ConfigMapLedger takes get, create and update on configmaps, best on the one name alone; create

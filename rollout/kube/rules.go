@@ -38,6 +38,15 @@ func ControllerRules() []rbacv1.PolicyRule {
 	}
 }
 
+// HealthRules are the rights that a [Health] takes besides, for a ClusterRole.
+func HealthRules() []rbacv1.PolicyRule {
+	watch := []string{"list", "watch"}
+	return []rbacv1.PolicyRule{
+		rule("", "nodes", watch), rule("", "pods", watch),
+		rule("apps", "deployments", watch), rule("apps", "statefulsets", watch), rule("apps", "daemonsets", watch),
+	}
+}
+
 func rule(group, resource string, verbs []string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs, ResourceNames: names}
 }

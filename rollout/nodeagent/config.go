@@ -13,7 +13,7 @@ import (
 )
 
 // A ConfigSyncer brings one process to a config: a checkpoint first, then a restart, a trial, and by itself the way back to the last known good
-// config. Configs are spelled "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
+// config. One of package configsync is configsync.Steered. Configs are spelled "name@digest", as [protocol.Revision] does; empty is the local config that the node came with.
 type ConfigSyncer interface {
 	// Configs returns the config in use, and the one that would be gone back to. An error means that nothing is in use yet.
 	Configs(ctx context.Context) (inUse, lastKnownGood string, err error)
@@ -63,6 +63,9 @@ func (c Config) Observe(ctx context.Context) (o Observation, err error) {
 	return o, nil
 }
 
+// withdrawTime bounds how long it takes to give up a config.
+const withdrawTime = 10 * time.Second
+
 // LocalConfig is the name of the config that the node came with.
 const LocalConfig = "local"
 
@@ -83,12 +86,31 @@ func spelled(r protocol.Revision) string {
 // Prepare implements [Updater]. A config is small: there is nothing to fetch ahead.
 func (c Config) Prepare(context.Context, protocol.Revision) error { return nil }
 
-// Apply implements [Updater]: it returns when the config is in use, or was found to be bad.
+// Apply implements [Updater]: it returns when the config is in use, or was found to be bad. One that is neither when the time is over is not wanted any
+// more, so that it is not taken up later, without an attempt.
 func (c Config) Apply(ctx context.Context, a Attempt) error {
 	if err := c.Syncer.Adopt(ctx, spelled(a.Revision)); err != nil {
 		return fmt.Errorf("adopting config %q: %w", a.Revision, err)
 	}
-	return c.await(ctx, a.Revision)
+	err := c.await(ctx, a.Revision)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = errors.Join(err, c.withdraw(ctx))
+	}
+	return err
+}
+
+// withdraw makes the config that is in use the wanted one.
+func (c Config) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
+	defer cancel()
+	inUse, _, err := c.Syncer.Configs(ctx)
+	if err == nil {
+		err = c.Syncer.Adopt(ctx, inUse)
+	}
+	if err != nil {
+		return fmt.Errorf("making the config in use the wanted one again: %w", err)
+	}
+	return nil
 }
 
 // Verify implements [Updater]: the syncer's own trial decides.
@@ -97,14 +119,19 @@ func (c Config) Verify(ctx context.Context, a Attempt) (Health, error) {
 	if err != nil {
 		return Health{}, fmt.Errorf("asking which config is in use: %w", err)
 	}
-	good, bad, said, err := c.Syncer.Judge(ctx, inUse)
+	used := a.Revision.Is(named(inUse))
+	config := inUse
+	if !used {
+		config = spelled(a.Revision) // why it is not
+	}
+	good, bad, said, err := c.Syncer.Judge(ctx, config)
 	switch {
 	case err != nil:
-		return Health{}, fmt.Errorf("asking about config %q: %w", inUse, err)
-	case !a.Revision.Is(named(inUse)):
-		return Health{Verdict: Fail, Reason: ReasonNotInUse, Message: fmt.Sprintf("config %q is in use, want %q", inUse, a.Revision)}, nil
+		return Health{}, fmt.Errorf("asking about config %q: %w", config, err)
 	case bad:
 		return Health{Verdict: Fail, Reason: ReasonConfigBad, Message: said}, nil
+	case !used:
+		return Health{Verdict: Fail, Reason: ReasonNotInUse, Message: fmt.Sprintf("config %q is in use, want %q", inUse, a.Revision)}, nil
 	case good:
 		return Health{Verdict: Pass}, nil
 	}

@@ -111,7 +111,9 @@ func TestUpdaterMutants(t *testing.T) {
 		{Name: "one of two answers is taken", File: "exec.go", Run: "TestHookAnswers",
 			Old: "if _, err := d.Token(); !errors.Is(err, io.EOF) {", New: "if _, err := d.Token(); errors.Is(err, io.ErrNoProgress) {"},
 		{Name: "a config that is not in use is well", File: "config.go", Run: "TestConfigNotInUse",
-			Old: "case !a.Revision.Is(named(inUse)):", New: "case inUse == \"\":"},
+			Old: "case !used:", New: "case inUse == \"\":"},
+		{Name: "what comes too late is taken up some time", File: "config.go", Run: "TestConfigThatComesTooLate",
+			Old: "errors.Is(ctx.Err(), context.DeadlineExceeded)", New: "errors.Is(ctx.Err(), context.Canceled)"},
 		{Name: "a bad config is waited for", File: "config.go", Run: "TestBadConfig",
 			Old: "err == nil && bad {", New: "err != nil && bad {"},
 	})

@@ -21,8 +21,8 @@ import (
 // [rollout.Policy.Validate] refuses: each as a [rollout.FieldError] with the name of the field in the Rollout. Of the revisions that it was completed
 // with none is used that is not there any more, or has another content.
 //
-// The verb Rollback is not in the policy. The order of nodes is the default one, and while an entry of the history is followed
-// [rollout.RollbackOrder].
+// The verb Rollback is not in the policy. Where the spec names no order of nodes it is the default one, and while an entry of the history is
+// followed [rollout.RollbackOrder].
 func PolicyOf(r *Rollout, revisions func(name string) (*Revision, bool)) (rollout.Policy, error) {
 	c := &converter{r: r, revisions: revisions, rollback: r.rollback()}
 	p := c.policy()
@@ -77,9 +77,9 @@ func (c *converter) policy() rollout.Policy {
 // nodes adds the groups, and what they are brought to.
 func (c *converter) nodes(p *rollout.Policy) {
 	s := &c.r.Spec
+	p.Order = c.order(s.Order)
 	targets, field := s.targets(), "spec"
 	if c.rollback != nil {
-		p.Order = rollout.RollbackOrder
 		targets, field = c.rollback.RolloutTargets, "status.rollback"
 	}
 	p.Target = c.revision(field+".revision", targets.Revision)
@@ -104,6 +104,17 @@ func (c *converter) nodes(p *rollout.Policy) {
 		}
 		p.Groups = append(p.Groups, group)
 	}
+}
+
+// order is the one that is named; nil is the default one.
+func (c *converter) order(o Order) rollout.Order {
+	switch {
+	case o == OrderRollback, o == "" && c.rollback != nil:
+		return rollout.RollbackOrder
+	case o != "" && o != OrderDefault:
+		c.refuse("spec.order", string(o), fmt.Sprintf("%q or %q", OrderDefault, OrderRollback))
+	}
+	return nil
 }
 
 // groupCompleted is what a group was completed with last: its own revision, or that of all.

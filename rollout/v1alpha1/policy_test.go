@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -188,6 +189,31 @@ func TestDetectorsCanBeOff(t *testing.T) {
 	}
 }
 
+// R-RO-16, R-RO-29: the order of nodes is the one that is named; without a name it is the default one, and that of a rollback while there is one.
+func TestOrderCanBeNamed(t *testing.T) {
+	canary := &rollout.Node{Name: "canary", Labels: map[string]string{rollout.CanaryLabel: ""}}
+	touched := &rollout.Node{Name: "touched", Shadow: &protocol.Shadow{Report: protocol.Report{Attempt: 7}}}
+	for _, c := range []struct {
+		spec                string
+		forwards, backwards bool // whether the node that was touched last is the first
+	}{{"{}", false, true}, {"order: Default", false, false}, {"order: Rollback", true, true}} {
+		d := newDesk(t, c.spec, "v1", "v2")
+		check := func(when string, want bool) {
+			t.Helper()
+			p, err := v1alpha1.PolicyOf(d.r, d.at.find)
+			if got := p.Order != nil && p.Order(touched, canary) < 0; err != nil || got != want || p.Order != nil && !want {
+				t.Errorf("%s, %s: the node that was touched last is the first: %t, %v, want %t", c.spec, when, got, err, want)
+			}
+		}
+		d.to("v1")
+		d.run("v1")
+		d.to("v2")
+		check("to v2", c.forwards)
+		d.rollback("back", 1)
+		check("back to v1", c.backwards)
+	}
+}
+
 // What a server of today does not refuse, or one of another version, is refused with the name of the field as its user wrote it.
 func TestPolicyNamesTheField(t *testing.T) {
 	const two = `groups: [{name: a, selector: {}}, {name: b, nodes: [n]}]`
@@ -216,6 +242,7 @@ func TestPolicyNamesTheField(t *testing.T) {
 		{`detectors: [{failures: {at: "20%"}}]`, "spec.detectors[0].failures is"},
 		{`deadlines: {apply: -1m}`, "spec.deadlines.apply is -1m0s"},
 		{`stuckDrain: Ignore`, `spec.stuckDrain is "Ignore"`},
+		{`order: Random`, `spec.order is "Random"`},
 		{`verb: {request: q, do: Restart}`, `spec.verb.do is "Restart"`},
 	} {
 		_, err := v1alpha1.PolicyOf(rolloutOf(t, c.spec), shelfOf("v2").find)

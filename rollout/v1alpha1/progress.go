@@ -36,7 +36,7 @@ func (p *RolloutProgress) read() (rollout.Progress, error) {
 	out := rollout.Progress{
 		Stage: int(p.Stage), StageFrom: int(p.StageFrom), Phase: rollout.Phase(p.Phase), Frozen: p.Frozen, Accepted: int(p.Accepted),
 		Rescue: p.Rescue, Handled: p.Handled, Refused: p.Refused, Promoted: int(p.Promoted), Stopped: p.Stopped, FrozenBy: p.FrozenBy,
-		Lifted: slices.Clone(p.Lifted),
+		Lifted: slices.Clone(p.Lifted), Stages: slices.Clone(p.Stages),
 	}
 	if p.Phase != "" && !slices.Contains(rollout.Phases(), out.Phase) {
 		return out, fmt.Errorf("phase: %q is not known", p.Phase)
@@ -82,6 +82,9 @@ func (s *RolloutStatus) setProgress(p rollout.Progress) {
 	to.Targets = nil
 	for _, t := range p.Targets {
 		to.Targets = append(to.Targets, RevisionRef(t))
+	}
+	if to.Stages = slices.Clone(p.Stages); len(to.Stages) == 0 {
+		to.Stages = nil
 	}
 	to.Stage, to.StageFrom, to.SoakSince, to.Phase = int64(p.Stage), int64(p.StageFrom), timeText(p.SoakSince), string(p.Phase)
 	to.Frozen, to.Accepted, to.Rescue, to.Handled, to.Refused = p.Frozen, int64(p.Accepted), p.Rescue, p.Handled, p.Refused

@@ -90,6 +90,11 @@ type RolloutSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	Caps []Cap `json:"caps,omitempty"`
 
+	// order says which of the nodes of a stage that may go is the next. Absent means Default, and Rollback as long as the nodes are brought back to an
+	// entry of the history.
+	// +optional
+	Order Order `json:"order,omitempty"`
+
 	// windows are when nodes may be begun. Absent means always.
 	// +optional
 	// +listType=atomic
@@ -231,6 +236,19 @@ type Deadlines struct {
 //
 // +kubebuilder:validation:Enum=Hold;Undo;Force
 type StuckDrain string
+
+// Order says which node is the next. The node of the controller itself is the last, and nodes that have failed wait behind fresh ones, whatever it is.
+// Default: broken nodes first, then those with the label belay.dev/canary, then zone by zone. Rollback: broken nodes first, then those that were touched
+// last, then as Default.
+//
+// +kubebuilder:validation:Enum=Default;Rollback
+type Order string
+
+// Orders.
+const (
+	OrderDefault  Order = "Default"
+	OrderRollback Order = "Rollback"
+)
 
 // RolloutList is a list of Rollouts.
 //

@@ -30,6 +30,12 @@ type RolloutProgress struct {
 	// +optional
 	Members string `json:"members,omitempty"`
 
+	// stages are the names of the stages to which the numbers here belong.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Stages []string `json:"stages,omitempty"`
+
 	// stage is the number of the stage under way, from 0 on.
 	// +optional
 	Stage int64 `json:"stage,omitempty"`

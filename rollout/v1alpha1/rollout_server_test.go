@@ -115,6 +115,8 @@ func capRollouts() [][2]string {
 		{twoGroups + "caps: [{scope: Group, key: c, max: 1}]", "the key of a cap with scope Group must be the name of one of spec.groups"},
 		{"attempts: 0", "greater than or equal to 1"},
 		{"stuckDrain: Ignore", "Unsupported value"},
+		{"order: Random", "Unsupported value"},
+		{"order: Rollback", ""},
 		{"maxBroken: 0", "maxBroken" + amount},
 		{"prefetch: '0%'", "prefetch" + amount},
 		{"historyLimit: 51", "less than or equal to 50"},
@@ -309,6 +311,7 @@ func TestWordsAreThoseOfThePackage(t *testing.T) {
 	for name, words := range map[string][]string{
 		"do": do, "scope": {string(rollout.Total), string(rollout.ByGroup), string(rollout.ByZone), string(rollout.ByClass)},
 		"stuckDrain": {string(rollout.HoldDrain), string(rollout.UndoDrain), string(rollout.ForceDrain)},
+		"order":      {string(v1alpha1.OrderDefault), string(v1alpha1.OrderRollback)},
 		"of":         {string(rollout.OfNodes), string(rollout.OfAttempted)},
 	} {
 		checkWords(t, name, words, propertyOf(schema.Properties["spec"], name).Enum)

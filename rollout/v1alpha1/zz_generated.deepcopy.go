@@ -687,6 +687,11 @@ func (in *RolloutProgress) DeepCopyInto(out *RolloutProgress) {
 		*out = make([]RevisionRef, len(*in))
 		copy(*out, *in)
 	}
+	if in.Stages != nil {
+		in, out := &in.Stages, &out.Stages
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Lifted != nil {
 		in, out := &in.Lifted, &out.Lifted
 		*out = make([]string, len(*in))

@@ -185,7 +185,7 @@ func (c *Cluster) Held(annotations map[string]string) (int64, bool) {
 }
 
 // Cordon marks a Node.
-func (c *Cluster) Cordon(_ context.Context, _, uid string, attempt int64) (bool, error) {
+func (c *Cluster) Cordon(_ context.Context, _, uid string, attempt int64, _ bool) (bool, error) {
 	err := c.change("Cordon", uid, func(_ string, n *node) error {
 		n.Annotations = map[string]string{markAnnotation: fmt.Sprint(attempt)}
 		return nil

@@ -21,7 +21,7 @@ func TestPromises(t *testing.T) {
 	p := open(t, local.Options{Root: root})
 	c := config(t, shell("echo start >>data/data/boots; echo on; exec sleep 1000000"))
 	r := request(1, c)
-	died := run(t, order{Root: root, Call: &machinetest.Call{Create: &r}, Point: 3}) // the intent is there: others see that it is pending
+	died := run(t, order{Root: root, Call: &machinetest.Call{Create: &r}, Point: 1}) // the intent is there: others see that it is pending
 	if i := get(t, p, r); !died || i.Token != r.Token || i.Owner != r.Owner {
 		t.Errorf("after a crash: got %+v", i)
 	}

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/machine/machinetest"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/provider/local"
 )
@@ -151,6 +152,26 @@ func TestNoStartBesideTheUnseen(t *testing.T) {
 	finish(t, func() (provider.Progress, error) { return p.Abilities().Power.Reboot(t.Context(), ref, "b1") })
 	wantProcesses(t, root, r, 1)
 	remove(t, p, r, provider.Destroy)
+
+	late := request(2, config(t, nil))
+	if !run(t, order{Root: root, Call: &machinetest.Call{Create: &late}, Point: 1}) { // it was going to be started
+		t.Fatal("the child was not killed")
+	}
+	if lock, err = os.OpenFile(filepath.Join(dirOf(root, late), "alive"), os.O_RDWR|os.O_CREATE, 0o600); err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.Create(t.Context(), late)
+	wantClass(t, "Create", err, provider.Unavailable)
+	wantProcesses(t, root, late, 0)
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	create(t, p, late)
+	wantProcesses(t, root, late, 1)
+	remove(t, p, late, provider.Destroy)
 }
 
 // All processes of a machine are asked to end; those that don't are killed after the grace, also when they have left the session.

@@ -16,7 +16,7 @@ func ExampleCluster_Broken() {
 	cluster := controllertest.New(controllertest.Options{})
 	cluster.AddNode("a", nil, protocol.Revision{Name: "v1"})
 	ctx, drainer, uid := context.Background(), cluster.Connect().Options().Drainer, cluster.Node("a").UID
-	if _, err := drainer.Cordon(ctx, "a", uid, 7); err != nil {
+	if _, err := drainer.Cordon(ctx, "a", uid, 7, true); err != nil {
 		fmt.Println(err)
 		return
 	}

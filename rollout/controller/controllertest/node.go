@@ -34,7 +34,7 @@ func heldFor(annotations map[string]string) (int64, bool) {
 	return attempt, err == nil
 }
 
-func (k drainer) Cordon(ctx context.Context, node, uid string, attempt int64) (bool, error) {
+func (k drainer) Cordon(ctx context.Context, node, uid string, attempt int64, _ bool) (bool, error) {
 	text := strconv.FormatInt(attempt, 10)
 	err := k.write(ctx, "cordon", node, func() error {
 		n := k.c.nodes[node]

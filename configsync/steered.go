@@ -1,0 +1,152 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/belayproject/belay/lkg"
+)
+
+// A Finder says which object a config is that has a name and, unless that is empty, a digest: [Object.Digest]. [InNamespace] is one.
+type Finder func(ctx context.Context, name, digest string) (Spec, error)
+
+// InNamespace finds each config in the object of its name in a namespace.
+func InNamespace(namespace string) Finder {
+	return func(_ context.Context, name, digest string) (Spec, error) {
+		return Spec{Namespace: namespace, Name: name, Digest: digest}, nil
+	}
+}
+
+// A Steered is a [Syncer] that is told by calls which config is wanted, instead of by a [Source]: by a rollout, say. It is the ConfigSyncer of
+// package rollout/nodeagent. Configs are spelled "name@digest", or "name" where nothing is pinned; the empty text is the local config. Its methods may
+// be called at the same time.
+type Steered[T any] struct {
+	*Syncer[T]
+	find   Finder
+	wanted *wanted
+}
+
+// NewSteered is [New] for a Steered. The options have no Source, and the others that one requires. What is wanted is kept in o.Store, in the
+// stream "wanted". Where nothing was adopted yet, or that can't be read any more, what is assigned stays wanted.
+func NewSteered[T any](ctx context.Context, o Options[T], find Finder) (*Steered[T], error) {
+	if o.Source != nil || find == nil {
+		return nil, errors.New("configsync: a Steered must have a Finder, and no Options.Source")
+	}
+	w := &wanted{key: o.Key, turn: newSemaphore()}
+	o.Source = w
+	s, err := New(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	w.load(ctx, o.Store, s.tracker.State().Current.Ref)
+	return &Steered[T]{s, find, w}, nil
+}
+
+// Configs returns the config in use and the last known good one. The error is [ErrNotStarted] before Bootstrap.
+func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err error) {
+	now := s.snapshot()
+	if now.epoch == 0 {
+		return "", "", ErrNotStarted
+	}
+	return s.wanted.nameOf(now.active.Ref), s.wanted.nameOf(s.tracker.State().LastKnownGood), nil
+}
+
+// Adopt makes a config the wanted one. It returns when that is on record; then Run fetches, checks, stores and adopts it like that of any source, and
+// goes on trying where it can't. What is wanted already changes nothing, what is listed as bad is an error.
+func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
+	if err := s.wanted.turn.acquire(ctx); err != nil {
+		return err
+	}
+	defer s.wanted.turn.release()
+	next := s.wanted.snapshot()
+	same := next.Config == config
+	if !same {
+		var err error
+		if next, err = s.want(ctx, next, config); err != nil {
+			return fmt.Errorf("configsync: config %q: %w", config, err)
+		}
+	}
+	if next.Spec != nil {
+		for _, e := range s.tracker.State().Bad {
+			if next.Spec.means(e.Ref, s.o.Key) {
+				return fmt.Errorf("configsync: config %q is listed as bad: %s", config, e.Reason)
+			}
+		}
+	}
+	if same {
+		return nil
+	}
+	return s.wanted.store(ctx, s.o.Store, next)
+}
+
+// want is the record in which a config is wanted.
+func (s *Steered[T]) want(ctx context.Context, r record, config string) (record, error) {
+	r.Config, r.Spec = config, nil
+	if config == "" {
+		return r, nil
+	}
+	name, digest, _ := strings.Cut(config, "@")
+	ctx, cancel := context.WithTimeout(ctx, s.o.CallTimeout)
+	defer cancel()
+	spec, err := s.find(ctx, name, digest)
+	if err == nil && digest != "" && spec.Digest != "" && spec.Digest != digest {
+		err = fmt.Errorf("%w: it has digest %s", ErrMismatch, spec.Digest)
+	}
+	if spec.Digest == "" {
+		spec.Digest = digest
+	}
+	if err == nil && spec.Policy != Pin {
+		err = &InvalidError{Field: "policy", Problem: "must be empty: what is adopted by name is not to change under it"}
+	}
+	if err == nil {
+		err = spec.Validate()
+	}
+	if err != nil {
+		return r, err
+	}
+	r.Spec = recorded(spec)
+	return r.named(config, *r.Spec), nil
+}
+
+// Judge says whether a config has passed its trial, or is listed as bad, and why. Neither means that this is open.
+func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, why string, err error) {
+	if config == "" {
+		return true, false, "the node came with it", nil
+	}
+	st := s.tracker.State()
+	for _, e := range st.Bad {
+		if s.wanted.is(config, e.Ref) {
+			return false, true, e.Reason, nil
+		}
+	}
+	for _, r := range []lkg.Ref{st.LastKnownGood, st.Previous} {
+		if !r.IsLocal() && s.wanted.is(config, r) {
+			return true, false, "it has passed its trial", nil
+		}
+	}
+	now := s.status(ctx)
+	if why = now.Condition.Message + ": " + now.Condition.Reason; now.Error != "" {
+		why = now.Error
+	}
+	return false, false, why, nil
+}
+
+// GoBack leaves the config in use for the last known good one, and lists it as bad for that reason, until it is forgotten. It returns when that is on
+// record; Run does the rest.
+func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
+	inUse := s.snapshot().active.Ref
+	if inUse.IsLocal() || !s.wanted.is(config, inUse) {
+		return fmt.Errorf("configsync: config %q is not in use, or is the one that the node came with: there is nothing to leave", config)
+	}
+	if err := s.tracker.Reject(ctx, inUse, reason); err != nil {
+		return fmt.Errorf("configsync: leaving config %q: %w", config, err)
+	}
+	wake(s.wakeReport)
+	wake(s.wakeSync)
+	return nil
+}

@@ -1,0 +1,199 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
+)
+
+var _ controller.Health = (*Health)(nil)
+
+// HealthOptions say what a [Health] looks at.
+type HealthOptions struct {
+	// Bad are further types of conditions of Nodes that are bad when they are True, such as those of a node problem detector. Ready, the pressures
+	// and NetworkUnavailable are always looked at.
+	Bad []corev1.NodeConditionType
+	// Ignore says of which pods nobody waits for the readiness. It is called for each pod at each look, and must not change it. Nil means none.
+	Ignore func(*corev1.Pod) bool
+}
+
+// Health says whether a node and the work on it are well, from caches alone: [controller.Health].
+//
+// Before a node is touched it is well if it is ready, has no condition that is bad, and every pod on it is ready, but for those that are finished
+// or are ending. Then its baseline is taken: its bad conditions, the DaemonSets that have a ready pod on it, and of each other workload with a ready
+// pod on it how many ready pods that has in the whole cluster. It is a line of numbers and digests, of 4 KiB at most.
+//
+// A node has come back when it is ready, has no bad condition that it had not before, every one of those DaemonSets that is still there and selects
+// the node has a ready pod on it, and every one of those workloads has as many ready pods as it had, wherever they are by now, or as many as are
+// asked for if that is less. Of a Deployment and a StatefulSet what is asked for is in its spec; of other controllers it is what pods there are, so that
+// one which can't replace its pods is not noticed. Pods without a controller, of Nodes, and finished ones don't count: they don't come back. What
+// a workload loses on other nodes in the meantime is waited for too. Of more than 200 workloads the others are not looked at.
+type Health struct {
+	o     HealthOptions
+	seen  stores
+	ready []func() bool
+}
+
+// healthAgain is when to ask again where an answer may change with a pod: nobody wakes the controller for that.
+const healthAgain = 10 * time.Second
+
+// Reasons of verdicts of a [Health].
+const (
+	ReasonNotSeen           = "NotSeen"
+	ReasonNotReady          = "NotReady"
+	ReasonCondition         = "BadCondition"
+	ReasonPodNotReady       = "PodNotReady"
+	ReasonDaemonSetNotReady = "DaemonSetNotReady"
+	ReasonWorkMissing       = "WorkMissing"
+	ReasonBaseline          = "BaselineUnreadable"
+)
+
+// NewHealth returns a Health over the informers of a factory, for Nodes, pods, Deployments, StatefulSets and DaemonSets; one of package drain/kube
+// will do, which keeps less of each. The caller starts it, and has to have it synced before the first pass of a controller.
+func NewHealth(factory informers.SharedInformerFactory, o HealthOptions) (*Health, error) {
+	if factory == nil {
+		return nil, errors.New("making a Health: factory must be set")
+	}
+	h := &Health{o: o}
+	synced, err := h.seen.over(factory)
+	if err != nil {
+		return nil, fmt.Errorf("making a Health: %w", err)
+	}
+	h.ready = synced
+	return h, nil
+}
+
+// Synced reports whether everything is known that there was when the informers began.
+func (h *Health) Synced() bool {
+	return !slices.ContainsFunc(h.ready, func(synced func() bool) bool { return !synced() })
+}
+
+// Baseline implements [controller.Health].
+func (h *Health) Baseline(_ context.Context, n controller.Node) (string, error) {
+	node, err := h.node(n)
+	if err != nil {
+		return "", fmt.Errorf("looking at node %q as it is before: %w", n.Name, err)
+	}
+	return h.baseline(node).String(), nil
+}
+
+// Verdict implements [controller.Health].
+func (h *Health) Verdict(_ context.Context, n controller.Node, baseline string) rollout.Verdict {
+	node, err := h.node(n)
+	if err != nil {
+		return verdict(rollout.Unknown, ReasonNotSeen, "%v", err)
+	}
+	if baseline == "" {
+		return h.before(node)
+	}
+	then, err := readBaseline(baseline)
+	if err != nil {
+		return verdict(rollout.Unknown, ReasonBaseline, "what the node was like before can't be read: %v", err)
+	}
+	return h.after(node, then)
+}
+
+func verdict(a rollout.Answer, reason, format string, args ...any) rollout.Verdict {
+	return rollout.Verdict{From: "health", Answer: a, Reason: reason, Message: fmt.Sprintf(format, args...), RetryAfter: healthAgain}
+}
+
+// node is the Node that is meant, as it is seen.
+func (h *Health) node(n controller.Node) (*corev1.Node, error) {
+	if !h.Synced() {
+		return nil, errors.New("what there is on it is not known yet")
+	}
+	node, found := h.seen.node(n.Name)
+	if !found || string(node.UID) != n.UID {
+		return nil, fmt.Errorf("there is no Node with UID %q in sight", n.UID)
+	}
+	return node, nil
+}
+
+// before is the verdict on a node that is to be touched.
+func (h *Health) before(node *corev1.Node) rollout.Verdict {
+	if v, bad := h.conditions(node, nil); bad {
+		return v
+	}
+	var sick []string
+	for _, pod := range h.seen.onNode(node.Name) {
+		if isFinished(pod) || pod.DeletionTimestamp != nil || isReady(pod) || h.ignores(pod) {
+			continue
+		}
+		sick = append(sick, pod.Namespace+"/"+pod.Name)
+	}
+	if len(sick) > 0 {
+		return verdict(rollout.Deny, ReasonPodNotReady, "pod %q is not ready%s", slices.Min(sick), andMore(len(sick)))
+	}
+	return rollout.Verdict{From: "health", Answer: rollout.Allow}
+}
+
+// after is the verdict on a node that is to have come back to what it was.
+func (h *Health) after(node *corev1.Node, then baseline) rollout.Verdict {
+	if v, bad := h.conditions(node, then.bad); bad {
+		return v
+	}
+	if missing := h.daemonsMissing(node, then.daemons); len(missing) > 0 {
+		return verdict(rollout.Deny, ReasonDaemonSetNotReady, "DaemonSet %q had a ready pod on the node, and has none%s", missing[0], andMore(len(missing)))
+	}
+	if missing := h.workMissing(then.work); len(missing) > 0 {
+		return verdict(rollout.Deny, ReasonWorkMissing, "%s%s", missing[0], andMore(len(missing)))
+	}
+	return rollout.Verdict{From: "health", Answer: rollout.Allow}
+}
+
+// conditions is the verdict on a node that is not ready, or has a bad condition that it had not before.
+func (h *Health) conditions(node *corev1.Node, then []string) (rollout.Verdict, bool) {
+	for _, c := range h.bad(node) {
+		switch {
+		case c.Type == corev1.NodeReady:
+			return verdict(rollout.Deny, ReasonNotReady, "the node is not ready: %s", c.Message), true
+		case !slices.Contains(then, string(c.Type)):
+			return verdict(rollout.Deny, ReasonCondition, "condition %s of the node is %s: %s", c.Type, c.Status, c.Message), true
+		}
+	}
+	return rollout.Verdict{}, false
+}
+
+// bad are the conditions of a node that are bad, Ready first. A node that says nothing of it is not ready.
+func (h *Health) bad(node *corev1.Node) []corev1.NodeCondition {
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Message: "it does not say that it is"}
+	var all []corev1.NodeCondition
+	for _, c := range node.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady:
+			ready = c
+		case corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable:
+			if c.Status != corev1.ConditionFalse {
+				all = append(all, c)
+			}
+		default:
+			if c.Status == corev1.ConditionTrue && slices.Contains(h.o.Bad, c.Type) {
+				all = append(all, c)
+			}
+		}
+	}
+	if ready.Status != corev1.ConditionTrue {
+		all = slices.Insert(all, 0, ready)
+	}
+	return all
+}
+
+func (h *Health) ignores(pod *corev1.Pod) bool { return h.o.Ignore != nil && h.o.Ignore(pod) }
+
+func andMore(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more)", n-1)
+}

@@ -1,0 +1,149 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeagent_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/configsynctest"
+	"github.com/belayproject/belay/lkg"
+	"github.com/belayproject/belay/rollout/nodeagent"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// words is a codec whose configs are single words, with a trial of two minutes.
+type words struct{}
+
+// Decode implements configsync.Codec.
+func (words) Decode(key string, o configsync.Object) (string, lkg.Limits, error) {
+	return o.Data[key], lkg.Limits{Trial: 2 * time.Minute, MinHealthyRun: time.Minute, ProbeDeadline: time.Hour}, nil
+}
+
+// steered is a world whose updater is a real config syncer, with everything in memory. Configs whose word begins with "crash" crash what they
+// configure, "sick" ones fail its probe.
+type steered struct {
+	*world
+	server *configsynctest.Server
+	syncer *configsync.Steered[string]
+	child  *configsynctest.Child[string]
+}
+
+func newSteered(t *testing.T) *steered {
+	t.Helper()
+	s := &steered{world: newWorld(t), server: &configsynctest.Server{}}
+	s.child = &configsynctest.Child[string]{Conduct: func(word string) (c configsynctest.Conduct) {
+		if strings.HasPrefix(word, "crash") {
+			c.CrashAfter = 2 * time.Second
+		}
+		if strings.HasPrefix(word, "sick") {
+			c.Sick = errors.New("healthz says 500")
+		}
+		return c
+	}}
+	var err error
+	s.syncer, err = configsync.NewSteered(t.Context(), configsync.Options[string]{
+		Version: "v1", Key: "word", Codec: words{}, Default: func() string { return "default" }, BootID: "boot-1",
+		Store: &configsynctest.Disk{}, Fetcher: s.server, Restarter: s.child,
+	}, configsync.InNamespace("configs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.live()
+	s.o.Updater = nodeagent.Config{Syncer: s.syncer, Boot: func() (string, error) { return "boot-1", nil }}
+	s.o.RevertBroken = true
+	s.start()
+	s.passes(time.Minute)
+	return s
+}
+
+// live runs the syncer and what it configures until the end of the test.
+func (s *steered) live() {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	ended := make(chan error, 2)
+	go func() { ended <- s.child.Run(ctx, s.syncer.Syncer) }()
+	synctest.Wait()
+	go func() { ended <- s.syncer.Run(ctx) }()
+	synctest.Wait()
+	s.t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := <-ended; err != nil {
+				s.t.Errorf("the syncer has ended with %v", err)
+			}
+		}
+	})
+}
+
+// config puts a config there, and names its revision.
+func (s *steered) config(name, word string) protocol.Revision {
+	o := s.server.Put("configs", name, map[string]string{"word": word}, true)
+	return protocol.Revision{Name: name, Digest: o.Digest()}
+}
+
+// wants checks how an attempt has ended, and what the node runs.
+func (s *steered) wants(phase protocol.Phase, reason string, current protocol.Revision) {
+	s.t.Helper()
+	s.wantPhase(phase)
+	s.wantReason(reason)
+	s.want("current", s.status().Current, current)
+	inUse, _, err := s.syncer.Configs(s.t.Context())
+	s.want("in use", inUse, strings.TrimPrefix(current.String(), nodeagent.LocalConfig))
+	s.want("error", err, nil)
+}
+
+// R-RO-21, R-RO-26: a node goes through configs by a real syncer: a good one after its trial, back from one that crashes and one that is never well, and
+// back to an older one, each as its attempt says.
+func TestRolloutOfConfigs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteered(t)
+		local := protocol.Revision{Name: nodeagent.LocalConfig}
+		s.want("current", s.status().Current, local)
+		good, crashing, sick := s.config("one", "good"), s.config("two", "crash"), s.config("three", "sick")
+		s.roll(good, false)
+		s.wantPhase(protocol.PhaseDone)
+		if ok, bad, why, err := s.syncer.Judge(t.Context(), good.String()); !ok || bad || err != nil {
+			t.Errorf("the config that was rolled out: good %t, bad %t, %s, %v, want it good", ok, bad, why, err)
+		}
+		s.roll(crashing, false)
+		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonFellBack, good)
+		s.roll(crashing, false)
+		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonApplyFailed, good) // it is listed
+		s.roll(sick, false)
+		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonOnTrial, good)
+		if _, bad, why, err := s.syncer.Judge(t.Context(), sick.String()); !bad || err != nil || !strings.Contains(why, "the rollout goes back") {
+			t.Errorf("the config that was left: bad %t, %q, %v, want it listed by the rollout", bad, why, err)
+		}
+		next := s.config("four", "good, too")
+		s.roll(next, false)
+		s.wantPhase(protocol.PhaseDone)
+		s.roll(good, false)
+		s.wants(protocol.PhaseDone, "", good)
+		s.roll(local, false)
+		s.wants(protocol.PhaseDone, "", local)
+	})
+}
+
+// R-RO-09: a config that nobody can get in time is given up: it is not taken up when it is there, outside of an attempt.
+func TestConfigThatComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSteered(t)
+		good := s.config("one", "good")
+		s.roll(good, false)
+		late := s.config("two", "good, and late")
+		s.server.Down(true)
+		s.roll(late, false)
+		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonTimedOut, good)
+		s.server.Down(false)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		s.passes(time.Minute)
+		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonTimedOut, good)
+	})
+}
