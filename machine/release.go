@@ -179,34 +179,41 @@ func (p *pass) sinceStep(name StepName) time.Time {
 // switchOff is what can't be undone: leave, stop, remove the Node, give everything back.
 func (p *pass) switchOff(r *Release) Decision {
 	if !r.Left {
-		if d, waits := p.hooks(StepLeaving, BeforeStop, &r.HooksBeforeStop); waits {
+		if d, waits := p.leave(r); waits {
 			return d
-		}
-		a := Action{Kind: Leave}
-		if !r.Begun {
-			r.Begun = true
-			p.step(StepLeaving, "")
-			if p.Ungated && !p.Machine.Deleted.IsZero() && len(r.Overrides) == 0 {
-				return Decision{Status: p.s, Action: a} // that it is deleted is stored, and there is nobody who could refuse it now
-			}
-			return p.store(a)
-		}
-		if p.overridden("leave") {
-			r.skip(&r.Left, "leave", "the annotation "+OverrideAnnotation)
-		} else {
-			return p.ask(StepLeaving, a)
 		}
 	}
 	if !r.Stopped && p.overridden("stopped") {
 		r.skip(&r.Stopped, "stopped", "the annotation "+OverrideAnnotation)
 	}
-	if !r.Stopped && p.Can.Stop && !p.backingOff() && !p.Asked {
-		return p.ask(StepStopping, Action{Kind: Stop, Token: p.s.Token})
-	}
-	if !r.Stopped && p.Can.Stop {
+	switch {
+	case r.Stopped || !p.Can.Stop:
+		return p.release(r)
+	case p.backingOff() || p.Asked:
 		return p.wait(StepStopping, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
 	}
-	return p.release(r)
+	return p.ask(StepStopping, Action{Kind: Stop, Token: p.s.Token})
+}
+
+// leave takes the machine out of the member lists of its services. That its end has begun is stored before.
+func (p *pass) leave(r *Release) (Decision, bool) {
+	if d, waits := p.hooks(StepLeaving, BeforeStop, &r.HooksBeforeStop); waits {
+		return d, true
+	}
+	a := Action{Kind: Leave}
+	switch {
+	case !r.Begun:
+		r.Begun = true
+		p.step(StepLeaving, "")
+		if p.Ungated && !p.Machine.Deleted.IsZero() && len(r.Overrides) == 0 {
+			return Decision{Status: p.s, Action: a}, true // that it is deleted is stored, and there is nobody who could refuse it now
+		}
+		return p.store(a), true
+	case p.overridden("leave"):
+		r.skip(&r.Left, "leave", "the annotation "+OverrideAnnotation)
+		return Decision{}, false
+	}
+	return p.ask(StepLeaving, a), true
 }
 
 // release removes the Node once the instance is proven to be stopped, and gives back what it held.

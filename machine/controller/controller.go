@@ -38,7 +38,7 @@ type Options struct {
 	// Orphans says what becomes of instances that nobody owns; the zero value reports them.
 	Orphans OrphanPolicy
 	Metrics Metrics
-	// ShowEvery is how often what is only shown is written; 0 is 10 s.
+	// ShowEvery is how long what is only shown has to be so until it is written; 0 is 30 s.
 	ShowEvery time.Duration
 	// CallTimeout bounds each call; 0 is 30 s.
 	CallTimeout time.Duration
@@ -51,13 +51,12 @@ type Controller struct {
 	o   Options
 	can provider.Abilities
 
-	mu       sync.Mutex
-	memory   map[machine.Key]*memory
-	list     map[string]provider.Instance // of the last survey, by token
-	listed   time.Time                    // when it was begun
-	orphans  map[string]*Orphan
-	unknown  time.Time // since when the workload API doesn't answer
-	surveyed bool
+	mu      sync.Mutex
+	memory  map[machine.Key]*memory
+	list    map[string]provider.Instance // of the last survey, by token
+	listed  time.Time                    // when it was begun
+	orphans map[string]*Orphan
+	unknown time.Time // since when the workload API doesn't answer
 	// noGet means that the provider has said that it has no Get.
 	noGet bool
 }
@@ -103,7 +102,7 @@ func New(o Options) (*Controller, error) {
 		o.Now = time.Now
 	}
 	if o.ShowEvery <= 0 {
-		o.ShowEvery = 10 * time.Second
+		o.ShowEvery = 30 * time.Second
 	}
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = 30 * time.Second

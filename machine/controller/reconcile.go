@@ -100,6 +100,11 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 	if d.Action.Kind == machine.None {
 		return p.again(d), true, nil
 	}
+	return p.carry(ctx, d)
+}
+
+// carry carries out the action of a decision. The pass is over when that has to be waited for.
+func (p *pass) carry(ctx context.Context, d machine.Decision) (after time.Duration, done bool, err error) {
 	pause, err := p.act(ctx, d.Action)
 	if err != nil || pause == 0 {
 		return 0, err != nil || d.Action.Kind == machine.RemoveFinalizer, err

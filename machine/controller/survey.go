@@ -139,20 +139,11 @@ func (c *Controller) sight(list map[string]provider.Instance, owned map[string]b
 
 // endOrphan ends one, if the policy says so and the store itself, asked now, has nobody who owns it.
 func (c *Controller) endOrphan(ctx context.Context, o Orphan) error {
-	policy, i, now := c.o.Orphans, o.Instance, c.o.Now()
-	after := policy.After
-	if after <= 0 {
-		after = time.Hour
-	}
-	mode := provider.Retain
-	switch expired := i.State == provider.Retained && !i.Until.IsZero() && !now.Before(i.Until); {
-	case o.Sightings < 2:
-		return nil
-	case policy.Expire && expired:
-		mode = provider.Destroy
-	case !policy.Retain || i.State == provider.Retained || now.Sub(o.Since) < after:
+	mode, due := c.o.Orphans.of(o, c.o.Now())
+	if !due {
 		return nil
 	}
+	i := o.Instance
 	ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
 	defer cancel()
 	m, err := c.o.Machines.Live(ctx, machine.Key{Namespace: i.Owner.Namespace, Name: i.Owner.Name})
@@ -166,4 +157,20 @@ func (c *Controller) endOrphan(ctx context.Context, o Orphan) error {
 		return fmt.Errorf("end the orphan %q: %w", i.Token, err)
 	}
 	return nil
+}
+
+// of says whether an orphan's time has come, and what becomes of its disks.
+func (policy OrphanPolicy) of(o Orphan, now time.Time) (mode provider.Mode, due bool) {
+	after := policy.After
+	if after <= 0 {
+		after = time.Hour
+	}
+	i := o.Instance
+	if o.Sightings < 2 {
+		return provider.Retain, false
+	}
+	if i.State == provider.Retained {
+		return provider.Destroy, policy.Expire && !i.Until.IsZero() && !now.Before(i.Until)
+	}
+	return provider.Retain, policy.Retain && now.Sub(o.Since) >= after
 }

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
@@ -171,7 +170,7 @@ func (s *Store) want(key machine.Key, m *v1alpha1.Machine) (changed bool, err er
 	next := m.DeepCopy()
 	next.Status = v1alpha1.MachineStatus{}
 	if old == nil {
-		next.UID, next.Generation, next.CreationTimestamp = types.UID(uuid.NewUUID()), 1, metav1.Now()
+		next.UID, next.Generation, next.CreationTimestamp = uuid.NewUUID(), 1, metav1.Now()
 		return true, s.put(key, next)
 	}
 	if next.Spec.ProviderID == "" {

@@ -27,7 +27,6 @@ func TestLifeOnTheServer(t *testing.T) {
 		"nodeMetadata": map[string]any{"labels": map[string]any{"pool": "blue"}}, "deletion": map[string]any{"diskPolicy": "Destroy"},
 	})
 	m := b.running("a")
-	uid := m.UID
 	n, err := b.core.CoreV1().Nodes().Get(b.ctx(), m.Status.NodeRef.Name, metav1.GetOptions{})
 	b.must(err)
 	if n.Spec.ProviderID != m.Spec.ProviderID || string(n.UID) != m.Status.NodeRef.UID {
@@ -43,25 +42,37 @@ func TestLifeOnTheServer(t *testing.T) {
 	if !meta.IsStatusConditionTrue(m.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("the machine is not Ready: %+v", m.Status.Conditions)
 	}
+	b.upAndDown(m)
+	b.delete("a")
+	b.gone("a")
+	b.nothingLeft(m)
+}
+
+// upAndDown changes the kubelet version in place, both ways.
+func (b *bed) upAndDown(m *v1alpha1.Machine) {
+	b.t.Helper()
 	for _, version := range []string{"v1.36.2", "v1.36.1"} {
 		b.edit("a", `{"spec":{"versions":{"kubelet":"`+version+`"}}}`)
 		at := b.until("a", "at "+version, func(m *v1alpha1.Machine) bool {
 			return m != nil && m.Status.Update == nil && m.Status.Versions != nil && m.Status.Versions.Kubelet == version
 		})
-		if at.UID != uid || at.Status.Incarnation != 1 || at.Spec.ProviderID != m.Spec.ProviderID {
-			t.Errorf("R-MA-03: at %s the machine is another one: %s, incarnation %d, %s", version, at.UID, at.Status.Incarnation, at.Spec.ProviderID)
+		if at.UID != m.UID || at.Status.Incarnation != 1 || at.Spec.ProviderID != m.Spec.ProviderID {
+			b.t.Errorf("R-MA-03: at %s the machine is another one: %s, incarnation %d, %s", version, at.UID, at.Status.Incarnation, at.Spec.ProviderID)
 		}
 	}
-	b.delete("a")
-	b.gone("a")
+}
+
+// nothingLeft looks for what a machine that is gone has left.
+func (b *bed) nothingLeft(m *v1alpha1.Machine) {
+	b.t.Helper()
 	if left := b.cloud.Instances(); len(left) > 0 {
-		t.Errorf("R-MA-02: the provider still has %+v", left)
+		b.t.Errorf("R-MA-02: the provider still has %+v", left)
 	}
 	nodes, err := b.core.CoreV1().Nodes().List(b.ctx(), metav1.ListOptions{})
 	b.must(err)
 	for _, n := range nodes.Items {
 		if n.Spec.ProviderID == m.Spec.ProviderID {
-			t.Errorf("R-MA-02: Node %q is still there", n.Name)
+			b.t.Errorf("R-MA-02: Node %q is still there", n.Name)
 		}
 	}
 }

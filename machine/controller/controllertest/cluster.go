@@ -35,8 +35,6 @@ type Cluster struct {
 
 type node struct {
 	machine.Node
-	started bool
-	attempt int64
 	drained bool
 }
 
@@ -198,7 +196,7 @@ func (c *Cluster) Drain(_ context.Context, name, uid string, attempt int64, forc
 	blocked := ""
 	err := c.change("Drain", uid, func(_ string, n *node) error {
 		if _, held := c.Held(n.Annotations); !held {
-			return fmt.Errorf("Node %q is not cordoned for attempt %d", name, attempt)
+			return fmt.Errorf("drain: Node %q is not cordoned for attempt %d", name, attempt)
 		}
 		if blocked = c.stuck; force {
 			blocked = ""
