@@ -35,6 +35,17 @@ func Decide(v View) Decision {
 	return d
 }
 
+// expire destroys disks whose time is over, but for those that the present instance is made from.
+func (p *pass) expire() (Decision, bool) {
+	for _, r := range p.s.Retained {
+		if r.Until.IsZero() || p.Now.Before(r.Until) || p.backingOff() || p.Asked || r.Token == p.source() || r.Back && !p.Machine.Spec.Decommission {
+			continue
+		}
+		return Decision{Status: p.s, Action: Action{Kind: DestroyRetained, Token: r.Token, Retained: r}}, true
+	}
+	return Decision{}, false
+}
+
 // A pass is one decision under way.
 type pass struct {
 	View
@@ -52,16 +63,14 @@ func (p *pass) decide() Decision {
 		return p.wait(p.s.Step.Name, "paused by spec.paused", 0)
 	case p.ending():
 		return p.end()
-	case p.s.Phase == PhaseRetired:
-		return p.intend()
 	}
-	for _, r := range p.s.Retained {
-		if !r.Until.IsZero() && !p.Now.Before(r.Until) && !p.backingOff() {
-			return Decision{Status: p.s, Action: Action{Kind: DestroyRetained, Token: r.Token, Retained: r}}
-		}
+	if d, due := p.expire(); due {
+		return d
 	}
 	switch {
-	case p.s.Token == "":
+	case p.s.Phase == PhaseRetired && m.Spec.Decommission:
+		return p.gone()
+	case p.s.Token == "", p.s.Phase == PhaseRetired:
 		return p.intend()
 	case p.s.Instance == nil:
 		return p.create()
@@ -72,19 +81,14 @@ func (p *pass) decide() Decision {
 // intend records the next incarnation before anything is asked of the provider.
 func (p *pass) intend() Decision {
 	m := p.Machine
-	switch {
-	case p.Skew != "":
-		return p.fail(ReasonVersionSkew, p.Skew)
-	case !m.Finalizer:
+	if !m.Finalizer {
 		return Decision{Status: p.s, Action: Action{Kind: SetFinalizer}}
 	}
-	// A machine whose status is lost, as after a move, is found again by its ProviderID.
-	known := provider.TokenOf(m.Spec.ProviderID)
-	if p.s.Incarnation == 0 && known != "" {
-		p.s.Token, p.s.Incarnation = known, incarnationOf(known)
-		p.step(StepCreating, "")
-		p.s.Phase = PhaseProvisioning
-		return p.store(Action{Kind: Lookup, Token: known})
+	if p.recoverable() {
+		return p.recover()
+	}
+	if p.Skew != "" {
+		return p.fail(ReasonVersionSkew, p.Skew)
 	}
 	p.s.Incarnation++
 	p.s.Token = provider.Token(p.Cluster, m.UID, p.s.Incarnation)
@@ -92,6 +96,22 @@ func (p *pass) intend() Decision {
 	p.s.Phase, p.s.Failure = PhaseProvisioning, nil
 	p.step(StepCreating, waitsForStart) // so that it need not be written again while that is so
 	return p.store(p.making())
+}
+
+// recoverable means that the status is lost, as after a move, and that the ProviderID says which instance there is.
+func (p *pass) recoverable() bool {
+	return p.s.Incarnation == 0 && provider.TokenOf(p.Machine.Spec.ProviderID) != ""
+}
+
+// recover takes the token from the ProviderID. What the instance was made of is for the provider to say; one that can't is believed to have made what
+// is wanted.
+func (p *pass) recover() Decision {
+	p.s.Token = provider.TokenOf(p.Machine.Spec.ProviderID)
+	p.s.Incarnation = incarnationOf(p.s.Token)
+	p.s.Digest = p.Machine.Spec.Digest()
+	p.s.Phase = PhaseProvisioning
+	p.step(StepCreating, waitsForStart)
+	return p.store(Action{Kind: Lookup, Token: p.s.Token})
 }
 
 // making is the call that makes the instance of the present token.
@@ -198,8 +218,8 @@ func (p *pass) pending() Decision {
 	}
 	p.step(StepCreating, waitsForStart)
 	// A provider may carry a start forward in its calls: Create goes on with one that was cut off, and is as good as a look where there is none.
-	if p.Can.Get && p.s.Digest != p.Machine.Spec.Digest() {
-		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}
+	if p.s.Digest != p.Machine.Spec.Digest() {
+		return p.update() // it can't be carried forward with another digest
 	}
 	return Decision{Status: p.s, Action: p.making()}
 }

@@ -40,6 +40,10 @@ func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
 		l.destroyed()
 	case RemoveNode:
 		l.latch(func(r *Release) { r.NodeGone = true })
+	case StartNode, Uncordon:
+		if o.Err != nil || !o.Done {
+			l.blocked("node")
+		}
 	}
 	return l.s
 }
@@ -74,9 +78,9 @@ func (l *learner) noError() bool {
 
 func (l *learner) instance() {
 	switch class := provider.ClassOf(l.o.Err); {
-	case class == provider.NotFound && l.s.Instance == nil:
+	case class == provider.NotFound && l.a.Kind == Lookup && l.s.Instance == nil:
 		return // it was never made
-	case class == provider.NotFound:
+	case class == provider.NotFound && l.a.Kind == Lookup:
 		l.s.Failure = &Failure{Reason: ReasonInstanceLost, Since: l.now,
 			Message: fmt.Sprintf("the provider has no instance %q any more: it was not deleted by this machine, and is not made again under the same token", l.a.Token)}
 		return

@@ -26,7 +26,12 @@ func (p *pass) mode() provider.Mode {
 
 // end takes an instance through its end. What must not be asked twice is stored before the first step that can't be undone.
 func (p *pass) end() Decision {
-	if p.s.Token == "" || (p.s.Phase == PhaseRetired && p.s.Release == nil) {
+	switch {
+	case p.recoverable() && p.Machine.Finalizer:
+		return p.recover() // its instance is still there, for all that is known
+	case p.recoverable():
+		return Decision{Status: p.s, Action: Action{Kind: SetFinalizer}}
+	case p.s.Token == "", p.s.Phase == PhaseRetired && p.s.Release == nil:
 		return p.gone()
 	}
 	p.begin()
@@ -272,6 +277,7 @@ func (p *pass) gone() Decision {
 	for i := range p.s.Retained {
 		p.s.Retained[i].Back = p.s.Retained[i].Token == p.s.Token
 	}
+	p.s.Instance = nil // its token stays, and is used up
 	p.step(StepGone, "decommissioned; delete it, or take spec.decommission back")
 	return Decision{Status: p.s, Store: true, After: time.Second}
 }

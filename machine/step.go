@@ -50,8 +50,11 @@ func (p *pass) store(a Action) Decision { return Decision{Status: p.s, Store: tr
 
 // fail stays where it is, with a reason.
 func (p *pass) fail(reason, message string) Decision {
-	p.s.Failure, p.s.Phase = p.failure(reason, message), PhaseFailed
-	return p.wait(p.s.Step.Name, message, 0)
+	p.s.Failure = p.failure(reason, message)
+	if p.s.Phase != PhaseRetired { // that there is no instance is not to be forgotten
+		p.s.Phase = PhaseFailed
+	}
+	return p.wait(p.s.Step.Name, message, pollSlow) // what is in the way may go without an event of this machine
 }
 
 // failure keeps the time since when the same reason holds.

@@ -38,7 +38,8 @@ func (p *pass) ask(ctx context.Context, a machine.Action) machine.Outcome {
 	default:
 		p.asked = !o.Progress.Done // what goes on is asked for again in the next pass
 	}
-	if class != provider.Conflict && class != provider.NotFound {
+	// That there is no such instance is an answer to a look, and a failure of anything else.
+	if class != provider.NotFound || a.Kind == machine.Create || a.Kind == machine.Adopt {
 		p.failed(o.Err)
 	}
 	return o
@@ -53,6 +54,9 @@ func (p *pass) call(ctx context.Context, a machine.Action) (o machine.Outcome) {
 	switch a.Kind {
 	case machine.Lookup:
 		o.Instance, o.Err = c.o.Provider.Get(ctx, ref)
+		if other := o.Instance.Owner.Cluster; o.Err == nil && other != c.o.Cluster && other != "" {
+			o = machine.Outcome{Err: provider.Errorf(provider.Unauthorized, "instance %q belongs to the cluster %q, this is %q", a.Token, other, c.o.Cluster)}
+		}
 	case machine.Create, machine.Adopt:
 		o.Instance, o.Err = p.make(ctx, a)
 	case machine.PlanUpdate:

@@ -80,8 +80,9 @@ type memory struct {
 	wroteAt string
 	// fresh is the token that was looked up and not found, in this pass.
 	fresh string
-	// took is the machine for which this process has taken a slot; nil if there is none.
-	took *machine.Machine
+	// took is the machine for which this process has taken a slot; nil if there is none. freed means that no slot of it is left from another process.
+	took  *machine.Machine
+	freed bool
 }
 
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.

@@ -75,8 +75,8 @@ func (g *GroupController) Reconcile(ctx context.Context, namespace string) (afte
 	if err := p.read(false); err != nil {
 		return 0, err
 	}
-	for i := range p.group.Deployments {
-		p.note("deployment", p.group.Deployments[i].Key, p.deployment(p.group.Deployments[i].Key))
+	for _, d := range p.group.Deployments { // of this reading: a later one may have others
+		p.note("deployment", d.Key, p.deployment(d.Key))
 	}
 	for _, s := range p.group.Sets {
 		p.note("set", s.Key, p.set(s.Key))

@@ -79,10 +79,12 @@ func (p *groupPass) apply(r machine.Remedy, c machine.Choice) (over bool, err er
 			over = true
 			return p.g.o.Groups.DeleteMachine(ctx, c)
 		case machine.RemedyRestartAgent:
-			over = true
+			if over = true; p.g.o.RestartAgent == nil {
+				return nil // who had begun it could; its time goes by
+			}
 			return p.g.o.RestartAgent(ctx, m, r.ID)
 		case machine.RemedyReboot:
-			if m.Instance == nil {
+			if m.Instance == nil || p.g.can.Power == nil {
 				over = true
 				return nil
 			}

@@ -65,7 +65,7 @@ type Drainer interface {
 type Budget interface {
 	// Take charges it for a machine. It is idempotent by the machine's UID.
 	Take(ctx context.Context, m machine.Machine) (done bool, blocked string, err error)
-	// Free gives it back.
+	// Free gives it back. It is idempotent, and called for machines that have none.
 	Free(ctx context.Context, m machine.Machine) error
 }
 

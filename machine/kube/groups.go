@@ -175,14 +175,13 @@ func (k kindOf[O, C]) objects(ctx context.Context, client dynamic.Interface, nam
 // within are the machines of a namespace.
 func (s *Machines) within(ctx context.Context, namespace string, live bool) ([]machine.Machine, error) {
 	if !live {
-		all, err := s.List(ctx)
 		var mine []machine.Machine
-		for _, m := range all {
+		for _, m := range s.readable() {
 			if m.Namespace == namespace {
 				mine = append(mine, m)
 			}
 		}
-		return mine, err
+		return mine, nil
 	}
 	k := kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, s.informer, s.core, nil}
 	return k.list(ctx, s.client, namespace, true, nil)

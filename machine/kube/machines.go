@@ -5,7 +5,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -223,25 +222,22 @@ func failed(doing string, key machine.Key, err error) error {
 	return fmt.Errorf("%s machine %q: %w", doing, key, err)
 }
 
-// List implements [controller.Machines], from the cache. What can't be read is left out.
-func (s *Machines) List(context.Context) ([]machine.Machine, error) {
-	var all []machine.Machine
-	var errs []error
+// List implements [controller.Machines], from the cache. What can't be read is left out, see [Machines.Unread].
+func (s *Machines) List(context.Context) ([]machine.Machine, error) { return s.readable(), nil }
+
+func (s *Machines) readable() (all []machine.Machine) {
 	for _, obj := range s.informer.GetStore().List() {
 		o, ok := obj.(metav1.Object)
 		if !ok {
 			continue
 		}
 		if m := s.seen(machine.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); m != nil {
-			c, err := s.core(m)
-			if err != nil {
-				errs = append(errs, err)
-				continue
+			if c, err := s.core(m); err == nil {
+				all = append(all, c)
 			}
-			all = append(all, c)
 		}
 	}
-	return all, errors.Join(errs...)
+	return all
 }
 
 // ofToken calls f with the machines that have a token.
