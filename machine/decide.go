@@ -90,9 +90,13 @@ func (p *pass) intend() Decision {
 	if p.Skew != "" {
 		return p.fail(ReasonVersionSkew, p.Skew)
 	}
+	r := p.s.Release
 	p.s.Incarnation++
 	p.s.Token = provider.Token(p.Cluster, m.UID, p.s.Incarnation)
 	p.s.Digest, p.s.Instance, p.s.Node, p.s.Update, p.s.Release = m.Spec.Digest(), nil, nil, nil, nil
+	if r != nil && r.Replace && r.Slot { // it is kept until the new instance works
+		p.s.Update = &Update{Digest: p.s.Digest, Plan: provider.Plan{Method: provider.Replace}, Since: p.Now, Slot: true, Done: true}
+	}
 	p.s.Phase, p.s.Failure = PhaseProvisioning, nil
 	p.step(StepCreating, waitsForStart) // so that it need not be written again while that is so
 	return p.store(p.making())
@@ -166,7 +170,7 @@ func (p *pass) live() Decision {
 		return d
 	}
 	// A change comes before the Node: it may be what the machine needs to join.
-	if p.s.Update != nil || p.s.Digest != p.Machine.Spec.Digest() {
+	if p.s.Digest != p.Machine.Spec.Digest() || p.s.Update != nil && !p.s.Update.replaced() {
 		return p.update()
 	}
 	return p.node()
@@ -251,6 +255,9 @@ func (p *pass) node() Decision {
 		return p.joiningLate(n)
 	case !n.Ready:
 		return p.wait(StepReady, "the Node is not ready", 0)
+	}
+	if p.s.Update != nil && p.s.Update.replaced() {
+		return p.recall()
 	}
 	p.s.Phase = PhaseRunning
 	return p.wait(StepReady, "", p.nextRetained())

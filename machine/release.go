@@ -233,7 +233,7 @@ func (p *pass) release(r *Release) Decision {
 		return p.wait(StepReleasing, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
 	case !r.Released:
 		return p.ask(StepReleasing, Action{Kind: Delete, Token: p.s.Token})
-	case r.Slot:
+	case r.Slot && !r.Replace:
 		return p.ask(StepReleasing, Action{Kind: FreeSlot})
 	case r.Replace:
 		return p.intend()

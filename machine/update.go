@@ -19,7 +19,7 @@ func (p *pass) update() Decision {
 		return p.recall() // nobody wants it any more, or it has come to its end
 	case p.Skew != "" && (u == nil || !u.Sent):
 		p.s.Failure = p.failure(ReasonVersionSkew, p.Skew)
-		return p.wait(StepPlanned, p.Skew, pollSlow)
+		return p.standing(p.Skew)
 	case u == nil, u.Digest != digest:
 		return p.plan(digest)
 	}
@@ -61,10 +61,10 @@ func (p *pass) carry(u *Update) Decision {
 		return p.recall()
 	case provider.Unsupported:
 		p.s.Failure = p.failure(ReasonUnsupportedChange, why)
-		return p.wait(StepPlanned, why, 0)
+		return p.standing(why)
 	}
 	if p.Machine.Spec.UpdatePolicy == ManualUpdate && !u.Sent && p.Machine.Annotations[ApproveAnnotation] != u.Digest {
-		return p.wait(StepPlanned, fmt.Sprintf("%s planned (%s); it waits for the annotation %s=%s", u.Plan.Method, u.Plan.Reason, ApproveAnnotation, u.Digest), 0)
+		return p.standing(fmt.Sprintf("%s planned (%s); it waits for the annotation %s=%s", u.Plan.Method, u.Plan.Reason, ApproveAnnotation, u.Digest))
 	}
 	if method == provider.Replace {
 		p.s.Release = &Release{Replace: true, Mode: p.mode(), Since: p.Now, Slot: u.Slot, Drained: false}
@@ -73,6 +73,24 @@ func (p *pass) carry(u *Update) Decision {
 	}
 	return p.inPlace(u)
 }
+
+// standing waits with a change that can't be made now, and looks after the Node as if there were none.
+func (p *pass) standing(why string) Decision {
+	if u := p.s.Update; u != nil && (u.Slot || u.Drained || u.Sent) {
+		return p.wait(StepPlanned, why, pollSlow) // half-way in another one
+	}
+	d := p.node()
+	if d.Action.Kind == None && d.Status.Step.Name == StepReady && d.Status.Step.Blocker == "" {
+		d.Status.Step.Blocker = why
+	}
+	if d.After == 0 || d.After > pollSlow {
+		d.After = pollSlow
+	}
+	return d
+}
+
+// replaced is what is left of a replacement: the slot, until the new instance works.
+func (u *Update) replaced() bool { return u.Done && u.Plan.Method == provider.Replace }
 
 // method is what the plan says, within the policy.
 func (p *pass) method(u *Update) (provider.Method, string) {
@@ -184,7 +202,10 @@ func (p *pass) recall() Decision {
 	}
 	p.s.Update = nil
 	p.s.Phase = PhaseRunning
-	p.step(StepReady, "")
+	if p.step(StepReady, ""); p.s.Node == nil {
+		p.s.Phase = PhaseJoining
+		p.step(StepJoining, "")
+	}
 	return Decision{Status: p.s, Store: true, After: time.Second}
 }
 

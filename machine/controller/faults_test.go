@@ -15,6 +15,7 @@ import (
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/controller/controllertest"
+	"github.com/belayproject/belay/machine/machinetest"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -228,6 +229,32 @@ func TestDecommissionAndBack(t *testing.T) {
 		w.store.Delete(m.Key)
 		w.gone(m.Key)
 		w.clean()
+	})
+}
+
+// R-MA-28: machines that are replaced by something that never starts go one by one, as the budget says: the slot is kept until the new instance works.
+func TestReplacementKeepsItsSlot(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		a, b := w.store.Put(worker("a")), w.store.Put(worker("b"))
+		w.running(a.Key)
+		w.running(b.Key)
+		end := w.cloud.Inject(machinetest.SlowStart)
+		for _, key := range []machine.Key{a.Key, b.Key} {
+			w.store.Edit(key, func(m *machine.Machine) { m.Spec.Config = []byte(`{"image":"a","size":"l"}`) })
+		}
+		for range 100 {
+			w.pass(a.Key)
+			w.pass(b.Key)
+			<-time.After(30 * time.Second)
+		}
+		if at, other := w.live(a.Key), w.live(b.Key); at.Incarnation != 2 || other.Incarnation != 1 || other.Phase == machine.PhaseFailed {
+			t.Errorf("the first has incarnation %d, the second %d in phase %s", at.Incarnation, other.Incarnation, other.Phase)
+		}
+		end()
+		w.running(a.Key)
+		if at, _ := w.running(b.Key); at.Incarnation != 2 || len(w.budget.held) != 0 {
+			t.Errorf("the second has incarnation %d, slots %v", at.Incarnation, w.budget.held)
+		}
 	})
 }
 

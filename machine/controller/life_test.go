@@ -150,6 +150,25 @@ func (p onlyTwo) Delete(ctx context.Context, r provider.DeleteRequest) (provider
 	return p.c.Delete(ctx, r)
 }
 
+// A token that is used up makes nothing: the machine goes on with another one.
+func TestUsedUpToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		m := worker("a")
+		used := provider.Ref{Token: provider.Token(clusterID, m.UID, 1)}
+		if _, err := w.cloud.Delete(t.Context(), provider.DeleteRequest{Ref: used, Cluster: clusterID, Mode: provider.Destroy}); err != nil {
+			t.Fatal(err)
+		}
+		w.store.Put(m)
+		if at, _ := w.running(m.Key); at.Incarnation != 2 {
+			t.Errorf("incarnation %d", at.Incarnation)
+		}
+		w.store.Delete(m.Key)
+		w.gone(m.Key)
+		w.clean()
+	})
+}
+
 // A token was used for a config that is not wanted any more, and the provider can't say so but by a conflict: that token is ended, and another one used.
 func TestConflictOfTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

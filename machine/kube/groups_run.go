@@ -47,7 +47,7 @@ func RunGroups(ctx context.Context, l GroupLoop) error {
 	var wg sync.WaitGroup
 	var watching error
 	wg.Go(func() { watching = l.Groups.Run(ctx, add) })
-	if waitFor(ctx, func() bool { return l.Machines.Synced() && l.Groups.Synced() && (l.Nodes == nil || l.Nodes.Synced()) }) {
+	if waitFor(ctx, func() bool { return l.Machines.Synced() && l.Groups.Synced() }) {
 		wg.Go(func() { workGroups(ctx, l, queue) })
 		<-ctx.Done()
 	}

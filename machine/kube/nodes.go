@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -138,6 +139,9 @@ func (s *Nodes) one(m machine.Machine) *machine.Node {
 func (s *Nodes) away() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.Synced() {
+		return errors.New("the workload API has not listed its Nodes yet")
+	}
 	if s.failing != nil {
 		return fmt.Errorf("the workload API doesn't answer: %w", s.failing)
 	}

@@ -44,7 +44,7 @@ func Run(ctx context.Context, l Loop) error {
 	var watching error
 	wg.Go(func() { watching = l.Machines.Run(ctx, queue.Add) })
 	wg.Go(func() { l.Nodes.Probe(ctx, 10*time.Second) })
-	if !waitFor(ctx, func() bool { return l.Machines.Synced() && l.Nodes.Synced() }) {
+	if !waitFor(ctx, func() bool { return l.Machines.Synced() }) {
 		queue.ShutDown()
 		wg.Wait()
 		return watching
