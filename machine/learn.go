@@ -24,22 +24,18 @@ func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
 		}
 	case TakeSlot, FreeSlot:
 		l.slot(a.Kind == TakeSlot)
-	case AskGates:
-		l.latch(func(r *Release) { r.Gated = true })
 	case Drain:
 		l.drained()
 	case UpdateInstance:
 		l.updated()
-	case Leave:
-		l.latch(func(r *Release) { r.Left = true })
 	case Stop:
 		l.stopped()
 	case Delete:
 		l.deleted()
 	case DestroyRetained:
 		l.destroyed()
-	case RemoveNode:
-		l.latch(func(r *Release) { r.NodeGone = true })
+	case AskGates, Leave, RemoveNode:
+		l.passed()
 	case StartNode, Uncordon:
 		if o.Err != nil || !o.Done {
 			l.blocked("node")
@@ -145,13 +141,21 @@ func (l *learner) blocked(by string) {
 	l.s.Step.Blocker = by + ": " + text
 }
 
-// latch passes a step of an end once its outcome is done.
-func (l *learner) latch(pass func(*Release)) {
-	if l.o.Err != nil || !l.o.Done || l.s.Release == nil {
+// passed passes a step of an end once its outcome is done.
+func (l *learner) passed() {
+	r := l.s.Release
+	if l.o.Err != nil || !l.o.Done || r == nil {
 		l.blocked(l.name())
 		return
 	}
-	pass(l.s.Release)
+	switch l.a.Kind {
+	case AskGates:
+		r.Gated = true
+	case Leave:
+		r.Left = true
+	case RemoveNode:
+		r.NodeGone = true
+	}
 	l.s.Step.Blocker = ""
 }
 
