@@ -113,9 +113,9 @@ func (s *stage) play() {
 	s.watch()
 	stop := make(chan struct{})
 	ended := make(chan error)
-	go func() { ended <- s.killing(stop) }()
-	random := rand.New(rand.NewPCG(7, 7))
 	least := minKills(s.t)
+	go func() { ended <- s.killing(stop, least) }()
+	random := rand.New(rand.NewPCG(7, 7))
 	for round := 0; s.killed.Load() < least; round++ {
 		s.round(round, random)
 	}
@@ -149,18 +149,22 @@ func (s *stage) round(round int, random *rand.Rand) {
 	s.all(names, "gone", s.isGone)
 }
 
-// killing has a controller run at any time, and kills it after a while, until stop; the last one lives until the test ends.
-func (s *stage) killing(stop <-chan struct{}) error {
+// killing has a controller run at any time, and kills it a while after it has begun to work, so many times; the last one lives until the test ends.
+func (s *stage) killing(stop <-chan struct{}, times int64) error {
 	random := rand.New(rand.NewPCG(1, 2))
 	for {
 		c, err := s.spawn()
 		if err != nil {
 			return err
 		}
+		if s.killed.Load() >= times {
+			<-stop
+			s.t.Cleanup(func() { s.must(c.end()) })
+			return nil
+		}
 		select {
 		case <-stop:
-			s.t.Cleanup(func() { c.end() })
-			return nil
+			return c.end()
 		case <-time.After(s.least + time.Duration(random.IntN(700))*time.Millisecond):
 		}
 		if err := c.end(); err != nil {

@@ -69,7 +69,12 @@ func control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
+	go func() { // whoever kills it waits for that: one that has never worked proves nothing
+		for tick := time.NewTicker(10 * time.Millisecond); !machines.Synced() || !nodes.Synced(); {
+			<-tick.C
+		}
+		fmt.Println("ready")
+	}()
 	return kube.Run(ctx, kube.Loop{Controller: c, Machines: machines, Nodes: nodes, SurveyEvery: time.Second})
 }
 
