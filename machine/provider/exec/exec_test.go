@@ -288,7 +288,7 @@ func TestAbilities(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "abilities"), []byte("echo '"+c.says+"'"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := exec.New(t.Context(), exec.Options{Path: os.Args[0], Args: []string{"script"}, Env: []string{"DIR=" + dir, "PATH=" + os.Getenv("PATH")}})
+		_, err := exec.New(t.Context(), exec.Options{Path: "/bin/sh", Args: []string{"-c", script, "sh"}, Env: []string{"DIR=" + dir, "PATH=" + os.Getenv("PATH")}})
 		wantClass(t, name, err, c.class)
 	}
 	for _, o := range []exec.Options{{}, {Path: "x", Timeout: -1}, {Path: "x", MaxOutput: -1}} {

@@ -9,11 +9,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
-	osexec "os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -48,7 +45,7 @@ func first(args []string) string {
 // programs are what the test binary can be.
 func programs() map[string]func(ctx context.Context, verb string) error {
 	return map[string]func(ctx context.Context, verb string) error{
-		"serve-local": serveLocal, "serve-memory": serveLoopback, "script": script,
+		"serve-local": serveLocal, "serve-memory": serveLoopback,
 	}
 }
 
@@ -91,27 +88,8 @@ func (little) Delete(context.Context, provider.DeleteRequest) (provider.Progress
 	return provider.Progress{Done: true, Stopped: true}, nil
 }
 
-// script does what a file says, after it has read its request: DIR/VERB has a shell script.
-func script(ctx context.Context, verb string) error {
-	in, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(filepath.Join(os.Getenv("DIR"), verb))
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(os.Getenv("DIR"), verb+".in"), in, 0o600); err != nil {
-		return err
-	}
-	cmd := osexec.CommandContext(ctx, "/bin/sh", "-c", string(text))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir = strings.NewReader(string(in)), os.Stdout, os.Stderr, os.Getenv("DIR")
-	err = cmd.Run()
-	if cmd.ProcessState != nil && cmd.ProcessState.Exited() {
-		os.Exit(cmd.ProcessState.ExitCode())
-	}
-	return err
-}
+// script is a program that keeps its request in DIR/VERB.in and does what DIR/VERB says.
+const script = `cd "$DIR" && cat >"$1.in" && exec sh "./$1" <"$1.in"`
 
 // hello answers "abilities" with everything.
 const hello = `echo '{"protocol":1,"abilities":["create","get","list","delete","plan","update","validate","stop","reboot","adopt","capacity","console"]}'`
@@ -129,7 +107,7 @@ func scripted(t testing.TB, change func(o *exec.Options), scripts map[string]str
 			t.Fatal(err)
 		}
 	}
-	o := exec.Options{Path: os.Args[0], Args: []string{"script"}, Env: []string{"DIR=" + dir, "PATH=" + os.Getenv("PATH")}}
+	o := exec.Options{Path: "/bin/sh", Args: []string{"-c", script, "sh"}, Env: []string{"DIR=" + dir, "PATH=" + os.Getenv("PATH")}}
 	if change != nil {
 		change(&o)
 	}
