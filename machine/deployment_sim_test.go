@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -320,7 +321,7 @@ func (w *world) tail() string { return strings.Join(w.log[max(0, len(w.log)-60):
 // TestRollouts: whatever happens in whatever order, with caches that are behind and a process that is killed anywhere, there are never more machines than
 // replicas and surge, and never are fewer left than have to work by our doing; and in the end everything is as it should be. R-MA-09, R-MA-28.
 func TestRollouts(t *testing.T) {
-	seeds := uint64(2400)
+	seeds := raceshare.Of(t, uint64(2400))
 	made, moved := 0, 0
 	for seed := range seeds {
 		w := newWorld(seed)
