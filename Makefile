@@ -15,7 +15,7 @@ RACE ?= auto
 # Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
 # packages begin; those that compute most come after those that mostly wait.
 OVERLAP := -p 3 -parallel 8
-LONGEST := internal/drainproof examples/agent examples/drain drain/draintest configsync/kube drain drain/kube
+LONGEST := internal/drainproof machine/provider/local examples/agent machine/provider/ssh machine/provider/exec examples/drain drain/draintest configsync/kube drain drain/kube
 # Further arguments of go test, of the demo, and of the long benchmarks.
 TESTARGS ?=
 DEMOARGS ?=
@@ -58,7 +58,7 @@ race: ## run every test, long searches too, with the race detector; about an hou
 
 .PHONY: mutants
 mutants: binaries ## run every mutant of the sampled tables; make test runs one in five
-	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./identity/... ./internal/drainproof
+	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./identity/... ./machine/... ./internal/drainproof
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters

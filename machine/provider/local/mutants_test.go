@@ -6,6 +6,7 @@
 package local_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/belayproject/belay/internal/mutate"
@@ -13,6 +14,9 @@ import (
 
 // The tests catch providers that are broken in any of these ways.
 func TestMutants(t *testing.T) {
+	if os.Getenv("BELAY_MUTANTS") == "" {
+		t.Skip("the tests of real processes take half a minute for each mutant: make mutants, or BELAY_MUTANTS=all")
+	}
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "what was forked is not looked for", File: "start.go", Run: "TestForkedAndNotRecorded", Old: "if !free || !fresh {", New: "if false && (!free || !fresh) {"},
 		{Name: "the intent is not recorded", File: "calls.go", Run: "TestPromises",

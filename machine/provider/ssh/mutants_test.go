@@ -4,6 +4,7 @@
 package ssh
 
 import (
+	"os"
 	"testing"
 
 	"github.com/belayproject/belay/internal/mutate"
@@ -11,6 +12,9 @@ import (
 
 // The tests catch providers that are broken in any of these ways.
 func TestMutants(t *testing.T) {
+	if os.Getenv("BELAY_MUTANTS") == "" {
+		t.Skip("the tests of real processes take half a minute for each mutant: make mutants, or BELAY_MUTANTS=all")
+	}
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a claim is committed without a look at the others", File: "create.go", Run: "TestTwoReservationsBecomeOneClaim/0-first",
 			Old: "found := claims(append(others, mine), token)", New: "found := claims([]sight{mine}, token)"},
