@@ -93,7 +93,20 @@ func TestKilledWithLocalMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { s.must(p.Close()) }()
+	t.Cleanup(func() { // what a failure has left
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+			left, err := p.List(context.WithoutCancel(t.Context()), provider.Scope{Cluster: s.namespace})
+			if err != nil || len(left) == 0 {
+				break
+			}
+			for _, i := range left {
+				_, _ = p.Delete(context.WithoutCancel(t.Context()), provider.DeleteRequest{Ref: i.Ref(), Mode: provider.Destroy, Cluster: s.namespace})
+			}
+		}
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	s.instances = func(ctx context.Context) ([]provider.Instance, error) {
 		return p.List(ctx, provider.Scope{Cluster: s.namespace})
 	}
