@@ -32,9 +32,7 @@ func TestConformanceOfPython(t *testing.T) {
 		t.Logf("there is no python3; TestConformanceOfGo is about the same protocol: %v", err)
 		return
 	}
-	if real, err := osexec.Command(python, "-c", "import sys; print(sys.executable)").Output(); err == nil { // not a script that looks for it each time
-		python = strings.TrimSpace(string(real))
-	}
+	python = interpreter(python)
 	dir := t.TempDir()
 	open := func(ctx context.Context, more ...string) (provider.Provider, error) {
 		return exec.New(ctx, exec.Options{Path: python, Args: []string{"-I", "-S", "testdata/files.py"}, Env: append([]string{"DIR=" + dir}, more...)})
@@ -87,6 +85,15 @@ func TestConformanceOfPython(t *testing.T) {
 	}, "OtherZoneIsConflict", "AdoptOfAliveMovesTags", "CreateSurvivesCrash", "DeleteSurvivesCrash", "DeleteAfterCrashedCreate", "UpdateSurvivesCrash",
 		"AdoptSurvivesCrash", "ListReturnsMany")
 	dyingCreate(t, dir, open)
+}
+
+// interpreter is the program itself, where its name is that of a script that looks for it.
+func interpreter(python string) string {
+	found, err := osexec.Command(python, "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		return python
+	}
+	return strings.TrimSpace(string(found))
 }
 
 // dyingCreate has the program die at each step of a create, and asks again.
