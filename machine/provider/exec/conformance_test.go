@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/belayproject/belay/internal/raceshare"
@@ -33,9 +32,10 @@ func TestConformanceOfPython(t *testing.T) {
 		t.Logf("there is no python3; TestConformanceOfGo is about the same protocol: %v", err)
 		return
 	}
+	python = interpreter(python)
 	dir := t.TempDir()
 	open := func(ctx context.Context, more ...string) (provider.Provider, error) {
-		return exec.New(ctx, exec.Options{Path: python, Args: []string{"testdata/files.py"}, Env: append([]string{"DIR=" + dir}, more...)})
+		return exec.New(ctx, exec.Options{Path: python, Args: []string{"-I", "-S", "testdata/files.py"}, Env: append([]string{"DIR=" + dir}, more...)})
 	}
 	if _, err := open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -85,6 +85,15 @@ func TestConformanceOfPython(t *testing.T) {
 	}, "OtherZoneIsConflict", "AdoptOfAliveMovesTags", "CreateSurvivesCrash", "DeleteSurvivesCrash", "DeleteAfterCrashedCreate", "UpdateSurvivesCrash",
 		"AdoptSurvivesCrash", "ListReturnsMany")
 	dyingCreate(t, dir, open)
+}
+
+// interpreter is the program itself, where its name is that of a script that looks for it.
+func interpreter(python string) string {
+	found, err := osexec.Command(python, "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		return python
+	}
+	return strings.TrimSpace(string(found))
 }
 
 // dyingCreate has the program die at each step of a create, and asks again.
@@ -198,26 +207,6 @@ func retained(dir string) (n int) {
 		}
 	}
 	return n
-}
-
-// killAll ends what a test has left.
-func killAll(t *testing.T, dir string) {
-	err := testproc.Poll(within, func() error {
-		left := testproc.Naming(dir)
-		for _, line := range left {
-			var pid int
-			if _, err := fmt.Sscanf(line, "process %d", &pid); err == nil {
-				_ = syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
-		if len(left) > 0 {
-			return fmt.Errorf("processes are left: %q", left)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 // conform runs the suite and demands that exactly those rules are skipped.

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/provider/exec"
 	"github.com/belayproject/belay/machine/provider/local"
@@ -98,6 +99,7 @@ const hello = `echo '{"protocol":1,"abilities":["create","get","list","delete","
 func scripted(t testing.TB, change func(o *exec.Options), scripts map[string]string) (*exec.Provider, string) {
 	t.Helper()
 	dir := t.TempDir()
+	t.Cleanup(func() { killAll(t, "DIR="+dir) })
 	all := map[string]string{"abilities": hello}
 	for verb, text := range scripts {
 		all[verb] = text
@@ -128,5 +130,26 @@ func wantClass(t testing.TB, what string, err error, want provider.Class) {
 	t.Helper()
 	if got := provider.ClassOf(err); got != want {
 		t.Errorf("%s: got class %q (%v), want %q", what, got, err, want)
+	}
+}
+
+// killAll ends the processes that name a text.
+func killAll(t testing.TB, text string) {
+	t.Helper()
+	err := testproc.Poll(within, func() error {
+		left := testproc.Naming(text)
+		for _, line := range left {
+			var pid int
+			if _, err := fmt.Sscanf(line, "process %d", &pid); err == nil {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("processes are left: %q", left)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -88,6 +88,12 @@ func conform(t *testing.T, n local.Namespaces, many int) {
 		},
 		Inject: func(f machinetest.Fault) func() { return inject(t, root, f) },
 	}
+	check(t, h)
+}
+
+// check runs the suite and demands that exactly those rules are skipped that can't be here.
+func check(t *testing.T, h machinetest.Harness) {
+	t.Helper()
 	skips := notHere()
 	if raceshare.Step(t) > 1 { // hundreds of children, each with the race detector
 		h.Crash = nil

@@ -46,8 +46,6 @@ def write(kind, token, value):
     step()
     with open(path(kind, token + ".new"), "w") as f:
         json.dump(value, f)
-        f.flush()
-        os.fsync(f.fileno())
     os.rename(path(kind, token + ".new"), path(kind, token))
     step()
 
