@@ -190,10 +190,11 @@ func settled(p machine.Phase) bool {
 	return p == machine.PhaseRunning || p == machine.PhaseFailed || p == machine.PhaseRetired
 }
 
-// shown is a status without what need not be stored for itself: the words of an instance, and one that only starts.
+// shown is a status without what need not be stored for itself: the words of an instance, and one that only starts, with the generation that its
+// ProviderID has made.
 func shown(s machine.Status) machine.Status {
 	if s.Instance == nil || s.Instance.State == provider.Pending {
-		s.Instance = nil
+		s.Instance, s.Observed = nil, 0
 		return s
 	}
 	i := *s.Instance
