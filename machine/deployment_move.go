@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -80,7 +81,7 @@ func (p *deploymentPass) consider(g *group, s standing) {
 		p.d.Plan = append(p.d.Plan, s.Key)
 		return
 	case stuck:
-		p.wait("%s stays: %s", s.Key, or2(plan.Reason, "it can be updated neither in place nor by a new instance"))
+		p.wait("%s stays: %s", s.Key, cmp.Or(plan.Reason, "it can be updated neither in place nor by a new instance"))
 		return
 	}
 	p.movable = true

@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -86,7 +87,7 @@ func (p *deploymentPass) stalled() {
 		return
 	}
 	if p.s.Failure == nil {
-		p.fail(ReasonStalled, fmt.Sprintf("not one step since %s: %s", deadline, or2(p.s.Message, "machines are waited for")))
+		p.fail(ReasonStalled, fmt.Sprintf("not one step since %s: %s", deadline, cmp.Or(p.s.Message, "machines are waited for")))
 	}
 }
 

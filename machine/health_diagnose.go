@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -123,7 +124,7 @@ func (p *healthPass) climb(m *patient, next *Attempt) (why string) {
 		return ""
 	}
 	next.Try = 0
-	return or2(why, "nothing has helped, and there is no other remedy")
+	return cmp.Or(why, "nothing has helped, and there is no other remedy")
 }
 
 // cant says why a remedy can't be had.

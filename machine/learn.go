@@ -83,7 +83,7 @@ func (l *learner) instance() {
 	case class == provider.Conflict && l.a.Kind != Lookup:
 		// What was asked for under this token is not what is wanted now. That token is ended, and another one used.
 		l.noError()
-		l.s.Release = &Release{Replace: true, Conflict: true, Mode: l.mode(), Since: l.now}
+		l.s.Release = &Release{Replace: true, Conflict: true, Mode: l.m.Spec.Deletion.mode(), Since: l.now}
 		return
 	}
 	if !l.noError() {
@@ -101,13 +101,6 @@ func (l *learner) instance() {
 		l.s.Step = Step{Name: StepJoining, Since: l.now}
 		l.s.Phase = PhaseJoining
 	}
-}
-
-func (l *learner) mode() provider.Mode {
-	if l.m.Spec.Deletion.Disks == provider.Destroy {
-		return provider.Destroy
-	}
-	return provider.Retain
 }
 
 // forget drops a retained instance that is no more.

@@ -54,8 +54,8 @@ type Spec struct {
 	ConfigSource []byte
 	UpdatePolicy UpdatePolicy
 	Deletion     Deletion
-	// Decommission is the first of two steps of an end: the machine is emptied and switched off, and stays until it is deleted too. A
-	// control-plane machine that has not been entered for it can't be deleted.
+	// Decommission is the first of two steps of an end: the machine is emptied and switched off, and stays until it is deleted too. Sets
+	// choose no control-plane machine that was not entered for it.
 	Decommission bool
 	// Paused stops every change, also a deletion. Status follows.
 	Paused bool
@@ -103,6 +103,14 @@ type Deletion struct {
 	RetainFor time.Duration
 	// Hooks are what has to happen first, each by its owner.
 	Hooks []Hook
+}
+
+// mode is what becomes of disks: they are kept unless somebody wrote otherwise.
+func (d Deletion) mode() provider.Mode {
+	if d.Disks == provider.Destroy {
+		return provider.Destroy
+	}
+	return provider.Retain
 }
 
 // A Hook holds up the end of a machine until its owner has taken it out of the list.

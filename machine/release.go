@@ -4,24 +4,16 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/belayproject/belay/machine/provider"
 )
 
 // ending reports whether the present instance is to end, or already does.
 func (p *pass) ending() bool {
 	m := p.Machine
 	return !m.Deleted.IsZero() || p.s.Release != nil || (m.Spec.Decommission && p.s.Phase != PhaseRetired)
-}
-
-func (p *pass) mode() provider.Mode {
-	if p.Machine.Spec.Deletion.Disks == provider.Destroy {
-		return provider.Destroy
-	}
-	return provider.Retain
 }
 
 // end takes an instance through its end. What must not be asked twice is stored before the first step that can't be undone.
@@ -52,7 +44,7 @@ func (p *pass) end() Decision {
 // begin fixes how it ends. A machine that is deleted while its instance is being replaced is not replaced any more.
 func (p *pass) begin() {
 	if p.s.Release == nil {
-		p.s.Release = &Release{Mode: p.mode(), Since: p.Now}
+		p.s.Release = &Release{Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now}
 		if u := p.s.Update; u != nil {
 			p.s.Release.Slot = u.Slot
 		}
@@ -195,7 +187,7 @@ func (p *pass) switchOff(r *Release) Decision {
 	case r.Stopped || !p.Can.Stop:
 		return p.release(r)
 	case p.backingOff() || p.Asked:
-		return p.wait(StepStopping, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+		return p.wait(StepStopping, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
 	}
 	return p.ask(StepStopping, Action{Kind: Stop, Token: p.s.Token})
 }
@@ -230,7 +222,7 @@ func (p *pass) release(r *Release) Decision {
 	}
 	switch {
 	case !r.Released && (p.backingOff() || p.Asked):
-		return p.wait(StepReleasing, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+		return p.wait(StepReleasing, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
 	case !r.Released:
 		return p.ask(StepReleasing, Action{Kind: Delete, Token: p.s.Token})
 	case r.Slot && !r.Replace:

@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -67,7 +68,7 @@ func (p *pass) carry(u *Update) Decision {
 		return p.standing(fmt.Sprintf("%s planned (%s); it waits for the annotation %s=%s", u.Plan.Method, u.Plan.Reason, ApproveAnnotation, u.Digest))
 	}
 	if method == provider.Replace {
-		p.s.Release = &Release{Replace: true, Mode: p.mode(), Since: p.Now, Slot: u.Slot, Drained: false}
+		p.s.Release = &Release{Replace: true, Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now, Slot: u.Slot}
 		p.s.Update = nil
 		return p.end()
 	}
@@ -153,7 +154,7 @@ func (p *pass) send(u *Update) Decision {
 		p.s.Failure, p.s.Phase = f, PhaseFailed
 	}
 	if p.backingOff() || p.Asked {
-		return p.wait(StepUpdating, or2(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+		return p.wait(StepUpdating, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
 	}
 	p.step(StepUpdating, p.s.Step.Blocker)
 	return Decision{Status: p.s, Action: a}
@@ -217,11 +218,4 @@ func (p *pass) ask(name StepName, a Action) Decision {
 	}
 	p.step(name, blocker)
 	return Decision{Status: p.s, Action: a}
-}
-
-func or2(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }

@@ -127,8 +127,6 @@ type Action struct {
 	ProviderID string
 	// Retained is for DestroyRetained.
 	Retained Retained
-	// Force is for Drain: its time is over.
-	Force bool
 }
 
 // A Decision is what comes next. If Status differs from that of the View in more than what is only shown, it is stored first, and on a conflict

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,22 +28,13 @@ func (p *pass) act(ctx context.Context, a machine.Action) (pause time.Duration, 
 	begun := p.c.o.Now()
 	o, pause, err := p.do(ctx, a)
 	if count := p.c.o.Metrics.Call; count != nil {
-		count(a.Kind, provider.ClassOf(or(err, o.Err)), p.c.o.Now().Sub(begun))
+		count(a.Kind, provider.ClassOf(cmp.Or(err, o.Err)), p.c.o.Now().Sub(begun))
 	}
 	if err != nil {
 		return 0, err
 	}
 	p.m.Status = machine.Learn(p.m, p.m.Status, a, o, p.c.o.Now())
 	return pause, nil
-}
-
-func or(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // do is the one place where effects are. Errors of the store end the pass, those of others are part of the outcome.
@@ -59,7 +51,7 @@ func (p *pass) do(ctx context.Context, a machine.Action) (machine.Outcome, time.
 	case machine.StartNode, machine.Uncordon, machine.RemoveNode:
 		o = p.onNode(ctx, a)
 	case machine.Drain:
-		o, pause = p.drain(ctx, a)
+		o, pause = p.drain(ctx)
 	default:
 		o = p.permission(ctx, a)
 	}

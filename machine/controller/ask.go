@@ -191,7 +191,7 @@ func (p *pass) onNode(ctx context.Context, a machine.Action) (o machine.Outcome)
 }
 
 // drain is one bounded step: the cordon first.
-func (p *pass) drain(ctx context.Context, a machine.Action) (o machine.Outcome, after time.Duration) {
+func (p *pass) drain(ctx context.Context) (o machine.Outcome, after time.Duration) {
 	if p.c.o.Drainer == nil {
 		return machine.Outcome{Done: true}, 0
 	}
@@ -203,7 +203,7 @@ func (p *pass) drain(ctx context.Context, a machine.Action) (o machine.Outcome, 
 	if done, err := d.Cordon(ctx, n.Name, n.UID, p.m.Incarnation, true); err != nil || !done {
 		return machine.Outcome{Err: err, Blocked: "the Node is not cordoned yet"}, soon
 	}
-	o.Done, o.Blocked, after, o.Err = d.Drain(ctx, n.Name, n.UID, p.m.Incarnation, a.Force)
+	o.Done, o.Blocked, after, o.Err = d.Drain(ctx, n.Name, n.UID, p.m.Incarnation, false)
 	if after <= 0 {
 		after = later
 	}

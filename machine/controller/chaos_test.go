@@ -15,7 +15,7 @@ import (
 	"github.com/belayproject/belay/machine/machinetest"
 )
 
-// R-MA-02 and R-MA-30: machines are made, changed, decommissioned and deleted at random while the provider refuses, loses replies and runs out, the workload
+// R-MA-02: machines are made, changed, decommissioned and deleted at random while the provider refuses, loses replies and runs out, the workload
 // API goes away, drains hang, caches stand still and controllers are killed: there is never a second instance of a machine, no Node goes before its
 // instance, and when the trouble is over and all are deleted, nothing is left.
 func TestChaos(t *testing.T) {

@@ -35,8 +35,8 @@ type GroupOptions struct {
 	Now         func() time.Time
 }
 
-// A GroupController looks after sets, deployments and health checks. It needs no more of a provider than that machines can be created and deleted. Any number
-// of them may work at the same time. Make it with [NewGroups].
+// A GroupController looks after sets, deployments and health checks. It needs no more of a provider than that machines can be created and deleted. One of them works
+// on a namespace at a time, by leader election: the bounds on machines of a deployment are promised for one writer. Make it with [NewGroups].
 type GroupController struct {
 	o   GroupOptions
 	can provider.Abilities

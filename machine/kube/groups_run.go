@@ -9,9 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
-
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -33,7 +30,7 @@ func RunGroups(ctx context.Context, l GroupLoop) error {
 	if l.Controller == nil || l.Groups == nil || l.Machines == nil {
 		return errors.New("loop: Controller, Groups and Machines are required")
 	}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, time.Minute))
+	queue := newQueue[string]()
 	add := func(namespace string) { queue.AddAfter(namespace, settle) }
 	if err := l.Machines.Watch(func(k machine.Key) { add(k.Namespace) }); err != nil {
 		return err
@@ -48,32 +45,10 @@ func RunGroups(ctx context.Context, l GroupLoop) error {
 	var watching error
 	wg.Go(func() { watching = l.Groups.Run(ctx, add) })
 	if waitFor(ctx, func() bool { return l.Machines.Synced() && l.Groups.Synced() }) {
-		wg.Go(func() { workGroups(ctx, l, queue) })
+		wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "namespace") })
 		<-ctx.Done()
 	}
 	queue.ShutDown()
 	wg.Wait()
 	return watching
-}
-
-func workGroups(ctx context.Context, l GroupLoop, queue workqueue.TypedRateLimitingInterface[string]) {
-	for {
-		namespace, over := queue.Get()
-		if over {
-			return
-		}
-		after, err := l.Controller.Reconcile(ctx, namespace)
-		switch {
-		case ctx.Err() != nil:
-		case err != nil:
-			klog.FromContext(ctx).Error(err, "Reconciling sets of machines", "namespace", namespace)
-			queue.AddRateLimited(namespace)
-		default:
-			queue.Forget(namespace)
-			if after > 0 {
-				queue.AddAfter(namespace, after)
-			}
-		}
-		queue.Done(namespace)
-	}
 }

@@ -36,7 +36,7 @@ func Run(ctx context.Context, l Loop) error {
 	if l.Machines.Node == nil {
 		l.Machines.Node = l.Nodes.one
 	}
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[machine.Key](100*time.Millisecond, time.Minute))
+	queue := newQueue[machine.Key]()
 	if err := l.Nodes.Watch(func(token string) { l.Machines.ofToken(token, queue.Add) }); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func Run(ctx context.Context, l Loop) error {
 		workers = 8
 	}
 	for range workers {
-		wg.Go(func() { work(ctx, l, queue) })
+		wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "machine") })
 	}
 	wg.Go(func() { survey(ctx, l, queue.Add) })
 	<-ctx.Done()
@@ -63,18 +63,18 @@ func Run(ctx context.Context, l Loop) error {
 	return watching
 }
 
-// work takes machines from the queue until it is shut down.
-func work(ctx context.Context, l Loop, queue workqueue.TypedRateLimitingInterface[machine.Key]) {
+// work takes keys from the queue until it is shut down.
+func work[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], reconcile func(context.Context, K) (time.Duration, error), of string) {
 	for {
 		key, over := queue.Get()
 		if over {
 			return
 		}
-		after, err := l.Controller.Reconcile(ctx, key)
+		after, err := reconcile(ctx, key)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			klog.FromContext(ctx).Error(err, "Reconciling a machine", "machine", key.String())
+			klog.FromContext(ctx).Error(err, "Reconciling", "kind", of, "key", key)
 			queue.AddRateLimited(key)
 		default:
 			queue.Forget(key)
@@ -84,6 +84,11 @@ func work(ctx context.Context, l Loop, queue workqueue.TypedRateLimitingInterfac
 		}
 		queue.Done(key)
 	}
+}
+
+// newQueue backs off from 100 ms to a minute.
+func newQueue[K comparable]() workqueue.TypedRateLimitingInterface[K] {
+	return workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[K](100*time.Millisecond, time.Minute))
 }
 
 func survey(ctx context.Context, l Loop, add func(machine.Key)) {
