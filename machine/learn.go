@@ -36,7 +36,7 @@ func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
 		l.destroyed()
 	case AskGates, Leave, RemoveNode:
 		l.passed()
-	case StartNode, Uncordon:
+	case StartNode, Uncordon, FindNodes:
 		if o.Err != nil || !o.Done {
 			l.blocked("node")
 		}

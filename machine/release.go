@@ -102,6 +102,9 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 // disturbs means that there is a Node on which work may run.
 func (p *pass) disturbs() bool { return p.NodesKnown && len(p.Nodes) > 0 && p.Nodes[0].Ready }
 
+// unseen means that a cache has no Node: one that has registered just now may not be in it yet.
+func (p *pass) unseen() bool { return p.NodesKnown && len(p.Nodes) == 0 && !p.NodesLive }
+
 func (p *pass) drain(r *Release) (Decision, bool) {
 	limit := p.Machine.Spec.Deletion.DrainTimeout
 	lost := p.s.Failure != nil && p.s.Failure.Reason == ReasonInstanceLost
@@ -110,6 +113,8 @@ func (p *pass) drain(r *Release) (Decision, bool) {
 		r.skip(&r.Drained, "drain", "the annotation "+OverrideAnnotation)
 	case lost:
 		r.skip(&r.Drained, "drain", "the instance is lost")
+	case p.unseen():
+		return p.ask(StepDraining, Action{Kind: FindNodes}), true
 	case p.NodesKnown && len(p.Nodes) == 0:
 		r.Drained = true
 	case !p.NodesKnown && p.unreachable():
@@ -239,10 +244,12 @@ func (p *pass) removeNode(r *Release) (Decision, bool) {
 		return p.wait(StepNode, p.s.Step.Blocker, pollInstance), true
 	case p.NodesKnown && len(p.Nodes) > 0:
 		return p.ask(StepNode, Action{Kind: RemoveNode}), true
-	case p.NodesKnown:
+	case p.NodesKnown && p.NodesLive:
 		r.NodeGone = true
 	case p.overridden("node"):
 		r.skip(&r.NodeGone, "node", "the annotation "+OverrideAnnotation)
+	case p.NodesKnown:
+		return p.ask(StepNode, Action{Kind: FindNodes}), true
 	case p.unreachable():
 		r.skip(&r.NodeGone, "node", fmt.Sprintf("the workload API hasn't answered for %v", p.nodeTimeout()))
 	default:

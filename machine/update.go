@@ -130,6 +130,8 @@ func (p *pass) inPlace(u *Update) Decision {
 func (p *pass) drainForUpdate(u *Update) Decision {
 	limit := p.Machine.Spec.Deletion.DrainTimeout
 	switch {
+	case p.unseen():
+		return p.ask(StepDraining, Action{Kind: FindNodes})
 	case len(p.Nodes) == 0 && p.NodesKnown:
 		u.Drained = true
 		return p.send(u)

@@ -23,6 +23,8 @@ type View struct {
 	Nodes        []Node
 	NodesKnown   bool
 	NodesUnknown time.Time
+	// NodesLive means that Nodes are what that cluster itself has said in this pass. A cache may not have seen one yet: that there is none is believed only so.
+	NodesLive bool
 	// Listed is what the provider's last list said of this token; nil with Lists means that it was not in it. Lists is when that list was asked for.
 	Listed *provider.Instance
 	Lists  time.Time
@@ -88,6 +90,8 @@ const (
 	Adopt ActionKind = "Adopt"
 	// SetProviderID writes Instance.ProviderID to the spec.
 	SetProviderID ActionKind = "SetProviderID"
+	// FindNodes asks the workload cluster itself for the Nodes.
+	FindNodes ActionKind = "FindNodes"
 	// StartNode gives the Node labels, annotations, taints and the config source, and takes off the taint of a node that has not been looked at.
 	StartNode ActionKind = "StartNode"
 	// PlanUpdate asks the provider what the change would do.

@@ -48,7 +48,7 @@ func (p *pass) do(ctx context.Context, a machine.Action) (machine.Outcome, time.
 	var o machine.Outcome
 	pause := later
 	switch a.Kind {
-	case machine.StartNode, machine.Uncordon, machine.RemoveNode:
+	case machine.FindNodes, machine.StartNode, machine.Uncordon, machine.RemoveNode:
 		o = p.onNode(ctx, a)
 	case machine.Drain:
 		o, pause = p.drain(ctx)

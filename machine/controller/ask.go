@@ -165,9 +165,15 @@ func (p *pass) secret(ctx context.Context, name string) (map[string][]byte, erro
 
 // onNode changes the Node.
 func (p *pass) onNode(ctx context.Context, a machine.Action) (o machine.Outcome) {
-	nodes, err := p.c.o.Nodes.Of(ctx, p.m.Token)
-	if err != nil || len(nodes) == 0 {
-		return machine.Outcome{Done: err == nil, Err: err}
+	if a.Kind == machine.FindNodes {
+		p.found, o.Err = p.c.o.Nodes.Live(ctx, p.m.Token)
+		o.Done = o.Err == nil
+		p.nodesLive = o.Done
+		return o
+	}
+	nodes, err := p.ofToken(ctx)
+	if err != nil || len(nodes) == 0 { // one that is gone meanwhile is found to be in the next decision
+		return machine.Outcome{Done: err == nil && a.Kind != machine.RemoveNode, Err: err}
 	}
 	n := nodes[0]
 	switch a.Kind {
@@ -177,12 +183,16 @@ func (p *pass) onNode(ctx context.Context, a machine.Action) (o machine.Outcome)
 		p.started = o.Done
 	case machine.RemoveNode:
 		p.noded = true
+		p.nodesLive, p.found = false, nil
 		for _, n := range nodes {
-			if err := p.c.o.Nodes.Remove(ctx, n.NodeRef); err != nil {
+			switch err := p.c.o.Nodes.Remove(ctx, n.NodeRef); {
+			case errors.Is(err, fs.ErrExist):
+				return machine.Outcome{Blocked: fmt.Sprintf("Node %q was registered anew", n.Name)}
+			case err != nil:
 				return machine.Outcome{Err: fmt.Errorf("remove Node %q: %w", n.Name, err)}
 			}
 		}
-		o.Done = true
+		o.Done = true // a removal is a proof: it came after that of the stop
 	case machine.Uncordon:
 		o.Done, o.Err = p.c.o.Drainer.Release(ctx, n.Name, n.UID, p.m.Incarnation)
 		p.uncordoned = o.Done
@@ -195,15 +205,16 @@ func (p *pass) drain(ctx context.Context) (o machine.Outcome, after time.Duratio
 	if p.c.o.Drainer == nil {
 		return machine.Outcome{Done: true}, 0
 	}
-	nodes, err := p.c.o.Nodes.Of(ctx, p.m.Token)
+	nodes, err := p.ofToken(ctx)
 	if err != nil || len(nodes) == 0 {
-		return machine.Outcome{Done: err == nil, Err: err}, soon
+		return machine.Outcome{Done: err == nil && p.nodesLive, Blocked: "the Node is gone", Err: err}, soon
 	}
 	n, d := nodes[0], p.c.o.Drainer
 	if done, err := d.Cordon(ctx, n.Name, n.UID, p.m.Incarnation, true); err != nil || !done {
 		return machine.Outcome{Err: err, Blocked: "the Node is not cordoned yet"}, soon
 	}
 	o.Done, o.Blocked, after, o.Err = d.Drain(ctx, n.Name, n.UID, p.m.Incarnation, false)
+	p.nodesLive, p.found = false, nil // it is not as it was found any more
 	if after <= 0 {
 		after = later
 	}

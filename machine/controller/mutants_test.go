@@ -40,6 +40,11 @@ func TestMutants(t *testing.T) {
 			Old: "if d.Action.Kind != machine.None && !p.live {", New: "if false {"},
 		{Name: "a slot of a machine that is gone is kept", File: "reconcile.go", Run: "TestFrozen",
 			Old: "if mem.took != nil {", New: "if false {"},
+		{Name: "a cache is believed that there is no Node", File: "../release.go", Run: "TestNodeThat", Old: "&& !p.NodesLive }", New: "&& false }"},
+		{Name: "a cache is believed that a Node is gone", File: "../release.go", Run: "TestNodeThat",
+			Old: "case p.NodesKnown && p.NodesLive:", New: "case p.NodesKnown && r != nil:"},
+		{Name: "a Node that was registered anew counts as removed", File: "ask.go", Run: "TestNodeRegistered",
+			Old: "case errors.Is(err, fs.ErrExist):", New: "case errors.Is(err, fs.ErrClosed):"},
 		{Name: "an update is not looked for on the Node", File: "../update.go", Run: "TestUpdateIsVerified",
 			Old: "case want.Kubelet != \"\" && n.Versions.Kubelet != want.Kubelet:", New: "case false:"},
 	})

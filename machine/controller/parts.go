@@ -38,10 +38,12 @@ type Machines interface {
 type Nodes interface {
 	// Of returns the Nodes whose ProviderID ends with the token. An error means that the workload cluster can't be asked now.
 	Of(ctx context.Context, token string) ([]machine.Node, error)
+	// Live is Of, asked of the workload cluster itself: a cache may not have seen a Node yet.
+	Live(ctx context.Context, token string) ([]machine.Node, error)
 	// Start gives a Node the labels, annotations, taints and config source of its machine, and takes off the taint of a Node that has not been
 	// looked at. Conflicts are errors.
 	Start(ctx context.Context, n machine.Node, m machine.Machine) error
-	// Remove removes the Node of that UID. A Node of another UID stays; absence is no error.
+	// Remove removes the Node of that UID. Absence is no error; a Node of that name with another UID stays, and is io/fs.ErrExist.
 	Remove(ctx context.Context, n machine.NodeRef) error
 }
 

@@ -71,6 +71,9 @@ type pass struct {
 	asked, noded, looked bool
 	// started and uncordoned: that was done to the Node in this pass, and a cache may not show it yet.
 	started, uncordoned bool
+	// nodesLive means that the workload cluster itself was asked in this pass, and that found is what it has said.
+	nodesLive bool
+	found     []machine.Node
 }
 
 // step decides once, stores, and acts.

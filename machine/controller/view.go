@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belayproject/belay/machine"
@@ -63,6 +64,14 @@ func (c *Controller) fromList(p *pass, v *machine.View) {
 	}
 }
 
+// ofToken are the Nodes of the machine: those that were found in this pass, or else those that a cache has.
+func (p *pass) ofToken(ctx context.Context) ([]machine.Node, error) {
+	if p.nodesLive {
+		return slices.Clone(p.found), nil
+	}
+	return p.c.o.Nodes.Of(ctx, p.m.Token)
+}
+
 func (p *pass) nodes(ctx context.Context, v *machine.View) {
 	c := p.c
 	if p.m.Token == "" {
@@ -71,7 +80,8 @@ func (p *pass) nodes(ctx context.Context, v *machine.View) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
 	defer cancel()
-	nodes, err := c.o.Nodes.Of(ctx, p.m.Token)
+	nodes, err := p.ofToken(ctx)
+	v.NodesLive = p.nodesLive
 	for i := range nodes {
 		if c.o.Drainer != nil && !p.uncordoned {
 			_, nodes[i].Held = c.o.Drainer.Held(nodes[i].Annotations)

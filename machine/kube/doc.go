@@ -11,7 +11,8 @@
 //   - Every write is guarded by resourceVersion and UID. Nothing is written over that was not read.
 //   - Reads come from one watch for each kind; Live, and the lists on which machines are created or deleted, alone ask the API server. What the controller of
 //     machines has written is seen as it was written, also while the watch is behind.
-//   - A Node is found by the last segment of its ProviderID, never by name or address. It is removed by UID.
+//   - A Node is found by the last segment of its ProviderID, never by name or address. It is removed by UID. That there is none is asked of the API server
+//     before an end goes on.
 //   - Every call has a deadline.
 //
 // # No promise

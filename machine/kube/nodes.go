@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -110,6 +111,23 @@ func (s *Nodes) Synced() bool { return s.informer.HasSynced() }
 
 // Of implements [controller.Nodes], from the cache.
 func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) { return s.cached(token) }
+
+// Live implements [controller.Nodes], from the API server: it lists all Nodes, as no selector knows a ProviderID.
+func (s *Nodes) Live(ctx context.Context, token string) ([]machine.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	all, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list Nodes: %w", err)
+	}
+	var nodes []machine.Node
+	for i := range all.Items {
+		if n := &all.Items[i]; n.Spec.ProviderID != "" && provider.TokenOf(n.Spec.ProviderID) == token {
+			nodes = append(nodes, nodeOf(n))
+		}
+	}
+	return nodes, nil
+}
 
 func (s *Nodes) cached(token string) ([]machine.Node, error) {
 	if err := s.away(); err != nil {
@@ -257,8 +275,11 @@ func (s *Nodes) Remove(ctx context.Context, ref machine.NodeRef) error {
 	defer cancel()
 	uid := types.UID(ref.UID)
 	err := s.client.CoreV1().Nodes().Delete(ctx, ref.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil // that Node is gone
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("it has another UID than %s: %w", ref.UID, fs.ErrExist)
 	}
 	return err
 }

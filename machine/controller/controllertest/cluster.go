@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -28,7 +29,8 @@ type Cluster struct {
 	next   int
 	away   bool
 	stuck  string
-	nodes  map[string]*node // by token
+	nodes  map[string]*node          // by token
+	stale  map[string][]machine.Node // what Of answers with
 	broken []string
 	counts map[string]int
 }
@@ -112,19 +114,58 @@ func (c *Cluster) join() map[string]provider.Instance {
 	return running
 }
 
-// Of returns the Nodes of a token.
+// Of returns the Nodes of a token, as from a cache.
 func (c *Cluster) Of(_ context.Context, token string) ([]machine.Node, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.away {
 		return nil, ErrAway
 	}
+	if c.stale != nil {
+		return c.stale[token], nil
+	}
+	return c.ofToken(token), nil
+}
+
+// Live returns the Nodes of a token, also those that a cache does not show yet.
+func (c *Cluster) Live(_ context.Context, token string) ([]machine.Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.away {
+		return nil, ErrAway
+	}
+	return c.ofToken(token), nil
+}
+
+func (c *Cluster) ofToken(token string) []machine.Node {
 	c.join()
 	if n := c.nodes[token]; n != nil {
-		return []machine.Node{n.Node}, nil
+		return []machine.Node{n.Node}
 	}
-	return nil, nil
+	return nil
 }
+
+// Freeze makes Of answer with what is there now, until Thaw: a cache that is behind.
+func (c *Cluster) Freeze() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.join()
+	c.stale = map[string][]machine.Node{}
+	for token := range c.nodes {
+		c.stale[token] = c.ofToken(token)
+	}
+}
+
+// Reregister has the Node of a token go and come again, with another UID, as when somebody deletes it and its kubelet runs.
+func (c *Cluster) Reregister(token string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.nodes, token)
+	c.join()
+}
+
+// Thaw ends Freeze.
+func (c *Cluster) Thaw() { c.mu.Lock(); c.stale = nil; c.mu.Unlock() }
 
 // change runs a change of the Node of that UID.
 func (c *Cluster) change(call, uid string, f func(token string, n *node) error) error {
@@ -166,6 +207,11 @@ func (c *Cluster) Start(_ context.Context, n machine.Node, _ machine.Machine) er
 
 // Remove removes the Node of that UID. That of an instance that runs is a broken rule.
 func (c *Cluster) Remove(_ context.Context, ref machine.NodeRef) error {
+	for _, n := range c.All() {
+		if n.Name == ref.Name && n.UID != ref.UID {
+			return fmt.Errorf("node %q has the UID %q, not %q: %w", n.Name, n.UID, ref.UID, fs.ErrExist)
+		}
+	}
 	return c.change("RemoveNode", ref.UID, func(token string, _ *node) error {
 		if _, runs := c.join()[token]; runs {
 			c.broken = append(c.broken, fmt.Sprintf("Node %q was removed while its instance runs", ref.Name))
