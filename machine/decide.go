@@ -169,6 +169,9 @@ func (p *pass) live() Decision {
 	if d, done := p.instance(); done {
 		return d
 	}
+	if d, done := p.settings(); done {
+		return d
+	}
 	// A change comes before the Node: it may be what the machine needs to join.
 	if p.s.Digest != p.Machine.Spec.Digest() || p.s.Update != nil && !p.s.Update.replaced() {
 		return p.update()
@@ -225,6 +228,9 @@ func (p *pass) pending() Decision {
 	if p.s.Digest != p.Machine.Spec.Digest() {
 		return p.update() // it can't be carried forward with another digest
 	}
+	if d := p.s.Instance.Digest; d != "" && d != p.s.Digest && p.Can.Get {
+		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}} // nor can one that has changed without the provider
+	}
 	return Decision{Status: p.s, Action: p.making()}
 }
 
@@ -246,8 +252,7 @@ func (p *pass) node() Decision {
 		p.s.Phase = PhaseJoining
 		return p.wait(StepStarting, p.Started, pollSlow)
 	case starts:
-		p.step(StepStarting, "")
-		return Decision{Status: p.s, Action: Action{Kind: StartNode}}
+		return Decision{Status: p.s, Action: p.start()}
 	case n.Held:
 		// Somebody died before he took off the mark of an update that is over.
 		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
@@ -261,34 +266,6 @@ func (p *pass) node() Decision {
 	}
 	p.s.Phase = PhaseRunning
 	return p.wait(StepReady, "", p.nextRetained())
-}
-
-// starts reports whether a Node is to be given what its machine says. That is done when it has come; what others change later is theirs.
-func (p *pass) starts(n Node) bool {
-	switch {
-	case p.NodeStarted:
-		return false
-	case n.Uninitialized:
-		return true
-	case p.s.Step.Name == StepReady && p.s.Node != nil && p.s.Node.UID == n.UID:
-		return false
-	}
-	want := p.Machine.Spec.Desired.Node
-	for _, t := range want.Taints {
-		if !slices.Contains(n.Taints, t) {
-			return true
-		}
-	}
-	return lacks(n.Labels, want.Labels) || lacks(n.Annotations, want.Annotations) || len(p.Machine.Spec.ConfigSource) > 0 && p.s.Step.Name != StepStarting
-}
-
-func lacks(is, want map[string]string) bool {
-	for k, v := range want {
-		if got, ok := is[k]; !ok || got != v {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *pass) joining() Decision {

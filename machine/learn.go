@@ -90,11 +90,12 @@ func (l *learner) instance() {
 		return
 	}
 	i := l.o.Instance
+	known := l.s.Instance != nil && l.s.Instance.Digest == i.Digest // then what has changed since was no affair of the provider
 	l.s.Instance = &i
 	if l.s.Failure != nil && l.s.Failure.Reason == ReasonInstanceLost {
 		l.s.Failure = nil
 	}
-	if i.Digest != "" && l.s.Update == nil { // an update ends with what the Node reports
+	if i.Digest != "" && l.s.Update == nil && !known { // an update ends with what the Node reports
 		l.s.Digest = i.Digest
 	}
 	if i.State == provider.Running && l.s.Step.Name == StepCreating {

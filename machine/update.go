@@ -183,6 +183,11 @@ func (p *pass) verify(u *Update) Decision {
 		return p.verifying(fmt.Sprintf("Node %q reports the runtime %v, %v is wanted", n.Name, n.Versions.Runtime, want.Runtime))
 	}
 	p.s.Digest = u.Digest
+	if i := p.s.Instance; i != nil && i.Digest != "" {
+		next := *i
+		next.Digest = u.Digest
+		p.s.Instance = &next
+	}
 	p.s.Failure = nil
 	return p.recall()
 }

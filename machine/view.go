@@ -69,6 +69,8 @@ type Node struct {
 	Taints        []provider.Taint
 	// Labels and Annotations are those of the Node, to be read only.
 	Labels, Annotations map[string]string
+	// Given is the record of what it was given; nil if there is none.
+	Given *Given
 	// Held means that our mark of an update or an end is on it.
 	Held bool
 }
@@ -92,7 +94,8 @@ const (
 	SetProviderID ActionKind = "SetProviderID"
 	// FindNodes asks the workload cluster itself for the Nodes.
 	FindNodes ActionKind = "FindNodes"
-	// StartNode gives the Node labels, annotations, taints and the config source, and takes off the taint of a node that has not been looked at.
+	// StartNode gives the Node labels, annotations, taints and the config source by [Node.Change], and takes off the taint of a node that has not been
+	// looked at.
 	StartNode ActionKind = "StartNode"
 	// PlanUpdate asks the provider what the change would do.
 	PlanUpdate ActionKind = "PlanUpdate"

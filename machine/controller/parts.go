@@ -40,8 +40,8 @@ type Nodes interface {
 	Of(ctx context.Context, token string) ([]machine.Node, error)
 	// Live is Of, asked of the workload cluster itself: a cache may not have seen a Node yet.
 	Live(ctx context.Context, token string) ([]machine.Node, error)
-	// Start gives a Node the labels, annotations, taints and config source of its machine, and takes off the taint of a Node that has not been
-	// looked at. Conflicts are errors.
+	// Start gives a Node the labels, annotations, taints and config source of its machine, by [machine.Node.Change], with the record of it, and takes
+	// off the taint of a Node that has not been looked at. Conflicts are errors.
 	Start(ctx context.Context, n machine.Node, m machine.Machine) error
 	// Remove removes the Node of that UID. Absence is no error; a Node of that name with another UID stays, and is io/fs.ErrExist.
 	Remove(ctx context.Context, n machine.NodeRef) error

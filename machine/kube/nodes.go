@@ -5,7 +5,6 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,6 +29,8 @@ import (
 const (
 	// MachineAnnotation is written to a Node with whatever else its machine gives it: the namespace and name of the machine, and the token of the instance.
 	MachineAnnotation = "machine.belay.dev/machine"
+	// GivenAnnotation of a Node has the record of what its machine has given to it, a [machine.Given] in JSON.
+	GivenAnnotation = "machine.belay.dev/given"
 	// UninitializedTaint may be on a Node from its start, with any effect, as by the kubelet's registerWithTaints. It goes when the checks of the
 	// machine's roles have passed, and until then nothing that does not tolerate it runs there.
 	UninitializedTaint = "machine.belay.dev/uninitialized"
@@ -50,7 +51,7 @@ type Nodes struct {
 
 // Configs has the config of a Node pointed at a source: [NewConfigs].
 type Configs interface {
-	// Point makes source, a NodeConfigSource in JSON, that of the Node.
+	// Point makes source, a NodeConfigSource in JSON, that of the Node. An empty one takes away what Point has made it before.
 	Point(ctx context.Context, n machine.NodeRef, source []byte) error
 }
 
@@ -102,7 +103,8 @@ func differs(a *corev1.Node, obj any) bool {
 	}
 	return ready(a) != ready(b) || a.Spec.ProviderID != b.Spec.ProviderID || a.Spec.Unschedulable != b.Spec.Unschedulable ||
 		a.Status.NodeInfo != b.Status.NodeInfo || !slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, func(x, y corev1.Taint) bool { return x.MatchTaint(&y) }) ||
-		len(a.Annotations) != len(b.Annotations) || a.Annotations[MachineAnnotation] != b.Annotations[MachineAnnotation] || a.UID != b.UID ||
+		len(a.Annotations) != len(b.Annotations) || a.Annotations[MachineAnnotation] != b.Annotations[MachineAnnotation] ||
+		a.Annotations[GivenAnnotation] != b.Annotations[GivenAnnotation] || a.UID != b.UID ||
 		!a.DeletionTimestamp.Equal(b.DeletionTimestamp)
 }
 
@@ -192,7 +194,7 @@ func (s *Nodes) probe(ctx context.Context) error {
 func nodeOf(n *corev1.Node) machine.Node {
 	c := machine.Node{
 		NodeRef: machine.NodeRef{Name: n.Name, UID: string(n.UID)}, ProviderID: n.Spec.ProviderID, Ready: ready(n), Labels: n.Labels, Annotations: n.Annotations,
-		Uninitialized: tainted(n),
+		Uninitialized: tainted(n), Given: givenTo(n),
 	}
 	for _, t := range n.Spec.Taints {
 		c.Taints = append(c.Taints, provider.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
@@ -221,52 +223,6 @@ func ready(n *corev1.Node) bool {
 
 func tainted(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == UninitializedTaint })
-}
-
-// Start implements [controller.Nodes]: one patch of the version that was seen.
-func (s *Nodes) Start(ctx context.Context, n machine.Node, m machine.Machine) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	if len(m.Spec.ConfigSource) > 0 {
-		if s.configs == nil {
-			return fmt.Errorf("start Node %q: machine %q has a config source, and there is nobody to point the Node at it", n.Name, m.Key)
-		}
-		if err := s.configs.Point(ctx, n.NodeRef, m.Spec.ConfigSource); err != nil {
-			return fmt.Errorf("start Node %q: %w", n.Name, err)
-		}
-	}
-	obj, _, _ := s.informer.GetStore().GetByKey(n.Name) // the store of an informer has no errors
-	node, ok := obj.(*corev1.Node)
-	if !ok || string(node.UID) != n.UID {
-		return fmt.Errorf("start Node %q: it has changed since it was read", n.Name)
-	}
-	patch, err := json.Marshal(startPatch(node, m))
-	if err != nil {
-		return fmt.Errorf("start Node %q: %w", n.Name, err)
-	}
-	if _, err := s.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}); err != nil {
-		return fmt.Errorf("start Node %q: %w", n.Name, err)
-	}
-	return nil
-}
-
-// startPatch gives a Node what its machine says. Labels, annotations and taints of others stay.
-func startPatch(node *corev1.Node, m machine.Machine) map[string]any {
-	annotations := map[string]string{MachineAnnotation: m.Key.String() + "/" + m.Token}
-	for k, v := range m.Spec.Node.Annotations {
-		annotations[k] = v
-	}
-	taints := slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return t.Key == UninitializedTaint })
-	for _, want := range m.Spec.Node.Taints {
-		t := corev1.Taint{Key: want.Key, Value: want.Value, Effect: corev1.TaintEffect(want.Effect)}
-		taints = slices.DeleteFunc(taints, func(is corev1.Taint) bool { return is.MatchTaint(&t) })
-		taints = append(taints, t)
-	}
-	meta := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": annotations}
-	if len(m.Spec.Node.Labels) > 0 {
-		meta["labels"] = m.Spec.Node.Labels
-	}
-	return map[string]any{"metadata": meta, "spec": map[string]any{"taints": taints}}
 }
 
 // Remove implements [controller.Nodes].

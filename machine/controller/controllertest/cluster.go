@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -198,11 +200,41 @@ func (c *Cluster) locked(call, uid string, f func(token string, n *node) error) 
 }
 
 // Start initializes a Node.
-func (c *Cluster) Start(_ context.Context, n machine.Node, _ machine.Machine) error {
+func (c *Cluster) Start(_ context.Context, n machine.Node, m machine.Machine) error {
 	return c.change("StartNode", n.UID, func(_ string, n *node) error {
 		n.Uninitialized = false
+		change := n.Change(m)
+		n.Labels, n.Annotations, n.Given = merged(n.Labels, change.Labels), merged(n.Annotations, change.Annotations), &change.Given
+		is := func(in []provider.Taint, same func(a, b provider.Taint) bool) func(provider.Taint) bool {
+			return func(t provider.Taint) bool {
+				return slices.ContainsFunc(in, func(o provider.Taint) bool { return same(o, t) })
+			}
+		}
+		taints := slices.DeleteFunc(slices.Clone(n.Taints), is(change.Drop, func(a, b provider.Taint) bool { return a == b }))
+		taints = slices.DeleteFunc(taints, is(change.Taints, func(a, b provider.Taint) bool { return a.Key == b.Key && a.Effect == b.Effect }))
+		n.Taints = append(taints, change.Taints...)
 		return nil
 	})
+}
+
+func merged(is map[string]string, change map[string]*string) map[string]string {
+	next := map[string]string{}
+	maps.Copy(next, is)
+	for k, v := range change {
+		if delete(next, k); v != nil {
+			next[k] = *v
+		}
+	}
+	return next
+}
+
+// Edit changes a Node as somebody else does.
+func (c *Cluster) Edit(token string, change func(n *machine.Node)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := c.nodes[token]; n != nil {
+		change(&n.Node)
+	}
 }
 
 // Remove removes the Node of that UID. That of an instance that runs is a broken rule.
@@ -231,7 +263,8 @@ func (c *Cluster) Held(annotations map[string]string) (int64, bool) {
 // Cordon marks a Node.
 func (c *Cluster) Cordon(_ context.Context, _, uid string, attempt int64, _ bool) (bool, error) {
 	err := c.change("Cordon", uid, func(_ string, n *node) error {
-		n.Annotations = map[string]string{markAnnotation: fmt.Sprint(attempt)}
+		value := fmt.Sprint(attempt)
+		n.Annotations = merged(n.Annotations, map[string]*string{markAnnotation: &value})
 		return nil
 	})
 	return err == nil, err
@@ -256,7 +289,7 @@ func (c *Cluster) Drain(_ context.Context, name, uid string, attempt int64, forc
 // Release takes the mark off.
 func (c *Cluster) Release(_ context.Context, _, uid string, _ int64) (bool, error) {
 	err := c.change("Uncordon", uid, func(_ string, n *node) error {
-		n.Annotations, n.drained = nil, false
+		n.Annotations, n.drained = merged(n.Annotations, map[string]*string{markAnnotation: nil}), false
 		return nil
 	})
 	return err == nil, err

@@ -1,0 +1,96 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// givenTo reads the record of a Node. One that can't be read is none: the Node is given everything again.
+func givenTo(n *corev1.Node) *machine.Given {
+	text, there := n.Annotations[GivenAnnotation]
+	if !there {
+		return nil
+	}
+	g := &machine.Given{}
+	if err := json.Unmarshal([]byte(text), g); err != nil {
+		return &machine.Given{}
+	}
+	return g
+}
+
+// Start implements [controller.Nodes]: one patch of the version that was seen.
+func (s *Nodes) Start(ctx context.Context, n machine.Node, m machine.Machine) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	obj, _, _ := s.informer.GetStore().GetByKey(n.Name) // the store of an informer has no errors
+	node, ok := obj.(*corev1.Node)
+	if !ok || string(node.UID) != n.UID {
+		return fmt.Errorf("start Node %q: it has changed since it was read", n.Name)
+	}
+	change := nodeOf(node).Change(m)
+	if change.Point {
+		if s.configs == nil {
+			return fmt.Errorf("start Node %q: machine %q has a config source, and there is nobody to point the Node at it", n.Name, m.Key)
+		}
+		if err := s.configs.Point(ctx, n.NodeRef, m.Spec.ConfigSource); err != nil {
+			return fmt.Errorf("start Node %q: %w", n.Name, err)
+		}
+	}
+	patch, err := startPatch(node, m, change)
+	if err != nil {
+		return fmt.Errorf("start Node %q: %w", n.Name, err)
+	}
+	if _, err := s.client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}); err != nil {
+		return fmt.Errorf("start Node %q: %w", n.Name, err)
+	}
+	return nil
+}
+
+// startPatch gives a Node what its machine says. Labels, annotations and taints of others stay.
+func startPatch(node *corev1.Node, m machine.Machine, change machine.NodeChange) ([]byte, error) {
+	given, err := json.Marshal(change.Given)
+	if err != nil {
+		return nil, fmt.Errorf("annotation %q: %w", GivenAnnotation, err)
+	}
+	mine, record := m.Key.String()+"/"+m.Token, string(given)
+	annotations := map[string]*string{}
+	maps.Copy(annotations, change.Annotations)
+	annotations[MachineAnnotation], annotations[GivenAnnotation] = &mine, &record
+	meta := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": annotations}
+	if len(change.Labels) > 0 {
+		meta["labels"] = change.Labels
+	}
+	patch := map[string]any{"metadata": meta}
+	if taints, changed := taintsOf(node.Spec.Taints, change); changed {
+		patch["spec"] = map[string]any{"taints": taints}
+	}
+	return json.Marshal(patch)
+}
+
+// taintsOf are the taints of a Node after a change. The list is written whole, in the version that was read.
+func taintsOf(is []corev1.Taint, change machine.NodeChange) (taints []corev1.Taint, changed bool) {
+	leaves := func(t corev1.Taint) bool {
+		dropped := slices.Contains(change.Drop, provider.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
+		replaced := slices.ContainsFunc(change.Taints, func(w provider.Taint) bool { return w.Key == t.Key && w.Effect == string(t.Effect) })
+		return t.Key == UninitializedTaint || dropped || replaced
+	}
+	taints = slices.DeleteFunc(slices.Clone(is), leaves)
+	changed = len(taints) != len(is) || len(change.Taints) > 0
+	for _, t := range change.Taints {
+		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
+	}
+	return taints, changed
+}
