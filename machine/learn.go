@@ -20,7 +20,7 @@ func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
 		l.instance()
 	case PlanUpdate:
 		if l.noError() {
-			l.s.planned(m.Spec.Digest(), o.Plan, now)
+			l.s.planned(m, o.Plan, now)
 		}
 	case TakeSlot, FreeSlot:
 		l.slot(a.Kind == TakeSlot)
@@ -59,6 +59,9 @@ func (l *learner) noError() bool {
 			l.s.Failure = nil
 		}
 		return true
+	}
+	if f := l.s.Failure; f != nil && f.Reason == ReasonInstanceLost && l.a.Kind == Lookup {
+		return false // a look that has failed says nothing new
 	}
 	reason := string(provider.ClassOf(l.o.Err))
 	if missing := (*MissingError)(nil); errors.As(l.o.Err, &missing) {

@@ -82,7 +82,7 @@ const (
 const (
 	// ApproveAnnotation has the digest of the change that somebody has looked at.
 	ApproveAnnotation = "machine.belay.dev/approve"
-	// RetryAnnotation with a new value ends every backoff.
+	// RetryAnnotation with a new value ends every backoff, and has a change that the provider has refused planned again.
 	RetryAnnotation = "machine.belay.dev/retry"
 	// OverrideAnnotation names what is not to be waited for any more, separated by commas: "gates", "drain", "hooks", "leave", "stopped",
 	// "node".

@@ -99,6 +99,8 @@ type Update struct {
 	Slot, Drained, Sent bool
 	// Done means that the provider has said so; the Node has not shown it yet.
 	Done bool
+	// Retry is the digest of [RetryAnnotation] when it was planned: a plan that nothing can be done by is asked for again when it changes.
+	Retry string
 }
 
 // A Release is the end of an instance. Each step is passed once.

@@ -5,6 +5,8 @@ package machine
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -21,10 +23,20 @@ func (p *pass) update() Decision {
 	case p.Skew != "" && (u == nil || !u.Sent):
 		p.s.Failure = p.failure(ReasonVersionSkew, p.Skew)
 		return p.standing(p.Skew)
-	case u == nil, u.Digest != digest:
+	case u == nil, u.Digest != digest, u.Plan.Method == provider.Unsupported && !u.Sent && u.Retry != p.Machine.retry():
 		return p.plan(digest)
 	}
 	return p.carry(u)
+}
+
+// retry is the digest of the annotation; empty if there is none.
+func (m Machine) retry() string {
+	text := m.Annotations[RetryAnnotation]
+	if text == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
 }
 
 // plan finds out what a change would do.
@@ -40,13 +52,13 @@ func (p *pass) plan(digest string) Decision {
 	if p.Can.Update {
 		plan = provider.Plan{Method: provider.InPlace, Disrupts: true, Reason: "the provider has no plans"}
 	}
-	p.s.planned(digest, plan, p.Now)
+	p.s.planned(p.Machine, plan, p.Now)
 	return p.carry(p.s.Update)
 }
 
 // planned records a plan; what an update under way has reached stays.
-func (s *Status) planned(digest string, plan provider.Plan, now time.Time) {
-	u := Update{Digest: digest, Plan: plan, Since: now}
+func (s *Status) planned(m Machine, plan provider.Plan, now time.Time) {
+	u := Update{Digest: m.Spec.Digest(), Plan: plan, Since: now, Retry: m.retry()}
 	if s.Update != nil {
 		u.Slot, u.Drained, u.Sent = s.Update.Slot, s.Update.Drained, s.Update.Sent
 	}

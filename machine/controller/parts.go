@@ -24,6 +24,8 @@ type Machines interface {
 	Live(ctx context.Context, key machine.Key) (machine.Machine, error)
 	// List returns all, each in any version.
 	List(ctx context.Context) ([]machine.Machine, error)
+	// ListLive returns all as they are stored. One that can't be read is an error.
+	ListLive(ctx context.Context) ([]machine.Machine, error)
 	// Twins returns other machines whose spec or status has the ProviderID.
 	Twins(ctx context.Context, m machine.Machine, providerID string) ([]machine.Key, error)
 	// PutStatus stores the status alone.

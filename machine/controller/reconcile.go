@@ -185,8 +185,16 @@ func (p *pass) worthStoring(s machine.Status) bool {
 		p.mem.unshown = now
 	}
 	edge := s.Phase != p.stored.Phase && (settled(s.Phase) || settled(p.stored.Phase)) || (s.Failure == nil) != (p.stored.Failure == nil) ||
-		s.Failure != nil && s.Failure.Reason != p.stored.Failure.Reason
+		s.Failure != nil && s.Failure.Reason != p.stored.Failure.Reason || planned(s) != planned(p.stored)
 	return edge || now.Sub(p.mem.unshown) >= p.c.o.ShowEvery
+}
+
+// planned is for which try a change was planned: not to be asked for again.
+func planned(s machine.Status) string {
+	if s.Update == nil {
+		return ""
+	}
+	return s.Update.Retry
 }
 
 func settled(p machine.Phase) bool {

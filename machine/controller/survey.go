@@ -26,12 +26,12 @@ type Orphan struct {
 
 // An OrphanPolicy says what becomes of orphans. The zero value: they are reported.
 type OrphanPolicy struct {
-	// Retain stops orphans and keeps their disks, once they have been seen in two surveys and for After, and the store itself has no machine of
-	// their owner's name with their token. It never destroys a disk.
+	// Retain stops orphans and keeps their disks, once they have been seen in two surveys and for After, and the store itself has no machine
+	// that is their owner, or that has their token, or one of their disks. It never destroys a disk.
 	Retain bool
 	// After is how long an orphan must have been seen; 0 is an hour.
 	After time.Duration
-	// Expire destroys what was retained, by a machine that is gone, until a time that has passed.
+	// Expire destroys what was retained, by a machine that is gone, until a time that has passed. The store is asked as for Retain.
 	Expire bool
 }
 
@@ -146,17 +146,46 @@ func (c *Controller) endOrphan(ctx context.Context, o Orphan) error {
 	i := o.Instance
 	ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
 	defer cancel()
-	m, err := c.o.Machines.Live(ctx, machine.Key{Namespace: i.Owner.Namespace, Name: i.Owner.Name})
-	switch {
-	case err == nil && (m.UID == i.Owner.UID || slices.Contains(tokens(m), i.Token)):
-		return nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("look for the owner of instance %q: %w", i.Token, err)
+	if owned, err := c.owned(ctx, i); err != nil || owned {
+		return err
 	}
 	if _, err := c.o.Provider.Delete(ctx, provider.DeleteRequest{Ref: i.Ref(), Mode: mode, Cluster: c.o.Cluster}); err != nil {
 		return fmt.Errorf("end the orphan %q: %w", i.Token, err)
 	}
 	return nil
+}
+
+// owned asks the store itself whether any machine answers for an instance: its owner, wherever it is, or one that has taken it over.
+func (c *Controller) owned(ctx context.Context, i provider.Instance) (bool, error) {
+	m, err := c.o.Machines.Live(ctx, machine.Key{Namespace: i.Owner.Namespace, Name: i.Owner.Name})
+	switch {
+	case err == nil && answersFor(m, i):
+		return true, nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return false, fmt.Errorf("look for the owner of instance %q: %w", i.Token, err)
+	}
+	all, err := c.o.Machines.ListLive(ctx)
+	if err != nil {
+		return false, fmt.Errorf("look for who has taken over instance %q: %w", i.Token, err)
+	}
+	return slices.ContainsFunc(all, func(m machine.Machine) bool { return answersFor(m, i) }), nil
+}
+
+// answersFor reports whether an instance is a machine's own, or has one of its disks.
+func answersFor(m machine.Machine, i provider.Instance) bool {
+	if m.UID == i.Owner.UID || slices.Contains(tokens(m), i.Token) {
+		return true
+	}
+	var disks []provider.Disk
+	if m.Instance != nil {
+		disks = m.Instance.Disks
+	}
+	for _, r := range m.Retained {
+		disks = slices.Concat(disks, r.Disks)
+	}
+	return slices.ContainsFunc(disks, func(d provider.Disk) bool {
+		return d.ID != "" && slices.ContainsFunc(i.Disks, func(own provider.Disk) bool { return own.ID == d.ID })
+	})
 }
 
 // of says whether an orphan's time has come, and what becomes of its disks.

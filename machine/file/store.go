@@ -301,6 +301,9 @@ func (s *Store) List(context.Context) ([]machine.Machine, error) {
 	return all, errors.Join(errs...)
 }
 
+// ListLive implements [controller.Machines].
+func (s *Store) ListLive(ctx context.Context) ([]machine.Machine, error) { return s.List(ctx) }
+
 // Twins implements [controller.Machines].
 func (s *Store) Twins(_ context.Context, m machine.Machine, id string) ([]machine.Key, error) {
 	s.mu.Lock()

@@ -35,8 +35,9 @@ var _ controller.Machines = (*Machines)(nil)
 
 // Machines are those of one namespace, or of all. Make it with [NewMachines].
 type Machines struct {
-	client   dynamic.Interface
-	informer cache.SharedIndexInformer
+	client    dynamic.Interface
+	namespace string
+	informer  cache.SharedIndexInformer
 	// Node is what the conditions of a machine's status are computed from; nil leaves them to the status alone.
 	Node func(m machine.Machine) *machine.Node
 
@@ -61,7 +62,7 @@ func NewMachines(client dynamic.Interface, namespace string) *Machines {
 		byProviderID: index(providerIDs), byToken: index(func(m *v1alpha1.Machine) []string { return []string{m.Status.Token} }),
 	}
 	informer := dynamicinformer.NewFilteredDynamicInformer(client, v1alpha1.MachinesResource, namespace, 0, indexers, nil).Informer()
-	return &Machines{client: client, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}, unread: map[machine.Key]error{}}
+	return &Machines{client: client, namespace: namespace, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}, unread: map[machine.Key]error{}}
 }
 
 func providerIDs(m *v1alpha1.Machine) []string {
@@ -224,6 +225,11 @@ func failed(doing string, key machine.Key, err error) error {
 
 // List implements [controller.Machines], from the cache. What can't be read is left out, see [Machines.Unread].
 func (s *Machines) List(context.Context) ([]machine.Machine, error) { return s.readable(), nil }
+
+// ListLive implements [controller.Machines], from the API server.
+func (s *Machines) ListLive(ctx context.Context) ([]machine.Machine, error) {
+	return s.within(ctx, s.namespace, true)
+}
 
 func (s *Machines) readable() (all []machine.Machine) {
 	for _, obj := range s.informer.GetStore().List() {

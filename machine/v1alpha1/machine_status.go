@@ -207,6 +207,9 @@ type MachineUpdate struct {
 	// done: the provider has said so. The Node has not shown it yet.
 	// +optional
 	Done bool `json:"done,omitempty"`
+	// retry is the digest of the annotation machine.belay.dev/retry when the change was planned.
+	// +optional
+	Retry string `json:"retry,omitempty"`
 }
 
 // UpdatePlan is what a change does.

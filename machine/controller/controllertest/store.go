@@ -174,6 +174,13 @@ func (s *Store) List(context.Context) ([]machine.Machine, error) {
 	return slices.Collect(maps.Values(from)), nil
 }
 
+// ListLive is not from the cache.
+func (s *Store) ListLive(context.Context) ([]machine.Machine, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.all)), nil
+}
+
 // Twins looks through all machines.
 func (s *Store) Twins(_ context.Context, m machine.Machine, id string) ([]machine.Key, error) {
 	s.mu.Lock()

@@ -1,0 +1,141 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/provider"
+)
+
+// planner answers plans itself, as long as it is told to.
+type planner struct {
+	cloud
+	plan  *provider.Plan
+	asked *int
+}
+
+func (p planner) Plan(ctx context.Context, r provider.UpdateRequest) (provider.Plan, error) {
+	if *p.asked++; p.plan.Method != "" {
+		return *p.plan, nil
+	}
+	return p.cloud.Plan(ctx, r)
+}
+
+// R-MA-06: a change that the provider refuses is asked for once; the annotation for another try with a new value has it asked for again, once for each value.
+func TestRefusedChangeIsAskedForAgain(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		p := planner{cloud{w.cloud, w}, &provider.Plan{Method: provider.Unsupported, Reason: "not today"}, new(int)}
+		w.options.Provider = p
+		w.start()
+		m := w.store.Put(worker("a"))
+		w.running(m.Key)
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
+		refused := func(want int) {
+			t.Helper()
+			for range 10 {
+				<-time.After(max(w.pass(m.Key), time.Minute))
+			}
+			if f := w.live(m.Key).Failure; f == nil || f.Reason != machine.ReasonUnsupportedChange || *p.asked != want {
+				t.Errorf("R-MA-06: failure %+v, %d plans, want %d", f, *p.asked, want)
+			}
+		}
+		refused(1)
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Annotations = map[string]string{machine.RetryAnnotation: "1"} })
+		refused(2)
+		w.start()
+		refused(2)
+		p.plan.Method = ""
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Annotations = map[string]string{machine.RetryAnnotation: "2"} })
+		if at, _ := w.running(m.Key); at.Failure != nil || at.Versions.Kubelet != "v1.36.2" {
+			t.Errorf("R-MA-06: failure %+v, version %q", at.Failure, at.Versions.Kubelet)
+		}
+	})
+}
+
+// blind is a provider that lists and, while it is told so, does not answer for one instance.
+type blind struct {
+	cloud
+	away *bool
+}
+
+func (b blind) Get(ctx context.Context, r provider.Ref) (provider.Instance, error) {
+	if *b.away {
+		return provider.Instance{}, provider.Errorf(provider.Unavailable, "nobody answers")
+	}
+	return b.cloud.Get(ctx, r)
+}
+
+// R-MA-02: that an instance is lost is not forgotten because the provider does not answer for a while, by a new controller either.
+func TestLostStaysLost(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		p := blind{cloud{w.cloud, w}, new(bool)}
+		w.options.Provider = p
+		w.start()
+		m := w.store.Put(worker("a"))
+		at, _ := w.running(m.Key)
+		w.cloud.Lose(at.Token)
+		survey := func() {
+			<-time.After(time.Minute)
+			if _, err := w.ctl.Survey(t.Context()); err != nil {
+				t.Error(err)
+			}
+			w.pass(m.Key)
+		}
+		for range 3 {
+			survey()
+		}
+		if f := w.live(m.Key).Failure; f == nil || f.Reason != machine.ReasonInstanceLost {
+			t.Fatalf("failure %+v", f)
+		}
+		*p.away = true
+		for range 10 {
+			survey()
+		}
+		w.start()
+		for range 3 {
+			survey()
+		}
+		if at := w.live(m.Key); at.Failure == nil || at.Failure.Reason != machine.ReasonInstanceLost || at.Phase != machine.PhaseFailed {
+			t.Errorf("phase %s, failure %+v", at.Phase, at.Failure)
+		}
+	})
+}
+
+// R-MA-24: what another machine has taken over is not destroyed when the time of its first owner is over, though no cache shows that machine yet; nor is
+// anything while the store does not answer.
+func TestExpiryAsksForAllMachines(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := worker("a")
+		m.Spec.Deletion.Disks, m.Spec.Deletion.RetainFor = provider.Retain, time.Hour
+		w.store.Put(m)
+		first, _ := w.running(m.Key)
+		w.store.Delete(m.Key)
+		w.gone(m.Key)
+		w.options.Orphans = controller.OrphanPolicy{Expire: true}
+		w.start()
+		w.store.Freeze()
+		heir := worker("b")
+		heir.Spec.Adopt = first.Token
+		w.store.Put(heir)
+		for range 5 {
+			<-time.After(time.Hour)
+			if _, err := w.ctl.Survey(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if left := w.cloud.Instances(); len(left) != 1 || left[0].Token != first.Token {
+			t.Fatalf("R-MA-24: the disk that machine b names was destroyed: %+v", left)
+		}
+		w.store.Thaw()
+		second, _ := w.running(heir.Key)
+		if second.Instance.Disks[0].ID != first.Instance.Disks[0].ID {
+			t.Errorf("R-MA-24: the disks are %v, want %v", second.Instance.Disks, first.Instance.Disks)
+		}
+	})
+}
