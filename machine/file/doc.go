@@ -13,7 +13,8 @@
 //   - A write is acknowledged when it is on the disk: to a new file, synced, renamed, the directory synced.
 //   - One process has the directory at a time: [Open] fails where another one has it.
 //   - A manifest that is gone, or can't be read, deletes nothing: its machine stays as it was, see [Store.Unreferenced]. To delete is [Store.Delete].
-//   - Manifests are never written.
+//   - Manifests are never written. What they say is kept as an API server would keep it: keys in their order, so that the digest of a config is the same there.
+//   - A ProviderID that was found out stays, whatever a manifest says.
 //
 // # No promise
 //

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,7 +19,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -79,7 +77,11 @@ func (s *Store) load() error {
 		if err := json.Unmarshal(data, m); err != nil {
 			return fmt.Errorf("record %q: it is no Machine: %w", filepath.Join(s.dir, state, e.Name()), err)
 		}
-		s.all[machine.Key{Namespace: m.Namespace, Name: m.Name}] = m
+		key := machine.Key{Namespace: m.Namespace, Name: m.Name}
+		if want := filepath.Base(s.path(key)); e.Name() != want {
+			return fmt.Errorf("record %q is of machine %q, whose record is %q: rename it, or remove it if that one is there", e.Name(), key, want)
+		}
+		s.all[key] = m
 	}
 	return nil
 }
@@ -110,60 +112,6 @@ func (s *Store) Refresh() ([]machine.Key, error) {
 	return changed, errors.Join(errs...)
 }
 
-// manifests are those in the directory.
-func (s *Store) manifests() (map[machine.Key]*v1alpha1.Machine, error) {
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return nil, fmt.Errorf("read machines in %q: %w", s.dir, err)
-	}
-	all := map[machine.Key]*v1alpha1.Machine{}
-	var errs []error
-	for _, e := range entries {
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) || e.IsDir() {
-			continue
-		}
-		if err := manifest(filepath.Join(s.dir, e.Name()), all); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return all, errors.Join(errs...)
-}
-
-// manifest reads the machines of one file.
-func manifest(path string, into map[machine.Key]*v1alpha1.Machine) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("read manifest: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	documents := yaml.NewYAMLOrJSONDecoder(f, 4096)
-	for {
-		var raw json.RawMessage
-		switch err := documents.Decode(&raw); {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("manifest %q: %w", path, err)
-		case len(raw) == 0 || string(raw) == "null":
-			continue
-		}
-		m := &v1alpha1.Machine{}
-		d := json.NewDecoder(strings.NewReader(string(raw)))
-		d.DisallowUnknownFields()
-		if err := d.Decode(m); err != nil {
-			return fmt.Errorf("manifest %q: %w", path, err)
-		}
-		if m.Kind != v1alpha1.MachineKind || m.APIVersion != v1alpha1.GroupVersion.String() || m.Name == "" {
-			return fmt.Errorf("manifest %q: apiVersion %q, kind %q, name %q: want %s, %s, and a name", path, m.APIVersion, m.Kind, m.Name, v1alpha1.GroupVersion, v1alpha1.MachineKind)
-		}
-		key := machine.Key{Namespace: m.Namespace, Name: m.Name}
-		if into[key] != nil {
-			return fmt.Errorf("manifest %q: machine %q is there twice", path, key)
-		}
-		into[key] = m
-	}
-}
-
 // want takes over what a manifest says: what was found out stays.
 func (s *Store) want(key machine.Key, m *v1alpha1.Machine) (changed bool, err error) {
 	old := s.all[key]
@@ -173,7 +121,7 @@ func (s *Store) want(key machine.Key, m *v1alpha1.Machine) (changed bool, err er
 		next.UID, next.Generation, next.CreationTimestamp = uuid.NewUUID(), 1, metav1.Now()
 		return true, s.put(key, next)
 	}
-	if next.Spec.ProviderID == "" {
+	if old.Spec.ProviderID != "" { // what a manifest says may be of an instance that was replaced
 		next.Spec.ProviderID = old.Spec.ProviderID
 	}
 	if same(old, next) {
@@ -214,8 +162,10 @@ func (s *Store) put(key machine.Key, m *v1alpha1.Machine) error {
 	return nil
 }
 
+// path is that of a record: "namespace_name.json". No two machines have one in common.
 func (s *Store) path(key machine.Key) string {
-	return filepath.Join(s.dir, state, strings.ReplaceAll(key.String(), "/", "_")+".json")
+	apart := strings.NewReplacer("%", "%25", "_", "%5F", "/", "_")
+	return filepath.Join(s.dir, state, apart.Replace(key.String())+".json")
 }
 
 // Unreferenced are machines that no manifest names any more. They are kept as they are, with their instances, until somebody deletes them.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/machine"
@@ -22,6 +24,7 @@ import (
 	"github.com/belayproject/belay/machine/file"
 	"github.com/belayproject/belay/machine/machinetest"
 	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
 const manifest = `apiVersion: belay.dev/v1alpha1
@@ -184,13 +187,95 @@ func TestStoreIsGuarded(t *testing.T) {
 	must(t, s.Close())
 }
 
+// R-MA-08 and R-MA-12: a config from a JSON manifest has the bytes that an API server keeps of it, whatever the order of its keys is in the file.
+func TestManifestsAreKeptAsByAServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	raw := `{"kind":"Machine","apiVersion":"belay.dev/v1alpha1","metadata":{"namespace":"fleet","name":"a"},
+		"spec":{"roles":["worker"],"providerConfig":{"z": 1, "image": "a<b>&c", "deep": {"y": [1.0, 2.50, 10000000000], "b": null}}}}`
+	must(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(raw), 0o600))
+	s := open(t, dir)
+	keys, err := s.Refresh()
+	must(t, err)
+	got, err := s.Live(t.Context(), keys[0])
+	must(t, err)
+	u, served := &unstructured.Unstructured{}, &v1alpha1.Machine{}
+	must(t, u.UnmarshalJSON([]byte(raw))) // as a server, and its client
+	must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, served))
+	want, err := served.Core()
+	must(t, err)
+	if string(got.Spec.Config) != string(want.Spec.Config) || got.Spec.Digest() != want.Spec.Digest() {
+		t.Errorf("R-MA-08: the config is\n%s, a server keeps\n%s", got.Spec.Config, want.Spec.Config)
+	}
+	must(t, s.Close())
+	s = open(t, dir)
+	if again, err := s.Refresh(); err != nil || len(again) != 0 {
+		t.Errorf("after a restart %v have changed, %v", again, err)
+	}
+	must(t, s.Close())
+}
+
+// R-MA-12: the ProviderID that was found out stays: that of a manifest may be of an instance that is gone.
+func TestRecordedProviderIDStays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put(t, dir, "a")
+	s := open(t, dir)
+	keys, err := s.Refresh()
+	must(t, err)
+	read, err := s.Live(t.Context(), keys[0])
+	must(t, err)
+	_, err = s.SetProviderID(t.Context(), read, "memory:///z/x-2")
+	must(t, err)
+	text := strings.ReplaceAll(manifest, "NAME", "a") + "  providerID: memory:///z/x-1\n"
+	must(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text), 0o600))
+	changed, err := s.Refresh()
+	must(t, err)
+	if at, err := s.Live(t.Context(), keys[0]); err != nil || at.Spec.ProviderID != "memory:///z/x-2" || len(changed) != 0 {
+		t.Errorf("R-MA-12: the ProviderID is %q, %v; changed %v", at.Spec.ProviderID, err, changed)
+	}
+	must(t, s.Close())
+}
+
+// Machines whose names differ have records that differ. A record under the name of another one is refused, and not read for it.
+func TestNamesAreApart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var want []machine.Key
+	for i, key := range []machine.Key{{Namespace: "a", Name: "b"}, {Name: "a_b"}, {Name: "a%5Fb"}} {
+		text := strings.NewReplacer("namespace: fleet", "namespace: \""+key.Namespace+"\"", "NAME", "\""+key.Name+"\"").Replace(manifest)
+		must(t, os.WriteFile(filepath.Join(dir, string(rune('0'+i))+".yaml"), []byte(text), 0o600))
+		want = append(want, key)
+	}
+	s := open(t, dir)
+	_, err := s.Refresh()
+	must(t, err)
+	must(t, s.Close())
+	s = open(t, dir)
+	all, err := s.List(t.Context())
+	must(t, err)
+	for _, key := range want {
+		if !slices.ContainsFunc(all, func(m machine.Machine) bool { return m.Key == key }) {
+			t.Errorf("the machine %q is lost", key)
+		}
+	}
+	must(t, s.Close())
+	must(t, os.Rename(filepath.Join(dir, ".belay", "a_b.json"), filepath.Join(dir, ".belay", "c.json")))
+	if _, err := file.Open(dir); err == nil || !strings.Contains(err.Error(), `"a_b.json"`) {
+		t.Errorf("a record under another name: %v", err)
+	}
+}
+
 func TestMutants(t *testing.T) {
 	mutate.Kill(t, []mutate.Mutant{
 		{Name: "the ProviderID is not kept", File: "store.go", Run: "TestFirstCluster", Old: "next.Spec.ProviderID = old.Spec.ProviderID", New: "_ = old"},
 		{Name: "what is unreferenced is forgotten", File: "store.go", Run: "TestUnreferenced", Old: "if wanted[key] == nil {", New: "if false {"},
 		{Name: "versions are not looked at", File: "store.go", Run: "TestStoreIsGuarded",
 			Old: "case is.ResourceVersion != m.Version || string(is.UID) != m.UID:", New: "case false:"},
-		{Name: "records are not read", File: "store.go", Run: "TestFirstCluster", Old: "s.all[machine.Key{Namespace: m.Namespace, Name: m.Name}] = m", New: "_ = m"},
+		{Name: "records are not read", File: "store.go", Run: "TestFirstCluster", Old: "s.all[key] = m\n\t}\n\treturn nil", New: "_ = m\n\t}\n\treturn nil"},
+		{Name: "keys are in the order of the file", File: "manifest.go", Run: "TestManifestsAreKept", Old: "bytes.NewReader(kept)", New: "bytes.NewReader(append(kept[:0:0], raw...))"},
+		{Name: "a manifest's ProviderID is believed", File: "store.go", Run: "TestRecordedProviderID", Old: "if old.Spec.ProviderID != \"\" {", New: "if next.Spec.ProviderID == \"\" {"},
+		{Name: "two machines have one record", File: "store.go", Run: "TestNamesAreApart", Old: "\"_\", \"%5F\", ", New: ""},
 		{Name: "an export has no ProviderID", File: "store.go", Run: "TestFirstCluster",
 			Old: "o.Namespace, o.Name, o.Labels", New: "o.Spec.ProviderID = \"\"\n\t\to.Namespace, o.Name, o.Labels"},
 	})
