@@ -232,6 +232,8 @@ func (p *pass) release(r *Release) Decision {
 		return p.ask(StepReleasing, Action{Kind: Delete, Token: p.s.Token})
 	case r.Slot && !r.Replace:
 		return p.ask(StepReleasing, Action{Kind: FreeSlot})
+	case r.Replace && p.backingOff():
+		return p.wait(StepReleasing, "the provider has refused the last token; another one is tried later", p.NotBefore.Sub(p.Now))
 	case r.Replace:
 		return p.intend()
 	}

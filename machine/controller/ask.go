@@ -34,6 +34,7 @@ func (p *pass) ask(ctx context.Context, a machine.Action) machine.Outcome {
 		p.asked = true
 	case machine.Create, machine.Adopt:
 		p.asked, p.mem.fresh = true, ""
+		p.refused(class)
 	case machine.PlanUpdate:
 	default:
 		p.asked = !o.Progress.Done // what goes on is asked for again in the next pass

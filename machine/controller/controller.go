@@ -67,6 +67,9 @@ type memory struct {
 	// tries are failures in a row; notBefore is when the provider may be called again.
 	tries     int
 	notBefore time.Time
+	// conflicts are tokens in a row that were refused; noToken is until when no further one is tried.
+	conflicts int
+	noToken   time.Time
 	// generation and retry are those of the last failure: another one ends the backoff.
 	generation int64
 	retry      string

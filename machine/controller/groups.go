@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"sync"
 	"time"
 
@@ -43,12 +44,14 @@ type GroupController struct {
 
 	mu    sync.Mutex
 	plans map[planKey]provider.Plan
-	done  map[string]bool // remedies that this process has carried out, by ID
+	done  map[remedyKey]bool // remedies that this process has carried out
 }
 
 type planKey struct {
-	uid, from, to string
+	namespace, uid, from, to string
 }
+
+type remedyKey struct{ namespace, id string }
 
 // NewGroups returns a controller. It calls nothing yet.
 func NewGroups(o GroupOptions) (*GroupController, error) {
@@ -61,7 +64,7 @@ func NewGroups(o GroupOptions) (*GroupController, error) {
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = 30 * time.Second
 	}
-	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[string]bool{}}
+	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[remedyKey]bool{}}
 	if o.Provider != nil {
 		g.can = provider.AbilitiesOf(o.Provider)
 	}
@@ -71,7 +74,7 @@ func NewGroups(o GroupOptions) (*GroupController, error) {
 // Reconcile does all that can be done now for a namespace: deployments, then sets, then health checks. after is when to call it again though nothing has
 // changed; zero means not before. After an error it is to be called again, backing off: what could be done was done.
 func (g *GroupController) Reconcile(ctx context.Context, namespace string) (after time.Duration, err error) {
-	p := &groupPass{g: g, ctx: ctx, namespace: namespace}
+	p := &groupPass{g: g, ctx: ctx, namespace: namespace, plans: map[planKey]bool{}, remedies: map[remedyKey]bool{}}
 	if err := p.read(false); err != nil {
 		return 0, err
 	}
@@ -82,9 +85,22 @@ func (g *GroupController) Reconcile(ctx context.Context, namespace string) (afte
 		p.note("set", s.Key, p.set(s.Key))
 	}
 	for _, h := range p.group.Checks {
-		p.note("health check", h.Key, p.check(h))
+		err := p.check(h)
+		p.unchecked = p.unchecked || err != nil
+		p.note("health check", h.Key, err)
 	}
+	p.prune()
 	return p.after, errors.Join(p.errs...)
+}
+
+// prune forgets what nothing has asked for in this pass: plans, and remedies, where the checks that could ask for them were carried out.
+func (p *groupPass) prune() {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	maps.DeleteFunc(p.g.plans, func(k planKey, _ provider.Plan) bool { return k.namespace == p.namespace && !p.plans[k] })
+	if !p.unchecked {
+		maps.DeleteFunc(p.g.done, func(k remedyKey, _ bool) bool { return k.namespace == p.namespace && !p.remedies[k] })
+	}
 }
 
 // A groupPass is one call of Reconcile.
@@ -99,6 +115,10 @@ type groupPass struct {
 	cost      map[machine.Key]float64
 	after     time.Duration
 	errs      []error
+	// plans and remedies are those that were asked for in this pass. unchecked means that a health check has failed.
+	plans     map[planKey]bool
+	remedies  map[remedyKey]bool
+	unchecked bool
 }
 
 // soonAgain is when to look again after a conflict, and after something was written that a cache does not show yet.

@@ -41,8 +41,10 @@ func (p *groupPass) check(h machine.HealthCheck) error {
 
 // remedy carries out one, once for each ID as far as this process knows; a provider and an agent know the ID too.
 func (p *groupPass) remedy(r machine.Remedy) error {
+	key := remedyKey{p.namespace, r.ID}
+	p.remedies[key] = true
 	p.g.mu.Lock()
-	done := p.g.done[r.ID]
+	done := p.g.done[key]
 	p.g.mu.Unlock()
 	if done {
 		return nil
@@ -63,7 +65,7 @@ func (p *groupPass) remedy(r machine.Remedy) error {
 	}
 	p.g.mu.Lock()
 	defer p.g.mu.Unlock()
-	p.g.done[r.ID] = true
+	p.g.done[key] = true
 	return nil
 }
 

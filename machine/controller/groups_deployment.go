@@ -63,7 +63,9 @@ func (p *groupPass) deploymentView(d machine.Deployment) machine.DeploymentView 
 	p.g.mu.Lock()
 	defer p.g.mu.Unlock()
 	for _, m := range p.group.Machines {
-		if plan, ok := p.g.plans[planOf(m, d)]; ok {
+		key := planOf(m, d)
+		p.plans[key] = true
+		if plan, ok := p.g.plans[key]; ok {
 			v.Plans[m.Key] = plan
 		}
 	}
@@ -71,7 +73,7 @@ func (p *groupPass) deploymentView(d machine.Deployment) machine.DeploymentView 
 }
 
 func planOf(m machine.Machine, d machine.Deployment) planKey {
-	return planKey{m.UID, m.Digest, d.Spec.Template.Spec.Digest()}
+	return planKey{m.Namespace, m.UID, m.Digest, d.Spec.Template.Spec.Digest()}
 }
 
 // plan asks the provider what bringing machines to the template would do. One that it can't say is asked again in the next pass.

@@ -139,3 +139,43 @@ func TestExpiryAsksForAllMachines(t *testing.T) {
 		}
 	})
 }
+
+// refuser refuses every token.
+type refuser struct {
+	cloud
+	asked *int
+}
+
+func (r refuser) Create(context.Context, provider.CreateRequest) (provider.Instance, error) {
+	*r.asked++
+	return provider.Instance{}, provider.Errorf(provider.Conflict, "the token is used up")
+}
+
+// R-MA-30: a provider that refuses one token after the other is asked less and less often, until somebody says to try again.
+func TestRefusedTokensBackOff(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		p := refuser{cloud{w.cloud, w}, new(int)}
+		w.options.Provider = p
+		w.start()
+		m := w.store.Put(worker("a"))
+		for begun := time.Now(); time.Since(begun) < 2*time.Hour; {
+			<-time.After(min(max(w.pass(m.Key), time.Second), time.Minute))
+		}
+		if *p.asked < 10 || *p.asked > 20 {
+			t.Errorf("R-MA-30: it was asked %d times in two hours, want 10 to 20", *p.asked)
+		}
+		before := *p.asked
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Annotations = map[string]string{machine.RetryAnnotation: "1"} })
+		<-time.After(time.Second)
+		w.pass(m.Key)
+		if *p.asked != before+1 {
+			t.Errorf("after the annotation it was asked %d times more, want 1", *p.asked-before)
+		}
+		w.options.Provider = cloud{w.cloud, w}
+		w.start()
+		w.running(m.Key)
+		w.store.Delete(m.Key)
+		w.gone(m.Key)
+		w.clean()
+	})
+}

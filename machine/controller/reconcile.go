@@ -228,12 +228,26 @@ func (p *pass) again(d machine.Decision) time.Duration {
 // notice ends the backoff of a machine that was changed, and keeps when its version was seen first.
 func (p *pass) notice() {
 	mem, m := p.mem, p.m
-	if mem.tries > 0 && (mem.generation != m.Generation || mem.retry != m.Annotations[machine.RetryAnnotation]) {
-		mem.tries, mem.notBefore = 0, time.Time{}
+	if mem.tries+mem.conflicts > 0 && (mem.generation != m.Generation || mem.retry != m.Annotations[machine.RetryAnnotation]) {
+		mem.tries, mem.notBefore, mem.conflicts, mem.noToken = 0, time.Time{}, 0, time.Time{}
 	}
 	if mem.version != m.Version {
 		mem.version, mem.seen = m.Version, p.c.o.Now()
 	}
+}
+
+// refused keeps how many tokens in a row the provider has refused: to end one and to try the next must not go on in a circle.
+func (p *pass) refused(class provider.Class) {
+	mem := p.mem
+	if class != provider.Conflict {
+		if class == "" {
+			mem.conflicts, mem.noToken = 0, time.Time{}
+		}
+		return
+	}
+	mem.conflicts++
+	mem.generation, mem.retry = p.m.Generation, p.m.Annotations[machine.RetryAnnotation]
+	mem.noToken = p.c.o.Now().Add(class.Backoff(mem.conflicts))
 }
 
 // failed keeps when the provider may be asked again.

@@ -21,6 +21,9 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 		Ungated: len(c.o.Gates) == 0 && c.o.Members == nil && c.o.Budget == nil, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
 		Can: machine.Can{Get: c.canGet(), Plan: c.can.Planner != nil, Update: c.can.Updater != nil, Stop: c.can.Power != nil, Adopt: c.can.Adopter != nil},
 	}
+	if r := m.Release; r != nil && r.Conflict && r.Released && p.mem.noToken.After(v.NotBefore) {
+		v.NotBefore = p.mem.noToken
+	}
 	if err := p.twins(ctx, &v); err != nil {
 		return v, err
 	}

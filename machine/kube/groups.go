@@ -64,36 +64,35 @@ func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *
 	}
 }
 
-// Run watches until ctx ends. changed is called with the namespace of what has changed; it must not block. Call it once.
+// Run watches until ctx ends, or returns why it can't. changed is called with the namespace of what has changed; it must not block. Call it once.
 func (g *Groups) Run(ctx context.Context, changed func(namespace string)) error {
+	tell := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if o, ok := obj.(metav1.Object); ok {
+			changed(o.GetNamespace())
+		}
+	}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell}
+	informers := map[cache.SharedIndexInformer]cache.TransformFunc{
+		g.deployments.informer: read[v1alpha1.MachineDeployment], g.sets.informer: read[v1alpha1.MachineSet], g.checks.informer: read[v1alpha1.MachineHealthCheck],
+	}
+	for i, transform := range informers {
+		err := i.SetTransform(transform)
+		if err == nil {
+			_, err = i.AddEventHandler(handler)
+		}
+		if err != nil {
+			return fmt.Errorf("watch groups of machines: %w", err)
+		}
+	}
 	var wg sync.WaitGroup
-	watch := func(i cache.SharedIndexInformer, transform cache.TransformFunc) error {
-		if err := i.SetTransform(transform); err != nil {
-			return fmt.Errorf("watch groups of machines: %w", err)
-		}
-		tell := func(obj any) {
-			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = gone.Obj
-			}
-			if o, ok := obj.(metav1.Object); ok {
-				changed(o.GetNamespace())
-			}
-		}
-		handler := cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, obj any) { tell(obj) }, DeleteFunc: tell}
-		if _, err := i.AddEventHandler(handler); err != nil {
-			return fmt.Errorf("watch groups of machines: %w", err)
-		}
+	for i := range informers {
 		wg.Go(func() { i.RunWithContext(ctx) })
-		return nil
 	}
-	defer wg.Wait()
-	if err := watch(g.deployments.informer, read[v1alpha1.MachineDeployment]); err != nil {
-		return err
-	}
-	if err := watch(g.sets.informer, read[v1alpha1.MachineSet]); err != nil {
-		return err
-	}
-	return watch(g.checks.informer, read[v1alpha1.MachineHealthCheck])
+	wg.Wait()
+	return nil
 }
 
 // Synced reports whether everything is there that there was when Run began.

@@ -23,9 +23,11 @@ type GroupLoop struct {
 	Machines   *Machines
 	// Nodes wake the namespaces of their machines; nil is none.
 	Nodes *Nodes
+	// Workers is how many namespaces are worked at at once; 0 is 8.
+	Workers int
 }
 
-// RunGroups reconciles each namespace when something in it has changed, until ctx ends. Call it once.
+// RunGroups reconciles each namespace when something in it has changed, until ctx ends, or returns at once why it can't. Call it once.
 func RunGroups(ctx context.Context, l GroupLoop) error {
 	if l.Controller == nil || l.Groups == nil || l.Machines == nil {
 		return errors.New("loop: Controller, Groups and Machines are required")
@@ -41,14 +43,10 @@ func RunGroups(ctx context.Context, l GroupLoop) error {
 			return err
 		}
 	}
-	var wg sync.WaitGroup
-	var watching error
-	wg.Go(func() { watching = l.Groups.Run(ctx, add) })
-	if waitFor(ctx, func() bool { return l.Machines.Synced() && l.Groups.Synced() }) {
-		wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "namespace") })
-		<-ctx.Done()
-	}
-	queue.ShutDown()
-	wg.Wait()
-	return watching
+	synced := func() bool { return l.Machines.Synced() && l.Groups.Synced() }
+	return looped(ctx, queue, func(ctx context.Context) error { return l.Groups.Run(ctx, add) }, synced, func(ctx context.Context, wg *sync.WaitGroup) {
+		for range workers(l.Workers) {
+			wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "namespace") })
+		}
+	})
 }

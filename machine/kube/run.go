@@ -27,8 +27,8 @@ type Loop struct {
 	SurveyEvery time.Duration
 }
 
-// Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends. The informer of Nodes is started by whoever
-// made its factory. Call it once.
+// Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends, or returns at once why it can't. The informer of
+// Nodes is started by whoever made its factory. What fails meanwhile is logged as it comes. Call it once.
 func Run(ctx context.Context, l Loop) error {
 	if l.Controller == nil || l.Machines == nil || l.Nodes == nil {
 		return errors.New("loop: Controller, Machines and Nodes are required")
@@ -40,27 +40,45 @@ func Run(ctx context.Context, l Loop) error {
 	if err := l.Nodes.Watch(func(token string) { l.Machines.ofToken(token, queue.Add) }); err != nil {
 		return err
 	}
+	return looped(ctx, queue, func(ctx context.Context) error { return l.Machines.Run(ctx, queue.Add) }, l.Machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
+		for range workers(l.Workers) {
+			wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "machine") })
+		}
+		wg.Go(func() { survey(ctx, l, queue.Add) })
+	}, func(ctx context.Context) { l.Nodes.Probe(ctx, 10*time.Second) })
+}
+
+// looped watches, and has the workers begin once everything is there, until ctx ends or the watch has failed.
+func looped[K comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[K], watch func(context.Context) error, synced func() bool,
+	begin func(context.Context, *sync.WaitGroup), beside ...func(context.Context),
+) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var wg sync.WaitGroup
 	var watching error
-	wg.Go(func() { watching = l.Machines.Run(ctx, queue.Add) })
-	wg.Go(func() { l.Nodes.Probe(ctx, 10*time.Second) })
-	if !waitFor(ctx, func() bool { return l.Machines.Synced() }) {
-		queue.ShutDown()
-		wg.Wait()
-		return watching
+	wg.Go(func() {
+		defer stop() // without a watch there is nothing to work on
+		if watching = watch(ctx); watching != nil {
+			klog.FromContext(ctx).Error(watching, "Watching")
+		}
+	})
+	for _, f := range beside {
+		wg.Go(func() { f(ctx) })
 	}
-	workers := l.Workers
-	if workers <= 0 {
-		workers = 8
+	if waitFor(ctx, synced) {
+		begin(ctx, &wg)
+		<-ctx.Done()
 	}
-	for range workers {
-		wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "machine") })
-	}
-	wg.Go(func() { survey(ctx, l, queue.Add) })
-	<-ctx.Done()
 	queue.ShutDown()
 	wg.Wait()
 	return watching
+}
+
+func workers(n int) int {
+	if n <= 0 {
+		return 8
+	}
+	return n
 }
 
 // work takes keys from the queue until it is shut down.

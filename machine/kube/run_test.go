@@ -1,0 +1,81 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/kube"
+	"github.com/belayproject/belay/machine/machinetest"
+	"github.com/belayproject/belay/machine/v1alpha1"
+)
+
+// What can't be watched is an error at once, and not at the end: nothing would ever be reconciled.
+func TestRunReturnsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		v1alpha1.MachinesResource: "MachineList", v1alpha1.MachineSetsResource: "MachineSetList", v1alpha1.MachineDeploymentsResource: "MachineDeploymentList",
+		v1alpha1.MachineHealthChecksResource: "MachineHealthCheckList",
+	})
+	core := kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"}) // nobody is there
+	machines := kube.NewMachines(client, "")
+	groups := kube.NewGroups(client, "", machines)
+	nodes, err := kube.NewNodes(core, informers.NewSharedInformerFactory(core, 0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = machines.Run(ctx, func(machine.Key) {}) }()
+	go func() { _ = groups.Run(ctx, func(string) {}) }()
+	waitUntil(t, machines.Synced)
+	waitUntil(t, groups.Synced)
+	c, err := controller.New(controller.Options{Cluster: "c", Machines: machines, Nodes: nodes, Provider: &machinetest.Memory{}, Undrained: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := controller.NewGroups(controller.GroupOptions{Groups: groups})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, run := range map[string]func() error{
+		"Run": func() error { return kube.Run(ctx, kube.Loop{Controller: c, Machines: machines, Nodes: nodes}) },
+		"RunGroups": func() error {
+			return kube.RunGroups(ctx, kube.GroupLoop{Controller: g, Groups: groups, Machines: machines})
+		},
+	} {
+		ended := make(chan error, 1)
+		go func() { ended <- run() }()
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "already started") {
+				t.Errorf("%s of what runs already: %v", what, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s of what runs already says nothing", what)
+		}
+	}
+}
+
+func waitUntil(t *testing.T, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !is(); {
+		if time.Now().After(deadline) {
+			t.Fatal("it takes longer than 10 s")
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
