@@ -8,7 +8,8 @@
 //
 // # Promise
 //
-//   - Every write is guarded by resourceVersion and UID. Nothing is written over that was not read.
+//   - Every write is guarded by resourceVersion and UID. Nothing is written over that was not read. A status is written as a patch of what has changed: what
+//     a newer version of the definitions keeps there stays.
 //   - Reads come from one watch for each kind; Live, and the lists on which machines are created or deleted, alone ask the API server. What the controller of
 //     machines has written is seen as it was written, also while the watch is behind.
 //   - A Node is found by the last segment of its ProviderID, never by name or address. It is removed by UID. That there is none is asked of the API server
@@ -26,6 +27,6 @@
 // # Rights
 //
 // On machines: get, list, watch, patch, and for sets create, update, delete; on machinesets: get, list, watch, create, update, delete; on
-// machinedeployments and machinehealthchecks: get, list, watch; on the status of all four: update. On Nodes of the workload cluster: get, list, watch, patch, delete. On Secrets: get, in the
+// machinedeployments and machinehealthchecks: get, list, watch; on the status of all four: patch. On Nodes of the workload cluster: get, list, watch, patch, delete. On Secrets: get, in the
 // namespaces of the machines. On nodeconfigs where machines have a config source: get, create, patch.
 package kube

@@ -232,8 +232,8 @@ func (k kindOf[O, C]) base(ctx context.Context, client dynamic.Interface, key ma
 	return next, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, next)
 }
 
-// put writes an object, or its status.
-func (k kindOf[O, C]) put(ctx context.Context, client dynamic.Interface, key machine.Key, o *O, subresources ...string) (c C, err error) {
+// put writes an object, but for its status.
+func (k kindOf[O, C]) put(ctx context.Context, client dynamic.Interface, key machine.Key, o *O) (c C, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -242,7 +242,7 @@ func (k kindOf[O, C]) put(ctx context.Context, client dynamic.Interface, key mac
 	}
 	u := &unstructured.Unstructured{Object: fields}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
-	u, err = client.Resource(k.resource).Namespace(key.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager}, subresources...)
+	u, err = client.Resource(k.resource).Namespace(key.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
 	if err != nil {
 		return c, written(k.kind, key, err)
 	}

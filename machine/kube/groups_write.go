@@ -13,32 +13,17 @@ import (
 
 // PutDeploymentStatus implements [controller.Groups].
 func (g *Groups) PutDeploymentStatus(ctx context.Context, d machine.Deployment) (machine.Deployment, error) {
-	o, err := g.deployments.base(ctx, g.client, d.Key, d.Version)
-	if err != nil {
-		return d, err
-	}
-	o.SetStatus(d, time.Now())
-	return g.deployments.put(ctx, g.client, d.Key, o, "status")
+	return g.deployments.putStatus(ctx, g.client, d.Key, d.Version, func(o *v1alpha1.MachineDeployment) { o.SetStatus(d, time.Now()) })
 }
 
 // PutSetStatus implements [controller.Groups].
 func (g *Groups) PutSetStatus(ctx context.Context, s machine.Set) (machine.Set, error) {
-	o, err := g.sets.base(ctx, g.client, s.Key, s.Version)
-	if err != nil {
-		return s, err
-	}
-	o.SetStatus(s, time.Now())
-	return g.sets.put(ctx, g.client, s.Key, o, "status")
+	return g.sets.putStatus(ctx, g.client, s.Key, s.Version, func(o *v1alpha1.MachineSet) { o.SetStatus(s, time.Now()) })
 }
 
 // PutCheckStatus implements [controller.Groups].
 func (g *Groups) PutCheckStatus(ctx context.Context, h machine.HealthCheck) (machine.HealthCheck, error) {
-	o, err := g.checks.base(ctx, g.client, h.Key, h.Version)
-	if err != nil {
-		return h, err
-	}
-	o.SetStatus(h, time.Now())
-	return g.checks.put(ctx, g.client, h.Key, o, "status")
+	return g.checks.putStatus(ctx, g.client, h.Key, h.Version, func(o *v1alpha1.MachineHealthCheck) { o.SetStatus(h, time.Now()) })
 }
 
 // CreateSet implements [controller.Groups].

@@ -12,7 +12,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/machine"
@@ -45,15 +44,13 @@ func (s *Machines) PutStatus(ctx context.Context, m machine.Machine) (machine.Ma
 	if s.Node != nil {
 		node = s.Node(m)
 	}
-	o.SetStatus(m, node, time.Now())
-	o.APIVersion, o.Kind = v1alpha1.GroupVersion.String(), v1alpha1.MachineKind
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	patch, err := statusPatch(o, func() { o.SetStatus(m, node, time.Now()) })
 	if err != nil {
 		return m, fmt.Errorf("machine %q: %w", m.Key, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	u, err := s.of(m.Key).UpdateStatus(ctx, &unstructured.Unstructured{Object: fields}, metav1.UpdateOptions{FieldManager: FieldManager})
+	u, err := s.of(m.Key).Patch(ctx, m.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
 	return s.answer("store the status of", m, u, err)
 }
 
