@@ -81,6 +81,9 @@ func (p *pass) decide() Decision {
 // intend records the next incarnation before anything is asked of the provider.
 func (p *pass) intend() Decision {
 	m := p.Machine
+	if p.Invalid != "" && !p.recoverable() {
+		return p.fail(string(provider.InvalidConfig), p.Invalid)
+	}
 	if !m.Finalizer {
 		return Decision{Status: p.s, Action: Action{Kind: SetFinalizer}}
 	}
@@ -153,6 +156,9 @@ func (p *pass) create() Decision {
 		p.step(StepCreating, p.why())
 		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}
 	}
+	if p.Invalid != "" {
+		return p.fail(string(provider.InvalidConfig), p.Invalid)
+	}
 	p.step(StepCreating, p.why())
 	if digest := p.Machine.Spec.Digest(); p.s.Digest != digest {
 		p.s.Digest = digest
@@ -175,6 +181,9 @@ func (p *pass) live() Decision {
 	// A change comes before the Node: it may be what the machine needs to join.
 	if p.s.Digest != p.Machine.Spec.Digest() || p.s.Update != nil && !p.s.Update.replaced() {
 		return p.update()
+	}
+	if f := p.s.Failure; f != nil && f.Reason == string(provider.InvalidConfig) {
+		p.s.Failure = nil // that was of a change which nobody wants any more
 	}
 	return p.node()
 }

@@ -23,6 +23,9 @@ func (p *pass) update() Decision {
 	case p.Skew != "" && (u == nil || !u.Sent):
 		p.s.Failure = p.failure(ReasonVersionSkew, p.Skew)
 		return p.standing(p.Skew)
+	case p.Invalid != "" && (u == nil || !u.Sent):
+		p.s.Failure = p.failure(string(provider.InvalidConfig), p.Invalid)
+		return p.standing(p.Invalid)
 	case u == nil, u.Digest != digest, u.Plan.Method == provider.Unsupported && !u.Sent && u.Retry != p.Machine.retry():
 		return p.plan(digest)
 	}

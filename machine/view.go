@@ -42,6 +42,8 @@ type View struct {
 	NotBefore time.Time
 	// Skew is why the wanted kubelet version can't run beside the control plane; empty if it can.
 	Skew string
+	// Invalid is why the config can't be one, by a provider that can say so; empty if it can, or if that is not known. It is looked at before a change.
+	Invalid string
 	// Ungated means that nobody is asked before an end, and nobody has to be left or told after it.
 	Ungated bool
 	// Started is why the role's checks have not passed yet; empty if they have.

@@ -56,7 +56,8 @@ type Controller struct {
 	list    map[string]provider.Instance // of the last survey, by token
 	listed  time.Time                    // when it was begun
 	orphans map[string]*Orphan
-	unknown time.Time // since when the workload API doesn't answer
+	unknown time.Time                // since when the workload API doesn't answer
+	valid   map[string]known[string] // what the provider says of configs, by digest of what is desired
 	// noGet means that the provider has said that it has no Get.
 	noGet bool
 }
@@ -111,7 +112,8 @@ func New(o Options) (*Controller, error) {
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = 30 * time.Second
 	}
-	return &Controller{o: o, can: provider.AbilitiesOf(o.Provider), memory: map[machine.Key]*memory{}, orphans: map[string]*Orphan{}}, nil
+	return &Controller{o: o, can: provider.AbilitiesOf(o.Provider), memory: map[machine.Key]*memory{}, orphans: map[string]*Orphan{},
+		valid: map[string]known[string]{}}, nil
 }
 
 // of returns what is remembered of a machine.

@@ -23,7 +23,8 @@ type GroupOptions struct {
 	Groups  Groups
 	// Doctor is needed for health checks, and for machines to count as ready: without one the status of a machine is believed.
 	Doctor Doctor
-	// Provider is asked for plans where a deployment updates in place, for reboots, and for the size of groups, as far as it can.
+	// Provider is asked for plans where a deployment updates in place, for reboots, for the size of groups, and for the capacity of Nodes that the
+	// cluster-autoscaler could have, as far as it can.
 	Provider provider.Provider
 	// RestartAgent restarts the agent of a machine's Node, once for each id; nil is nobody can.
 	RestartAgent func(ctx context.Context, m machine.Machine, id string) error
@@ -45,6 +46,8 @@ type GroupController struct {
 	mu    sync.Mutex
 	plans map[planKey]provider.Plan
 	done  map[remedyKey]bool // remedies that this process has carried out
+	// capacity is what Nodes would have, by digest of what is desired.
+	capacity map[string]known[map[string]string]
 }
 
 type planKey struct {
@@ -64,7 +67,7 @@ func NewGroups(o GroupOptions) (*GroupController, error) {
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = 30 * time.Second
 	}
-	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[remedyKey]bool{}}
+	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[remedyKey]bool{}, capacity: map[string]known[map[string]string]{}}
 	if o.Provider != nil {
 		g.can = provider.AbilitiesOf(o.Provider)
 	}
@@ -89,6 +92,7 @@ func (g *GroupController) Reconcile(ctx context.Context, namespace string) (afte
 		p.unchecked = p.unchecked || err != nil
 		p.note("health check", h.Key, err)
 	}
+	p.capacities()
 	p.prune()
 	return p.after, errors.Join(p.errs...)
 }

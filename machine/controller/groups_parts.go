@@ -41,6 +41,10 @@ type Groups interface {
 	CreateMachine(ctx context.Context, m machine.Machine) error
 	PutMachine(ctx context.Context, m machine.Machine) error
 	DeleteMachine(ctx context.Context, c machine.Choice) error
+	// AnnotateDeployment and AnnotateSet change annotations; nil takes one away.
+	AnnotateDeployment(ctx context.Context, c machine.Choice, annotations map[string]*string) error
+	AnnotateSet(ctx context.Context, c machine.Choice, annotations map[string]*string) error
+
 	// Annotate adds annotations to a machine, and returns its next version.
 	Annotate(ctx context.Context, c machine.Choice, annotations map[string]string) (machine.Choice, error)
 }

@@ -179,3 +179,63 @@ func TestRefusedTokensBackOff(t *testing.T) {
 		w.clean()
 	})
 }
+
+// R-MA-08: a config that the provider refuses shows before there is any effect, of a new machine and of a change; it is not asked for again and again, and the
+// machine goes on once the config is right, or is as it was.
+func TestInvalidConfigHasNoEffect(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := worker("a")
+		m.Spec.Config = []byte(`{"imagine":"a"}`)
+		w.store.Put(m)
+		refused := func() {
+			t.Helper()
+			begun := len(w.trace)
+			for range 5 {
+				<-time.After(max(w.pass(m.Key), time.Second))
+			}
+			if f := w.live(m.Key).Failure; f == nil || f.Reason != string(provider.InvalidConfig) {
+				t.Errorf("R-MA-08: failure %+v", f)
+			}
+			for _, call := range w.trace[begun:] {
+				if call != "PutStatus" && call != "FreeSlot" { // that is given back whether it was taken or not
+					t.Errorf("R-MA-08: %s was called for a config that is none", call)
+				}
+			}
+			if n := w.cloud.Calls()["Validate"]; n > 8 {
+				t.Errorf("R-MA-08: it was asked %d times", n)
+			}
+		}
+		refused()
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Config = []byte(`{"image":"a"}`) })
+		w.running(m.Key)
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Config = []byte(`{"imagine":"b"}`) })
+		refused()
+		if at := w.live(m.Key); at.Phase != machine.PhaseRunning || at.Update != nil {
+			t.Errorf("R-MA-08: phase %s, update %+v", at.Phase, at.Update)
+		}
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Config = []byte(`{"image":"a"}`) })
+		w.until(m.Key, "without a failure", func(m machine.Machine, _ bool) bool { return m.Failure == nil && m.Phase == machine.PhaseRunning })
+		w.store.Delete(m.Key)
+		w.gone(m.Key)
+		w.clean()
+	})
+}
+
+// What an instance has printed is there for whoever asks, and for nobody else.
+func TestConsole(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.store.Put(worker("a"))
+		if _, err := w.ctl.Console(t.Context(), m.Key, 100); provider.ClassOf(err) != provider.NotFound {
+			t.Errorf("before there is an instance: %v", err)
+		}
+		w.running(m.Key)
+		if out, err := w.ctl.Console(t.Context(), m.Key, 100); err != nil || len(out) == 0 {
+			t.Errorf("console %q, %v", out, err)
+		}
+		w.options.Provider = provider.Minimal(onlyTwo{cloud{w.cloud, w}})
+		w.start()
+		if _, err := w.ctl.Console(t.Context(), m.Key, 100); provider.ClassOf(err) != provider.NotSupported {
+			t.Errorf("of a provider that has none: %v", err)
+		}
+	})
+}

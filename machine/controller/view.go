@@ -29,6 +29,9 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 	}
 	c.fromList(p, &v)
 	p.nodes(ctx, &v)
+	if m.Deleted.IsZero() && !m.Spec.Paused {
+		v.Invalid = c.invalid(ctx, m)
+	}
 	if cp := c.o.ControlPlane; cp != nil && m.Spec.Versions.Kubelet != "" {
 		v.Skew = cp.Skew(ctx, m.Spec.Versions.Kubelet)
 	}

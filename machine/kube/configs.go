@@ -26,15 +26,15 @@ func NewConfigs(client dynamic.Interface) *NodeConfigs { return &NodeConfigs{cli
 
 // Point implements [Configs], by an apply: fields of others stay. A source that somebody else has applied is a conflict.
 func (c *NodeConfigs) Point(ctx context.Context, n machine.NodeRef, source []byte) error {
-	spec := map[string]any{}
+	applied := map[string]any{} // what was ours and is left out goes
 	if len(source) > 0 {
 		var fields map[string]any
 		if err := json.Unmarshal(source, &fields); err != nil {
 			return fmt.Errorf("config source of Node %q: it is no JSON object: %w", n.Name, err)
 		}
-		spec["source"] = fields
+		applied["spec"] = map[string]any{"source": fields}
 	}
-	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	o := &unstructured.Unstructured{Object: applied}
 	o.SetAPIVersion(configv1alpha1.GroupVersion.String())
 	o.SetKind("NodeConfig")
 	o.SetName(n.Name)

@@ -116,3 +116,15 @@ func (g *Groups) DeleteMachine(ctx context.Context, c machine.Choice) error {
 func (g *Groups) Annotate(ctx context.Context, c machine.Choice, annotations map[string]string) (machine.Choice, error) {
 	return g.ofMachines().patch(ctx, g.client, c, map[string]any{"annotations": annotations})
 }
+
+// AnnotateDeployment implements [controller.Groups].
+func (g *Groups) AnnotateDeployment(ctx context.Context, c machine.Choice, annotations map[string]*string) error {
+	_, err := g.deployments.patch(ctx, g.client, c, map[string]any{"annotations": annotations})
+	return err
+}
+
+// AnnotateSet implements [controller.Groups].
+func (g *Groups) AnnotateSet(ctx context.Context, c machine.Choice, annotations map[string]*string) error {
+	_, err := g.sets.patch(ctx, g.client, c, map[string]any{"annotations": annotations})
+	return err
+}
