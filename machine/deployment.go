@@ -105,7 +105,8 @@ const (
 	PausedAnnotation = "cluster.x-k8s.io/paused"
 	// DeploymentLabel on sets and machines has the name of the deployment.
 	DeploymentLabel = "cluster.x-k8s.io/deployment-name"
-	// NoScaleDownAnnotation on the Node of a machine in an update keeps the cluster-autoscaler from removing it.
+	// NoScaleDownAnnotation on the Node of a machine that is drained keeps the cluster-autoscaler from removing it, unless the machine is being deleted
+	// anyway.
 	NoScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// HashLabel on sets and machines has the hash of the template.
 	HashLabel = "machine.belay.dev/template-hash"

@@ -73,6 +73,8 @@ type Node struct {
 	Labels, Annotations map[string]string
 	// Given is the record of what it was given; nil if there is none.
 	Given *Given
+	// Marked means that the cluster-autoscaler is kept from it by us.
+	Marked bool
 	// Held means that our mark of an update or an end is on it.
 	Held bool
 }

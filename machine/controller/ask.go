@@ -195,6 +195,11 @@ func (p *pass) onNode(ctx context.Context, a machine.Action) (o machine.Outcome)
 		}
 		o.Done = true // a removal is a proof: it came after that of the stop
 	case machine.Uncordon:
+		if n.Marked { // before: a Node that is held still is found again
+			if err := p.c.o.Nodes.Mark(ctx, n.NodeRef, false); err != nil {
+				return machine.Outcome{Err: err}
+			}
+		}
 		o.Done, o.Err = p.c.o.Drainer.Release(ctx, n.Name, n.UID, p.m.Incarnation)
 		p.uncordoned = o.Done
 	}
@@ -213,6 +218,11 @@ func (p *pass) drain(ctx context.Context) (o machine.Outcome, after time.Duratio
 	n, d := nodes[0], p.c.o.Drainer
 	if done, err := d.Cordon(ctx, n.Name, n.UID, p.m.Incarnation, true); err != nil || !done {
 		return machine.Outcome{Err: err, Blocked: "the Node is not cordoned yet"}, soon
+	}
+	if _, theirs := n.Annotations[machine.NoScaleDownAnnotation]; !theirs && p.m.Deleted.IsZero() { // of one that is deleted the autoscaler knows
+		if err := p.c.o.Nodes.Mark(ctx, n.NodeRef, true); err != nil {
+			return machine.Outcome{Err: err}, soon
+		}
 	}
 	o.Done, o.Blocked, after, o.Err = d.Drain(ctx, n.Name, n.UID, p.m.Incarnation, false)
 	p.nodesLive, p.found = false, nil // it is not as it was found any more

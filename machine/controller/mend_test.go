@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -237,5 +238,42 @@ func TestConsole(t *testing.T) {
 		if _, err := w.ctl.Console(t.Context(), m.Key, 100); provider.ClassOf(err) != provider.NotSupported {
 			t.Errorf("of a provider that has none: %v", err)
 		}
+	})
+}
+
+// R-MA-11: while a machine is drained for an update or for decommissioning, the autoscaler is kept from its Node, and after an update no more; what somebody else has
+// set stays; of a machine that is deleted the autoscaler knows.
+func TestAutoscalerIsKeptAway(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.store.Put(worker("a"))
+		at, _ := w.running(m.Key)
+		node := func() machine.Node {
+			t.Helper()
+			nodes, err := w.nodes.Live(t.Context(), at.Token)
+			if err != nil || len(nodes) != 1 {
+				t.Fatalf("Nodes %v, %v", nodes, err)
+			}
+			return nodes[0]
+		}
+		w.nodes.Stick("pod default/db: its budget allows nothing")
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
+		w.until(m.Key, "draining", func(m machine.Machine, _ bool) bool { return strings.Contains(m.Step.Blocker, "its budget") })
+		if n := node(); n.Annotations[machine.NoScaleDownAnnotation] != "true" || !n.Marked {
+			t.Errorf("R-MA-11: while it is drained its Node has %v", n.Annotations)
+		}
+		w.nodes.Stick("")
+		w.running(m.Key)
+		if n := node(); n.Annotations[machine.NoScaleDownAnnotation] != "" || n.Marked || w.nodes.Writes()["Mark"] != 2 {
+			t.Errorf("R-MA-11: after the update its Node has %v, and was marked by %v", n.Annotations, w.nodes.Writes())
+		}
+		w.nodes.Edit(at.Token, func(n *machine.Node) { n.Annotations = map[string]string{machine.NoScaleDownAnnotation: "false"} })
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.3" })
+		w.until(m.Key, "updated", func(m machine.Machine, _ bool) bool { return m.Versions.Kubelet == "v1.36.3" && m.Update == nil })
+		if n := node(); n.Annotations[machine.NoScaleDownAnnotation] != "false" || w.nodes.Writes()["Mark"] != 2 {
+			t.Errorf("R-MA-11: what somebody has set is %v, and was marked by %v", n.Annotations, w.nodes.Writes())
+		}
+		w.store.Delete(m.Key)
+		w.gone(m.Key)
+		w.clean()
 	})
 }

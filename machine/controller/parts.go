@@ -45,6 +45,9 @@ type Nodes interface {
 	// Start gives a Node the labels, annotations, taints and config source of its machine, by [machine.Node.Change], with the record of it, and takes
 	// off the taint of a Node that has not been looked at. Conflicts are errors.
 	Start(ctx context.Context, n machine.Node, m machine.Machine) error
+	// Mark keeps the cluster-autoscaler from a Node of that UID, by [machine.NoScaleDownAnnotation], or ends that. What somebody else has written
+	// there stays, and is no error.
+	Mark(ctx context.Context, n machine.NodeRef, on bool) error
 	// Remove removes the Node of that UID. Absence is no error; a Node of that name with another UID stays, and is io/fs.ErrExist.
 	Remove(ctx context.Context, n machine.NodeRef) error
 }

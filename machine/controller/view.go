@@ -90,7 +90,8 @@ func (p *pass) nodes(ctx context.Context, v *machine.View) {
 	v.NodesLive = p.nodesLive
 	for i := range nodes {
 		if c.o.Drainer != nil && !p.uncordoned {
-			_, nodes[i].Held = c.o.Drainer.Held(nodes[i].Annotations)
+			_, held := c.o.Drainer.Held(nodes[i].Annotations)
+			nodes[i].Held = held || nodes[i].Marked
 		}
 	}
 	c.mu.Lock()

@@ -31,6 +31,8 @@ const (
 	MachineAnnotation = "machine.belay.dev/machine"
 	// GivenAnnotation of a Node has the record of what its machine has given to it, a [machine.Given] in JSON.
 	GivenAnnotation = "machine.belay.dev/given"
+	// MarkAnnotation of a Node means that the annotation which keeps the cluster-autoscaler from it is ours.
+	MarkAnnotation = "machine.belay.dev/no-scale-down"
 	// UninitializedTaint may be on a Node from its start, with any effect, as by the kubelet's registerWithTaints. It goes when the checks of the
 	// machine's roles have passed, and until then nothing that does not tolerate it runs there.
 	UninitializedTaint = "machine.belay.dev/uninitialized"
@@ -194,7 +196,7 @@ func (s *Nodes) probe(ctx context.Context) error {
 func nodeOf(n *corev1.Node) machine.Node {
 	c := machine.Node{
 		NodeRef: machine.NodeRef{Name: n.Name, UID: string(n.UID)}, ProviderID: n.Spec.ProviderID, Ready: ready(n), Labels: n.Labels, Annotations: n.Annotations,
-		Uninitialized: tainted(n), Given: givenTo(n),
+		Uninitialized: tainted(n), Given: givenTo(n), Marked: n.Annotations[MarkAnnotation] != "",
 	}
 	for _, t := range n.Spec.Taints {
 		c.Taints = append(c.Taints, provider.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})

@@ -11,8 +11,10 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
@@ -93,4 +95,20 @@ func taintsOf(is []corev1.Taint, change machine.NodeChange) (taints []corev1.Tai
 		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
 	}
 	return taints, changed
+}
+
+// Mark implements [controller.Nodes], by an apply: what somebody else has written there is a conflict, and stays. A Node that is gone is not made again, as its UID
+// is named.
+func (s *Nodes) Mark(ctx context.Context, ref machine.NodeRef, on bool) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	o := applycorev1.Node(ref.Name).WithUID(uidOf(ref))
+	if on {
+		o.WithAnnotations(map[string]string{machine.NoScaleDownAnnotation: "true", MarkAnnotation: "true"})
+	}
+	_, err := s.client.CoreV1().Nodes().Apply(ctx, o, metav1.ApplyOptions{FieldManager: FieldManager})
+	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("mark Node %q for the autoscaler: %w", ref.Name, err)
+	}
+	return nil
 }

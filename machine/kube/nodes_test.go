@@ -128,3 +128,36 @@ func (b *bed) source(node string) string {
 	b.must(err)
 	return name
 }
+
+// R-MA-11: the mark for the autoscaler is set and taken away on a real server, that of somebody else stays, and a Node that is gone is not made again.
+func TestMarkOnTheServer(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	n := b.node("marked-"+b.namespace, "memory:///z/marked")
+	ref := machine.NodeRef{Name: n.Name, UID: string(n.UID)}
+	has := func() (string, bool) {
+		n, err := b.core.CoreV1().Nodes().Get(b.ctx(), n.Name, metav1.GetOptions{})
+		b.must(err)
+		return n.Annotations[machine.NoScaleDownAnnotation], n.Annotations[kube.MarkAnnotation] != ""
+	}
+	b.must(b.nodes.Mark(b.ctx(), ref, true))
+	if value, ours := has(); value != "true" || !ours {
+		t.Errorf("R-MA-11: marked, it has %q, ours %t", value, ours)
+	}
+	b.must(b.nodes.Mark(b.ctx(), ref, false))
+	if value, ours := has(); value != "" || ours {
+		t.Errorf("R-MA-11: unmarked, it has %q, ours %t", value, ours)
+	}
+	b.patchNode(n.Name, `{"metadata":{"annotations":{"`+machine.NoScaleDownAnnotation+`":"false"}}}`)
+	for _, on := range []bool{true, false} {
+		b.must(b.nodes.Mark(b.ctx(), ref, on))
+		if value, ours := has(); value != "false" || ours {
+			t.Errorf("R-MA-11: what somebody has set is %q, ours %t", value, ours)
+		}
+	}
+	b.must(b.core.CoreV1().Nodes().Delete(b.ctx(), n.Name, metav1.DeleteOptions{}))
+	b.must(b.nodes.Mark(b.ctx(), ref, true))
+	if _, err := b.core.CoreV1().Nodes().Get(b.ctx(), n.Name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("R-MA-11: a Node that was gone is there again: %v", err)
+	}
+}

@@ -237,6 +237,20 @@ func (c *Cluster) Edit(token string, change func(n *machine.Node)) {
 	}
 }
 
+// Mark keeps an autoscaler from a Node, or ends that.
+func (c *Cluster) Mark(_ context.Context, ref machine.NodeRef, on bool) error {
+	return c.change("Mark", ref.UID, func(_ string, n *node) error {
+		yes := "true"
+		switch _, there := n.Annotations[machine.NoScaleDownAnnotation]; {
+		case on && !there:
+			n.Annotations, n.Marked = merged(n.Annotations, map[string]*string{machine.NoScaleDownAnnotation: &yes}), true
+		case !on && n.Marked:
+			n.Annotations, n.Marked = merged(n.Annotations, map[string]*string{machine.NoScaleDownAnnotation: nil}), false
+		}
+		return nil
+	})
+}
+
 // Remove removes the Node of that UID. That of an instance that runs is a broken rule.
 func (c *Cluster) Remove(_ context.Context, ref machine.NodeRef) error {
 	for _, n := range c.All() {
