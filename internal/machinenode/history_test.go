@@ -153,7 +153,7 @@ func (h *history) unprepared() error {
 		if !before.object.Spec.Unschedulable {
 			return fmt.Errorf("R-MA-03: %s, and was not cordoned", what)
 		}
-		if left := h.podsOn(after.object.Name, before.at); len(left) > 0 {
+		if left := h.podsOn(after.object.Name, after.at); len(left) > 0 {
 			return fmt.Errorf("R-MA-03: %s, with pods %v on it", what, left)
 		}
 	}

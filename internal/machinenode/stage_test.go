@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/belayproject/belay/drain"
@@ -83,7 +85,7 @@ func (s *stage) fill() map[string]string {
 	s.must(err)
 	words := map[string]string{
 		"NAMESPACE": s.namespace, "REPOSITORY": filepath.Join(s.env.Dir(), "repository"), "CGROUP": "/belay-" + s.env.ID(), "PAUSE": nodetier.PauseImage,
-		"RUNTIME_NAME": "containerd",
+		"PLATFORM": "linux/" + runtime.GOARCH,
 	}
 	for word, name := range map[string]binaries.Name{"NEW_KUBELET": binaries.Kubelet, "OLD_KUBELET": binaries.OldKubelet, "OTHER_CONTAINERD": binaries.Containerd} {
 		words[word], err = binaries.Version(s.t.Context(), name)
@@ -193,7 +195,19 @@ func (s *stage) drainer(ctx context.Context) controller.Drainer {
 	s.must(err)
 	d, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
 	s.must(err)
-	return &drain.NodeDrainer{Drainer: d, Holder: "machines"}
+	return eager{&drain.NodeDrainer{Drainer: d, Holder: "machines", Policy: drain.Policy{Settle: ptr.To(500 * time.Millisecond)}}}
+}
+
+// eager asks again soon how far a drain is: nothing tells the controller that a pod has gone.
+type eager struct{ *drain.NodeDrainer }
+
+func (e eager) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (bool, string, time.Duration, error) {
+	empty, blocked, after, err := e.NodeDrainer.Drain(ctx, node, uid, attempt, force)
+	const soon = 300 * time.Millisecond
+	if after <= 0 || after > soon {
+		after = soon
+	}
+	return empty, blocked, after, err
 }
 
 // servers are the API servers that kubelets must fit.
