@@ -14,13 +14,17 @@ import (
 // Name says which program is wanted.
 type Name string
 
-// The programs that can be built. The first six are the real servers; Reaper and Pause are commands of this module.
+// The programs that can be built. Reaper and Pause are commands of this module, the others are the real ones. OldKubelet is a kubelet of an older
+// minor release than the rest, and Containerd, with its shim, another one than Debian's: for tests that take a machine up and down.
 const (
 	Etcd              Name = "etcd"
 	APIServer         Name = "kube-apiserver"
 	ControllerManager Name = "kube-controller-manager"
 	Scheduler         Name = "kube-scheduler"
 	Kubelet           Name = "kubelet"
+	OldKubelet        Name = "old-kubelet"
+	Containerd        Name = "containerd"
+	ContainerdShim    Name = "containerd-shim-runc-v2"
 	Kwok              Name = "kwok"
 	Reaper            Name = "reaper"
 	Pause             Name = "pause"
@@ -28,7 +32,7 @@ const (
 
 // All lists every program, those that most tests wait for first.
 func All() []Name {
-	return []Name{Reaper, Etcd, APIServer, Kubelet, ControllerManager, Scheduler, Kwok, Pause}
+	return []Name{Reaper, Etcd, APIServer, Kubelet, ControllerManager, Scheduler, Kwok, Pause, OldKubelet, Containerd, ContainerdShim}
 }
 
 // Set maps each program to its absolute path.

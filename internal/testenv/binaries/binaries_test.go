@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/belayproject/belay/machine"
 )
 
 const sayHello = "package main\n\nfunc main() { print(\"hello\") }\n"
@@ -199,6 +201,27 @@ func TestStampHoldsThePinnedRelease(t *testing.T) {
 	}
 }
 
+// TestVersionsDiffer is what a test that takes a machine up and down needs of the pins: the kubelets are of two releases, the older one not newer than
+// the API server, which is what a control plane takes.
+func TestVersionsDiffer(t *testing.T) {
+	versions := map[Name]string{}
+	for _, name := range []Name{APIServer, Kubelet, OldKubelet, Containerd, ContainerdShim} {
+		var err error
+		if versions[name], err = Version(t.Context(), name); err != nil || !strings.HasPrefix(versions[name], "v") {
+			t.Errorf("Version(%s) = %q, %v, want a release with its v", name, versions[name], err)
+		}
+	}
+	if versions[Kubelet] != versions[APIServer] || versions[ContainerdShim] != versions[Containerd] {
+		t.Errorf("the pins are %v: want one release of each project's programs", versions)
+	}
+	if machine.Skew(versions[APIServer], versions[OldKubelet]) != "" || versions[OldKubelet] == versions[Kubelet] {
+		t.Errorf("the kubelets are %s and %s: want two that run beside the API server", versions[Kubelet], versions[OldKubelet])
+	}
+	if _, err := Version(t.Context(), Reaper); err == nil {
+		t.Error("Version of a program of this module: no error")
+	}
+}
+
 // TestOwnCommandsImportOnlyTheStandardLibrary protects their key, which is made of their own files alone.
 func TestOwnCommandsImportOnlyTheStandardLibrary(t *testing.T) {
 	for _, name := range []string{"reaper", "pause"} {
@@ -229,7 +252,7 @@ func TestCommandsOfAllServersAreKnown(t *testing.T) {
 		}
 		keys[r.key] = append(keys[r.key], name)
 	}
-	if len(keys) != 4 { // servers, kwok, reaper, pause
+	if len(keys) != 6 { // servers, kwok, old kubelet, containerd, reaper, pause
 		t.Errorf("programs share keys as %v, want one key for each module and own command", keys)
 	}
 }

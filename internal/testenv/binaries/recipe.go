@@ -49,6 +49,16 @@ func (b builder) describe(name Name) (recipe, error) {
 	case APIServer, ControllerManager, Scheduler, Kubelet:
 		ldflags, err := stamp(filepath.Join(servers, "go.mod"))
 		return pinned(servers, "k8s.io/kubernetes/cmd/"+string(name), ldflags), err
+	case OldKubelet:
+		ldflags, err := stamp(filepath.Join(servers, "oldkubelet", "go.mod"))
+		return pinned(filepath.Join(servers, "oldkubelet"), "k8s.io/kubernetes/cmd/kubelet", ldflags), err
+	case Containerd, ContainerdShim:
+		dir := filepath.Join(servers, "containerd")
+		m, err := pinnedRelease(filepath.Join(dir, "go.mod"), containerdModule)
+		if err != nil {
+			return recipe{}, err
+		}
+		return pinned(dir, containerdModule+"/cmd/"+string(name), "-s -w -X "+containerdModule+"/version.Version="+m[1]), nil
 	case Kwok:
 		return pinned(filepath.Join(servers, "kwok"), "sigs.k8s.io/kwok/cmd/kwok", "-s -w"), nil
 	case Reaper, Pause:
@@ -100,30 +110,54 @@ func (r recipe) sum() (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }
 
-var kubernetesPin = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v(\d+)\.(\d+)\.\d+\S*)`)
+// Modules whose releases are put into the programs.
+const (
+	kubernetesModule = "k8s.io/kubernetes"
+	containerdModule = "github.com/containerd/containerd/v2"
+)
 
 // KubernetesVersion returns the pinned release of the Kubernetes servers, with its v.
 func KubernetesVersion(ctx context.Context) (string, error) {
+	return Version(ctx, APIServer)
+}
+
+// Version returns the pinned release of one of the Kubernetes servers, kubelets or of containerd, with its v.
+func Version(ctx context.Context, name Name) (string, error) {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return "", err
 	}
-	m, err := pinnedRelease(filepath.Join(root, "internal", "controlplane", "go.mod"))
+	servers := filepath.Join(root, "internal", "controlplane")
+	dir, module := servers, kubernetesModule
+	switch name {
+	case APIServer, ControllerManager, Scheduler, Kubelet:
+	case OldKubelet:
+		dir = filepath.Join(servers, "oldkubelet")
+	case Containerd, ContainerdShim:
+		dir, module = filepath.Join(servers, "containerd"), containerdModule
+	default:
+		return "", fmt.Errorf("the release of %q is not put into it", name)
+	}
+	m, err := pinnedRelease(filepath.Join(dir, "go.mod"), module)
 	if err != nil {
 		return "", err
 	}
 	return m[1], nil
 }
 
-// pinnedRelease returns the release, its major and its minor number as elements 1 to 3.
-func pinnedRelease(goMod string) ([]string, error) {
+// pinnedRelease returns the release of a module, its major and its minor number as elements 1 to 3.
+func pinnedRelease(goMod, module string) ([]string, error) {
 	data, err := os.ReadFile(goMod)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pinned release: %w", err)
 	}
-	m := kubernetesPin.FindStringSubmatch(string(data))
+	pin, err := regexp.Compile(`(?m)^(?:require)?\s*` + regexp.QuoteMeta(module) + ` (v(\d+)\.(\d+)\.\d+\S*)`)
+	if err != nil {
+		return nil, err
+	}
+	m := pin.FindStringSubmatch(string(data))
 	if m == nil {
-		return nil, fmt.Errorf("reading the pinned release: %q does not require k8s.io/kubernetes", goMod)
+		return nil, fmt.Errorf("reading the pinned release: %q does not require %s", goMod, module)
 	}
 	return m, nil
 }
@@ -131,7 +165,7 @@ func pinnedRelease(goMod string) ([]string, error) {
 // stamp returns linker flags that put the pinned release into the programs: without them the servers answer
 // v0.0.0 to whoever asks for their version, and the kubelet writes it to its Node.
 func stamp(goMod string) (string, error) {
-	m, err := pinnedRelease(goMod)
+	m, err := pinnedRelease(goMod, kubernetesModule)
 	if err != nil {
 		return "", err
 	}

@@ -11,14 +11,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// makeCgroup makes the cgroup that holds all pods, in every hierarchy there is: the kubelet refuses to start
-// beneath one that does not exist.
-func (t *Tier) makeCgroup(context.Context) error {
+// makeCgroup makes the cgroup that holds all pods.
+func (t *Tier) makeCgroup(context.Context) error { return MakeCgroup(t.cgroup) }
+
+// MakeCgroup makes a cgroup that a kubelet may have for its cgroupRoot, in every hierarchy there is: the kubelet refuses to start beneath one that
+// does not exist. One whose name ends with "-" and the identifier of a control plane is removed with that.
+func MakeCgroup(name string) error {
 	roots := []string{cgroupRoot}
 	if unified() {
 		if err := delegate(); err != nil {
@@ -31,7 +35,7 @@ func (t *Tier) makeCgroup(context.Context) error {
 		}
 	}
 	for _, root := range roots {
-		dir := filepath.Join(root, t.cgroup)
+		dir := filepath.Join(root, name)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // two names of one hierarchy
 			return fmt.Errorf("making a cgroup: %w", err)
 		}
@@ -40,6 +44,28 @@ func (t *Tier) makeCgroup(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Cgroups lists the directories of a cgroup of that name and of those in it, each after those beneath it.
+func Cgroups(name string) ([]string, error) {
+	var all []string
+	for _, pattern := range []string{cgroupRoot, filepath.Join(cgroupRoot, "*")} {
+		roots, err := filepath.Glob(filepath.Join(pattern, name))
+		if err != nil {
+			return nil, fmt.Errorf("listing cgroups: %w", err)
+		}
+		for _, root := range roots {
+			// What goes away meanwhile is not there any more.
+			_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+				if err == nil && entry.IsDir() {
+					all = append(all, path)
+				}
+				return nil
+			})
+		}
+	}
+	slices.Reverse(all)
+	return all, nil
 }
 
 // unified says whether the machine has the one hierarchy of version 2.

@@ -55,7 +55,7 @@ disabled_plugins = [
 `
 
 func (t *Tier) startContainerd(ctx context.Context) error {
-	bin, err := pluginDir()
+	bin, err := PluginDir()
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (t *Tier) containerdReady(ctx context.Context) error {
 // importPause gives the runtime the one image it will ever have.
 func (t *Tier) importPause(ctx context.Context) error {
 	archive := filepath.Join(t.dir, "pause.tar")
-	if err := writeImage(archive, PauseImage, t.programs["pause"]); err != nil {
+	if err := WriteImage(archive, PauseImage, t.programs["pause"]); err != nil {
 		return err
 	}
 	_, err := t.ctr(ctx, "images", "import", "--snapshotter", "native", archive)

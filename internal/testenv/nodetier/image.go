@@ -29,8 +29,8 @@ type archive struct {
 	tar    *tar.Writer
 }
 
-// writeImage writes an OCI image archive to path: one layer that holds the one static program.
-func writeImage(path, name, program string) error {
+// WriteImage writes an OCI image archive to path: one layer that holds the one static program.
+func WriteImage(path, name, program string) error {
 	data, err := os.ReadFile(program)
 	if err != nil {
 		return fmt.Errorf("reading the image's program: %w", err)

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/belayproject/belay/internal/testenv"
 )
 
 // fixedPlaces are directories that kubelet, containerd and the CNI library make whatever their configuration says.
@@ -31,13 +33,25 @@ var kernelSettings = []string{
 // needs a moment. What is still there then has no reaper any more.
 const undoPatience = 30 * time.Second
 
+// Reserve keeps this machine, as far as kubelets go, for a control plane until that ends: it waits, until ctx ends, while a kubelet of another one runs
+// here, and has what a kubelet changes for the whole machine undone in the end.
+func Reserve(ctx context.Context, env *testenv.Env) error {
+	if err := env.Exclusive(ctx, "node-tier"); err != nil {
+		return err
+	}
+	if err := awaitUndone(ctx, env); err != nil {
+		return err
+	}
+	return recordMachine(env)
+}
+
 // awaitUndone waits until no other owner on this machine has something to undo.
-func (t *Tier) awaitUndone(ctx context.Context) error {
+func awaitUndone(ctx context.Context, env *testenv.Env) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
 	end := time.After(undoPatience)
 	for {
-		files, err := filepath.Glob(filepath.Join(filepath.Dir(t.env.Dir()), "belay-*", undoFile))
+		files, err := filepath.Glob(filepath.Join(filepath.Dir(env.Dir()), "belay-*", undoFile))
 		if err != nil || len(files) == 0 {
 			return err
 		}
@@ -56,7 +70,7 @@ const undoFile = "undo"
 
 // recordMachine writes down how the machine was, for the reaper to restore it: the directories that are absent now
 // and the values of kernel settings.
-func (t *Tier) recordMachine(context.Context) error {
+func recordMachine(env *testenv.Env) error {
 	var undo strings.Builder
 	for _, dir := range fixedPlaces {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -70,7 +84,7 @@ func (t *Tier) recordMachine(context.Context) error {
 		}
 		fmt.Fprintf(&undo, "sysctl %s %s\n", name, strings.TrimSpace(string(value)))
 	}
-	if err := os.WriteFile(filepath.Join(t.env.Dir(), undoFile), []byte(undo.String()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(env.Dir(), undoFile), []byte(undo.String()), 0o600); err != nil {
 		return fmt.Errorf("recording the state of the machine: %w", err)
 	}
 	return nil

@@ -38,7 +38,7 @@ func Supported() error {
 			reasons = append(reasons, fmt.Errorf("%q is not installed: run \"make kubelet-deps\"", program))
 		}
 	}
-	if _, err := pluginDir(); err != nil {
+	if _, err := PluginDir(); err != nil {
 		reasons = append(reasons, err)
 	}
 	if _, err := os.Stat("/var/lib/kubelet/config.yaml"); err == nil {
@@ -50,8 +50,8 @@ func Supported() error {
 	return fmt.Errorf("%w: %w", ErrUnsupported, errors.Join(reasons...))
 }
 
-// pluginDir returns the directory with the CNI plugins: Debian's, or the one that upstream's archives use.
-func pluginDir() (string, error) {
+// PluginDir returns the directory with the CNI plugins: Debian's, or the one that upstream's archives use.
+func PluginDir() (string, error) {
 	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
 		missing := ""
 		for _, plugin := range plugins {

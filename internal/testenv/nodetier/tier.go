@@ -39,14 +39,14 @@ func New(ctx context.Context, env *testenv.Env) (*Tier, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := env.Exclusive(ctx, "node-tier"); err != nil {
+	if err := Reserve(ctx, env); err != nil {
 		return nil, err
 	}
 	t := &Tier{env: env, dir: filepath.Join(env.Dir(), "node"), programs: programs, cgroup: "/belay-" + env.ID()}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for _, step := range []func(context.Context) error{
-		t.awaitUndone, t.recordMachine, t.makeCgroup, t.makeMount, t.writeNetwork, t.startContainerd, t.importPause,
+		t.makeCgroup, t.makeMount, t.writeNetwork, t.startContainerd, t.importPause,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

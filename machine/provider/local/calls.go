@@ -58,11 +58,22 @@ func (c *core) able(r provider.CreateRequest, config Config) error {
 	if err := checkJoin(r.Join); err != nil {
 		return err
 	}
-	return c.runnable(config)
+	return c.runnable(r.Desired, config)
 }
 
-// runnable checks a config against this host.
-func (c *core) runnable(config Config) error {
+// runnable checks a config against this host, and what is desired against the config.
+func (c *core) runnable(d provider.Desired, config Config) error {
+	if err := c.hosts(config); err != nil {
+		return err
+	}
+	if lacks := config.Offers.lacks(d.Versions); lacks != "" {
+		return provider.Errorf(provider.InvalidConfig, "offers: %s", lacks)
+	}
+	return nil
+}
+
+// hosts checks a config against this host.
+func (c *core) hosts(config Config) error {
 	if config.Namespaces == Required && c.unshared != nil {
 		return provider.Errorf(provider.InvalidConfig, "namespaces are Required, and can't be made here: %w", c.unshared)
 	}
@@ -242,10 +253,10 @@ func (c *core) List(ctx context.Context, s provider.Scope) ([]provider.Instance,
 	return all, c.whole()
 }
 
-// Validate checks a config against this host.
-func (c *core) Validate(ctx context.Context, _ provider.Desired, config Config) error {
+// Validate checks a config against this host, and what is desired against the config.
+func (c *core) Validate(ctx context.Context, d provider.Desired, config Config) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("validate", "", err)
 	}
-	return c.runnable(config)
+	return c.runnable(d, config)
 }

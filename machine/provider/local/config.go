@@ -38,6 +38,8 @@ type Config struct {
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
 	// ReloadSignal tells the program that its files have changed. With "" it is restarted instead.
 	ReloadSignal string `json:"reloadSignal,omitempty"`
+	// Offers are the versions that the program can run: others are refused before anything is touched.
+	Offers Offers `json:"offers,omitzero"`
 }
 
 // A File is one of a machine.
@@ -93,7 +95,7 @@ func (c *Config) Default() {
 
 // Validate returns an error that names the first field that can't be, and says no value of env or file. Defaults are filled in before.
 func (c *Config) Validate() error {
-	for _, check := range []func() error{c.checkCommand, c.checkEnv, c.checkFiles, c.checkDisks, c.checkStop} {
+	for _, check := range []func() error{c.checkCommand, c.checkEnv, c.checkFiles, c.checkDisks, c.checkStop, c.Offers.check} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -44,6 +44,9 @@ func TestConfigIsChecked(t *testing.T) {
 		`reloadSignal: "SIGKILL"`: func(c *local.Config) { c.ReloadSignal = "SIGKILL" },
 		"graceSeconds: -1":        func(c *local.Config) { c.GraceSeconds = -1 },
 		"graceSeconds: 3601":      func(c *local.Config) { c.GraceSeconds = 3601 },
+		"offers.kubelets[1]: ":    func(c *local.Config) { c.Offers.Kubelets = []string{"v1.36.3", ""} },
+		"offers.runtimes: ":       func(c *local.Config) { c.Offers.Runtimes = map[string][]string{"": nil} },
+		`offers.runtimes["a"][0]`: func(c *local.Config) { c.Offers.Runtimes = map[string][]string{"a": {""}} },
 	} {
 		c := local.Config{Command: []string{"/bin/true"}}
 		change(&c)

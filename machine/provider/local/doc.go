@@ -48,7 +48,8 @@
 //     ever.
 //
 // An update in place writes the files. Where the config has a reloadSignal and env stays the same, the process is sent that; otherwise it is
-// restarted. Another command, other namespaces or disks take a replacement, which may adopt the disks.
+// restarted. Another command, other namespaces or disks take a replacement, which may adopt the disks. What versions the program can run is for the
+// config to say, in offers: a change to another one is Unsupported, and nothing is touched.
 //
 // # What it does not promise
 //

@@ -23,7 +23,7 @@ func (c *core) Plan(ctx context.Context, r provider.UpdateRequest, config Config
 	if err != nil {
 		return provider.Plan{}, wrap("plan", token, err)
 	}
-	if err := c.runnable(config); err != nil {
+	if err := c.hosts(config); err != nil {
 		return provider.Plan{}, wrap("plan", token, err)
 	}
 	have, err := c.read(token)
@@ -44,6 +44,8 @@ func (r record) plan(u provider.UpdateRequest, config Config, gone bool) provide
 	switch {
 	case r.Digest == u.Digest && r.Next == nil && r.Phase != starting:
 		return provider.Plan{Method: provider.Nothing}
+	case config.Offers.lacks(u.Desired.Versions) != "":
+		return provider.Plan{Method: provider.Unsupported, Reason: config.Offers.lacks(u.Desired.Versions)}
 	case r.deleted():
 		return provider.Plan{Method: provider.Replace, Disrupts: true, Reason: "it is being deleted, or was"}
 	case r.Phase == broken:
@@ -94,7 +96,7 @@ func (c *core) Update(ctx context.Context, r provider.UpdateRequest, config Conf
 		err = provider.Errorf(provider.InvalidConfig, "there is no digest")
 	}
 	if err == nil {
-		err = c.runnable(config)
+		err = c.hosts(config)
 	}
 	if err != nil {
 		return provider.Progress{}, wrap("update", token, err)
