@@ -103,17 +103,22 @@ func (b *bench) printCalls(o rolloutstage.Options, joining, ours, peer course) {
 	b.Print(runner.Line{
 		Name: "R1.calls", Ours: runner.Show(control), Bar: runner.Show(float64(callsBar)), Good: control <= callsBar,
 		More: fmt.Sprintf("for each of %d nodes, %d at a time, with %d pods that take %v to end; controller %.2f: %s; agent %.2f: %s; "+
-			"not counted: %.2f evictions, and in all %d watches that began anew",
+			"not counted: what drains ask, and in all %d watches that began anew",
 			n, o.Cap, o.PodsPerNode, o.PodsEnd, each(ours.controller.control(), n), ours.controller.of(n), each(ours.agents.control(), n), ours.agents.of(n),
-			each(ours.controller.evictions, n), ours.controller.watches+ours.agents.watches),
+			ours.controller.watches+ours.agents.watches),
+	})
+	b.Print(runner.Line{
+		Name: "R1.drain", Ours: runner.Show(each(ours.controller.drain(), n)), Peer: runner.Show(each(peer.peer.drain(), n)),
+		Ratio: runner.Over(each(ours.controller.drain(), n), each(peer.peer.drain(), n)),
+		More: fmt.Sprintf("what a drain asks for each node: %.2f evictions, of which %.2f were refused, and %s; peer: %.2f, %.2f and %s",
+			each(ours.controller.evictions, n), each(ours.controller.refused, n), list(ours.controller.looks, n),
+			each(peer.peer.evictions, n), each(peer.peer.refused, n), list(peer.peer.looks, n)),
 	})
 	total, theirs := each(ours.controller.total()+ours.agents.total(), n), each(peer.peer.total(), n)
 	b.Print(runner.Line{
 		Name: "R1.total", Ours: runner.Show(total), Peer: runner.Show(theirs), Ratio: runner.Over(total, theirs), Bar: runner.Show(callsRatio),
 		Good: total <= callsRatio*theirs,
-		More: fmt.Sprintf("with evictions: %.2f, of which %.2f were refused, peer %.2f and %.2f; took %v, peer %v, of whose drains "+
-			"%d failed and were begun again; peer: %s",
-			each(ours.controller.evictions, n), each(ours.controller.refused, n), each(peer.peer.evictions, n), each(peer.peer.refused, n),
+		More: fmt.Sprintf("R1.calls and R1.drain; took %v, peer %v, of whose drains %d failed and were begun again; peer's other calls: %s",
 			ours.took.Round(time.Second), peer.took.Round(time.Second), peer.failed, peer.peer.of(n)),
 	})
 	b.Print(runner.Line{
