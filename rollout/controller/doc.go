@@ -27,13 +27,15 @@
 //     is believed of the API server alone.
 //   - A rollout that is deleted ends its slots, gives its nodes back, opens what it had closed, and goes then.
 //   - A ledger or a shadow that was deleted by hand costs capacity, and breaks no cap.
-//   - How far nodes are on their way, and which have got there, is stored for many of them at once: see [Options].ShowEvery. A failure, a request and
-//     whatever else would not be found again is stored before anything follows on it; that there was an attempt, before its slot is freed.
+//   - How far nodes are on their way, and which have got there, is stored for many of them at once: every [Options].ShowEvery, and once more that long
+//     after the last change at the latest. A phase, a failure, a request and whatever else would not be found again is stored before anything
+//     follows on it; that there was an attempt, before its slot is freed.
 //   - An idle pass writes nothing. Trouble with one node is an error of the pass, and stops no other node.
 //
 // # No promise
 //
-// A rollout whose policy can't be followed decides nothing. As its caps are not known, nothing is admitted in the domain while it has slots. Evictions
+// What the status shows may be behind by [Options].ShowEvery, also what a drain hangs on: a drain deadline that is not much longer passes before it is
+// shown why. A rollout whose policy can't be followed decides nothing. As its caps are not known, nothing is admitted in the domain while it has slots. Evictions
 // that a controller had begun when another one gave the same node back may still go out; they hit pods that were on the node all the
 // time, as a drain evicts by UID. An event, a notice or a count is given by whoever has stored the change, after that: one that dies in between has
 // not given it. Counts of what need not be stored at once are given when it is decided. A node that was disturbed by a controller that died within
