@@ -87,7 +87,7 @@ bench-identity: binaries ## run identity beside component-helpers and leader ele
 	cd internal/bench && $(GO) run ./identity $(BENCHARGS)
 
 .PHONY: bench-rollout
-bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, on real control planes, for about 35 minutes; BENCHARGS=-quick: 9 minutes
+bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, on real control planes, for about 45 minutes; BENCHARGS=-quick: 12 minutes
 	cd internal/bench && $(GO) run ./rollout $(BENCHARGS)
 
 .PHONY: bench-machine

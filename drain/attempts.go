@@ -55,11 +55,20 @@ func (n *NodeDrainer) Held(annotations map[string]string) (attempt int64, held b
 // called again soon. drains says that [NodeDrainer.Drain] follows at once: then the drain begins with the cordon, if it may, which saves a write.
 // Otherwise it begins with the first Drain, and so do its escalation and whatever else counts from its beginning.
 func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (done bool, err error) {
+	return n.CordonWith(ctx, node, uid, attempt, drains, nil)
+}
+
+// CordonWith is [NodeDrainer.Cordon], and has the write that enters the attempt on the Node change other annotations too. annotate is asked which, with
+// those of the version that is written on; one with a nil value is removed. It may be asked again where the Node has changed, and is not asked
+// where the attempt is on the Node already.
+func (n *NodeDrainer) CordonWith(ctx context.Context, node, uid string, attempt int64, drains bool,
+	annotate func(annotations map[string]string) map[string]*string,
+) (done bool, err error) {
 	if is, held := n.seen(node); held && is > attempt {
 		return false, nil
 	}
 	r := n.request(node, uid, attempt, Cordon, n.Policy)
-	r.drains = drains
+	r.drains, r.annotate = drains, annotate
 	st, _, err := n.Drainer.Reconcile(ctx, r)
 	if err == nil && st.Phase == Failed {
 		err = n.failed(st)

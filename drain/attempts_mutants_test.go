@@ -14,7 +14,8 @@ func TestAttemptMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "the drain begins with the cordon whatever there is", File: "pass.go", Run: "TestCordonBefore", Old: "p.r.drains && p.wouldBegin()", New: "p.r.drains"},
 		{Name: "the drain does not begin with the cordon", File: "pass.go", Run: "TestAttemptWrites", Old: "p.r.drains && p.wouldBegin()", New: "false"},
-		{Name: "the drain begins with any cordon", File: "attempts.go", Run: "TestCordonAhead", Old: "r.drains = drains", New: "r.drains = drains || true"},
+		{Name: "the drain begins with any cordon", File: "attempts.go", Run: "TestCordonAhead", Old: "r.drains, r.annotate = drains, annotate", New: "r.drains, r.annotate = true, annotate"},
+		{Name: "annotations of others are left behind", File: "pass.go", Run: "TestCordonTakes", Old: "if p.r.annotate != nil {", New: "if false {"},
 		{Name: "an attempt is latched", File: "settle.go", Run: "TestAttemptWrites", Old: "if p.r.unlatched && !p.d.o.NodeConditions {", New: "if false {"},
 		{Name: "an attempt is drained under the cordon of another", File: "attempts.go", Run: "TestEarlierAttempt", Old: "!held || is != attempt", New: "!held || is < 0"},
 		{Name: "an attempt is drained without a cordon", File: "attempts.go", Run: "TestAttemptIsDrained", Old: "!held || is != attempt", New: "held && is != attempt"},

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/draintest"
 )
@@ -107,6 +109,32 @@ func TestAttemptWritesItsNodeTwice(t *testing.T) {
 		repeat(t, "Release", func() (bool, error) { return d.Release(ctx, "n", uid, 7) })
 		if log := c.Log(draintest.PatchNode); len(log) != 2 {
 			t.Errorf("the node was written %d times, want twice: %v", len(log), log)
+		}
+	})
+}
+
+// Annotations of others come and go with the cordon, in one write, and only with it; they are asked for with those of the Node that is written.
+func TestCordonTakesAnnotationsAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d, uid := attempts(t, "")
+		c.UpdateNode("n", func(n *corev1.Node) { n.Annotations = map[string]string{"old": "1", "other": "2"} })
+		<-time.After(time.Second)
+		asked := 0
+		annotate := func(is map[string]string) map[string]*string {
+			asked++
+			next := "after " + is["other"]
+			return map[string]*string{"new": &next, "old": nil}
+		}
+		cordon := func() (bool, error) { return d.CordonWith(t.Context(), "n", uid, 7, true, annotate) }
+		repeat(t, "CordonWith", cordon)
+		n := c.LiveNode("n")
+		_, old := n.Annotations["old"]
+		if k, held := d.Held(n.Annotations); !held || k != 7 || !n.Spec.Unschedulable || n.Annotations["new"] != "after 2" || n.Annotations["other"] != "2" || old {
+			t.Errorf("the node is cordoned: %t, with annotations %v", n.Spec.Unschedulable, n.Annotations)
+		}
+		repeat(t, "CordonWith", cordon)
+		if log := c.Log(draintest.PatchNode); len(log) != 1 || asked != 1 {
+			t.Errorf("the node was written %d times, and it was asked for annotations %d times; want once, though it was called twice", len(log), asked)
 		}
 	})
 }

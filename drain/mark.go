@@ -6,6 +6,7 @@ package drain
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -101,6 +102,7 @@ type nodeChange struct {
 	taints        *[]corev1.Taint
 	conditions    []corev1.NodeCondition // the whole list; only with the status subresource
 	anyVersion    bool                   // also where the node has changed since it was read; the mark is left as it is
+	annotations   map[string]*string     // of others; nil values are removed
 }
 
 // cordonWith enters the holder: mark and cordon in one write. What the node was before is kept from the first holder on.
@@ -150,7 +152,10 @@ func (c nodeChange) patch(node *corev1.Node) ([]byte, error) {
 	meta := map[string]any{"uid": node.UID}
 	if !c.anyVersion {
 		meta["resourceVersion"] = node.ResourceVersion
-		meta["annotations"] = map[string]any{MarkAnnotation: annotation}
+		all := map[string]*string{}
+		maps.Copy(all, c.annotations)
+		all[MarkAnnotation] = annotation
+		meta["annotations"] = all
 	}
 	patch := map[string]any{"metadata": meta}
 	spec := map[string]any{}

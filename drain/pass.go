@@ -155,6 +155,9 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	if !p.mark.held() {
 		c.mark.Unschedulable = before
 	}
+	if p.r.annotate != nil {
+		c.annotations = p.r.annotate(p.node.Annotations)
+	}
 	ok, err := p.write(ctx, c)
 	if !ok {
 		return false, err

@@ -49,6 +49,8 @@ type Request struct {
 	// drains: a Cordon is the beginning of a drain, and is entered as one where that may begin. unlatched: that the node is drained is not recorded on
 	// it, unless conditions are written anyway.
 	drains, unlatched bool
+	// annotate says which other annotations change with the write that enters the holder: see [NodeDrainer.CordonWith].
+	annotate func(annotations map[string]string) map[string]*string
 }
 
 // MaxHold is the longest time for which a node may be held without its kubelet.

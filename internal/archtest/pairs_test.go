@@ -50,8 +50,8 @@ var (
 
 	_ nodeagent.ConfigSyncer = (*configsync.Steered[string])(nil)
 
-	_ controller.Drainer = (*drain.NodeDrainer)(nil)
-	_ controller.Health  = (*rolloutkube.Health)(nil)
+	_ controller.MarkingDrainer = (*drain.NodeDrainer)(nil)
+	_ controller.Health         = (*rolloutkube.Health)(nil)
 
 	_ machinecontroller.Drainer = (*drain.NodeDrainer)(nil)
 )

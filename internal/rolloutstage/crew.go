@@ -205,6 +205,11 @@ func (m *Machine) Observe(context.Context) (nodeagent.Observation, error) {
 // Prepare implements [nodeagent.Updater].
 func (m *Machine) Prepare(context.Context, protocol.Revision) error { return nil }
 
+// Disruption implements [nodeagent.Disrupter]: its pods have to go, and it does not boot.
+func (m *Machine) Disruption(context.Context, protocol.Revision, protocol.Revision) (nodeagent.Disruption, error) {
+	return nodeagent.DisruptionDrain, nil
+}
+
 // Apply implements [nodeagent.Updater].
 func (m *Machine) Apply(_ context.Context, a nodeagent.Attempt) error {
 	m.mu.Lock()

@@ -21,7 +21,7 @@ func (p *pass) act(i int, d rollout.Decision) (moved bool) {
 	if slot != nil && slot.Rollout != p.rollouts[i].Policy.UID {
 		return false
 	}
-	if slot != nil && !p.marked(n, slot) {
+	if slot != nil && !p.marked(i, n, slot, d) {
 		return false
 	}
 	switch {
@@ -92,7 +92,7 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 			p.again(soon)
 			return false, false
 		}
-		if !p.close(n, slot.Attempt, drains) {
+		if !p.close(n, slot, drains) {
 			return false, false
 		}
 		if is := p.still(n, slot.Attempt); is != d.State {
@@ -118,11 +118,22 @@ func (p *pass) doubtful() bool {
 	return !doubt.IsZero() && time.Since(doubt) < trust
 }
 
-// close cordons the node for an attempt, for which it is to be drained at once or not.
-func (p *pass) close(n *nodeView, k protocol.Attempt, drains bool) bool {
-	done := false
+// close cordons the node of a slot, which is to be drained at once or not. If the drainer takes it along, the mark comes with the cordon.
+func (p *pass) close(n *nodeView, s *protocol.Slot, drains bool) bool {
+	want, ok := p.wants(n, s)
+	if !ok {
+		return false
+	}
+	done, is := false, n.mark
 	err := p.call(func(ctx context.Context) (err error) {
-		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, int64(k), drains)
+		if k, ok := p.c.o.Drainer.(MarkingDrainer); ok {
+			done, err = k.CordonWith(ctx, n.Name, n.UID, int64(s.Attempt), drains, func(annotations map[string]string) (change map[string]*string) {
+				is, change = markOf(annotations).overtake(annotations, want)
+				return change
+			})
+			return err
+		}
+		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, int64(s.Attempt), drains)
 		return err
 	})
 	if err != nil {
@@ -132,7 +143,7 @@ func (p *pass) close(n *nodeView, k protocol.Attempt, drains bool) bool {
 		p.again(soon)
 		return false
 	}
-	n.held, n.attempt = true, k
+	n.held, n.attempt, n.mark = true, s.Attempt, is
 	return true
 }
 

@@ -56,6 +56,45 @@ func TestProgressIsStoredTogether(t *testing.T) {
 	})
 }
 
+// What a rollout only shows is written every ten seconds at most, and once more soon after the last change; a phase at once.
+func TestShownAtLeisure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, 3)
+		w.want()
+		var shown []time.Time
+		phase := w.phase()
+		w.client.OnWrite = func(kind string, done bool) {
+			if !done || !strings.HasPrefix(kind, "progress") {
+				return
+			}
+			if now := w.phase(); now != phase { // not only shown
+				phase = now
+				return
+			}
+			shown = append(shown, time.Now())
+		}
+		second := func() {
+			w.pass()
+			<-time.After(time.Second)
+		}
+		for range 60 { // the drain ends, and the agents don't get on
+			if second(); w.c.Node(name(0)).Unschedulable {
+				continue
+			}
+			w.c.Agents()
+		}
+		for i := range shown {
+			if i > 0 && shown[i].Sub(shown[i-1]) < 10*time.Second {
+				t.Errorf("what is only shown is written %s after the time before, want 10s at least: %v", shown[i].Sub(shown[i-1]), shown)
+			}
+		}
+		if r, _, _ := w.c.Rollout(uid); len(shown) == 0 || r.Progress.Nodes[w.c.Node(name(0)).UID].State != protocol.Proceeding {
+			t.Errorf("a minute later it was shown %d times, and node %q is shown as %+v", len(shown), name(0), r.Progress.Nodes[w.c.Node(name(0)).UID])
+		}
+		w.sound()
+	})
+}
+
 // A controller that dies right after it has freed slots loses no outcome (R-RO-01): the next one knows of each attempt that there was one.
 func TestOutcomeOutlivesItsController(t *testing.T) {
 	frees := 1

@@ -41,7 +41,8 @@ type Options struct {
 	// CallTimeout bounds each call. Zero means 10 seconds.
 	CallTimeout time.Duration
 	// ShowEvery is how long what a rollout only shows waits for more of it before it is written: texts and numbers for people, which nodes are on
-	// their way and which have got there. What would not be found again does not wait. Zero means 1 second.
+	// their way and which have got there. What would not be found again does not wait: a phase, a failure, a request, that no node commits any
+	// more. Zero means 10 seconds.
 	ShowEvery time.Duration
 }
 
@@ -80,7 +81,7 @@ type drained struct {
 
 const (
 	defaultCall = 10 * time.Second
-	defaultShow = time.Second
+	defaultShow = 10 * time.Second
 	// soon is when to look again after something that is over at once.
 	soon = 200 * time.Millisecond
 	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader that was frozen is still the leader,

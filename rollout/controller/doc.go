@@ -22,18 +22,24 @@
 //     that attempt. A slot is freed after the node was given back.
 //   - What is on a node is put right from the Node itself, at every pass: a cordon or mark that no slot stands behind is taken off, whoever has
 //     died over it. What somebody else has cordoned, and a scale-down mark of somebody else, stay as they are.
-//   - The node of an attempt is compared with a baseline that was recorded before it was cordoned. A node that is unhealthy before is put off.
+//   - The node of an attempt is compared with a baseline that was recorded before it was cordoned, or in the same write. A node that is unhealthy
+//     before is put off; so is one of which that is not known.
+//   - A node with a slot carries the mark of maintenance, and that for the autoscaler: before its grant, or, where it is to be cordoned and the [Drainer]
+//     is a [MarkingDrainer], from its cordon on, which saves a write, and at the latest 10 seconds after its admission. Until its cordon nothing was
+//     done to it; one that the autoscaler takes meanwhile is a node that is gone.
 //   - Every selected node has a shadow; a node that is not selected any more ends what it is in first, and then loses it. The end of a Node
 //     is believed of the API server alone.
 //   - A rollout that is deleted ends its slots, gives its nodes back, opens what it had closed, and goes then.
 //   - A ledger or a shadow that was deleted by hand costs capacity, and breaks no cap.
-//   - How far nodes are on their way, and which have got there, is stored for many of them at once: see [Options].ShowEvery. A failure, a request and
-//     whatever else would not be found again is stored before anything follows on it; that there was an attempt, before its slot is freed.
+//   - How far nodes are on their way, and which have got there, is stored for many of them at once: every [Options].ShowEvery, and once more that long
+//     after the last change at the latest. A phase, a failure, a request and whatever else would not be found again is stored before anything
+//     follows on it; that there was an attempt, before its slot is freed.
 //   - An idle pass writes nothing. Trouble with one node is an error of the pass, and stops no other node.
 //
 // # No promise
 //
-// A rollout whose policy can't be followed decides nothing. As its caps are not known, nothing is admitted in the domain while it has slots. Evictions
+// What the status shows may be behind by [Options].ShowEvery, also what a drain hangs on: a drain deadline that is not much longer passes before it is
+// shown why. A rollout whose policy can't be followed decides nothing. As its caps are not known, nothing is admitted in the domain while it has slots. Evictions
 // that a controller had begun when another one gave the same node back may still go out; they hit pods that were on the node all the
 // time, as a drain evicts by UID. An event, a notice or a count is given by whoever has stored the change, after that: one that dies in between has
 // not given it. Counts of what need not be stored at once are given when it is decided. A node that was disturbed by a controller that died within

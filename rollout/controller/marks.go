@@ -6,17 +6,26 @@ package controller
 import (
 	"context"
 	"encoding/json"
-	"fmt"
+	"slices"
+	"time"
 
+	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 )
+
+// unmarked is how long after its admission a node may be without its mark, which waits for the cordon. The autoscaler takes longer to find a node that
+// it does not need.
+const unmarked = 10 * time.Second
+
+// intrusive is the key of slots whose node is to be cordoned.
+const intrusive = "class/" + string(rollout.Intrusive)
 
 // Annotations of Nodes.
 const (
 	// HeldAnnotation is on a Node while it has a slot: the mark of maintenance. Its content is this package's.
 	HeldAnnotation = "rollout.belay.dev/held"
 	// ScaleDownAnnotation keeps the cluster-autoscaler from removing a node. It is "true" while the node has a slot, unless somebody else had
-	// set it before.
+	// set it before. On a node that is to be cordoned it may come with the cordon, or some seconds after the admission, whichever is first.
 	ScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 )
 
@@ -43,7 +52,7 @@ func markOf(annotations map[string]string) (m mark) {
 }
 
 // set is the change of annotations that makes want the mark.
-func (m mark) set(annotations map[string]string, want mark) (mark, map[string]*string, error) {
+func (m mark) set(annotations map[string]string, want mark) (mark, map[string]*string) {
 	change := map[string]*string{}
 	is, there := annotations[ScaleDownAnnotation]
 	want.ScaleDown = m.ScaleDown && is == "true"
@@ -51,13 +60,10 @@ func (m mark) set(annotations map[string]string, want mark) (mark, map[string]*s
 		yes := "true"
 		change[ScaleDownAnnotation], want.ScaleDown = &yes, true
 	}
-	text, err := json.Marshal(want)
-	if err != nil {
-		return m, nil, fmt.Errorf("writing annotation %q: %w", HeldAnnotation, err)
-	}
+	text, _ := json.Marshal(want) // strings, numbers and truths
 	held := string(text)
 	change[HeldAnnotation], want.there = &held, true
-	return want, change, nil
+	return want, change
 }
 
 // drop is the change of annotations that removes the mark, and the autoscaler's as far as it is ours and as we have set it.
@@ -69,30 +75,65 @@ func (m mark) drop(annotations map[string]string) map[string]*string {
 	return change
 }
 
-// marked makes sure that the node carries the mark of its slot, and reports whether it does. The baseline is recorded with the first attempt
-// in the slot.
-func (p *pass) marked(n *nodeView, s *protocol.Slot) bool {
-	want := mark{Attempt: s.Attempt, Rollout: s.Rollout, From: n.mark.From, Baseline: n.mark.Baseline}
-	if n.mark.there && n.mark.Attempt == want.Attempt && n.mark.Rollout == want.Rollout {
+// overtake is set, on a version of the Node that may be newer than what was decided on: what a later attempt has marked stays, and so does what is known
+// of the node as it was before this slot.
+func (m mark) overtake(annotations map[string]string, want mark) (mark, map[string]*string) {
+	if m.there && m.Attempt >= want.Attempt {
+		return m, nil
+	}
+	if m.there && m.Rollout == want.Rollout {
+		want.From, want.Baseline = m.From, m.Baseline
+	}
+	return m.set(annotations, want)
+}
+
+// marked makes sure that the node carries the mark of its slot, or gets it with its cordon, and reports whether it does. The baseline is recorded with
+// the first attempt in the slot. A node of which there is none is not granted.
+func (p *pass) marked(i int, n *nodeView, s *protocol.Slot, d rollout.Decision) bool {
+	if n.mark.of(s) {
 		return true
 	}
-	if n.mark.Rollout != want.Rollout {
-		var err error
-		if want.From, want.Baseline, err = p.before(n); err != nil {
-			p.note("controller: recording the health of node %q", err, n.Name)
-			return false
-		}
+	rides := p.rides(i, n, s, d)
+	if rides && d.Do != protocol.EventGrant {
+		return true
 	}
-	next, change, err := n.mark.set(n.Annotations, want)
-	if err == nil {
-		err = p.annotate(n, change)
+	want, ok := p.wants(n, s)
+	if rides || !ok {
+		return ok
 	}
-	if err != nil {
+	next, change := n.mark.set(n.Annotations, want)
+	if err := p.annotate(n, change); err != nil {
 		p.note("controller: marking node %q", err, n.Name)
 		return false
 	}
 	n.mark = next
 	return true
+}
+
+// of reports whether the mark is that of a slot.
+func (m mark) of(s *protocol.Slot) bool {
+	return m.there && m.Attempt == s.Attempt && m.Rollout == s.Rollout
+}
+
+// rides reports whether the mark of a node comes with its cordon: nothing was done to the node yet, and as long as nothing is, the autoscaler may
+// take it. One that waits for its agent does not go without for long.
+func (p *pass) rides(i int, n *nodeView, s *protocol.Slot, d rollout.Decision) bool {
+	if _, ok := p.c.o.Drainer.(MarkingDrainer); !ok || n.held || !slices.Contains(s.Keys, intrusive) {
+		return false
+	}
+	switch {
+	case d.State == protocol.Admitted, d.State == protocol.Granted, d.Do == protocol.EventAdmit:
+		since := p.decided[i].Progress.Nodes[d.UID].Admitted
+		if since.IsZero() {
+			since = p.now
+		}
+		left := unmarked - p.now.Sub(since)
+		p.again(left)
+		return left > 0
+	case d.State == protocol.Committed:
+		return d.Cordon
+	}
+	return false
 }
 
 // unmark removes the mark of a node that has no slot.
@@ -104,15 +145,24 @@ func (p *pass) unmark(n *nodeView) {
 	n.mark = mark{}
 }
 
-// before is what is to be known of a node when it comes back.
-func (p *pass) before(n *nodeView) (from, baseline string, err error) {
-	if n.shadow != nil {
-		from = n.shadow.Runs.Name
+// wants is the mark that the node of a slot is to carry, with what is to be known of it when it comes back: what its mark says, or what is true now
+// if it has none yet. ok is false if that can't be found out.
+func (p *pass) wants(n *nodeView, s *protocol.Slot) (want mark, ok bool) {
+	want = mark{Attempt: s.Attempt, Rollout: s.Rollout, From: n.mark.From, Baseline: n.mark.Baseline}
+	if n.mark.there && n.mark.Rollout == s.Rollout {
+		return want, true
 	}
+	if want.From, want.Baseline = "", ""; n.shadow != nil {
+		want.From = n.shadow.Runs.Name
+	}
+	var err error
 	if h := p.c.o.Health; h != nil {
-		err = p.call(func(ctx context.Context) (err error) { baseline, err = h.Baseline(ctx, n.Node); return err })
+		err = p.call(func(ctx context.Context) (err error) { want.Baseline, err = h.Baseline(ctx, n.Node); return err })
 	}
-	return from, baseline, err
+	if err != nil {
+		p.note("controller: recording the health of node %q", err, n.Name)
+	}
+	return want, err == nil
 }
 
 func (p *pass) annotate(n *nodeView, change map[string]*string) error {

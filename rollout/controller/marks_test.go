@@ -18,6 +18,7 @@ import (
 
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/controller/controllertest"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -42,6 +43,195 @@ func TestScaleDownMark(t *testing.T) {
 		}
 		w.sound()
 		w.tidy()
+	})
+}
+
+// The mark of a node that is cordoned comes with its cordon, so that the Node is written three times: cordoned, opened, and unmarked. A drainer that
+// can't do that costs a write more, and the mark comes before the grant.
+func TestMarkComesWithTheCordon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, 2)
+		w.want()
+		w.client.OnWrite = func(kind string, done bool) {
+			if node, is := strings.CutPrefix(kind, "cordon "); is && done {
+				if a := w.c.Node(node).Annotations; !strings.Contains(a[controller.HeldAnnotation], `"baseline":"2"`) || a[controller.ScaleDownAnnotation] != "true" {
+					t.Errorf("node %q is cordoned with annotations %v, want its mark and baseline with the cordon", node, a)
+				}
+			}
+		}
+		w.untilPhase(rollout.Completed)
+		w.steps(3)
+		if n := w.c.Writes(); n["cordon"] != 4 || n["uncordon"] != 4 || n["mark"] != 4 {
+			t.Errorf("4 nodes were cordoned %d times, opened %d times, and otherwise annotated %d times, want 4 of each", n["cordon"], n["uncordon"], n["mark"])
+		}
+		w.sound()
+		w.tidy()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4, 2)
+		w.o.Drainer = struct{ controller.Drainer }{w.o.Drainer}
+		w.start()
+		w.want()
+		w.client.OnWrite = func(kind string, done bool) {
+			if node, is := strings.CutPrefix(kind, "order "); is && !done && w.c.Node(node).Annotations[controller.HeldAnnotation] == "" {
+				t.Errorf("node %q is given orders before it is marked", node)
+			}
+		}
+		w.untilPhase(rollout.Completed)
+		w.steps(3)
+		if n := w.c.Writes(); n["mark"] != 8 {
+			t.Errorf("4 nodes were annotated %d times, want twice each", n["mark"])
+		}
+		w.sound()
+		w.tidy()
+	})
+}
+
+// A node whose agent does not answer soon is marked by a write of its own, and the autoscaler leaves it alone.
+func TestNodeThatWaitsIsMarked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		w.want()
+		w.until("the agent has spoken", func() bool { sh, _ := w.c.Shadow(name(0)); return sh.Report.Known })
+		w.c.Behave(name(0), controllertest.Behavior{Silent: true})
+		var after time.Duration
+		for sh, _ := w.c.Shadow(name(0)); !sh.Open(); sh, _ = w.c.Shadow(name(0)) {
+			var err error
+			if after, err = w.ctl.Pass(quiet(t)); err != nil || after == 0 || after > 10*time.Second {
+				t.Fatalf("a pass asks to be called again in %s, %v; want in 10s at most, for the mark", after, err)
+			}
+		}
+		if a := w.c.Node(name(0)).Annotations; a[controller.HeldAnnotation] != "" {
+			t.Errorf("the node is marked when it is granted, with %v: its mark does not wait for the cordon", a)
+		}
+		<-time.After(after)
+		w.pass()
+		if a := w.c.Node(name(0)).Annotations; a[controller.ScaleDownAnnotation] != "true" || a[controller.HeldAnnotation] == "" {
+			t.Errorf("10s after its admission the node has annotations %v, want it marked", a)
+		}
+		w.c.Behave(name(0), controllertest.Behavior{})
+		w.untilPhase(rollout.Completed)
+		w.steps(3)
+		w.once(1, "v2")
+		w.sound()
+		w.tidy()
+	})
+}
+
+// A node that the autoscaler takes between its admission and its cordon, when it is not marked yet, is a node that is gone: its slot is freed by the API
+// server's word, nothing was done to it, and the others get the revision within the caps.
+func TestAutoscalerTakesANodeBeforeItsCordon(t *testing.T) {
+	for _, taken := range []struct {
+		when string
+		is   func(sh controller.Shadow, slot *protocol.Slot) bool
+	}{
+		{"it is admitted", func(_ controller.Shadow, slot *protocol.Slot) bool { return slot != nil }},
+		{"it is granted", func(sh controller.Shadow, _ *protocol.Slot) bool { return sh.Open() }},
+		{"its agent has committed", func(sh controller.Shadow, slot *protocol.Slot) bool {
+			return slot != nil && sh.Report.Attempt == slot.Attempt
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 4, 1)
+			w.want()
+			gone := ""
+			look := func() {
+				for i := range 4 {
+					sh, _ := w.c.Shadow(name(i))
+					if n := w.c.Node(name(i)); gone == "" && taken.is(sh, w.c.Ledger().Slot(n.UID)) {
+						if gone = name(i); n.Unschedulable || n.Annotations[controller.ScaleDownAnnotation] != "" {
+							t.Errorf("when %s: node %q is cordoned or marked already: %+v", taken.when, n.Name, n)
+						}
+						w.c.RemoveNode(gone)
+					}
+				}
+			}
+			w.client.OnWrite = func(_ string, done bool) {
+				if done {
+					look()
+				}
+			}
+			w.until("a node is gone", func() bool { look(); return gone != "" })
+			w.client.OnWrite = nil
+			w.untilPhase(rollout.Completed)
+			w.steps(5)
+			w.once(3, "v2")
+			if sh, there := w.c.Shadow(gone); there {
+				t.Errorf("when %s: the shadow of a node that is gone is left: %+v", taken.when, sh)
+			}
+			w.sound()
+			w.tidy()
+		})
+	}
+}
+
+// A scale-down mark that somebody else sets after the Node was read, and before it is cordoned, is theirs: it stays when the node is given back.
+func TestScaleDownMarkOfOthersBeforeTheCordon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		w.want()
+		w.client.OnWrite = func(kind string, done bool) {
+			if strings.HasPrefix(kind, "cordon ") && !done {
+				w.c.EditNode(name(0), func(n *controller.Node) { n.Annotations[controller.ScaleDownAnnotation] = "true" })
+			}
+		}
+		w.untilPhase(rollout.Completed)
+		w.steps(3)
+		if got := w.c.Node(name(0)).Annotations[controller.ScaleDownAnnotation]; got != "true" {
+			t.Errorf("%s is %q afterwards, want what somebody else has set", controller.ScaleDownAnnotation, got)
+		}
+		w.sound()
+		w.tidy()
+	})
+}
+
+// unhealthy has no baseline.
+type unhealthy struct {
+	controller.Health
+	none *bool
+}
+
+func (h unhealthy) Baseline(ctx context.Context, n controller.Node) (string, error) {
+	if *h.none {
+		return "", errNo
+	}
+	return h.Health.Baseline(ctx, n)
+}
+
+// R-RO-10: a node of which nobody knows what it was like before is not granted, and not cordoned.
+func TestNoGrantWithoutABaseline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		none := true
+		w.o.Health = unhealthy{w.o.Health, &none}
+		w.start()
+		w.want()
+		w.until("the node has a slot", func() bool { return len(w.c.Ledger().Slots) > 0 })
+		w.steps(3)
+		if sh, _ := w.c.Shadow(name(0)); sh.Orders.Grant != 0 || len(w.errs) == 0 {
+			t.Errorf("the node has the orders %+v, and the errors are %v; want no grant, and the reason", sh.Orders, w.errs)
+		}
+		none, w.errs = false, nil
+		w.untilPhase(rollout.Completed)
+		w.once(1, "v2")
+		w.sound()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		none := false
+		w.o.Health = unhealthy{w.o.Health, &none}
+		w.start()
+		w.want()
+		w.until("the agent has committed", func() bool { sh, _ := w.c.Shadow(name(0)); return sh.Report.Attempt > 0 })
+		none = true
+		w.steps(3)
+		if n := w.c.Node(name(0)); n.Unschedulable || len(w.errs) == 0 {
+			t.Errorf("the node is cordoned: %t, and the errors are %v; want no cordon, and the reason", n.Unschedulable, w.errs)
+		}
+		none, w.errs = false, nil
+		w.untilPhase(rollout.Completed)
+		w.once(1, "v2")
+		w.sound()
 	})
 }
 

@@ -125,6 +125,16 @@ type Drainer interface {
 	Release(ctx context.Context, node, uid string, attempt int64) (done bool, err error)
 }
 
+// A MarkingDrainer is a [Drainer] whose cordon takes annotations of others with it, which saves a write for each node. One of package drain is
+// drain.NodeDrainer.
+type MarkingDrainer interface {
+	Drainer
+	// CordonWith is Cordon. Where it writes, it changes in the same write the annotations that annotate returns for those of the version that it is about
+	// to write on; one with a nil value is removed. It writes on no other version.
+	CordonWith(ctx context.Context, node, uid string, attempt int64, drains bool,
+		annotate func(annotations map[string]string) map[string]*string) (done bool, err error)
+}
+
 // A Gate says whether the fleet allows nodes to be begun. It is asked at each pass.
 type Gate interface {
 	Verdict(ctx context.Context) rollout.Verdict
@@ -132,8 +142,8 @@ type Gate interface {
 
 // Health says whether a node and the work on it are well. It is asked for each node at each pass, and so best answers from a cache.
 type Health interface {
-	// Baseline is what to compare the node with when it comes back: a short text, which is kept on the Node. It is recorded before the node
-	// is granted.
+	// Baseline is what to compare the node with when it comes back: a short text, which is kept on the Node. It is asked for before the node is
+	// granted, which waits as long as there is none, and recorded before or with the cordon; a node that is not cordoned is granted after that.
 	Baseline(ctx context.Context, n Node) (string, error)
 	// Verdict is on the node: as it is if the baseline is empty, and compared with it otherwise.
 	Verdict(ctx context.Context, n Node, baseline string) rollout.Verdict

@@ -54,6 +54,7 @@ const (
 	prepare            // call Prepare, then tell
 	answer             // ask for the UID, call Preflight, then tell
 	begin              // ask for the UID, then tell
+	quick              // ask for the UID, then run
 )
 
 // An action is one step.
@@ -68,7 +69,8 @@ type action struct {
 
 // decide says what to do next. It is pure.
 func decide(v view, now time.Time) action {
-	if v.online {
+	begun, lost := v.begun(), v.online && !v.disk.isOf(v.shadow)
+	if v.online && !begun {
 		sh := v.shadow.protocol()
 		if r, changed := protocol.Recall(sh, v.disk.report(sh)); changed {
 			rec := v.disk
@@ -82,7 +84,10 @@ func decide(v view, now time.Time) action {
 	v = v.reconciled()
 	switch v.shadow.Status.Report.Phase {
 	case protocol.PhaseCommitted:
-		return v.committed()
+		if begun {
+			return v.settle(v.mind.ran.why)
+		}
+		return v.committed(lost)
 	case protocol.PhaseApplying:
 		return v.applying(now)
 	case protocol.PhaseVerifying:
@@ -104,8 +109,19 @@ func (v view) reconciled() view {
 	return v
 }
 
-// committed waits for the controller's word.
-func (v view) committed() action {
+// begun reports whether this process has applied the committed attempt, and has told the disk alone that it begins. An agent that was killed meanwhile,
+// and one that waits for a boot, tell the shadow first.
+func (v view) begun() bool {
+	disk, sh, last := v.disk.Status.Report.Phase, v.shadow.Status.Report.Phase, v.mind.ran
+	if !v.online || !v.disk.isOf(v.shadow) || disk != protocol.PhaseApplying || sh != protocol.PhaseCommitted {
+		return false
+	}
+	_, err := v.shadow.protocol().Answer(protocol.EventApplied)
+	return err == nil && last.key == v.disk.Key && !last.back && !last.rebooting && v.disk.Boot == v.seen.BootID
+}
+
+// committed waits for the controller's word. lost says that the disk knows nothing of the attempt: one that may have begun is not begun again.
+func (v view) committed(lost bool) action {
 	sh := v.shadow.protocol()
 	if r, err := sh.Answer(protocol.EventUndone); err == nil {
 		return v.tell(protocol.EventUndone, v.with(r, why{}))
@@ -114,7 +130,12 @@ func (v view) committed() action {
 		rec := v.with(r, why{})
 		rec.Boot = v.seen.BootID
 		a := v.tell(protocol.EventApply, rec)
-		a.act = begin
+		switch a.act = begin; {
+		case rec.isQuick() && lost:
+			return v.settle(why{})
+		case rec.isQuick():
+			a.act = quick
+		}
 		return a
 	}
 	return v.idle(0)

@@ -28,10 +28,14 @@ func (a *Agent) do(ctx context.Context, l look, act action) error {
 		return a.prepare(ctx, l, act)
 	case answer:
 		return a.answer(ctx, l, act)
-	case begin:
+	case begin, quick:
 		if err := a.own(ctx, l.shadow); err != nil {
 			return err
 		}
+	}
+	if act.act == quick {
+		a.noted(ctx, act.event, act.record)
+		return a.run(ctx, act.record)
 	}
 	return a.tell(ctx, l, act.event, act.record)
 }
@@ -56,17 +60,23 @@ func (a *Agent) tell(ctx context.Context, l look, event protocol.Event, r record
 	if err := a.store(ctx, l, r); err != nil {
 		return err
 	}
-	if event == "" {
-		return nil
+	if event != "" {
+		a.noted(ctx, event, r)
 	}
-	a.mind.note = why{}
+	return nil
+}
+
+// noted logs a step, and forgets what was thought of the one before. That the node is about to boot is no thought of a step before.
+func (a *Agent) noted(ctx context.Context, event protocol.Event, r record) {
+	rep := r.Status.Report
+	if event != protocol.EventRecall || rep.Phase != protocol.PhaseApplying {
+		a.mind.note = why{}
+	}
 	if event != protocol.EventVerified && event != protocol.EventStaged {
 		a.mind.check = check{}
 	}
-	rep := r.Status.Report
 	klog.FromContext(ctx).Info("Rollout attempt", "event", event, "attempt", rep.Attempt, "key", r.Key, "phase", rep.Phase,
 		"revision", rep.Revision, "current", r.Status.Current.String(), "reason", r.Status.Reason)
-	return nil
 }
 
 // answer asks whether the attempt may go on, and commits or refuses it.

@@ -8,7 +8,8 @@
 // shadow, at its own record on the node's disk and at the node, decides one step, takes it, and looks again:
 //
 //	grant    -> Preflight -> commit on disk -> commit in the shadow
-//	proceed  -> intent and boot ID on disk -> report -> Apply, or Revert for an attempt that goes back
+//	proceed  -> intent and boot ID on disk -> report -> Apply, or Revert for an attempt that goes back; without that report where an Apply is
+//	            said to take no boot
 //	returned, or another boot ID -> Observe: the target -> Verifying, what ran before -> FailedClean, neither -> FailedBroken
 //	Verifying -> Verify, again and again -> Done; or at the bound FailedBroken, or Revert and FailedClean
 //
@@ -23,6 +24,8 @@
 //   - Apply and Revert are called again only with the same [Attempt].Key, in the boot in which the intent was recorded, as long as it is not
 //     on the disk what came of them. After another boot they are not: the node is looked at.
 //   - A preflight that declines, and an order to go back where there is no way back, end as Refused, with a reason, and nothing is touched.
+//   - What takes no boot by the word of a [Disrupter], and does not go back, begins in silence: the shadow shows that it was told to proceed until it shows
+//     what came of that. That saves a write for each node. Agents that were killed meanwhile, and boots that nobody has foreseen, are reported.
 //   - Done means that the checks have passed for [Options].VerifyFor of running time, in one boot, without one that failed.
 //   - What has begun goes on while the API server can't be reached, also the way back: a revision that cuts the node off is taken back if
 //     [Options].RevertBroken asks for that.
@@ -44,6 +47,6 @@
 // # Crash behaviour
 //
 // An agent may be killed at any line: all that it needs is in its shadow and in one record of its [Disk]. Without the record, what
-// the shadow says stands, and nothing that may have begun is begun again. A record that is there and can't be read is an error at every pass,
+// the shadow says stands, and nothing that may have begun is begun again; what was told to proceed, and begins in silence, may have. A record that is there and can't be read is an error at every pass,
 // never an empty one.
 package nodeagent

@@ -76,20 +76,20 @@ func TestShadowLostAnywhere(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for k := 1; k < 6; k++ {
 				synctest.Test(t, func(t *testing.T) {
-					n, phase := 0, protocol.Phase("")
+					n, phase, begun := 0, protocol.Phase(""), false
 					w := c.play(t, func(w *world) {
 						if w.shadows.Shadow().Orders.Grant == 0 {
 							return
 						}
 						if n++; n == k {
-							phase = w.phase()
+							phase, begun = w.phase(), len(w.node.calls) > 0
 							w.shadows.Delete()
 							w.passes(time.Second)
 							w.shadows.Create("n", w.uid, w.ledger)
 							w.passes(time.Minute) // it says what it did
 						}
 					})
-					if phase == protocol.PhaseCommitted {
+					if phase == protocol.PhaseCommitted && !begun {
 						w.wantPhase(protocol.PhaseUndone)
 						w.wantCalls()
 					} else if phase != "" {
@@ -138,14 +138,25 @@ func TestCutOff(t *testing.T) {
 // Without its record the agent has the shadow: what may have begun is not begun again, the node is looked at.
 func TestRecordLost(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		runs protocol.Revision
-		want protocol.Phase
+		name     string
+		runs     protocol.Revision
+		disrupts nodeagent.Disruption
+		want     protocol.Phase
 	}{
-		{"target", v2, protocol.PhaseDone}, {"before", v1, protocol.PhaseFailedClean}, {"neither", protocol.Revision{}, protocol.PhaseFailedBroken},
+		{"target", v2, nodeagent.DisruptionReboot, protocol.PhaseDone},
+		{"before", v1, nodeagent.DisruptionReboot, protocol.PhaseFailedClean},
+		{"neither", protocol.Revision{}, nodeagent.DisruptionReboot, protocol.PhaseFailedBroken},
+		{"target, begun in silence", v2, nodeagent.DisruptionDrain, protocol.PhaseDone},
+		{"before, begun in silence", v1, nodeagent.DisruptionDrain, protocol.PhaseFailedClean},
+		{"neither, begun in silence", protocol.Revision{}, nodeagent.DisruptionDrain, protocol.PhaseFailedBroken},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
-			w := committed(t, v2, false)
+			w := newWorld(t)
+			w.node.disrupts = c.disrupts
+			w.passes(time.Minute)
+			w.grant(v2, false)
+			w.passes(time.Minute)
+			w.wantPhase(protocol.PhaseCommitted)
 			w.proceed()
 			w.die = func(_ int, name string) bool { return name == "before apply" }
 			_, err := w.pass()

@@ -61,7 +61,8 @@ type machine struct {
 	onRevert func(a nodeagent.Attempt) error
 	health   func() (nodeagent.Health, error)
 	pre      func() error
-	unsure   error // what Disruption says
+	disrupts nodeagent.Disruption // what Disruption says
+	unsure   error                // likewise
 	fetch    func() error
 
 	calls   []string       // "apply key revision"
@@ -72,7 +73,7 @@ type machine struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, shadows: &rollouttest.Shadows{}, uid: "uid-1", die: func(int, string) bool { return false }}
 	w.disk = &disk{w: w}
-	w.node = &machine{w: w, current: v1, boot: 1, effects: map[string]int{}}
+	w.node = &machine{w: w, current: v1, boot: 1, effects: map[string]int{}, disrupts: nodeagent.DisruptionReboot}
 	w.shadows.Create("n", w.uid, w.ledger)
 	w.shadows.OnCall = func(op string) rollouttest.Fault {
 		if op == "store" {
@@ -245,7 +246,7 @@ func (m *machine) Preflight(context.Context, nodeagent.Attempt) error {
 
 // Disruption implements nodeagent.Disrupter.
 func (m *machine) Disruption(context.Context, protocol.Revision, protocol.Revision) (nodeagent.Disruption, error) {
-	return nodeagent.DisruptionReboot, m.unsure
+	return m.disrupts, m.unsure
 }
 
 // Apply implements nodeagent.Updater.

@@ -30,8 +30,24 @@ func sick() (nodeagent.Health, error) {
 	return nodeagent.Health{Verdict: nodeagent.Fail, Reason: "Sick"}, nil
 }
 
-// courses are all ways that an attempt can take.
+// courses are all ways that an attempt can take. Each is there twice: said to take a boot, and said to take none, so that its beginning is not
+// reported.
 func courses() []course {
+	all := ways()
+	for _, c := range ways() {
+		setup := c.setup
+		c.name += ", not said to boot"
+		c.setup = func(w *world) {
+			if w.node.disrupts = nodeagent.DisruptionDrain; setup != nil {
+				setup(w)
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func ways() []course {
 	return []course{
 		{name: "applied", to: v2, end: protocol.PhaseDone, effects: []string{"apply uid-1-1"}},
 		{

@@ -67,7 +67,8 @@ func (r record) encode() ([]byte, error) {
 // of is the record of the attempt that the shadow speaks of, after what the disk knew better was told. Where the disk knows nothing of that attempt
 // the shadow is all that is left: what has begun of it counts as begun in another boot.
 func (r record) of(sh Shadow) record {
-	if k := sh.Status.Report.Attempt; r.UID != sh.UID || r.Status.Report.Attempt != k {
+	if !r.isOf(sh) {
+		k := sh.Status.Report.Attempt
 		return record{
 			Format: format, UID: sh.UID, Status: sh.Status, Key: keyOf(sh.UID, k), Revert: sh.Orders.Revert && sh.Orders.Grant == k,
 			Why: why{sh.Status.Reason, sh.Status.Message},
@@ -75,6 +76,21 @@ func (r record) of(sh Shadow) record {
 	}
 	r.Status.Report = sh.Status.Report
 	return r
+}
+
+// isOf reports whether the record is of the attempt that the shadow speaks of.
+func (r record) isOf(sh Shadow) bool {
+	return r.UID == sh.UID && r.Status.Report.Attempt == sh.Status.Report.Attempt
+}
+
+// isQuick reports whether the shadow need not be told that the attempt begins: it takes no boot, which would hide for how long the node is away, and
+// does not go back.
+func (r record) isQuick() bool {
+	switch r.Status.Disruption {
+	case DisruptionNone, DisruptionRestart, DisruptionDrain:
+		return !r.Revert
+	}
+	return false // nobody knows, or the worst
 }
 
 // report is what the disk has to say to this shadow. What another incarnation of the Node was granted is of no interest, unless the node is not at

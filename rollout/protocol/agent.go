@@ -14,7 +14,7 @@ const (
 	EventRefuse Event = "Refuse"
 	// EventUndone: the agent has given the attempt up, as ordered.
 	EventUndone Event = "Undone"
-	// EventApply: the agent's intent is on its disk; it begins.
+	// EventApply: the agent's intent is on its disk; it begins. An agent may leave out to report that, and report what came of it.
 	EventApply Event = "Apply"
 	// EventApplied: the node runs the revision of the attempt.
 	EventApplied Event = "Applied"
@@ -48,6 +48,14 @@ func (sh Shadow) Answer(event Event) (Report, error) {
 		}
 		r.Staged = sh.Orders.Stage
 		return r, nil
+	case EventApplied, EventFellBack, EventBroke:
+		if r.Phase == PhaseCommitted { // the agent has begun, and its disk alone knows
+			begun, err := sh.heed(event)
+			if err != nil {
+				return r, err
+			}
+			r = begun
+		}
 	}
 	for _, t := range reports() {
 		if t.event == event && t.from == r.Phase {

@@ -81,6 +81,10 @@ func addAttempt(add addFunc) {
 	add(EventFellBack, Agent, "report.phase", "the node runs what it ran before", []State{Applying, Verifying, FailedBroken}, FailedClean)
 	add(EventBroke, Agent, "report.phase", "the node runs neither well", []State{Applying, Verifying}, FailedBroken)
 	add(EventVerified, Agent, "report.phase", "all checks have passed for the whole interval", []State{Verifying}, Done)
+	// Where the node does not boot, the agent may leave out to report that it begins.
+	add(EventApplied, Agent, "disk, then report.phase", "the intent was on the disk before anything was touched; the node runs the revision", []State{Proceeding}, Verifying)
+	add(EventFellBack, Agent, "disk, then report.phase", "the intent was on the disk before anything was touched; the node runs what it ran before", []State{Proceeding}, FailedClean)
+	add(EventBroke, Agent, "disk, then report.phase", "the intent was on the disk before anything was touched; the node runs neither well", []State{Proceeding}, FailedBroken)
 	// Before a retried attempt is committed, the one before goes on to its end.
 	add(EventUndone, Agent, "report.phase", "the attempt before: nothing was applied", []State{Retrying}, Retrying, Admitted, Granted, Revoked)
 	add(EventApply, Agent, "disk, then report.phase", "the attempt before was told to proceed", []State{Retrying})

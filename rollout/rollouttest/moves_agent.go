@@ -15,22 +15,29 @@ func (w *walk) agent(s state, i int) {
 	sh, disk := w.shadows.all[n.shadow], w.reports.all[n.disk]
 	if r, changed := protocol.Recall(sh, disk); changed {
 		w.report(s, i, sh, r, "recall")
+		if sh.Report.Phase == protocol.PhaseCommitted && r.Phase == protocol.PhaseApplying { // or it lives, and says what came of it
+			w.phases(s, i, sh, protocol.EventApplied, protocol.EventFellBack, protocol.EventBroke)
+		}
 		return
 	}
 	w.commit(s, i)
 	if w.o.Phases {
-		for _, e := range []protocol.Event{
-			protocol.EventUndone, protocol.EventApply, protocol.EventApplied, protocol.EventFellBack, protocol.EventBroke, protocol.EventVerified,
-		} {
-			if r, err := sh.Answer(e); err == nil {
-				w.report(s, i, sh, r, string(e))
-				w.dies(s, i, r, e)
-			}
-		}
+		w.phases(s, i, sh, protocol.EventUndone, protocol.EventApply, protocol.EventApplied, protocol.EventFellBack, protocol.EventBroke,
+			protocol.EventVerified)
 		return
 	}
 	if r, err := through(sh); err == nil {
 		w.report(s, i, sh, r, "end")
+	}
+}
+
+// phases takes each of these steps that the agent may take on a version of its shadow, and lets it die on the way.
+func (w *walk) phases(s state, i int, sh protocol.Shadow, events ...protocol.Event) {
+	for _, e := range events {
+		if r, err := sh.Answer(e); err == nil {
+			w.report(s, i, sh, r, string(e))
+			w.dies(s, i, r, e)
+		}
 	}
 }
 

@@ -81,7 +81,7 @@ func (b *bench) printIdle(o rolloutstage.Options, window time.Duration, all map[
 	reads, replicas := 0.0, 0
 	for agent, t := range all {
 		if strings.HasPrefix(agent, rolloutstage.ControllerAgent) {
-			reads, replicas = max(reads, float64(t.reads)/window.Minutes()), replicas+1
+			reads, replicas = max(reads, float64(t.reads+t.looked())/window.Minutes()), replicas+1
 		}
 	}
 	b.Print(runner.Line{

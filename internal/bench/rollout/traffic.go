@@ -37,9 +37,13 @@ type traffic struct {
 	calls map[string]int
 	// reads and writes are the same calls.
 	reads, writes int
-	// These are not among them. Refused evictions are evictions too.
+	// looks are reads of pods, by verb and resource: a drain asks whether they are gone. They are not among the calls.
+	looks map[string]int
+	// Neither are these. Refused evictions are evictions too.
 	evictions, refused, watches, leases int
 }
+
+func newTraffic() *traffic { return &traffic{calls: map[string]int{}, looks: map[string]int{}} }
 
 // traffics reads the audit log from its beginning, and sums up what was received from one time until another, by user agent.
 func (f *fleet) traffics(ctx context.Context, from, until time.Time) (map[string]*traffic, error) {
@@ -52,7 +56,7 @@ func (f *fleet) traffics(ctx context.Context, from, until time.Time) (map[string
 			return
 		}
 		if all[r.Agent] == nil {
-			all[r.Agent] = &traffic{calls: map[string]int{}}
+			all[r.Agent] = newTraffic()
 		}
 		all[r.Agent].add(r)
 	})
@@ -77,23 +81,31 @@ func (t *traffic) add(r audit.Request) {
 	if r.Subresource != "" {
 		what += "/" + r.Subresource
 	}
-	t.calls[what]++
-	if r.Verb == "get" || r.Verb == "list" {
+	reads := r.Verb == "get" || r.Verb == "list"
+	switch {
+	case reads && r.Resource == "pods":
+		t.looks[what]++
+		return
+	case reads:
 		t.reads++
-	} else {
+	default:
 		t.writes++
 	}
+	t.calls[what]++
 }
 
 // together sums up what was asked by all user agents with a prefix.
 func together(all map[string]*traffic, prefix string) *traffic {
-	sum := &traffic{calls: map[string]int{}}
+	sum := newTraffic()
 	for agent, t := range all {
 		if !strings.HasPrefix(agent, prefix) {
 			continue
 		}
 		for what, n := range t.calls {
 			sum.calls[what] += n
+		}
+		for what, n := range t.looks {
+			sum.looks[what] += n
 		}
 		sum.reads, sum.writes, sum.watches, sum.leases = sum.reads+t.reads, sum.writes+t.writes, sum.watches+t.watches, sum.leases+t.leases
 		sum.evictions, sum.refused = sum.evictions+t.evictions, sum.refused+t.refused
@@ -104,15 +116,29 @@ func together(all map[string]*traffic, prefix string) *traffic {
 // control is how many calls there were.
 func (t *traffic) control() int { return t.reads + t.writes }
 
-// total is how many there were with evictions.
-func (t *traffic) total() int { return t.control() + t.evictions }
+// looked is how often it was looked at pods.
+func (t *traffic) looked() (n int) {
+	for _, looks := range t.looks {
+		n += looks
+	}
+	return n
+}
 
-// of lists the calls, the most frequent first, each with how many come to one of so many nodes.
-func (t *traffic) of(nodes int) string {
-	names := slices.SortedFunc(maps.Keys(t.calls), func(a, b string) int { return cmp.Or(t.calls[b]-t.calls[a], strings.Compare(a, b)) })
+// drain is what drains have asked.
+func (t *traffic) drain() int { return t.evictions + t.looked() }
+
+// total is how many there were with those of drains.
+func (t *traffic) total() int { return t.control() + t.drain() }
+
+// of lists the calls, each with how many come to one of so many nodes.
+func (t *traffic) of(nodes int) string { return list(t.calls, nodes) }
+
+// list lists calls, the most frequent first.
+func list(calls map[string]int, nodes int) string {
+	names := slices.SortedFunc(maps.Keys(calls), func(a, b string) int { return cmp.Or(calls[b]-calls[a], strings.Compare(a, b)) })
 	texts := make([]string, len(names))
 	for i, name := range names {
-		texts[i] = fmt.Sprintf("%.2f %s", each(t.calls[name], nodes), name)
+		texts[i] = fmt.Sprintf("%.2f %s", each(calls[name], nodes), name)
 	}
 	if len(texts) == 0 {
 		return "none"

@@ -34,7 +34,14 @@ func heldFor(annotations map[string]string) (int64, bool) {
 	return attempt, err == nil
 }
 
-func (k drainer) Cordon(ctx context.Context, node, uid string, attempt int64, _ bool) (bool, error) {
+func (k drainer) Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (bool, error) {
+	return k.CordonWith(ctx, node, uid, attempt, drains, nil)
+}
+
+// CordonWith implements [controller.MarkingDrainer].
+func (k drainer) CordonWith(ctx context.Context, node, uid string, attempt int64, _ bool,
+	annotate func(map[string]string) map[string]*string,
+) (bool, error) {
 	text := strconv.FormatInt(attempt, 10)
 	err := k.write(ctx, "cordon", node, func() error {
 		n := k.c.nodes[node]
@@ -42,6 +49,9 @@ func (k drainer) Cordon(ctx context.Context, node, uid string, attempt int64, _ 
 			return conflict("node", node)
 		}
 		change := map[string]*string{CordonAnnotation: &text}
+		if annotate != nil {
+			maps.Copy(change, annotate(n.Annotations))
+		}
 		if _, held := n.Annotations[CordonAnnotation]; !held && n.Unschedulable {
 			yes := "true"
 			change[wasAnnotation] = &yes

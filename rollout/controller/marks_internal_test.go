@@ -1,0 +1,35 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"testing"
+)
+
+// The mark that comes with a cordon is written over one of an attempt before, and not over that of a later one; what was recorded first in the slot stays.
+func TestMarkIsOvertaken(t *testing.T) {
+	want := mark{Attempt: 7, Rollout: "r", From: "v1", Baseline: "now"}
+	for _, c := range []struct {
+		name, held string
+		writes     bool
+		baseline   string
+		attempt    int
+	}{
+		{"none", "", true, "now", 7},
+		{"not to be read", "{", true, "now", 7},
+		{"an attempt before", `{"attempt":6,"rollout":"r","baseline":"first"}`, true, "first", 7},
+		{"another rollout before", `{"attempt":6,"rollout":"s","baseline":"theirs"}`, true, "now", 7},
+		{"the same", `{"attempt":7,"rollout":"r","baseline":"first"}`, false, "first", 7},
+		{"a later attempt", `{"attempt":8,"rollout":"s","baseline":"theirs"}`, false, "theirs", 8},
+	} {
+		annotations := map[string]string{}
+		if c.held != "" {
+			annotations[HeldAnnotation] = c.held
+		}
+		got, change := markOf(annotations).overtake(annotations, want)
+		if int(got.Attempt) != c.attempt || got.Baseline != c.baseline || len(change) > 0 != c.writes || !got.there {
+			t.Errorf("%s: got %+v, and %d changes; want attempt %d with baseline %q, written: %t", c.name, got, len(change), c.attempt, c.baseline, c.writes)
+		}
+	}
+}
