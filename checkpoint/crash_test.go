@@ -7,12 +7,16 @@ package checkpoint_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/checkpoint/checkpointtest"
@@ -91,20 +95,34 @@ func (b *belief) end(n ended) {
 	b.flight = nil
 }
 
-const place = "/var/lib/agent"
+const place = "/lib/agent"
 
-var kept = checkpoint.Options{MachineID: "a machine", Generations: 2, Ballast: -1, MaxStore: 64 << 10}
+var kept = checkpoint.Options{MachineID: "a machine", Generations: 2, Ballast: -1, MaxStore: 4 << 10}
 
 func openOn(d *checkpointtest.Disk, o checkpoint.Options) (*checkpoint.Store, error) {
 	return checkpoint.OpenOnDisk(d, checkpoint.OnDisk{}, place, o)
 }
 
-// judge is the Check of every crash of a Store with these options.
+// judge makes the Check of every crash of a Store with these options. What comes after recovery depends on nothing but what that
+// left, so it is looked at once.
 func judge(o checkpoint.Options) func(d *checkpointtest.Disk, noted []any) error {
+	var mu sync.Mutex
+	known := map[string]bool{}
 	return func(d *checkpointtest.Disk, noted []any) error {
 		j := &judgement{d: d, o: o, all: beliefs(noted)}
 		j.o.OnDamage = func(damage checkpoint.Damage) { j.damage = append(j.damage, damage) }
-		for _, step := range []func() error{j.recover, j.tidy, j.again} {
+		if err := j.recover(); err != nil {
+			return err
+		}
+		left, err := j.tidy()
+		mu.Lock()
+		was := known[left]
+		known[left] = true
+		mu.Unlock()
+		if err != nil || was {
+			return err
+		}
+		for _, step := range []func() error{j.readOnly, j.again} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -127,6 +145,18 @@ func (j *judgement) recover() error {
 	if err != nil {
 		return fmt.Errorf("Open: %w", err)
 	}
+	if err := j.holds(s); err != nil {
+		return err
+	}
+	for _, stream := range slices.Sorted(maps.Keys(j.found)) {
+		j.d.Note(j.found[stream])
+	}
+	j.d.Stop()
+	return s.Close()
+}
+
+// holds reads every stream and compares it with what was noted.
+func (j *judgement) holds(s *checkpoint.Store) (err error) {
 	j.found, err = j.read(s)
 	if err != nil {
 		return err
@@ -140,11 +170,7 @@ func (j *judgement) recover() error {
 			return fmt.Errorf("E3: stream %q is at generation %d, %d was acknowledged", stream, got.gen, b.gen)
 		}
 	}
-	for _, stream := range slices.Sorted(maps.Keys(j.found)) {
-		j.d.Note(j.found[stream])
-	}
-	j.d.Stop()
-	return s.Close()
+	return nil
 }
 
 func (j *judgement) read(s *checkpoint.Store) (map[string]seen, error) {
@@ -162,20 +188,30 @@ func (j *judgement) read(s *checkpoint.Store) (map[string]seen, error) {
 	return found, nil
 }
 
-// tidy looks at the files. E7.
-func (j *judgement) tidy() error {
+// tidy looks at the files, E7, and gives all that is on the disk and was promised, in few bytes.
+func (j *judgement) tidy() (left string, err error) {
 	var size int64
-	err := walk(j.d, place, func(name string, info fs.FileInfo) error {
+	sum := sha256.New()
+	err = walk(j.d, place, func(name string, info fs.FileInfo) error {
 		if strings.HasPrefix(info.Name(), ".tmp-") {
 			return fmt.Errorf("E7: temporary file %q after Open", name)
 		}
 		size += info.Size()
-		return nil
+		data := make([]byte, info.Size())
+		f, err := j.d.OpenFile(name, os.O_RDONLY, 0)
+		if err == nil {
+			_, err = f.ReadAt(data, 0)
+		}
+		fmt.Fprintf(sum, "%s %d %s", name, len(data), data)
+		return err
 	})
-	if limit := j.o.MaxStore + 32; err == nil && size > limit { // and the lock file
-		return fmt.Errorf("E7: %d bytes in files, the quota is %d", size, limit)
+	for _, stream := range slices.Sorted(maps.Keys(j.all)) {
+		fmt.Fprint(sum, stream, j.all[stream].gen, j.found[stream])
 	}
-	return err
+	if limit := j.o.MaxStore + 32; err == nil && size > limit { // and the lock file
+		err = fmt.Errorf("E7: %d bytes in files, the quota is %d", size, limit)
+	}
+	return string(sum.Sum(nil)), err
 }
 
 func walk(d *checkpointtest.Disk, dir string, visit func(string, fs.FileInfo) error) error {
@@ -197,20 +233,44 @@ func walk(d *checkpointtest.Disk, dir string, visit func(string, fs.FileInfo) er
 	return nil
 }
 
-// again opens what was recovered: E5.
-func (j *judgement) again() error {
-	s, err := openOn(j.d, j.o)
-	if err != nil {
-		return fmt.Errorf("E5: Open after Open: %w", err)
+// readOnly opens what was recovered on a disk that takes no change: E9.
+func (j *judgement) readOnly() error {
+	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC} {
+		j.d.Inject(checkpointtest.Fault{Err: errno, Forever: true, Changes: true})
+		s, err := openOn(j.d, j.o)
+		if err != nil {
+			return fmt.Errorf("E9: Open on a disk that says %w: %w", errno, err)
+		}
+		if err := j.same(s, "E9"); err != nil {
+			return err
+		}
+		j.d.Inject(checkpointtest.Fault{})
 	}
+	return nil
+}
+
+// same reads what was read before.
+func (j *judgement) same(s *checkpoint.Store, rule string) error {
 	found, err := j.read(s)
 	if err != nil {
 		return err
 	}
 	for stream := range found {
 		if found[stream] != j.found[stream] {
-			return fmt.Errorf("E5: stream %q holds %v after one Open and %v after two", stream, j.found[stream], found[stream])
+			return fmt.Errorf("%s: stream %q held %v after the first Open, and holds %v", rule, stream, j.found[stream], found[stream])
 		}
+	}
+	return nil
+}
+
+// again opens what was recovered: E5.
+func (j *judgement) again() error {
+	s, err := openOn(j.d, j.o)
+	if err != nil {
+		return fmt.Errorf("E5: Open after Open: %w", err)
+	}
+	if err := j.same(s, "E5"); err != nil {
+		return err
 	}
 	return j.further(s)
 }

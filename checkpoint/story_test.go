@@ -25,9 +25,20 @@ type narrator struct {
 	d *checkpointtest.Disk
 	s *checkpoint.Store
 	o checkpoint.Options
+
+	faulty bool // calls of the disk fail now and then
+	mended bool // they did, and will not any more
 }
 
+// open opens the store. Where a fault keeps it from that, the process is started again, as often as may be.
 func (n *narrator) open() (err error) {
+	for range 3 {
+		if n.s, err = openOn(n.d, n.o); err == nil || !n.faulty {
+			return err
+		}
+	}
+	n.d.Inject(checkpointtest.Fault{}) // it never ends: somebody mends the disk
+	n.mended = true
 	n.s, err = openOn(n.d, n.o)
 	return err
 }
@@ -55,7 +66,7 @@ func (n *narrator) end(stream string, v value, err error) error {
 		return err
 	case v.there:
 		rec, err := n.s.Read(context.Background(), stream)
-		if err != nil {
+		if err != nil && !n.faulty {
 			return fmt.Errorf("Read(%q) after a Put: %w", stream, err)
 		}
 		e.gen = rec.Generation
@@ -193,43 +204,4 @@ func (t *turns) run(rnd *rand.Rand) {
 		t.mu.Unlock()
 		close(next.go_)
 	}
-}
-
-func TestD1Try(t *testing.T) {
-	var all checkpointtest.Report
-	for seed := range uint64(10) {
-		c := checkpointtest.Crash{Work: history(seed, 12, kept), Check: judge(kept), Seed: seed}
-		r, err := c.Explore()
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		all = all.Add(r)
-	}
-	t.Logf("%+v", all)
-}
-
-func TestD1Together(t *testing.T) {
-	var all checkpointtest.Report
-	for seed := range uint64(5) {
-		c := checkpointtest.Crash{Work: together(t, seed, 3, 3, kept), Check: judge(kept), Seed: seed}
-		r, err := c.Explore()
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		all = all.Add(r)
-	}
-	t.Logf("%+v", all)
-}
-
-func TestD4Try(t *testing.T) {
-	var all checkpointtest.Report
-	for seed := range uint64(3) {
-		c := checkpointtest.Crash{Work: history(seed, 6, kept), Check: judge(kept), Seed: seed, Depth: 3}
-		r, err := c.Explore()
-		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		all = all.Add(r)
-	}
-	t.Logf("%+v", all)
 }

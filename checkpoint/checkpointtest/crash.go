@@ -66,7 +66,7 @@ func (c Crash) Explore() (Report, error) {
 	if err := c.Work(d); err != nil {
 		return e.report, fmt.Errorf("the work itself failed: %w", err)
 	}
-	err := e.story(d, nil, 0, max(c.Depth, 1), "")
+	err := e.story(d, d.prior, 0, max(c.Depth, 1), "")
 	return e.report, err
 }
 
@@ -77,7 +77,7 @@ func (c Crash) Replay(state string) error {
 	if err := c.Work(d); err != nil {
 		return fmt.Errorf("the work itself failed: %w", err)
 	}
-	var noted []any
+	noted := d.prior
 	steps := strings.Split(state, "/")
 	for i, step := range steps {
 		choice, err := parseChoice(step)

@@ -64,7 +64,7 @@ func (e *explorer) story(d *Disk, noted []any, notes uint64, depth int, path str
 	for i, ev := range d.log {
 		if ev.kind == evNote {
 			noted = append(slices.Clip(noted), ev.note)
-			notes = hashOf(notes+1, path)
+			notes = hashOf(notes+1, fmt.Sprint(ev.note))
 		}
 		if !m.apply(ev) {
 			continue

@@ -24,6 +24,7 @@ type Disk struct {
 	root  *node
 	ids   uint64
 	start *model // what the disk had when the log began
+	prior []any  // what was noted before
 	log   []event
 	quiet bool // nothing is logged
 
@@ -67,12 +68,28 @@ func (d *Disk) Note(v any) {
 	d.record(event{kind: evNote, note: v})
 }
 
+// Notes gives what was noted.
+func (d *Disk) Notes() []any {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.noted()
+}
+
+func (d *Disk) noted() []any {
+	all := slices.Clone(d.prior)
+	for _, e := range d.log {
+		if e.kind == evNote {
+			all = append(all, e.note)
+		}
+	}
+	return all
+}
+
 // Settle makes everything durable, as a clean end of the machine would: a crash before it is not looked at. What was noted stays.
 func (d *Disk) Settle() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.start = modelOf(d.root)
-	d.log = slices.DeleteFunc(d.log, func(e event) bool { return e.kind != evNote })
+	d.start, d.prior, d.log = modelOf(d.root), d.noted(), nil
 }
 
 // Stop ends the record: crashes in what comes later are not looked at. In [Crash.Check] it divides recovery from looking around.
@@ -88,7 +105,12 @@ func (d *Disk) record(e event) {
 	}
 }
 
-func clean(name string) string { return path.Clean("/" + name) }
+func clean(name string) string {
+	if len(name) == 0 || name[0] != '/' {
+		name = "/" + name
+	}
+	return path.Clean(name)
+}
 
 // find returns what has a name.
 func (d *Disk) find(name string) (*node, error) {
@@ -133,7 +155,7 @@ func (d *Disk) parent(name string) (*node, string, error) {
 // OpenFile opens a file or, for reading, a directory; flag is made of those of package os.
 func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) {
 	var f *File
-	err := d.do("open", name, func() error {
+	err := d.do(d.opening(name, flag), name, func() error {
 		n, err := d.find(name)
 		switch {
 		case err == syscall.ENOENT && flag&os.O_CREATE != 0:
@@ -156,6 +178,19 @@ func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) 
 		return nil, err // also where the file was made before the call failed
 	}
 	return f, nil
+}
+
+// opening is the name of a call: whether it changes anything decides whether it fails on a disk that cannot be written.
+func (d *Disk) opening(name string, flag int) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+		return "openwrite"
+	}
+	if _, err := d.find(name); err != nil && flag&os.O_CREATE != 0 {
+		return "create"
+	}
+	return "open"
 }
 
 func (d *Disk) create(name string, perm fs.FileMode) (*node, error) {

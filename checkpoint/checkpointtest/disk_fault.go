@@ -14,6 +14,9 @@ import (
 type Fault struct {
 	// At is the call that fails, counted from 0 at [Disk.Inject]. Every call counts, also those that only look.
 	At int
+	// Changes has only those calls count, and fail, that change files or names or open for that: a disk that is full, or
+	// read-only, is still read.
+	Changes bool
 	// Forever has every call from At on fail, too.
 	Forever bool
 	// Err is the error; nil = none, but for Short.
@@ -67,10 +70,12 @@ func (d *Disk) struck() bool {
 func (d *Disk) do(op, name string, call func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls++
 	var err error
-	if d.struck() && !d.fault.Short {
-		err = d.fault.Err
+	if d.fault.counts(op) {
+		d.calls++
+		if d.struck() && !d.fault.Short {
+			err = d.fault.Err
+		}
 	}
 	if err == nil || d.fault.Done {
 		if failed := call(); failed != nil {
@@ -81,6 +86,14 @@ func (d *Disk) do(op, name string, call func() error) error {
 		err = &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	return err
+}
+
+func (f Fault) counts(op string) bool {
+	switch op {
+	case "open", "read", "readdir", "stat", "sync", "close":
+		return !f.Changes
+	}
+	return true
 }
 
 // cut says how much of a write is taken, and how it fails. Called within do.
