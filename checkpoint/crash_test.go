@@ -196,7 +196,9 @@ func (j *judgement) tidy() (left string, err error) {
 		if strings.HasPrefix(info.Name(), ".tmp-") {
 			return fmt.Errorf("E7: temporary file %q after Open", name)
 		}
-		size += info.Size()
+		if !strings.HasPrefix(info.Name(), ".floor.") { // see Options.MaxStore
+			size += info.Size()
+		}
 		data := make([]byte, info.Size())
 		f, err := j.d.OpenFile(name, os.O_RDONLY, 0)
 		if err == nil {
