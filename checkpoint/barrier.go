@@ -10,7 +10,7 @@ type barrier struct {
 	sys fsys
 	dir int // only opens a new descriptor after a failure
 
-	turn sync.Mutex // held for the length of an fsync; guards fd
+	turn chan struct{} // holds one token for the length of an fsync; guards fd
 	fd   int        // never fsynced again after an error, but replaced
 
 	mu   sync.Mutex
@@ -32,8 +32,8 @@ func (b *barrier) wait() error {
 	f := b.next
 	b.mu.Unlock()
 
-	b.turn.Lock()
-	defer b.turn.Unlock()
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
 	if f.done {
 		return f.err
 	}

@@ -3,7 +3,10 @@
 
 package checkpoint
 
-import "hash/crc32"
+import (
+	"hash/crc32"
+	"io"
+)
 
 // overlap is the payload size, in bytes, from which the digest is made while the disk takes the payload in.
 const overlap = 256 << 10
@@ -65,6 +68,9 @@ func (d *draft) write(sys fsys, fd int) error {
 func writeAll(sys fsys, fd int, bufs [][]byte, off int64) error {
 	for len(bufs) > 0 {
 		n, err := sys.writeAt(fd, bufs, off)
+		if err == nil && n == 0 {
+			err = io.ErrNoProgress
+		}
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ type aside struct {
 
 func newFolder(dir string, fd int, id fileID, sys fsys) *folder {
 	f := &folder{dir: dir, fd: fd, id: id, streams: map[string]*stream{}}
-	f.barrier = barrier{sys: sys, dir: fd, fd: -1}
+	f.barrier = barrier{sys: sys, dir: fd, fd: -1, turn: make(chan struct{}, 1)}
 	return f
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // fsys is every system call that the protocol makes, so that a test can count them, fail them, or play a whole disk. A
-// directory is an open descriptor and a name in it; only openPath and statPath take paths. Errors are, or wrap, the system's.
+// directory is an open descriptor and a name in it; only openPath, statPath and resolve take paths. Errors are, or wrap, the system's.
 type fsys interface {
 	// openAt opens an entry of a directory, never anything outside of it. "." is the directory again.
 	openAt(dir int, name string, how openHow) (fd int, err error)
@@ -38,6 +38,8 @@ type fsys interface {
 	stat(fd int) (fileInfo, error)
 	statAt(dir int, name string) (fileInfo, error)
 	statPath(path string) (fileInfo, error)
+	// resolve gives a path without links.
+	resolve(path string) (string, error)
 	// kindOf tells what the file system below a descriptor is worth, and room how many bytes it has free for us.
 	kindOf(fd int) (storage, error)
 	room(fd int) (int64, error)

@@ -98,11 +98,12 @@ func (l *linuxFS) openPath(path string) (int, error) {
 func (l *linuxFS) close(fd int) error { return named("closing", unix.Close(fd)) }
 
 func (l *linuxFS) writeAt(fd int, bufs [][]byte, off int64) (int, error) {
-	n, err := unix.Pwritev(fd, bufs, off)
-	if err == unix.EINTR {
-		return 0, nil
+	for {
+		n, err := unix.Pwritev(fd, bufs, off)
+		if err != unix.EINTR {
+			return max(n, 0), named("writing", err)
+		}
 	}
-	return max(n, 0), named("writing", err)
 }
 
 // hurry leaves the first page alone, as it is written once more. It waits for nothing, so it takes no error away from fsync.

@@ -6,6 +6,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,8 @@ func (l *linuxFS) statPath(path string) (fileInfo, error) {
 	}
 	return infoOf(&st), nil
 }
+
+func (l *linuxFS) resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }
 
 func infoOf(st *unix.Stat_t) fileInfo {
 	return fileInfo{

@@ -187,7 +187,7 @@ func (s *Store) syncParent(path string) error {
 // checkParents refuses a path on which someone else could put another directory in the place of ours: every directory above
 // it, and path itself where more is made below it. Where links lead there, the path behind them is checked as well.
 func (s *Store) checkParents(path string, itself bool) error {
-	real, err := filepath.EvalSymlinks(path)
+	real, err := s.sys.resolve(path)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,8 @@ type Options struct {
 	// MaxPayload is the largest payload that Put takes, in bytes; 0 = DefaultMaxPayload. It does not bound reading.
 	MaxPayload int64
 	// MaxStore bounds all files of the store together, in bytes; 0 = DefaultMaxStore. A Put that would go above it returns
-	// ErrFull, after everything below the two newest verified generations of each stream was dropped.
+	// ErrFull, after everything below the two newest verified generations of each stream was dropped. The marks that keep the
+	// numbers of deleted streams are not counted: they are empty, but for one that a crash left in the middle of a Delete.
 	MaxStore int64
 	// Ballast is how many bytes are set aside in a file that is given back when the disk is full, so that a pending record
 	// still fits; 0 = DefaultBallast, below 0 = none. It comes back by itself when there is room again.

@@ -29,6 +29,9 @@ func (s *Store) recover() error {
 			s.o.OnDamage(Damage{Stream: dir, Reason: ReasonUnreadable, Err: f.err})
 		}
 	}
+	if s.used > s.o.MaxStore { // what a crash kept had been dropped
+		s.trimAll()
+	}
 	s.openBallast()
 	return nil
 }
