@@ -92,11 +92,11 @@ func (l *ledger) done(stream string, v value, err error) {
 	e.tell("wrote %d: %v", v, err)
 	switch {
 	case err == nil:
-		e.acked, e.maybe = v, nil
-		l.acknowledged++
-		if v > 0 {
+		if v > 0 && v != e.acked { // the same payload need not be written again
 			e.floor++
 		}
+		e.acked, e.maybe = v, nil
+		l.acknowledged++
 	case errors.Is(err, checkpoint.ErrNotWritten):
 		if i := slices.Index(e.maybe, v); i >= 0 { // a stream may be removed more than once
 			e.maybe = slices.Delete(e.maybe, i, i+1)

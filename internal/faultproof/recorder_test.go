@@ -6,6 +6,7 @@
 package faultproof_test
 
 import (
+	"errors"
 	"io"
 	"net/rpc"
 	"os"
@@ -76,7 +77,7 @@ func (r *recorder) close(t *testing.T) {
 	_ = r.disk.Call("Disk.Hold", false, nil)
 	for unix.Unmount(r.dir, unix.MNT_DETACH) == nil {
 	}
-	if err := r.disk.Close(); err != nil {
+	if err := r.disk.Close(); err != nil && !errors.Is(err, rpc.ErrShutdown) {
 		t.Error(err)
 	}
 }
