@@ -10,20 +10,25 @@ import (
 	"io"
 	"net/rpc"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 )
 
 // Environment of the disk's process.
 const (
 	diskImageVar = "BELAY_FAULTS_DISK_IMAGE"
 	diskMountVar = "BELAY_FAULTS_DISK_MOUNT"
-	diskFile     = "disk"
 )
+
+// diskName is the name of the disk that begins as an image: unlike that of any other disk of the machine.
+func diskName(image string) string { return "disk-" + filepath.Base(filepath.Dir(image)) }
 
 // Event is one thing that happened to a disk: a write, a flush, or a mark by the test.
 type Event struct {
@@ -46,10 +51,10 @@ type Fault struct {
 	Nth   int
 }
 
-// Counts says how many writes and flushes came since the last Fault was set, and whether it came to it.
+// Counts says how many writes and flushes came since the last Fault was set, whether it came to it, and how many wait by now.
 type Counts struct {
-	Writes, Flushes int
-	Failed          bool
+	Writes, Flushes, Waiting int
+	Failed                   bool
 }
 
 // disk is a file whose every write and flush is recorded, and may fail or wait. It runs in a process of its own: one that both waits
@@ -104,9 +109,7 @@ func (d *disk) Read(_ context.Context, _ fs.FileHandle, dest []byte, off int64) 
 func (d *disk) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64) (uint32, syscall.Errno) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.held {
-		d.free.Wait()
-	}
+	d.wait()
 	d.counts.Writes++
 	if !d.fault.Flush && d.counts.Writes == d.fault.Nth {
 		d.counts.Failed = true
@@ -120,9 +123,7 @@ func (d *disk) Write(_ context.Context, _ fs.FileHandle, data []byte, off int64)
 func (d *disk) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for d.held {
-		d.free.Wait()
-	}
+	d.wait()
 	d.counts.Flushes++
 	if d.fault.Flush && d.counts.Flushes == d.fault.Nth {
 		d.counts.Failed = true
@@ -130,6 +131,15 @@ func (d *disk) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	}
 	d.log = append(d.log, Event{Flush: true})
 	return 0
+}
+
+// wait waits as long as the disk is held. Called with mu.
+func (d *disk) wait() {
+	d.counts.Waiting++
+	for d.held {
+		d.free.Wait()
+	}
+	d.counts.Waiting--
 }
 
 // Allocate refuses to discard: a disk may do without.
@@ -157,7 +167,7 @@ func (s service) Log(_ struct{}, out *[]Event) error {
 func (s service) SetFault(f Fault, _ *struct{}) error {
 	s.disk.mu.Lock()
 	defer s.disk.mu.Unlock()
-	s.disk.fault, s.disk.counts = f, Counts{}
+	s.disk.fault, s.disk.counts = f, Counts{Waiting: s.disk.counts.Waiting}
 	return nil
 }
 
@@ -168,13 +178,20 @@ func (s service) Counts(_ struct{}, out *Counts) error {
 	return nil
 }
 
-// Hold makes every write and flush wait, until it is called with false.
-func (s service) Hold(held bool, _ *struct{}) error {
-	s.disk.mu.Lock()
-	defer s.disk.mu.Unlock()
-	s.disk.held = held
-	s.disk.free.Broadcast()
+// Hold makes every write and flush wait for so long.
+func (s service) Hold(length time.Duration, _ *struct{}) error {
+	s.disk.hold(length > 0)
+	if length > 0 {
+		time.AfterFunc(length, func() { s.disk.hold(false) })
+	}
 	return nil
+}
+
+func (d *disk) hold(held bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.held = held
+	d.free.Broadcast()
 }
 
 // Save writes what the disk holds by now to a file.
@@ -191,6 +208,9 @@ type stdio struct {
 
 // diskRole serves a disk until its standard input ends or it is killed.
 func diskRole() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
 	image := os.Getenv(diskImageVar)
 	info, err := os.Stat(image)
 	if err != nil {
@@ -206,7 +226,7 @@ func diskRole() error {
 	server, err := fs.Mount(os.Getenv(diskMountVar), root, &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, MaxWrite: 1 << 20, FsName: "belay-faults", Name: "belay"},
 		OnAdd: func(ctx context.Context) {
-			root.AddChild(diskFile, root.NewPersistentInode(ctx, d, fs.StableAttr{Mode: syscall.S_IFREG}), true)
+			root.AddChild(diskName(image), root.NewPersistentInode(ctx, d, fs.StableAttr{Mode: syscall.S_IFREG}), true)
 		},
 	})
 	if err != nil {

@@ -103,9 +103,10 @@ func self(role string, env ...string) *exec.Cmd {
 	return cmd
 }
 
-// startBound starts a command that dies with this process. The thread that starts it lives as long as the command does.
-func startBound(cmd *exec.Cmd) (ended <-chan error, err error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+// startBound starts a command that dies with this process, with flags for its namespaces. The thread that starts it lives as long as
+// the command does.
+func startBound(cmd *exec.Cmd, clone uintptr) (ended <-chan error, err error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: clone}
 	started, end := make(chan error, 1), make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocks: the thread ends with this function

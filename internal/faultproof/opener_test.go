@@ -30,7 +30,7 @@ func startOpener(t *testing.T, dir string) *opener {
 	in, err := cmd.StdinPipe()
 	must(t, err)
 	cmd.Stdout, cmd.Stderr = output, os.Stderr
-	ended, err := startBound(cmd)
+	ended, err := startBound(cmd, 0)
 	must(t, err)
 	output.Close()
 	o := &opener{said: make(chan string, 1), input: in, ended: ended}

@@ -74,9 +74,19 @@ func (k *fileKeeper) look(stream string) (value, uint64, error) {
 
 func (k *fileKeeper) close() error { return nil }
 
+// careless renames what it has not even fsynced.
+func careless() subject {
+	return fileSubject("rename-without-fsync", func(path string, data []byte) error {
+		if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
+			return err
+		}
+		return os.Rename(path+".tmp", path)
+	})
+}
+
 // stubborn answers a failed fsync with another one of the same file, as many programs do.
 func stubborn() subject {
-	return fileSubject("repeats fsync", func(path string, data []byte) error {
+	return fileSubject("repeated-fsync", func(path string, data []byte) error {
 		return writeStubbornly(path, data)
 	})
 }

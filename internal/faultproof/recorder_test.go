@@ -11,6 +11,8 @@ import (
 	"net/rpc"
 	"os"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,7 +25,8 @@ type recorder struct {
 	disk *rpc.Client
 }
 
-// newRecorder starts a disk that holds a new, empty file system, which is not mounted.
+// newRecorder starts a disk that holds a new, empty file system, which is not mounted. The disk's process has a mount namespace of its
+// own: the last process of one unmounts what is there, and a disk that ends must not wait for itself.
 func newRecorder(t *testing.T, k kind) *recorder {
 	t.Helper()
 	v := newVolume(t, k)
@@ -36,7 +39,7 @@ func newRecorder(t *testing.T, k kind) *recorder {
 	out, output, err := os.Pipe()
 	must(t, err)
 	cmd.Stdout = output
-	ended, err := startBound(cmd)
+	ended, err := startBound(cmd, syscall.CLONE_NEWNS)
 	output.Close()
 	must(t, err)
 	r := &recorder{volume: v, disk: rpc.NewClient(&conn{out, in})}
@@ -49,7 +52,7 @@ func newRecorder(t *testing.T, k kind) *recorder {
 			t.Error("the disk's process did not end")
 		}
 	})
-	v.file = filepath.Join(place, diskFile)
+	v.file = filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "root", place, diskName(v.file))
 	r.call(t, "SetFault", Fault{}, nil)
 	if _, err := os.Stat(v.file); err != nil {
 		t.Fatalf("the disk is not there: %v", err)
@@ -74,7 +77,7 @@ func (c *conn) Close() error {
 
 // close lets go of the disk: first of what may wait for it.
 func (r *recorder) close(t *testing.T) {
-	_ = r.disk.Call("Disk.Hold", false, nil)
+	_ = r.disk.Call("Disk.Hold", time.Duration(0), &struct{}{})
 	for unix.Unmount(r.dir, unix.MNT_DETACH) == nil {
 	}
 	if err := r.disk.Close(); err != nil && !errors.Is(err, rpc.ErrShutdown) {
