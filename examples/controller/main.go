@@ -1,0 +1,118 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/component-base/logs"
+	logsapi "k8s.io/component-base/logs/api/v1"
+	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
+
+	drainsettings "github.com/belayproject/belay/examples/drain/settings"
+
+	"github.com/belayproject/belay/examples/controller/metrics"
+	"github.com/belayproject/belay/examples/controller/settings"
+	"github.com/belayproject/belay/examples/controller/wire"
+)
+
+// headerTime bounds the header of a request, and the end of those that run when the process stops.
+const headerTime = 5 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	err := newCommand().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "controller:", err)
+		os.Exit(1)
+	}
+}
+
+func newCommand() *cobra.Command {
+	var s settings.Run
+	logging, gates := logsapi.NewLoggingConfiguration(), featuregate.NewFeatureGate()
+	c := &cobra.Command{
+		Use:           "controller [flags]",
+		Short:         "Carry out the rollouts of disruption domains, never over their caps",
+		Version:       version.Get().GitVersion,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := s.Validate(); err != nil {
+				return fmt.Errorf("the command line is wrong\n%w", err)
+			}
+			if err := logsapi.AddFeatureGates(gates); err != nil {
+				return err
+			}
+			if err := logsapi.ValidateAndApply(logging, gates); err != nil {
+				return err
+			}
+			logs.InitLogs()
+			defer logs.FlushLogs()
+			return run(c.Context(), &s)
+		},
+	}
+	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return drainsettings.ParseError(err) })
+	s.AddFlags(c.Flags())
+	logsapi.AddFlags(logging, c.Flags())
+	return c
+}
+
+// run leads what nobody else leads, and answers, until ctx ends.
+func run(ctx context.Context, s *settings.Run) error {
+	m := metrics.New()
+	plane, err := wire.New(s, m)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.Listen)
+	if err != nil {
+		return &settings.FlagError{Flag: "listen", Value: s.Listen, Want: "must be an address that is free: " + err.Error()}
+	}
+	klog.FromContext(ctx).Info("Started controller", "version", version.Get().GitVersion, "domains", s.Domains, "listen", listener.Addr().String())
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return plane.Run(ctx) })
+	g.Go(func() error { return serve(ctx, listener, m, plane) })
+	return g.Wait()
+}
+
+// serve answers questions about this process until ctx ends.
+func serve(ctx context.Context, l net.Listener, m *metrics.Set, plane *wire.Plane) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if err := plane.Ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime}
+	defer context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), headerTime)
+		defer cancel()
+		_ = server.Shutdown(ctx) // what it can't end ends with the process
+	})()
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

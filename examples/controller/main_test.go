@@ -1,0 +1,281 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/internal/rolloutstage"
+	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
+)
+
+var (
+	shared   testenv.Shared // nothing is started unless a test asks for it
+	programs e2e.Programs
+)
+
+func TestMain(m *testing.M) {
+	if code, child := rolloutstage.Main(); child {
+		os.Exit(code)
+	}
+	os.Exit(programs.Main(m, &shared))
+}
+
+const (
+	// patience bounds each wait.
+	patience = 2 * time.Minute
+	// account is who the manifests say that the controller is.
+	account = "system:serviceaccount:belay-system:belay-controller"
+	// auditPolicy has every request of the controller in the log.
+	auditPolicy = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata, users: [\"" + account + "\"]}]\n"
+)
+
+// Two replicas with no more rights than the manifests give: one leads, the rollout goes on when it is killed, and the other hands over when it is told to
+// stop. No cap is broken, no request is denied.
+func TestReplicasCarryOutRollouts(t *testing.T) {
+	t.Parallel()
+	f, err := rolloutstage.New(t.Context(), rolloutstage.Options{Nodes: 6, Cap: 2, PodsPerNode: 2, Verify: 300 * time.Millisecond, AuditPolicy: auditPolicy})
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	apply(t, f, "../manifests/controller/rbac.yaml")
+	kubeconfig := userConfig(t, f.Env)
+	first := start(t, f.Env, kubeconfig)
+	first.awaits("leads", `belay_leader{name="rollout-fleet"} 1`)
+	second := start(t, f.Env, kubeconfig)
+	second.awaits("waits", `belay_leader{name="rollout-fleet"} 0`)
+
+	must(t, f.Begin(t.Context(), "v2", nil))
+	first.awaits("begins", `result="Succeeded"`)
+	must(t, first.cmd.Process.Kill())
+	second.awaits("takes over", `belay_leader{name="rollout-fleet"} 1`)
+	second.completes(f, "v2")
+
+	third := start(t, f.Env, kubeconfig)
+	third.awaits("waits", `belay_leader{name="rollout-fleet"} 0`)
+	second.stops()
+	third.awaits("takes over", `belay_leader{name="rollout-fleet"} 1`)
+	must(t, f.Turn(t.Context(), "v3"))
+	third.completes(f, "v3")
+	third.awaits("counts", `belay_rollout_nodes{domain="fleet",rollout="fleet",state="Done"} 6`)
+	third.stops()
+	if seen := f.Truth.Report(); len(seen.Wrong) > 0 {
+		t.Errorf("what may never be was seen: %q", seen.Wrong)
+	}
+	for _, line := range denied(t, f.Env.AuditLog()) {
+		t.Errorf("the manifests give too few rights: %s", line)
+	}
+}
+
+// Whatever is wrong on the command line is said at once, all of it, with what would be right.
+func TestCommandLineIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"--domains=A_b,x,x", "--rate=0"}, []string{`--domains="A_b"`, `--domains="x": must be named once`, `--rate="0": must be more than 0`}},
+		{[]string{"--lease-duration=1s", "--listen=here"}, []string{`--lease-duration="1s": must be at least 5s`, `--listen="here"`}},
+		{[]string{"--drain-policy=/does/not/exist"}, []string{"reading the policy", "/does/not/exist"}},
+		{[]string{"--lease-duration=soon"}, []string{`--lease-duration="soon": must be a duration`}},
+		{[]string{"--kubeconfig=/does/not/exist"}, []string{`--kubeconfig="/does/not/exist": must be a kubeconfig`}},
+	} {
+		command := newCommand()
+		command.SetArgs(c.args)
+		err := command.ExecuteContext(t.Context())
+		if err == nil {
+			t.Errorf("%q: no error", c.args)
+			continue
+		}
+		for _, want := range c.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: the error is %q, want %q in it", c.args, err, want)
+			}
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// replica is a process of the controller.
+type replica struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	log    *testproc.Buffer
+	listen string
+	done   chan struct{}
+}
+
+func start(t *testing.T, env *testenv.Env, kubeconfig string) *replica {
+	t.Helper()
+	r := &replica{t: t, log: &testproc.Buffer{}, listen: fmt.Sprintf("127.0.0.1:%d", testenv.Port(t)), done: make(chan struct{})}
+	r.cmd = exec.Command(programs.Path(t, "github.com/belayproject/belay/examples/controller"),
+		"--kubeconfig="+kubeconfig, "--domains="+rolloutstage.Domain, "--lease-duration=5s", "--listen="+r.listen, "--pod-uid="+t.Name()+r.listen)
+	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	env.Mark(r.cmd)
+	must(t, r.cmd.Start())
+	go func() {
+		defer close(r.done)
+		_ = r.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Kill()
+		<-r.done
+		if t.Failed() {
+			t.Logf("the controller on %s printed:\n%s", r.listen, r.log)
+		}
+	})
+	return r
+}
+
+// awaits waits until the metrics have a text.
+func (r *replica) awaits(what, text string) {
+	r.t.Helper()
+	err := testproc.Poll(patience, func() error {
+		page, err := r.get("/metrics")
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(page, text) {
+			return fmt.Errorf("the metrics have no %q", text)
+		}
+		return nil
+	})
+	if err != nil {
+		r.t.Fatalf("the replica on %s never %s: %v", r.listen, what, err)
+	}
+}
+
+func (r *replica) get(path string) (string, error) {
+	select {
+	case <-r.done:
+		return "", errors.New("the process has ended")
+	default:
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.listen+path, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %s", path, response.Status, text)
+	}
+	return string(text), err
+}
+
+// completes waits until every node runs a revision and was given back.
+func (r *replica) completes(f *rolloutstage.Fleet, revision string) {
+	r.t.Helper()
+	if err := testproc.Poll(patience, func() error { return f.Completed(r.t.Context(), revision) }); err != nil {
+		r.t.Fatal(err)
+	}
+	if page, err := r.get("/readyz"); err != nil {
+		r.t.Errorf("/readyz says %q, %v", page, err)
+	}
+}
+
+// stops tells the replica to stop, which is no error.
+func (r *replica) stops() {
+	r.t.Helper()
+	must(r.t, r.cmd.Process.Signal(syscall.SIGTERM))
+	select {
+	case <-r.done:
+	case <-time.After(patience):
+		r.t.Fatalf("the replica on %s does not stop", r.listen)
+	}
+	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
+		r.t.Errorf("the replica on %s ended with code %d", r.listen, code)
+	}
+}
+
+// userConfig is a kubeconfig of the account of the manifests.
+func userConfig(t *testing.T, env *testenv.Env) string {
+	t.Helper()
+	config, err := env.NewUser(account, "system:serviceaccounts")
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	must(t, testenv.WriteKubeconfig(path, config))
+	return path
+}
+
+// apply creates the objects in a manifest.
+func apply(t *testing.T, f *rolloutstage.Fleet, path string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	client, err := discovery.NewDiscoveryClientForConfig(f.Env.Config())
+	must(t, err)
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
+		var u unstructured.Unstructured
+		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return
+		} else {
+			must(t, err)
+		}
+		if len(u.Object) == 0 {
+			continue
+		}
+		mapping, err := mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
+		must(t, err)
+		resource := f.Client.Resource(mapping.Resource)
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			_, err = resource.Namespace(u.GetNamespace()).Create(t.Context(), &u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		} else {
+			_, err = resource.Create(t.Context(), &u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+		}
+		must(t, err)
+	}
+}
+
+// denied are the lines of an audit log about requests that were denied.
+func denied(t *testing.T, path string) (lines []string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	must(t, err)
+	requests := 0
+	for line := range strings.Lines(string(text)) {
+		requests++
+		if strings.Contains(line, `"code":403`) {
+			lines = append(lines, line)
+		}
+	}
+	if requests < 20 {
+		t.Errorf("the audit log has %d requests of the controller: nothing is shown", requests)
+	}
+	return lines
+}
+

@@ -1,0 +1,56 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/rollout/controller"
+	"github.com/belayproject/belay/rollout/kube"
+)
+
+// domain carries out the rollouts of one disruption domain while this process leads it.
+func (p *Plane) domain(ctx context.Context, name string) error {
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "domain", name)
+	ctx = klog.NewContext(ctx, logger)
+	ledger := kube.NewLedgerStore(p.client, name)
+	c, err := controller.New(controller.Options{
+		Ledger: ledger, Fleet: kube.NewFleet(p.client, p.pods.Nodes), Health: p.health,
+		Shadows:  kube.NewRecords(kube.NewShadows(p.client).In(name), p.shadows.List),
+		Rollouts: kube.NewRollouts(p.client, kube.RolloutsOptions{Domain: name, List: p.rollouts.List, Revision: p.revisions.Get}),
+		Drainer:  &drain.NodeDrainer{Drainer: p.drainer, Holder: "rollout/" + name, Policy: p.s.Policy, Forced: p.s.Forced},
+		OwnNode:  p.s.OwnNode, Metrics: p.metrics.Rollouts(name), Recorder: p.events.NewRecorder("belay-rollout"),
+		Notify: func(n controller.Notice) {
+			logger.Info("Rollout changed its phase", "rollout", n.Rollout, "from", n.From, "to", n.To, "reason", n.Reason, "message", n.Message)
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("domain %q: %w", name, err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return ledger.Run(ctx, p.changed.ring) })
+	g.Go(func() error {
+		return p.lead(ctx, "rollout-"+name, func(ctx context.Context) error {
+			wake, stop := p.changed.hear()
+			defer stop()
+			return c.Run(ctx, wake)
+		})
+	})
+	return g.Wait()
+}
+
+// conditions are the types of conditions of Nodes by name.
+func conditions(names []string) []corev1.NodeConditionType {
+	types := make([]corev1.NodeConditionType, len(names))
+	for i, n := range names {
+		types[i] = corev1.NodeConditionType(n)
+	}
+	return types
+}

@@ -1,0 +1,157 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/version"
+
+	"github.com/belayproject/belay/drain"
+	drainkube "github.com/belayproject/belay/drain/kube"
+	"github.com/belayproject/belay/examples/controller/metrics"
+	"github.com/belayproject/belay/examples/controller/settings"
+	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// A Plane is the API server as this process sees it: one cache of each kind of object, whatever the number of domains.
+type Plane struct {
+	s       *settings.Run
+	metrics *metrics.Set
+	config  *rest.Config
+	core    kubernetes.Interface
+	client  dynamic.Interface
+	events  events.EventBroadcasterAdapter
+
+	factory   informers.SharedInformerFactory
+	pods      *drainkube.Cache
+	health    *kube.Health
+	drainer   *drain.Drainer
+	shadows   *kube.Cache[v1alpha1.NodeShadow]
+	rollouts  *kube.Cache[v1alpha1.Rollout]
+	revisions *kube.Cache[v1alpha1.Revision]
+
+	changed bell
+	synced  atomic.Bool
+}
+
+// New makes the parts. Nothing is asked of the API server yet.
+func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return nil, &settings.FlagError{Flag: "kubeconfig", Value: s.Kubeconfig, Want: "must be a kubeconfig, or empty in a pod: " + err.Error()}
+	}
+	// The API server's own fairness bounds this process; evictions have a bound of their own.
+	config.UserAgent, config.QPS = "belay-controller/"+version.Get().GitVersion, -1
+	p := &Plane{s: s, metrics: m, config: config}
+	if p.core, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	if p.client, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	if err := p.drains(); err != nil {
+		return nil, err
+	}
+	p.shadows, p.rollouts, p.revisions = kube.NewShadowCache(p.client), kube.NewRolloutCache(p.client), kube.NewRevisionCache(p.client)
+	return p, nil
+}
+
+// drains makes what drains nodes, and the caches that it shares with the health of nodes.
+func (p *Plane) drains() error {
+	options := drainkube.CacheOptions{DaemonSets: true, Volumes: p.s.Policy.Volumes || p.s.Policy.Removal != nil}
+	p.factory = drainkube.NewFactory(p.core, options)
+	var err error
+	if p.pods, err = drainkube.NewCache(p.factory, options); err != nil {
+		return err
+	}
+	if p.health, err = kube.NewHealth(p.factory, kube.HealthOptions{Bad: conditions(p.s.BadConditions)}); err != nil {
+		return err
+	}
+	client, err := drainkube.NewClient(p.config, drainkube.ClientOptions{})
+	if err != nil {
+		return err
+	}
+	scheduler, err := drain.NewScheduler(drain.SchedulerOptions{Rate: p.s.Evictions})
+	if err != nil {
+		return err
+	}
+	p.events = events.NewEventBroadcasterAdapter(p.core)
+	p.drainer, err = drain.New(drain.Options{
+		Cache: p.pods.View(), Client: client, Scheduler: scheduler, Metrics: p.metrics.Drain(),
+		Recorder: p.events.NewRecorder("belay-drain"),
+	})
+	return err
+}
+
+// Run watches, and leads the domains that no other process leads, until ctx ends.
+func (p *Plane) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	p.factory.StartWithContext(ctx)
+	p.pods.Watch(func(drain.Change) { p.changed.ring() })
+	p.drainer.Watch(func(string) { p.changed.ring() })
+	for _, run := range []func(context.Context, func()) error{p.shadows.Run, p.rollouts.Run, p.revisions.Run} {
+		g.Go(func() error { return run(ctx, p.changed.ring) })
+	}
+	p.events.StartRecordingToSink(ctx.Done())
+	g.Go(func() error {
+		if err := p.wait(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		for _, domain := range p.s.Domains {
+			g.Go(func() error { return p.domain(ctx, domain) })
+		}
+		return nil
+	})
+	err := g.Wait()
+	p.factory.Shutdown()
+	p.events.Shutdown()
+	return err
+}
+
+// wait returns when everything has been seen that there was at the start: before that nobody may decide.
+func (p *Plane) wait(ctx context.Context) error {
+	if err := p.pods.WaitForSync(ctx); err != nil {
+		return ended(ctx, err)
+	}
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !p.health.Synced() || !p.shadows.Synced() || !p.rollouts.Synced() || !p.revisions.Synced() {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+	p.synced.Store(true)
+	return nil
+}
+
+// Ready returns nil once everything has been seen, and as long as no watch is refused.
+func (p *Plane) Ready() error {
+	if !p.synced.Load() {
+		return errors.New("the cluster has not been seen whole yet")
+	}
+	return p.pods.Check()
+}
+
+// ended is nil for an error that came of the end of ctx.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
