@@ -199,6 +199,12 @@ func (p *pass) leave(r *Release) (Decision, bool) {
 	}
 	a := Action{Kind: Leave}
 	switch {
+	case !r.Begun && p.overridden("gates"):
+		r.skip(&p.Agreed, "gates", "the annotation "+OverrideAnnotation)
+	case !r.Begun && !p.Ungated && !p.Agreed:
+		return p.ask(StepLeaving, Action{Kind: AskGates}), true // a drain may have taken hours: what was true before it need not be
+	}
+	switch {
 	case !r.Begun:
 		r.Begun = true
 		p.step(StepLeaving, "")

@@ -42,6 +42,8 @@ type View struct {
 	Skew string
 	// Ungated means that nobody is asked before an end, and nobody has to be left or told after it.
 	Ungated bool
+	// Agreed means that the gates have agreed to this end, and that nothing was done in this pass since: the first step that can't be undone may follow.
+	Agreed bool
 	// Started is why the role's checks have not passed yet; empty if they have.
 	Started string
 }
@@ -96,7 +98,7 @@ const (
 	TakeSlot ActionKind = "TakeSlot"
 	// FreeSlot gives it back.
 	FreeSlot ActionKind = "FreeSlot"
-	// AskGates asks whether the machine may end.
+	// AskGates asks whether the machine may end: before it is disturbed, and again just before the first step that can't be undone.
 	AskGates ActionKind = "AskGates"
 	// Drain cordons the Node and takes the work off it, one bounded step.
 	Drain ActionKind = "Drain"

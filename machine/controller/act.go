@@ -33,6 +33,7 @@ func (p *pass) act(ctx context.Context, a machine.Action) (pause time.Duration, 
 	if err != nil {
 		return 0, err
 	}
+	p.agreed = a.Kind == machine.AskGates && o.Done && o.Err == nil
 	p.m.Status = machine.Learn(p.m, p.m.Status, a, o, p.c.o.Now())
 	return pause, nil
 }

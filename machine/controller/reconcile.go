@@ -71,6 +71,8 @@ type pass struct {
 	asked, noded, looked bool
 	// started and uncordoned: that was done to the Node in this pass, and a cache may not show it yet.
 	started, uncordoned bool
+	// agreed: the gates have, and it was the last thing that was done.
+	agreed bool
 }
 
 // step decides once, stores, and acts.
