@@ -97,12 +97,13 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		if b := p.c.o.Budget; b != nil {
 			m := p.m
 			p.mem.took = &m
-			o.Done, o.Blocked, o.Err = b.Take(ctx, m)
+			ref := nodeOf(m)
+			o.Done, o.Blocked, o.Err = b.Take(ctx, m.Key.String(), m.UID, ref.Name, ref.UID)
 		}
 	case machine.FreeSlot:
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
-			if o.Err = b.Free(ctx, p.m); o.Err == nil {
+			if o.Err = b.Free(ctx, p.m.Key.String(), p.m.UID); o.Err == nil {
 				p.mem.took = nil
 			}
 		}
@@ -121,4 +122,33 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		}
 	}
 	return o
+}
+
+// nodeOf is the Node of a machine; empty if it has none.
+func nodeOf(m machine.Machine) machine.NodeRef {
+	if m.Node == nil {
+		return machine.NodeRef{}
+	}
+	return *m.Node
+}
+
+// blame tells whoever shares the budget that a machine has failed while it was disturbed.
+func (p *pass) blame(ctx context.Context, s machine.Status) error {
+	b, ok := p.c.o.Budget.(Blame)
+	held := s.Update != nil && s.Update.Slot || s.Release != nil && s.Release.Slot
+	if !ok || !held || s.Phase != machine.PhaseFailed || s.Failure == nil {
+		p.mem.blamed = ""
+		return nil
+	}
+	if p.mem.blamed == s.Failure.Reason {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
+	defer cancel()
+	why := s.Failure.Reason + ": " + s.Failure.Message
+	if err := b.Fail(ctx, p.m.Key.String(), p.m.UID, why, machine.Protected(p.m.Spec.Roles)); err != nil {
+		return fmt.Errorf("machine %q has failed: %w", p.m.Key, err)
+	}
+	p.mem.blamed = s.Failure.Reason
+	return nil
 }

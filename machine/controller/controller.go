@@ -83,6 +83,8 @@ type memory struct {
 	// took is the machine for which this process has taken a slot; nil if there is none. freed means that no slot of it is left from another process.
 	took  *machine.Machine
 	freed bool
+	// blamed is the reason for which whoever shares the budget was told that it has failed; empty if it has not.
+	blamed string
 }
 
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.

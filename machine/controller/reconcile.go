@@ -50,7 +50,7 @@ func (c *Controller) bury(ctx context.Context, key machine.Key, mem *memory) err
 	if mem.took != nil {
 		ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
 		defer cancel()
-		if err := c.o.Budget.Free(ctx, *mem.took); err != nil {
+		if err := c.o.Budget.Free(ctx, mem.took.Key.String(), mem.took.UID); err != nil {
 			return fmt.Errorf("free the slot of machine %q, which is gone: %w", key, err)
 		}
 	}
@@ -99,6 +99,9 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 	} else {
 		p.m.Status = d.Status
 	}
+	if err := p.blame(ctx, d.Status); err != nil {
+		return 0, true, err
+	}
 	if err := p.free(ctx, d); err != nil {
 		return 0, true, err
 	}
@@ -117,7 +120,7 @@ func (p *pass) free(ctx context.Context, d machine.Decision) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
 	defer cancel()
-	if err := p.c.o.Budget.Free(ctx, p.m); err != nil {
+	if err := p.c.o.Budget.Free(ctx, p.m.Key.String(), p.m.UID); err != nil {
 		return fmt.Errorf("free the slot of machine %q: %w", p.m.Key, err)
 	}
 	p.mem.took, p.mem.freed = nil, true
