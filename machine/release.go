@@ -88,6 +88,9 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 	if !r.Slot && !r.Begun && p.disturbs() {
 		return p.ask(StepSlot, Action{Kind: TakeSlot}), true
 	}
+	if r.Replace && !r.Conflict && !r.BackedUp && p.backs() {
+		return p.backup(r.Since), true
+	}
 	if !r.Hooked {
 		if d, waits := p.hooks(StepHooks, BeforeDrain, &r.Hooked); waits {
 			return d, true

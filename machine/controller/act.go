@@ -53,6 +53,8 @@ func (p *pass) do(ctx context.Context, a machine.Action) (machine.Outcome, time.
 		o = p.onNode(ctx, a)
 	case machine.Drain:
 		o, pause = p.drain(ctx)
+	case machine.Backup:
+		o = p.backup(ctx, a)
 	default:
 		o = p.permission(ctx, a)
 	}
@@ -151,4 +153,21 @@ func (p *pass) blame(ctx context.Context, s machine.Status) error {
 	}
 	p.mem.blamed = s.Failure.Reason
 	return nil
+}
+
+// backup marks the Node, so that everybody sees that it is in maintenance, and has done what comes before the change.
+func (p *pass) backup(ctx context.Context, a machine.Action) (o machine.Outcome) {
+	if d := p.c.o.Drainer; d != nil {
+		nodes, err := p.c.o.Nodes.Of(ctx, p.m.Token)
+		if err != nil {
+			return machine.Outcome{Err: err}
+		}
+		for _, n := range nodes {
+			if done, err := d.Cordon(ctx, n.Name, n.UID, p.m.Incarnation, false); err != nil || !done {
+				return machine.Outcome{Err: err, Blocked: "the Node is not marked yet"}
+			}
+		}
+	}
+	o.Done, o.Blocked, o.Err = p.c.o.Backup.Before(ctx, p.m, a.Attempt)
+	return o
 }

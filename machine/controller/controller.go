@@ -30,6 +30,8 @@ type Options struct {
 	Gates     []Gate
 	Members   Members
 	Starter   Starter
+	// Backup comes before each change of a machine of the control plane, and these then go one by one; nil is none.
+	Backup Backup
 	// ControlPlane bounds kubelet versions; without one they are not looked at.
 	ControlPlane ControlPlane
 	// Endpoint is the address of the API server that new instances join.

@@ -88,6 +88,13 @@ type Members interface {
 	Leave(ctx context.Context, m machine.Machine) (done bool, blocked string, err error)
 }
 
+// A Backup is what has to come before a machine of the control plane is updated or replaced, as a backup of etcd.
+type Backup interface {
+	// Before does it, or goes on with it, and returns whether it is done. An error, and what blocks it, keep the machine from being changed. It is called until it is
+	// done, by the same attempt for the same change of the machine, also after a crash: an attempt that was done is done again by doing nothing.
+	Before(ctx context.Context, m machine.Machine, attempt string) (done bool, blocked string, err error)
+}
+
 // A Starter says whether the roles of a new machine work: its Node takes part only then.
 type Starter interface {
 	// Started returns what is missing; empty if nothing is.

@@ -130,6 +130,9 @@ func (p *pass) free(ctx context.Context, d machine.Decision) error {
 // carry carries out the action of a decision. The pass is over when that has to be waited for.
 func (p *pass) carry(ctx context.Context, d machine.Decision) (after time.Duration, done bool, err error) {
 	pause, err := p.act(ctx, d.Action)
+	if err == nil && pause == 0 && d.Action.Kind == machine.Backup {
+		return 0, false, p.store(ctx, p.m.Status) // so that it is not asked for again
+	}
 	if err != nil || pause == 0 {
 		return 0, err != nil || d.Action.Kind == machine.RemoveFinalizer, err
 	}
