@@ -73,7 +73,9 @@ func TestBackupComesBeforeTheUpdate(t *testing.T) {
 				w.store.Edit(m.Key, change)
 				w.store.Edit(other.Key, change)
 				before := len(w.trace)
-				w.until(m.Key, "held by the backup", func(m machine.Machine, _ bool) bool { return m.Step.Blocker == "backup: the disk for snapshots is full" })
+				w.until(m.Key, "held by the backup", func(m machine.Machine, _ bool) bool {
+					return m.Step.Blocker == "backup: the disk for snapshots is full"
+				})
 				for range 30 {
 					w.pass(m.Key)
 					<-time.After(time.Minute)

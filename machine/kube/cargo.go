@@ -94,7 +94,9 @@ func (c Cargo) beside(ctx context.Context, here []corev1.Pod) (all []corev1.Pod,
 }
 
 func (c Cargo) pods(ctx context.Context, namespace string, o metav1.ListOptions) ([]corev1.Pod, error) {
-	pods, err := bounded(ctx, func(ctx context.Context) (*corev1.PodList, error) { return c.Client.CoreV1().Pods(namespace).List(ctx, o) })
+	pods, err := bounded(ctx, func(ctx context.Context) (*corev1.PodList, error) {
+		return c.Client.CoreV1().Pods(namespace).List(ctx, o)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
