@@ -89,27 +89,28 @@ func (s *shop) Gone(ctx context.Context, name, uid string) (bool, error) {
 
 func (s *shop) node(token string) string { return s.domain + "-" + token }
 
-// Of is the Node of an instance, which its kubelet registers when it is asked for.
+// Of is the Node of an instance, which its kubelet registers when it is asked for. It stays when the instance is gone, until somebody removes it.
 func (s *shop) Of(ctx context.Context, token string) ([]machines.Node, error) {
+	nodes := s.realFleet.core.CoreV1().Nodes()
+	made, _ := s.cloud.Made(token)
+	is := machines.Node{Versions: made.Desired.Versions}
 	for _, i := range s.cloud.Instances() {
-		if i.Token != token || i.State != provider.Running {
-			continue
+		if i.Token == token {
+			is.ProviderID, is.Ready = i.ProviderID, i.State == provider.Running
 		}
-		n, err := s.realFleet.core.CoreV1().Nodes().Get(ctx, s.node(token), metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			n, err = s.realFleet.core.CoreV1().Nodes().Create(ctx, &corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: s.node(token), Labels: map[string]string{"shop": s.domain}},
-			}, metav1.CreateOptions{})
-		}
-		if err != nil {
-			return nil, err
-		}
-		made, _ := s.cloud.Made(token)
-		return []machines.Node{{
-			NodeRef: machines.NodeRef{Name: n.Name, UID: string(n.UID)}, ProviderID: i.ProviderID, Ready: true, Versions: made.Desired.Versions, Annotations: n.Annotations,
-		}}, nil
 	}
-	return nil, nil
+	n, err := nodes.Get(ctx, s.node(token), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && is.Ready {
+		n, err = nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: s.node(token), Labels: map[string]string{"shop": s.domain}}}, metav1.CreateOptions{})
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	is.Name, is.UID, is.Annotations = n.Name, string(n.UID), n.Annotations
+	return []machines.Node{is}, nil
 }
 
 func (s *shop) Start(context.Context, machines.Node, machines.Machine) error { return nil }
