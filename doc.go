@@ -30,6 +30,8 @@
 //	machine             experimental  declares machines, and has a provider create, update and delete them: what each needs next
 //	machine/provider    experimental  the contract with whatever makes machines; decorators; below it fake, local, exec and ssh
 //	machine/controller  experimental  carries out what was decided, over any store
+//	machine/admission   experimental  the checks before an end as an admission function
+//	machine/etcd        experimental  members of etcd: who they are, and out with one before its machine is switched off
 //	machine/v1alpha1    experimental  the machines API, in the shape that the cluster-autoscaler works with
 //	machine/kube        experimental  machines and Nodes in API servers
 //	machine/file        experimental  machines in a directory, for a first cluster

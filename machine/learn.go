@@ -36,6 +36,8 @@ func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
 		l.destroyed()
 	case AskGates, Leave, RemoveNode:
 		l.passed()
+	case Backup:
+		l.backedUp()
 	case StartNode, Uncordon, FindNodes:
 		if o.Err != nil || !o.Done {
 			l.blocked("node")

@@ -84,7 +84,7 @@ const (
 	ApproveAnnotation = "machine.belay.dev/approve"
 	// RetryAnnotation with a new value ends every backoff, and has a change that the provider has refused planned again.
 	RetryAnnotation = "machine.belay.dev/retry"
-	// OverrideAnnotation names what is not to be waited for any more, separated by commas: "gates", "drain", "hooks", "leave", "stopped",
+	// OverrideAnnotation names what is not to be waited for any more, separated by commas: "gates", "drain", "hooks", "backup", "leave", "stopped",
 	// "node".
 	OverrideAnnotation = "machine.belay.dev/override"
 	// DeleteAnnotation marks the machine that is to go first when its set shrinks, as the cluster-autoscaler writes it for this group.

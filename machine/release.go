@@ -88,6 +88,9 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 	if !r.Slot && !r.Begun && p.disturbs() {
 		return p.ask(StepSlot, Action{Kind: TakeSlot}), true
 	}
+	if r.Replace && !r.Conflict && !r.BackedUp && p.backs() {
+		return p.backup(r.Since), true
+	}
 	if !r.Hooked {
 		if d, waits := p.hooks(StepHooks, BeforeDrain, &r.Hooked); waits {
 			return d, true
@@ -203,6 +206,12 @@ func (p *pass) leave(r *Release) (Decision, bool) {
 		return d, true
 	}
 	a := Action{Kind: Leave}
+	switch {
+	case !r.Begun && p.overridden("gates"):
+		r.skip(&p.Agreed, "gates", "the annotation "+OverrideAnnotation)
+	case !r.Begun && !p.Ungated && !p.Agreed:
+		return p.ask(StepLeaving, Action{Kind: AskGates}), true // a drain may have taken hours: what was true before it need not be
+	}
 	switch {
 	case !r.Begun:
 		r.Begun = true

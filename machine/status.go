@@ -73,6 +73,7 @@ const (
 	StepStarting  StepName = "Starting" // the Node is there; its role's checks have not passed
 	StepReady     StepName = "Ready"
 	StepPlanned   StepName = "Planned" // a change is planned and waits
+	StepBackup    StepName = "BackingUp"
 	StepUpdating  StepName = "Updating"
 	StepVerifying StepName = "Verifying"
 	StepGates     StepName = "Gates" // the end has begun
@@ -97,6 +98,8 @@ type Update struct {
 	Since  time.Time
 	// Slot means that the disruption budget was charged. Drained that the node was emptied. Sent that the provider was asked.
 	Slot, Drained, Sent bool
+	// BackedUp means that what has to come before it was done.
+	BackedUp bool
 	// Done means that the provider has said so; the Node has not shown it yet.
 	Done bool
 	// Retry is the digest of [RetryAnnotation] when it was planned: a plan that nothing can be done by is asked for again when it changes.
@@ -114,6 +117,8 @@ type Release struct {
 	Gated, Slot, Hooked, Drained, HooksBeforeStop, Left, Stopped, Released, NodeGone bool
 	// Begun means that the first step that can't be undone may have been taken: from here it goes to its end.
 	Begun bool
+	// BackedUp means that what has to come before a replacement was done.
+	BackedUp bool
 	// Conflict means that the token can't be used for what is wanted, and another one is needed.
 	Conflict bool
 	// Overrides are the steps that were passed without being done, with the reason: "drain: not empty after 10m0s".

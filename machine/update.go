@@ -134,6 +134,8 @@ func (p *pass) inPlace(u *Update) Decision {
 	switch {
 	case !u.Slot:
 		return p.ask(StepPlanned, Action{Kind: TakeSlot})
+	case p.backs() && !u.BackedUp && !u.Sent:
+		return p.backup(u.Since)
 	case u.Plan.Disrupts && !u.Drained && !u.Sent:
 		return p.drainForUpdate(u)
 	case !u.Done:

@@ -46,6 +46,12 @@ type View struct {
 	Invalid string
 	// Ungated means that nobody is asked before an end, and nobody has to be left or told after it.
 	Ungated bool
+	// Agreed means that the gates have agreed to this end, and that nothing was done in this pass since: the first step that can't be undone may follow.
+	Agreed bool
+	// Backup means that something has to be done before a machine of the control plane is changed, as a backup of its store.
+	Backup bool
+	// Busy is which other machine of the control plane is being changed: they go one by one. Empty if none is.
+	Busy string
 	// Started is why the role's checks have not passed yet; empty if they have.
 	Started string
 }
@@ -107,12 +113,14 @@ const (
 	TakeSlot ActionKind = "TakeSlot"
 	// FreeSlot gives it back.
 	FreeSlot ActionKind = "FreeSlot"
-	// AskGates asks whether the machine may end.
+	// AskGates asks whether the machine may end: before it is disturbed, and again just before the first step that can't be undone.
 	AskGates ActionKind = "AskGates"
 	// Drain cordons the Node and takes the work off it, one bounded step.
 	Drain ActionKind = "Drain"
 	// Uncordon takes off what Drain has put on.
 	Uncordon ActionKind = "Uncordon"
+	// Backup has done what has to come before a change of a machine of the control plane. The Node is marked before.
+	Backup ActionKind = "Backup"
 	// UpdateInstance asks the provider for the change.
 	UpdateInstance ActionKind = "UpdateInstance"
 	// Leave has the machine taken out of the member lists of its roles' services.
@@ -134,6 +142,8 @@ type Action struct {
 	Kind ActionKind
 	// Token is that of the instance.
 	Token string
+	// Attempt names the change that a Backup is for, among all of the machine: it is stored before, and the same after a crash.
+	Attempt string
 	// ProviderID is for SetProviderID.
 	ProviderID string
 	// Retained is for DestroyRetained.

@@ -34,6 +34,7 @@ func (p *plan) run() error {
 	}
 	p.heed()
 	p.observe()
+	p.loans()
 	p.detect()
 	p.fence()
 	p.classify()

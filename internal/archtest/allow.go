@@ -36,6 +36,7 @@ var allowances = []allowance{
 	{packages: "checkpoint/...", modules: leafModules, why: whyLeaf},
 	{packages: "lkg/...", modules: leafModules, why: whyLeaf},
 	{packages: "machine", modules: leafModules, why: whyLeaf},
+	{packages: "machine/etcd", modules: leafModules, why: whyLeaf},
 	{packages: "machine/machinetest", modules: leafModules, why: whyLeaf},
 	{packages: "configsync", modules: coreModules, why: whyCore},
 	{packages: "configsync/configsynctest", modules: coreModules, why: whyCore},

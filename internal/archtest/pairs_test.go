@@ -14,6 +14,9 @@ import (
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/lkg"
 	machinecontroller "github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/etcd"
+	machinekube "github.com/belayproject/belay/machine/kube"
+	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
 	rolloutkube "github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/nodeagent"
@@ -54,4 +57,11 @@ var (
 	_ controller.Health         = (*rolloutkube.Health)(nil)
 
 	_ machinecontroller.Drainer = (*drain.NodeDrainer)(nil)
+	_ machinecontroller.Members    = (*etcd.Client)(nil)
+	_ machinecontroller.MemberList = (*etcd.Client)(nil)
+
+	_ machinecontroller.Budget  = (*rollout.Slots)(nil)
+	_ machinecontroller.Left    = (*rollout.Slots)(nil)
+	_ machinecontroller.Blame   = (*rollout.Slots)(nil)
+	_ rollout.Holders           = (*machinekube.Machines)(nil)
 )

@@ -35,7 +35,7 @@ type holdTiming struct {
 }
 
 // TestHeldNodeKeepsItsPods stops the kubelets of two nodes, of which one is held, with a controller manager that gives nodes up early.
-// R-DR-14
+// R-DR-14, and R-MA-27: what a short update of a node that is marked for maintenance does to its work.
 func TestHeldNodeKeepsItsPods(t *testing.T) {
 	t.Parallel() // it waits, most of the time
 	proveHold(t, holdTiming{

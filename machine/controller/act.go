@@ -33,6 +33,7 @@ func (p *pass) act(ctx context.Context, a machine.Action) (pause time.Duration, 
 	if err != nil {
 		return 0, err
 	}
+	p.agreed = a.Kind == machine.AskGates && o.Done && o.Err == nil
 	p.m.Status = machine.Learn(p.m, p.m.Status, a, o, p.c.o.Now())
 	return pause, nil
 }
@@ -52,6 +53,8 @@ func (p *pass) do(ctx context.Context, a machine.Action) (machine.Outcome, time.
 		o = p.onNode(ctx, a)
 	case machine.Drain:
 		o, pause = p.drain(ctx)
+	case machine.Backup:
+		o = p.backup(ctx, a)
 	default:
 		o = p.permission(ctx, a)
 	}
@@ -96,12 +99,13 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		if b := p.c.o.Budget; b != nil {
 			m := p.m
 			p.mem.took = &m
-			o.Done, o.Blocked, o.Err = b.Take(ctx, m)
+			ref := nodeOf(m)
+			o.Done, o.Blocked, o.Err = b.Take(ctx, m.Key.String(), m.UID, ref.Name, ref.UID)
 		}
 	case machine.FreeSlot:
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
-			if o.Err = b.Free(ctx, p.m); o.Err == nil {
+			if o.Err = b.Free(ctx, p.m.Key.String(), p.m.UID); o.Err == nil {
 				p.mem.took = nil
 			}
 		}
@@ -119,5 +123,51 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 			}
 		}
 	}
+	return o
+}
+
+// nodeOf is the Node of a machine; empty if it has none.
+func nodeOf(m machine.Machine) machine.NodeRef {
+	if m.Node == nil {
+		return machine.NodeRef{}
+	}
+	return *m.Node
+}
+
+// blame tells whoever shares the budget that a machine has failed while it was disturbed.
+func (p *pass) blame(ctx context.Context, s machine.Status) error {
+	b, ok := p.c.o.Budget.(Blame)
+	held := s.Update != nil && s.Update.Slot || s.Release != nil && s.Release.Slot
+	if !ok || !held || s.Phase != machine.PhaseFailed || s.Failure == nil {
+		p.mem.blamed = ""
+		return nil
+	}
+	if p.mem.blamed == s.Failure.Reason {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
+	defer cancel()
+	why := s.Failure.Reason + ": " + s.Failure.Message
+	if err := b.Fail(ctx, p.m.Key.String(), p.m.UID, why, machine.Protected(p.m.Spec.Roles)); err != nil {
+		return fmt.Errorf("machine %q has failed: %w", p.m.Key, err)
+	}
+	p.mem.blamed = s.Failure.Reason
+	return nil
+}
+
+// backup marks the Node, so that everybody sees that it is in maintenance, and has done what comes before the change.
+func (p *pass) backup(ctx context.Context, a machine.Action) (o machine.Outcome) {
+	if d := p.c.o.Drainer; d != nil {
+		nodes, err := p.c.o.Nodes.Of(ctx, p.m.Token)
+		if err != nil {
+			return machine.Outcome{Err: err}
+		}
+		for _, n := range nodes {
+			if done, err := d.Cordon(ctx, n.Name, n.UID, p.m.Incarnation, false); err != nil || !done {
+				return machine.Outcome{Err: err, Blocked: "the Node is not marked yet"}
+			}
+		}
+	}
+	o.Done, o.Blocked, o.Err = p.c.o.Backup.Before(ctx, p.m, a.Attempt)
 	return o
 }

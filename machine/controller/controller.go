@@ -30,6 +30,8 @@ type Options struct {
 	Gates     []Gate
 	Members   Members
 	Starter   Starter
+	// Backup comes before each change of a machine of the control plane, and these then go one by one; nil is none.
+	Backup Backup
 	// ControlPlane bounds kubelet versions; without one they are not looked at.
 	ControlPlane ControlPlane
 	// Endpoint is the address of the API server that new instances join.
@@ -87,6 +89,8 @@ type memory struct {
 	// took is the machine for which this process has taken a slot; nil if there is none. freed means that no slot of it is left from another process.
 	took  *machine.Machine
 	freed bool
+	// blamed is the reason for which whoever shares the budget was told that it has failed; empty if it has not.
+	blamed string
 }
 
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.

@@ -70,10 +70,17 @@ type Drainer interface {
 // A Budget is the number of machines that may be disturbed at a time, shared by updates, ends, health and whoever else disturbs Nodes. A slot whose machine is
 // gone belongs to nobody: a controller that dies too early does not free it, and so the budget must.
 type Budget interface {
-	// Take charges it for a machine. It is idempotent by the machine's UID.
-	Take(ctx context.Context, m machine.Machine) (done bool, blocked string, err error)
+	// Take charges it for the machine of that name, as namespace/name, and UID, which is idempotent by the UID. The Node that is to be disturbed is empty
+	// where the machine has none.
+	Take(ctx context.Context, name, uid, node, nodeUID string) (done bool, blocked string, err error)
 	// Free gives it back. It is idempotent, and called for machines that have none.
-	Free(ctx context.Context, m machine.Machine) error
+	Free(ctx context.Context, name, uid string) error
+}
+
+// A Blame is a [Budget] that is told of machines that have failed while they were disturbed, so that whoever shares it stops: rollout.Slots is one.
+type Blame interface {
+	// Fail says why. critical is a machine of the control plane. It is idempotent by the machine's UID, until Free.
+	Fail(ctx context.Context, name, uid, reason string, critical bool) error
 }
 
 // A Gate says whether a machine may end.
@@ -86,6 +93,13 @@ type Gate interface {
 // for a machine that was never a member.
 type Members interface {
 	Leave(ctx context.Context, m machine.Machine) (done bool, blocked string, err error)
+}
+
+// A Backup is what has to come before a machine of the control plane is updated or replaced, as a backup of etcd.
+type Backup interface {
+	// Before does it, or goes on with it, and returns whether it is done. An error, and what blocks it, keep the machine from being changed. It is called until it is
+	// done, by the same attempt for the same change of the machine, also after a crash: an attempt that was done is done again by doing nothing.
+	Before(ctx context.Context, m machine.Machine, attempt string) (done bool, blocked string, err error)
 }
 
 // A Starter says whether the roles of a new machine work: its Node takes part only then.

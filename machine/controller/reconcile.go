@@ -50,7 +50,7 @@ func (c *Controller) bury(ctx context.Context, key machine.Key, mem *memory) err
 	if mem.took != nil {
 		ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
 		defer cancel()
-		if err := c.o.Budget.Free(ctx, *mem.took); err != nil {
+		if err := c.o.Budget.Free(ctx, mem.took.Key.String(), mem.took.UID); err != nil {
 			return fmt.Errorf("free the slot of machine %q, which is gone: %w", key, err)
 		}
 	}
@@ -74,6 +74,8 @@ type pass struct {
 	// nodesLive means that the workload cluster itself was asked in this pass, and that found is what it has said.
 	nodesLive bool
 	found     []machine.Node
+	// agreed: the gates have, and it was the last thing that was done.
+	agreed bool
 }
 
 // step decides once, stores, and acts.
@@ -100,6 +102,9 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 	} else {
 		p.m.Status = d.Status
 	}
+	if err := p.blame(ctx, d.Status); err != nil {
+		return 0, true, err
+	}
 	if err := p.free(ctx, d); err != nil {
 		return 0, true, err
 	}
@@ -118,7 +123,7 @@ func (p *pass) free(ctx context.Context, d machine.Decision) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
 	defer cancel()
-	if err := p.c.o.Budget.Free(ctx, p.m); err != nil {
+	if err := p.c.o.Budget.Free(ctx, p.m.Key.String(), p.m.UID); err != nil {
 		return fmt.Errorf("free the slot of machine %q: %w", p.m.Key, err)
 	}
 	p.mem.took, p.mem.freed = nil, true
@@ -128,6 +133,9 @@ func (p *pass) free(ctx context.Context, d machine.Decision) error {
 // carry carries out the action of a decision. The pass is over when that has to be waited for.
 func (p *pass) carry(ctx context.Context, d machine.Decision) (after time.Duration, done bool, err error) {
 	pause, err := p.act(ctx, d.Action)
+	if err == nil && pause == 0 && d.Action.Kind == machine.Backup {
+		return 0, false, p.store(ctx, p.m.Status) // so that it is not asked for again
+	}
 	if err != nil || pause == 0 {
 		return 0, err != nil || d.Action.Kind == machine.RemoveFinalizer, err
 	}

@@ -17,7 +17,7 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 	c, m := p.c, p.m
 	v := machine.View{
 		Machine: m, Now: c.o.Now(), Cluster: c.o.Cluster, Timeouts: c.o.Timeouts, NotBefore: p.mem.notBefore,
-		Asked: p.asked, NodeAsked: p.noded, NodeStarted: p.started,
+		Asked: p.asked, Agreed: p.agreed, NodeAsked: p.noded, NodeStarted: p.started,
 		Ungated: len(c.o.Gates) == 0 && c.o.Members == nil && c.o.Budget == nil, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
 		Can: machine.Can{Get: c.canGet(), Plan: c.can.Planner != nil, Update: c.can.Updater != nil, Stop: c.can.Power != nil, Adopt: c.can.Adopter != nil},
 	}
@@ -34,6 +34,12 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 	}
 	if cp := c.o.ControlPlane; cp != nil && m.Spec.Versions.Kubelet != "" {
 		v.Skew = cp.Skew(ctx, m.Spec.Versions.Kubelet)
+	}
+	if v.Backup = c.o.Backup != nil; v.Backup && (m.Update != nil || m.Release != nil) && machine.Protected(m.Spec.Roles) {
+		var err error
+		if v.Busy, err = p.busy(ctx); err != nil {
+			return v, err
+		}
 	}
 	if st := c.o.Starter; st != nil && len(v.Nodes) == 1 && m.Step.Name != machine.StepReady {
 		v.Started = st.Started(ctx, m, v.Nodes[0])
@@ -111,4 +117,19 @@ func (c *Controller) canGet() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.noGet
+}
+
+// busy says which machine of the control plane goes first: one that can't be held up any more, or has come to it before.
+func (p *pass) busy(ctx context.Context) (string, error) {
+	all, err := p.c.o.Machines.List(ctx)
+	if err != nil {
+		return "", fmt.Errorf("look for other machines of the control plane: %w", err)
+	}
+	for _, m := range all {
+		changing, sent := m.Changing()
+		if m.UID != p.m.UID && machine.Protected(m.Spec.Roles) && changing && (sent || m.Before(p.m)) {
+			return fmt.Sprintf("machine %q of the control plane is being changed: they go one by one", m.Key), nil
+		}
+	}
+	return "", nil
 }

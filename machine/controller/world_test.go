@@ -201,22 +201,22 @@ type budget struct {
 	held  map[string]bool
 }
 
-func (b *budget) Take(_ context.Context, m machine.Machine) (bool, string, error) {
-	if !b.held[m.UID] && len(b.held) >= b.limit {
+func (b *budget) Take(_ context.Context, _, uid, _, _ string) (bool, string, error) {
+	if !b.held[uid] && len(b.held) >= b.limit {
 		return false, fmt.Sprintf("%d of %d are disturbed", len(b.held), b.limit), nil
 	}
 	if err := b.hook("TakeSlot", false); err != nil {
 		return false, "", err
 	}
-	b.held[m.UID] = true
+	b.held[uid] = true
 	return true, "", b.hook("TakeSlot", true)
 }
 
-func (b *budget) Free(_ context.Context, m machine.Machine) error {
+func (b *budget) Free(_ context.Context, _, uid string) error {
 	if err := b.hook("FreeSlot", false); err != nil {
 		return err
 	}
-	delete(b.held, m.UID)
+	delete(b.held, uid)
 	return b.hook("FreeSlot", true)
 }
 

@@ -5,10 +5,12 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -272,4 +274,17 @@ func (s *Machines) Twins(_ context.Context, m machine.Machine, providerID string
 		}
 	}
 	return twins, nil
+}
+
+// Gone reports whether the API server has no machine of that name, as namespace/name, with that UID.
+func (s *Machines) Gone(ctx context.Context, name, uid string) (bool, error) {
+	namespace, of, ok := strings.Cut(name, "/")
+	if !ok {
+		return false, fmt.Errorf("machine %q: want namespace/name", name)
+	}
+	m, err := s.live(ctx, machine.Key{Namespace: namespace, Name: of})
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	return err == nil && string(m.UID) != uid, err
 }

@@ -201,6 +201,9 @@ type MachineUpdate struct {
 	// drained: the node was emptied.
 	// +optional
 	Drained bool `json:"drained,omitempty"`
+	// backedUp: what has to come before it was done.
+	// +optional
+	BackedUp bool `json:"backedUp,omitempty"`
 	// sent: the provider was asked.
 	// +optional
 	Sent bool `json:"sent,omitempty"`
@@ -255,6 +258,9 @@ type MachineRelease struct {
 	// hooksBeforeStop: the hooks before the stop are gone.
 	// +optional
 	HooksBeforeStop bool `json:"hooksBeforeStop,omitempty"`
+	// backedUp: what has to come before a replacement was done.
+	// +optional
+	BackedUp bool `json:"backedUp,omitempty"`
 	// left: the machine is in no member list.
 	// +optional
 	Left bool `json:"left,omitempty"`

@@ -28,6 +28,8 @@ type Options struct {
 	Health Health
 	// Gates are asked in order. None means that the fleet always allows.
 	Gates []Gate
+	// Caps are those of others who use the ledger, as a [rollout.Slots]: they bind every rollout.
+	Caps []protocol.Cap
 	// Off says why nothing may be begun in the domain, empty that it may: the switch of the operator. It is asked again before an
 	// admission is stored. What has begun goes on. Nil means on.
 	Off func() string

@@ -126,7 +126,7 @@ func (p *pass) refuse(i int, err error) {
 // otherCaps are those of the other rollouts. Of one whose policy can't be followed they are not known: as long as it has slots, there is no
 // room for more.
 func (p *pass) otherCaps(i int) []protocol.Cap {
-	var all []protocol.Cap
+	all := slices.Clone(p.c.o.Caps)
 	for j := range p.rollouts {
 		r := &p.rollouts[j]
 		holds := func(s protocol.Slot) bool { return s.Rollout == r.Policy.UID }
@@ -167,6 +167,9 @@ func (p *pass) adopt() {
 	}
 	for i := range p.ledger.Slots {
 		uid := p.ledger.Slots[i].Rollout
+		if _, _, lent := p.ledger.Slots[i].Borrower(); lent {
+			continue // it is given back by its holder
+		}
 		if slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid }) {
 			continue
 		}

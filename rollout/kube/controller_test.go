@@ -43,7 +43,7 @@ const (
 // every node gets the revision once, by one attempt, and is given back.
 func TestControllerDiesAgainAndAgain(t *testing.T) {
 	b := newBed(t)
-	f := newFleet(b)
+	f := newFleet(b, "dies", 3)
 	deadline := time.Now().Add(4 * time.Minute)
 	for f.rollout().Phase != v1alpha1.RolloutPhase(rollout.Completed) || !f.clean() {
 		if time.Now().After(deadline) {
@@ -58,7 +58,7 @@ func TestControllerDiesAgainAndAgain(t *testing.T) {
 		t.Errorf("R-RO-01: %d attempts and %d slots, want %d attempts, one for each node, and no slot", l.Epoch, len(l.Slots), fleetSize)
 	}
 	for name, a := range f.all {
-		if a.applied != 1 || a.current.Name != "v2" {
+		if a.applied != 1 || a.current.Name != "v2-dies" {
 			t.Errorf("R-RO-01: node %q was changed %d times and runs %q, want v2 by one change", name, a.applied, a.current.Name)
 		}
 	}
@@ -78,6 +78,9 @@ func TestControllerDiesAgainAndAgain(t *testing.T) {
 // A realFleet is nodes on the API server with their agents, and one controller after the other.
 type realFleet struct {
 	*bed
+	domain string
+	// caps are those of others who use the ledger.
+	caps   []protocol.Cap
 	dying  *dying
 	client dynamic.Interface
 	ctl    *controller.Controller
@@ -87,18 +90,19 @@ type realFleet struct {
 	last   error
 }
 
-func newFleet(b *bed) *realFleet {
+// newFleet makes a fleet with a rollout of its own domain, whose cap is so many nodes.
+func newFleet(b *bed, domain string, most int32) *realFleet {
 	b.t.Helper()
-	f := &realFleet{bed: b, all: map[string]*machine{}, dying: &dying{count: map[string]int{}}}
-	pinned := v1alpha1.PinnedRevision{Name: "v2", Digest: v1alpha1.OpaqueDigest("two")}
-	b.create(v1alpha1.RevisionsResource, "Revision", "v2", &v1alpha1.Revision{Spec: v1alpha1.RevisionSpec{Digest: pinned.Digest, Opaque: "two"}})
-	b.create(v1alpha1.RolloutsResource, v1alpha1.RolloutKind, "dies", &v1alpha1.Rollout{Spec: v1alpha1.RolloutSpec{
-		Domain: "dies", Revision: pinned, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"fleet": "dies"}},
-		Caps: []v1alpha1.Cap{{Scope: v1alpha1.Scope(rollout.Total), Max: intstr.FromInt32(3)}},
+	f := &realFleet{bed: b, domain: domain, all: map[string]*machine{}, dying: &dying{count: map[string]int{}}}
+	pinned := v1alpha1.PinnedRevision{Name: "v2-" + domain, Digest: v1alpha1.OpaqueDigest("two")}
+	b.create(v1alpha1.RevisionsResource, "Revision", "v2-"+domain, &v1alpha1.Revision{Spec: v1alpha1.RevisionSpec{Digest: pinned.Digest, Opaque: "two"}})
+	b.create(v1alpha1.RolloutsResource, v1alpha1.RolloutKind, domain, &v1alpha1.Rollout{Spec: v1alpha1.RolloutSpec{
+		Domain: domain, Revision: pinned, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"fleet": domain}},
+		Caps: []v1alpha1.Cap{{Scope: v1alpha1.Scope(rollout.Total), Max: intstr.FromInt32(most)}},
 	}})
 	for i := range fleetSize {
-		name := fmt.Sprintf("dies-%02d", i)
-		n, err := b.env.CreateNode(b.ctx(), name, func(n *corev1.Node) { n.Labels = map[string]string{"fleet": "dies"} })
+		name := fmt.Sprintf("%s-%02d", domain, i)
+		n, err := b.env.CreateNode(b.ctx(), name, func(n *corev1.Node) { n.Labels = map[string]string{"fleet": domain} })
 		b.must(err)
 		ready := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"}]}}`)
 		_, err = b.core.CoreV1().Nodes().Patch(b.ctx(), name, types.StrategicMergePatchType, ready, metav1.PatchOptions{}, "status")
@@ -117,7 +121,7 @@ func newFleet(b *bed) *realFleet {
 func (f *realFleet) start(core kubernetes.Interface) {
 	var o controller.Options
 	list := func() []*corev1.Node {
-		all, err := f.core.CoreV1().Nodes().List(f.ctx(), metav1.ListOptions{LabelSelector: "fleet=dies"})
+		all, err := f.core.CoreV1().Nodes().List(f.ctx(), metav1.ListOptions{LabelSelector: "fleet=" + f.domain})
 		f.must(err)
 		nodes := make([]*corev1.Node, len(all.Items))
 		for i := range all.Items {
@@ -125,10 +129,10 @@ func (f *realFleet) start(core kubernetes.Interface) {
 		}
 		return nodes
 	}
-	o.Ledger, o.Fleet = kube.NewLedgerStore(f.client, "dies"), kube.NewFleet(f.client, list)
-	o.Shadows = kube.NewRecords(kube.NewShadows(f.client).In("dies"), f.watched())
-	o.Rollouts = kube.NewRollouts(f.client, kube.RolloutsOptions{Domain: "dies", List: f.listed, Revision: f.revision})
-	o.Drainer = cordons{core}
+	o.Ledger, o.Fleet = kube.NewLedgerStore(f.client, f.domain), kube.NewFleet(f.client, list)
+	o.Shadows = kube.NewRecords(kube.NewShadows(f.client).In(f.domain), f.watched())
+	o.Rollouts = kube.NewRollouts(f.client, kube.RolloutsOptions{Domain: f.domain, List: f.listed, Revision: f.revision})
+	o.Drainer, o.Caps = cordons{core}, f.caps
 	var err error
 	f.ctl, err = controller.New(o)
 	f.must(err)
@@ -158,10 +162,13 @@ func (f *realFleet) rollout() v1alpha1.RolloutStatus { return f.listed()[0].Stat
 func (f *realFleet) listed() []*v1alpha1.Rollout {
 	list, err := f.bed.client.Resource(v1alpha1.RolloutsResource).List(f.ctx(), metav1.ListOptions{})
 	f.must(err)
-	all := make([]*v1alpha1.Rollout, len(list.Items))
+	var all []*v1alpha1.Rollout
 	for i := range list.Items {
-		all[i] = &v1alpha1.Rollout{}
-		f.must(apiruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, all[i]))
+		r := &v1alpha1.Rollout{}
+		f.must(apiruntime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, r))
+		if r.Spec.Domain == f.domain {
+			all = append(all, r)
+		}
 	}
 	return all
 }
@@ -201,7 +208,7 @@ func (f *realFleet) pass() {
 		f.must(err)
 		f.ctl = ctl
 	}
-	l, _, err := kube.NewLedgerStore(f.bed.client, "dies").Load(f.ctx())
+	l, _, err := kube.NewLedgerStore(f.bed.client, f.domain).Load(f.ctx())
 	if err == nil {
 		f.most = max(f.most, len(l.Slots))
 	}
