@@ -36,20 +36,30 @@ func FetchKernels(ctx context.Context, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if len(served) < 2 {
-		return fmt.Errorf("the archive serves the kernels %q for virtual machines: want two", served)
-	}
 	dir, err := cacheDir()
 	if err != nil {
 		return err
 	}
-	for _, release := range []string{served[0], served[len(served)-1]} {
-		fmt.Fprintf(progress, "belay: fetching kernel %s\n", release)
-		if err := fetch(ctx, dir, release); err != nil {
-			return fmt.Errorf("fetching kernel %q: %w", release, err)
-		}
+	oldest, err := fetchFirst(ctx, progress, dir, served)
+	if err != nil {
+		return err
 	}
-	return nil
+	slices.Reverse(served)
+	_, err = fetchFirst(ctx, progress, dir, slices.DeleteFunc(served, func(release string) bool { return release == oldest }))
+	return err
+}
+
+// fetchFirst fetches the first of some kernels that can be had: the archive may know names of packages that it has no more.
+func fetchFirst(ctx context.Context, progress io.Writer, dir string, releases []string) (string, error) {
+	err := errors.New("the archive serves fewer than two kernels for virtual machines: is its list there, as after \"apt-get update\"?")
+	for _, release := range releases {
+		fmt.Fprintf(progress, "belay: fetching kernel %s\n", release)
+		if err = fetch(ctx, dir, release); err == nil || ctx.Err() != nil {
+			return release, err
+		}
+		err = fmt.Errorf("fetching kernel %q: %w", release, err)
+	}
+	return "", err
 }
 
 // served are the releases that can be had, the oldest first.

@@ -5,14 +5,39 @@ package machineqemu
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// MakeImage writes the initial file system of a kernel into a directory, and returns both as an image: the guest as the first process, and the kernel's modules.
-func MakeImage(k Kernel, guest, dir string) (Image, error) {
+// MakeImage returns an image of a kernel, with the guest as the first process. Its initial file system lies beside the kernel in the cache, named by its digest, and is
+// written where it is not there.
+func MakeImage(k Kernel, guest string) (Image, error) {
+	archive, err := initialFiles(k, guest)
+	if err != nil {
+		return Image{}, fmt.Errorf("image of kernel %q: %w", k.Release, err)
+	}
+	sum := sha256.Sum256(archive)
+	i := Image{Kernel: k.Image, Initrd: filepath.Join(filepath.Dir(k.Image), fmt.Sprintf("initrd-%x.cpio", sum[:8]))}
+	if _, err := os.Stat(i.Initrd); err == nil {
+		return i, nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(i.Initrd), ".initrd-")
+	if err != nil {
+		return Image{}, fmt.Errorf("image of kernel %q: %w", k.Release, err)
+	}
+	_, err = f.Write(archive)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), i.Initrd)
+	}
+	return i, err
+}
+
+// initialFiles is what the kernel unpacks.
+func initialFiles(k Kernel, guest string) ([]byte, error) {
 	var c cpio
 	c.add("dev", directory|0o755, 0, nil)
 	c.add("dev/console", device|0o600, 5<<8|1, nil) // what the first process prints goes there
@@ -21,7 +46,7 @@ func MakeImage(k Kernel, guest, dir string) (Image, error) {
 	for _, path := range k.Modules {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return Image{}, fmt.Errorf("image of kernel %q: %w", k.Release, err)
+			return nil, err
 		}
 		c.add("modules/"+filepath.Base(path), regular|0o644, 0, data)
 		order = append(order, filepath.Base(path))
@@ -29,12 +54,11 @@ func MakeImage(k Kernel, guest, dir string) (Image, error) {
 	c.add("modules/order", regular|0o644, 0, []byte(strings.Join(order, "\n")))
 	program, err := os.ReadFile(guest)
 	if err != nil {
-		return Image{}, fmt.Errorf("image of kernel %q: %w", k.Release, err)
+		return nil, err
 	}
 	c.add("init", regular|0o755, 0, program)
 	c.add("TRAILER!!!", 0, 0, nil)
-	i := Image{Kernel: k.Image, Initrd: filepath.Join(dir, k.Release+".cpio")}
-	return i, os.WriteFile(i.Initrd, c.buffer.Bytes(), 0o644)
+	return c.buffer.Bytes(), nil
 }
 
 // Types of files, as in st_mode.

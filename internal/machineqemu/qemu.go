@@ -86,7 +86,7 @@ func (c *core) machine(d provider.Desired, digest string, config Config) (provid
 			"QEMU": c.qemu, "KERNEL": image.Kernel, "INITRD": image.Initrd, "MEMORY_MIB": strconv.FormatInt(config.MemoryMiB, 10),
 			"DISKS": strings.Join(config.Disks, " "), "DISK_MIB": strconv.FormatInt(config.DiskMiB, 10), "BOOT": bootMark(digest, config),
 		},
-		GraceSeconds: 5, // qemu ends at once when it is asked to
+		GraceSeconds: 1, // qemu ends at once when it is asked to, and what hangs loses no more than in a power cut
 	})
 	d.Config = data
 	return d, err
@@ -117,9 +117,13 @@ func (c *core) joined(ctx context.Context, r provider.UpdateRequest, config Conf
 // typed has the calls that look at a config. The others are those of the machines.
 type typed struct{ c *core }
 
-func (t typed) Get(ctx context.Context, ref provider.Ref) (provider.Instance, error) { return t.c.Get(ctx, ref) }
+func (t typed) Get(ctx context.Context, ref provider.Ref) (provider.Instance, error) {
+	return t.c.Get(ctx, ref)
+}
 
-func (t typed) List(ctx context.Context, s provider.Scope) ([]provider.Instance, error) { return t.c.List(ctx, s) }
+func (t typed) List(ctx context.Context, s provider.Scope) ([]provider.Instance, error) {
+	return t.c.List(ctx, s)
+}
 
 func (t typed) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
 	return t.c.Delete(ctx, r)

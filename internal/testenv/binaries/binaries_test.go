@@ -229,7 +229,7 @@ func TestCommandsOfAllServersAreKnown(t *testing.T) {
 		}
 		keys[r.key] = append(keys[r.key], name)
 	}
-	if len(keys) != 4 { // servers, kwok, reaper, pause
+	if len(keys) != 5 { // servers, kwok, reaper, pause, guest
 		t.Errorf("programs share keys as %v, want one key for each module and own command", keys)
 	}
 }
