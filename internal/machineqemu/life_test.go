@@ -9,6 +9,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,7 @@ func TestKernelUpAndDown(t *testing.T) {
 	b.create("kernel", b.images.old, destroy)
 	m, n := b.running("kernel", b.images.old)
 	boots := map[string]bool{n.Status.NodeInfo.BootID: true}
+	b.refused("kernel", m)
 	for _, kernel := range []string{b.images.young, b.images.old} {
 		b.setKernel("kernel", kernel)
 		after, node := b.running("kernel", kernel)
@@ -48,6 +50,18 @@ func TestKernelUpAndDown(t *testing.T) {
 	}
 	b.delete("kernel")
 	b.nothingLeft(n)
+}
+
+// refused edits a machine to a kernel that is not there: nothing is touched, and the failure says why.
+func (b *bed) refused(name string, m *v1alpha1.Machine) {
+	b.t.Helper()
+	token := provider.TokenOf(m.Spec.ProviderID)
+	before := b.census()[token]
+	b.setKernel(name, "0.0.1-none")
+	after := b.until(name, "refused", func(m *v1alpha1.Machine) bool { return m != nil && m.Status.FailureReason == string(provider.InvalidConfig) })
+	if now := b.census()[token]; !slices.Equal(now, before) || !strings.Contains(after.Status.FailureMessage, "0.0.1-none") {
+		b.t.Errorf("R-MA-05: with a kernel that is not there the virtual machine is %v, it was %v, and the failure says %q", now, before, after.Status.FailureMessage)
+	}
 }
 
 // destroy are the fields of a machine whose disks go with it.
