@@ -6,6 +6,7 @@
 package machineqemu_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -152,7 +154,7 @@ func (b *bed) delete(name string) {
 func (b *bed) until(name, what string, is func(m *v1alpha1.Machine) bool) *v1alpha1.Machine {
 	b.t.Helper()
 	var last *v1alpha1.Machine
-	err := testproc.Poll(within, func() error {
+	err := b.poll(func() error {
 		b.census()
 		var m *v1alpha1.Machine
 		u, err := b.objects.Get(b.t.Context(), name, metav1.GetOptions{})
@@ -164,12 +166,35 @@ func (b *bed) until(name, what string, is func(m *v1alpha1.Machine) bool) *v1alp
 			return err
 		}
 		if last = m; !is(m) {
-			return fmt.Errorf("machine %q is not %s: %+v", name, what, m)
+			return fmt.Errorf("machine %q is not %s: it is at %+v", name, what, summary(m))
 		}
 		return nil
 	})
 	must(b.t, err)
 	return last
+}
+
+// summary is what a failure says of a machine.
+func summary(m *v1alpha1.Machine) string {
+	if m == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(m.Status)
+	return fmt.Sprintf("generation %d, %s %v", m.Generation, text, err)
+}
+
+// poll asks five times a second: to look at all processes takes time from the guests.
+func (b *bed) poll(check func() error) error {
+	b.t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(b.t.Context(), 200*time.Millisecond, within, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		return last
+	}
+	return nil
 }
 
 // running waits until a machine is as its spec says, with a Node that reports a kernel, and returns both.

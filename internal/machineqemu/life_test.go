@@ -17,9 +17,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
@@ -58,9 +58,14 @@ func (b *bed) refused(name string, m *v1alpha1.Machine) {
 	token := provider.TokenOf(m.Spec.ProviderID)
 	before := b.census()[token]
 	b.setKernel(name, "0.0.1-none")
-	after := b.until(name, "refused", func(m *v1alpha1.Machine) bool { return m != nil && m.Status.FailureReason == string(provider.InvalidConfig) })
-	if now := b.census()[token]; !slices.Equal(now, before) || !strings.Contains(after.Status.FailureMessage, "0.0.1-none") {
-		b.t.Errorf("R-MA-05: with a kernel that is not there the virtual machine is %v, it was %v, and the failure says %q", now, before, after.Status.FailureMessage)
+	after := b.until(name, "refused", func(m *v1alpha1.Machine) bool {
+		return m != nil && m.Status.Failure != nil && m.Status.Failure.Reason == string(provider.InvalidConfig)
+	})
+	if now := b.census()[token]; !slices.Equal(now, before) || !strings.Contains(after.Status.Failure.Message, "0.0.1-none") {
+		b.t.Errorf("R-MA-05: with a kernel that is not there the virtual machine is %v, it was %v, and the failure is %+v", now, before, after.Status.Failure)
+	}
+	if meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionUpToDate) {
+		b.t.Errorf("R-MA-05: a change was refused, and the machine says that it is up to date: %+v", after.Status.Conditions)
 	}
 }
 
@@ -101,7 +106,7 @@ func TestPowerCutInTheMiddleOfAnUpdate(t *testing.T) {
 	before := b.census()[token]
 	b.setKernel("power", b.images.young)
 	var pid int
-	must(t, testproc.Poll(within, func() error {
+	must(t, b.poll(func() error {
 		now := b.census()[token]
 		if len(now) != 1 || now[0] == before[0] {
 			return errors.New("the machine was not switched off and on again")
