@@ -15,7 +15,7 @@ RACE ?= auto
 # Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
 # packages begin; those that compute most come after those that mostly wait.
 OVERLAP := -p 3 -parallel 8
-LONGEST := internal/drainproof machine/provider/local examples/agent machine/provider/ssh machine/provider/exec examples/drain drain/draintest configsync/kube drain drain/kube
+LONGEST := internal/drainproof internal/machineqemu machine/provider/local examples/agent machine/provider/ssh machine/provider/exec examples/drain drain/draintest configsync/kube drain drain/kube
 # Further arguments of go test, of the demo, and of the long benchmarks.
 TESTARGS ?=
 DEMOARGS ?=
@@ -37,6 +37,7 @@ BINARIES := $(wildcard internal/testenv/cmd/binaries)
 KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
 CC_PACKAGES := gcc libc6-dev
 SSH_PACKAGES := openssh-server openssh-client
+QEMU_PACKAGES := qemu-system-x86 e2fsprogs
 
 .PHONY: help
 help: ## list the targets
@@ -49,7 +50,7 @@ demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that clust
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 
 .PHONY: test
-test: binaries kubelet-deps ssh-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
+test: binaries kubelet-deps ssh-deps qemu-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
 	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m $(OVERLAP) $(TESTARGS)" $(TEST_MODULES)
 
 .PHONY: race
@@ -116,9 +117,10 @@ rollout-fleet: binaries ## kill and freeze the controllers of rollouts over 50 n
 	BELAY_ROLLOUT_NODES=100 $(GO) test -count=1 -timeout 60m -v -run 'Life' ./internal/rolloutproof
 
 .PHONY: machine-proof
-machine-proof: binaries ssh-deps ## kill the controllers of machines a hundred times, on a cloud and on local processes; the suite of providers over sshd; 10 minutes
+machine-proof: binaries ssh-deps qemu-deps ## kill the controllers of machines a hundred times, on a cloud and on local processes; the suite of providers over sshd and qemu; 15 minutes
 	BELAY_MACHINE_KILLS=100 $(GO) test -count=1 -timeout 60m -v ./internal/machineproof
 	BELAY_MACHINE_SSHD=1 $(GO) test -count=1 -timeout 60m -v -run SSHD ./machine/provider/ssh
+	BELAY_MACHINE_QEMU=1 $(GO) test -count=1 -timeout 60m -v -run Conformance ./internal/machineqemu
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
@@ -173,6 +175,14 @@ kubelet-deps: ## install what a real kubelet needs (Debian, root; else it only s
 .PHONY: ssh-deps
 ssh-deps:
 	@$(call install-packages,test -x /usr/sbin/sshd && command -v ssh,$(SSH_PACKAGES),the tests with a real sshd are skipped: they need $(SSH_PACKAGES))
+
+# The kernels are fetched, not installed: they lie in the user's cache. The archive's list is there where the packages were installed just now.
+.PHONY: qemu-deps
+qemu-deps:
+	@$(call install-packages,command -v qemu-system-x86_64 && command -v mkfs.ext4,$(QEMU_PACKAGES),the tests with virtual machines are skipped: they need $(QEMU_PACKAGES))
+	@if command -v qemu-system-x86_64 >/dev/null && command -v apt-get >/dev/null; then \
+	  $(GO) run ./internal/machineqemu/cmd/kernels || { [ "$$(id -u)" = 0 ] && apt-get update -qq && $(GO) run ./internal/machineqemu/cmd/kernels; } || \
+	  echo "the tests with virtual machines are skipped: they need two kernels from Debian's archive"; fi
 
 .PHONY: compiler
 compiler:

@@ -184,6 +184,12 @@ func (s *MachineStatus) setUpdate(c machine.Machine, now time.Time) {
 		set(ConditionUpToDate, false, word(string(u.Plan.Method), string(machine.StepPlanned)), u.Plan.Reason)
 	case c.Instance == nil:
 		set(ConditionUpToDate, false, ReasonNoInstance, "")
+	case c.Digest != c.Spec.Digest(): // there is no plan yet, as while the provider refuses the change
+		reason, why := string(machine.StepPlanned), c.Step.Blocker
+		if c.Failure != nil {
+			reason, why = word(c.Failure.Reason, ReasonFailed), c.Failure.Message
+		}
+		set(ConditionUpToDate, false, reason, why)
 	default:
 		set(ConditionUpToDate, true, ReasonUpToDate, "")
 	}

@@ -40,10 +40,12 @@ func resting() map[string]string {
 
 // running is such a machine.
 func running() machine.Machine {
-	return machine.Machine{Status: machine.Status{
+	m := machine.Machine{Status: machine.Status{
 		Phase: machine.PhaseRunning, Step: machine.Step{Name: machine.StepReady}, Instance: &provider.Instance{State: provider.Running},
 		Node: &machine.NodeRef{Name: "n", UID: "u"}, Observed: 7,
 	}}
+	m.Digest = m.Spec.Digest()
+	return m
 }
 
 // A conditionRow is a machine with a Node, and in what its conditions differ from those of one at rest.
@@ -86,6 +88,13 @@ func conditionRows() []conditionRow {
 		{"planned as unsupported", func(m *machine.Machine) {
 			m.Update = &machine.Update{Plan: provider.Plan{Method: provider.Unsupported, Reason: "no other zone"}}
 		}, ready(), map[string]string{"UpdateSupported": "False UnsupportedChange: no other zone", "UpToDate": "False Unsupported: no other zone"}},
+		{"refused by the provider", func(m *machine.Machine) {
+			m.Spec.Config, m.Step = []byte("{}"), machine.Step{Name: machine.StepPlanned, Blocker: "no such image"}
+			m.Failure = &machine.Failure{Reason: "InvalidConfig", Message: "no such image"}
+		}, ready(), map[string]string{
+			"Ready": "True Planned", "UpToDate": "False InvalidConfig: no such image", "Healthy": "False InvalidConfig: no such image",
+			"Progressing": "False Planned: no such image",
+		}},
 		{"waits for approval", func(m *machine.Machine) {
 			m.Step = machine.Step{Name: machine.StepPlanned, Blocker: "approve abc"}
 			m.Update = &machine.Update{Plan: provider.Plan{Method: provider.Replace, Reason: "another zone"}}

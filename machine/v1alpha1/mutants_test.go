@@ -64,6 +64,8 @@ func TestMutantsOfConditions(t *testing.T) {
 			Old: ` && c.Step.Blocker != "" && !c.Spec.Paused:`, New: ` && c.Step.Blocker != "":`},
 		{Name: "what is unsupported is shown as up to date", File: "conditions.go", Run: "TestConditions",
 			Old: "\tcase failed:\n\t\tset(ConditionUpToDate", New: "\tcase false:\n\t\tset(ConditionUpToDate"},
+		{Name: "what the provider refuses is shown as up to date", File: "conditions.go", Run: "TestConditions",
+			Old: "case c.Digest != c.Spec.Digest():", New: "case c.Digest == \"\":"},
 		{Name: "what is planned as unsupported is supported", File: "conditions.go", Run: "TestConditions",
 			Old: "u.Plan.Method == provider.Unsupported:", New: "u.Plan.Method == \"\":"},
 		{Name: "what is stuck makes progress", File: "conditions.go", Run: "TestConditions",

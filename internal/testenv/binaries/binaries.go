@@ -28,11 +28,12 @@ const (
 	Kwok              Name = "kwok"
 	Reaper            Name = "reaper"
 	Pause             Name = "pause"
+	Guest             Name = "guest"
 )
 
 // All lists every program, those that most tests wait for first.
 func All() []Name {
-	return []Name{Reaper, Etcd, APIServer, Kubelet, ControllerManager, Scheduler, Kwok, Pause, OldKubelet, Containerd, ContainerdShim}
+	return []Name{Reaper, Etcd, APIServer, Kubelet, ControllerManager, Scheduler, Kwok, Pause, OldKubelet, Containerd, ContainerdShim, Guest}
 }
 
 // Set maps each program to its absolute path.

@@ -252,7 +252,7 @@ func TestCommandsOfAllServersAreKnown(t *testing.T) {
 		}
 		keys[r.key] = append(keys[r.key], name)
 	}
-	if len(keys) != 6 { // servers, kwok, old kubelet, containerd, reaper, pause
+	if len(keys) != 7 { // servers, kwok, old kubelet, containerd, reaper, pause, guest
 		t.Errorf("programs share keys as %v, want one key for each module and own command", keys)
 	}
 }

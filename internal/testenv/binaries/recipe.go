@@ -63,6 +63,10 @@ func (b builder) describe(name Name) (recipe, error) {
 		return pinned(filepath.Join(servers, "kwok"), "sigs.k8s.io/kwok/cmd/kwok", "-s -w"), nil
 	case Reaper, Pause:
 		return b.own(name)
+	case Guest: // it has modules of others, which the module pins
+		r, err := b.own(name)
+		r.inputs = append(r.inputs, filepath.Join(b.root, "go.mod"), filepath.Join(b.root, "go.sum"))
+		return r, err
 	}
 	return recipe{}, fmt.Errorf("no program has this name")
 }
