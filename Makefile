@@ -27,7 +27,7 @@ TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut 
 # The main module, and each nested one that has tests; then those that have sources to lint.
 TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | sort | while read -r m; do \
   [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
-LINT_MODULES = . $(wildcard internal/bench)
+LINT_MODULES = . $(wildcard internal/bench internal/faultproof)
 
 # The agent keeps what it believes about configs apart by version: every build that make makes has one, also outside of git.
 VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))
@@ -38,6 +38,7 @@ KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
 CC_PACKAGES := gcc libc6-dev
 SSH_PACKAGES := openssh-server openssh-client
 QEMU_PACKAGES := qemu-system-x86 e2fsprogs
+FAULT_PACKAGES := e2fsprogs xfsprogs btrfs-progs
 
 .PHONY: help
 help: ## list the targets
@@ -122,6 +123,11 @@ machine-proof: binaries ssh-deps qemu-deps ## kill the controllers of machines a
 	BELAY_MACHINE_SSHD=1 $(GO) test -count=1 -timeout 60m -v -run SSHD ./machine/provider/ssh
 	BELAY_MACHINE_QEMU=1 $(GO) test -count=1 -timeout 60m -v -run Conformance ./internal/machineqemu
 
+.PHONY: faults
+faults: fault-deps ## crash, starve and break the disks under checkpoint: crash states, power cuts, failing disks, kills; 10 minutes; LONG=1: hours
+	BELAY_FAULTS=$(if $(LONG),long,1) $(GO) test -count=1 -timeout $(if $(LONG),12h,30m) -v ./checkpoint/...
+	cd internal/faultproof && BELAY_FAULTS=$(if $(LONG),long,1) $(GO) test -count=1 -timeout $(if $(LONG),12h,30m) -v ./...
+
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
@@ -183,6 +189,10 @@ qemu-deps:
 	@if command -v qemu-system-x86_64 >/dev/null && command -v apt-get >/dev/null; then \
 	  $(GO) run ./internal/machineqemu/cmd/kernels || { [ "$$(id -u)" = 0 ] && apt-get update -qq && $(GO) run ./internal/machineqemu/cmd/kernels; } || \
 	  echo "the tests with virtual machines are skipped: they need two kernels from Debian's archive"; fi
+
+.PHONY: fault-deps
+fault-deps:
+	@$(call install-packages,command -v mkfs.ext4 && command -v mkfs.xfs && command -v mkfs.btrfs,$(FAULT_PACKAGES),the tests on real file systems are skipped: they need root and $(FAULT_PACKAGES))
 
 .PHONY: compiler
 compiler:

@@ -23,7 +23,9 @@ const storeVar = "BELAY_FAULTS_STORE"
 // lines is a journal that a process writes to its output, a line a system call, so that it outlives the process.
 type lines struct{}
 
-func (lines) begin(stream string, v value) { os.Stdout.WriteString(fmt.Sprintf("begin %s %d\n", stream, v)) }
+func (lines) begin(stream string, v value) {
+	os.Stdout.WriteString(fmt.Sprintf("begin %s %d\n", stream, v))
+}
 
 func (lines) done(stream string, v value, err error) {
 	if err == nil {
