@@ -91,16 +91,20 @@ func (l *learner) instance() {
 		l.s.Release = &Release{Replace: true, Conflict: true, Mode: l.m.Spec.Deletion.mode(), Since: l.now}
 		return
 	}
-	if !l.noError() {
-		return
+	if l.noError() {
+		l.known()
 	}
+}
+
+// known takes over what the provider says of the instance.
+func (l *learner) known() {
 	i := l.o.Instance
-	known := l.s.Instance != nil && l.s.Instance.Digest == i.Digest // then what has changed since was no affair of the provider
+	same := l.s.Instance != nil && l.s.Instance.Digest == i.Digest // then what has changed since was no affair of the provider
 	l.s.Instance = &i
 	if l.s.Failure != nil && l.s.Failure.Reason == ReasonInstanceLost {
 		l.s.Failure = nil
 	}
-	if i.Digest != "" && l.s.Update == nil && !known { // an update ends with what the Node reports
+	if i.Digest != "" && l.s.Update == nil && !same { // an update ends with what the Node reports
 		l.s.Digest = i.Digest
 	}
 	if i.State == provider.Running && l.s.Step.Name == StepCreating {

@@ -27,7 +27,7 @@ func (p *pass) update() Decision {
 		p.s.Failure = p.failure(string(provider.InvalidConfig), p.Invalid)
 		return p.standing(p.Invalid)
 	case u == nil, u.Digest != digest, u.Plan.Method == provider.Unsupported && !u.Sent && u.Retry != p.Machine.retry():
-		return p.plan(digest)
+		return p.plan()
 	}
 	return p.carry(u)
 }
@@ -43,7 +43,7 @@ func (m Machine) retry() string {
 }
 
 // plan finds out what a change would do.
-func (p *pass) plan(digest string) Decision {
+func (p *pass) plan() Decision {
 	if p.backingOff() {
 		return p.wait(StepPlanned, p.why(), p.NotBefore.Sub(p.Now))
 	}

@@ -14,7 +14,8 @@ import (
 // desire, as many machines are alike, and again for one that it has refused. Any other error is left to the call that makes the instance.
 func (c *Controller) invalid(ctx context.Context, m machine.Machine) string {
 	v, digest := c.can.Validator, m.Spec.Digest()
-	if v == nil || m.Token != "" && m.Status.Digest == digest && m.Phase != machine.PhaseRetired {
+	unchanged := m.Token != "" && m.Status.Digest == digest && m.Phase != machine.PhaseRetired
+	if v == nil || unchanged || m.Spec.Paused || !m.Deleted.IsZero() {
 		return ""
 	}
 	now := c.o.Now()

@@ -21,17 +21,13 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 		Ungated: len(c.o.Gates) == 0 && c.o.Members == nil && c.o.Budget == nil, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
 		Can: machine.Can{Get: c.canGet(), Plan: c.can.Planner != nil, Update: c.can.Updater != nil, Stop: c.can.Power != nil, Adopt: c.can.Adopter != nil},
 	}
-	if r := m.Release; r != nil && r.Conflict && r.Released && p.mem.noToken.After(v.NotBefore) {
-		v.NotBefore = p.mem.noToken
-	}
+	p.holdBack(&v)
 	if err := p.twins(ctx, &v); err != nil {
 		return v, err
 	}
 	c.fromList(p, &v)
 	p.nodes(ctx, &v)
-	if m.Deleted.IsZero() && !m.Spec.Paused {
-		v.Invalid = c.invalid(ctx, m)
-	}
+	v.Invalid = c.invalid(ctx, m)
 	if cp := c.o.ControlPlane; cp != nil && m.Spec.Versions.Kubelet != "" {
 		v.Skew = cp.Skew(ctx, m.Spec.Versions.Kubelet)
 	}
@@ -45,6 +41,13 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 		v.Started = st.Started(ctx, m, v.Nodes[0])
 	}
 	return v, nil
+}
+
+// holdBack has the next token wait after some that were refused.
+func (p *pass) holdBack(v *machine.View) {
+	if r := p.m.Release; r != nil && r.Conflict && r.Released && p.mem.noToken.After(v.NotBefore) {
+		v.NotBefore = p.mem.noToken
+	}
 }
 
 func (p *pass) twins(ctx context.Context, v *machine.View) error {

@@ -40,6 +40,7 @@ type bed struct {
 	core      kubernetes.Interface
 	dynamic   dynamic.Interface
 	cloud     *machinetest.Memory
+	groups    dynamic.Interface // of sets and deployments
 	machines  *kube.Machines
 	nodes     *kube.Nodes
 	options   controller.Options
@@ -53,7 +54,7 @@ func newBed(t *testing.T) *bed {
 	config := env.Config()
 	config.QPS = -1
 	b.core, b.dynamic = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
-	b.machines = kube.NewMachines(b.dynamic, b.namespace)
+	b.machines, b.groups = kube.NewMachines(b.dynamic, b.namespace), b.dynamic
 	factory := informers.NewSharedInformerFactory(b.core, 0)
 	var err error
 	b.nodes, err = kube.NewNodes(b.core, factory, nil)

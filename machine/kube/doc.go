@@ -26,7 +26,5 @@
 //
 // # Rights
 //
-// On machines: get, list, watch, patch, and for sets create, update, delete; on machinesets: get, list, watch, create, update, patch,
-// delete; on machinedeployments: get, list, watch, patch; on machinehealthchecks: get, list, watch; on the status of all four: patch. On Nodes of the workload cluster: get, list, watch, patch, delete. On Secrets: get, in the
-// namespaces of the machines. On nodeconfigs where machines have a config source: get, create, patch.
+// They are [MachineRules], [GroupRules] and [NodeRules], and no more: a test takes each of them.
 package kube

@@ -27,7 +27,7 @@ import (
 // runGroups runs the controllers of machines and of what makes them.
 func (b *bed) runGroups() {
 	b.t.Helper()
-	groups := kube.NewGroups(b.dynamic, b.namespace, b.machines)
+	groups := kube.NewGroups(b.groups, b.namespace, b.machines)
 	c, err := controller.NewGroups(controller.GroupOptions{
 		Cluster: b.namespace, Groups: groups, Doctor: kube.NewDoctor(b.nodes), Provider: b.options.Provider,
 	})

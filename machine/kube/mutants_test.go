@@ -1,0 +1,37 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// The tests catch stores, nodes and loops that are broken in any of these ways.
+func TestMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a status is written whole", File: "status.go", Run: "TestStatusKeeps", Old: "patch[k] = mergePatch(old, next)", New: "patch[k] = next"},
+		{Name: "what left a status stays", File: "status.go", Run: "TestStatusKeeps", Old: "patch[k] = nil", New: "_ = patch"},
+		{Name: "a status is written over any version", File: "status.go", Run: "TestStatusKeeps",
+			Old: `"metadata": map[string]any{"uid": uid, "resourceVersion": version},`, New: `"metadata": map[string]any{"uid": uid, "x": version},`},
+		{Name: "a Node that was registered anew counts as removed", File: "nodes.go", Run: "TestNodesThatNoWatch",
+			Old: "case apierrors.IsConflict(err):", New: "case apierrors.IsConflict(err) && ref.Name == \"\":"},
+		{Name: "a Node is removed whatever its UID is", File: "nodes.go", Run: "TestNodesThatNoWatch",
+			Old: "metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}", New: "metav1.DeleteOptions{Preconditions: &metav1.Preconditions{}}"},
+		{Name: "any Node is a machine's", File: "nodes.go", Run: "TestNodesThatNoWatch",
+			Old: "provider.TokenOf(n.Spec.ProviderID) == token {", New: "provider.TokenOf(n.Spec.ProviderID) != \"\" {"},
+		{Name: "the taint of a new Node stays", File: "nodes_start.go", Run: "TestLifeOnTheServer", Old: "return t.Key == UninitializedTaint || dropped", New: "return dropped"},
+		{Name: "a taint that left the spec stays", File: "nodes_start.go", Run: "TestSettings", Old: "return t.Key == UninitializedTaint || dropped || replaced", New: "return t.Key == UninitializedTaint || dropped && replaced || replaced"},
+		{Name: "a config source that left the spec stays", File: "configs.go", Run: "TestSettings", Old: "if len(source) > 0 {", New: "if len(source) == 0 {\n\t\treturn nil\n\t}\n\tif len(source) > 0 {"},
+		{Name: "a Node that is gone is made by its mark", File: "nodes_start.go", Run: "TestMarkOnTheServer", Old: "applycorev1.Node(ref.Name).WithUID(uidOf(ref))", New: "applycorev1.Node(ref.Name)"},
+		{Name: "the mark of somebody else is taken", File: "nodes_start.go", Run: "TestMarkOnTheServer",
+			Old: "Apply(ctx, o, metav1.ApplyOptions{FieldManager: FieldManager})", New: "Apply(ctx, o, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})"},
+		{Name: "a watch that can't begin is told of at the end", File: "run.go", Run: "TestRunReturns", Old: "defer stop() // without a watch", New: "// without a watch"},
+		{Name: "a right is missing", File: "rules.go", Run: "TestRightsAre", Old: `"list", "watch", "patch", "delete"),
+		rule(v1alpha1.GroupVersion.Group, "nodeconfigs"`, New: `"list", "watch", "patch"),
+		rule(v1alpha1.GroupVersion.Group, "nodeconfigs"`},
+		{Name: "a right too many", File: "rules.go", Run: "TestRightsAre", Old: `rule("", "secrets", "get"),`, New: `rule("", "secrets", "get", "update"),`},
+	})
+}
