@@ -23,6 +23,7 @@ func TestBrokenHistoriesAreCaught(t *testing.T) {
 		broken     func(h *history)
 	}{
 		{"none", "", func(*history) {}},
+		{"none, as the pod has finished", "", func(h *history) { h.pods[1].gone, h.pods[1].object.Status.Phase = false, corev1.PodSucceeded }},
 		{"the spec is copied when it is edited", "R-MA-01: at 25", func(h *history) { h.machines[0].object.Status.Versions.Kubelet, h.machines[0].at = "v2", 25 }},
 		{"the spec is copied, and has no kernel", "R-MA-01: at 15", func(h *history) { h.machines[0].object.Status.Versions.Other = nil }},
 		{"the spec is copied, and has no runtime", "R-MA-01: at 15", func(h *history) { h.machines[0].object.Status.Versions.Runtime = nil }},

@@ -160,13 +160,13 @@ func (h *history) unprepared() error {
 	return nil
 }
 
-// podsOn are the pods that a Node had at a time.
+// podsOn are the pods that a Node had at a time, but for those that had finished: they hold nothing on it, and no drain waits for them.
 func (h *history) podsOn(node string, at uint64) []string {
 	there := map[types.UID]string{}
 	for _, p := range h.pods {
 		switch {
 		case p.at > at:
-		case p.gone:
+		case p.gone, p.object.Status.Phase == corev1.PodSucceeded, p.object.Status.Phase == corev1.PodFailed:
 			delete(there, p.object.UID)
 		case p.object.Spec.NodeName == node:
 			there[p.object.UID] = p.object.Name
