@@ -25,6 +25,7 @@
 // # Rights
 //
 // On machines: get, list, watch, patch, and for sets create, update, delete; on machinesets: get, list, watch, create, update, delete; on
-// machinedeployments and machinehealthchecks: get, list, watch; on the status of all four: update. On Nodes of the workload cluster: get, list, watch, patch, delete. On Secrets: get, in the
+// machinedeployments and machinehealthchecks: get, list, watch; on the status of all four: update. On Nodes of the workload cluster: get, list, watch, patch, delete;
+// for [Cargo] also get there, and list on its pods and PersistentVolumes. On Secrets: get, in the
 // namespaces of the machines. On nodeconfigs where machines have a config source: get, create, patch.
 package kube
