@@ -18,8 +18,8 @@ func TestMutants(t *testing.T) {
 		{Name: "the cache is believed", File: "review.go", Run: "TestReview", Old: "v.Machines = append(v.Machines, *e.machine)", New: "v.Machines = append(v.Machines, machine.Machine{Key: e.machine.Key})"},
 		{Name: "who is over is judged", File: "ending.go", Run: "TestReview", Old: "if over(m) {", New: "if false {"},
 		{Name: "an entry is not judged", File: "ending.go", Run: "TestReview", Old: "before.Spec.Decommission || !after.Spec.Decommission", New: "!before.Spec.Decommission || !after.Spec.Decommission"},
-		{Name: "orphans end", File: "ending.go", Run: "TestReview", Old: "return 0, !orphans, err", New: "return 0, true, err"},
-		{Name: "a smaller set", File: "ending.go", Run: "TestReview", Old: "return is, is < was, nil", New: "return is, is < 0, nil"},
+		{Name: "orphans end", File: "ending.go", Run: "TestReview", Old: "return 0, !orphans, err", New: "return 0, !orphans || true, err"},
+		{Name: "a smaller set", File: "ending.go", Run: "TestReview", Old: "return is, is < was, nil", New: "return is, is < was && false, nil"},
 		{Name: "deployments have no machines", File: "ending.go", Run: "TestReview", Old: "s.UID == uid || s.Owner.UID == uid", New: "s.UID == uid"},
 		{Name: "anything is a review", File: "handler.go", Run: "TestBadReviews", Old: "review.Request == nil ||", New: "false ||"},
 	})

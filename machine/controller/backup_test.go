@@ -176,8 +176,8 @@ func TestControlPlaneGoesOneByOne(t *testing.T) {
 		report := w.nodes.Version
 		w.nodes.Version = func(provider.Instance) provider.Versions { return provider.Versions{Kubelet: "v1.36.1"} } // the first one fails
 		rounds(w, keys, 400)
-		if _, waiting := changed(w, keys); waiting != 2 || len(b.done) != 1 {
-			t.Errorf("R-MA-27: the first one has failed, %d wait for it, and backups were made for %v", waiting, b.done)
+		if _, waiting := changed(w, keys); waiting != 2 || len(b.done) != 1 || len(b.calls) != 1 {
+			t.Errorf("R-MA-27: the first one has failed, %d wait for it, and backups were begun for %v, made for %v", waiting, b.calls, b.done)
 		}
 		w.nodes.Version = report
 		rounds(w, keys, 100)
