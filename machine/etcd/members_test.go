@@ -136,6 +136,11 @@ func TestList(t *testing.T) {
 	if err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v, want %s", got, err, want)
 	}
+	worker := host("w0")
+	worker.Spec.Roles, worker.Node = []string{"worker"}, &machine.NodeRef{Name: "c0"}
+	if got, err = s.client(t).List(t.Context(), []machine.Machine{host("c0"), worker}); err != nil || got[0].Machine != host("c0").Key {
+		t.Errorf("a member beside a worker of its name is of %v, %v", got[0].Machine, err)
+	}
 	twice := host("again")
 	twice.Node = &machine.NodeRef{Name: "c0"}
 	if got, err = s.client(t).List(t.Context(), []machine.Machine{host("c0"), twice}); err != nil || got[0].Machine != (machine.Key{}) {
