@@ -192,3 +192,18 @@ func TestCriticalMachineStopsAtOnce(t *testing.T) {
 		t.Errorf("after it was given back: %s", why)
 	}
 }
+
+// R-MA-29: machines whose nodes are none of the rollout's say nothing of its revision.
+func TestMachinesOfOthersDontCount(t *testing.T) {
+	f := newFleet(t, 2)
+	f.p.Detectors = []Detector{Failures{At: number(1)}}
+	l, err := f.s.Ledger.Borrow(protocol.Loan{Holder: "m", Name: "fleet/m", Node: "elsewhere", UID: "uid-elsewhere"}, []protocol.Cap{{Max: 9}}, nil)
+	if err == nil {
+		f.s.Ledger, err = l.Default("m", "UpdateTimeout", false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.p.Caps = []Cap{{Scope: Total, Max: number(2)}}
+	f.passes(60, Completed)
+}

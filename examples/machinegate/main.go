@@ -78,7 +78,7 @@ func command(out io.Writer) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--after: %w", err)
 			}
-			return judge(was, will, severities).print(out, format)
+			return judge(was, will, severities).write(out, format)
 		},
 	}
 	c.Flags().StringVar(&before, "before", "", "directory with what is")

@@ -63,8 +63,8 @@ func (r *report) sorted() (rows []*row, verdicts map[string]int) {
 	return rows, verdicts
 }
 
-// print writes the report; errRejected says that something is rejected.
-func (r *report) print(out io.Writer, format string) error {
+// write writes the report; errRejected says that something is rejected.
+func (r *report) write(out io.Writer, format string) error {
 	rows, verdicts := r.sorted()
 	var err error
 	if format == "json" {

@@ -56,12 +56,12 @@ var (
 	_ controller.MarkingDrainer = (*drain.NodeDrainer)(nil)
 	_ controller.Health         = (*rolloutkube.Health)(nil)
 
-	_ machinecontroller.Drainer = (*drain.NodeDrainer)(nil)
+	_ machinecontroller.Drainer    = (*drain.NodeDrainer)(nil)
 	_ machinecontroller.Members    = (*etcd.Client)(nil)
 	_ machinecontroller.MemberList = (*etcd.Client)(nil)
 
-	_ machinecontroller.Budget  = (*rollout.Slots)(nil)
-	_ machinecontroller.Left    = (*rollout.Slots)(nil)
-	_ machinecontroller.Blame   = (*rollout.Slots)(nil)
-	_ rollout.Holders           = (*machinekube.Machines)(nil)
+	_ machinecontroller.Budget = (*rollout.Slots)(nil)
+	_ machinecontroller.Left   = (*rollout.Slots)(nil)
+	_ machinecontroller.Blame  = (*rollout.Slots)(nil)
+	_ rollout.Holders          = (*machinekube.Machines)(nil)
 )

@@ -221,6 +221,7 @@ func TestBadReviews(t *testing.T) {
 		{http.MethodGet, "", http.StatusMethodNotAllowed},
 		{http.MethodPost, "", http.StatusBadRequest},
 		{http.MethodPost, "{}", http.StatusBadRequest},
+		{http.MethodPost, `{"apiVersion":"admission.k8s.io/v1"}`, http.StatusBadRequest},
 		{http.MethodPost, `{"apiVersion":"admission.k8s.io/v1beta1","request":{"uid":"1"}}`, http.StatusBadRequest},
 		{http.MethodPost, `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1"},"x":"` + strings.Repeat("x", 9<<20) + `"}`, http.StatusBadRequest},
 		{http.MethodPost, `{"apiVersion":"admission.k8s.io/v1","request":{"uid":"1"}}`, http.StatusOK},

@@ -133,6 +133,34 @@ func TestKilledAroundTheBackup(t *testing.T) {
 	}
 }
 
+// changed are the machines that are past their backup, waiting those that wait for another one.
+func changed(w *world, keys []machine.Key) (changed, waiting int) {
+	for _, key := range keys {
+		m := w.live(key)
+		if u := m.Update; u != nil && (u.BackedUp || u.Sent) {
+			changed++
+		}
+		if strings.Contains(m.Step.Blocker, "they go one by one") {
+			waiting++
+		}
+	}
+	return changed, waiting
+}
+
+// rounds reconciles all, again and again, and looks that one at most is being changed.
+func rounds(w *world, keys []machine.Key, n int) {
+	w.t.Helper()
+	for range n {
+		for _, key := range keys {
+			w.pass(key)
+		}
+		if n, _ := changed(w, keys); n > 1 {
+			w.t.Fatalf("R-MA-27: %d machines of the control plane are changed at a time", n)
+		}
+		<-time.After(10 * time.Second)
+	}
+}
+
 // R-MA-27: machines of the control plane are changed one by one, whatever the budget allows; one that fails stops the others.
 func TestControlPlaneGoesOneByOne(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
@@ -140,46 +168,19 @@ func TestControlPlaneGoesOneByOne(t *testing.T) {
 		w.budget.limit = 9
 		var keys []machine.Key
 		for _, name := range []string{"c", "a", "b"} {
-			keys = append(keys, w.store.Put(master(name)).Key)
-		}
-		for _, key := range keys {
+			key := w.store.Put(master(name)).Key
+			keys = append(keys, key)
 			w.running(key)
 			w.store.Edit(key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
 		}
 		report := w.nodes.Version
 		w.nodes.Version = func(provider.Instance) provider.Versions { return provider.Versions{Kubelet: "v1.36.1"} } // the first one fails
-		rounds := func(n int) {
-			for range n {
-				for _, key := range keys {
-					w.pass(key)
-				}
-				sent := 0
-				for _, key := range keys {
-					if u := w.live(key).Update; u != nil && (u.BackedUp || u.Sent) {
-						sent++
-					}
-				}
-				if sent > 1 {
-					t.Fatalf("R-MA-27: %d machines of the control plane are changed at a time", sent)
-				}
-				<-time.After(10 * time.Second)
-			}
-		}
-		rounds(400)
-		if len(b.done) != 1 {
-			t.Errorf("R-MA-27: the first one has failed, and backups were made for %v", b.done)
-		}
-		waiting := 0
-		for _, key := range keys {
-			if strings.Contains(w.live(key).Step.Blocker, "they go one by one") {
-				waiting++
-			}
-		}
-		if waiting != 2 {
-			t.Errorf("%d machines say that they wait for the first", waiting)
+		rounds(w, keys, 400)
+		if _, waiting := changed(w, keys); waiting != 2 || len(b.done) != 1 || len(b.calls) != 1 {
+			t.Errorf("R-MA-27: the first one has failed, %d wait for it, and backups were begun for %v, made for %v", waiting, b.calls, b.done)
 		}
 		w.nodes.Version = report
-		rounds(100)
+		rounds(w, keys, 100)
 		for _, key := range keys {
 			if at := w.live(key); at.Versions.Kubelet != "v1.36.2" || at.Update != nil {
 				t.Errorf("machine %q runs %q, update %+v", key, at.Versions.Kubelet, at.Update)

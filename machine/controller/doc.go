@@ -14,6 +14,8 @@
 //   - A provider is asked for an effect only after the machine was read from the store itself or written to it in the same pass, never on a cache.
 //   - In steady state nothing is written, and the provider has one List a period.
 //   - An instance that nobody owns is reported, and nothing is done about it but what [Options].Orphans says.
+//   - Gates are asked before a machine is disturbed, and again just before the first step of its end that can't be undone; never after that.
+//   - [Options].Backup comes before each change of a machine of the control plane, once for each, and these go one by one.
 //
 // # No promise
 //

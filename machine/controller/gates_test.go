@@ -12,6 +12,7 @@ import (
 
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/controller/controllertest"
 )
 
 // door is a gate that somebody opens and shuts.
@@ -82,6 +83,37 @@ func TestGatesAreOverridden(t *testing.T) {
 		})
 		if d.asked != 0 || len(kept) != 1 || !strings.HasPrefix(kept[0], "gates: ") {
 			t.Errorf("asked %d times, overrides %q", d.asked, kept)
+		}
+	})
+}
+
+// slowDrain does something while it drains, and has drained then.
+type slowDrain struct {
+	*controllertest.Cluster
+	meanwhile func()
+}
+
+func (s slowDrain) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (bool, string, time.Duration, error) {
+	s.meanwhile()
+	return s.Cluster.Drain(ctx, node, uid, attempt, force)
+}
+
+// R-MA-25: what the gates have said counts for nothing once something else was done, also within one pass.
+func TestGatesAreAskedLast(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		d := &door{}
+		w.options.Gates = []controller.Gate{d}
+		w.options.Drainer = slowDrain{w.nodes, func() { d.shut = "it has changed meanwhile" }}
+		w.start()
+		m := w.store.Put(worker("a"))
+		w.running(m.Key)
+		w.store.Delete(m.Key)
+		for range 20 {
+			w.pass(m.Key)
+			<-time.After(10 * time.Second)
+		}
+		if at := w.live(m.Key); at.Release.Begun || at.Step.Blocker != "gates: it has changed meanwhile" {
+			t.Errorf("R-MA-25: the release is %+v, blocked by %q", at.Release, at.Step.Blocker)
 		}
 	})
 }

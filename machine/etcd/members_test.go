@@ -34,9 +34,9 @@ func newCluster(t *testing.T, names string) *cluster {
 	t.Cleanup(c.Close)
 	for i, name := range strings.Fields(names) {
 		is := strings.TrimRight(name, "!?")
-		c.sick[is] = strings.HasSuffix(name, "!")
+		c.sick[is] = strings.Contains(name, "!")
 		c.members = append(c.members, etcd.Member{
-			ID: fmt.Sprint(10501334649042878790 + uint64(i)), Name: is, Learner: strings.HasSuffix(name, "?"),
+			ID: fmt.Sprint(10501334649042878790 + uint64(i)), Name: is, Learner: strings.Contains(name, "?"),
 			PeerURLs: []string{"https://" + is + ".example.com:2380"}, ClientURLs: []string{c.URL + "/of/" + is},
 		})
 	}
@@ -104,7 +104,7 @@ func TestLeave(t *testing.T) {
 		{"a healthy one beside an unhealthy one", "c0 c1! c2", host("c0"), false, "1 of 2 members would be healthy, 2 have to be"},
 		{"one of five beside an unhealthy one", "c0 c1! c2 c3 c4", host("c0"), true, ""},
 		{"one of five beside two unhealthy ones", "c0 c1! c2! c3 c4", host("c0"), false, "2 of 4"},
-		{"learners have no vote", "c0 c1 c2?", host("c0"), true, ""},
+		{"learners have no vote", "c0 c1 c2?!", host("c0"), true, ""},
 		{"a learner", "c0! c1! c2?", host("c2"), true, ""},
 		{"who never was a member", "c1 c2", host("c0"), false, ""},
 		{"a worker of that name", "c0 c1 c2", worker, false, ""},
@@ -135,6 +135,11 @@ func TestList(t *testing.T) {
 	})
 	if err != nil || fmt.Sprint(got) != want {
 		t.Errorf("%v, %v, want %s", got, err, want)
+	}
+	worker := host("w0")
+	worker.Spec.Roles, worker.Node = []string{"worker"}, &machine.NodeRef{Name: "c0"}
+	if got, err = s.client(t).List(t.Context(), []machine.Machine{host("c0"), worker}); err != nil || got[0].Machine != host("c0").Key {
+		t.Errorf("a member beside a worker of its name is of %v, %v", got[0].Machine, err)
 	}
 	twice := host("again")
 	twice.Node = &machine.NodeRef{Name: "c0"}

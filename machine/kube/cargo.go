@@ -20,7 +20,7 @@ import (
 var _ controller.Cargo = Cargo{}
 
 // Cargo is what is on machines, as the API server of the workload cluster says when it is asked: nothing is kept, as an end is checked twice in a
-// machine's life. It takes get on Nodes, and list on PersistentVolumes and pods.
+// machine's life.
 type Cargo struct{ Client kubernetes.Interface }
 
 // On implements [controller.Cargo].

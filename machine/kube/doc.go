@@ -26,5 +26,6 @@
 //
 // # Rights
 //
-// They are [MachineRules], [GroupRules] and [NodeRules], and no more: a test takes each of them.
+// They are [MachineRules], [GroupRules] and [NodeRules], and no more: a test takes each of them. A [Cargo] takes besides,
+// in the workload cluster, get on Nodes and list on pods and PersistentVolumes.
 package kube

@@ -20,6 +20,8 @@ func TestMutants(t *testing.T) {
 		{Name: "no cordon begins a drain", File: "act.go", Run: "TestDrainBegins", Old: "int64(k), drains)", New: "int64(k), drains && false)"},
 		{Name: "the caps of others are not asked for", File: "round.go", Run: "TestRolloutsShare",
 			Old: "all = append(all, p.decided[j].Caps...)", New: "all = append(all, p.decided[j].Caps[:0]...)"},
+		{Name: "loans are taken from their holders", File: "round.go", Run: "TestLentSlots", Old: "Borrower(); lent {", New: "Borrower(); lent && false {"},
+		{Name: "the caps of others do not bind", File: "round.go", Run: "TestLentSlots", Old: "all := slices.Clone(p.c.o.Caps)", New: "all := p.c.o.Caps[:0]"},
 		{Name: "a refused rollout has no caps", File: "round.go", Run: "TestRefused", Old: "protocol.Cap{Max: 1,", New: "protocol.Cap{Max: 1000,"},
 		{Name: "the cache is believed that a Node is gone", File: "round.go", Run: "TestCacheIsNotBelieved",
 			Old: "gone, err = p.c.o.Fleet.Gone(ctx, n.Node, n.UID); return err", New: "gone = true; return err"},
