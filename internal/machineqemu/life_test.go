@@ -116,6 +116,19 @@ func (b *bed) nothingLeft(n *corev1.Node) {
 	}
 }
 
+// killWhileCreating kills controllers at several places of a create, and starts another one each time.
+func (b *bed) killWhileCreating(name string) {
+	b.t.Helper()
+	for _, is := range []func(m *v1alpha1.Machine) bool{
+		func(m *v1alpha1.Machine) bool { return m.Status.Token != "" },
+		func(*v1alpha1.Machine) bool { return len(processes(b.order.Options.Root)) > 0 },
+		func(*v1alpha1.Machine) bool { return len(emulators(b.order.Options.Root)) > 0 },
+	} {
+		b.until(name, "so far", func(m *v1alpha1.Machine) bool { return m != nil && is(m) })
+		b.control()
+	}
+}
+
 func (b *bed) console(token string) string {
 	b.t.Helper()
 	text, err := os.ReadFile(filepath.Join(b.order.Options.Root, "machines", token, "console.log"))
@@ -129,14 +142,7 @@ func TestDisksOutliveTheirMachine(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.create("disk", b.images.old, nil)
-	for _, is := range []func(m *v1alpha1.Machine) bool{
-		func(m *v1alpha1.Machine) bool { return m.Status.Token != "" },
-		func(*v1alpha1.Machine) bool { return len(processes(b.order.Options.Root)) > 0 },
-		func(*v1alpha1.Machine) bool { return len(emulators(b.order.Options.Root)) > 0 },
-	} {
-		b.until("disk", "so far", func(m *v1alpha1.Machine) bool { return m != nil && is(m) })
-		b.control()
-	}
+	b.killWhileCreating("disk")
 	m, n := b.running("disk", b.images.old)
 	token := provider.TokenOf(m.Spec.ProviderID)
 	if m.Status.Incarnation != 1 || len(b.listed()) != 1 {
