@@ -38,6 +38,7 @@ exec qemu-system-x86_64 -S "$@"
 
 // R-MA-24 and the rest of what a provider promises: virtual machines keep it, and so does what a killed provider leaves.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	all := imagesOf(t)
 	root, boots := newRoot(t), t.TempDir()
 	program := filepath.Join(t.TempDir(), "qemu")

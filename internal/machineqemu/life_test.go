@@ -7,6 +7,7 @@ package machineqemu_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,23 +26,29 @@ import (
 )
 
 // R-MA-05: editing the opaque part of a machine exchanges the kernel of a virtual machine, up and down. The Machine, its instance, its Node and the data on its
-// disk stay; the Node reports what uname says, and another boot.
+// disk stay; the Node reports what uname says, and another boot. In the middle of the first change the power is cut: when it is back, the change goes on.
 func TestKernelUpAndDown(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.create("kernel", b.images.old, destroy)
 	m, n := b.running("kernel", b.images.old)
-	boots := map[string]bool{n.Status.NodeInfo.BootID: true}
 	b.refused("kernel", m)
+	token := provider.TokenOf(m.Spec.ProviderID)
+	boots := map[string]bool{n.Status.NodeInfo.BootID: true}
 	for _, kernel := range []string{b.images.young, b.images.old} {
+		before := b.census()[token]
 		b.setKernel("kernel", kernel)
-		after, node := b.running("kernel", kernel)
-		if after.UID != m.UID || after.Status.Incarnation != 1 || after.Spec.ProviderID != m.Spec.ProviderID || node.UID != n.UID {
-			t.Errorf("R-MA-05: with kernel %s the machine is another one: %s, incarnation %d, %s, Node %s", kernel, after.UID, after.Status.Incarnation,
-				after.Spec.ProviderID, node.UID)
+		if kernel == b.images.young {
+			b.cutPower("kernel", token, before)
 		}
-		if node.Status.NodeInfo.MachineID != n.Status.NodeInfo.MachineID {
-			t.Errorf("R-MA-05: with kernel %s the machine has another disk: machine ID %q, it was %q", kernel, node.Status.NodeInfo.MachineID, n.Status.NodeInfo.MachineID)
+		after, node := b.running("kernel", kernel)
+		if after.UID != m.UID || after.Status.Incarnation != 1 || after.Spec.ProviderID != m.Spec.ProviderID || node.UID != n.UID || len(b.listed()) != 1 {
+			t.Errorf("R-MA-05: with kernel %s the machine is another one: %s, incarnation %d, %s, Node %s; instances %+v", kernel, after.UID,
+				after.Status.Incarnation, after.Spec.ProviderID, node.UID, b.listed())
+		}
+		if node.Status.NodeInfo.MachineID != n.Status.NodeInfo.MachineID || node.Annotations[sentinelAnnotation] != token {
+			t.Errorf("R-MA-05: with kernel %s the machine has another disk: machine ID %q with sentinel %q, it was %q with %q", kernel,
+				node.Status.NodeInfo.MachineID, node.Annotations[sentinelAnnotation], n.Status.NodeInfo.MachineID, token)
 		}
 		boots[node.Status.NodeInfo.BootID] = true
 	}
@@ -50,6 +57,28 @@ func TestKernelUpAndDown(t *testing.T) {
 	}
 	b.delete("kernel")
 	b.nothingLeft(n)
+}
+
+// cutPower kills the virtual machine of an update that has just been switched on again.
+func (b *bed) cutPower(name, token string, before []int) {
+	b.t.Helper()
+	var pid int
+	must(b.t, b.poll(func() error {
+		now := b.census()[token]
+		if len(now) != 1 || slices.Equal(now, before) {
+			return errors.New("the machine was not switched off and on again")
+		}
+		pid = now[0]
+		return nil
+	}))
+	b.until(name, "being updated", func(m *v1alpha1.Machine) bool { return m != nil && m.Status.Update != nil })
+	must(b.t, syscall.Kill(pid, syscall.SIGKILL))
+	must(b.t, b.poll(func() error {
+		if console := b.console(token); !strings.Contains(console, "belay: power cut") {
+			return fmt.Errorf("the console knows of no power cut: %q", console)
+		}
+		return nil
+	}))
 }
 
 // refused edits a machine to a kernel that is not there: nothing is touched, and the failure says why.
@@ -87,49 +116,17 @@ func (b *bed) nothingLeft(n *corev1.Node) {
 	}
 }
 
-// R-MA-02 and R-MA-05: the controller is killed in the middle of a create, at several places, and goes on with the one virtual machine. Then the power is cut in
-// the middle of an update of the kernel: when it is back the update goes on, with the same instance and what was on its disk.
-func TestPowerCutInTheMiddleOfAnUpdate(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	b.create("power", b.images.old, destroy)
+// killWhileCreating kills controllers at several places of a create, and starts another one each time.
+func (b *bed) killWhileCreating(name string) {
+	b.t.Helper()
 	for _, is := range []func(m *v1alpha1.Machine) bool{
 		func(m *v1alpha1.Machine) bool { return m.Status.Token != "" },
 		func(*v1alpha1.Machine) bool { return len(processes(b.order.Options.Root)) > 0 },
 		func(*v1alpha1.Machine) bool { return len(emulators(b.order.Options.Root)) > 0 },
 	} {
-		b.until("power", "so far", is)
+		b.until(name, "so far", func(m *v1alpha1.Machine) bool { return m != nil && is(m) })
 		b.control()
 	}
-	m, n := b.running("power", b.images.old)
-	token := provider.TokenOf(m.Spec.ProviderID)
-	before := b.census()[token]
-	b.setKernel("power", b.images.young)
-	var pid int
-	must(t, b.poll(func() error {
-		now := b.census()[token]
-		if len(now) != 1 || now[0] == before[0] {
-			return errors.New("the machine was not switched off and on again")
-		}
-		pid = now[0]
-		return nil
-	}))
-	b.until("power", "being updated", func(m *v1alpha1.Machine) bool { return m.Status.Update != nil })
-	must(t, syscall.Kill(pid, syscall.SIGKILL))
-	after, node := b.running("power", b.images.young)
-	if after.Status.Incarnation != 1 || after.Spec.ProviderID != m.Spec.ProviderID || node.UID != n.UID || len(b.listed()) != 1 {
-		t.Errorf("R-MA-05: after a power cut the machine is another one: incarnation %d, %s, Node %s; instances %+v", after.Status.Incarnation,
-			after.Spec.ProviderID, node.UID, b.listed())
-	}
-	if node.Annotations[sentinelAnnotation] != token || node.Status.NodeInfo.MachineID != n.Status.NodeInfo.MachineID {
-		t.Errorf("R-MA-05: after a power cut the disk has the sentinel %q and machine ID %q, want %q and %q", node.Annotations[sentinelAnnotation],
-			node.Status.NodeInfo.MachineID, token, n.Status.NodeInfo.MachineID)
-	}
-	if console := b.console(token); !strings.Contains(console, "belay: power cut") {
-		t.Errorf("the console knows of no power cut:\n%s", console)
-	}
-	b.delete("power")
-	b.nothingLeft(n)
 }
 
 func (b *bed) console(token string) string {
@@ -139,14 +136,18 @@ func (b *bed) console(token string) string {
 	return string(text)
 }
 
-// R-MA-24: what the guest has written on its disk survives the deletion of its machine, as Retain is the default; another machine that adopts the disk comes up as a
-// Node with that; and Destroy removes it.
+// R-MA-02 and R-MA-24: the controller is killed in the middle of a create, at several places, and goes on with the one virtual machine. What its guest has written on
+// its disk survives the deletion of the machine, as Retain is the default; another machine that adopts the disk comes up as a Node with that; and Destroy removes it.
 func TestDisksOutliveTheirMachine(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.create("disk", b.images.old, nil)
+	b.killWhileCreating("disk")
 	m, n := b.running("disk", b.images.old)
 	token := provider.TokenOf(m.Spec.ProviderID)
+	if m.Status.Incarnation != 1 || len(b.listed()) != 1 {
+		t.Errorf("R-MA-02: after three controllers were killed there is incarnation %d, instances %+v", m.Status.Incarnation, b.listed())
+	}
 	if n.Annotations[sentinelAnnotation] != token || n.Annotations[bootsAnnotation] != "1" {
 		t.Fatalf("a new disk has the sentinel %q after boot %q, want %q after 1", n.Annotations[sentinelAnnotation], n.Annotations[bootsAnnotation], token)
 	}

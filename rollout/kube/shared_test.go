@@ -113,6 +113,12 @@ func (s *shop) Of(ctx context.Context, token string) ([]machines.Node, error) {
 	return []machines.Node{is}, nil
 }
 
+// Live implements the Nodes of machines; what Of says is not from a cache.
+func (s *shop) Live(ctx context.Context, token string) ([]machines.Node, error) { return s.Of(ctx, token) }
+
+// Mark implements them too: nobody scales here.
+func (s *shop) Mark(context.Context, machines.Node, machines.Machine, bool) error { return nil }
+
 func (s *shop) Start(context.Context, machines.Node, machines.Machine) error { return nil }
 
 func (s *shop) Remove(ctx context.Context, n machines.NodeRef) error {
