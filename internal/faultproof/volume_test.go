@@ -81,12 +81,12 @@ func scratch(t *testing.T) string {
 	return dir
 }
 
-var templates sync.Map // of pages, by the kind's name
+var templates sync.Map // of pages, by the command that made them
 
 // template gives the pages of a new, empty file system.
 func template(t *testing.T, k kind) pages {
 	t.Helper()
-	if p, ok := templates.Load(k.name); ok {
+	if p, ok := templates.Load(fmt.Sprint(k.mkfs)); ok {
 		return p.(pages)
 	}
 	file := filepath.Join(scratch(t), "template")
@@ -97,7 +97,7 @@ func template(t *testing.T, k kind) pages {
 	}
 	p, err := readPages(file)
 	must(t, err)
-	templates.Store(k.name, p)
+	templates.Store(fmt.Sprint(k.mkfs), p)
 	return p
 }
 
