@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -136,7 +137,8 @@ func (v *volume) mount() error {
 	return nil
 }
 
-// unmount waits for those who still close what they had open.
+// unmount waits for those who still close what they had open. What a library leaves open after an error, as renameio does where it can
+// not change a mode, the collector closes.
 func (v *volume) unmount() error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -147,6 +149,7 @@ func (v *volume) unmount() error {
 		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
 			return fmt.Errorf("unmounting %s: %w", v.name, err)
 		}
+		runtime.GC()
 		<-time.After(time.Millisecond)
 	}
 	if v.name == btrfs.name {
