@@ -38,7 +38,18 @@ func fillBytes(disk string) error {
 		return err
 	}
 	defer f.Close()
-	for _, chunk := range []int{256 << 10, 4 << 10, 1} {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	const large = 1 << 20
+	for at := info.Size(); err == nil; at += large { // quickly, as far as that goes
+		err = unix.Fallocate(int(f.Fd()), 0, at, large)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		return fmt.Errorf("filling the disk: %w", err)
+	}
+	for _, chunk := range []int{64 << 10, 4 << 10, 1} {
 		for err = nil; err == nil; {
 			_, err = f.Write(make([]byte, chunk))
 		}
