@@ -220,7 +220,11 @@ func TestEveryBlockOfAHistoryMayBeTheLast(t *testing.T) {
 func TestBlocksFindTheLossesOfPeers(t *testing.T) {
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
 		bar := figure(20, 50, 1000)
-		for _, s := range append([]subject{ours(), inPlace()}, peers()...) {
+		subjects := append([]subject{ours()}, peers()...)
+		if k.name != btrfs.name { // which writes no block over another one
+			subjects = append(subjects, inPlace())
+		}
+		for _, s := range subjects {
 			lossless := s.name == ours().name
 			var sum replayed
 			for seed := range seeds(t) {
