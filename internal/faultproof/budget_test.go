@@ -59,7 +59,7 @@ func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 
 
 // howTo says how to run a case again.
 func howTo(t *testing.T, seed uint64) string {
-	return fmt.Sprintf("seed %d; again: %s=1 %s=%d go test -count=1 -v -run '^%s$' ./internal/faultproof",
+	return fmt.Sprintf("seed %d; again: %s=1 %s=%d go test -C internal/faultproof -count=1 -v -run '^%s$' .",
 		seed, levelVar, seedVar, seed, strings.ReplaceAll(t.Name(), "/", "$/^"))
 }
 

@@ -151,9 +151,21 @@ func valueOf(stream string, text []byte) (value, error) {
 	name, number, _ := strings.Cut(line, " ")
 	n, err := strconv.Atoi(number)
 	if err != nil || name != stream || !bytes.Equal(text, payload(stream, value(n))) {
-		return 0, fmt.Errorf("torn: %d bytes that nobody put", len(text))
+		return 0, fmt.Errorf("%s%d bytes", tornPrefix, len(text))
 	}
 	return value(n), nil
+}
+
+const tornPrefix = "holds what nobody put: "
+
+// countTorn counts those records among what is broken that are not whole.
+func countTorn(broken []string) (n int) {
+	for _, b := range broken {
+		if strings.Contains(b, tornPrefix) {
+			n++
+		}
+	}
+	return n
 }
 
 // keeper keeps values on a disk. A value of 0 removes the stream.

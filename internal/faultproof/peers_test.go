@@ -74,13 +74,18 @@ func (k *fileKeeper) look(stream string) (value, uint64, error) {
 
 func (k *fileKeeper) close() error { return nil }
 
-// careless renames what it has not even fsynced.
-func careless() subject {
-	return fileSubject("rename-without-fsync", func(path string, data []byte) error {
-		if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
+// inPlace writes over the file that is there: durable, and not atomic.
+func inPlace() subject {
+	return fileSubject("write-in-place", func(path string, data []byte) error {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if err != nil {
 			return err
 		}
-		return os.Rename(path+".tmp", path)
+		defer f.Close()
+		if _, err := f.Write(data); err != nil {
+			return err
+		}
+		return f.Sync()
 	})
 }
 

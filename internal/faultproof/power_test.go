@@ -30,13 +30,13 @@ type powerCase struct {
 type tally struct {
 	cycles, nested, acknowledged int
 	refused                      int      // writes that had to be repeated for no fault of the disk
-	lossy                        int      // cycles after which something was broken
+	lossy, torn                  int      // cycles after which something was broken, and what was whole no more
 	broken                       []string // what was
 }
 
 func (a *tally) add(b tally) {
-	a.cycles, a.nested, a.acknowledged, a.lossy = a.cycles+b.cycles, a.nested+b.nested, a.acknowledged+b.acknowledged, a.lossy+b.lossy
-	a.refused += b.refused
+	a.cycles, a.nested, a.acknowledged = a.cycles+b.cycles, a.nested+b.nested, a.acknowledged+b.acknowledged
+	a.refused, a.lossy, a.torn = a.refused+b.refused, a.lossy+b.lossy, a.torn+b.torn
 	a.broken = append(a.broken, b.broken...)
 }
 
@@ -62,6 +62,7 @@ func (c powerCase) run(t *testing.T, cycles int) (sum tally) {
 		sum.cycles++
 		if len(broken) > 0 {
 			sum.lossy++
+			sum.torn += countTorn(broken)
 			sum.broken = append(sum.broken, broken...)
 		}
 		if k == nil {
@@ -211,7 +212,7 @@ func TestPowerCutsFindTheLossesOfPeers(t *testing.T) {
 					break
 				}
 			}
-			rest := fmt.Sprintf("acknowledged=%d lossy=%d", sum.acknowledged, sum.lossy)
+			rest := fmt.Sprintf("acknowledged=%d lossy=%d torn=%d", sum.acknowledged, sum.lossy, sum.torn)
 			report(t, "D2."+k.name+"."+s.name, "cycles", sum.cycles, cycles, rest, lossless == (sum.lossy == 0))
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -81,12 +82,12 @@ func scratch(t *testing.T) string {
 	return dir
 }
 
-var templates sync.Map // of pages, by the kind's name
+var templates sync.Map // of pages, by the command that made them
 
 // template gives the pages of a new, empty file system.
 func template(t *testing.T, k kind) pages {
 	t.Helper()
-	if p, ok := templates.Load(k.name); ok {
+	if p, ok := templates.Load(fmt.Sprint(k.mkfs)); ok {
 		return p.(pages)
 	}
 	file := filepath.Join(scratch(t), "template")
@@ -97,7 +98,7 @@ func template(t *testing.T, k kind) pages {
 	}
 	p, err := readPages(file)
 	must(t, err)
-	templates.Store(k.name, p)
+	templates.Store(fmt.Sprint(k.mkfs), p)
 	return p
 }
 
@@ -136,7 +137,8 @@ func (v *volume) mount() error {
 	return nil
 }
 
-// unmount waits for those who still close what they had open.
+// unmount waits for those who still close what they had open. What a library leaves open after an error, as renameio does where it can
+// not change a mode, the collector closes.
 func (v *volume) unmount() error {
 	deadline := time.Now().Add(10 * time.Second)
 	for {
@@ -147,6 +149,7 @@ func (v *volume) unmount() error {
 		if !errors.Is(err, unix.EBUSY) || time.Now().After(deadline) {
 			return fmt.Errorf("unmounting %s: %w", v.name, err)
 		}
+		runtime.GC()
 		<-time.After(time.Millisecond)
 	}
 	if v.name == btrfs.name {
