@@ -84,31 +84,43 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 	if p.c.o.Drainer == nil {
 		return false, true
 	}
-	sure := p.c.mind.drains[n.UID].attempt == slot.Attempt // that the node waits under its cordon
 	drains := d.State == protocol.Committed && d.Do != protocol.EventProceed
-	if !n.held || d.State == protocol.Committed && n.attempt != slot.Attempt {
-		delete(p.c.mind.drains, n.UID) // what is known is of another cordon
-		if p.doubtful() && p.still(n, slot.Attempt) != d.State {
-			p.again(soon)
-			return false, false
-		}
-		if !p.close(n, slot, drains) {
-			return false, false
-		}
-		if is := p.still(n, slot.Attempt); is != d.State {
-			p.again(soon)
-			return false, false
-		}
-		sure = true
+	closed := !n.held || d.State == protocol.Committed && n.attempt != slot.Attempt
+	if closed && !p.closes(n, slot, d, drains) {
+		return false, false
 	}
 	if !drains {
 		return false, true
 	}
+	sure := closed || p.c.mind.drains[n.UID].attempt == slot.Attempt // that the node waits under its cordon
 	if !sure && p.still(n, slot.Attempt) != protocol.Committed {
 		p.again(soon)
 		return false, false
 	}
 	return p.drain(n, slot.Attempt, d.Force), true
+}
+
+// closes cordons a node that seems to lack the cordon of its attempt, and makes sure that the node is in the same state after that. Where the list of
+// Nodes is only behind a cordon that was followed by such a look, nothing is written, and no further look is needed.
+func (p *pass) closes(n *nodeView, slot *protocol.Slot, d rollout.Decision, drains bool) bool {
+	doubt, known := p.doubtful(), p.c.mind.drains[n.UID].attempt == slot.Attempt
+	if doubt && p.still(n, slot.Attempt) != d.State {
+		p.again(soon)
+		return false
+	}
+	anew, done := p.close(n, slot, drains)
+	if known && done && !anew && !doubt {
+		return true
+	}
+	delete(p.c.mind.drains, n.UID) // what is known is of another cordon
+	if !done {
+		return false
+	}
+	if p.still(n, slot.Attempt) != d.State {
+		p.again(soon)
+		return false
+	}
+	return true
 }
 
 // doubtful means that this process may have been frozen a short time ago. Its list of Nodes may then be newer than that of shadows, so that a node
@@ -118,21 +130,24 @@ func (p *pass) doubtful() bool {
 	return !doubt.IsZero() && time.Since(doubt) < trust
 }
 
-// close cordons the node of a slot, which is to be drained at once or not. If the drainer takes it along, the mark comes with the cordon.
-func (p *pass) close(n *nodeView, s *protocol.Slot, drains bool) bool {
+// close cordons the node of a slot, which is to be drained at once or not. If the drainer takes it along, the mark comes with the cordon. anew is false
+// if the cordon was there already, by what the drainer knows of the Node.
+func (p *pass) close(n *nodeView, s *protocol.Slot, drains bool) (anew, done bool) {
 	want, ok := p.wants(n, s)
 	if !ok {
-		return false
+		return false, false
 	}
-	done, is := false, n.mark
+	is := n.mark
 	err := p.call(func(ctx context.Context) (err error) {
 		if k, ok := p.c.o.Drainer.(MarkingDrainer); ok {
 			done, err = k.CordonWith(ctx, n.Name, n.UID, int64(s.Attempt), drains, func(annotations map[string]string) (change map[string]*string) {
+				anew = true
 				is, change = markOf(annotations).overtake(annotations, want)
 				return change
 			})
 			return err
 		}
+		anew = true // it does not say
 		done, err = p.c.o.Drainer.Cordon(ctx, n.Name, n.UID, int64(s.Attempt), drains)
 		return err
 	})
@@ -141,10 +156,10 @@ func (p *pass) close(n *nodeView, s *protocol.Slot, drains bool) bool {
 	}
 	if err != nil || !done {
 		p.again(soon)
-		return false
+		return anew, false
 	}
 	n.held, n.attempt, n.mark = true, s.Attempt, is
-	return true
+	return anew, true
 }
 
 // still asks the API server in which state a node is that was just cordoned for an attempt. From the commit to the end of the attempt the node has

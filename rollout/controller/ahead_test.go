@@ -95,6 +95,24 @@ func TestShownAtLeisure(t *testing.T) {
 	})
 }
 
+// As long as there are slots a pass asks for the next one in time: a controller that has only waited is not taken for one that was frozen. Without slots
+// it sleeps.
+func TestSlotsKeepTheControllerAwake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 1)
+		w.want()
+		w.until("the node is cordoned", func() bool { return w.c.Node(name(0)).Unschedulable })
+		if after, err := w.ctl.Pass(quiet(t)); err != nil || after <= 0 || after > 3*time.Second {
+			t.Errorf("with a slot a pass asks for the next one in %s, %v; want in 3s at most", after, err)
+		}
+		w.untilPhase(rollout.Completed)
+		w.steps(3)
+		if after, err := w.ctl.Pass(quiet(t)); err != nil || after != 0 {
+			t.Errorf("when all is done a pass asks for the next one in %s, %v; want none", after, err)
+		}
+	})
+}
+
 // A controller that dies right after it has freed slots loses no outcome (R-RO-01): the next one knows of each attempt that there was one.
 func TestOutcomeOutlivesItsController(t *testing.T) {
 	frees := 1

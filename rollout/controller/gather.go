@@ -45,6 +45,9 @@ func (p *pass) run() error {
 		return errors.Join(append(p.errs, err)...)
 	}
 	p.forget()
+	if len(p.ledger.Slots) > 0 {
+		p.again(silence / 2) // who looks in time was not frozen, and need not look twice at the next cordon
+	}
 	return errors.Join(p.errs...)
 }
 

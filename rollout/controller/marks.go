@@ -115,8 +115,8 @@ func (m mark) of(s *protocol.Slot) bool {
 	return m.there && m.Attempt == s.Attempt && m.Rollout == s.Rollout
 }
 
-// rides reports whether the mark of a node comes with its cordon: nothing was done to the node yet, and as long as nothing is, the autoscaler may
-// take it. One that waits for its agent does not go without for long.
+// rides reports whether the mark of a node comes with its cordon, which it lacks: as long as nothing was done to the node, the autoscaler may take it. One
+// that waits for its agent does not go without for long.
 func (p *pass) rides(i int, n *nodeView, s *protocol.Slot, d rollout.Decision) bool {
 	if _, ok := p.c.o.Drainer.(MarkingDrainer); !ok || n.held || !slices.Contains(s.Keys, intrusive) {
 		return false
@@ -130,10 +130,8 @@ func (p *pass) rides(i int, n *nodeView, s *protocol.Slot, d rollout.Decision) b
 		left := unmarked - p.now.Sub(since)
 		p.again(left)
 		return left > 0
-	case d.State == protocol.Committed:
-		return d.Cordon
 	}
-	return false
+	return d.Cordon && d.Do != protocol.EventUndo // it is cordoned below
 }
 
 // unmark removes the mark of a node that has no slot.

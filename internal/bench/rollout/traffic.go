@@ -81,6 +81,9 @@ func (t *traffic) add(r audit.Request) {
 	if r.Subresource != "" {
 		what += "/" + r.Subresource
 	}
+	if r.Code == http.StatusConflict {
+		what += " in vain" // somebody else had written first
+	}
 	reads := r.Verb == "get" || r.Verb == "list"
 	switch {
 	case reads && r.Resource == "pods":
