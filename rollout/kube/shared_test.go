@@ -117,7 +117,7 @@ func (s *shop) Of(ctx context.Context, token string) ([]machines.Node, error) {
 func (s *shop) Live(ctx context.Context, token string) ([]machines.Node, error) { return s.Of(ctx, token) }
 
 // Mark implements them too: nobody scales here.
-func (s *shop) Mark(context.Context, machines.Node, machines.Machine, bool) error { return nil }
+func (s *shop) Mark(context.Context, machines.NodeRef, bool) error { return nil }
 
 func (s *shop) Start(context.Context, machines.Node, machines.Machine) error { return nil }
 
