@@ -6,6 +6,7 @@
 package faultproof_test
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -36,10 +37,9 @@ func record(t *testing.T, k kind, s subject, seed uint64, each int) history {
 	must(t, err)
 	w := writers{keeper: kp, deletes: s.deletes, ledger: newLedger(), journal: both{newLedger(), r}, each: each}
 	w.ledger = w.journal.(both).ledger
-	for _, err := range w.run(t.Context(), seed) {
-		must(t, err)
-	}
+	errs := w.run(t.Context(), seed)
 	must(t, kp.close())
+	must(t, errors.Join(errs...))
 	must(t, r.unmount())
 	h := history{kind: k, subject: s, seed: seed, base: maps.Clone(template(t, k))}
 	r.call(t, "Log", struct{}{}, &h.events)

@@ -46,7 +46,7 @@ func (w writers) stream(ctx context.Context, stream string, rng *rand.Rand) erro
 			v = 0
 		}
 		err := w.write(ctx, stream, v)
-		if refused(err) {
+		for tries := 0; refused(err) && tries < 20; tries++ {
 			w.ledger.refuse()
 			err = w.write(ctx, stream, v) // retrying is safe
 		}
