@@ -241,11 +241,11 @@ func apply(t *testing.T, f *rolloutstage.Fleet, path string) {
 	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
 	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
 		var u unstructured.Unstructured
-		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
+		err := decoder.Decode(&u.Object)
+		if errors.Is(err, io.EOF) {
 			return
-		} else {
-			must(t, err)
 		}
+		must(t, err)
 		if len(u.Object) == 0 {
 			continue
 		}
@@ -278,4 +278,3 @@ func denied(t *testing.T, path string) (lines []string) {
 	}
 	return lines
 }
-

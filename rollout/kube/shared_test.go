@@ -114,7 +114,9 @@ func (s *shop) Of(ctx context.Context, token string) ([]machines.Node, error) {
 }
 
 // Live implements the Nodes of machines; what Of says is not from a cache.
-func (s *shop) Live(ctx context.Context, token string) ([]machines.Node, error) { return s.Of(ctx, token) }
+func (s *shop) Live(ctx context.Context, token string) ([]machines.Node, error) {
+	return s.Of(ctx, token)
+}
 
 // Mark implements them too: nobody scales here.
 func (s *shop) Mark(context.Context, machines.NodeRef, bool) error { return nil }

@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
@@ -34,7 +36,8 @@ type Plane struct {
 	config  *rest.Config
 	core    kubernetes.Interface
 	client  dynamic.Interface
-	events  events.EventBroadcasterAdapter
+	events  events.EventBroadcaster
+	scheme  *runtime.Scheme // of what events are about
 
 	factory   informers.SharedInformerFactory
 	pods      *drainkube.Cache
@@ -89,10 +92,14 @@ func (p *Plane) drains() error {
 	if err != nil {
 		return err
 	}
-	p.events = events.NewEventBroadcasterAdapter(p.core)
+	p.scheme = runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(p.scheme), v1alpha1.AddToScheme(p.scheme)); err != nil {
+		return err
+	}
+	p.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: p.core.EventsV1()})
 	p.drainer, err = drain.New(drain.Options{
 		Cache: p.pods.View(), Client: client, Scheduler: scheduler, Metrics: p.metrics.Drain(),
-		Recorder: p.events.NewRecorder("belay-drain"),
+		Recorder: p.events.NewRecorder(p.scheme, "belay-drain"),
 	})
 	return err
 }
@@ -100,13 +107,15 @@ func (p *Plane) drains() error {
 // Run watches, and leads the domains that no other process leads, until ctx ends.
 func (p *Plane) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
+	if err := p.events.StartRecordingToSinkWithContext(ctx); err != nil {
+		return err
+	}
 	p.factory.StartWithContext(ctx)
 	p.pods.Watch(func(drain.Change) { p.changed.ring() })
 	p.drainer.Watch(func(string) { p.changed.ring() })
 	for _, run := range []func(context.Context, func()) error{p.shadows.Run, p.rollouts.Run, p.revisions.Run} {
 		g.Go(func() error { return run(ctx, p.changed.ring) })
 	}
-	p.events.StartRecordingToSink(ctx.Done())
 	g.Go(func() error {
 		if err := p.wait(ctx); err != nil || ctx.Err() != nil {
 			return err
