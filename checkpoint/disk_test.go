@@ -43,8 +43,8 @@ type disk[F diskFile] interface {
 
 // OnDisk is how a Store uses a disk in memory.
 type OnDisk struct {
-	Room   int64              // what is free, in bytes
-	Before func(call string)  // called before each call that changes something, if set
+	Room   int64             // what is free, in bytes
+	Before func(call string) // called before each call that changes something, if set
 }
 
 // OpenOnDisk is Open on a disk in memory.

@@ -67,8 +67,9 @@ func TestFaultD1EveryCrashState(t *testing.T) {
 		return checkpointtest.Crash{Work: history(seed, 14, o), Check: judge(o), Seed: seed}
 	})
 	many := seeds(t, bar/2, all, func(seed uint64) checkpointtest.Crash {
-		o := variant(seed)
-		return checkpointtest.Crash{Work: together(t, seed, 2+int(seed%4), 3, o), Check: judge(o), Seed: seed}
+		o, callers := variant(seed), 2+int(seed%4)
+		o.MaxStore = max(o.MaxStore, room(callers+1)) + max(o.Ballast, 0)
+		return checkpointtest.Crash{Work: together(t, seed, callers, 3, o), Check: judge(o), Seed: seed}
 	})
 	total := alone.Add(many)
 	line(t, "D1", "states", total.States, bar, fmt.Sprintf("recoveries=%d ", total.Checked))
@@ -82,6 +83,7 @@ func variant(seed uint64) checkpoint.Options {
 	}
 	if seed%4 == 0 {
 		o.Ballast = 100
+		o.MaxStore += o.Ballast
 	}
 	return o
 }
@@ -119,10 +121,17 @@ func TestFaultD5EveryCallFails(t *testing.T) {
 	line(t, "D5", "runs", runs, 2000, fmt.Sprintf("kinds=%d ", len(checkpointtest.Faults())))
 }
 
+// wide has room for the streams of eventful.
+func wide() checkpoint.Options {
+	o := kept
+	o.MaxStore = room(len(streams) + 2)
+	return o
+}
+
 // failing tells one story with a fault in it, and reports whether the story came to that.
 func failing(f checkpointtest.Fault) (struck bool, err error) {
 	d := checkpointtest.NewDisk()
-	n := &narrator{d: d, o: kept, faulty: true}
+	n := &narrator{d: d, o: wide(), faulty: true}
 	if err := faultless(n); err != nil {
 		return false, err
 	}
@@ -132,14 +141,14 @@ func failing(f checkpointtest.Fault) (struck bool, err error) {
 	}
 	struck = n.mended || d.Struck()
 	d.Inject(checkpointtest.Fault{})
-	j := &judgement{d: d, o: kept, all: beliefs(d.Notes())}
+	j := &judgement{d: d, o: wide(), all: beliefs(d.Notes())}
 	if err := j.holds(n.s); err != nil {
 		return struck, fmt.Errorf("in the same process: %w", err)
 	}
 	if err := n.s.Close(); err != nil {
 		return struck, err
 	}
-	return struck, judge(kept)(d, d.Notes())
+	return struck, judge(wide())(d, d.Notes())
 }
 
 // faultless is what lies on the disk before anything fails.
@@ -166,6 +175,7 @@ func eventful(n *narrator) error {
 		func() error { return n.put("lkg", "new") },
 		func() error { return n.put("lkg", "new") }, // if it was not confirmed, it is now
 		func() error { return n.put("e/first", "of a directory") },
+		func() error { return n.put("e/second", "in the directory") },
 		func() error { return n.remove("d/a") },
 		func() error { return n.s.Close() },
 		n.open,
@@ -179,18 +189,21 @@ func eventful(n *narrator) error {
 	return nil
 }
 
-// D6: an fsync, or any other call, fails once; what it should have made durable is lost, and later ones succeed. Whatever is
-// acknowledged from then on survives any crash.
+// D6: an fsync fails once; what it should have made durable is lost, and later ones succeed. Whatever is acknowledged from then
+// on survives any crash. In full, so does every other call.
 func TestFaultD6LostSyncs(t *testing.T) {
 	var total checkpointtest.Report
 	points := 0
 	for _, done := range []bool{false, true} {
 		for at := 0; ; at++ {
 			f := checkpointtest.Fault{Err: syscall.EIO, At: at, Done: done}
+			if amount(0, 1, 1) == 0 {
+				f.Calls = func(op string) bool { return op == "sync" }
+			}
 			struck := false
 			report, err := checkpointtest.Crash{
 				Work:  func(d *checkpointtest.Disk) (err error) { struck, err = lossy(d, f); return err },
-				Check: judge(kept), PerPoint: amount(16, 512, 16384), Seed: uint64(at),
+				Check: judge(wide()), PerPoint: amount(64, 64, 16384), Seed: uint64(at),
 			}.Explore()
 			if err != nil {
 				t.Fatalf("%v: %v", f, err)
@@ -202,11 +215,11 @@ func TestFaultD6LostSyncs(t *testing.T) {
 			total = total.Add(report)
 		}
 	}
-	line(t, "D6", "faults", points, 200, fmt.Sprintf("model=memory states=%d ", total.States))
+	line(t, "D6", "faults", points, amount(30, 400, 400), fmt.Sprintf("model=memory states=%d ", total.States))
 }
 
 func lossy(d *checkpointtest.Disk, f checkpointtest.Fault) (struck bool, err error) {
-	n := &narrator{d: d, o: kept, faulty: true}
+	n := &narrator{d: d, o: wide(), faulty: true}
 	if err := faultless(n); err != nil {
 		return false, err
 	}

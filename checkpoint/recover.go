@@ -29,10 +29,10 @@ func (s *Store) recover() error {
 			s.o.OnDamage(Damage{Stream: dir, Reason: ReasonUnreadable, Err: f.err})
 		}
 	}
+	s.openBallast()
 	if s.used > s.o.MaxStore { // what a crash kept had been dropped
 		s.trimAll()
 	}
-	s.openBallast()
 	return nil
 }
 

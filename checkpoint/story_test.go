@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +43,38 @@ func (n *narrator) open() (err error) {
 	n.mended = true
 	n.s, err = openOn(n.d, n.o)
 	return err
+}
+
+// kill ends the process at one of the calls of a Put, whose end nobody hears of, and starts it again. The disk stays.
+func (n *narrator) kill(stream, payload string, left int) error {
+	n.d.Note(begun{stream, value{payload, true}})
+	process := checkpoint.OnDisk{Before: func(string) {
+		if left--; left < 0 {
+			runtime.Goexit()
+		}
+	}}
+	over := make(chan error, 1)
+	go func() {
+		defer close(over)
+		s, err := checkpoint.OpenOnDisk(n.d, process, place, n.o)
+		if err != nil {
+			over <- err
+			return
+		}
+		_ = s.Put(context.Background(), stream, []byte(payload))
+	}()
+	if err := <-over; err != nil {
+		return err
+	}
+	if err := n.open(); err != nil {
+		return err
+	}
+	rec, err := n.s.Read(context.Background(), stream)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	n.d.Note(seen{stream, value{string(rec.Payload), err == nil}, rec.Generation})
+	return nil
 }
 
 func (n *narrator) put(stream, payload string) error {
@@ -104,6 +138,11 @@ func (n *narrator) step(rnd *rand.Rand, i int) error {
 			return err
 		}
 		return n.open()
+	case 2:
+		if err := n.s.Close(); err != nil {
+			return err
+		}
+		return n.kill(stream, payload(rnd, i), rnd.IntN(20))
 	default:
 		return n.put(stream, payload(rnd, i))
 	}
