@@ -44,7 +44,7 @@ type disk[F diskFile] interface {
 // OnDisk is how a Store uses a disk in memory.
 type OnDisk struct {
 	Room   int64             // what is free, in bytes
-	Before func(call string) // called before each call that changes something, if set
+	Before func(call string) // called before each call that changes something, and after each sync, if set
 }
 
 // OpenOnDisk is Open on a disk in memory.
@@ -207,7 +207,9 @@ func (f *diskFS[F]) chmodAt(dir int, name string, perm uint32) error {
 
 func (f *diskFS[F]) sync(fd int) error {
 	f.before("sync", f.at(fd).name)
-	return f.at(fd).file.Sync()
+	err := f.at(fd).file.Sync()
+	f.before("synced", f.at(fd).name) // what comes now is not covered
+	return err
 }
 
 func (f *diskFS[F]) mkdir(dir int, name string) error {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -58,11 +59,15 @@ func seeds(t *testing.T, enough int, count func(checkpointtest.Report) int, stor
 func all(r checkpointtest.Report) int    { return r.States }
 func nested(r checkpointtest.Report) int { return r.Nested }
 
-// D1, A1 to A4, E1 to E9: a crash between any two calls of the disk, with any part of what was not synced: of stories of one
-// caller with restarts, and of several callers at once that share syncs.
+// D1, A1 to A4, E1 to E9: a crash between any two calls of the disk, with any part of what was not synced: of stories of
+// processes that are killed before it, of one caller with restarts, and of several callers at once that share syncs.
 func TestFaultD1EveryCrashState(t *testing.T) {
 	bar := amount(30_000, 1_000_000, 20_000_000)
-	alone := seeds(t, bar/2, all, func(seed uint64) checkpointtest.Crash {
+	dead := seeds(t, bar/4, all, func(seed uint64) checkpointtest.Crash {
+		o := variant(seed)
+		return checkpointtest.Crash{Work: killed(seed, o), Check: judge(o), Seed: seed}
+	})
+	alone := seeds(t, bar/4, all, func(seed uint64) checkpointtest.Crash {
 		o := variant(seed)
 		return checkpointtest.Crash{Work: history(seed, 14, o), Check: judge(o), Seed: seed}
 	})
@@ -71,7 +76,7 @@ func TestFaultD1EveryCrashState(t *testing.T) {
 		o.MaxStore = max(o.MaxStore, room(callers+1)) + max(o.Ballast, 0)
 		return checkpointtest.Crash{Work: together(t, seed, callers, 3, o), Check: judge(o), Seed: seed}
 	})
-	total := alone.Add(many)
+	total := dead.Add(alone).Add(many)
 	line(t, "D1", "states", total.States, bar, fmt.Sprintf("recoveries=%d ", total.Checked))
 }
 
@@ -107,7 +112,7 @@ func TestFaultD4CrashesDuringRecovery(t *testing.T) {
 func TestFaultD5EveryCallFails(t *testing.T) {
 	runs := 0
 	for _, f := range checkpointtest.Faults() {
-		for f.At = 0; ; f.At++ {
+		for f.At = 0; ; f.At += amount(7, 1, 1) {
 			struck, err := failing(f)
 			if err != nil {
 				t.Fatalf("%v: %v", f, err)
@@ -118,7 +123,7 @@ func TestFaultD5EveryCallFails(t *testing.T) {
 			runs++
 		}
 	}
-	line(t, "D5", "runs", runs, 2000, fmt.Sprintf("kinds=%d ", len(checkpointtest.Faults())))
+	line(t, "D5", "runs", runs, amount(400, 2000, 2000), fmt.Sprintf("kinds=%d ", len(checkpointtest.Faults())))
 }
 
 // wide has room for the streams of eventful.
@@ -172,13 +177,16 @@ func eventful(n *narrator) error {
 		return err
 	}
 	for _, call := range []func() error{
+		func() error { return n.put("d/b", "killed") }, // what a killed process may have left
 		func() error { return n.put("lkg", "new") },
 		func() error { return n.put("lkg", "new") }, // if it was not confirmed, it is now
 		func() error { return n.put("e/first", "of a directory") },
 		func() error { return n.put("e/second", "in the directory") },
 		func() error { return n.remove("d/a") },
+		func() error { return n.put("d/b", "again") },
 		func() error { return n.s.Close() },
 		n.open,
+		func() error { return n.put("d/b", "again") },
 		func() error { return n.put("d/b", "newer") },
 		func() error { return n.put("lkg", "newer") },
 	} {
@@ -198,7 +206,7 @@ func TestFaultD6LostSyncs(t *testing.T) {
 		for at := 0; ; at++ {
 			f := checkpointtest.Fault{Err: syscall.EIO, At: at, Done: done}
 			if amount(0, 1, 1) == 0 {
-				f.Calls = func(op string) bool { return op == "sync" }
+				f.Calls = func(op string) bool { return op == "sync" || op == "rename" }
 			}
 			struck := false
 			report, err := checkpointtest.Crash{
@@ -224,6 +232,13 @@ func lossy(d *checkpointtest.Disk, f checkpointtest.Fault) (struck bool, err err
 		return false, err
 	}
 	d.Settle()
+	renamed := false
+	if err := n.die("d/b", "killed", func(call string) bool {
+		renamed = renamed || strings.HasPrefix(call, "rename ")
+		return renamed && strings.HasPrefix(call, "sync ")
+	}); err != nil {
+		return false, err
+	}
 	d.Inject(f)
 	err = eventful(n)
 	return n.mended || d.Struck(), errors.Join(err, n.s.Close())

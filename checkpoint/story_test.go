@@ -47,9 +47,26 @@ func (n *narrator) open() (err error) {
 
 // kill ends the process at one of the calls of a Put, whose end nobody hears of, and starts it again. The disk stays.
 func (n *narrator) kill(stream, payload string, left int) error {
+	err := n.die(stream, payload, func(string) bool { left--; return left < 0 })
+	if err == nil {
+		err = n.open()
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := n.s.Read(context.Background(), stream)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	n.d.Note(seen{stream, value{string(rec.Payload), err == nil}, rec.Generation})
+	return nil
+}
+
+// die opens the store, and ends the process at a call of a Put.
+func (n *narrator) die(stream, payload string, at func(call string) bool) error {
 	n.d.Note(begun{stream, value{payload, true}})
-	process := checkpoint.OnDisk{Before: func(string) {
-		if left--; left < 0 {
+	process := checkpoint.OnDisk{Before: func(call string) {
+		if at(call) {
 			runtime.Goexit()
 		}
 	}}
@@ -63,18 +80,7 @@ func (n *narrator) kill(stream, payload string, left int) error {
 		}
 		_ = s.Put(context.Background(), stream, []byte(payload))
 	}()
-	if err := <-over; err != nil {
-		return err
-	}
-	if err := n.open(); err != nil {
-		return err
-	}
-	rec, err := n.s.Read(context.Background(), stream)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	n.d.Note(seen{stream, value{string(rec.Payload), err == nil}, rec.Generation})
-	return nil
+	return <-over
 }
 
 func (n *narrator) put(stream, payload string) error {
@@ -122,6 +128,23 @@ func history(seed uint64, calls int, o checkpoint.Options) func(*checkpointtest.
 		for i := range calls {
 			if err := n.step(rnd, i); err != nil {
 				return fmt.Errorf("call %d: %w", i, err)
+			}
+		}
+		return n.s.Close()
+	}
+}
+
+// killed is a story of processes that end at one of the calls of a Put, each at the same one.
+func killed(seed uint64, o checkpoint.Options) func(*checkpointtest.Disk) error {
+	return func(d *checkpointtest.Disk) error {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		n := &narrator{d: d, o: o}
+		for i := range 4 {
+			if err := n.kill(streams[rnd.IntN(len(streams))], payload(rnd, i), int(seed%24)); err != nil {
+				return err
+			}
+			if err := n.put(streams[rnd.IntN(len(streams))], payload(rnd, 10+i)); err != nil {
+				return err
 			}
 		}
 		return n.s.Close()
