@@ -75,7 +75,7 @@ func beliefs(noted []any) map[string]*belief {
 	for _, n := range noted {
 		switch n := n.(type) {
 		case begun:
-			of(n.stream).flight = []value{n.value}
+			of(n.stream).begin(n)
 		case ended:
 			of(n.stream).end(n)
 		case seen:
@@ -83,6 +83,11 @@ func beliefs(noted []any) map[string]*belief {
 		}
 	}
 	return all
+}
+
+// begin has a call in flight. One that was is that of a process which was killed: what it wrote may be there for ever.
+func (b *belief) begin(n begun) {
+	b.may, b.flight = slices.Concat(b.may, b.flight), []value{n.value}
 }
 
 func (b *belief) end(n ended) {
