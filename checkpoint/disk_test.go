@@ -230,3 +230,12 @@ func (f *diskFS[F]) unlink(dir int, name string) error {
 func (f *diskFS[F]) rmdir(dir int, name string) error { return f.d.Remove(f.in(dir, name)) }
 func (f *diskFS[F]) lock(int) error                   { return nil }
 func (f *diskFS[F]) unlock(int) error                 { return nil }
+
+// Encode gives the file of a record.
+func Encode(stream string, gen uint64, machine, payload string) []byte {
+	h := header{stream: stream, generation: gen, writer: none, machine: Options{MachineID: machine}.machine()}
+	return encode(h, []byte(payload))
+}
+
+// EncodeNewer gives a file of a format that does not exist yet.
+func EncodeNewer() []byte { return newer("2") }

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -211,7 +210,7 @@ func TestFaultD6LostSyncs(t *testing.T) {
 			struck := false
 			report, err := checkpointtest.Crash{
 				Work:  func(d *checkpointtest.Disk) (err error) { struck, err = lossy(d, f); return err },
-				Check: judge(wide()), PerPoint: amount(64, 64, 16384), Seed: uint64(at),
+				Check: judge(wide()), PerPoint: amount(24, 64, 16384), Seed: uint64(at),
 			}.Explore()
 			if err != nil {
 				t.Fatalf("%v: %v", f, err)
@@ -232,11 +231,7 @@ func lossy(d *checkpointtest.Disk, f checkpointtest.Fault) (struck bool, err err
 		return false, err
 	}
 	d.Settle()
-	renamed := false
-	if err := n.die("d/b", "killed", func(call string) bool {
-		renamed = renamed || strings.HasPrefix(call, "rename ")
-		return renamed && strings.HasPrefix(call, "sync ")
-	}); err != nil {
+	if err := n.die("d/b", "killed", renamed()); err != nil {
 		return false, err
 	}
 	d.Inject(f)

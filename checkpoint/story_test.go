@@ -46,8 +46,8 @@ func (n *narrator) open() (err error) {
 }
 
 // kill ends the process at one of the calls of a Put, whose end nobody hears of, and starts it again. The disk stays.
-func (n *narrator) kill(stream, payload string, left int) error {
-	err := n.die(stream, payload, func(string) bool { left--; return left < 0 })
+func (n *narrator) kill(stream, payload string, at func(call string) bool) error {
+	err := n.die(stream, payload, at)
 	if err == nil {
 		err = n.open()
 	}
@@ -60,6 +60,20 @@ func (n *narrator) kill(stream, payload string, left int) error {
 	}
 	n.d.Note(seen{stream, value{string(rec.Payload), err == nil}, rec.Generation})
 	return nil
+}
+
+// after has a process end before one of its calls, and renamed before the one after its first rename.
+func after(left int) func(string) bool {
+	return func(string) bool { left--; return left < 0 }
+}
+
+func renamed() func(string) bool {
+	done := false
+	return func(call string) bool {
+		was := done
+		done = done || strings.HasPrefix(call, "rename ")
+		return was
+	}
 }
 
 // die opens the store, and ends the process at a call of a Put.
@@ -140,7 +154,11 @@ func killed(seed uint64, o checkpoint.Options) func(*checkpointtest.Disk) error 
 		rnd := rand.New(rand.NewPCG(seed, 5))
 		n := &narrator{d: d, o: o}
 		for i := range 4 {
-			if err := n.kill(streams[rnd.IntN(len(streams))], payload(rnd, i), int(seed%24)); err != nil {
+			at := renamed()
+			if seed%2 == 1 {
+				at = after(int(seed/2) % 24)
+			}
+			if err := n.kill(streams[rnd.IntN(len(streams))], payload(rnd, i), at); err != nil {
 				return err
 			}
 			if err := n.put(streams[rnd.IntN(len(streams))], payload(rnd, 10+i)); err != nil {
@@ -165,7 +183,7 @@ func (n *narrator) step(rnd *rand.Rand, i int) error {
 		if err := n.s.Close(); err != nil {
 			return err
 		}
-		return n.kill(stream, payload(rnd, i), rnd.IntN(20))
+		return n.kill(stream, payload(rnd, i), after(rnd.IntN(20)))
 	default:
 		return n.put(stream, payload(rnd, i))
 	}
