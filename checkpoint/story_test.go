@@ -234,7 +234,7 @@ func concurrent(d *checkpointtest.Disk, rnd *rand.Rand, callers, calls int, o ch
 	}
 	turns.run(rnd)
 	wg.Wait()
-	return errors.Join(append(errs, s.Close())...)
+	return errors.Join(errors.Join(errs...), s.Close())
 }
 
 // turns lets one goroutine of a bubble go on at a time.
@@ -246,7 +246,7 @@ type turns struct {
 
 type turn struct {
 	call string
-	go_  chan struct{}
+	open chan struct{}
 }
 
 func (t *turns) begin() {
@@ -264,7 +264,7 @@ func (t *turns) wait(call string) {
 	next := turn{call, make(chan struct{})}
 	t.waiting = append(t.waiting, next)
 	t.mu.Unlock()
-	<-next.go_
+	<-next.open
 }
 
 // run gives turns until nobody waits for one.
@@ -282,6 +282,6 @@ func (t *turns) run(rnd *rand.Rand) {
 		next := t.waiting[i]
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 		t.mu.Unlock()
-		close(next.go_)
+		close(next.open)
 	}
 }

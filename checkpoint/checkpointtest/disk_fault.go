@@ -4,6 +4,7 @@
 package checkpointtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -82,7 +83,7 @@ func (d *Disk) do(op, name string, call func() error) error {
 			err = failed
 		}
 	}
-	if err != nil && err != io.ErrShortWrite {
+	if err != nil && !errors.Is(err, io.ErrShortWrite) {
 		err = &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	return err
