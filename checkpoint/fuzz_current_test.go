@@ -22,9 +22,9 @@ var kinds = []string{"", "whole", "truncated", "flipped", "empty", "foreign", "n
 
 // lay makes a directory out of bytes, two for each file: a generation of stream "a" from 1 to 9, and what lies there. It returns
 // what a reader has to make of it: the highest generation that is whole, or which error.
-func lay(d *checkpointtest.Disk, script []byte) (gen uint64, want error, ok bool) {
+func lay(d *checkpointtest.Disk, script []byte) (gen uint64, ok bool, want error) {
 	if d.Mkdir("/s", 0o700) != nil {
-		return 0, nil, false
+		return 0, false, nil
 	}
 	there := map[uint64]string{}
 	for i := 0; i+1 < len(script) && i < 40; i += 2 {
@@ -38,14 +38,14 @@ func lay(d *checkpointtest.Disk, script []byte) (gen uint64, want error, ok bool
 			continue // there is one
 		}
 		if _, err := f.Write(data); err != nil || f.Close() != nil {
-			return 0, nil, false
+			return 0, false, nil
 		}
 		if counts && (there[g] == "" || there[g] == "aside") {
 			there[g] = kind
 		}
 	}
 	gen, want = choose(there)
-	return gen, want, true
+	return gen, true, want
 }
 
 // fileOf makes a file, and says whether it counts as one of the generation.
@@ -104,7 +104,7 @@ func FuzzCurrent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, script []byte) {
 		d := checkpointtest.NewDisk()
-		gen, want, ok := lay(d, script)
+		gen, ok, want := lay(d, script)
 		if !ok {
 			return
 		}
