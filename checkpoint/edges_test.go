@@ -201,6 +201,25 @@ func TestCloseSaysThatTheLockStays(t *testing.T) {
 	wantError(t, "Close", s.Close(), unix.EIO)
 }
 
+// On a system where nothing was tested, Open and OpenReader say so.
+func TestOtherSystemsAreRefused(t *testing.T) {
+	_, err := openOn(nil, t.TempDir(), bare())
+	wantError(t, "Open", err, errors.ErrUnsupported)
+	_, err = openReaderOn(nil, t.TempDir(), bare())
+	wantError(t, "OpenReader", err, errors.ErrUnsupported)
+}
+
+// A stream that was not confirmed, and can not be read at Open, stays as it is.
+func TestUnreadableStreamIsNotConfirmed(t *testing.T) {
+	dir := storeOf(t)
+	replace(t, filepath.Join(dir, unsureFile("a")), nil)
+	spy := newSpy()
+	spy.before = failOn("read", "a.", unix.EIO)
+	s := openSpied(t, spy, dir, bare())
+	spy.before = nil
+	wantRecord(t, s, "a", "payload 3", 3)
+}
+
 // Who holds the lock is for people: where it can not be read, it is not said.
 func TestHolderMayBeUnknown(t *testing.T) {
 	dir := t.TempDir()
@@ -242,7 +261,8 @@ func TestKernelWithoutTheNewerCalls(t *testing.T) {
 	if err := l.rename(at, "d", "d/below"); err == nil || !l.noRenameat2.Load() {
 		t.Errorf("renaming a directory below itself: got %v, and the older call was not tried", err)
 	}
-	fd, err := l.openDowngraded(at, "file", unix.O_RDONLY, 0)
+	l.openat2 = func(int, string, *unix.OpenHow) (int, error) { return -1, unix.ENOSYS }
+	fd, err := l.openAt(at, "file", openRead)
 	check(t, err)
 	check(t, l.close(fd))
 	if !l.noOpenat2.Load() {

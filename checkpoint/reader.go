@@ -29,15 +29,14 @@ const readerTries = 100
 // OpenReader returns a Reader for the store in a directory. An absent directory matches [fs.ErrNotExist]. Of the options,
 // MachineID and MaxStore count.
 func OpenReader(dir string, o Options) (*Reader, error) {
-	sys, err := hostFS()
-	if err != nil {
-		return nil, fmt.Errorf("opening the store in %q for reading: %w", dir, err)
-	}
-	return openReaderOn(sys, dir, o)
+	return openReaderOn(hostFS(), dir, o)
 }
 
 func openReaderOn(sys fsys, dir string, o Options) (*Reader, error) {
 	o, err := o.complete()
+	if sys == nil {
+		err = errNoHost()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the store in %q for reading: %w", dir, err)
 	}
