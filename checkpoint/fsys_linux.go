@@ -55,8 +55,8 @@ func (l *linuxFS) openAt(dir int, name string, how openHow) (int, error) {
 	for {
 		fd, err := call(dir, name, &h)
 		switch {
-		case err == unix.EINTR:
-		case err == unix.ENOSYS || err == unix.EPERM:
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM):
 			return l.openDowngraded(dir, name, flags, mode)
 		case err != nil:
 			return -1, fmt.Errorf("opening %q: %w", name, err)
