@@ -60,7 +60,7 @@ race: ## run every test, long searches too, with the race detector; about an hou
 
 .PHONY: mutants
 mutants: binaries ## run every mutant of the sampled tables; make test runs one in five
-	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./drain/... ./examples/drain/... ./identity/... ./machine/... ./internal/drainproof ./internal/machinenode ./internal/machineqemu
+	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./checkpoint/... ./drain/... ./examples/drain/... ./identity/... ./machine/... ./internal/drainproof ./internal/machinenode ./internal/machineqemu
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters
@@ -79,6 +79,17 @@ bench: ## run the benchmarks beside their peers
 	  $(GO) run "$$m" || short="$$short $$m"; \
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
+
+.PHONY: faults
+faults: ## break the disk below checkpoint in every way of the catalogue, and checkpoint itself; LONG=1 for long figures
+	@lines() { grep -vE '^ *(=== |--- PASS|PASS)' | sed -E 's/^ *[a-z_]+_test\.go:[0-9]+: fault /fault /'; }; \
+	BELAY_FAULTS=$(if $(LONG),long,1) GOGC=400 $(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -p 1 -v -run '^Test(Fault|Protocols)' ./checkpoint/... \
+	  $(patsubst %,./%/...,$(wildcard internal/faultproof)) | lines; \
+	BELAY_MUTANTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestMutants' ./checkpoint | lines
+
+.PHONY: bench-checkpoint
+bench-checkpoint: ## run checkpoint beside the raw write protocol on the same disk, for a minute; BENCHARGS=-dir=PATH names the disk
+	cd internal/bench && $(GO) run ./checkpoint $(BENCHARGS)
 
 .PHONY: bench-drain
 bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour and a half; BENCHARGS=-quick: 10 minutes

@@ -11,7 +11,7 @@ type barrier struct {
 	dir int // only opens a new descriptor after a failure
 
 	turn chan struct{} // holds one token for the length of an fsync; guards fd
-	fd   int        // never fsynced again after an error, but replaced
+	fd   int           // never fsynced again after an error, but replaced
 
 	mu   sync.Mutex
 	next *flight // who arrives now waits for this one

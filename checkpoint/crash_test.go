@@ -75,7 +75,7 @@ func beliefs(noted []any) map[string]*belief {
 	for _, n := range noted {
 		switch n := n.(type) {
 		case begun:
-			of(n.stream).flight = []value{n.value}
+			of(n.stream).begin(n)
 		case ended:
 			of(n.stream).end(n)
 		case seen:
@@ -83,6 +83,11 @@ func beliefs(noted []any) map[string]*belief {
 		}
 	}
 	return all
+}
+
+// begin has a call in flight. One that was is that of a process which was killed: what it wrote may be there for ever.
+func (b *belief) begin(n begun) {
+	b.may, b.flight = slices.Concat(b.may, b.flight), []value{n.value}
 }
 
 func (b *belief) end(n ended) {
@@ -97,7 +102,10 @@ func (b *belief) end(n ended) {
 
 const place = "/lib/agent"
 
-var kept = checkpoint.Options{MachineID: "a machine", Generations: 2, Ballast: -1, MaxStore: 4 << 10}
+var kept = checkpoint.Options{MachineID: "a machine", Generations: 2, Ballast: -1, MaxStore: room(len(streams))}
+
+// room is a quota that takes two records of each stream and one to come.
+func room(streams int) int64 { return 360 * int64(2*streams+1) }
 
 func openOn(d *checkpointtest.Disk, o checkpoint.Options) (*checkpoint.Store, error) {
 	return checkpoint.OpenOnDisk(d, checkpoint.OnDisk{}, place, o)
@@ -238,7 +246,7 @@ func walk(d *checkpointtest.Disk, dir string, visit func(string, fs.FileInfo) er
 // readOnly opens what was recovered on a disk that takes no change: E9.
 func (j *judgement) readOnly() error {
 	for _, errno := range []syscall.Errno{syscall.EROFS, syscall.ENOSPC} {
-		j.d.Inject(checkpointtest.Fault{Err: errno, Forever: true, Changes: true})
+		j.d.Inject(checkpointtest.Fault{Err: errno, Forever: true, Calls: checkpointtest.Changes})
 		s, err := openOn(j.d, j.o)
 		if err != nil {
 			return fmt.Errorf("E9: Open on a disk that says %w: %w", errno, err)

@@ -43,8 +43,8 @@ type disk[F diskFile] interface {
 
 // OnDisk is how a Store uses a disk in memory.
 type OnDisk struct {
-	Room   int64              // what is free, in bytes
-	Before func(call string)  // called before each call that changes something, if set
+	Room   int64             // what is free, in bytes
+	Before func(call string) // called before each call that changes something, and after each sync, if set
 }
 
 // OpenOnDisk is Open on a disk in memory.
@@ -207,7 +207,9 @@ func (f *diskFS[F]) chmodAt(dir int, name string, perm uint32) error {
 
 func (f *diskFS[F]) sync(fd int) error {
 	f.before("sync", f.at(fd).name)
-	return f.at(fd).file.Sync()
+	err := f.at(fd).file.Sync()
+	f.before("synced", f.at(fd).name) // what comes now is not covered
+	return err
 }
 
 func (f *diskFS[F]) mkdir(dir int, name string) error {
@@ -228,3 +230,12 @@ func (f *diskFS[F]) unlink(dir int, name string) error {
 func (f *diskFS[F]) rmdir(dir int, name string) error { return f.d.Remove(f.in(dir, name)) }
 func (f *diskFS[F]) lock(int) error                   { return nil }
 func (f *diskFS[F]) unlock(int) error                 { return nil }
+
+// Encode gives the file of a record.
+func Encode(stream string, gen uint64, machine, payload string) []byte {
+	h := header{stream: stream, generation: gen, writer: none, machine: Options{MachineID: machine}.machine()}
+	return encode(h, []byte(payload))
+}
+
+// EncodeNewer gives a file of a format that does not exist yet.
+func EncodeNewer() []byte { return newer("2") }

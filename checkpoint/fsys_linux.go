@@ -11,13 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostFS returns the file system of this machine, where the protocol is known to hold on this kind of system.
-func hostFS() (fsys, error) { return &linuxFS{}, nil }
+// hostFS returns the file system of this machine, where the protocol is known to hold on this kind of system, and nil elsewhere.
+func hostFS() fsys { return &linuxFS{} }
 
 // linuxFS is the kernel. The flags remember what an old kernel, or a filter, does not know.
 type linuxFS struct {
 	noOpenat2   atomic.Bool
 	noRenameat2 atomic.Bool
+
+	openat2 func(dir int, name string, how *unix.OpenHow) (int, error) // nil = the kernel's
 }
 
 const openAlways = unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
@@ -46,11 +48,15 @@ func (l *linuxFS) openAt(dir int, name string, how openHow) (int, error) {
 		Flags: uint64(flags), Mode: uint64(mode),
 		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS | unix.RESOLVE_NO_XDEV,
 	}
+	call := l.openat2
+	if call == nil {
+		call = unix.Openat2
+	}
 	for {
-		fd, err := unix.Openat2(dir, name, &h)
+		fd, err := call(dir, name, &h)
 		switch {
-		case err == unix.EINTR:
-		case err == unix.ENOSYS || err == unix.EPERM:
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM):
 			return l.openDowngraded(dir, name, flags, mode)
 		case err != nil:
 			return -1, fmt.Errorf("opening %q: %w", name, err)

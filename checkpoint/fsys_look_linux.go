@@ -81,10 +81,8 @@ func (l *linuxFS) list(dir int) ([]string, error) {
 	var names []string
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := unix.ReadDirent(fd, buf)
-		if err == unix.EINTR {
-			continue
-		}
+		n := 0
+		err := again(func() (err error) { n, err = unix.ReadDirent(fd, buf); return err })
 		if err != nil || n <= 0 {
 			return names, named("listing", err)
 		}

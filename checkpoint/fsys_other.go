@@ -7,15 +7,11 @@ package checkpoint
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"runtime"
 )
 
-// hostFS refuses: the promises were tested on Linux only, and a rename and an fsync do not mean the same everywhere.
-func hostFS() (fsys, error) {
-	return nil, fmt.Errorf("a store on %s: %w", runtime.GOOS, errors.ErrUnsupported)
-}
+// hostFS returns none: see errNoHost.
+func hostFS() fsys { return nil }
 
 func isFull(error) bool      { return false }
 func isReadOnly(error) bool  { return false }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // R-CS-12: the directory holds all that there is. Copied elsewhere, on the same machine, it gives the same answers.
@@ -139,4 +141,27 @@ func TestOpenVerifiesEverything(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What is dropped is below the two newest that verified, however many newer ones can not be read.
+func TestTheTwoNewestThatVerifyAreKept(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, bare())
+	for i := range 3 {
+		mustPut(t, s, "a", fmt.Sprint(i))
+	}
+	mustClose(t, s)
+	spy := newSpy()
+	spy.before = func(c call) error {
+		if c.op == "read" && (c.file == recordFile("a", 2) || c.file == recordFile("a", 3)) {
+			return unix.EIO
+		}
+		return nil
+	}
+	s = openSpied(t, spy, dir, bare())
+	wantRecord(t, s, "a", "0", 1)
+	mustPut(t, s, "a", "3")
+	wantFiles(t, dir, recordFile("a", 1), recordFile("a", 2), recordFile("a", 3), recordFile("a", 4))
+	mustPut(t, s, "a", "4")
+	wantFiles(t, dir, recordFile("a", 3), recordFile("a", 4), recordFile("a", 5))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -21,11 +22,7 @@ import (
 // that everyone may write without the sticky bit, a directory of someone else, or one that is open to others and holds
 // other things), or [errors.ErrUnsupported] (a network file system, or not Linux).
 func Open(dir string, o Options) (*Store, error) {
-	sys, err := hostFS()
-	if err != nil {
-		return nil, fmt.Errorf("opening the store in %q: %w", dir, err)
-	}
-	return openOn(sys, dir, o)
+	return openOn(hostFS(), dir, o)
 }
 
 func openOn(sys fsys, dir string, o Options) (*Store, error) {
@@ -44,6 +41,9 @@ func openOn(sys fsys, dir string, o Options) (*Store, error) {
 
 func newStore(sys fsys, dir string, o Options) (*Store, error) {
 	o, err := o.complete()
+	if sys == nil {
+		err = errNoHost()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +57,11 @@ func newStore(sys fsys, dir string, o Options) (*Store, error) {
 		grow:    make(chan struct{}, 1),
 		folders: map[string]*folder{},
 	}, nil
+}
+
+// errNoHost refuses: the promises were tested on Linux only, and a rename and an fsync do not mean the same everywhere.
+func errNoHost() error {
+	return fmt.Errorf("a store on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
 func newLoader(sys fsys, o Options) loader {

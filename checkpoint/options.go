@@ -109,10 +109,12 @@ func checkWriter(w string) error {
 }
 
 // machine gives what the records of this machine carry. The id itself is not written: systemd asks not to expose it.
-func (o Options) machine() string {
+func (o Options) machine() string { return o.machineOf(machineFile) }
+
+func (o Options) machineOf(file string) string {
 	id := o.MachineID
 	if id == "" {
-		content, err := os.ReadFile(machineFile)
+		content, err := os.ReadFile(file)
 		if err != nil {
 			return none
 		}

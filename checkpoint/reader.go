@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Reader reads the records of a directory without its lock, also while a Store has it open. It changes nothing on the disk:
@@ -30,15 +29,14 @@ const readerTries = 100
 // OpenReader returns a Reader for the store in a directory. An absent directory matches [fs.ErrNotExist]. Of the options,
 // MachineID and MaxStore count.
 func OpenReader(dir string, o Options) (*Reader, error) {
-	sys, err := hostFS()
-	if err != nil {
-		return nil, fmt.Errorf("opening the store in %q for reading: %w", dir, err)
-	}
-	return openReaderOn(sys, dir, o)
+	return openReaderOn(hostFS(), dir, o)
 }
 
 func openReaderOn(sys fsys, dir string, o Options) (*Reader, error) {
 	o, err := o.complete()
+	if sys == nil {
+		err = errNoHost()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("opening the store in %q for reading: %w", dir, err)
 	}
@@ -210,25 +208,22 @@ func (r *Reader) list(ctx context.Context, dir string) ([]string, error) {
 
 // present keeps the streams that reading finds, whole or not.
 func (r *Reader) present(ctx context.Context, fd int, dir string, files []string) ([]string, error) {
-	var names []string
+	var bases []string
 	for _, file := range files {
 		if p, ok := parseFile(file); ok && p.kind != kindUnsure {
-			names = append(names, nameIn(dir, p.base).full)
+			bases = append(bases, p.base)
 		}
 	}
-	slices.SortFunc(names, strings.Compare)
+	slices.Sort(bases)
 	var found []string
-	for _, stream := range slices.Compact(names) {
-		n, err := parseName(stream)
-		if err != nil {
-			return nil, err
-		}
-		_, err = r.settle(ctx, fd, n)
+	for _, base := range slices.Compact(bases) {
+		n := nameIn(dir, base)
+		_, err := r.settle(ctx, fd, n)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
-			found = append(found, stream)
+			found = append(found, n.full)
 		}
 	}
 	return found, nil

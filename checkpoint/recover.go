@@ -29,10 +29,10 @@ func (s *Store) recover() error {
 			s.o.OnDamage(Damage{Stream: dir, Reason: ReasonUnreadable, Err: f.err})
 		}
 	}
+	s.openBallast()
 	if s.used > s.o.MaxStore { // what a crash kept had been dropped
 		s.trimAll()
 	}
-	s.openBallast()
 	return nil
 }
 
@@ -81,6 +81,12 @@ func (s *Store) openDirectory(dir string) (*folder, []string, error) {
 	var names []string
 	if err == nil {
 		names, err = s.sys.list(fd)
+	}
+	if err == nil && len(names) == 0 {
+		// A process that was killed may have made it and not come to the fsync of its entry; what holds a file had one.
+		if err = s.root.barrier.wait(); err != nil {
+			_ = s.sys.rmdir(s.root.fd, dir) // it has to be made anew: an fsync that failed is not repeated
+		}
 	}
 	if err != nil {
 		f.close()

@@ -9,7 +9,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -41,6 +43,58 @@ func (n *narrator) open() (err error) {
 	n.mended = true
 	n.s, err = openOn(n.d, n.o)
 	return err
+}
+
+// kill ends the process at one of the calls of a Put, whose end nobody hears of, and starts it again. The disk stays.
+func (n *narrator) kill(stream, payload string, at func(call string) bool) error {
+	err := n.die(stream, payload, at)
+	if err == nil {
+		err = n.open()
+	}
+	if err != nil {
+		return err
+	}
+	rec, err := n.s.Read(context.Background(), stream)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	n.d.Note(seen{stream, value{string(rec.Payload), err == nil}, rec.Generation})
+	return nil
+}
+
+// after has a process end before one of its calls, and renamed before the one after its first rename.
+func after(left int) func(string) bool {
+	return func(string) bool { left--; return left < 0 }
+}
+
+func renamed() func(string) bool {
+	done := false
+	return func(call string) bool {
+		was := done
+		done = done || strings.HasPrefix(call, "rename ")
+		return was
+	}
+}
+
+// die opens the store, and ends the process at a call of a Put.
+func (n *narrator) die(stream, payload string, at func(call string) bool) error {
+	n.d.Note(begun{stream, value{payload, true}})
+	process := checkpoint.OnDisk{Before: func(call string) {
+		if at(call) {
+			runtime.Goexit()
+		}
+	}}
+	over := make(chan error, 1)
+	go func() {
+		defer close(over)
+		s, err := checkpoint.OpenOnDisk(n.d, process, place, n.o)
+		if err != nil {
+			over <- err
+			return
+		}
+		_ = s.Put(context.Background(), stream, []byte(payload))
+	}()
+	return <-over
 }
 
 func (n *narrator) put(stream, payload string) error {
@@ -94,6 +148,27 @@ func history(seed uint64, calls int, o checkpoint.Options) func(*checkpointtest.
 	}
 }
 
+// killed is a story of processes that end at one of the calls of a Put, each at the same one.
+func killed(seed uint64, o checkpoint.Options) func(*checkpointtest.Disk) error {
+	return func(d *checkpointtest.Disk) error {
+		rnd := rand.New(rand.NewPCG(seed, 5))
+		n := &narrator{d: d, o: o}
+		for i := range 4 {
+			at := renamed()
+			if seed%2 == 1 {
+				at = after(int(seed/2) % 24)
+			}
+			if err := n.kill(streams[rnd.IntN(len(streams))], payload(rnd, i), at); err != nil {
+				return err
+			}
+			if err := n.put(streams[rnd.IntN(len(streams))], payload(rnd, 10+i)); err != nil {
+				return err
+			}
+		}
+		return n.s.Close()
+	}
+}
+
 func (n *narrator) step(rnd *rand.Rand, i int) error {
 	stream := streams[rnd.IntN(len(streams))]
 	switch rnd.IntN(8) {
@@ -104,6 +179,11 @@ func (n *narrator) step(rnd *rand.Rand, i int) error {
 			return err
 		}
 		return n.open()
+	case 2:
+		if err := n.s.Close(); err != nil {
+			return err
+		}
+		return n.kill(stream, payload(rnd, i), after(rnd.IntN(20)))
 	default:
 		return n.put(stream, payload(rnd, i))
 	}
@@ -154,7 +234,7 @@ func concurrent(d *checkpointtest.Disk, rnd *rand.Rand, callers, calls int, o ch
 	}
 	turns.run(rnd)
 	wg.Wait()
-	return errors.Join(append(errs, s.Close())...)
+	return errors.Join(errors.Join(errs...), s.Close())
 }
 
 // turns lets one goroutine of a bubble go on at a time.
@@ -166,7 +246,7 @@ type turns struct {
 
 type turn struct {
 	call string
-	go_  chan struct{}
+	open chan struct{}
 }
 
 func (t *turns) begin() {
@@ -184,7 +264,7 @@ func (t *turns) wait(call string) {
 	next := turn{call, make(chan struct{})}
 	t.waiting = append(t.waiting, next)
 	t.mu.Unlock()
-	<-next.go_
+	<-next.open
 }
 
 // run gives turns until nobody waits for one.
@@ -202,6 +282,6 @@ func (t *turns) run(rnd *rand.Rand) {
 		next := t.waiting[i]
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 		t.mu.Unlock()
-		close(next.go_)
+		close(next.open)
 	}
 }

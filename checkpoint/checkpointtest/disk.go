@@ -4,6 +4,7 @@
 package checkpointtest
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -158,7 +159,7 @@ func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (*File, error) 
 	err := d.do(d.opening(name, flag), name, func() error {
 		n, err := d.find(name)
 		switch {
-		case err == syscall.ENOENT && flag&os.O_CREATE != 0:
+		case errors.Is(err, syscall.ENOENT) && flag&os.O_CREATE != 0:
 			n, err = d.create(name, perm)
 		case err == nil && flag&os.O_CREATE != 0 && flag&os.O_EXCL != 0:
 			err = syscall.EEXIST

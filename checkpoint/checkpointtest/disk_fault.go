@@ -4,6 +4,7 @@
 package checkpointtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,11 +13,11 @@ import (
 
 // Fault is how calls of a [Disk] fail.
 type Fault struct {
-	// At is the call that fails, counted from 0 at [Disk.Inject]. Every call counts, also those that only look.
+	// At is the call that fails, counted from 0 at [Disk.Inject].
 	At int
-	// Changes has only those calls count, and fail, that change files or names or open for that: a disk that is full, or
-	// read-only, is still read.
-	Changes bool
+	// Calls says which calls count and fail, by what they are: create, openwrite, open, read, write, truncate, chmod, sync,
+	// close, mkdir, rename, remove, readdir, stat. nil = all. See Changes.
+	Calls func(op string) bool
 	// Forever has every call from At on fail, too.
 	Forever bool
 	// Err is the error; nil = none, but for Short.
@@ -71,7 +72,7 @@ func (d *Disk) do(op, name string, call func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var err error
-	if d.fault.counts(op) {
+	if d.fault.Calls == nil || d.fault.Calls(op) {
 		d.calls++
 		if d.struck() && !d.fault.Short {
 			err = d.fault.Err
@@ -82,16 +83,17 @@ func (d *Disk) do(op, name string, call func() error) error {
 			err = failed
 		}
 	}
-	if err != nil && err != io.ErrShortWrite {
+	if err != nil && !errors.Is(err, io.ErrShortWrite) {
 		err = &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	return err
 }
 
-func (f Fault) counts(op string) bool {
+// Changes are the calls that fail on a disk that is full or read-only: it is still read. For use in [Fault].
+func Changes(op string) bool {
 	switch op {
 	case "open", "read", "readdir", "stat", "sync", "close":
-		return !f.Changes
+		return false
 	}
 	return true
 }

@@ -41,7 +41,7 @@ func run(ctx context.Context, dir string, budget time.Duration) (short bool, err
 		return false, err
 	}
 	defer b.close()
-	for _, f := range []func(context.Context, time.Duration) (bool, error){b.sizes, b.concurrent, b.unchanged, b.allocations, b.fsyncs} {
+	for _, f := range []func(context.Context, time.Duration) (bool, error){b.sizes, b.concurrent, b.unchanged, b.allocations, b.fsyncs, b.get, b.slot} {
 		missed, err := f(ctx, budget)
 		if err != nil {
 			return false, err
