@@ -80,13 +80,6 @@ bench: ## run the benchmarks beside their peers
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
 
-.PHONY: faults
-faults: ## break the disk below checkpoint in every way of the catalogue, and checkpoint itself; LONG=1 for long figures
-	@lines() { grep -vE '^ *(=== |--- PASS|PASS)' | sed -E 's/^ *[a-z_]+_test\.go:[0-9]+: fault /fault /'; }; \
-	BELAY_FAULTS=$(if $(LONG),long,1) GOGC=400 $(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -p 1 -v -run '^Test(Fault|Protocols)' ./checkpoint/... \
-	  $(patsubst %,./%/...,$(wildcard internal/faultproof)) | lines; \
-	BELAY_MUTANTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestMutants' ./checkpoint | lines
-
 .PHONY: bench-checkpoint
 bench-checkpoint: ## run checkpoint beside the raw write protocol on the same disk, for a minute; BENCHARGS=-dir=PATH names the disk
 	cd internal/bench && $(GO) run ./checkpoint $(BENCHARGS)
@@ -135,9 +128,12 @@ machine-proof: binaries ssh-deps qemu-deps ## kill the controllers of machines a
 	BELAY_MACHINE_QEMU=1 $(GO) test -count=1 -timeout 60m -v -run Conformance ./internal/machineqemu
 
 .PHONY: faults
-faults: fault-deps ## crash, starve and break the disks under checkpoint: crash states, power cuts, failing disks, kills; 10 minutes; LONG=1: hours
-	BELAY_FAULTS=$(if $(LONG),long,1) $(GO) test -count=1 -timeout $(if $(LONG),12h,30m) -v ./checkpoint/...
-	cd internal/faultproof && BELAY_FAULTS=$(if $(LONG),long,1) $(GO) test -count=1 -timeout $(if $(LONG),12h,30m) -v ./...
+faults: fault-deps ## crash, starve and break the disks under checkpoint, and checkpoint itself: crash states, power cuts, kills, mutants; 10 minutes; LONG=1: hours
+	@lines() { grep -vE '^ *(=== |--- PASS|PASS)' | sed -E 's/^ *[a-z_]+_test\.go:[0-9]+: fault /fault /'; }; \
+	export BELAY_FAULTS=$(if $(LONG),long,1) GOGC=400; \
+	$(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -p 1 -v -run '^Test(Fault|Protocols)' ./checkpoint/... | lines; \
+	(cd internal/faultproof && $(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -v ./...) | lines; \
+	BELAY_MUTANTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestMutants' ./checkpoint | lines
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md

@@ -119,6 +119,11 @@ func (s *Store) removeLast(st *stream, r removal) (floor uint64, err error) {
 	switch {
 	case r.whole && top > old:
 		err = s.sys.rename(st.in.fd, r.last, floorFile(top))
+		if isTaken(err) { // the record of another stream with that number is the mark already; once that is durable, ours may go
+			if err = st.in.barrier.wait(); err == nil {
+				err = s.sys.unlink(st.in.fd, r.last)
+			}
+		}
 		floor = top
 	case top > old:
 		floor = s.makeFloor(st.in, top)

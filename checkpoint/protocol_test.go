@@ -333,3 +333,41 @@ func TestOldKernelsAreServedByTheOlderCalls(t *testing.T) {
 		t.Fatalf("a planted link: got damage %v, want untrusted", rec.Damage)
 	}
 }
+
+// Two streams of one directory, with the same number, are deleted at once: the record of one becomes the mark, and the other goes once that mark
+// is durable. Neither Delete fails, and no number comes back.
+func TestDeletesOfOneNumberMeet(t *testing.T) {
+	dir := t.TempDir()
+	spy := newSpy()
+	s := openSpied(t, spy, dir, bare())
+	mustPut(t, s, "d/a", "a")
+	mustPut(t, s, "d/b", "b")
+	met := false
+	spy.after = func(c call) error {
+		if c.op == "rename" && !met {
+			met = true
+			spy.reset()
+			if err := s.Delete(t.Context(), "d/b"); err != nil {
+				t.Errorf("a Delete that met another one: %v", err)
+			}
+			if got := spy.script(); len(got) < 3 || got[1] != "sync ." || !strings.HasPrefix(got[2], "unlink ") {
+				t.Errorf("the other Delete made the calls %q, want the mark to be durable before the record goes", got)
+			}
+		}
+		return nil
+	}
+	if err := s.Delete(t.Context(), "d/a"); err != nil {
+		t.Errorf("the Delete that was met: %v", err)
+	}
+	if !met {
+		t.Fatal("no record became the mark")
+	}
+	spy.after = nil
+	for _, stream := range []string{"d/a", "d/b"} {
+		mustPut(t, s, stream, "new")
+		if rec, err := s.Read(t.Context(), stream); err != nil || rec.Generation < 2 {
+			t.Errorf("%s: got generation %d, %v after a Delete of generation 1", stream, rec.Generation, err)
+		}
+	}
+	mustClose(t, s)
+}

@@ -34,7 +34,6 @@ type ledger struct {
 	mu           sync.Mutex
 	streams      map[string]*entry
 	acknowledged int
-	refusals     int
 }
 
 type entry struct {
@@ -75,13 +74,6 @@ func (l *ledger) begin(stream string, v value) {
 	e.last = max(e.last, v)
 	e.maybe = append(e.maybe, v)
 	e.tell("write %d", v)
-}
-
-// refuse counts a write that was refused for no fault of the disk, and had to be done again.
-func (l *ledger) refuse() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.refusals++
 }
 
 // done enters how a write ended. One that was refused must never be seen.

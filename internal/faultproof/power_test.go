@@ -29,14 +29,13 @@ type powerCase struct {
 // tally is what came of power cuts.
 type tally struct {
 	cycles, nested, acknowledged int
-	refused                      int      // writes that had to be repeated for no fault of the disk
 	lossy, torn                  int      // cycles after which something was broken, and what was whole no more
 	broken                       []string // what was
 }
 
 func (a *tally) add(b tally) {
 	a.cycles, a.nested, a.acknowledged = a.cycles+b.cycles, a.nested+b.nested, a.acknowledged+b.acknowledged
-	a.refused, a.lossy, a.torn = a.refused+b.refused, a.lossy+b.lossy, a.torn+b.torn
+	a.lossy, a.torn = a.lossy+b.lossy, a.torn+b.torn
 	a.broken = append(a.broken, b.broken...)
 }
 
@@ -73,7 +72,7 @@ func (c powerCase) run(t *testing.T, cycles int) (sum tally) {
 		must(t, k.close())
 	}
 	must(t, v.unmount())
-	sum.acknowledged, sum.refused = l.acknowledged, l.refusals
+	sum.acknowledged = l.acknowledged
 	return sum
 }
 
@@ -122,7 +121,7 @@ type guard struct {
 
 func (g guard) done(stream string, v value, err error) {
 	off := g.off.Load()
-	if err != nil && !off && !refused(err) {
+	if err != nil && !off {
 		select {
 		case g.early <- err:
 		default:
@@ -179,7 +178,7 @@ func proveOurs(t *testing.T, name string, k kind, bar, depth int) {
 			break
 		}
 	}
-	rest := fmt.Sprintf("acknowledged=%d refused=%d lost=%d", sum.acknowledged, sum.refused, len(sum.broken))
+	rest := fmt.Sprintf("acknowledged=%d lost=%d", sum.acknowledged, len(sum.broken))
 	report(t, name+"."+k.name, what, got(), bar, rest, len(sum.broken) == 0)
 }
 

@@ -7,13 +7,10 @@ package faultproof_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"sync"
 
-	"github.com/belayproject/belay/checkpoint"
 )
 
 // streams are written to at once, some of them in a directory that they share.
@@ -45,21 +42,11 @@ func (w writers) stream(ctx context.Context, stream string, rng *rand.Rand) erro
 		if w.deletes && rng.IntN(12) == 0 {
 			v = 0
 		}
-		err := w.write(ctx, stream, v)
-		for tries := 0; refused(err) && tries < 20; tries++ {
-			w.ledger.refuse()
-			err = w.write(ctx, stream, v) // retrying is safe
-		}
-		if err != nil {
+		if err := w.write(ctx, stream, v); err != nil {
 			return fmt.Errorf("%s: %w", stream, err)
 		}
 	}
 	return nil
-}
-
-// refused reports a Delete that met another one of the same directory, of a stream with the same number. Nothing is lost by it.
-func refused(err error) bool {
-	return errors.Is(err, checkpoint.ErrNotWritten) && errors.Is(err, fs.ErrExist)
 }
 
 func (w writers) write(ctx context.Context, stream string, v value) error {
