@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-
 )
 
 // streams are written to at once, some of them in a directory that they share.
