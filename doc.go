@@ -58,8 +58,7 @@
 //
 // # Failure model
 //
-// A package is called more than planned when it withstands, in its tests, what of this concerns it. One thing is built and not
-// yet tested: that a record survives the loss of power; the order of writes and syncs that it rests on is.
+// A package is called more than planned when it withstands, in its tests, what of this concerns it.
 //
 //   - The process dies at any instruction, by any signal, and the machine at any moment. What was acknowledged is still
 //     there; what was under way is done or not done, never half.
