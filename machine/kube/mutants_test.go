@@ -12,7 +12,6 @@ import (
 // The tests catch stores, nodes and loops that are broken in any of these ways.
 func TestMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
-		{Name: "a status is written whole", File: "status.go", Run: "TestStatusKeeps", Old: "patch[k] = mergePatch(old, next)", New: "patch[k] = next"},
 		{Name: "what left a status stays", File: "status.go", Run: "TestStatusKeeps", Old: "patch[k] = nil", New: "_ = patch"},
 		{Name: "a status is written over any version", File: "status.go", Run: "TestStatusKeeps",
 			Old: `"metadata": map[string]any{"uid": uid, "resourceVersion": version},`, New: `"metadata": map[string]any{"uid": uid, "x": version},`},

@@ -58,15 +58,10 @@ func (c *core) able(r provider.CreateRequest, config Config) error {
 	if err := checkJoin(r.Join); err != nil {
 		return err
 	}
-	return c.runnable(r.Desired, config)
-}
-
-// runnable checks a config against this host, and what is desired against the config.
-func (c *core) runnable(d provider.Desired, config Config) error {
 	if err := c.hosts(config); err != nil {
 		return err
 	}
-	if lacks := config.Offers.lacks(d.Versions); lacks != "" {
+	if lacks := config.Offers.lacks(r.Desired.Versions); lacks != "" {
 		return provider.Errorf(provider.InvalidConfig, "offers: %s", lacks)
 	}
 	return nil
@@ -253,10 +248,11 @@ func (c *core) List(ctx context.Context, s provider.Scope) ([]provider.Instance,
 	return all, c.whole()
 }
 
-// Validate checks a config against this host, and what is desired against the config.
-func (c *core) Validate(ctx context.Context, d provider.Desired, config Config) error {
+// Validate checks a config against this host. What the program can run is for Create and Plan to say: a machine that runs refuses a change to something
+// else as Unsupported.
+func (c *core) Validate(ctx context.Context, _ provider.Desired, config Config) error {
 	if err := ctx.Err(); err != nil {
 		return wrap("validate", "", err)
 	}
-	return c.runnable(d, config)
+	return c.hosts(config)
 }

@@ -62,7 +62,7 @@ func TestMutants(t *testing.T) {
 		{Name: "broken records are left out", File: "calls.go", Run: "TestRecordIsBroken", Old: "\t\tif errors.Is(err, fs.ErrNotExist) {\n\t\t\tcontinue // has",
 			New: "\t\tif err != nil || errors.Is(err, fs.ErrNotExist) {\n\t\t\tcontinue // has"},
 		{Name: "files anywhere", File: "config.go", Run: "TestConfigIsChecked", Old: "filepath.IsLocal(p) && ", New: ""},
-		{Name: "what is not offered is taken", File: "calls.go", Run: "TestOffers", Old: "if lacks := config.Offers.lacks(d.Versions); lacks != \"\" {", New: "if lacks := \"\"; lacks != \"\" {"},
+		{Name: "what is not offered is taken", File: "calls.go", Run: "TestOffers", Old: "if lacks := config.Offers.lacks(r.Desired.Versions); lacks != \"\" {", New: "if lacks := \"\"; lacks != \"\" {"},
 		{Name: "what is not offered is an update", File: "update.go", Run: "TestOffers", Old: "case config.Offers.lacks(u.Desired.Versions) != \"\":", New: "case false:"},
 		{Name: "a runtime's name is not looked at", File: "offers.go", Run: "TestOffers", Old: "(v.Runtime.Name == name || v.Runtime.Name == \"\")", New: "v.Runtime.Version != \"\""},
 		{Name: "variables of its own", File: "config.go", Run: "TestConfigIsChecked", Old: `strings.HasPrefix(name, "BELAY_")`, New: "false"},
