@@ -40,7 +40,9 @@ func lay(d *checkpointtest.Disk, script []byte) (gen uint64, ok bool, want error
 		if _, err := f.Write(data); err != nil || f.Close() != nil {
 			return 0, false, nil
 		}
-		if counts && (there[g] == "" || there[g] == "aside") {
+		// What was set aside as damaged stays damage beside what belongs elsewhere; any other file of the number says more.
+		is := there[g]
+		if counts && (is == "" || is == "aside" && kind != "foreign" || is == "foreign" && kind == "aside") {
 			there[g] = kind
 		}
 	}
