@@ -55,13 +55,23 @@ func (s *Store) bound(st *stream) {
 			s.mu.Unlock()
 			return
 		}
-		last := len(st.aside) - 1
-		a := st.aside[last]
-		st.aside = st.aside[:last]
+		i := surplus(st.aside)
+		a := st.aside[i]
+		st.aside = slices.Delete(st.aside, i, i+1)
 		s.used -= a.size
 		s.mu.Unlock()
 		_ = s.sys.unlink(st.in.fd, asideFile(st.name.base, a.gen, a.reason)) // the next Open finds it again
 	}
+}
+
+// surplus is which of too many to drop: the oldest, but not the only sign of damage beside foreign records, without which the stream would read as absent.
+func surplus(all []aside) int {
+	last := len(all) - 1
+	damaged := func(a aside) bool { return a.reason != ReasonForeign }
+	if damaged(all[last]) && !slices.ContainsFunc(all[:last], damaged) {
+		return last - 1
+	}
+	return last
 }
 
 // boundAll keeps the content of what was set aside below a limit. What goes beyond is emptied, lowest generations first: the
