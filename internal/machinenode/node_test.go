@@ -33,7 +33,6 @@ import (
 // again (R-MA-03), and so do those of the runtime's (R-MA-04), each time after the Node was cordoned and emptied; another runtime is refused, with
 // nothing touched (R-MA-04). Its end leaves no process, mount, cgroup, interface or file of it.
 func TestMachineIsANode(t *testing.T) {
-	before := places(t)
 	s := newStage(t)
 	older, newer := s.words["OLD_KUBELET"], s.words["NEW_KUBELET"]
 	debian, other := s.words["DEBIAN_CONTAINERD"], s.words["OTHER_CONTAINERD"]
@@ -53,7 +52,7 @@ func TestMachineIsANode(t *testing.T) {
 	s.refuses(m, older, debian)
 	s.ends(m)
 	s.must(s.history.check())
-	s.nothingLeft(m, before)
+	s.nothingLeft(m)
 }
 
 // until waits for something that has to happen.

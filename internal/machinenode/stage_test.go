@@ -50,6 +50,7 @@ type stage struct {
 	root      string
 	words     map[string]string // of testdata/machine.yaml
 	history   *history
+	before    string // the places, while no other kubelet runs here
 }
 
 func newStage(t *testing.T) *stage {
@@ -61,6 +62,7 @@ func newStage(t *testing.T) *stage {
 	})
 	s := &stage{t: t, env: env, namespace: env.Namespace(t), core: kubernetes.NewForConfigOrDie(env.Config()), root: filepath.Join(env.Dir(), "machines")}
 	s.must(nodetier.Reserve(t.Context(), env))
+	s.before = places(t)
 	s.must(env.InstallCRDs(t.Context(), v1alpha1.CRDs()...))
 	objects := dynamic.NewForConfigOrDie(env.Config())
 	s.machines = objects.Resource(v1alpha1.MachinesResource).Namespace(s.namespace)

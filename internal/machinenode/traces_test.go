@@ -59,7 +59,7 @@ func (s *stage) leavesTraces(m *v1alpha1.Machine) {
 }
 
 // nothingLeft looks for what a machine that is gone has left.
-func (s *stage) nothingLeft(m *v1alpha1.Machine, before string) {
+func (s *stage) nothingLeft(m *v1alpha1.Machine) {
 	s.t.Helper()
 	// The kernel takes a pod's interface away a moment after its last process.
 	if err := testproc.Poll(10*time.Second, func() error {
@@ -70,8 +70,8 @@ func (s *stage) nothingLeft(m *v1alpha1.Machine, before string) {
 	}); err != nil {
 		s.t.Errorf("R-MA-02: of the machine is left:\n%v", err)
 	}
-	if after := places(s.t); after != before {
-		s.t.Errorf("R-MA-02: the host has\n%swant\n%s", after, before)
+	if after := places(s.t); after != s.before {
+		s.t.Errorf("R-MA-02: the host has\n%swant\n%s", after, s.before)
 	}
 }
 

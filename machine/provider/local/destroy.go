@@ -7,6 +7,7 @@ package local
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,16 +30,18 @@ type tombstone struct {
 	To string `json:"to,omitempty"`
 }
 
-// bury uses up a token.
+// bury uses up a token. Several may do so at a time, as nobody can hold a machine that is not there: each writes a file of its own, and the last one stands.
 func (s *store) bury(t tombstone) error {
-	if gone, err := s.buried(t.Token); gone || err != nil {
+	if gone, err := s.buried(t.Token); err != nil {
 		return err
+	} else if gone {
+		return syncDir(s.used, ".") // who wrote it may not have come so far
 	}
 	data, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	return put(s.used, t.Token, append(data, '\n'), 0o600)
+	return putBy(s.used, t.Token, temporarySuffix+rand.Text(), append(data, '\n'), 0o600) // one that a crash leaves is read by nobody
 }
 
 // buried reports whether a token is used up.

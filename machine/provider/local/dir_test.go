@@ -283,3 +283,26 @@ func TestDeleteBeforeCreate(t *testing.T) {
 		t.Error(fmt.Errorf("directories are left: %q", dirs))
 	}
 }
+
+// Of many Deletes at a time before there was a machine each one succeeds, and the token is used up.
+func TestDeletesBeforeCreate(t *testing.T) {
+	root := newRoot(t)
+	p := open(t, local.Options{Root: root})
+	for n := range 20 {
+		r, errs := request(n, config(t, nil)), make(chan error)
+		const many = 8
+		for range many {
+			go func() {
+				_, err := p.Delete(t.Context(), deletion(r, provider.Retain))
+				errs <- err
+			}()
+		}
+		for range many {
+			if err := <-errs; err != nil {
+				t.Errorf("Delete: %v", err)
+			}
+		}
+		_, err := p.Create(t.Context(), r)
+		wantClass(t, "Create", err, provider.Conflict)
+	}
+}

@@ -251,9 +251,14 @@ func (h *held) write() error {
 	return err
 }
 
-// put replaces a file as a whole: after a crash there is the old one or the new one.
+// put replaces a file as a whole: after a crash there is the old one or the new one. One at a time may do so.
 func put(root *os.Root, name string, data []byte, mode fs.FileMode) error {
-	dir, temporary := filepath.Dir(name), name+temporarySuffix
+	return putBy(root, name, temporarySuffix, data, mode)
+}
+
+// putBy is put by way of a file with another suffix, of which there is to be one for each who may do so at a time.
+func putBy(root *os.Root, name, suffix string, data []byte, mode fs.FileMode) error {
+	dir, temporary := filepath.Dir(name), name+suffix
 	if err := root.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
