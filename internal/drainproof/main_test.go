@@ -42,6 +42,9 @@ func TestMain(m *testing.M) {
 	os.Exit(bare.Main(runner(func() int { return shared.Main(m) })))
 }
 
+// whole reports whether nothing of the long proofs is left out: make drain-proof says so in the environment.
+func whole() bool { return os.Getenv("BELAY_DRAIN_PROOF") != "" }
+
 // patience bounds each wait for the servers. It is short on a mutant, which is mostly caught by waiting in vain.
 func patience() time.Duration {
 	if os.Getenv("BELAY_MUTANT") != "" {
