@@ -89,7 +89,7 @@ func (p *plan) tryAgain(f *flight) {
 		f.why = &Why{Reason: ReasonInFlight, Message: err.Error()}
 		return
 	}
-	p.ledger, f.do = next, protocol.EventRetry
+	p.ledger, f.do = next.Draft(), protocol.EventRetry
 	f.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("the broken node gets attempt %d in its place", next.Epoch)}
 }
 
@@ -250,12 +250,12 @@ func (a *admission) verdict(r *Revision) verdict {
 // begin admits a node.
 func (a *admission) begin(m *member) {
 	set := a.set(a.setFor(m))
-	next, err := a.ledger.Admit(protocol.Admission{Shadow: m.shadow(), Rollout: a.policy.UID, Keys: set.keys}, set.caps, a.limits.absent)
-	if err != nil {
+	if err := a.ledger.Admit(protocol.Admission{Shadow: m.shadow(), Rollout: a.policy.UID, Keys: set.keys}, set.caps, a.limits.absent); err != nil {
 		m.why = refusal(err)
 		return
 	}
-	a.ledger, m.do = next, stepAdmit
+	k := a.ledger.Epoch
+	m.do = stepAdmit
 	for _, u := range set.uses {
 		u.used++
 		u.why = nil
@@ -267,9 +267,9 @@ func (a *admission) begin(m *member) {
 		a.room = max(0, a.room-1)
 	}
 	m.class = flying
-	m.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", next.Epoch, a.next(m).Name)}
+	m.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", k, a.next(m).Name)}
 	e := a.progress.Nodes[m.node.UID]
-	e.Node, e.Attempt, e.State, e.Since, e.Admitted = m.node.Name, next.Epoch, protocol.Admitted, a.now, a.now
+	e.Node, e.Attempt, e.State, e.Since, e.Admitted = m.node.Name, k, protocol.Admitted, a.now, a.now
 	e.Stage, e.Critical, e.Result = a.stage, a.isCritical(m.node), ""
 	a.remember(m.node.UID, e)
 }

@@ -29,7 +29,7 @@ func (p *plan) loads() []StageLoad {
 	if p.load != nil {
 		return p.load
 	}
-	begun := make([]bool, len(p.nodes))
+	begun := reuse(&p.mem.begun, len(p.nodes))
 	p.load = make([]StageLoad, 0, len(p.stages))
 	for i := range p.stages {
 		load := StageLoad{Name: p.stages[i].Name}

@@ -128,7 +128,7 @@ func (l *limits) share(r Reason, message string) *Why {
 func (p *plan) limit(own []protocol.Cap) {
 	l := &p.limits
 	l.all = slices.Concat(own, p.snapshot.OtherCaps)
-	l.use, l.sets = make(map[string]*usage, len(l.all)), map[setOf]*keySet{}
+	l.use, l.sets = make(map[string]*usage, len(l.all)), reuseMap(&p.mem.sets, 0)
 	for _, c := range l.all {
 		if u := l.use[c.Key]; u == nil {
 			l.use[c.Key] = &usage{cap: c}
@@ -174,12 +174,16 @@ func (p *plan) set(of setOf) *keySet {
 		return s
 	}
 	s := &keySet{keys: p.keys(of)}
+	s.caps, s.uses = make([]protocol.Cap, 0, len(s.keys)+1), make([]*usage, 0, len(s.keys)+1)
 	for _, c := range p.limits.all {
 		if c.Key == "" || slices.Contains(s.keys, c.Key) {
 			s.caps = append(s.caps, c)
 		}
 	}
-	for _, key := range append([]string{""}, s.keys...) {
+	if u := p.limits.use[""]; u != nil {
+		s.uses = append(s.uses, u)
+	}
+	for _, key := range s.keys {
 		if u := p.limits.use[key]; u != nil {
 			s.uses = append(s.uses, u)
 		}
@@ -188,15 +192,22 @@ func (p *plan) set(of setOf) *keySet {
 	return s
 }
 
-// keys are what a slot counts for, besides the total.
+// keys are what a slot counts for, besides the total. All slots of a kind share them.
 func (p *plan) keys(of setOf) []string {
-	keys := []string{classKey(of.class), zoneKey(p.zones[of.zone])}
+	if keys, known := p.keyed[of]; known {
+		return keys
+	}
+	if p.keyed == nil {
+		p.keyed = map[setOf][]string{}
+	}
+	keys := append(make([]string, 0, 4), classKey(of.class), zoneKey(p.zones[of.zone]))
 	if of.group >= 0 {
 		keys = append(keys, groupKey(p.policy.Groups[of.group].Name))
 	}
 	if of.serial {
 		keys = append(keys, serialKey)
 	}
+	p.keyed[of] = keys
 	return keys
 }
 

@@ -49,7 +49,7 @@ func (p *plan) fetching(m *member) bool {
 
 // decisions puts together what was decided.
 func (p *plan) decisions() Decisions {
-	d := Decisions{At: p.now, Ledger: p.ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after, Blast: p.worst()}
+	d := Decisions{At: p.now, Ledger: p.ledger.Ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after, Blast: p.worst()}
 	p.progress.Phase = p.phase()
 	d.Progress, d.Phase = p.progress, p.progress.Phase
 	d.Nodes = p.listAll()
@@ -169,7 +169,7 @@ func (p *plan) ofFlight(f *flight) Decision {
 func (p *plan) ofNode(m *member) Decision {
 	d := Decision{Node: m.node.Name, UID: m.node.UID, Stage: p.stageOf(m), Group: int(m.group), Why: m.why}
 	if m.other {
-		d.State = protocol.StateOf(p.ledger, m.shadow())
+		d.State = protocol.StateOf(p.ledger.Ledger, m.shadow())
 		return d
 	}
 	d.State = stateWithout(m)

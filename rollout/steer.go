@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/belayproject/belay/rollout/protocol"
@@ -13,6 +14,7 @@ import (
 // steer decides what each slot needs next, of which nothing has ended.
 func (p *plan) steer() {
 	halt := p.halt()
+	whys, text := make([]Why, 0, len(p.flights)), make([]byte, 0, 256)
 	for i := range p.flights {
 		f := &p.flights[i]
 		if f.do != "" {
@@ -27,22 +29,28 @@ func (p *plan) steer() {
 			f.cordon = p.revisionOf(f).class() == Intrusive
 		}
 		if f.why == nil {
-			f.why = p.flying(f)
+			var why Why
+			why, text = p.flying(f, text[:0])
+			whys = append(whys, why) // has room for all
+			f.why = &whys[len(whys)-1]
 		}
 	}
 }
 
-// flying says how far a slot is.
-func (p *plan) flying(f *flight) *Why {
+// flying says how far a slot is. It writes into text first, which it returns: this is said of each slot in each pass.
+func (p *plan) flying(f *flight, text []byte) (Why, []byte) {
 	since := p.progress.Nodes[f.slot.UID].Since
-	why := &Why{Reason: ReasonInFlight, Message: fmt.Sprintf("attempt %d is %s since %s", f.slot.Attempt, f.state, since.UTC().Format(time.RFC3339))}
+	text = strconv.AppendInt(append(text, "attempt "...), int64(f.slot.Attempt), 10)
+	text = append(append(append(text, " is "...), f.state...), " since "...)
+	text = since.UTC().AppendFormat(text, time.RFC3339)
+	if f.slot.State != "" {
+		text = append(append(text, ", the slot is "...), f.slot.State...)
+	}
+	why := Why{Reason: ReasonInFlight, Message: string(text)}
 	if left := since.Add(p.within(f.state)).Sub(p.now); left > 0 && f.slot.State == "" {
 		why.After = left
 	}
-	if f.slot.State != "" {
-		why.Message += fmt.Sprintf(", the slot is %s", f.slot.State)
-	}
-	return why
+	return why, text
 }
 
 // uncommitted grants an attempt, or takes it back.
