@@ -57,7 +57,7 @@ func (p *plan) starts(stage int, begun []bool) []boundSet {
 		need = min(total, amount(*size, total))
 	}
 	var sets []boundSet
-	known := map[setOf]int{}
+	known := reuseMap(&p.mem.starts, 0)
 	for i := range p.nodes {
 		m := &p.nodes[i]
 		if m.group < 0 || begun[i] || !p.takes(stage, int(m.group)) || before >= need {

@@ -160,14 +160,14 @@ func (p *plan) ofFlight(f *flight) Decision {
 	}
 	if f.member >= 0 {
 		if m := &p.nodes[f.member]; m.group >= 0 {
-			d.Group, d.Stage = int(m.group), p.stageOf(m)
+			d.Group, d.Stage = int32(m.group), int32(p.stageOf(m))
 		}
 	}
 	return d
 }
 
 func (p *plan) ofNode(m *member) Decision {
-	d := Decision{Node: m.node.Name, UID: m.node.UID, Stage: p.stageOf(m), Group: int(m.group), Why: m.why}
+	d := Decision{Node: m.node.Name, UID: m.node.UID, Stage: int32(p.stageOf(m)), Group: int32(m.group), Why: m.why}
 	if m.other {
 		d.State = protocol.StateOf(p.ledger.Ledger, m.shadow())
 		return d

@@ -46,7 +46,7 @@ type Decisions struct {
 type Decision struct {
 	Node, UID string
 	// Stage and Group are the numbers of those of the policy, -1 if there is none.
-	Stage, Group int
+	Stage, Group int32
 	State        protocol.State
 	// Do is the event to bring about; empty means to wait. What it changes in the ledger is in [Decisions].Ledger, with one exception:
 	// for [protocol.EventGone] the API server has to be asked first whether the Node is gone.

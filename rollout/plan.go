@@ -58,6 +58,7 @@ type plan struct {
 	// nodes are those of the domain by name, byUID are those of them that have a slot or are remembered.
 	nodes   []member
 	byUID   map[string]int32
+	keyOf   keyNames
 	keyed   map[setOf][]string // see [plan.keys]
 	zones   []string
 	targets []aim // by group
@@ -154,6 +155,7 @@ func (p *plan) gather() {
 		}
 		m.zone = number
 	}
+	p.name()
 	p.count()
 }
 

@@ -31,7 +31,12 @@ type scratch struct {
 	ordered []int32
 	begun   []bool
 	uids    []string
+	ends    []int32
+	text    []byte
 	sets    map[setOf]*keySet
+	spare   []*keySet
+	keyed   map[setOf][]string
+	starts  map[setOf]int
 }
 
 // forget lets go of what the memory points to.
@@ -40,7 +45,25 @@ func (m *scratch) forget() {
 	clear(m.flights)
 	clear(m.byUID)
 	clear(m.uids)
+	for _, s := range m.sets {
+		clear(s.caps)
+		clear(s.uses)
+		*s = keySet{caps: s.caps[:0], uses: s.uses[:0]}
+		m.spare = append(m.spare, s)
+	}
 	clear(m.sets)
+	clear(m.keyed)
+}
+
+// keySet is an empty one.
+func (m *scratch) keySet() *keySet {
+	n := len(m.spare)
+	if n == 0 {
+		return &keySet{}
+	}
+	s := m.spare[n-1]
+	m.spare = m.spare[:n-1]
+	return s
 }
 
 // reuse makes a slice of so many zero elements, of the old memory if that is enough.

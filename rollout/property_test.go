@@ -225,7 +225,7 @@ func (f *fleet) wantAllowed(d Decisions) {
 		f.t.Fatalf("I5: %v admitted while %s, closed by %v", admitted, d.Phase, c)
 	}
 	for _, n := range d.Nodes {
-		if n.Do == protocol.EventAdmit && n.Stage > min(d.Progress.Stage, max(0, len(f.p.Stages)-1)) && slices.Contains(d.Progress.Members, n.UID) {
+		if n.Do == protocol.EventAdmit && int(n.Stage) > min(d.Progress.Stage, max(0, len(f.p.Stages)-1)) && slices.Contains(d.Progress.Members, n.UID) {
 			f.t.Fatalf("I6: node %q of stage %d is begun in stage %d", n.Node, n.Stage, d.Progress.Stage)
 		}
 	}

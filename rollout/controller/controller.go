@@ -58,6 +58,7 @@ type Controller struct {
 
 // A mind is what saves calls. All of it may be lost.
 type mind struct {
+	planner rollout.Planner
 	// drains are how far nodes are, back those whose attempt was given back, by UID.
 	drains map[string]drained
 	back   map[string]protocol.Attempt

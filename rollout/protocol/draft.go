@@ -59,7 +59,7 @@ func (d *Draft) Release(sh Shadow) error {
 // copy makes the slots the draft's own, with room for some more.
 func (d *Draft) copy() {
 	if !d.own {
-		const room = 8
+		const room = 4
 		d.own, d.Slots = true, append(make([]Slot, 0, len(d.Slots)+room), d.Slots...)
 	}
 }
