@@ -18,6 +18,9 @@ func (p *plan) barrier() *Why {
 	if why := p.tooMany(); why != nil {
 		return why
 	}
+	if why := p.checked(); why != nil {
+		return why
+	}
 	if why := p.window(); why != nil {
 		p.again(why.After)
 		return why
@@ -98,7 +101,7 @@ func (p *plan) admit() {
 	p.limit(p.capsOf(p.progress.Stage))
 	a := admission{plan: p, barrier: p.barrier(), stage: min(p.progress.Stage, len(p.stages)-1)}
 	a.room = p.room(a.stage)
-	a.rescue = p.rescues()
+	a.rescue, a.quorumKept = p.rescues(), p.policy.quorumMode() == Enforce
 	p.ordered = p.order()
 	for _, i := range p.ordered {
 		m := &p.nodes[i]
@@ -119,6 +122,8 @@ type admission struct {
 	// room is how many nodes the stage has yet to begin.
 	room   int
 	rescue bool
+	// quorumKept: no serial node may cost the majority.
+	quorumKept bool
 	// asked are the answers for the revisions so far.
 	asked []verdict
 	later []*Why
@@ -194,7 +199,7 @@ func (a *admission) waitFresh(m *member, v verdict) *Why {
 
 // quorum says why a serial node has to wait for the others of its kind, or nil.
 func (a *admission) quorum(m *member) *Why {
-	if after := a.limits.serialUp - 1; m.serial && !a.policy.LoseQuorum && after < a.sizes.serial/2+1 {
+	if after := a.limits.serialUp - 1; m.serial && a.quorumKept && after < a.sizes.serial/2+1 {
 		return &Why{Reason: ReasonQuorum, Message: fmt.Sprintf("%d of %d serial nodes would be available, a majority is %d", after, a.sizes.serial, a.sizes.serial/2+1)}
 	}
 	return nil

@@ -67,6 +67,7 @@ func (p *plan) decisions() Decisions {
 		}
 		return *p.nodes[i].node.Shadow, true
 	})
+	d.Findings = p.findings()
 	d.Reason, d.Message = p.summary(d.Counts, d.Waiting)
 	d.ExpectedEnd = p.expectedEnd()
 	return d
@@ -88,7 +89,7 @@ func (p *plan) phase() Phase {
 		return Completed
 	case p.holdWhy != nil:
 		return AtGate
-	case was == Pending && p.tooMany() != nil:
+	case was == Pending && (p.tooMany() != nil || p.checked() != nil):
 		return Pending
 	}
 	return Running
@@ -193,6 +194,8 @@ func (p *plan) summary(c Counts, waiting map[Reason]int) (Reason, string) {
 		reason = p.holdWhy.Reason
 	case p.tooMany() != nil:
 		reason = ReasonBound
+	case p.checked() != nil:
+		reason = ReasonCheck
 	case c.InFlight > 0:
 		reason = ReasonInFlight
 	case c.Done == c.Selected:
@@ -211,6 +214,9 @@ func (p *plan) summary(c Counts, waiting map[Reason]int) (Reason, string) {
 		parts = append(parts, halt.Message)
 	case p.holdWhy != nil:
 		parts = append(parts, p.holdWhy.Message)
+	}
+	for _, f := range p.findings() {
+		parts = append(parts, fmt.Sprintf("check %s (%s): %s", f.Check, f.Mode, f.Message))
 	}
 	return reason, strings.Join(parts, "; ")
 }

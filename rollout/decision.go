@@ -34,6 +34,8 @@ type Decisions struct {
 	Counts Counts
 	// Waiting counts the nodes that wait, by reason.
 	Waiting map[Reason]int
+	// Findings are what the [Checks] of the policy have found.
+	Findings []Finding
 	// Blast is the worst that a fatal revision does before the rollout stops by itself, from its beginning on: see [Bound].
 	Blast Blast
 	// ExpectedEnd is an estimate of when all nodes should have had their turn; zero if that cannot be said.
@@ -114,6 +116,7 @@ const (
 	ReasonFrozen      Reason = "Frozen"
 	ReasonAborted     Reason = "Aborted"
 	ReasonBound       Reason = "TooManyCouldBreak"
+	ReasonCheck       Reason = "CheckFailed"
 	ReasonDeadline    Reason = "DeadlinePassed"
 	ReasonBlocked     Reason = "DrainBlocked"
 	ReasonJoined      Reason = "JoinedLater"

@@ -155,6 +155,11 @@ func sayStop(r Reason) (saying, bool) {
 		}, true
 	case ReasonClosed:
 		return saying{what: "nothing may be begun, by a stop that this rollout has not asked for", change: "Whoever has set the stop has to lift it"}, true
+	case ReasonCheck:
+		return saying{
+			what:   "a check of the policy and the fleet, made before anything is begun, does not allow the rollout",
+			change: "What it has found has to be changed, or the check has to be made one that only warns",
+		}, true
 	case ReasonBound:
 		return saying{
 			what:   "more nodes could be broken before the rollout stops by itself than its policy allows",

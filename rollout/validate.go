@@ -52,6 +52,7 @@ func (p Policy) Validate() error {
 	v.windows()
 	v.settings()
 	v.verb()
+	v.checks()
 	for i, d := range p.Detectors {
 		v.check(d != nil, fmt.Sprintf("detectors[%d]", i), d, "a detector")
 	}

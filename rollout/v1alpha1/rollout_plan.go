@@ -106,6 +106,27 @@ type Cap struct {
 	Max intstr.IntOrString `json:"max"`
 }
 
+// Checks are made before anything is begun. With Enforce nothing is begun that a check is against, with Warn it only says so.
+type Checks struct {
+	// controlPlane: the domain has nodes that serial selects. Absent means that it is not checked.
+	// +optional
+	ControlPlane CheckMode `json:"controlPlane,omitempty"`
+
+	// quorum: with one more of those nodes away, a majority of them is available. Absent means Enforce, and Warn with loseQuorum, beside which Enforce
+	// is refused.
+	// +optional
+	Quorum CheckMode `json:"quorum,omitempty"`
+
+	// data: no pod has to go against its budget, as stuckDrain Force does with an intrusive revision. Absent means that it is not checked.
+	// +optional
+	Data CheckMode `json:"data,omitempty"`
+}
+
+// CheckMode is what a check does when it finds something.
+//
+// +kubebuilder:validation:Enum=Enforce;Warn
+type CheckMode string
+
 // Scope is what a cap counts.
 //
 // +kubebuilder:validation:Enum=Total;Group;Zone;Class
