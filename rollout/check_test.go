@@ -112,3 +112,13 @@ func TestFindingsOfTheQuorum(t *testing.T) {
 		t.Errorf("findings %+v when all have had their turn, want none", d.Findings)
 	}
 }
+
+// A node at its turn is away for a while, and is not held against the next one beforehand (R-RO-25).
+func TestNodeAtItsTurnIsNoLackOfQuorum(t *testing.T) {
+	f := controlPlanes(t, 3, 0)
+	d := f.plan()
+	f.node(doing(d, protocol.EventAdmit)[0]).Away = "not ready"
+	if d := f.plan(); len(d.Findings) != 0 || d.Counts.InFlight != 1 {
+		t.Errorf("findings %+v with %d in flight, want none with one", d.Findings, d.Counts.InFlight)
+	}
+}

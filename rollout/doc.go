@@ -5,8 +5,9 @@
 // itself when the revision is bad.
 //
 // [Plan] decides. It is a pure function of what was seen, what is wanted, and the time; a dry run, the answer to "why does this node
-// wait", the simulation and production call it. What it may do at all is settled by package protocol: a slot in the ledger of the
-// disruption domain is the right to disrupt a node, and every cap is checked again there, on the ledger that is stored.
+// wait", the simulation and production call it, and who calls it again and again has a [Planner] do it. What it may do at all is settled by
+// package protocol: a slot in the ledger of the disruption domain is the right to disrupt a node, and every cap is checked again there, on the
+// ledger that is stored.
 //
 // # Promise
 //
@@ -21,6 +22,7 @@
 //   - A revision that fails is not tried on fresh nodes before it has succeeded in the stage. A detector that trips, or a critical node that fails,
 //     closes the ledger before the next admission. [Bound] says before the start how many nodes can be broken by then.
 //   - A node that joins during a rollout gets the last revision that was completed, and its turn at the end. A node that leaves is forgotten.
+//   - The [Checks] of the policy look at it and the snapshot before anything is begun, and refuse or warn.
 //   - Refusals, postponements and attempts that were undone are no failures; a node that was sick before its turn is not one either. Each
 //     node counts once for a revision, whatever its retries.
 //   - The same input gives the same decisions, in the same order.
