@@ -25,7 +25,7 @@ func (p *plan) barrier() *Why {
 		p.again(why.After)
 		return why
 	}
-	return p.gate()
+	return p.gate(noStage)
 }
 
 // retry gives broken nodes their next attempt, in their own slots.

@@ -108,6 +108,7 @@ func TestFindingsOfTheQuorum(t *testing.T) {
 	f.node("cp2").Away = ""
 	f.p.StuckDrain = HoldDrain
 	f.passes(100, Completed)
+	f.node("cp0").Away, f.node("cp1").Away = "not ready", "not ready"
 	if d := f.plan(); len(d.Findings) != 0 {
 		t.Errorf("findings %+v when all have had their turn, want none", d.Findings)
 	}

@@ -15,7 +15,7 @@
 //     data. Caps that are lowered, and fleets that shrink, block what comes next and take nothing back.
 //   - A node that is touched has been allowed by its stage, its group, the order, a window in which its whole cycle fits, and the health of
 //     the fleet and of itself. What is not known does not allow.
-//   - A stage is passed when its nodes have come to an end, at least one of them well, and its soak, the gates and its approval allow it. A node that
+//   - A stage is passed when its nodes have come to an end, at least one of them well, and its soak, the gates of the fleet, its own and its approval allow it. A node that
 //     cannot be touched is passed over in a sized stage, and holds up one that takes all nodes until somebody promotes the rollout.
 //   - Serial nodes go one at a time over all rollouts of the domain, and never leave fewer than a majority of them available, unless the policy
 //     says that this may be lost.

@@ -67,7 +67,7 @@ func sayStage(r Reason) (saying, bool) {
 func sayFleet(r Reason) (saying, bool) {
 	switch r {
 	case ReasonGate:
-		return saying{what: "a check of the whole fleet does not allow to begin anything", change: "The check has to allow it: see to what it complains about"}, true
+		return saying{what: "a check of the whole fleet, or of the stage under way, does not allow to go on", change: "The check has to allow it: see to what it complains about"}, true
 	case ReasonWindow:
 		return saying{what: "it is not the time of day or week in which nodes may be begun", change: "The next window has to open, or the windows of the policy have to be changed"}, true
 	case ReasonDoesNotFit:

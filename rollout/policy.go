@@ -121,6 +121,9 @@ type Stage struct {
 	Caps []Cap
 	// Soak is how long nothing may go wrong after its last node, before the gate is asked.
 	Soak time.Duration
+	// Gates name what has to allow the stage to be passed when it is over, besides the gates of the whole fleet: see [Verdict].ForStages. One of which there
+	// is no verdict does not allow it.
+	Gates []string
 	// Approval: somebody has to promote the rollout past this stage, besides the gates.
 	Approval bool
 }

@@ -61,6 +61,8 @@ func wrongFields() []wrongField {
 		{"cycle", "9h0m0s", func(p *Policy) { p.Cycle = 9 * time.Hour }},
 		{"drainWithin", "-1s", func(p *Policy) { p.DrainWithin = -time.Second }},
 		{"checks.controlPlane", `"Refuse"`, func(p *Policy) { p.Checks.ControlPlane = "Refuse" }},
+		{"stages[0].gates[1]", `""`, func(p *Policy) { p.Stages[0].Gates = []string{"smoke", ""} }},
+		{"stages[1].gates[1]", `"smoke"`, func(p *Policy) { p.Stages[1].Gates = []string{"smoke", "smoke"} }},
 		{"checks.data", `"enforce"`, func(p *Policy) { p.Checks.Data = "enforce" }},
 		{"checks.quorum", `"Enforce"`, func(p *Policy) { p.Checks.Quorum, p.LoseQuorum = Enforce, true }},
 		{"attempts", "-1", func(p *Policy) { p.Attempts = -1 }},

@@ -212,7 +212,7 @@ func stagesOf(stages []Stage) []rollout.Stage {
 	var all []rollout.Stage
 	for _, s := range stages {
 		all = append(all, rollout.Stage{
-			Name: s.Name, Groups: s.Groups, Size: s.Size, Caps: capsOf(s.Caps), Soak: duration(s.Soak), Approval: s.Approval,
+			Name: s.Name, Groups: s.Groups, Size: s.Size, Caps: capsOf(s.Caps), Soak: duration(s.Soak), Gates: s.Gates, Approval: s.Approval,
 		})
 	}
 	return all

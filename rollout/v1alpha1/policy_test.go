@@ -75,7 +75,7 @@ groups:
 - name: rest
   selector: {matchLabels: {pool: rest}}
 stages:
-- {name: canary, groups: [rest], size: 2, soak: 1h, approval: true, caps: [{scope: Group, key: rest, max: 1}]}
+- {name: canary, groups: [rest], size: 2, soak: 1h, gates: [smoke], approval: true, caps: [{scope: Group, key: rest, max: 1}]}
 - {name: half, size: "50%"}
 - {name: all}
 caps: [{scope: Total, max: "10%"}, {scope: Zone, max: 3}, {scope: Class, key: NonIntrusive, max: 50}]
@@ -145,7 +145,7 @@ func everythingWanted(t *testing.T) rollout.Policy {
 		},
 		Stages: []rollout.Stage{
 			{
-				Name: "canary", Groups: []string{"rest"}, Size: count(2), Soak: time.Hour, Approval: true,
+				Name: "canary", Groups: []string{"rest"}, Size: count(2), Soak: time.Hour, Gates: []string{"smoke"}, Approval: true,
 				Caps: []rollout.Cap{{Scope: rollout.ByGroup, Key: "rest", Max: *count(1)}},
 			},
 			{Name: "half", Size: percent("50%")}, {Name: "all"},

@@ -77,6 +77,16 @@ type Stage struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 2h, and not negative"
 	Soak *metav1.Duration `json:"soak,omitempty"`
 
+	// gates name what has to allow the stage to be passed when it is over, besides the gates of the whole fleet: gates of the controller that are for stages.
+	// One that the controller does not know does not allow it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Gates []string `json:"gates,omitempty"`
+
 	// approval: somebody has to promote the rollout past this stage, with the verb Promote.
 	// +optional
 	Approval bool `json:"approval,omitempty"`
