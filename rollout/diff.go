@@ -17,7 +17,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // A Change is one difference between the contents of two revisions.
@@ -84,13 +84,19 @@ func (d *differ) part(name, was, is string, old, still bool) {
 
 // parse reads an object or a list. What follows a first document is none of it, so that it is opaque too.
 func parse(text string) (any, bool) {
-	data, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil || strings.Contains("\n"+text, "\n---") {
+	if strings.Contains("\n"+text, "\n---") {
+		return nil, false
+	}
+	var v any
+	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil { // no field twice
+		return nil, false
+	}
+	data, err := yaml.ToJSON([]byte(text))
+	if err != nil {
 		return nil, false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber() // as large as they are written
-	var v any
 	if err := decoder.Decode(&v); err != nil {
 		return nil, false
 	}
