@@ -18,11 +18,14 @@ func (p *plan) barrier() *Why {
 	if why := p.tooMany(); why != nil {
 		return why
 	}
+	if why := p.checked(); why != nil {
+		return why
+	}
 	if why := p.window(); why != nil {
 		p.again(why.After)
 		return why
 	}
-	return p.gate()
+	return p.gate(noStage)
 }
 
 // retry gives broken nodes their next attempt, in their own slots.
@@ -89,7 +92,7 @@ func (p *plan) tryAgain(f *flight) {
 		f.why = &Why{Reason: ReasonInFlight, Message: err.Error()}
 		return
 	}
-	p.ledger, f.do = next, protocol.EventRetry
+	p.ledger, f.do = next.Draft(), protocol.EventRetry
 	f.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("the broken node gets attempt %d in its place", next.Epoch)}
 }
 
@@ -98,7 +101,7 @@ func (p *plan) admit() {
 	p.limit(p.capsOf(p.progress.Stage))
 	a := admission{plan: p, barrier: p.barrier(), stage: min(p.progress.Stage, len(p.stages)-1)}
 	a.room = p.room(a.stage)
-	a.rescue = p.rescues()
+	a.rescue, a.quorumKept = p.rescues(), p.policy.quorumMode() == Enforce
 	p.ordered = p.order()
 	for _, i := range p.ordered {
 		m := &p.nodes[i]
@@ -119,6 +122,8 @@ type admission struct {
 	// room is how many nodes the stage has yet to begin.
 	room   int
 	rescue bool
+	// quorumKept: no serial node may cost the majority.
+	quorumKept bool
 	// asked are the answers for the revisions so far.
 	asked []verdict
 	later []*Why
@@ -194,7 +199,7 @@ func (a *admission) waitFresh(m *member, v verdict) *Why {
 
 // quorum says why a serial node has to wait for the others of its kind, or nil.
 func (a *admission) quorum(m *member) *Why {
-	if after := a.limits.serialUp - 1; m.serial && !a.policy.LoseQuorum && after < a.sizes.serial/2+1 {
+	if after := a.limits.serialUp - 1; m.serial && a.quorumKept && after < a.sizes.serial/2+1 {
 		return &Why{Reason: ReasonQuorum, Message: fmt.Sprintf("%d of %d serial nodes would be available, a majority is %d", after, a.sizes.serial, a.sizes.serial/2+1)}
 	}
 	return nil
@@ -250,12 +255,12 @@ func (a *admission) verdict(r *Revision) verdict {
 // begin admits a node.
 func (a *admission) begin(m *member) {
 	set := a.set(a.setFor(m))
-	next, err := a.ledger.Admit(protocol.Admission{Shadow: m.shadow(), Rollout: a.policy.UID, Keys: set.keys}, set.caps, a.limits.absent)
-	if err != nil {
+	if err := a.ledger.Admit(protocol.Admission{Shadow: m.shadow(), Rollout: a.policy.UID, Keys: set.keys}, set.caps, a.limits.absent); err != nil {
 		m.why = refusal(err)
 		return
 	}
-	a.ledger, m.do = next, stepAdmit
+	k := a.ledger.Epoch
+	m.do = stepAdmit
 	for _, u := range set.uses {
 		u.used++
 		u.why = nil
@@ -267,9 +272,9 @@ func (a *admission) begin(m *member) {
 		a.room = max(0, a.room-1)
 	}
 	m.class = flying
-	m.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", next.Epoch, a.next(m).Name)}
+	m.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", k, a.next(m).Name)}
 	e := a.progress.Nodes[m.node.UID]
-	e.Node, e.Attempt, e.State, e.Since, e.Admitted = m.node.Name, next.Epoch, protocol.Admitted, a.now, a.now
+	e.Node, e.Attempt, e.State, e.Since, e.Admitted = m.node.Name, k, protocol.Admitted, a.now, a.now
 	e.Stage, e.Critical, e.Result = a.stage, a.isCritical(m.node), ""
 	a.remember(m.node.UID, e)
 }

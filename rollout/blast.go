@@ -29,7 +29,7 @@ func (p *plan) loads() []StageLoad {
 	if p.load != nil {
 		return p.load
 	}
-	begun := make([]bool, len(p.nodes))
+	begun := reuse(&p.mem.begun, len(p.nodes))
 	p.load = make([]StageLoad, 0, len(p.stages))
 	for i := range p.stages {
 		load := StageLoad{Name: p.stages[i].Name}
@@ -57,7 +57,7 @@ func (p *plan) starts(stage int, begun []bool) []boundSet {
 		need = min(total, amount(*size, total))
 	}
 	var sets []boundSet
-	known := map[setOf]int{}
+	known := reuseMap(&p.mem.starts, 0)
 	for i := range p.nodes {
 		m := &p.nodes[i]
 		if m.group < 0 || begun[i] || !p.takes(stage, int(m.group)) || before >= need {

@@ -31,7 +31,9 @@ func amount(v intstr.IntOrString, n int) int {
 
 // capsOf are the caps that bind in a stage, as numbers: those of the policy and of the stage, and that of serial nodes.
 func (p *plan) capsOf(stage int) []protocol.Cap {
-	caps := []protocol.Cap{{Key: serialKey, Max: 1, From: "the rule for serial nodes"}}
+	const others = 4 // the total, that of serial nodes, and the classes
+	caps := make([]protocol.Cap, 0, len(p.policy.Groups)+len(p.zones)+others)
+	caps = append(caps, protocol.Cap{Key: serialKey, Max: 1, From: "the rule for serial nodes"})
 	if len(p.policy.Caps) == 0 {
 		caps = append(caps, protocol.Cap{Max: 1, From: "the default"})
 	}
@@ -60,11 +62,11 @@ func (p *plan) numbers(caps []protocol.Cap, c Cap, field string, i int) []protoc
 		add("", "", p.sizes.domain)
 	case ByGroup:
 		for g := range p.policy.Groups {
-			add(groupKey(p.policy.Groups[g].Name), p.policy.Groups[g].Name, p.sizes.groups[g])
+			add(p.keyOf.groups[g], p.policy.Groups[g].Name, p.sizes.groups[g])
 		}
 	case ByZone:
 		for z, name := range p.zones {
-			add(zoneKey(name), name, p.sizes.zones[z])
+			add(p.keyOf.zones[z], name, p.sizes.zones[z])
 		}
 	case ByClass:
 		add(classKey(Intrusive), string(Intrusive), p.sizes.intrusive)
@@ -73,9 +75,21 @@ func (p *plan) numbers(caps []protocol.Cap, c Cap, field string, i int) []protoc
 	return caps
 }
 
-func groupKey(name string) string { return "group/" + name }
-func zoneKey(name string) string  { return "zone/" + name }
-func classKey(c Class) string     { return "class/" + string(c) }
+func classKey(c Class) string { return "class/" + string(c) }
+
+// keyNames are the keys of the groups and zones, by their numbers.
+type keyNames struct{ groups, zones []string }
+
+// name finds the names of the keys.
+func (p *plan) name() {
+	p.keyOf = keyNames{groups: make([]string, len(p.policy.Groups)), zones: make([]string, len(p.zones))}
+	for i := range p.keyOf.groups {
+		p.keyOf.groups[i] = "group/" + p.policy.Groups[i].Name
+	}
+	for i, zone := range p.zones {
+		p.keyOf.zones[i] = "zone/" + zone
+	}
+}
 
 // limits are the caps and what is used of them.
 type limits struct {
@@ -128,7 +142,7 @@ func (l *limits) share(r Reason, message string) *Why {
 func (p *plan) limit(own []protocol.Cap) {
 	l := &p.limits
 	l.all = slices.Concat(own, p.snapshot.OtherCaps)
-	l.use, l.sets = make(map[string]*usage, len(l.all)), map[setOf]*keySet{}
+	l.use, l.sets = make(map[string]*usage, len(l.all)), reuseMap(&p.mem.sets, 0)
 	for _, c := range l.all {
 		if u := l.use[c.Key]; u == nil {
 			l.use[c.Key] = &usage{cap: c}
@@ -173,13 +187,17 @@ func (p *plan) set(of setOf) *keySet {
 	if s := p.limits.sets[of]; s != nil {
 		return s
 	}
-	s := &keySet{keys: p.keys(of)}
+	s := p.mem.keySet()
+	s.keys = p.keys(of)
 	for _, c := range p.limits.all {
 		if c.Key == "" || slices.Contains(s.keys, c.Key) {
 			s.caps = append(s.caps, c)
 		}
 	}
-	for _, key := range append([]string{""}, s.keys...) {
+	if u := p.limits.use[""]; u != nil {
+		s.uses = append(s.uses, u)
+	}
+	for _, key := range s.keys {
 		if u := p.limits.use[key]; u != nil {
 			s.uses = append(s.uses, u)
 		}
@@ -188,15 +206,22 @@ func (p *plan) set(of setOf) *keySet {
 	return s
 }
 
-// keys are what a slot counts for, besides the total.
+// keys are what a slot counts for, besides the total. All slots of a kind share them.
 func (p *plan) keys(of setOf) []string {
-	keys := []string{classKey(of.class), zoneKey(p.zones[of.zone])}
+	if keys, known := p.keyed[of]; known {
+		return keys
+	}
+	if p.keyed == nil {
+		p.keyed = reuseMap(&p.mem.keyed, 0)
+	}
+	keys := append(make([]string, 0, 4), classKey(of.class), p.keyOf.zones[of.zone])
 	if of.group >= 0 {
-		keys = append(keys, groupKey(p.policy.Groups[of.group].Name))
+		keys = append(keys, p.keyOf.groups[of.group])
 	}
 	if of.serial {
 		keys = append(keys, serialKey)
 	}
+	p.keyed[of] = keys
 	return keys
 }
 

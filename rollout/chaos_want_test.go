@@ -60,14 +60,14 @@ func (c *chaos) wantLedger(before protocol.Ledger, d Decisions) {
 func (c *chaos) wantTurn(uid string, d Decisions) {
 	c.t.Helper()
 	i := slices.IndexFunc(d.Nodes, func(n Decision) bool { return n.UID == uid })
-	group := d.Nodes[i].Group
+	group := int(d.Nodes[i].Group)
 	for stage := range c.p.Stages {
 		if c.takes(stage, group) {
 			return // its turn has come as soon as the stages before are over
 		}
 		total, done := 0, 0
 		for _, n := range d.Nodes {
-			if !c.takes(stage, n.Group) {
+			if !c.takes(stage, int(n.Group)) {
 				continue
 			}
 			total++

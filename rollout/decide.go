@@ -49,7 +49,7 @@ func (p *plan) fetching(m *member) bool {
 
 // decisions puts together what was decided.
 func (p *plan) decisions() Decisions {
-	d := Decisions{At: p.now, Ledger: p.ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after, Blast: p.worst()}
+	d := Decisions{At: p.now, Ledger: p.ledger.Ledger, Caps: p.capsOf(p.progress.Stage), Waiting: map[Reason]int{}, After: p.after, Blast: p.worst()}
 	p.progress.Phase = p.phase()
 	d.Progress, d.Phase = p.progress, p.progress.Phase
 	d.Nodes = p.listAll()
@@ -67,6 +67,7 @@ func (p *plan) decisions() Decisions {
 		}
 		return *p.nodes[i].node.Shadow, true
 	})
+	d.Findings = p.findings()
 	d.Reason, d.Message = p.summary(d.Counts, d.Waiting)
 	d.ExpectedEnd = p.expectedEnd()
 	return d
@@ -88,7 +89,7 @@ func (p *plan) phase() Phase {
 		return Completed
 	case p.holdWhy != nil:
 		return AtGate
-	case was == Pending && p.tooMany() != nil:
+	case was == Pending && (p.tooMany() != nil || p.checked() != nil):
 		return Pending
 	}
 	return Running
@@ -160,16 +161,16 @@ func (p *plan) ofFlight(f *flight) Decision {
 	}
 	if f.member >= 0 {
 		if m := &p.nodes[f.member]; m.group >= 0 {
-			d.Group, d.Stage = int(m.group), p.stageOf(m)
+			d.Group, d.Stage = int32(m.group), int32(p.stageOf(m))
 		}
 	}
 	return d
 }
 
 func (p *plan) ofNode(m *member) Decision {
-	d := Decision{Node: m.node.Name, UID: m.node.UID, Stage: p.stageOf(m), Group: int(m.group), Why: m.why}
+	d := Decision{Node: m.node.Name, UID: m.node.UID, Stage: int32(p.stageOf(m)), Group: int32(m.group), Why: m.why}
 	if m.other {
-		d.State = protocol.StateOf(p.ledger, m.shadow())
+		d.State = protocol.StateOf(p.ledger.Ledger, m.shadow())
 		return d
 	}
 	d.State = stateWithout(m)
@@ -193,6 +194,8 @@ func (p *plan) summary(c Counts, waiting map[Reason]int) (Reason, string) {
 		reason = p.holdWhy.Reason
 	case p.tooMany() != nil:
 		reason = ReasonBound
+	case p.checked() != nil:
+		reason = ReasonCheck
 	case c.InFlight > 0:
 		reason = ReasonInFlight
 	case c.Done == c.Selected:
@@ -211,6 +214,9 @@ func (p *plan) summary(c Counts, waiting map[Reason]int) (Reason, string) {
 		parts = append(parts, halt.Message)
 	case p.holdWhy != nil:
 		parts = append(parts, p.holdWhy.Message)
+	}
+	for _, f := range p.findings() {
+		parts = append(parts, fmt.Sprintf("check %s (%s): %s", f.Check, f.Mode, f.Message))
 	}
 	return reason, strings.Join(parts, "; ")
 }

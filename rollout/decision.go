@@ -34,6 +34,8 @@ type Decisions struct {
 	Counts Counts
 	// Waiting counts the nodes that wait, by reason.
 	Waiting map[Reason]int
+	// Findings are what the [Checks] of the policy have found.
+	Findings []Finding
 	// Blast is the worst that a fatal revision does before the rollout stops by itself, from its beginning on: see [Bound].
 	Blast Blast
 	// ExpectedEnd is an estimate of when all nodes should have had their turn; zero if that cannot be said.
@@ -46,7 +48,7 @@ type Decisions struct {
 type Decision struct {
 	Node, UID string
 	// Stage and Group are the numbers of those of the policy, -1 if there is none.
-	Stage, Group int
+	Stage, Group int32
 	State        protocol.State
 	// Do is the event to bring about; empty means to wait. What it changes in the ledger is in [Decisions].Ledger, with one exception:
 	// for [protocol.EventGone] the API server has to be asked first whether the Node is gone.
@@ -114,6 +116,7 @@ const (
 	ReasonFrozen      Reason = "Frozen"
 	ReasonAborted     Reason = "Aborted"
 	ReasonBound       Reason = "TooManyCouldBreak"
+	ReasonCheck       Reason = "CheckFailed"
 	ReasonDeadline    Reason = "DeadlinePassed"
 	ReasonBlocked     Reason = "DrainBlocked"
 	ReasonJoined      Reason = "JoinedLater"

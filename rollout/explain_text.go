@@ -67,7 +67,7 @@ func sayStage(r Reason) (saying, bool) {
 func sayFleet(r Reason) (saying, bool) {
 	switch r {
 	case ReasonGate:
-		return saying{what: "a check of the whole fleet does not allow to begin anything", change: "The check has to allow it: see to what it complains about"}, true
+		return saying{what: "a check of the whole fleet, or of the stage under way, does not allow to go on", change: "The check has to allow it: see to what it complains about"}, true
 	case ReasonWindow:
 		return saying{what: "it is not the time of day or week in which nodes may be begun", change: "The next window has to open, or the windows of the policy have to be changed"}, true
 	case ReasonDoesNotFit:
@@ -155,6 +155,11 @@ func sayStop(r Reason) (saying, bool) {
 		}, true
 	case ReasonClosed:
 		return saying{what: "nothing may be begun, by a stop that this rollout has not asked for", change: "Whoever has set the stop has to lift it"}, true
+	case ReasonCheck:
+		return saying{
+			what:   "a check of the policy and the fleet, made before anything is begun, does not allow the rollout",
+			change: "What it has found has to be changed, or the check has to be made one that only warns",
+		}, true
 	case ReasonBound:
 		return saying{
 			what:   "more nodes could be broken before the rollout stops by itself than its policy allows",

@@ -33,6 +33,7 @@ type fleet struct {
 	silent, stuck, refusing map[string]bool
 	begun                   []string // nodes, in the order of their admission
 	last                    Decisions
+	asked                   remembered
 	cordoned                map[string]bool
 }
 

@@ -29,7 +29,7 @@ type flight struct {
 // observe looks at every slot of the rollout: how far it is, what has ended, what has taken too long.
 func (p *plan) observe() {
 	slots := p.snapshot.Ledger.Slots
-	p.flights = make([]flight, 0, len(slots))
+	p.flights = reuse(&p.mem.flights, len(slots))[:0]
 	for i := range slots {
 		s := slots[i]
 		if s.Rollout != p.policy.UID || s.UID == p.acknowledged {
@@ -149,12 +149,11 @@ func (p *plan) passed(since time.Time, within time.Duration) bool {
 // end remembers the end of an attempt and frees its slot.
 func (p *plan) end(f *flight, e *NodeProgress, r Result) {
 	p.conclude(f, e, r)
-	next, err := p.ledger.Release(*f.sh)
-	if err != nil {
+	if err := p.ledger.Release(*f.sh); err != nil {
 		f.why = &Why{Reason: ReasonInFlight, Message: err.Error()}
 		return
 	}
-	p.ledger, f.do = next, protocol.EventRelease
+	f.do = protocol.EventRelease
 	f.why = &Why{Reason: ReasonInFlight, Message: fmt.Sprintf("attempt %d has ended: %s", f.slot.Attempt, r)}
 }
 
@@ -164,7 +163,7 @@ func (p *plan) mark(f *flight, event protocol.Event, state protocol.SlotState, m
 	if err != nil {
 		return // it is thought worse of already
 	}
-	p.ledger, f.do, f.slot.State = next, event, state
+	p.ledger, f.do, f.slot.State = next.Draft(), event, state
 	reason := ReasonFailing
 	if event == protocol.EventSuspect {
 		reason = ReasonDeadline

@@ -69,7 +69,7 @@ const (
 // order are the selected nodes in the order in which they are to go: by stage, fresh ones before those that have failed, by the order of the
 // policy, by group, by name.
 func (p *plan) order() []int32 {
-	order := make([]int32, 0, p.sizes.selected)
+	order := reuse(&p.mem.ordered, p.sizes.selected)[:0]
 	if p.policy.Order != nil {
 		for i := range p.nodes {
 			if p.nodes[i].group >= 0 {
@@ -80,7 +80,7 @@ func (p *plan) order() []int32 {
 		return order
 	}
 	rank := ranks(p.zones)
-	places := make([]uint64, 0, p.sizes.selected)
+	places := reuse(&p.mem.places, p.sizes.selected)[:0]
 	if p.before != nil && p.before.ordered != nil {
 		for _, i := range p.before.ordered {
 			places = append(places, p.place(&p.nodes[i], int(i), rank))

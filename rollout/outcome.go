@@ -110,12 +110,24 @@ func (p *plan) outcome(f *flight, e NodeProgress) {
 	}
 	if !p.appended {
 		p.appended = true
-		p.progress.Outcomes = slices.Grow(slices.Clip(p.progress.Outcomes), len(p.flights)+1)
+		// Growing would make room for a quarter more.
+		p.progress.Outcomes = append(make([]Outcome, 0, len(p.progress.Outcomes)+p.ending()), p.progress.Outcomes...)
 	}
 	p.progress.Outcomes = append(p.progress.Outcomes, Outcome{Node: f.slot.Node, UID: f.slot.UID, Result: e.Result, At: p.now})
 	if e.Critical && detectFailed(e.Result) {
 		p.freeze("critical", fmt.Sprintf("node %q is critical, and has ended as %s", f.slot.Node, e.Result))
 	}
+}
+
+// ending is about how many attempts end in this pass, and at least 1.
+func (p *plan) ending() int {
+	n := 1
+	for i := range p.flights {
+		if s := p.flights[i].state; s == protocol.Done || s == protocol.FailedClean || s == protocol.FailedBroken {
+			n++
+		}
+	}
+	return n
 }
 
 func (p *plan) measure(admitted time.Time) {

@@ -17,14 +17,7 @@ import (
 // What it decides can be carried out in any order after the ledger and the progress were stored, or not at all: the next Plan
 // decides on what has become of it.
 func Plan(s Snapshot, policy Policy, now time.Time) (Decisions, error) {
-	if err := policy.Validate(); err != nil {
-		return Decisions{}, err
-	}
-	p := newPlan(&s, &policy, now)
-	if err := p.run(); err != nil {
-		return Decisions{}, err
-	}
-	return p.decisions(), nil
+	return new(Planner).Plan(s, policy, now)
 }
 
 // run decides.
@@ -52,11 +45,12 @@ type plan struct {
 	policy   *Policy
 	snapshot *Snapshot
 	now      time.Time
+	mem      *scratch
 	stages   []Stage
 	cycle    time.Duration
 
 	// ledger and progress are what is decided so far; copied says that the progress has its own map.
-	ledger   protocol.Ledger
+	ledger   protocol.Draft
 	progress Progress
 	copied   bool
 	appended bool // likewise of its outcomes
@@ -64,6 +58,8 @@ type plan struct {
 	// nodes are those of the domain by name, byUID are those of them that have a slot or are remembered.
 	nodes   []member
 	byUID   map[string]int32
+	keyOf   keyNames
+	keyed   map[setOf][]string // see [plan.keys]
 	zones   []string
 	targets []aim // by group
 	sizes   sizes
@@ -126,8 +122,8 @@ func (m *member) shadow() protocol.Shadow {
 	return *m.node.Shadow
 }
 
-func newPlan(s *Snapshot, policy *Policy, now time.Time) *plan {
-	p := &plan{policy: policy, snapshot: s, now: now.Round(0), stages: policy.Stages, ledger: s.Ledger, progress: s.Progress}
+func newPlan(s *Snapshot, policy *Policy, now time.Time, mem *scratch) *plan {
+	p := &plan{policy: policy, snapshot: s, now: now.Round(0), mem: mem, stages: policy.Stages, ledger: s.Ledger.Draft(), progress: s.Progress}
 	if len(p.stages) == 0 {
 		p.stages = []Stage{{}}
 	}
@@ -141,7 +137,7 @@ func newPlan(s *Snapshot, policy *Policy, now time.Time) *plan {
 
 // gather sorts the nodes and finds out what belongs to which: all that the names, the labels and the policy say.
 func (p *plan) gather() {
-	p.nodes = make([]member, len(p.snapshot.Nodes))
+	p.nodes = reuse(&p.mem.nodes, len(p.snapshot.Nodes))
 	for i := range p.nodes {
 		p.nodes[i] = member{node: &p.snapshot.Nodes[i], flight: -1}
 	}
@@ -159,12 +155,13 @@ func (p *plan) gather() {
 		}
 		m.zone = number
 	}
+	p.name()
 	p.count()
 }
 
 // assign finds the nodes that have a slot or are remembered.
 func (p *plan) assign() {
-	p.byUID = make(map[string]int32, len(p.ledger.Slots)+len(p.progress.Nodes))
+	p.byUID = reuseMap(&p.mem.byUID, max(len(p.ledger.Slots), len(p.progress.Nodes))) // mostly the same
 	for uid := range p.progress.Nodes {
 		p.byUID[uid] = -1
 	}
@@ -225,9 +222,14 @@ func (p *plan) own() {
 	p.progress.Nodes = maps.Clone(p.progress.Nodes)
 }
 
-// remembered are the UIDs of the nodes of the progress, in order.
+// remembered are the UIDs of the nodes of the progress, in order. The next call uses their memory again.
 func (p *plan) remembered() []string {
-	return slices.Sorted(maps.Keys(p.progress.Nodes))
+	uids := reuse(&p.mem.uids, len(p.progress.Nodes))[:0]
+	for uid := range p.progress.Nodes {
+		uids = append(uids, uid)
+	}
+	slices.Sort(uids)
+	return uids
 }
 
 // again asks to be called again in d, if that is not to happen sooner.

@@ -99,8 +99,9 @@ func BenchmarkPlan(b *testing.B) {
 				b.Fatalf("%v: %+v", err, d.Counts)
 			}
 			b.ReportAllocs()
+			var planner Planner
 			for b.Loop() {
-				if _, err := Plan(f.s, f.p, f.now.Add(time.Second)); err != nil {
+				if _, err := planner.Plan(f.s, f.p, f.now.Add(time.Second)); err != nil {
 					b.Fatal(err)
 				}
 			}

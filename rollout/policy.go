@@ -40,8 +40,10 @@ type Policy struct {
 	// node-role.kubernetes.io/control-plane. They count over the whole domain.
 	Serial labels.Selector
 	// LoseQuorum allows to begin a serial node though fewer than a majority of them stay available by that: what a control plane of one
-	// or two nodes takes.
+	// or two nodes takes. It is [Warn] for that check.
 	LoseQuorum bool
+	// Checks are what is looked at beforehand.
+	Checks Checks
 	// Attempts is how many failures of the revision on one node are enough. Zero means 3. What was not begun, and what was undone, is no
 	// failure and has no limit.
 	Attempts int
@@ -119,6 +121,9 @@ type Stage struct {
 	Caps []Cap
 	// Soak is how long nothing may go wrong after its last node, before the gate is asked.
 	Soak time.Duration
+	// Gates name what has to allow the stage to be passed when it is over, besides the gates of the whole fleet: see [Verdict].ForStages. One of which there
+	// is no verdict does not allow it.
+	Gates []string
 	// Approval: somebody has to promote the rollout past this stage, besides the gates.
 	Approval bool
 }

@@ -23,7 +23,7 @@ import (
 // Random rollouts over random fleets, in which agents fail, refuse and fall silent, nodes join and leave, caps move, and people ask for things. In
 // every pass: each cap holds on the ledger for what was admitted, no slot is taken back but by a fact (I11), the counts add up (I7), no node of a
 // later stage is begun before the stages before it were passed (I6, R-RO-16), nothing is admitted after a freeze (I5) or outside the windows (I13), the
-// input is not changed, and the same input gives the same bytes (I10, R-RO-30).
+// input is not changed, and the same input gives the same bytes (I10, R-RO-30), also by a planner that was asked before.
 func TestRandomRollouts(t *testing.T) {
 	seeds := []uint64{rand.Uint64()}
 	for i := range raceshare.Of(t, uint64(60)) {
@@ -162,6 +162,7 @@ func (f *fleet) propertyPass(r *rand.Rand) {
 	if a, b := encode(f.t, d), encode(f.t, again); err != nil || a != b {
 		f.t.Fatalf("I10: decided\n%s\nand with the nodes in another order\n%s\n%v", a, b, err)
 	}
+	f.asked.wantSame(f, d)
 	f.wantCaps(ledger, d)
 	f.wantSlotsKept(ledger, d)
 	f.wantAllowed(d)
@@ -225,7 +226,7 @@ func (f *fleet) wantAllowed(d Decisions) {
 		f.t.Fatalf("I5: %v admitted while %s, closed by %v", admitted, d.Phase, c)
 	}
 	for _, n := range d.Nodes {
-		if n.Do == protocol.EventAdmit && n.Stage > min(d.Progress.Stage, max(0, len(f.p.Stages)-1)) && slices.Contains(d.Progress.Members, n.UID) {
+		if n.Do == protocol.EventAdmit && int(n.Stage) > min(d.Progress.Stage, max(0, len(f.p.Stages)-1)) && slices.Contains(d.Progress.Members, n.UID) {
 			f.t.Fatalf("I6: node %q of stage %d is begun in stage %d", n.Node, n.Stage, d.Progress.Stage)
 		}
 	}

@@ -52,7 +52,7 @@ func newSimWorld(s Snapshot, policy Policy, now time.Time, a Assumptions, cycle 
 	for i := range w.snapshot.Gates {
 		w.snapshot.Gates[i].RetryAfter = 0
 	}
-	w.first = newPlan(&w.snapshot, &w.policy, w.now)
+	w.first = newPlan(&w.snapshot, &w.policy, w.now, &scratch{})
 	w.nodes, w.base = w.first.nodes, slices.Clone(w.first.nodes)
 	for i := range w.base {
 		w.known.index[w.base[i].node.UID] = int32(i)
@@ -70,7 +70,7 @@ func (w *simWorld) run() (Course, error) {
 		}
 		p.progress.Phase = p.phase()
 		asked := p.progress.Stopped != w.snapshot.Progress.Stopped // the next plan closes the ledger
-		w.snapshot.Ledger, w.snapshot.Progress = p.ledger, p.progress
+		w.snapshot.Ledger, w.snapshot.Progress = p.ledger.Ledger, p.progress
 		w.learn(p)
 		w.course.Steps++
 		w.note(p)
@@ -104,8 +104,8 @@ func (w *simWorld) plan() *plan {
 	copy(w.nodes, w.base)
 	f := w.first
 	p := &plan{
-		policy: f.policy, snapshot: f.snapshot, now: w.now, stages: f.stages, cycle: f.cycle, ledger: w.snapshot.Ledger, progress: w.snapshot.Progress,
-		nodes: w.nodes, zones: f.zones, targets: f.targets, sizes: f.sizes, taken: f.taken,
+		policy: f.policy, snapshot: f.snapshot, now: w.now, mem: &scratch{}, stages: f.stages, cycle: f.cycle, ledger: w.snapshot.Ledger.Draft(), progress: w.snapshot.Progress,
+		nodes: w.nodes, zones: f.zones, keyOf: f.keyOf, targets: f.targets, sizes: f.sizes, taken: f.taken,
 	}
 	if w.course.Steps > 0 {
 		p.before = w.known

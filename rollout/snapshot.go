@@ -17,7 +17,7 @@ type Snapshot struct {
 	Nodes []Node
 	// Progress is what is remembered of the rollout.
 	Progress Progress
-	// Gates are the verdicts on the fleet: nothing is begun unless all allow it.
+	// Gates are the verdicts on the fleet: nothing is begun unless all allow it, but for those that are [Verdict].ForStages.
 	Gates []Verdict
 	// OtherCaps are those of other rollouts of the domain, as [Decisions].Caps gives them: they bind this one too.
 	OtherCaps []protocol.Cap
@@ -49,6 +49,8 @@ type Node struct {
 type Verdict struct {
 	// From names the gate.
 	From string
+	// ForStages: the gate is one of stages. It holds up those that name it when they are over, and nothing else: see [Stage].Gates.
+	ForStages bool
 	// Answer is [Allow], [Deny] or [Unknown].
 	Answer Answer
 	// Reason is one word in the form of condition reasons, Message a sentence.

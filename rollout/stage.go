@@ -136,8 +136,8 @@ func (p *plan) advance() {
 // hold says what keeps a stage that is over from being passed, or nil.
 func (p *plan) hold(i int) *Why {
 	s := &p.stages[i]
-	if g := p.gate(); g != nil {
-		if p.denied() && s.Soak > 0 {
+	if g := p.gate(i); g != nil {
+		if p.denied(i) && s.Soak > 0 {
 			p.progress.SoakSince = p.now // what goes wrong while it soaks begins it anew
 		}
 		return g
@@ -161,21 +161,37 @@ func (p *plan) stageName(i int) string {
 	return fmt.Sprintf("stage %q", p.stages[i].Name)
 }
 
-// gate says which gate does not allow to go on, or nil.
-func (p *plan) gate() *Why {
+// noStage asks for the gates of the whole fleet alone.
+const noStage = -1
+
+// gate says which gate does not allow to go on, or nil: of those of the whole fleet, and of a stage that is over.
+func (p *plan) gate(stage int) *Why {
 	for i := range p.snapshot.Gates {
 		v := &p.snapshot.Gates[i]
-		if v.Answer == Allow {
+		if v.Answer == Allow || !p.heeds(stage, v) {
 			continue
 		}
 		p.again(v.RetryAfter)
 		return &Why{Reason: ReasonGate, Message: "a gate does not allow it: " + v.text(), After: v.RetryAfter}
 	}
+	if stage == noStage {
+		return nil
+	}
+	for _, name := range p.stages[stage].Gates {
+		if !slices.ContainsFunc(p.snapshot.Gates, func(v Verdict) bool { return v.From == name }) {
+			return &Why{Reason: ReasonGate, Message: fmt.Sprintf("nothing was heard of gate %q, which %s names", name, p.stageName(stage))}
+		}
+	}
 	return nil
 }
 
-func (p *plan) denied() bool {
-	return slices.ContainsFunc(p.snapshot.Gates, func(v Verdict) bool { return v.Answer == Deny })
+func (p *plan) denied(stage int) bool {
+	return slices.ContainsFunc(p.snapshot.Gates, func(v Verdict) bool { return v.Answer == Deny && p.heeds(stage, &v) })
+}
+
+// heeds reports whether a gate has a say when a stage is over, or when nodes are begun.
+func (p *plan) heeds(stage int, v *Verdict) bool {
+	return !v.ForStages || stage != noStage && slices.Contains(p.stages[stage].Gates, v.From)
 }
 
 // failing reports whether a revision has failed and not succeeded since the stage began and since failures were accepted. Nil means any

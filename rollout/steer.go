@@ -5,6 +5,7 @@ package rollout
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/belayproject/belay/rollout/protocol"
@@ -13,6 +14,7 @@ import (
 // steer decides what each slot needs next, of which nothing has ended.
 func (p *plan) steer() {
 	halt := p.halt()
+	usual := sentences{whys: make([]Why, 0, len(p.flights)), ends: p.mem.ends[:0], text: p.mem.text[:0]}
 	for i := range p.flights {
 		f := &p.flights[i]
 		if f.do != "" {
@@ -27,22 +29,43 @@ func (p *plan) steer() {
 			f.cordon = p.revisionOf(f).class() == Intrusive
 		}
 		if f.why == nil {
-			f.why = p.flying(f)
+			f.why = p.flying(f, &usual)
 		}
+	}
+	usual.end()
+	p.mem.ends, p.mem.text = usual.ends, usual.text
+}
+
+// sentences are what is said of each slot in each pass: they share their memory. Those of whys begin where the one before ends.
+type sentences struct {
+	whys []Why // has room for all
+	ends []int32
+	text []byte
+}
+
+// end gives each its message.
+func (s *sentences) end() {
+	all, from := string(s.text), int32(0)
+	for i, end := range s.ends {
+		s.whys[i].Message, from = all[from:end], end
 	}
 }
 
-// flying says how far a slot is.
-func (p *plan) flying(f *flight) *Why {
+// flying says how far a slot is. Its message comes when all are said.
+func (p *plan) flying(f *flight, s *sentences) *Why {
 	since := p.progress.Nodes[f.slot.UID].Since
-	why := &Why{Reason: ReasonInFlight, Message: fmt.Sprintf("attempt %d is %s since %s", f.slot.Attempt, f.state, since.UTC().Format(time.RFC3339))}
+	s.text = strconv.AppendInt(append(s.text, "attempt "...), int64(f.slot.Attempt), 10)
+	s.text = append(append(append(s.text, " is "...), f.state...), " since "...)
+	s.text = since.UTC().AppendFormat(s.text, time.RFC3339)
+	if f.slot.State != "" {
+		s.text = append(append(s.text, ", the slot is "...), f.slot.State...)
+	}
+	why := Why{Reason: ReasonInFlight}
 	if left := since.Add(p.within(f.state)).Sub(p.now); left > 0 && f.slot.State == "" {
 		why.After = left
 	}
-	if f.slot.State != "" {
-		why.Message += fmt.Sprintf(", the slot is %s", f.slot.State)
-	}
-	return why
+	s.whys, s.ends = append(s.whys, why), append(s.ends, int32(len(s.text)))
+	return &s.whys[len(s.whys)-1]
 }
 
 // uncommitted grants an attempt, or takes it back.

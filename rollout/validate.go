@@ -52,6 +52,7 @@ func (p Policy) Validate() error {
 	v.windows()
 	v.settings()
 	v.verb()
+	v.checks()
 	for i, d := range p.Detectors {
 		v.check(d != nil, fmt.Sprintf("detectors[%d]", i), d, "a detector")
 	}
@@ -135,6 +136,11 @@ func (v *validator) stages() {
 		}
 		for j := range s.Caps {
 			v.cap(fmt.Sprintf("%s.caps[%d]", field, j), &s.Caps[j])
+		}
+		for j, g := range s.Gates {
+			at := fmt.Sprintf("%s.gates[%d]", field, j)
+			v.text(at, g)
+			v.check(!slices.Contains(s.Gates[:j], g), at, g, "each gate once")
 		}
 		v.check(s.Soak >= 0, field+".soak", s.Soak, "0 or more")
 	}

@@ -164,7 +164,7 @@ func (p *plan) accept() {
 			continue
 		}
 		if next, err := p.ledger.Mark(s.UID, protocol.SlotQuarantined); err == nil {
-			p.ledger = next
+			p.ledger = next.Draft()
 		}
 	}
 }
@@ -182,7 +182,7 @@ func (p *plan) acknowledge(node string) error {
 		if err != nil {
 			return err
 		}
-		p.ledger, p.acknowledged = next, s.UID
+		p.ledger, p.acknowledged = next.Draft(), s.UID
 		e := p.progress.Nodes[s.UID]
 		e.Node, e.Attempt, e.Result = s.Node, s.Attempt, Lost
 		p.remember(s.UID, e)
@@ -236,7 +236,7 @@ func (p *plan) isFreeze(request string) bool {
 func (p *plan) fence() {
 	scope, stop := p.policy.UID, p.progress.Stopped
 	if f := p.progress.FrozenBy; f != "" {
-		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: f, Reason: p.progress.Frozen})
+		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: f, Reason: p.progress.Frozen}).Draft()
 	}
 	if stop != "" && stop != p.snapshot.Progress.Stopped {
 		p.again(time.Millisecond)
@@ -244,11 +244,11 @@ func (p *plan) fence() {
 	}
 	for _, request := range p.progress.Lifted {
 		if slices.ContainsFunc(p.ledger.Closures, func(c protocol.Closure) bool { return c.Scope == scope && c.Request == request }) {
-			p.ledger = p.ledger.Open(scope, request)
+			p.ledger = p.ledger.Open(scope, request).Draft()
 		}
 	}
 	if stop != "" {
-		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: stop, Reason: "the rollout is " + strings.ToLower(string(p.progress.Phase))})
+		p.ledger = p.ledger.Close(protocol.Closure{Scope: scope, Request: stop, Reason: "the rollout is " + strings.ToLower(string(p.progress.Phase))}).Draft()
 	}
 }
 

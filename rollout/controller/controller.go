@@ -28,6 +28,9 @@ type Options struct {
 	Health Health
 	// Gates are asked in order. None means that the fleet always allows.
 	Gates []Gate
+	// StageGates are asked for the stages that name them, as they are named here, when such a stage is over: a smoke test, or what a person has to look at.
+	// Nothing else waits for them. None means that a stage which names one is not passed unless somebody promotes it.
+	StageGates map[string]Gate
 	// Caps are those of others who use the ledger, as a [rollout.Slots]: they bind every rollout.
 	Caps []protocol.Cap
 	// Off says why nothing may be begun in the domain, empty that it may: the switch of the operator. It is asked again before an
@@ -58,6 +61,7 @@ type Controller struct {
 
 // A mind is what saves calls. All of it may be lost.
 type mind struct {
+	planner rollout.Planner
 	// drains are how far nodes are, back those whose attempt was given back, by UID.
 	drains map[string]drained
 	back   map[string]protocol.Attempt
@@ -111,6 +115,11 @@ func New(o Options) (*Controller, error) {
 	for i, g := range o.Gates {
 		if g == nil {
 			return nil, fmt.Errorf("controller: Options.Gates[%d] is nil", i)
+		}
+	}
+	for name, g := range o.StageGates {
+		if g == nil {
+			return nil, fmt.Errorf("controller: Options.StageGates[%q] is nil", name)
 		}
 	}
 	if o.CallTimeout < 0 {

@@ -121,7 +121,7 @@ func (p *pass) transition(from, to protocol.State, before, after string) {
 // revisions are what a node comes from and goes to.
 func (p *pass) revisions(r *Rollout, uid string, now *rollout.Decision) (from, to string) {
 	to = r.Policy.Target.Name
-	if now != nil && now.Group >= 0 && now.Group < len(r.Policy.Groups) {
+	if now != nil && now.Group >= 0 && int(now.Group) < len(r.Policy.Groups) {
 		if own := r.Policy.Groups[now.Group].Target; own != nil {
 			to = own.Name
 		}

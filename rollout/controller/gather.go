@@ -251,6 +251,14 @@ func (p *pass) view() {
 	for _, g := range o.Gates {
 		_ = p.call(func(ctx context.Context) error { p.gates = append(p.gates, g.Verdict(ctx)); return nil })
 	}
+	for _, name := range slices.Sorted(maps.Keys(o.StageGates)) {
+		_ = p.call(func(ctx context.Context) error {
+			v := o.StageGates[name].Verdict(ctx)
+			v.From, v.ForStages = name, true
+			p.gates = append(p.gates, v)
+			return nil
+		})
+	}
 }
 
 // viewOf brings together what belongs to a node, and makes of it what the planner is to see.

@@ -103,7 +103,7 @@ func (p *pass) plan(i int, l protocol.Ledger, others []protocol.Cap) {
 	err := r.Invalid
 	if err == nil {
 		s := rollout.Snapshot{Ledger: l, Nodes: p.snapshot, Progress: r.Progress, Gates: p.gates, OtherCaps: others}
-		p.decided[i], err = rollout.Plan(s, policyOf(r), p.now)
+		p.decided[i], err = p.c.mind.planner.Plan(s, policyOf(r), p.now)
 	}
 	if err != nil {
 		p.refuse(i, err)

@@ -5,7 +5,8 @@
 //
 // A [LedgerStore] is the ledger of a disruption domain in a DisruptionLedger, a [ConfigMapLedger] the same for those who don't want
 // that definition. [Shadows] are the records of the nodes, for controllers; an [AgentShadow] is the one of an agent's own node. A [Fleet] and
-// [Records] are the Nodes and shadows of a controller of package controller, [Rollouts] its rollouts, each from a [Cache]. A [Health] says whether a
+// [Records] are the Nodes and shadows of a controller of package controller, [Rollouts] its rollouts, each from a [Cache]; where labels say which
+// Nodes are of the domain, [NewNodeCache] and [Fleet.Of] leave the others out. A [Health] says whether a
 // node and the work on it are well, before and after.
 //
 // # Promise

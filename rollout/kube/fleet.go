@@ -13,8 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
@@ -29,17 +29,23 @@ type Fleet struct {
 	nodes objects
 	list  func() []*corev1.Node
 	own   written[*corev1.Node]
+	// selector and records are those of a domain: see [Fleet.Of].
+	selector labels.Selector
+	records  controller.Shadows
 }
 
 // NewFleet returns the Nodes that list returns: from a cache, such as that of package drain/kube, or a lister. They are not changed. Nodes
-// that this Fleet has written are seen as they were written, until the cache has come so far.
+// that this Fleet has written are seen as they were written, until the cache has come so far. They are all of one domain, unless [Fleet.Of] says which.
 func NewFleet(client dynamic.Interface, list func() []*corev1.Node) *Fleet {
-	return &Fleet{nodes: objects{"Node", client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})}, list: list}
+	return &Fleet{nodes: objects{"Node", client.Resource(nodesResource())}, list: list}
 }
 
 // List implements [controller.Fleet].
 func (f *Fleet) List(ctx context.Context) ([]controller.Node, error) {
-	seen := f.own.over(f.list())
+	seen, err := f.within(ctx, f.own.over(f.list()))
+	if err != nil {
+		return nil, err
+	}
 	all := make([]controller.Node, len(seen))
 	for i, n := range seen {
 		all[i] = nodeOf(n)

@@ -97,29 +97,11 @@ func (l Ledger) ClosedFor(rollout string) *Closure {
 // never been heard of, or if one of the caps would not hold on the new ledger. The caps of everybody who uses the domain have to be
 // among them.
 func (l Ledger) Admit(a Admission, caps []Cap, absent []Absent) (Ledger, error) {
-	if err := a.validate(); err != nil {
+	d := l.Draft()
+	if err := d.Admit(a, caps, absent); err != nil {
 		return l, err
 	}
-	if c := l.ClosedFor(a.Rollout); c != nil {
-		return l, refuse(EventAdmit, RuleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
-	}
-	sh := a.Shadow
-	for _, s := range l.Slots {
-		if s.UID == sh.UID || s.Node == sh.Node {
-			return l, refuse(EventAdmit, RuleOneSlot, "node %q has a slot, attempt %d", s.Node, s.Attempt)
-		}
-	}
-	if !sh.Removable() {
-		return l, refuse(EventAdmit, RuleAtRest, "node %q is %q in attempt %d, granted %d, and its agent has spoken: %t",
-			sh.Node, sh.Report.Phase, sh.Report.Attempt, sh.Orders.Grant, sh.Report.Known)
-	}
-	next := l.clone()
-	next.Epoch++
-	next.Slots = append(next.Slots, Slot{Node: sh.Node, UID: sh.UID, Attempt: next.Epoch, Rollout: a.Rollout, Keys: sorted(a.Keys)})
-	if over := next.over(a, caps, absent); over != nil {
-		return l, over
-	}
-	return next, nil
+	return d.Ledger, nil
 }
 
 // Retry gives a node that has a slot its next attempt, for the same rollout or another one, in the same place: no cap is touched. It is
@@ -177,14 +159,23 @@ func (s SlotState) rank() int {
 // Release frees the slot of a node by a fact: its shadow, in any version, shows that the slot's attempt has ended, or was revoked before it began
 // and that the node is at rest.
 func (l Ledger) Release(sh Shadow) (Ledger, error) {
-	i := l.index(sh.UID)
-	if i < 0 {
-		return l, refuse(EventRelease, RuleSlot, "node %q has no slot", sh.Node)
-	}
-	if err := sh.ended(l.Slots[i].Attempt); err != nil {
+	i, err := l.ended(sh)
+	if err != nil {
 		return l, err
 	}
 	return l.drop(i), nil
+}
+
+// ended finds the slot of the shadow's node, if the attempt that it stands for has ended.
+func (l Ledger) ended(sh Shadow) (int, error) {
+	i := l.index(sh.UID)
+	if i < 0 {
+		return i, refuse(EventRelease, RuleSlot, "node %q has no slot", sh.Node)
+	}
+	if err := sh.ended(l.Slots[i].Attempt); err != nil {
+		return i, err
+	}
+	return i, nil
 }
 
 // Gone frees the slot of a node that does not exist any more: the caller has asked the API server, and was told that there is no Node of

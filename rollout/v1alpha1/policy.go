@@ -50,7 +50,7 @@ func (c *converter) refuse(field string, value any, want string) {
 func (c *converter) policy() rollout.Policy {
 	s := &c.r.Spec
 	p := rollout.Policy{
-		UID: string(c.r.UID), Caps: capsOf(s.Caps), Cycle: duration(s.Cycle), LoseQuorum: s.LoseQuorum, Attempts: int(s.Attempts),
+		UID: string(c.r.UID), Caps: capsOf(s.Caps), Cycle: duration(s.Cycle), LoseQuorum: s.LoseQuorum, Checks: checksOf(s.Checks), Attempts: int(s.Attempts),
 		RetryAfter: duration(s.RetryAfter), StuckDrain: rollout.StuckDrain(s.StuckDrain), MaxBroken: s.MaxBroken, Prefetch: s.Prefetch,
 		Serial: c.selector("spec.serial", s.Serial), Detectors: c.detectors(s.Detectors), Stages: stagesOf(s.Stages),
 	}
@@ -193,6 +193,13 @@ func duration(d *metav1.Duration) time.Duration {
 	return d.Duration
 }
 
+func checksOf(c *Checks) rollout.Checks {
+	if c == nil {
+		return rollout.Checks{}
+	}
+	return rollout.Checks{ControlPlane: rollout.CheckMode(c.ControlPlane), Quorum: rollout.CheckMode(c.Quorum), Data: rollout.CheckMode(c.Data)}
+}
+
 func capsOf(caps []Cap) []rollout.Cap {
 	var all []rollout.Cap
 	for _, c := range caps {
@@ -205,7 +212,7 @@ func stagesOf(stages []Stage) []rollout.Stage {
 	var all []rollout.Stage
 	for _, s := range stages {
 		all = append(all, rollout.Stage{
-			Name: s.Name, Groups: s.Groups, Size: s.Size, Caps: capsOf(s.Caps), Soak: duration(s.Soak), Approval: s.Approval,
+			Name: s.Name, Groups: s.Groups, Size: s.Size, Caps: capsOf(s.Caps), Soak: duration(s.Soak), Gates: s.Gates, Approval: s.Approval,
 		})
 	}
 	return all

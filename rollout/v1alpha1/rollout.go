@@ -129,6 +129,10 @@ type RolloutSpec struct {
 	// +optional
 	LoseQuorum bool `json:"loseQuorum,omitempty"`
 
+	// checks are what is looked at beforehand, by the spec and the nodes alone. What they find is in the message of the status.
+	// +optional
+	Checks *Checks `json:"checks,omitempty"`
+
 	// attempts is how many failures of the revision on one node are enough. Absent means 3.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

@@ -77,6 +77,16 @@ type Stage struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 2h, and not negative"
 	Soak *metav1.Duration `json:"soak,omitempty"`
 
+	// gates name what has to allow the stage to be passed when it is over, besides the gates of the whole fleet: gates of the controller that are for stages.
+	// One that the controller does not know does not allow it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	Gates []string `json:"gates,omitempty"`
+
 	// approval: somebody has to promote the rollout past this stage, with the verb Promote.
 	// +optional
 	Approval bool `json:"approval,omitempty"`
@@ -105,6 +115,27 @@ type Cap struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 2147483647 : self.matches('^(100|[1-9][0-9]?)%$')",message="max must be a number of nodes from 1 on, or a percentage from 1% to 100%; to have none begun, pause the rollout"
 	Max intstr.IntOrString `json:"max"`
 }
+
+// Checks are made before anything is begun. With Enforce nothing is begun that a check is against, with Warn it only says so.
+type Checks struct {
+	// controlPlane: the domain has nodes that serial selects. Absent means that it is not checked.
+	// +optional
+	ControlPlane CheckMode `json:"controlPlane,omitempty"`
+
+	// quorum: with one more of those nodes away, a majority of them is available. Absent means Enforce, and Warn with loseQuorum, beside which Enforce
+	// is refused.
+	// +optional
+	Quorum CheckMode `json:"quorum,omitempty"`
+
+	// data: no pod has to go against its budget, as stuckDrain Force does with an intrusive revision. Absent means that it is not checked.
+	// +optional
+	Data CheckMode `json:"data,omitempty"`
+}
+
+// CheckMode is what a check does when it finds something.
+//
+// +kubebuilder:validation:Enum=Enforce;Warn
+type CheckMode string
 
 // Scope is what a cap counts.
 //

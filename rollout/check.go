@@ -1,0 +1,126 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Checks are static: each looks at the policy and the snapshot alone, so that a dry run with [Plan] says before anything is touched what it would say. With
+// [Enforce] nothing is begun that it is against, with [Warn] that goes on, and either way it is among the [Decisions].Findings.
+type Checks struct {
+	// ControlPlane: the domain has nodes that [Policy].Serial selects. Without them either the control plane is somewhere else, or its nodes have lost
+	// their labels and would go like any other one. Empty means that it is not checked.
+	ControlPlane CheckMode
+	// Quorum: with one more of those nodes away, a majority of them is available. Empty means [Enforce], and [Warn] with [Policy].LoseQuorum.
+	Quorum CheckMode
+	// Data: no pod has to go against its budget, which may guard the last copy of something: [ForceDrain] with an intrusive revision. Empty means that it is
+	// not checked.
+	Data CheckMode
+}
+
+// A CheckMode is what a check does when it finds something.
+type CheckMode string
+
+// Modes of checks.
+const (
+	Enforce CheckMode = "Enforce"
+	Warn    CheckMode = "Warn"
+)
+
+// A Finding is what a check has found.
+type Finding struct {
+	// Check is the field of [Checks], as "ControlPlane".
+	Check string
+	Mode  CheckMode
+	// Message says it with numbers.
+	Message string
+}
+
+// The names of the checks.
+const (
+	checkControlPlane = "ControlPlane"
+	checkQuorum       = "Quorum"
+	checkData         = "Data"
+)
+
+// quorumMode is what the check of the quorum does.
+func (policy *Policy) quorumMode() CheckMode {
+	switch {
+	case policy.Checks.Quorum != "":
+		return policy.Checks.Quorum
+	case policy.LoseQuorum:
+		return Warn
+	}
+	return Enforce
+}
+
+// findings are those of all checks, in the order of the fields.
+func (p *plan) findings() []Finding {
+	all := p.beforehand()
+	if why := p.lacksQuorum(); why != "" {
+		i := slices.IndexFunc(all, func(f Finding) bool { return f.Check == checkData })
+		if i < 0 {
+			i = len(all)
+		}
+		all = slices.Insert(all, i, Finding{checkQuorum, p.policy.quorumMode(), why})
+	}
+	return all
+}
+
+// beforehand are the findings that nothing of what happens changes.
+func (p *plan) beforehand() []Finding {
+	var all []Finding
+	if mode := p.policy.Checks.ControlPlane; mode != "" && p.sizes.serial == 0 {
+		all = append(all, Finding{checkControlPlane, mode, fmt.Sprintf("none of the %d nodes of the domain is one of the control plane, which go one at a time", p.sizes.domain)})
+	}
+	if mode := p.policy.Checks.Data; mode != "" && p.policy.StuckDrain == ForceDrain && p.sizes.intrusive > 0 {
+		all = append(all, Finding{checkData, mode, fmt.Sprintf("%d nodes are drained, and pods that their budget keeps are forced out in the end: that may be the last copy of their data", p.sizes.intrusive)})
+	}
+	return all
+}
+
+// lacksQuorum says that one more serial node must not go, or nothing. Those that are at their turn come back.
+func (p *plan) lacksQuorum() string {
+	up, left := 0, 0
+	for i := range p.nodes {
+		m := &p.nodes[i]
+		if !m.serial {
+			continue
+		}
+		if m.class == flying || m.node.Away == "" && m.class != broken && m.class != spent && m.class != lost {
+			up++
+		}
+		if m.group >= 0 && m.class != done && m.class != flying {
+			left++
+		}
+	}
+	majority := p.sizes.serial/2 + 1
+	if left == 0 || up-1 >= majority {
+		return ""
+	}
+	return fmt.Sprintf("%d nodes of the control plane have their turn yet, %d of %d are available, and a majority is %d", left, up, p.sizes.serial, majority)
+}
+
+// checked says which enforced check is against the rollout, or nil.
+func (p *plan) checked() *Why {
+	for _, f := range p.beforehand() {
+		if f.Mode == Enforce {
+			return p.limits.share(ReasonCheck, "check "+f.Check+" does not allow it: "+f.Message)
+		}
+	}
+	return nil
+}
+
+func (v *validator) checks() {
+	c := &v.p.Checks
+	for _, f := range []struct {
+		field string
+		mode  CheckMode
+	}{{"checks.controlPlane", c.ControlPlane}, {"checks.quorum", c.Quorum}, {"checks.data", c.Data}} {
+		v.check(f.mode == "" || f.mode == Enforce || f.mode == Warn, f.field, string(f.mode), fmt.Sprintf("%q or %q", Enforce, Warn))
+	}
+	v.check(c.Quorum != Enforce || !v.p.LoseQuorum, "checks.quorum", string(c.Quorum), fmt.Sprintf("%q, or none, beside loseQuorum", Warn))
+}

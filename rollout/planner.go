@@ -1,0 +1,87 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import "time"
+
+// A Planner is [Plan] for who plans again and again: it decides and explains the same, and works in memory of the call before instead of new one. It
+// remembers nothing else, and what it has returned stays as it is. The zero Planner is ready. It is not for concurrent use.
+type Planner struct{ mem scratch }
+
+// Plan is [Plan].
+func (pl *Planner) Plan(s Snapshot, policy Policy, now time.Time) (Decisions, error) {
+	if err := policy.Validate(); err != nil {
+		return Decisions{}, err
+	}
+	defer pl.mem.forget()
+	p := newPlan(&s, &policy, now, &pl.mem)
+	if err := p.run(); err != nil {
+		return Decisions{}, err
+	}
+	return p.decisions(), nil
+}
+
+// A scratch is the memory that a plan works in. Nothing of it may be in the decisions.
+type scratch struct {
+	nodes   []member
+	flights []flight
+	byUID   map[string]int32
+	places  []uint64
+	ordered []int32
+	begun   []bool
+	uids    []string
+	ends    []int32
+	text    []byte
+	sets    map[setOf]*keySet
+	spare   []*keySet
+	keyed   map[setOf][]string
+	starts  map[setOf]int
+}
+
+// forget lets go of what the memory points to.
+func (m *scratch) forget() {
+	clear(m.nodes)
+	clear(m.flights)
+	clear(m.byUID)
+	clear(m.uids)
+	for _, s := range m.sets {
+		clear(s.caps)
+		clear(s.uses)
+		*s = keySet{caps: s.caps[:0], uses: s.uses[:0]}
+		m.spare = append(m.spare, s)
+	}
+	clear(m.sets)
+	clear(m.keyed)
+}
+
+// keySet is an empty one.
+func (m *scratch) keySet() *keySet {
+	n := len(m.spare)
+	if n == 0 {
+		return &keySet{}
+	}
+	s := m.spare[n-1]
+	m.spare = m.spare[:n-1]
+	return s
+}
+
+// reuse makes a slice of so many zero elements, of the old memory if that is enough.
+func reuse[T any](old *[]T, n int) []T {
+	if cap(*old) < n {
+		*old = make([]T, n)
+		return *old
+	}
+	*old = (*old)[:n]
+	clear(*old)
+	return *old
+}
+
+// reuseMap makes an empty map for about so many elements.
+func reuseMap[K comparable, V any](old *map[K]V, n int) map[K]V {
+	if *old == nil {
+		*old = make(map[K]V, n)
+	}
+	clear(*old)
+	return *old
+}
