@@ -102,6 +102,9 @@ type Update struct {
 	BackedUp bool
 	// Done means that the provider has said so; the Node has not shown it yet.
 	Done bool
+	// Before is what the Node reported of its host when the provider was asked, as a digest; empty if that is not known. Heard is the report of the kubelet that
+	// the workload cluster had when the provider was done; empty if it was not asked for. A Node that still says both is no proof of the update.
+	Before, Heard string
 	// Retry is the digest of [RetryAnnotation] when it was planned: a plan that nothing can be done by is asked for again when it changes.
 	Retry string
 }

@@ -166,6 +166,9 @@ func (p *pass) send(u *Update) Decision {
 	a := Action{Kind: UpdateInstance, Token: p.s.Token}
 	if !u.Sent {
 		u.Sent = true
+		if p.NodesKnown && len(p.Nodes) == 1 {
+			u.Before = p.Nodes[0].host()
+		}
 		p.step(StepUpdating, "")
 		return p.store(a)
 	}
@@ -177,43 +180,6 @@ func (p *pass) send(u *Update) Decision {
 	}
 	p.step(StepUpdating, p.s.Step.Blocker)
 	return Decision{Status: p.s, Action: a}
-}
-
-// verify believes the Node, not the spec.
-func (p *pass) verify(u *Update) Decision {
-	if !p.NodesKnown {
-		return p.wait(StepVerifying, "the workload API doesn't answer", pollSlow)
-	}
-	if len(p.Nodes) == 0 {
-		return p.verifying("no Node has the ProviderID")
-	}
-	n := p.Nodes[0]
-	p.s.Node, p.s.Versions = &n.NodeRef, n.Versions
-	want := p.Machine.Spec.Versions
-	switch {
-	case !n.Ready:
-		return p.verifying(fmt.Sprintf("Node %q is not ready", n.Name))
-	case want.Kubelet != "" && n.Versions.Kubelet != want.Kubelet:
-		return p.verifying(fmt.Sprintf("Node %q reports the kubelet %q, %q is wanted", n.Name, n.Versions.Kubelet, want.Kubelet))
-	case want.Runtime.Name != "" && n.Versions.Runtime.Name != want.Runtime.Name,
-		want.Runtime.Version != "" && n.Versions.Runtime.Version != want.Runtime.Version:
-		return p.verifying(fmt.Sprintf("Node %q reports the runtime %v, %v is wanted", n.Name, n.Versions.Runtime, want.Runtime))
-	}
-	p.s.Digest = u.Digest
-	if i := p.s.Instance; i != nil && i.Digest != "" {
-		next := *i
-		next.Digest = u.Digest
-		p.s.Instance = &next
-	}
-	p.s.Failure = nil
-	return p.recall()
-}
-
-func (p *pass) verifying(why string) Decision {
-	if f, over := p.timedOut(StepVerifying, or(p.Timeouts.Update, defaultUpdate), ReasonUpdateTimeout); over {
-		p.s.Failure, p.s.Phase = f, PhaseFailed
-	}
-	return p.wait(StepVerifying, why, p.left(StepVerifying, or(p.Timeouts.Update, defaultUpdate)))
 }
 
 // recall ends an update: the node is given back before the slot is, and the slot before the update is forgotten.

@@ -72,6 +72,10 @@ type Node struct {
 	ProviderID string
 	Ready      bool
 	Versions   provider.Versions
+	// Boot is the ID of the boot that the kubelet reports; empty if it reports none. Beat is when it has reported last that it is ready or not, by its own clock:
+	// it is compared with other ones of the same Node alone. Zero if the Node doesn't say: then whether it is ready is believed as it is.
+	Boot string
+	Beat time.Time
 	// Uninitialized means that it still has the taint of a node that has not been looked at.
 	Uninitialized bool
 	Taints        []provider.Taint

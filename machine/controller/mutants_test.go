@@ -64,7 +64,13 @@ func TestMutants(t *testing.T) {
 		{Name: "a Node that was registered anew counts as removed", File: "ask.go", Run: "TestNodeRegistered",
 			Old: "switch err := p.c.o.Nodes.Remove(ctx, n.NodeRef); {",
 			New: "switch err := p.c.o.Nodes.Remove(ctx, n.NodeRef); {\ncase errors.Is(err, fs.ErrExist) && a.Kind != \"\":\ncontinue"},
-		{Name: "an update is not looked for on the Node", File: "../update.go", Run: "TestUpdateIsVerified",
+		{Name: "an update is not looked for on the Node", File: "../verify.go", Run: "TestUpdateIsVerified",
 			Old: "case want.Kubelet != \"\" && n.Versions.Kubelet != want.Kubelet:", New: "case false:"},
+		{Name: "a report from before an update proves it", File: "../verify.go", Run: "TestUpdateNeeds|TestUpdateWithout",
+			Old: "case u.Heard == n.report():", New: "case false:"},
+		{Name: "a cache is believed that nothing was reported", File: "../verify.go", Run: "TestUpdateNeeds",
+			Old: "case u.Heard == \"\" && !p.NodesLive:", New: "case false:"},
+		{Name: "another boot is no proof", File: "../verify.go", Run: "TestUpdateNeeds",
+			Old: "u.Before != \"\" && n.host() != u.Before:", New: "u.Before == \"x\":"},
 	})
 }

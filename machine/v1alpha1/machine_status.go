@@ -210,6 +210,12 @@ type MachineUpdate struct {
 	// done: the provider has said so. The Node has not shown it yet.
 	// +optional
 	Done bool `json:"done,omitempty"`
+	// before is what the Node reported of its host when the provider was asked, as a digest.
+	// +optional
+	Before string `json:"before,omitempty"`
+	// heard is the report of the kubelet that there was when the provider was done. Another one has to follow.
+	// +optional
+	Heard string `json:"heard,omitempty"`
 	// retry is the digest of the annotation machine.belay.dev/retry when the change was planned.
 	// +optional
 	Retry string `json:"retry,omitempty"`

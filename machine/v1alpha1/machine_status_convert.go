@@ -124,7 +124,8 @@ func (u *MachineUpdate) core() *machine.Update {
 	if u == nil {
 		return nil
 	}
-	c := &machine.Update{Digest: u.Digest, Since: timeOf(&u.Since), Slot: u.Slot, Drained: u.Drained, BackedUp: u.BackedUp, Sent: u.Sent, Done: u.Done, Retry: u.Retry}
+	c := &machine.Update{Digest: u.Digest, Since: timeOf(&u.Since), Slot: u.Slot, Drained: u.Drained, BackedUp: u.BackedUp, Sent: u.Sent, Done: u.Done,
+		Before: u.Before, Heard: u.Heard, Retry: u.Retry}
 	if p := u.Plan; p != nil {
 		c.Plan = provider.Plan{Method: provider.Method(p.Method), Reason: p.Reason, Disrupts: p.Disrupts, Lost: disks(p.Lost)}
 	}
@@ -135,7 +136,8 @@ func updateOf(c *machine.Update) *MachineUpdate {
 	if c == nil {
 		return nil
 	}
-	u := &MachineUpdate{Digest: c.Digest, Since: second(c.Since), Slot: c.Slot, Drained: c.Drained, BackedUp: c.BackedUp, Sent: c.Sent, Done: c.Done, Retry: c.Retry}
+	u := &MachineUpdate{Digest: c.Digest, Since: second(c.Since), Slot: c.Slot, Drained: c.Drained, BackedUp: c.BackedUp, Sent: c.Sent, Done: c.Done,
+		Before: c.Before, Heard: c.Heard, Retry: c.Retry}
 	if p := c.Plan; p.Method != "" || p.Reason != "" || p.Disrupts || len(p.Lost) > 0 {
 		u.Plan = &UpdatePlan{Method: string(p.Method), Reason: clip(p.Reason, MaxMessage), Disrupts: p.Disrupts, Lost: disksOf(p.Lost)}
 	}
