@@ -179,8 +179,8 @@ func (p *pass) live() Decision {
 		return d
 	}
 	// A change comes before the Node: it may be what the machine needs to join.
-	if p.s.Digest != p.Machine.Spec.Digest() || p.s.Update != nil && !p.s.Update.replaced() {
-		return p.update()
+	if p.changes() {
+		return p.broken(p.update())
 	}
 	if f := p.s.Failure; f != nil && f.Reason == string(provider.InvalidConfig) {
 		p.s.Failure = nil // that was of a change which nobody wants any more
@@ -210,10 +210,35 @@ func (p *pass) instance() (Decision, bool) {
 		return Decision{Status: p.s, Action: Action{Kind: SetProviderID, ProviderID: i.ProviderID}}, true
 	case i.State == provider.Pending:
 		return p.pending(), true
+	case i.State == provider.Broken && p.changes():
+		// The change may be what mends it: it can end what another one has broken.
 	case i.State != provider.Running:
-		return p.fail(ReasonInstanceBroken, strings.TrimSpace(fmt.Sprintf("the instance is %s and can't run. %s", i.State, i.Message))), true
+		return p.fail(ReasonInstanceBroken, unable(*i)), true
 	}
 	return Decision{}, false
+}
+
+// changes means that the instance is to become something else, or is on its way.
+func (p *pass) changes() bool {
+	return p.s.Digest != p.Machine.Spec.Digest() || p.s.Update != nil && !p.s.Update.replaced()
+}
+
+// broken says of a decision on a change that the instance is broken as long as it is, whatever else is done.
+func (p *pass) broken(d Decision) Decision {
+	i := d.Status.Instance
+	if i == nil || i.State != provider.Broken || d.Status.Release != nil {
+		return d
+	}
+	if d.Status.Failure == nil {
+		d.Status.Failure = p.failure(ReasonInstanceBroken, unable(*i))
+	}
+	d.Status.Phase = PhaseFailed
+	return d
+}
+
+// unable is why an instance does not run.
+func unable(i provider.Instance) string {
+	return strings.TrimSpace(fmt.Sprintf("the instance is %s and can't run. %s", i.State, i.Message))
 }
 
 // differs is whether an instance has changed in more than words.

@@ -64,6 +64,9 @@ func (s *Status) planned(m Machine, plan provider.Plan, now time.Time) {
 	u := Update{Digest: m.Spec.Digest(), Plan: plan, Since: now, Retry: m.retry()}
 	if s.Update != nil {
 		u.Slot, u.Drained, u.Sent = s.Update.Slot, s.Update.Drained, s.Update.Sent
+		if u.Sent && s.Update.Digest != u.Digest {
+			s.Digest = s.Update.Digest // that was asked for last: what it was before has to be made again
+		}
 	}
 	s.Update = &u
 }

@@ -15,6 +15,9 @@ import (
 
 // verify believes the Node, not the spec, and of the Node only what it has said after the update.
 func (p *pass) verify(u *Update) Decision {
+	if i := p.s.Instance; i != nil && i.State != provider.Running && p.Can.Get {
+		return p.restarted()
+	}
 	if !p.NodesKnown {
 		return p.wait(StepVerifying, "the workload API doesn't answer", pollSlow)
 	}
@@ -45,6 +48,16 @@ func (p *pass) verify(u *Update) Decision {
 	}
 	p.s.Failure = nil
 	return p.recall()
+}
+
+// restarted looks whether an instance that did not run does now.
+func (p *pass) restarted() Decision {
+	if p.backingOff() || p.Asked {
+		d := p.verifying(unable(*p.s.Instance))
+		d.After = max(p.NotBefore.Sub(p.Now), pollInstance)
+		return d
+	}
+	return p.ask(StepVerifying, Action{Kind: Lookup, Token: p.s.Token})
 }
 
 // proof waits until the Node has said something since the update. A report of another boot or of other versions was made after it began to work. One of the same host

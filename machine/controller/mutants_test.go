@@ -70,6 +70,12 @@ func TestMutants(t *testing.T) {
 			Old: "case u.Heard == n.report():", New: "case false:"},
 		{Name: "a cache is believed that nothing was reported", File: "../verify.go", Run: "TestUpdateNeeds",
 			Old: "case u.Heard == \"\" && !p.NodesLive:", New: "case false:"},
+		{Name: "a broken instance is not updated", File: "../decide.go", Run: "TestBroken",
+			Old: "case i.State == provider.Broken && p.changes():", New: "case false:"},
+		{Name: "an update of what does not run is over", File: "../verify.go", Run: "TestBroken",
+			Old: "i.State != provider.Running && p.Can.Get {", New: "i.State == provider.Stopped {"},
+		{Name: "what was sent and is edited back is left half-way", File: "../update.go", Run: "TestBroken",
+			Old: "if u.Sent && s.Update.Digest != u.Digest {", New: "if false {"},
 		{Name: "another boot is no proof", File: "../verify.go", Run: "TestUpdateNeeds",
 			Old: "u.Before != \"\" && n.host() != u.Before:", New: "u.Before == \"x\":"},
 	})
