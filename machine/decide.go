@@ -38,7 +38,7 @@ func Decide(v View) Decision {
 // expire destroys disks whose time is over, but for those that the present instance is made from.
 func (p *pass) expire() (Decision, bool) {
 	for _, r := range p.s.Retained {
-		if r.Until.IsZero() || p.Now.Before(r.Until) || p.backingOff() || p.Asked || r.Token == p.source() || r.Back && !p.Machine.Spec.Decommission {
+		if _, waits := p.goesOn(DestroyRetained, r.Token); waits || r.Until.IsZero() || p.Now.Before(r.Until) || r.Token == p.source() || r.Back && !p.Machine.Spec.Decommission {
 			continue
 		}
 		return Decision{Status: p.s, Action: Action{Kind: DestroyRetained, Token: r.Token, Retained: r}}, true

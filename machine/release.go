@@ -191,11 +191,11 @@ func (p *pass) switchOff(r *Release) Decision {
 	if !r.Stopped && p.overridden("stopped") {
 		r.skip(&r.Stopped, "stopped", "the annotation "+OverrideAnnotation)
 	}
-	switch {
-	case r.Stopped || !p.Can.Stop:
+	if r.Stopped || !p.Can.Stop {
 		return p.release(r)
-	case p.backingOff() || p.Asked:
-		return p.wait(StepStopping, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	}
+	if after, waits := p.goesOn(Stop, p.s.Token); waits {
+		return p.wait(StepStopping, cmp.Or(p.why(), p.s.Step.Blocker), after)
 	}
 	return p.ask(StepStopping, Action{Kind: Stop, Token: p.s.Token})
 }
@@ -234,9 +234,10 @@ func (p *pass) release(r *Release) Decision {
 			return d
 		}
 	}
+	after, waits := p.goesOn(Delete, p.s.Token)
 	switch {
-	case !r.Released && (p.backingOff() || p.Asked):
-		return p.wait(StepReleasing, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	case !r.Released && waits:
+		return p.wait(StepReleasing, cmp.Or(p.why(), p.s.Step.Blocker), after)
 	case !r.Released:
 		return p.ask(StepReleasing, Action{Kind: Delete, Token: p.s.Token})
 	case r.Slot && !r.Replace:

@@ -178,8 +178,11 @@ func (p *pass) send(u *Update) Decision {
 	if f, over := p.timedOut(StepUpdating, or(p.Timeouts.Update, defaultUpdate), ReasonUpdateTimeout); over {
 		p.s.Failure, p.s.Phase = f, PhaseFailed
 	}
-	if p.backingOff() || p.Asked {
-		return p.wait(StepUpdating, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	if after, waits := p.goesOn(a.Kind, a.Token); waits {
+		if left := p.left(StepUpdating, or(p.Timeouts.Update, defaultUpdate)); left > 0 {
+			after = min(after, left)
+		}
+		return p.wait(StepUpdating, cmp.Or(p.why(), p.s.Step.Blocker), after)
 	}
 	p.step(StepUpdating, p.s.Step.Blocker)
 	return Decision{Status: p.s, Action: a}

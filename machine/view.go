@@ -40,6 +40,8 @@ type View struct {
 	NodeAsked bool
 	// NotBefore is when the provider may be called again after a failure.
 	NotBefore time.Time
+	// Poll is what the provider goes on with, and when it makes sense to ask for that again, as it has said; the zero value if it has not.
+	Poll Poll
 	// Skew is why the wanted kubelet version can't run beside the control plane; empty if it can.
 	Skew string
 	// Invalid is why the config can't be one, by a provider that can say so; empty if it can, or if that is not known. It is looked at before a change.
@@ -54,6 +56,13 @@ type View struct {
 	Busy string
 	// Started is why the role's checks have not passed yet; empty if they have.
 	Started string
+}
+
+// A Poll is a call that has to be made again.
+type Poll struct {
+	Kind  ActionKind
+	Token string
+	At    time.Time
 }
 
 // Timeouts are when something that takes too long is called a failure. The zero value of each is its default.

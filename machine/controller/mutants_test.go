@@ -76,6 +76,10 @@ func TestMutants(t *testing.T) {
 			Old: "i.State != provider.Running && p.Can.Get {", New: "i.State == provider.Stopped {"},
 		{Name: "what was sent and is edited back is left half-way", File: "../update.go", Run: "TestBroken",
 			Old: "if u.Sent && s.Update.Digest != u.Digest {", New: "if false {"},
+		{Name: "what a provider says of the next call is not heard", File: "ask.go", Run: "TestProviderSays",
+			Old: "after > 0 && o.Err == nil && p.asked {", New: "after < 0 {"},
+		{Name: "who wants something else waits for the last", File: "reconcile.go", Run: "TestAnotherDesire",
+			Old: "if p.mem.pollOf != p.tried() {", New: "if false {"},
 		{Name: "another boot is no proof", File: "../verify.go", Run: "TestUpdateNeeds",
 			Old: "u.Before != \"\" && n.host() != u.Before:", New: "u.Before == \"x\":"},
 	})

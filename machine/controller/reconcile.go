@@ -244,6 +244,26 @@ func (p *pass) notice() {
 	}
 }
 
+// maxPoll is how long a provider may say that it need not be asked.
+const maxPoll = 5 * time.Minute
+
+func pollAfter(seconds int64) time.Duration {
+	return time.Duration(min(seconds, int64(maxPoll/time.Second))) * time.Second
+}
+
+// polls is what the provider goes on with, unless something else is wanted since.
+func (p *pass) polls() machine.Poll {
+	if p.mem.pollOf != p.tried() {
+		return machine.Poll{}
+	}
+	return p.mem.poll
+}
+
+// tried tells what is wanted now, and asked for, from what was before.
+func (p *pass) tried() string {
+	return fmt.Sprintf("%d %s", p.m.Generation, p.m.Annotations[machine.RetryAnnotation])
+}
+
 // refused keeps how many tokens in a row the provider has refused: to end one and to try the next must not go on in a circle.
 func (p *pass) refused(class provider.Class) {
 	mem := p.mem
