@@ -224,9 +224,18 @@ func (k kindOf[O, C]) base(ctx context.Context, client dynamic.Interface, key ma
 	if meta, is := obj.(metav1.Object); !ok || !is || meta.GetResourceVersion() != version {
 		return k.fetch(ctx, client, key, version)
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	next, err := copied(o)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", k.kind, key, err)
+	}
+	return next, nil
+}
+
+// copied is a deep copy.
+func copied[O any](o *O) (*O, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, err
 	}
 	next := new(O)
 	return next, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, next)
