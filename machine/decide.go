@@ -98,7 +98,7 @@ func (p *pass) intend() Decision {
 	p.s.Token = provider.Token(p.Cluster, m.UID, p.s.Incarnation)
 	p.s.Digest, p.s.Instance, p.s.Node, p.s.Update, p.s.Release = m.Spec.Digest(), nil, nil, nil, nil
 	if r != nil && r.Replace && r.Slot { // it is kept until the new instance works
-		p.s.Update = &Update{Digest: p.s.Digest, Plan: provider.Plan{Method: provider.Replace}, Since: p.Now, Slot: true, Done: true}
+		p.s.Update = &Update{Digest: p.s.Digest, Plan: provider.Plan{Method: provider.Replace}, Since: p.Now, Slot: true, Loan: r.Loan, Done: true}
 	}
 	p.s.Phase, p.s.Failure = PhaseProvisioning, nil
 	p.step(StepCreating, waitsForStart) // so that it need not be written again while that is so

@@ -123,11 +123,15 @@ func (l *learner) slot(taken bool) {
 		l.blocked("budget")
 		return
 	}
-	if l.s.Update != nil {
-		l.s.Update.Slot = taken
+	loan := ""
+	if taken {
+		loan = l.a.Attempt
 	}
-	if l.s.Release != nil {
-		l.s.Release.Slot = taken
+	if u := l.s.Update; u != nil {
+		u.Slot, u.Loan = taken, loan
+	}
+	if r := l.s.Release; r != nil {
+		r.Slot, r.Loan = taken, loan
 	}
 	l.s.Step.Blocker = ""
 }

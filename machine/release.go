@@ -46,7 +46,7 @@ func (p *pass) begin() {
 	if p.s.Release == nil {
 		p.s.Release = &Release{Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now}
 		if u := p.s.Update; u != nil {
-			p.s.Release.Slot = u.Slot
+			p.s.Release.Slot, p.s.Release.Loan = u.Slot, u.Loan
 		}
 		p.s.Update = nil
 	}
@@ -69,7 +69,7 @@ func (p *pass) resume(r *Release) Decision {
 		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
 	}
 	if r.Slot {
-		return Decision{Status: p.s, Action: Action{Kind: FreeSlot}}
+		return Decision{Status: p.s, Action: Action{Kind: FreeSlot, Attempt: r.Loan}}
 	}
 	p.s.Release = nil
 	p.s.Phase = PhaseJoining
@@ -86,7 +86,7 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 		return p.ask(StepGates, Action{Kind: AskGates}), true
 	}
 	if !r.Slot && !r.Begun && p.disturbs() {
-		return p.ask(StepSlot, Action{Kind: TakeSlot}), true
+		return p.ask(StepSlot, Action{Kind: TakeSlot, Attempt: p.attempt(r.Since)}), true
 	}
 	if r.Replace && !r.Conflict && !r.BackedUp && p.backs() {
 		return p.backup(r.Since), true
@@ -241,7 +241,7 @@ func (p *pass) release(r *Release) Decision {
 	case !r.Released:
 		return p.ask(StepReleasing, Action{Kind: Delete, Token: p.s.Token})
 	case r.Slot && !r.Replace:
-		return p.ask(StepReleasing, Action{Kind: FreeSlot})
+		return p.ask(StepReleasing, Action{Kind: FreeSlot, Attempt: r.Loan})
 	case r.Replace && p.backingOff():
 		return p.wait(StepReleasing, "the provider has refused the last token; another one is tried later", p.NotBefore.Sub(p.Now))
 	case r.Replace:

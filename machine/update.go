@@ -63,7 +63,7 @@ func (p *pass) plan() Decision {
 func (s *Status) planned(m Machine, plan provider.Plan, now time.Time) {
 	u := Update{Digest: m.Spec.Digest(), Plan: plan, Since: now, Retry: m.retry()}
 	if s.Update != nil {
-		u.Slot, u.Drained, u.Sent = s.Update.Slot, s.Update.Drained, s.Update.Sent
+		u.Slot, u.Loan, u.Drained, u.Sent = s.Update.Slot, s.Update.Loan, s.Update.Drained, s.Update.Sent
 		if u.Sent && s.Update.Digest != u.Digest {
 			s.Digest = s.Update.Digest // that was asked for last: what it was before has to be made again
 		}
@@ -86,7 +86,7 @@ func (p *pass) carry(u *Update) Decision {
 		return p.standing(fmt.Sprintf("%s planned (%s); it waits for the annotation %s=%s", u.Plan.Method, u.Plan.Reason, ApproveAnnotation, u.Digest))
 	}
 	if method == provider.Replace {
-		p.s.Release = &Release{Replace: true, Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now, Slot: u.Slot}
+		p.s.Release = &Release{Replace: true, Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now, Slot: u.Slot, Loan: u.Loan}
 		p.s.Update = nil
 		return p.end()
 	}
@@ -136,7 +136,7 @@ func (p *pass) inPlace(u *Update) Decision {
 	p.s.Phase = PhaseUpdating
 	switch {
 	case !u.Slot:
-		return p.ask(StepPlanned, Action{Kind: TakeSlot})
+		return p.ask(StepPlanned, Action{Kind: TakeSlot, Attempt: p.attempt(u.Since)})
 	case p.backs() && !u.BackedUp && !u.Sent:
 		return p.backup(u.Since)
 	case u.Plan.Disrupts && !u.Drained && !u.Sent:
@@ -195,7 +195,7 @@ func (p *pass) recall() Decision {
 		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
 	}
 	if u != nil && u.Slot {
-		return Decision{Status: p.s, Action: Action{Kind: FreeSlot}}
+		return Decision{Status: p.s, Action: Action{Kind: FreeSlot, Attempt: u.Loan}}
 	}
 	p.s.Update = nil
 	p.s.Phase = PhaseRunning

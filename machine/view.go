@@ -155,7 +155,8 @@ type Action struct {
 	Kind ActionKind
 	// Token is that of the instance.
 	Token string
-	// Attempt names the change that a Backup is for, among all of the machine: it is stored before, and the same after a crash.
+	// Attempt names the change that a Backup is for, among all of the machine: it is stored before, and the same after a crash. Of TakeSlot and FreeSlot it is the
+	// loan: another one for the next change, also after a crash before the first was stored.
 	Attempt string
 	// ProviderID is for SetProviderID.
 	ProviderID string

@@ -98,14 +98,14 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
 			m := p.m
-			p.mem.took = &m
+			p.mem.took, p.mem.loan = &m, a.Attempt
 			ref := nodeOf(m)
-			o.Done, o.Blocked, o.Err = b.Take(ctx, m.Key.String(), m.UID, ref.Name, ref.UID)
+			o.Done, o.Blocked, o.Err = b.Take(ctx, m.Key.String(), m.UID, a.Attempt, ref.Name, ref.UID)
 		}
 	case machine.FreeSlot:
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
-			if o.Err = b.Free(ctx, p.m.Key.String(), p.m.UID); o.Err == nil {
+			if o.Err = b.Free(ctx, p.m.Key.String(), p.m.UID, a.Attempt); o.Err == nil {
 				p.mem.took = nil
 			}
 		}

@@ -50,7 +50,7 @@ func (c *Controller) bury(ctx context.Context, key machine.Key, mem *memory) err
 	if mem.took != nil {
 		ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
 		defer cancel()
-		if err := c.o.Budget.Free(ctx, mem.took.Key.String(), mem.took.UID); err != nil {
+		if err := c.o.Budget.Free(ctx, mem.took.Key.String(), mem.took.UID, mem.loan); err != nil {
 			return fmt.Errorf("free the slot of machine %q, which is gone: %w", key, err)
 		}
 	}
@@ -105,29 +105,13 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 	if err := p.blame(ctx, d.Status); err != nil {
 		return 0, true, err
 	}
-	if err := p.free(ctx, d); err != nil {
-		return 0, true, err
+	if same, err := p.free(ctx, d); err != nil || !same {
+		return 0, err != nil, err
 	}
 	if d.Action.Kind == machine.None {
 		return p.again(d), true, nil
 	}
 	return p.carry(ctx, d)
-}
-
-// free gives back a slot that nothing needs: one that was taken by a process that died, or for something that was taken back before it was stored.
-func (p *pass) free(ctx context.Context, d machine.Decision) error {
-	frozen := d.Status.Failure != nil && d.Status.Failure.Reason == machine.ReasonDuplicateProviderID || p.m.Spec.Paused
-	idle := d.Action.Kind == machine.None && d.Status.Update == nil && d.Status.Release == nil && !frozen
-	if p.c.o.Budget == nil || !idle && d.Action.Kind != machine.RemoveFinalizer || p.mem.freed && p.mem.took == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
-	defer cancel()
-	if err := p.c.o.Budget.Free(ctx, p.m.Key.String(), p.m.UID); err != nil {
-		return fmt.Errorf("free the slot of machine %q: %w", p.m.Key, err)
-	}
-	p.mem.took, p.mem.freed = nil, true
-	return nil
 }
 
 // carry carries out the action of a decision. The pass is over when that has to be waited for.

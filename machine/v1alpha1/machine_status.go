@@ -198,6 +198,9 @@ type MachineUpdate struct {
 	// slot: the disruption budget was charged.
 	// +optional
 	Slot bool `json:"slot,omitempty"`
+	// loan names what was taken of it.
+	// +optional
+	Loan string `json:"loan,omitempty"`
 	// drained: the node was emptied.
 	// +optional
 	Drained bool `json:"drained,omitempty"`
@@ -255,6 +258,9 @@ type MachineRelease struct {
 	// slot: the disruption budget was charged.
 	// +optional
 	Slot bool `json:"slot,omitempty"`
+	// loan names what was taken of it.
+	// +optional
+	Loan string `json:"loan,omitempty"`
 	// hooked: the hooks before the drain are gone.
 	// +optional
 	Hooked bool `json:"hooked,omitempty"`
