@@ -157,7 +157,9 @@ func (l *learner) passed() {
 	}
 	switch l.a.Kind {
 	case AskGates:
-		r.Gated = true
+		if r.Gated = true; l.o.Unseen {
+			r.skip(&r.Gated, "gates", "the workload API does not answer: nobody has looked for data and work on the machine, and its disks are kept")
+		}
 	case Leave:
 		r.Left = true
 	case RemoveNode:

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/belayproject/belay/machine/provider"
 )
 
 // ending reports whether the present instance is to end, or already does.
@@ -83,7 +85,7 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 	case !r.Gated && p.overridden("gates"):
 		r.skip(&r.Gated, "gates", "the annotation "+OverrideAnnotation)
 	case !r.Gated:
-		return p.ask(StepGates, Action{Kind: AskGates}), true
+		return p.ask(StepGates, p.askGates(r)), true
 	}
 	if !r.Slot && !r.Begun && p.disturbs() {
 		return p.ask(StepSlot, Action{Kind: TakeSlot, Attempt: p.attempt(r.Since)}), true
@@ -130,6 +132,12 @@ func (p *pass) drain(r *Release) (Decision, bool) {
 		return p.ask(StepDraining, Action{Kind: Drain}), true
 	}
 	return Decision{}, false
+}
+
+// askGates asks them. A workload API that is away for so long that the rest of the end goes on without it holds the gates up no more either, where the disks are kept:
+// what nobody has looked for can still be found on them then. Disks that are destroyed need somebody who says so.
+func (p *pass) askGates(r *Release) Action {
+	return Action{Kind: AskGates, Unseen: !p.NodesKnown && p.unreachable() && r.Mode == provider.Retain}
 }
 
 func (p *pass) nodeTimeout() time.Duration {
@@ -210,7 +218,7 @@ func (p *pass) leave(r *Release) (Decision, bool) {
 	case !r.Begun && p.overridden("gates"):
 		r.skip(&p.Agreed, "gates", "the annotation "+OverrideAnnotation)
 	case !r.Begun && !p.Ungated && !p.Agreed:
-		return p.ask(StepLeaving, Action{Kind: AskGates}), true // a drain may have taken hours: what was true before it need not be
+		return p.ask(StepLeaving, p.askGates(r)), true // a drain may have taken hours: what was true before it need not be
 	}
 	switch {
 	case !r.Begun:

@@ -162,6 +162,8 @@ type Action struct {
 	ProviderID string
 	// Retained is for DestroyRetained.
 	Retained Retained
+	// Unseen is for AskGates: what only the workload cluster knows need not be looked at, as it has been away for too long and the disks are kept.
+	Unseen bool
 }
 
 // A Decision is what comes next. If Status differs from that of the View in more than what is only shown, it is stored first, and on a conflict
@@ -183,6 +185,8 @@ type Outcome struct {
 	// Done and Blocked are those of slots, gates, drains and hooks.
 	Done    bool
 	Blocked string
+	// Unseen means that gates have agreed without what only the workload cluster knows.
+	Unseen bool
 	// Err is a provider's error, or another one.
 	Err error
 }

@@ -118,6 +118,10 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		o.Done = true
 		for _, g := range p.c.o.Gates {
 			blocked, err := g.Check(ctx, p.m)
+			if u, ok := g.(Unseeing); ok && err != nil && a.Unseen {
+				blocked, err = u.CheckUnseen(ctx, p.m)
+				o.Unseen = true
+			}
 			if blocked != "" || err != nil {
 				return machine.Outcome{Blocked: blocked, Err: err}
 			}

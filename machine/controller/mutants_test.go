@@ -84,6 +84,12 @@ func TestMutants(t *testing.T) {
 			Old: "if same, err = p.refresh(ctx); errors.Is", New: "if same, err = true, nil; errors.Is"},
 		{Name: "a late return takes the next slot", File: "../update.go", Run: "TestLateFree",
 			Old: "Action{Kind: FreeSlot, Attempt: u.Loan}", New: "Action{Kind: FreeSlot}"},
+		{Name: "what can't be looked for is destroyed", File: "../release.go", Run: "TestGatesWhile",
+			Old: "p.unreachable() && r.Mode == provider.Retain}", New: "p.unreachable() && r.Mode != provider.Mode(\"\")}"},
+		{Name: "a short outage opens the gates", File: "../release.go", Run: "TestGatesWhile",
+			Old: "!p.NodesKnown && p.unreachable() && r.Mode", New: "!p.NodesKnown && r.Mode"},
+		{Name: "what nobody has looked for is not written down", File: "act.go", Run: "TestGatesWhile",
+			Old: "o.Unseen = true", New: "o.Unseen = false"},
 		{Name: "another boot is no proof", File: "../verify.go", Run: "TestUpdateNeeds",
 			Old: "u.Before != \"\" && n.host() != u.Before:", New: "u.Before == \"x\":"},
 	})

@@ -92,6 +92,13 @@ type Gate interface {
 	Check(ctx context.Context, m machine.Machine) (blocked string, err error)
 }
 
+// An Unseeing is a [Gate] that can do without what only the workload cluster knows. It is asked that way after its Check has failed, once that cluster has not answered for
+// the machine's node timeout, and only where the disks are kept: [EndGate] is one.
+type Unseeing interface {
+	// CheckUnseen is Check, without that.
+	CheckUnseen(ctx context.Context, m machine.Machine) (blocked string, err error)
+}
+
 // Members takes a machine out of the member lists of its roles' services, as of etcd. It is idempotent by the machine, works without a Node, and is done
 // for a machine that was never a member.
 type Members interface {
