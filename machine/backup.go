@@ -14,7 +14,7 @@ func (p *pass) backs() bool { return p.Backup && Protected(p.Machine.Spec.Roles)
 // backup has that done, for a change that was planned at that time. That it begins is stored before, so that a crash makes no other attempt of it, and so that
 // others see it: of several machines of the control plane one goes at a time.
 func (p *pass) backup(since time.Time) Decision {
-	a := Action{Kind: Backup, Attempt: fmt.Sprintf("%d-%d", p.s.Incarnation, since.Unix())}
+	a := Action{Kind: Backup, Attempt: p.attempt(since)}
 	switch {
 	case p.overridden("backup"):
 		p.backedUp()
@@ -29,6 +29,11 @@ func (p *pass) backup(since time.Time) Decision {
 		return p.wait(StepBackup, p.Busy, pollInstance)
 	}
 	return p.ask(StepBackup, a)
+}
+
+// attempt names a change that began at that time among all of the machine.
+func (p *pass) attempt(since time.Time) string {
+	return fmt.Sprintf("%d-%d", p.s.Incarnation, since.Unix())
 }
 
 func (p *pass) backedUp() { p.s.backedUp() }

@@ -38,7 +38,7 @@ func Decide(v View) Decision {
 // expire destroys disks whose time is over, but for those that the present instance is made from.
 func (p *pass) expire() (Decision, bool) {
 	for _, r := range p.s.Retained {
-		if r.Until.IsZero() || p.Now.Before(r.Until) || p.backingOff() || p.Asked || r.Token == p.source() || r.Back && !p.Machine.Spec.Decommission {
+		if _, waits := p.goesOn(DestroyRetained, r.Token); waits || r.Until.IsZero() || p.Now.Before(r.Until) || r.Token == p.source() || r.Back && !p.Machine.Spec.Decommission {
 			continue
 		}
 		return Decision{Status: p.s, Action: Action{Kind: DestroyRetained, Token: r.Token, Retained: r}}, true
@@ -98,7 +98,7 @@ func (p *pass) intend() Decision {
 	p.s.Token = provider.Token(p.Cluster, m.UID, p.s.Incarnation)
 	p.s.Digest, p.s.Instance, p.s.Node, p.s.Update, p.s.Release = m.Spec.Digest(), nil, nil, nil, nil
 	if r != nil && r.Replace && r.Slot { // it is kept until the new instance works
-		p.s.Update = &Update{Digest: p.s.Digest, Plan: provider.Plan{Method: provider.Replace}, Since: p.Now, Slot: true, Done: true}
+		p.s.Update = &Update{Digest: p.s.Digest, Plan: provider.Plan{Method: provider.Replace}, Since: p.Now, Slot: true, Loan: r.Loan, Done: true}
 	}
 	p.s.Phase, p.s.Failure = PhaseProvisioning, nil
 	p.step(StepCreating, waitsForStart) // so that it need not be written again while that is so
@@ -179,8 +179,8 @@ func (p *pass) live() Decision {
 		return d
 	}
 	// A change comes before the Node: it may be what the machine needs to join.
-	if p.s.Digest != p.Machine.Spec.Digest() || p.s.Update != nil && !p.s.Update.replaced() {
-		return p.update()
+	if p.changes() {
+		return p.broken(p.update())
 	}
 	if f := p.s.Failure; f != nil && f.Reason == string(provider.InvalidConfig) {
 		p.s.Failure = nil // that was of a change which nobody wants any more
@@ -210,10 +210,35 @@ func (p *pass) instance() (Decision, bool) {
 		return Decision{Status: p.s, Action: Action{Kind: SetProviderID, ProviderID: i.ProviderID}}, true
 	case i.State == provider.Pending:
 		return p.pending(), true
+	case i.State == provider.Broken && p.changes():
+		// The change may be what mends it: it can end what another one has broken.
 	case i.State != provider.Running:
-		return p.fail(ReasonInstanceBroken, strings.TrimSpace(fmt.Sprintf("the instance is %s and can't run. %s", i.State, i.Message))), true
+		return p.fail(ReasonInstanceBroken, unable(*i)), true
 	}
 	return Decision{}, false
+}
+
+// changes means that the instance is to become something else, or is on its way.
+func (p *pass) changes() bool {
+	return p.s.Digest != p.Machine.Spec.Digest() || p.s.Update != nil && !p.s.Update.replaced()
+}
+
+// broken says of a decision on a change that the instance is broken as long as it is, whatever else is done.
+func (p *pass) broken(d Decision) Decision {
+	i := d.Status.Instance
+	if i == nil || i.State != provider.Broken || d.Status.Release != nil {
+		return d
+	}
+	if d.Status.Failure == nil {
+		d.Status.Failure = p.failure(ReasonInstanceBroken, unable(*i))
+	}
+	d.Status.Phase = PhaseFailed
+	return d
+}
+
+// unable is why an instance does not run.
+func unable(i provider.Instance) string {
+	return strings.TrimSpace(fmt.Sprintf("the instance is %s and can't run. %s", i.State, i.Message))
 }
 
 // differs is whether an instance has changed in more than words.

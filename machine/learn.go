@@ -123,11 +123,15 @@ func (l *learner) slot(taken bool) {
 		l.blocked("budget")
 		return
 	}
-	if l.s.Update != nil {
-		l.s.Update.Slot = taken
+	loan := ""
+	if taken {
+		loan = l.a.Attempt
 	}
-	if l.s.Release != nil {
-		l.s.Release.Slot = taken
+	if u := l.s.Update; u != nil {
+		u.Slot, u.Loan = taken, loan
+	}
+	if r := l.s.Release; r != nil {
+		r.Slot, r.Loan = taken, loan
 	}
 	l.s.Step.Blocker = ""
 }
@@ -153,7 +157,9 @@ func (l *learner) passed() {
 	}
 	switch l.a.Kind {
 	case AskGates:
-		r.Gated = true
+		if r.Gated = true; l.o.Unseen {
+			r.skip(&r.Gated, "gates", "the workload API does not answer: nobody has looked for data and work on the machine, and its disks are kept")
+		}
 	case Leave:
 		r.Left = true
 	case RemoveNode:

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/belayproject/belay/machine/provider"
 )
 
 // ending reports whether the present instance is to end, or already does.
@@ -46,7 +48,7 @@ func (p *pass) begin() {
 	if p.s.Release == nil {
 		p.s.Release = &Release{Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now}
 		if u := p.s.Update; u != nil {
-			p.s.Release.Slot = u.Slot
+			p.s.Release.Slot, p.s.Release.Loan = u.Slot, u.Loan
 		}
 		p.s.Update = nil
 	}
@@ -69,7 +71,7 @@ func (p *pass) resume(r *Release) Decision {
 		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
 	}
 	if r.Slot {
-		return Decision{Status: p.s, Action: Action{Kind: FreeSlot}}
+		return Decision{Status: p.s, Action: Action{Kind: FreeSlot, Attempt: r.Loan}}
 	}
 	p.s.Release = nil
 	p.s.Phase = PhaseJoining
@@ -83,10 +85,10 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 	case !r.Gated && p.overridden("gates"):
 		r.skip(&r.Gated, "gates", "the annotation "+OverrideAnnotation)
 	case !r.Gated:
-		return p.ask(StepGates, Action{Kind: AskGates}), true
+		return p.ask(StepGates, p.askGates(r)), true
 	}
 	if !r.Slot && !r.Begun && p.disturbs() {
-		return p.ask(StepSlot, Action{Kind: TakeSlot}), true
+		return p.ask(StepSlot, Action{Kind: TakeSlot, Attempt: p.attempt(r.Since)}), true
 	}
 	if r.Replace && !r.Conflict && !r.BackedUp && p.backs() {
 		return p.backup(r.Since), true
@@ -130,6 +132,12 @@ func (p *pass) drain(r *Release) (Decision, bool) {
 		return p.ask(StepDraining, Action{Kind: Drain}), true
 	}
 	return Decision{}, false
+}
+
+// askGates asks them. A workload API that is away for so long that the rest of the end goes on without it holds the gates up no more either, where the disks are kept:
+// what nobody has looked for can still be found on them then. Disks that are destroyed need somebody who says so.
+func (p *pass) askGates(r *Release) Action {
+	return Action{Kind: AskGates, Unseen: !p.NodesKnown && p.unreachable() && r.Mode == provider.Retain}
 }
 
 func (p *pass) nodeTimeout() time.Duration {
@@ -191,11 +199,11 @@ func (p *pass) switchOff(r *Release) Decision {
 	if !r.Stopped && p.overridden("stopped") {
 		r.skip(&r.Stopped, "stopped", "the annotation "+OverrideAnnotation)
 	}
-	switch {
-	case r.Stopped || !p.Can.Stop:
+	if r.Stopped || !p.Can.Stop {
 		return p.release(r)
-	case p.backingOff() || p.Asked:
-		return p.wait(StepStopping, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	}
+	if after, waits := p.goesOn(Stop, p.s.Token); waits {
+		return p.wait(StepStopping, cmp.Or(p.why(), p.s.Step.Blocker), after)
 	}
 	return p.ask(StepStopping, Action{Kind: Stop, Token: p.s.Token})
 }
@@ -210,7 +218,7 @@ func (p *pass) leave(r *Release) (Decision, bool) {
 	case !r.Begun && p.overridden("gates"):
 		r.skip(&p.Agreed, "gates", "the annotation "+OverrideAnnotation)
 	case !r.Begun && !p.Ungated && !p.Agreed:
-		return p.ask(StepLeaving, Action{Kind: AskGates}), true // a drain may have taken hours: what was true before it need not be
+		return p.ask(StepLeaving, p.askGates(r)), true // a drain may have taken hours: what was true before it need not be
 	}
 	switch {
 	case !r.Begun:
@@ -234,13 +242,14 @@ func (p *pass) release(r *Release) Decision {
 			return d
 		}
 	}
+	after, waits := p.goesOn(Delete, p.s.Token)
 	switch {
-	case !r.Released && (p.backingOff() || p.Asked):
-		return p.wait(StepReleasing, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	case !r.Released && waits:
+		return p.wait(StepReleasing, cmp.Or(p.why(), p.s.Step.Blocker), after)
 	case !r.Released:
 		return p.ask(StepReleasing, Action{Kind: Delete, Token: p.s.Token})
 	case r.Slot && !r.Replace:
-		return p.ask(StepReleasing, Action{Kind: FreeSlot})
+		return p.ask(StepReleasing, Action{Kind: FreeSlot, Attempt: r.Loan})
 	case r.Replace && p.backingOff():
 		return p.wait(StepReleasing, "the provider has refused the last token; another one is tried later", p.NotBefore.Sub(p.Now))
 	case r.Replace:

@@ -100,8 +100,13 @@ type Update struct {
 	Slot, Drained, Sent bool
 	// BackedUp means that what has to come before it was done.
 	BackedUp bool
+	// Loan names what was taken of the budget.
+	Loan string
 	// Done means that the provider has said so; the Node has not shown it yet.
 	Done bool
+	// Before is what the Node reported of its host when the provider was asked, as a digest; empty if that is not known. Heard is the report of the kubelet that
+	// the workload cluster had when the provider was done; empty if it was not asked for. A Node that still says both is no proof of the update.
+	Before, Heard string
 	// Retry is the digest of [RetryAnnotation] when it was planned: a plan that nothing can be done by is asked for again when it changes.
 	Retry string
 }
@@ -119,6 +124,8 @@ type Release struct {
 	Begun bool
 	// BackedUp means that what has to come before a replacement was done.
 	BackedUp bool
+	// Loan names what was taken of the budget.
+	Loan string
 	// Conflict means that the token can't be used for what is wanted, and another one is needed.
 	Conflict bool
 	// Overrides are the steps that were passed without being done, with the reason: "drain: not empty after 10m0s".

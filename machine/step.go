@@ -88,6 +88,20 @@ func (p *pass) left(name StepName, limit time.Duration) time.Duration {
 
 func (p *pass) backingOff() bool { return p.Now.Before(p.NotBefore) }
 
+// goesOn says for how long the provider is not asked for something that it may be at.
+func (p *pass) goesOn(kind ActionKind, token string) (after time.Duration, waits bool) {
+	if p.Poll.Kind == kind && p.Poll.Token == token {
+		after = max(p.Poll.At.Sub(p.Now), 0)
+	}
+	switch {
+	case p.backingOff():
+		return max(after, p.NotBefore.Sub(p.Now), pollInstance), true
+	case after > 0:
+		return after, true
+	}
+	return pollInstance, p.Asked
+}
+
 // why is the failure, in words.
 func (p *pass) why() string {
 	if p.s.Failure == nil {
@@ -110,7 +124,11 @@ func (p *pass) nextRetained() time.Duration {
 		if r.Until.IsZero() {
 			continue
 		}
-		if d := max(r.Until.Sub(p.Now), time.Second); next == 0 || d < next {
+		d := max(r.Until.Sub(p.Now), time.Second)
+		if after, waits := p.goesOn(DestroyRetained, r.Token); waits {
+			d = max(d, after)
+		}
+		if next == 0 || d < next {
 			next = d
 		}
 	}

@@ -63,7 +63,10 @@ func (p *pass) plan() Decision {
 func (s *Status) planned(m Machine, plan provider.Plan, now time.Time) {
 	u := Update{Digest: m.Spec.Digest(), Plan: plan, Since: now, Retry: m.retry()}
 	if s.Update != nil {
-		u.Slot, u.Drained, u.Sent = s.Update.Slot, s.Update.Drained, s.Update.Sent
+		u.Slot, u.Loan, u.Drained, u.Sent = s.Update.Slot, s.Update.Loan, s.Update.Drained, s.Update.Sent
+		if u.Sent && s.Update.Digest != u.Digest {
+			s.Digest = s.Update.Digest // that was asked for last: what it was before has to be made again
+		}
 	}
 	s.Update = &u
 }
@@ -83,7 +86,7 @@ func (p *pass) carry(u *Update) Decision {
 		return p.standing(fmt.Sprintf("%s planned (%s); it waits for the annotation %s=%s", u.Plan.Method, u.Plan.Reason, ApproveAnnotation, u.Digest))
 	}
 	if method == provider.Replace {
-		p.s.Release = &Release{Replace: true, Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now, Slot: u.Slot}
+		p.s.Release = &Release{Replace: true, Mode: p.Machine.Spec.Deletion.mode(), Since: p.Now, Slot: u.Slot, Loan: u.Loan}
 		p.s.Update = nil
 		return p.end()
 	}
@@ -133,7 +136,7 @@ func (p *pass) inPlace(u *Update) Decision {
 	p.s.Phase = PhaseUpdating
 	switch {
 	case !u.Slot:
-		return p.ask(StepPlanned, Action{Kind: TakeSlot})
+		return p.ask(StepPlanned, Action{Kind: TakeSlot, Attempt: p.attempt(u.Since)})
 	case p.backs() && !u.BackedUp && !u.Sent:
 		return p.backup(u.Since)
 	case u.Plan.Disrupts && !u.Drained && !u.Sent:
@@ -166,54 +169,23 @@ func (p *pass) send(u *Update) Decision {
 	a := Action{Kind: UpdateInstance, Token: p.s.Token}
 	if !u.Sent {
 		u.Sent = true
+		if p.NodesKnown && len(p.Nodes) == 1 {
+			u.Before = p.Nodes[0].host()
+		}
 		p.step(StepUpdating, "")
 		return p.store(a)
 	}
 	if f, over := p.timedOut(StepUpdating, or(p.Timeouts.Update, defaultUpdate), ReasonUpdateTimeout); over {
 		p.s.Failure, p.s.Phase = f, PhaseFailed
 	}
-	if p.backingOff() || p.Asked {
-		return p.wait(StepUpdating, cmp.Or(p.why(), p.s.Step.Blocker), max(p.NotBefore.Sub(p.Now), pollInstance))
+	if after, waits := p.goesOn(a.Kind, a.Token); waits {
+		if left := p.left(StepUpdating, or(p.Timeouts.Update, defaultUpdate)); left > 0 {
+			after = min(after, left)
+		}
+		return p.wait(StepUpdating, cmp.Or(p.why(), p.s.Step.Blocker), after)
 	}
 	p.step(StepUpdating, p.s.Step.Blocker)
 	return Decision{Status: p.s, Action: a}
-}
-
-// verify believes the Node, not the spec.
-func (p *pass) verify(u *Update) Decision {
-	if !p.NodesKnown {
-		return p.wait(StepVerifying, "the workload API doesn't answer", pollSlow)
-	}
-	if len(p.Nodes) == 0 {
-		return p.verifying("no Node has the ProviderID")
-	}
-	n := p.Nodes[0]
-	p.s.Node, p.s.Versions = &n.NodeRef, n.Versions
-	want := p.Machine.Spec.Versions
-	switch {
-	case !n.Ready:
-		return p.verifying(fmt.Sprintf("Node %q is not ready", n.Name))
-	case want.Kubelet != "" && n.Versions.Kubelet != want.Kubelet:
-		return p.verifying(fmt.Sprintf("Node %q reports the kubelet %q, %q is wanted", n.Name, n.Versions.Kubelet, want.Kubelet))
-	case want.Runtime.Name != "" && n.Versions.Runtime.Name != want.Runtime.Name,
-		want.Runtime.Version != "" && n.Versions.Runtime.Version != want.Runtime.Version:
-		return p.verifying(fmt.Sprintf("Node %q reports the runtime %v, %v is wanted", n.Name, n.Versions.Runtime, want.Runtime))
-	}
-	p.s.Digest = u.Digest
-	if i := p.s.Instance; i != nil && i.Digest != "" {
-		next := *i
-		next.Digest = u.Digest
-		p.s.Instance = &next
-	}
-	p.s.Failure = nil
-	return p.recall()
-}
-
-func (p *pass) verifying(why string) Decision {
-	if f, over := p.timedOut(StepVerifying, or(p.Timeouts.Update, defaultUpdate), ReasonUpdateTimeout); over {
-		p.s.Failure, p.s.Phase = f, PhaseFailed
-	}
-	return p.wait(StepVerifying, why, p.left(StepVerifying, or(p.Timeouts.Update, defaultUpdate)))
 }
 
 // recall ends an update: the node is given back before the slot is, and the slot before the update is forgotten.
@@ -223,7 +195,7 @@ func (p *pass) recall() Decision {
 		return Decision{Status: p.s, Action: Action{Kind: Uncordon}}
 	}
 	if u != nil && u.Slot {
-		return Decision{Status: p.s, Action: Action{Kind: FreeSlot}}
+		return Decision{Status: p.s, Action: Action{Kind: FreeSlot, Attempt: u.Loan}}
 	}
 	p.s.Update = nil
 	p.s.Phase = PhaseRunning

@@ -40,6 +40,8 @@ type View struct {
 	NodeAsked bool
 	// NotBefore is when the provider may be called again after a failure.
 	NotBefore time.Time
+	// Poll is what the provider goes on with, and when it makes sense to ask for that again, as it has said; the zero value if it has not.
+	Poll Poll
 	// Skew is why the wanted kubelet version can't run beside the control plane; empty if it can.
 	Skew string
 	// Invalid is why the config can't be one, by a provider that can say so; empty if it can, or if that is not known. It is looked at before a change.
@@ -54,6 +56,13 @@ type View struct {
 	Busy string
 	// Started is why the role's checks have not passed yet; empty if they have.
 	Started string
+}
+
+// A Poll is a call that has to be made again.
+type Poll struct {
+	Kind  ActionKind
+	Token string
+	At    time.Time
 }
 
 // Timeouts are when something that takes too long is called a failure. The zero value of each is its default.
@@ -72,6 +81,10 @@ type Node struct {
 	ProviderID string
 	Ready      bool
 	Versions   provider.Versions
+	// Boot is the ID of the boot that the kubelet reports; empty if it reports none. Beat is when it has reported last that it is ready or not, by its own clock:
+	// it is compared with other ones of the same Node alone. Zero if the Node doesn't say: then whether it is ready is believed as it is.
+	Boot string
+	Beat time.Time
 	// Uninitialized means that it still has the taint of a node that has not been looked at.
 	Uninitialized bool
 	Taints        []provider.Taint
@@ -142,12 +155,15 @@ type Action struct {
 	Kind ActionKind
 	// Token is that of the instance.
 	Token string
-	// Attempt names the change that a Backup is for, among all of the machine: it is stored before, and the same after a crash.
+	// Attempt names the change that a Backup is for, among all of the machine: it is stored before, and the same after a crash. Of TakeSlot and FreeSlot it is the
+	// loan: another one for the next change, also after a crash before the first was stored.
 	Attempt string
 	// ProviderID is for SetProviderID.
 	ProviderID string
 	// Retained is for DestroyRetained.
 	Retained Retained
+	// Unseen is for AskGates: what only the workload cluster knows need not be looked at, as it has been away for too long and the disks are kept.
+	Unseen bool
 }
 
 // A Decision is what comes next. If Status differs from that of the View in more than what is only shown, it is stored first, and on a conflict
@@ -169,6 +185,8 @@ type Outcome struct {
 	// Done and Blocked are those of slots, gates, drains and hooks.
 	Done    bool
 	Blocked string
+	// Unseen means that gates have agreed without what only the workload cluster knows.
+	Unseen bool
 	// Err is a provider's error, or another one.
 	Err error
 }

@@ -42,9 +42,9 @@ func (s *Slots) caps() []protocol.Cap {
 	return s.Caps
 }
 
-// Take lends a slot to a holder, for a node that may be empty. It is idempotent by the holder's UID.
-func (s *Slots) Take(ctx context.Context, name, uid, node, nodeUID string) (done bool, blocked string, err error) {
-	loan := protocol.Loan{Holder: uid, Name: name, Node: node, UID: nodeUID}
+// Take lends a slot to a holder, for a node that may be empty. He has one at a time, by his UID: it becomes this loan.
+func (s *Slots) Take(ctx context.Context, name, uid, id, node, nodeUID string) (done bool, blocked string, err error) {
+	loan := protocol.Loan{Holder: uid, Name: name, ID: id, Node: node, UID: nodeUID}
 	if s.Keys != nil && node != "" {
 		loan.Keys = s.Keys(node)
 	}
@@ -91,15 +91,28 @@ func (s *Slots) freed(ctx context.Context, l protocol.Ledger) (protocol.Ledger, 
 			return l, fmt.Errorf("ask for %q, which has a slot: %w", name, err)
 		}
 		if gone {
-			l = l.Return(uid)
+			l = l.Return(uid, "")
 		}
 	}
 	return l, nil
 }
 
-// Free takes the slot of a holder back. It is idempotent, and no error for one that has none.
-func (s *Slots) Free(ctx context.Context, name, uid string) error {
-	err := s.change(ctx, func(l protocol.Ledger) (protocol.Ledger, error) { return l.Return(uid), nil })
+// Loan returns the ID of what a holder has; there is false if he has nothing.
+func (s *Slots) Loan(ctx context.Context, name, uid string) (id string, there bool, err error) {
+	l, _, err := s.Ledger.Load(ctx)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", false, fmt.Errorf("look for the slot of %q: %w", name, err)
+	}
+	slot := l.Loan(uid)
+	if slot == nil {
+		return "", false, nil
+	}
+	return slot.LoanID(), true, nil
+}
+
+// Free takes the slot of a holder back, if it is that loan; an empty ID is any of his. It is idempotent, and no error for one that has none.
+func (s *Slots) Free(ctx context.Context, name, uid, id string) error {
+	err := s.change(ctx, func(l protocol.Ledger) (protocol.Ledger, error) { return l.Return(uid, id), nil })
 	if err != nil {
 		return fmt.Errorf("give back the slot of %q: %w", name, err)
 	}

@@ -35,7 +35,7 @@ func lender(limit int) (*Slots, holders) {
 
 func take(t *testing.T, s *Slots, i int) (done bool, blocked string) {
 	t.Helper()
-	done, blocked, err := s.Take(t.Context(), fmt.Sprintf("fleet/m%d", i), fmt.Sprintf("uid-%d", i), fmt.Sprintf("node-%d", i), fmt.Sprintf("node-uid-%d", i))
+	done, blocked, err := s.Take(t.Context(), fmt.Sprintf("fleet/m%d", i), fmt.Sprintf("uid-%d", i), "1", fmt.Sprintf("node-%d", i), fmt.Sprintf("node-uid-%d", i))
 	if err != nil || done == (blocked != "") {
 		t.Fatalf("take %d: done %t, blocked %q, %v", i, done, blocked, err)
 	}
@@ -56,7 +56,7 @@ func TestSlotsAreLent(t *testing.T) {
 	if done, why := take(t, s, 3); done || !strings.Contains(why, "the limit is 2 by the test") || s.Left(t.Context()) != 0 {
 		t.Errorf("a third slot: %t, %q", done, why)
 	}
-	if err := errors.Join(s.Free(t.Context(), "fleet/m3", "uid-3"), s.Free(t.Context(), "fleet/m1", "uid-1"), s.Free(t.Context(), "fleet/m1", "uid-1")); err != nil {
+	if err := errors.Join(s.Free(t.Context(), "fleet/m3", "uid-3", "1"), s.Free(t.Context(), "fleet/m1", "uid-1", "1"), s.Free(t.Context(), "fleet/m1", "uid-1", "1")); err != nil {
 		t.Error(err)
 	}
 	if done, why := take(t, s, 3); !done {
@@ -71,6 +71,52 @@ func TestSlotsAreLent(t *testing.T) {
 	}
 }
 
+// R-MA-29: what a holder gives back late, as a process that was frozen meanwhile does, is what it had taken then: the next loan of the same holder stays.
+func TestSlotsAreGivenBackByLoan(t *testing.T) {
+	s, _ := lender(1)
+	ctx := t.Context()
+	borrow := func(id string) {
+		t.Helper()
+		if done, why, err := s.Take(ctx, "fleet/m1", "uid-1", id, "", ""); !done || err != nil {
+			t.Fatalf("%t, %q, %v", done, why, err)
+		}
+	}
+	has := func(want string, there bool) {
+		t.Helper()
+		if id, is, err := s.Loan(ctx, "fleet/m1", "uid-1"); id != want || is != there || err != nil {
+			t.Errorf("R-MA-29: the loan is %q, %t, want %q, %t; %v", id, is, want, there, err)
+		}
+	}
+	free := func(id string) {
+		t.Helper()
+		if err := s.Free(ctx, "fleet/m1", "uid-1", id); err != nil {
+			t.Error(err)
+		}
+	}
+	has("", false)
+	borrow("1-100")
+	borrow("1-100")
+	has("1-100", true)
+	free("1-100")
+	borrow("1-200")
+	free("1-100")
+	has("1-200", true)
+	if done, why := take(t, s, 2); done || why == "" {
+		t.Errorf("R-MA-29: two are lent where the cap is one")
+	}
+	borrow("1-300") // of a process that did not get to store the last one
+	free("1-200")
+	has("1-300", true)
+	free("1-300")
+	has("", false)
+	borrow("1-400")
+	free("")
+	has("", false)
+	if l, _, err := s.Ledger.Load(ctx); err != nil || l.Validate() != nil {
+		t.Error(err, l.Validate())
+	}
+}
+
 // R-MA-29: of many that take at once, no version of the ledger has more than the cap.
 func TestSlotsAreTakenAtOnce(t *testing.T) {
 	s, _ := lender(3)
@@ -79,7 +125,7 @@ func TestSlotsAreTakenAtOnce(t *testing.T) {
 	took := 0
 	for i := range 12 {
 		wg.Go(func() {
-			done, _, err := s.Take(t.Context(), fmt.Sprintf("fleet/m%d", i), fmt.Sprintf("uid-%d", i), "", "")
+			done, _, err := s.Take(t.Context(), fmt.Sprintf("fleet/m%d", i), fmt.Sprintf("uid-%d", i), "1", "", "")
 			if err != nil {
 				t.Error(err)
 			}
@@ -116,7 +162,7 @@ func TestRolloutAndMachineShareTheCap(t *testing.T) {
 	if _, err := f.s.Ledger.Borrow(protocol.Loan{Holder: "n", Name: "fleet/n", Node: "node-000", UID: "uid-node-000"}, []protocol.Cap{{Max: 9}}, nil); !errors.Is(err, protocol.ErrRefused) {
 		t.Errorf("a node is lent twice: %v", err)
 	}
-	f.s.Ledger = f.s.Ledger.Return("m")
+	f.s.Ledger = f.s.Ledger.Return("m", "")
 	f.passes(60, Completed)
 }
 
@@ -185,7 +231,7 @@ func TestCriticalMachineStopsAtOnce(t *testing.T) {
 	if done, why := take(t, s, 2); done || !strings.Contains(why, "fleet/m1 has failed: CreateTimeout") || s.Left(t.Context()) != 0 {
 		t.Errorf("R-MA-29: another one gets a slot beside a critical machine that has failed: %t, %q", done, why)
 	}
-	if err := errors.Join(s.Free(t.Context(), "fleet/m1", "uid-1"), s.Fail(t.Context(), "fleet/m1", "uid-1", "late", true)); err != nil {
+	if err := errors.Join(s.Free(t.Context(), "fleet/m1", "uid-1", "1"), s.Fail(t.Context(), "fleet/m1", "uid-1", "late", true)); err != nil {
 		t.Fatal(err)
 	}
 	if done, why := take(t, s, 2); !done {

@@ -98,14 +98,14 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
 			m := p.m
-			p.mem.took = &m
+			p.mem.took, p.mem.loan = &m, a.Attempt
 			ref := nodeOf(m)
-			o.Done, o.Blocked, o.Err = b.Take(ctx, m.Key.String(), m.UID, ref.Name, ref.UID)
+			o.Done, o.Blocked, o.Err = b.Take(ctx, m.Key.String(), m.UID, a.Attempt, ref.Name, ref.UID)
 		}
 	case machine.FreeSlot:
 		o.Done = true
 		if b := p.c.o.Budget; b != nil {
-			if o.Err = b.Free(ctx, p.m.Key.String(), p.m.UID); o.Err == nil {
+			if o.Err = b.Free(ctx, p.m.Key.String(), p.m.UID, a.Attempt); o.Err == nil {
 				p.mem.took = nil
 			}
 		}
@@ -118,6 +118,10 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		o.Done = true
 		for _, g := range p.c.o.Gates {
 			blocked, err := g.Check(ctx, p.m)
+			if u, ok := g.(Unseeing); ok && err != nil && a.Unseen {
+				blocked, err = u.CheckUnseen(ctx, p.m)
+				o.Unseen = true
+			}
 			if blocked != "" || err != nil {
 				return machine.Outcome{Blocked: blocked, Err: err}
 			}

@@ -21,7 +21,7 @@ type told struct {
 }
 
 func (b *told) Fail(_ context.Context, name, uid, reason string, critical bool) error {
-	if !b.held[uid] {
+	if _, has := b.held[uid]; !has {
 		reason = "without a slot: " + reason
 	}
 	b.failures, b.critical = append(b.failures, name+" "+reason), critical

@@ -76,6 +76,9 @@ type memory struct {
 	// generation and retry are those of the last failure: another one ends the backoff.
 	generation int64
 	retry      string
+	// poll is what the provider goes on with; pollOf is the generation and the annotation for another try that it was asked with.
+	poll   machine.Poll
+	pollOf string
 	// version was first seen at seen: an older list says nothing of it.
 	version string
 	seen    time.Time
@@ -86,8 +89,9 @@ type memory struct {
 	wroteAt string
 	// fresh is the token that was looked up and not found, in this pass.
 	fresh string
-	// took is the machine for which this process has taken a slot; nil if there is none. freed means that no slot of it is left from another process.
+	// took is the machine for which this process has taken a slot, as loan; nil if there is none. freed means that no slot of it is left from another process.
 	took  *machine.Machine
+	loan  string
 	freed bool
 	// blamed is the reason for which whoever shares the budget was told that it has failed; empty if it has not.
 	blamed string

@@ -102,7 +102,10 @@ func (f Fleet) members(ctx context.Context, v *machine.GateView, ends []machine.
 	return nil
 }
 
-var _ Gate = EndGate{}
+var (
+	_ Gate     = EndGate{}
+	_ Unseeing = EndGate{}
+)
 
 // An EndGate is a [Gate] that asks [machine.CheckEnd].
 type EndGate struct {
@@ -128,6 +131,12 @@ func (g EndGate) Check(ctx context.Context, m machine.Machine) (string, error) {
 		blocked += fmt.Sprintf(" (%v)", why)
 	}
 	return blocked, nil
+}
+
+// CheckUnseen implements [Unseeing]: nobody looks for volumes and workloads on the machine. Members, roles and whatever else is known without its Node are checked.
+func (g EndGate) CheckUnseen(ctx context.Context, m machine.Machine) (string, error) {
+	g.Cargo = nil
+	return g.Check(ctx, m)
 }
 
 func (g EndGate) severities(m machine.Machine) map[machine.Gate]machine.Severity {

@@ -45,7 +45,8 @@ type GroupController struct {
 
 	mu    sync.Mutex
 	plans map[planKey]provider.Plan
-	done  map[remedyKey]bool // remedies that this process has carried out
+	done  map[remedyKey]bool      // remedies that this process has carried out
+	polls map[remedyKey]time.Time // when those that go on are asked for again
 	// capacity is what Nodes would have, by digest of what is desired.
 	capacity map[string]known[map[string]string]
 }
@@ -67,7 +68,7 @@ func NewGroups(o GroupOptions) (*GroupController, error) {
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = 30 * time.Second
 	}
-	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[remedyKey]bool{}, capacity: map[string]known[map[string]string]{}}
+	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[remedyKey]bool{}, polls: map[remedyKey]time.Time{}, capacity: map[string]known[map[string]string]{}}
 	if o.Provider != nil {
 		g.can = provider.AbilitiesOf(o.Provider)
 	}
@@ -104,6 +105,7 @@ func (p *groupPass) prune() {
 	maps.DeleteFunc(p.g.plans, func(k planKey, _ provider.Plan) bool { return k.namespace == p.namespace && !p.plans[k] })
 	if !p.unchecked {
 		maps.DeleteFunc(p.g.done, func(k remedyKey, _ bool) bool { return k.namespace == p.namespace && !p.remedies[k] })
+		maps.DeleteFunc(p.g.polls, func(k remedyKey, _ time.Time) bool { return k.namespace == p.namespace && !p.remedies[k] })
 	}
 }
 

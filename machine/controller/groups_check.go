@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/belayproject/belay/machine"
 )
@@ -44,9 +45,10 @@ func (p *groupPass) remedy(r machine.Remedy) error {
 	key := remedyKey{p.namespace, r.ID}
 	p.remedies[key] = true
 	p.g.mu.Lock()
-	done := p.g.done[key]
+	done, poll := p.g.done[key], p.g.polls[key]
 	p.g.mu.Unlock()
-	if done {
+	if wait := poll.Sub(p.g.o.Now()); done || wait > 0 {
+		p.again(max(wait, 0))
 		return nil
 	}
 	c := r.Choice
@@ -59,22 +61,26 @@ func (p *groupPass) remedy(r machine.Remedy) error {
 			return err
 		}
 	}
-	if over, err := p.apply(r, c); !over || err != nil {
-		p.again(later)
-		return err
+	over, after, err := p.apply(r, c)
+	if !over {
+		p.again(after)
 	}
 	p.g.mu.Lock()
 	defer p.g.mu.Unlock()
-	p.g.done[key] = true
-	return nil
+	p.g.done[key] = over
+	if !over && err == nil {
+		p.g.polls[key] = p.g.o.Now().Add(after)
+	}
+	return err
 }
 
-func (p *groupPass) apply(r machine.Remedy, c machine.Choice) (over bool, err error) {
+func (p *groupPass) apply(r machine.Remedy, c machine.Choice) (over bool, after time.Duration, err error) {
 	i := slices.IndexFunc(p.group.Machines, func(m machine.Machine) bool { return m.Key == r.Key && m.UID == r.UID })
 	if i < 0 {
-		return true, nil
+		return true, 0, nil
 	}
 	m := p.group.Machines[i]
+	after = later
 	err = p.call(func(ctx context.Context) error {
 		switch r.Kind {
 		case machine.RemedyReplace:
@@ -91,11 +97,13 @@ func (p *groupPass) apply(r machine.Remedy, c machine.Choice) (over bool, err er
 				return nil
 			}
 			progress, err := p.g.can.Power.Reboot(ctx, m.Instance.Ref(), r.ID)
-			over = progress.Done
+			if over = progress.Done; progress.AfterSeconds > 0 {
+				after = pollAfter(progress.AfterSeconds)
+			}
 			return err
 		}
 		over = true // a quarantine is its annotation
 		return nil
 	})
-	return over && err == nil, err
+	return over && err == nil, after, err
 }

@@ -70,11 +70,14 @@ type Drainer interface {
 // A Budget is the number of machines that may be disturbed at a time, shared by updates, ends, health and whoever else disturbs Nodes. A slot whose machine is
 // gone belongs to nobody: a controller that dies too early does not free it, and so the budget must.
 type Budget interface {
-	// Take charges it for the machine of that name, as namespace/name, and UID, which is idempotent by the UID. The Node that is to be disturbed is empty
-	// where the machine has none.
-	Take(ctx context.Context, name, uid, node, nodeUID string) (done bool, blocked string, err error)
-	// Free gives it back. It is idempotent, and called for machines that have none.
-	Free(ctx context.Context, name, uid string) error
+	// Take charges it for the machine of that name, as namespace/name, and UID, which has one slot at a time: what it has becomes that loan. The Node that is to
+	// be disturbed is empty where the machine has none.
+	Take(ctx context.Context, name, uid, loan, node, nodeUID string) (done bool, blocked string, err error)
+	// Loan returns what the machine has; there is false if it has nothing.
+	Loan(ctx context.Context, name, uid string) (loan string, there bool, err error)
+	// Free gives that loan back, and no other one of the machine: a call may be late, and the machine may have taken a slot for the next change meanwhile. An empty loan
+	// is any, of a status that names none. It is idempotent, and called for machines that have none.
+	Free(ctx context.Context, name, uid, loan string) error
 }
 
 // A Blame is a [Budget] that is told of machines that have failed while they were disturbed, so that whoever shares it stops: rollout.Slots is one.
@@ -87,6 +90,13 @@ type Blame interface {
 type Gate interface {
 	// Check returns why not; empty if it may.
 	Check(ctx context.Context, m machine.Machine) (blocked string, err error)
+}
+
+// An Unseeing is a [Gate] that can do without what only the workload cluster knows. It is asked that way after its Check has failed, once that cluster has not answered for
+// the machine's node timeout, and only where the disks are kept: [EndGate] is one.
+type Unseeing interface {
+	// CheckUnseen is Check, without that.
+	CheckUnseen(ctx context.Context, m machine.Machine) (blocked string, err error)
 }
 
 // Members takes a machine out of the member lists of its roles' services, as of etcd. It is idempotent by the machine, works without a Node, and is done

@@ -50,7 +50,7 @@ func (c *Controller) bury(ctx context.Context, key machine.Key, mem *memory) err
 	if mem.took != nil {
 		ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
 		defer cancel()
-		if err := c.o.Budget.Free(ctx, mem.took.Key.String(), mem.took.UID); err != nil {
+		if err := c.o.Budget.Free(ctx, mem.took.Key.String(), mem.took.UID, mem.loan); err != nil {
 			return fmt.Errorf("free the slot of machine %q, which is gone: %w", key, err)
 		}
 	}
@@ -105,29 +105,13 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 	if err := p.blame(ctx, d.Status); err != nil {
 		return 0, true, err
 	}
-	if err := p.free(ctx, d); err != nil {
-		return 0, true, err
+	if same, err := p.free(ctx, d); err != nil || !same {
+		return 0, err != nil, err
 	}
 	if d.Action.Kind == machine.None {
 		return p.again(d), true, nil
 	}
 	return p.carry(ctx, d)
-}
-
-// free gives back a slot that nothing needs: one that was taken by a process that died, or for something that was taken back before it was stored.
-func (p *pass) free(ctx context.Context, d machine.Decision) error {
-	frozen := d.Status.Failure != nil && d.Status.Failure.Reason == machine.ReasonDuplicateProviderID || p.m.Spec.Paused
-	idle := d.Action.Kind == machine.None && d.Status.Update == nil && d.Status.Release == nil && !frozen
-	if p.c.o.Budget == nil || !idle && d.Action.Kind != machine.RemoveFinalizer || p.mem.freed && p.mem.took == nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
-	defer cancel()
-	if err := p.c.o.Budget.Free(ctx, p.m.Key.String(), p.m.UID); err != nil {
-		return fmt.Errorf("free the slot of machine %q: %w", p.m.Key, err)
-	}
-	p.mem.took, p.mem.freed = nil, true
-	return nil
 }
 
 // carry carries out the action of a decision. The pass is over when that has to be waited for.
@@ -242,6 +226,26 @@ func (p *pass) notice() {
 	if mem.version != m.Version {
 		mem.version, mem.seen = m.Version, p.c.o.Now()
 	}
+}
+
+// maxPoll is how long a provider may say that it need not be asked.
+const maxPoll = 5 * time.Minute
+
+func pollAfter(seconds int64) time.Duration {
+	return time.Duration(min(seconds, int64(maxPoll/time.Second))) * time.Second
+}
+
+// polls is what the provider goes on with, unless something else is wanted since.
+func (p *pass) polls() machine.Poll {
+	if p.mem.pollOf != p.tried() {
+		return machine.Poll{}
+	}
+	return p.mem.poll
+}
+
+// tried tells what is wanted now, and asked for, from what was before.
+func (p *pass) tried() string {
+	return fmt.Sprintf("%d %s", p.m.Generation, p.m.Annotations[machine.RetryAnnotation])
 }
 
 // refused keeps how many tokens in a row the provider has refused: to end one and to try the next must not go on in a circle.

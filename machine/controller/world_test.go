@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 		r, _ := w.cloud.Made(i.Token)
 		return r.Desired.Versions
 	}}
-	w.budget = &budget{hook: w.hook, limit: 1, held: map[string]bool{}}
+	w.budget = &budget{hook: w.hook, limit: 1, held: map[string]string{}}
 	w.options = controller.Options{
 		Cluster: clusterID, Machines: w.store, Nodes: w.nodes, Provider: cloud{w.cloud, w}, Drainer: w.nodes, Budget: w.budget,
 	}
@@ -198,25 +198,32 @@ func worker(name string) machine.Machine {
 type budget struct {
 	hook  controllertest.Hook
 	limit int
-	held  map[string]bool
+	held  map[string]string // loans by UID
 }
 
-func (b *budget) Take(_ context.Context, _, uid, _, _ string) (bool, string, error) {
-	if !b.held[uid] && len(b.held) >= b.limit {
+func (b *budget) Take(_ context.Context, _, uid, loan, _, _ string) (bool, string, error) {
+	if _, has := b.held[uid]; !has && len(b.held) >= b.limit {
 		return false, fmt.Sprintf("%d of %d are disturbed", len(b.held), b.limit), nil
 	}
 	if err := b.hook("TakeSlot", false); err != nil {
 		return false, "", err
 	}
-	b.held[uid] = true
+	b.held[uid] = loan
 	return true, "", b.hook("TakeSlot", true)
 }
 
-func (b *budget) Free(_ context.Context, _, uid string) error {
+func (b *budget) Loan(_ context.Context, _, uid string) (loan string, there bool, err error) {
+	loan, there = b.held[uid]
+	return loan, there, nil
+}
+
+func (b *budget) Free(_ context.Context, _, uid, loan string) error {
 	if err := b.hook("FreeSlot", false); err != nil {
 		return err
 	}
-	delete(b.held, uid)
+	if b.held[uid] == loan || loan == "" {
+		delete(b.held, uid)
+	}
 	return b.hook("FreeSlot", true)
 }
 

@@ -201,14 +201,23 @@ func written(kind string, key machine.Key, err error) error {
 	return fmt.Errorf("write %s %q: %w", kind, key, err)
 }
 
-// fetch reads an object in the version that was read, to be written.
-func (k kindOf[O, C]) fetch(ctx context.Context, client dynamic.Interface, key machine.Key, version string) (*O, error) {
+// raw reads an object in the version that was read, to be written: with all that it has.
+func (k kindOf[O, C]) raw(ctx context.Context, client dynamic.Interface, key machine.Key, version string) (*unstructured.Unstructured, error) {
 	u, err := client.Resource(k.resource).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, written(k.kind, key, err)
 	}
 	if u.GetResourceVersion() != version {
 		return nil, fmt.Errorf("%s %q is at version %s, and %s was read: %w", k.kind, key, u.GetResourceVersion(), version, controller.ErrConflict)
+	}
+	return u, nil
+}
+
+// fetch is raw, as far as this version knows it.
+func (k kindOf[O, C]) fetch(ctx context.Context, client dynamic.Interface, key machine.Key, version string) (*O, error) {
+	u, err := k.raw(ctx, client, key, version)
+	if err != nil {
+		return nil, err
 	}
 	o := new(O)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
@@ -224,33 +233,21 @@ func (k kindOf[O, C]) base(ctx context.Context, client dynamic.Interface, key ma
 	if meta, is := obj.(metav1.Object); !ok || !is || meta.GetResourceVersion() != version {
 		return k.fetch(ctx, client, key, version)
 	}
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	next, err := copied(o)
 	if err != nil {
 		return nil, fmt.Errorf("%s %q: %w", k.kind, key, err)
 	}
-	next := new(O)
-	return next, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, next)
+	return next, nil
 }
 
-// put writes an object, but for its status.
-func (k kindOf[O, C]) put(ctx context.Context, client dynamic.Interface, key machine.Key, o *O) (c C, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
+// copied is a deep copy.
+func copied[O any](o *O) (*O, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return c, fmt.Errorf("%s %q: %w", k.kind, key, err)
-	}
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.kind))
-	u, err = client.Resource(k.resource).Namespace(key.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
-	if err != nil {
-		return c, written(k.kind, key, err)
+		return nil, err
 	}
 	next := new(O)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, next); err != nil {
-		return c, fmt.Errorf("%s %q: %w", k.kind, key, err)
-	}
-	return k.core(next)
+	return next, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, next)
 }
 
 func (k kindOf[O, C]) create(ctx context.Context, client dynamic.Interface, key machine.Key, o *O) error {

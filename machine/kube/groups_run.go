@@ -46,7 +46,7 @@ func RunGroups(ctx context.Context, l GroupLoop) error {
 	synced := func() bool { return l.Machines.Synced() && l.Groups.Synced() }
 	return looped(ctx, queue, func(ctx context.Context) error { return l.Groups.Run(ctx, add) }, synced, func(ctx context.Context, wg *sync.WaitGroup) {
 		for range workers(l.Workers) {
-			wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "namespace") })
+			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, l.Groups.refuse), "namespace") })
 		}
 	})
 }

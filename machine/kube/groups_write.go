@@ -37,15 +37,7 @@ func (g *Groups) CreateSet(ctx context.Context, s machine.Set) error {
 
 // PutSet implements [controller.Groups].
 func (g *Groups) PutSet(ctx context.Context, s machine.Set) error {
-	o, err := g.sets.base(ctx, g.client, s.Key, s.Version)
-	if err != nil {
-		return err
-	}
-	if err := o.SetCore(s); err != nil {
-		return err
-	}
-	_, err = g.sets.put(ctx, g.client, s.Key, o)
-	return err
+	return g.sets.put(ctx, g.client, s.Key, s.Version, func(o *v1alpha1.MachineSet) error { return o.SetCore(s) })
 }
 
 // DeleteSet implements [controller.Groups].
@@ -55,16 +47,14 @@ func (g *Groups) DeleteSet(ctx context.Context, c machine.Choice) error {
 
 // OwnSet implements [controller.Groups].
 func (g *Groups) OwnSet(ctx context.Context, c machine.Choice, owner machine.Owner) error {
-	o, err := g.sets.base(ctx, g.client, c.Key, c.Version)
-	if err != nil {
-		return err
-	}
-	s, err := o.Core()
-	if err != nil {
-		return err
-	}
-	s.Owner = owner
-	return g.PutSet(ctx, s)
+	return g.sets.put(ctx, g.client, c.Key, c.Version, func(o *v1alpha1.MachineSet) error {
+		s, err := o.Core()
+		if err != nil {
+			return err
+		}
+		s.Owner = owner
+		return o.SetCore(s)
+	})
 }
 
 func (g *Groups) ofMachines() kindOf[v1alpha1.Machine, machine.Machine] {
@@ -82,29 +72,19 @@ func (g *Groups) CreateMachine(ctx context.Context, m machine.Machine) error {
 
 // PutMachine implements [controller.Groups].
 func (g *Groups) PutMachine(ctx context.Context, m machine.Machine) error {
-	o, err := g.ofMachines().base(ctx, g.client, m.Key, m.Version)
-	if err != nil {
-		return err
-	}
-	if err := o.SetCore(m); err != nil {
-		return err
-	}
-	_, err = g.ofMachines().put(ctx, g.client, m.Key, o)
-	return err
+	return g.ofMachines().put(ctx, g.client, m.Key, m.Version, func(o *v1alpha1.Machine) error { return o.SetCore(m) })
 }
 
 // OwnMachine implements [controller.Groups].
 func (g *Groups) OwnMachine(ctx context.Context, c machine.Choice, owner machine.Owner) error {
-	o, err := g.ofMachines().base(ctx, g.client, c.Key, c.Version)
-	if err != nil {
-		return err
-	}
-	m, err := o.Core()
-	if err != nil {
-		return err
-	}
-	m.Owner = owner
-	return g.PutMachine(ctx, m)
+	return g.ofMachines().put(ctx, g.client, c.Key, c.Version, func(o *v1alpha1.Machine) error {
+		m, err := o.Core()
+		if err != nil {
+			return err
+		}
+		m.Owner = owner
+		return o.SetCore(m)
+	})
 }
 
 // DeleteMachine implements [controller.Groups].

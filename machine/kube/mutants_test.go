@@ -15,6 +15,8 @@ func TestMutants(t *testing.T) {
 		{Name: "what left a status stays", File: "status.go", Run: "TestStatusKeeps", Old: "patch[k] = nil", New: "_ = patch"},
 		{Name: "a status is written over any version", File: "status.go", Run: "TestStatusKeeps",
 			Old: `"metadata": map[string]any{"uid": uid, "resourceVersion": version},`, New: `"metadata": map[string]any{"uid": uid, "x": version},`},
+		{Name: "what a newer version has in an object is dropped", File: "put.go", Run: "TestWritesKeep", Old: "next := maps.Clone(is)", New: "next := maps.Clone(after)"},
+		{Name: "what can't be understood says nothing", File: "refuse.go", Run: "TestInvalidEdits", Old: "if err != nil && ctx.Err() == nil {", New: "if false {"},
 		{Name: "a Node that was registered anew counts as removed", File: "nodes.go", Run: "TestNodesThatNoWatch",
 			Old: "case apierrors.IsConflict(err):", New: "case apierrors.IsConflict(err) && ref.Name == \"\":"},
 		{Name: "a Node is removed whatever its UID is", File: "nodes.go", Run: "TestNodesThatNoWatch",

@@ -197,6 +197,7 @@ func nodeOf(n *corev1.Node) machine.Node {
 	c := machine.Node{
 		NodeRef: machine.NodeRef{Name: n.Name, UID: string(n.UID)}, ProviderID: n.Spec.ProviderID, Ready: ready(n), Labels: n.Labels, Annotations: n.Annotations,
 		Uninitialized: tainted(n), Given: givenTo(n), Marked: n.Annotations[MarkAnnotation] != "",
+		Boot: n.Status.NodeInfo.BootID, Beat: beat(n),
 	}
 	for _, t := range n.Spec.Taints {
 		c.Taints = append(c.Taints, provider.Taint{Key: t.Key, Value: t.Value, Effect: string(t.Effect)})
@@ -221,6 +222,16 @@ func ready(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// beat is when the kubelet has reported last whether the Node is ready.
+func beat(n *corev1.Node) time.Time {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastHeartbeatTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 func tainted(n *corev1.Node) bool {

@@ -42,7 +42,7 @@ func Run(ctx context.Context, l Loop) error {
 	}
 	return looped(ctx, queue, func(ctx context.Context) error { return l.Machines.Run(ctx, queue.Add) }, l.Machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
 		for range workers(l.Workers) {
-			wg.Go(func() { work(ctx, queue, l.Controller.Reconcile, "machine") })
+			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, l.Machines.refuse), "machine") })
 		}
 		wg.Go(func() { survey(ctx, l, queue.Add) })
 	}, func(ctx context.Context) { l.Nodes.Probe(ctx, 10*time.Second) })

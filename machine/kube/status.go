@@ -18,21 +18,23 @@ import (
 )
 
 // statusPatch is the merge patch of the version that was read that has change's effect on the status of o, and on nothing else: what a newer version keeps
-// there is in neither of the two that are compared, and so it stays.
-func statusPatch(o metav1.Object, change func()) ([]byte, error) {
+// there is in neither of the two that are compared, and so it stays. changes is false if there is no effect.
+func statusPatch(o metav1.Object, change func()) (patch []byte, changes bool, err error) {
 	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	change()
 	after, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": uid, "resourceVersion": version}, "status": mergePatch(fieldsOf(before["status"]), fieldsOf(after["status"])),
+	status := mergePatch(fieldsOf(before["status"]), fieldsOf(after["status"]))
+	patch, err = json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": uid, "resourceVersion": version}, "status": status,
 	})
+	return patch, len(status) > 0, err
 }
 
 func fieldsOf(v any) map[string]any {
@@ -71,13 +73,9 @@ func (k kindOf[O, C]) putStatus(ctx context.Context, client dynamic.Interface, k
 	if err != nil {
 		return c, err
 	}
-	meta, ok := any(o).(metav1.Object)
-	if !ok {
-		return c, fmt.Errorf("%s %q: it has no metadata", k.kind, key)
-	}
-	patch, err := statusPatch(meta, func() { change(o) })
+	patch, _, err := k.statusPatch(o, change)
 	if err != nil {
-		return c, fmt.Errorf("%s %q: %w", k.kind, key, err)
+		return c, err
 	}
 	u, err := client.Resource(k.resource).Namespace(key.Namespace).
 		Patch(ctx, key.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
@@ -89,4 +87,15 @@ func (k kindOf[O, C]) putStatus(ctx context.Context, client dynamic.Interface, k
 		return c, fmt.Errorf("%s %q: %w", k.kind, key, err)
 	}
 	return k.core(next)
+}
+
+func (k kindOf[O, C]) statusPatch(o *O, change func(*O)) (patch []byte, changes bool, err error) {
+	meta, ok := any(o).(metav1.Object)
+	if !ok {
+		return nil, false, fmt.Errorf("%s: it has no metadata", k.kind)
+	}
+	if patch, changes, err = statusPatch(meta, func() { change(o) }); err != nil {
+		return nil, false, fmt.Errorf("%s %q: %w", k.kind, meta.GetName(), err)
+	}
+	return patch, changes, nil
 }

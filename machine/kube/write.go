@@ -44,7 +44,7 @@ func (s *Machines) PutStatus(ctx context.Context, m machine.Machine) (machine.Ma
 	if s.Node != nil {
 		node = s.Node(m)
 	}
-	patch, err := statusPatch(o, func() { o.SetStatus(m, node, time.Now()) })
+	patch, _, err := statusPatch(o, func() { o.SetStatus(m, node, time.Now()) })
 	if err != nil {
 		return m, fmt.Errorf("machine %q: %w", m.Key, err)
 	}

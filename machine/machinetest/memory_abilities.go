@@ -73,6 +73,9 @@ func (m *Memory) update(ctx context.Context, r provider.UpdateRequest) (provider
 	v.config, v.Digest = want, r.Digest
 	v.made.Desired, v.made.Digest = r.Desired, r.Digest
 	v.boots++
+	if v.State == provider.Broken { // it is started anew, with what may be right
+		v.State, v.Message = provider.Running, ""
+	}
 	return provider.Progress{Done: true}, step(ctx)
 }
 

@@ -137,6 +137,7 @@ type Progress struct {
 	Message string `json:"message,omitempty"`
 	// Retained are the disks that were kept.
 	Retained []Disk `json:"retained,omitempty"`
-	// AfterSeconds is when it makes sense to ask again; 0 leaves that to the caller.
+	// AfterSeconds is when it makes sense to ask again; 0 leaves that to the caller. The controller asks then, and not before, but for another desire; and
+	// after five minutes at most.
 	AfterSeconds int64 `json:"afterSeconds,omitempty"`
 }

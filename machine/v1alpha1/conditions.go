@@ -39,7 +39,8 @@ const (
 	ConditionHealthy = "Healthy"
 	// ConditionRemediationAllowed: nothing keeps a health check from a remedy.
 	ConditionRemediationAllowed = "RemediationAllowed"
-	// ConditionValid: the spec can be understood. False with [ReasonInvalid]; then the others are as they were.
+	// ConditionValid: the spec can be understood. False with [ReasonInvalid]; then the others are as they were, of the generation that they name. Of a machine it
+	// is False too, with the reason InvalidConfig, while the provider refuses the config.
 	ConditionValid = "Valid"
 )
 
@@ -112,7 +113,11 @@ func (s *MachineStatus) setConditions(c machine.Machine, node *machine.Node, now
 	set(ConditionProgressing, !resting && !stuck, step, first(c.Step.Blocker, failure))
 	setPaused(set, c.Spec.Paused, "nothing is changed, and nothing is deleted, as long as spec.paused is true")
 	setHealthy(set, c.Failure)
-	set(ConditionValid, true, ReasonValid, "")
+	if f := c.Failure; f != nil && f.Reason == string(provider.InvalidConfig) {
+		set(ConditionValid, false, f.Reason, f.Message)
+	} else {
+		set(ConditionValid, true, ReasonValid, "")
+	}
 }
 
 // A set sets one condition.

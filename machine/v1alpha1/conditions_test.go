@@ -93,7 +93,7 @@ func conditionRows() []conditionRow {
 			m.Failure = &machine.Failure{Reason: "InvalidConfig", Message: "no such image"}
 		}, ready(), map[string]string{
 			"Ready": "True Planned", "UpToDate": "False InvalidConfig: no such image", "Healthy": "False InvalidConfig: no such image",
-			"Progressing": "False Planned: no such image",
+			"Progressing": "False Planned: no such image", "Valid": "False InvalidConfig: no such image",
 		}},
 		{"waits for approval", func(m *machine.Machine) {
 			m.Step = machine.Step{Name: machine.StepPlanned, Blocker: "approve abc"}

@@ -198,6 +198,9 @@ type MachineUpdate struct {
 	// slot: the disruption budget was charged.
 	// +optional
 	Slot bool `json:"slot,omitempty"`
+	// loan names what was taken of it.
+	// +optional
+	Loan string `json:"loan,omitempty"`
 	// drained: the node was emptied.
 	// +optional
 	Drained bool `json:"drained,omitempty"`
@@ -210,6 +213,12 @@ type MachineUpdate struct {
 	// done: the provider has said so. The Node has not shown it yet.
 	// +optional
 	Done bool `json:"done,omitempty"`
+	// before is what the Node reported of its host when the provider was asked, as a digest.
+	// +optional
+	Before string `json:"before,omitempty"`
+	// heard is the report of the kubelet that there was when the provider was done. Another one has to follow.
+	// +optional
+	Heard string `json:"heard,omitempty"`
 	// retry is the digest of the annotation machine.belay.dev/retry when the change was planned.
 	// +optional
 	Retry string `json:"retry,omitempty"`
@@ -249,6 +258,9 @@ type MachineRelease struct {
 	// slot: the disruption budget was charged.
 	// +optional
 	Slot bool `json:"slot,omitempty"`
+	// loan names what was taken of it.
+	// +optional
+	Loan string `json:"loan,omitempty"`
 	// hooked: the hooks before the drain are gone.
 	// +optional
 	Hooked bool `json:"hooked,omitempty"`

@@ -124,7 +124,8 @@ func (u *MachineUpdate) core() *machine.Update {
 	if u == nil {
 		return nil
 	}
-	c := &machine.Update{Digest: u.Digest, Since: timeOf(&u.Since), Slot: u.Slot, Drained: u.Drained, BackedUp: u.BackedUp, Sent: u.Sent, Done: u.Done, Retry: u.Retry}
+	c := &machine.Update{Digest: u.Digest, Since: timeOf(&u.Since), Slot: u.Slot, Drained: u.Drained, BackedUp: u.BackedUp, Sent: u.Sent, Done: u.Done,
+		Loan: u.Loan, Before: u.Before, Heard: u.Heard, Retry: u.Retry}
 	if p := u.Plan; p != nil {
 		c.Plan = provider.Plan{Method: provider.Method(p.Method), Reason: p.Reason, Disrupts: p.Disrupts, Lost: disks(p.Lost)}
 	}
@@ -135,7 +136,8 @@ func updateOf(c *machine.Update) *MachineUpdate {
 	if c == nil {
 		return nil
 	}
-	u := &MachineUpdate{Digest: c.Digest, Since: second(c.Since), Slot: c.Slot, Drained: c.Drained, BackedUp: c.BackedUp, Sent: c.Sent, Done: c.Done, Retry: c.Retry}
+	u := &MachineUpdate{Digest: c.Digest, Since: second(c.Since), Slot: c.Slot, Drained: c.Drained, BackedUp: c.BackedUp, Sent: c.Sent, Done: c.Done,
+		Loan: c.Loan, Before: c.Before, Heard: c.Heard, Retry: c.Retry}
 	if p := c.Plan; p.Method != "" || p.Reason != "" || p.Disrupts || len(p.Lost) > 0 {
 		u.Plan = &UpdatePlan{Method: string(p.Method), Reason: clip(p.Reason, MaxMessage), Disrupts: p.Disrupts, Lost: disksOf(p.Lost)}
 	}
@@ -147,7 +149,7 @@ func (r *MachineRelease) core() *machine.Release {
 		return nil
 	}
 	return &machine.Release{
-		Replace: r.Replace, Mode: provider.Mode(r.Mode), Since: timeOf(&r.Since), Gated: r.Gated, Slot: r.Slot, Hooked: r.Hooked, Drained: r.Drained,
+		Replace: r.Replace, Mode: provider.Mode(r.Mode), Since: timeOf(&r.Since), Gated: r.Gated, Slot: r.Slot, Loan: r.Loan, Hooked: r.Hooked, Drained: r.Drained,
 		HooksBeforeStop: r.HooksBeforeStop, Left: r.Left, Stopped: r.Stopped, Released: r.Released, NodeGone: r.NodeGone,
 		Begun: r.Begun, BackedUp: r.BackedUp, Conflict: r.Conflict, Overrides: slices.Clone(r.Overrides),
 	}
@@ -158,7 +160,7 @@ func releaseOf(c *machine.Release) *MachineRelease {
 		return nil
 	}
 	r := &MachineRelease{
-		Replace: c.Replace, Mode: DiskPolicy(c.Mode), Since: second(c.Since), Gated: c.Gated, Slot: c.Slot, Hooked: c.Hooked, Drained: c.Drained,
+		Replace: c.Replace, Mode: DiskPolicy(c.Mode), Since: second(c.Since), Gated: c.Gated, Slot: c.Slot, Loan: c.Loan, Hooked: c.Hooked, Drained: c.Drained,
 		HooksBeforeStop: c.HooksBeforeStop, Left: c.Left, Stopped: c.Stopped, Released: c.Released, NodeGone: c.NodeGone,
 		Begun: c.Begun, BackedUp: c.BackedUp, Conflict: c.Conflict,
 	}

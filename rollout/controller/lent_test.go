@@ -20,7 +20,7 @@ func TestLentSlotsAreLeftAlone(t *testing.T) {
 		w.o.Caps = caps
 		w.start()
 		w.want()
-		if done, why, err := slots.Take(t.Context(), "fleet/m", "uid-m", "", ""); !done || err != nil {
+		if done, why, err := slots.Take(t.Context(), "fleet/m", "uid-m", "1", "", ""); !done || err != nil {
 			t.Fatal(why, err)
 		}
 		loan := func() bool {
@@ -37,7 +37,7 @@ func TestLentSlotsAreLeftAlone(t *testing.T) {
 		if w.steps(20); !loan() {
 			t.Error("R-MA-29: the loan is gone with the rollout")
 		}
-		if err := slots.Free(t.Context(), "fleet/m", "uid-m"); err != nil || loan() {
+		if err := slots.Free(t.Context(), "fleet/m", "uid-m", "1"); err != nil || loan() {
 			t.Errorf("R-MA-29: given back: %v, there: %t", err, loan())
 		}
 	})

@@ -269,12 +269,12 @@ func (s *shop) ghosts() {
 	config.QPS = -1
 	s.slots.Ledger = kube.NewLedgerStore(dynamic.NewForConfigOrDie(config), s.domain)
 	for i := range sharedCap {
-		done, why, err := s.slots.Take(s.t.Context(), fmt.Sprintf("fleet/ghost%d", i), fmt.Sprintf("ghost-%d", i), "", "")
+		done, why, err := s.slots.Take(s.t.Context(), fmt.Sprintf("fleet/ghost%d", i), fmt.Sprintf("ghost-%d", i), "1", "", "")
 		if s.must(err); !done {
 			s.t.Fatalf("ghost %d: %s", i, why)
 		}
 	}
-	done, why, err := s.slots.Take(s.t.Context(), s.keys[0].String(), "uid-m0", "", "")
+	done, why, err := s.slots.Take(s.t.Context(), s.keys[0].String(), "uid-m0", "1", "", "")
 	if s.must(err); !done {
 		s.t.Errorf("R-MA-29: the slots of machines that are gone are not lent again: %s", why)
 	}

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// Prefixes of a borrowed slot: that of its Rollout, and that of the key that names its holder for people.
+// Prefixes of a borrowed slot: that of its Rollout, that of the key that names its holder for people, and that of the key that names the loan.
 const (
 	borrowed  = "borrowed/"
 	holderKey = "holder/"
+	loanKey   = "loan/"
 )
 
 // A Loan is a slot for somebody who disturbs a node and is no rollout, as a machine that is replaced. It has no shadow: it is taken before the
@@ -19,6 +20,8 @@ const (
 type Loan struct {
 	// Holder is the UID of who disturbs the node, and Name its name.
 	Holder, Name string
+	// ID tells this loan from others of the holder, earlier and later ones; empty where there is no need.
+	ID string
 	// Node and UID are the node's. Both may be empty where there is none, or none yet: the loan counts all the same.
 	Node, UID string
 	// Keys are what the slot counts for: see [Slot].
@@ -31,12 +34,20 @@ func (s Slot) Borrower() (name, holder string, ok bool) {
 	if !ok {
 		return "", "", false
 	}
+	return s.keyed(holderKey), holder, true
+}
+
+// LoanID is that of the loan that a slot is; empty if it has none.
+func (s Slot) LoanID() string { return s.keyed(loanKey) }
+
+// keyed is the rest of the key with that prefix.
+func (s Slot) keyed(prefix string) (rest string) {
 	for _, k := range s.Keys {
-		if n, found := strings.CutPrefix(k, holderKey); found {
-			name = n
+		if n, found := strings.CutPrefix(k, prefix); found {
+			rest = n
 		}
 	}
-	return name, holder, true
+	return rest
 }
 
 // Loan returns the slot of a holder, or nil. It is the ledger's own: don't change it.
@@ -48,11 +59,11 @@ func (l Ledger) Loan(holder string) *Slot {
 	return &l.Slots[i]
 }
 
-// Borrow gives a holder a slot, and nothing if he has one. It is refused while the domain is closed, if the node has another slot, or if one of the caps
+// Borrow gives a holder a slot. If he has one, that becomes this loan: he has one at a time, and what he had taken before is given back by nobody. It is refused while the domain is closed, if the node has another slot, or if one of the caps
 // would not hold on the new ledger.
 func (l Ledger) Borrow(b Loan, caps []Cap, absent []Absent) (Ledger, error) {
-	if l.Loan(b.Holder) != nil {
-		return l, nil
+	if s := l.Loan(b.Holder); s != nil {
+		return l.relend(b), nil
 	}
 	if b.Holder == "" || b.Name == "" {
 		return l, refuse(EventAdmit, RuleField, "holder is %q and name %q, want neither of them empty", b.Holder, b.Name)
@@ -70,7 +81,11 @@ func (l Ledger) Borrow(b Loan, caps []Cap, absent []Absent) (Ledger, error) {
 	}
 	next := l.clone()
 	next.Epoch++
-	keys := sorted(append(slices.Clone(b.Keys), holderKey+b.Name))
+	keys := append(slices.Clone(b.Keys), holderKey+b.Name)
+	if b.ID != "" {
+		keys = append(keys, loanKey+b.ID)
+	}
+	keys = sorted(keys)
 	next.Slots = append(next.Slots, Slot{Node: b.Node, UID: b.UID, Attempt: next.Epoch, Rollout: borrowed + b.Holder, Keys: keys})
 	if over := next.over(Admission{Shadow: Shadow{Node: b.Node, UID: b.UID}, Keys: keys}, caps, absent); over != nil {
 		return l, over
@@ -78,8 +93,25 @@ func (l Ledger) Borrow(b Loan, caps []Cap, absent []Absent) (Ledger, error) {
 	return next, nil
 }
 
-// Return frees the slot of a holder, and takes away what he has closed. Without one nothing changes.
-func (l Ledger) Return(holder string) Ledger {
+// relend makes the slot of a holder that of another loan of his.
+func (l Ledger) relend(b Loan) Ledger {
+	if b.ID == "" || l.Loan(b.Holder).LoanID() == b.ID {
+		return l
+	}
+	next := l.clone()
+	next.Epoch++
+	s := next.Loan(b.Holder)
+	keys := slices.DeleteFunc(slices.Clone(s.Keys), func(k string) bool { return strings.HasPrefix(k, loanKey) })
+	s.Keys = sorted(append(keys, loanKey+b.ID))
+	return next
+}
+
+// Return frees the slot of a holder, and takes away what he has closed. Without one nothing changes, nor where his is another loan than that of the ID: who is late
+// with what he gives back does not give back what was taken since. An empty ID is any loan of his.
+func (l Ledger) Return(holder, id string) Ledger {
+	if s := l.Loan(holder); s != nil && id != "" && s.LoanID() != "" && s.LoanID() != id {
+		return l
+	}
 	if l.Loan(holder) != nil {
 		l = l.drop(slices.IndexFunc(l.Slots, func(s Slot) bool { return s.Rollout == borrowed+holder }))
 	}
