@@ -23,19 +23,22 @@ import (
 // A story is a life in a world of its own. Its calls are counted from [world.begin] on. What it tells has to be the same wherever it was killed.
 type story func(w *world) []string
 
-// matrix tells a story once to count its calls, and then again for each half of each call, killed there. At calls that change something it is also killed with
-// caches that stay what they were some calls before, and frozen before the call, while another controller goes on.
-func matrix(t *testing.T, tell story) {
+// matrix tells a story once to count its calls, and then again for each half of each call, killed there. What
+// is killed has lost all that it knew: of half-calls between which nothing changes, as those of reads, one is enough. At calls that are chosen it is also killed with caches
+// that stay what they were some calls before, and frozen before the call, while another controller goes on.
+func matrix(t *testing.T, tell story, chosen func(call string) bool) {
 	t.Helper()
 	var want []string
-	var calls int
 	var trace []string
+	var moments []moment
 	synctest.Test(t, func(t *testing.T) {
 		w := watched(t)
 		want = tell(w)
 		w.clean()
-		calls, trace = w.calls, w.trace
-		t.Logf("%d calls: %s", len(trace), counted(trace))
+		if moments, trace = w.moments, w.trace; w.told > 0 {
+			moments, trace = moments[:w.told], trace[:w.told/2]
+		}
+		t.Logf("%d calls, with %d moments before and after them: %s", len(trace), len(slices.Compact(slices.Clone(moments))), counted(trace))
 	})
 	if t.Failed() {
 		return
@@ -44,14 +47,15 @@ func matrix(t *testing.T, tell story) {
 	if step > 1 {
 		step++ // odd: before calls and after them
 	}
-	for at := 0; at < calls; at += step {
+	for at := 0; at < len(moments); at += step {
 		for _, how := range []string{"killed", "killed with stale caches", "frozen"} {
-			if how != "killed" && reads[trace[at/2]] || how == "frozen" && at%2 == 1 {
+			again := how == "frozen" && at%2 == 1 || how != "frozen" && step == 1 && at > 0 && moments[at] == moments[at-1]
+			if again || how != "killed" && !chosen(trace[at/2]) {
 				continue
 			}
 			synctest.Test(t, func(t *testing.T) { mishap(t, tell, want, at, how) })
 			if t.Failed() {
-				t.Fatalf("%s at half-call %d of %d", how, at, calls)
+				t.Fatalf("%s at half-call %d of %d", how, at, len(moments))
 			}
 		}
 	}
@@ -91,7 +95,7 @@ func (w *world) frozen(at int) func(n int) {
 		}
 		first, group := w.ctl, w.group
 		w.start()
-		for range 20 {
+		for range 15 {
 			after := time.Second
 			for _, key := range w.keys() {
 				after = max(after, min(w.pass(key), 20*time.Second))
@@ -107,9 +111,16 @@ func (w *world) frozen(at int) func(n int) {
 
 // begin has the calls counted from here on, and what is due happen.
 func (w *world) begin() {
-	w.calls, w.trace = 0, nil
+	w.calls, w.trace, w.moments = 0, nil, nil
 	if w.due != nil {
 		w.due()
+	}
+}
+
+// enough has the calls counted no more: what follows is told by another story.
+func (w *world) enough() {
+	if w.told == 0 {
+		w.told = w.calls
 	}
 }
 

@@ -41,18 +41,26 @@ type world struct {
 	calls int
 	kill  int
 	kills int
+	// moments are where the half-calls fall: nothing changes but by passes, and by calls that change something. turns and writes count these.
+	moments       []moment
+	turns, writes int
 	// at, if set, is called before each half-call with its number. The caches stand still from half-call freezeAt on for so many passes.
 	at       func(n int)
 	freezeAt int
 	passes   int
 	// due is what a test of a matrix does once its calls are counted.
 	due func()
+	// told is how many calls, in halves, a story has.
+	told int
 	// need are calls before which others must have been made, done those that were. keep are disks that must be there until a time.
 	need  map[string][]string
 	done  map[string]bool
 	keep  map[string]time.Time
 	wrong []string
 }
+
+// A moment is one at which nothing changes.
+type moment struct{ turns, writes int }
 
 // killed is what a killed controller panics with.
 type killed struct{ call string }
@@ -114,9 +122,11 @@ func (w *world) hook(call string, after bool) error {
 	if !after {
 		w.trace = append(w.trace, call)
 	}
-	if !reads[call] {
+	if after && !reads[call] {
+		w.writes++
 		w.look(call)
 	}
+	w.moments = append(w.moments, moment{w.turns, w.writes})
 	w.order(call, after)
 	if w.passes > 0 && n == w.freezeAt {
 		w.freeze()
@@ -194,6 +204,7 @@ func (w *world) pass(key machine.Key) (after time.Duration) {
 
 // alive has a process do something. If it is killed at that, there is another one.
 func (w *world) alive(do func() (time.Duration, error)) (after time.Duration) {
+	w.turns++
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(killed); !ok {
