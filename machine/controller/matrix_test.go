@@ -217,8 +217,19 @@ func (r nodeReader) Live(ctx context.Context, token string) ([]machine.Node, err
 	return seen(r.w, "GetNodeLive", func() ([]machine.Node, error) { return r.Cluster.Live(ctx, token) })
 }
 
-// asker is a provider that is seen to be asked, too.
+// asker is a provider that is seen to be asked, too, and whose Get is a look alone: what is Pending goes on by Create.
 type asker struct{ cloud }
+
+func (a asker) Get(_ context.Context, r provider.Ref) (provider.Instance, error) {
+	return seen(a.w, "Get", func() (provider.Instance, error) {
+		for _, i := range a.w.cloud.Instances() {
+			if i.Token == r.Token {
+				return i, nil
+			}
+		}
+		return provider.Instance{}, provider.Errorf(provider.NotFound, "there is no instance %q", r.Token)
+	})
+}
 
 func (a asker) Validate(ctx context.Context, d provider.Desired) error {
 	_, err := seen(a.w, "Validate", func() (struct{}, error) { return struct{}{}, a.Memory.Validate(ctx, d) })

@@ -19,7 +19,8 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 		Machine: m, Now: c.o.Now(), Cluster: c.o.Cluster, Timeouts: c.o.Timeouts, NotBefore: p.mem.notBefore,
 		Asked: p.asked, Agreed: p.agreed, NodeAsked: p.noded, NodeStarted: p.started,
 		Ungated: len(c.o.Gates) == 0 && c.o.Members == nil && c.o.Budget == nil, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
-		Can: machine.Can{Get: c.canGet(), Plan: c.can.Planner != nil, Update: c.can.Updater != nil, Stop: c.can.Power != nil, Adopt: c.can.Adopter != nil},
+		Resume: p.resume != "" && p.resume == m.Token,
+		Can:    machine.Can{Get: c.canGet(), Plan: c.can.Planner != nil, Update: c.can.Updater != nil, Stop: c.can.Power != nil, Adopt: c.can.Adopter != nil},
 	}
 	p.holdBack(&v)
 	if err := p.twins(ctx, &v); err != nil {

@@ -100,7 +100,9 @@ func TestFirstClusterAndMove(t *testing.T) {
 		reconcile(t, s, cloud, keys...)
 		before := cloud.Calls()
 		cluster := &controllertest.Store{}
-		for _, o := range s.Export() {
+		all, err := s.Export()
+		must(t, err)
+		for _, o := range all {
 			m, err := o.Core()
 			must(t, err)
 			cluster.Put(m)
