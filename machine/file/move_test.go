@@ -153,7 +153,7 @@ func (m *mover) move() {
 }
 
 func running(at machine.Machine, err error) bool {
-	return err == nil && at.Phase == machine.PhaseRunning && at.Update == nil && at.Release == nil
+	return err == nil && at.Phase == machine.PhaseRunning && at.Update == nil && at.Release == nil && at.Deleted.IsZero()
 }
 
 // filed and calls are a directory and a provider whose calls are seen.
@@ -255,12 +255,7 @@ func moved(t *testing.T, dir string, kill int, retired bool) (halves int) {
 	if is := m.cloud.Instances(); len(is) != 1 || is[0].Disks[0].ID != disk {
 		t.Errorf("R-MA-24: it had the disk %q, and the provider has %+v", disk, is)
 	}
-	m.cluster.Edit(theMachine, func(m *machine.Machine) { m.Spec.Deletion.Disks = provider.Destroy })
-	m.cluster.Delete(theMachine)
-	m.until(m.fromCluster, false, func(_ machine.Machine, err error) bool { return err != nil })
-	if left := m.cloud.Instances(); len(left)+len(m.nodes.All())+len(m.wrong) > 0 {
-		t.Errorf("R-MA-02: left are %+v and the Nodes %+v; wrong: %v", left, m.nodes.All(), m.wrong)
-	}
+	m.end()
 	return len(m.calls)
 }
 
@@ -329,13 +324,21 @@ func movedHalfway(t *testing.T, dir string, kill int, then string) (halves, refu
 	if want := map[bool]int{true: 0, false: 1}[then == "delete" || strings.Contains(then, "decommission")]; alive != want {
 		t.Errorf("R-MA-02: %d instances are alive, want %d", alive, want)
 	}
+	m.cluster.Edit(theMachine, func(m *machine.Machine) { m.Spec.Decommission = false }) // what was retained is destroyed with the machine that has it
+	m.until(m.fromCluster, false, func(at machine.Machine, err error) bool { return err != nil || running(at, err) })
+	m.end()
+	return halves, refused
+}
+
+// end has the machine go, and looks for what is left.
+func (m *mover) end() {
+	m.t.Helper()
 	m.cluster.Edit(theMachine, func(m *machine.Machine) { m.Spec.Deletion.Disks = provider.Destroy })
 	m.cluster.Delete(theMachine)
 	m.until(m.fromCluster, false, func(_ machine.Machine, err error) bool { return err != nil })
 	if left := m.cloud.Instances(); len(left)+len(m.nodes.All())+len(m.wrong) > 0 {
-		t.Errorf("R-MA-02: left are %+v and the Nodes %+v; wrong: %v", left, m.nodes.All(), m.wrong)
+		m.t.Errorf("R-MA-02: left are %+v and the Nodes %+v; wrong: %v", left, m.nodes.All(), m.wrong)
 	}
-	return halves, refused
 }
 
 // want writes the manifest anew, with all disks to be destroyed, or deletes the machine.
