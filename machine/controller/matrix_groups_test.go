@@ -215,10 +215,15 @@ func (g *groups) Read(_ context.Context, _ string, live bool) (controller.Group,
 		call = "ReadGroupLive"
 	}
 	return seen(g.w, call, func() (controller.Group, error) {
-		if g.stale != nil && !live {
-			return *g.stale, nil
+		now := g.now()
+		switch {
+		case g.stale == nil || live:
+		case g.w.half:
+			now.Machines = g.stale.Machines
+		default:
+			now = *g.stale
 		}
-		return g.now(), nil
+		return now, nil
 	})
 }
 

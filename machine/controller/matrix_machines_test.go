@@ -309,3 +309,22 @@ func takenBack(t *testing.T, at int) (calls int) {
 	w.clean()
 	return calls
 }
+
+// R-MA-02: an instance whose start was cut off goes on by Create at the next look, though the provider's Get is a look alone; it is not left until its time is over.
+func TestPendingGoesOn(t *testing.T) {
+	for kill := range 40 {
+		synctest.Test(t, func(t *testing.T) {
+			w := watched(t)
+			m := w.store.Put(worker("a"))
+			w.kill = kill
+			begun := time.Now()
+			w.running(m.Key)
+			if took := time.Since(begun); took > 2*time.Minute {
+				t.Errorf("killed at half-call %d it took %v", kill, took)
+			}
+			w.store.Delete(m.Key)
+			w.gone(m.Key)
+			w.clean()
+		})
+	}
+}

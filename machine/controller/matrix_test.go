@@ -31,10 +31,12 @@ func matrix(t *testing.T, tell story, chosen func(call string) bool) {
 	var want []string
 	var trace []string
 	var moments []moment
+	var pool bool
 	synctest.Test(t, func(t *testing.T) {
 		w := watched(t)
 		want = tell(w)
 		w.clean()
+		pool = w.groups != nil
 		if moments, trace = w.moments, w.trace; w.told > 0 {
 			moments, trace = moments[:w.told], trace[:w.told/2]
 		}
@@ -48,8 +50,9 @@ func matrix(t *testing.T, tell story, chosen func(call string) bool) {
 		step++ // odd: before calls and after them
 	}
 	for at := 0; at < len(moments); at += step {
-		for _, how := range []string{"killed", "killed with stale caches", "frozen"} {
+		for _, how := range []string{"killed", "killed with stale caches", "killed with a stale cache of machines", "frozen"} {
 			again := how == "frozen" && at%2 == 1 || how != "frozen" && step == 1 && at > 0 && moments[at] == moments[at-1]
+			again = again || strings.HasSuffix(how, "of machines") && !pool
 			if again || how != "killed" && !chosen(trace[at/2]) {
 				continue
 			}
@@ -68,11 +71,11 @@ func mishap(t *testing.T, tell story, want []string, at int, how string) {
 		switch how {
 		case "frozen":
 			w.at = w.frozen(at)
-		case "killed with stale caches":
-			w.freezeAt, w.passes = max(at-7, 0), 12
-			fallthrough
-		default:
+		case "killed":
 			w.kill = at
+		default:
+			w.kill, w.freezeAt, w.passes = at, max(at-7, 0), 12
+			w.half = strings.HasSuffix(how, "of machines")
 		}
 	}
 	if diff := cmp.Diff(want, tell(w)); diff != "" {

@@ -48,6 +48,8 @@ type world struct {
 	at       func(n int)
 	freezeAt int
 	passes   int
+	// half means that the caches of sets and deployments do not stand still with the others.
+	half bool
 	// due is what a test of a matrix does once its calls are counted.
 	due func()
 	// told is how many calls, in halves, a story has.
