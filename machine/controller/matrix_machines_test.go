@@ -268,7 +268,8 @@ func TestDecommissionIsTakenBack(t *testing.T) {
 		t.Fatalf("%d half-calls", calls)
 	}
 	t.Logf("taken back at each of %d half-calls", calls)
-	for at := 0; at < calls; at += raceshare.Step(t) {
+	step := raceshare.Step(t)
+	for at := 0; at < calls; at += step + step/10 {
 		synctest.Test(t, func(t *testing.T) { takenBack(t, at) })
 		if t.Failed() {
 			t.Fatalf("taken back at half-call %d of %d", at, calls)
@@ -327,4 +328,50 @@ func TestPendingGoesOn(t *testing.T) {
 			w.clean()
 		})
 	}
+}
+
+// R-MA-02 and R-MA-24: a controller is frozen before each call of a decommissioning and of the return from it, while others delete the machine to its end. Then the call
+// goes out late: nothing runs in the end, and what is retained is one disk at most.
+func TestFrozenWhileARetiredMachineEnds(t *testing.T) {
+	life := func(t *testing.T, at int) (trace []string) {
+		w := watched(t)
+		m := worker("a")
+		m.Spec.Deletion.Disks = provider.Retain
+		w.store.Put(m)
+		w.running(m.Key)
+		w.begin()
+		w.at = func(n int) {
+			if n == at {
+				first := w.ctl
+				w.start()
+				w.store.Delete(m.Key)
+				w.gone(m.Key)
+				w.second = first
+			}
+		}
+		for _, on := range []bool{true, false} {
+			w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Decommission = on })
+			for range 20 {
+				<-time.After(max(w.pass(m.Key), 5*time.Second))
+			}
+		}
+		trace, w.at = w.trace, nil
+		w.store.Delete(m.Key)
+		w.gone(m.Key)
+		if left := w.over(nil); len(left) > 1 {
+			t.Errorf("R-MA-24: %v", left)
+		}
+		w.clean()
+		return trace
+	}
+	var calls []string
+	synctest.Test(t, func(t *testing.T) { calls = life(t, -1) })
+	done := 0
+	for i := 0; i < len(calls) && !t.Failed(); i++ {
+		if !reads[calls[i]] {
+			done++
+			synctest.Test(t, func(t *testing.T) { life(t, 2*i) })
+		}
+	}
+	t.Logf("frozen before %d of %d calls", done, len(calls))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belayproject/belay/machine"
@@ -85,7 +86,7 @@ func scaled(w *world) []string {
 	g.deploy(1, machine.Strategy{})
 	w.begin()
 	var tale []string
-	for _, n := range []int{3, 1, 2} {
+	for _, n := range []int{3, 1} {
 		g.edit(func(s *machine.DeploymentSpec) { s.Replicas = n })
 		tale = append(tale, g.rest())
 	}
@@ -183,4 +184,43 @@ func setScaled(w *world) []string {
 	g.until("empty", func() bool { return len(g.now().Machines) == 0 })
 	g.pass()
 	return w.over(tale)
+}
+
+// R-MA-02 and R-MA-09: a controller is frozen before each call that lets a pool grow, while others shrink it to nothing. Then the call goes out late: what it makes goes
+// again, and in the end nothing is left.
+func TestPoolEndsWhileItGrows(t *testing.T) {
+	grow := func(t *testing.T, at int) (trace []string) {
+		w := newWorld(t)
+		g := grouped(w)
+		g.deploy(1, machine.Strategy{})
+		w.begin()
+		w.at = func(n int) {
+			if n == at {
+				first, group := w.ctl, w.group
+				w.start()
+				g.end()
+				w.second, w.secondGroup = first, group
+			}
+		}
+		g.edit(func(s *machine.DeploymentSpec) { s.Replicas = 3 })
+		for range 40 {
+			g.settle()
+			g.pass()
+			<-time.After(5 * time.Second)
+		}
+		trace, w.at = w.trace, nil
+		g.end()
+		w.clean()
+		return trace
+	}
+	var calls []string
+	synctest.Test(t, func(t *testing.T) { calls = grow(t, -1) })
+	done := 0
+	for i := 0; i < len(calls) && !t.Failed(); i++ {
+		if !reads[calls[i]] {
+			done++
+			synctest.Test(t, func(t *testing.T) { grow(t, 2*i) })
+		}
+	}
+	t.Logf("frozen before %d of %d calls", done, len(calls))
 }

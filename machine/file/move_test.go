@@ -213,11 +213,12 @@ func (c calls) Delete(ctx context.Context, r provider.DeleteRequest) (provider.P
 // R-MA-12 and R-MA-02: whoever makes a machine from a file, moves it into a cluster, decommissions it there and takes that back, is killed before and after each call.
 // There is one instance all the time, made once and with the same disk, and in the end nothing is left. A machine that was retired before the move is one after it.
 func TestKilledInAMove(t *testing.T) {
+	step := raceshare.Step(t)
 	for _, retired := range []bool{false, true} {
 		dir, calls := t.TempDir(), 0
 		synctest.Test(t, func(t *testing.T) { calls = moved(t, dir, -1, retired) })
 		t.Logf("retired before the move: %t: %d calls", retired, calls/2)
-		for at := 0; at < calls && !t.Failed(); at += raceshare.Step(t) {
+		for at := 0; at < calls && !t.Failed(); at += step + step/10 {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) { moved(t, dir, at, retired) })
 			if t.Failed() {
@@ -266,13 +267,14 @@ func isRetired(at machine.Machine, err error) bool {
 // R-MA-12 and R-MA-02: whoever looks after a machine from a file is killed before and after each call, and somebody moves it into a cluster at once: what is half-done is
 // not moved, and then there is one instance, with all that was wanted of it, and in the end nothing is left.
 func TestMovedHalfway(t *testing.T) {
+	step := raceshare.Step(t)
 	for _, c := range []struct{ name, then string }{
 		{"made", ""}, {"updated", "  providerConfig: {image: b}"}, {"replaced", "  providerConfig: {image: a, size: l}"}, {"retired", "  decommission: true"}, {"deleted", "delete"},
 	} {
 		dir, calls := t.TempDir(), 0
 		synctest.Test(t, func(t *testing.T) { calls, _ = movedHalfway(t, dir, -1, c.then) })
 		refused := 0
-		for at := 0; at < calls && !t.Failed(); at += raceshare.Step(t) {
+		for at := 0; at < calls && !t.Failed(); at += step + step/10 {
 			dir := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
 				_, no := movedHalfway(t, dir, at, c.then)
