@@ -28,20 +28,8 @@ type story func(w *world) []string
 // that stay what they were some calls before, and frozen before the call, while another controller goes on.
 func matrix(t *testing.T, tell story, chosen func(call string) bool) {
 	t.Helper()
-	var want []string
-	var trace []string
-	var moments []moment
-	var pool bool
-	synctest.Test(t, func(t *testing.T) {
-		w := watched(t)
-		want = tell(w)
-		w.clean()
-		pool = w.groups != nil
-		if moments, trace = w.moments, w.trace; w.told > 0 {
-			moments, trace = moments[:w.told], trace[:w.told/2]
-		}
-		t.Logf("%d calls, with %d moments before and after them: %s", len(trace), len(slices.Compact(slices.Clone(moments))), counted(trace))
-	})
+	var r recording
+	synctest.Test(t, func(t *testing.T) { r = record(t, tell) })
 	if t.Failed() {
 		return
 	}
@@ -49,19 +37,44 @@ func matrix(t *testing.T, tell story, chosen func(call string) bool) {
 	if step > 1 {
 		step++ // odd: before calls and after them
 	}
-	for at := 0; at < len(moments); at += step {
-		for _, how := range []string{"killed", "killed with stale caches", "killed with a stale cache of machines", "frozen"} {
-			again := how == "frozen" && at%2 == 1 || how != "frozen" && step == 1 && at > 0 && moments[at] == moments[at-1]
-			again = again || strings.HasSuffix(how, "of machines") && !pool
-			if again || how != "killed" && !chosen(trace[at/2]) {
+	for at := 0; at < len(r.moments); at += step {
+		again := step == 1 && at > 0 && r.moments[at] == r.moments[at-1]
+		few := !chosen(r.trace[at/2])
+		for how, left := range map[string]bool{"killed": again, staleAll: again || few, staleMachines: again || few || !r.pool, frozen: at%2 == 1 || few} {
+			if left {
 				continue
 			}
-			synctest.Test(t, func(t *testing.T) { mishap(t, tell, want, at, how) })
+			synctest.Test(t, func(t *testing.T) { mishap(t, tell, r.tale, at, how) })
 			if t.Failed() {
-				t.Fatalf("%s at half-call %d of %d", how, at, len(moments))
+				t.Fatalf("%s at half-call %d of %d", how, at, len(r.moments))
 			}
 		}
 	}
+}
+
+// What may happen to a controller, besides that it is killed.
+const (
+	staleAll      = "killed with stale caches"
+	staleMachines = "killed with a stale cache of machines"
+	frozen        = "frozen"
+)
+
+// A recording is a story without a mishap: what it tells, its calls, and the moments of their halves. pool means that there are sets.
+type recording struct {
+	tale, trace []string
+	moments     []moment
+	pool        bool
+}
+
+func record(t *testing.T, tell story) (r recording) {
+	w := watched(t)
+	r.tale = tell(w)
+	w.clean()
+	if r.pool, r.moments, r.trace = w.groups != nil, w.moments, w.trace; w.told > 0 {
+		r.moments, r.trace = r.moments[:w.told], r.trace[:w.told/2]
+	}
+	t.Logf("%d calls, with %d moments before and after them: %s", len(r.trace), len(slices.Compact(slices.Clone(r.moments))), counted(r.trace))
+	return r
 }
 
 // mishap tells a story with one mishap.
@@ -69,20 +82,20 @@ func mishap(t *testing.T, tell story, want []string, at int, how string) {
 	w := watched(t)
 	w.due = func() {
 		switch how {
-		case "frozen":
+		case frozen:
 			w.at = w.frozen(at)
 		case "killed":
 			w.kill = at
 		default:
 			w.kill, w.freezeAt, w.passes = at, max(at-7, 0), 12
-			w.half = strings.HasSuffix(how, "of machines")
+			w.half = how == staleMachines
 		}
 	}
 	if diff := cmp.Diff(want, tell(w)); diff != "" {
 		t.Errorf("what was told (-want +got):\n%s", diff)
 	}
 	w.clean()
-	if how != "frozen" && w.kills != 1 {
+	if how != frozen && w.kills != 1 {
 		t.Errorf("killed %d times", w.kills)
 	}
 	if t.Failed() {
