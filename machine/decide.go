@@ -136,7 +136,8 @@ func (p *pass) source() string {
 	if p.s.Incarnation <= 1 {
 		return p.Machine.Spec.Adopt
 	}
-	if n := len(p.s.Retained); n > 0 && p.s.Retained[n-1].Token == provider.Token(p.Cluster, p.Machine.UID, p.s.Incarnation-1) && p.s.Retained[n-1].Back {
+	// By its number, not by its whole token: that of a machine that was moved is of another UID.
+	if n := len(p.s.Retained); n > 0 && incarnationOf(p.s.Retained[n-1].Token) == p.s.Incarnation-1 && p.s.Retained[n-1].Back {
 		return p.s.Retained[n-1].Token
 	}
 	return ""
@@ -152,7 +153,8 @@ func (p *pass) create() Decision {
 	if p.backingOff() {
 		return p.wait(StepCreating, p.why(), p.NotBefore.Sub(p.Now))
 	}
-	if !p.Fresh && p.Can.Get {
+	resume := p.Resume && p.Invalid == "" && p.s.Digest == p.Machine.Spec.Digest() // it can't be carried forward with another digest
+	if !p.Fresh && !resume && p.Can.Get {
 		p.step(StepCreating, p.why())
 		return Decision{Status: p.s, Action: Action{Kind: Lookup, Token: p.s.Token}}
 	}

@@ -32,6 +32,9 @@ func (p *pass) ask(ctx context.Context, a machine.Action) machine.Outcome {
 			return o
 		}
 		p.asked = true
+		if i := o.Instance; class == "" && i.State == provider.Pending && (i.Digest == "" || i.Digest == p.m.Digest) {
+			p.mem.pending = a.Token
+		}
 	case machine.Create, machine.Adopt:
 		p.asked, p.mem.fresh = true, ""
 		p.refused(class)

@@ -39,7 +39,9 @@ func (b *backups) Before(_ context.Context, m machine.Machine, attempt string) (
 	if b.calls[of]++; b.calls[of] < 3 {
 		return false, "the snapshot is being written", nil
 	}
-	b.done = append(b.done, of)
+	if !slices.Contains(b.done, of) { // by somebody else, while this call was on its way
+		b.done = append(b.done, of)
+	}
 	return true, "", b.w.hook("Backup", true)
 }
 

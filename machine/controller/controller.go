@@ -89,6 +89,8 @@ type memory struct {
 	wroteAt string
 	// fresh is the token that was looked up and not found, in this pass.
 	fresh string
+	// pending is the token whose instance was found Pending by a look of the last pass.
+	pending string
 	// took is the machine for which this process has taken a slot, as loan; nil if there is none. freed means that no slot of it is left from another process.
 	took  *machine.Machine
 	loan  string

@@ -31,8 +31,8 @@ func (c *Controller) Reconcile(ctx context.Context, key machine.Key) (after time
 	case err != nil:
 		return 0, fmt.Errorf("read machine %q: %w", key, err)
 	}
-	mem.fresh = ""
-	p := &pass{c: c, mem: mem, m: m, stored: m.Status}
+	p := &pass{c: c, mem: mem, m: m, stored: m.Status, resume: mem.pending}
+	mem.fresh, mem.pending = "", ""
 	for range maxSteps {
 		after, done, err := p.step(ctx)
 		switch {
@@ -69,6 +69,8 @@ type pass struct {
 	live bool
 	// asked, noded and looked: the provider was asked for the instance; the Node's removal was asked for; the list was overtaken.
 	asked, noded, looked bool
+	// resume is the token whose instance was Pending in the pass before.
+	resume string
 	// started and uncordoned: that was done to the Node in this pass, and a cache may not show it yet.
 	started, uncordoned bool
 	// nodesLive means that the workload cluster itself was asked in this pass, and that found is what it has said.

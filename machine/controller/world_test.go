@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,18 +32,37 @@ type world struct {
 	ctl     *controller.Controller
 	// second is another one that works at the same machines.
 	second *controller.Controller
+	// groups are sets and deployments, with who looks after them; nil where a test has none.
+	groups      *groups
+	group       *controller.GroupController
+	secondGroup *controller.GroupController
 	// trace are the calls that were made; the controller dies at number kill, counted in halves: before a call and after it.
 	trace []string
 	calls int
 	kill  int
 	kills int
-	// at, if set, is called before each half-call with its number. The cache of machines stands still from half-call
-	// freezeAt on for so many passes.
+	// moments are where the half-calls fall: nothing changes but by passes, and by calls that change something. turns and writes count these.
+	moments       []moment
+	turns, writes int
+	// at, if set, is called before each half-call with its number. The caches stand still from half-call freezeAt on for so many passes.
 	at       func(n int)
 	freezeAt int
 	passes   int
-	wrong    []string
+	// half means that the caches of sets and deployments do not stand still with the others.
+	half bool
+	// due is what a test of a matrix does once its calls are counted.
+	due func()
+	// told is how many calls, in halves, a story has.
+	told int
+	// need are calls before which others must have been made, done those that were. keep are disks that must be there until a time.
+	need  map[string][]string
+	done  map[string]bool
+	keep  map[string]time.Time
+	wrong []string
 }
+
+// A moment is one at which nothing changes.
+type moment struct{ turns, writes int }
 
 // killed is what a killed controller panics with.
 type killed struct{ call string }
@@ -68,6 +88,33 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	w.ctl = ctl
+	if w.groups != nil {
+		w.group = w.groups.controller()
+	}
+}
+
+// freeze makes all caches stand still.
+func (w *world) freeze() {
+	w.store.Freeze()
+	w.nodes.Freeze()
+	if w.groups != nil {
+		w.groups.freeze()
+	}
+}
+
+// pause counts a pass with caches that stand still.
+func (w *world) pause() {
+	if w.passes == 0 || w.calls <= w.freezeAt {
+		return
+	}
+	if w.passes--; w.passes > 0 {
+		return
+	}
+	w.store.Thaw()
+	w.nodes.Thaw()
+	if w.groups != nil {
+		w.groups.stale = nil
+	}
 }
 
 // hook kills the controller at its number.
@@ -77,9 +124,14 @@ func (w *world) hook(call string, after bool) error {
 	if !after {
 		w.trace = append(w.trace, call)
 	}
-	w.look(call)
+	if after && !reads[call] {
+		w.writes++
+		w.look(call)
+	}
+	w.moments = append(w.moments, moment{w.turns, w.writes})
+	w.order(call, after)
 	if w.passes > 0 && n == w.freezeAt {
-		w.store.Freeze()
+		w.freeze()
 	}
 	if w.at != nil {
 		w.at(n)
@@ -89,6 +141,12 @@ func (w *world) hook(call string, after bool) error {
 		panic(killed{call})
 	}
 	return nil
+}
+
+// reads are the calls that change nothing.
+var reads = map[string]bool{
+	"GetMachine": true, "GetMachineLive": true, "ListMachines": true, "ListMachinesLive": true, "Twins": true, "GetNode": true, "GetNodeLive": true,
+	"Validate": true, "Plan": true, "Gates": true, "ReadGroup": true, "ReadGroupLive": true,
 }
 
 // look checks what holds at every moment.
@@ -104,6 +162,36 @@ func (w *world) look(call string) {
 			w.wrong = append(w.wrong, fmt.Sprintf("at %s: machine %q has %d instances", call, name, n))
 		}
 	}
+	for disk, until := range w.keep {
+		if time.Now().Before(until) && !w.has(disk) {
+			w.wrong = append(w.wrong, fmt.Sprintf("at %s: the disk %q is gone, which is to be kept until %v", call, disk, until))
+		}
+	}
+	if w.groups != nil {
+		w.groups.look(call)
+	}
+}
+
+// has reports whether the provider has a disk.
+func (w *world) has(disk string) bool {
+	return slices.ContainsFunc(w.cloud.Instances(), func(i provider.Instance) bool {
+		return slices.ContainsFunc(i.Disks, func(d provider.Disk) bool { return d.ID == disk })
+	})
+}
+
+// order checks that what has to come before a call was there.
+func (w *world) order(call string, after bool) {
+	if after {
+		if w.done != nil {
+			w.done[call] = true
+		}
+		return
+	}
+	for _, first := range w.need[call] {
+		if !w.done[first] {
+			w.wrong = append(w.wrong, fmt.Sprintf("%s before %s", call, first))
+		}
+	}
 }
 
 // pass reconciles once, as each controller that lives does; a killed one is followed by another one.
@@ -113,6 +201,12 @@ func (w *world) pass(key machine.Key) (after time.Duration) {
 			w.t.Log("the other controller: ", err)
 		}
 	}
+	return w.alive(func() (time.Duration, error) { return w.ctl.Reconcile(w.t.Context(), key) })
+}
+
+// alive has a process do something. If it is killed at that, there is another one.
+func (w *world) alive(do func() (time.Duration, error)) (after time.Duration) {
+	w.turns++
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(killed); !ok {
@@ -122,7 +216,7 @@ func (w *world) pass(key machine.Key) (after time.Duration) {
 			after = time.Second
 		}
 	}()
-	after, err := w.ctl.Reconcile(w.t.Context(), key)
+	after, err := do()
 	if err != nil {
 		return time.Second
 	}
@@ -137,11 +231,7 @@ func (w *world) until(key machine.Key, what string, true func(m machine.Machine,
 		if true(m, err == nil) {
 			return
 		}
-		if w.passes > 0 && w.calls > w.freezeAt {
-			if w.passes--; w.passes == 0 {
-				w.store.Thaw()
-			}
-		}
+		w.pause()
 		after := w.pass(key)
 		if after <= 0 {
 			after = time.Minute

@@ -6,7 +6,8 @@
 //
 // A [Store] reads Machine manifests, *.yaml, *.yml and *.json, as one would apply them. What it has to remember of each, it keeps below ".belay" in the same
 // directory: status, finalizer, ProviderID, a UID. To move machines into a cluster, create what [Store.Export] returns there: the ProviderID
-// in each spec is enough for its instance to be found again, and nothing is created or deleted at the provider.
+// in each spec is enough for its instance to be found again, and nothing is created or deleted at the provider. Machines are moved at rest: Export refuses those
+// that are being made, changed or ended.
 //
 // # Promise
 //

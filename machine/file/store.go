@@ -22,6 +22,7 @@ import (
 
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
+	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
@@ -203,20 +204,51 @@ func (s *Store) finish(key machine.Key, m *v1alpha1.Machine) error {
 	return nil
 }
 
-// Export returns the machines as they are to be created in a cluster: with their ProviderIDs, and without what belongs to this store.
-func (s *Store) Export() []v1alpha1.Machine {
+// Export returns the machines as they are to be created in a cluster: with their ProviderIDs, and without what belongs to this store. What is half-done is known
+// to this store alone, and would be done again there: a machine that is being made, changed, replaced, decommissioned or deleted is an error that names it, and
+// nothing is exported. Nobody may work at the machines of this store any more from then on: close it.
+func (s *Store) Export() ([]v1alpha1.Machine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []v1alpha1.Machine
-	for _, m := range s.all {
+	all, errs := make([]v1alpha1.Machine, 0, len(s.all)), []error(nil)
+	for key, m := range s.all {
+		c, err := m.Core()
+		if why := restless(c); err == nil && why != "" {
+			err = fmt.Errorf("%s: wait until it is at rest", why)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("export machine %q: %w", key, err))
+			continue
+		}
 		o := v1alpha1.Machine{TypeMeta: m.TypeMeta, Spec: *m.Spec.DeepCopy()}
 		o.Namespace, o.Name, o.Labels, o.Annotations = m.Namespace, m.Name, m.Labels, m.Annotations
 		all = append(all, o)
 	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	slices.SortFunc(all, func(a, b v1alpha1.Machine) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
-	return all
+	return all, nil
+}
+
+// restless says what keeps a machine from being found again by its spec alone; empty if nothing does.
+func restless(m machine.Machine) string {
+	own := func(r machine.Retained) bool { return r.Token == m.Token }
+	switch {
+	case !m.Deleted.IsZero():
+		return "it is being deleted"
+	case m.Update != nil, m.Release != nil:
+		return fmt.Sprintf("its instance is being changed, at step %s", m.Step.Name)
+	case m.Spec.Decommission != (m.Phase == machine.PhaseRetired):
+		return fmt.Sprintf("spec.decommission is %t, and its phase is %s", m.Spec.Decommission, m.Phase)
+	case m.Phase == machine.PhaseRetired && !slices.ContainsFunc(m.Retained, own):
+		return "" // nothing is left of its instance
+	case m.Token != provider.TokenOf(m.Spec.ProviderID):
+		return fmt.Sprintf("spec.providerID is %q, and not yet that of the instance %q", m.Spec.ProviderID, m.Token)
+	}
+	return ""
 }
 
 // Get implements [controller.Machines].

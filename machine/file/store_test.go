@@ -100,7 +100,9 @@ func TestFirstClusterAndMove(t *testing.T) {
 		reconcile(t, s, cloud, keys...)
 		before := cloud.Calls()
 		cluster := &controllertest.Store{}
-		for _, o := range s.Export() {
+		all, err := s.Export()
+		must(t, err)
+		for _, o := range all {
 			m, err := o.Core()
 			must(t, err)
 			cluster.Put(m)
@@ -276,6 +278,10 @@ func TestMutants(t *testing.T) {
 		{Name: "keys are in the order of the file", File: "manifest.go", Run: "TestManifestsAreKept", Old: "bytes.NewReader(kept)", New: "bytes.NewReader(append(kept[:0:0], raw...))"},
 		{Name: "a manifest's ProviderID is believed", File: "store.go", Run: "TestRecordedProviderID", Old: "if old.Spec.ProviderID != \"\" {", New: "if next.Spec.ProviderID == \"\" {"},
 		{Name: "two machines have one record", File: "store.go", Run: "TestNamesAreApart", Old: "\"_\", \"%5F\", ", New: ""},
+		{Name: "what is being made is exported", File: "store.go", Run: "TestMovedHalfway", Old: "case m.Token != provider.TokenOf(m.Spec.ProviderID):", New: "case provider.TokenOf(m.Token) != \"\":"},
+		{Name: "what is deleted is exported", File: "store.go", Run: "TestMovedHalfway", Old: "case !m.Deleted.IsZero():", New: "case false:"},
+		{Name: "the disks of a machine that was moved are not its own", File: "../decide.go", Run: "TestKilledInAMove",
+			Old: "incarnationOf(p.s.Retained[n-1].Token) == p.s.Incarnation-1", New: "p.s.Retained[n-1].Token == provider.Token(p.Cluster, p.Machine.UID, p.s.Incarnation-1)"},
 		{Name: "an export has no ProviderID", File: "store.go", Run: "TestFirstCluster",
 			Old: "o.Namespace, o.Name, o.Labels", New: "o.Spec.ProviderID = \"\"\n\t\to.Namespace, o.Name, o.Labels"},
 	})
