@@ -36,7 +36,7 @@ func controllers(s *Seen) []Finding {
 		help := fmt.Sprintf(remedy, l.Namespace)
 		switch {
 		case apierrors.IsNotFound(l.Err):
-			found = append(found, Finding{check, Problem, fmt.Sprintf("nobody has ever led domain %s: there is no Lease %s/%s", l.Domain, l.Namespace, l.Name), help})
+			found = append(found, Finding{check, Problem, fmt.Sprintf("nobody leads domain %s: there is no Lease %s/%s", l.Domain, l.Namespace, l.Name), help})
 		case l.Err != nil:
 			found = append(found, Finding{check, Unknown, fmt.Sprintf("the Lease %s/%s can't be read: %v", l.Namespace, l.Name, l.Err),
 				"bind the Role belay-viewer in that namespace to you"})

@@ -153,14 +153,18 @@ func (p Plan) course(c Course) string {
 	case rollout.EndCompleted:
 		return fmt.Sprintf("completed in %s, at %s", took, end)
 	case rollout.EndStalled:
-		return fmt.Sprintf("comes to a stand after %s, at %s: %s, %s: %s", took, end, c.Phase, c.Reason, c.Message)
+		when := "at once"
+		if c.Seconds > 0 {
+			when = fmt.Sprintf("after %s, at %s", took, end)
+		}
+		return fmt.Sprintf("comes to a stand %s: %s, %s: %s", when, c.Phase, c.Reason, c.Message)
 	}
 	return fmt.Sprintf("not over at %s, which is as far as was looked (%s): %s", end, c.Ending, c.Message)
 }
 
 func (p Plan) stages() string {
 	t := page.Table{}
-	t.Row("STAGE", "BEGINS", "ENDS", "ENDS AT WORST", "TURNS", "CAN BREAK", "SEEN", "STOPPED BY")
+	t.Row("STAGE", "BEGINS", "ENDS", "ENDS AT WORST", "TURNS", "CAN BREAK", "FAILURES SEEN", "STOPPED BY")
 	for _, s := range p.Stages {
 		t.Row(s.Name, p.in(s.Begin), p.in(s.End), p.in(s.WorstEnd), fmt.Sprint(s.Turns), fmt.Sprint(s.Broken), fmt.Sprint(s.Failures), orDash(s.Detector))
 	}
@@ -195,9 +199,18 @@ func (p Plan) left() string {
 		return ""
 	}
 	t := page.Table{}
-	t.Row("LEFT AT THE END", "REASON", "MESSAGE")
+	t.Row("LEFT AT THE END", "NODES", "WHICH ARE", "MESSAGE")
+	groups := map[LeftBehind][]string{}
+	var order []LeftBehind
 	for _, l := range p.Left {
-		t.Row(l.Node, l.Reason, l.Message)
+		key := LeftBehind{Reason: l.Reason, Message: l.Message}
+		if groups[key] == nil {
+			order = append(order, key)
+		}
+		groups[key] = append(groups[key], l.Node)
+	}
+	for _, key := range order {
+		t.Row(key.Reason, fmt.Sprint(len(groups[key])), some(groups[key]), key.Message)
 	}
 	return "\n" + t.String()
 }

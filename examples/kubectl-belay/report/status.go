@@ -139,18 +139,20 @@ func (s Status) Text() string {
 	for _, c := range s.Conditions {
 		bad := c.Type == v1alpha1.ConditionStalled || c.Type == v1alpha1.ConditionDegraded
 		if bad && c.Status == metav1.ConditionTrue || c.Type == v1alpha1.ConditionValid && c.Status == metav1.ConditionFalse {
-			head.Factf(c.Type, "%s, %s since %s: %s", strings.ToLower(string(c.Status)), c.Reason, page.Ago(c.LastTransitionTime.Time, now), c.Message)
+			text := fmt.Sprintf("%s, %s since %s", strings.ToLower(string(c.Status)), c.Reason, page.Ago(c.LastTransitionTime.Time, now))
+			if c.Message != s.Message {
+				text += ": " + c.Message
+			}
+			head.Fact(c.Type, text)
 		}
 	}
-	if len(s.Verbs) > 0 {
-		head.Factf("You can", "kubectl belay %s %s", strings.Join(s.Verbs, "|"), s.Rollout)
-	}
+	head.Fact("You can", commands(s.Verbs, s.Rollout, ""))
 	return head.String() + s.waits() + s.nodes()
 }
 
 func (s Status) phase() string {
 	text := s.Phase
-	if s.Reason != "" {
+	if s.Reason != "" && s.Reason != s.Phase {
 		text += ", " + s.Reason
 	}
 	switch {
@@ -217,8 +219,19 @@ func (s Status) nodes() string {
 	}
 	t := page.Table{}
 	t.Row("NODE", "STATE", "REASON", "MESSAGE")
+	groups := map[v1alpha1.NodeReason][]string{}
 	for _, n := range s.Nodes {
-		t.Row(n.Node, orDash(n.State), orDash(n.Reason), n.Message)
+		same := v1alpha1.NodeReason{State: n.State, Reason: n.Reason, Message: n.Message}
+		groups[same] = append(groups[same], n.Node)
+	}
+	for _, n := range s.Nodes {
+		same := v1alpha1.NodeReason{State: n.State, Reason: n.Reason, Message: n.Message}
+		switch names := groups[same]; {
+		case len(names) < worthGrouping:
+			t.Row(n.Node, orDash(n.State), orDash(n.Reason), n.Message)
+		case names[0] == n.Node:
+			t.Row(fmt.Sprintf("%s and %d more", n.Node, len(names)-1), orDash(n.State), orDash(n.Reason), n.Message)
+		}
 	}
 	text := "\n" + t.String()
 	if s.NodesOmitted > 0 {
@@ -227,13 +240,19 @@ func (s Status) nodes() string {
 	return text
 }
 
+// worthGrouping is how many nodes that are in the same state for the same reason are shown as one.
+const worthGrouping = 3
+
 // Line is the report on one line, for a watch on a pipe.
 func (s Status) Line() string {
-	text := fmt.Sprintf("%s  %s: %d/%d done, %s", s.At.UTC().Format("15:04:05Z"), s.Phase, s.Counts.Done, s.Counts.Selected, tally(s.Counts))
+	text := fmt.Sprintf("%s  %s: %d/%d done, %s", s.At.UTC().Format("15:04:05Z"), s.phase(), s.Counts.Done, s.Counts.Selected, tally(s.Counts))
 	if s.Stage != nil {
-		text += fmt.Sprintf("; stage %d of %d", s.Stage.Number, s.Stage.Of)
+		text += "; stage " + s.stage()
 	}
-	return page.Cut(text+"; "+s.Message, page.Width)
+	if s.ExpectedEnd != nil && !s.Completed {
+		text += "; should end at " + s.ExpectedEnd.UTC().Format("15:04:05Z")
+	}
+	return page.Cut(text, page.Width)
 }
 
 // Overview is a line for each of several rollouts.
@@ -266,6 +285,23 @@ func tally(c v1alpha1.RolloutCounts) string {
 		return "nothing is left"
 	}
 	return strings.Join(parts, ", ")
+}
+
+// commands are the verbs as they are typed. To acknowledge takes a node.
+func commands(verbs []string, rollout, node string) string {
+	var plain, lines []string
+	for _, v := range verbs {
+		switch {
+		case v != "acknowledge":
+			plain = append(plain, v)
+		case node != "":
+			lines = append(lines, fmt.Sprintf("kubectl belay %s %s %s", v, rollout, node))
+		}
+	}
+	if len(plain) > 0 {
+		lines = slices.Insert(lines, 0, fmt.Sprintf("kubectl belay %s %s", strings.Join(plain, "|"), rollout))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // short is enough of a digest to tell it from others.

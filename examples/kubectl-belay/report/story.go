@@ -5,6 +5,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -123,9 +124,9 @@ func (w Why) Text() string {
 		facts.Fact("Agent", sh.says())
 	}
 	if s := w.Slot; s != nil {
-		facts.Factf("Slot", "attempt %d, for rollout %s%s; counts for %s", s.Attempt, s.Rollout, marked(s.State), orDash(strings.Join(s.Keys, ", ")))
+		facts.Factf("Slot", "attempt %d, for rollout %s%s; counts for %s", s.Attempt, s.Rollout, marked(s.State), orDash(strings.Join(counted(s.Keys), ", ")))
 	}
-	facts.Fact("Drain", w.drain())
+	facts.Fact("To drain", w.drain())
 	facts.Fact("Config", configText(w.Config))
 	b.WriteString("\n" + facts.String())
 	if len(w.Story) > 0 {
@@ -160,9 +161,11 @@ func (w *Why) in(in *NodeIn) string {
 		t.Factf("Until", "%s at the latest, by itself", page.Ago(in.Until.Time, w.At.Time))
 	}
 	t.Fact("What helps", in.Change)
-	if len(in.Verbs) > 0 {
-		t.Factf("You can", "kubectl belay %s %s", strings.Join(in.Verbs, "|"), in.Rollout)
+	node := "NODE"
+	if w.Slot != nil && w.Slot.State != "" {
+		node = w.Node
 	}
+	t.Fact("You can", commands(in.Verbs, in.Rollout, node))
 	return t.String()
 }
 
@@ -194,7 +197,7 @@ func (sh *Shadow) runs() string {
 	if sh.Previous != "" {
 		text += ", ran " + name(sh.Previous) + " before"
 	}
-	if sh.Known && !sh.Revertible && sh.Runs != "" {
+	if sh.Known && !sh.Revertible && sh.Previous != "" {
 		text += "; there is no way back from what it runs"
 	}
 	return text
@@ -221,7 +224,7 @@ func (sh *Shadow) says() string {
 
 func (w *Why) drain() string {
 	if len(w.Pods) == 0 {
-		return "no pod is left on it that would have to leave"
+		return "no pod is on it that would have to leave"
 	}
 	var stay, leave []string
 	for _, p := range w.Pods {
@@ -272,6 +275,11 @@ func configText(c *configsync.NodeConfigStatus) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// counted are the keys that have a value: a node without a zone counts for none.
+func counted(keys []string) []string {
+	return slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return strings.HasSuffix(k, "/") })
 }
 
 func marked(state string) string {
