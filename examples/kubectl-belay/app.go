@@ -107,7 +107,7 @@ func (a *app) watch(ctx context.Context, c *cluster.Cluster, s *settings.Status,
 	said := ""
 	err := c.Follow(ctx, name, func(r *v1alpha1.Rollout) bool {
 		st = report.StatusOf(r, time.Now())
-		over := st.Completed || st.NeedsSomebody
+		over := st.Completed || st.Stands
 		line := st.Line()
 		switch {
 		case s.JSON():

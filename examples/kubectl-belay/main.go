@@ -37,7 +37,7 @@ const exitCodes = `Exit codes:
   0  done; of a report: nothing in it needs anybody
   1  an error: the API server, a right that is missing, a name that does not exist
   2  the command line is wrong; nothing was done
-  3  the rollout does not go on by itself (status), the plan does not come to its end (plan), or there are problems (doctor)
+  3  the rollout is stopped, or something is in its way (status), the plan does not come to its end (plan), or there are problems (doctor)
   4  the controller has refused the verb
   5  the verb was asked for, and was not answered in time: it may be carried out later`
 
@@ -106,7 +106,7 @@ func newCommand(out, errs io.Writer) *cobra.Command {
 	c.SetErr(errs)
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return drainsettings.ParseError(err) })
-	c.CompletionOptions.DisableDefaultCmd = true
+	c.CompletionOptions.DisableDefaultCmd, c.SuggestionsMinimumDistance = true, 2
 	c.AddCommand(statusCommand(a), whyCommand(a), planCommand(a), historyCommand(a), doctorCommand(a))
 	for _, do := range []rollout.Do{rollout.Pause, rollout.Resume, rollout.Abort, rollout.Promote, rollout.Accept, rollout.Acknowledge} {
 		c.AddCommand(verbCommand(a, v1alpha1.Do(do)))

@@ -195,6 +195,7 @@ func TestPeopleRunARollout(t *testing.T) {
 	one := intstr.FromInt32(1)
 	must(t, c.Begin(t.Context(), "v2", func(s *v1alpha1.RolloutSpec) {
 		s.Stages = []v1alpha1.Stage{{Name: "canary", Size: &one, Approval: true}, {Name: "rest"}}
+		s.RetryAfter = &metav1.Duration{Duration: time.Second}
 		s.Detectors = []v1alpha1.Detector{{Failures: &v1alpha1.Failures{At: intstr.FromInt32(1)}}}
 	}))
 	holds(t, c.run(c.otto, exitDone, "plan", "--assume-agents", "--approve-after=1h", "--cycle=2m", "--worst-cycle=9m"), "canary", "completed in")

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 
+	"github.com/belayproject/belay/examples/kubectl-belay/page"
 	"github.com/belayproject/belay/examples/kubectl-belay/view"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -70,7 +71,7 @@ func rollouts(s *Seen) []Finding {
 				"if that stays so, see the check controller"})
 		}
 		if c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == "True" {
-			found = append(found, Finding{check, Problem, fmt.Sprintf("rollout %s does not go on by itself: %s: %s", r.Name, c.Reason, c.Message),
+			found = append(found, Finding{check, Problem, fmt.Sprintf("rollout %s needs somebody: %s: %s", r.Name, c.Reason, c.Message),
 				"kubectl belay status " + r.Name})
 		}
 	}
@@ -106,14 +107,14 @@ func agents(s *Seen) []Finding {
 		names        []string
 		what, remedy string
 	}{
-		{mute, "never spoke", "is the agent running there, with rights on its own NodeShadow? See its log on the node"},
-		{slow, "does not answer what it was granted", "is the agent running there? See its log on the node; the grant is taken back by itself"},
-		{strange, "has a NodeShadow of an earlier Node of that name", "the controller removes it by itself; if it stays, see the check controller"},
-		{orphans, "has a NodeShadow, and no Node", "the controller removes it by itself; if it stays, see the check controller"},
+		{mute, "the agent has never spoken", "is the agent running there, with rights on its own NodeShadow? See its log on the node"},
+		{slow, "the agent does not answer what was granted", "is the agent running there? See its log on the node; the grant is taken back by itself"},
+		{strange, "the NodeShadow is of an earlier Node of that name", "the controller removes it by itself; if it stays, see the check controller"},
+		{orphans, "there is a NodeShadow, and no Node", "the controller removes it by itself; if it stays, see the check controller"},
 	} {
 		if len(f.names) > 0 {
 			slices.Sort(f.names)
-			found = append(found, Finding{check, Problem, fmt.Sprintf("%d: %s: %s", len(f.names), f.what, some(slices.Compact(f.names))), f.remedy})
+			found = append(found, Finding{check, Problem, fmt.Sprintf("%s, for %s: %s", f.what, page.Nodes(int64(len(f.names))), some(slices.Compact(f.names))), f.remedy})
 		}
 	}
 	return orOK(found, check, fmt.Sprintf("%d NodeShadows, each of a Node that is there, no agent is silent", len(s.Shadows)))

@@ -157,7 +157,10 @@ func (p Plan) course(c Course) string {
 		if c.Seconds > 0 {
 			when = fmt.Sprintf("after %s, at %s", took, end)
 		}
-		return fmt.Sprintf("comes to a stand %s: %s, %s: %s", when, c.Phase, c.Reason, c.Message)
+		if c.Reason != "" {
+			when += ", for " + c.Reason
+		}
+		return fmt.Sprintf("comes to a stand %s: %s", when, c.Message)
 	}
 	return fmt.Sprintf("not over at %s, which is as far as was looked (%s): %s", end, c.Ending, c.Message)
 }

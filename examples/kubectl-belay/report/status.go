@@ -43,9 +43,11 @@ type Status struct {
 	Conditions   []metav1.Condition    `json:"conditions,omitempty"`
 	// Current: the status is about the spec as it is.
 	Current bool `json:"current"`
-	// Completed: all nodes had their turn, for the spec as it is. NeedsSomebody: it does not go on by itself.
+	// Completed: all nodes had their turn, for the spec as it is. NeedsSomebody: it is stopped, or something is in its way. Stands: so that
+	// nothing goes on by itself.
 	Completed     bool `json:"completed"`
 	NeedsSomebody bool `json:"needsSomebody"`
+	Stands        bool `json:"stands"`
 	// Verbs are what may be asked for now.
 	Verbs []string `json:"verbs,omitempty"`
 	// At is when that was seen.
@@ -105,6 +107,7 @@ func (s *Status) judge(r *v1alpha1.Rollout) {
 	stopped := phase == rollout.Frozen || phase == rollout.Paused || phase == rollout.Aborted
 	s.NeedsSomebody = s.Current && (stopped || meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionStalled) ||
 		meta.IsStatusConditionFalse(s.Conditions, v1alpha1.ConditionValid))
+	s.Stands = s.NeedsSomebody && !meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionProgressing)
 	for _, rule := range rollout.Verbs() {
 		if rule.In == phase {
 			s.Verbs = append(s.Verbs, strings.ToLower(string(rule.Do)))
@@ -113,6 +116,13 @@ func (s *Status) judge(r *v1alpha1.Rollout) {
 	if phase != "" && len(r.Status.History) > 1 {
 		s.Verbs = append(s.Verbs, "rollback")
 	}
+}
+
+func progress(c v1alpha1.RolloutCounts) string {
+	if c.Selected == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %d of %s done: %s", page.Bar(c.Done, c.Selected, barWidth), c.Done, page.Nodes(c.Selected), tally(c))
 }
 
 // barWidth is how wide the progress is shown.
@@ -128,7 +138,7 @@ func (s Status) Text() string {
 	head.Fact("Revision", s.revision())
 	head.Fact("Stage", s.stage())
 	c := s.Counts
-	head.Fact("Progress", fmt.Sprintf("%s %d of %s done: %s", page.Bar(c.Done, c.Selected, barWidth), c.Done, page.Nodes(c.Selected), tally(c)))
+	head.Fact("Progress", progress(c))
 	if s.ExpectedEnd != nil && !s.Completed {
 		head.Fact("Expected end", page.Ago(s.ExpectedEnd.Time, now))
 	}
@@ -158,8 +168,10 @@ func (s Status) phase() string {
 	switch {
 	case !s.Current && s.Phase != "NotSeen":
 		text += " (of the spec before: the controller has not seen the last change yet)"
-	case s.NeedsSomebody:
+	case s.Stands:
 		text += " - it does not go on by itself"
+	case s.NeedsSomebody:
+		text += " - something is in its way"
 	}
 	return text
 }

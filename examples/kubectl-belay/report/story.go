@@ -45,15 +45,22 @@ func attempts(v *view.Rollout, uid string) []Event {
 func failures(attempts, deferrals int) string {
 	var parts []string
 	if attempts > 0 {
-		parts = append(parts, fmt.Sprintf("has failed here %d times", attempts))
+		parts = append(parts, "has failed here "+times(attempts))
 	}
 	if deferrals > 0 {
-		parts = append(parts, fmt.Sprintf("was put off %d times", deferrals))
+		parts = append(parts, "was put off "+times(deferrals))
 	}
 	if len(parts) == 0 {
 		return ""
 	}
 	return "; the revision " + strings.Join(parts, ", and ")
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // changes are the times at which conditions have changed.
@@ -115,7 +122,7 @@ func (w Why) Text() string {
 	facts := page.Table{}
 	facts.Fact("Node", w.is())
 	for _, c := range w.Is.Conditions {
-		facts.Factf("", "%s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message)
+		facts.Fact("", strings.TrimSuffix(fmt.Sprintf("%s is %s, %s: %s", c.Type, c.Status, orDash(c.Reason), c.Message), ": "))
 	}
 	if sh := w.Shadow; sh == nil {
 		facts.Fact("Agent", "it has no NodeShadow: no controller looks after it, or has not begun to")

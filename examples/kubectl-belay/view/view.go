@@ -189,7 +189,7 @@ func (v *Rollout) heedStatus() {
 	for i := range v.Decisions.Nodes {
 		d := &v.Decisions.Nodes[i]
 		said := saidOf(v.Object, d.Node)
-		if said != nil && (d.Why == nil || string(d.Why.Reason) != said.Reason) {
+		if said != nil && (d.Why == nil || string(d.Why.Reason) != said.Reason || d.Why.Reason == rollout.ReasonBlocked) {
 			d.Why = &rollout.Why{Reason: rollout.Reason(said.Reason), Message: said.Message}
 		}
 	}
