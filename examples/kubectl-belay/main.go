@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/klog/v2"
 
 	drainsettings "github.com/belayproject/belay/examples/drain/settings"
 	"github.com/belayproject/belay/examples/kubectl-belay/settings"
@@ -85,6 +87,7 @@ func exitCode(err error) (int, error) {
 }
 
 func main() {
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what goes wrong is said by the command, with what follows from it
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	code, err := exitCode(newCommand(os.Stdout, os.Stderr).ExecuteContext(ctx))
 	stop()

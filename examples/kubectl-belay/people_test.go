@@ -248,7 +248,7 @@ func (c *cast) look() {
 	holds(t, c.run(c.viewer, exitDone, "history", "--diff=1,2"), "spec.opaque", "fatal")
 	holds(t, c.run(c.viewer, exitError, "why", "node-001"), `there is no node "node-001"; near are node-0001`)
 	holds(t, c.run(c.viewer, exitError, "status", "fleeet"), "near are fleet")
-	holds(t, c.run(c.viewer, exitStands, "doctor"), "you lack, for the verbs", "rights can't be asked for")
+	holds(t, c.run(c.viewer, exitDone, "doctor"), "you lack, for the verbs", "rights can't be asked for")
 	for _, args := range [][]string{{"status"}, {"why", "node-0000"}, {"plan"}, {"history"}, {"doctor"}} {
 		out, said, _ := c.try(c.otto, append(args, "-o=json")...)
 		if !json.Valid([]byte(out)) {

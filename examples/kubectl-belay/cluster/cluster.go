@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 
 	drainkube "github.com/belayproject/belay/drain/kube"
 	drainsettings "github.com/belayproject/belay/examples/drain/settings"
@@ -49,7 +47,6 @@ type Cluster struct {
 
 // Connect reads the kubeconfig as kubectl does. Nothing is asked of the API server yet.
 func Connect(s drainsettings.Cluster) (*Cluster, error) {
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what goes wrong is said by the command
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = s.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.Context}
