@@ -63,7 +63,7 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// changes are the times at which conditions have changed.
+// changes are the times at which conditions have changed. Why they are so may have changed since.
 func changes(n *corev1.Node, sh *v1alpha1.NodeShadow) []Event {
 	all := []Event{{stampOf(n.CreationTimestamp.Time), "the Node was created"}}
 	for _, c := range n.Status.Conditions {
@@ -97,7 +97,7 @@ func conditions(whose string, conditions []metav1.Condition) []Event {
 	var all []Event
 	for _, c := range conditions {
 		if !c.LastTransitionTime.IsZero() {
-			text := fmt.Sprintf("%s: %s became %s, %s", whose, c.Type, c.Status, c.Reason)
+			text := fmt.Sprintf("%s: %s is %s since then, by now for %s", whose, c.Type, c.Status, c.Reason)
 			if c.Message != "" {
 				text += ": " + c.Message
 			}
