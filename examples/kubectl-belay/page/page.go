@@ -1,0 +1,157 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+)
+
+const (
+	// Width is that of a page in columns.
+	Width = 120
+	// widest is the widest a column may be that is not the last one; longer cells are cut.
+	widest = 44
+	// least is how much is left for the last column at least, however wide the others are.
+	least = 24
+	gap   = 2
+)
+
+// A Table is rows whose last cells are wrapped at the edge of the page. The zero Table is empty.
+type Table struct {
+	// Indent is how many columns stay empty on the left.
+	Indent int
+	rows   [][]string
+}
+
+// Row adds a row.
+func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// Fact adds a row of two, unless there is nothing to say.
+func (t *Table) Fact(name, value string) {
+	if value != "" {
+		t.Row(name, value)
+	}
+}
+
+// Factf is Fact with a format.
+func (t *Table) Factf(name, format string, args ...any) { t.Fact(name, fmt.Sprintf(format, args...)) }
+
+// Empty reports whether there are no rows.
+func (t *Table) Empty() bool { return len(t.rows) == 0 }
+
+// String lays the table out.
+func (t *Table) String() string {
+	widths := t.widths()
+	var b strings.Builder
+	for _, row := range t.rows {
+		var line strings.Builder
+		line.WriteString(strings.Repeat(" ", t.Indent))
+		for i, cell := range row[:len(row)-1] {
+			cell = Cut(cell, widest)
+			line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap))
+		}
+		start := utf8.RuneCountInString(line.String())
+		for i, part := range Wrap(row[len(row)-1], max(least, Width-start)) {
+			if i > 0 {
+				line.Reset()
+				line.WriteString(strings.Repeat(" ", start))
+			}
+			line.WriteString(part)
+			b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+func (t *Table) widths() []int {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row[:len(row)-1] {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], min(widest, utf8.RuneCountInString(cell)))
+		}
+	}
+	return widths
+}
+
+// Cut shortens a text that is too wide.
+func Cut(text string, width int) string {
+	runes := []rune(text)
+	if len(runes) <= width {
+		return text
+	}
+	return string(runes[:width-1]) + "…"
+}
+
+// Wrap breaks a text into lines at blanks, and words that are too wide anywhere. There is always a line. What was a line break stays one.
+func Wrap(text string, width int) []string {
+	var lines []string
+	for paragraph := range strings.SplitSeq(text, "\n") {
+		lines = append(lines, wrapLine(paragraph, width)...)
+	}
+	return lines
+}
+
+func wrapLine(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+		for utf8.RuneCountInString(line) > width {
+			runes := []rune(line)
+			lines, line = append(lines, string(runes[:width])), string(runes[width:])
+		}
+	}
+	return append(lines, line)
+}
+
+// Ago is a time and how long ago it was, or in how long it is; empty for none.
+func Ago(t, now time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	text := t.UTC().Format("2006-01-02 15:04:05Z")
+	if d := now.Sub(t); d >= 0 {
+		return text + " (" + duration.HumanDuration(d) + " ago)"
+	}
+	return text + " (in " + duration.HumanDuration(t.Sub(now)) + ")"
+}
+
+// Took is a duration for people; a dash for none.
+func Took(d time.Duration) string {
+	if d <= 0 {
+		return "-"
+	}
+	return duration.HumanDuration(d)
+}
+
+// Bar shows how far something is.
+func Bar(done, of int64, width int) string {
+	full := 0
+	if of > 0 {
+		full = int(min(done, of) * int64(width) / of)
+	}
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", width-full) + "]"
+}
+
+// Nodes is a number of nodes in words.
+func Nodes(n int64) string {
+	if n == 1 {
+		return "1 node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}

@@ -1,0 +1,123 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/examples/kubectl-belay/page"
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// Outcome is what came of a request.
+type Outcome string
+
+// Outcomes.
+const (
+	CarriedOut Outcome = "CarriedOut"
+	// Refused: nothing has changed, and the refusal says why.
+	Refused Outcome = "Refused"
+	// Unanswered: no controller has looked at it. It may be carried out later.
+	Unanswered Outcome = "Unanswered"
+	// Displaced: somebody else has asked for something, and whether this was carried out is not known.
+	Displaced Outcome = "Displaced"
+)
+
+// Answer is what came of a verb.
+type Answer struct {
+	Verb    v1alpha1.Verb `json:"verb"`
+	Outcome Outcome       `json:"outcome"`
+	Refusal string        `json:"refusal,omitempty"`
+	// Effect is what the verb does, by the table of verbs.
+	Effect string `json:"effect,omitempty"`
+	// Proven: of a pause and an abort, that no node begins any more, by what the ledger and every node have said.
+	Proven bool   `json:"proven,omitempty"`
+	Status Status `json:"status"`
+	// Final: no more is to be waited for.
+	Final bool `json:"-"`
+}
+
+// AnswerOf is what came of a request so far. Before is the rollout as it was when it was asked for.
+func AnswerOf(before, r *v1alpha1.Rollout, v v1alpha1.Verb, now time.Time) Answer {
+	a := Answer{Verb: v, Outcome: Unanswered, Status: StatusOf(r, now)}
+	for _, rule := range rollout.Verbs() {
+		if v1alpha1.Do(rule.Do) == v.Do && string(rule.In) == string(before.Status.Phase) {
+			a.Effect = rule.Effect
+		}
+	}
+	switch handled := r.Status.HandledRequest == v.Request; {
+	case handled && r.Status.Refusal != "":
+		a.Outcome, a.Refusal, a.Final = Refused, r.Status.Refusal, true
+	case handled:
+		stops := v.Do == v1alpha1.Do(rollout.Pause) || v.Do == v1alpha1.Do(rollout.Abort)
+		a.Outcome, a.Proven = CarriedOut, stops && r.Status.Acknowledged
+		a.Final = !stops || a.Proven
+	case r.Spec.Verb != nil && r.Spec.Verb.Request != v.Request && r.UID == before.UID && r.Generation > before.Generation:
+		a.Outcome, a.Final = Displaced, true
+	}
+	return a
+}
+
+// Text is the report for people.
+func (a Answer) Text() string { return strings.Join(page.Wrap(a.text(), page.Width), "\n") + "\n" }
+
+func (a Answer) text() string {
+	who := "Rollout " + a.Status.Rollout
+	switch a.Outcome {
+	case Refused:
+		return fmt.Sprintf("%s: %s was refused: %s", who, a.Verb.Do, a.Refusal)
+	case Displaced:
+		return fmt.Sprintf("%s: somebody else has asked for %s since; whether %s (%s) was carried out is not known", who, a.Status.Request.Do, a.Verb.Do, a.Verb.Request)
+	case Unanswered:
+		return fmt.Sprintf("%s: %s (%s) is not answered yet. It stays asked for, and may be carried out later: see \"kubectl belay doctor\"",
+			who, a.Verb.Do, a.Verb.Request)
+	}
+	lines := []string{fmt.Sprintf("%s: %s was carried out; it is %s", who, a.Verb.Do, a.Status.Phase)}
+	if a.Effect != "" {
+		lines = append(lines, "That means: "+a.Effect)
+	}
+	switch c := a.Status.Counts; {
+	case a.Proven && c.InFlight > 0:
+		lines = append(lines, fmt.Sprintf("Proven: no further node begins. %d still in flight", c.InFlight))
+	case a.Proven:
+		lines = append(lines, "Proven: no further node begins, and none is in flight")
+	case !a.Final:
+		lines = append(lines, "Not proven yet that no node begins any more: an agent has not answered; \"kubectl belay status\" shows when it is")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// EntriesDiffer is in which fields the Revisions of two entries of the history differ.
+func EntriesDiffer(r *v1alpha1.Rollout, revisions []v1alpha1.Revision, from, to int64) (Difference, error) {
+	a, err := revisionOf(r, revisions, from)
+	if err != nil {
+		return Difference{}, err
+	}
+	b, err := revisionOf(r, revisions, to)
+	if err != nil {
+		return Difference{}, err
+	}
+	return DifferenceOf(a, b)
+}
+
+func revisionOf(r *v1alpha1.Rollout, revisions []v1alpha1.Revision, number int64) (*v1alpha1.Revision, error) {
+	history := r.Status.History
+	i := slices.IndexFunc(history, func(e v1alpha1.HistoryEntry) bool { return e.Number == number })
+	if i < 0 {
+		if len(history) == 0 {
+			return nil, fmt.Errorf("the history of rollout %q has no entry %d: it is empty", r.Name, number)
+		}
+		return nil, fmt.Errorf("the history of rollout %q has no entry %d, only %d to %d", r.Name, number, history[0].Number, history[len(history)-1].Number)
+	}
+	want := history[i].Revision
+	j := slices.IndexFunc(revisions, func(o v1alpha1.Revision) bool { return o.Name == want.Name && o.Spec.Digest == want.Digest })
+	if j < 0 {
+		return nil, fmt.Errorf("entry %d was about Revision %q with digest %s, which is not in the cluster any more", number, want.Name, want.Digest)
+	}
+	return &revisions[j], nil
+}

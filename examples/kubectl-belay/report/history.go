@@ -1,0 +1,158 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/belayproject/belay/examples/kubectl-belay/page"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// History is what a rollout was about, in order.
+type History struct {
+	Rollout string                  `json:"rollout"`
+	Entries []v1alpha1.HistoryEntry `json:"entries"`
+}
+
+// HistoryOf is the history of a rollout.
+func HistoryOf(r *v1alpha1.Rollout) History {
+	return History{Rollout: r.Name, Entries: append([]v1alpha1.HistoryEntry{}, r.Status.History...)}
+}
+
+// Text is the report for people.
+func (h History) Text() string {
+	if len(h.Entries) == 0 {
+		return fmt.Sprintf("Rollout %s has no history: it has not begun.\n", h.Rollout)
+	}
+	t := page.Table{}
+	t.Row("NUMBER", "REVISION", "STARTED", "ENDED", "RESULT", "DONE", "FAILED", "BY", "NOTES")
+	for i := range h.Entries {
+		e := &h.Entries[i]
+		ended, result, done, failed := "-", cmp.Or(string(e.Result), "under way"), "-", "-"
+		if e.Ended != nil {
+			ended = e.Ended.UTC().Format("2006-01-02 15:04Z")
+		}
+		if c := e.Counts; c != nil {
+			done, failed = fmt.Sprintf("%d/%d", c.Done, c.Selected), fmt.Sprint(c.Failed+c.Broken+c.Lost)
+		}
+		t.Row(fmt.Sprint(e.Number), e.Revision.Name, e.Started.UTC().Format("2006-01-02 15:04Z"), ended, result, done, failed, orDash(e.By), notes(e))
+	}
+	return t.String()
+}
+
+func notes(e *v1alpha1.HistoryEntry) string {
+	var all []string
+	if e.RollbackTo > 0 {
+		all = append(all, fmt.Sprintf("back to %d", e.RollbackTo))
+	}
+	if e.Irreversible {
+		all = append(all, "irreversible")
+	}
+	for _, g := range e.Groups {
+		all = append(all, fmt.Sprintf("group %s: %s", g.Name, g.Revision.Name))
+	}
+	if len(e.FailedNodes) > 0 {
+		all = append(all, "failed on "+strings.Join(e.FailedNodes, ", "))
+	}
+	return orDash(strings.Join(all, "; "))
+}
+
+// EntryBefore is the last entry that was completed with something else than what the rollout is about now.
+func EntryBefore(r *v1alpha1.Rollout) (number int64, revision string, err error) {
+	history := r.Status.History
+	if len(history) == 0 {
+		return 0, "", fmt.Errorf("rollout %q has no history: there is nothing to go back to", r.Name)
+	}
+	last := history[len(history)-1].RolloutTargets
+	for _, e := range slices.Backward(history) {
+		if e.Result == v1alpha1.HistoryCompleted && (e.Revision != last.Revision || !slices.Equal(e.Groups, last.Groups)) {
+			return e.Number, e.Revision.Name, nil
+		}
+	}
+	return 0, "", fmt.Errorf("rollout %q was completed with nothing but what it is about now; name an entry of its history with --to", r.Name)
+}
+
+// Difference is in which fields two Revisions differ.
+type Difference struct {
+	From   string  `json:"from"`
+	To     string  `json:"to"`
+	Fields []Field `json:"fields"`
+}
+
+// Field is one of them. A value that is not there is empty.
+type Field struct {
+	Path string `json:"path"`
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// DifferenceOf compares the objects, and not the contents of the ConfigMaps that they refer to.
+func DifferenceOf(from, to *v1alpha1.Revision) (Difference, error) {
+	d := Difference{From: from.Name, To: to.Name, Fields: []Field{}}
+	a, err := leaves(from.Spec)
+	if err != nil {
+		return d, err
+	}
+	b, err := leaves(to.Spec)
+	if err != nil {
+		return d, err
+	}
+	paths := map[string]bool{}
+	for p := range a {
+		paths[p] = true
+	}
+	for p := range b {
+		paths[p] = true
+	}
+	for p := range paths {
+		if a[p] != b[p] {
+			d.Fields = append(d.Fields, Field{Path: p, From: a[p], To: b[p]})
+		}
+	}
+	slices.SortFunc(d.Fields, func(x, y Field) int { return strings.Compare(x.Path, y.Path) })
+	return d, nil
+}
+
+// leaves are the values of all fields, by path.
+func leaves(spec v1alpha1.RevisionSpec) (map[string]string, error) {
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return nil, fmt.Errorf("comparing revisions: %w", err)
+	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, fmt.Errorf("comparing revisions: %w", err)
+	}
+	found := map[string]string{}
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		if fields, ok := v.(map[string]any); ok {
+			for name, f := range fields {
+				walk(path+"."+name, f)
+			}
+			return
+		}
+		found[path] = fmt.Sprint(v)
+	}
+	walk("spec", tree)
+	return found, nil
+}
+
+// Text is the report for people.
+func (d Difference) Text() string {
+	if len(d.Fields) == 0 {
+		return fmt.Sprintf("Revisions %s and %s have the same content.\n", d.From, d.To)
+	}
+	t := page.Table{}
+	t.Row("FIELD", d.From, d.To)
+	for _, f := range d.Fields {
+		t.Row(f.Path, orDash(f.From), orDash(f.To))
+	}
+	return t.String()
+}

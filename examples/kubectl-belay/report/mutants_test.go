@@ -1,0 +1,26 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// Each way to say something else of a rollout is noticed.
+func TestMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a status of the spec before counts", File: "status.go", Run: "TestStatus", Old: "Current: st.ObservedGeneration == r.Generation && st.Phase != \"\"", New: "Current: st.Phase != \"\""},
+		{Name: "a stuck drain stands", File: "status.go", Run: "TestStatus", Old: "s.Stands = s.NeedsSomebody && !meta", New: "s.Stands = s.NeedsSomebody || !meta"},
+		{Name: "a request is always carried out", File: "status.go", Run: "TestStatus", Old: "Handled: st.HandledRequest == v.Request", New: "Handled: true"},
+		{Name: "verbs of every phase", File: "status.go", Run: "TestStatus", Old: "if rule.In == phase {", New: "if true {"},
+		{Name: "a pause is believed", File: "answer.go", Run: "TestAnswer", Old: "a.Final = !stops || a.Proven", New: "a.Final = true"},
+		{Name: "a refusal is none", File: "answer.go", Run: "TestAnswer", Old: "case handled && r.Status.Refusal != \"\":", New: "case false:"},
+		{Name: "back to what was superseded", File: "history.go", Run: "TestHistory", Old: "if e.Result == v1alpha1.HistoryCompleted && (", New: "if ("},
+		{Name: "DaemonSets are drained", File: "why.go", Run: "TestWhy", Old: "owner != nil && owner.Kind == \"DaemonSet\"", New: "false"},
+		{Name: "budgets don't matter", File: "story.go", Run: "TestWhy", Old: "case p.Allowed != nil && *p.Allowed <= 0:", New: "case false:"},
+		{Name: "every plan ends", File: "plan.go", Run: "TestPlan", Old: "\tcase rollout.EndStalled:\n", New: "\tcase \"\":\n"},
+	})
+}
