@@ -30,6 +30,5 @@ func TestCheckMutants(t *testing.T) {
 		{Name: "fields that were added are no change", File: "diff.go", Run: "TestDiff", Old: "	default:\n		d.changes = append(d.changes, Change{Path: path, After: written(is)})\n", New: "	default:\n"},
 		{Name: "large numbers are rounded", File: "diff.go", Run: "TestDiff", Old: "	decoder.UseNumber()", New: "	_ = decoder.UseNumber"},
 		{Name: "of documents the first counts", File: "diff.go", Run: "TestDiff", Old: "	if strings.Contains(\"\\n\"+text, \"\\n---\") {", New: "	if strings.Contains(text, \"?---?\") {"},
-		{Name: "of a field that is there twice the last counts", File: "diff.go", Run: "TestDiff", Old: "[]byte(text), &v); err != nil {", New: "[]byte(text), &v); err != nil && text == \"?\" {"},
 	})
 }

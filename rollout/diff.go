@@ -87,16 +87,13 @@ func parse(text string) (any, bool) {
 	if strings.Contains("\n"+text, "\n---") {
 		return nil, false
 	}
-	var v any
-	if err := yaml.UnmarshalStrict([]byte(text), &v); err != nil { // no field twice
-		return nil, false
-	}
 	data, err := yaml.ToJSON([]byte(text))
-	if err != nil {
+	if err != nil { // a field that is there twice, too
 		return nil, false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber() // as large as they are written
+	var v any
 	if err := decoder.Decode(&v); err != nil {
 		return nil, false
 	}
