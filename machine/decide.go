@@ -192,14 +192,7 @@ func (p *pass) live() Decision {
 
 // instance is what the provider says; done means that there is nothing to be done beyond.
 func (p *pass) instance() (Decision, bool) {
-	if p.Listed != nil {
-		if differs(*p.s.Instance, *p.Listed) {
-			p.s.Instance = p.Listed
-		}
-		if p.s.Failure != nil && p.s.Failure.Reason == ReasonInstanceLost {
-			p.s.Failure = nil
-		}
-	}
+	p.seenInList()
 	i := p.s.Instance
 	switch {
 	case p.Listed == nil && !p.Lists.IsZero() && p.Can.Get && !p.backingOff():
@@ -212,13 +205,14 @@ func (p *pass) instance() (Decision, bool) {
 		return Decision{Status: p.s, Action: Action{Kind: SetProviderID, ProviderID: i.ProviderID}}, true
 	case i.State == provider.Pending:
 		return p.pending(), true
-	case i.State == provider.Broken && p.changes():
-		// The change may be what mends it: it can end what another one has broken.
-	case i.State != provider.Running:
+	case i.State != provider.Running && !p.mends(i):
 		return p.fail(ReasonInstanceBroken, unable(*i)), true
 	}
 	return Decision{}, false
 }
+
+// mends means that a change is to come, which may end what another one has broken.
+func (p *pass) mends(i *provider.Instance) bool { return i.State == provider.Broken && p.changes() }
 
 // changes means that the instance is to become something else, or is on its way.
 func (p *pass) changes() bool {
@@ -236,6 +230,19 @@ func (p *pass) broken(d Decision) Decision {
 	}
 	d.Status.Phase = PhaseFailed
 	return d
+}
+
+// seenInList takes over what the provider's list says.
+func (p *pass) seenInList() {
+	if p.Listed == nil {
+		return
+	}
+	if differs(*p.s.Instance, *p.Listed) {
+		p.s.Instance = p.Listed
+	}
+	if p.s.Failure != nil && p.s.Failure.Reason == ReasonInstanceLost {
+		p.s.Failure = nil
+	}
 }
 
 // unable is why an instance does not run.

@@ -63,5 +63,6 @@ var (
 	_ machinecontroller.Budget = (*rollout.Slots)(nil)
 	_ machinecontroller.Left   = (*rollout.Slots)(nil)
 	_ machinecontroller.Blame  = (*rollout.Slots)(nil)
+	_ machinekube.Drains       = (*drain.Drainer)(nil)
 	_ rollout.Holders          = (*machinekube.Machines)(nil)
 )

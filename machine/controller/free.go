@@ -15,9 +15,7 @@ import (
 // free gives back a slot that nothing needs: one that was taken by a process that died, or for something that was taken back before it was stored. same is false
 // if the machine is another one than was decided on: then it is to be decided anew.
 func (p *pass) free(ctx context.Context, d machine.Decision) (same bool, err error) {
-	frozen := d.Status.Failure != nil && d.Status.Failure.Reason == machine.ReasonDuplicateProviderID || p.m.Spec.Paused
-	idle := d.Action.Kind == machine.None && d.Status.Update == nil && d.Status.Release == nil && !frozen
-	if p.c.o.Budget == nil || !idle && d.Action.Kind != machine.RemoveFinalizer || p.mem.freed && p.mem.took == nil {
+	if p.c.o.Budget == nil || !p.idle(d) && d.Action.Kind != machine.RemoveFinalizer || p.mem.freed && p.mem.took == nil {
 		return true, nil
 	}
 	loan, there, err := p.loan(ctx)
@@ -37,6 +35,12 @@ func (p *pass) free(ctx context.Context, d machine.Decision) (same bool, err err
 	}
 	p.mem.took, p.mem.freed = nil, true
 	return true, nil
+}
+
+// idle means that nothing is done that needs a slot, and that nothing is held up half-way.
+func (p *pass) idle(d machine.Decision) bool {
+	frozen := d.Status.Failure != nil && d.Status.Failure.Reason == machine.ReasonDuplicateProviderID || p.m.Spec.Paused
+	return d.Action.Kind == machine.None && d.Status.Update == nil && d.Status.Release == nil && !frozen
 }
 
 // loan is what the machine has taken, by the budget itself.

@@ -87,7 +87,7 @@ func TestUpdateThatShowsIsProven(t *testing.T) {
 		report := w.nodes.Version
 		w.nodes.Version = func(i provider.Instance) provider.Versions {
 			v := report(i)
-			v.Other = map[string]string{"os": string(v.Kubelet)}
+			v.Other = map[string]string{"os": v.Kubelet}
 			return v
 		}
 		begun := time.Now()

@@ -44,6 +44,7 @@ type bed struct {
 	machines  *kube.Machines
 	nodes     *kube.Nodes
 	options   controller.Options
+	drains    kube.Drains
 }
 
 func newBed(t *testing.T) *bed {
@@ -75,7 +76,7 @@ func (b *bed) run() {
 	ctx, stop := context.WithCancel(b.t.Context())
 	ended := make(chan error, 2)
 	go func() {
-		ended <- kube.Run(ctx, kube.Loop{Controller: ctl, Machines: b.machines, Nodes: b.nodes, SurveyEvery: 2 * time.Second})
+		ended <- kube.Run(ctx, kube.Loop{Controller: ctl, Machines: b.machines, Nodes: b.nodes, Drains: b.drains, SurveyEvery: 2 * time.Second})
 	}()
 	go func() { ended <- b.kubelets(ctx) }()
 	b.t.Cleanup(func() {

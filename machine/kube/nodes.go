@@ -49,6 +49,7 @@ type Nodes struct {
 	mu sync.Mutex
 	// failing is why the API server does not answer; nil if it does.
 	failing error
+	lists   lists
 }
 
 // Configs has the config of a Node pointed at a source: [NewConfigs].
@@ -116,23 +117,6 @@ func (s *Nodes) Synced() bool { return s.informer.HasSynced() }
 // Of implements [controller.Nodes], from the cache.
 func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) { return s.cached(token) }
 
-// Live implements [controller.Nodes], from the API server: it lists all Nodes, as no selector knows a ProviderID.
-func (s *Nodes) Live(ctx context.Context, token string) ([]machine.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	all, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("list Nodes: %w", err)
-	}
-	var nodes []machine.Node
-	for i := range all.Items {
-		if n := &all.Items[i]; n.Spec.ProviderID != "" && provider.TokenOf(n.Spec.ProviderID) == token {
-			nodes = append(nodes, nodeOf(n))
-		}
-	}
-	return nodes, nil
-}
-
 func (s *Nodes) cached(token string) ([]machine.Node, error) {
 	if err := s.away(); err != nil {
 		return nil, err
@@ -156,6 +140,16 @@ func (s *Nodes) one(m machine.Machine) *machine.Node {
 		return &nodes[0]
 	}
 	return nil
+}
+
+// tokenOf is the token of a Node, by the cache; empty if there is none.
+func (s *Nodes) tokenOf(name string) string {
+	obj, _, _ := s.informer.GetStore().GetByKey(name) // the store of an informer has no errors
+	n, ok := obj.(*corev1.Node)
+	if !ok || n.Spec.ProviderID == "" {
+		return ""
+	}
+	return provider.TokenOf(n.Spec.ProviderID)
 }
 
 func (s *Nodes) away() error {

@@ -23,8 +23,16 @@ type Loop struct {
 	Nodes      *Nodes
 	// Workers is how many machines are worked at at once; 0 is 8. None of them waits for an instance or a drain.
 	Workers int
+	// Drains tells of Nodes whose drain has reason to go on before its time; nil is none: then a drain that waits for others is looked at every 10 s.
+	Drains Drains
 	// SurveyEvery is how often the provider is asked for its list; 0 is a minute.
 	SurveyEvery time.Duration
+}
+
+// Drains tells of Nodes by name: drain.Drainer is one.
+type Drains interface {
+	// Watch calls changed, which does not block, until stop is called.
+	Watch(changed func(node string)) (stop func())
 }
 
 // Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends, or returns at once why it can't. The informer of
@@ -40,12 +48,28 @@ func Run(ctx context.Context, l Loop) error {
 	if err := l.Nodes.Watch(func(token string) { l.Machines.ofToken(token, queue.Add) }); err != nil {
 		return err
 	}
+	if l.Drains != nil {
+		defer l.Drains.Watch(func(node string) { l.ofNode(node, queue.Add) })()
+	}
 	return looped(ctx, queue, func(ctx context.Context) error { return l.Machines.Run(ctx, queue.Add) }, l.Machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
 		for range workers(l.Workers) {
 			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, l.Machines.refuse), "machine") })
 		}
 		wg.Go(func() { survey(ctx, l, queue.Add) })
 	}, func(ctx context.Context) { l.Nodes.Probe(ctx, 10*time.Second) })
+}
+
+// ofNode tells of the machine of a Node, if it is being changed or ended: others have no drain.
+func (l Loop) ofNode(name string, f func(machine.Key)) {
+	token := l.Nodes.tokenOf(name)
+	if token == "" {
+		return
+	}
+	l.Machines.ofToken(token, func(key machine.Key) {
+		if m := l.Machines.seen(key); m != nil && (m.Status.Update != nil || m.Status.Release != nil) {
+			f(key)
+		}
+	})
 }
 
 // looped watches, and has the workers begin once everything is there, until ctx ends or the watch has failed.
