@@ -311,3 +311,55 @@ func TestRollbackOfAGroupThatIsGone(t *testing.T) {
 		t.Errorf("got %v by %+v, refused %q: %s; want v1, and that the spec is not followed", s.Revision, s.Rollback, s.Refusal, s.Message)
 	}
 }
+
+// R-RO-21: the way back has stages and caps of its own, if the spec has a plan for it, and those of the rollout where it has none; errors name the field.
+func TestRollbackHasItsOwnPlan(t *testing.T) {
+	const spec = "stages: [{name: canary, size: 1, approval: true}, {name: all}]\ncaps: [{scope: Total, max: 1}]\n"
+	for _, c := range []struct {
+		name, back, stages string
+		most               string
+	}{
+		{"none", "", "canary all", "1"},
+		{"empty", "rollback: {}\n", "", "1"},
+		{"stages", "rollback: {stages: [{name: one, size: 1}, {name: rest}]}\n", "one rest", "1"},
+		{"caps", "rollback: {caps: [{scope: Total, max: 50%}]}\n", "", "50%"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDesk(t, spec+c.back, "v1", "v2", "v3")
+			d.to("v1")
+			d.to("v2")
+			if got := d.plan(); got != "canary all at most 1" {
+				t.Errorf("before: got %q, want the plan of the rollout", got)
+			}
+			d.rollback("back", 1)
+			if got, want := d.plan(), c.stages+" at most "+c.most; got != want {
+				t.Errorf("on the way back: got %q, want %q", got, want)
+			}
+			if d.to("v3"); d.plan() != "canary all at most 1" {
+				t.Errorf("after: got %q, want the plan of the rollout", d.plan())
+			}
+		})
+	}
+	d := newDesk(t, spec+"rollback: {stages: [{name: x, groups: [nobody]}]}\n", "v1", "v2")
+	d.to("v1")
+	d.to("v2")
+	d.r.Spec.Verb = &v1alpha1.Verb{Request: "back", Do: v1alpha1.DoRollback, Number: 1}
+	_, err := v1alpha1.PolicyOf(v1alpha1.HeedRollback(d.r, d.at.find), d.at.find)
+	if err == nil || !strings.HasPrefix(err.Error(), `spec.rollback.stages[0].groups[0] is "nobody"`) {
+		t.Errorf("an unknown group: got %v, want the field named", err)
+	}
+}
+
+// plan is the stages and the cap that hold now.
+func (d *desk) plan() string {
+	d.t.Helper()
+	p, err := v1alpha1.PolicyOf(d.r, d.at.find)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var names []string
+	for _, s := range p.Stages {
+		names = append(names, s.Name)
+	}
+	return fmt.Sprintf("%s at most %s", strings.Join(names, " "), &p.Caps[0].Max)
+}

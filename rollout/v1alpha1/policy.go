@@ -21,8 +21,8 @@ import (
 // [rollout.Policy.Validate] refuses: each as a [rollout.FieldError] with the name of the field in the Rollout. Of the revisions that it was completed
 // with none is used that is not there any more, or has another content.
 //
-// The verb Rollback is not in the policy. Where the spec names no order of nodes it is the default one, and while an entry of the history is
-// followed [rollout.RollbackOrder].
+// The verb Rollback is not in the policy. While an entry of the history is followed the policy has the stages and caps of spec.rollback, if there is
+// one, and, where the spec names no order of nodes, [rollout.RollbackOrder].
 func PolicyOf(r *Rollout, revisions func(name string) (*Revision, bool)) (rollout.Policy, error) {
 	c := &converter{r: r, revisions: revisions, rollback: r.rollback()}
 	p := c.policy()
@@ -71,6 +71,12 @@ func (c *converter) policy() rollout.Policy {
 	}
 	p.Windows = c.windows(s.Windows)
 	c.nodes(&p)
+	if back := c.r.wayBack(); back != nil {
+		p.Stages = stagesOf(back.Stages)
+		if len(back.Caps) > 0 {
+			p.Caps = capsOf(back.Caps)
+		}
+	}
 	return p
 }
 

@@ -52,6 +52,9 @@ func (r *Rollout) fieldOf(field string) string {
 	case "critical":
 		return "spec.critical.selector"
 	}
+	if back := r.wayBack(); back != nil && (strings.HasPrefix(head, "stages[") || strings.HasPrefix(head, "caps") && len(back.Caps) > 0) {
+		return "spec.rollback." + field
+	}
 	if r.Spec.Selector != nil && strings.HasPrefix(head, "groups[") {
 		return "spec.selector"
 	}
@@ -190,6 +193,14 @@ func (t *RolloutTargets) is(other RolloutTargets) bool {
 		return own == nil || *own != g.Revision
 	}
 	return t.Revision == other.Revision && len(t.Groups) == len(other.Groups) && !slices.ContainsFunc(t.Groups, differs)
+}
+
+// wayBack is the plan by which an entry of the history is followed; nil if it is that of the rollout, or none is followed.
+func (r *Rollout) wayBack() *RollbackPlan {
+	if r.rollback() == nil {
+		return nil
+	}
+	return r.Spec.Rollback
 }
 
 // rollback is what somebody has gone back to, if the spec has said the same ever since.

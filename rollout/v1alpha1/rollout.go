@@ -84,6 +84,11 @@ type RolloutSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.name == a.name))",message="each stage must have a name of its own"
 	Stages []Stage `json:"stages,omitempty"`
 
+	// rollback is another plan for the way back, which is followed as long as the nodes are brought back to an entry of the history. Absent means the
+	// stages and caps of the rollout.
+	// +optional
+	Rollback *RollbackPlan `json:"rollback,omitempty"`
+
 	// caps bind at the same time; the strictest decides. Absent means one node at a time.
 	// +optional
 	// +listType=atomic

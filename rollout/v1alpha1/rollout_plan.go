@@ -39,6 +39,25 @@ type Group struct {
 	Revision *PinnedRevision `json:"revision,omitempty"`
 }
 
+// RollbackPlan is how the nodes are brought back, where that is not the way they came: an old revision may need no canary, and allow haste. An empty one
+// is a single stage of all nodes, under the caps of the rollout.
+type RollbackPlan struct {
+	// stages are passed in order, in place of those of the rollout. Absent means one stage of all.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, b.name == a.name))",message="each stage must have a name of its own"
+	Stages []Stage `json:"stages,omitempty"`
+
+	// caps bind in place of those of the rollout. Absent means those of the rollout.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Caps []Cap `json:"caps,omitempty"`
+}
+
 // Stage is a part of a rollout.
 type Stage struct {
 	// name of the stage.
