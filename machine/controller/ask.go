@@ -41,16 +41,21 @@ func (p *pass) ask(ctx context.Context, a machine.Action) machine.Outcome {
 	case machine.PlanUpdate:
 	default:
 		p.asked = !o.Progress.Done // what goes on is asked for again in the next pass
-		p.mem.poll, p.mem.pollOf = machine.Poll{}, p.tried()
-		if after := o.Progress.AfterSeconds; after > 0 && o.Err == nil && p.asked {
-			p.mem.poll = machine.Poll{Kind: a.Kind, Token: a.Token, At: p.c.o.Now().Add(pollAfter(after))}
-		}
+		p.pollNext(a, o)
 	}
 	// That there is no such instance is an answer to a look, and a failure of anything else.
 	if class != provider.NotFound || a.Kind == machine.Create || a.Kind == machine.Adopt {
 		p.failed(o.Err)
 	}
 	return o
+}
+
+// pollNext keeps when the provider wants to be asked again for what it goes on with.
+func (p *pass) pollNext(a machine.Action, o machine.Outcome) {
+	p.mem.poll, p.mem.pollOf = machine.Poll{}, p.tried()
+	if after := o.Progress.AfterSeconds; after > 0 && o.Err == nil && p.asked {
+		p.mem.poll = machine.Poll{Kind: a.Kind, Token: a.Token, At: p.c.o.Now().Add(pollAfter(after))}
+	}
 }
 
 func (p *pass) call(ctx context.Context, a machine.Action) (o machine.Outcome) {

@@ -52,7 +52,7 @@ func (r *Rollout) fieldOf(field string) string {
 	case "critical":
 		return "spec.critical.selector"
 	}
-	if back := r.wayBack(); back != nil && (strings.HasPrefix(head, "stages[") || strings.HasPrefix(head, "caps") && len(back.Caps) > 0) {
+	if r.isOfWayBack(head) {
 		return "spec.rollback." + field
 	}
 	if r.Spec.Selector != nil && strings.HasPrefix(head, "groups[") {
@@ -65,6 +65,12 @@ func (r *Rollout) fieldOf(field string) string {
 		return "status.completed.groups"
 	}
 	return "spec." + field
+}
+
+// isOfWayBack reports whether a field of the policy, by its first part, comes from the plan for the way back.
+func (r *Rollout) isOfWayBack(head string) bool {
+	back := r.wayBack()
+	return back != nil && (strings.HasPrefix(head, "stages[") || strings.HasPrefix(head, "caps") && len(back.Caps) > 0)
 }
 
 // windows reads the windows.
