@@ -178,7 +178,7 @@ func (a *app) history(ctx context.Context, s *settings.History, name string) err
 	if err != nil {
 		return err
 	}
-	d, err := report.EntriesDiffer(r, revisions, s.From, s.To)
+	d, err := report.EntriesDiffer(ctx, r, revisions, s.From, s.To, c.Config)
 	if err != nil {
 		return err
 	}

@@ -245,7 +245,7 @@ func (c *cast) fail() {
 func (c *cast) look() {
 	t := c.t
 	holds(t, c.run(c.viewer, exitDone, "history"), "v2", "fatal", "back to 1")
-	holds(t, c.run(c.viewer, exitDone, "history", "--diff=1,2"), "spec.opaque", "fatal")
+	holds(t, c.run(c.viewer, exitDone, "history", "--diff=1,2"), "opaque", "fatal")
 	holds(t, c.run(c.viewer, exitError, "why", "node-001"), `there is no node "node-001"; near are node-0001`)
 	holds(t, c.run(c.viewer, exitError, "status", "fleeet"), "near are fleet")
 	holds(t, c.run(c.viewer, exitDone, "doctor"), "you lack, for the verbs", "rights can't be asked for")

@@ -105,6 +105,15 @@ func (c *Cluster) Revisions(ctx context.Context) ([]v1alpha1.Revision, error) {
 	return list[v1alpha1.Revision](ctx, c, v1alpha1.RevisionsResource)
 }
 
+// Config is the data of a ConfigMap, if whoever asks may read it.
+func (c *Cluster) Config(ctx context.Context, namespace, name string) (map[string]string, error) {
+	m, err := c.core.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, wrap("reading ConfigMap "+namespace+"/"+name, err)
+	}
+	return m.Data, nil
+}
+
 // See reads all that is decided on. It needs the rights of the ClusterRole belay-viewer; the error names what is missing first.
 func (c *Cluster) See(ctx context.Context) (*view.Seen, error) {
 	s, missing := c.see(ctx)

@@ -5,7 +5,6 @@ package report
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -90,34 +89,4 @@ func (a Answer) text() string {
 		lines = append(lines, "Not proven yet that no node begins any more: an agent has not answered; \"kubectl belay status\" shows when it is")
 	}
 	return strings.Join(lines, "\n")
-}
-
-// EntriesDiffer is in which fields the Revisions of two entries of the history differ.
-func EntriesDiffer(r *v1alpha1.Rollout, revisions []v1alpha1.Revision, from, to int64) (Difference, error) {
-	a, err := revisionOf(r, revisions, from)
-	if err != nil {
-		return Difference{}, err
-	}
-	b, err := revisionOf(r, revisions, to)
-	if err != nil {
-		return Difference{}, err
-	}
-	return DifferenceOf(a, b)
-}
-
-func revisionOf(r *v1alpha1.Rollout, revisions []v1alpha1.Revision, number int64) (*v1alpha1.Revision, error) {
-	history := r.Status.History
-	i := slices.IndexFunc(history, func(e v1alpha1.HistoryEntry) bool { return e.Number == number })
-	if i < 0 {
-		if len(history) == 0 {
-			return nil, fmt.Errorf("the history of rollout %q has no entry %d: it is empty", r.Name, number)
-		}
-		return nil, fmt.Errorf("the history of rollout %q has no entry %d, only %d to %d", r.Name, number, history[0].Number, history[len(history)-1].Number)
-	}
-	want := history[i].Revision
-	j := slices.IndexFunc(revisions, func(o v1alpha1.Revision) bool { return o.Name == want.Name && o.Spec.Digest == want.Digest })
-	if j < 0 {
-		return nil, fmt.Errorf("entry %d was about Revision %q with digest %s, which is not in the cluster any more", number, want.Name, want.Digest)
-	}
-	return &revisions[j], nil
 }

@@ -5,7 +5,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -76,83 +75,4 @@ func EntryBefore(r *v1alpha1.Rollout) (number int64, revision string, err error)
 		}
 	}
 	return 0, "", fmt.Errorf("rollout %q was completed with nothing but what it is about now; name an entry of its history with --to", r.Name)
-}
-
-// Difference is in which fields two Revisions differ.
-type Difference struct {
-	From   string  `json:"from"`
-	To     string  `json:"to"`
-	Fields []Field `json:"fields"`
-}
-
-// Field is one of them. A value that is not there is empty.
-type Field struct {
-	Path string `json:"path"`
-	From string `json:"from"`
-	To   string `json:"to"`
-}
-
-// DifferenceOf compares the objects, and not the contents of the ConfigMaps that they refer to.
-func DifferenceOf(from, to *v1alpha1.Revision) (Difference, error) {
-	d := Difference{From: from.Name, To: to.Name, Fields: []Field{}}
-	a, err := leaves(from.Spec)
-	if err != nil {
-		return d, err
-	}
-	b, err := leaves(to.Spec)
-	if err != nil {
-		return d, err
-	}
-	paths := map[string]bool{}
-	for p := range a {
-		paths[p] = true
-	}
-	for p := range b {
-		paths[p] = true
-	}
-	for p := range paths {
-		if a[p] != b[p] {
-			d.Fields = append(d.Fields, Field{Path: p, From: a[p], To: b[p]})
-		}
-	}
-	slices.SortFunc(d.Fields, func(x, y Field) int { return strings.Compare(x.Path, y.Path) })
-	return d, nil
-}
-
-// leaves are the values of all fields, by path.
-func leaves(spec v1alpha1.RevisionSpec) (map[string]string, error) {
-	raw, err := json.Marshal(spec)
-	if err != nil {
-		return nil, fmt.Errorf("comparing revisions: %w", err)
-	}
-	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
-		return nil, fmt.Errorf("comparing revisions: %w", err)
-	}
-	found := map[string]string{}
-	var walk func(path string, v any)
-	walk = func(path string, v any) {
-		if fields, ok := v.(map[string]any); ok {
-			for name, f := range fields {
-				walk(path+"."+name, f)
-			}
-			return
-		}
-		found[path] = fmt.Sprint(v)
-	}
-	walk("spec", tree)
-	return found, nil
-}
-
-// Text is the report for people.
-func (d Difference) Text() string {
-	if len(d.Fields) == 0 {
-		return fmt.Sprintf("Revisions %s and %s have the same content.\n", d.From, d.To)
-	}
-	t := page.Table{}
-	t.Row("FIELD", d.From, d.To)
-	for _, f := range d.Fields {
-		t.Row(f.Path, orDash(f.From), orDash(f.To))
-	}
-	return t.String()
 }

@@ -252,13 +252,13 @@ func TestHistory(t *testing.T) {
 	if n, name, err := report.EntryBefore(r); n != 4 || name != "v1" || err != nil {
 		t.Errorf("the entry to go back to is %d, %q, %v; want 4, v1", n, name, err)
 	}
-	d, err := report.EntriesDiffer(r, s.Revisions, 4, 6)
+	d, err := report.EntriesDiffer(t.Context(), r, s.Revisions, 4, 6, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(t, "difference.txt", d.Text())
 	for number, want := range map[int64]string{7: "only 4 to 6", 5: `Revision "v0" with digest`} {
-		if _, err := report.EntriesDiffer(r, s.Revisions, 4, number); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := report.EntriesDiffer(t.Context(), r, s.Revisions, 4, number, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("comparing with entry %d: %v, want %q", number, err, want)
 		}
 	}

@@ -33,8 +33,8 @@ type domain struct {
 	now      time.Time
 }
 
-// plan is R3, by a planner as the controller has it: for pass after pass. Quiet is a pass in which nothing is to be done, which is what most are; with an event one node has come to its end and another one is
-// admitted.
+// plan is R3, by a planner as the controller has it: for pass after pass. Quiet is a pass in which nothing is to be done, which is what most are; with an
+// event one node has come to its end and another one is admitted.
 func (b *bench) plan(ctx context.Context) error {
 	const nodes, groups, inFlight = 5000, 20, 250
 	for _, c := range []struct {
