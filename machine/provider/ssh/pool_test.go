@@ -272,16 +272,16 @@ func (p *pool) clean() error {
 }
 
 func (p *pool) stop() {
-	for _, h := range p.hosts {
-		if p.runs(h.Name) {
-			_ = syscall.Kill(p.pid(h.Name), syscall.SIGKILL) // it may have ended
-		}
-	}
 	for _, f := range []string{"slow", "hang"} {
 		_ = os.Remove(p.path("faults/" + f)) // so that what waits for it ends
 	}
-	// The scripts that run still have files in the directories, which are removed after this.
+	// The scripts that run still have files in the directories, which are removed after this. One of them may only now start its machine.
 	if err := testproc.Poll(20*time.Second, func() error {
+		for _, h := range p.hosts {
+			if p.runs(h.Name) {
+				_ = syscall.Kill(p.pid(h.Name), syscall.SIGKILL) // it may have ended
+			}
+		}
 		left := append(testproc.Naming(p.dir), testproc.Naming(p.disks)...)
 		if len(left) > 0 {
 			return fmt.Errorf("%d processes of the pool are left, as %q", len(left), left[0])
