@@ -90,8 +90,10 @@ func (p *pass) backingOff() bool { return p.Now.Before(p.NotBefore) }
 
 // goesOn says for how long the provider is not asked for something that it may be at.
 func (p *pass) goesOn(kind ActionKind, token string) (after time.Duration, waits bool) {
-	if p.Poll.Kind == kind && p.Poll.Token == token {
-		after = max(p.Poll.At.Sub(p.Now), 0)
+	for _, poll := range p.Polls {
+		if poll.Kind == kind && poll.Token == token {
+			after = max(poll.At.Sub(p.Now), 0)
+		}
 	}
 	switch {
 	case p.backingOff():

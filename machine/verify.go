@@ -67,7 +67,7 @@ func (p *pass) proof(u *Update, n Node) (Decision, bool) {
 	switch {
 	case n.Beat.IsZero(), u.Before != "" && n.host() != u.Before:
 		return Decision{}, false
-	case u.Heard == "" && !p.NodesLive:
+	case u.Heard != n.report() && !p.NodesLive: // nothing was heard yet, or a cache says something else, which may be of before
 		return p.ask(StepVerifying, Action{Kind: FindNodes}), true
 	case u.Heard == "":
 		u.Heard = n.report()

@@ -42,8 +42,8 @@ type View struct {
 	NodeAsked bool
 	// NotBefore is when the provider may be called again after a failure.
 	NotBefore time.Time
-	// Poll is what the provider goes on with, and when it makes sense to ask for that again, as it has said; the zero value if it has not.
-	Poll Poll
+	// Polls are what the provider goes on with, and when it makes sense to ask for that again, as it has said.
+	Polls []Poll
 	// Skew is why the wanted kubelet version can't run beside the control plane; empty if it can.
 	Skew string
 	// Invalid is why the config can't be one, by a provider that can say so; empty if it can, or if that is not known. It is looked at before a change.

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"reflect"
 	"regexp"
@@ -82,19 +84,23 @@ func (d *differ) part(name, was, is string, old, still bool) {
 	d.changes = append(d.changes, c)
 }
 
-// parse reads an object or a list. What follows a first document is none of it, so that it is opaque too.
+// parse reads an object or a list: JSON, or YAML that does not begin with a brace. Text with more than one document is opaque. Of a field that is there twice
+// the last value counts, as whoever reads the config takes it or refuses it.
 func parse(text string) (any, bool) {
 	if strings.Contains("\n"+text, "\n---") {
 		return nil, false
 	}
 	data, err := yaml.ToJSON([]byte(text))
-	if err != nil { // a field that is there twice, too
+	if err != nil {
 		return nil, false
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber() // as large as they are written
 	var v any
 	if err := decoder.Decode(&v); err != nil {
+		return nil, false
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) { // there is more
 		return nil, false
 	}
 	switch v.(type) {

@@ -37,6 +37,8 @@ func TestDiff(t *testing.T) {
 			"k: 100 bytes, sha256:09ecb6ebc8bc… -> 101 bytes, sha256:a8724c855a5a…"}},
 		"bytes":         {one("\xff"), one("\x00"), []string{"k: 1 bytes, sha256:a8100ae6aa19… -> 1 bytes, sha256:6e340b9cffb3…"}},
 		"documents":     {one("a: 1"), one("a: 1\n---\nb: 2"), []string{`k: "a: 1" -> 13 bytes, sha256:9cfd0664246e…`}},
+		"values":        {one("{\"a\":1}\n{\"b\":1}"), one("{\"a\":1}\n{\"b\":2}"), []string{"k: 15 bytes, sha256:14dca8ac6710… -> 15 bytes, sha256:45d6067c8b6d…"}},
+		"a rest":        {one(`{"a":1} x`), one(`{"a":1} y`), []string{`k: "{\"a\":1} x" -> "{\"a\":1} y"`}},
 		"a field twice": {one("a: 1"), one("{a: 1, a: 2}"), []string{`k: "a: 1" -> "{a: 1, a: 2}"`}},
 		"parts":         {map[string]string{"k": "a: 1", "o": ""}, map[string]string{"k": "a: 1", "n": "a: 1"}, []string{`n: added "a: 1"`, `o: removed ""`}},
 	} {

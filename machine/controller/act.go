@@ -117,7 +117,7 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 	case machine.AskGates:
 		o.Done = true
 		for _, g := range p.c.o.Gates {
-			blocked, err := g.Check(ctx, p.m)
+			blocked, err := p.check(ctx, g, a.Unseen)
 			if u, ok := g.(Unseeing); ok && err != nil && a.Unseen {
 				blocked, err = u.CheckUnseen(ctx, p.m)
 				o.Unseen = true
@@ -128,6 +128,16 @@ func (p *pass) permission(ctx context.Context, a machine.Action) machine.Outcome
 		}
 	}
 	return o
+}
+
+// check asks a gate. With unseen there is time left to ask it once more, about less.
+func (p *pass) check(ctx context.Context, g Gate, unseen bool) (string, error) {
+	if unseen {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.c.o.CallTimeout/2)
+		defer cancel()
+	}
+	return g.Check(ctx, p.m)
 }
 
 // nodeOf is the Node of a machine; empty if it has none.
@@ -142,7 +152,9 @@ func nodeOf(m machine.Machine) machine.NodeRef {
 func (p *pass) blame(ctx context.Context, s machine.Status) error {
 	b, ok := p.c.o.Budget.(Blame)
 	held := s.Update != nil && s.Update.Slot || s.Release != nil && s.Release.Slot
-	if !ok || !held || s.Phase != machine.PhaseFailed || s.Failure == nil {
+	// What was broken before the change was planned is not the change's fault.
+	before := s.Failure != nil && s.Failure.Reason == machine.ReasonInstanceBroken && s.Update != nil && s.Failure.Since.Before(s.Update.Since)
+	if !ok || !held || s.Phase != machine.PhaseFailed || s.Failure == nil || before {
 		p.mem.blamed = ""
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/belayproject/belay/machine"
@@ -52,9 +53,10 @@ func (p *pass) ask(ctx context.Context, a machine.Action) machine.Outcome {
 
 // pollNext keeps when the provider wants to be asked again for what it goes on with.
 func (p *pass) pollNext(a machine.Action, o machine.Outcome) {
-	p.mem.poll, p.mem.pollOf = machine.Poll{}, p.tried()
+	others := slices.DeleteFunc(slices.Clone(p.polls()), func(o machine.Poll) bool { return o.Kind == a.Kind && o.Token == a.Token })
+	p.mem.polls, p.mem.pollOf = others, p.tried()
 	if after := o.Progress.AfterSeconds; after > 0 && o.Err == nil && p.asked {
-		p.mem.poll = machine.Poll{Kind: a.Kind, Token: a.Token, At: p.c.o.Now().Add(pollAfter(after))}
+		p.mem.polls = append(others, machine.Poll{Kind: a.Kind, Token: a.Token, At: p.c.o.Now().Add(pollAfter(after))})
 	}
 }
 

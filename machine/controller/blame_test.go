@@ -28,6 +28,26 @@ func (b *told) Fail(_ context.Context, name, uid, reason string, critical bool) 
 	return nil
 }
 
+// R-MA-29: what was broken before a change was planned is not told as a failure of the change.
+func TestBrokenBeforeTheUpdateIsNotBlamed(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		b := &told{budget: w.budget}
+		w.options.Budget = b
+		breakable(w)
+		w.start()
+		m := w.store.Put(worker("a"))
+		at, _ := w.running(m.Key)
+		w.cloud.Break(at.Token, "it has ended with status 1")
+		survey(w)
+		w.until(m.Key, "broken", func(m machine.Machine, _ bool) bool { return m.Phase == machine.PhaseFailed })
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Config = []byte(`{"image":"b"}`) })
+		w.until(m.Key, "mended", func(m machine.Machine, _ bool) bool { return m.Update == nil && m.Phase == machine.PhaseRunning })
+		if len(b.failures) > 0 {
+			t.Errorf("R-MA-29: the change has mended it, and it was told %q", b.failures)
+		}
+	})
+}
+
 // R-MA-29: a machine whose update fails is told to whoever shares the budget, once for each failure, also after the controller was killed, and with what it is.
 func TestFailedUpdateIsToldToTheBudget(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

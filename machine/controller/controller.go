@@ -76,8 +76,8 @@ type memory struct {
 	// generation and retry are those of the last failure: another one ends the backoff.
 	generation int64
 	retry      string
-	// poll is what the provider goes on with; pollOf is the generation and the annotation for another try that it was asked with.
-	poll   machine.Poll
+	// polls are what the provider goes on with; pollOf is the generation and the annotation for another try that it was asked with.
+	polls  []machine.Poll
 	pollOf string
 	// version was first seen at seen: an older list says nothing of it.
 	version string

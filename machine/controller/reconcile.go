@@ -238,11 +238,11 @@ func pollAfter(seconds int64) time.Duration {
 }
 
 // polls is what the provider goes on with, unless something else is wanted since.
-func (p *pass) polls() machine.Poll {
+func (p *pass) polls() []machine.Poll {
 	if p.mem.pollOf != p.tried() {
-		return machine.Poll{}
+		return nil
 	}
-	return p.mem.poll
+	return p.mem.polls
 }
 
 // tried tells what is wanted now, and asked for, from what was before.

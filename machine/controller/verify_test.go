@@ -34,7 +34,7 @@ func unproven(t *testing.T, w *world, key machine.Key) {
 func TestUpdateNeedsAnotherReport(t *testing.T) {
 	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, report := range map[string]func(w *world, token string){
-		"another boot":       func(w *world, token string) { reports(w, token, "boot-2", first) },
+		"another boot":       func(w *world, token string) { reports(w, token, "boot-2", first.Add(time.Minute)) },
 		"the same boot":      func(w *world, token string) { reports(w, token, "boot-1", first.Add(2*time.Minute)) },
 		"a clock set back":   func(w *world, token string) { reports(w, token, "boot-1", first.Add(-time.Hour)) },
 		"another registered": func(w *world, token string) { w.nodes.Reregister(token); reports(w, token, "boot-1", first) },
@@ -62,6 +62,28 @@ func TestUpdateNeedsAnotherReport(t *testing.T) {
 			})
 		})
 	}
+}
+
+// R-MA-05: a cache that is behind shows another report than the one that was noted, and an earlier one: that is no proof.
+func TestReportOfACacheThatIsBehind(t *testing.T) {
+	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	in(t, func(t *testing.T, w *world) {
+		m := w.store.Put(worker("a"))
+		at, _ := w.running(m.Key)
+		reports(w, at.Token, "boot-1", first)
+		w.nodes.Freeze() // from here on the cache has the first report
+		w.at = func(int) {
+			if slices.Contains(w.trace, "Update") {
+				reports(w, at.Token, "boot-1", first.Add(time.Minute))
+			}
+		}
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Config = []byte(`{"image":"b"}`) })
+		w.until(m.Key, "noted", func(m machine.Machine, _ bool) bool { return m.Update != nil && m.Update.Heard != "" })
+		w.at = nil
+		unproven(t, w, m.Key)
+		reports(w, at.Token, "boot-1", first.Add(2*time.Minute))
+		w.until(m.Key, "updated", func(m machine.Machine, _ bool) bool { return m.Update == nil && m.Phase == machine.PhaseRunning })
+	})
 }
 
 // R-MA-05: an update in place whose Node never reports again fails in its time, and keeps its slot: the next machine is not updated in the same way.

@@ -16,7 +16,7 @@ import (
 func (p *pass) view(ctx context.Context) (machine.View, error) {
 	c, m := p.c, p.m
 	v := machine.View{
-		Machine: m, Now: c.o.Now(), Cluster: c.o.Cluster, Timeouts: c.o.Timeouts, NotBefore: p.mem.notBefore, Poll: p.polls(),
+		Machine: m, Now: c.o.Now(), Cluster: c.o.Cluster, Timeouts: c.o.Timeouts, NotBefore: p.mem.notBefore, Polls: p.polls(),
 		Asked: p.asked, Agreed: p.agreed, NodeAsked: p.noded, NodeStarted: p.started,
 		Ungated: len(c.o.Gates) == 0 && c.o.Members == nil && c.o.Budget == nil, Fresh: p.mem.fresh != "" && p.mem.fresh == m.Token,
 		Resume: p.resumes(),

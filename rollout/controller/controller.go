@@ -28,8 +28,8 @@ type Options struct {
 	Health Health
 	// Gates are asked in order. None means that the fleet always allows.
 	Gates []Gate
-	// StageGates are asked for the stages that name them, as they are named here, when such a stage is over: a smoke test, or what a person has to look at.
-	// Nothing else waits for them. None means that a stage which names one is not passed unless somebody promotes it.
+	// StageGates are asked while a rollout is at a stage that names them, as they are named here, and are heard when that stage is over: a smoke test, or what
+	// a person has to look at. Nothing else waits for them. None means that a stage which names one is not passed unless somebody promotes it.
 	StageGates map[string]Gate
 	// Caps are those of others who use the ledger, as a [rollout.Slots]: they bind every rollout.
 	Caps []protocol.Cap

@@ -251,7 +251,25 @@ func (p *pass) view() {
 	for _, g := range o.Gates {
 		_ = p.call(func(ctx context.Context) error { p.gates = append(p.gates, g.Verdict(ctx)); return nil })
 	}
+	p.askStageGates()
+}
+
+// askStageGates asks the gates that the stage which a rollout is at names.
+func (p *pass) askStageGates() {
+	named := map[string]bool{}
+	for i := range p.rollouts {
+		r := &p.rollouts[i]
+		if stages, at := r.Policy.Stages, r.Progress.Stage; r.Invalid == nil && at >= 0 && at < len(stages) {
+			for _, name := range stages[at].Gates {
+				named[name] = true
+			}
+		}
+	}
+	o := &p.c.o
 	for _, name := range slices.Sorted(maps.Keys(o.StageGates)) {
+		if !named[name] {
+			continue
+		}
 		_ = p.call(func(ctx context.Context) error {
 			v := o.StageGates[name].Verdict(ctx)
 			v.From, v.ForStages = name, true

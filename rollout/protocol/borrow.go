@@ -59,8 +59,8 @@ func (l Ledger) Loan(holder string) *Slot {
 	return &l.Slots[i]
 }
 
-// Borrow gives a holder a slot. If he has one, that becomes this loan: he has one at a time, and what he had taken before is given back by nobody. It is refused while the domain is closed, if the node has another slot, or if one of the caps
-// would not hold on the new ledger.
+// Borrow gives a holder a slot. If he has one, that becomes this loan, and keeps its node and keys: he has one at a time, and what he had taken before is given
+// back by nobody. It is refused while the domain is closed, if the node has another slot, or if one of the caps would not hold on the new ledger.
 func (l Ledger) Borrow(b Loan, caps []Cap, absent []Absent) (Ledger, error) {
 	if s := l.Loan(b.Holder); s != nil {
 		return l.relend(b), nil

@@ -80,7 +80,7 @@ func hangOf(d *rollout.Decisions, now time.Time) (h hang) {
 		since := d.Progress.Nodes[n.UID].Since
 		switch age := now.Sub(since); {
 		case n.Why == nil:
-		case n.Why.Reason == rollout.ReasonClosed && d.Counts.InFlight == 0 && h.reason == "":
+		case standing(n.Why.Reason) && d.Counts.InFlight == 0 && h.reason == "":
 			h.reason, h.message = n.Why.Reason, n.Why.Message
 		case n.Why.Reason != rollout.ReasonBlocked || since.IsZero():
 		case age < StuckAfter && (h.left == 0 || StuckAfter-age < h.left):
@@ -93,6 +93,11 @@ func hangOf(d *rollout.Decisions, now time.Time) (h hang) {
 	return h
 }
 
+// standing reports whether somebody has to change something before another node is begun.
+func standing(r rollout.Reason) bool {
+	return r == rollout.ReasonClosed || r == rollout.ReasonCheck || r == rollout.ReasonBound
+}
+
 // setConditions makes the conditions those of the rest of the status, and says when that changes by itself; zero is never.
 func (s *RolloutStatus) setConditions(spec *RolloutSpec, h hang, generation int64, now time.Time) time.Duration {
 	phase := rollout.Phase(s.Phase)
@@ -103,7 +108,7 @@ func (s *RolloutStatus) setConditions(spec *RolloutSpec, h hang, generation int6
 	set := s.setter(generation, now)
 	set(ConditionValid, true, ReasonValid, "")
 	approval := phase == rollout.AtGate && s.Reason == string(rollout.ReasonApproval)
-	closed := h.reason == rollout.ReasonClosed
+	closed := standing(h.reason)
 	set(ConditionProgressing, phase == rollout.Running && !closed || phase == rollout.AtGate && !approval, reason, s.Message)
 	paused := phase == rollout.Paused || phase == rollout.Aborting || phase == rollout.Aborted
 	set(ConditionPaused, paused, string(s.Phase), "")

@@ -105,11 +105,13 @@ func TestHangShows(t *testing.T) {
 	}
 	at(rollout.Decisions{Phase: rollout.Running}, time.Hour, "Valid Progressing", 0)
 
-	why := &rollout.Why{Reason: rollout.ReasonClosed, Message: "the ledger is closed by an admin"}
-	closed := rollout.Decisions{Phase: rollout.Running, Counts: rollout.Counts{Waiting: 1}, Nodes: []rollout.Decision{{Node: "n", UID: "n", Why: why}}}
-	at(closed, time.Hour, "Valid Stalled", 0)
-	closed.Counts.InFlight = 1
-	at(closed, time.Hour, "Valid Progressing", 0)
+	for _, reason := range []rollout.Reason{rollout.ReasonClosed, rollout.ReasonCheck, rollout.ReasonBound} {
+		why := &rollout.Why{Reason: reason, Message: "somebody has to change something"}
+		closed := rollout.Decisions{Phase: rollout.Running, Counts: rollout.Counts{Waiting: 1}, Nodes: []rollout.Decision{{Node: "n", UID: "n", Why: why}}}
+		at(closed, time.Hour, "Valid Stalled", 0)
+		closed.Counts.InFlight = 1
+		at(closed, time.Hour, "Valid Progressing", 0)
+	}
 }
 
 // R-RO-32: a pause that is too long shows, and it is said when to look.

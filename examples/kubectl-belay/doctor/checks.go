@@ -199,7 +199,12 @@ func slot(s *Seen, domain string, o *v1alpha1.Slot) (f Finding, stuck bool) {
 	if i >= 0 {
 		name = s.Rollouts[i].Name
 	}
+	borrower, _, lent := protocol.Slot{Rollout: o.Rollout, Keys: o.Keys}.Borrower()
 	switch n := s.Node(o.Node); {
+	case o.State != "" && lent:
+		f.What = fmt.Sprintf("a slot of domain %s that is lent to %s is %s", domain, borrower, o.State)
+		f.Remedy = "mend or replace what it is lent to; whoever has borrowed it gives it back then"
+		return f, true
 	case o.State != "":
 		f.What = fmt.Sprintf("node %s in domain %s is %s, and keeps its slot", o.Node, domain, o.State)
 		f.Remedy = fmt.Sprintf("kubectl belay why %s; mend the node, or give its capacity up with \"kubectl belay acknowledge %s %s\"", o.Node, name, o.Node)

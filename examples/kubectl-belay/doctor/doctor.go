@@ -4,7 +4,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -69,9 +68,6 @@ func Examine(s *Seen) Report {
 	}
 	return r
 }
-
-// JSON is the report for programs.
-func (r Report) JSON() ([]byte, error) { return json.MarshalIndent(r, "", "  ") }
 
 // Text is the report for people.
 func (r Report) Text() string {

@@ -42,9 +42,6 @@ func (t *Table) Fact(name, value string) {
 // Factf is Fact with a format.
 func (t *Table) Factf(name, format string, args ...any) { t.Fact(name, fmt.Sprintf(format, args...)) }
 
-// Empty reports whether there are no rows.
-func (t *Table) Empty() bool { return len(t.rows) == 0 }
-
 // String lays the table out.
 func (t *Table) String() string {
 	widths := t.widths()

