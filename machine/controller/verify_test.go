@@ -34,7 +34,7 @@ func unproven(t *testing.T, w *world, key machine.Key) {
 func TestUpdateNeedsAnotherReport(t *testing.T) {
 	first := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, report := range map[string]func(w *world, token string){
-		"another boot":       func(w *world, token string) { reports(w, token, "boot-2", first) },
+		"another boot":       func(w *world, token string) { reports(w, token, "boot-2", first.Add(time.Minute)) }, // the time of the last report before
 		"the same boot":      func(w *world, token string) { reports(w, token, "boot-1", first.Add(2*time.Minute)) },
 		"a clock set back":   func(w *world, token string) { reports(w, token, "boot-1", first.Add(-time.Hour)) },
 		"another registered": func(w *world, token string) { w.nodes.Reregister(token); reports(w, token, "boot-1", first) },
