@@ -17,9 +17,10 @@ func (p *pass) backup(since time.Time) Decision {
 	a := Action{Kind: Backup, Attempt: p.attempt(since)}
 	switch {
 	case p.overridden("backup"):
-		p.backedUp()
-		if r := p.s.Release; r != nil {
+		if r, u := p.s.Release, p.s.Update; r != nil {
 			r.skip(&r.BackedUp, "backup", "the annotation "+OverrideAnnotation)
+		} else if u != nil {
+			u.skip(&u.BackedUp, "backup", "the annotation "+OverrideAnnotation)
 		}
 		return Decision{Status: p.s, Store: true, After: time.Second}
 	case p.s.Step.Name != StepBackup:
@@ -35,8 +36,6 @@ func (p *pass) backup(since time.Time) Decision {
 func (p *pass) attempt(since time.Time) string {
 	return fmt.Sprintf("%d-%d", p.s.Incarnation, since.Unix())
 }
-
-func (p *pass) backedUp() { p.s.backedUp() }
 
 func (s *Status) backedUp() {
 	if s.Release != nil {

@@ -25,7 +25,7 @@
 //   - Disks are kept unless [Deletion] says Destroy.
 //   - The gates of an end are asked before its first step that can't be undone, and never after it.
 //   - No failure is for ever: the provider is asked again after a while, whatever it has said.
-//   - What is not waited for any more is written down in [Release].Overrides.
+//   - What is not waited for any more is written down, in [Release].Overrides at an end and in [Update].Overrides at a change in place, for as long as that goes on.
 //
 // # No promise
 //

@@ -32,6 +32,7 @@ type Member struct {
 	Name string
 	// Machine is where it runs; zero if that is not known.
 	Machine Key
+	// Healthy is what the store says. Of those that would remain, one whose machine is in [PhaseProvisioning] or [PhaseJoining] counts as if it were not.
 	Healthy bool
 	// Learner has no vote.
 	Learner bool

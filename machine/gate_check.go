@@ -51,19 +51,21 @@ func (f Finding) String() string {
 type gates struct {
 	GateView
 	known, ends map[Key]bool
+	// starting are those that have not joined yet, or whose roles are not known to work.
+	starting map[Key]bool
 	// ending are those that end, staying those that nobody wants to end.
 	ending, staying []*Machine
 	found           []Finding
 }
 
 func newGates(v GateView) *gates {
-	g := &gates{GateView: v, known: map[Key]bool{}, ends: map[Key]bool{}}
+	g := &gates{GateView: v, known: map[Key]bool{}, ends: map[Key]bool{}, starting: map[Key]bool{}}
 	for _, k := range v.Ending {
 		g.ends[k] = true
 	}
 	for i := range v.Machines {
 		m := &v.Machines[i]
-		g.known[m.Key] = true
+		g.known[m.Key], g.starting[m.Key] = true, m.Phase == PhaseProvisioning || m.Phase == PhaseJoining
 		switch {
 		case g.ends[m.Key]:
 			g.ending = append(g.ending, m)

@@ -3,9 +3,14 @@
 
 package machine
 
-import "slices"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
 
-// quorum wants the members that remain to be able to decide. A machine that is a member no more, as when its end was interrupted, passes.
+// quorum wants the members that remain to be able to decide. A machine that is a member no more, as when its end was interrupted, passes. A member whose machine has
+// not passed the checks of its roles yet can't be counted on, whatever the store says of it.
 func (g *gates) quorum() {
 	if !g.MembersKnown {
 		if i := slices.IndexFunc(g.ending, g.mayBeMember); i >= 0 {
@@ -21,11 +26,11 @@ func (g *gates) quorum() {
 			g.find(GateQuorum, Block, Key{}, "member %q runs on no machine that is known: it may be one that is to end", m.Name)
 			return
 		case g.ends[m.Machine]:
-			going.add(m)
-			all.add(m)
+			going.add(m, false)
+			all.add(m, false)
 		default:
-			staying.add(m)
-			all.add(m)
+			staying.add(m, g.starting[m.Machine])
+			all.add(m, false)
 		}
 	}
 	if going.n > 0 {
@@ -41,7 +46,7 @@ func (g *gates) remain(all, going, staying voters) {
 	case all.healthy < all.quorum():
 		g.find(GateQuorum, Block, Key{}, "the members can't decide, not even on who leaves: %d of %d are healthy, %d have to be", all.healthy, all.n, all.quorum())
 	case staying.healthy < staying.n && going.healthy > 0:
-		g.find(GateQuorum, Block, Key{}, "member %q is unhealthy: mend it, or let it go first", staying.unhealthy)
+		g.find(GateQuorum, Block, Key{}, "%s: mend it, or let it go first", staying.unhealthy)
 	case staying.healthy < staying.quorum():
 		g.find(GateQuorum, Block, Key{}, "%d of the %d members that would remain are healthy, %d have to be", staying.healthy, staying.n, staying.quorum())
 	case staying.healthy == staying.quorum():
@@ -64,15 +69,19 @@ func (g *gates) mayBeMember(m *Machine) bool {
 // voters are members with a vote.
 type voters struct {
 	n, healthy int
-	// unhealthy is the name of one that is.
+	// unhealthy says which one can't be counted on.
 	unhealthy string
 }
 
-func (v *voters) add(m Member) {
+func (v *voters) add(m Member, starting bool) {
 	v.n++
-	v.healthy += one(m.Healthy)
-	if !m.Healthy && v.unhealthy == "" {
-		v.unhealthy = m.Name
+	switch {
+	case !m.Healthy:
+		v.unhealthy = cmp.Or(v.unhealthy, fmt.Sprintf("member %q is unhealthy", m.Name))
+	case starting:
+		v.unhealthy = cmp.Or(v.unhealthy, fmt.Sprintf("member %q is on a machine that has not started yet", m.Name))
+	default:
+		v.healthy++
 	}
 }
 

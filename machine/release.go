@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belayproject/belay/machine/provider"
@@ -262,6 +263,8 @@ func (p *pass) removeNode(r *Release) (Decision, bool) {
 	switch {
 	case p.NodesKnown && len(p.Nodes) > 0 && p.NodeAsked:
 		return p.wait(StepNode, p.s.Step.Blocker, pollInstance), true
+	case p.NodesKnown && len(p.Nodes) > 0 && p.stays():
+		r.skip(&r.NodeGone, "node", fmt.Sprintf("the annotation %s; Node %q is still there: %s", OverrideAnnotation, p.Nodes[0].Name, p.s.Step.Blocker))
 	case p.NodesKnown && len(p.Nodes) > 0:
 		return p.ask(StepNode, Action{Kind: RemoveNode}), true
 	case p.NodesKnown && p.NodesLive:
@@ -276,6 +279,11 @@ func (p *pass) removeNode(r *Release) (Decision, bool) {
 		return p.wait(StepNode, "the workload API doesn't answer", p.untilUnreachable()), true
 	}
 	return Decision{}, false
+}
+
+// stays means that the removal of the Node was tried in vain, and that somebody does not want to wait for it. A Node that can be removed is, whatever is not waited for.
+func (p *pass) stays() bool {
+	return p.overridden("node") && p.s.Step.Name == StepNode && strings.HasPrefix(p.s.Step.Blocker, "node: ")
 }
 
 // gone is the end of an end.
@@ -303,8 +311,17 @@ func (p *pass) gone() Decision {
 
 // skip passes a step that was not done, and says so.
 func (r *Release) skip(passed *bool, what, why string) {
-	*passed = true
-	if text := what + ": " + why; !slices.Contains(r.Overrides, text) {
-		r.Overrides = append(r.Overrides, text)
+	*passed, r.Overrides = true, noted(r.Overrides, what+": "+why)
+}
+
+// skip is that of a change in place.
+func (u *Update) skip(passed *bool, what, why string) {
+	*passed, u.Overrides = true, noted(u.Overrides, what+": "+why)
+}
+
+func noted(all []string, text string) []string {
+	if slices.Contains(all, text) {
+		return all
 	}
+	return append(all, text)
 }

@@ -109,6 +109,8 @@ type Update struct {
 	Before, Heard string
 	// Retry is the digest of [RetryAnnotation] when it was planned: a plan that nothing can be done by is asked for again when it changes.
 	Retry string
+	// Overrides are the steps that were passed without being done, with the reason, as in [Release].
+	Overrides []string
 }
 
 // A Release is the end of an instance. Each step is passed once.

@@ -75,7 +75,9 @@ func (p *pass) timedOut(name StepName, limit time.Duration, reason string) (*Fai
 	if p.s.Failure != nil {
 		text += ": " + p.s.Failure.Message
 	}
-	return p.failure(reason, text), true
+	f := p.failure(reason, text)
+	f.Since = p.s.Step.Since.Add(limit) // whatever else has failed meanwhile
+	return f, true
 }
 
 // left is how long a step may still take.
@@ -156,6 +158,7 @@ func derived(reason string) bool {
 func (s Status) clone() Status {
 	if s.Update != nil {
 		u := *s.Update
+		u.Overrides = slices.Clone(u.Overrides)
 		s.Update = &u
 	}
 	if s.Release != nil {

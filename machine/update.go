@@ -63,7 +63,7 @@ func (p *pass) plan() Decision {
 func (s *Status) planned(m Machine, plan provider.Plan, now time.Time) {
 	u := Update{Digest: m.Spec.Digest(), Plan: plan, Since: now, Retry: m.retry()}
 	if s.Update != nil {
-		u.Slot, u.Loan, u.Drained, u.Sent = s.Update.Slot, s.Update.Loan, s.Update.Drained, s.Update.Sent
+		u.Slot, u.Loan, u.Drained, u.Sent, u.Overrides = s.Update.Slot, s.Update.Loan, s.Update.Drained, s.Update.Sent, s.Update.Overrides
 		if u.Sent && s.Update.Digest != u.Digest {
 			s.Digest = s.Update.Digest // that was asked for last: what it was before has to be made again
 		}
@@ -117,10 +117,10 @@ func (p *pass) method(u *Update) (provider.Method, string) {
 	switch policy := p.Machine.Spec.UpdatePolicy; {
 	case u.Sent && m == provider.Nothing:
 		return provider.InPlace, "" // the provider may be half-way in another change
-	case m == provider.InPlace && !p.Can.Update:
-		return provider.Unsupported, "the provider plans to update in place, and has no Update"
 	case policy == ReplaceOnly && m == provider.InPlace:
 		return provider.Replace, ""
+	case m == provider.InPlace && !p.Can.Update:
+		return provider.Unsupported, "the provider plans to update in place, and has no Update"
 	case policy == InPlaceOnly && m == provider.Replace:
 		return provider.Unsupported, fmt.Sprintf("the change needs a replacement (%s), which spec.updatePolicy InPlaceOnly refuses", u.Plan.Reason)
 	case m == provider.Unsupported:
@@ -147,21 +147,24 @@ func (p *pass) inPlace(u *Update) Decision {
 	return p.verify(u)
 }
 
+// drainForUpdate empties the Node before a change in place, as long as an end would: by the same timeout, and the same annotation.
 func (p *pass) drainForUpdate(u *Update) Decision {
 	limit := p.Machine.Spec.Deletion.DrainTimeout
 	switch {
+	case p.overridden("drain"):
+		u.skip(&u.Drained, "drain", "the annotation "+OverrideAnnotation)
 	case p.unseen():
 		return p.ask(StepDraining, Action{Kind: FindNodes})
 	case len(p.Nodes) == 0 && p.NodesKnown:
 		u.Drained = true
-		return p.send(u)
 	case !p.NodesKnown:
 		return p.wait(StepDraining, "the workload API doesn't answer", pollSlow)
 	case limit > 0 && p.s.Step.Name == StepDraining && p.Now.Sub(p.s.Step.Since) >= limit:
-		u.Drained = true
-		return p.send(u)
+		u.skip(&u.Drained, "drain", fmt.Sprintf("not empty after %v: %s", limit, p.s.Step.Blocker))
+	default:
+		return p.ask(StepDraining, Action{Kind: Drain})
 	}
-	return p.ask(StepDraining, Action{Kind: Drain})
+	return p.send(u)
 }
 
 // send asks the provider, after it is stored that it was.

@@ -222,6 +222,10 @@ type MachineUpdate struct {
 	// retry is the digest of the annotation machine.belay.dev/retry when the change was planned.
 	// +optional
 	Retry string `json:"retry,omitempty"`
+	// overrides are the steps that were passed without being done, with the reason.
+	// +optional
+	// +listType=atomic
+	Overrides []string `json:"overrides,omitempty"`
 }
 
 // UpdatePlan is what a change does.

@@ -125,7 +125,7 @@ func (u *MachineUpdate) core() *machine.Update {
 		return nil
 	}
 	c := &machine.Update{Digest: u.Digest, Since: timeOf(&u.Since), Slot: u.Slot, Drained: u.Drained, BackedUp: u.BackedUp, Sent: u.Sent, Done: u.Done,
-		Loan: u.Loan, Before: u.Before, Heard: u.Heard, Retry: u.Retry}
+		Loan: u.Loan, Before: u.Before, Heard: u.Heard, Retry: u.Retry, Overrides: slices.Clone(u.Overrides)}
 	if p := u.Plan; p != nil {
 		c.Plan = provider.Plan{Method: provider.Method(p.Method), Reason: p.Reason, Disrupts: p.Disrupts, Lost: disks(p.Lost)}
 	}
@@ -137,7 +137,7 @@ func updateOf(c *machine.Update) *MachineUpdate {
 		return nil
 	}
 	u := &MachineUpdate{Digest: c.Digest, Since: second(c.Since), Slot: c.Slot, Drained: c.Drained, BackedUp: c.BackedUp, Sent: c.Sent, Done: c.Done,
-		Loan: c.Loan, Before: c.Before, Heard: c.Heard, Retry: c.Retry}
+		Loan: c.Loan, Before: c.Before, Heard: c.Heard, Retry: c.Retry, Overrides: clipped(c.Overrides)}
 	if p := c.Plan; p.Method != "" || p.Reason != "" || p.Disrupts || len(p.Lost) > 0 {
 		u.Plan = &UpdatePlan{Method: string(p.Method), Reason: clip(p.Reason, MaxMessage), Disrupts: p.Disrupts, Lost: disksOf(p.Lost)}
 	}
@@ -159,15 +159,18 @@ func releaseOf(c *machine.Release) *MachineRelease {
 	if c == nil {
 		return nil
 	}
-	r := &MachineRelease{
+	return &MachineRelease{
 		Replace: c.Replace, Mode: DiskPolicy(c.Mode), Since: second(c.Since), Gated: c.Gated, Slot: c.Slot, Loan: c.Loan, Hooked: c.Hooked, Drained: c.Drained,
 		HooksBeforeStop: c.HooksBeforeStop, Left: c.Left, Stopped: c.Stopped, Released: c.Released, NodeGone: c.NodeGone,
-		Begun: c.Begun, BackedUp: c.BackedUp, Conflict: c.Conflict,
+		Begun: c.Begun, BackedUp: c.BackedUp, Conflict: c.Conflict, Overrides: clipped(c.Overrides),
 	}
-	for _, o := range c.Overrides {
-		r.Overrides = append(r.Overrides, clip(o, MaxMessage))
+}
+
+func clipped(all []string) (texts []string) {
+	for _, text := range all {
+		texts = append(texts, clip(text, MaxMessage))
 	}
-	return r
+	return texts
 }
 
 // reported are the versions that a Node says it has.

@@ -216,13 +216,14 @@ func TestLongTextsAreCut(t *testing.T) {
 	long := strings.Repeat("é", v1alpha1.MaxMessage) + "\xff"
 	c := machine.Machine{Status: machine.Status{
 		Phase: machine.PhaseFailed, Step: machine.Step{Name: machine.StepCreating, Blocker: long}, Failure: &machine.Failure{Reason: "R", Message: "x" + long},
-		Instance: &provider.Instance{Message: "\xff"}, Update: &machine.Update{Plan: provider.Plan{Reason: long}},
+		Instance: &provider.Instance{Message: "\xff"}, Update: &machine.Update{Plan: provider.Plan{Reason: long}, Overrides: []string{long}},
 		Release: &machine.Release{Overrides: []string{long}}, Versions: provider.Versions{Kubelet: long, Other: map[string]string{"kernel": long}},
 	}}
 	m := machineOf(t, c)
 	s := m.Status
 	for what, text := range map[string]string{
 		"blocker": s.Step.Blocker, "failure": s.Failure.Message, "failureMessage": s.FailureMessage, "plan": s.Update.Plan.Reason, "override": s.Release.Overrides[0],
+		"override of an update": s.Update.Overrides[0],
 	} {
 		if len(text) < v1alpha1.MaxMessage-1 || len(text) > v1alpha1.MaxMessage || strings.ContainsRune(text, '\uFFFD') {
 			t.Errorf("%s has %d bytes and ends with %q, want %d and whole characters", what, len(text), text[len(text)-4:], v1alpha1.MaxMessage)
