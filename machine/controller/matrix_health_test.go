@@ -131,6 +131,10 @@ func TestSlotsOfNobodyAreGivenBack(t *testing.T) {
 		g.ail(m, true)
 		g.until("under way", func() bool { return len(g.attempts()) == 1 })
 		w.start()
+		if g.pass(); w.budget.held[m.UID] == "" {
+			t.Error("R-MA-29: the machine's own controller has given a remedy's slot back")
+		}
+		delete(w.budget.held, m.UID)
 		if passes(); w.budget.held[m.UID] == "" || w.budget.held[m.UID] != g.checks["check"].Status.Attempts[0].Loan() {
 			t.Errorf("R-MA-29: a remedy is under way, and slots are %v", w.budget.held)
 		}
@@ -143,26 +147,85 @@ func TestSlotsOfNobodyAreGivenBack(t *testing.T) {
 	})
 }
 
-// R-MA-29: a remedy does not take the slot of a change that its machine makes.
+// R-MA-29: no cache says that a slot is not needed any more: not that the machine has been healthy for long enough, nor that no check has anything on record.
+func TestStaleCacheKeepsTheRemedysSlot(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		g := grouped(w)
+		g.pool(2)
+		g.watch("check")
+		m := g.now().Machines[0]
+		before := g.now()
+		g.ail(m, false)
+		recovers := func() bool {
+			all := g.checks["check"].Status.Attempts
+			return len(all) == 1 && !all[0].Healthy.IsZero()
+		}
+		g.until("it recovers", recovers)
+		g.freeze()
+		g.ail(m, false)
+		g.pass()
+		delete(g.sick, m.Token)
+		if <-time.After(5 * time.Minute); recovers() {
+			t.Error("it was not seen to fall ill again")
+		}
+		if g.pass(); w.budget.held[m.UID] == "" || !recovers() {
+			t.Errorf("R-MA-29: it has been healthy for no time, and slots are %v", w.budget.held)
+		}
+		g.stale = &before
+		w.start()
+		calls := len(w.trace)
+		if g.pass(); w.budget.held[m.UID] == "" || slices.Contains(w.trace[calls:], "FreeSlot") {
+			t.Errorf("R-MA-29: it recovers, and slots are %v after %v", w.budget.held, w.trace[calls:])
+		}
+		g.stale = nil
+		g.until("mended", func() bool { return g.well(2) })
+		g.empty()
+		w.clean()
+	})
+}
+
+// R-MA-29: of two checks that look after a machine, one mends it, though the budget would let both.
+func TestTwoChecksMendOnce(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		g := grouped(w)
+		g.lender = leftBudget{w.budget}
+		w.start()
+		g.pool(2)
+		g.watch("a")
+		g.watch("b")
+		g.ail(g.now().Machines[0], false)
+		g.until("mended", func() bool { return g.well(2) })
+		if len(g.reboots) != 1 || !g.heard("the Reboot of another health check") {
+			t.Errorf("R-MA-29: %d reboots, want 1; what was said is %q", len(g.reboots), g.said)
+		}
+		g.empty()
+		w.clean()
+	})
+}
+
+// R-MA-29: a remedy does not take the slot of a change that its machine makes, and waits for that of another machine; nothing of it is on record before.
 func TestRemedyWaitsForTheMachinesOwnChange(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		g := grouped(w)
 		g.pool(2)
 		m := g.now().Machines[0]
 		g.pass()
-		w.budget.held[m.UID] = "7-of-its-own"
+		w.budget.limit = 1
 		g.watch("check")
 		g.ail(m, false)
-		for range 30 {
-			if _, err := w.group.Reconcile(t.Context(), "fleet"); err != nil {
-				t.Fatal(err)
+		for holder, why := range map[string]string{m.UID: "a change of its own", "uid-of-another": "1 of 1 are disturbed"} {
+			w.budget.held = map[string]string{holder: "7-of-its-own"}
+			for range 30 {
+				if _, err := w.group.Reconcile(t.Context(), "fleet"); err != nil {
+					t.Fatal(err)
+				}
+				<-time.After(10 * time.Second)
 			}
-			<-time.After(10 * time.Second)
+			if w.budget.held[holder] != "7-of-its-own" || len(g.reboots)+len(g.attempts()) != 0 || !g.heard(why) {
+				t.Errorf("R-MA-29: slots are %v, %d reboots, attempts %v, and what was said is %q", w.budget.held, len(g.reboots), g.attempts(), g.said)
+			}
 		}
-		if w.budget.held[m.UID] != "7-of-its-own" || len(g.reboots) != 0 || !g.heard("a change of its own") {
-			t.Errorf("R-MA-29: slots are %v, %d reboots, and what was said is %q", w.budget.held, len(g.reboots), g.said)
-		}
-		delete(w.budget.held, m.UID)
+		clear(w.budget.held)
 		g.until("mended", func() bool { return g.well(2) })
 		g.empty()
 		w.clean()
@@ -174,14 +237,17 @@ func TestMutantsOfRemedies(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "what is under way is not deducted", File: "groups_budget.go", Run: "TestRemediesAreOnTheBudget/none", Old: "max(0, 1-len(p.needed()))", New: "max(0, 1-len(p.errs))"},
 		{Name: "no slot is taken", File: "groups_budget.go", Run: "TestRemediesAreOnTheBudget/a_budget", Old: "p.g.o.Budget == nil || r.Loan == \"\" ||", New: "true || r.Loan == \"\" ||"},
-		{Name: "a refusal is not heard", File: "groups_budget.go", Run: "TestRemediesAreOnTheBudget/a_budget", Old: "			if blocked != \"\" {", New: "			if blocked == \"x\" {"},
+		{Name: "a refusal is not heard", File: "groups_budget.go", Run: "TestRemedyWaits", Old: "			if blocked != \"\" {", New: "			if blocked == \"x\" {"},
 		{Name: "no slot is given back", File: "groups_budget.go", Run: "TestRemediesAreOnTheBudget/a_budget", Old: "if has && machine.RemedyLoan(loan) {\n		err", New: "if has && loan == \"\" {\n		err"},
 		{Name: "slots are given back after the record of them", File: "groups_check.go", Run: "TestRemediesAreOnTheBudget/a_budget",
 			Old: "range finished(h.Status, d.Status) { // before", New: "range finished(h.Status, h.Status) { // before"},
-		{Name: "what is lost is not looked for", File: "groups_budget.go", Run: "TestSlotsOfNobody", Old: "		if !swept {", New: "		if false {"},
+		{Name: "what is lost is not looked for", File: "groups_budget.go", Run: "TestSlotsOfNobody", Old: "		if !swept {", New: "		if !swept && len(may) > 99 {"},
 		{Name: "slots are not remembered", File: "groups_budget.go", Run: "TestSlotsOfNobody", Old: "		p.g.loans[loanKey{p.namespace, uid}] = key\n", New: "		delete(p.g.loans, loanKey{p.namespace, uid})\n		_ = key\n"},
 		{Name: "a machine's controller takes a remedy's slot back", File: "free.go", Run: "TestSlotsOfNobody", Old: "if !there || machine.RemedyLoan(loan) {", New: "if !there {"},
 		{Name: "a remedy takes the slot of its machine's change", File: "groups_budget.go", Run: "TestRemedyWaits", Old: "case has && !machine.RemedyLoan(loan):", New: "case has && loan == \"\":"},
-		{Name: "what a check has under way is no other's", File: "groups_check.go", Run: "TestRemediesAreOnTheBudget", Old: "if other.UID != h.UID {", New: "if other.UID == \"\" {"},
+		{Name: "what was granted is not asked for again", File: "groups_check.go", Run: "TestSlotsOfNobody", Old: "p.borrow(r); err != nil || blocked", New: "p.borrow(machine.Remedy{}); err != nil || blocked"},
+		{Name: "a cache is believed that a disruption is over", File: "groups_check.go", Run: "TestStaleCacheKeepsTheRemedy", Old: "if !p.live && len(finished", New: "if false && len(finished"},
+		{Name: "a cache is believed that nothing is on record", File: "groups_budget.go", Run: "TestStaleCacheKeepsTheRemedy", Old: "p.read(true)", New: "p.read(false)"},
+		{Name: "what a check has under way is no other's", File: "groups_check.go", Run: "TestTwoChecks", Old: "if other.UID != h.UID {", New: "if other.UID == \"\" {"},
 	})
 }
