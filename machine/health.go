@@ -3,7 +3,11 @@
 
 package machine
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // A NodeHealth is what was seen of a machine's Node. A machine whose Node can't be asked has none.
 type NodeHealth struct {
@@ -103,7 +107,8 @@ const (
 type HealthStatus struct {
 	// Expected are its machines, Healthy those that are. A machine of which nothing is known counts as neither healthy nor unhealthy.
 	Expected, Healthy, Unhealthy int
-	// Attempts are the remedies under way or in their cooldown, by machine. They are stored before they are carried out.
+	// Attempts are the remedies under way or in their cooldown, by machine. They are stored before they are carried out, and what they have of the
+	// disruption budget is given back before they are dropped.
 	Attempts []Attempt
 	// Message says why nothing is begun; empty if nothing keeps it.
 	Message string
@@ -127,6 +132,23 @@ type Attempt struct {
 	Reason string
 }
 
+// ID is the same for the same attempt, and that of no other.
+func (a Attempt) ID() string { return fmt.Sprintf("%s-%d-%d-%d", a.UID, a.Since.Unix(), a.Rung, a.Try) }
+
+// Loan names what an attempt has of the disruption budget, from before it begins until it leaves the status of its check: the machine is mended, ended, or
+// somebody else's. It is empty for one that disrupts nothing, and at the end of the ladder.
+func (a Attempt) Loan() string {
+	if !disrupts(a.Kind) {
+		return ""
+	}
+	return remedyLoan + a.ID()
+}
+
+const remedyLoan = "remedy-"
+
+// RemedyLoan reports whether a loan of a disruption budget is that of an [Attempt], which its health check gives back, and not that of the machine's own changes.
+func RemedyLoan(loan string) bool { return strings.HasPrefix(loan, remedyLoan) }
+
 // A HealthView is all that [DecideHealth] looks at.
 type HealthView struct {
 	Check HealthCheck
@@ -139,8 +161,13 @@ type HealthView struct {
 	// that its Node says or doesn't say makes a machine unhealthy.
 	Nodes      map[Key]NodeHealth
 	NodesKnown bool
-	// Budget is how many more machines may be disrupted now, by all that share it.
+	// Budget is how many more machines may be disrupted now, by all that share it. A machine that has an attempt with a loan is counted already: the next
+	// rung takes none.
 	Budget int
+	// Refused are machines, by UID, whose disruption the budget has refused, with its reason.
+	Refused map[string]string
+	// Others are the attempts of other checks. While one of them disrupts a machine, this check doesn't.
+	Others []Attempt
 	// CanRestartAgent and CanReboot are whether there is something that does.
 	CanRestartAgent, CanReboot bool
 }
@@ -162,8 +189,8 @@ type Remedy struct {
 	// Choice is the machine, in the version that was looked at.
 	Choice
 	Kind RemedyKind
-	// ID is the same for the same attempt, as for [provider.Power].
-	ID string
+	// ID is that of the attempt, as for [provider.Power], and Loan what the machine must have of the disruption budget before; empty is nothing.
+	ID, Loan string
 	// Annotations are written to the machine first, guarded by Version.
 	Annotations map[string]string
 }

@@ -94,13 +94,18 @@ func (p *healthPass) halted() string {
 	return ""
 }
 
-// forget drops attempts on machines that are no more.
+// forget drops attempts on machines that are no more, or no more those of the check, and disruptions of those that somebody has entered for decommissioning or put into
+// quarantine: nobody waits for what was begun. One that is deleted is disturbed until it is gone.
 func (p *healthPass) forget() {
-	there := map[string]bool{}
+	there, left := map[string]bool{}, map[string]bool{}
 	for _, m := range p.Machines {
-		there[m.UID] = true
+		there[m.UID] = !m.Deleted.IsZero()
 	}
-	p.s.Attempts = slices.DeleteFunc(p.s.Attempts, func(a Attempt) bool { return !there[a.UID] })
+	for _, m := range p.patients {
+		_, quarantined := m.Annotations[QuarantineAnnotation]
+		there[m.UID], left[m.UID] = true, quarantined || m.Spec.Decommission
+	}
+	p.s.Attempts = slices.DeleteFunc(p.s.Attempts, func(a Attempt) bool { return !there[a.UID] || left[a.UID] && a.Loan() != "" })
 }
 
 func (p *healthPass) attempt(m *Machine) int {
@@ -150,18 +155,20 @@ func (p *healthPass) mend(m *patient, i int) {
 		p.skip(m, p.s.Message)
 		return
 	}
-	switch why := p.climb(m, &next); {
+	why := p.climb(m, &next)
+	switch {
 	case next.Kind == "" && i >= 0 && p.s.Attempts[i].Kind == "":
 		p.skip(m, p.s.Attempts[i].Reason)
 		return
 	case next.Kind == "":
 		next.Reason = why
 		p.skip(m, why)
-	case disrupts(next.Kind) && p.Budget <= 0:
-		p.skip(m, fmt.Sprintf("%s waits for the disruption budget", next.Kind))
-		return
 	case disrupts(next.Kind):
-		p.Budget--
+		if wait := p.charge(m, i >= 0 && p.s.Attempts[i].Loan() != ""); wait != "" {
+			p.skip(m, fmt.Sprintf("%s waits for %s", next.Kind, wait))
+			p.look(budgetAgain)
+			return
+		}
 	}
 	if i < 0 {
 		p.s.Attempts = append(p.s.Attempts, next)
@@ -169,6 +176,26 @@ func (p *healthPass) mend(m *patient, i int) {
 		p.s.Attempts[i] = next
 	}
 	p.issue(m, &next)
+}
+
+// budgetAgain is when to look again for a remedy that waits for its turn.
+const budgetAgain = 30 * time.Second
+
+// charge takes what the disruption of a machine needs from the budget; held is that it has it already. wait is what comes first.
+func (p *healthPass) charge(m *patient, held bool) (wait string) {
+	other := slices.IndexFunc(p.Others, func(a Attempt) bool { return a.UID == m.UID && a.Loan() != "" })
+	switch refused := p.Refused[m.UID]; {
+	case other >= 0:
+		return fmt.Sprintf("the %s of another health check", p.Others[other].Kind)
+	case refused != "":
+		return "the disruption budget: " + refused
+	case held:
+		return ""
+	case p.Budget <= 0:
+		return "the disruption budget"
+	}
+	p.Budget--
+	return ""
 }
 
 // underWay gives an attempt its time.

@@ -176,8 +176,7 @@ func (p *healthPass) issue(m *patient, a *Attempt) {
 	if a.Kind == "" {
 		return
 	}
-	r := Remedy{Choice: Choice{m.Key, m.UID, m.Version, a.Reason}, Kind: a.Kind}
-	r.ID = fmt.Sprintf("%s-%d-%d-%d", m.UID, a.Since.Unix(), a.Rung, a.Try)
+	r := Remedy{Choice: Choice{m.Key, m.UID, m.Version, a.Reason}, Kind: a.Kind, ID: a.ID(), Loan: a.Loan()}
 	switch a.Kind {
 	case RemedyReplace:
 		r.Annotations = map[string]string{GivenUpAnnotation: strconv.Itoa(p.lineage(m.Machine) + 1)}

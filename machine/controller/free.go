@@ -43,15 +43,16 @@ func (p *pass) idle(d machine.Decision) bool {
 	return d.Action.Kind == machine.None && d.Status.Update == nil && d.Status.Release == nil && !frozen
 }
 
-// loan is what the machine has taken, by the budget itself.
+// loan is what the machine has taken for its own changes, by the budget itself.
 func (p *pass) loan(ctx context.Context) (loan string, there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
 	defer cancel()
 	if loan, there, err = p.c.o.Budget.Loan(ctx, p.m.Key.String(), p.m.UID); err != nil {
 		return "", false, fmt.Errorf("look for the slot of machine %q: %w", p.m.Key, err)
 	}
-	if !there {
+	if !there || machine.RemedyLoan(loan) { // that is given back by the health check
 		p.mem.took, p.mem.freed = nil, true
+		return "", false, nil
 	}
 	return loan, there, nil
 }

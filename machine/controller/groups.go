@@ -28,7 +28,11 @@ type GroupOptions struct {
 	Provider provider.Provider
 	// RestartAgent restarts the agent of a machine's Node, once for each id; nil is nobody can.
 	RestartAgent func(ctx context.Context, m machine.Machine, id string) error
-	Budget       Budget
+	// Budget is charged before a health check reboots or replaces a machine: give the machines' [Controller] the same one. Without one, the checks of a namespace
+	// disturb one machine at a time.
+	Budget Budget
+	// Skipped is told, in each look at a health check, for which unhealthy machines nothing is begun now, and why; nil is nobody. It must not block.
+	Skipped      func(check machine.Key, skipped []machine.Choice)
 	ControlPlane ControlPlane
 	// Cost is what the end of a machine costs; nil is nothing.
 	Cost func(ctx context.Context, machines []machine.Machine) map[machine.Key]float64
@@ -47,6 +51,9 @@ type GroupController struct {
 	plans map[planKey]provider.Plan
 	done  map[remedyKey]bool      // remedies that this process has carried out
 	polls map[remedyKey]time.Time // when those that go on are asked for again
+	// loans are slots that remedies have, as far as this process knows. swept are namespaces in which it has looked for those that another process has left.
+	loans map[loanKey]machine.Key
+	swept map[string]bool
 	// capacity is what Nodes would have, by digest of what is desired.
 	capacity map[string]known[map[string]string]
 }
@@ -56,6 +63,8 @@ type planKey struct {
 }
 
 type remedyKey struct{ namespace, id string }
+
+type loanKey struct{ namespace, uid string }
 
 // NewGroups returns a controller. It calls nothing yet.
 func NewGroups(o GroupOptions) (*GroupController, error) {
@@ -68,7 +77,10 @@ func NewGroups(o GroupOptions) (*GroupController, error) {
 	if o.CallTimeout <= 0 {
 		o.CallTimeout = 30 * time.Second
 	}
-	g := &GroupController{o: o, plans: map[planKey]provider.Plan{}, done: map[remedyKey]bool{}, polls: map[remedyKey]time.Time{}, capacity: map[string]known[map[string]string]{}}
+	g := &GroupController{
+		o: o, plans: map[planKey]provider.Plan{}, done: map[remedyKey]bool{}, polls: map[remedyKey]time.Time{}, capacity: map[string]known[map[string]string]{},
+		loans: map[loanKey]machine.Key{}, swept: map[string]bool{},
+	}
 	if o.Provider != nil {
 		g.can = provider.AbilitiesOf(o.Provider)
 	}
@@ -88,8 +100,11 @@ func (g *GroupController) Reconcile(ctx context.Context, namespace string) (afte
 	for _, s := range p.group.Sets {
 		p.note("set", s.Key, p.set(s.Key))
 	}
+	if err := p.reclaim(); err != nil {
+		p.errs = append(p.errs, fmt.Errorf("give back slots of %q: %w", namespace, err))
+	}
 	for _, h := range p.group.Checks {
-		err := p.check(h)
+		err := p.check(h.Key)
 		p.unchecked = p.unchecked || err != nil
 		p.note("health check", h.Key, err)
 	}

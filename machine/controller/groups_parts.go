@@ -22,7 +22,8 @@ type Group struct {
 // Groups is where sets, deployments and health checks are stored, with their machines. Writes are guarded by the version that was read: [ErrConflict] means
 // that nothing was written. Absence is io/fs.ErrNotExist, and presence io/fs.ErrExist.
 type Groups interface {
-	// Read returns what a namespace has: from a cache, or, with live, from the store itself, and then sets before deployments before machines.
+	// Read returns what a namespace has: from a cache, or, with live, from the store itself, and then sets before deployments before
+	// health checks before machines.
 	Read(ctx context.Context, namespace string, live bool) (Group, error)
 
 	PutDeploymentStatus(ctx context.Context, d machine.Deployment) (machine.Deployment, error)
@@ -55,7 +56,8 @@ type Doctor interface {
 	Health(ctx context.Context, machines []machine.Machine) (health map[machine.Key]machine.NodeHealth, known bool)
 }
 
-// A Left is a [Budget] that knows how many more machines may be disturbed now. Of another one, health checks take one at a time.
+// A Left is a [Budget] that knows how many more machines may be disturbed now. Of another one, and without any, the health checks of a namespace disturb one machine
+// at a time: what they have under way is deducted.
 type Left interface {
 	Left(ctx context.Context) int
 }

@@ -23,7 +23,8 @@ type groups struct {
 	version     int
 	deployments map[string]machine.Deployment
 	sets        map[string]machine.Set
-	stale       *controller.Group
+	ward
+	stale *controller.Group
 	// known are all machines that ever were: that one is gone is looked at, too.
 	known []machine.Key
 	// ceiling is how many machines there may be, floor how many have to work. Zero is that nothing is promised.
@@ -34,7 +35,7 @@ var _ controller.Groups = (*groups)(nil)
 
 // grouped is a world with sets and deployments.
 func grouped(w *world) *groups {
-	g := &groups{w: w, deployments: map[string]machine.Deployment{}, sets: map[string]machine.Set{}}
+	g := &groups{w: w, deployments: map[string]machine.Deployment{}, sets: map[string]machine.Set{}, ward: newWard(w.budget)}
 	w.groups = g
 	w.budget.limit = 9 // the strategy alone is in the way
 	w.options.Machines, w.options.Nodes, w.options.Provider = w.store, w.nodes, cloud{w.cloud, w}
@@ -43,7 +44,7 @@ func grouped(w *world) *groups {
 }
 
 func (g *groups) controller() *controller.GroupController {
-	c, err := controller.NewGroups(controller.GroupOptions{Cluster: clusterID, Groups: g, Doctor: g, Provider: g.w.options.Provider})
+	c, err := controller.NewGroups(controller.GroupOptions{Cluster: clusterID, Groups: g, Doctor: g, Provider: g.w.options.Provider, Budget: g.lender, Skipped: g.hear})
 	if err != nil {
 		g.w.t.Fatal(err)
 	}
@@ -57,7 +58,8 @@ func (g *groups) Health(_ context.Context, machines []machine.Machine) (map[mach
 	for _, m := range machines {
 		for _, n := range nodes {
 			if m.Node != nil && n.NodeRef == *m.Node {
-				health[m.Key] = machine.NodeHealth{Conditions: []machine.Condition{{Type: "Ready", Status: title(n.Ready)}}}
+				ill, is := g.sick[m.Token]
+				health[m.Key] = machine.NodeHealth{Conditions: []machine.Condition{{Type: "Ready", Status: title(n.Ready && !is), Since: ill.since}}}
 			}
 		}
 	}
@@ -123,6 +125,9 @@ func (g *groups) now() controller.Group {
 	for _, name := range slices.Sorted(maps.Keys(g.sets)) {
 		now.Sets = append(now.Sets, g.sets[name])
 	}
+	for _, name := range slices.Sorted(maps.Keys(g.checks)) {
+		now.Checks = append(now.Checks, g.checks[name])
+	}
 	for _, name := range slices.Sorted(maps.Keys(g.deployments)) {
 		now.Deployments = append(now.Deployments, g.deployments[name])
 	}
@@ -135,6 +140,7 @@ func (g *groups) look(call string) {
 	for _, i := range w.cloud.Instances() {
 		instances += one(i.State.Alive())
 	}
+	g.disturbed(call)
 	machines, working := g.count()
 	if g.ceiling > 0 && max(instances, machines) > g.ceiling {
 		w.wrong = append(w.wrong, fmt.Sprintf("at %s: %d machines with %d instances, and there may be %d", call, machines, instances, g.ceiling))
@@ -349,12 +355,11 @@ func (g *groups) OwnMachine(_ context.Context, c machine.Choice, s machine.Owner
 
 func (g *groups) DeleteMachine(_ context.Context, c machine.Choice) error {
 	return g.did("DeleteMachine", func() error {
-		return g.machine(c.Key, c.UID, c.Version, func() { g.w.store.Delete(c.Key) })
+		return g.machine(c.Key, c.UID, c.Version, func() {
+			g.covered("deleted", c.UID)
+			g.w.store.Delete(c.Key)
+		})
 	})
-}
-
-func (g *groups) PutCheckStatus(_ context.Context, h machine.HealthCheck) (machine.HealthCheck, error) {
-	return h, nil
 }
 
 func (g *groups) AnnotateDeployment(context.Context, machine.Choice, map[string]*string) error {
@@ -362,7 +367,3 @@ func (g *groups) AnnotateDeployment(context.Context, machine.Choice, map[string]
 }
 
 func (g *groups) AnnotateSet(context.Context, machine.Choice, map[string]*string) error { return nil }
-
-func (g *groups) Annotate(_ context.Context, c machine.Choice, _ map[string]string) (machine.Choice, error) {
-	return c, nil
-}

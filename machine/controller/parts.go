@@ -69,6 +69,10 @@ type Drainer interface {
 
 // A Budget is the number of machines that may be disturbed at a time, shared by updates, ends, health and whoever else disturbs Nodes. A slot whose machine is
 // gone belongs to nobody: a controller that dies too early does not free it, and so the budget must.
+//
+// A [Controller] takes slots for the changes and the end of its machines, a [GroupController] for what its health checks reboot or replace, with loans of
+// [machine.Attempt], and each gives back its own. A machine never counts twice: while it has a loan of its own no remedy is begun, and when a machine that is being
+// mended is changed or ends, as by its replacement, the slot that it has becomes the loan of that.
 type Budget interface {
 	// Take charges it for the machine of that name, as namespace/name, and UID, which has one slot at a time: what it has becomes that loan. The Node that is to
 	// be disturbed is empty where the machine has none.

@@ -357,6 +357,16 @@ func (c cloud) Stop(ctx context.Context, r provider.Ref) (provider.Progress, err
 	return seen(c.w, "Stop", func() (provider.Progress, error) { return c.Memory.Stop(ctx, r) })
 }
 
+func (c cloud) Reboot(ctx context.Context, r provider.Ref, id string) (provider.Progress, error) {
+	return seen(c.w, "Reboot", func() (provider.Progress, error) {
+		progress, err := c.Memory.Reboot(ctx, r, id)
+		if g := c.w.groups; g != nil && err == nil && progress.Done {
+			g.rebooted(r.Token, id)
+		}
+		return progress, err
+	})
+}
+
 func (c cloud) Adopt(ctx context.Context, r provider.AdoptRequest) (provider.Instance, error) {
 	return seen(c.w, "Adopt", func() (provider.Instance, error) { return c.Memory.Adopt(ctx, r) })
 }

@@ -109,7 +109,7 @@ func (g *Groups) Read(ctx context.Context, namespace string, live bool) (group c
 	if group.Deployments, err = g.deployments.list(ctx, g.client, namespace, live, nil); err != nil {
 		return group, err
 	}
-	if group.Checks, err = g.checks.list(ctx, g.client, namespace, false, group.Matches); err != nil {
+	if group.Checks, err = g.checks.list(ctx, g.client, namespace, live, group.Matches); err != nil {
 		return group, err
 	}
 	group.Machines, err = g.machines.within(ctx, namespace, live)

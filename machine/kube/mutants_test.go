@@ -35,6 +35,8 @@ func TestMutants(t *testing.T) {
 		{Name: "a right is missing", File: "rules.go", Run: "TestRightsAre", Old: `"list", "watch", "patch", "delete"),
 		rule(v1alpha1.GroupVersion.Group, "nodeconfigs"`, New: `"list", "watch", "patch"),
 		rule(v1alpha1.GroupVersion.Group, "nodeconfigs"`},
+		{Name: "a cache is asked for what checks have on record", File: "groups.go", Run: "TestLiveReadHas",
+			Old: "g.checks.list(ctx, g.client, namespace, live,", New: "g.checks.list(ctx, g.client, namespace, false,"},
 		{Name: "a right too many", File: "rules.go", Run: "TestRightsAre", Old: `rule("", "secrets", "get"),`, New: `rule("", "secrets", "get", "update"),`},
 	})
 }

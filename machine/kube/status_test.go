@@ -58,13 +58,30 @@ func putSet(ctx context.Context, s *kube.Groups) error {
 	return err
 }
 
+// holding is a server that has these.
+func holding(all ...runtime.Object) *dynamicfake.FakeDynamicClient {
+	return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		v1alpha1.MachinesResource: "MachineList", v1alpha1.MachineSetsResource: "MachineSetList", v1alpha1.MachineDeploymentsResource: "MachineDeploymentList",
+		v1alpha1.MachineHealthChecksResource: "MachineHealthCheckList",
+	}, all...)
+}
+
+// R-MA-29: what is read live is all from the server, health checks too: what they have on record keeps its slots, whatever a cache shows.
+func TestLiveReadHasHealthChecks(t *testing.T) {
+	t.Parallel()
+	client := holding(stored(v1alpha1.MachineHealthCheckKind))
+	groups := kube.NewGroups(client, "fleet", kube.NewMachines(client, "fleet"))
+	for live, want := range map[bool]int{false: 0, true: 1} {
+		if group, err := groups.Read(t.Context(), "fleet", live); err != nil || len(group.Checks) != want {
+			t.Errorf("R-MA-29: live %v: %+v, want %d; %v", live, group.Checks, want, err)
+		}
+	}
+}
+
 // R-MA-16: a status is written as what has changed in it, of the version that was read: what a newer version of the definitions keeps there stays.
 func TestStatusKeepsWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		v1alpha1.MachinesResource: "MachineList", v1alpha1.MachineSetsResource: "MachineSetList", v1alpha1.MachineDeploymentsResource: "MachineDeploymentList",
-		v1alpha1.MachineHealthChecksResource: "MachineHealthCheckList",
-	}, stored(v1alpha1.MachineKind), stored(v1alpha1.MachineSetKind))
+	client := holding(stored(v1alpha1.MachineKind), stored(v1alpha1.MachineSetKind))
 	machines := kube.NewMachines(client, "fleet")
 	if err := putMachine(t.Context(), machines); err != nil {
 		t.Fatal(err)
