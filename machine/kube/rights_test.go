@@ -160,10 +160,17 @@ func TestRightsAreThoseThatAreTaken(t *testing.T) {
 	}
 	b.scale("pool", 0)
 	b.ready("pool", 0)
+	var unused []string
+	defer func() {
+		if t.Failed() {
+			t.Logf("rights that were named and not taken: %v", unused)
+		}
+	}()
 	b.eventually("what is only shown", func() (bool, error) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return len(a.refused) > 0 || len(a.unused()) == 0, nil
+		unused = a.unused()
+		return len(a.refused) > 0 || len(unused) == 0, nil
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +191,8 @@ func (b *bed) oneSet(name string) (bool, error) {
 	}
 	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	ready, _, _ := unstructured.NestedInt64(u.Object, "status", "readyReplicas")
-	return observed == u.GetGeneration() && ready == 1 && len(sets.Items) == 1, nil
+	updated, _, _ := unstructured.NestedInt64(u.Object, "status", "updatedReplicas")
+	return observed == u.GetGeneration() && updated == 1 && ready == 1 && len(sets.Items) == 1, nil
 }
 
 // unused are rights that were named and not taken, but for gets and lists. It is called with the lock.

@@ -23,7 +23,7 @@ import (
 func TestFleetOfADomain(t *testing.T) {
 	b := newBed(t)
 	selector := labels.SelectorFromSet(labels.Set{"domain": t.Name()})
-	mine := kube.NewRecords(b.shadows.In("mine"), nil)
+	mine := kube.NewRecords(b.shadows.In("fd-mine"), nil)
 	for _, name := range []string{"fd-in", "fd-left", "fd-out", "fd-theirs"} {
 		domain := "another"
 		if name == "fd-in" || name == "fd-left" {
@@ -32,8 +32,8 @@ func TestFleetOfADomain(t *testing.T) {
 		_, err := b.env.CreateNode(b.ctx(), name, func(n *corev1.Node) { n.Labels = labels.Set{"domain": domain} })
 		b.must(err)
 	}
-	b.record("mine", "fd-left")
-	b.record("theirs", "fd-theirs")
+	b.record("fd-mine", "fd-left")
+	b.record("fd-other", "fd-theirs")
 	cache := kube.NewNodeCache(b.client, selector)
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
