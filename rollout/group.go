@@ -66,21 +66,10 @@ func (r *Revision) class() Class {
 	return r.Class
 }
 
-// A grouper finds the groups of nodes that come in the order of their names.
-type grouper struct {
-	groups []Group
-	listed []listing
-	next   int
-}
-
 // A listing is a node that a group names.
 type listing struct {
 	name  string
 	group int16
-}
-
-func (p *plan) grouper() *grouper {
-	return &grouper{groups: p.policy.Groups, listed: listings(p.policy.Groups)}
 }
 
 // listings are all named nodes, by name.
@@ -102,26 +91,6 @@ func listings(groups []Group) []listing {
 		return cmp.Compare(a.group, b.group)
 	})
 	return all
-}
-
-// group is the first group that the node belongs to, -1 for none.
-func (g *grouper) group(n *Node) int16 {
-	for g.next < len(g.listed) && g.listed[g.next].name < n.Name {
-		g.next++
-	}
-	end := int16(len(g.groups))
-	if g.next < len(g.listed) && g.listed[g.next].name == n.Name {
-		end = g.listed[g.next].group
-	}
-	for i := range g.groups[:end] {
-		if s := g.groups[i].Selector; s != nil && s.Matches(labels.Set(n.Labels)) {
-			return int16(i)
-		}
-	}
-	if end == int16(len(g.groups)) {
-		return -1
-	}
-	return end
 }
 
 func (p *plan) isSerial(n *Node) bool {

@@ -137,11 +137,7 @@ func newPlan(s *Snapshot, policy *Policy, now time.Time, mem *scratch) *plan {
 
 // gather sorts the nodes and finds out what belongs to which: all that the names, the labels and the policy say.
 func (p *plan) gather() {
-	p.nodes = reuse(&p.mem.nodes, len(p.snapshot.Nodes))
-	for i := range p.nodes {
-		p.nodes[i] = member{node: &p.snapshot.Nodes[i], flight: -1}
-	}
-	slices.SortFunc(p.nodes, compareNames)
+	p.line()
 	g, zones := p.grouper(), map[string]int16{}
 	for i := range p.nodes {
 		m := &p.nodes[i]
@@ -157,6 +153,19 @@ func (p *plan) gather() {
 	}
 	p.name()
 	p.count()
+}
+
+// line puts the nodes in the order of their names.
+func (p *plan) line() {
+	p.nodes = reuse(&p.mem.nodes, len(p.snapshot.Nodes))
+	if p.mem.names.place(p.nodes, p.snapshot.Nodes) {
+		return
+	}
+	for i := range p.nodes {
+		p.nodes[i] = member{node: &p.snapshot.Nodes[i], flight: -1}
+	}
+	slices.SortFunc(p.nodes, compareNames)
+	p.mem.names.learn(p.nodes)
 }
 
 // assign finds the nodes that have a slot or are remembered.

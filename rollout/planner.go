@@ -6,7 +6,8 @@ package rollout
 import "time"
 
 // A Planner is [Plan] for who plans again and again: it decides and explains the same, and works in memory of the call before instead of new one. It
-// remembers nothing else, and what it has returned stays as it is. The zero Planner is ready. It is not for concurrent use.
+// remembers the order of the nodes' names, so that the same nodes need not be sorted again, and nothing else; what it has returned stays as it is. The zero
+// Planner is ready. It is not for concurrent use.
 type Planner struct{ mem scratch }
 
 // Plan is [Plan].
@@ -24,6 +25,7 @@ func (pl *Planner) Plan(s Snapshot, policy Policy, now time.Time) (Decisions, er
 
 // A scratch is the memory that a plan works in. Nothing of it may be in the decisions.
 type scratch struct {
+	names   names
 	nodes   []member
 	flights []flight
 	byUID   map[string]int32
@@ -37,6 +39,43 @@ type scratch struct {
 	spare   []*keySet
 	keyed   map[setOf][]string
 	starts  map[setOf]int
+}
+
+// names are the places of names among themselves. They are learned from the second call on: who calls once has nothing of it.
+type names struct {
+	at     map[string]int32
+	called bool
+}
+
+// place puts nodes where they belong if all of them, and no others, are known.
+func (n *names) place(members []member, nodes []Node) bool {
+	if len(n.at) != len(nodes) {
+		return false
+	}
+	for i := range nodes {
+		at, known := n.at[nodes[i].Name]
+		if !known || members[at].node != nil { // a name that comes twice
+			clear(members)
+			return false
+		}
+		members[at] = member{node: &nodes[i], flight: -1}
+	}
+	return true
+}
+
+// learn remembers names that are sorted. Names that come twice are sorted by UID, too, and are not remembered.
+func (n *names) learn(members []member) {
+	if !n.called {
+		n.called = true
+		return
+	}
+	reuseMap(&n.at, len(members))
+	for i := range members {
+		n.at[members[i].node.Name] = int32(i)
+	}
+	if len(n.at) != len(members) {
+		clear(n.at)
+	}
 }
 
 // forget lets go of what the memory points to.

@@ -4,6 +4,9 @@
 package rollout_test
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	. "github.com/belayproject/belay/rollout" //nolint:revive // see fleet_test.go
@@ -52,6 +55,41 @@ func TestPlannerRemembersNothing(t *testing.T) {
 				t.Fatalf("%d nodes: decided\n%s\nwant\n%s\n%v", n, b, a, err)
 			}
 			f.pass()
+		}
+	}
+}
+
+// A planner decides the same however the cache lists the nodes: in another order, with one more, one less, one that has another's name for a while.
+func TestPlannerSortsByName(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	f := newFleet(t, 30)
+	var planner Planner
+	for round := range 60 {
+		nodes, was := f.s.Nodes, []Node(nil)
+		switch rng.IntN(4) {
+		case 0:
+			f.add(fmt.Sprintf("new-%02d", round), nil)
+		case 1:
+			f.s.Nodes = nodes[1:]
+		case 2: // the Node was made anew, and the old one is listed for a while; be it that another one has gone
+			twin := nodes[0]
+			twin.UID += "-again"
+			f.s.Nodes = append(slices.Clone(nodes[:len(nodes)-rng.IntN(2)]), twin)
+			was = nodes
+		}
+		for range 4 {
+			rng.Shuffle(len(f.s.Nodes), func(i, j int) { f.s.Nodes[i], f.s.Nodes[j] = f.s.Nodes[j], f.s.Nodes[i] })
+			want, err := Plan(f.s, f.p, f.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := planner.Plan(f.s, f.p, f.now)
+			if a, b := encode(t, want), encode(t, got); err != nil || a != b {
+				t.Fatalf("round %d: decided\n%s\nwant\n%s\n%v", round, b, a, err)
+			}
+		}
+		if was != nil {
+			f.s.Nodes = was
 		}
 	}
 }
