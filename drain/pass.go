@@ -306,7 +306,9 @@ func (p *pass) drop() {
 
 // ask wants the next pass after d at the latest.
 func (p *pass) ask(d time.Duration) {
-	d = max(d, time.Millisecond)
+	if d <= 0 {
+		d = time.Millisecond
+	}
 	if p.after == 0 || d < p.after {
 		p.after = d
 	}

@@ -23,6 +23,7 @@ type stageResponder struct {
 	mu        sync.Mutex
 	answer    func(n int) (drain.HookAnswer, error)
 	asked     []drain.HookRequest
+	at        []time.Time
 	cancelled []drain.HookRequest
 	broken    error // of Cancel
 }
@@ -31,7 +32,7 @@ type stageResponder struct {
 func (r *stageResponder) Respond(_ context.Context, h drain.HookRequest) (drain.HookAnswer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.asked = append(r.asked, h)
+	r.asked, r.at = append(r.asked, h), append(r.at, time.Now())
 	return r.answer(len(r.asked))
 }
 
@@ -331,3 +332,25 @@ func (stageHangs) Respond(ctx context.Context, _ drain.HookRequest) (drain.HookA
 
 // Cancel implements [drain.Responder].
 func (stageHangs) Cancel(context.Context, drain.HookRequest) error { return nil }
+
+// R-DR-15: a responder is given up at its deadline, also where a pass for another reason has come just before it.
+func TestPassJustBeforeADeadline(t *testing.T) {
+	hooked(t, "a,b", func(s *stageTest, r drain.Request, a, b *stageResponder) {
+		a.says(drain.HookAnswer{Progress: drain.HookWorking, Beat: "7"}, nil)
+		began := time.Now()
+		before := began.Add(drain.DefaultHookSilence - 500*time.Microsecond)
+		for len(b.asked) == 0 && time.Since(began) < time.Hour {
+			_, after, err := s.d.Reconcile(s.Context(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Until(before); left > 0 {
+				after = min(after, left)
+			}
+			s.sleep(after)
+		}
+		if len(b.at) == 0 || b.at[0].Sub(began) != drain.DefaultHookSilence {
+			t.Errorf("second responder: asked at %s, want it at %s", b.at, began.Add(drain.DefaultHookSilence))
+		}
+	})
+}
