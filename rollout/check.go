@@ -4,8 +4,10 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Checks are static: each looks at the policy and the snapshot alone, so that a dry run with [Plan] says before anything is touched what it would say. With
@@ -19,6 +21,9 @@ type Checks struct {
 	// Data: no pod has to go against its budget, which may guard the last copy of something: [ForceDrain] with an intrusive revision. Empty means that it is
 	// not checked.
 	Data CheckMode
+	// Caps: each zone that a cap of the policy or of a stage names has a node of the domain. A name that is misspelt caps nothing. Empty means [Enforce];
+	// [Warn] is for a zone that may be empty at times. Groups and classes are checked by [Policy.Validate], and may be empty.
+	Caps CheckMode
 }
 
 // A CheckMode is what a check does when it finds something.
@@ -44,6 +49,8 @@ const (
 	checkControlPlane = "ControlPlane"
 	checkQuorum       = "Quorum"
 	checkData         = "Data"
+	checkCaps         = "Caps"
+	checkNodes        = "Nodes"
 )
 
 // quorumMode is what the check of the quorum does.
@@ -61,7 +68,7 @@ func (policy *Policy) quorumMode() CheckMode {
 func (p *plan) findings() []Finding {
 	all := p.beforehand()
 	if why := p.lacksQuorum(); why != "" {
-		i := slices.IndexFunc(all, func(f Finding) bool { return f.Check == checkData })
+		i := slices.IndexFunc(all, func(f Finding) bool { return f.Check == checkData || f.Check == checkCaps })
 		if i < 0 {
 			i = len(all)
 		}
@@ -94,9 +101,35 @@ func (p *plan) lacksQuorum() string {
 			up++
 		}
 		if m.group >= 0 && m.class != done && m.class != flying {
+	if why := p.strayCaps(); why != "" {
+		all = append(all, Finding{checkCaps, cmp.Or(p.policy.Checks.Caps, Enforce), why})
+	}
 			left++
 		}
 	}
+// strayCaps names the caps of zones in which there is no node, or nothing. A domain without nodes has nothing to keep.
+func (p *plan) strayCaps() string {
+	if p.sizes.domain == 0 {
+		return ""
+	}
+	var stray []string
+	look := func(field string, caps []Cap) {
+		for i, c := range caps {
+			if c.Scope == ByZone && c.Key != "" && !slices.Contains(p.zones, c.Key) {
+				stray = append(stray, fmt.Sprintf("%s[%d] is for zone %q", field, i, c.Key))
+			}
+		}
+	}
+	look("caps", p.policy.Caps)
+	for i := range p.policy.Stages {
+		look(fmt.Sprintf("stages[%d].caps", i), p.policy.Stages[i].Caps)
+	}
+	if len(stray) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: none of the %d nodes of the domain is there, so that it keeps nothing back", strings.Join(stray, ", "), p.sizes.domain)
+}
+
 	majority := p.sizes.serial/2 + 1
 	if left == 0 || up-1 >= majority {
 		return ""
@@ -119,7 +152,7 @@ func (v *validator) checks() {
 	for _, f := range []struct {
 		field string
 		mode  CheckMode
-	}{{"checks.controlPlane", c.ControlPlane}, {"checks.quorum", c.Quorum}, {"checks.data", c.Data}} {
+	}{{"checks.controlPlane", c.ControlPlane}, {"checks.quorum", c.Quorum}, {"checks.data", c.Data}, {"checks.caps", c.Caps}} {
 		v.check(f.mode == "" || f.mode == Enforce || f.mode == Warn, f.field, string(f.mode), fmt.Sprintf("%q or %q", Enforce, Warn))
 	}
 	v.check(c.Quorum != Enforce || !v.p.LoseQuorum, "checks.quorum", string(c.Quorum), fmt.Sprintf("%q, or none, beside loseQuorum", Warn))

@@ -17,6 +17,8 @@ func TestPlanMutants(t *testing.T) {
 		{Name: "what is admitted is not spent", File: "admit.go", Run: "TestCapsBindAtOnce|TestSerialNodes", Old: "\t\tu.used++\n", New: ""},
 		{Name: "nodes that are away use no capacity", File: "caps.go", Run: "TestNodeThatIsAway|TestRandomRollouts",
 			Old: "\t\tl.absent = append(", New: "\t\tif l != nil {\n\t\t\tcontinue\n\t\t}\n\t\tl.absent = append("},
+		{Name: "a list of caps needs no total", File: "caps.go", Run: "TestCapsWithKeys", Old: "if !p.policy.bounded() {", New: "if len(p.policy.Caps) == 0 {"},
+		{Name: "a total is no total", File: "caps.go", Run: "TestCapsWithKeys|TestPercentages", Old: "return c.Key == \"\" })", New: "return c.Key == \"\" && c.Scope != Total })"},
 		{Name: "percentages are rounded up", File: "caps.go", Run: "TestPercentages", Old: "n*percent/100)", New: "(n*percent+99)/100)"},
 		{Name: "the caps of a stage do not bind", File: "caps.go", Run: "TestCapsOfTheStage", Old: "if stage < len(p.stages) {", New: "if stage < 0 {"},
 		{Name: "a majority is half", File: "admit.go", Run: "TestSerialNodes", Old: "after < a.sizes.serial/2+1 {", New: "after < a.sizes.serial/2 {"},

@@ -23,7 +23,8 @@ type Policy struct {
 	Groups []Group
 	// Stages are passed in order: the next one begins when the gate of the one before has passed. None means one stage of all groups.
 	Stages []Stage
-	// Caps bind at the same time; the strictest decides. None means one node at a time.
+	// Caps bind at the same time; the strictest decides. Unless one of them has no key, as each of the scope [Total], one node at a time besides: a list
+	// that names some zones, groups or classes says nothing of the others.
 	Caps []Cap
 	// Order says which of the nodes of a stage that may go is next. Nil means [DefaultOrder].
 	Order Order
