@@ -28,6 +28,7 @@ func (p *plan) run() error {
 	p.heed()
 	p.observe()
 	p.loans()
+	p.relapses()
 	p.detect()
 	p.fence()
 	p.classify()

@@ -35,7 +35,7 @@ type Policy struct {
 	Cycle time.Duration
 	// Detectors stop the rollout. Nil means the default ones; to have none takes an empty list.
 	Detectors []Detector
-	// Critical selects nodes of which no single one may fail. Nil means none.
+	// Critical selects nodes of which no single one may fail: each failed attempt freezes the rollout, and so does one that falls back later. Nil means none.
 	Critical labels.Selector
 	// Serial selects nodes that go strictly one at a time, whatever the caps say: the control plane. Nil means those with the label
 	// node-role.kubernetes.io/control-plane. They count over the whole domain.
@@ -46,7 +46,8 @@ type Policy struct {
 	// Checks are what is looked at beforehand.
 	Checks Checks
 	// Attempts is how many failures of the revision on one node are enough. Zero means 3. What was not begun, and what was undone, is no
-	// failure and has no limit.
+	// failure and has no limit. A node that does not run the revision any more after its success has failed; what it did before it has run it for a day does
+	// not count any more.
 	Attempts int
 	// RetryAfter is how long a node rests at most after its first failure; each further one doubles that, up to an hour, and the rest is
 	// jittered in full, by node and attempt. Zero means 1 minute.

@@ -216,7 +216,12 @@ func (p *plan) closureOf(by string) string {
 			return c.Request
 		}
 	}
-	return fmt.Sprintf("%s/%s/%d", by, p.policy.Target.Name, len(p.progress.Outcomes))
+	for n := len(p.progress.Outcomes); ; n++ {
+		request := fmt.Sprintf("%s/%s/%d", by, p.policy.Target.Name, n)
+		if !slices.Contains(p.progress.Lifted, request) { // a controller that has slept would open what comes by that name
+			return request
+		}
+	}
 }
 
 // isFreeze reports whether a request has the form of those by which a freeze of the target closes the ledger.
