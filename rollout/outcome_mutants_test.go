@@ -27,3 +27,19 @@ func TestOutcomeMutants(t *testing.T) {
 			Old: "if !slices.Contains(p.progress.Lifted, request) {", New: "if request != \"\" {"},
 	})
 }
+
+// R-RO-21, R-RO-28: each way to hold up a successor for ever is noticed.
+func TestRescueMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a grant that was taken back is no deferral", File: "inflight.go", Run: "TestBrokenNodeThatDies",
+			Old: "if f.sh.Orders.Revoked >= f.slot.Attempt {", New: "if f.sh.Orders.Revoked < 0 {"},
+		{Name: "who accepts has to rescue", File: "verbs.go", Run: "TestAcceptEnds",
+			Old: "p.progress.FrozenBy, p.progress.Frozen, p.progress.Rescue = \"\", \"\", false", New: "p.progress.FrozenBy, p.progress.Frozen = \"\", \"\""},
+		{Name: "a dead node is awaited", File: "rescue.go", Run: "TestBrokenNodeThatDies", Old: "e.Deferrals >= p.attempts()", New: "e.Deferrals < 0"},
+		{Name: "a node that dies in its attempt is awaited", File: "rescue.go", Run: "TestBrokenNodeThatDies",
+			Old: "disrupts(f.state) && p.passed(e.Since, p.within(f.state))", New: "e.Since.IsZero()"},
+		{Name: "who may still recover is stranded", File: "rescue.go", Run: "TestBrokenNodeThatDiesInIts", Old: "hope || broken == 0 || broken > len(stranded)", New: "hope || broken == 0"},
+		{Name: "zones that are misspelt are none", File: "check.go", Run: "TestChecksEnforce", Old: "c.Scope == ByZone && c.Key != \"\" && !slices", New: "c.Scope == ByZone && c.Key == \"?\" && !slices"},
+		{Name: "only the policy's zones are looked at", File: "check.go", Run: "TestChecksEnforce", Old: "range p.policy.Stages {\n		look(", New: "range p.policy.Stages[:0] {\n		look("},
+	})
+}

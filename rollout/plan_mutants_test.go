@@ -48,7 +48,7 @@ func TestPlanMutants(t *testing.T) {
 		{Name: "a closed window is a closed door for nobody", File: "steer.go", Run: "TestWindowsHoldBack", Old: "if !open {", New: "if !open && false {"},
 		{Name: "whatever fits", File: "window.go", Run: "TestWindowsHoldBack", Old: "p.now.Add(p.cycle).After(until)", New: "p.now.After(until)"},
 		{Name: "the second time of an hour that comes twice", File: "window.go", Run: "TestWindows", Old: "first.Before(start)", New: "first.Before(first)"},
-		{Name: "broken nodes do not come first", File: "admit.go", Run: "TestSuperseding", Old: "\tcase a.rescue:", New: "\tcase false:"},
+		{Name: "broken nodes do not come first", File: "admit.go", Run: "TestSuperseding", Old: "\tcase a.rescue != nil:", New: "\tcase false:"},
 		{Name: "work is not waited for", File: "inflight.go", Run: "TestWorkThatDoesNot", Old: "n.Away == \"\" && n.Health.Answer == Allow", New: "n != nil"},
 		{Name: "a critical node may fail", File: "outcome.go", Run: "TestCritical", Old: "if counts && first && e.Critical {", New: "if false {"},
 		{Name: "the input is written to", File: "plan.go", Run: "TestRandomRollouts", Old: "p.progress.Nodes = maps.Clone(p.progress.Nodes)", New: "_ = maps.Clone(p.progress.Nodes)"},
