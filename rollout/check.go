@@ -37,7 +37,7 @@ const (
 
 // A Finding is what a check has found.
 type Finding struct {
-	// Check is the field of [Checks], as "ControlPlane".
+	// Check is the field of [Checks], as "ControlPlane"; or "Nodes", a warning: the policy names nodes that have gone, or stages whose groups have none.
 	Check string
 	Mode  CheckMode
 	// Message says it with numbers.
@@ -74,7 +74,22 @@ func (p *plan) findings() []Finding {
 		}
 		all = slices.Insert(all, i, Finding{checkQuorum, p.policy.quorumMode(), why})
 	}
+	if absent := p.absent(); len(absent) > 0 {
+		all = append(all, Finding{checkNodes, Warn, someOf(absent)})
+	}
 	return all
+}
+
+// someOf names the first few of some errors.
+func someOf(errs []error) string {
+	texts := make([]string, 0, named+1)
+	for _, err := range errs[:min(named, len(errs))] {
+		texts = append(texts, err.Error())
+	}
+	if n := len(errs) - named; n > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // beforehand are the findings that nothing of what happens changes.
@@ -86,27 +101,12 @@ func (p *plan) beforehand() []Finding {
 	if mode := p.policy.Checks.Data; mode != "" && p.policy.StuckDrain == ForceDrain && p.sizes.intrusive > 0 {
 		all = append(all, Finding{checkData, mode, fmt.Sprintf("%d nodes are drained, and pods that their budget keeps are forced out in the end: that may be the last copy of their data", p.sizes.intrusive)})
 	}
-	return all
-}
-
-// lacksQuorum says that one more serial node must not go, or nothing. Those that are at their turn come back.
-func (p *plan) lacksQuorum() string {
-	up, left := 0, 0
-	for i := range p.nodes {
-		m := &p.nodes[i]
-		if !m.serial {
-			continue
-		}
-		if m.class == flying || m.node.Away == "" && m.class != broken && m.class != spent && m.class != lost {
-			up++
-		}
-		if m.group >= 0 && m.class != done && m.class != flying {
 	if why := p.strayCaps(); why != "" {
 		all = append(all, Finding{checkCaps, cmp.Or(p.policy.Checks.Caps, Enforce), why})
 	}
-			left++
-		}
-	}
+	return all
+}
+
 // strayCaps names the caps of zones in which there is no node, or nothing. A domain without nodes has nothing to keep.
 func (p *plan) strayCaps() string {
 	if p.sizes.domain == 0 {
@@ -130,6 +130,21 @@ func (p *plan) strayCaps() string {
 	return fmt.Sprintf("%s: none of the %d nodes of the domain is there, so that it keeps nothing back", strings.Join(stray, ", "), p.sizes.domain)
 }
 
+// lacksQuorum says that one more serial node must not go, or nothing. Those that are at their turn come back.
+func (p *plan) lacksQuorum() string {
+	up, left := 0, 0
+	for i := range p.nodes {
+		m := &p.nodes[i]
+		if !m.serial {
+			continue
+		}
+		if m.class == flying || m.node.Away == "" && m.class != broken && m.class != spent && m.class != lost {
+			up++
+		}
+		if m.group >= 0 && m.class != done && m.class != flying {
+			left++
+		}
+	}
 	majority := p.sizes.serial/2 + 1
 	if left == 0 || up-1 >= majority {
 		return ""

@@ -31,6 +31,11 @@ func TestOutcomeMutants(t *testing.T) {
 // R-RO-21, R-RO-28: each way to hold up a successor for ever is noticed.
 func TestRescueMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a rollback waits for nodes that are gone", File: "begin.go", Run: "TestRollbackIsNot|TestSuccessorPasses",
+			Old: "p.progress.Targets == nil && len(absent) > 0", New: "len(absent) > 0"},
+		{Name: "a rollout begins without its nodes", File: "begin.go", Run: "TestRolloutDoesNotBegin", Old: "p.progress.Targets == nil && len(absent) > 0", New: "false"},
+		{Name: "who is missing is not said", File: "check.go", Run: "TestRollbackIsNot|TestSuccessorPasses",
+			Old: "if absent := p.absent(); len(absent) > 0 {", New: "if absent := p.absent(); len(absent) < 0 {"},
 		{Name: "a grant that was taken back is no deferral", File: "inflight.go", Run: "TestBrokenNodeThatDies",
 			Old: "if f.sh.Orders.Revoked >= f.slot.Attempt {", New: "if f.sh.Orders.Revoked < 0 {"},
 		{Name: "who accepts has to rescue", File: "verbs.go", Run: "TestAcceptEnds",

@@ -12,7 +12,8 @@ import (
 )
 
 // Plan decides what to do now, and says of every other node why it waits. It returns an error for an invalid policy, and for one that
-// names nodes that are not there when the rollout begins; then nothing is decided.
+// names nodes that are not there when the rollout begins; then nothing is decided. A rollout under way, and one that is superseded, goes on without them, and
+// says so in [Decisions].Findings.
 //
 // What it decides can be carried out in any order after the ledger and the progress were stored, or not at all: the next Plan
 // decides on what has become of it.
@@ -27,7 +28,6 @@ func (p *plan) run() error {
 	}
 	p.heed()
 	p.observe()
-	p.loans()
 	p.relapses()
 	p.detect()
 	p.fence()
@@ -64,6 +64,7 @@ type plan struct {
 	zones   []string
 	targets []aim // by group
 	sizes   sizes
+	found   int // how many of the nodes that groups name are there
 	flights []flight
 	// acknowledged is the UID of the node whose slot was freed by request.
 	acknowledged string
@@ -152,6 +153,7 @@ func (p *plan) gather() {
 		}
 		m.zone = number
 	}
+	p.found = g.found
 	p.name()
 	p.count()
 }

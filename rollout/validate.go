@@ -34,7 +34,7 @@ func invalid(field string, value any, want string) error {
 }
 
 // Validate reports everything that is wrong with a policy by itself, each as a [FieldError]. That the nodes which it names are there is found
-// out by [Plan], when the rollout begins.
+// out by [Plan], when the rollout begins; later on those that have gone are a [Finding].
 func (p Policy) Validate() error {
 	v := &validator{p: &p}
 	v.text("uid", p.UID)
