@@ -9,6 +9,9 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
+// keptGone is how many outcomes of nodes that are gone are remembered once all stages were passed.
+const keptGone = 100
+
 // outcome adds the outcome of a node. There is one for each: the first failure, whatever comes after it, and the success of a node that has never failed.
 func (p *plan) outcome(f *flight, e NodeProgress) {
 	uid := f.slot.UID
@@ -43,6 +46,34 @@ func (p *plan) withdraw(these func(*Outcome) bool) {
 		}
 	}
 	p.progress.Outcomes, p.progress.Accepted, p.progress.StageFrom, p.appended = kept, accepted, before, true
+}
+
+// retire forgets the oldest outcomes of nodes that are gone, once all stages were passed: a rollout goes on for as long as nodes come and go. The newest
+// stay, so that a revision that breaks what joins is noticed though the nodes are replaced. What somebody has borrowed a slot for stays as long as the
+// slot: it would count again.
+func (p *plan) retire() {
+	more := len(p.progress.Outcomes) - len(p.nodes) - keptGone
+	if p.progress.Stage < len(p.stages) || more <= 0 || p.before != nil {
+		return
+	}
+	here := make(map[string]bool, len(p.nodes)+len(p.ledger.Slots))
+	for i := range p.nodes {
+		here[p.nodes[i].node.UID] = true
+	}
+	for i := range p.ledger.Slots {
+		s := &p.ledger.Slots[i]
+		here[s.UID] = true
+		if _, holder, lent := s.Borrower(); lent {
+			here[holder] = true
+		}
+	}
+	p.withdraw(func(o *Outcome) bool {
+		if more <= 0 || here[o.UID] {
+			return false
+		}
+		more--
+		return true
+	})
 }
 
 // relapses finds the nodes that do not run the revision any more with which they have succeeded: they went back to what they ran before, or were made anew.

@@ -25,6 +25,12 @@ func TestOutcomeMutants(t *testing.T) {
 			Old: "if counts && first && e.Critical {", New: "if counts && first && e.Critical && e.Attempts == 1 {"},
 		{Name: "a freeze goes by the name of one that was lifted", File: "verbs.go", Run: "TestCriticalNodeMayNotFailLater",
 			Old: "if !slices.Contains(p.progress.Lifted, request) {", New: "if request != \"\" {"},
+		{Name: "outcomes are never forgotten", File: "plan.go", Run: "TestChurnLeaves", Old: "	p.retire()\n", New: ""},
+		{Name: "outcomes of nodes that are there are forgotten", File: "outcome_list.go", Run: "TestChurnLeaves", Old: "if more <= 0 || here[o.UID] {", New: "if more <= 0 {"},
+		{Name: "all outcomes of nodes that are gone are forgotten", File: "outcome_list.go", Run: "TestChurn", Old: "len(p.nodes) - keptGone", New: "len(p.nodes)"},
+		{Name: "what was accepted counts again", File: "outcome_list.go", Run: "TestChurn", Old: "			accepted--\n", New: "			accepted = 0\n"},
+		{Name: "what follows counts as accepted", File: "outcome_list.go", Run: "TestChurn", Old: "			accepted--\n", New: ""},
+		{Name: "the stage does not know its outcomes", File: "outcome_list.go", Run: "TestChurn", Old: "			before--\n", New: ""},
 	})
 }
 

@@ -29,6 +29,8 @@ func (p *plan) run() error {
 	p.heed()
 	p.observe()
 	p.relapses()
+	p.loans()
+	p.retire()
 	p.detect()
 	p.fence()
 	p.classify()
