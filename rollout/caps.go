@@ -124,9 +124,10 @@ type usage struct {
 
 // A setOf says what a slot counts for.
 type setOf struct {
-	group, zone int16
-	class       Class
-	serial      bool
+	group  int16
+	zone   int32
+	class  Class
+	serial bool
 }
 
 // A keySet is what a slot counts for, and the caps that it has to keep.

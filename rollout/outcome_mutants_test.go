@@ -50,6 +50,9 @@ func TestRescueMutants(t *testing.T) {
 		{Name: "a node that dies in its attempt is awaited", File: "rescue.go", Run: "TestBrokenNodeThatDies",
 			Old: "disrupts(f.state) && p.passed(e.Since, p.within(f.state))", New: "e.Since.IsZero()"},
 		{Name: "who may still recover is stranded", File: "rescue.go", Run: "TestBrokenNodeThatDiesInIts", Old: "hope || broken == 0 || broken > len(stranded)", New: "hope || broken == 0"},
+		{Name: "many zones break the order", File: "order.go", Run: "TestMoreZones", Old: " || len(p.zones) > 1<<zoneBits {", New: " {"},
+		{Name: "groups without number", File: "validate.go", Run: "TestMoreGroups", Old: "len(v.p.Groups) <= 1<<groupBits", New: "true"},
+		{Name: "stages without number", File: "validate.go", Run: "TestMoreGroups", Old: "len(v.p.Stages) <= 1<<stageBits", New: "true"},
 		{Name: "zones that are misspelt are none", File: "check.go", Run: "TestChecksEnforce", Old: "c.Scope == ByZone && c.Key != \"\" && !slices", New: "c.Scope == ByZone && c.Key == \"?\" && !slices"},
 		{Name: "only the policy's zones are looked at", File: "check.go", Run: "TestChecksEnforce", Old: "range p.policy.Stages {\n		look(", New: "range p.policy.Stages[:0] {\n		look("},
 	})

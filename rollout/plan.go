@@ -96,8 +96,8 @@ type member struct {
 	node    *Node
 	why     *Why
 	flight  int32 // -1 for none
+	zone    int32
 	group   int16 // -1 for none
-	zone    int16
 	class   category
 	serial  bool
 	canary  bool
@@ -142,7 +142,7 @@ func newPlan(s *Snapshot, policy *Policy, now time.Time, mem *scratch) *plan {
 // gather sorts the nodes and finds out what belongs to which: all that the names, the labels and the policy say.
 func (p *plan) gather() {
 	p.line()
-	g, zones := p.grouper(), map[string]int16{}
+	g, zones := p.grouper(), map[string]int32{}
 	for i := range p.nodes {
 		m := &p.nodes[i]
 		n := m.node
@@ -150,7 +150,7 @@ func (p *plan) gather() {
 		zone := n.Labels[zoneLabel]
 		number, known := zones[zone]
 		if !known {
-			number = int16(len(p.zones))
+			number = int32(len(p.zones))
 			zones[zone], p.zones = number, append(p.zones, zone)
 		}
 		m.zone = number

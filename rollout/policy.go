@@ -19,9 +19,10 @@ type Policy struct {
 	// Completed is the last revision of which a rollout was completed: nodes that join meanwhile get it first, and nodes that the target has
 	// broken get it last. One without a name means none.
 	Completed Revision
-	// Groups are the nodes, by selector or by name. A node belongs to the first group that it matches, and to none if there is no such.
+	// Groups are the nodes, by selector or by name, 4096 groups at most. A node belongs to the first group that it matches, and to none if there is no such.
 	Groups []Group
-	// Stages are passed in order: the next one begins when the gate of the one before has passed. None means one stage of all groups.
+	// Stages are passed in order: the next one begins when the gate of the one before has passed. None means one stage of all groups;
+	// 1024 are the most.
 	Stages []Stage
 	// Caps bind at the same time; the strictest decides. Unless one of them has no key, as each of the scope [Total], one node at a time besides: a list
 	// that names some zones, groups or classes says nothing of the others.

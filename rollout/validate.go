@@ -87,6 +87,7 @@ func (v *validator) class(field string, c Class) {
 
 func (v *validator) groups() {
 	v.check(len(v.p.Groups) > 0, "groups", len(v.p.Groups), "at least one group")
+	v.check(len(v.p.Groups) <= 1<<groupBits, "groups", len(v.p.Groups), fmt.Sprintf("%d groups at most", 1<<groupBits))
 	names := map[string]bool{}
 	for i := range v.p.Groups {
 		g, field := &v.p.Groups[i], fmt.Sprintf("groups[%d]", i)
@@ -120,6 +121,7 @@ func (v *validator) listed() {
 }
 
 func (v *validator) stages() {
+	v.check(len(v.p.Stages) <= 1<<stageBits, "stages", len(v.p.Stages), fmt.Sprintf("%d stages at most", 1<<stageBits))
 	names := map[string]bool{}
 	for i := range v.p.Stages {
 		s, field := &v.p.Stages[i], fmt.Sprintf("stages[%d]", i)
