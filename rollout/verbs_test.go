@@ -70,22 +70,61 @@ func TestAbortAtEveryMomentAndResume(t *testing.T) {
 		if f.last.Phase == Completed {
 			return
 		}
-		f.p.Verb = Verb{Request: "abort", Do: Abort}
-		begun := len(f.begun)
-		f.endsWithoutMore(moment)
-		if f.last.Phase != Aborted || len(f.s.Ledger.Slots) != 0 || len(f.begun) != begun || !f.last.Acknowledged {
-			t.Fatalf("moment %d: phase %s, slots %v, begun %v", moment, f.last.Phase, f.s.Ledger.Slots, f.begun)
-		}
-		for node, cordoned := range f.cordoned {
-			if cordoned {
-				t.Fatalf("moment %d: node %q is left cordoned", moment, node)
+		f.abortsAndResumes(moment, "v2")
+	}
+	t.Error("the rollout was never completed")
+}
+
+// A rollback can be aborted at every moment as well, and resumed to the same end: it has stages and an order of its own, and begins while nodes are under way,
+// broken, or at the end of the revision that is taken back (R-RO-19, R-RO-20).
+func TestAbortOfARollbackAtEveryMomentAndResume(t *testing.T) {
+	for _, way := range []int{3, 9, 100} {
+		for moment := 0; ; moment++ {
+			f := newFleet(t, 6)
+			f.p.Caps, f.p.RetryAfter = []Cap{{Scope: Total, Max: number(2)}}, time.Second
+			f.fails = func(node, revision string) protocol.Event {
+				if node == "node-001" && revision == "v2" {
+					return protocol.EventBroke
+				}
+				return ""
 			}
+			f.passes(way)
+			if f.runs("v1") == 6 && way > 5 {
+				t.Fatalf("no node runs v2 after %d passes: there is nothing to take back", way)
+			}
+			f.p.Target, f.p.Completed, f.p.Order = revision("v1"), Revision{}, RollbackOrder
+			f.p.Stages = []Stage{{Name: "back", Size: size(2)}, {Name: "the rest"}}
+			f.passes(moment)
+			if f.last.Phase == Completed && f.last.Progress.Targets[0].Name == "v1" {
+				break
+			}
+			if moment > 60 {
+				t.Fatalf("the rollback is %s after %d passes: %s", f.last.Phase, moment, f.last.Message)
+			}
+			f.abortsAndResumes(moment, "v1")
 		}
-		f.p.Verb = Verb{Request: "resume", Do: Resume}
-		f.passes(200, Completed)
-		if f.runs("v2") != 6 {
-			t.Fatalf("moment %d: %d nodes run v2", moment, f.runs("v2"))
+	}
+}
+
+// abortsAndResumes aborts a rollout of six nodes, has it come to its end, and resumes it to its other end.
+func (f *fleet) abortsAndResumes(moment int, revision string) {
+	f.t.Helper()
+	f.p.Verb = Verb{Request: "abort", Do: Abort}
+	begun := len(f.begun)
+	f.endsWithoutMore(moment)
+	broken := slices.ContainsFunc(f.s.Ledger.Slots, func(s protocol.Slot) bool { return s.State == "" })
+	if f.last.Phase != Aborted || broken || len(f.begun) != begun || !f.last.Acknowledged {
+		f.t.Fatalf("moment %d: phase %s, slots %v, begun %v", moment, f.last.Phase, f.s.Ledger.Slots, f.begun)
+	}
+	for node, cordoned := range f.cordoned {
+		if cordoned && f.s.Ledger.Slot("uid-"+node) == nil {
+			f.t.Fatalf("moment %d: node %q is left cordoned", moment, node)
 		}
+	}
+	f.p.Verb = Verb{Request: "resume", Do: Resume}
+	f.passes(200, Completed)
+	if f.runs(revision) != 6 || len(f.s.Ledger.Slots) != 0 {
+		f.t.Fatalf("moment %d: %d nodes run %s, slots %v", moment, f.runs(revision), revision, f.s.Ledger.Slots)
 	}
 }
 
@@ -95,7 +134,9 @@ func (f *fleet) endsWithoutMore(moment int) {
 	for range 20 {
 		d := f.pass()
 		for _, n := range d.Nodes {
-			if n.Do == protocol.EventGrant || n.Do == protocol.EventProceed || n.Do == protocol.EventAdmit {
+			slot := f.s.Ledger.Slot(n.UID)
+			proceeds := n.Do == protocol.EventProceed && (slot == nil || slot.State == "") // one that is broken is not better off without
+			if proceeds || n.Do == protocol.EventGrant || n.Do == protocol.EventRetry || n.Do == protocol.EventAdmit {
 				f.t.Fatalf("moment %d: node %q is %s, %q after the abort", moment, n.Node, n.State, n.Do)
 			}
 			if d.Acknowledged && (n.State == protocol.Admitted || n.State == protocol.Granted) {
