@@ -12,9 +12,9 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// exchange has the oldest node make way for a new one.
+// exchange has the oldest node but the first, which stays for ever, make way for a new one.
 func (f *fleet) exchange(i int) {
-	f.remove(f.s.Nodes[0].Name)
+	f.remove(f.s.Nodes[1].Name)
 	f.add(fmt.Sprintf("new-%05d", i), nil)
 }
 
@@ -36,6 +36,9 @@ func TestChurnLeavesNoOutcomesBehind(t *testing.T) {
 	}
 	if most > 8+100 || most < 100 || len(f.s.Progress.Nodes) > 8 {
 		t.Errorf("%d outcomes at most, want some of those that are gone, and not all; %d nodes remembered", most, len(f.s.Progress.Nodes))
+	}
+	if p := f.s.Progress; p.StageFrom != 1 {
+		t.Errorf("the last stage has ended after outcome %d, want 1: that of the node which has stayed is all that is left of then", p.StageFrom)
 	}
 	seen := map[string]bool{}
 	for _, o := range f.s.Progress.Outcomes {
