@@ -120,8 +120,9 @@ type admission struct {
 	barrier *Why
 	stage   int
 	// room is how many nodes the stage has yet to begin.
-	room   int
-	rescue bool
+	room int
+	// rescue says that broken nodes come first, or nil.
+	rescue *Why
 	// quorumKept: no serial node may cost the majority.
 	quorumKept bool
 	// asked are the answers for the revisions so far.
@@ -143,20 +144,6 @@ func (p *plan) room(stage int) int {
 		return len(p.nodes)
 	}
 	return max(0, s.need-s.begun())
-}
-
-// rescues reports whether nodes that a revision before has broken have to recover first.
-func (p *plan) rescues() bool {
-	if !p.progress.Rescue {
-		return false
-	}
-	for i := range p.flights {
-		if f := &p.flights[i]; isBad(f.slot.State) && f.member >= 0 {
-			return true
-		}
-	}
-	p.progress.Rescue = false
-	return false
 }
 
 // wait says why a node that could go has to wait for others, or nil.
@@ -187,8 +174,8 @@ func (a *admission) wait(m *member) *Why {
 // waitFresh says why a node that has not tried the revision has to wait for those that have, or nil.
 func (a *admission) waitFresh(m *member, v verdict) *Why {
 	switch {
-	case a.rescue:
-		return a.limits.share(ReasonRescue, "the nodes that are broken get the revision first, and none has recovered yet")
+	case a.rescue != nil:
+		return a.rescue
 	case v.fresh != nil:
 		return v.fresh
 	case a.room == 0 && a.takes(a.stage, int(m.group)):
@@ -246,7 +233,7 @@ func (a *admission) verdict(r *Revision) verdict {
 		a.again(v.any.After)
 	}
 	if a.failing(r) {
-		v.fresh = &Why{Reason: ReasonFailing, Message: fmt.Sprintf("revision %q has failed, and has not succeeded anywhere in %s", r.Name, a.stageName(a.stage))}
+		v.fresh = a.stranding(fmt.Sprintf("revision %q has failed, and has not succeeded anywhere in %s", r.Name, a.stageName(a.stage)))
 	}
 	a.asked = append(a.asked, v)
 	return v

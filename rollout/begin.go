@@ -20,8 +20,8 @@ func (p *plan) begin() error {
 		p.join()
 		return nil
 	}
-	if err := p.present(); err != nil {
-		return err
+	if absent := p.absent(); p.progress.Targets == nil && len(absent) > 0 {
+		return absent[0]
 	}
 	p.supersede()
 	p.renumber()
@@ -30,12 +30,16 @@ func (p *plan) begin() error {
 	return nil
 }
 
-// present checks that there is what the policy names.
-func (p *plan) present() error {
-	for i, g := range p.policy.Groups {
-		for j, name := range g.Nodes {
+// absent is what the policy names and is not there, each as a [FieldError]. A rollout does not begin without it. One that is under way or is superseded goes on, and
+// says so: nodes leave meanwhile, and a revision may have cost those for which it is taken back.
+func (p *plan) absent() (errs []error) {
+	for i := range p.policy.Groups {
+		if p.found == p.policy.listed() {
+			break // thousands of them, at every pass
+		}
+		for j, name := range p.policy.Groups[i].Nodes {
 			if _, found := p.named(name); !found {
-				return invalid(fmt.Sprintf("groups[%d].nodes[%d]", i, j), name, "the name of a node of the domain")
+				errs = append(errs, invalid(fmt.Sprintf("groups[%d].nodes[%d]", i, j), name, "the name of a node of the domain"))
 			}
 		}
 	}
@@ -47,10 +51,18 @@ func (p *plan) present() error {
 			}
 		}
 		if n == 0 {
-			return invalid(fmt.Sprintf("stages[%d]", i), p.policy.Stages[i].Name, "a stage whose groups have a node")
+			errs = append(errs, invalid(fmt.Sprintf("stages[%d]", i), p.policy.Stages[i].Name, "a stage whose groups have a node"))
 		}
 	}
-	return nil
+	return errs
+}
+
+// listed is how many nodes the groups name.
+func (policy *Policy) listed() (sum int) {
+	for i := range policy.Groups {
+		sum += len(policy.Groups[i].Nodes)
+	}
+	return sum
 }
 
 // named finds a node by name.

@@ -34,8 +34,12 @@ func (p *plan) capsOf(stage int) []protocol.Cap {
 	const others = 4 // the total, that of serial nodes, and the classes
 	caps := make([]protocol.Cap, 0, len(p.policy.Groups)+len(p.zones)+others)
 	caps = append(caps, protocol.Cap{Key: serialKey, Max: 1, From: "the rule for serial nodes"})
-	if len(p.policy.Caps) == 0 {
-		caps = append(caps, protocol.Cap{Max: 1, From: "the default"})
+	if !p.policy.bounded() {
+		from := "the default"
+		if len(p.policy.Caps) > 0 {
+			from += ", as no cap of the policy covers every node"
+		}
+		caps = append(caps, protocol.Cap{Max: 1, From: from})
 	}
 	for i, c := range p.policy.Caps {
 		caps = p.numbers(caps, c, "caps", i)
@@ -47,6 +51,12 @@ func (p *plan) capsOf(stage int) []protocol.Cap {
 		}
 	}
 	return caps
+}
+
+// bounded reports whether the policy's own caps leave no node without one: only one without a key, as each of the scope Total, is sure to. Without it
+// whatever the others don't name would go all at once.
+func (policy *Policy) bounded() bool {
+	return slices.ContainsFunc(policy.Caps, func(c Cap) bool { return c.Key == "" })
 }
 
 // numbers adds what a cap comes to, for each of the keys that it is about.
@@ -114,9 +124,10 @@ type usage struct {
 
 // A setOf says what a slot counts for.
 type setOf struct {
-	group, zone int16
-	class       Class
-	serial      bool
+	group  int16
+	zone   int32
+	class  Class
+	serial bool
 }
 
 // A keySet is what a slot counts for, and the caps that it has to keep.

@@ -6,6 +6,7 @@ package rollout_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -78,6 +79,40 @@ func TestCapsBindAtOnce(t *testing.T) {
 			if n.Do == "" && n.Why.Reason != ReasonCap {
 				t.Errorf("%s: node %q waits for %s", c.name, n.Node, n.Why.Reason)
 			}
+		}
+	}
+}
+
+// Caps with keys say nothing of what they do not name: besides them one node goes at a time. One without a key covers every node, of whatever scope
+// (R-RO-11).
+func TestCapsWithKeysAloneAreNoLicence(t *testing.T) {
+	five := *percent("50%")
+	for name, c := range map[string]struct {
+		caps []Cap
+		want int
+	}{
+		"one zone":                {[]Cap{{Scope: ByZone, Key: "a", Max: number(2)}}, 1},
+		"both zones":              {[]Cap{{Scope: ByZone, Key: "a", Max: number(2)}, {Scope: ByZone, Key: "b", Max: number(2)}}, 1},
+		"one group":               {[]Cap{{Scope: ByGroup, Key: "all", Max: five}}, 1},
+		"one class":               {[]Cap{{Scope: ByClass, Key: string(Intrusive), Max: five}}, 1},
+		"one zone and a total":    {[]Cap{{Scope: ByZone, Key: "a", Max: number(1)}, {Scope: Total, Max: number(4)}}, 4},
+		"one zone, and each of 2": {[]Cap{{Scope: ByZone, Key: "a", Max: number(1)}, {Scope: ByZone, Max: number(2)}}, 3},
+		"each group":              {[]Cap{{Scope: ByGroup, Max: five}}, 5},
+		"each class":              {[]Cap{{Scope: ByClass, Max: five}}, 5},
+	} {
+		f := newFleet(t, 0)
+		for i := range 10 {
+			f.add(fmt.Sprintf("n%d", i), map[string]string{zone: string("ab"[i%2])})
+		}
+		f.p.Caps = c.caps
+		d := f.plan()
+		if got := len(doing(d, protocol.EventAdmit)); got != c.want {
+			t.Errorf("%s: %d nodes are admitted, want %d", name, got, c.want)
+		}
+		if c.want == 1 && !slices.ContainsFunc(d.Nodes, func(n Decision) bool {
+			return n.Why.Reason == ReasonCap && strings.Contains(n.Why.Message, "no cap of the policy covers every node")
+		}) {
+			t.Errorf("%s: no node says that the default binds: %s", name, d.Message)
 		}
 	}
 }

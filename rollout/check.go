@@ -4,8 +4,10 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Checks are static: each looks at the policy and the snapshot alone, so that a dry run with [Plan] says before anything is touched what it would say. With
@@ -19,6 +21,9 @@ type Checks struct {
 	// Data: no pod has to go against its budget, which may guard the last copy of something: [ForceDrain] with an intrusive revision. Empty means that it is
 	// not checked.
 	Data CheckMode
+	// Caps: each zone that a cap of the policy or of a stage names has a node of the domain. A name that is misspelt caps nothing. Empty means [Enforce];
+	// [Warn] is for a zone that may be empty at times. Groups and classes are checked by [Policy.Validate], and may be empty.
+	Caps CheckMode
 }
 
 // A CheckMode is what a check does when it finds something.
@@ -32,7 +37,7 @@ const (
 
 // A Finding is what a check has found.
 type Finding struct {
-	// Check is the field of [Checks], as "ControlPlane".
+	// Check is the field of [Checks], as "ControlPlane"; or "Nodes", a warning: the policy names nodes that have gone, or stages whose groups have none.
 	Check string
 	Mode  CheckMode
 	// Message says it with numbers.
@@ -44,6 +49,8 @@ const (
 	checkControlPlane = "ControlPlane"
 	checkQuorum       = "Quorum"
 	checkData         = "Data"
+	checkCaps         = "Caps"
+	checkNodes        = "Nodes"
 )
 
 // quorumMode is what the check of the quorum does.
@@ -61,13 +68,28 @@ func (policy *Policy) quorumMode() CheckMode {
 func (p *plan) findings() []Finding {
 	all := p.beforehand()
 	if why := p.lacksQuorum(); why != "" {
-		i := slices.IndexFunc(all, func(f Finding) bool { return f.Check == checkData })
+		i := slices.IndexFunc(all, func(f Finding) bool { return f.Check == checkData || f.Check == checkCaps })
 		if i < 0 {
 			i = len(all)
 		}
 		all = slices.Insert(all, i, Finding{checkQuorum, p.policy.quorumMode(), why})
 	}
+	if absent := p.absent(); len(absent) > 0 {
+		all = append(all, Finding{checkNodes, Warn, someOf(absent)})
+	}
 	return all
+}
+
+// someOf names the first few of some errors.
+func someOf(errs []error) string {
+	texts := make([]string, 0, named+1)
+	for _, err := range errs[:min(named, len(errs))] {
+		texts = append(texts, err.Error())
+	}
+	if n := len(errs) - named; n > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // beforehand are the findings that nothing of what happens changes.
@@ -79,7 +101,33 @@ func (p *plan) beforehand() []Finding {
 	if mode := p.policy.Checks.Data; mode != "" && p.policy.StuckDrain == ForceDrain && p.sizes.intrusive > 0 {
 		all = append(all, Finding{checkData, mode, fmt.Sprintf("%d nodes are drained, and pods that their budget keeps are forced out in the end: that may be the last copy of their data", p.sizes.intrusive)})
 	}
+	if why := p.strayCaps(); why != "" {
+		all = append(all, Finding{checkCaps, cmp.Or(p.policy.Checks.Caps, Enforce), why})
+	}
 	return all
+}
+
+// strayCaps names the caps of zones in which there is no node, or nothing. A domain without nodes has nothing to keep.
+func (p *plan) strayCaps() string {
+	if p.sizes.domain == 0 {
+		return ""
+	}
+	var stray []string
+	look := func(field string, caps []Cap) {
+		for i, c := range caps {
+			if c.Scope == ByZone && c.Key != "" && !slices.Contains(p.zones, c.Key) {
+				stray = append(stray, fmt.Sprintf("%s[%d] is for zone %q", field, i, c.Key))
+			}
+		}
+	}
+	look("caps", p.policy.Caps)
+	for i := range p.policy.Stages {
+		look(fmt.Sprintf("stages[%d].caps", i), p.policy.Stages[i].Caps)
+	}
+	if len(stray) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: none of the %d nodes of the domain is there, so that it keeps nothing back", strings.Join(stray, ", "), p.sizes.domain)
 }
 
 // lacksQuorum says that one more serial node must not go, or nothing. Those that are at their turn come back.
@@ -119,7 +167,7 @@ func (v *validator) checks() {
 	for _, f := range []struct {
 		field string
 		mode  CheckMode
-	}{{"checks.controlPlane", c.ControlPlane}, {"checks.quorum", c.Quorum}, {"checks.data", c.Data}} {
+	}{{"checks.controlPlane", c.ControlPlane}, {"checks.quorum", c.Quorum}, {"checks.data", c.Data}, {"checks.caps", c.Caps}} {
 		v.check(f.mode == "" || f.mode == Enforce || f.mode == Warn, f.field, string(f.mode), fmt.Sprintf("%q or %q", Enforce, Warn))
 	}
 	v.check(c.Quorum != Enforce || !v.p.LoseQuorum, "checks.quorum", string(c.Quorum), fmt.Sprintf("%q, or none, beside loseQuorum", Warn))

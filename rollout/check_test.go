@@ -42,6 +42,9 @@ func TestChecksEnforceOrWarn(t *testing.T) {
 		"forced drains":      {fleet: newFleet(t, 3), change: forced, set: func(c *Checks, m CheckMode) { c.Data = m }, finds: "Data", says: "3 nodes are drained"},
 		"no drain to force":  {fleet: newFleet(t, 3), change: quiet, set: func(c *Checks, m CheckMode) { c.Data = m }},
 		"no forced drain":    {fleet: newFleet(t, 3), set: func(c *Checks, m CheckMode) { c.Data = m }},
+		"a zone misspelt":    {fleet: newFleet(t, 3), change: strayZone, set: func(c *Checks, m CheckMode) { c.Caps = m }, finds: "Caps", says: `caps[1] is for zone "estward"`},
+		"a stage's zone":     {fleet: newFleet(t, 3), change: strayZoneOfStage, set: func(c *Checks, m CheckMode) { c.Caps = m }, finds: "Caps", says: `stages[0].caps[0] is for zone "estward"`},
+		"a zone":             {fleet: newFleet(t, 3), change: zoneThatIs, set: func(c *Checks, m CheckMode) { c.Caps = m }},
 		"no third of five":   {fleet: controlPlanes(t, 5, 2), set: func(c *Checks, m CheckMode) { c.Quorum = m }, finds: "Quorum", says: "3 of 5 are available, and a majority is 3"},
 		"the second of five": {fleet: controlPlanes(t, 5, 1), set: func(c *Checks, m CheckMode) { c.Quorum = m }},
 	} {
@@ -63,6 +66,20 @@ func TestChecksEnforceOrWarn(t *testing.T) {
 			wantFinding(t, d, name, c.finds, c.says, mode)
 		}
 	}
+}
+
+// strayZone caps a zone that no node is in, zoneThatIs one that a node is in.
+func strayZone(f *fleet) {
+	f.p.Caps = []Cap{{Scope: Total, Max: number(2)}, {Scope: ByZone, Key: "estward", Max: number(1)}}
+}
+
+func strayZoneOfStage(f *fleet) {
+	f.p.Stages = []Stage{{Name: "one", Caps: []Cap{{Scope: ByZone, Key: "estward", Max: number(1)}}}}
+}
+
+func zoneThatIs(f *fleet) {
+	strayZone(f)
+	f.node("node-001").Labels = map[string]string{zone: "estward"}
 }
 
 func wantFinding(t *testing.T, d Decisions, name, check, says string, mode CheckMode) {

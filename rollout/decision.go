@@ -122,6 +122,7 @@ const (
 	ReasonJoined      Reason = "JoinedLater"
 	ReasonOther       Reason = "OtherRollout"
 	ReasonRescue      Reason = "BrokenNodesFirst"
+	ReasonStranded    Reason = "BrokenNodesStuck"
 	ReasonLost        Reason = "Lost"
 	ReasonLeaving     Reason = "NotSelected"
 	ReasonSuperseded  Reason = "Superseded"

@@ -57,6 +57,11 @@ func sayStage(r Reason) (saying, bool) {
 			what:   "nodes that an earlier revision has broken get this one first",
 			change: "One of them has to recover, or be given up by acknowledging it", verbs: []Do{Acknowledge}, others: true,
 		}, true
+	case ReasonStranded:
+		return saying{
+			what:   "nodes that are broken have to recover first, and none of them answers or can be tried any more",
+			change: "One of them has to answer, or all have to be given up by acknowledging them, or another revision has to be named", verbs: []Do{Acknowledge}, others: true,
+		}, true
 	case ReasonMinAge:
 		return saying{what: "the revision is too young to be begun", change: "It has to grow older, or its minimum age has to be lowered in a new one"}, true
 	}

@@ -15,6 +15,7 @@ type grouper struct {
 	groups []Group
 	listed []listing
 	next   int
+	found  int // how many of the listed nodes have come
 	// labels are the groups whose selectors want one of some values of a label, rest those of the other selectors.
 	labels []labelGroups
 	rest   []int16
@@ -73,6 +74,7 @@ func (g *grouper) group(n *Node) int16 {
 	first := none
 	if g.next < len(g.listed) && g.listed[g.next].name == n.Name {
 		first = g.listed[g.next].group
+		g.found++
 	}
 	first = g.match(g.rest, first, n.Labels)
 	for i := range g.labels {

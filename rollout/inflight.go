@@ -109,6 +109,10 @@ func (p *plan) settle(f *flight, e *NodeProgress) {
 		p.end(f, e, Refused)
 	case protocol.Revoked:
 		p.end(f, e, Deferred)
+	case protocol.Retrying:
+		if f.sh.Orders.Revoked >= f.slot.Attempt {
+			p.conclude(f, e, Deferred)
+		}
 	case protocol.Undone:
 		if isBad(f.slot.State) && !p.well(f.member) {
 			f.why = &Why{Reason: ReasonUnhealthy, Message: "the attempt before has broken the node, the last one was undone: " + p.illness(f.member)}

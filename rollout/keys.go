@@ -8,6 +8,7 @@ import "time"
 // Keys are what a slot of the node counts for in a rollout of the policy, besides the total. They are for slots that have to be found again: see
 // [github.com/belayproject/belay/rollout/protocol.Ledger.Resettle].
 func (policy Policy) Keys(n Node) []string {
+	policy.Groups = policy.Groups[:min(len(policy.Groups), 1<<groupBits)] // Validate refuses more
 	p := newPlan(&Snapshot{Nodes: []Node{n}}, &policy, time.Time{}, &scratch{})
 	m := &p.nodes[0]
 	of := setOf{group: m.group, zone: m.zone, class: Intrusive, serial: m.serial}

@@ -59,18 +59,20 @@ func isCanary(n *Node) bool {
 	return ok
 }
 
-// Bits of a place in the default order, from the most significant: stage, retried, own, not broken, not a canary, zone, group, node.
+// Bits of a place in the default order, from the most significant: stage, retried, own, not broken, not a canary, zone, group, node. [Policy.Validate] keeps
+// the numbers of stages and groups to them; where there are more nodes or zones, nodes are compared one with another.
 const (
 	nodeBits  = 24
 	groupBits = 12
 	zoneBits  = 14
+	stageBits = 64 - nodeBits - groupBits - zoneBits - 4
 )
 
 // order are the selected nodes in the order in which they are to go: by stage, fresh ones before those that have failed, by the order of the
 // policy, by group, by name.
 func (p *plan) order() []int32 {
 	order := reuse(&p.mem.ordered, p.sizes.selected)[:0]
-	if p.policy.Order != nil {
+	if p.policy.Order != nil || len(p.nodes) > 1<<nodeBits || len(p.zones) > 1<<zoneBits {
 		for i := range p.nodes {
 			if p.nodes[i].group >= 0 {
 				order = append(order, int32(i))
@@ -125,5 +127,9 @@ func (p *plan) compare(i, j int32) int {
 	if c := cmp.Or(cmp.Compare(p.stageOf(a), p.stageOf(b)), cmp.Compare(number(a.retried), number(b.retried))); c != 0 {
 		return c
 	}
-	return cmp.Or(p.policy.Order(a.node, b.node), cmp.Compare(a.group, b.group), cmp.Compare(i, j))
+	first := p.policy.Order
+	if first == nil {
+		first = DefaultOrder
+	}
+	return cmp.Or(first(a.node, b.node), cmp.Compare(a.group, b.group), cmp.Compare(i, j))
 }

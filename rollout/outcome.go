@@ -21,6 +21,8 @@ const (
 	defaultApply    = 30 * time.Minute
 	defaultVerify   = 30 * time.Minute
 	longestRetry    = time.Hour
+	// healed is how long a node has run a revision after which its failures with it before that have no say in how often it may fail.
+	healed = 24 * time.Hour
 	// keptCycles is how many cycles are remembered.
 	keptCycles = 100
 )
@@ -71,6 +73,9 @@ func (p *plan) conclude(f *flight, e *NodeProgress, r Result) {
 			e.Failed = true
 			p.outcome(f, *e)
 		}
+		if counts && first && e.Critical {
+			p.freeze("critical", fmt.Sprintf("node %q is critical, and has ended as %s", f.slot.Node, r))
+		}
 	case r == Succeeded:
 		if counts {
 			e.Stage, e.Recovered = p.progress.Stage, e.Failed
@@ -101,22 +106,6 @@ func (p *plan) counts(f *flight) bool {
 	}
 	r := f.ordered()
 	return (r.Name == "" || r == p.targets[m.group].target.Ref()) && !(f.sh.Orders.Revert && f.sh.Orders.Grant == f.slot.Attempt)
-}
-
-// outcome adds the outcome of a node, if it is the first of it.
-func (p *plan) outcome(f *flight, e NodeProgress) {
-	if slices.ContainsFunc(p.progress.Outcomes, func(o Outcome) bool { return o.UID == f.slot.UID }) {
-		return
-	}
-	if !p.appended {
-		p.appended = true
-		// Growing would make room for a quarter more.
-		p.progress.Outcomes = append(make([]Outcome, 0, len(p.progress.Outcomes)+p.ending()), p.progress.Outcomes...)
-	}
-	p.progress.Outcomes = append(p.progress.Outcomes, Outcome{Node: f.slot.Node, UID: f.slot.UID, Result: e.Result, At: p.now})
-	if e.Critical && detectFailed(e.Result) {
-		p.freeze("critical", fmt.Sprintf("node %q is critical, and has ended as %s", f.slot.Node, e.Result))
-	}
 }
 
 // ending is about how many attempts end in this pass, and at least 1.

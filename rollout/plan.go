@@ -12,7 +12,8 @@ import (
 )
 
 // Plan decides what to do now, and says of every other node why it waits. It returns an error for an invalid policy, and for one that
-// names nodes that are not there when the rollout begins; then nothing is decided.
+// names nodes that are not there when the rollout begins; then nothing is decided. A rollout under way, and one that is superseded, goes on without them, and
+// says so in [Decisions].Findings.
 //
 // What it decides can be carried out in any order after the ledger and the progress were stored, or not at all: the next Plan
 // decides on what has become of it.
@@ -27,7 +28,9 @@ func (p *plan) run() error {
 	}
 	p.heed()
 	p.observe()
+	p.relapses()
 	p.loans()
+	p.retire()
 	p.detect()
 	p.fence()
 	p.classify()
@@ -63,6 +66,7 @@ type plan struct {
 	zones   []string
 	targets []aim // by group
 	sizes   sizes
+	found   int // how many of the nodes that groups name are there
 	flights []flight
 	// acknowledged is the UID of the node whose slot was freed by request.
 	acknowledged string
@@ -92,8 +96,8 @@ type member struct {
 	node    *Node
 	why     *Why
 	flight  int32 // -1 for none
+	zone    int32
 	group   int16 // -1 for none
-	zone    int16
 	class   category
 	serial  bool
 	canary  bool
@@ -138,7 +142,7 @@ func newPlan(s *Snapshot, policy *Policy, now time.Time, mem *scratch) *plan {
 // gather sorts the nodes and finds out what belongs to which: all that the names, the labels and the policy say.
 func (p *plan) gather() {
 	p.line()
-	g, zones := p.grouper(), map[string]int16{}
+	g, zones := p.grouper(), map[string]int32{}
 	for i := range p.nodes {
 		m := &p.nodes[i]
 		n := m.node
@@ -146,11 +150,12 @@ func (p *plan) gather() {
 		zone := n.Labels[zoneLabel]
 		number, known := zones[zone]
 		if !known {
-			number = int16(len(p.zones))
+			number = int32(len(p.zones))
 			zones[zone], p.zones = number, append(p.zones, zone)
 		}
 		m.zone = number
 	}
+	p.found = g.found
 	p.name()
 	p.count()
 }

@@ -19,11 +19,13 @@ type Policy struct {
 	// Completed is the last revision of which a rollout was completed: nodes that join meanwhile get it first, and nodes that the target has
 	// broken get it last. One without a name means none.
 	Completed Revision
-	// Groups are the nodes, by selector or by name. A node belongs to the first group that it matches, and to none if there is no such.
+	// Groups are the nodes, by selector or by name, 4096 groups at most. A node belongs to the first group that it matches, and to none if there is no such.
 	Groups []Group
-	// Stages are passed in order: the next one begins when the gate of the one before has passed. None means one stage of all groups.
+	// Stages are passed in order: the next one begins when the gate of the one before has passed. None means one stage of all groups;
+	// 1024 are the most.
 	Stages []Stage
-	// Caps bind at the same time; the strictest decides. None means one node at a time.
+	// Caps bind at the same time; the strictest decides. Unless one of them has no key, as each of the scope [Total], one node at a time besides: a list
+	// that names some zones, groups or classes says nothing of the others.
 	Caps []Cap
 	// Order says which of the nodes of a stage that may go is next. Nil means [DefaultOrder].
 	Order Order
@@ -34,7 +36,7 @@ type Policy struct {
 	Cycle time.Duration
 	// Detectors stop the rollout. Nil means the default ones; to have none takes an empty list.
 	Detectors []Detector
-	// Critical selects nodes of which no single one may fail. Nil means none.
+	// Critical selects nodes of which no single one may fail: each failed attempt freezes the rollout, and so does one that falls back later. Nil means none.
 	Critical labels.Selector
 	// Serial selects nodes that go strictly one at a time, whatever the caps say: the control plane. Nil means those with the label
 	// node-role.kubernetes.io/control-plane. They count over the whole domain.
@@ -45,7 +47,8 @@ type Policy struct {
 	// Checks are what is looked at beforehand.
 	Checks Checks
 	// Attempts is how many failures of the revision on one node are enough. Zero means 3. What was not begun, and what was undone, is no
-	// failure and has no limit.
+	// failure and has no limit. A node that does not run the revision any more after its success has failed; what it did before it has run it for a day does
+	// not count any more.
 	Attempts int
 	// RetryAfter is how long a node rests at most after its first failure; each further one doubles that, up to an hour, and the rest is
 	// jittered in full, by node and attempt. Zero means 1 minute.

@@ -105,7 +105,7 @@ func (w *simWorld) plan() *plan {
 	f := w.first
 	p := &plan{
 		policy: f.policy, snapshot: f.snapshot, now: w.now, mem: &scratch{}, stages: f.stages, cycle: f.cycle, ledger: w.snapshot.Ledger.Draft(), progress: w.snapshot.Progress,
-		nodes: w.nodes, zones: f.zones, keyOf: f.keyOf, targets: f.targets, sizes: f.sizes, taken: f.taken,
+		nodes: w.nodes, zones: f.zones, keyOf: f.keyOf, targets: f.targets, sizes: f.sizes, found: f.found, taken: f.taken,
 	}
 	if w.course.Steps > 0 {
 		p.before = w.known

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -25,7 +26,8 @@ type Holders interface {
 // loses what was lent; its finalizer is there to keep it.
 type Slots struct {
 	Ledger LedgerStore
-	// Caps bind, besides those of the rollouts: give the rollouts' controller the same ones. None means one at a time.
+	// Caps bind, besides those of the rollouts: give the rollouts' controller the same ones. Unless one of them has no key, and so counts all nodes, one at a
+	// time besides.
 	Caps []protocol.Cap
 	// Keys are what a node counts for, as its zone; nil is nothing.
 	Keys func(node string) []string
@@ -36,10 +38,10 @@ type Slots struct {
 }
 
 func (s *Slots) caps() []protocol.Cap {
-	if len(s.Caps) == 0 {
-		return []protocol.Cap{{Max: 1, From: "the default"}}
+	if slices.ContainsFunc(s.Caps, func(c protocol.Cap) bool { return c.Key == "" }) {
+		return s.Caps
 	}
-	return s.Caps
+	return append(slices.Clone(s.Caps), protocol.Cap{Max: 1, From: "the default"})
 }
 
 // Take lends a slot to a holder, for a node that may be empty. He has one at a time, by his UID: it becomes this loan.

@@ -20,6 +20,7 @@ func TestSlotMutants(t *testing.T) {
 			Old: "s.LoanID() != \"\" && s.LoanID() != id {", New: "s.LoanID() == \"x\" {"},
 		{Name: "a slot stays the loan that it was", File: "protocol/borrow.go", Run: "TestSlotsAreGivenBack",
 			Old: "if b.ID == \"\" || l.Loan", New: "if b.ID != \"\" || l.Loan"},
+		{Name: "caps with keys are enough", File: "slots.go", Run: "TestSlotsWithKeys", Old: "return c.Key == \"\" }) {", New: "return c.Max > 0 }) {"},
 		{Name: "the slots of the dead are kept", File: "slots.go", Run: "TestSlotsAreLent", Old: "\t\tif gone {", New: "\t\tif gone && false {"},
 		{Name: "the slots of the living are freed", File: "slots.go", Run: "TestSlotsAreLent", Old: "\t\tif gone {", New: "\t\tif gone || true {"},
 		{Name: "what machines break does not count", File: "plan.go", Run: "TestMachineFailure", Old: "\tp.loans()\n", New: ""},

@@ -71,6 +71,22 @@ func TestSlotsAreLent(t *testing.T) {
 	}
 }
 
+// R-MA-29, R-RO-11: caps with keys say nothing of the nodes that they do not name: besides them one slot is lent at a time.
+func TestSlotsWithKeysAloneAreLentOneAtATime(t *testing.T) {
+	s, _ := lender(5)
+	s.Caps[0].Key = "zone/a"
+	s.Keys = func(string) []string { return []string{"zone/b"} }
+	if n := s.Left(t.Context()); n != 1 {
+		t.Errorf("%d left of an empty ledger, want 1", n)
+	}
+	if done, why := take(t, s, 1); !done {
+		t.Fatal(why)
+	}
+	if done, why := take(t, s, 2); done || !strings.Contains(why, "the limit is 1 by the default") {
+		t.Errorf("a second slot: %t, %q", done, why)
+	}
+}
+
 // R-MA-29: what a holder gives back late, as a process that was frozen meanwhile does, is what it had taken then: the next loan of the same holder stays.
 func TestSlotsAreGivenBackByLoan(t *testing.T) {
 	s, _ := lender(1)

@@ -31,7 +31,8 @@ type Node struct {
 	Created time.Time
 	// Shadow is the node's record; nil if it has none yet.
 	Shadow *protocol.Shadow
-	// Runs is the revision that the node runs, by the word of its agent: name and digest. Empty if that is not known.
+	// Runs is the revision that the node runs, by the word of its agent: name and digest. Empty if that is not known. It is of the same moment as Shadow: one that
+	// says Done with the target, and a node that runs something else, are a node that has fallen back.
 	Runs protocol.Revision
 	// Irreversible: there is no way back from what it runs, by the word of its agent.
 	Irreversible bool
@@ -107,7 +108,8 @@ type Progress struct {
 	// Stopped and FrozenBy are the closures of the ledger by a pause or abort, and by a freeze, that are in force. Lifted are those before.
 	Stopped, FrozenBy string
 	Lifted            []string
-	// Outcomes are the ends of attempts in the order in which they were seen, for the detectors: the first that counts of each node.
+	// Outcomes are the ends of attempts in the order in which they were seen, for the detectors: of each node its first failure, or its success if it has none.
+	// When all stages were passed, only the newest ones of nodes that are gone are kept.
 	Outcomes []Outcome
 	// Cycles are how long the last nodes took from their slot to their end.
 	Cycles []time.Duration
@@ -125,7 +127,8 @@ type NodeProgress struct {
 	Critical bool
 	// Result is how the attempt ended; empty before.
 	Result Result
-	// Attempts is how often the revision has failed here, Deferrals how often it was put off. NotBefore is when it is tried again.
+	// Attempts is how often the revision has failed here, falls back after a success among them; Deferrals how often it was put off. NotBefore is when it is
+	// tried again.
 	Attempts, Deferrals int
 	NotBefore           time.Time
 	// Failed says that the node has counted as a failure, Accepted that somebody has accepted that, Recovered that it got the revision later.

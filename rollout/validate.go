@@ -34,7 +34,7 @@ func invalid(field string, value any, want string) error {
 }
 
 // Validate reports everything that is wrong with a policy by itself, each as a [FieldError]. That the nodes which it names are there is found
-// out by [Plan], when the rollout begins.
+// out by [Plan], when the rollout begins; later on those that have gone are a [Finding].
 func (p Policy) Validate() error {
 	v := &validator{p: &p}
 	v.text("uid", p.UID)
@@ -87,6 +87,7 @@ func (v *validator) class(field string, c Class) {
 
 func (v *validator) groups() {
 	v.check(len(v.p.Groups) > 0, "groups", len(v.p.Groups), "at least one group")
+	v.check(len(v.p.Groups) <= 1<<groupBits, "groups", len(v.p.Groups), fmt.Sprintf("%d groups at most", 1<<groupBits))
 	names := map[string]bool{}
 	for i := range v.p.Groups {
 		g, field := &v.p.Groups[i], fmt.Sprintf("groups[%d]", i)
@@ -120,6 +121,7 @@ func (v *validator) listed() {
 }
 
 func (v *validator) stages() {
+	v.check(len(v.p.Stages) <= 1<<stageBits, "stages", len(v.p.Stages), fmt.Sprintf("%d stages at most", 1<<stageBits))
 	names := map[string]bool{}
 	for i := range v.p.Stages {
 		s, field := &v.p.Stages[i], fmt.Sprintf("stages[%d]", i)

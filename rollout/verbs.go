@@ -67,7 +67,7 @@ func Verbs() []VerbRule {
 	add(Resume, Running, "the ledger is opened, the rollout goes on where it stood", Paused, Aborted)
 	add(Abort, Aborting, "the ledger is closed for the rollout, grants are revoked, what has not begun to apply is undone, the rest ends",
 		Pending, Running, AtGate, Paused, Frozen)
-	add(Accept, Running, "the failures so far are accepted: detectors begin anew, broken nodes are quarantined, the ledger is opened", Frozen)
+	add(Accept, Running, "the failures so far are accepted: detectors begin anew, broken nodes are quarantined and hold up nobody, the ledger is opened", Frozen)
 	add(Promote, "", "the rest of the soak, the gate and the approval of the stage are skipped, and its nodes that cannot be touched are left for later",
 		Running, AtGate)
 	add(Acknowledge, "", "the slot of a suspect or broken node is freed: its capacity is given up", Phases()...)
@@ -151,7 +151,7 @@ func (p *plan) unlift(request string) {
 // accept begins anew after a freeze, with the failures so far accepted.
 func (p *plan) accept() {
 	p.lift(p.progress.FrozenBy)
-	p.progress.FrozenBy, p.progress.Frozen = "", ""
+	p.progress.FrozenBy, p.progress.Frozen, p.progress.Rescue = "", "", false
 	p.progress.Accepted = len(p.progress.Outcomes)
 	for _, uid := range p.remembered() {
 		if e := p.progress.Nodes[uid]; e.Failed && !e.Accepted {
@@ -216,7 +216,12 @@ func (p *plan) closureOf(by string) string {
 			return c.Request
 		}
 	}
-	return fmt.Sprintf("%s/%s/%d", by, p.policy.Target.Name, len(p.progress.Outcomes))
+	for n := len(p.progress.Outcomes); ; n++ {
+		request := fmt.Sprintf("%s/%s/%d", by, p.policy.Target.Name, n)
+		if !slices.Contains(p.progress.Lifted, request) { // a controller that has slept would open what comes by that name
+			return request
+		}
+	}
 }
 
 // isFreeze reports whether a request has the form of those by which a freeze of the target closes the ledger.

@@ -70,22 +70,61 @@ func TestAbortAtEveryMomentAndResume(t *testing.T) {
 		if f.last.Phase == Completed {
 			return
 		}
-		f.p.Verb = Verb{Request: "abort", Do: Abort}
-		begun := len(f.begun)
-		f.endsWithoutMore(moment)
-		if f.last.Phase != Aborted || len(f.s.Ledger.Slots) != 0 || len(f.begun) != begun || !f.last.Acknowledged {
-			t.Fatalf("moment %d: phase %s, slots %v, begun %v", moment, f.last.Phase, f.s.Ledger.Slots, f.begun)
-		}
-		for node, cordoned := range f.cordoned {
-			if cordoned {
-				t.Fatalf("moment %d: node %q is left cordoned", moment, node)
+		f.abortsAndResumes(moment, "v2")
+	}
+	t.Error("the rollout was never completed")
+}
+
+// A rollback can be aborted at every moment as well, and resumed to the same end: it has stages and an order of its own, and begins while nodes are under way,
+// broken, or at the end of the revision that is taken back (R-RO-19, R-RO-20).
+func TestAbortOfARollbackAtEveryMomentAndResume(t *testing.T) {
+	for _, way := range []int{3, 9, 100} {
+		for moment := 0; ; moment++ {
+			f := newFleet(t, 6)
+			f.p.Caps, f.p.RetryAfter = []Cap{{Scope: Total, Max: number(2)}}, time.Second
+			f.fails = func(node, revision string) protocol.Event {
+				if node == "node-001" && revision == "v2" {
+					return protocol.EventBroke
+				}
+				return ""
 			}
+			f.passes(way)
+			if f.runs("v1") == 6 && way > 5 {
+				t.Fatalf("no node runs v2 after %d passes: there is nothing to take back", way)
+			}
+			f.p.Target, f.p.Completed, f.p.Order = revision("v1"), Revision{}, RollbackOrder
+			f.p.Stages = []Stage{{Name: "back", Size: size(2)}, {Name: "the rest"}}
+			f.passes(moment)
+			if f.last.Phase == Completed && f.last.Progress.Targets[0].Name == "v1" {
+				break
+			}
+			if moment > 60 {
+				t.Fatalf("the rollback is %s after %d passes: %s", f.last.Phase, moment, f.last.Message)
+			}
+			f.abortsAndResumes(moment, "v1")
 		}
-		f.p.Verb = Verb{Request: "resume", Do: Resume}
-		f.passes(200, Completed)
-		if f.runs("v2") != 6 {
-			t.Fatalf("moment %d: %d nodes run v2", moment, f.runs("v2"))
+	}
+}
+
+// abortsAndResumes aborts a rollout of six nodes, has it come to its end, and resumes it to its other end.
+func (f *fleet) abortsAndResumes(moment int, revision string) {
+	f.t.Helper()
+	f.p.Verb = Verb{Request: "abort", Do: Abort}
+	begun := len(f.begun)
+	f.endsWithoutMore(moment)
+	broken := slices.ContainsFunc(f.s.Ledger.Slots, func(s protocol.Slot) bool { return s.State == "" })
+	if f.last.Phase != Aborted || broken || len(f.begun) != begun || !f.last.Acknowledged {
+		f.t.Fatalf("moment %d: phase %s, slots %v, begun %v", moment, f.last.Phase, f.s.Ledger.Slots, f.begun)
+	}
+	for node, cordoned := range f.cordoned {
+		if cordoned && f.s.Ledger.Slot("uid-"+node) == nil {
+			f.t.Fatalf("moment %d: node %q is left cordoned", moment, node)
 		}
+	}
+	f.p.Verb = Verb{Request: "resume", Do: Resume}
+	f.passes(200, Completed)
+	if f.runs(revision) != 6 || len(f.s.Ledger.Slots) != 0 {
+		f.t.Fatalf("moment %d: %d nodes run %s, slots %v", moment, f.runs(revision), revision, f.s.Ledger.Slots)
 	}
 }
 
@@ -95,7 +134,9 @@ func (f *fleet) endsWithoutMore(moment int) {
 	for range 20 {
 		d := f.pass()
 		for _, n := range d.Nodes {
-			if n.Do == protocol.EventGrant || n.Do == protocol.EventProceed || n.Do == protocol.EventAdmit {
+			slot := f.s.Ledger.Slot(n.UID)
+			proceeds := n.Do == protocol.EventProceed && (slot == nil || slot.State == "") // one that is broken is not better off without
+			if proceeds || n.Do == protocol.EventGrant || n.Do == protocol.EventRetry || n.Do == protocol.EventAdmit {
 				f.t.Fatalf("moment %d: node %q is %s, %q after the abort", moment, n.Node, n.State, n.Do)
 			}
 			if d.Acknowledged && (n.State == protocol.Admitted || n.State == protocol.Granted) {
@@ -105,22 +146,60 @@ func (f *fleet) endsWithoutMore(moment int) {
 	}
 }
 
-// A pause lets committed nodes finish, and takes back what is not committed (R-RO-32).
+// A pause lets committed nodes finish, and takes back what is not committed; when that is acknowledged, no node commits (R-RO-32).
 func TestPauseAndResume(t *testing.T) {
-	f := newFleet(t, 4)
-	f.p.Caps = []Cap{{Scope: Total, Max: number(2)}}
-	f.passes(2)
-	f.silent["node-001"] = true
-	f.passes(1)
-	f.p.Verb = Verb{Request: "p", Do: Pause}
-	f.passes(20)
-	if f.last.Phase != Paused || len(f.s.Ledger.Slots) != 0 && !f.silent["node-001"] {
-		t.Fatalf("phase %s, slots %v", f.last.Phase, f.s.Ledger.Slots)
+	f := newFleet(t, 5)
+	f.p.Caps = []Cap{{Scope: Total, Max: number(3)}}
+	f.pass()
+	f.silent["node-001"] = true // before it has heard of its grant
+	f.pass()
+	f.silent["node-002"] = true // after it has committed
+	if d := f.plan(); f.of(d, "node-000").State != protocol.Committed || f.of(d, "node-001").State != protocol.Granted || f.of(d, "node-002").State != protocol.Committed {
+		t.Fatalf("%s, %s and %s, want two committed and one granted", f.of(d, "node-000").State, f.of(d, "node-001").State, f.of(d, "node-002").State)
 	}
+	f.p.Verb = Verb{Request: "p", Do: Pause}
+	acknowledged := 0
+	for i := range 20 {
+		d := f.pass()
+		if !d.Acknowledged {
+			continue
+		}
+		acknowledged++
+		for _, n := range d.Nodes {
+			if n.State == protocol.Admitted || n.State == protocol.Granted || n.Do == protocol.EventAdmit || n.Do == protocol.EventGrant {
+				t.Fatalf("pass %d: node %q is %s, %q after the pause was acknowledged", i, n.Node, n.State, n.Do)
+			}
+		}
+		f.silent["node-001"] = false // it finds its grant revoked
+	}
+	if acknowledged == 0 || !f.last.Acknowledged || f.last.Phase != Paused {
+		t.Fatalf("phase %s, acknowledged in %d passes of 20, the last of them: %t", f.last.Phase, acknowledged, f.last.Acknowledged)
+	}
+	f.wantPaused(map[string]protocol.State{
+		"node-000": protocol.Resting, "node-001": protocol.Resting, "node-002": protocol.Proceeding, "node-003": protocol.Resting, "node-004": protocol.Resting,
+	}, "node-000", "node-002")
 	f.wantReason(f.last, "node-003", ReasonPaused)
-	f.silent["node-001"] = false
+	f.silent["node-002"] = false
+	if f.passes(10); f.last.Phase != Paused || len(f.s.Ledger.Slots) != 0 || f.runs("v2") != 2 {
+		t.Fatalf("phase %s, slots %v, %d nodes run v2, want the committed ones to finish", f.last.Phase, f.s.Ledger.Slots, f.runs("v2"))
+	}
 	f.p.Verb = Verb{Request: "q", Do: Resume}
 	f.passes(100, Completed)
+	if f.runs("v2") != 5 || f.node("node-000").Shadow.Report.Attempt != 1 {
+		t.Errorf("%d nodes run v2, node-000 in attempt %d", f.runs("v2"), f.node("node-000").Shadow.Report.Attempt)
+	}
+}
+
+// wantPaused checks the state and the slot of each node; the first of those that have committed runs the revision, the second one is silent in its slot.
+func (f *fleet) wantPaused(states map[string]protocol.State, done, silent string) {
+	f.t.Helper()
+	for name, want := range states {
+		n := f.of(f.last, name)
+		slot := f.s.Ledger.Slot(n.UID)
+		if n.State != want || (slot != nil) != (name == silent) || (f.node(name).Runs.Name == "v2") != (name == done) || f.cordoned[name] != (name == silent) {
+			f.t.Errorf("node %q is %s, runs %s, cordoned %t, slot %+v; want it %s", name, n.State, f.node(name).Runs, f.cordoned[name], slot, want)
+		}
+	}
 }
 
 // A controller that has slept through an abort cannot open the ledger again; one that has slept through the resumption closes nothing before it has
