@@ -75,6 +75,8 @@ type mind struct {
 	// ahead is what was decided of rollouts and not stored yet, acknowledged those of which it was stored that no node of theirs commits, by UID.
 	ahead        map[string]ahead
 	acknowledged map[string]bool
+	// orphans is what was decided of rollouts that are gone and have left slots, by UID.
+	orphans map[string]rollout.Progress
 	// heard is when the last call ended, doubt when this process was silent last for so long that it may have been frozen.
 	heard, doubt time.Time
 }
@@ -133,6 +135,7 @@ func New(o Options) (*Controller, error) {
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
 		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{}, acknowledged: map[string]bool{},
+		orphans: map[string]rollout.Progress{},
 	}}, nil
 }
 
@@ -189,7 +192,8 @@ type pass struct {
 	stored   map[string]rollout.Progress // by UID of the rollout; what the rollouts have may be ahead of it
 	refused  map[string]error            // likewise
 	decided  []rollout.Decisions
-	shown    []int // rollouts of which there is nothing new to remember
+	owners   map[string]int // the number of the rollout that a node belongs to, by UID of the node
+	shown    []int          // rollouts of which there is nothing new to remember
 	nodes    []nodeView
 	byUID    map[string]int
 	shadows  []Shadow

@@ -31,7 +31,7 @@ func (p *pass) edges(r Rollout, d rollout.Decisions) {
 		}
 		p.event(r, kind, string(d.Phase), d.Message)
 	}
-	if p.refused[r.Policy.UID] != nil {
+	if p.refused[r.Policy.UID] != nil && d.Reason != ReasonStopped {
 		return
 	}
 	decided := make(map[string]*rollout.Decision, len(d.Nodes))

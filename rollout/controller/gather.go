@@ -74,7 +74,7 @@ func (p *pass) gather() error {
 	slices.SortFunc(p.nodes, func(a, b nodeView) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID)) })
 	p.rollouts = slices.Clone(p.rollouts)
 	slices.SortFunc(p.rollouts, func(a, b Rollout) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Policy.UID, b.Policy.UID))
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name), strings.Compare(a.Policy.UID, b.Policy.UID))
 	})
 	p.catchUp()
 	return p.load()
@@ -348,6 +348,7 @@ func (p *pass) forget() {
 		return !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid })
 	}
 	maps.DeleteFunc(p.c.mind.ahead, func(uid string, _ ahead) bool { return gone(uid) })
+	maps.DeleteFunc(p.c.mind.orphans, func(uid string, _ rollout.Progress) bool { return gone(uid) })
 	maps.DeleteFunc(p.c.mind.acknowledged, func(uid string, _ bool) bool { return gone(uid) })
 	for uid := range p.c.mind.back {
 		if p.ledger.Slot(uid) == nil {

@@ -68,6 +68,25 @@ func TestMutants(t *testing.T) {
 	})
 }
 
+// The same for rollouts that can't be followed, that select the nodes of others, or that are gone.
+func TestStandingMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "what can't be followed can't be stopped", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "!asked && r.Progress.Stopped == \"\" {", New: "true {"},
+		{Name: "what is stopped begins anew", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "range r.Progress.Targets {", New: "range r.Progress.Targets[:0] {"},
+		{Name: "a pause gives back what drains", File: "stop.go", Run: "TestPauseOfAnInvalidRollout",
+			Old: "if n.Do == protocol.EventUndo && d.Phase == rollout.Paused {", New: "if false {"},
+		{Name: "a stop cordons what is not intrusive", File: "stop.go", Run: "TestAbortOfAnInvalidNonIntrusiveRollout",
+			Old: "n.Cordon && slot != nil && !slices.Contains(slot.Keys, intrusive)", New: "n.Cordon && slot != nil && slices.Contains(slot.Keys, \"-\")"},
+		{Name: "whatever is asked for stops", File: "stop.go", Run: "TestInvalidRolloutStays", Old: "v.Request != \"\" && (v.Do == rollout.Pause || v.Do == rollout.Abort)", New: "v.Request != \"\""},
+		{Name: "nodes belong to nobody", File: "overlap.go", Run: "TestNodeBelongs", Old: "	if len(p.owners) == 0 {", New: "	if len(p.owners) >= 0 {"},
+		{Name: "the first is the one with the first name", File: "gather.go", Run: "TestFirstRollout", Old: "cmp.Or(a.Created.Compare(b.Created), ", New: "cmp.Or("},
+		{Name: "what was begun is taken away", File: "overlap.go", Run: "TestOlderRollout", Old: "return slot == nil || slot.Rollout != p.rollouts[i].Policy.UID", New: "return slot == nil || slot.Rollout != \"\""},
+		{Name: "what can't be followed loses its nodes", File: "overlap.go", Run: "TestInvalidRolloutKeeps", Old: "range r.Progress.Members {", New: "range r.Progress.Members[:0] {"},
+		{Name: "a rollout that is gone is seen for the first time at each pass", File: "ahead.go", Run: "TestSlotOfAGoneRollout",
+			Old: "p.c.mind.orphans[r.Policy.UID] = r.Progress\n", New: "delete(p.c.mind.orphans, r.Policy.UID)\n"},
+	})
+}
+
 // The same for marks that come with cordons.
 func TestMarkMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{

@@ -39,10 +39,13 @@ type Attentive interface {
 // A Rollout is one version of a rollout.
 type Rollout struct {
 	// Name is for people. The UID is that of the Policy.
-	Name     string
+	Name string
+	// Created is when somebody has made it: a node that several select belongs to the oldest, and of those of one age to the first by name.
+	Created  time.Time
 	Policy   rollout.Policy
 	Progress rollout.Progress
-	// Invalid says why there is no Policy but for its UID: what the rollout says can't be followed, or its revision is missing.
+	// Invalid says why there is no Policy but for its UID and its Verb: what the rollout says can't be followed, or its revision is missing. Nothing is decided
+	// for it, but that it is stopped if the verb is Pause or Abort. Where its Progress is not known there must be no Verb either.
 	Invalid error
 	// Deleting: somebody has deleted it, and a finalizer keeps it until its slots have ended.
 	Deleting bool

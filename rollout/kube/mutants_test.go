@@ -66,6 +66,7 @@ func TestMutants(t *testing.T) {
 		{Name: "DaemonSets select every node", File: "health_baseline.go", Run: "TestHealthOfWork", Old: "!there || is != value", New: "there && false && is != value"},
 		{Name: "each version of a Deployment is a workload", File: "health_stores.go", Run: "TestHealthOfWork", Old: "owner.Kind == \"ReplicaSet\" && hash", New: "owner.Kind == \"\" && hash"},
 		{Name: "a baseline is as long as it likes", File: "health_baseline.go", Run: "TestBaseline", Old: "all[:min(most, len(all))]", New: "all[:max(0*most, len(all))]"},
+		{Name: "an overlap does not show", File: "../v1alpha1/conditions.go", Run: "TestOverlapShows", Old: "f.Check == checkOverlap", New: "f.Check == \"\""},
 		{Name: "what is finished has to come back", File: "health_stores.go", Run: "TestBaseline",
 			Old: "return pod.DeletionTimestamp == nil && !isFinished(pod) && isReady(pod)", New: "return isReady(pod)"},
 	})
