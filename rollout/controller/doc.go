@@ -23,7 +23,8 @@
 //   - What is on a node is put right from the Node itself, at every pass: a cordon or mark that no slot stands behind is taken off, whoever has
 //     died over it. What somebody else has cordoned, and a scale-down mark of somebody else, stay as they are.
 //   - The node of an attempt is compared with a baseline that was recorded before it was cordoned, or in the same write. A node that is unhealthy
-//     before is put off; so is one of which that is not known.
+//     before is put off; so is one of which that is not known. Where somebody has removed the mark with the baseline from a node that is disrupted, nothing is
+//     compared: the rollout freezes when the time to verify is over, and the node keeps its slot until a person acknowledges it.
 //   - A node with a slot carries the mark of maintenance, and that for the autoscaler: before its grant, or, where it is to be cordoned and the [Drainer]
 //     is a [MarkingDrainer], from its cordon on, which saves a write, and at the latest 10 seconds after its admission. Until its cordon nothing was
 //     done to it; one that the autoscaler takes meanwhile is a node that is gone.

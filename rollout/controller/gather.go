@@ -331,6 +331,9 @@ func (p *pass) health(n *nodeView) (v rollout.Verdict) {
 		}
 		return rollout.Verdict{Answer: rollout.Deny, Reason: "NotReady", Message: "the node is not ready"}
 	}
+	if v, is := p.unmeasured(n); is {
+		return v
+	}
 	_ = p.call(func(ctx context.Context) error { v = p.c.o.Health.Verdict(ctx, n.Node, n.mark.Baseline); return nil })
 	return v
 }
