@@ -34,7 +34,7 @@ type Options struct {
 	// Caps are those of others who use the ledger, as a [rollout.Slots]: they bind every rollout.
 	Caps []protocol.Cap
 	// Off says why nothing may be begun in the domain, empty that it may: the switch of the operator. It is asked again before an
-	// admission is stored. What has begun goes on. Nil means on.
+	// admission is stored, and every second while nodes wait for it. What has begun goes on. Nil means on.
 	Off func() string
 	// OwnNode is the name of the node that the controller runs on. It goes last.
 	OwnNode string
@@ -90,6 +90,8 @@ type drained struct {
 const (
 	defaultCall = 10 * time.Second
 	defaultShow = 10 * time.Second
+	// offAgain is how long it takes until it is noticed that the operator was switched on again.
+	offAgain = time.Second
 	// soon is when to look again after something that is over at once.
 	soon = 200 * time.Millisecond
 	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader that was frozen is still the leader,

@@ -246,7 +246,7 @@ func (p *pass) view() {
 		p.off = o.Off()
 	}
 	if p.off != "" {
-		p.gates = append(p.gates, rollout.Verdict{From: "operator", Answer: rollout.Deny, Reason: "Disabled", Message: p.off})
+		p.gates = append(p.gates, rollout.Verdict{From: "operator", Answer: rollout.Deny, Reason: "Disabled", Message: p.off, RetryAfter: offAgain})
 	}
 	for _, g := range o.Gates {
 		_ = p.call(func(ctx context.Context) error { p.gates = append(p.gates, g.Verdict(ctx)); return nil })
@@ -351,6 +351,7 @@ func (p *pass) forget() {
 		return !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid })
 	}
 	maps.DeleteFunc(p.c.mind.ahead, func(uid string, _ ahead) bool { return gone(uid) })
+	p.stalls()
 	maps.DeleteFunc(p.c.mind.orphans, func(uid string, _ rollout.Progress) bool { return gone(uid) })
 	maps.DeleteFunc(p.c.mind.acknowledged, func(uid string, _ bool) bool { return gone(uid) })
 	for uid := range p.c.mind.back {

@@ -84,6 +84,10 @@ func TestStandingMutants(t *testing.T) {
 		{Name: "what can't be followed loses its nodes", File: "overlap.go", Run: "TestInvalidRolloutKeeps", Old: "range r.Progress.Members {", New: "range r.Progress.Members[:0] {"},
 		{Name: "a rollout that is gone is seen for the first time at each pass", File: "ahead.go", Run: "TestSlotOfAGoneRollout",
 			Old: "p.c.mind.orphans[r.Policy.UID] = r.Progress\n", New: "delete(p.c.mind.orphans, r.Policy.UID)\n"},
+		{Name: "that it is switched on nobody notices", File: "gather.go", Run: "TestSwitchedOn", Old: ", RetryAfter: offAgain})", New: "})"},
+		{Name: "that it goes on is not told", File: "edges.go", Run: "TestStalledIsCounted", Old: "			f(r.Name, r.Stalled)\n", New: "			f(r.Name, \"PausedTooLong\")\n"},
+		{Name: "who is gone is stalled", File: "edges.go", Run: "TestStalledIsCounted", Old: "				f(name, \"\")\n", New: "				f(name, \"-\")\n"},
+		{Name: "an edge is not counted", File: "edges.go", Run: "TestMetrics", Old: "f != nil && from != to {", New: "f != nil && from != to && to != protocol.Granted {"},
 	})
 }
 

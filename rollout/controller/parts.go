@@ -49,6 +49,8 @@ type Rollout struct {
 	Invalid error
 	// Deleting: somebody has deleted it, and a finalizer keeps it until its slots have ended.
 	Deleting bool
+	// Stalled is why it shows that it does not go on unless somebody does something; empty if it does not show that.
+	Stalled string
 	// Object is what events are about. Nil means no events.
 	Object runtime.Object
 	// Version belongs to the Rollouts that it came from.
@@ -175,6 +177,9 @@ type Metrics struct {
 	Update func(fromRevision, toRevision string, result rollout.Result)
 	// Rollout has the standing of a rollout after each pass. An empty phase means that it is gone.
 	Rollout func(name string, phase rollout.Phase, counts rollout.Counts, waiting map[rollout.Reason]int)
+	// Stalled has, after each pass, why a rollout shows that it does not go on unless somebody does something, as that it is paused for too long; an empty
+	// reason means that it does not show that, or is gone.
+	Stalled func(name string, reason string)
 	// Pass has the duration of a pass and how it ended.
 	Pass func(took time.Duration, err error)
 }

@@ -293,6 +293,6 @@ func (p *pass) storeProgress(i int) (bool, error) {
 	if !p.undecided(i) { // else its progress is left as it is
 		p.remember(i)
 	}
-	p.rollouts[i].Version = next.Version
+	p.rollouts[i].Version, p.rollouts[i].Stalled = next.Version, next.Stalled
 	return !p.undecided(i), nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,6 +85,9 @@ func (s *Rollouts) Asked() string {
 func (s *Rollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {
 	v := rolloutVersion{read: r, heeded: v1alpha1.HeedRollback(r, s.o.Revision)}
 	seen := controller.Rollout{Name: r.Name, Created: r.CreationTimestamp.Time, Deleting: r.DeletionTimestamp != nil, Object: r, Version: v}
+	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		seen.Stalled = c.Reason
+	}
 	var invalid, unread error
 	seen.Policy, invalid = v1alpha1.PolicyOf(v.heeded, s.o.Revision)
 	seen.Policy.UID = string(r.UID)
