@@ -4,7 +4,9 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,29 +35,30 @@ func TestStoppedStatus(t *testing.T) {
 	r := rolloutOf(t, "pauseLimit: 3h")
 	r.Status, _ = decided(t, r, rollout.Decisions{Phase: rollout.Running, Message: "m"}, epoch())
 	r.Status = stored(t, r.Status)
-	stop := func(phase rollout.Phase, stopped string, after time.Duration) (v1alpha1.RolloutStatus, time.Duration) {
-		d := rollout.Decisions{Phase: phase, Message: "no such revision; all the same", Acknowledged: true, After: 5 * time.Hour}
-		d.Progress = rollout.Progress{Phase: phase, Stopped: stopped, Handled: "q", Refused: map[bool]string{true: "no"}[stopped == ""]}
-		s, again := v1alpha1.StoppedStatus(r, d, epoch().Add(after))
+	for _, c := range []struct {
+		phase       rollout.Phase
+		stopped     string
+		after       time.Duration
+		want, again string
+	}{
+		{rollout.Running, "", 0, "Running, not acknowledged, true: ", "0s"}, // it was refused
+		{rollout.Paused, "q", time.Hour, "Paused, acknowledged, true: Paused", "3h0m0s"},
+		{rollout.Paused, "q", 4 * time.Hour, "Paused, acknowledged, true: Paused Stalled", "5h0m0s"},
+		{rollout.Aborted, "q", 4 * time.Hour, "Aborted, acknowledged, true: Paused", "5h0m0s"},
+	} {
+		d := rollout.Decisions{Phase: c.phase, Message: "no such revision; all the same", Acknowledged: true, After: 5 * time.Hour}
+		d.Progress = rollout.Progress{Phase: c.phase, Stopped: c.stopped, Handled: "q", Refused: "maybe"}
+		s, again := v1alpha1.StoppedStatus(r, d, epoch().Add(c.after))
 		r.Status = stored(t, s)
-		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionValid); c.Status != "False" || c.Message != d.Message || s.Reason != v1alpha1.ReasonInvalid {
-			t.Errorf("%s: valid is %+v, the reason %q, want False with the message, and %s", phase, c, s.Reason, v1alpha1.ReasonInvalid)
+		acknowledged := map[bool]string{true: "acknowledged", false: "not acknowledged"}[s.Acknowledged]
+		if got := fmt.Sprintf("%s, %s, true: %s", s.Phase, acknowledged, truths(t, s)); got != c.want || again.String() != c.again {
+			t.Errorf("%s after %s: got %s, again in %s; want %s, in %s", c.phase, c.after, got, again, c.want, c.again)
 		}
-		return s, again
-	}
-	s, again := stop(rollout.Running, "", 0)
-	if s.Phase != "Running" || s.Acknowledged || s.HandledRequest != "q" || s.Refusal != "no" || again != 0 || truths(t, s) != "" {
-		t.Errorf("refused: got %s, acknowledged %t, handled %q, refused %q, again in %s, %s", s.Phase, s.Acknowledged, s.HandledRequest, s.Refusal, again, truths(t, s))
-	}
-	s, again = stop(rollout.Paused, "q", time.Hour)
-	if s.Phase != "Paused" || !s.Acknowledged || s.Progress.Stopped != "q" || again != 3*time.Hour || truths(t, s) != "Paused" {
-		t.Errorf("paused: got %s, acknowledged %t, %+v, again in %s, %s", s.Phase, s.Acknowledged, s.Progress, again, truths(t, s))
-	}
-	if s, again = stop(rollout.Paused, "q", 4*time.Hour); again != 5*time.Hour || truths(t, s) != "Paused Stalled" {
-		t.Errorf("paused for long: got %s, again in %s", truths(t, s), again)
-	}
-	if s, again = stop(rollout.Aborted, "q", 4*time.Hour); s.Phase != "Aborted" || again != 5*time.Hour || truths(t, s) != "Paused" {
-		t.Errorf("aborted: got %s, %s, again in %s", s.Phase, truths(t, s), again)
+		valid := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionValid)
+		got := []string{valid.Message, s.Reason, s.Message, s.HandledRequest, s.Refusal, s.Progress.Stopped}
+		if want := []string{d.Message, v1alpha1.ReasonInvalid, d.Message, "q", "maybe", c.stopped}; !slices.Equal(got, want) {
+			t.Errorf("%s after %s: got %q, want %q", c.phase, c.after, got, want)
+		}
 	}
 }
 

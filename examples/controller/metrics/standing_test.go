@@ -4,6 +4,7 @@
 package metrics
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 // page is what is served, of one rollout.
 func page(s *Set) string {
 	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	s.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	var all []string
 	for line := range strings.Lines(w.Body.String()) {
 		if strings.Contains(line, `rollout="r"`) {
