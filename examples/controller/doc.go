@@ -12,10 +12,17 @@
 // It answers /healthz, /readyz (the cluster was seen whole, and no watch is refused) and /metrics on --listen. What it decides, and why, is in
 // the status of each Rollout and in its log; events are on the edges.
 //
+// # The switch
+//
+// While the ConfigMap --switch in --namespace has "true" as data.disabled, no node is begun in any domain; what is under way comes to its end. data.reason is shown
+// in the status of each Rollout. Without that ConfigMap everything is on; with content that is not understood nothing is begun, and the status says what would be right:
+//
+//	kubectl --namespace belay-system create configmap belay-controller --from-literal disabled=true --from-literal reason="ask ada"
+//
 // # Rights
 //
-// Those of rollout/kube.ControllerRules and HealthRules, of drain/kube.RBAC, on Leases in --namespace get, create, update and delete, and on
-// events create and patch.
+// Those of rollout/kube.ControllerRules and HealthRules, of drain/kube.RBAC, on Leases in --namespace get, create, update and delete, on the ConfigMap
+// --switch there get, list and watch, and on events create and patch.
 //
 // # Crash behaviour
 //

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -67,7 +69,11 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	second := start(t, f.Env, kubeconfig)
 	second.awaits("waits", `belay_leader{name="rollout-fleet"} 0`)
 
+	turn := newTurn(t, f)
+	turn("true")
 	must(t, f.Begin(t.Context(), "v2", nil))
+	first.awaits("waits for the switch", `belay_rollout_waiting_nodes{domain="fleet",reason="Gate",rollout="fleet"} 6`)
+	turn("false")
 	first.awaits("begins", `result="Succeeded"`)
 	must(t, first.cmd.Process.Kill())
 	second.awaits("takes over", `belay_leader{name="rollout-fleet"} 1`)
@@ -89,6 +95,21 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	}
 }
 
+// newTurn makes the switch, and returns what turns it: R-RO-07.
+func newTurn(t *testing.T, f *rolloutstage.Fleet) func(disabled string) {
+	t.Helper()
+	maps := f.Client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}).Namespace("belay-system")
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "belay-controller"}}}
+	_, err := maps.Create(t.Context(), u, metav1.CreateOptions{})
+	must(t, err)
+	return func(disabled string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"data": {"disabled": %q, "reason": "a test"}}`, disabled)
+		_, err := maps.Patch(t.Context(), "belay-controller", types.MergePatchType, patch, metav1.PatchOptions{})
+		must(t, err)
+	}
+}
+
 // Whatever is wrong on the command line is said at once, all of it, with what would be right.
 func TestCommandLineIsRefused(t *testing.T) {
 	for _, c := range []struct {
@@ -97,6 +118,7 @@ func TestCommandLineIsRefused(t *testing.T) {
 	}{
 		{[]string{"--domains=A_b,x,x", "--rate=0"}, []string{`--domains="A_b"`, `--domains="x": must be named once`, `--rate="0": must be more than 0`}},
 		{[]string{"--lease-duration=1s", "--listen=here"}, []string{`--lease-duration="1s": must be at least 5s`, `--listen="here"`}},
+		{[]string{"--switch=A_b"}, []string{`--switch="A_b"`}},
 		{[]string{"--drain-policy=/does/not/exist"}, []string{"reading the policy", "/does/not/exist"}},
 		{[]string{"--lease-duration=soon"}, []string{`--lease-duration="soon": must be a duration`}},
 		{[]string{"--kubeconfig=/does/not/exist"}, []string{`--kubeconfig="/does/not/exist": must be a kubeconfig`}},

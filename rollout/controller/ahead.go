@@ -46,6 +46,7 @@ func (p *pass) goAhead(i int) {
 	}
 	p.c.mind.ahead[r.Policy.UID] = ahead{p.stored[r.Policy.UID], d, r.Policy}
 	r.Progress = d.Progress
+	p.mindOrphan(r)
 	p.shown = append(p.shown, i)
 }
 
@@ -56,6 +57,14 @@ func (p *pass) remember(i int) {
 	p.stored[r.Policy.UID] = r.Progress
 	delete(p.c.mind.ahead, r.Policy.UID)
 	p.c.mind.acknowledged[r.Policy.UID] = p.decided[i].Acknowledged
+	p.mindOrphan(r)
+}
+
+// mindOrphan keeps what was decided of a rollout that is gone.
+func (p *pass) mindOrphan(r *Rollout) {
+	if _, none := r.Version.(orphan); none {
+		p.c.mind.orphans[r.Policy.UID] = r.Progress
+	}
 }
 
 // isFound reports whether all that is new since something was stored would be found again without: that nodes have got slots, how far they are, and that

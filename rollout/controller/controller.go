@@ -34,7 +34,7 @@ type Options struct {
 	// Caps are those of others who use the ledger, as a [rollout.Slots]: they bind every rollout.
 	Caps []protocol.Cap
 	// Off says why nothing may be begun in the domain, empty that it may: the switch of the operator. It is asked again before an
-	// admission is stored. What has begun goes on. Nil means on.
+	// admission is stored, and every second while nodes wait for it. What has begun goes on. Nil means on.
 	Off func() string
 	// OwnNode is the name of the node that the controller runs on. It goes last.
 	OwnNode string
@@ -75,6 +75,8 @@ type mind struct {
 	// ahead is what was decided of rollouts and not stored yet, acknowledged those of which it was stored that no node of theirs commits, by UID.
 	ahead        map[string]ahead
 	acknowledged map[string]bool
+	// orphans is what was decided of rollouts that are gone and have left slots, by UID.
+	orphans map[string]rollout.Progress
 	// heard is when the last call ended, doubt when this process was silent last for so long that it may have been frozen.
 	heard, doubt time.Time
 }
@@ -88,6 +90,8 @@ type drained struct {
 const (
 	defaultCall = 10 * time.Second
 	defaultShow = 10 * time.Second
+	// offAgain is how long it takes until it is noticed that the operator was switched on again.
+	offAgain = time.Second
 	// soon is when to look again after something that is over at once.
 	soon = 200 * time.Millisecond
 	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader that was frozen is still the leader,
@@ -133,6 +137,7 @@ func New(o Options) (*Controller, error) {
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
 		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{}, acknowledged: map[string]bool{},
+		orphans: map[string]rollout.Progress{},
 	}}, nil
 }
 
@@ -189,7 +194,8 @@ type pass struct {
 	stored   map[string]rollout.Progress // by UID of the rollout; what the rollouts have may be ahead of it
 	refused  map[string]error            // likewise
 	decided  []rollout.Decisions
-	shown    []int // rollouts of which there is nothing new to remember
+	owners   map[string]int // the number of the rollout that a node belongs to, by UID of the node
+	shown    []int          // rollouts of which there is nothing new to remember
 	nodes    []nodeView
 	byUID    map[string]int
 	shadows  []Shadow

@@ -23,10 +23,15 @@
 //   - What is on a node is put right from the Node itself, at every pass: a cordon or mark that no slot stands behind is taken off, whoever has
 //     died over it. What somebody else has cordoned, and a scale-down mark of somebody else, stay as they are.
 //   - The node of an attempt is compared with a baseline that was recorded before it was cordoned, or in the same write. A node that is unhealthy
-//     before is put off; so is one of which that is not known.
+//     before is put off; so is one of which that is not known. Where somebody has removed the mark with the baseline from a node that is disrupted, nothing is
+//     compared: the rollout freezes when the time to verify is over, and the node keeps its slot until a person acknowledges it.
 //   - A node with a slot carries the mark of maintenance, and that for the autoscaler: before its grant, or, where it is to be cordoned and the [Drainer]
 //     is a [MarkingDrainer], from its cordon on, which saves a write, and at the latest 10 seconds after its admission. Until its cordon nothing was
 //     done to it; one that the autoscaler takes meanwhile is a node that is gone.
+//   - A node that several rollouts select belongs to the oldest of them, and of those of one age to the first by name. The others leave it alone, say so, and
+//     are not completed without it. One whose policy can't be followed keeps those that it had when it began; what another one has begun it ends first.
+//   - A rollout whose policy can't be followed decides nothing, but that it is paused or aborted when somebody asks for that: the ledger is closed, grants are
+//     revoked, what is committed is given back by an abort and waits after a pause, the rest comes to its end by the default deadlines. It goes on from there.
 //   - Every selected node has a shadow; a node that is not selected any more ends what it is in first, and then loses it. The end of a Node
 //     is believed of the API server alone.
 //   - A rollout that is deleted ends its slots, gives its nodes back, opens what it had closed, and goes then.
@@ -39,12 +44,13 @@
 // # No promise
 //
 // What the status shows may be behind by [Options].ShowEvery, also what a drain hangs on: a drain deadline that is not much longer passes before it is
-// shown why. A rollout whose policy can't be followed decides nothing. As its caps are not known, nothing is admitted in the domain while it has slots. Evictions
+// shown why. As the caps of a rollout whose policy can't be followed are not known, nothing is admitted in the domain while it has slots. Evictions
 // that a controller had begun when another one gave the same node back may still go out; they hit pods that were on the node all the
 // time, as a drain evicts by UID. An event, a notice or a count is given by whoever has stored the change, after that: one that dies in between has
 // not given it. Counts of what need not be stored at once are given when it is decided. A node that was disturbed by a controller that died within
-// ShowEvery, and that is gone when the next one looks, counts as one that was not. A slot of a rollout that is gone without its end, because somebody has removed its finalizer, is brought to its end as if the
-// rollout were being deleted.
+// ShowEvery, and that is gone when the next one looks, counts as one that was not. A slot of a rollout that is gone without its end, because somebody
+// has removed its finalizer, is brought to its end as if the rollout were being deleted; it is suspect when the default deadline has passed since this
+// controller has seen it first, and then keeps its capacity until its node ends or goes.
 //
 // # Leader election
 //

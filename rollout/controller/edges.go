@@ -31,7 +31,7 @@ func (p *pass) edges(r Rollout, d rollout.Decisions) {
 		}
 		p.event(r, kind, string(d.Phase), d.Message)
 	}
-	if p.refused[r.Policy.UID] != nil {
+	if p.refused[r.Policy.UID] != nil && d.Reason != ReasonStopped {
 		return
 	}
 	decided := make(map[string]*rollout.Decision, len(d.Nodes))
@@ -50,8 +50,28 @@ func (p *pass) edges(r Rollout, d rollout.Decisions) {
 func (p *pass) departed() {
 	for name := range p.c.mind.shown {
 		if !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Name == name }) {
-			p.c.o.Metrics.Rollout(name, "", rollout.Counts{}, nil)
+			if f := p.c.o.Metrics.Rollout; f != nil {
+				f(name, "", rollout.Counts{}, nil)
+			}
+			if f := p.c.o.Metrics.Stalled; f != nil {
+				f(name, "")
+			}
 			delete(p.c.mind.shown, name)
+		}
+	}
+}
+
+// stalls tells which rollouts show that they don't go on by themselves.
+func (p *pass) stalls() {
+	f := p.c.o.Metrics.Stalled
+	if f == nil {
+		return
+	}
+	for i := range p.rollouts {
+		r := &p.rollouts[i]
+		if _, none := r.Version.(orphan); !none {
+			f(r.Name, r.Stalled)
+			p.c.mind.shown[r.Name] = true
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (p *pass) gather() error {
 	slices.SortFunc(p.nodes, func(a, b nodeView) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID)) })
 	p.rollouts = slices.Clone(p.rollouts)
 	slices.SortFunc(p.rollouts, func(a, b Rollout) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Policy.UID, b.Policy.UID))
+		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name), strings.Compare(a.Policy.UID, b.Policy.UID))
 	})
 	p.catchUp()
 	return p.load()
@@ -246,7 +246,7 @@ func (p *pass) view() {
 		p.off = o.Off()
 	}
 	if p.off != "" {
-		p.gates = append(p.gates, rollout.Verdict{From: "operator", Answer: rollout.Deny, Reason: "Disabled", Message: p.off})
+		p.gates = append(p.gates, rollout.Verdict{From: "operator", Answer: rollout.Deny, Reason: "Disabled", Message: p.off, RetryAfter: offAgain})
 	}
 	for _, g := range o.Gates {
 		_ = p.call(func(ctx context.Context) error { p.gates = append(p.gates, g.Verdict(ctx)); return nil })
@@ -331,6 +331,9 @@ func (p *pass) health(n *nodeView) (v rollout.Verdict) {
 		}
 		return rollout.Verdict{Answer: rollout.Deny, Reason: "NotReady", Message: "the node is not ready"}
 	}
+	if v, is := p.unmeasured(n); is {
+		return v
+	}
 	_ = p.call(func(ctx context.Context) error { v = p.c.o.Health.Verdict(ctx, n.Node, n.mark.Baseline); return nil })
 	return v
 }
@@ -348,6 +351,8 @@ func (p *pass) forget() {
 		return !slices.ContainsFunc(p.rollouts, func(r Rollout) bool { return r.Policy.UID == uid })
 	}
 	maps.DeleteFunc(p.c.mind.ahead, func(uid string, _ ahead) bool { return gone(uid) })
+	p.stalls()
+	maps.DeleteFunc(p.c.mind.orphans, func(uid string, _ rollout.Progress) bool { return gone(uid) })
 	maps.DeleteFunc(p.c.mind.acknowledged, func(uid string, _ bool) bool { return gone(uid) })
 	for uid := range p.c.mind.back {
 		if p.ledger.Slot(uid) == nil {

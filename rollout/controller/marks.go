@@ -6,6 +6,8 @@ package controller
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -33,9 +35,10 @@ const (
 type mark struct {
 	Attempt protocol.Attempt `json:"attempt"`
 	Rollout string           `json:"rollout"`
-	// From is what the node ran before, Baseline what its health was.
+	// From is what the node ran before, Baseline what its health was. Lost: that is not known any more, and the node has been disrupted since.
 	From     string `json:"from,omitempty"`
 	Baseline string `json:"baseline,omitempty"`
+	Lost     bool   `json:"lost,omitempty"`
 	// ScaleDown: the autoscaler's annotation is ours.
 	ScaleDown bool `json:"scaleDown,omitempty"`
 	there     bool
@@ -81,11 +84,14 @@ func (m mark) overtake(annotations map[string]string, want mark) (mark, map[stri
 	if m.there && m.Attempt >= want.Attempt {
 		return m, nil
 	}
-	if m.there && m.Rollout == want.Rollout {
-		want.From, want.Baseline = m.From, m.Baseline
+	if m.tells() && (m.Rollout == want.Rollout || want.Lost) {
+		want.From, want.Baseline, want.Lost = m.From, m.Baseline, false
 	}
 	return m.set(annotations, want)
 }
+
+// tells reports whether the mark says what the node was before it was disrupted.
+func (m mark) tells() bool { return m.there && m.Rollout != "" && !m.Lost }
 
 // marked makes sure that the node carries the mark of its slot, or gets it with its cordon, and reports whether it does. The baseline is recorded with
 // the first attempt in the slot. A node of which there is none is not granted.
@@ -99,7 +105,7 @@ func (p *pass) marked(i int, n *nodeView, s *protocol.Slot, d rollout.Decision) 
 	}
 	want, ok := p.wants(n, s)
 	if rides || !ok {
-		return ok
+		return ok || d.Do == protocol.EventRevoke
 	}
 	next, change := n.mark.set(n.Annotations, want)
 	if err := p.annotate(n, change); err != nil {
@@ -144,11 +150,18 @@ func (p *pass) unmark(n *nodeView) {
 }
 
 // wants is the mark that the node of a slot is to carry, with what is to be known of it when it comes back: what its mark says, or what is true now
-// if it has none yet. ok is false if that can't be found out.
+// if it has none yet. Where it was disrupted already, what is true now is no measure: if there is no mark, that is lost. ok is false if that can't be found out.
 func (p *pass) wants(n *nodeView, s *protocol.Slot) (want mark, ok bool) {
 	want = mark{Attempt: s.Attempt, Rollout: s.Rollout, From: n.mark.From, Baseline: n.mark.Baseline}
-	if n.mark.there && n.mark.Rollout == s.Rollout {
+	late := p.isDisrupted(n, s)
+	if n.mark.tells() && (late || n.mark.Rollout == s.Rollout) {
 		return want, true
+	}
+	if late && p.c.o.Health != nil {
+		if late, ok = p.isLate(n, s); late || !ok {
+			want.Lost = late
+			return want, ok
+		}
 	}
 	if want.From, want.Baseline = "", ""; n.shadow != nil {
 		want.From = n.shadow.Runs.Name
@@ -161,6 +174,57 @@ func (p *pass) wants(n *nodeView, s *protocol.Slot) (want mark, ok bool) {
 		p.note("controller: recording the health of node %q", err, n.Name)
 	}
 	return want, err == nil
+}
+
+// isDisrupted reports whether the node of a slot may have been disrupted in it, as far as its shadow was read.
+func (p *pass) isDisrupted(n *nodeView, s *protocol.Slot) bool {
+	sh := protocol.Shadow{Node: s.Node, UID: s.UID}
+	if n.shadow != nil {
+		sh = n.shadow.Shadow
+	}
+	return p.disrupts(n, s, sh)
+}
+
+// isLate asks the API server whether the node of a slot was disrupted in it; ok is false if that is not known.
+func (p *pass) isLate(n *nodeView, s *protocol.Slot) (late, ok bool) {
+	var sh Shadow
+	err := p.call(func(ctx context.Context) (err error) { sh, err = p.c.o.Shadows.Get(ctx, n.Name); return err })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		p.note("controller: looking at the shadow of node %q, which has lost its mark", err, n.Name)
+	}
+	if err != nil || sh.UID != n.UID || !sh.Report.Known {
+		return false, false
+	}
+	return p.disrupts(n, s, sh.Shadow), true
+}
+
+func (p *pass) disrupts(n *nodeView, s *protocol.Slot, sh protocol.Shadow) bool {
+	switch protocol.StateOf(protocol.Ledger{Slots: []protocol.Slot{*s}}, sh) {
+	case protocol.Committed:
+		return n.held && n.attempt == s.Attempt || p.c.mind.drains[n.UID].attempt == s.Attempt
+	case protocol.Proceeding, protocol.Applying, protocol.Verifying, protocol.Done, protocol.FailedBroken, protocol.Retrying, protocol.Unknown:
+		return true
+	}
+	return false
+}
+
+// unmeasured is the verdict on a node that was disrupted, and of which it is not known what it was before; is is false if that is known. Nobody can say then
+// that its work has come back: it is for a person to look. Where only the list of Nodes is behind, the next one shows the mark.
+func (p *pass) unmeasured(n *nodeView) (v rollout.Verdict, is bool) {
+	s := p.ledger.Slot(n.UID)
+	if s == nil || n.mark.tells() {
+		return v, false
+	}
+	if _, _, lent := s.Borrower(); lent || !p.isDisrupted(n, s) {
+		return v, false
+	}
+	if !n.mark.Lost {
+		return rollout.Verdict{RetryAfter: soon}, true
+	}
+	return rollout.Verdict{
+		Answer: rollout.Deny, Reason: "BaselineLost", // not Unknown, of which nobody is told why
+		Message: "what it was before is not known: the annotation " + HeldAnnotation + " was removed while it was disrupted; look at its work, and acknowledge the node",
+	}, true
 }
 
 func (p *pass) annotate(n *nodeView, change map[string]*string) error {

@@ -254,16 +254,16 @@ func TestMetrics(t *testing.T) {
 		w.start()
 		w.want()
 		w.untilPhase(rollout.Completed)
-		for _, edge := range []string{"Committed Proceeding", "Applying Verifying", "Verifying Done", "Done Resting"} {
-			want := edge + " v1 v2"
-			if n := count(edges, want); n != 1 {
-				t.Errorf("R-RO-08: %q was counted %d times, want once: %q", want, n, edges)
-			}
+		var want []string
+		from := protocol.Resting
+		for _, to := range []protocol.State{
+			protocol.Admitted, protocol.Granted, protocol.Committed, protocol.Proceeding, protocol.Applying, protocol.Verifying, protocol.Done, protocol.Resting,
+		} {
+			want = append(want, fmt.Sprintf("%s %s v1 v2", from, to))
+			from = to
 		}
-		for _, edge := range edges {
-			if f := strings.Fields(edge); f[0] == f[1] {
-				t.Errorf("R-RO-08: %q was counted, which is no edge", edge)
-			}
+		if !slices.Equal(edges, want) {
+			t.Errorf("R-RO-08: %q were counted, want each edge of the one update once, and no other: %q", edges, want)
 		}
 		if len(results) != 1 || results[0] != "v1 v2 Succeeded" {
 			t.Errorf("R-RO-08: updates %q, want one that has succeeded", results)
@@ -284,13 +284,29 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-func count(all []string, one string) (n int) {
-	for _, s := range all {
-		if s == one {
-			n++
+// R-RO-32: that a rollout is paused for too long, or does not go on for another reason that it shows, is told after each pass, and that this is over.
+func TestStalledIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		told := map[string]string{}
+		w.o.Metrics.Stalled = func(name, reason string) { told[name] = reason }
+		w.start()
+		w.want()
+		for _, reason := range []string{"", "PausedTooLong", "OverPaused", ""} {
+			w.c.EditRollout(uid, func(r *controller.Rollout) { r.Stalled = reason })
+			w.step()
+			if got, there := told["workers"]; got != reason || !there {
+				t.Errorf("R-RO-32: %q was told: %t, want %q", got, there, reason)
+			}
 		}
-	}
-	return n
+		w.c.EditRollout(uid, func(r *controller.Rollout) { r.Stalled = "PausedTooLong" })
+		w.step()
+		w.c.RemoveRollout(uid)
+		w.steps(2)
+		if told["workers"] != "" {
+			t.Errorf("R-RO-32: of a rollout that is gone %q is told", told["workers"])
+		}
+	})
 }
 
 // recorded is a recorder.

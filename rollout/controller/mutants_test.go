@@ -29,7 +29,7 @@ func TestMutants(t *testing.T) {
 			Old: "!r.Deleting || none || hasSlot(p.ledger, r.Policy.UID)", New: "!r.Deleting || none"},
 		{Name: "closures outlive their rollout", File: "round.go", Run: "TestDeletedRollout",
 			Old: "if !r.Deleting || hasSlot(l, r.Policy.UID) {", New: "if true {"},
-		{Name: "orphans keep their slots", File: "round.go", Run: "TestDeletedRollout", Old: "		if gone {\n			p.rollouts", New: "		if false {\n			p.rollouts"},
+		{Name: "orphans keep their slots", File: "round.go", Run: "TestDeletedRollout", Old: "		if gone {\n			was :=", New: "		if false {\n			was :="},
 		{Name: "a policy that can't be followed keeps its slots", File: "round.go", Run: "TestDeletedRollout", Old: "r.Deleting && r.Invalid != nil", New: "false"},
 		{Name: "marks of other domains are removed", File: "tend.go", Run: "TestMarksOfOtherDomains", Old: "n.mark.there && !p.foreign(n.mark.Rollout)", New: "n.mark.there"},
 		{Name: "what was revoked keeps its cordon", File: "act.go", Run: "TestStrayCordon", Old: "max(sh.Report.Attempt, sh.Orders.Revoked)", New: "sh.Report.Attempt"},
@@ -68,6 +68,29 @@ func TestMutants(t *testing.T) {
 	})
 }
 
+// The same for rollouts that can't be followed, that select the nodes of others, or that are gone.
+func TestStandingMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "what can't be followed can't be stopped", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "!asked && r.Progress.Stopped == \"\" {", New: "true {"},
+		{Name: "what is stopped begins anew", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "range r.Progress.Targets {", New: "range r.Progress.Targets[:0] {"},
+		{Name: "a pause gives back what drains", File: "stop.go", Run: "TestPauseOfAnInvalidRollout",
+			Old: "if n.Do == protocol.EventUndo && d.Phase == rollout.Paused {", New: "if false {"},
+		{Name: "a stop cordons what is not intrusive", File: "stop.go", Run: "TestAbortOfAnInvalidNonIntrusiveRollout",
+			Old: "n.Cordon && slot != nil && !slices.Contains(slot.Keys, intrusive)", New: "n.Cordon && slot != nil && slices.Contains(slot.Keys, \"-\")"},
+		{Name: "whatever is asked for stops", File: "stop.go", Run: "TestInvalidRolloutStays", Old: "v.Request != \"\" && (v.Do == rollout.Pause || v.Do == rollout.Abort)", New: "v.Request != \"\""},
+		{Name: "nodes belong to nobody", File: "overlap.go", Run: "TestNodeBelongs", Old: "	if len(p.owners) == 0 {", New: "	if len(p.owners) >= 0 {"},
+		{Name: "the first is the one with the first name", File: "gather.go", Run: "TestFirstRollout", Old: "cmp.Or(a.Created.Compare(b.Created), ", New: "cmp.Or("},
+		{Name: "what was begun is taken away", File: "overlap.go", Run: "TestOlderRollout", Old: "return slot == nil || slot.Rollout != p.rollouts[i].Policy.UID", New: "return slot == nil || slot.Rollout != \"\""},
+		{Name: "what can't be followed loses its nodes", File: "overlap.go", Run: "TestInvalidRolloutKeeps", Old: "range r.Progress.Members {", New: "range r.Progress.Members[:0] {"},
+		{Name: "a rollout that is gone is seen for the first time at each pass", File: "ahead.go", Run: "TestSlotOfAGoneRollout",
+			Old: "p.c.mind.orphans[r.Policy.UID] = r.Progress\n", New: "delete(p.c.mind.orphans, r.Policy.UID)\n"},
+		{Name: "that it is switched on nobody notices", File: "gather.go", Run: "TestSwitchedOn", Old: ", RetryAfter: offAgain})", New: "})"},
+		{Name: "that it goes on is not told", File: "edges.go", Run: "TestStalledIsCounted", Old: "			f(r.Name, r.Stalled)\n", New: "			f(r.Name, \"PausedTooLong\")\n"},
+		{Name: "who is gone is stalled", File: "edges.go", Run: "TestStalledIsCounted", Old: "				f(name, \"\")\n", New: "				f(name, \"-\")\n"},
+		{Name: "an edge is not counted", File: "edges.go", Run: "TestMetrics", Old: "f != nil && from != to {", New: "f != nil && from != to && to != protocol.Granted {"},
+	})
+}
+
 // The same for marks that come with cordons.
 func TestMarkMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
@@ -78,7 +101,13 @@ func TestMarkMutants(t *testing.T) {
 			Old: "markOf(annotations).overtake(annotations, want)", New: "markOf(annotations).overtake(n.Annotations, want)"},
 		{Name: "the mark of a later attempt is overwritten", File: "marks.go", Run: "TestMarkIsOvertaken", Old: "if m.there && m.Attempt >= want.Attempt {", New: "if false {"},
 		{Name: "the baseline is that of a node that was touched", File: "marks.go", Run: "TestMarkIsOvertaken",
-			Old: "	if m.there && m.Rollout == want.Rollout {\n", New: "	if false {\n"},
+			Old: "	if m.tells() && (m.Rollout == want.Rollout || want.Lost) {\n", New: "	if false {\n"},
+		{Name: "a node is the measure of itself", File: "marks.go", Run: "TestLostBaseline", Old: "late && p.c.o.Health != nil {", New: "late && p.c.o.Health == nil {"},
+		{Name: "a node without a measure is well", File: "gather.go", Run: "TestLostBaseline", Old: "p.unmeasured(n); is {", New: "p.unmeasured(n); is && v.Reason == \"-\" {"},
+		{Name: "what a later rollout has not marked is not told", File: "marks.go", Run: "TestBaselineOutlives",
+			Old: "n.mark.tells() && (late || n.mark.Rollout == s.Rollout)", New: "n.mark.tells() && n.mark.Rollout == s.Rollout"},
+		{Name: "a list that is behind has lost a mark", File: "marks.go", Run: "TestTwoControllers",
+			Old: "late, ok = p.isLate(n, s); late || !ok {", New: "ok = true; late || !ok {"},
 		{Name: "a node of unknown health is granted", File: "marks.go", Run: "TestNoGrant", Old: "if rides && d.Do != protocol.EventGrant {", New: "if rides {"},
 		{Name: "a node of unknown health is cordoned", File: "act.go", Run: "TestNoGrant", Old: "	if !ok {\n		return false, false\n	}\n	is :=", New: "	_ = ok\n	is :="},
 	})

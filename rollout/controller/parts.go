@@ -39,13 +39,18 @@ type Attentive interface {
 // A Rollout is one version of a rollout.
 type Rollout struct {
 	// Name is for people. The UID is that of the Policy.
-	Name     string
+	Name string
+	// Created is when somebody has made it: a node that several select belongs to the oldest, and of those of one age to the first by name.
+	Created  time.Time
 	Policy   rollout.Policy
 	Progress rollout.Progress
-	// Invalid says why there is no Policy but for its UID: what the rollout says can't be followed, or its revision is missing.
+	// Invalid says why there is no Policy but for its UID and its Verb: what the rollout says can't be followed, or its revision is missing. Nothing is decided
+	// for it, but that it is stopped if the verb is Pause or Abort. Where its Progress is not known there must be no Verb either.
 	Invalid error
 	// Deleting: somebody has deleted it, and a finalizer keeps it until its slots have ended.
 	Deleting bool
+	// Stalled is why it shows that it does not go on unless somebody does something; empty if it does not show that.
+	Stalled string
 	// Object is what events are about. Nil means no events.
 	Object runtime.Object
 	// Version belongs to the Rollouts that it came from.
@@ -172,6 +177,9 @@ type Metrics struct {
 	Update func(fromRevision, toRevision string, result rollout.Result)
 	// Rollout has the standing of a rollout after each pass. An empty phase means that it is gone.
 	Rollout func(name string, phase rollout.Phase, counts rollout.Counts, waiting map[rollout.Reason]int)
+	// Stalled has, after each pass, why a rollout shows that it does not go on unless somebody does something, as that it is paused for too long; an empty
+	// reason means that it does not show that, or is gone.
+	Stalled func(name string, reason string)
 	// Pass has the duration of a pass and how it ended.
 	Pass func(took time.Duration, err error)
 }

@@ -78,18 +78,20 @@ func (p *pass) decide() protocol.Ledger {
 	l := p.ledger
 	p.refused = map[string]error{}
 	p.decided = make([]rollout.Decisions, len(p.rollouts))
-	for i := range p.rollouts { // for what caps there are
+	p.owners = map[string]int{}
+	for i := range p.rollouts { // for what caps there are, and who has which nodes
 		p.plan(i, l, nil)
+		p.own(i)
 	}
 	for i := range p.rollouts {
 		r := &p.rollouts[i]
-		if p.refused[r.Policy.UID] != nil {
+		if p.undecided(i) {
 			continue
 		}
 		if others := p.otherCaps(i); !reflect.DeepEqual(l, p.ledger) || len(others) > 0 {
 			p.plan(i, l, others)
 		}
-		if p.refused[r.Policy.UID] == nil {
+		if !p.undecided(i) {
 			p.again(p.decided[i].After)
 			l = p.ended(r, p.gone(p.decided[i], p.decided[i].Ledger))
 		}
@@ -102,11 +104,14 @@ func (p *pass) plan(i int, l protocol.Ledger, others []protocol.Cap) {
 	r := &p.rollouts[i]
 	err := r.Invalid
 	if err == nil {
-		s := rollout.Snapshot{Ledger: l, Nodes: p.snapshot, Progress: r.Progress, Gates: p.gates, OtherCaps: others}
-		p.decided[i], err = p.c.mind.planner.Plan(s, policyOf(r), p.now)
+		nodes, theirs := p.seenBy(i)
+		s := rollout.Snapshot{Ledger: l, Nodes: nodes, Progress: r.Progress, Gates: p.gates, OtherCaps: others}
+		if p.decided[i], err = p.c.mind.planner.Plan(s, policyOf(r), p.now); err == nil {
+			p.overlap(&p.decided[i], theirs)
+		}
 	}
 	if err != nil {
-		p.refuse(i, err)
+		p.refuse(i, l, err)
 		return
 	}
 	for _, d := range p.decided[i].Nodes {
@@ -116,11 +121,19 @@ func (p *pass) plan(i int, l protocol.Ledger, others []protocol.Cap) {
 	}
 }
 
-// refuse has a rollout say why nothing is decided for it.
-func (p *pass) refuse(i int, err error) {
+// refuse has a rollout say why nothing is decided for it, unless somebody has asked to stop it.
+func (p *pass) refuse(i int, l protocol.Ledger, err error) {
 	r := &p.rollouts[i]
 	p.refused[r.Policy.UID] = err
+	if p.stop(i, l, err) {
+		return
+	}
 	p.decided[i] = rollout.Decisions{Progress: r.Progress, Phase: r.Progress.Phase, Reason: ReasonInvalid, Message: err.Error()}
+}
+
+// undecided reports whether nothing was decided for a rollout: its policy can't be followed, and nobody has asked to stop it.
+func (p *pass) undecided(i int) bool {
+	return p.refused[p.rollouts[i].Policy.UID] != nil && p.decided[i].Reason != ReasonStopped
 }
 
 // otherCaps are those of the other rollouts. Of one whose policy can't be followed they are not known: as long as it has slots, there is no
@@ -158,7 +171,8 @@ func policyOf(r *Rollout) rollout.Policy {
 // orphan is the version of a rollout that is gone, and has left slots.
 type orphan struct{}
 
-// adopt finds slots whose rollout is gone, and brings them to their end like those of one that is being deleted.
+// adopt finds slots whose rollout is gone, and brings them to their end like those of one that is being deleted. What is to be remembered of them no status
+// has: it is known since this controller has seen them first.
 func (p *pass) adopt() {
 	for i := range p.rollouts {
 		if r := &p.rollouts[i]; r.Deleting && r.Invalid != nil { // its policy can't be followed, and need not be
@@ -182,7 +196,9 @@ func (p *pass) adopt() {
 			}
 		}
 		if gone {
-			p.rollouts = append(p.rollouts, Rollout{Name: uid, Policy: nobodys(uid), Deleting: true, Version: orphan{}})
+			was := p.c.mind.orphans[uid]
+			p.rollouts = append(p.rollouts, Rollout{Name: uid, Policy: nobodys(uid), Progress: was, Deleting: true, Version: orphan{}})
+			p.stored[uid] = was
 		}
 	}
 }
@@ -274,9 +290,9 @@ func (p *pass) storeProgress(i int) (bool, error) {
 		return false, nil
 	}
 	p.edges(r, d)
-	if p.refused[r.Policy.UID] == nil { // else its progress is left as it is
+	if !p.undecided(i) { // else its progress is left as it is
 		p.remember(i)
 	}
-	p.rollouts[i].Version = next.Version
-	return p.refused[r.Policy.UID] == nil, nil
+	p.rollouts[i].Version, p.rollouts[i].Stalled = next.Version, next.Stalled
+	return !p.undecided(i), nil
 }

@@ -19,7 +19,8 @@ const (
 
 // Run calls [Controller.Pass] whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it returns nil. Whoever
 // watches nodes, shadows, rollouts and drains puts it there, into a channel with a place for one. Errors are logged; a pass with one is
-// followed by the next after a time that grows, and not sooner than a second by a wake-up. Call it once.
+// followed by the next after a time that grows, and not sooner than a second by a wake-up. Call it once: who leads again makes a [New] controller, as what
+// this one remembers may not be true any more.
 func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
 	retry := retryMin
 	for ctx.Err() == nil {

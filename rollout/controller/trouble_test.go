@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -221,6 +222,41 @@ func TestSwitchIsAskedBeforeTheStore(t *testing.T) {
 		w.steps(10)
 		if l := w.c.Ledger(); l.Epoch != 0 {
 			t.Errorf("R-RO-07: %d nodes were admitted by a decision from before the switch", l.Epoch)
+		}
+	})
+}
+
+// R-RO-07: that the operator is switched on again nobody tells the controller; it notices within a second.
+func TestSwitchedOnIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, 2)
+		var off atomic.Bool
+		off.Store(true)
+		w.o.Off = func() string {
+			if off.Load() {
+				return "switched off"
+			}
+			return ""
+		}
+		w.start()
+		w.want()
+		w.steps(3) // the nodes have shadows, and their agents have spoken
+		ctx, cancel := context.WithCancel(quiet(t))
+		ended := make(chan error, 1)
+		go func() { ended <- w.ctl.Run(ctx, nil) }()
+		<-time.After(time.Hour)
+		if l := w.c.Ledger(); l.Epoch != 0 {
+			t.Errorf("R-RO-07: %d nodes were admitted while the operator was off", l.Epoch)
+		}
+		off.Store(false)
+		<-time.After(time.Second)
+		synctest.Wait()
+		if l := w.c.Ledger(); l.Epoch != 2 {
+			t.Errorf("R-RO-07: %d nodes were admitted a second after the operator was switched on, want 2", l.Epoch)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Run has returned %v", err)
 		}
 	})
 }

@@ -315,6 +315,7 @@ type machine struct {
 	current, previous protocol.Revision
 	applied           int
 	disk              []byte
+	preflight         func(context.Context) error // nil for none
 }
 
 func (f *realFleet) agent(name, uid string) *machine {
@@ -356,6 +357,13 @@ func (m *machine) Put(_ context.Context, _ string, payload []byte) error {
 
 func (m *machine) Observe(context.Context) (nodeagent.Observation, error) {
 	return nodeagent.Observation{Current: m.current, Previous: m.previous, BootID: "boot"}, nil
+}
+
+func (m *machine) Preflight(ctx context.Context, _ nodeagent.Attempt) error {
+	if m.preflight == nil {
+		return nil
+	}
+	return m.preflight(ctx)
 }
 
 func (m *machine) Prepare(context.Context, protocol.Revision) error { return nil }

@@ -70,3 +70,14 @@ func TestMutants(t *testing.T) {
 			Old: "return pod.DeletionTimestamp == nil && !isFinished(pod) && isReady(pod)", New: "return isReady(pod)"},
 	})
 }
+
+// The same for what controllers see of Rollouts, and for what goes one at a time.
+func TestStandingMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "what can't be read is written over", File: "rollouts.go", Run: "TestVerbIsSeen", Old: "seen.Policy.Verb = rollout.Verb{} //", New: "_ = rollout.Verb{} //"},
+		{Name: "what goes on is stalled", File: "rollouts.go", Run: "TestStalledIsSeen", Old: "c != nil && c.Status == metav1.ConditionTrue", New: "c != nil"},
+		{Name: "the control plane goes at once", File: "../caps.go", Run: "TestControlPlane", Old: "protocol.Cap{Key: serialKey, Max: 1,", New: "protocol.Cap{Key: serialKey, Max: 50,"},
+		{Name: "nobody is asked before", File: "../nodeagent/do.go", Run: "TestControlPlane", Old: "a.o.Updater.(Preflighter); ok {", New: "a.o.Updater.(Preflighter); ok && a.o.CheckTimeout < 0 {"},
+		{Name: "an overlap does not show", File: "../v1alpha1/conditions.go", Run: "TestOverlapShows", Old: "f.Check == checkOverlap", New: "f.Check == \"\""},
+	})
+}

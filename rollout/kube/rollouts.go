@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -83,11 +84,16 @@ func (s *Rollouts) Asked() string {
 
 func (s *Rollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {
 	v := rolloutVersion{read: r, heeded: v1alpha1.HeedRollback(r, s.o.Revision)}
-	seen := controller.Rollout{Name: r.Name, Deleting: r.DeletionTimestamp != nil, Object: r, Version: v}
+	seen := controller.Rollout{Name: r.Name, Created: r.CreationTimestamp.Time, Deleting: r.DeletionTimestamp != nil, Object: r, Version: v}
+	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
+		seen.Stalled = c.Reason
+	}
 	var invalid, unread error
 	seen.Policy, invalid = v1alpha1.PolicyOf(v.heeded, s.o.Revision)
 	seen.Policy.UID = string(r.UID)
-	seen.Progress, unread = v1alpha1.ProgressOf(v.heeded.Status)
+	if seen.Progress, unread = v1alpha1.ProgressOf(v.heeded.Status); unread != nil {
+		seen.Policy.Verb = rollout.Verb{} // carrying it out would overwrite what can't be read
+	}
 	seen.Invalid = errors.Join(invalid, unread)
 	return seen
 }
@@ -123,7 +129,11 @@ func (s *Rollouts) Store(ctx context.Context, read controller.Rollout, d rollout
 }
 
 func (s *Rollouts) status(r *v1alpha1.Rollout, read controller.Rollout, d rollout.Decisions) (v1alpha1.RolloutStatus, time.Duration) {
-	if d.Reason != controller.ReasonInvalid {
+	switch d.Reason {
+	case controller.ReasonInvalid:
+	case controller.ReasonStopped:
+		return v1alpha1.StoppedStatus(r, d, s.o.Now())
+	default:
 		return v1alpha1.StatusOf(r, v1alpha1.Observed{Policy: read.Policy, Decisions: d}, s.o.Now())
 	}
 	err := read.Invalid

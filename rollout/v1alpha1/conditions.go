@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,8 +27,9 @@ import (
 //	Completed  False        False   False                  True
 //
 // AtGate for an approval is Progressing False. A running rollout hangs when a node's drain has gone on for [StuckAfter] and something is in its way, which leaves
-// Progressing True as other nodes may go on, and when somebody else has closed the ledger and no node is under way, which does not. Degraded is True as long as nodes have failed, are broken or lost, in any phase. Valid is False if
-// nothing can be decided on the spec; then Progressing is False, and the others stay as they were.
+// Progressing True as other nodes may go on, and when somebody else has closed the ledger and no node is under way, which does not. Degraded is True as long as nodes have failed, are broken or lost, in any phase; so is Overlapping with nodes
+// that are selected and belong to another rollout. Valid is False if
+// nothing can be decided on the spec; then Progressing is False, and the others stay as they were, but for Paused and Stalled when somebody stops it.
 const (
 	// ConditionValid: the spec can be decided on.
 	ConditionValid = "Valid"
@@ -41,6 +43,9 @@ const (
 	ConditionDegraded = "Degraded"
 	// ConditionCompleted: all nodes had their turn.
 	ConditionCompleted = "Completed"
+	// ConditionOverlapping: the rollout selects nodes that belong to another one, which was made before it. It leaves them alone, and is not completed
+	// as long as they run something else.
+	ConditionOverlapping = "Overlapping"
 )
 
 // The reasons of conditions, besides phases and the reasons of package rollout.
@@ -54,6 +59,9 @@ const (
 	// ReasonNodesFailed comes with Degraded, True, and ReasonNoneFailed with False.
 	ReasonNodesFailed = "NodesFailed"
 	ReasonNoneFailed  = "NoneFailed"
+	// ReasonOverlap comes with Overlapping, True, and ReasonNoOverlap with False.
+	ReasonOverlap   = "Overlap"
+	ReasonNoOverlap = "NoOverlap"
 )
 
 // DefaultPauseLimit is how long a rollout may be paused until it is said to be stalled, if the spec does not say.
@@ -93,6 +101,19 @@ func hangOf(d *rollout.Decisions, now time.Time) (h hang) {
 	return h
 }
 
+// checkOverlap is the check of rollout/controller.CheckOverlap.
+const checkOverlap = "Overlap"
+
+// setOverlap says which nodes belong to others.
+func (s *RolloutStatus) setOverlap(findings []rollout.Finding, generation int64, now time.Time) {
+	set := s.setter(generation, now)
+	if i := slices.IndexFunc(findings, func(f rollout.Finding) bool { return f.Check == checkOverlap }); i >= 0 {
+		set(ConditionOverlapping, true, ReasonOverlap, clip(findings[i].Message, 4096))
+		return
+	}
+	set(ConditionOverlapping, false, ReasonNoOverlap, "")
+}
+
 // standing reports whether somebody has to change something before another node is begun.
 func standing(r rollout.Reason) bool {
 	return r == rollout.ReasonClosed || r == rollout.ReasonCheck || r == rollout.ReasonBound
@@ -118,7 +139,7 @@ func (s *RolloutStatus) setConditions(spec *RolloutSpec, h hang, generation int6
 	}
 	switch {
 	case phase == rollout.Paused && left <= 0:
-		set(ConditionStalled, true, ReasonPausedTooLong, fmt.Sprintf("the rollout has been paused for more than %s", pauseLimit(spec)))
+		set(ConditionStalled, true, ReasonPausedTooLong, pausedTooLong(spec))
 	case phase == rollout.Pending, phase == rollout.Frozen, approval:
 		set(ConditionStalled, true, reason, s.Message)
 	case h.reason != "":
@@ -159,6 +180,10 @@ func (s *RolloutStatus) setter(generation int64, now time.Time) func(kind string
 // pauseLeft is how long the pause may go on.
 func (s *RolloutStatus) pauseLeft(spec *RolloutSpec, now time.Time) time.Duration {
 	return meta.FindStatusCondition(s.Conditions, ConditionPaused).LastTransitionTime.Add(pauseLimit(spec)).Sub(now)
+}
+
+func pausedTooLong(spec *RolloutSpec) string {
+	return fmt.Sprintf("the rollout has been paused for more than %s", pauseLimit(spec))
 }
 
 func pauseLimit(spec *RolloutSpec) time.Duration {

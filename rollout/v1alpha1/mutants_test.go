@@ -59,6 +59,11 @@ func TestMutants(t *testing.T) {
 			Old: "phase == rollout.Paused && left <= 0:", New: "phase == rollout.Paused && left < 0:"},
 		{Name: "the end moves with each look", File: "status.go", Run: "TestSameDecisionsAreTheSameStatus",
 			Old: "<= little", New: "< 0*little"},
+		{Name: "a rollout that can't be followed has no verb", File: "policy.go", Run: "TestVerbOf",
+			Old: "return rollout.Policy{UID: p.UID, Verb: p.Verb}, err", New: "return rollout.Policy{UID: p.UID}, err"},
+		{Name: "a stop is not remembered", File: "status.go", Run: "TestStoppedStatus",
+			Old: "errors.New(d.Message), now)\n\ts.setProgress(d.Progress)\n", New: "errors.New(d.Message), now)\n\ts.Progress = &RolloutProgress{}\n"},
+		{Name: "newcomers get what somebody goes back from", File: "policy.go", Run: "TestRollbackCounts", Old: "\tcase c.rollback != nil:", New: "\tcase c.rollback != nil && len(c.errs) > 9:"},
 		{Name: "suspects are in flight", File: "status.go", Run: "TestStatusNamesTheNodesInTrouble",
 			Old: "case marked[n.UID], n.State", New: "case n.State"},
 	})

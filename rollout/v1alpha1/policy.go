@@ -19,18 +19,21 @@ import (
 //
 // A revision that is not there, has another digest, or a digest that is not that of its content is refused, and so is everything that
 // [rollout.Policy.Validate] refuses: each as a [rollout.FieldError] with the name of the field in the Rollout. Of the revisions that it was completed
-// with none is used that is not there any more, or has another content.
+// with none is used that is not there any more, or has another content. With an error comes what is known all the same: the UID, and the verb, as a
+// rollout can be stopped at any time.
 //
 // The verb Rollback is not in the policy. While an entry of the history is followed the policy has the stages and caps of spec.rollback, if there is
-// one, and, where the spec names no order of nodes, [rollout.RollbackOrder].
+// one, and, where the spec names no order of nodes, [rollout.RollbackOrder]; the revisions of the entry count as completed, so that a node that joins gets
+// them, and none is given back to what somebody goes back from.
 func PolicyOf(r *Rollout, revisions func(name string) (*Revision, bool)) (rollout.Policy, error) {
 	c := &converter{r: r, revisions: revisions, rollback: r.rollback()}
 	p := c.policy()
-	if len(c.errs) > 0 {
-		return rollout.Policy{}, errors.Join(c.errs...)
+	err := errors.Join(c.errs...)
+	if err == nil {
+		err = InFields(r, p.Validate())
 	}
-	if err := p.Validate(); err != nil {
-		return rollout.Policy{}, InFields(r, err)
+	if err != nil {
+		return rollout.Policy{UID: p.UID, Verb: p.Verb}, err
 	}
 	return p, nil
 }
@@ -90,7 +93,10 @@ func (c *converter) nodes(p *rollout.Policy) {
 	}
 	p.Target = c.revision(field+".revision", targets.Revision)
 	var before RolloutTargets
-	if c.r.Status.Completed != nil {
+	switch {
+	case c.rollback != nil: // what was completed last may be what somebody goes back from
+		before = targets
+	case c.r.Status.Completed != nil:
 		before = *c.r.Status.Completed
 	}
 	p.Completed = c.completed(before.Revision)

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -54,6 +55,7 @@ func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after tim
 	s.WorstCase = worstCaseOf(&d.Blast)
 	s.ExpectedEnd = expect(s.ExpectedEnd, d.ExpectedEnd, now)
 	after = s.setConditions(&r.Spec, hangOf(d, now), r.Generation, now)
+	s.setOverlap(d.Findings, r.Generation, now)
 	if after == 0 || d.After > 0 && d.After < after {
 		after = d.After
 	}
@@ -76,6 +78,33 @@ func InvalidStatus(r *Rollout, err error, now time.Time) RolloutStatus {
 	}
 	s.setInvalid(r.Generation, now)
 	return s
+}
+
+// StoppedStatus is the status of a Rollout that somebody has paused or aborted though its policy can't be followed, as the message of d says: like
+// [InvalidStatus], but for what that has come to and is to be remembered. After is that of [StatusOf].
+func StoppedStatus(r *Rollout, d rollout.Decisions, now time.Time) (s RolloutStatus, after time.Duration) {
+	s = InvalidStatus(r, errors.New(d.Message), now)
+	s.setProgress(d.Progress)
+	s.HandledRequest, s.Refusal = d.Progress.Handled, clip(d.Progress.Refused, 4096)
+	if d.Progress.Stopped == "" {
+		return s, 0 // it was refused
+	}
+	s.Phase, s.Acknowledged = RolloutPhase(d.Phase), d.Acknowledged
+	set := s.setter(r.Generation, now)
+	set(ConditionPaused, true, string(s.Phase), "")
+	left := s.pauseLeft(&r.Spec, now)
+	switch {
+	case d.Phase != rollout.Paused:
+		set(ConditionStalled, false, string(s.Phase), "")
+		return s, d.After
+	case left <= 0:
+		set(ConditionStalled, true, ReasonPausedTooLong, pausedTooLong(&r.Spec))
+		return s, d.After
+	}
+	if d.After > 0 {
+		left = min(left, d.After)
+	}
+	return s, left
 }
 
 func countsOf(c rollout.Counts) *RolloutCounts {

@@ -21,7 +21,8 @@ type Set struct {
 	registry metrics.KubeRegistry
 
 	transitions, updates, passErrors, evictions *metrics.CounterVec
-	nodes, waiting, phase, drains, leads        *metrics.GaugeVec
+	nodes, waiting, phase, stalled              *metrics.GaugeVec
+	drains, leads                               *metrics.GaugeVec
 	pass, drainPass                             *metrics.HistogramVec
 }
 
@@ -35,13 +36,14 @@ func New() *Set {
 		nodes:       gauge("rollout_nodes", "Nodes of a rollout by where they are.", "domain", "rollout", "state"),
 		waiting:     gauge("rollout_waiting_nodes", "Nodes of a rollout that wait, by reason.", "domain", "rollout", "reason"),
 		phase:       gauge("rollout_phase", "1 for the phase that a rollout is in.", "domain", "rollout", "phase"),
+		stalled:     gauge("rollout_stalled", "1 for the reason why a rollout does not go on unless somebody does something.", "domain", "rollout", "reason"),
 		pass:        histogram("rollout_pass_duration_seconds", "Time of a pass over a domain.", "domain"),
 		drains:      gauge("drain_nodes", "Nodes by the phase of their drain.", "phase"),
 		evictions:   counter("drain_evictions_total", "Answers to evictions, by what follows from them and HTTP status code; 0 is none.", "outcome", "code"),
 		drainPass:   histogram("drain_pass_duration_seconds", "Time of a pass of a drain."),
 		leads:       gauge("leader", "1 while this process leads.", "name"),
 	}
-	s.registry.MustRegister(s.transitions, s.updates, s.passErrors, s.nodes, s.waiting, s.phase, s.pass, s.drains, s.evictions, s.drainPass, s.leads)
+	s.registry.MustRegister(s.transitions, s.updates, s.passErrors, s.nodes, s.waiting, s.phase, s.stalled, s.pass, s.drains, s.evictions, s.drainPass, s.leads)
 	metrics.RegisterBuildInfo(s.registry)
 	return s
 }
@@ -76,9 +78,10 @@ func (s *Set) Drain() drain.Metrics {
 	}
 }
 
-// Rollouts counts what the controller of a domain does.
-func (s *Set) Rollouts(domain string) controller.Metrics {
-	standing := &standing{set: s, domain: domain, seen: map[string]shown{}}
+// Rollouts counts what the controller of a domain does. When it does nothing any more, as another process leads, forget takes away what it has shown of
+// how rollouts stand.
+func (s *Set) Rollouts(domain string) (m controller.Metrics, forget func()) {
+	standing := &standing{set: s, domain: domain, seen: map[string]shown{}, stalled: map[string]string{}}
 	return controller.Metrics{
 		Transition: func(from, to protocol.State, fromRevision, toRevision string) {
 			s.transitions.WithLabelValues(domain, string(from), string(to), fromRevision, toRevision).Inc()
@@ -87,13 +90,14 @@ func (s *Set) Rollouts(domain string) controller.Metrics {
 			s.updates.WithLabelValues(domain, fromRevision, toRevision, string(result)).Inc()
 		},
 		Rollout: standing.show,
+		Stalled: standing.stalls,
 		Pass: func(took time.Duration, err error) {
 			s.pass.WithLabelValues(domain).Observe(took.Seconds())
 			if err != nil {
 				s.passErrors.WithLabelValues(domain).Inc()
 			}
 		},
-	}
+	}, standing.forget
 }
 
 func counter(name, help string, labels ...string) *metrics.CounterVec {

@@ -16,8 +16,9 @@ type standing struct {
 	set    *Set
 	domain string
 
-	mu   sync.Mutex
-	seen map[string]shown // by rollout
+	mu      sync.Mutex
+	seen    map[string]shown  // by rollout
+	stalled map[string]string // the reason, by rollout
 }
 
 // shown is what was set for a rollout.
@@ -58,4 +59,32 @@ func (s *standing) show(name string, phase rollout.Phase, counts rollout.Counts,
 		s.set.waiting.WithLabelValues(s.domain, name, string(reason)).Set(float64(n))
 	}
 	s.seen[name] = shown{phase: phase, reasons: slices.Collect(maps.Keys(waiting))}
+}
+
+// stalls implements controller.Metrics.Stalled.
+func (s *standing) stalls(name, reason string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was := s.stalled[name]; was != "" && was != reason {
+		s.set.stalled.Delete(map[string]string{"domain": s.domain, "rollout": name, "reason": was})
+	}
+	if reason == "" {
+		delete(s.stalled, name)
+		return
+	}
+	s.set.stalled.WithLabelValues(s.domain, name, reason).Set(1)
+	s.stalled[name] = reason
+}
+
+// forget takes away what is shown.
+func (s *standing) forget() {
+	s.mu.Lock()
+	seen, stalled := slices.Collect(maps.Keys(s.seen)), slices.Collect(maps.Keys(s.stalled))
+	s.mu.Unlock()
+	for _, name := range seen {
+		s.show(name, "", rollout.Counts{}, nil)
+	}
+	for _, name := range stalled {
+		s.stalls(name, "")
+	}
 }

@@ -31,8 +31,10 @@ type Run struct {
 	Kubeconfig string
 	// Domains are the disruption domains whose rollouts are looked after. Each has a leader of its own.
 	Domains []string
-	// Namespace holds the Leases by which leaders are elected.
+	// Namespace holds the Leases by which leaders are elected, and the ConfigMap that is the operator's switch.
 	Namespace string
+	// Switch is the name of a ConfigMap there that switches everything off.
+	Switch string
 	// PodUID is the UID of the pod that this runs in, if it does: replicas on one node are told apart by it.
 	PodUID string
 	// Lease is how long a leader that is silent is waited for.
@@ -59,7 +61,8 @@ type Run struct {
 func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server; empty means the pod that this runs in")
 	f.StringSliceVar(&r.Domains, "domains", []string{v1alpha1.DefaultDomain}, "disruption domains whose rollouts are looked after, separated by commas")
-	f.StringVar(&r.Namespace, "namespace", "belay-system", "namespace of the Leases by which replicas elect a leader")
+	f.StringVar(&r.Namespace, "namespace", "belay-system", "namespace of the Leases by which replicas elect a leader, and of the ConfigMap --switch")
+	f.StringVar(&r.Switch, "switch", "belay-controller", `name of a ConfigMap: with "true" as data.disabled no node is begun, and data.reason says why; without it all is on`)
 	f.StringVar(&r.PodUID, "pod-uid", "", "UID of the pod that this runs in, from the downward API; empty where it runs in none")
 	f.DurationVar(&r.Lease, "lease-duration", 15*time.Second, "how long a leader that is silent is waited for; at least 5s")
 	f.StringVar(&r.Listen, "listen", "127.0.0.1:8473", "address of /healthz, /readyz and /metrics: an IP, which may be left out, and a port")
@@ -108,6 +111,9 @@ func (r *Run) validateNames() error {
 	var errs []error
 	if why := validation.IsDNS1123Label(r.Namespace); len(why) > 0 {
 		errs = append(errs, &FlagError{Flag: "namespace", Value: r.Namespace, Want: strings.Join(why, "; ")})
+	}
+	if why := validation.IsDNS1123Subdomain(r.Switch); len(why) > 0 {
+		errs = append(errs, &FlagError{Flag: "switch", Value: r.Switch, Want: strings.Join(why, "; ")})
 	}
 	for _, c := range r.BadConditions {
 		if why := validation.IsQualifiedName(c); len(why) > 0 {

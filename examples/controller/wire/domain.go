@@ -18,15 +18,28 @@ import (
 
 // domain carries out the rollouts of one disruption domain while this process leads it.
 func (p *Plane) domain(ctx context.Context, name string) error {
-	logger := klog.LoggerWithValues(klog.FromContext(ctx), "domain", name)
-	ctx = klog.NewContext(ctx, logger)
+	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "domain", name))
 	ledger := kube.NewLedgerStore(p.client, name)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return ledger.Run(ctx, p.changed.ring) })
+	g.Go(func() error {
+		return p.lead(ctx, "rollout-"+name, func(ctx context.Context) error { return p.term(ctx, name, ledger) })
+	})
+	return g.Wait()
+}
+
+// term carries out the rollouts of a domain from the time at which this process leads it to that at which it does not any more. Each term has a controller of its own:
+// what one remembers is not true any more when another process has led, and what it has shown is the other one's to show.
+func (p *Plane) term(ctx context.Context, name string, ledger *kube.LedgerStore) error {
+	logger := klog.FromContext(ctx)
+	counts, forget := p.metrics.Rollouts(name)
+	defer forget()
 	c, err := controller.New(controller.Options{
 		Ledger: ledger, Fleet: kube.NewFleet(p.client, p.pods.Nodes), Health: p.health,
 		Shadows:  kube.NewRecords(kube.NewShadows(p.client).In(name), p.shadows.List),
 		Rollouts: kube.NewRollouts(p.client, kube.RolloutsOptions{Domain: name, List: p.rollouts.List, Revision: p.revisions.Get}),
 		Drainer:  &drain.NodeDrainer{Drainer: p.drainer, Holder: "rollout/" + name, Policy: p.s.Policy, Forced: p.s.Forced},
-		OwnNode:  p.s.OwnNode, Metrics: p.metrics.Rollouts(name), Recorder: p.events.NewRecorder(p.scheme, "belay-rollout"),
+		OwnNode:  p.s.OwnNode, Off: p.toggle.off, Metrics: counts, Recorder: p.events.NewRecorder(p.scheme, "belay-rollout"),
 		Notify: func(n controller.Notice) {
 			logger.Info("Rollout changed its phase", "rollout", n.Rollout, "from", n.From, "to", n.To, "reason", n.Reason, "message", n.Message)
 		},
@@ -34,16 +47,9 @@ func (p *Plane) domain(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("domain %q: %w", name, err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return ledger.Run(ctx, p.changed.ring) })
-	g.Go(func() error {
-		return p.lead(ctx, "rollout-"+name, func(ctx context.Context) error {
-			wake, stop := p.changed.hear()
-			defer stop()
-			return c.Run(ctx, wake)
-		})
-	})
-	return g.Wait()
+	wake, stop := p.changed.hear()
+	defer stop()
+	return c.Run(ctx, wake)
 }
 
 // conditions are the types of conditions of Nodes by name.

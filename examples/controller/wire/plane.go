@@ -47,6 +47,7 @@ type Plane struct {
 	rollouts  *kube.Cache[v1alpha1.Rollout]
 	revisions *kube.Cache[v1alpha1.Revision]
 
+	toggle  *toggle
 	changed bell
 	synced  atomic.Bool
 }
@@ -69,6 +70,7 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	if err := p.drains(); err != nil {
 		return nil, err
 	}
+	p.toggle = newToggle(p.core, s.Namespace, s.Switch)
 	p.shadows, p.rollouts, p.revisions = kube.NewShadowCache(p.client), kube.NewRolloutCache(p.client), kube.NewRevisionCache(p.client)
 	return p, nil
 }
@@ -113,7 +115,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	p.factory.StartWithContext(ctx)
 	p.pods.Watch(func(drain.Change) { p.changed.ring() })
 	p.drainer.Watch(func(string) { p.changed.ring() })
-	for _, run := range []func(context.Context, func()) error{p.shadows.Run, p.rollouts.Run, p.revisions.Run} {
+	for _, run := range []func(context.Context, func()) error{p.shadows.Run, p.rollouts.Run, p.revisions.Run, p.toggle.run} {
 		g.Go(func() error { return run(ctx, p.changed.ring) })
 	}
 	g.Go(func() error {
@@ -138,7 +140,7 @@ func (p *Plane) wait(ctx context.Context) error {
 	}
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	for !p.health.Synced() || !p.shadows.Synced() || !p.rollouts.Synced() || !p.revisions.Synced() {
+	for !p.health.Synced() || !p.shadows.Synced() || !p.rollouts.Synced() || !p.revisions.Synced() || !p.toggle.informer.HasSynced() {
 		select {
 		case <-ctx.Done():
 			return nil

@@ -145,7 +145,8 @@ func (k rollouts) Asked() string {
 }
 
 func (k rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, time.Duration, error) {
-	shown := Shown{Phase: d.Phase, Reason: d.Reason, Message: d.Message, Counts: d.Counts, Acknowledged: d.Acknowledged, Blocked: map[string]string{}}
+	shown := Shown{Phase: d.Phase, Reason: d.Reason, Message: d.Message, Counts: d.Counts, Acknowledged: d.Acknowledged,
+		Waiting: d.Waiting, Findings: d.Findings, Blocked: map[string]string{}}
 	for _, n := range d.Nodes {
 		if n.Why != nil && n.Why.Reason == rollout.ReasonBlocked {
 			shown.Blocked[n.Node] = n.Why.Message

@@ -85,6 +85,10 @@ type Shown struct {
 	Message      string
 	Counts       rollout.Counts
 	Acknowledged bool
+	// Waiting counts the nodes that wait, by reason.
+	Waiting map[rollout.Reason]int
+	// Findings are what was found against it.
+	Findings []rollout.Finding
 	// Blocked are the nodes that wait for their drain, with what is in the way.
 	Blocked map[string]string
 }
