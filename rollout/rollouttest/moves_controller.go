@@ -237,11 +237,11 @@ type closer struct {
 	resume string // the name of the move
 }
 
-func (w *walk) closers() (all []closer) {
-	if w.o.Abort {
+func (o *Options) closers() (all []closer) {
+	if o.Abort {
 		all = append(all, closer{protocol.Closure{Request: abortRequest}, "resume"})
 	}
-	if w.o.Pause {
+	if o.Pause {
 		all = append(all, closer{protocol.Closure{Scope: rolloutUID, Request: pauseRequest}, "continue"})
 	}
 	return all
@@ -250,14 +250,13 @@ func (w *walk) closers() (all []closer) {
 // closing aborts, pauses, acknowledges and resumes.
 func (w *walk) closing(s state) {
 	l := w.ledgers.all[s.ledger]
-	for _, c := range w.closers() {
+	for _, c := range w.closers {
 		if !slices.Contains(l.Closures, c.Closure) {
 			w.follow(s.stored(w.ledgers.number(l.Close(c.Closure))), "%s", c.Request)
 			continue
 		}
-		opened := l.Open(c.Scope, c.Request)
-		next := s.stored(w.ledgers.number(opened))
-		next.acked = s.acked && opened.ClosedFor(rolloutUID) != nil
+		next := s.stored(w.ledgers.number(l.Open(c.Scope, c.Request)))
+		next.acked = s.acked && slices.ContainsFunc(w.closers, func(o closer) bool { return o != c && slices.Contains(l.Closures, o.Closure) })
 		w.follow(next, "%s", c.resume)
 	}
 	if l.ClosedFor(rolloutUID) != nil && !s.acked && w.acknowledged(s, l) {

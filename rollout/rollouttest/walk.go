@@ -46,6 +46,7 @@ type walk struct {
 	reports table[protocol.Report, protocol.Report]
 	steps   map[step]uint32 // results of step functions, by arguments
 	caps    []protocol.Cap
+	closers []closer
 
 	seen    map[string]int32
 	keys    []string
@@ -98,7 +99,7 @@ func textOf(l protocol.Ledger) string { return fmt.Sprintf("%+v", l) }
 
 func newWalk(o Options) *walk {
 	w := &walk{
-		o: o, steps: map[step]uint32{}, seen: map[string]int32{}, caps: []protocol.Cap{{Max: o.Cap}},
+		o: o, steps: map[step]uint32{}, seen: map[string]int32{}, caps: []protocol.Cap{{Max: o.Cap}}, closers: o.closers(),
 		ledgers: newTable("versions of the ledger", textOf), shadows: newTable("versions of shadows", itself[protocol.Shadow]),
 		reports: newTable("reports", itself[protocol.Report]), names: newTable("moves", itself[string]),
 	}
