@@ -23,7 +23,7 @@ func TestReplayMutants(t *testing.T) {
 	})
 }
 
-// The explorer catches steps that are broken, each by the rule that it is about.
+// The explorer catches steps that are broken.
 func TestExplorerMutants(t *testing.T) {
 	const worlds = "TestTheProtocolHolds/"
 	mutate.Sample(t, []mutate.Mutant{
