@@ -113,7 +113,8 @@ func (c *cluster) writesOf(t *testing.T, client dynamic.Interface, node string) 
 	return map[string]error{"status": status, "heartbeat": beat, "node": condition}
 }
 
-// TestOnlyTokensOfPodsAreTaken covers R-AU-02, R-AU-03 and R-AU-06: with every other kind of token an agent cannot write even its own.
+// TestOnlyTokensOfPodsAreTaken covers R-AU-02, R-AU-03, R-AU-06 and R-RO-06 (expired, another audience): with every other kind of token an agent
+// cannot write even its own.
 func TestOnlyTokensOfPodsAreTaken(t *testing.T) {
 	c := newCluster(t)
 	other := &cluster{env: c.env, admin: c.admin, objects: c.objects, namespace: c.env.Namespace(t), options: c.options}
@@ -155,7 +156,7 @@ func TestOnlyTokensOfPodsAreTaken(t *testing.T) {
 	}
 }
 
-// TestRightsEndWithThePod covers R-AU-02: a deleted pod's token is refused as soon as the server's memory of it, of 10 s, is over.
+// TestRightsEndWithThePod covers R-AU-02 and R-RO-06: a deleted pod's token is refused as soon as the server's memory of it, of 10 s, is over.
 func TestRightsEndWithThePod(t *testing.T) {
 	c := newCluster(t)
 	a := c.agent(t, "a")
@@ -178,7 +179,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestRightsEndWithTheNode covers R-AU-07: after a Node was deleted and made again under its name, a pod of the old one writes neither the
+// TestRightsEndWithTheNode covers R-AU-07 and R-RO-06 (the right name with another UID): after a Node was deleted and made again under its name, a pod of the old one writes neither the
 // new Node nor what belongs to it. It could write what need not be owned, as Resource.NotOwned says.
 func TestRightsEndWithTheNode(t *testing.T) {
 	c := newCluster(t)

@@ -100,7 +100,8 @@ func claim(name string, values ...string) func(*answers) {
 	return func(a *answers) { a.review.User.Extra["authentication.kubernetes.io/"+name] = values }
 }
 
-// TestVerifierWantsEveryFact covers R-AU-04 and R-AU-06: one fact after the other is missing, everything else is right.
+// TestVerifierWantsEveryFact covers R-AU-04, R-AU-06 and R-RO-06 (another node, another UID, another audience, a pod that is gone or has
+// moved): one fact after the other is missing, everything else is right.
 func TestVerifierWantsEveryFact(t *testing.T) {
 	if _, err := rightful(t).verifier().Verify(t.Context(), secret, "n1"); err != nil {
 		t.Fatal(err)
@@ -230,7 +231,7 @@ func TestTokensStaySecret(t *testing.T) {
 	}
 }
 
-// TestVerifierOnTheServer covers R-AU-02, R-AU-04, R-AU-05 and R-AU-07: with real tokens, in two replicas that know nothing of each other.
+// TestVerifierOnTheServer covers R-AU-02, R-AU-04, R-AU-05, R-AU-07 and R-RO-06: with real tokens, in two replicas that know nothing of each other.
 func TestVerifierOnTheServer(t *testing.T) {
 	c := newCluster(t)
 	other := &cluster{env: c.env, admin: c.admin, objects: c.objects, namespace: c.env.Namespace(t)}

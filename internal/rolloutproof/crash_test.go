@@ -14,7 +14,7 @@ import (
 
 // R-RO-01: the controller is killed before and after each of its writes: those of the ledger, the Rollout, shadows, Nodes and evictions. The
 // rollout ends as one that nobody disturbs: as many attempts, one for each node, each of which was cordoned once and changed once, and was given
-// back.
+// back. Then it is done once more with controllers that have been at work for a while: each is killed around a later write, which is drawn.
 func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, rolloutstage.Options{Nodes: 5, Cap: 3, PodsPerNode: 2, Verify: time.Millisecond})
@@ -24,10 +24,14 @@ func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	p.Kill()
 	quiet := f.state("v2")
 	must(t, f.Turn(t.Context(), "v3"))
-	writes := f.killed("v3")
-	if diff := cmp.Diff(quiet, f.state("v3")); diff != "" {
-		t.Errorf("R-RO-01: a controller that was killed %d times has brought the fleet elsewhere than one that was not (-undisturbed +killed):\n%s", len(writes), diff)
-	}
+	writes := f.killed("v3", func(lives int) rolloutstage.Task { return rolloutstage.Task{Stop: 1, Sent: lives%2 == 1} })
+	f.reaches(quiet, "v3", len(writes))
+	r := draws(t)
+	must(t, f.Turn(t.Context(), "v4"))
+	later := f.killed("v4", func(int) rolloutstage.Task {
+		return rolloutstage.Task{Stop: 2 + r.IntN(laterWrites), Sent: r.IntN(2) == 0}
+	})
+	f.reaches(quiet, "v4", len(later))
 	kinds := map[string]int{}
 	for _, w := range writes {
 		kinds[rolloutstage.KindOf(w)]++
@@ -35,15 +39,29 @@ func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	if len(writes) < 12*f.Nodes || len(kinds) < 5 {
 		t.Errorf("the controller was killed %d times in a rollout of %d nodes, want it around each of its writes: %v", len(writes), f.Nodes, kinds)
 	}
-	t.Logf("%d nodes; the controller was killed %d times: %v", f.Nodes, len(writes), kinds)
+	if len(later) == 0 {
+		t.Error("no controller was killed at a later write")
+	}
+	t.Logf("%d nodes; the controller was killed %d times: %v; and %d times at a later write", f.Nodes, len(writes), kinds, len(later))
 }
 
-// killed has one controller after the other end at its first write, by turns before and after it. It returns the writes.
-func (f *fleet) killed(revision string) (writes []string) {
+// laterWrites is around how many writes after its first one a controller may be killed: some passes of it.
+const laterWrites = 30
+
+// reaches fails the test if the fleet is not where a rollout that nobody disturbed has brought it.
+func (f *fleet) reaches(quiet endState, revision string, kills int) {
+	f.t.Helper()
+	if diff := cmp.Diff(quiet, f.state(revision)); diff != "" {
+		f.t.Errorf("R-RO-01: a controller that was killed %d times has brought the fleet elsewhere than one that was not (-undisturbed +killed):\n%s", kills, diff)
+	}
+}
+
+// killed has one controller after the other end at a write that task names, of one that follows so many. It returns the writes.
+func (f *fleet) killed(revision string, task func(lives int) rolloutstage.Task) (writes []string) {
 	f.t.Helper()
 	began := time.Now()
 	for {
-		p := f.spawn(rolloutstage.Task{Stop: 1, Sent: len(writes)%2 == 1})
+		p := f.spawn(task(len(writes)))
 		what := f.life(p, revision)
 		p.Kill()
 		if what == "" {

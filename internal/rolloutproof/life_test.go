@@ -23,7 +23,7 @@ import (
 // A life of a fleet on a real control plane, with a controller in a process of its own: a staged rollout; a fatal revision, which stops by itself within
 // the bound that the status has shown before (R-RO-28); a freeze that is accepted, with a fix for the broken nodes; an abort after whose
 // acknowledgement no node commits (R-RO-19), and which is resumed (R-RO-20) while three of ten nodes leave and as many join (R-RO-30); a rollback by
-// number (R-RO-29).
+// number (R-RO-29). Nodes and the work on them are judged before and after, as in production (R-RO-10): none of this is taken for work that is lost.
 func TestLifeOfAFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, rolloutstage.Options{Nodes: 20, Cap: 5, PodsPerNode: 2, Verify: 200 * time.Millisecond})
@@ -33,7 +33,7 @@ func TestLifeOfAFleet(t *testing.T) {
 		}
 		s.RetryAfter = &metav1.Duration{Duration: time.Second}
 	}))
-	p := f.spawn(rolloutstage.Task{})
+	p := f.spawn(rolloutstage.Task{Health: true})
 	f.brought(p, "v2")
 	f.fatal(p, "fatal-3")
 	f.asks(p, v1alpha1.Verb{Do: v1alpha1.Do(rollout.Accept)})

@@ -5,6 +5,7 @@ package rolloutproof_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -29,6 +30,23 @@ const (
 	patience = 2 * time.Minute
 	stamina  = 15 * time.Minute
 )
+
+// seedEnv replays what is drawn in a test. What the processes make of it is up to their machine.
+const seedEnv = "BELAY_ROLLOUT_SEED"
+
+// draws are those of a test.
+func draws(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv(seedEnv); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s=%q: want a number", seedEnv, text)
+		}
+	}
+	t.Logf("%s=%d draws the same", seedEnv, seed)
+	return rand.New(rand.NewPCG(seed, 2))
+}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -6,22 +6,13 @@ package rolloutstage
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/leaderelection"
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
-
-	"github.com/belayproject/belay/rollout/controller"
 )
 
 // childEnv names the file that makes an executable a controller, and nothing else.
@@ -32,14 +23,21 @@ const childTime = 30 * time.Minute
 
 // A Task says what a controller's process does.
 type Task struct {
-	// Lease makes it a controller only as long as it leads by that Lease, which lasts LeaseFor. Holder is its name there.
+	// Lease makes it a controller only as long as it leads by that Lease, which lasts LeaseFor. Holder tells it from the others. It leads by the
+	// elector of client-go, which renews and asks at eighths of that; with Member as the reference controller does, by package identity.
 	Lease, Holder string
 	LeaseFor      time.Duration
+	Member        bool
+	// Delay, if not 0, is how late each request is sent, and each answer and each piece of a watch arrives, at most. It is drawn for each, by Seed.
+	Delay time.Duration
+	Seed  uint64
 	// At is a part of the path of the writes that count for Stop and Freeze; empty counts all but those of the Lease and of events.
 	At string
 	// Stop is the write, counted from 1, at which it stops for ever; 0 for never. The write has been carried out by the server if Sent.
 	Stop int
 	Sent bool
+	// Health has nodes and the work on them judged before and after, as in production: as package rollout/kube does it.
+	Health bool
 	// Freeze is the write before which it freezes itself. When it is thawed, the write goes out.
 	Freeze int
 
@@ -121,33 +119,4 @@ func (c *child) run(ctx context.Context, file string) error {
 		return ctl.Run(ctx, c.wake)
 	}
 	return c.lead(ctx, config, ctl)
-}
-
-// lead is a controller while it has the Lease.
-func (c *child) lead(ctx context.Context, config *rest.Config, ctl *controller.Controller) error {
-	core, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &resourcelock.LeaseLock{
-			LeaseMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: c.Lease}, Client: core.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: c.Holder},
-		},
-		LeaseDuration: c.LeaseFor, RenewDeadline: c.LeaseFor * 3 / 4, RetryPeriod: c.LeaseFor / 8,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				c.tell(Leads, "")
-				ended <- ctl.Run(ctx, c.wake)
-			},
-			OnStoppedLeading: func() {},
-		},
-	})
-	if err != nil {
-		return err
-	}
-	elector.Run(ctx)
-	c.tell(Retired, "")
-	return errors.Join(<-ended, fmt.Errorf("%q leads no more", c.Holder))
 }

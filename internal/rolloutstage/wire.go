@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -22,14 +23,14 @@ import (
 
 // controller wires one, with caches that live as long as ctx.
 func (c *child) controller(ctx context.Context, config *rest.Config) (*controller.Controller, error) {
-	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return stopper{c, next} })
+	config, delays := rest.CopyConfig(config), newDraw(c.Task)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return stopper{c, late{delays, next}} })
 	core, err1 := kubernetes.NewForConfig(config)
 	client, err2 := dynamic.NewForConfig(config)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	d, nodes, err := c.drainer(ctx, config, core)
+	d, nodes, health, err := c.drainer(ctx, config, core)
 	if err != nil {
 		return nil, err
 	}
@@ -50,34 +51,61 @@ func (c *child) controller(ctx context.Context, config *rest.Config) (*controlle
 		}
 	}
 	return controller.New(controller.Options{
-		Ledger: ledger, Fleet: kube.NewFleet(client, nodes),
+		Ledger: ledger, Fleet: kube.NewFleet(client, nodes), Health: health,
 		Shadows:  kube.NewRecords(kube.NewShadows(client).In(c.Domain), shadows.List),
 		Rollouts: kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get}),
 		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: "rollout/" + c.Domain, Policy: drain.Policy{Settle: new(100 * time.Millisecond)}},
 	})
 }
 
-// drainer makes a Drainer, and returns the Nodes of its cache.
-func (c *child) drainer(ctx context.Context, config *rest.Config, core kubernetes.Interface) (*drain.Drainer, func() []*corev1.Node, error) {
+// drainer makes a Drainer, and returns the Nodes of its cache and, if the task asks for it, what judges their health by the same cache.
+func (c *child) drainer(ctx context.Context, config *rest.Config, core kubernetes.Interface) (
+	*drain.Drainer, func() []*corev1.Node, controller.Health, error,
+) {
 	options := drainkube.CacheOptions{DaemonSets: true}
 	factory := drainkube.NewFactory(core, options)
 	cache, err := drainkube.NewCache(factory, options)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	health, err := c.health(factory)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	factory.StartWithContext(ctx)
 	if err := cache.WaitForSync(ctx); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	client, err := drainkube.NewClient(config, drainkube.ClientOptions{QPS: 500, Burst: 500})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	d, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	cache.Watch(func(drain.Change) { c.poke() })
 	d.Watch(func(string) { c.poke() })
-	return d, cache.Nodes, nil
+	return d, cache.Nodes, health, c.wait(ctx, health)
+}
+
+// health is nil if the task does not ask for it.
+func (c *child) health(factory informers.SharedInformerFactory) (controller.Health, error) {
+	if !c.Health {
+		return nil, nil //nolint:nilnil // no health is a value of the options
+	}
+	return kube.NewHealth(factory, kube.HealthOptions{})
+}
+
+// wait returns when everything is known that health is judged by.
+func (c *child) wait(ctx context.Context, health controller.Health) error {
+	h, ok := health.(*kube.Health)
+	for ok && !h.Synced() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
 }

@@ -5,25 +5,29 @@ package rollouttest
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math"
 	"slices"
 )
 
-// encode writes a state so that equal states are equal bytes.
-func (w *walk) encode(s state) string {
-	b := make([]byte, 0, 64)
+// mostVersions is how many versions of an object a state can tell of.
+const mostVersions = math.MaxUint8
+
+// encode appends a state, so that equal states are equal bytes.
+func (w *walk) encode(b []byte, s state) []byte {
 	b = binary.BigEndian.AppendUint16(b, s.ledger)
-	b = appendSet(b, s.ledgers)
+	b = w.appendSet(b, s.ledgers)
 	b = appendBool(b, s.acked)
 	b = binary.BigEndian.AppendUint16(b, s.lost)
 	for _, n := range s.nodes {
 		b = binary.BigEndian.AppendUint16(b, n.shadow)
-		b = appendSet(b, n.shadows)
+		b = w.appendSet(b, n.shadows)
 		b = binary.BigEndian.AppendUint16(b, n.disk)
 		b = appendBool(b, n.down)
 		b = binary.BigEndian.AppendUint16(b, n.last)
-		b = appendSet(b, n.fresh)
+		b = w.appendSet(b, n.fresh)
 	}
-	return string(b)
+	return b
 }
 
 func (w *walk) decode(key string) state {
@@ -35,7 +39,11 @@ func (w *walk) decode(key string) state {
 	return s
 }
 
-func appendSet(b []byte, set []uint16) []byte {
+func (w *walk) appendSet(b []byte, set []uint16) []byte {
+	if len(set) > mostVersions {
+		w.full = fmt.Errorf("an object has had %d versions, the most that fits is %d, want a smaller world", len(set), mostVersions)
+		set = set[:mostVersions] // the walk ends with the error
+	}
 	b = append(b, byte(len(set)))
 	for _, v := range set {
 		b = binary.BigEndian.AppendUint16(b, v)

@@ -10,19 +10,24 @@
 //
 // # The rules
 //
-// Thirteen rules are named in messages and tests by their numbers. In every state, Explore looks at
+// Thirteen rules are named in messages and tests by their numbers. Explore looks at what of them can be seen in a state of the protocol (s), on a move
+// from one to the next (m), or in all ways together, once a world was walked to its end (w):
 //
-//	I1   the nodes that are disrupted are among the slots, and no more than the cap
-//	I2   no node commits after an abort was acknowledged
-//	I3   no epoch and no number of an attempt goes back; an attempt is committed once
-//	I5   a closed ledger admits nothing
-//	I8   an abort and its end take nothing away: a world with both breaks no rule, and
-//	I9   from every state there is a way to rest (Stuck is 0)
+//	I1   s  disrupted nodes have slots; slots are within the cap, and within that of each zone
+//	I2   m  no node commits after an abort or a pause was acknowledged
+//	I3   m  no epoch and no number of an attempt, an order or a report goes back; a new shadow revokes what was granted before
+//	     s  no two nodes have committed the same attempt
+//	I4   s  a node that is being changed has committed
+//	     m  it was told to proceed, and not to give up
+//	I5   m  a closed ledger admits nothing
+//	I8   w  from a state that is closed or acknowledged there is a way on as from any other, see I9
+//	I9   w  from every state there is a way to rest (Stuck is 0), and to a commit of each node as long as an attempt is left (Starved is 0)
+//	I10  w  no step has changed a ledger that it was given
+//	I11  m  a slot goes only when its attempt can't be committed any more
 //
-// The others are about what the protocol does not know of. Random rollouts of package rollout look at them in every pass: I5 a freeze closes the ledger
-// before anything is begun, I6 order and stages, I7 one outcome for each node and counts that add up, I10 the same decisions for the same input,
-// I11 caps that shrink take no slot, I12 a simulation that comes true, I13 windows. I4, that nothing is disrupted without a commit and nothing
-// given back that others have cordoned, is looked at by the cluster of package controllertest at every write.
+// The rest of I4, I5, I8, I9, I10 and I11, and all of I6 (order and stages), I7 (one outcome for each node), I12 (simulations) and I13 (windows), is about
+// what the protocol does not know of: the planner, drains, cordons, time. Random suites of packages rollout and rollout/controller look at them, and
+// some are looked at on a real server. docs/rollout-invariants.md has the table: which tool looks at which rule, and at how much of it.
 //
 // [Shadows] is a node's shadow in memory, for tests of agents: with conflicts, and with answers that are lost.
 //

@@ -5,7 +5,6 @@ package rollouttest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -15,8 +14,11 @@ type Options struct {
 	// Nodes is how many there are, at most 8; Cap is how many of them may be disrupted at a time; Attempts is how many the ledger
 	// admits in all.
 	Nodes, Cap, Attempts int
-	// Abort lets somebody abort and resume at any time.
-	Abort bool
+	// PerZone, if not 0, is how many nodes of a zone may be disrupted at a time. The nodes are in two zones, by turns.
+	PerZone int
+	// Abort lets somebody abort and resume at any time, which closes and opens the whole domain; Pause lets somebody else do so with the
+	// rollout alone.
+	Abort, Pause bool
 	// Losses is how many times a shadow is deleted, at any time at which its finalizer allows it; with Hand also when it does not.
 	Losses int
 	Hand   bool
@@ -37,6 +39,9 @@ type Result struct {
 	States int
 	// Stuck is how many of them have no way to a state in which no node is disrupted or has a slot.
 	Stuck int
+	// Starved is how many of them, of those in which the ledger may still admit, have no way on which some node commits. Both are counted only of
+	// a world that was walked to its end.
+	Starved int
 	// Complete: there are no others.
 	Complete bool
 	// Violation is the rule that was broken, and Trace the shortest way there; empty for none.
@@ -44,13 +49,20 @@ type Result struct {
 	Trace     []string
 }
 
-// Explore walks all states, nearest first, until a rule is broken, the limit is reached, or there are no more.
+// mostNodes is how many nodes a world has at most, mostStates how many states are walked.
+const (
+	mostNodes  = 8
+	mostStates = 100_000_000
+)
+
+// Explore walks all states, nearest first, until a rule is broken, the limit is reached, or there are no more. A world with more versions of an
+// object than the walk has numbers for is an error.
 func Explore(ctx context.Context, o Options) (Result, error) {
 	if err := o.validate(); err != nil {
 		return Result{}, err
 	}
 	w := newWalk(o)
-	w.visit(w.first(), -1, 0)
+	w.visit(w.first(), -1)
 	for at := 0; at < len(w.keys) && w.broken == ""; at++ {
 		if at%4096 == 0 && ctx.Err() != nil {
 			return w.result(false), ctx.Err()
@@ -60,16 +72,23 @@ func Explore(ctx context.Context, o Options) (Result, error) {
 		}
 		w.at = int32(at)
 		w.expand(w.decode(w.keys[at]))
+		if err := w.err(); err != nil {
+			w.broken, w.bad = "", nil // it may be one of numbers alone
+			return w.result(false), err
+		}
 	}
 	return w.result(w.broken == ""), nil
 }
 
 func (o *Options) validate() error {
-	if o.Nodes < 1 || o.Nodes > 8 {
-		return fmt.Errorf("exploring: Nodes is %d, want 1 to 8", o.Nodes)
+	if o.Nodes < 1 || o.Nodes > mostNodes {
+		return fmt.Errorf("exploring: Nodes is %d, want 1 to %d", o.Nodes, mostNodes)
 	}
 	if o.Cap < 1 {
 		return fmt.Errorf("exploring: Cap is %d, want 1 or more", o.Cap)
+	}
+	if o.PerZone < 0 {
+		return fmt.Errorf("exploring: PerZone is %d, want 0 for none, or more", o.PerZone)
 	}
 	if o.Attempts < 1 || o.Attempts > 100 {
 		return fmt.Errorf("exploring: Attempts is %d, want 1 to 100", o.Attempts)
@@ -80,8 +99,8 @@ func (o *Options) validate() error {
 	if !slices.Contains(Rules(), o.Without) {
 		return fmt.Errorf("exploring: Without is %q, want one of %q", o.Without, Rules())
 	}
-	if o.Limit < 0 {
-		return errors.New("exploring: Limit is negative")
+	if o.Limit < 0 || o.Limit > mostStates {
+		return fmt.Errorf("exploring: Limit is %d, want 0 to %d", o.Limit, mostStates)
 	}
 	if o.Limit == 0 {
 		o.Limit = 10_000_000

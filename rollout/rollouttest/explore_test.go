@@ -13,7 +13,8 @@ import (
 	"github.com/belayproject/belay/rollout/rollouttest"
 )
 
-// R-RO-11, R-RO-19, R-RO-20: caps, one commit per attempt, and no commit after an acknowledged abort, in every state that these worlds can reach.
+// R-RO-11, R-RO-19, R-RO-20: caps, one commit per attempt, and no commit after an acknowledged abort or pause, in every state that these worlds can
+// reach; and from every one of them, also a closed one, there is a way to rest, and to a commit of each node as long as there are attempts.
 func TestTheProtocolHolds(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -23,6 +24,9 @@ func TestTheProtocolHolds(t *testing.T) {
 		{"two of three", rollouttest.Options{Nodes: 3, Cap: 2, Attempts: 3}},
 		{"two of three with more attempts", rollouttest.Options{Nodes: 3, Cap: 2, Attempts: 4}},
 		{"abort and resume", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Abort: true}},
+		{"pause and continue", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 2, Pause: true}},
+		{"a pause in an abort", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 1, Abort: true, Pause: true}},
+		{"one of each zone", rollouttest.Options{Nodes: 3, Cap: 2, PerZone: 1, Attempts: 3}},
 		{"retries", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Retry: true, Abort: true}},
 		{"shadows are lost", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 3, Losses: 1}},
 		{"shadows are deleted by hand", rollouttest.Options{Nodes: 2, Cap: 1, Attempts: 2, Losses: 2, Hand: true, Abort: true}},
@@ -40,9 +44,9 @@ func TestTheProtocolHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("%d states", r.States)
-			if r.Violation != "" || !r.Complete && !part || r.Stuck > 0 {
-				t.Errorf("got %q, complete %t, %d states without a way to rest; want no violation, all states, none stuck:\n%s",
-					r.Violation, r.Complete, r.Stuck, strings.Join(r.Trace, "\n"))
+			if r.Violation != "" || !r.Complete && !part || r.Stuck+r.Starved > 0 {
+				t.Errorf("got %q, complete %t, %d states without a way to rest, %d without a way for some node; want no violation, all states, none:\n%s",
+					r.Violation, r.Complete, r.Stuck, r.Starved, strings.Join(r.Trace, "\n"))
 			}
 		})
 	}
@@ -81,7 +85,8 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	}
 }
 
-// More than a million states of one world: two of three nodes at a time, four attempts, aborted and resumed at any time. It prints how long it took.
+// More than a million states of one world: two of three nodes at a time, four attempts, aborted and resumed at any time. It prints how many there were,
+// how long it took, and how many broke a rule; that is to be 60 s at most on an idle machine. What a busy one takes proves nothing.
 func TestAMillionStates(t *testing.T) {
 	const many = 1_100_000
 	from := time.Now()
@@ -89,8 +94,12 @@ func TestAMillionStates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d states in %s", r.States, time.Since(from).Round(time.Millisecond))
-	if r.Violation != "" || r.States < raceshare.Of(t, many) {
+	violations := 0
+	if r.Violation != "" {
+		violations++ // the walk ends with the first
+	}
+	t.Logf("explorer: %d states in %.1f s, %d violations", r.States, time.Since(from).Seconds(), violations)
+	if violations > 0 || r.States < raceshare.Of(t, many) {
 		t.Errorf("got %q in %d states, want no violation, and %d states:\n%s", r.Violation, r.States, raceshare.Of(t, many), strings.Join(r.Trace, "\n"))
 	}
 }
@@ -111,7 +120,8 @@ func TestTheLargestWorld(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d states, complete %t", r.States, r.Complete)
-	if r.Violation != "" || r.Stuck > 0 || whole && !r.Complete {
-		t.Errorf("got %q, complete %t, %d states without a way to rest:\n%s", r.Violation, r.Complete, r.Stuck, strings.Join(r.Trace, "\n"))
+	if r.Violation != "" || r.Stuck+r.Starved > 0 || whole && !r.Complete {
+		t.Errorf("got %q, complete %t, %d states without a way to rest, %d without a way for some node:\n%s",
+			r.Violation, r.Complete, r.Stuck, r.Starved, strings.Join(r.Trace, "\n"))
 	}
 }

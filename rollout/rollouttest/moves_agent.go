@@ -55,8 +55,9 @@ func (w *walk) commit(s state, i int) {
 			continue
 		}
 		k := uint16(r.Attempt)
+		w.marks[w.at] |= 1 << i
 		if s.acked {
-			w.breaks(fmt.Sprintf("I2: n%d commits attempt %d after the abort was acknowledged", i, k), fmt.Sprintf("commit n%d a%d", i, k))
+			w.breaks(fmt.Sprintf("I2: n%d commits attempt %d after the stop was acknowledged", i, k), fmt.Sprintf("commit n%d a%d", i, k))
 			return
 		}
 		if k <= n.last {
@@ -106,11 +107,4 @@ func through(sh protocol.Shadow) (r protocol.Report, err error) {
 		}
 	}
 	return sh.Report, nil
-}
-
-// breaks notes a rule that a move would break.
-func (w *walk) breaks(rule, move string) {
-	if w.broken == "" {
-		w.broken, w.bad = rule, w.trace(w.at, move)
-	}
 }

@@ -4,11 +4,16 @@
 package rollouttest
 
 import (
+	"slices"
+
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// abortRequest is the request of the one abort that the worlds have.
-const abortRequest = "abort"
+// The requests of the one abort and the one pause that the worlds have.
+const (
+	abortRequest = "abort"
+	pauseRequest = "pause"
+)
 
 // expand adds every state that one move leads to.
 func (w *walk) expand(s state) {
@@ -106,7 +111,7 @@ func (w *walk) admit(s state, i int) {
 		}
 		for _, seen := range s.nodes[i].shadows {
 			next, ok := w.once(step{opAdmit, uint8(i), v, seen}, func() (uint16, error) {
-				a, err := l.Admit(protocol.Admission{Shadow: w.shadows.all[seen], Rollout: "r"}, w.caps, nil)
+				a, err := l.Admit(protocol.Admission{Shadow: w.shadows.all[seen], Rollout: rolloutUID, Keys: w.placed(i)}, w.caps, nil)
 				return w.ledgers.number(a), err
 			})
 			if ok {
@@ -124,7 +129,7 @@ func (w *walk) retry(s state, i int) {
 	}
 	for _, seen := range s.nodes[i].shadows {
 		next, ok := w.once(step{opRetry, uint8(i), s.ledger, seen}, func() (uint16, error) {
-			a, err := l.Retry(w.shadows.all[seen], "r")
+			a, err := l.Retry(w.shadows.all[seen], rolloutUID)
 			return w.ledgers.number(a), err
 		})
 		if ok {
@@ -218,20 +223,43 @@ func (w *walk) lose(s state, i int) {
 	}
 }
 
-// closing aborts, acknowledges and resumes.
+// placed are the keys that a node's slot counts for.
+func (w *walk) placed(i int) []string {
+	if w.o.PerZone == 0 {
+		return nil
+	}
+	return []string{zoneOf(i)}
+}
+
+// A closer is somebody who closes the ledger and opens it again.
+type closer struct {
+	protocol.Closure
+	resume string // the name of the move
+}
+
+func (o *Options) closers() (all []closer) {
+	if o.Abort {
+		all = append(all, closer{protocol.Closure{Request: abortRequest}, "resume"})
+	}
+	if o.Pause {
+		all = append(all, closer{protocol.Closure{Scope: rolloutUID, Request: pauseRequest}, "continue"})
+	}
+	return all
+}
+
+// closing aborts, pauses, acknowledges and resumes.
 func (w *walk) closing(s state) {
-	if !w.o.Abort {
-		return
-	}
 	l := w.ledgers.all[s.ledger]
-	if l.ClosedFor("r") == nil {
-		w.follow(s.stored(w.ledgers.number(l.Close(protocol.Closure{Request: abortRequest}))), "abort")
-		return
+	for _, c := range w.closers {
+		if !slices.Contains(l.Closures, c.Closure) {
+			w.follow(s.stored(w.ledgers.number(l.Close(c.Closure))), "%s", c.Request)
+			continue
+		}
+		next := s.stored(w.ledgers.number(l.Open(c.Scope, c.Request)))
+		next.acked = s.acked && slices.ContainsFunc(w.closers, func(o closer) bool { return o != c && slices.Contains(l.Closures, o.Closure) })
+		w.follow(next, "%s", c.resume)
 	}
-	resumed := s.stored(w.ledgers.number(l.Open("", abortRequest)))
-	resumed.acked = false
-	w.follow(resumed, "resume")
-	if !s.acked && w.acknowledged(s, l) {
+	if l.ClosedFor(rolloutUID) != nil && !s.acked && w.acknowledged(s, l) {
 		s.acked = true
 		w.follow(s, "acknowledge")
 	}
@@ -242,7 +270,11 @@ func (w *walk) acknowledged(s state, l protocol.Ledger) bool {
 	if w.o.Without == Revocation {
 		return true
 	}
-	ok, _ := protocol.Acknowledged(l, "", func(uid string) (sh protocol.Shadow, found bool) {
+	scope := ""
+	if l.ClosedFor(scope) == nil {
+		scope = rolloutUID
+	}
+	ok, _ := protocol.Acknowledged(l, scope, func(uid string) (sh protocol.Shadow, found bool) {
 		k := l.Slot(uid).Attempt
 		for i, n := range s.nodes {
 			for _, v := range n.shadows {

@@ -22,3 +22,30 @@ func TestReplayMutants(t *testing.T) {
 			Old: "!= nil && len(waiting) == 0, waiting", New: "!= nil, waiting"},
 	})
 }
+
+// The explorer catches steps that are broken.
+func TestExplorerMutants(t *testing.T) {
+	const worlds = "TestTheProtocolHolds/"
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "a closed ledger admits", File: "../protocol/draft.go", Run: worlds + "pause_and_continue",
+			Old: "if c := d.ClosedFor(a.Rollout); c != nil {", New: "if c := d.ClosedFor(a.Rollout); c != nil && false {"},
+		{Name: "a closed ledger lets retry", File: "../protocol/ledger.go", Run: worlds + "retries",
+			Old: "if c := l.ClosedFor(rollout); c != nil {", New: "if c := l.ClosedFor(rollout); c != nil && false {"},
+		{Name: "an end of one stop is the end of all", File: "../protocol/ledger.go", Run: worlds + "a_pause_in_an_abort",
+			Old: "return c.Scope == scope && c.Request == request })", New: "return true })"},
+		{Name: "a stop is acknowledged at once", File: "../protocol/orders.go", Run: worlds + "abort_and_resume",
+			Old: "!= nil && len(waiting) == 0, waiting", New: "!= nil, waiting"},
+		{Name: "a cap of a zone is not asked", File: "../protocol/caps.go", Run: worlds + "one_of_each_zone",
+			Old: "if !counts(c.Key, a.Keys) {", New: `if c.Key != "" || !counts(c.Key, a.Keys) {`},
+		{Name: "a revocation goes back", File: "../protocol/orders.go", Run: worlds + "three_nodes_one_at_a_time",
+			Old: "case o.Revoked >= k:", New: "case o.Revoked == k:"},
+		{Name: "an agent does not wait for the word", File: "../protocol/agent.go", Run: worlds + "every_phase$",
+			Old: "to, ordered := PhaseApplying, o.Proceed >= r.Attempt && o.Undo < r.Attempt", New: "to, ordered := PhaseApplying, true"},
+		{Name: "a slot goes with the report of another attempt", File: "../protocol/shadow.go", Run: worlds + "three_nodes_one_at_a_time",
+			Old: "case r.Attempt >= k, sh.Orders.Revoked >= k:", New: "case r.Attempt > 0, sh.Orders.Revoked >= k:"},
+		{Name: "a step writes to its argument", File: "../protocol/ledger.go", Run: worlds + "retries",
+			Old: "Slots: slices.Clone(l.Slots)}", New: "Slots: l.Slots}"},
+		{Name: "a new shadow revokes what is yet to come", File: "../protocol/shadow.go", Run: worlds + "shadows_are_lost",
+			Old: "Orders{Revoked: l.Epoch}", New: "Orders{Revoked: l.Epoch + 1}"},
+	})
+}

@@ -171,7 +171,7 @@ func (r *rerun) slot(move string, n *rerunNode) bool {
 			if move == "release" {
 				return l.Release(sh)
 			}
-			return l.Admit(protocol.Admission{Shadow: sh, Rollout: "r"}, []protocol.Cap{{Max: r.cap}}, nil)
+			return l.Admit(protocol.Admission{Shadow: sh, Rollout: rolloutUID}, []protocol.Cap{{Max: r.cap}}, nil)
 		}) {
 			return true
 		}

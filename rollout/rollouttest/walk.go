@@ -5,14 +5,19 @@ package rollouttest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// missing stands for the version of a shadow that does not exist.
+// missing stands for the version of a shadow that does not exist. Every table ends below it.
 const missing = 0xFFFF
+
+// rolloutUID is the one rollout that the worlds have.
+const rolloutUID = "r"
 
 // A state is one moment: of every object its live version, and the set of all versions that somebody may still read. Versions are numbers of
 // a table, so that a state is small and equal ones are equal bytes.
@@ -20,7 +25,7 @@ type state struct {
 	ledger  uint16
 	ledgers []uint16 // all versions that there were, sorted
 	nodes   []nodeState
-	acked   bool   // an abort is acknowledged, and nobody has resumed since
+	acked   bool   // an abort or a pause is acknowledged, and the ledger was not open since
 	lost    uint16 // how many shadows were deleted
 }
 
@@ -36,48 +41,84 @@ type nodeState struct {
 // A walk is one exploration under way.
 type walk struct {
 	o       Options
-	ledgers table[protocol.Ledger]
-	shadows table[protocol.Shadow]
-	reports table[protocol.Report]
+	ledgers table[string, protocol.Ledger]
+	shadows table[protocol.Shadow, protocol.Shadow]
+	reports table[protocol.Report, protocol.Report]
 	steps   map[step]uint32 // results of step functions, by arguments
 	caps    []protocol.Cap
+	closers []closer
 
 	seen    map[string]int32
 	keys    []string
 	parents []int32
 	labels  []uint16
-	names   table[string]
+	marks   []mark
+	names   table[string, string]
 	edges   []edge
-	rest    []int32 // states in which nobody is disrupted
 	at      int32
 	from    state // the one at hand
+	buffer  []byte
 	broken  string
 	bad     []string
+	full    error // a set that is too large
 }
 
 type edge struct{ from, to int32 }
 
-// A table numbers values.
-type table[T any] struct {
+// A table numbers values; those with the same key are the same.
+type table[K comparable, T any] struct {
+	what  string
+	key   func(T) K
 	all   []T
-	index map[string]uint16
+	index map[K]uint16
+	full  error
 }
 
-func (t *table[T]) number(v T) uint16 {
-	key := fmt.Sprintf("%+v", v)
+func newTable[K comparable, T any](what string, key func(T) K) table[K, T] {
+	return table[K, T]{what: what, key: key, index: map[K]uint16{}}
+}
+
+// number is that of a value. Once the table is full every new one has the number 0, and the walk has to end.
+func (t *table[K, T]) number(v T) uint16 {
+	key := t.key(v)
 	if n, ok := t.index[key]; ok {
 		return n
 	}
-	if t.index == nil {
-		t.index = map[string]uint16{}
+	if len(t.all) >= missing {
+		t.full = fmt.Errorf("the world has more than %d different %s, want a smaller one", missing, t.what)
+		return 0
 	}
-	n := uint16(len(t.all)) // a world this small has fewer
+	n := uint16(len(t.all))
 	t.index[key], t.all = n, append(t.all, v)
 	return n
 }
 
+func itself[T any](v T) T { return v }
+
+func textOf(l protocol.Ledger) string { return fmt.Sprintf("%+v", l) }
+
 func newWalk(o Options) *walk {
-	return &walk{o: o, steps: map[step]uint32{}, seen: map[string]int32{}, caps: []protocol.Cap{{Max: o.Cap}}}
+	w := &walk{
+		o: o, steps: map[step]uint32{}, seen: map[string]int32{}, caps: []protocol.Cap{{Max: o.Cap}}, closers: o.closers(),
+		ledgers: newTable("versions of the ledger", textOf), shadows: newTable("versions of shadows", itself[protocol.Shadow]),
+		reports: newTable("reports", itself[protocol.Report]), names: newTable("moves", itself[string]),
+	}
+	if o.PerZone > 0 {
+		w.caps = append(w.caps, protocol.Cap{Key: zoneOf(0), Max: o.PerZone}, protocol.Cap{Key: zoneOf(1), Max: o.PerZone})
+	}
+	return w
+}
+
+// err says what there is too much of in this world, if there is.
+func (w *walk) err() error {
+	err := cmp.Or(w.full, w.ledgers.full, w.shadows.full, w.reports.full, w.names.full)
+	if err == nil && len(w.edges) > math.MaxInt32 {
+		err = errors.New("the world has more than 2^31 moves, want a smaller one")
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("exploring %d states: %w", len(w.keys), err)
 }
 
 func (w *walk) first() state {
@@ -95,84 +136,47 @@ func (w *walk) first() state {
 
 func nodeName(i int) string { return fmt.Sprintf("n%d", i) }
 
-// visit adds a state that follows from the one at hand.
-func (w *walk) visit(s state, from int32, label uint16) {
-	key := w.encode(s)
-	n, ok := w.seen[key]
+// zoneOf is the key of the zone that a node is in: there are two, by turns.
+func zoneOf(i int) string { return "zone/" + string(rune('a'+i%2)) }
+
+// visit adds a state that follows from another one, or from none, and reports whether it was new.
+func (w *walk) visit(s state, from int32) (n int32, added bool) {
+	w.buffer = w.encode(w.buffer[:0], s)
+	n, ok := w.seen[string(w.buffer)]
 	if !ok {
+		key := string(w.buffer)
 		n = int32(len(w.keys))
 		w.seen[key] = n
-		w.keys, w.parents, w.labels = append(w.keys, key), append(w.parents, from), append(w.labels, label)
-		if w.quiet(s) {
-			w.rest = append(w.rest, n)
-		}
+		w.keys, w.parents, w.labels = append(w.keys, key), append(w.parents, from), append(w.labels, 0)
+		w.marks = append(w.marks, w.markOf(s))
 	}
 	if from >= 0 {
 		w.edges = append(w.edges, edge{from, n})
 	}
+	return n, !ok
 }
 
-// follow checks the rules on the next state and adds it.
+// follow adds the next state, and checks the rules on it and on the way to it.
 func (w *walk) follow(s state, format string, args ...any) {
-	label := w.names.number(fmt.Sprintf(format, args...))
 	if w.broken != "" {
 		return
 	}
-	w.visit(s, w.at, label)
-	if why := cmp.Or(w.violation(s), w.regress(s)); why != "" {
-		w.broken, w.bad = why, w.trace(w.at, w.names.all[label])
+	n, added := w.visit(s, w.at)
+	why := ""
+	if added {
+		w.labels[n] = w.names.number(fmt.Sprintf(format, args...))
+		why = w.violation(s)
+	}
+	if why = cmp.Or(why, w.regress(s)); why != "" {
+		w.breaks(why, fmt.Sprintf(format, args...))
 	}
 }
 
-// violation names the rule that does not hold in a state.
-func (w *walk) violation(s state) string {
-	l := w.ledgers.all[s.ledger]
-	if len(l.Slots) > w.o.Cap {
-		return fmt.Sprintf("I1: %d slots, the cap is %d", len(l.Slots), w.o.Cap)
+// breaks notes a rule that a move has broken, or would break.
+func (w *walk) breaks(rule, move string) {
+	if w.broken == "" {
+		w.broken, w.bad = rule, w.trace(w.at, move)
 	}
-	down := 0
-	for i, n := range s.nodes {
-		if n.down {
-			down++
-		}
-		if n.down && l.Slot(nodeName(i)) == nil {
-			return fmt.Sprintf("I1: %s is disrupted and has no slot", nodeName(i))
-		}
-	}
-	if down > w.o.Cap {
-		return fmt.Sprintf("I1: %d nodes are disrupted, the cap is %d", down, w.o.Cap)
-	}
-	return ""
-}
-
-// regress names the rule that a move has broken though the next state itself is sound: numbers of attempts that went back, or an admission by a closed
-// ledger. Worlds without a rule are about what follows from that.
-func (w *walk) regress(s state) string {
-	if w.o.Without != Nothing {
-		return ""
-	}
-	was, is := w.ledgers.all[w.from.ledger], w.ledgers.all[s.ledger]
-	switch {
-	case is.Epoch < was.Epoch:
-		return fmt.Sprintf("I3: the epoch goes from %d to %d", was.Epoch, is.Epoch)
-	case is.Epoch > was.Epoch && was.ClosedFor("r") != nil:
-		return fmt.Sprintf("I5: attempt %d is admitted by a closed ledger", is.Epoch)
-	}
-	for i := range s.nodes {
-		if w.from.nodes[i].shadow == missing || s.nodes[i].shadow == missing {
-			continue
-		}
-		a, b := w.shadows.all[w.from.nodes[i].shadow], w.shadows.all[s.nodes[i].shadow]
-		o, n := a.Orders, b.Orders
-		if n.Grant < o.Grant || n.Revoked < o.Revoked || n.Proceed < o.Proceed || n.Undo < o.Undo || b.Report.Attempt < a.Report.Attempt {
-			return fmt.Sprintf("I3: a number of %s goes back: %+v, and then %+v", nodeName(i), a, b)
-		}
-	}
-	return ""
-}
-
-func (w *walk) quiet(s state) bool {
-	return len(w.ledgers.all[s.ledger].Slots) == 0 && !slices.ContainsFunc(s.nodes, func(n nodeState) bool { return n.down })
 }
 
 func (w *walk) trace(at int32, last string) []string {
@@ -185,46 +189,12 @@ func (w *walk) trace(at int32, last string) []string {
 }
 
 func (w *walk) result(complete bool) Result {
-	r := Result{States: len(w.keys), Complete: complete, Violation: w.broken, Trace: w.bad}
-	if complete {
-		r.Stuck = w.stuck()
+	if w.broken == "" {
+		w.broken = w.kept()
+	}
+	r := Result{States: len(w.keys), Complete: complete && w.broken == "", Violation: w.broken, Trace: w.bad}
+	if r.Complete {
+		r.Stuck, r.Starved = w.hopeless()
 	}
 	return r
-}
-
-// stuck counts the states that have no way to rest.
-func (w *walk) stuck() int {
-	starts := make([]int32, len(w.keys)+1)
-	for _, e := range w.edges {
-		starts[e.to+1]++
-	}
-	for i := range len(w.keys) {
-		starts[i+1] += starts[i]
-	}
-	before, fill := make([]int32, len(w.edges)), slices.Clone(starts)
-	for _, e := range w.edges {
-		before[fill[e.to]] = e.from
-		fill[e.to]++
-	}
-	reach, queue := make([]bool, len(w.keys)), slices.Clone(w.rest)
-	for _, n := range queue {
-		reach[n] = true
-	}
-	for len(queue) > 0 {
-		n := queue[len(queue)-1]
-		queue = queue[:len(queue)-1]
-		for _, p := range before[starts[n]:starts[n+1]] {
-			if !reach[p] {
-				reach[p] = true
-				queue = append(queue, p)
-			}
-		}
-	}
-	stuck := 0
-	for _, ok := range reach {
-		if !ok {
-			stuck++
-		}
-	}
-	return stuck
 }

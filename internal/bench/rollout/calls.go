@@ -117,10 +117,13 @@ func (f *fleet) course(ctx context.Context, from, until time.Time) (c course, er
 // printCalls prints control calls. A bar of 0 is none.
 func (b *bench) printCalls(name string, bar float64, o rolloutstage.Options, ours course) {
 	n := o.Nodes
-	control := each(ours.controller.control()+ours.agents.control(), n)
+	control, about := each(ours.controller.control()+ours.agents.control(), n), ""
+	if bar == 0 {
+		about = fmt.Sprintf("no bar: %d is for many slots, as R1.calls has them; ", callsBar)
+	}
 	line := runner.Line{
 		Name: name, Ours: runner.Show(control), Good: control <= bar,
-		More: fmt.Sprintf("for each of %d nodes, %d at a time, with %d pods that take %v to end; controller %.2f: %s; agent %.2f: %s; "+
+		More: about + fmt.Sprintf("for each of %d nodes, %d at a time, with %d pods that take %v to end; controller %.2f: %s; agent %.2f: %s; "+
 			"took %v; not counted: what drains ask, and in all %d watches that began anew",
 			n, o.Cap, o.PodsPerNode, o.PodsEnd, each(ours.controller.control(), n), ours.controller.of(n), each(ours.agents.control(), n), ours.agents.of(n),
 			ours.took.Round(time.Second), ours.controller.watches+ours.agents.watches),

@@ -20,8 +20,9 @@
 //
 // Requests are counted in the API server's audit log, by user agent. R1.calls is all that the controller and the agent ask for a node: reads, the
 // ledger, the status of the rollout, orders, cordons, marks, and what the agent says. The bar is 10 for a node: 8, and 2 writes of the ledger, which
-// a batch of nodes shares. Fleets of 1,000 to 5,000 nodes have 50 to 250 slots, and so has R1.calls. With few slots there is less to share: R1.few-calls
-// is for comparison, and has no bar. Nodes are drained and do not boot, so that their agents need not say that they begin: with a boot it is one more.
+// a batch of nodes shares. Fleets of 1,000 to 5,000 nodes have 50 to 250 slots, and so has R1.calls: the bar is shown with 50 slots, and with no fewer. With few slots
+// there is less to share, and a node costs more than with many: R1.few-calls says how much with 5 slots, and has no bar. The ratio to the peer is judged
+// with those 5. Nodes are drained and do not boot, so that their agents need not say that they begin: with a boot it is one more.
 //
 // What a drain asks about pods is apart, as R1.drain and R1.few-drain: the eviction of each, and what it takes to know that they are gone. kubectl's library lists the
 // pods of a node once, and gets each that is leaving once a second: 20 pods that take 30 s are 20 evictions, a LIST and 600 GETs, 621 in all. To
@@ -50,8 +51,10 @@
 // R6 each abort comes when a batch of nodes has just been admitted and the controller has its hands full. It is judged by the status that proves
 // that no further node is begun, with the phase Aborting or Aborted; until nodes that had begun have ended is their time, printed without a bar.
 //
-// R5 uses the elector of client-go, with a Lease of 2 s of which it renews and asks at eighths. What it takes beyond the duration of the Lease is
-// within the bar, and the remark has it apart. With the usual 15 s, and asking every 2 s to 4.4 s, it alone would take longer than the bar.
+// R5 has two elections, each on a fleet of its own. The first is by the elector of client-go, with a Lease of 2 s of which it renews and asks at
+// eighths; with the usual 15 s, and asking every 2 s to 4.4 s, that alone would take longer than the bar. The lines R5.shipped- have what the reference
+// controller ships: a Member of package identity, with a Lease of 15 s. What an election takes beyond the duration of the Lease is within the bar of
+// both, and the remark has it apart.
 //
 // R7 counts halted rollouts and failed nodes over the same rollouts for both sides; the peer is what other orchestrators do, to stop after 5% of
 // the nodes have failed. R3 bounds the time of a pass at 10 ms and its garbage at 1 MiB.
