@@ -30,7 +30,7 @@ func Decide(v View) Decision {
 	if p.s.Failure != nil && derived(p.s.Failure.Reason) {
 		p.s.Failure = nil
 	}
-	d := p.decide()
+	d := p.tidy(p.decide())
 	d.Status.Observed = v.Machine.Generation
 	return d
 }

@@ -31,6 +31,8 @@ type Status struct {
 	Release *Release
 	// Retained are instances whose disks were kept.
 	Retained []Retained
+	// Strays are Nodes of instances that have ended, which the workload API could not be asked to remove yet.
+	Strays []Stray
 	// Failure is why it doesn't go on; nil if it does.
 	Failure *Failure
 	// Observed is the generation that the rest speaks of.
@@ -144,6 +146,20 @@ type Retained struct {
 	Until time.Time
 	// Back means that the machine itself is to be made from it again, when it is not decommissioned any more.
 	Back bool
+}
+
+// A Stray is a Node that is still to be removed: its instance is proven to be stopped, and the workload API did not answer when the Node was to go. No machine lets go of
+// itself while it has one that is waited for.
+type Stray struct {
+	// Token is that of the instance, by which the Node is found.
+	Token string
+	// Name is that of the Node, if it was known.
+	Name  string
+	Since time.Time
+	// Blocker is why it could not be removed when that was tried last; empty if it was not tried yet.
+	Blocker string
+	// Left is why it is not waited for any more, and perhaps left behind: somebody has said so. Empty if it is waited for.
+	Left string
 }
 
 // A Failure is why a machine doesn't go on.

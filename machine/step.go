@@ -168,6 +168,7 @@ func (s Status) clone() Status {
 	}
 	s.Retained = slices.Clone(s.Retained)
 	return s
+	s.Strays = slices.Clone(s.Strays)
 }
 
 // needsSomebody are the failures that a machine that is being made does not get over by waiting for seconds.

