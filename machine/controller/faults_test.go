@@ -162,9 +162,7 @@ func TestWorkloadAPIDownDuringDelete(t *testing.T) {
 		w.released(m.Key)
 		w.nodes.Away(false)
 		w.gone(m.Key)
-		if n := len(w.cloud.Instances()); n != 0 {
-			t.Errorf("%d instances are left", n)
-		}
+		w.clean()
 	})
 }
 
@@ -250,6 +248,18 @@ func TestRolesAreChecked(t *testing.T) {
 		}
 		s.why = ""
 		w.running(m.Key)
+	})
+}
+
+// R-MA-16: each generation of the spec of a machine without an instance, which nobody is about to make, is stored as observed.
+func TestRetiredMachineObservesEdits(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.store.Put(worker("a"))
+		w.running(m.Key)
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Decommission = true })
+		w.until(m.Key, "retired", func(m machine.Machine, _ bool) bool { return m.Phase == machine.PhaseRetired })
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
+		w.until(m.Key, "observed", func(m machine.Machine, _ bool) bool { return m.Observed == m.Generation && m.Phase == machine.PhaseRetired })
 	})
 }
 
