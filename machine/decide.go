@@ -292,8 +292,7 @@ func (p *pass) node() Decision {
 	p.s.Node, p.s.Versions = &n.NodeRef, n.Versions
 	switch {
 	case p.Started != "" && p.s.Step.Name != StepReady:
-		p.s.Phase = PhaseJoining
-		return p.wait(StepStarting, p.Started, pollSlow)
+		return p.starting()
 	case starts:
 		return Decision{Status: p.s, Action: p.start()}
 	case n.Held:
@@ -329,6 +328,21 @@ func (p *pass) joiningLate(n Node) Decision {
 		p.s.Failure, p.s.Phase = f, PhaseFailed
 	}
 	return p.wait(StepStarting, fmt.Sprintf("Node %q is not ready yet", n.Name), p.left(StepStarting, or(p.Join, defaultJoin)))
+}
+
+// starting waits for the checks of the roles. They go on after their time: what they wait for may come.
+func (p *pass) starting() Decision {
+	p.s.Phase = PhaseJoining
+	limit := or(p.Start, defaultStart)
+	if f, over := p.timedOut(StepStarting, limit, ReasonStartTimeout); over {
+		f.Message += ": " + p.Started
+		p.s.Failure, p.s.Phase = f, PhaseFailed
+	}
+	after := pollSlow
+	if left := p.left(StepStarting, limit); left > 0 {
+		after = min(after, left)
+	}
+	return p.wait(StepStarting, p.Started, after)
 }
 
 // incarnationOf is the number at the end of a token; 1 if there is none.

@@ -71,6 +71,9 @@ func latenesses() []lateness {
 			reason: machine.ReasonJoinTimeout, message: "step Joining takes longer than 15m0s", comes: nodes(true, "n")},
 		{name: "the Node is not ready", begin: both(both(unmade, nodes(false, "n")), func(l *life) { l.made(provider.Running) }), good: 15 * time.Minute, step: machine.StepStarting,
 			reason: machine.ReasonJoinTimeout, message: "step Starting takes longer than 15m0s", comes: nodes(true, "n")},
+		{name: "the checks of its roles do not pass", begin: both(both(unmade, nodes(true, "n")), func(l *life) { l.made(provider.Running); l.v.Started = "no endpoint" }),
+			good: 15 * time.Minute, step: machine.StepStarting, reason: machine.ReasonStartTimeout, message: "step Starting takes longer than 15m0s: no endpoint",
+			comes: func(l *life) { l.v.Started = "" }},
 		{name: "there are two Nodes", begin: nodes(true, "n", "other"), step: machine.StepReady,
 			reason: machine.ReasonSeveralNodes, message: `Nodes "n" and "other" have the same ProviderID`, comes: nodes(true, "n")},
 	}
@@ -153,6 +156,8 @@ func TestMutantsOfEscapes(t *testing.T) {
 			Old: "if f, over := p.timedOut(StepJoining, or(p.Join, defaultJoin), ReasonJoinTimeout); over {", New: "if f, over := (*Failure)(nil), false; over {"},
 		{Name: "a Node may take for ever to be ready", File: "decide.go", Run: "TestWaitsInVain",
 			Old: "if f, over := p.timedOut(StepStarting, or(p.Join, defaultJoin), ReasonJoinTimeout); over {", New: "if f, over := (*Failure)(nil), false; over {"},
+		{Name: "the checks of roles may take for ever", File: "decide.go", Run: "TestWaitsInVain",
+			Old: "if f, over := p.timedOut(StepStarting, limit, ReasonStartTimeout); over {", New: "if f, over := (*Failure)(nil), false; over {"},
 		{Name: "a machine goes though its Node may be left", File: "stray.go", Run: "TestNodeIsNotLeftBehind",
 			Old: "	case i < 0:\n		return Decision{}, false", New: "	case i < 9:\n		return Decision{}, false"},
 		{Name: "a Node that was not removed is not looked for again", File: "stray.go", Run: "TestNodeIsNotLeftBehind",

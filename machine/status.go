@@ -174,6 +174,7 @@ type Failure struct {
 const (
 	ReasonCreateTimeout       = "CreateTimeout"
 	ReasonJoinTimeout         = "JoinTimeout"
+	ReasonStartTimeout        = "StartTimeout"
 	ReasonUpdateTimeout       = "UpdateTimeout"
 	ReasonInstanceLost        = "InstanceLost"
 	ReasonInstanceBroken      = "InstanceBroken"

@@ -71,6 +71,7 @@ type Poll struct {
 type Timeouts struct {
 	Create time.Duration // 20 min, of an instance that is made
 	Join   time.Duration // 15 min, of a Node that should appear
+	Start  time.Duration // 15 min, of the checks of a new machine's roles
 	Update time.Duration // 20 min, of a change in place
 }
 

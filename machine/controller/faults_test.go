@@ -251,6 +251,32 @@ func TestRolesAreChecked(t *testing.T) {
 	})
 }
 
+// A silent starter answers when nobody listens any more.
+type silent struct{}
+
+func (silent) Started(ctx context.Context, _ machine.Machine, _ machine.Node) string {
+	<-ctx.Done()
+	return ""
+}
+
+// R-MA-21: checks of roles that do not answer end with their call's deadline, and nothing is believed of what they say then; the machine says what it waits for.
+func TestSilentStarterIsNotWaitedFor(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.options.Starter = silent{}
+		w.start()
+		m := w.store.Put(worker("a"))
+		w.until(m.Key, "failed", func(m machine.Machine, _ bool) bool { return m.Phase == machine.PhaseFailed })
+		const why = `the checks of the roles ["worker"] have not ended within 30s`
+		at := w.live(m.Key)
+		if at.Failure.Reason != machine.ReasonStartTimeout || !strings.Contains(at.Failure.Message, why) || at.Step.Blocker != why || w.nodes.Writes()["StartNode"] != 0 {
+			t.Errorf("R-MA-21: failure %+v at %+v; calls %v", at.Failure, at.Step, w.nodes.Writes())
+		}
+		w.options.Starter = nil
+		w.start()
+		w.running(m.Key)
+	})
+}
+
 // R-MA-16: each generation of the spec of a machine without an instance, which nobody is about to make, is stored as observed.
 func TestRetiredMachineObservesEdits(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {

@@ -64,6 +64,7 @@ func TestMutants(t *testing.T) {
 		{Name: "a Node that was registered anew counts as removed", File: "ask.go", Run: "TestNodeRegistered",
 			Old: "switch err := p.c.o.Nodes.Remove(ctx, n.NodeRef); {",
 			New: "switch err := p.c.o.Nodes.Remove(ctx, n.NodeRef); {\ncase errors.Is(err, fs.ErrExist) && a.Kind != \"\":\ncontinue"},
+		{Name: "a check that has not ended has passed", File: "view.go", Run: "TestSilentStarter", Old: "missing == \"\" && ctx.Err() != nil", New: "missing != \"\" && ctx.Err() != nil"},
 		{Name: "edits of a retired machine are not observed", File: "reconcile.go", Run: "TestRetiredMachine", Old: "if !settled(s.Phase) {", New: "if s.Phase != \"\" {"},
 		{Name: "a stray is forgotten when it was looked for", File: "../stray.go", Run: "TestStrayOf|TestKilledWhileANode", Old: "p.s.Strays = append(p.s.Strays, s)", New: "_ = s"},
 		{Name: "an update is not looked for on the Node", File: "../verify.go", Run: "TestUpdateIsVerified",

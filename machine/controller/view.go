@@ -39,9 +39,20 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 		}
 	}
 	if st := c.o.Starter; st != nil && len(v.Nodes) == 1 && m.Step.Name != machine.StepReady {
-		v.Started = st.Started(ctx, m, v.Nodes[0])
+		v.Started = c.started(ctx, st, m, v.Nodes[0])
 	}
 	return v, nil
+}
+
+// started asks whether the roles of a machine work. That nothing is missing is not believed of an answer that comes after its time.
+func (c *Controller) started(ctx context.Context, st Starter, m machine.Machine, n machine.Node) string {
+	ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
+	defer cancel()
+	missing := st.Started(ctx, m, n)
+	if missing == "" && ctx.Err() != nil {
+		return fmt.Sprintf("the checks of the roles %q have not ended within %v", m.Spec.Roles, c.o.CallTimeout)
+	}
+	return missing
 }
 
 // resumes reports whether the instance of the present token was Pending in the pass before.
