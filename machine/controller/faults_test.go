@@ -285,7 +285,9 @@ func TestRetiredMachineObservesEdits(t *testing.T) {
 		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Decommission = true })
 		w.until(m.Key, "retired", func(m machine.Machine, _ bool) bool { return m.Phase == machine.PhaseRetired })
 		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
-		w.until(m.Key, "observed", func(m machine.Machine, _ bool) bool { return m.Observed == m.Generation && m.Phase == machine.PhaseRetired })
+		w.until(m.Key, "observed", func(m machine.Machine, _ bool) bool {
+			return m.Observed == m.Generation && m.Phase == machine.PhaseRetired
+		})
 	})
 }
 

@@ -70,7 +70,9 @@ func TestStrayOfAMachineThatStays(t *testing.T) {
 				}
 				w.nodes.Away(false)
 				w.until(m.Key, "tidy", func(m machine.Machine, _ bool) bool { return len(m.Strays) == 0 })
-				w.until(m.Key, name, func(m machine.Machine, _ bool) bool { return m.Phase == machine.PhaseRunning || m.Phase == machine.PhaseRetired })
+				w.until(m.Key, name, func(m machine.Machine, _ bool) bool {
+					return m.Phase == machine.PhaseRunning || m.Phase == machine.PhaseRetired
+				})
 				if nodes := w.nodes.All(); len(nodes) != c.nodes {
 					t.Errorf("R-MA-02: the Nodes are %+v", nodes)
 				}

@@ -38,7 +38,9 @@ func TestTwoServers(t *testing.T) {
 	b.must(workload.APIServer().Kill())
 	b.delete("a")
 	b.create("b", spec)
-	b.until("b", "joining", func(m *v1alpha1.Machine) bool { return m != nil && m.Status.Step != nil && m.Status.Step.Name == string(machine.StepJoining) })
+	b.until("b", "joining", func(m *v1alpha1.Machine) bool {
+		return m != nil && m.Status.Step != nil && m.Status.Step.Name == string(machine.StepJoining)
+	})
 	waits := b.until("a", "waiting for its Node", func(m *v1alpha1.Machine) bool {
 		return m != nil && m.Status.Step != nil && m.Status.Step.Name == string(machine.StepNode) && len(m.Status.StrayNodes) == 1
 	})
