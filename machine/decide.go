@@ -16,6 +16,9 @@ import (
 // waitsForStart is what a machine waits for that has been asked for.
 const waitsForStart = "the instance starts"
 
+// notReady is what a machine waits for whose Node was ready before.
+const notReady = "the Node is not ready"
+
 // Times between two looks at something that has no event.
 const (
 	pollInstance = 5 * time.Second
@@ -301,7 +304,7 @@ func (p *pass) node() Decision {
 	case !n.Ready && p.s.Step.Name != StepReady:
 		return p.joiningLate(n)
 	case !n.Ready:
-		return p.wait(StepReady, "the Node is not ready", 0)
+		return p.wait(StepReady, notReady, 0)
 	}
 	if p.s.Update != nil && p.s.Update.replaced() {
 		return p.recall()

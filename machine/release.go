@@ -88,11 +88,15 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 	case !r.Gated:
 		return p.ask(StepGates, p.askGates(r)), true
 	}
+	turns := r.Replace && !r.Conflict && !r.BackedUp && p.turns()
 	if !r.Slot && !r.Begun && p.disturbs() {
+		if turns && p.Busy != "" {
+			return p.wait(StepSlot, p.Busy, pollInstance), true // without a slot, which the other one may need
+		}
 		return p.ask(StepSlot, Action{Kind: TakeSlot, Attempt: p.attempt(r.Since)}), true
 	}
-	if r.Replace && !r.Conflict && !r.BackedUp && p.backs() {
-		return p.backup(r.Since), true
+	if turns {
+		return p.turn(r.Since), true
 	}
 	if !r.Hooked {
 		if d, waits := p.hooks(StepHooks, BeforeDrain, &r.Hooked); waits {

@@ -74,8 +74,9 @@ const (
 	StepJoining   StepName = "Joining"  // the instance runs
 	StepStarting  StepName = "Starting" // the Node is there; its role's checks have not passed
 	StepReady     StepName = "Ready"
-	StepPlanned   StepName = "Planned" // a change is planned and waits
-	StepBackup    StepName = "BackingUp"
+	StepPlanned   StepName = "Planned"   // a change is planned and waits
+	StepTurn      StepName = "Turn"      // of the control plane, whose machines are changed one by one
+	StepBackup    StepName = "BackingUp" // it has claimed its turn
 	StepUpdating  StepName = "Updating"
 	StepVerifying StepName = "Verifying"
 	StepGates     StepName = "Gates" // the end has begun

@@ -54,8 +54,10 @@ type View struct {
 	Agreed bool
 	// Backup means that something has to be done before a machine of the control plane is changed, as a backup of its store.
 	Backup bool
-	// Busy is which other machine of the control plane is being changed: they go one by one. Empty if none is.
-	Busy string
+	// Busy is which other machine of the control plane goes first, and why, by [Machine.WaitsFor]: they go one by one. Empty if none does. Yield means that its claim
+	// comes before this one's. Both are looked up once the store has what this machine says of its turn.
+	Busy  string
+	Yield bool
 	// Started is why the role's checks have not passed yet; empty if they have.
 	Started string
 }
