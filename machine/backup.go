@@ -91,17 +91,19 @@ func (m Machine) fell() bool {
 }
 
 // WaitsFor is why this machine of the control plane, which is to be changed, waits for that one; empty if it does not. One that is being changed is waited for, and so is
-// one that came to that first. One that does not work is waited for by those that do: to disturb another one then may cost the quorum. It is not by one that does not
-// work itself, nor by one that is at its turn already. yields means that both have claimed their turn, and that the other one's comes first.
+// one that came to that first, unless it is paused: what it was about to do then was decided on another version of it, and it looks again before it does anything. One that
+// does not work is waited for by those that do: to disturb another one then may cost the quorum. It is not by one that does not work itself, nor by one that is at its turn
+// already. yields means that both have claimed their turn, and that the other one's comes first.
 func (m Machine) WaitsFor(o Machine) (why string, yields bool) {
 	if m.UID == o.UID || !Protected(m.Spec.Roles) || !Protected(o.Spec.Roles) {
 		return "", false
 	}
 	changing, sent := o.Changing()
 	mine, _ := m.Changing()
+	claims := !sent && o.claims() && !o.Spec.Paused
 	switch {
-	case sent, o.claims(), changing && mine && !m.claims() && o.Before(m):
-		return fmt.Sprintf("machine %q of the control plane is being changed: they go one by one", o.Key), o.claims() && !sent && m.claims() && o.Before(m)
+	case sent, claims, changing && !o.Spec.Paused && mine && !m.claims() && o.Before(m):
+		return fmt.Sprintf("machine %q of the control plane is being changed: they go one by one", o.Key), claims && m.claims() && o.Before(m)
 	case !mine && m.stands() && o.fell():
 		return fmt.Sprintf("machine %q of the control plane does not work: it is mended first, or taken out", o.Key), false
 	}

@@ -5,6 +5,7 @@ package machine_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func (r round) String() string {
 				rank++
 			}
 		}
-		fmt.Fprintf(&s, "%s %d %v;%v %v %q|", at.m.Step.Name, rank, at.m.Update.BackedUp, at.seen, at.yield, at.busy)
+		fmt.Fprintf(&s, "%s %d %v %v;%v %v %q|", at.m.Step.Name, rank, at.m.Update.BackedUp, at.m.Spec.Paused, at.seen, at.yield, at.busy)
 	}
 	return s.String()
 }
@@ -94,12 +95,29 @@ func (r round) write(t *testing.T, i int, clocks []time.Duration) round {
 	return next
 }
 
-// after are all rounds that one call leads to, and those that only an old list leads to: nobody's way on may rest on these.
+// pause is what somebody does to a machine, or takes back. What its controller has seen by then it can't write by.
+func (r round) pause(i int) round {
+	next := append(round(nil), r...)
+	next[i].m.Spec.Paused = !r[i].m.Spec.Paused
+	next[i].seen, next[i].busy, next[i].yield = false, "", false
+	return next
+}
+
+// resting means that nobody may go on.
+func (r round) resting() bool {
+	return !slices.ContainsFunc(r, func(at seat) bool { return !at.m.Spec.Paused })
+}
+
+// after are all rounds that one call leads to, and those that only an old list leads to, or somebody who pauses a machine: nobody's way on may rest on these. Pauses are
+// tried where there are two machines.
 func (r round) after(t *testing.T, clocks []time.Duration) (all, old []round) {
 	for i, at := range r {
 		_, sent := at.m.Changing()
+		if !sent && len(r) == 2 {
+			old = append(old, r.pause(i))
+		}
 		switch {
-		case sent:
+		case sent, at.m.Spec.Paused:
 		case at.seen:
 			all = append(all, r.write(t, i, clocks))
 		default:
@@ -124,7 +142,7 @@ func TestTurnsOfEveryInterleaving(t *testing.T) {
 			open = open[:len(open)-1]
 			if n := r.sent(); n > 1 {
 				t.Fatalf("R-MA-13: %d are changed at a time, with the clocks %v: %v", n, clocks, r)
-			} else if n == 1 {
+			} else if n == 1 || r.resting() {
 				ends = append(ends, r.String())
 			}
 			all, old := r.after(t, clocks)
@@ -197,7 +215,8 @@ func TestMutantsOfTurns(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a claim is not looked at again", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case name == StepTurn:\n		return p.turnTo(StepBackup, time.Second)",
 			New: "case name == StepTurn:\n		p.s.backedUp()\n		return p.turnTo(StepBackup, time.Second)"},
-		{Name: "claims are not waited for", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case sent, o.claims(), changing", New: "case sent, changing"},
+		{Name: "claims are not waited for", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case sent, claims, changing", New: "case sent, changing"},
+		{Name: "a pause stops all", File: "backup.go", Run: "TestTurnsOfEvery", Old: "claims := !sent && o.claims() && !o.Spec.Paused", New: "claims := !sent && o.claims()"},
 		{Name: "who has claimed waits for who queues", File: "backup.go", Run: "TestTurnsOfEvery", Old: "mine && !m.claims() && o.Before(m):", New: "mine && o.Before(m):"},
 		{Name: "nobody takes a claim back", File: "backup.go", Run: "TestTurnsOfEvery", Old: "(name == StepTurn || !p.Yield):", New: "name != \"\":"},
 		{Name: "the broken are not waited for", File: "backup.go", Run: "TestTheBroken", Old: "case !mine && m.stands() && o.fell():", New: "case false:"},

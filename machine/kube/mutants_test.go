@@ -19,6 +19,7 @@ func TestMutants(t *testing.T) {
 		{Name: "what a newer version has in an item of a list is dropped", File: "put.go", Run: "TestItemsKeep", Old: "m != nil && stays != nil {", New: "m != nil && stays == nil {"},
 		{Name: "one of two keys is enough", File: "put.go", Run: "TestItemsKeep", Old: `return []string{"key", "effect"}`, New: `return []string{"key"}`},
 		{Name: "an item is any of its name", File: "put.go", Run: "TestItemsKeep", Old: `if key == "" || found[key] != nil {`, New: `if false {`},
+		{Name: "what was seen of a server that does not answer counts", File: "nodes.go", Run: "TestTwoServers", Old: "s.failing = err", New: "s.failing = nil"},
 		{Name: "a drain wakes nobody", File: "run.go", Run: "TestDrainWakes", Old: "if l.Drains != nil {", New: "if false {"},
 		{Name: "what can't be understood says nothing", File: "refuse.go", Run: "TestInvalidEdits", Old: "if err != nil && ctx.Err() == nil {", New: "if false {"},
 		{Name: "a Node that was registered anew counts as removed", File: "nodes.go", Run: "TestNodesThatNoWatch",

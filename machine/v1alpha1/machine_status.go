@@ -291,7 +291,7 @@ type MachineRelease struct {
 	// released: the provider has given everything back, or retains it.
 	// +optional
 	Released bool `json:"released,omitempty"`
-	// nodeGone: the Node was removed.
+	// nodeGone: the Node was removed, or is one of strayNodes.
 	// +optional
 	NodeGone bool `json:"nodeGone,omitempty"`
 	// begun: the first step that can't be undone may have been taken. From here it goes to its end.
