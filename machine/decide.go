@@ -16,6 +16,9 @@ import (
 // waitsForStart is what a machine waits for that has been asked for.
 const waitsForStart = "the instance starts"
 
+// notReady is what a machine waits for whose Node was ready before.
+const notReady = "the Node is not ready"
+
 // Times between two looks at something that has no event.
 const (
 	pollInstance = 5 * time.Second
@@ -30,7 +33,7 @@ func Decide(v View) Decision {
 	if p.s.Failure != nil && derived(p.s.Failure.Reason) {
 		p.s.Failure = nil
 	}
-	d := p.decide()
+	d := p.tidy(p.decide())
 	d.Status.Observed = v.Machine.Generation
 	return d
 }
@@ -292,8 +295,7 @@ func (p *pass) node() Decision {
 	p.s.Node, p.s.Versions = &n.NodeRef, n.Versions
 	switch {
 	case p.Started != "" && p.s.Step.Name != StepReady:
-		p.s.Phase = PhaseJoining
-		return p.wait(StepStarting, p.Started, pollSlow)
+		return p.starting()
 	case starts:
 		return Decision{Status: p.s, Action: p.start()}
 	case n.Held:
@@ -302,7 +304,7 @@ func (p *pass) node() Decision {
 	case !n.Ready && p.s.Step.Name != StepReady:
 		return p.joiningLate(n)
 	case !n.Ready:
-		return p.wait(StepReady, "the Node is not ready", 0)
+		return p.wait(StepReady, notReady, 0)
 	}
 	if p.s.Update != nil && p.s.Update.replaced() {
 		return p.recall()
@@ -329,6 +331,21 @@ func (p *pass) joiningLate(n Node) Decision {
 		p.s.Failure, p.s.Phase = f, PhaseFailed
 	}
 	return p.wait(StepStarting, fmt.Sprintf("Node %q is not ready yet", n.Name), p.left(StepStarting, or(p.Join, defaultJoin)))
+}
+
+// starting waits for the checks of the roles. They go on after their time: what they wait for may come.
+func (p *pass) starting() Decision {
+	p.s.Phase = PhaseJoining
+	limit := or(p.Start, defaultStart)
+	if f, over := p.timedOut(StepStarting, limit, ReasonStartTimeout); over {
+		f.Message += ": " + p.Started
+		p.s.Failure, p.s.Phase = f, PhaseFailed
+	}
+	after := pollSlow
+	if left := p.left(StepStarting, limit); left > 0 {
+		after = min(after, left)
+	}
+	return p.wait(StepStarting, p.Started, after)
 }
 
 // incarnationOf is the number at the end of a token; 1 if there is none.

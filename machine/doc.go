@@ -10,7 +10,7 @@
 //
 // # Life of a machine
 //
-//	Pending -> Creating -> Joining -> Starting -> Ready -> [Planned -> Draining -> Updating -> Verifying -> Ready]
+//	Pending -> Creating -> Joining -> Starting -> Ready -> [Planned -> (Turn -> BackingUp) -> Draining -> Updating -> Verifying -> Ready]
 //	        -> Gates -> Slot -> Hooks -> Draining -> Leaving -> Stopping -> RemovingNode -> Releasing -> Gone
 //
 // Each step has the time since when, and what it waits for.
@@ -21,7 +21,9 @@
 //     the version of the machine, before a provider is asked for anything that can't be taken back.
 //   - One instance. A token is never left before its instance is stopped and released. Whoever finds a token looks it up before anything is made.
 //   - The finalizer is written before the first effect, and is the last thing to go.
-//   - A Node is removed after the proof that its instance is stopped, by UID.
+//   - A Node is removed after the proof that its instance is stopped, by UID. None is left behind without a word: one that could not be removed, as the workload API was
+//     away, is in [Status].Strays until it is, and keeps a machine that is deleted, unless somebody says not to wait for it.
+//   - Machines of the control plane are changed one by one, and none that works while another one does not, as far as their status says ([Machine.WaitsFor]).
 //   - Disks are kept unless [Deletion] says Destroy.
 //   - The gates of an end are asked before its first step that can't be undone, and never after it.
 //   - No failure is for ever: the provider is asked again after a while, whatever it has said.

@@ -107,10 +107,6 @@ func ends() []escape {
 			overrides: []string{`node: ` + byAnnotation + `; Node "n" is still there: node: forbidden`}, after: "Delete FreeSlot RemoveFinalizer"},
 		{name: "workload API", begin: away(1000 * time.Hour), waits: long, step: machine.StepDraining, blocker: "the workload API doesn't answer", before: "AskGates",
 			override: "drain,node", overrides: []string{"drain: " + byAnnotation, "node: " + byAnnotation}, after: "AskGates Leave Stop Delete RemoveFinalizer"},
-		{name: "workload API, in its time", begin: away(30 * time.Minute), waits: 29 * time.Minute, step: machine.StepDraining, blocker: "the workload API doesn't answer",
-			before:    "AskGates",
-			overrides: []string{"drain: the workload API hasn't answered for 30m0s", "node: the workload API hasn't answered for 30m0s"},
-			after:     "AskGates Leave Stop Delete RemoveFinalizer"},
 	}
 }
 

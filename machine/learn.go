@@ -34,8 +34,10 @@ func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
 		l.deleted()
 	case DestroyRetained:
 		l.destroyed()
-	case AskGates, Leave, RemoveNode:
+	case AskGates, Leave:
 		l.passed()
+	case RemoveNode:
+		l.removed()
 	case Backup:
 		l.backedUp()
 	case StartNode, Uncordon, FindNodes:
@@ -137,15 +139,17 @@ func (l *learner) slot(taken bool) {
 }
 
 // blocked shows what is in the way.
-func (l *learner) blocked(by string) {
-	text := l.o.Blocked
-	if l.o.Err != nil {
-		text = l.o.Err.Error()
+func (l *learner) blocked(by string) { l.s.Step.Blocker = by + ": " + l.words() }
+
+// words are what is in the way.
+func (l *learner) words() string {
+	switch {
+	case l.o.Err != nil:
+		return l.o.Err.Error()
+	case l.o.Blocked != "":
+		return l.o.Blocked
 	}
-	if text == "" {
-		text = "not yet"
-	}
-	l.s.Step.Blocker = by + ": " + text
+	return "not yet"
 }
 
 // passed passes a step of an end once its outcome is done.

@@ -95,7 +95,8 @@ const (
 type Deletion struct {
 	// DrainTimeout bounds the drain; then the machine goes on without. 0 means that it waits for ever.
 	DrainTimeout time.Duration
-	// NodeTimeout bounds how long an unreachable workload API holds up an end; 0 is [DefaultNodeTimeout].
+	// NodeTimeout bounds how long an unreachable workload API holds up the release of an instance; 0 is [DefaultNodeTimeout]. The Node is removed when that API answers: until
+	// then it is one of the Strays of the status, and a machine that is deleted stays.
 	NodeTimeout time.Duration
 	// Disks is what becomes of them; the zero value retains.
 	Disks provider.Mode

@@ -88,11 +88,15 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 	case !r.Gated:
 		return p.ask(StepGates, p.askGates(r)), true
 	}
+	turns := r.Replace && !r.Conflict && !r.BackedUp && p.turns()
 	if !r.Slot && !r.Begun && p.disturbs() {
+		if turns && p.Busy != "" {
+			return p.wait(StepSlot, p.Busy, pollInstance), true // without a slot, which the other one may need
+		}
 		return p.ask(StepSlot, Action{Kind: TakeSlot, Attempt: p.attempt(r.Since)}), true
 	}
-	if r.Replace && !r.Conflict && !r.BackedUp && p.backs() {
-		return p.backup(r.Since), true
+	if turns {
+		return p.turn(r.Since), true
 	}
 	if !r.Hooked {
 		if d, waits := p.hooks(StepHooks, BeforeDrain, &r.Hooked); waits {
@@ -265,16 +269,19 @@ func (p *pass) removeNode(r *Release) (Decision, bool) {
 		return p.wait(StepNode, p.s.Step.Blocker, pollInstance), true
 	case p.NodesKnown && len(p.Nodes) > 0 && p.stays():
 		r.skip(&r.NodeGone, "node", fmt.Sprintf("the annotation %s; Node %q is still there: %s", OverrideAnnotation, p.Nodes[0].Name, p.s.Step.Blocker))
+		return p.said(), true
 	case p.NodesKnown && len(p.Nodes) > 0:
 		return p.ask(StepNode, Action{Kind: RemoveNode}), true
 	case p.NodesKnown && p.NodesLive:
 		r.NodeGone = true
 	case p.overridden("node"):
 		r.skip(&r.NodeGone, "node", "the annotation "+OverrideAnnotation)
+		return p.said(), true
 	case p.NodesKnown:
 		return p.ask(StepNode, Action{Kind: FindNodes}), true
 	case p.unreachable():
-		r.skip(&r.NodeGone, "node", fmt.Sprintf("the workload API hasn't answered for %v", p.nodeTimeout()))
+		r.skip(&r.NodeGone, "node", fmt.Sprintf("the workload API hasn't answered for %v: it is removed when that answers", p.nodeTimeout()))
+		p.strays()
 	default:
 		return p.wait(StepNode, "the workload API doesn't answer", p.untilUnreachable()), true
 	}
@@ -291,6 +298,9 @@ func (p *pass) gone() Decision {
 	m := p.Machine
 	if !m.Deleted.IsZero() {
 		p.s.Phase = PhaseDeleting
+		if d, waits := p.awaitStrays(); waits {
+			return d
+		}
 		p.step(StepGone, "")
 		if !m.Finalizer {
 			return Decision{Status: p.s}

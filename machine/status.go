@@ -31,6 +31,8 @@ type Status struct {
 	Release *Release
 	// Retained are instances whose disks were kept.
 	Retained []Retained
+	// Strays are Nodes of instances that have ended, which the workload API could not be asked to remove yet.
+	Strays []Stray
 	// Failure is why it doesn't go on; nil if it does.
 	Failure *Failure
 	// Observed is the generation that the rest speaks of.
@@ -72,8 +74,9 @@ const (
 	StepJoining   StepName = "Joining"  // the instance runs
 	StepStarting  StepName = "Starting" // the Node is there; its role's checks have not passed
 	StepReady     StepName = "Ready"
-	StepPlanned   StepName = "Planned" // a change is planned and waits
-	StepBackup    StepName = "BackingUp"
+	StepPlanned   StepName = "Planned"   // a change is planned and waits
+	StepTurn      StepName = "Turn"      // of the control plane, whose machines are changed one by one
+	StepBackup    StepName = "BackingUp" // it has claimed its turn
 	StepUpdating  StepName = "Updating"
 	StepVerifying StepName = "Verifying"
 	StepGates     StepName = "Gates" // the end has begun
@@ -146,6 +149,20 @@ type Retained struct {
 	Back bool
 }
 
+// A Stray is a Node that is still to be removed: its instance is proven to be stopped, and the workload API did not answer when the Node was to go. No machine lets go of
+// itself while it has one that is waited for.
+type Stray struct {
+	// Token is that of the instance, by which the Node is found.
+	Token string
+	// Name is that of the Node, if it was known.
+	Name  string
+	Since time.Time
+	// Blocker is why it could not be removed when that was tried last; empty if it was not tried yet.
+	Blocker string
+	// Left is why it is not waited for any more, and perhaps left behind: somebody has said so. Empty if it is waited for.
+	Left string
+}
+
 // A Failure is why a machine doesn't go on.
 type Failure struct {
 	// Reason is a class of the provider, or one of the Reason constants.
@@ -158,6 +175,7 @@ type Failure struct {
 const (
 	ReasonCreateTimeout       = "CreateTimeout"
 	ReasonJoinTimeout         = "JoinTimeout"
+	ReasonStartTimeout        = "StartTimeout"
 	ReasonUpdateTimeout       = "UpdateTimeout"
 	ReasonInstanceLost        = "InstanceLost"
 	ReasonInstanceBroken      = "InstanceBroken"

@@ -15,6 +15,7 @@ import (
 const (
 	defaultCreate = 20 * time.Minute
 	defaultJoin   = 15 * time.Minute
+	defaultStart  = 15 * time.Minute
 	defaultUpdate = 20 * time.Minute
 )
 
@@ -147,7 +148,7 @@ func (p *pass) overridden(what string) bool {
 // derived are the failures that Decide finds itself, and so finds again.
 func derived(reason string) bool {
 	switch reason {
-	case ReasonCreateTimeout, ReasonJoinTimeout, ReasonUpdateTimeout, ReasonInstanceBroken, ReasonDuplicateProviderID, ReasonSeveralNodes,
+	case ReasonCreateTimeout, ReasonJoinTimeout, ReasonStartTimeout, ReasonUpdateTimeout, ReasonInstanceBroken, ReasonDuplicateProviderID, ReasonSeveralNodes,
 		ReasonUnsupportedChange, ReasonVersionSkew:
 		return true
 	}
@@ -167,6 +168,7 @@ func (s Status) clone() Status {
 		s.Release = &r
 	}
 	s.Retained = slices.Clone(s.Retained)
+	s.Strays = slices.Clone(s.Strays)
 	return s
 }
 

@@ -135,10 +135,12 @@ func (p *pass) method(u *Update) (provider.Method, string) {
 func (p *pass) inPlace(u *Update) Decision {
 	p.s.Phase = PhaseUpdating
 	switch {
+	case !u.Slot && !u.BackedUp && !u.Sent && p.turns() && p.Busy != "":
+		return p.wait(StepPlanned, p.Busy, pollInstance) // without a slot, which the other one may need
 	case !u.Slot:
 		return p.ask(StepPlanned, Action{Kind: TakeSlot, Attempt: p.attempt(u.Since)})
-	case p.backs() && !u.BackedUp && !u.Sent:
-		return p.backup(u.Since)
+	case p.turns() && !u.BackedUp && !u.Sent:
+		return p.turn(u.Since)
 	case u.Plan.Disrupts && !u.Drained && !u.Sent:
 		return p.drainForUpdate(u)
 	case !u.Done:

@@ -54,8 +54,10 @@ type View struct {
 	Agreed bool
 	// Backup means that something has to be done before a machine of the control plane is changed, as a backup of its store.
 	Backup bool
-	// Busy is which other machine of the control plane is being changed: they go one by one. Empty if none is.
-	Busy string
+	// Busy is which other machine of the control plane goes first, and why, by [Machine.WaitsFor]: they go one by one. Empty if none does. Yield means that its claim
+	// comes before this one's. Both are looked up once the store has what this machine says of its turn.
+	Busy  string
+	Yield bool
 	// Started is why the role's checks have not passed yet; empty if they have.
 	Started string
 }
@@ -71,6 +73,7 @@ type Poll struct {
 type Timeouts struct {
 	Create time.Duration // 20 min, of an instance that is made
 	Join   time.Duration // 15 min, of a Node that should appear
+	Start  time.Duration // 15 min, of the checks of a new machine's roles
 	Update time.Duration // 20 min, of a change in place
 }
 
@@ -144,7 +147,7 @@ const (
 	Stop ActionKind = "Stop"
 	// Delete asks the provider to give everything back, by Release.Mode.
 	Delete ActionKind = "Delete"
-	// RemoveNode removes the Node of NodeRef.
+	// RemoveNode removes the Nodes of the present instance; with a Token those that the workload cluster itself has of that one, which has ended.
 	RemoveNode ActionKind = "RemoveNode"
 	// DestroyRetained asks the provider for the end of Retained.
 	DestroyRetained ActionKind = "DestroyRetained"

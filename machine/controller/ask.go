@@ -186,6 +186,9 @@ func (p *pass) onNode(ctx context.Context, a machine.Action) (o machine.Outcome)
 		p.nodesLive = o.Done
 		return o
 	}
+	if a.Kind == machine.RemoveNode && a.Token != "" {
+		return p.removeStray(ctx, a.Token)
+	}
 	nodes, err := p.ofToken(ctx)
 	if err != nil || len(nodes) == 0 { // one that is gone meanwhile is found to be in the next decision
 		return machine.Outcome{Done: err == nil && a.Kind != machine.RemoveNode, Err: err}
@@ -199,15 +202,7 @@ func (p *pass) onNode(ctx context.Context, a machine.Action) (o machine.Outcome)
 	case machine.RemoveNode:
 		p.noded = true
 		p.nodesLive, p.found = false, nil
-		for _, n := range nodes {
-			switch err := p.c.o.Nodes.Remove(ctx, n.NodeRef); {
-			case errors.Is(err, fs.ErrExist):
-				return machine.Outcome{Blocked: fmt.Sprintf("Node %q was registered anew", n.Name)}
-			case err != nil:
-				return machine.Outcome{Err: fmt.Errorf("remove Node %q: %w", n.Name, err)}
-			}
-		}
-		o.Done = true // a removal is a proof: it came after that of the stop
+		return p.remove(ctx, nodes)
 	case machine.Uncordon:
 		if n.Marked { // before: a Node that is held still is found again
 			if err := p.c.o.Nodes.Mark(ctx, n.NodeRef, false); err != nil {
@@ -216,6 +211,33 @@ func (p *pass) onNode(ctx context.Context, a machine.Action) (o machine.Outcome)
 		}
 		o.Done, o.Err = p.c.o.Drainer.Release(ctx, n.Name, n.UID, p.m.Incarnation)
 		p.uncordoned = o.Done
+	}
+	return o
+}
+
+// remove removes Nodes, each by its UID. It is a proof that they are gone: it comes after that of the stop.
+func (p *pass) remove(ctx context.Context, nodes []machine.Node) machine.Outcome {
+	for _, n := range nodes {
+		switch err := p.c.o.Nodes.Remove(ctx, n.NodeRef); {
+		case errors.Is(err, fs.ErrExist):
+			return machine.Outcome{Blocked: fmt.Sprintf("Node %q was registered anew", n.Name)}
+		case err != nil:
+			return machine.Outcome{Err: fmt.Errorf("remove Node %q: %w", n.Name, err)}
+		}
+	}
+	return machine.Outcome{Done: true}
+}
+
+// removeStray removes what the workload cluster itself has of an instance that has ended. What is in the way is tried again without haste: nothing else waits for it.
+func (p *pass) removeStray(ctx context.Context, token string) machine.Outcome {
+	p.noded = true
+	nodes, err := p.c.o.Nodes.Live(ctx, token)
+	if err != nil {
+		return machine.Outcome{Blocked: err.Error()}
+	}
+	o := p.remove(ctx, nodes)
+	if o.Err != nil {
+		o = machine.Outcome{Blocked: o.Err.Error()}
 	}
 	return o
 }

@@ -163,33 +163,37 @@ func rounds(w *world, keys []machine.Key, n int) {
 	}
 }
 
-// R-MA-27: machines of the control plane are changed one by one, whatever the budget allows; one that fails stops the others.
+// R-MA-13 and R-MA-27: machines of the control plane are changed one by one, whatever the budget allows, with a backup before each and without; one that fails stops the
+// others.
 func TestControlPlaneGoesOneByOne(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
-		b := backedUp(w)
-		w.budget.limit = 9
-		var keys []machine.Key
-		for _, name := range []string{"c", "a", "b"} {
-			key := w.store.Put(master(name)).Key
-			keys = append(keys, key)
-			w.running(key)
-			w.store.Edit(key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
+	t.Run("with backups", func(t *testing.T) { in(t, func(t *testing.T, w *world) { oneByOne(t, w, backedUp(w)) }) })
+	t.Run("without", func(t *testing.T) { in(t, func(t *testing.T, w *world) { oneByOne(t, w, nil) }) })
+}
+
+func oneByOne(t *testing.T, w *world, b *backups) {
+	t.Helper()
+	w.budget.limit = 9
+	var keys []machine.Key
+	for _, name := range []string{"c", "a", "b"} {
+		key := w.store.Put(master(name)).Key
+		keys = append(keys, key)
+		w.running(key)
+		w.store.Edit(key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
+	}
+	report := w.nodes.Version
+	w.nodes.Version = func(provider.Instance) provider.Versions { return provider.Versions{Kubelet: "v1.36.1"} } // the first one fails
+	rounds(w, keys, 400)
+	if _, waiting := changed(w, keys); waiting != 2 || b != nil && (len(b.done) != 1 || len(b.calls) != 1) {
+		t.Errorf("R-MA-27: the first one has failed, %d wait for it, and backups are %+v", waiting, b)
+	}
+	w.nodes.Version = report
+	rounds(w, keys, 100)
+	for _, key := range keys {
+		if at := w.live(key); at.Versions.Kubelet != "v1.36.2" || at.Update != nil {
+			t.Errorf("machine %q runs %q, update %+v", key, at.Versions.Kubelet, at.Update)
 		}
-		report := w.nodes.Version
-		w.nodes.Version = func(provider.Instance) provider.Versions { return provider.Versions{Kubelet: "v1.36.1"} } // the first one fails
-		rounds(w, keys, 400)
-		if _, waiting := changed(w, keys); waiting != 2 || len(b.done) != 1 || len(b.calls) != 1 {
-			t.Errorf("R-MA-27: the first one has failed, %d wait for it, and backups were begun for %v, made for %v", waiting, b.calls, b.done)
-		}
-		w.nodes.Version = report
-		rounds(w, keys, 100)
-		for _, key := range keys {
-			if at := w.live(key); at.Versions.Kubelet != "v1.36.2" || at.Update != nil {
-				t.Errorf("machine %q runs %q, update %+v", key, at.Versions.Kubelet, at.Update)
-			}
-		}
-		if len(b.done) != 3 {
-			t.Errorf("backups: %v", b.done)
-		}
-	})
+	}
+	if b != nil && len(b.done) != 3 {
+		t.Errorf("backups: %v", b.done)
+	}
 }

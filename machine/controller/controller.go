@@ -30,7 +30,7 @@ type Options struct {
 	Gates     []Gate
 	Members   Members
 	Starter   Starter
-	// Backup comes before each change of a machine of the control plane, and these then go one by one; nil is none.
+	// Backup comes before each change of a machine of the control plane; nil is none. Changes of these machines go one by one, with or without it.
 	Backup Backup
 	// ControlPlane bounds kubelet versions; without one they are not looked at.
 	ControlPlane ControlPlane

@@ -15,7 +15,8 @@
 //   - In steady state nothing is written, and the provider has one List a period.
 //   - An instance that nobody owns is reported, and nothing is done about it but what [Options].Orphans says.
 //   - Gates are asked before a machine is disturbed, and again just before the first step of its end that can't be undone; never after that.
-//   - [Options].Backup comes before each change of a machine of the control plane, once for each, and these go one by one.
+//   - Machines of the control plane are updated and replaced one by one, whatever the budget allows, and none that works while another one does not. [Options].Backup
+//     comes before each of these changes, once for each.
 //
 // # No promise
 //

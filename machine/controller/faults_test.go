@@ -147,7 +147,7 @@ func TestTwinsAreFrozen(t *testing.T) {
 	})
 }
 
-// R-MA-18: with the workload API down a machine is deleted all the same, after its time; what was passed is written down.
+// R-MA-18: with the workload API down the instance of a machine is deleted all the same, after its time; what was passed is written down.
 func TestWorkloadAPIDownDuringDelete(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		m := w.store.Put(worker("a"))
@@ -159,10 +159,10 @@ func TestWorkloadAPIDownDuringDelete(t *testing.T) {
 		if r := w.live(m.Key).Release; time.Since(begun) < machine.DefaultNodeTimeout || len(r.Overrides) == 0 || !strings.Contains(r.Overrides[0], "drain") {
 			t.Errorf("after %v the overrides are %v", time.Since(begun), r.Overrides)
 		}
+		w.released(m.Key)
+		w.nodes.Away(false)
 		w.gone(m.Key)
-		if n := len(w.cloud.Instances()); n != 0 {
-			t.Errorf("%d instances are left", n)
-		}
+		w.clean()
 	})
 }
 
@@ -248,6 +248,46 @@ func TestRolesAreChecked(t *testing.T) {
 		}
 		s.why = ""
 		w.running(m.Key)
+	})
+}
+
+// A silent starter answers when nobody listens any more.
+type silent struct{}
+
+func (silent) Started(ctx context.Context, _ machine.Machine, _ machine.Node) string {
+	<-ctx.Done()
+	return ""
+}
+
+// R-MA-21: checks of roles that do not answer end with their call's deadline, and nothing is believed of what they say then; the machine says what it waits for.
+func TestSilentStarterIsNotWaitedFor(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		w.options.Starter = silent{}
+		w.start()
+		m := w.store.Put(worker("a"))
+		w.until(m.Key, "failed", func(m machine.Machine, _ bool) bool { return m.Phase == machine.PhaseFailed })
+		const why = `the checks of the roles ["worker"] have not ended within 30s`
+		at := w.live(m.Key)
+		if at.Failure.Reason != machine.ReasonStartTimeout || !strings.Contains(at.Failure.Message, why) || at.Step.Blocker != why || w.nodes.Writes()["StartNode"] != 0 {
+			t.Errorf("R-MA-21: failure %+v at %+v; calls %v", at.Failure, at.Step, w.nodes.Writes())
+		}
+		w.options.Starter = nil
+		w.start()
+		w.running(m.Key)
+	})
+}
+
+// R-MA-16: each generation of the spec of a machine without an instance, which nobody is about to make, is stored as observed.
+func TestRetiredMachineObservesEdits(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		m := w.store.Put(worker("a"))
+		w.running(m.Key)
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Decommission = true })
+		w.until(m.Key, "retired", func(m machine.Machine, _ bool) bool { return m.Phase == machine.PhaseRetired })
+		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Versions.Kubelet = "v1.36.2" })
+		w.until(m.Key, "observed", func(m machine.Machine, _ bool) bool {
+			return m.Observed == m.Generation && m.Phase == machine.PhaseRetired
+		})
 	})
 }
 

@@ -40,7 +40,8 @@ func (p *pass) free(ctx context.Context, d machine.Decision) (same bool, err err
 // idle means that nothing is done that needs a slot, and that nothing is held up half-way.
 func (p *pass) idle(d machine.Decision) bool {
 	frozen := d.Status.Failure != nil && d.Status.Failure.Reason == machine.ReasonDuplicateProviderID || p.m.Spec.Paused
-	return d.Action.Kind == machine.None && d.Status.Update == nil && d.Status.Release == nil && !frozen
+	nothing := d.Action.Kind == machine.None || d.Action.Kind == machine.RemoveNode && d.Action.Token != "" // of an instance that has ended
+	return nothing && d.Status.Update == nil && d.Status.Release == nil && !frozen
 }
 
 // loan is what the machine has taken for its own changes, by the budget itself.

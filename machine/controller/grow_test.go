@@ -40,8 +40,8 @@ func (r roster) Leave(_ context.Context, m machine.Machine) (bool, string, error
 	return true, "", nil
 }
 
-// R-MA-21: the Node of a new machine keeps the taint that it has registered with until the checks of the machine's roles pass, also through another controller; then it
-// loses it. That it is ready changes nothing about that.
+// R-MA-21: the Node of a new machine keeps the taint that it has registered with until the checks of the machine's roles pass, also through another controller, and also
+// when their time is over, which makes the machine Failed; then it loses it. That it is ready changes nothing about that.
 func TestNodeIsTaintedUntilItsRolesWork(t *testing.T) {
 	in(t, func(t *testing.T, w *world) {
 		s := starters{"c0": "the endpoint does not answer"}
@@ -49,15 +49,15 @@ func TestNodeIsTaintedUntilItsRolesWork(t *testing.T) {
 		w.start()
 		m := w.store.Put(master("c0"))
 		w.until(m.Key, "starting", func(m machine.Machine, _ bool) bool { return m.Step.Name == machine.StepStarting })
-		for range 3 {
-			w.goOn(m.Key, time.Hour)
+		for _, phase := range []machine.Phase{machine.PhaseJoining, machine.PhaseJoining, machine.PhaseFailed, machine.PhaseFailed} {
+			w.goOn(m.Key, 6*time.Minute)
 			w.start()
 			at, nodes := w.live(m.Key), w.nodes.All()
 			if len(nodes) != 1 || !nodes[0].Ready || !nodes[0].Uninitialized || w.nodes.Writes()["StartNode"] != 0 {
 				t.Fatalf("R-MA-21: its roles do not work, and its Nodes are %+v; calls %v", nodes, w.nodes.Writes())
 			}
-			if at.Phase != machine.PhaseJoining || at.Step.Blocker != s["c0"] {
-				t.Fatalf("R-MA-21: it is %s at %+v", at.Phase, at.Step)
+			if at.Phase != phase || at.Step.Blocker != s["c0"] || phase == machine.PhaseFailed && at.Failure.Reason != machine.ReasonStartTimeout {
+				t.Fatalf("R-MA-21: it is %s at %+v, failure %+v, want %s", at.Phase, at.Step, at.Failure, phase)
 			}
 		}
 		delete(s, "c0")

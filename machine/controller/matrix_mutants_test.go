@@ -28,7 +28,7 @@ func TestMutantsOfTheMatrix(t *testing.T) {
 			Old: "if !g.held {\n			g.change(", New: "if false {\n			g.change("},
 		{Name: "disks that a machine names expire", File: "survey.go", Run: "TestKilledInEachLife/adopted", Old: "provider.TokenOf(m.Spec.ProviderID), m.Spec.Adopt}", New: "provider.TokenOf(m.Spec.ProviderID)}"},
 		{Name: "retained disks expire at once", File: "../learn.go", Run: "TestKilledInEachLife/retained", Old: "kept.Until = l.now.Add(d)", New: "kept.Until = l.now.Add(d - d)"},
-		{Name: "a backup is made after the update", File: "../update.go", Run: "TestKilledInEachLife/replaced", Old: "case p.backs() && !u.BackedUp && !u.Sent:", New: "case p.backs() && !u.BackedUp && u.Done:"},
+		{Name: "a backup is made after the update", File: "../update.go", Run: "TestKilledInEachLife/replaced", Old: "case p.turns() && !u.BackedUp && !u.Sent:", New: "case p.turns() && !u.BackedUp && u.Done:"},
 		{Name: "a member stays when its machine is stopped", File: "../release.go", Run: "TestKilledInEachLife/replaced", Old: "	if !r.Left {\n		if d, waits := p.leave(r)", New: "	if r.Begun {\n		if d, waits := p.leave(r)"},
 	})
 }

@@ -116,9 +116,10 @@ type Backup interface {
 	Before(ctx context.Context, m machine.Machine, attempt string) (done bool, blocked string, err error)
 }
 
-// A Starter says whether the roles of a new machine work: its Node takes part only then.
+// A Starter says whether the roles of a new machine work: its Node takes part only then. Checks that do not pass within the Start of [Options].Timeouts make the machine
+// Failed with [machine.ReasonStartTimeout], and are asked on: it goes on when they pass.
 type Starter interface {
-	// Started returns what is missing; empty if nothing is.
+	// Started returns what is missing; empty if nothing is. It has to return when ctx ends, which is after [Options].CallTimeout.
 	Started(ctx context.Context, m machine.Machine, n machine.Node) string
 }
 

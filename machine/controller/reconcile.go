@@ -196,10 +196,13 @@ func settled(p machine.Phase) bool {
 }
 
 // shown is a status without what need not be stored for itself: the words of an instance, and one that only starts, with the generation that its
-// ProviderID has made.
+// ProviderID has made. Of a machine that has none, and is not about to have one, each generation is stored: whether its spec can be understood is said of that.
 func shown(s machine.Status) machine.Status {
 	if s.Instance == nil || s.Instance.State == provider.Pending {
-		s.Instance, s.Observed = nil, 0
+		s.Instance = nil
+		if !settled(s.Phase) {
+			s.Observed = 0
+		}
 		return s
 	}
 	i := *s.Instance

@@ -32,16 +32,23 @@ func (p *pass) view(ctx context.Context) (machine.View, error) {
 	if cp := c.o.ControlPlane; cp != nil && m.Spec.Versions.Kubelet != "" {
 		v.Skew = cp.Skew(ctx, m.Spec.Versions.Kubelet)
 	}
-	if v.Backup = c.o.Backup != nil; v.Backup && (m.Update != nil || m.Release != nil) && machine.Protected(m.Spec.Roles) {
-		var err error
-		if v.Busy, err = p.busy(ctx); err != nil {
-			return v, err
-		}
-	}
+	v.Backup = c.o.Backup != nil
+	p.busy(ctx, &v)
 	if st := c.o.Starter; st != nil && len(v.Nodes) == 1 && m.Step.Name != machine.StepReady {
-		v.Started = st.Started(ctx, m, v.Nodes[0])
+		v.Started = c.started(ctx, st, m, v.Nodes[0])
 	}
 	return v, nil
+}
+
+// started asks whether the roles of a machine work. That nothing is missing is not believed of an answer that comes after its time.
+func (c *Controller) started(ctx context.Context, st Starter, m machine.Machine, n machine.Node) string {
+	ctx, cancel := context.WithTimeout(ctx, c.o.CallTimeout)
+	defer cancel()
+	missing := st.Started(ctx, m, n)
+	if missing == "" && ctx.Err() != nil {
+		return fmt.Sprintf("the checks of the roles %q have not ended within %v", m.Spec.Roles, c.o.CallTimeout)
+	}
+	return missing
 }
 
 // resumes reports whether the instance of the present token was Pending in the pass before.
@@ -126,17 +133,27 @@ func (c *Controller) canGet() bool {
 	return !c.noGet
 }
 
-// busy says which machine of the control plane goes first: one that can't be held up any more, or has come to it before.
-func (p *pass) busy(ctx context.Context) (string, error) {
-	all, err := p.c.o.Machines.List(ctx)
-	if err != nil {
-		return "", fmt.Errorf("look for other machines of the control plane: %w", err)
+// busy says which machine of the control plane goes first. Who has claimed its turn asks the store itself, which has that claim: nobody is past his own then who has not seen it.
+// A list that can't be had is shown as what goes first.
+func (p *pass) busy(ctx context.Context, v *machine.View) {
+	m := p.m
+	if _, sent := m.Changing(); sent || m.Update == nil && m.Release == nil || !machine.Protected(m.Spec.Roles) {
+		return
 	}
-	for _, m := range all {
-		changing, sent := m.Changing()
-		if m.UID != p.m.UID && machine.Protected(m.Spec.Roles) && changing && (sent || m.Before(p.m)) {
-			return fmt.Sprintf("machine %q of the control plane is being changed: they go one by one", m.Key), nil
+	list := p.c.o.Machines.List
+	if m.Step.Name == machine.StepBackup {
+		list = p.c.o.Machines.ListLive
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.c.o.CallTimeout)
+	defer cancel()
+	all, err := list(ctx)
+	if err != nil {
+		v.Busy = fmt.Sprintf("looking for other machines of the control plane: %v", err)
+	}
+	for _, o := range all {
+		why, yields := m.WaitsFor(o)
+		if why != "" && v.Busy == "" || yields && !v.Yield {
+			v.Busy, v.Yield = why, yields
 		}
 	}
-	return "", nil
 }

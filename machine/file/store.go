@@ -205,8 +205,8 @@ func (s *Store) finish(key machine.Key, m *v1alpha1.Machine) error {
 }
 
 // Export returns the machines as they are to be created in a cluster: with their ProviderIDs, and without what belongs to this store. What is half-done is known
-// to this store alone, and would be done again there: a machine that is being made, changed, replaced, decommissioned or deleted is an error that names it, and
-// nothing is exported. Nobody may work at the machines of this store any more from then on: close it.
+// to this store alone, and would be done again there: a machine that is being made, changed, replaced, decommissioned or deleted, or has a Node that is still to be
+// removed, is an error that names it, and nothing is exported. Nobody may work at the machines of this store any more from then on: close it.
 func (s *Store) Export() ([]v1alpha1.Machine, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,9 +236,12 @@ func (s *Store) Export() ([]v1alpha1.Machine, error) {
 // restless says what keeps a machine from being found again by its spec alone; empty if nothing does.
 func restless(m machine.Machine) string {
 	own := func(r machine.Retained) bool { return r.Token == m.Token }
+	stray := slices.IndexFunc(m.Strays, func(s machine.Stray) bool { return s.Left == "" })
 	switch {
 	case !m.Deleted.IsZero():
 		return "it is being deleted"
+	case stray >= 0:
+		return fmt.Sprintf("a Node of the instance %q, which has ended, is still to be removed", m.Strays[stray].Token)
 	case m.Update != nil, m.Release != nil:
 		return fmt.Sprintf("its instance is being changed, at step %s", m.Step.Name)
 	case m.Spec.Decommission != (m.Phase == machine.PhaseRetired):

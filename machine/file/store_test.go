@@ -279,6 +279,7 @@ func TestMutants(t *testing.T) {
 		{Name: "a manifest's ProviderID is believed", File: "store.go", Run: "TestRecordedProviderID", Old: "if old.Spec.ProviderID != \"\" {", New: "if next.Spec.ProviderID == \"\" {"},
 		{Name: "two machines have one record", File: "store.go", Run: "TestNamesAreApart", Old: "\"_\", \"%5F\", ", New: ""},
 		{Name: "what is being made is exported", File: "store.go", Run: "TestMovedHalfway", Old: "case m.Token != provider.TokenOf(m.Spec.ProviderID):", New: "case provider.TokenOf(m.Token) != \"\":"},
+		{Name: "a Node to remove is forgotten by a move", File: "store.go", Run: "TestStrayIsNotLeft", Old: "case stray >= 0:", New: "case stray >= 9:"},
 		{Name: "what is deleted is exported", File: "store.go", Run: "TestMovedHalfway", Old: "case !m.Deleted.IsZero():", New: "case false:"},
 		{Name: "the disks of a machine that was moved are not its own", File: "../decide.go", Run: "TestKilledInAMove",
 			Old: "incarnationOf(p.s.Retained[n-1].Token) == p.s.Incarnation-1", New: "p.s.Retained[n-1].Token == provider.Token(p.Cluster, p.Machine.UID, p.s.Incarnation-1)"},

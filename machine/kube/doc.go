@@ -9,7 +9,8 @@
 // # Promise
 //
 //   - Every write is guarded by resourceVersion and UID. Nothing is written over that was not read. A status is written as a patch of what has changed: what
-//     a newer version of the definitions keeps there stays.
+//     a newer version of the definitions keeps there stays, but within a list that is changed. So it is with everything else of an object, where it stays also in
+//     the items of a list that is changed, if they are found again by a key: taints by key and effect, hooks by name, owners by UID.
 //   - Reads come from one watch for each kind; Live, and the lists on which machines are created or deleted, alone ask the API server. What the controller of
 //     machines has written is seen as it was written, also while the watch is behind.
 //   - A Node is found by the last segment of its ProviderID, never by name or address. It is removed by UID. That there is none is asked of the API server

@@ -62,6 +62,9 @@ func open(schema any) {
 	s["x-kubernetes-preserve-unknown-fields"] = true
 	for _, p := range properties {
 		open(p)
+		if list, ok := p.(map[string]any); ok {
+			open(list["items"])
+		}
 	}
 }
 
@@ -75,7 +78,9 @@ func newerStage(t *testing.T) (dynamic.Interface, *kube.Groups, controller.Group
 	client := dynamic.NewForConfigOrDie(env.Config())
 	config := func() map[string]any {
 		return map[string]any{
-			"future": "kept", "deletion": map[string]any{"future": "kept"},
+			"future": "kept", "deletion": map[string]any{"future": "kept", "hooks": []any{
+				map[string]any{"name": "a", "owner": "x", "phase": "BeforeDrain", "future": "kept"}, map[string]any{"name": "b", "owner": "x", "phase": "BeforeStop"},
+			}},
 			"versions": map[string]any{"kubelet": "v1.36.1", "future": "kept"}, "providerConfig": map[string]any{"gone": "x", "none": nil},
 		}
 	}
@@ -117,6 +122,9 @@ func TestWritesKeepWhatTheyDoNotKnow(t *testing.T) {
 	m, s := group.Machines[0], group.Sets[0]
 	m.Spec.Versions.Kubelet, m.Spec.Config = "v1.36.2", []byte(`{"none":null,"new":null}`)
 	m.Labels = map[string]string{"pool": "b"}
+	for _, spec := range []*machine.Spec{&m.Spec, &s.Spec.Template.Spec} {
+		spec.Deletion.Hooks = []machine.Hook{{Name: "a", Owner: "y", Phase: machine.BeforeDrain}}
+	}
 	s.Spec.Replicas, s.Spec.Template.Spec.Versions.Kubelet = 2, "v1.36.2"
 	for _, write := range []func() error{
 		func() error { return groups.PutMachine(t.Context(), m) }, func() error { return groups.PutSet(t.Context(), s) },
@@ -142,6 +150,10 @@ func TestWritesKeepWhatTheyDoNotKnow(t *testing.T) {
 			if got, _, _ := unstructured.NestedString(u.Object, append(append([]string(nil), path...), at...)...); got != "kept" {
 				t.Errorf("R-MA-16: %s: %v of its spec is %q: %v", resource.Resource, at, got, u.Object["spec"])
 			}
+		}
+		hooks, _, _ := unstructured.NestedSlice(u.Object, append(append([]string(nil), path...), "deletion", "hooks")...)
+		if want := []any{map[string]any{"name": "a", "owner": "y", "phase": "BeforeDrain", "future": "kept"}}; !reflect.DeepEqual(hooks, want) {
+			t.Errorf("R-MA-16: %s: its hooks are %v, want %v", resource.Resource, hooks, want)
 		}
 		kubelet, _, _ := unstructured.NestedString(u.Object, append(append([]string(nil), path...), "versions", "kubelet")...)
 		if owners := u.GetOwnerReferences(); kubelet != "v1.36.2" || len(owners) != 1 || len(u.GetFinalizers()) != 1 {

@@ -46,8 +46,8 @@ func (b *bed) says(r schema.GroupVersionResource, name string, status metav1.Con
 	}
 }
 
-// R-MA-16: after an edit that can't be understood, or that the provider refuses, the condition Valid is False and of the generation of that edit, on machines and on
-// what makes them; after the next one it is True again.
+// R-MA-16: after an edit that can't be understood, or that the provider refuses, the condition Valid is False and of the generation of that edit, on machines, also
+// retired ones, and on what makes them; after the next one it is True again.
 func TestInvalidEditsShow(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
@@ -63,6 +63,13 @@ func TestInvalidEditsShow(t *testing.T) {
 	b.edit("a", `{"spec":{"nodeMetadata":null,"providerConfig":{"imagine":"b"}}}`)
 	b.says(machines, "a", metav1.ConditionFalse, "imagine")
 	b.edit("a", `{"spec":{"providerConfig":{"imagine":null}}}`)
+	b.says(machines, "a", metav1.ConditionTrue, "")
+
+	b.edit("a", `{"spec":{"decommission":true}}`)
+	b.until("a", "retired", func(m *v1alpha1.Machine) bool { return m != nil && m.Status.Phase == "Retired" })
+	b.edit("a", `{"spec":{"nodeMetadata":{"labels":{"a/b/c":"x"}}}}`)
+	b.says(machines, "a", metav1.ConditionFalse, `nodeMetadata.labels: key "a/b/c"`)
+	b.edit("a", `{"spec":{"nodeMetadata":null}}`)
 	b.says(machines, "a", metav1.ConditionTrue, "")
 
 	template := func(patch string) {

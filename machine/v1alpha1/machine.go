@@ -230,7 +230,7 @@ type Deletion struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration such as 1h, above 0; without one the drain has no limit"
 	DrainTimeout *metav1.Duration `json:"drainTimeout,omitempty"`
 
-	// nodeTimeout bounds how long an unreachable workload API holds up an end. Absent means "10m".
+	// nodeTimeout bounds how long an unreachable workload API holds up the release of an instance. Absent means "10m".
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

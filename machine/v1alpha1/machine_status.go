@@ -58,6 +58,11 @@ type MachineStatus struct {
 	// +listType=atomic
 	Retained []Retained `json:"retained,omitempty"`
 
+	// strayNodes are Nodes of instances that have ended, which the workload API could not be asked to remove yet.
+	// +optional
+	// +listType=atomic
+	StrayNodes []StrayNode `json:"strayNodes,omitempty"`
+
 	// failure is why the machine does not go on.
 	// +optional
 	Failure *Failure `json:"failure,omitempty"`
@@ -286,7 +291,7 @@ type MachineRelease struct {
 	// released: the provider has given everything back, or retains it.
 	// +optional
 	Released bool `json:"released,omitempty"`
-	// nodeGone: the Node was removed.
+	// nodeGone: the Node was removed, or is one of strayNodes.
 	// +optional
 	NodeGone bool `json:"nodeGone,omitempty"`
 	// begun: the first step that can't be undone may have been taken. From here it goes to its end.
@@ -322,6 +327,25 @@ type Retained struct {
 	// back: the machine itself is made from it again when it is not decommissioned any more.
 	// +optional
 	Back bool `json:"back,omitempty"`
+}
+
+// StrayNode is a Node that is still to be removed. A Machine that is deleted stays as long as it has one that is waited for.
+type StrayNode struct {
+	// token of the instance that had it, which is stopped.
+	// +required
+	Token string `json:"token"`
+	// name of the Node, if it was known.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// since is when it was to be removed.
+	// +optional
+	Since metav1.Time `json:"since,omitzero"`
+	// blocker is why it could not be removed when that was tried last.
+	// +optional
+	Blocker string `json:"blocker,omitempty"`
+	// left is why it is not waited for any more: it may be left behind.
+	// +optional
+	Left string `json:"left,omitempty"`
 }
 
 // Failure is why a machine does not go on.

@@ -47,6 +47,9 @@ func (s *MachineStatus) core() machine.Status {
 			Token: r.Token, ProviderID: r.ProviderID, Disks: disks(r.Disks), Since: timeOf(&r.Since), Until: timeOf(&r.Until), Back: r.Back,
 		})
 	}
+	for _, n := range s.StrayNodes {
+		c.Strays = append(c.Strays, machine.Stray{Token: n.Token, Name: n.Name, Since: timeOf(&n.Since), Blocker: n.Blocker, Left: n.Left})
+	}
 	return c
 }
 
@@ -65,6 +68,11 @@ func statusOf(c machine.Status) MachineStatus {
 	for _, r := range c.Retained {
 		s.Retained = append(s.Retained, Retained{
 			Token: r.Token, ProviderID: r.ProviderID, Disks: disksOf(r.Disks), Since: second(r.Since), Until: second(r.Until), Back: r.Back,
+		})
+	}
+	for _, n := range c.Strays {
+		s.StrayNodes = append(s.StrayNodes, StrayNode{
+			Token: n.Token, Name: n.Name, Since: second(n.Since), Blocker: clip(n.Blocker, MaxMessage), Left: clip(n.Left, MaxMessage),
 		})
 	}
 	if s.Failure != nil && c.Phase == machine.PhaseFailed {
