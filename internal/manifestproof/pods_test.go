@@ -117,8 +117,10 @@ func TestControllersPodsAreRestricted(t *testing.T) {
 	eventually(t, "the pods of the controller must be taken", func() error { return try(func(*corev1.PodSpec) {}) })
 	for what, change := range map[string]func(*corev1.PodSpec){
 		"the host's network": func(s *corev1.PodSpec) { s.HostNetwork = true },
-		"root":               func(s *corev1.PodSpec) { s.SecurityContext.RunAsNonRoot, s.SecurityContext.RunAsUser = new(false), new(int64(0)) },
-		"privileges":         func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Privileged = new(true) },
+		"root": func(s *corev1.PodSpec) {
+			s.SecurityContext.RunAsNonRoot, s.SecurityContext.RunAsUser = new(false), new(int64(0))
+		},
+		"privileges": func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Privileged = new(true) },
 		"a host directory": func(s *corev1.PodSpec) {
 			s.Volumes = append(s.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 		},
