@@ -89,6 +89,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 	if len(rows) != len(actions()) {
 		t.Errorf("the matrix has %d rows, want one for each of the %d actions", len(rows), len(actions()))
 	}
+	s.unguarded(t)
+	s.widened(t)
 }
 
 // The page shows what the test has proven.
