@@ -148,19 +148,23 @@ type dashboard struct {
 	}
 }
 
-// Each panel shows what is exported, lies beside the others, and says what it is.
+// shownOn is the dashboard that the manifests have.
+func shownOn(t *testing.T) (d dashboard) {
+	t.Helper()
+	made := find[corev1.ConfigMap](t, build(t, "monitoring"), "ConfigMap", "belay-dashboard")
+	must(t, json.Unmarshal([]byte(made.Data["belay.json"]), &d))
+	if d.UID == "" || d.Title == "" || len(d.Panels) < 6 {
+		t.Fatalf("the dashboard %q (%q) has %d panels", d.Title, d.UID, len(d.Panels))
+	}
+	return d
+}
+
+// Each panel shows what is exported and says what it is, and nothing that is exported is left out.
 func TestDashboardShowsWhatIsExported(t *testing.T) {
 	v := exported(t)
 	rules(t, v)
-	made := find[corev1.ConfigMap](t, build(t, "monitoring"), "ConfigMap", "belay-dashboard")
-	var d dashboard
-	must(t, json.Unmarshal([]byte(made.Data["belay.json"]), &d))
-	if d.UID == "" || d.Title == "" || len(d.Panels) < 6 {
-		t.Errorf("the dashboard %q (%q) has %d panels", d.Title, d.UID, len(d.Panels))
-	}
 	shown := ""
-	taken := map[[2]int]string{}
-	for _, p := range d.Panels {
+	for _, p := range shownOn(t).Panels {
 		if p.Title == "" || p.Type == "" || p.Description == "" || len(p.Targets) == 0 {
 			t.Errorf("the panel %q lacks a title, a type, a description or a query", p.Title)
 		}
@@ -170,6 +174,19 @@ func TestDashboardShowsWhatIsExported(t *testing.T) {
 				t.Errorf("the panel %q has %s", p.Title, fault)
 			}
 		}
+	}
+	for _, metric := range v.metricNames() {
+		stem := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(metric, "_bucket"), "_sum"), "_count")
+		if !strings.Contains(shown, stem) {
+			t.Errorf("nothing on the dashboard shows %q", metric)
+		}
+	}
+}
+
+// No panel lies on another, or beyond the 24 columns of the page.
+func TestPanelsLieBesideEachOther(t *testing.T) {
+	taken := map[[2]int]string{}
+	for _, p := range shownOn(t).Panels {
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
@@ -177,12 +194,6 @@ func TestDashboardShowsWhatIsExported(t *testing.T) {
 				}
 				taken[[2]int{x, y}] = p.Title
 			}
-		}
-	}
-	for _, metric := range v.metricNames() {
-		stem := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(metric, "_bucket"), "_sum"), "_count")
-		if !strings.Contains(shown, stem) {
-			t.Errorf("nothing on the dashboard shows %q", metric)
 		}
 	}
 }
