@@ -120,7 +120,9 @@ func TestControllersPodsAreRestricted(t *testing.T) {
 		"root": func(s *corev1.PodSpec) {
 			s.SecurityContext.RunAsNonRoot, s.SecurityContext.RunAsUser = new(false), new(int64(0))
 		},
-		"privileges": func(s *corev1.PodSpec) { s.Containers[0].SecurityContext.Privileged = new(true) },
+		"privileges": func(s *corev1.PodSpec) {
+			s.Containers[0].SecurityContext.Privileged, s.Containers[0].SecurityContext.AllowPrivilegeEscalation = new(true), nil
+		},
 		"a host directory": func(s *corev1.PodSpec) {
 			s.Volumes = append(s.Volumes, corev1.Volume{Name: "host", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}})
 		},
