@@ -84,7 +84,7 @@ func TestBadFlags(t *testing.T) {
 		arg, want string // want is part of the text
 		flags     []string
 	}{
-		{"--source=configmap", `--source="configmap": must be nodeconfig, annotation, legacy, directory=PATH or none`, []string{"source"}},
+		{"--source=configmap", `--source="configmap": must be nodeconfig, annotation, legacy, shadow, directory=PATH or none`, []string{"source"}},
 		{"--source=directory=etc", `--source="directory=etc": must name an absolute path`, []string{"source"}},
 		{"--kubeconfig=", `--kubeconfig="": must name a file, because --source is nodeconfig`, []string{"kubeconfig"}},
 		{"--source=legacy --kubeconfig=", `--kubeconfig="": must name a file, because --source is legacy`, []string{"kubeconfig"}},
