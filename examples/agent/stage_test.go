@@ -86,6 +86,7 @@ func (s *stage) control() {
 // A hooked node is one that is updated by hooks, which keep what it runs in files.
 type hooked struct {
 	*stage
+	own                   *rest.Config // that of its agent
 	name, dir, kubeconfig string
 }
 
@@ -116,7 +117,8 @@ func (s *stage) node(name, disruption string) *hooked {
 	})
 	must(t, err)
 	h := &hooked{stage: s, name: name, dir: t.TempDir()}
-	h.kubeconfig = kubeconfig(t, h.config())
+	h.own = h.config()
+	h.kubeconfig = kubeconfig(t, h.own)
 	must(t, os.Mkdir(filepath.Join(h.dir, "node"), 0o700))
 	must(t, os.Mkdir(filepath.Join(h.dir, "hooks"), 0o700))
 	must(t, os.WriteFile(filepath.Join(h.dir, "hooks", ".hook"), []byte(hook), 0o700)) //nolint:gosec // it is a program

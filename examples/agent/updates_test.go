@@ -27,8 +27,7 @@ const takesPart = "Takes part in rollouts"
 // guarded waits until the API server obeys the policy, which takes it a second.
 func (h *hooked) guarded() {
 	h.t.Helper()
-	config := h.config()
-	client, err := kubernetes.NewForConfig(config)
+	client, err := kubernetes.NewForConfig(h.own)
 	must(h.t, err)
 	probe := nodeauth.Probe{Policy: agentName, Try: nodeauth.TryLease(client.CoordinationV1().Leases(agents), update.ProbedLease)}
 	e2e.Eventually(h.t, soon, "the policy is obeyed", func() error { return probe.Once(h.t.Context()) })
@@ -52,8 +51,7 @@ func TestHooksInARolloutWithABoot(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, "agent/rbac.yaml", "agent/guard.yaml")
 	plain, booting := s.node("plain", "Drain"), s.node("booting", "Reboot")
-	s.node("asking", "None").guarded() // before the fleet is selected: it has no agent, and is not in the rollout
-	must(t, s.Core.CoreV1().Nodes().Delete(t.Context(), "asking", metav1.DeleteOptions{}))
+	plain.guarded()
 	first, before := plain.agent("state"), booting.agent("state")
 	plain.holds(first)
 	booting.holds(before)
@@ -134,7 +132,7 @@ func TestSecondAgentOfANodeIsTold(t *testing.T) {
 	}
 	ends(h.agent("state"), nodeauth.ErrUnguarded.Error())
 	e2e.Apply(t, s.Env.Config(), "../manifests/agent/guard.yaml")
-	s.node("asking", "None").guarded()
+	h.guarded()
 
 	first := h.agent("state")
 	h.holds(first)
