@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"k8s.io/klog/v2"
 
@@ -38,7 +37,7 @@ func updates(ctx context.Context, s *settings.Update) (err error) {
 	if err != nil {
 		return err
 	}
-	part, err := wire.Part(s, store, updater)
+	part, err := wire.Part(s, store, updater, nil)
 	if err != nil {
 		return err
 	}
@@ -61,7 +60,9 @@ func (a *agent) enlist(ctx context.Context) (err error) {
 	if err != nil || updater == nil || a.store == nil {
 		return err
 	}
-	a.part, err = wire.Part(a.s.Update(), a.store, updater)
+	a.part, err = wire.Part(a.s.Update(), a.store, updater, func(err error) {
+		a.log.Error(err, "Takes no part in rollouts, looking again", "node", a.s.NodeName)
+	})
 	return err
 }
 
@@ -99,18 +100,9 @@ func (a *agent) takePart(ctx context.Context) {
 	}
 	select {
 	case <-ctx.Done():
-		return
 	case <-a.chosen:
-	}
-	for pause := a.s.RetryMin; ctx.Err() == nil; pause = min(2*pause, a.s.RetryMax) {
-		err := a.part.Run(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		a.log.Error(err, "Takes no part in rollouts, trying again", "node", a.s.NodeName, "again", pause)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
+		if err := a.part.Run(ctx); err != nil {
+			a.log.Error(err, "Takes no part in rollouts until a restart", "node", a.s.NodeName)
 		}
 	}
 }

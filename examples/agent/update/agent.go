@@ -21,28 +21,22 @@ import (
 )
 
 // be is the agent of one registration of the Node, from the first hold of its Lease on. It returns when ctx ends, when the Node is gone, and when
-// another process is the agent.
-func (p *Part) be(ctx context.Context, node *corev1.Node) error {
-	if p.o.LeaseNamespace == "" {
-		return p.follow(ctx)
+// another process is the agent. A Lease that could not be renewed shuts no door: without the API server there is nothing behind it.
+func (r *round) be(ctx context.Context, node *corev1.Node) error {
+	defer r.door.set(false)
+	if r.o.LeaseNamespace == "" {
+		r.door.set(true)
+		<-ctx.Done()
+		return nil
 	}
-	held, taken, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var hold, take sync.Once
-	m, err := p.member(ctx, node, func() { take.Do(func() { close(taken) }) })
+	taken := make(chan struct{})
+	var take sync.Once
+	m, err := r.member(ctx, node, func() { take.Do(func() { close(taken) }) })
 	if err != nil {
 		return fmt.Errorf("the Lease of node %q: %w", node.Name, err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return m.Run(ctx, func(work context.Context, _ identity.Epoch) error {
-			hold.Do(func() { close(held) })
-			<-work.Done()
-			if ctx.Err() != nil {
-				<-ended // the Lease is given back after that
-			}
-			return nil
-		})
-	})
+	g.Go(func() error { return m.Run(ctx, r.hold) })
 	g.Go(func() error {
 		select {
 		case <-ctx.Done():
@@ -51,16 +45,19 @@ func (p *Part) be(ctx context.Context, node *corev1.Node) error {
 			return errTaken
 		}
 	})
-	g.Go(func() error {
-		defer close(ended)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-held:
-			return p.follow(ctx)
-		}
-	})
 	return g.Wait()
+}
+
+// hold is the work of a member. Where the Run is to end, the Lease is given back only when nothing of the node is changed any more.
+func (r *round) hold(ctx context.Context, _ identity.Epoch) error {
+	r.door.set(true)
+	<-ctx.Done()
+	select {
+	case <-r.stopping:
+		<-r.ended
+	default:
+	}
+	return nil
 }
 
 // member is this process under the name of the node, which an admission policy can check. taken is called when another process has its Lease.
@@ -90,28 +87,24 @@ func timing(liveness time.Duration) identity.Timing {
 	}
 }
 
-// follow takes the attempts that the node's shadow orders, until ctx ends.
-func (p *Part) follow(ctx context.Context) error {
-	shadow, seen := kube.NewAgentShadow(kube.NewShadows(p.client), p.o.Node, nil), kube.NewOwnShadowCache(p.client, p.o.Node)
-	changed := make(chan struct{}, 1)
+// follow takes the attempts that the node's shadow orders, until ctx ends. While the door is shut the agent has no shadow: it begins nothing, and goes on
+// with what its record says has begun, such as the way back from a revision that cuts the node off.
+func (r *round) follow(ctx context.Context) error {
 	a, err := nodeagent.New(nodeagent.Options{
-		Shadows: shadow, Disk: p.o.Disk, Updater: p.o.Updater, NodeUID: p.uid, Changed: changed,
-		VerifyFor: p.o.VerifyFor, VerifyEvery: p.o.VerifyEvery, VerifyWithin: p.o.VerifyWithin, ApplyTimeout: p.o.ApplyTimeout,
-		RevertBroken: p.o.RevertBroken, RetryMin: p.o.RetryMin, RetryMax: p.o.RetryMax,
+		Shadows: r.door, Disk: r.o.Disk, Updater: r.o.Updater, NodeUID: r.uid, Changed: r.door.changed,
+		VerifyFor: r.o.VerifyFor, VerifyEvery: r.o.VerifyEvery, VerifyWithin: r.o.VerifyWithin, ApplyTimeout: r.o.ApplyTimeout,
+		RevertBroken: r.o.RevertBroken, RetryMin: r.o.RetryMin, RetryMax: r.o.RetryMax,
 	})
 	if err != nil {
 		return err
 	}
-	klog.FromContext(ctx).Info("Takes part in rollouts", "node", p.o.Node)
+	seen := kube.NewOwnShadowCache(r.client, r.o.Node)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		return seen.Run(ctx, func() {
-			sh, _ := seen.Get(p.o.Node)
-			shadow.See(sh)
-			select {
-			case changed <- struct{}{}:
-			default: // it is about to look anyway
-			}
+			sh, _ := seen.Get(r.o.Node)
+			r.door.shadow.See(sh)
+			r.door.knock()
 		})
 	})
 	g.Go(func() error { return a.Run(ctx) })

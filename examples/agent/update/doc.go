@@ -9,11 +9,12 @@
 //
 // # Promise
 //
-//   - No order is followed before the guard has answered, where it is asked for, and before this process has held the Lease of its node,
-//     where one is kept. A second agent under the name of the node is told so in an identity.DuplicateError that names both; it touches
-//     neither the node nor the shadow.
-//   - What has begun goes on while the API server can't be reached: a Lease that could not be renewed ends nothing, because nobody
-//     can commit another attempt meanwhile. A Lease that another process has taken, and a guard that is gone, end it at once.
+//   - No order is followed, and nothing is written to the shadow, before the guard has answered, where it is asked for, and before this process
+//     has held the Lease of its node, where one is kept. A second agent under the name of the node is told so in an
+//     identity.DuplicateError that names both.
+//   - What has begun goes on all the same, from the record on the node's disk: while the API server can't be reached, also after a boot, and
+//     so does the way back from a revision that has cut the node off. A Lease that could not be renewed ends nothing: nobody can commit an
+//     attempt meanwhile. When another process has taken the Lease, or the guard is gone, nothing more is read or written.
 //   - A Node that was deleted and registered again is another one: its orders are followed, those to the one before are not.
 //
 // # Concurrency

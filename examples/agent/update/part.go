@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
@@ -30,7 +31,7 @@ const (
 	callTimeout = 10 * time.Second
 )
 
-// errTaken is the end of a hold by another process. The next Run finds out who it is.
+// errTaken is the end of a hold by another process. Who that is turns out at the next look.
 var errTaken = errors.New("another process has taken the Lease of this node")
 
 // Options are what a Part is made of.
@@ -54,6 +55,9 @@ type Options struct {
 	Guard string
 	// RetryMin and RetryMax bound the pause after trouble with the API server.
 	RetryMin, RetryMax time.Duration
+	// Told, if not nil, is told why this process is not the agent of its node; then that is looked at again after a pause, and what has begun
+	// goes on. Otherwise Run returns it.
+	Told func(err error)
 }
 
 // A Part is a node's part in rollouts.
@@ -78,31 +82,67 @@ func New(o Options) (*Part, error) {
 	return &Part{o, core, client}, nil
 }
 
-// Run takes part until ctx ends; then it returns nil. An error that has nodeauth.ErrUnguarded says that agents are not held to
-// their own nodes, an *identity.DuplicateError that another process is the agent of this node. Run may be called again then, to look again.
+// Run takes part until ctx ends; then it returns nil. Without Options.Told it returns an error where this process is not the agent of the node: one that
+// has nodeauth.ErrUnguarded if agents are not held to their own nodes, an *identity.DuplicateError if another process is. It may be called again then.
 func (p *Part) Run(ctx context.Context) error {
-	if p.o.Guard == "" {
-		return p.live(ctx)
-	}
-	leases := p.core.CoordinationV1().Leases(p.o.LeaseNamespace)
-	return nodeauth.Probe{Policy: p.o.Guard, Try: nodeauth.TryLease(leases, ProbedLease)}.Run(ctx, p.live)
+	g, ctx := errgroup.WithContext(ctx)
+	ended := make(chan struct{})
+	r := &round{p, newDoor(p), ctx.Done(), ended}
+	g.Go(func() error {
+		defer close(ended)
+		return r.follow(ctx)
+	})
+	g.Go(func() error { return r.qualify(ctx) })
+	return g.Wait()
 }
 
-// live takes part under one registration of the Node after another. A Node that can't be read, or is not there yet, is waited for: the
+// A round is one Run.
+type round struct {
+	*Part
+	door *door
+	// stopping is closed when the Run is to end, ended when the agent that follows orders has.
+	stopping, ended <-chan struct{}
+}
+
+// qualify opens the door while this process may go through it.
+func (r *round) qualify(ctx context.Context) error {
+	for pause := r.o.RetryMin; ; pause = min(2*pause, r.o.RetryMax) {
+		err := r.guarded(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case r.o.Told == nil:
+			return err
+		}
+		r.o.Told(err)
+		wait(ctx, pause)
+	}
+}
+
+// guarded goes on as long as agents are held to their own nodes, where that is asked for.
+func (r *round) guarded(ctx context.Context) error {
+	if r.o.Guard == "" {
+		return r.live(ctx)
+	}
+	leases := r.core.CoordinationV1().Leases(r.o.LeaseNamespace)
+	return nodeauth.Probe{Policy: r.o.Guard, Try: nodeauth.TryLease(leases, ProbedLease)}.Run(ctx, r.live)
+}
+
+// live is the agent of one registration of the Node after another. A Node that can't be read, or is not there yet, is waited for: the
 // kubelet may be about to register it.
-func (p *Part) live(ctx context.Context) error {
-	for pause := p.o.RetryMin; ctx.Err() == nil; pause = min(2*pause, p.o.RetryMax) {
-		node, err := p.node(ctx)
+func (r *round) live(ctx context.Context) error {
+	for pause := r.o.RetryMin; ctx.Err() == nil; pause = min(2*pause, r.o.RetryMax) {
+		node, err := r.node(ctx)
 		if err == nil {
-			pause = p.o.RetryMin
-			if err = p.be(ctx, node); !errors.Is(err, identity.ErrNodeGone) {
+			pause = r.o.RetryMin
+			if err = r.be(ctx, node); !errors.Is(err, identity.ErrNodeGone) {
 				return err
 			}
 		}
 		if ctx.Err() != nil {
 			break
 		}
-		klog.FromContext(ctx).Info("Takes no part in rollouts yet", "node", p.o.Node, "why", err, "again", pause)
+		klog.FromContext(ctx).Info("Takes no part in rollouts yet", "node", r.o.Node, "why", err, "again", pause)
 		wait(ctx, pause)
 	}
 	return nil

@@ -20,8 +20,8 @@ import (
 // lockFile is the name in the state directory of the file that shows that the agent before is gone.
 const lockFile = "lease.lock"
 
-// Part is the node's part in rollouts as the flags say. Nothing is connected yet.
-func Part(s *settings.Update, disk nodeagent.Disk, u nodeagent.Updater) (*update.Part, error) {
+// Part is the node's part in rollouts as the flags say. told may be nil: see update.Options. Nothing is connected yet.
+func Part(s *settings.Update, disk nodeagent.Disk, u nodeagent.Updater, told func(error)) (*update.Part, error) {
 	config, err := connection(s.Kubeconfig)
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func Part(s *settings.Update, disk nodeagent.Disk, u nodeagent.Updater) (*update
 		Node: s.NodeName, Config: config, Disk: disk, Updater: u,
 		VerifyFor: s.VerifyFor, VerifyEvery: s.VerifyEvery, VerifyWithin: s.VerifyWithin, ApplyTimeout: s.ApplyTimeout, RevertBroken: s.RevertBroken,
 		LeaseNamespace: s.LeaseNamespace, Lease: s.Lease, LockFile: filepath.Join(s.StateDir, lockFile), Guard: s.Guard,
-		RetryMin: s.RetryMin, RetryMax: s.RetryMax,
+		RetryMin: s.RetryMin, RetryMax: s.RetryMax, Told: told,
 	})
 }
 
