@@ -97,7 +97,9 @@ cd "$(dirname "$0")/../node"
 case "$BELAY_VERB" in
 observe) printf '{"current":%s,"previous":%s,"bootID":"%s","canRevert":true}' "$(cat current)" "$(cat previous)" "$(cat boot)" ;;
 disruption) printf '{"disruption":"%s"}' "$(cat disruption)" ;;
-verify) printf '{"verdict":"Pass"}' ;;
+verify)
+  echo "$BELAY_REVISION" >> verified
+  printf '{"verdict":"Pass"}' ;;
 apply)
   echo "$BELAY_ATTEMPT $BELAY_REVISION" >> applied
   printf '{"name":"%s","digest":"%s"}' "$BELAY_REVISION" "$BELAY_DIGEST" > next
@@ -126,7 +128,7 @@ func (s *stage) node(name, disruption string) *hooked {
 		must(t, os.Symlink(".hook", filepath.Join(h.dir, "hooks", verb)))
 	}
 	v1 := fmt.Sprintf(`{"name":"v1","digest":%q}`, v1alpha1.OpaqueDigest("v1"))
-	for file, text := range map[string]string{"current": v1, "previous": "{}", "boot": "boot-1", "disruption": disruption, "applied": ""} {
+	for file, text := range map[string]string{"current": v1, "previous": "{}", "boot": "boot-1", "disruption": disruption, "applied": "", "verified": ""} {
 		h.write(file, text)
 	}
 	return h

@@ -58,18 +58,7 @@ func TestHooksInARolloutWithABoot(t *testing.T) {
 	s.control()
 	must(t, s.Begin(t.Context(), "v2", nil))
 
-	e2e.Eventually(t, patience, "the node boots", func() error {
-		_, err := os.Stat(filepath.Join(booting.dir, "node", "rebooting"))
-		return err
-	})
-	shadow := kube.NewAgentShadow(kube.NewShadows(s.Client), "booting", nil)
-	e2e.Eventually(t, soon, "the shadow says that it boots", func() error {
-		sh, _, err := shadow.Read(t.Context())
-		if err == nil && (sh.Status.Report.Phase != "Applying" || sh.Status.Reason != "Rebooting" || sh.Status.BootID != "boot-1") {
-			err = fmt.Errorf("it says %+v", sh.Status)
-		}
-		return err
-	})
+	booting.saysThatItBoots()
 	before.Kill()
 	booting.reboot()
 	after := booting.agent("state")
@@ -77,7 +66,7 @@ func TestHooksInARolloutWithABoot(t *testing.T) {
 	e2e.Eventually(t, patience, "the rollout completes", func() error { return s.Completed(t.Context(), "v2") })
 	plain.runs("v2")
 	booting.runs("v2")
-	if sh, _, err := shadow.Read(t.Context()); err != nil || sh.Status.BootID != "boot-2" || sh.Status.Report.Phase != "Done" {
+	if sh, _, err := booting.shadow().Read(t.Context()); err != nil || sh.Status.BootID != "boot-2" || sh.Status.Report.Phase != "Done" {
 		t.Errorf("the shadow says %+v (%v), want Done in boot-2", sh.Status, err)
 	}
 	for h, p := range map[*hooked]*e2e.Process{plain: first, booting: after} {
@@ -92,6 +81,57 @@ func TestHooksInARolloutWithABoot(t *testing.T) {
 		t.Errorf("what may never be was seen: %q", seen.Wrong)
 	}
 	s.deniedNothing()
+}
+
+// shadow is the node's, as it is stored.
+func (h *hooked) shadow() *kube.AgentShadow {
+	return kube.NewAgentShadow(kube.NewShadows(h.Client), h.name, nil)
+}
+
+// saysThatItBoots waits until the node is about to boot, and its shadow says so.
+func (h *hooked) saysThatItBoots() {
+	h.t.Helper()
+	e2e.Eventually(h.t, patience, "the node boots", func() error {
+		_, err := os.Stat(filepath.Join(h.dir, "node", "rebooting"))
+		return err
+	})
+	e2e.Eventually(h.t, soon, "the shadow says that it boots", func() error {
+		sh, _, err := h.shadow().Read(h.t.Context())
+		if err == nil && (sh.Status.Report.Phase != "Applying" || sh.Status.Reason != "Rebooting" || sh.Status.BootID != "boot-1") {
+			err = fmt.Errorf("it says %+v", sh.Status)
+		}
+		return err
+	})
+}
+
+// R-RO-21: a node that comes up from a boot without an API server goes on with what it had begun: it is verified from the record on the disk alone, before
+// there is a Lease, a guard or a shadow, and the rollout completes when the server is back.
+func TestABootWithoutTheServer(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, "agent/rbac.yaml", "agent/guard.yaml")
+	h := s.node("alone", "Reboot")
+	h.guarded()
+	before := h.agent("state")
+	h.holds(before)
+	s.control()
+	must(t, s.Begin(t.Context(), "v2", nil))
+	h.saysThatItBoots()
+	must(t, s.Env.APIServer().Kill())
+	before.Kill()
+	h.reboot()
+	after := h.agent("state")
+	e2e.Eventually(t, soon, "the node is looked at again and again while the server is away", func() error {
+		if n := strings.Count(h.read("verified"), "v2\n"); n < 3 {
+			return fmt.Errorf("it was looked at %d times", n)
+		}
+		return nil
+	})
+	must(t, s.Env.APIServer().Start(t.Context()))
+	e2e.Eventually(t, patience, "the rollout completes", func() error { return s.Completed(t.Context(), "v2") })
+	h.runs("v2")
+	if err := after.Running(); err != nil {
+		t.Errorf("the agent has ended: %v", err)
+	}
 }
 
 // deniedNothing looks through the audit log of the agents. The probes of the guard are meant to be denied.

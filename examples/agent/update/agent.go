@@ -25,7 +25,7 @@ import (
 func (r *round) be(ctx context.Context, node *corev1.Node) error {
 	defer r.door.set(false)
 	if r.o.LeaseNamespace == "" {
-		r.door.set(true)
+		r.enter(ctx)
 		<-ctx.Done()
 		return nil
 	}
@@ -50,7 +50,7 @@ func (r *round) be(ctx context.Context, node *corev1.Node) error {
 
 // hold is the work of a member. Where the Run is to end, the Lease is given back only when nothing of the node is changed any more.
 func (r *round) hold(ctx context.Context, _ identity.Epoch) error {
-	r.door.set(true)
+	r.enter(ctx)
 	<-ctx.Done()
 	select {
 	case <-r.stopping:
@@ -58,6 +58,12 @@ func (r *round) hold(ctx context.Context, _ identity.Epoch) error {
 	default:
 	}
 	return nil
+}
+
+// enter opens the door.
+func (r *round) enter(ctx context.Context) {
+	klog.FromContext(ctx).Info("Takes part in rollouts", "node", r.o.Node)
+	r.door.set(true)
 }
 
 // member is this process under the name of the node, which an admission policy can check. taken is called when another process has its Lease.

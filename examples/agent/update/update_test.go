@@ -6,6 +6,10 @@ package update
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,12 +120,30 @@ func TestEveryLeaseDurationMakesAMember(t *testing.T) {
 	}
 }
 
+// still is a disk and an updater of a node on which nothing happens.
+type still struct{ nodeagent.Updater }
+
+func (still) Get(context.Context, string) ([]byte, error) { return nil, fs.ErrNotExist }
+
+func (still) Put(context.Context, string, []byte) error {
+	return errors.New("nothing is to be written")
+}
+
+func (still) Observe(context.Context) (nodeagent.Observation, error) {
+	return nodeagent.Observation{Current: protocol.Revision{Name: "v1"}, BootID: "boot"}, nil
+}
+
+// away are the options of a Part whose API server can't be reached.
+func away() Options {
+	return Options{
+		Node: "n1", Config: &rest.Config{Host: "https://127.0.0.1:1"}, Disk: still{}, Updater: still{}, LeaseNamespace: "belay-agents", Lease: time.Minute,
+		RetryMin: time.Millisecond, RetryMax: 2 * time.Millisecond,
+	}
+}
+
 // A Part that never reaches the API server waits, and ends with its context without an error.
 func TestPartWaitsForTheServer(t *testing.T) {
-	p, err := New(Options{
-		Node: "n1", Config: &rest.Config{Host: "https://127.0.0.1:1"}, LeaseNamespace: "belay-agents", Lease: time.Minute,
-		RetryMin: time.Millisecond, RetryMax: 2 * time.Millisecond,
-	})
+	p, err := New(away())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,5 +151,79 @@ func TestPartWaitsForTheServer(t *testing.T) {
 	defer cancel()
 	if err := p.Run(ctx); err != nil || ctx.Err() == nil {
 		t.Errorf("Run returned %v (context: %v), want nil at the end of the context", err, ctx.Err())
+	}
+}
+
+// R-RO-02: a shut door has no shadow behind it, and what was read before it was shut can't be written any more; each turn of it wakes the agent.
+func TestDoor(t *testing.T) {
+	p, err := New(away())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDoor(p)
+	woken := func() bool {
+		select {
+		case <-d.changed:
+			return true
+		default:
+			return false
+		}
+	}
+	shut := func() {
+		t.Helper()
+		if _, _, err := d.Read(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("reading behind a shut door: %v, want that there is no shadow", err)
+		}
+		if err := d.Store(t.Context(), nodeagent.Status{}, "1"); !errors.Is(err, nodeagent.ErrConflict) {
+			t.Errorf("writing behind a shut door: %v, want a conflict", err)
+		}
+	}
+	shut()
+	if d.set(false); woken() {
+		t.Error("the agent was woken by a door that was shut already")
+	}
+	if d.set(true); !woken() {
+		t.Error("the agent was not woken when the door was opened")
+	}
+	if _, _, err := d.Read(t.Context()); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("reading behind an open door: %v, want that the server can't be reached", err)
+	}
+	if d.set(false); !woken() {
+		t.Error("the agent was not woken when the door was shut")
+	}
+	shut()
+}
+
+// A failure of the guard or of the Lease is told, and looked at again; without anybody to be told it is returned.
+func TestWhoIsToldTriesAgain(t *testing.T) {
+	o, told := away(), 0
+	o.Node = "Not_a_name" // no member can be made of it
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Told = func(error) {
+		if told++; told == 3 {
+			cancel()
+		}
+	}
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"Not_a_name","uid":"u1"}}`)
+	}))
+	defer node.Close()
+	o.Config = &rest.Config{Host: node.URL}
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &round{p, newDoor(p), ctx.Done(), nil}
+	if err := r.qualify(ctx); err != nil || told != 3 {
+		t.Errorf("it was told %d times and ended with %v, want 3 times and nil", told, err)
+	}
+	p.o.Told = nil
+	if err := r.qualify(t.Context()); err == nil || !strings.Contains(err.Error(), "Name") {
+		t.Errorf("without anybody to be told: %v, want that the name is wrong", err)
+	}
+	if r.door.open.Load() {
+		t.Error("the door is open")
 	}
 }
