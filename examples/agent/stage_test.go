@@ -177,7 +177,7 @@ func (h *hooked) agent(state string, more ...string) *e2e.Process {
 	args := []string{
 		"update", "--node-name=" + h.name, "--kubeconfig=" + h.kubeconfig, "--state-dir=" + filepath.Join(h.dir, state), "--hooks=" + filepath.Join(h.dir, "hooks"),
 		"--verify-for=300ms", "--verify-every=100ms", "--verify-within=30s", "--retry-min=100ms", "--retry-max=1s",
-		"--lease-namespace=" + agents, "--lease-duration=5s", "--guard-policy=" + agentName,
+		"--lease-namespace=" + agents, "--lease-duration=10s", "--guard-policy=" + agentName,
 	}
 	return e2e.Start(h.t, programs.Path(h.t, e2e.AgentPackage), append(args, more...)...)
 }

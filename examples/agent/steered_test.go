@@ -43,16 +43,51 @@ func newSteered(t *testing.T, s *stage) *steered {
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"}}
 	_, err = w.Client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
 	must(t, err)
-	meta := metav1.ObjectMeta{Name: "rollouts-" + w.Node}
-	_, err = w.Client.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: kube.AgentRules(w.Node)}, metav1.CreateOptions{})
-	must(t, err)
-	_, err = w.Client.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "agent:" + w.Node}},
-	}, metav1.CreateOptions{})
-	must(t, err)
-	w.Flags = append(w.Flags, "--source=shadow", "--verify-for=300ms", "--verify-every=100ms", "--verify-within=60s")
+	grant(t, w)
+	w.Flags = append(w.Flags, "--source=shadow", "--verify-for=300ms", "--verify-every=100ms", "--verify-within=60s",
+		"--lease-namespace="+agents, "--lease-duration=10s")
 	return &steered{w, s}
+}
+
+// grant adds what an agent of that node needs for rollouts.
+func grant(t *testing.T, w *world) {
+	t.Helper()
+	meta, roles := metav1.ObjectMeta{Name: "rollouts-" + w.Node}, w.Client.RbacV1()
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: meta.Name}
+	user := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "agent:" + w.Node}}
+	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: kube.AgentRules(w.Node)}, metav1.CreateOptions{})
+	must(t, err)
+	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: user}, metav1.CreateOptions{})
+	must(t, err)
+	ref = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: agentName} // that of the manifests
+	_, err = roles.RoleBindings(agents).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref, Subjects: user}, metav1.CreateOptions{})
+	must(t, err)
+}
+
+// R-ID-01: a second agent of a node that supervises a kubelet is told who the first is, takes no part in rollouts, and keeps its kubelet: which of two
+// machines is the node is not for it to decide. It takes part when the first is gone.
+func TestSecondAgentKeepsItsKubelet(t *testing.T) {
+	t.Parallel()
+	n := newSteered(t, newStage(t, "agent/rbac.yaml"))
+	takes := func(p *e2e.Process) func() error { return func() error { return p.Logged(takesPart, 1) } }
+	first := n.Start(t)
+	e2e.Eventually(t, soon, "the first agent takes part", takes(first))
+	clone := e2e.NewAgent(t, &programs, n.Node, n.Kubeconfig)
+	clone.Flags = n.Flags
+	second := clone.Start(t)
+	e2e.Eventually(t, soon, "the second agent is told, again and again", func() error {
+		return second.Logged("is in use by another living process", 2)
+	})
+	if err := clone.Uses(t, ""); err != nil || len(clone.Children(t)) != 1 {
+		t.Errorf("the second agent has children %v (%v), want its kubelet with the local config", clone.Children(t), err)
+	}
+	if takes(second)() == nil {
+		t.Errorf("the second agent takes part")
+	}
+	if code := first.Stop(t); code != 0 {
+		t.Errorf("asked to stop, the first agent exits with %d, want 0", code)
+	}
+	e2e.Eventually(t, soon, "the second agent takes part", takes(second))
 }
 
 // revision makes a Revision that stands for a config, and returns how a Rollout names it.

@@ -44,7 +44,7 @@ func (h *hooked) holds(p *e2e.Process) {
 	})
 }
 
-// R-RO-21, R-RO-23: agents with hooks go through a rollout that the reference controller carries out, each with the token of its own pod and the rights of the
+// R-RO-01, R-RO-06, R-RO-23: agents with hooks go through a rollout that the reference controller carries out, each with the token of its own pod and the rights of the
 // manifests, and no request of theirs is denied. One node boots in the middle: its agent is killed while the boot is under way, and what is up then
 // goes on where it was.
 func TestHooksInARolloutWithABoot(t *testing.T) {
@@ -104,7 +104,7 @@ func (h *hooked) saysThatItBoots() {
 	})
 }
 
-// R-RO-21: a node that comes up from a boot without an API server goes on with what it had begun: it is verified from the record on the disk alone, before
+// R-RO-01: a node that comes up from a boot without an API server goes on with what it had begun: it is verified from the record on the disk alone, before
 // there is a Lease, a guard or a shadow, and the rollout completes when the server is back.
 func TestABootWithoutTheServer(t *testing.T) {
 	t.Parallel()
@@ -155,7 +155,7 @@ func (s *stage) deniedNothing() {
 	}
 }
 
-// R-ID-06, R-ID-16, R-AU-10: without the guard an agent does not begin. With it, a second agent of a node, on another disk, is told who the first is and
+// R-ID-01, R-AU-10: without the guard an agent does not begin. With it, a second agent of a node, on another disk, is told who the first is and
 // does nothing; when the first was killed, a later one takes its place.
 func TestSecondAgentOfANodeIsTold(t *testing.T) {
 	t.Parallel()
