@@ -123,7 +123,7 @@ func (s *stage) node(name, disruption string) *hooked {
 	h.kubeconfig = kubeconfig(t, h.own)
 	must(t, os.Mkdir(filepath.Join(h.dir, "node"), 0o700))
 	must(t, os.Mkdir(filepath.Join(h.dir, "hooks"), 0o700))
-	must(t, os.WriteFile(filepath.Join(h.dir, "hooks", ".hook"), []byte(hook), 0o700)) //nolint:gosec // it is a program
+	must(t, os.WriteFile(filepath.Join(h.dir, "hooks", ".hook"), []byte(hook), 0o700))
 	for _, verb := range []string{"observe", "apply", "verify", "disruption"} {
 		must(t, os.Symlink(".hook", filepath.Join(h.dir, "hooks", verb)))
 	}

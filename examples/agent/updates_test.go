@@ -188,7 +188,7 @@ func TestSecondAgentOfANodeIsTold(t *testing.T) {
 // Whatever is wrong about hooks is said before anything is opened.
 func TestUpdateRefusesWrongFlags(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "observ"), []byte("#!/bin/sh\n"), 0o700)) //nolint:gosec // it is a program
+	must(t, os.WriteFile(filepath.Join(dir, "observ"), []byte("#!/bin/sh\n"), 0o700))
 	c := newCommand()
 	c.SetArgs([]string{"update", "--hooks=" + dir, "--state-dir=state", "--kubeconfig=/absent", "--guard-policy=g", "--lease-duration=1s", "--verify-within=1s"})
 	err := c.ExecuteContext(t.Context())

@@ -33,7 +33,7 @@ func hookDir(t *testing.T, names ...string) string {
 	dir := t.TempDir()
 	for _, n := range names {
 		text := "#!/bin/sh\necho '{\"reason\":\"ToldSo\",\"message\":\"It is told so.\"}'\nexit 10\n"
-		if err := os.WriteFile(filepath.Join(dir, n), []byte(text), 0o700); err != nil { //nolint:gosec // it is a program
+		if err := os.WriteFile(filepath.Join(dir, n), []byte(text), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
