@@ -20,7 +20,7 @@ func (s *stage) unguarded(t *testing.T) {
 	if got, err := s.outcome(t, agent, actions()[action], "yes"); got != "yes" {
 		t.Errorf("without the policy's binding: %s: got %q, want yes, or the matrix shows nothing: %v", action, got, err)
 	}
-	s.apply(t, only(build(t, "policies"), "ValidatingAdmissionPolicyBinding"))
+	s.apply(t, guards(t))
 	if got, err := s.outcome(t, agent, actions()[action], "policy"); got != "policy" {
 		t.Errorf("with the policy's binding again: %s: got %q, want policy: %v", action, got, err)
 	}

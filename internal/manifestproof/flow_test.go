@@ -30,7 +30,7 @@ func TestRequestsComeToTheirLevel(t *testing.T) {
 		{controllerUser, "system:serviceaccounts", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/x", "belay-controller", "belay-controller"},
 		{controllerUser, "system:serviceaccounts", "/api/v1/nodes", "belay-controller", "belay-controller"},
 		{controllerUser, "system:serviceaccounts", "/apis/belay.dev/v1alpha1/nodeshadows/x", "belay-controller", "belay-controller"},
-		{agentUser, "system:serviceaccounts", "/apis/coordination.k8s.io/v1/namespaces/belay-agents/leases/agent-x", "belay-agent", "node-high"},
+		{agentUser, "system:serviceaccounts", "/apis/coordination.k8s.io/v1/namespaces/belay-agents/leases/x", "belay-agent", "node-high"},
 		{agentUser, "system:serviceaccounts", "/apis/coordination.k8s.io/v1/namespaces/belay-system/leases/x", "belay-agent-rest", "belay-agents"},
 		{agentUser, "system:serviceaccounts", "/apis/belay.dev/v1alpha1/nodeshadows?watch=1&timeoutSeconds=1", "belay-agent-rest", "belay-agents"},
 		{agentUser, "system:serviceaccounts", "/api/v1/nodes/x", "belay-agent-rest", "belay-agents"},
@@ -88,7 +88,7 @@ func (c *cluster) flow(t *testing.T, config *rest.Config, path string) (schema, 
 func TestHeartbeatsAreTheGeneratedSchema(t *testing.T) {
 	objects, err := nodeauth.Objects(podAgents())
 	must(t, err)
-	got := find[flowcontrolv1.FlowSchema](t, build(t, "flowcontrol"), "FlowSchema", podAgents().Name)
+	got := find[flowcontrolv1.FlowSchema](t, build(t, "agent"), "FlowSchema", podAgents().Name)
 	for _, o := range objects {
 		want, ok := o.(*flowcontrolv1.FlowSchema)
 		if ok && !reflect.DeepEqual(got.Spec, want.Spec) {

@@ -29,15 +29,15 @@ const matrix = `
 | make a NodeShadow                                | role           | role            | yes        | role   | role     |
 | delete the NodeShadow of another node            | role           | role            | yes        | role   | role     |
 | list all NodeShadows                             | yes            | yes             | yes        | yes    | yes      |
-| report in the NodeConfig of its node             | yes            | yes             | role       | role   | role     |
-| report in the NodeConfig of another node         | policy         | policy          | role       | role   | role     |
+| report in the NodeConfig of its node             | role           | yes             | role       | role   | role     |
+| report in the NodeConfig of another node         | role           | policy          | role       | role   | role     |
 | name another config in the NodeConfig of its node | role          | role            | role       | role   | role     |
 | renew the Lease of its node's agent              | yes            | role            | role       | role   | role     |
 | renew the Lease of another node's agent          | policy         | role            | role       | role   | role     |
 | take the Lease of a leader                       | role           | role            | yes        | role   | role     |
-| set ConfigOK of its Node                         | yes            | yes             | role       | role   | role     |
-| set ConfigOK of another Node                     | policy         | server          | role       | role   | role     |
-| set Ready of its Node                            | policy         | yes             | role       | role   | role     |
+| set ConfigOK of its Node                         | role           | yes             | role       | role   | role     |
+| set ConfigOK of another Node                     | role           | server          | role       | role   | role     |
+| set Ready of its Node                            | role           | yes             | role       | role   | role     |
 | cordon another node                              | role           | server          | yes        | role   | role     |
 | taint its own node                               | role           | server          | yes        | role   | role     |
 | delete a Node                                    | role           | role            | role       | role   | role     |

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,8 +17,7 @@ import (
 	"github.com/belayproject/belay/identity/nodeauth"
 )
 
-// podAgents are agents in pods, by what examples/manifests/policies/agent.yaml is made of. It names what the agent's roles give and what they could
-// come to give: a kind that is guarded and that no role names costs nothing.
+// podAgents are agents in pods, by what examples/manifests/agent/guard.yaml is made of.
 func podAgents() nodeauth.Options {
 	watch := []string{"get", "list", "watch"}
 	return nodeauth.Options{
@@ -27,13 +25,8 @@ func podAgents() nodeauth.Options {
 		ServiceAccount: types.NamespacedName{Namespace: agentNamespace, Name: agentAccount},
 		Resources: []nodeauth.Resource{
 			{Group: "belay.dev", Resource: "nodeshadows", Verbs: watch, Subresources: []string{"status"}},
-			{Group: "belay.dev", Resource: "nodeconfigs", Verbs: watch, Subresources: []string{"status"}},
-			{
-				Group: "coordination.k8s.io", Resource: "leases", Namespace: agentNamespace, Prefix: "agent-",
-				Verbs: []string{"get", "create", "update", "delete"},
-			},
+			{Group: "coordination.k8s.io", Resource: "leases", Namespace: agentNamespace, Verbs: []string{"get", "create", "update", "delete"}},
 		},
-		NodeConditions: []corev1.NodeConditionType{"ConfigOK"},
 	}
 }
 

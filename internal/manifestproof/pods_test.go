@@ -132,14 +132,3 @@ func TestControllersPodsAreRestricted(t *testing.T) {
 		}
 	}
 }
-
-// Agents have no token that the server mounts by itself: such a one is good for a year.
-func TestAgentsMountNoTokenByThemselves(t *testing.T) {
-	account := find[corev1.ServiceAccount](t, build(t, "agent"), "ServiceAccount", agentAccount)
-	if account.AutomountServiceAccountToken == nil || *account.AutomountServiceAccountToken {
-		t.Error("the account's tokens are mounted by themselves")
-	}
-	if account.Namespace != podAgents().ServiceAccount.Namespace || account.Name != podAgents().ServiceAccount.Name {
-		t.Errorf("the account is %s/%s, and the policy is for %s", account.Namespace, account.Name, podAgents().ServiceAccount)
-	}
-}

@@ -76,24 +76,29 @@ func clients(t testing.TB, config *rest.Config) (kubernetes.Interface, dynamic.I
 	return core, objects
 }
 
-// installAll follows the order that examples/manifests/kustomization.yaml gives. The roles of agents are those that the packages name.
+// installAll follows the order that examples/manifests/kustomization.yaml gives. The roles of agents on hosts are those that the package names.
 func (c *cluster) installAll(t *testing.T) {
 	t.Helper()
 	c.define(t, build(t, "crds"))
 	must(t, c.env.InstallCRDs(t.Context(), []byte(read(t, "testdata/monitoring-crds.yaml"))))
 	c.mapper.Reset()
 	c.apply(t, build(t, "policies"))
+	c.apply(t, guards(t))
 	c.apply(t, build(t, "."))
 	c.apply(t, build(t, "monitoring"))
-	for _, o := range []nodeauth.Options{podAgents(), hostAgents()} {
-		objects, err := nodeauth.Objects(o)
-		must(t, err)
-		for _, object := range objects {
-			if u := untyped(t, object); strings.Contains(u.GetKind(), "Role") {
-				c.apply(t, []*unstructured.Unstructured{u})
-			}
+	objects, err := nodeauth.Objects(hostAgents())
+	must(t, err)
+	for _, object := range objects {
+		if u := untyped(t, object); strings.Contains(u.GetKind(), "Role") {
+			c.apply(t, []*unstructured.Unstructured{u})
 		}
 	}
+}
+
+// guards are what guard.yaml of the agents in pods has.
+func guards(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	return only(build(t, "agent"), "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "FlowSchema")
 }
 
 // define makes definitions, and waits until they are served.

@@ -70,7 +70,7 @@ func (s *stage) furnish(t *testing.T, node *corev1.Node) {
 	config.SetName(node.Name)
 	config.SetOwnerReferences(owners)
 	s.make(t, nodeConfigs, config)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "agent-" + node.Name, OwnerReferences: owners}}
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node.Name, OwnerReferences: owners}}
 	_, err = s.admin.CoordinationV1().Leases(agentNamespace).Create(t.Context(), lease, metav1.CreateOptions{})
 	must(t, err)
 	_, err = s.admin.CoreV1().Pods(agentNamespace).Create(t.Context(), agentPod("agent-"+node.Name, node.Name), metav1.CreateOptions{})
