@@ -27,7 +27,7 @@ TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut 
 # The main module, and each nested one that has tests; then those that have sources to lint.
 TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | sort | while read -r m; do \
   [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
-LINT_MODULES = . $(wildcard internal/bench internal/faultproof)
+LINT_MODULES = . $(wildcard internal/bench internal/faultproof internal/manifestproof)
 
 # The agent keeps what it believes about configs apart by version: every build that make makes has one, also outside of git.
 VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))

@@ -9,6 +9,16 @@
 // of the node, and renders it. A new config is on trial until it was healthy long enough; one that is wrong, or makes the kubelet
 // crash, is rejected, with the API server up or down.
 //
+// It takes part in rollouts, if it is asked to: with --source=shadow the orders of the node's NodeShadow drive which config is adopted,
+// with --hooks=DIR they drive the programs of a directory, which update the operating system or the kubelet and may boot the node.
+//
+//	agent update --node-name N --state-dir D --hooks DIR
+//
+// does the latter alone and supervises nothing, for a pod of a DaemonSet (see ../manifests/agent) or a host whose kubelet has a unit of its own.
+// With --lease-namespace a node has one agent: a second one is told who the first is, and takes no part. With --guard-policy nothing is
+// followed unless the API server holds agents to their own nodes. In both cases a supervised kubelet goes on; an agent without one ends with an
+// error. See docs/agent-rollouts.md.
+//
 //	agent status       which config is in use and why, what was rejected, what the next start would do
 //	agent forget-bad   takes back a rejection
 //	agent use-local    goes back to the config that the node was provisioned with

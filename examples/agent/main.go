@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -33,33 +34,46 @@ func newCommand() *cobra.Command {
 	}
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
-	c.AddCommand(runCommand(), command.Status(), command.ForgetBad(), command.UseLocal(), command.ConfigMap(), command.Check(), versionCommand())
+	c.AddCommand(runCommand(), updateCommand(), command.Status(), command.ForgetBad(), command.UseLocal(), command.ConfigMap(), command.Check(), versionCommand())
 	return c
 }
 
 func runCommand() *cobra.Command {
 	var s settings.Run
-	logging, gates := logsapi.NewLoggingConfiguration(), featuregate.NewFeatureGate()
+	c := &cobra.Command{Use: "run [flags] -- CHILD [ARGUMENT]...", Short: "Supervise a kubelet and its config"}
+	s.AddFlags(c.Flags())
+	return logged(c, func(args []string) error {
+		s.Child = args
+		return s.Validate()
+	}, func(ctx context.Context) error { return run(ctx, &s) })
+}
+
+func updateCommand() *cobra.Command {
+	var s settings.Update
 	c := &cobra.Command{
-		Use:   "run [flags] -- CHILD [ARGUMENT]...",
-		Short: "Supervise a kubelet and its config",
-		RunE: func(c *cobra.Command, args []string) error {
-			s.Child = args
-			if err := s.Validate(); err != nil {
-				return fmt.Errorf("the command line is wrong\n%w", err)
-			}
-			if err := logsapi.AddFeatureGates(gates); err != nil {
-				return err
-			}
-			if err := logsapi.ValidateAndApply(logging, gates); err != nil {
-				return err
-			}
-			logs.InitLogs()
-			defer logs.FlushLogs()
-			return run(c.Context(), &s)
-		},
+		Use: "update [flags]", Short: "Bring this node to what its NodeShadow orders, by hooks, and supervise nothing", Args: cobra.NoArgs,
 	}
 	s.AddFlags(c.Flags())
+	return logged(c, func([]string) error { return s.Validate() }, func(ctx context.Context) error { return updates(ctx, &s) })
+}
+
+// logged is a sub-command that validates its flags, and then acts, with a log.
+func logged(c *cobra.Command, validate func(args []string) error, act func(context.Context) error) *cobra.Command {
+	logging, gates := logsapi.NewLoggingConfiguration(), featuregate.NewFeatureGate()
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := validate(args); err != nil {
+			return fmt.Errorf("the command line is wrong\n%w", err)
+		}
+		if err := logsapi.AddFeatureGates(gates); err != nil {
+			return err
+		}
+		if err := logsapi.ValidateAndApply(logging, gates); err != nil {
+			return err
+		}
+		logs.InitLogs()
+		defer logs.FlushLogs()
+		return act(c.Context())
+	}
 	logsapi.AddFlags(logging, c.Flags())
 	return c
 }

@@ -20,6 +20,14 @@ func TestMutants(t *testing.T) {
 			Old: "a.refused(ctx, err)\n", New: "\n"},
 		{Name: "a config is not announced before it is used", File: "run.go", Run: "TestConditionIsThere",
 			Old: "if err := a.syncer.Announce(ctx); err != nil {", New: "if err := ctx.Err(); err != nil {"},
+		{Name: "nobody asks for the guard", File: "update/part.go", Run: "TestSecondAgentOfANode", Old: `if r.o.Guard == "" {`, New: `if r.o.Guard != "" {`},
+		{Name: "orders are followed without the Lease", File: "update/agent.go", Run: "TestSecondAgentOfANode",
+			Old: "g.Go(func() error { return m.Run(ctx, r.hold) })", New: "r.enter(ctx)\n\tg.Go(func() error { return m.Run(ctx, r.hold) })"},
+		{Name: "what has begun waits for the server", File: "update/agent.go", Run: "TestABootWithoutTheServer",
+			Old: "g.Go(func() error { return a.Run(ctx) })",
+			New: "g.Go(func() error {\n\t\tfor !r.door.open.Load() {\n\t\t\twait(ctx, time.Second)\n\t\t}\n\t\treturn a.Run(ctx)\n\t})"},
+		{Name: "a second agent takes its kubelet with it", File: "rollouts.go", Run: "TestSecondAgentKeepsItsKubelet",
+			Old: "a.log.Error(err, \"Takes no part in rollouts, looking again\", \"node\", a.s.NodeName)", New: "a.log.Error(err, \"Ends\")\n\t\tos.Exit(1)"},
 		{Name: "the log has no detail", File: "wire/log.go", Run: "TestLogHasDetail", Old: "return bad.Evidence", New: "return bad.Reason"},
 	})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/render"
 	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/examples/agent/update"
 	"github.com/belayproject/belay/examples/agent/wire"
 	"github.com/belayproject/belay/lkg"
 )
@@ -42,6 +43,7 @@ type agent struct {
 	trouble    *trouble
 	options    node.Options
 	syncer     *configsync.Syncer[*kubeletpayload.Config]
+	part       *update.Part // nil where the node takes no part in rollouts
 	supervisor *restart.Supervisor
 	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
@@ -106,8 +108,7 @@ func (a *agent) join(ctx context.Context) (err error) {
 		a.options.Source, a.options.Fetcher = nil, nil // no config is adopted that could not be left
 	}
 	a.options.Reporter = a.trouble.reporter(a.options.Reporter)
-	a.syncer, err = configsync.New(ctx, a.options)
-	return err
+	return a.enlist(ctx)
 }
 
 // serve runs all parts until ctx ends, and the child last: its stop is on record as planned before it is stopped.
@@ -127,6 +128,7 @@ func (a *agent) serve(ctx context.Context) error {
 		}
 		return err
 	})
+	g.Go(func() error { a.takePart(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,15 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/internal/rolloutstage"
@@ -62,7 +56,7 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	f, err := rolloutstage.New(t.Context(), rolloutstage.Options{Nodes: 6, Cap: 2, PodsPerNode: 2, Verify: 300 * time.Millisecond, AuditPolicy: auditPolicy})
 	must(t, err)
 	t.Cleanup(func() { must(t, f.Close()) })
-	apply(t, f, "../manifests/controller/rbac.yaml")
+	e2e.Apply(t, f.Env.Config(), "../manifests/controller/rbac.yaml")
 	kubeconfig := userConfig(t, f.Env)
 	first := start(t, f.Env, kubeconfig)
 	first.awaits("leads", `belay_leader{name="rollout-fleet"} 1`)
@@ -251,36 +245,6 @@ func userConfig(t *testing.T, env *testenv.Env) string {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, testenv.WriteKubeconfig(path, config))
 	return path
-}
-
-// apply creates the objects in a manifest.
-func apply(t *testing.T, f *rolloutstage.Fleet, path string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	must(t, err)
-	client, err := discovery.NewDiscoveryClientForConfig(f.Env.Config())
-	must(t, err)
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096); ; {
-		var u unstructured.Unstructured
-		err := decoder.Decode(&u.Object)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		must(t, err)
-		if len(u.Object) == 0 {
-			continue
-		}
-		mapping, err := mapper.RESTMapping(u.GroupVersionKind().GroupKind(), u.GroupVersionKind().Version)
-		must(t, err)
-		resource := f.Client.Resource(mapping.Resource)
-		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			_, err = resource.Namespace(u.GetNamespace()).Create(t.Context(), &u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-		} else {
-			_, err = resource.Create(t.Context(), &u, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-		}
-		must(t, err)
-	}
 }
 
 // denied are the lines of an audit log about requests that were denied.

@@ -45,6 +45,7 @@ type Local struct {
 // Run is what the run sub-command needs besides.
 type Run struct {
 	Local
+	Fleet
 	NodeName, Kubeconfig string
 	// Source is one of the kinds above.
 	Source string
@@ -90,9 +91,10 @@ func (l *Local) AddRuleFlags(f *pflag.FlagSet) {
 // AddFlags adds the flags with their defaults, those of Local included.
 func (r *Run) AddFlags(f *pflag.FlagSet) {
 	r.Local.AddFlags(f)
+	r.Fleet.AddFlags(f)
 	f.StringVar(&r.NodeName, "node-name", "", "name of this node")
 	f.StringVar(&r.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
-	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, legacy, directory=PATH or none")
+	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, legacy, shadow, directory=PATH or none")
 	f.StringVar(&r.Render, "render", "", "file that the child reads its config from")
 	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
 	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")
@@ -113,5 +115,5 @@ func (r *Run) Directory() (path string, ok bool) {
 
 // Server reports whether the source is at the API server.
 func (r *Run) Server() bool {
-	return r.Source == SourceNodeConfig || r.Source == SourceAnnotation || r.Source == SourceLegacy
+	return r.Source == SourceNodeConfig || r.Source == SourceAnnotation || r.Source == SourceLegacy || r.Source == SourceShadow
 }

@@ -63,7 +63,7 @@ func TestARightCommandLine(t *testing.T) {
 	if want := []string{"/bin/sh", "-c", "true"}; !slices.Equal(r.Child, want) {
 		t.Errorf("Child = %q, want %q", r.Child, want)
 	}
-	for _, source := range []string{"annotation", "legacy", "none", "directory=/etc/belay"} {
+	for _, source := range []string{"annotation", "legacy", "shadow", "none", "directory=/etc/belay"} {
 		if err := parse(t, line(t, "--source="+source)...).Validate(); err != nil {
 			t.Errorf("--source=%s: %v, want nil", source, err)
 		}
@@ -84,7 +84,7 @@ func TestBadFlags(t *testing.T) {
 		arg, want string // want is part of the text
 		flags     []string
 	}{
-		{"--source=configmap", `--source="configmap": must be nodeconfig, annotation, legacy, directory=PATH or none`, []string{"source"}},
+		{"--source=configmap", `--source="configmap": must be nodeconfig, annotation, legacy, shadow, directory=PATH or none`, []string{"source"}},
 		{"--source=directory=etc", `--source="directory=etc": must name an absolute path`, []string{"source"}},
 		{"--kubeconfig=", `--kubeconfig="": must name a file, because --source is nodeconfig`, []string{"kubeconfig"}},
 		{"--source=legacy --kubeconfig=", `--kubeconfig="": must name a file, because --source is legacy`, []string{"kubeconfig"}},
@@ -107,11 +107,54 @@ func TestBadFlags(t *testing.T) {
 		{"--backoff-min=2m", `must not be more than --backoff-max, which is 1m0s`, []string{"backoff-min"}},
 		{"--retry-min=3m", `must not be more than --retry-max, which is 2m0s`, []string{"retry-min"}},
 		{"--grace=0", `--grace="0s"`, []string{"grace"}},
+		{"--source=shadow --kubeconfig=", `--kubeconfig="": must name a file, because --source is shadow`, []string{"kubeconfig"}},
+		{"--hooks=hooks", `--hooks="hooks": must be an absolute path`, []string{"hooks"}},
+		{"--hooks=/absent", `--hooks="/absent": must be a directory of hooks: no such file`, []string{"hooks"}},
+		{"--verify-for=0", `--verify-for="0s": must be more than 0, such as 1m`, []string{"verify-for"}},
+		{"--verify-every=-1s", `--verify-every="-1s"`, []string{"verify-every"}},
+		{"--verify-within=1m", `--verify-within="1m0s": must be more than --verify-for, which is 1m0s`, []string{"verify-within"}},
+		{"--apply-timeout=0", `--apply-timeout="0s"`, []string{"apply-timeout"}},
+		{"--lease-duration=4s", `--lease-duration="4s": must be at least 5s`, []string{"lease-duration"}},
+		{"--lease-namespace=A_b", `--lease-namespace="A_b": `, []string{"lease-namespace"}},
+		{"--guard-policy=g", `--guard-policy="g": must be empty without --lease-namespace`, []string{"guard-policy"}},
 		{"--health-url=localhost:10248", `--health-url="localhost:10248": must be an http or https address`, []string{"health-url"}},
 	} {
 		err := parse(t, line(t, strings.Fields(c.arg)...)...).Validate()
 		if err == nil || !strings.Contains(err.Error(), c.want) || !slices.Equal(flags(err), c.flags) {
 			t.Errorf("%s: %v (flags %q), want %q about %q", c.arg, err, flags(err), c.want, c.flags)
+		}
+	}
+}
+
+// A NodeShadow orders one thing, and hooks need what it takes to follow it.
+func TestHooksBesideAKubelet(t *testing.T) {
+	dir := t.TempDir()
+	for _, verb := range []string{"observe", "apply", "verify"} {
+		if err := os.WriteFile(filepath.Join(dir, verb), []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := parse(t, line(t, "--hooks="+dir)...)
+	if err := r.Validate(); err != nil || !r.Rollouts() {
+		t.Errorf("--hooks beside a kubelet: %v, takes part %t; want nil and true", err, r.Rollouts())
+	}
+	if u := r.Update(); u.Hooks != dir || u.NodeName != "n1" || u.Kubeconfig != "/k" || u.StateDir != "/s" || u.RetryMax != r.RetryMax {
+		t.Errorf("Update = %+v, want what is of %+v about rollouts", u, r)
+	}
+	if parse(t, line(t)...).Rollouts() || !parse(t, line(t, "--source=shadow")...).Rollouts() {
+		t.Error("who takes part without hooks is up to --source")
+	}
+	for _, c := range []struct {
+		args  string
+		flags []string
+	}{
+		{"--source=shadow", []string{"hooks"}},
+		{"--source=none --kubeconfig=", []string{"kubeconfig"}},
+		{"--source=none --state-dir=", []string{"state-dir"}},
+	} {
+		err := parse(t, line(t, append(strings.Fields(c.args), "--hooks="+dir)...)...).Validate()
+		if !slices.Equal(flags(err), c.flags) {
+			t.Errorf("%s: %v (flags %q), want one about %q", c.args, err, flags(err), c.flags)
 		}
 	}
 }

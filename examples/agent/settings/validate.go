@@ -109,6 +109,7 @@ func (r *Run) Validate() error {
 	var p problems
 	r.validate(&p)
 	r.validateSource(&p)
+	r.validateRollouts(&p)
 	r.validateChild(&p)
 	p.positive("probe-interval", r.ProbeInterval, "10s")
 	p.need(r.ProbeInterval < lkg.MaxElapsed, "probe-interval", r.ProbeInterval,
@@ -124,7 +125,7 @@ func (r *Run) Validate() error {
 
 // validateSource checks where the wanted config comes from and where the state goes.
 func (r *Run) validateSource(p *problems) {
-	const kinds = "must be nodeconfig, annotation, legacy, directory=PATH or none"
+	const kinds = "must be nodeconfig, annotation, legacy, shadow, directory=PATH or none"
 	dir, isDir := r.Directory()
 	p.need(r.Server() || r.Source == SourceNone || isDir, "source", r.Source, kinds)
 	p.need(!isDir || filepath.IsAbs(dir), "source", r.Source, "must name an absolute path after directory=")

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/file"
@@ -50,12 +49,7 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 
 // connect adds the parts at the API server.
 func connect(o *node.Options, s *settings.Run) error {
-	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
-	if err != nil {
-		return &settings.FlagError{Flag: "kubeconfig", Value: s.Kubeconfig, Want: "must be a kubeconfig: " + err.Error()}
-	}
-	config.UserAgent = "belay-agent/" + settings.Version()
-	client, err := kube.NewClient(config)
+	client, err := dynamicClient(s.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -71,6 +65,7 @@ func connect(o *node.Options, s *settings.Run) error {
 		o.Source, err = kube.NewAnnotationSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	case settings.SourceLegacy:
 		o.Source, err = kube.NewLegacySource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
+	case settings.SourceShadow: // what is wanted is told by package update
 	default:
 		return nil // the wanted config comes from elsewhere; the node's condition is reported all the same
 	}

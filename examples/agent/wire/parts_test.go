@@ -37,12 +37,12 @@ func TestOptionsHaveTheSourceThatTheFlagNames(t *testing.T) {
 		}
 	}()
 	for flag, want := range map[string]string{
-		"nodeconfig": "*kube.NodeConfigSource", "annotation": "*kube.AnnotationSource", "legacy": "*kube.LegacySource",
+		"nodeconfig": "*kube.NodeConfigSource", "annotation": "*kube.AnnotationSource", "legacy": "*kube.LegacySource", "shadow": "<nil>",
 		"directory=" + t.TempDir(): "*file.Source", "none": "<nil>",
 	} {
 		s := &settings.Run{Local: *settings.Defaults(), NodeName: "n1", Kubeconfig: path, Source: flag}
 		o, err := Options(s, store, nil, func() *kubeletpayload.Config { return nil })
-		if got := fmt.Sprintf("%T", o.Source); err != nil || got != want || (o.Fetcher == nil) != (want == "<nil>") {
+		if got := fmt.Sprintf("%T", o.Source); err != nil || got != want || (o.Fetcher == nil) != (flag == "none") {
 			t.Errorf("--source=%s: source %s, fetcher %T (%v), want source %s", flag, got, o.Fetcher, err, want)
 		}
 	}

@@ -1,0 +1,13 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package manifestproof proves what lies in examples/manifests. It holds nothing but tests:
+//
+//   - Every base is built by kustomize and taken by a real API server, which is told to refuse whatever it does not know.
+//   - The roles are the rights that the packages name, no more and no less; the policies are what identity/nodeauth makes; and who may do what is
+//     asked of that server: an agent with the token of its pod, an agent with a kubelet's certificate, the controller, and people.
+//   - Each request comes to the share of the server that is meant for it.
+//   - Every metric, label and value in the alerts and on the dashboard is exported, and every alert has its page in docs/runbooks.
+//
+// It is a module of its own for the sake of kustomize, which no user of belay is to carry.
+package manifestproof

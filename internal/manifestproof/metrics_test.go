@@ -1,0 +1,120 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifestproof_test
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/examples/controller/metrics"
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
+)
+
+// A vocabulary is which series there are: the values of each label of each metric. A label whose values are names has none.
+type vocabulary map[string]map[string][]string
+
+// targetLabels are those that Prometheus gives to every series of a pod that a ServiceMonitor has found.
+var targetLabels = []string{"job", "pod", "instance", "namespace", "service", "endpoint", "container"}
+
+// names are labels whose values are given by people.
+var names = []string{"domain", "rollout", "from_revision", "to_revision", "name", "code", "le"}
+
+// exported is what the controller exports once all has happened that its packages can tell of.
+func exported(t testing.TB) vocabulary {
+	t.Helper()
+	set := metrics.New()
+	set.Leads("rollout-default", true)
+	d := set.Drain()
+	d.Pass(time.Second)
+	for _, p := range []drain.Phase{
+		drain.Pending, drain.Cordoned, drain.Draining, drain.Paused, drain.Settling, drain.Drained, drain.Holding, drain.HoldEnded, drain.Soak, drain.Released, drain.Failed,
+	} {
+		d.Phase("", p)
+	}
+	for _, v := range []drain.Verdict{
+		drain.VerdictAccepted, drain.VerdictGone, drain.VerdictReplaced, drain.VerdictBudgetExhausted, drain.VerdictBudgetStale, drain.VerdictBudgetContended,
+		drain.VerdictMultipleBudgets, drain.VerdictNamespaceTerminating, drain.VerdictAdmissionDenied, drain.VerdictForbidden, drain.VerdictOverloaded,
+		drain.VerdictUnknown, drain.VerdictRejected,
+	} {
+		d.Eviction(v, http.StatusOK, time.Second)
+	}
+	r := set.Rollouts("default")
+	r.Pass(time.Second, errors.New("an error"))
+	for _, result := range []rollout.Result{
+		rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone, rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
+	} {
+		r.Update("v1", "v2", result)
+	}
+	r.Transition(protocol.Resting, protocol.Admitted, "v1", "v2")
+	waiting := map[rollout.Reason]int{}
+	for _, reason := range []rollout.Reason{
+		rollout.ReasonStage, rollout.ReasonGate, rollout.ReasonApproval, rollout.ReasonSoak, rollout.ReasonWindow, rollout.ReasonCap, rollout.ReasonSerial,
+		rollout.ReasonQuorum, rollout.ReasonUnhealthy, rollout.ReasonAway, rollout.ReasonNoAgent, rollout.ReasonBackOff, rollout.ReasonGivenUp,
+		rollout.ReasonFailing, rollout.ReasonPaused, rollout.ReasonFrozen, rollout.ReasonAborted, rollout.ReasonBound, rollout.ReasonCheck,
+	} {
+		waiting[reason] = 1
+	}
+	for _, phase := range rollout.Phases() {
+		r.Rollout(string(phase), phase, rollout.Counts{}, waiting)
+	}
+	return scraped(t, set.Handler())
+}
+
+var (
+	series = regexp.MustCompile(`^([a-z_]+)(?:\{(.*)\})? `)
+	label  = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
+)
+
+// scraped is what a page of metrics says.
+func scraped(t testing.TB, page http.Handler) vocabulary {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	page.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	all := vocabulary{"up": {}}
+	for line := range strings.Lines(answer.Body.String()) {
+		m := series.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		if all[m[1]] == nil {
+			all[m[1]] = map[string][]string{}
+		}
+		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+			values := all[m[1]][l[1]]
+			if !slices.Contains(names, l[1]) && !slices.Contains(values, l[2]) {
+				values = append(values, l[2])
+			}
+			all[m[1]][l[1]] = values
+		}
+	}
+	return all
+}
+
+// has reports whether series of a metric have a label.
+func (v vocabulary) has(metric, name string) bool {
+	_, own := v[metric][name]
+	return own || slices.Contains(targetLabels, name)
+}
+
+// record adds what a recording rule makes of an expression: its labels are those of every metric in it, whatever is grouped.
+func (v vocabulary) record(name string, labels ...string) {
+	v[name] = map[string][]string{}
+	for _, l := range labels {
+		v[name][l] = nil
+	}
+}
+
+// metricNames are what is exported by this project, sorted.
+func (v vocabulary) metricNames() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(v)), func(n string) bool { return !strings.HasPrefix(n, "belay_") })
+}
