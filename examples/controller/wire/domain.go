@@ -20,7 +20,7 @@ import (
 func (p *Plane) domain(ctx context.Context, name string) error {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "domain", name)
 	ctx = klog.NewContext(ctx, logger)
-	ledger := kube.NewLedgerStore(p.client, name)
+	ledger := p.ledgers[name]
 	c, err := controller.New(controller.Options{
 		Ledger: ledger, Fleet: kube.NewFleet(p.client, p.pods.Nodes), Health: p.health,
 		Shadows:  kube.NewRecords(kube.NewShadows(p.client).In(name), p.shadows.List),

@@ -1,0 +1,163 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package page_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/belayproject/belay/examples/kubectl-belay/view"
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+func now() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) }
+
+func at(d time.Duration) metav1.Time { return metav1.NewTime(now().Add(d)) }
+
+func nodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
+
+func uid(i int) string { return fmt.Sprintf("u-%04d", i) }
+
+func ref(name string) *v1alpha1.RevisionRef {
+	return &v1alpha1.RevisionRef{Name: name, Digest: v1alpha1.OpaqueDigest(name)}
+}
+
+// fleetOf is a rollout of v2 over n nodes, 12 at least, at its second stage: 0 and 1 are done, 2 is being drained, 3 is broken, 4 has failed and
+// rests, 5 is not ready, 6 has no agent, 7 runs something else that is called v1, and the last one is not selected.
+func fleetOf(t testing.TB, n int) *view.Seen {
+	t.Helper()
+	s := &view.Seen{Now: now()}
+	for _, name := range []string{"v1", "v2"} {
+		s.Revisions = append(s.Revisions, v1alpha1.Revision{
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(-48 * time.Hour)},
+			Spec:       v1alpha1.RevisionSpec{Digest: v1alpha1.OpaqueDigest(name), Opaque: name},
+		})
+	}
+	for i := range n {
+		s.Nodes = append(s.Nodes, nodeOf(i))
+		s.Shadows = append(s.Shadows, shadowOf(i))
+	}
+	s.Nodes[5].Status.Conditions[0].Status = corev1.ConditionFalse
+	s.Shadows[6].Status = v1alpha1.NodeShadowStatus{}
+	s.Shadows[7].Status.Current.Digest = v1alpha1.OpaqueDigest("other")
+	s.Nodes[n-1].Labels["pool"] = "other"
+	s.Ledgers = []v1alpha1.DisruptionLedger{{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.DisruptionLedgerSpec{
+		Epoch: 5, Count: 2, Slots: []v1alpha1.Slot{
+			{Node: nodeName(2), UID: uid(2), Attempt: 3, Rollout: "r-1", Keys: []string{"zone/a"}},
+			{Node: nodeName(3), UID: uid(3), Attempt: 4, Rollout: "r-1", Keys: []string{"zone/b"}, State: v1alpha1.SlotState(protocol.SlotSuspect)},
+		},
+	}}}
+	s.Rollouts = []v1alpha1.Rollout{rolloutOf()}
+	describe(t, s, &s.Rollouts[0], progressOf(n))
+	return s
+}
+
+func rolloutOf() v1alpha1.Rollout {
+	two, five := intstr.FromInt32(2), intstr.FromInt32(5)
+	return v1alpha1.Rollout{
+		ObjectMeta: metav1.ObjectMeta{Name: "fleet", UID: "r-1", Generation: 3},
+		Spec: v1alpha1.RolloutSpec{
+			Domain: "default", Revision: v1alpha1.PinnedRevision{Name: "v2", Digest: v1alpha1.OpaqueDigest("v2")},
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "main"}},
+			Stages:   []v1alpha1.Stage{{Name: "canary", Size: &two}, {Name: "rest"}},
+			Caps:     []v1alpha1.Cap{{Scope: v1alpha1.Scope(rollout.Total), Max: five}},
+		},
+	}
+}
+
+// describe has the status be what a controller has written.
+func describe(t testing.TB, s *view.Seen, r *v1alpha1.Rollout, progress rollout.Progress) {
+	t.Helper()
+	policy, err := v1alpha1.PolicyOf(r, s.Revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger := v1alpha1.LedgerOf(s.Ledgers[0].Spec)
+	r.Status, _ = v1alpha1.StatusOf(r, v1alpha1.Observed{Policy: policy, Decisions: rollout.Decisions{Phase: progress.Phase, Ledger: ledger, Progress: progress}}, s.Now)
+	v, err := s.Decide(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := v.Decisions
+	d.Ledger, d.Progress = ledger, progress // nothing of it was carried out
+	r.Status, _ = v1alpha1.StatusOf(r, v1alpha1.Observed{Policy: policy, Decisions: d}, s.Now)
+}
+
+func progressOf(n int) rollout.Progress {
+	p := rollout.Progress{
+		Targets: []protocol.Revision{{Name: "v2", Digest: v1alpha1.OpaqueDigest("v2")}}, Stages: []string{"canary", "rest"}, Stage: 1, StageFrom: 2,
+		Phase: rollout.Running, Cycles: []time.Duration{8 * time.Minute, 10 * time.Minute},
+		Outcomes: []rollout.Outcome{
+			{Node: nodeName(0), UID: uid(0), Result: rollout.Succeeded, At: now().Add(-3 * time.Hour)},
+			{Node: nodeName(1), UID: uid(1), Result: rollout.Succeeded, At: now().Add(-2 * time.Hour)},
+		},
+		Nodes: map[string]rollout.NodeProgress{
+			uid(2): {Node: nodeName(2), Attempt: 3, State: protocol.Committed, Since: now().Add(-20 * time.Minute), Admitted: now().Add(-21 * time.Minute), Stage: 1},
+			uid(3): {Node: nodeName(3), Attempt: 4, State: protocol.Applying, Since: now().Add(-50 * time.Minute), Admitted: now().Add(-51 * time.Minute), Stage: 1},
+			uid(4): {
+				Node: nodeName(4), Attempt: 5, State: protocol.FailedClean, Result: rollout.FailedClean, Attempts: 1, Failed: true, Stage: 1,
+				NotBefore: now().Add(time.Hour),
+			},
+		},
+	}
+	for i := range n - 1 {
+		p.Members = append(p.Members, uid(i))
+	}
+	return p
+}
+
+func nodeOf(i int) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: nodeName(i), UID: types.UID(uid(i)), CreationTimestamp: at(-240 * time.Hour),
+		Labels: map[string]string{corev1.LabelTopologyZone: string(rune('a' + i%2)), "pool": "main"},
+	}}
+	n.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: at(-24 * time.Hour),
+	}}
+	return n
+}
+
+func shadowOf(i int) v1alpha1.NodeShadow {
+	sh := v1alpha1.NodeShadow{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)},
+		Spec:       v1alpha1.NodeShadowSpec{NodeUID: uid(i), Domain: "default"},
+		Status:     v1alpha1.NodeShadowStatus{Known: true, Revertible: true, Current: ref("v1")},
+	}
+	if i >= 5 {
+		return sh
+	}
+	k := int64(i + 1)
+	sh.Spec.Revision, sh.Spec.Grant, sh.Status.Attempt, sh.Status.Revision = ref("v2"), k, k, ref("v2")
+	phase := []protocol.Phase{protocol.PhaseDone, protocol.PhaseDone, protocol.PhaseCommitted, protocol.PhaseApplying, protocol.PhaseFailedClean}[i]
+	sh.Status.Phase = v1alpha1.Phase(phase)
+	if phase != protocol.PhaseCommitted {
+		sh.Spec.Proceed = k
+	}
+	if phase == protocol.PhaseDone {
+		sh.Status.Current, sh.Status.Previous = ref("v2"), ref("v1")
+	}
+	return sh
+}
+
+// workOn is what is on the node that is being drained.
+func workOn(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) {
+	if node != nodeName(2) {
+		return nil, nil
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-0", Labels: map[string]string{"app": "cart"}}, Spec: corev1.PodSpec{NodeName: node}}
+	budget := policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "cart"}}},
+	}
+	return []*corev1.Pod{pod}, []policyv1.PodDisruptionBudget{budget}
+}
