@@ -70,13 +70,21 @@ type Command struct {
 // A Cell is a node on the map. Its JSON is an array of the fields in their order.
 type Cell struct {
 	Kind Kind
-	// Stage is the number of the node's stage from 0 on, -1 if it has none.
+	// Stage is the number of the node's stage from 0 on, [NoStage], or [Passed].
 	Stage int32
 	// State is where the node stands, Reason why, in one word each.
 	State, Reason string
 	// Runs is the revision that the node runs, empty if that is not known.
 	Runs string
 }
+
+// Stages of a [Cell] that have no number.
+const (
+	// NoStage is of nodes that are not selected.
+	NoStage int32 = -1
+	// Passed is a stage before the one under way, where several are: which one is remembered by nobody.
+	Passed int32 = -2
+)
 
 // MarshalJSON implements [json.Marshaler].
 func (c Cell) MarshalJSON() ([]byte, error) {
@@ -112,7 +120,7 @@ func Of(s *view.Seen) Model {
 	rest := map[string]Cell{}
 	for _, n := range s.Nodes {
 		if !b.in[n.Name] {
-			rest[n.Name] = Cell{Kind: Outside, Stage: -1, Runs: b.runs[n.Name]}
+			rest[n.Name] = Cell{Kind: Outside, Stage: NoStage, Runs: b.runs[n.Name]}
 		}
 	}
 	if len(rest) > 0 {
@@ -142,10 +150,11 @@ func (b *builder) rollout(r *v1alpha1.Rollout) {
 		head.Stages = append(head.Stages, s.Name)
 	}
 	b.m.Rollouts[r.Name] = head
+	turns := turnsOf(v)
 	cells := make(map[string]Cell, len(v.Decisions.Nodes))
 	for i := range v.Decisions.Nodes {
 		d := &v.Decisions.Nodes[i]
-		c := Cell{Kind: kindOf(v, d), Stage: d.Stage, State: string(d.State), Runs: b.runs[d.Node]}
+		c := Cell{Kind: kindOf(v, d), Stage: turns.stage(d), State: string(d.State), Runs: b.runs[d.Node]}
 		if d.Why != nil {
 			c.Reason = string(d.Why.Reason)
 			b.mean(d.Why.Reason)
