@@ -17,7 +17,9 @@ type Change struct {
 }
 
 // Empty reports whether nothing has changed.
-func (c Change) Empty() bool { return len(c.Rollouts) == 0 && len(c.Nodes) == 0 && len(c.Meanings) == 0 }
+func (c Change) Empty() bool {
+	return len(c.Rollouts) == 0 && len(c.Nodes) == 0 && len(c.Meanings) == 0
+}
 
 // Diff is what makes b of a.
 func Diff(a, b Model) Change {
