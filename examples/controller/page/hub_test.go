@@ -18,47 +18,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-
 	"github.com/belayproject/belay/examples/controller/page"
-	"github.com/belayproject/belay/examples/kubectl-belay/view"
-	"github.com/belayproject/belay/rollout/v1alpha1"
+	"github.com/belayproject/belay/examples/controller/page/pagetest"
 )
-
-// fleet is a source that a test changes.
-type fleet struct {
-	mu    sync.Mutex
-	seen  view.Seen
-	blind bool // nothing has been seen whole yet
-	looks int
-}
-
-func newFleet(t testing.TB) *fleet { return &fleet{seen: *fleetOf(t, 12)} }
-
-func (f *fleet) Seen() (*view.Seen, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.looks++
-	s := f.seen
-	s.Shadows = append([]v1alpha1.NodeShadow(nil), s.Shadows...)
-	return &s, !f.blind
-}
-
-func (f *fleet) On(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) { return workOn(node) }
-
-// runs has a node say that it runs a revision.
-func (f *fleet) runs(node int, revision string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.seen.Shadows[node].Status.Current = ref(revision)
-}
-
-func (f *fleet) looked() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.looks
-}
 
 // reader is a browser: it puts changes on the model that it has. A slow one takes as long for each write.
 type reader struct {
@@ -125,14 +87,14 @@ func (r *reader) refused() int {
 func (r *reader) saw(node int) (models, changes int, runs string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.models, r.changes, r.model.Nodes["fleet"][nodeName(node)].Runs
+	return r.models, r.changes, r.model.Nodes["fleet"][pagetest.NodeName(node)].Runs
 }
 
 // bed is a hub that runs, in a bubble.
 type bed struct {
 	t     *testing.T
 	ctx   context.Context
-	fleet *fleet
+	fleet *pagetest.Fleet
 	hub   *page.Hub
 	wake  chan struct{}
 }
@@ -140,7 +102,7 @@ type bed struct {
 func newBed(t *testing.T, o page.Options) *bed {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	b := &bed{t: t, ctx: ctx, fleet: newFleet(t), wake: make(chan struct{}, 1)}
+	b := &bed{t: t, ctx: ctx, fleet: pagetest.New(t, 12), wake: make(chan struct{}, 1)}
 	o.Source = b.fleet
 	var err error
 	if b.hub, err = page.New(o); err != nil {
@@ -171,7 +133,7 @@ func (b *bed) reads(slow time.Duration) (r *reader, leave func()) {
 
 // changes has a node run something, and lets time pass.
 func (b *bed) changes(node int, revision string, pass time.Duration) {
-	b.fleet.runs(node, revision)
+	b.fleet.Runs(node, revision)
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -276,15 +238,15 @@ func TestNothingIsDoneForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, page.Options{})
 		b.changes(8, "v2", time.Hour)
-		if looks := b.fleet.looked(); looks != 0 {
+		if looks := b.fleet.Looks(); looks != 0 {
 			t.Errorf("%d looks without a reader, want none", looks)
 		}
 		_, leave := b.reads(0)
 		synctest.Wait()
 		leave()
-		looks := b.fleet.looked()
+		looks := b.fleet.Looks()
 		b.changes(8, "v3", time.Hour)
-		if more := b.fleet.looked() - looks; more != 0 {
+		if more := b.fleet.Looks() - looks; more != 0 {
 			t.Errorf("%d looks after the last reader has left, want none", more)
 		}
 		r, _ := b.reads(0)
@@ -301,17 +263,17 @@ func TestModelsAreNotMadeTooOften(t *testing.T) {
 		b := newBed(t, page.Options{})
 		b.reads(0)
 		synctest.Wait()
-		before := b.fleet.looked()
+		before := b.fleet.Looks()
 		for range 100 {
 			b.changes(8, "v2", 100*time.Millisecond)
 		}
-		if looks := b.fleet.looked() - before; looks < 9 || looks > 11 {
+		if looks := b.fleet.Looks() - before; looks < 9 || looks > 11 {
 			t.Errorf("%d looks in ten seconds full of changes, want about 10", looks)
 		}
-		before = b.fleet.looked()
+		before = b.fleet.Looks()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if looks := b.fleet.looked() - before; looks < 5 || looks > 7 {
+		if looks := b.fleet.Looks() - before; looks < 5 || looks > 7 {
 			t.Errorf("%d looks in a minute in which nothing changed, want about 6", looks)
 		}
 	})
@@ -321,15 +283,13 @@ func TestModelsAreNotMadeTooOften(t *testing.T) {
 func TestFleetThatIsNotSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBed(t, page.Options{})
-		b.fleet.blind = true
+		b.fleet.Blind(true)
 		r, _ := b.reads(0)
 		synctest.Wait()
-		if _, err := b.hub.Story(nodeName(2)); !errors.Is(err, page.ErrNotSeen) {
+		if _, err := b.hub.Story(pagetest.NodeName(2)); !errors.Is(err, page.ErrNotSeen) {
 			t.Errorf("a story of what is not seen: %v, want %v", err, page.ErrNotSeen)
 		}
-		b.fleet.mu.Lock()
-		b.fleet.blind = false
-		b.fleet.mu.Unlock()
+		b.fleet.Blind(false)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if models, _, _ := r.saw(8); models != 1 {
@@ -372,7 +332,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := page.New(page.Options{}); err == nil || !strings.Contains(err.Error(), "source must be set") {
 		t.Errorf("without a source: %v", err)
 	}
-	if _, err := page.New(page.Options{Source: newFleet(t), Beat: -1}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
+	if _, err := page.New(page.Options{Source: pagetest.New(t, 12), Beat: -1}); err == nil || !strings.Contains(err.Error(), "must not be negative") {
 		t.Errorf("with a negative beat: %v", err)
 	}
 }

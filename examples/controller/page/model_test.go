@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/examples/controller/page"
+	"github.com/belayproject/belay/examples/controller/page/pagetest"
 	"github.com/belayproject/belay/internal/golden"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -30,21 +31,21 @@ func inJSON(t testing.TB, v any) string {
 
 // The model says of each node what it is, and of each rollout how far it is.
 func TestModel(t *testing.T) {
-	s := fleetOf(t, 12)
+	s := pagetest.Seen(t, 12)
 	m := page.Of(s)
 	golden.Check(t, "model.json", inJSON(t, m))
 	want := map[int]page.Kind{
 		0: page.Done, 1: page.Done, 2: page.InFlight, 3: page.Broken, 4: page.Failed, 5: page.Deferred, 6: page.Deferred, 7: page.Waiting, 8: page.Waiting,
 	}
 	for i, kind := range want {
-		if got := m.Nodes["fleet"][nodeName(i)].Kind; got != kind {
+		if got := m.Nodes["fleet"][pagetest.NodeName(i)].Kind; got != kind {
 			t.Errorf("node %d is %q, want %q", i, got, kind)
 		}
 	}
-	if c, apart := m.Nodes[""][nodeName(11)]; !apart || c.Kind != page.Outside {
+	if c, apart := m.Nodes[""][pagetest.NodeName(11)]; !apart || c.Kind != page.Outside {
 		t.Errorf("the node that is not selected is %+v, want it outside of all rollouts", c)
 	}
-	if runs := m.Nodes["fleet"][nodeName(7)].Runs; !strings.HasPrefix(runs, "v1@") {
+	if runs := m.Nodes["fleet"][pagetest.NodeName(7)].Runs; !strings.HasPrefix(runs, "v1@") {
 		t.Errorf("a node that runs another content under the name v1 runs %q, want its digest, too", runs)
 	}
 	if names := m.Names(); len(names) != 12 || !slices.IsSorted(names) {
@@ -54,7 +55,7 @@ func TestModel(t *testing.T) {
 
 // Where nothing was decided yet the kinds on the map are as many as the controller has counted.
 func TestKindsAreTheCountsOfTheController(t *testing.T) {
-	s := fleetOf(t, 40)
+	s := pagetest.Seen(t, 40)
 	v, err := s.Decide(&s.Rollouts[0])
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +87,7 @@ func TestKindsAreTheCountsOfTheController(t *testing.T) {
 
 // A rollout that can't be decided on says why, and its nodes are shown all the same.
 func TestRolloutThatCannotBeDecided(t *testing.T) {
-	s := fleetOf(t, 12)
+	s := pagetest.Seen(t, 12)
 	s.Rollouts[0].Spec.Revision.Name = "v3"
 	m := page.Of(s)
 	if r := m.Rollouts["fleet"]; !strings.Contains(r.Error, "v3") || strings.Contains(r.Error, "\n") {
@@ -99,7 +100,7 @@ func TestRolloutThatCannotBeDecided(t *testing.T) {
 
 // A rollout that no controller has looked at is shown as that.
 func TestFreshRollout(t *testing.T) {
-	s := fleetOf(t, 12)
+	s := pagetest.Seen(t, 12)
 	s.Rollouts[0].Status = v1alpha1.RolloutStatus{}
 	if r := page.Of(s).Rollouts["fleet"]; r.Phase != "NotSeen" || r.Current || r.Message == "" {
 		t.Errorf("it is %q, %q, current %t; want NotSeen with a message", r.Phase, r.Message, r.Current)
@@ -108,11 +109,11 @@ func TestFreshRollout(t *testing.T) {
 
 // The story of a node is that of kubectl belay why, with what can be typed.
 func TestStory(t *testing.T) {
-	s := fleetOf(t, 12)
-	s.Pods, s.Budgets = workOn(nodeName(2))
+	s := pagetest.Seen(t, 12)
+	s.Pods, s.Budgets = pagetest.WorkOn(pagetest.NodeName(2))
 	var all strings.Builder
 	for _, i := range []int{2, 3} {
-		st, err := page.StoryOf(s, nodeName(i))
+		st, err := page.StoryOf(s, pagetest.NodeName(i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func anyModel(rng *rand.Rand) page.Model {
 		cells := map[string]page.Cell{}
 		for i := range 5 {
 			if rng.IntN(3) > 0 {
-				cells[nodeName(i)] = page.Cell{Kind: page.Done, Stage: int32(rng.IntN(2)) - 1, State: "Resting", Reason: fmt.Sprint(rng.IntN(2)), Runs: "v1"}
+				cells[pagetest.NodeName(i)] = page.Cell{Kind: page.Done, Stage: int32(rng.IntN(2)) - 1, State: "Resting", Reason: fmt.Sprint(rng.IntN(2)), Runs: "v1"}
 			}
 		}
 		if len(cells) > 0 {
@@ -178,14 +179,14 @@ func anyModel(rng *rand.Rand) page.Model {
 
 // What one node does costs a line on the wire, not the fleet.
 func TestChangeOfOneNodeIsSmall(t *testing.T) {
-	s := fleetOf(t, 600)
+	s := pagetest.Seen(t, 600)
 	before := page.Of(s)
 	s.Shadows[300].Status.Current = nil
 	raw, err := json.Marshal(page.Diff(before, page.Of(s)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(raw) > 200 || !strings.Contains(string(raw), nodeName(300)) {
+	if len(raw) > 200 || !strings.Contains(string(raw), pagetest.NodeName(300)) {
 		t.Errorf("the change of one node is %d bytes: %s", len(raw), raw)
 	}
 }

@@ -16,12 +16,13 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/controller/page"
+	"github.com/belayproject/belay/examples/controller/page/pagetest"
 )
 
 // serve is the handler over a fleet of 12 nodes.
 func serve(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := page.New(page.Options{Source: newFleet(t), Hosts: []string{"fleet.example.com"}})
+	h, err := page.New(page.Options{Source: pagetest.New(t, 12), Hosts: []string{"fleet.example.com"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestHeaders(t *testing.T) {
 		{"/page.css", "text/css; charset=utf-8", 200},
 		{"/page.js", "text/javascript; charset=utf-8", 200},
 		{"/favicon.ico", "", 204},
-		{"/node?name=" + nodeName(2), "application/json", 200},
+		{"/node?name=" + pagetest.NodeName(2), "application/json", 200},
 		{"/node?name=other", "text/plain; charset=utf-8", 404},
 		{"/node", "text/plain; charset=utf-8", 400},
 		{"/node?name=" + strings.Repeat("n", 254), "text/plain; charset=utf-8", 400},
@@ -87,7 +88,7 @@ func TestHeaders(t *testing.T) {
 // Nothing but GET and HEAD is answered, and a HEAD has no body and comes to an end.
 func TestMethods(t *testing.T) {
 	h := serve(t)
-	for _, path := range []string{"/", "/page.js", "/events", "/node?name=" + nodeName(2)} {
+	for _, path := range []string{"/", "/page.js", "/events", "/node?name=" + pagetest.NodeName(2)} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
 			if r := ask(t, h, method, "http://localhost"+path); r.StatusCode != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: %d, want %d", method, path, r.StatusCode, http.StatusMethodNotAllowed)
@@ -107,7 +108,7 @@ func TestHostIsChecked(t *testing.T) {
 		"localhost": 200, "localhost:8474": 200, "127.0.0.1:8474": 200, "[::1]:8474": 200, "10.0.0.7": 200, "fleet.example.com": 200, "FLEET.example.com:443": 200,
 		"evil.example.com": 421, "evil.example.com:8474": 421, "localhost.evil.example.com": 421, "127.0.0.1.evil.example.com": 421,
 	} {
-		for _, path := range []string{"/", "/node?name=" + nodeName(2), "/events"} {
+		for _, path := range []string{"/", "/node?name=" + pagetest.NodeName(2), "/events"} {
 			method := http.MethodGet
 			if path == "/events" {
 				method = http.MethodHead
@@ -159,7 +160,7 @@ func TestPageIsWhole(t *testing.T) {
 func TestEventsOverHTTP(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	hub, err := page.New(page.Options{Source: newFleet(t)})
+	hub, err := page.New(page.Options{Source: pagetest.New(t, 12)})
 	if err != nil {
 		t.Fatal(err)
 	}

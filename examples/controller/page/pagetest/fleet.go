@@ -1,10 +1,12 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package page_test
+package pagetest
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,27 +16,81 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/belayproject/belay/examples/controller/page"
 	"github.com/belayproject/belay/examples/kubectl-belay/view"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
+// now is the time of the fleet.
 func now() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) }
 
 func at(d time.Duration) metav1.Time { return metav1.NewTime(now().Add(d)) }
 
-func nodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
+// A Fleet is a [page.Source] that a test changes. Its methods may be called at the same time.
+type Fleet struct {
+	mu    sync.Mutex
+	seen  view.Seen
+	blind bool
+	looks int
+}
+
+var _ page.Source = (*Fleet)(nil)
+
+// New is the fleet of [Seen] of n nodes.
+func New(t testing.TB, n int) *Fleet {
+	t.Helper()
+	return &Fleet{seen: *Seen(t, n)}
+}
+
+// Seen implements [page.Source].
+func (f *Fleet) Seen() (*view.Seen, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.looks++
+	s := f.seen
+	s.Shadows = slices.Clone(s.Shadows)
+	return &s, !f.blind
+}
+
+// On implements [page.Source].
+func (f *Fleet) On(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) { return WorkOn(node) }
+
+// Runs has a node say that it runs a revision.
+func (f *Fleet) Runs(node int, revision string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen.Shadows[node].Status.Current = Ref(revision)
+}
+
+// Blind has the fleet be not seen whole, or seen again.
+func (f *Fleet) Blind(blind bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.blind = blind
+}
+
+// Looks is how often it was looked at.
+func (f *Fleet) Looks() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.looks
+}
+
+// NodeName is the name of the node of that number.
+func NodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 
 func uid(i int) string { return fmt.Sprintf("u-%04d", i) }
 
-func ref(name string) *v1alpha1.RevisionRef {
+// Ref is the revision of that name, as nodes run it.
+func Ref(name string) *v1alpha1.RevisionRef {
 	return &v1alpha1.RevisionRef{Name: name, Digest: v1alpha1.OpaqueDigest(name)}
 }
 
-// fleetOf is a rollout of v2 over n nodes, 12 at least, at its second stage: 0 and 1 are done, 2 is being drained, 3 is broken, 4 has failed and
+// Seen is a rollout of v2 over n nodes, 12 at least, at its second stage: 0 and 1 are done, 2 is being drained, 3 is broken, 4 has failed and
 // rests, 5 is not ready, 6 has no agent, 7 runs something else that is called v1, and the last one is not selected.
-func fleetOf(t testing.TB, n int) *view.Seen {
+func Seen(t testing.TB, n int) *view.Seen {
 	t.Helper()
 	s := &view.Seen{Now: now()}
 	for _, name := range []string{"v1", "v2"} {
@@ -53,8 +109,8 @@ func fleetOf(t testing.TB, n int) *view.Seen {
 	s.Nodes[n-1].Labels["pool"] = "other"
 	s.Ledgers = []v1alpha1.DisruptionLedger{{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.DisruptionLedgerSpec{
 		Epoch: 5, Count: 2, Slots: []v1alpha1.Slot{
-			{Node: nodeName(2), UID: uid(2), Attempt: 3, Rollout: "r-1", Keys: []string{"zone/a"}},
-			{Node: nodeName(3), UID: uid(3), Attempt: 4, Rollout: "r-1", Keys: []string{"zone/b"}, State: v1alpha1.SlotState(protocol.SlotSuspect)},
+			{Node: NodeName(2), UID: uid(2), Attempt: 3, Rollout: "r-1", Keys: []string{"zone/a"}},
+			{Node: NodeName(3), UID: uid(3), Attempt: 4, Rollout: "r-1", Keys: []string{"zone/b"}, State: v1alpha1.SlotState(protocol.SlotSuspect)},
 		},
 	}}}
 	s.Rollouts = []v1alpha1.Rollout{rolloutOf()}
@@ -98,14 +154,14 @@ func progressOf(n int) rollout.Progress {
 		Targets: []protocol.Revision{{Name: "v2", Digest: v1alpha1.OpaqueDigest("v2")}}, Stages: []string{"canary", "rest"}, Stage: 1, StageFrom: 2,
 		Phase: rollout.Running, Cycles: []time.Duration{8 * time.Minute, 10 * time.Minute},
 		Outcomes: []rollout.Outcome{
-			{Node: nodeName(0), UID: uid(0), Result: rollout.Succeeded, At: now().Add(-3 * time.Hour)},
-			{Node: nodeName(1), UID: uid(1), Result: rollout.Succeeded, At: now().Add(-2 * time.Hour)},
+			{Node: NodeName(0), UID: uid(0), Result: rollout.Succeeded, At: now().Add(-3 * time.Hour)},
+			{Node: NodeName(1), UID: uid(1), Result: rollout.Succeeded, At: now().Add(-2 * time.Hour)},
 		},
 		Nodes: map[string]rollout.NodeProgress{
-			uid(2): {Node: nodeName(2), Attempt: 3, State: protocol.Committed, Since: now().Add(-20 * time.Minute), Admitted: now().Add(-21 * time.Minute), Stage: 1},
-			uid(3): {Node: nodeName(3), Attempt: 4, State: protocol.Applying, Since: now().Add(-50 * time.Minute), Admitted: now().Add(-51 * time.Minute), Stage: 1},
+			uid(2): {Node: NodeName(2), Attempt: 3, State: protocol.Committed, Since: now().Add(-20 * time.Minute), Admitted: now().Add(-21 * time.Minute), Stage: 1},
+			uid(3): {Node: NodeName(3), Attempt: 4, State: protocol.Applying, Since: now().Add(-50 * time.Minute), Admitted: now().Add(-51 * time.Minute), Stage: 1},
 			uid(4): {
-				Node: nodeName(4), Attempt: 5, State: protocol.FailedClean, Result: rollout.FailedClean, Attempts: 1, Failed: true, Stage: 1,
+				Node: NodeName(4), Attempt: 5, State: protocol.FailedClean, Result: rollout.FailedClean, Attempts: 1, Failed: true, Stage: 1,
 				NotBefore: now().Add(time.Hour),
 			},
 		},
@@ -118,7 +174,7 @@ func progressOf(n int) rollout.Progress {
 
 func nodeOf(i int) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: nodeName(i), UID: types.UID(uid(i)), CreationTimestamp: at(-240 * time.Hour),
+		Name: NodeName(i), UID: types.UID(uid(i)), CreationTimestamp: at(-240 * time.Hour),
 		Labels: map[string]string{corev1.LabelTopologyZone: string(rune('a' + i%2)), "pool": "main"},
 	}}
 	n.Status.Conditions = []corev1.NodeCondition{{
@@ -129,29 +185,29 @@ func nodeOf(i int) *corev1.Node {
 
 func shadowOf(i int) v1alpha1.NodeShadow {
 	sh := v1alpha1.NodeShadow{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i)},
+		ObjectMeta: metav1.ObjectMeta{Name: NodeName(i)},
 		Spec:       v1alpha1.NodeShadowSpec{NodeUID: uid(i), Domain: "default"},
-		Status:     v1alpha1.NodeShadowStatus{Known: true, Revertible: true, Current: ref("v1")},
+		Status:     v1alpha1.NodeShadowStatus{Known: true, Revertible: true, Current: Ref("v1")},
 	}
 	if i >= 5 {
 		return sh
 	}
 	k := int64(i + 1)
-	sh.Spec.Revision, sh.Spec.Grant, sh.Status.Attempt, sh.Status.Revision = ref("v2"), k, k, ref("v2")
+	sh.Spec.Revision, sh.Spec.Grant, sh.Status.Attempt, sh.Status.Revision = Ref("v2"), k, k, Ref("v2")
 	phase := []protocol.Phase{protocol.PhaseDone, protocol.PhaseDone, protocol.PhaseCommitted, protocol.PhaseApplying, protocol.PhaseFailedClean}[i]
 	sh.Status.Phase = v1alpha1.Phase(phase)
 	if phase != protocol.PhaseCommitted {
 		sh.Spec.Proceed = k
 	}
 	if phase == protocol.PhaseDone {
-		sh.Status.Current, sh.Status.Previous = ref("v2"), ref("v1")
+		sh.Status.Current, sh.Status.Previous = Ref("v2"), Ref("v1")
 	}
 	return sh
 }
 
-// workOn is what is on the node that is being drained.
-func workOn(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) {
-	if node != nodeName(2) {
+// WorkOn is what is on the node that is being drained.
+func WorkOn(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) {
+	if node != NodeName(2) {
 		return nil, nil
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart-0", Labels: map[string]string{"app": "cart"}}, Spec: corev1.PodSpec{NodeName: node}}
