@@ -81,8 +81,10 @@
   function drawRollouts() {
     const names = Object.keys(model.rollouts).sort(collator.compare);
     if (model.nodes[""] || names.length === 0) names.push("");
-    const wanted = place().rollout;
-    if (chosen === null || !names.includes(chosen)) chosen = names.includes(wanted) ? wanted : names[0];
+    if (chosen === null || !names.includes(chosen)) {
+      const wanted = place().rollout;
+      chosen = names.includes(wanted) ? wanted : names[0];
+    }
     const select = byId("rollout");
     if (names.join("\n") !== [...select.options].map((o) => o.value).join("\n")) {
       select.replaceChildren(...names.map((n) => make("option", { value: n }, n || "nodes in no rollout")));
@@ -90,14 +92,14 @@
     select.value = chosen;
   }
 
-  // place is what the address asks for: #/ROLLOUT/NODE.
+  // place is what the address asks for: #/ROLLOUT/NODE, where the rollout is empty for nodes in none, and absent where nothing is asked for.
   function place() {
-    const [, rollout, node] = decodeURI(location.hash.replace(/^#/, "")).split("/");
-    return { rollout: rollout || "", node: node || "" };
+    const [, rollout, node] = location.hash.replace(/^#/, "").split("/").map(decodeURIComponent);
+    return { rollout, node: node || "" };
   }
 
   function remember() {
-    history.replaceState(null, "", "#/" + encodeURI(chosen || "") + (told ? "/" + encodeURI(told) : ""));
+    history.replaceState(null, "", "#/" + encodeURIComponent(chosen) + (told ? "/" + encodeURIComponent(told) : ""));
   }
 
   // --- how far it is
