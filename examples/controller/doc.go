@@ -12,6 +12,12 @@
 // It answers /healthz, /readyz (the cluster was seen whole, and no watch is refused) and /metrics on --listen. What it decides, and why, is in
 // the status of each Rollout and in its log; events are on the edges.
 //
+// # The fleet page
+//
+// With --page-bind-address it serves a page that shows the fleet: see package page, and docs/fleet-page.md. Any replica does, leader or not, from the
+// caches that it has anyway: the page takes no further right. It is off by default, and on a loopback address alone, since it asks nobody who they
+// are: kubectl port-forward is the way to it.
+//
 // # Rights
 //
 // Those of rollout/kube.ControllerRules and HealthRules, of drain/kube.RBAC, on Leases in --namespace get, create, update and delete, and on

@@ -181,12 +181,12 @@ func anyModel(rng *rand.Rand) page.Model {
 func TestChangeOfOneNodeIsSmall(t *testing.T) {
 	s := pagetest.Seen(t, 600)
 	before := page.Of(s)
-	s.Shadows[300].Status.Current = nil
+	s.Shadows[400].Status.Current = nil
 	raw, err := json.Marshal(page.Diff(before, page.Of(s)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(raw) > 200 || !strings.Contains(string(raw), pagetest.NodeName(300)) {
+	if len(raw) > 200 || !strings.Contains(string(raw), pagetest.NodeName(400)) {
 		t.Errorf("the change of one node is %d bytes: %s", len(raw), raw)
 	}
 }

@@ -155,7 +155,8 @@
       fact("Revision", r.revision && r.revision + (r.rollbackTo ? ` (rolled back to entry ${r.rollbackTo} of the history)` : ""));
       const s = r.stage;
       fact("Stage", s && `${s.number} of ${s.of}${s.name ? ", " + s.name : ""}${s.soaksUntil ? ", soaks until " + when(s.soaksUntil) : ""}`);
-      fact("Expected end", r.expectedEnd && when(r.expectedEnd));
+      const going = r.phase === "Running" || r.phase === "AtGate";
+      fact("Expected end", r.expectedEnd ? when(r.expectedEnd) : going && "can't be said: it hangs on people, gates or windows, or too few nodes have come to their end");
       fact("Worst case", r.worstCase);
       fact("Domain", r.domain);
     }
@@ -221,7 +222,7 @@
     cells = new Map();
     sections = new Map();
     findRevisions();
-    for (const name of order) cells.set(name, draw(make("div", { class: "cell", role: "option", tabindex: "-1", "data-name": name, "aria-selected": "false" }), name));
+    for (const name of order) cells.set(name, draw(blank(name), name));
     const stages = [...new Set(order.map((n) => cellOf(n).stage))];
     for (const s of stages) section(s);
     arrange(stages);
@@ -231,42 +232,38 @@
     filter();
   }
 
+  const blank = (name) => make("div", { class: "cell", role: "option", tabindex: "-1", "data-name": name, "aria-selected": "false" });
+
   // drawNodes draws the nodes that have changed.
   function drawNodes(changed) {
     const known = revisions.join("\n");
     findRevisions();
     if (known !== revisions.join("\n") && byId("paint").value === "runs") {
-      for (const [name, e] of cells) draw(e, name);
+      for (const [name, e] of cells) if (cellOf(name)) draw(e, name);
     }
-    const dirty = new Set();
+    const dirty = new Set(), held = document.activeElement;
     let others = false;
     for (const name of Object.keys(changed)) {
-      const e = cells.get(name), c = cellOf(name);
-      if (e) dirty.add(Number(e.dataset.stage));
+      const e = cells.get(name), c = cellOf(name), was = e && Number(e.dataset.stage);
+      if (e && (!c || was !== c.stage)) dirty.add(was);
       if (!c) {
         cells.delete(name);
         others = true;
         continue;
       }
-      if (e && Number(e.dataset.stage) === c.stage) {
-        dirty.delete(c.stage);
-        draw(e, name);
-        flash(e);
-        continue;
-      }
-      dirty.add(c.stage);
+      if (!e || was !== c.stage) dirty.add(c.stage);
       others ||= !e;
-      const cell = e || make("div", { class: "cell", role: "option", tabindex: "-1", "data-name": name, "aria-selected": "false" });
-      cells.set(name, draw(cell, name));
+      const cell = draw(e || blank(name), name);
+      cells.set(name, cell);
       flash(cell);
     }
     if (others) order = Object.keys(model.nodes[chosen] || {}).sort(collator.compare);
     if (dirty.size) {
       for (const s of dirty) section(s);
       arrange([...dirty]);
-      const held = document.activeElement, map = byId("map");
-      map.replaceChildren(...ordered());
-      if (held && held !== document.activeElement && cells.get(held.dataset.name) === held) held.focus();
+      const map = byId("map"), want = ordered();
+      if (want.length !== map.children.length || want.some((e, i) => e !== map.children[i])) map.replaceChildren(...want);
+      if (held !== document.activeElement && held.isConnected && map.contains(held)) held.focus({ preventScroll: true });
     }
     title();
     rove(cells.has(current) ? current : order[0] || "");
@@ -498,7 +495,10 @@
     } catch {
       body = [make("p", { class: "alarm" }, "The controller does not answer. What was shown may not be so any more.")];
     }
-    if (ask === asking && told === name) byId("story-body").replaceChildren(...body);
+    if (ask !== asking || told !== name) return;
+    const within = byId("story-body").contains(document.activeElement);
+    byId("story-body").replaceChildren(...body);
+    if (within) byId("story-title").focus();
   }
 
   function story(s) {
@@ -621,6 +621,15 @@
         e.preventDefault();
         byId("search").focus();
       }
+    });
+    window.addEventListener("hashchange", () => {
+      const { rollout, node } = place();
+      if (rollout !== undefined && rollout !== chosen && (rollout in model.rollouts || rollout in model.nodes)) {
+        chosen = rollout;
+        byId("rollout").value = chosen;
+        drawAll();
+      }
+      if (node && node !== told) tell(node);
     });
     setInterval(() => { const r = model.rollouts[chosen]; if (r) drawFacts(r); }, 30000); // times go by
   }

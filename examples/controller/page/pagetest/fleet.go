@@ -89,7 +89,8 @@ func Ref(name string) *v1alpha1.RevisionRef {
 }
 
 // Seen is a rollout of v2 over n nodes, 12 at least, at its second stage: 0 and 1 are done, 2 is being drained, 3 is broken, 4 has failed and
-// rests, 5 is not ready, 6 has no agent, 7 runs something else that is called v1, and the last one is not selected.
+// rests, 5 is not ready, 6 has no agent, 7 runs something else that is called v1, and the last one is not selected. Of 24 nodes or more, those from 12 on
+// in the first half are done, too, and one of a hundred after them is in flight.
 func Seen(t testing.TB, n int) *view.Seen {
 	t.Helper()
 	s := &view.Seen{Now: now()}
@@ -101,32 +102,41 @@ func Seen(t testing.TB, n int) *view.Seen {
 	}
 	for i := range n {
 		s.Nodes = append(s.Nodes, nodeOf(i))
-		s.Shadows = append(s.Shadows, shadowOf(i))
+		s.Shadows = append(s.Shadows, shadowOf(i, n))
 	}
 	s.Nodes[5].Status.Conditions[0].Status = corev1.ConditionFalse
 	s.Shadows[6].Status = v1alpha1.NodeShadowStatus{}
 	s.Shadows[7].Status.Current.Digest = v1alpha1.OpaqueDigest("other")
 	s.Nodes[n-1].Labels["pool"] = "other"
 	s.Ledgers = []v1alpha1.DisruptionLedger{{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: v1alpha1.DisruptionLedgerSpec{
-		Epoch: 5, Count: 2, Slots: []v1alpha1.Slot{
+		Epoch: int64(n + 5), Count: 2, Slots: []v1alpha1.Slot{
 			{Node: NodeName(2), UID: uid(2), Attempt: 3, Rollout: "r-1", Keys: []string{"zone/a"}},
 			{Node: NodeName(3), UID: uid(3), Attempt: 4, Rollout: "r-1", Keys: []string{"zone/b"}, State: v1alpha1.SlotState(protocol.SlotSuspect)},
 		},
 	}}}
-	s.Rollouts = []v1alpha1.Rollout{rolloutOf()}
+	for i := half(n); i < half(n)+flying(n); i++ {
+		slots := &s.Ledgers[0].Spec.Slots
+		*slots = append(*slots, v1alpha1.Slot{Node: NodeName(i), UID: uid(i), Attempt: int64(i + 1), Rollout: "r-1", Keys: []string{"zone/" + zone(i)}})
+		s.Ledgers[0].Spec.Count++
+	}
+	s.Rollouts = []v1alpha1.Rollout{rolloutOf(n)}
 	describe(t, s, &s.Rollouts[0], progressOf(n))
 	return s
 }
 
-func rolloutOf() v1alpha1.Rollout {
-	two, five := intstr.FromInt32(2), intstr.FromInt32(5)
+// half is where the nodes end that are done, flying how many are in flight after them.
+func half(n int) int   { return max(12, n/2) }
+func flying(n int) int { return n / 100 }
+
+func rolloutOf(n int) v1alpha1.Rollout {
+	two, limit := intstr.FromInt32(2), intstr.FromInt(5+flying(n))
 	return v1alpha1.Rollout{
 		ObjectMeta: metav1.ObjectMeta{Name: "fleet", UID: "r-1", Generation: 3},
 		Spec: v1alpha1.RolloutSpec{
 			Domain: "default", Revision: v1alpha1.PinnedRevision{Name: "v2", Digest: v1alpha1.OpaqueDigest("v2")},
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pool": "main"}},
 			Stages:   []v1alpha1.Stage{{Name: "canary", Size: &two}, {Name: "rest"}},
-			Caps:     []v1alpha1.Cap{{Scope: v1alpha1.Scope(rollout.Total), Max: five}},
+			Caps:     []v1alpha1.Cap{{Scope: v1alpha1.Scope(rollout.Total), Max: limit}},
 		},
 	}
 }
@@ -169,13 +179,31 @@ func progressOf(n int) rollout.Progress {
 	for i := range n - 1 {
 		p.Members = append(p.Members, uid(i))
 	}
+	for i := 12; i < half(n); i++ {
+		p.Outcomes = append(p.Outcomes, rollout.Outcome{Node: NodeName(i), UID: uid(i), Result: rollout.Succeeded, At: now().Add(time.Duration(i-n) * time.Second)})
+		p.Cycles = append(p.Cycles, 9*time.Minute)
+	}
+	p.Cycles = p.Cycles[:min(len(p.Cycles), 50)] // as many as a controller remembers at most
+	for i := half(n); i < half(n)+flying(n); i++ {
+		p.Nodes[uid(i)] = rollout.NodeProgress{
+			Node: NodeName(i), Attempt: protocol.Attempt(i + 1), State: protocol.State(phaseOf(i)), Since: now().Add(-3 * time.Minute),
+			Admitted: now().Add(-5 * time.Minute), Stage: 1,
+		}
+	}
 	return p
 }
+
+// phaseOf is how far a node in flight is.
+func phaseOf(i int) protocol.Phase {
+	return []protocol.Phase{protocol.PhaseCommitted, protocol.PhaseApplying, protocol.PhaseVerifying}[i%3]
+}
+
+func zone(i int) string { return string(rune('a' + i%2)) }
 
 func nodeOf(i int) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: NodeName(i), UID: types.UID(uid(i)), CreationTimestamp: at(-240 * time.Hour),
-		Labels: map[string]string{corev1.LabelTopologyZone: string(rune('a' + i%2)), "pool": "main"},
+		Labels: map[string]string{corev1.LabelTopologyZone: zone(i), "pool": "main"},
 	}}
 	n.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: at(-24 * time.Hour),
@@ -183,23 +211,30 @@ func nodeOf(i int) *corev1.Node {
 	return n
 }
 
-func shadowOf(i int) v1alpha1.NodeShadow {
+func shadowOf(i, n int) v1alpha1.NodeShadow {
 	sh := v1alpha1.NodeShadow{
 		ObjectMeta: metav1.ObjectMeta{Name: NodeName(i)},
 		Spec:       v1alpha1.NodeShadowSpec{NodeUID: uid(i), Domain: "default"},
 		Status:     v1alpha1.NodeShadowStatus{Known: true, Revertible: true, Current: Ref("v1")},
 	}
-	if i >= 5 {
+	var phase protocol.Phase
+	switch {
+	case i < 5:
+		phase = []protocol.Phase{protocol.PhaseDone, protocol.PhaseDone, protocol.PhaseCommitted, protocol.PhaseApplying, protocol.PhaseFailedClean}[i]
+	case i >= 12 && i < half(n):
+		phase = protocol.PhaseDone
+	case i >= half(n) && i < half(n)+flying(n):
+		phase = phaseOf(i)
+	default:
 		return sh
 	}
 	k := int64(i + 1)
 	sh.Spec.Revision, sh.Spec.Grant, sh.Status.Attempt, sh.Status.Revision = Ref("v2"), k, k, Ref("v2")
-	phase := []protocol.Phase{protocol.PhaseDone, protocol.PhaseDone, protocol.PhaseCommitted, protocol.PhaseApplying, protocol.PhaseFailedClean}[i]
 	sh.Status.Phase = v1alpha1.Phase(phase)
 	if phase != protocol.PhaseCommitted {
 		sh.Spec.Proceed = k
 	}
-	if phase == protocol.PhaseDone {
+	if phase == protocol.PhaseDone || phase == protocol.PhaseVerifying {
 		sh.Status.Current, sh.Status.Previous = Ref("v2"), Ref("v1")
 	}
 	return sh
