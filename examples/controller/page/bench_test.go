@@ -16,7 +16,7 @@ const benchNodes = 5000
 
 // BenchmarkModel is a look at 5,000 nodes, and what a reader who comes is sent.
 func BenchmarkModel(b *testing.B) {
-	s := pagetest.Seen(b, benchNodes)
+	s := pagetest.Seen(b, benchNodes, now())
 	var m page.Model
 	b.ReportAllocs()
 	for b.Loop() {
@@ -31,7 +31,7 @@ func BenchmarkModel(b *testing.B) {
 
 // BenchmarkChange is the difference that ten nodes of 5,000 make, as it is sent.
 func BenchmarkChange(b *testing.B) {
-	s := pagetest.Seen(b, benchNodes)
+	s := pagetest.Seen(b, benchNodes, now())
 	before := page.Of(s)
 	for i := range 10 {
 		s.Shadows[4000+i].Status.Current = pagetest.Ref("v2")

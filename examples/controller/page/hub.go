@@ -87,7 +87,8 @@ func orElse[T comparable](value, other T) T {
 	return value
 }
 
-// Run makes models until ctx ends, while somebody reads: after a value of wake, which says that something may have changed.
+// Run makes models until ctx ends, while somebody reads: after a value of wake, which says that something may have changed, and is never
+// closed.
 func (h *Hub) Run(ctx context.Context, wake <-chan struct{}) error {
 	look := time.NewTicker(h.o.Every)
 	defer look.Stop()

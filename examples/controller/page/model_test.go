@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belayproject/belay/examples/controller/page"
 	"github.com/belayproject/belay/examples/controller/page/pagetest"
@@ -19,6 +20,8 @@ import (
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
+
+func now() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) }
 
 func inJSON(t testing.TB, v any) string {
 	t.Helper()
@@ -31,7 +34,7 @@ func inJSON(t testing.TB, v any) string {
 
 // The model says of each node what it is, and of each rollout how far it is.
 func TestModel(t *testing.T) {
-	s := pagetest.Seen(t, 12)
+	s := pagetest.Seen(t, 12, now())
 	m := page.Of(s)
 	golden.Check(t, "model.json", inJSON(t, m))
 	want := map[int]page.Kind{
@@ -55,7 +58,7 @@ func TestModel(t *testing.T) {
 
 // Where nothing was decided yet the kinds on the map are as many as the controller has counted.
 func TestKindsAreTheCountsOfTheController(t *testing.T) {
-	s := pagetest.Seen(t, 40)
+	s := pagetest.Seen(t, 40, now())
 	v, err := s.Decide(&s.Rollouts[0])
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +90,7 @@ func TestKindsAreTheCountsOfTheController(t *testing.T) {
 
 // A rollout that can't be decided on says why, and its nodes are shown all the same.
 func TestRolloutThatCannotBeDecided(t *testing.T) {
-	s := pagetest.Seen(t, 12)
+	s := pagetest.Seen(t, 12, now())
 	s.Rollouts[0].Spec.Revision.Name = "v3"
 	m := page.Of(s)
 	if r := m.Rollouts["fleet"]; !strings.Contains(r.Error, "v3") || strings.Contains(r.Error, "\n") {
@@ -100,7 +103,7 @@ func TestRolloutThatCannotBeDecided(t *testing.T) {
 
 // A rollout that no controller has looked at is shown as that.
 func TestFreshRollout(t *testing.T) {
-	s := pagetest.Seen(t, 12)
+	s := pagetest.Seen(t, 12, now())
 	s.Rollouts[0].Status = v1alpha1.RolloutStatus{}
 	if r := page.Of(s).Rollouts["fleet"]; r.Phase != "NotSeen" || r.Current || r.Message == "" {
 		t.Errorf("it is %q, %q, current %t; want NotSeen with a message", r.Phase, r.Message, r.Current)
@@ -109,7 +112,7 @@ func TestFreshRollout(t *testing.T) {
 
 // The story of a node is that of kubectl belay why, with what can be typed.
 func TestStory(t *testing.T) {
-	s := pagetest.Seen(t, 12)
+	s := pagetest.Seen(t, 12, now())
 	s.Pods, s.Budgets = pagetest.WorkOn(pagetest.NodeName(2))
 	var all strings.Builder
 	for _, i := range []int{2, 3} {
@@ -146,8 +149,8 @@ func TestChangesAddUp(t *testing.T) {
 		if got := before.Apply(c); !reflect.DeepEqual(got, after) {
 			t.Fatalf("with %s\n%s becomes %s, want %s", raw, kept, inJSON(t, got), inJSON(t, after))
 		}
-		if now := inJSON(t, before); now != kept {
-			t.Fatalf("applying a change has made %s of %s", now, kept)
+		if is := inJSON(t, before); is != kept {
+			t.Fatalf("applying a change has made %s of %s", is, kept)
 		}
 		before = after
 	}
@@ -179,7 +182,7 @@ func anyModel(rng *rand.Rand) page.Model {
 
 // What one node does costs a line on the wire, not the fleet.
 func TestChangeOfOneNodeIsSmall(t *testing.T) {
-	s := pagetest.Seen(t, 600)
+	s := pagetest.Seen(t, 600, now())
 	before := page.Of(s)
 	s.Shadows[400].Status.Current = nil
 	raw, err := json.Marshal(page.Diff(before, page.Of(s)))

@@ -23,11 +23,6 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// now is the time of the fleet.
-func now() time.Time { return time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC) }
-
-func at(d time.Duration) metav1.Time { return metav1.NewTime(now().Add(d)) }
-
 // A Fleet is a [page.Source] that a test changes. Its methods may be called at the same time.
 type Fleet struct {
 	mu    sync.Mutex
@@ -38,10 +33,10 @@ type Fleet struct {
 
 var _ page.Source = (*Fleet)(nil)
 
-// New is the fleet of [Seen] of n nodes.
+// New is the fleet of [Seen] of n nodes, at the present time, which stands still.
 func New(t testing.TB, n int) *Fleet {
 	t.Helper()
-	return &Fleet{seen: *Seen(t, n)}
+	return &Fleet{seen: *Seen(t, n, time.Now().Truncate(time.Second))}
 }
 
 // Seen implements [page.Source].
@@ -88,20 +83,20 @@ func Ref(name string) *v1alpha1.RevisionRef {
 	return &v1alpha1.RevisionRef{Name: name, Digest: v1alpha1.OpaqueDigest(name)}
 }
 
-// Seen is a rollout of v2 over n nodes, 12 at least, at its second stage: 0 and 1 are done, 2 is being drained, 3 is broken, 4 has failed and
-// rests, 5 is not ready, 6 has no agent, 7 runs something else that is called v1, and the last one is not selected. Of 24 nodes or more, those from 12 on
-// in the first half are done, too, and one of a hundred after them is in flight.
-func Seen(t testing.TB, n int) *view.Seen {
+// Seen is a rollout of v2 over n nodes, 12 at least, at its second stage, as it is now: 0 and 1 are done, 2 is being drained, 3 is broken, 4 has
+// failed and rests, 5 is not ready, 6 has no agent, 7 runs something else that is called v1, and the last one is not selected. Of 24 nodes or more,
+// those from 12 on in the first half are done, too, and one of a hundred after them is in flight.
+func Seen(t testing.TB, n int, now time.Time) *view.Seen {
 	t.Helper()
-	s := &view.Seen{Now: now()}
+	s := &view.Seen{Now: now}
 	for _, name := range []string{"v1", "v2"} {
 		s.Revisions = append(s.Revisions, v1alpha1.Revision{
-			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: at(-48 * time.Hour)},
+			ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-48 * time.Hour))},
 			Spec:       v1alpha1.RevisionSpec{Digest: v1alpha1.OpaqueDigest(name), Opaque: name},
 		})
 	}
 	for i := range n {
-		s.Nodes = append(s.Nodes, nodeOf(i))
+		s.Nodes = append(s.Nodes, nodeOf(i, now))
 		s.Shadows = append(s.Shadows, shadowOf(i, n))
 	}
 	s.Nodes[5].Status.Conditions[0].Status = corev1.ConditionFalse
@@ -120,7 +115,7 @@ func Seen(t testing.TB, n int) *view.Seen {
 		s.Ledgers[0].Spec.Count++
 	}
 	s.Rollouts = []v1alpha1.Rollout{rolloutOf(n)}
-	describe(t, s, &s.Rollouts[0], progressOf(n))
+	describe(t, s, &s.Rollouts[0], progressOf(n, now))
 	return s
 }
 
@@ -159,20 +154,20 @@ func describe(t testing.TB, s *view.Seen, r *v1alpha1.Rollout, progress rollout.
 	r.Status, _ = v1alpha1.StatusOf(r, v1alpha1.Observed{Policy: policy, Decisions: d}, s.Now)
 }
 
-func progressOf(n int) rollout.Progress {
+func progressOf(n int, now time.Time) rollout.Progress {
 	p := rollout.Progress{
 		Targets: []protocol.Revision{{Name: "v2", Digest: v1alpha1.OpaqueDigest("v2")}}, Stages: []string{"canary", "rest"}, Stage: 1, StageFrom: 2,
 		Phase: rollout.Running, Cycles: []time.Duration{8 * time.Minute, 10 * time.Minute},
 		Outcomes: []rollout.Outcome{
-			{Node: NodeName(0), UID: uid(0), Result: rollout.Succeeded, At: now().Add(-3 * time.Hour)},
-			{Node: NodeName(1), UID: uid(1), Result: rollout.Succeeded, At: now().Add(-2 * time.Hour)},
+			{Node: NodeName(0), UID: uid(0), Result: rollout.Succeeded, At: now.Add(-3 * time.Hour)},
+			{Node: NodeName(1), UID: uid(1), Result: rollout.Succeeded, At: now.Add(-2 * time.Hour)},
 		},
 		Nodes: map[string]rollout.NodeProgress{
-			uid(2): {Node: NodeName(2), Attempt: 3, State: protocol.Committed, Since: now().Add(-20 * time.Minute), Admitted: now().Add(-21 * time.Minute), Stage: 1},
-			uid(3): {Node: NodeName(3), Attempt: 4, State: protocol.Applying, Since: now().Add(-50 * time.Minute), Admitted: now().Add(-51 * time.Minute), Stage: 1},
+			uid(2): {Node: NodeName(2), Attempt: 3, State: protocol.Committed, Since: now.Add(-20 * time.Minute), Admitted: now.Add(-21 * time.Minute), Stage: 1},
+			uid(3): {Node: NodeName(3), Attempt: 4, State: protocol.Applying, Since: now.Add(-50 * time.Minute), Admitted: now.Add(-51 * time.Minute), Stage: 1},
 			uid(4): {
 				Node: NodeName(4), Attempt: 5, State: protocol.FailedClean, Result: rollout.FailedClean, Attempts: 1, Failed: true, Stage: 1,
-				NotBefore: now().Add(time.Hour),
+				NotBefore: now.Add(time.Hour),
 			},
 		},
 	}
@@ -180,14 +175,14 @@ func progressOf(n int) rollout.Progress {
 		p.Members = append(p.Members, uid(i))
 	}
 	for i := 12; i < half(n); i++ {
-		p.Outcomes = append(p.Outcomes, rollout.Outcome{Node: NodeName(i), UID: uid(i), Result: rollout.Succeeded, At: now().Add(time.Duration(i-n) * time.Second)})
+		p.Outcomes = append(p.Outcomes, rollout.Outcome{Node: NodeName(i), UID: uid(i), Result: rollout.Succeeded, At: now.Add(time.Duration(i-n) * time.Second)})
 		p.Cycles = append(p.Cycles, 9*time.Minute)
 	}
 	p.Cycles = p.Cycles[:min(len(p.Cycles), 50)] // as many as a controller remembers at most
 	for i := half(n); i < half(n)+flying(n); i++ {
 		p.Nodes[uid(i)] = rollout.NodeProgress{
-			Node: NodeName(i), Attempt: protocol.Attempt(i + 1), State: protocol.State(phaseOf(i)), Since: now().Add(-3 * time.Minute),
-			Admitted: now().Add(-5 * time.Minute), Stage: 1,
+			Node: NodeName(i), Attempt: protocol.Attempt(i + 1), State: protocol.State(phaseOf(i)), Since: now.Add(-3 * time.Minute),
+			Admitted: now.Add(-5 * time.Minute), Stage: 1,
 		}
 	}
 	return p
@@ -200,13 +195,13 @@ func phaseOf(i int) protocol.Phase {
 
 func zone(i int) string { return string(rune('a' + i%2)) }
 
-func nodeOf(i int) *corev1.Node {
+func nodeOf(i int, now time.Time) *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: NodeName(i), UID: types.UID(uid(i)), CreationTimestamp: at(-240 * time.Hour),
+		Name: NodeName(i), UID: types.UID(uid(i)), CreationTimestamp: metav1.NewTime(now.Add(-240 * time.Hour)),
 		Labels: map[string]string{corev1.LabelTopologyZone: zone(i), "pool": "main"},
 	}}
 	n.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: at(-24 * time.Hour),
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastTransitionTime: metav1.NewTime(now.Add(-24 * time.Hour)),
 	}}
 	return n
 }
