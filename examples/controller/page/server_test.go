@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -29,21 +28,18 @@ func serve(t *testing.T) http.Handler {
 	return h.Handler()
 }
 
-func ask(t *testing.T, h http.Handler, method, target string) *http.Response {
+// An answer is what came of a request.
+type answer struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+func ask(t *testing.T, h http.Handler, method, target string) answer {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, nil))
-	return w.Result()
-}
-
-func text(t *testing.T, r *http.Response) string {
-	t.Helper()
-	defer r.Body.Close()
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(raw)
+	return answer{w.Code, w.Header(), w.Body.String()}
 }
 
 // Every answer, also an error, forbids what the page does not need.
@@ -65,10 +61,10 @@ func TestHeaders(t *testing.T) {
 		{"/../model.go", "", 307}, // to the clean path, which is not there
 	} {
 		r := ask(t, h, http.MethodGet, "http://localhost"+c.path)
-		if r.StatusCode != c.code || c.kind != "" && r.Header.Get("Content-Type") != c.kind {
-			t.Errorf("%s: %d, %q; want %d, %q", c.path, r.StatusCode, r.Header.Get("Content-Type"), c.code, c.kind)
+		if r.code != c.code || c.kind != "" && r.header.Get("Content-Type") != c.kind {
+			t.Errorf("%s: %d, %q; want %d, %q", c.path, r.code, r.header.Get("Content-Type"), c.code, c.kind)
 		}
-		policy := r.Header.Get("Content-Security-Policy")
+		policy := r.header.Get("Content-Security-Policy")
 		for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "require-trusted-types-for 'script'"} {
 			if !strings.Contains(policy, want) {
 				t.Errorf("%s: the policy is %q, want %q in it", c.path, policy, want)
@@ -78,7 +74,7 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%s: the policy is loose: %q", c.path, policy)
 		}
 		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store", "X-Frame-Options": "DENY"} {
-			if got := r.Header.Get(name); got != want {
+			if got := r.header.Get(name); got != want {
 				t.Errorf("%s: %s is %q, want %q", c.path, name, got, want)
 			}
 		}
@@ -90,13 +86,13 @@ func TestMethods(t *testing.T) {
 	h := serve(t)
 	for _, path := range []string{"/", "/page.js", "/events", "/node?name=" + pagetest.NodeName(2)} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions} {
-			if r := ask(t, h, method, "http://localhost"+path); r.StatusCode != http.StatusMethodNotAllowed {
-				t.Errorf("%s %s: %d, want %d", method, path, r.StatusCode, http.StatusMethodNotAllowed)
+			if r := ask(t, h, method, "http://localhost"+path); r.code != http.StatusMethodNotAllowed {
+				t.Errorf("%s %s: %d, want %d", method, path, r.code, http.StatusMethodNotAllowed)
 			}
 		}
 		r := ask(t, h, http.MethodHead, "http://localhost"+path)
-		if body := text(t, r); r.StatusCode != http.StatusOK || body != "" {
-			t.Errorf("HEAD %s: %d with %q, want 200 and nothing", path, r.StatusCode, body)
+		if r.code != http.StatusOK || r.body != "" {
+			t.Errorf("HEAD %s: %d with %q, want 200 and nothing", path, r.code, r.body)
 		}
 	}
 }
@@ -113,8 +109,8 @@ func TestHostIsChecked(t *testing.T) {
 			if path == "/events" {
 				method = http.MethodHead
 			}
-			if r := ask(t, h, method, "http://"+host+path); r.StatusCode != want {
-				t.Errorf("%s%s: %d, want %d", host, path, r.StatusCode, want)
+			if r := ask(t, h, method, "http://"+host+path); r.code != want {
+				t.Errorf("%s%s: %d, want %d", host, path, r.code, want)
 			}
 		}
 	}
@@ -123,13 +119,13 @@ func TestHostIsChecked(t *testing.T) {
 // Everything that the page loads is its own, and nothing in it is inline, so that the policy holds.
 func TestPageIsWhole(t *testing.T) {
 	h := serve(t)
-	html := text(t, ask(t, h, http.MethodGet, "http://localhost/"))
+	html := ask(t, h, http.MethodGet, "http://localhost/").body
 	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
 		if strings.HasPrefix(m[1], "#") {
 			continue
 		}
-		if r := ask(t, h, http.MethodGet, "http://localhost/"+strings.TrimPrefix(m[1], "/")); r.StatusCode >= 300 {
-			t.Errorf("the page loads %q, which is %d", m[1], r.StatusCode)
+		if r := ask(t, h, http.MethodGet, "http://localhost/"+strings.TrimPrefix(m[1], "/")); r.code >= 300 {
+			t.Errorf("the page loads %q, which is %d", m[1], r.code)
 		}
 	}
 	for _, never := range []string{"<style", "onclick=", "style=", "http://", "https://", "innerHTML"} {
@@ -137,13 +133,13 @@ func TestPageIsWhole(t *testing.T) {
 			t.Errorf("the page has %q", never)
 		}
 	}
-	script := text(t, ask(t, h, http.MethodGet, "http://localhost/page.js"))
+	script := ask(t, h, http.MethodGet, "http://localhost/page.js").body
 	for _, never := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "http://", "https://", "localStorage", "import("} {
 		if strings.Contains(script, never) {
 			t.Errorf("the script has %q", never)
 		}
 	}
-	style := text(t, ask(t, h, http.MethodGet, "http://localhost/page.css"))
+	style := ask(t, h, http.MethodGet, "http://localhost/page.css").body
 	for _, never := range []string{"@import", "url("} {
 		if strings.Contains(style, never) {
 			t.Errorf("the style has %q", never)
