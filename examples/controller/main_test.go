@@ -66,7 +66,7 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	first.awaits("leads", `belay_leader{name="rollout-fleet"} 1`)
 	second := start(t, f.Env, kubeconfig)
 	second.awaits("waits", `belay_leader{name="rollout-fleet"} 0`)
-	second.shows("waits", `"rollout":"fleet"`) // who does not lead has the page, too
+	second.shows("waits", `"ready":true`) // who does not lead has the page, too
 
 	must(t, f.Begin(t.Context(), "v2", nil))
 	first.awaits("begins", `result="Succeeded"`)
@@ -80,6 +80,7 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	third.awaits("takes over", `belay_leader{name="rollout-fleet"} 1`)
 	must(t, f.Turn(t.Context(), "v3"))
 	third.completes(f, "v3")
+	third.shows("goes on", `"rollout":"fleet"`)
 	third.shows("is done", `"runs":"v3`)
 	third.awaits("counts", `belay_rollout_nodes{domain="fleet",rollout="fleet",state="Done"} 6`)
 	third.stops()
