@@ -27,7 +27,7 @@ TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut 
 # The main module, and each nested one that has tests; then those that have sources to lint.
 TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | sort | while read -r m; do \
   [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
-LINT_MODULES = . $(wildcard internal/bench internal/faultproof internal/manifestproof)
+LINT_MODULES = . $(wildcard internal/bench internal/browser internal/faultproof internal/manifestproof)
 
 # The agent keeps what it believes about configs apart by version: every build that make makes has one, also outside of git.
 VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))
@@ -38,6 +38,7 @@ KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
 CC_PACKAGES := gcc libc6-dev
 SSH_PACKAGES := openssh-server openssh-client
 QEMU_PACKAGES := qemu-system-x86 e2fsprogs
+BROWSER_PACKAGES := chromium fonts-dejavu-core
 FAULT_PACKAGES := e2fsprogs xfsprogs btrfs-progs
 
 .PHONY: help
@@ -51,7 +52,7 @@ demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that clust
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 
 .PHONY: test
-test: binaries kubelet-deps ssh-deps qemu-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
+test: binaries kubelet-deps ssh-deps qemu-deps browser-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
 	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)" $(TEST_MODULES)
 
 .PHONY: race
@@ -60,7 +61,7 @@ race: ## run every test, long searches too, with the race detector; about an hou
 
 .PHONY: mutants
 mutants: binaries ## run every mutant of the sampled tables; make test runs one in ten
-	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./checkpoint/... ./drain/... ./examples/drain/... ./identity/... ./machine/... ./rollout/... ./examples/kubectl-belay/... ./internal/drainproof ./internal/machinenode ./internal/machineqemu
+	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./checkpoint/... ./drain/... ./examples/drain/... ./identity/... ./machine/... ./rollout/... ./examples/kubectl-belay/... ./examples/controller/page ./internal/drainproof ./internal/machinenode ./internal/machineqemu
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters
@@ -141,6 +142,10 @@ faults: fault-deps ## crash, starve and break the disks under checkpoint, and ch
 	(cd internal/faultproof && $(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -v ./...) | lines; \
 	BELAY_MUTANTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestMutants' ./checkpoint | lines
 
+.PHONY: page-shots
+page-shots: browser-deps ## write the pictures of the fleet page that the docs show
+	cd internal/browser && BELAY_REQUIRE_BROWSER=1 BELAY_SHOTS="$(CURDIR)/docs" $(GO) test -count=1 .
+
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
 	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
@@ -202,6 +207,10 @@ qemu-deps:
 	@if command -v qemu-system-x86_64 >/dev/null && command -v apt-get >/dev/null; then \
 	  $(GO) run ./internal/machineqemu/cmd/kernels || { [ "$$(id -u)" = 0 ] && apt-get update -qq && $(GO) run ./internal/machineqemu/cmd/kernels; } || \
 	  echo "the tests with virtual machines are skipped: they need two kernels from Debian's archive"; fi
+
+.PHONY: browser-deps
+browser-deps:
+	@$(call install-packages,command -v "$${BELAY_CHROMIUM:-chromium}",$(BROWSER_PACKAGES),the tests of the fleet page in a browser are skipped: they need $(BROWSER_PACKAGES))
 
 .PHONY: fault-deps
 fault-deps:

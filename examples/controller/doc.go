@@ -19,6 +19,12 @@
 //
 //	kubectl --namespace belay-system create configmap belay-controller --from-literal disabled=true --from-literal reason="ask ada"
 //
+// # The fleet page
+//
+// With --page-bind-address it serves a page that shows the fleet: see package page, and docs/fleet-page.md. Any replica does, leader or not, from the
+// caches that it has anyway: the page takes no further right. It is off by default, and on a loopback address alone, since it asks nobody who they
+// are: kubectl port-forward is the way to it.
+//
 // # Rights
 //
 // Those of rollout/kube.ControllerRules and HealthRules, of drain/kube.RBAC, on Leases in --namespace get, create, update and delete, on the ConfigMap

@@ -86,15 +86,22 @@ func run(ctx context.Context, s *settings.Run) error {
 	if err != nil {
 		return &settings.FlagError{Flag: "listen", Value: s.Listen, Want: "must be an address that is free: " + err.Error()}
 	}
+	fleet, err := newFleet(s, plane)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	klog.FromContext(ctx).Info("Started controller", "version", version.Get().GitVersion, "domains", s.Domains, "listen", listener.Addr().String())
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return plane.Run(ctx) })
-	g.Go(func() error { return serve(ctx, listener, m, plane) })
+	g.Go(func() error { return serve(ctx, listener, answers(m, plane)) })
+	if fleet != nil {
+		g.Go(func() error { return fleet.run(ctx) })
+	}
 	return g.Wait()
 }
 
-// serve answers questions about this process until ctx ends.
-func serve(ctx context.Context, l net.Listener, m *metrics.Set, plane *wire.Plane) error {
+// answers are those to questions about this process.
+func answers(m *metrics.Set, plane *wire.Plane) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", m.Handler())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
@@ -105,7 +112,12 @@ func serve(ctx context.Context, l net.Listener, m *metrics.Set, plane *wire.Plan
 		}
 		_, _ = fmt.Fprintln(w, "ok")
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime}
+	return mux
+}
+
+// serve answers until ctx ends, and with it the requests that are under way.
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, BaseContext: func(net.Listener) context.Context { return ctx }}
 	defer context.AfterFunc(ctx, func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), headerTime)
 		defer cancel()

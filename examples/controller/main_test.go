@@ -62,6 +62,7 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	first.awaits("leads", `belay_leader{name="rollout-fleet"} 1`)
 	second := start(t, f.Env, kubeconfig)
 	second.awaits("waits", `belay_leader{name="rollout-fleet"} 0`)
+	second.shows("waits", `"ready":true`) // who does not lead has the page, too
 
 	turn := newTurn(t, f)
 	turn("true")
@@ -79,6 +80,8 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	third.awaits("takes over", `belay_leader{name="rollout-fleet"} 1`)
 	must(t, f.Turn(t.Context(), "v3"))
 	third.completes(f, "v3")
+	third.shows("goes on", `"rollout":"fleet"`)
+	third.shows("is done", `"runs":"v3`)
 	third.awaits("counts", `belay_rollout_nodes{domain="fleet",rollout="fleet",state="Done"} 6`)
 	third.stops()
 	if seen := f.Truth.Report(); len(seen.Wrong) > 0 {
@@ -115,6 +118,9 @@ func TestCommandLineIsRefused(t *testing.T) {
 		{[]string{"--switch=A_b"}, []string{`--switch="A_b"`}},
 		{[]string{"--drain-policy=/does/not/exist"}, []string{"reading the policy", "/does/not/exist"}},
 		{[]string{"--lease-duration=soon"}, []string{`--lease-duration="soon": must be a duration`}},
+		{[]string{"--page-bind-address=:8474"}, []string{`--page-bind-address=":8474": must be a loopback address`}},
+		{[]string{"--page-bind-address=192.0.2.1:8474"}, []string{`--page-bind-address="192.0.2.1:8474": must be a loopback address`}},
+		{[]string{"--page-hosts=fleet.example.com:443"}, []string{`--page-hosts="fleet.example.com:443": must be a name without a port`, "must be empty without --page-bind-address"}},
 		{[]string{"--kubeconfig=/does/not/exist"}, []string{`--kubeconfig="/does/not/exist": must be a kubeconfig`}},
 	} {
 		command := newCommand()
@@ -145,14 +151,17 @@ type replica struct {
 	cmd    *exec.Cmd
 	log    *testproc.Buffer
 	listen string
+	page   string
 	done   chan struct{}
 }
 
 func start(t *testing.T, env *testenv.Env, kubeconfig string) *replica {
 	t.Helper()
-	r := &replica{t: t, log: &testproc.Buffer{}, listen: fmt.Sprintf("127.0.0.1:%d", testenv.Port(t)), done: make(chan struct{})}
+	r := &replica{t: t, log: &testproc.Buffer{}, done: make(chan struct{})}
+	r.listen, r.page = fmt.Sprintf("127.0.0.1:%d", testenv.Port(t)), fmt.Sprintf("127.0.0.1:%d", testenv.Port(t))
 	r.cmd = exec.Command(programs.Path(t, "github.com/belayproject/belay/examples/controller"),
-		"--kubeconfig="+kubeconfig, "--domains="+rolloutstage.Domain, "--lease-duration=5s", "--listen="+r.listen, "--pod-uid="+t.Name()+r.listen)
+		"--kubeconfig="+kubeconfig, "--domains="+rolloutstage.Domain, "--lease-duration=5s", "--listen="+r.listen, "--page-bind-address="+r.page,
+		"--pod-uid="+t.Name()+r.listen)
 	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
 	env.Mark(r.cmd)
 	must(t, r.cmd.Start())
@@ -188,7 +197,24 @@ func (r *replica) awaits(what, text string) {
 	}
 }
 
-func (r *replica) get(path string) (string, error) {
+// shows waits until the fleet page tells a text of the first node.
+func (r *replica) shows(what, text string) {
+	r.t.Helper()
+	err := testproc.Poll(patience, func() error {
+		story, err := r.ask(r.page, "/node?name="+rolloutstage.NodeName(0))
+		if err == nil && !strings.Contains(story, text) {
+			err = fmt.Errorf("the story has no %q: %s", text, story)
+		}
+		return err
+	})
+	if err != nil {
+		r.t.Fatalf("the replica on %s never shows that it %s: %v", r.listen, what, err)
+	}
+}
+
+func (r *replica) get(path string) (string, error) { return r.ask(r.listen, path) }
+
+func (r *replica) ask(address, path string) (string, error) {
 	select {
 	case <-r.done:
 		return "", errors.New("the process has ended")
@@ -196,7 +222,7 @@ func (r *replica) get(path string) (string, error) {
 	}
 	ctx, cancel := context.WithTimeout(r.t.Context(), 10*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.listen+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	if err != nil {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,10 @@ type Run struct {
 	Lease time.Duration
 	// Listen is the address of the health endpoints and the metrics.
 	Listen string
+	// Page is the address of the fleet page, on a loopback interface; empty means that there is none. PageHosts are names under which it is known to a
+	// proxy before it.
+	Page      string
+	PageHosts []string
 	// OwnNode is the node that this runs on, which is updated last.
 	OwnNode string
 	// BadConditions are further conditions of Nodes that are bad when True.
@@ -66,6 +71,8 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.PodUID, "pod-uid", "", "UID of the pod that this runs in, from the downward API; empty where it runs in none")
 	f.DurationVar(&r.Lease, "lease-duration", 15*time.Second, "how long a leader that is silent is waited for; at least 5s")
 	f.StringVar(&r.Listen, "listen", "127.0.0.1:8473", "address of /healthz, /readyz and /metrics: an IP, which may be left out, and a port")
+	f.StringVar(&r.Page, "page-bind-address", "", "loopback address of the fleet page, such as 127.0.0.1:8474, to be reached by kubectl port-forward; empty means no page")
+	f.StringSliceVar(&r.PageHosts, "page-hosts", nil, "names by which a proxy before the fleet page asks for it, besides addresses and localhost, separated by commas")
 	f.StringVar(&r.OwnNode, "own-node", "", "name of the node that this runs on, to update it last")
 	f.StringSliceVar(&r.BadConditions, "bad-conditions", nil, "further conditions of Nodes that are bad when True, such as KernelDeadlock, separated by commas")
 	f.StringVar(&r.PolicyFile, "drain-policy", "", "file with a drain.Policy in YAML or JSON; empty means the default one")
@@ -87,7 +94,31 @@ func (r *Run) Validate() error {
 	need(r.Evictions > 0, "rate", r.Evictions, "must be more than 0")
 	_, port, err := net.SplitHostPort(r.Listen)
 	need(err == nil && port != "", "listen", r.Listen, "must be an address such as 127.0.0.1:8473 or :8473")
-	errs = append(errs, r.loadPolicies())
+	errs = append(errs, r.validatePage(), r.loadPolicies())
+	return errors.Join(errs...)
+}
+
+// validatePage keeps the page, which asks nobody who they are, to those who reach the process itself.
+func (r *Run) validatePage() error {
+	var errs []error
+	if r.Page != "" {
+		host, port, err := net.SplitHostPort(r.Page)
+		ip, parsed := netip.ParseAddr(host)
+		if err != nil || port == "" || host != "localhost" && (parsed != nil || !ip.IsLoopback()) {
+			errs = append(errs, &FlagError{
+				Flag: "page-bind-address", Value: r.Page,
+				Want: "must be a loopback address such as 127.0.0.1:8474: the page asks nobody who they are; reach it by kubectl port-forward, or by a proxy in the pod that does ask",
+			})
+		}
+	}
+	for _, h := range r.PageHosts {
+		if why := validation.IsDNS1123Subdomain(strings.ToLower(h)); len(why) > 0 {
+			errs = append(errs, &FlagError{Flag: "page-hosts", Value: h, Want: "must be a name without a port: " + strings.Join(why, "; ")})
+		}
+	}
+	if r.Page == "" && len(r.PageHosts) > 0 {
+		errs = append(errs, &FlagError{Flag: "page-hosts", Value: strings.Join(r.PageHosts, ","), Want: "must be empty without --page-bind-address"})
+	}
 	return errors.Join(errs...)
 }
 

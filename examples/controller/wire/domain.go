@@ -19,7 +19,7 @@ import (
 // domain carries out the rollouts of one disruption domain while this process leads it.
 func (p *Plane) domain(ctx context.Context, name string) error {
 	ctx = klog.NewContext(ctx, klog.LoggerWithValues(klog.FromContext(ctx), "domain", name))
-	ledger := kube.NewLedgerStore(p.client, name)
+	ledger := p.ledgers[name]
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return ledger.Run(ctx, p.changed.ring) })
 	g.Go(func() error {

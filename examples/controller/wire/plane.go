@@ -47,7 +47,8 @@ type Plane struct {
 	rollouts  *kube.Cache[v1alpha1.Rollout]
 	revisions *kube.Cache[v1alpha1.Revision]
 
-	toggle  *toggle
+	toggle  *toggle                      // the switch for everything
+	ledgers map[string]*kube.LedgerStore // by domain
 	changed bell
 	synced  atomic.Bool
 }
@@ -72,6 +73,10 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	}
 	p.toggle = newToggle(p.core, s.Namespace, s.Switch)
 	p.shadows, p.rollouts, p.revisions = kube.NewShadowCache(p.client), kube.NewRolloutCache(p.client), kube.NewRevisionCache(p.client)
+	p.ledgers = make(map[string]*kube.LedgerStore, len(s.Domains))
+	for _, domain := range s.Domains {
+		p.ledgers[domain] = kube.NewLedgerStore(p.client, domain)
+	}
 	return p, nil
 }
 
