@@ -18,6 +18,7 @@ import (
 	"github.com/belayproject/belay/examples/controller/metrics"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
+	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // A vocabulary is which series there are: the values of each label of each metric. A label whose values are names has none.
@@ -48,7 +49,7 @@ func exported(t testing.TB) vocabulary {
 	} {
 		d.Eviction(v, http.StatusOK, time.Second)
 	}
-	r := set.Rollouts("default")
+	r, _ := set.Rollouts("default")
 	r.Pass(time.Second, errors.New("an error"))
 	for _, result := range []rollout.Result{
 		rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone, rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
@@ -60,13 +61,14 @@ func exported(t testing.TB) vocabulary {
 	for _, reason := range []rollout.Reason{
 		rollout.ReasonStage, rollout.ReasonGate, rollout.ReasonApproval, rollout.ReasonSoak, rollout.ReasonWindow, rollout.ReasonCap, rollout.ReasonSerial,
 		rollout.ReasonQuorum, rollout.ReasonUnhealthy, rollout.ReasonAway, rollout.ReasonNoAgent, rollout.ReasonBackOff, rollout.ReasonGivenUp,
-		rollout.ReasonFailing, rollout.ReasonPaused, rollout.ReasonFrozen, rollout.ReasonAborted, rollout.ReasonBound, rollout.ReasonCheck,
+		rollout.ReasonFailing, rollout.ReasonStranded, rollout.ReasonPaused, rollout.ReasonFrozen, rollout.ReasonAborted, rollout.ReasonBound, rollout.ReasonCheck,
 	} {
 		waiting[reason] = 1
 	}
 	for _, phase := range rollout.Phases() {
 		r.Rollout(string(phase), phase, rollout.Counts{}, waiting)
 	}
+	r.Stalled("default", v1alpha1.ReasonPausedTooLong)
 	return scraped(t, set.Handler())
 }
 

@@ -77,7 +77,7 @@ type hang struct {
 	left    time.Duration // until it is one, zero if nothing becomes one
 }
 
-// hangOf finds the node whose drain hangs for the longest time, or who has closed the ledger.
+// hangOf finds the broken nodes that hold up all others, the node whose drain hangs for the longest time, or who has closed the ledger.
 func hangOf(d *rollout.Decisions, now time.Time) (h hang) {
 	if d.Phase != rollout.Running {
 		return hang{}
@@ -88,7 +88,7 @@ func hangOf(d *rollout.Decisions, now time.Time) (h hang) {
 		since := d.Progress.Nodes[n.UID].Since
 		switch age := now.Sub(since); {
 		case n.Why == nil:
-		case standing(n.Why.Reason) && d.Counts.InFlight == 0 && h.reason == "":
+		case n.Why.Reason == rollout.ReasonStranded, standing(n.Why.Reason) && d.Counts.InFlight == 0 && h.reason == "":
 			h.reason, h.message = n.Why.Reason, n.Why.Message
 		case n.Why.Reason != rollout.ReasonBlocked || since.IsZero():
 		case age < StuckAfter && (h.left == 0 || StuckAfter-age < h.left):
@@ -129,7 +129,7 @@ func (s *RolloutStatus) setConditions(spec *RolloutSpec, h hang, generation int6
 	set := s.setter(generation, now)
 	set(ConditionValid, true, ReasonValid, "")
 	approval := phase == rollout.AtGate && s.Reason == string(rollout.ReasonApproval)
-	closed := standing(h.reason)
+	closed := standing(h.reason) || h.reason == rollout.ReasonStranded
 	set(ConditionProgressing, phase == rollout.Running && !closed || phase == rollout.AtGate && !approval, reason, s.Message)
 	paused := phase == rollout.Paused || phase == rollout.Aborting || phase == rollout.Aborted
 	set(ConditionPaused, paused, string(s.Phase), "")

@@ -209,7 +209,10 @@ func checksOf(c *Checks) rollout.Checks {
 	if c == nil {
 		return rollout.Checks{}
 	}
-	return rollout.Checks{ControlPlane: rollout.CheckMode(c.ControlPlane), Quorum: rollout.CheckMode(c.Quorum), Data: rollout.CheckMode(c.Data)}
+	return rollout.Checks{
+		ControlPlane: rollout.CheckMode(c.ControlPlane), Quorum: rollout.CheckMode(c.Quorum), Data: rollout.CheckMode(c.Data),
+		Caps: rollout.CheckMode(c.Caps),
+	}
 }
 
 func capsOf(caps []Cap) []rollout.Cap {

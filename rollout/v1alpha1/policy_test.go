@@ -87,7 +87,7 @@ detectors: [{cusum: {}}, {cusum: {good: "0.5%", bad: "20%", limit: "4.6"}}, {fai
 critical: {selector: {matchLabels: {critical: "yes"}}, nodes: [g1]}
 serial: {matchLabels: {role: etcd}}
 loseQuorum: true
-checks: {controlPlane: Enforce, quorum: Warn, data: Warn}
+checks: {controlPlane: Enforce, quorum: Warn, data: Warn, caps: Warn}
 attempts: 2
 retryAfter: 30s
 deadlines: {commit: 1m, drain: 2m, apply: 3m, verify: 4m}
@@ -163,7 +163,7 @@ func everythingWanted(t *testing.T) rollout.Policy {
 			rollout.CUSUM{}, rollout.CUSUM{Good: 0.005, Bad: 0.2, Limit: 4.6}, rollout.Failures{At: *count(3)},
 			rollout.Failures{At: *percent("5%"), Of: rollout.OfAttempted, After: 20}, rollout.Critical{Nodes: []string{"g1"}},
 		},
-		Critical: selector("critical", "yes"), Serial: selector("role", "etcd"), LoseQuorum: true, Attempts: 2, Checks: rollout.Checks{ControlPlane: rollout.Enforce, Quorum: rollout.Warn, Data: rollout.Warn}, RetryAfter: 30 * time.Second,
+		Critical: selector("critical", "yes"), Serial: selector("role", "etcd"), LoseQuorum: true, Attempts: 2, Checks: rollout.Checks{ControlPlane: rollout.Enforce, Quorum: rollout.Warn, Data: rollout.Warn, Caps: rollout.Warn}, RetryAfter: 30 * time.Second,
 		CommitWithin: time.Minute, DrainWithin: 2 * time.Minute, ApplyWithin: 3 * time.Minute, VerifyWithin: 4 * time.Minute,
 		StuckDrain: rollout.UndoDrain, MaxBroken: percent("2%"), Prefetch: count(40),
 		Verb: rollout.Verb{Request: "q1", Do: rollout.Acknowledge, Node: "g2"},

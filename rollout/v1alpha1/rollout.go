@@ -89,7 +89,7 @@ type RolloutSpec struct {
 	// +optional
 	Rollback *RollbackPlan `json:"rollback,omitempty"`
 
-	// caps bind at the same time; the strictest decides. Absent means one node at a time.
+	// caps bind at the same time; the strictest decides. Without one of scope Total there is one of 1 besides: one node at a time.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

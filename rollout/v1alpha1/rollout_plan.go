@@ -149,6 +149,11 @@ type Checks struct {
 	// data: no pod has to go against its budget, as stuckDrain Force does with an intrusive revision. Absent means that it is not checked.
 	// +optional
 	Data CheckMode `json:"data,omitempty"`
+
+	// caps: each zone that a cap names has a node of the domain: a name that is misspelt keeps nothing back. Absent means Enforce; Warn is for zones
+	// that may be empty at times.
+	// +optional
+	Caps CheckMode `json:"caps,omitempty"`
 }
 
 // CheckMode is what a check does when it finds something.

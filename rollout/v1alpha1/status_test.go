@@ -112,6 +112,9 @@ func TestHangShows(t *testing.T) {
 		closed.Counts.InFlight = 1
 		at(closed, time.Hour, "Valid Progressing", 0)
 	}
+	why := &rollout.Why{Reason: rollout.ReasonStranded, Message: `none of the broken ones answers: "node-b"`}
+	stranded := rollout.Decisions{Phase: rollout.Running, Counts: rollout.Counts{Waiting: 1, InFlight: 1}, Nodes: []rollout.Decision{{Node: "n", UID: "n", Why: why}}}
+	at(stranded, time.Hour, "Valid Stalled", 0)
 }
 
 // R-RO-32: a pause that is too long shows, and it is said when to look.
