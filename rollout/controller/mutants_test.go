@@ -71,7 +71,7 @@ func TestMutants(t *testing.T) {
 // The same for rollouts that can't be followed, that select the nodes of others, or that are gone.
 func TestStandingMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
-		{Name: "what can't be followed can't be stopped", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "!asked && r.Progress.Stopped == \"\" {", New: "true {"},
+		{Name: "what can't be followed can't be stopped", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "!asked && r.Progress.Stopped == \"\" {", New: "asked || r.Progress.Stopped == \"\" {"},
 		{Name: "what is stopped begins anew", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "range r.Progress.Targets {", New: "range r.Progress.Targets[:0] {"},
 		{Name: "a pause gives back what drains", File: "stop.go", Run: "TestPauseOfAnInvalidRollout",
 			Old: "if n.Do == protocol.EventUndo && d.Phase == rollout.Paused {", New: "if false {"},
