@@ -101,14 +101,18 @@ func (m Machine) WaitsFor(o Machine) (why string, yields bool) {
 	changing, sent := o.Changing()
 	mine, _ := m.Changing()
 	claims := !sent && o.claims() && !o.Spec.Paused
+	queues := changing && mine && !o.Spec.Paused
 	switch {
-	case sent, claims, changing && !o.Spec.Paused && mine && !m.claims() && o.Before(m):
+	case sent, claims, queues && o.precedes(m):
 		return fmt.Sprintf("machine %q of the control plane is being changed: they go one by one", o.Key), claims && m.claims() && o.Before(m)
 	case !mine && m.stands() && o.fell():
 		return fmt.Sprintf("machine %q of the control plane does not work: it is mended first, or taken out", o.Key), false
 	}
 	return "", false
 }
+
+// precedes means that another one queues behind this one: it has not claimed its turn.
+func (m Machine) precedes(o Machine) bool { return !o.claims() && m.Before(o) }
 
 func (l *learner) backedUp() {
 	if l.o.Err != nil || !l.o.Done {

@@ -41,11 +41,16 @@ func Learn(m Machine, s Status, a Action, o Outcome, now time.Time) Status {
 	case Backup:
 		l.backedUp()
 	case StartNode, Uncordon, FindNodes:
-		if o.Err != nil || !o.Done {
-			l.blocked("node")
-		}
+		l.reached()
 	}
 	return l.s
+}
+
+// reached records what keeps a Node from being changed or found.
+func (l *learner) reached() {
+	if l.o.Err != nil || !l.o.Done {
+		l.blocked("node")
+	}
 }
 
 type learner struct {

@@ -98,6 +98,11 @@ func (p *pass) empty(r *Release) (Decision, bool) {
 	if turns {
 		return p.turn(r.Since), true
 	}
+	return p.vacate(r)
+}
+
+// vacate has the work leave: hooks, drain.
+func (p *pass) vacate(r *Release) (Decision, bool) {
 	if !r.Hooked {
 		if d, waits := p.hooks(StepHooks, BeforeDrain, &r.Hooked); waits {
 			return d, true

@@ -215,9 +215,9 @@ func TestMutantsOfTurns(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a claim is not looked at again", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case name == StepTurn:\n		return p.turnTo(StepBackup, time.Second)",
 			New: "case name == StepTurn:\n		p.s.backedUp()\n		return p.turnTo(StepBackup, time.Second)"},
-		{Name: "claims are not waited for", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case sent, claims, changing", New: "case sent, changing"},
+		{Name: "claims are not waited for", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case sent, claims, queues", New: "case sent, queues"},
 		{Name: "a pause stops all", File: "backup.go", Run: "TestTurnsOfEvery", Old: "claims := !sent && o.claims() && !o.Spec.Paused", New: "claims := !sent && o.claims()"},
-		{Name: "who has claimed waits for who queues", File: "backup.go", Run: "TestTurnsOfEvery", Old: "mine && !m.claims() && o.Before(m):", New: "mine && o.Before(m):"},
+		{Name: "who has claimed waits for who queues", File: "backup.go", Run: "TestTurnsOfEvery", Old: "return !o.claims() && m.Before(o)", New: "return m.Before(o)"},
 		{Name: "nobody takes a claim back", File: "backup.go", Run: "TestTurnsOfEvery", Old: "(name == StepTurn || !p.Yield):", New: "name != \"\":"},
 		{Name: "the broken are not waited for", File: "backup.go", Run: "TestTheBroken", Old: "case !mine && m.stands() && o.fell():", New: "case false:"},
 		{Name: "the broken wait for each other", File: "backup.go", Run: "TestTheBroken", Old: "case !mine && m.stands() && o.fell():", New: "case !mine && o.fell():"},

@@ -114,11 +114,7 @@ func (p *plan) settle(f *flight, e *NodeProgress) {
 			p.conclude(f, e, Deferred)
 		}
 	case protocol.Undone:
-		if isBad(f.slot.State) && !p.well(f.member) {
-			f.why = &Why{Reason: ReasonUnhealthy, Message: "the attempt before has broken the node, the last one was undone: " + p.illness(f.member)}
-			return
-		}
-		p.end(f, e, Undone)
+		p.settleUndone(f, e)
 	case protocol.FailedBroken:
 		p.mark(f, protocol.EventBreak, protocol.SlotBroken, "the agent says that the node is broken")
 		p.conclude(f, e, FailedBroken)
@@ -128,6 +124,15 @@ func (p *plan) settle(f *flight, e *NodeProgress) {
 			p.conclude(f, e, Suspected)
 		}
 	}
+}
+
+// settleUndone keeps the slot of a node that an attempt before has broken until it is well again.
+func (p *plan) settleUndone(f *flight, e *NodeProgress) {
+	if isBad(f.slot.State) && !p.well(f.member) {
+		f.why = &Why{Reason: ReasonUnhealthy, Message: "the attempt before has broken the node, the last one was undone: " + p.illness(f.member)}
+		return
+	}
+	p.end(f, e, Undone)
 }
 
 // within is the deadline of a state.

@@ -165,11 +165,7 @@ func TestPauseAndResume(t *testing.T) {
 			continue
 		}
 		acknowledged++
-		for _, n := range d.Nodes {
-			if n.State == protocol.Admitted || n.State == protocol.Granted || n.Do == protocol.EventAdmit || n.Do == protocol.EventGrant {
-				t.Fatalf("pass %d: node %q is %s, %q after the pause was acknowledged", i, n.Node, n.State, n.Do)
-			}
-		}
+		f.wantNoneBegun(i, d)
 		f.silent["node-001"] = false // it finds its grant revoked
 	}
 	if acknowledged == 0 || !f.last.Acknowledged || f.last.Phase != Paused {
@@ -187,6 +183,16 @@ func TestPauseAndResume(t *testing.T) {
 	f.passes(100, Completed)
 	if f.runs("v2") != 5 || f.node("node-000").Shadow.Report.Attempt != 1 {
 		t.Errorf("%d nodes run v2, node-000 in attempt %d", f.runs("v2"), f.node("node-000").Shadow.Report.Attempt)
+	}
+}
+
+// wantNoneBegun checks that no node can commit after a pause was acknowledged.
+func (f *fleet) wantNoneBegun(pass int, d Decisions) {
+	f.t.Helper()
+	for _, n := range d.Nodes {
+		if n.State == protocol.Admitted || n.State == protocol.Granted || n.Do == protocol.EventAdmit || n.Do == protocol.EventGrant {
+			f.t.Fatalf("pass %d: node %q is %s, %q after the pause was acknowledged", pass, n.Node, n.State, n.Do)
+		}
 	}
 }
 

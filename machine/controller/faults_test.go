@@ -279,7 +279,7 @@ func TestSilentStarterIsNotWaitedFor(t *testing.T) {
 
 // R-MA-16: each generation of the spec of a machine without an instance, which nobody is about to make, is stored as observed.
 func TestRetiredMachineObservesEdits(t *testing.T) {
-	in(t, func(t *testing.T, w *world) {
+	in(t, func(_ *testing.T, w *world) {
 		m := w.store.Put(worker("a"))
 		w.running(m.Key)
 		w.store.Edit(m.Key, func(m *machine.Machine) { m.Spec.Decommission = true })

@@ -114,6 +114,28 @@ func read(t *testing.T, groups *kube.Groups) controller.Group {
 	return group
 }
 
+// wantKept checks what a write of an older controller has made of an object whose spec is at a path.
+func wantKept(t *testing.T, client dynamic.Interface, resource schema.GroupVersionResource, path []string) {
+	t.Helper()
+	u, err := client.Resource(resource).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range [][]string{{"future"}, {"deletion", "future"}, {"versions", "future"}} {
+		if got, _, _ := unstructured.NestedString(u.Object, append(append([]string(nil), path...), at...)...); got != "kept" {
+			t.Errorf("R-MA-16: %s: %v of its spec is %q: %v", resource.Resource, at, got, u.Object["spec"])
+		}
+	}
+	hooks, _, _ := unstructured.NestedSlice(u.Object, append(append([]string(nil), path...), "deletion", "hooks")...)
+	if want := []any{map[string]any{"name": "a", "owner": "y", "phase": "BeforeDrain", "future": "kept"}}; !reflect.DeepEqual(hooks, want) {
+		t.Errorf("R-MA-16: %s: its hooks are %v, want %v", resource.Resource, hooks, want)
+	}
+	kubelet, _, _ := unstructured.NestedString(u.Object, append(append([]string(nil), path...), "versions", "kubelet")...)
+	if owners := u.GetOwnerReferences(); kubelet != "v1.36.2" || len(owners) != 1 || len(u.GetFinalizers()) != 1 {
+		t.Errorf("%s: kubelet %q, owners %v, finalizers %v", resource.Resource, kubelet, owners, u.GetFinalizers())
+	}
+}
+
 // R-MA-16: a controller that is older than the definitions, or than whoever else writes by them, changes what it knows and keeps the rest: of a machine that goes to
 // another set, and of a set that is scaled and gets another owner. What is null in a provider's config stays so.
 func TestWritesKeepWhatTheyDoNotKnow(t *testing.T) {
@@ -142,23 +164,7 @@ func TestWritesKeepWhatTheyDoNotKnow(t *testing.T) {
 		}
 	}
 	for resource, path := range map[schema.GroupVersionResource][]string{v1alpha1.MachinesResource: {"spec"}, v1alpha1.MachineSetsResource: {"spec", "template", "spec"}} {
-		u, err := client.Resource(resource).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, at := range [][]string{{"future"}, {"deletion", "future"}, {"versions", "future"}} {
-			if got, _, _ := unstructured.NestedString(u.Object, append(append([]string(nil), path...), at...)...); got != "kept" {
-				t.Errorf("R-MA-16: %s: %v of its spec is %q: %v", resource.Resource, at, got, u.Object["spec"])
-			}
-		}
-		hooks, _, _ := unstructured.NestedSlice(u.Object, append(append([]string(nil), path...), "deletion", "hooks")...)
-		if want := []any{map[string]any{"name": "a", "owner": "y", "phase": "BeforeDrain", "future": "kept"}}; !reflect.DeepEqual(hooks, want) {
-			t.Errorf("R-MA-16: %s: its hooks are %v, want %v", resource.Resource, hooks, want)
-		}
-		kubelet, _, _ := unstructured.NestedString(u.Object, append(append([]string(nil), path...), "versions", "kubelet")...)
-		if owners := u.GetOwnerReferences(); kubelet != "v1.36.2" || len(owners) != 1 || len(u.GetFinalizers()) != 1 {
-			t.Errorf("%s: kubelet %q, owners %v, finalizers %v", resource.Resource, kubelet, owners, u.GetFinalizers())
-		}
+		wantKept(t, client, resource, path)
 	}
 	written := read(t, groups)
 	config, replicas := string(written.Machines[0].Spec.Config), written.Sets[0].Spec.Replicas
