@@ -289,7 +289,9 @@ func TestRelapseIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 1)
 		var results []string
-		w.o.Metrics.Update = func(before, after string, r rollout.Result) { results = append(results, fmt.Sprintf("%s %s %s", before, after, r)) }
+		w.o.Metrics.Update = func(before, after string, r rollout.Result) {
+			results = append(results, fmt.Sprintf("%s %s %s", before, after, r))
+		}
 		w.start()
 		w.policy.RetryAfter = time.Hour
 		w.want()

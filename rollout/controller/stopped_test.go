@@ -212,7 +212,10 @@ func TestEndsDuringAnInvalidPauseCount(t *testing.T) {
 				return sh.Report.Phase == protocol.PhaseApplying && (c.first == "" || attempts == 1)
 			})
 			w.spoil(rollout.Verb{Request: "pause-1", Do: rollout.Pause})
-			w.until("it has ended", func() bool { sh, _ := w.c.Shadow(name(0)); return sh.Report.Phase.AtRest() || sh.Report.Phase == protocol.PhaseFailedBroken })
+			w.until("it has ended", func() bool {
+				sh, _ := w.c.Shadow(name(0))
+				return sh.Report.Phase.AtRest() || sh.Report.Phase == protocol.PhaseFailedBroken
+			})
 			w.steps(5)
 			w.mend(rollout.Verb{Request: "resume-1", Do: rollout.Resume})
 			w.steps(3)
