@@ -77,7 +77,11 @@ func (f *fleet) twoAtRandom(r *rand.Rand, revision string, people bool) (kills, 
 			if f.Completed(f.t.Context(), revision) == nil {
 				return kills, stops
 			}
-			if people && r.IntN(3) == 0 && (stopped || stops < mostStops) {
+			switch {
+			case !people || r.IntN(3) > 0:
+			case !stopped && f.stands(): // it came too early, and was refused
+				stopped = f.stopsOrResumes(r, true)
+			case stopped || stops < mostStops:
 				stopped = f.stopsOrResumes(r, stopped)
 				stops += map[bool]int{true: 1}[stopped]
 			}
@@ -85,6 +89,14 @@ func (f *fleet) twoAtRandom(r *rand.Rand, revision string, people bool) (kills, 
 			f.t.Fatalf("the rollout of %s is not over after %s and %d kills: %v", revision, stamina, kills, f.Completed(f.t.Context(), revision))
 		}
 	}
+}
+
+// stands reports whether the rollout shows that it is stopped.
+func (f *fleet) stands() bool {
+	f.t.Helper()
+	is, err := f.Rollout(f.t.Context())
+	must(f.t, err)
+	return is.Status.Phase == v1alpha1.RolloutPhase(rollout.Paused) || is.Status.Phase == v1alpha1.RolloutPhase(rollout.Aborted)
 }
 
 // stopsOrResumes asks for the one or the other, and waits for neither: the next request may overtake it.
