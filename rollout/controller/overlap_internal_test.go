@@ -86,8 +86,8 @@ func TestDisjointRolloutsCostTheirPlans(t *testing.T) {
 	bytes, pieces := garbage(func() { planned(t, p) })
 	inBytes, inPieces := garbage(func() { p.decide() })
 	t.Logf("the plans take %d bytes in %d pieces, the decision %d in %d", bytes, pieces, inBytes, inPieces)
-	if inBytes > 2*bytes || inPieces > 2*pieces {
-		t.Errorf("a decision for 20 disjoint rollouts takes %d bytes in %d pieces, want twice what their plans take at most: %d in %d", inBytes, inPieces, bytes, pieces)
+	if inBytes > 2*bytes || inPieces > pieces+pieces/10 {
+		t.Errorf("a decision for 20 disjoint rollouts takes %d bytes in %d pieces, want twice the bytes of their plans at most, and a tenth more pieces: %d in %d", inBytes, inPieces, bytes, pieces)
 	}
 	for i := range p.decided {
 		if d := &p.decided[i]; p.refused[p.rollouts[i].Policy.UID] != nil || d.Counts.Selected != 50 || len(d.Findings) > 0 {
