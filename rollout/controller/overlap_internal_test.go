@@ -96,6 +96,17 @@ func TestDisjointRolloutsCostTheirPlans(t *testing.T) {
 	}
 }
 
+// textsAbout counts the texts by which nodes are said to be another rollout's.
+func textsAbout(nodes []rollout.Decision, owner string) int {
+	whys := map[*rollout.Why]bool{}
+	for _, n := range nodes {
+		if n.Why != nil && n.Why.Reason == rollout.ReasonOther && strings.Contains(n.Why.Message, owner) {
+			whys[n.Why] = true
+		}
+	}
+	return len(whys)
+}
+
 // Where they do, a decision takes no new snapshot for each plan, and the nodes of one owner share what is said of them. Each says so in every decision,
 // whether it was known before or not, and not any more when it is over.
 func TestOverlapSharesWhatItSays(t *testing.T) {
@@ -108,14 +119,8 @@ func TestOverlapSharesWhatItSays(t *testing.T) {
 			if (i >= 2) != said {
 				t.Errorf("decision %d, rollout %d: findings %+v, waiting %+v; want 500 nodes that wait for another one: %t", round, i, p.decided[i].Findings, p.decided[i].Waiting, i >= 2)
 			}
-			whys := map[*rollout.Why]bool{}
-			for _, n := range p.decided[i].Nodes {
-				if n.Why != nil && n.Why.Reason == rollout.ReasonOther && strings.Contains(n.Why.Message, p.rollouts[i%2].Name) {
-					whys[n.Why] = true
-				}
-			}
-			if want := min(i/2, 1); len(whys) != want {
-				t.Errorf("decision %d, rollout %d: %d texts for the nodes of one other rollout, want %d", round, i, len(whys), want)
+			if n, want := textsAbout(p.decided[i].Nodes, p.rollouts[i%2].Name), min(i/2, 1); n != want {
+				t.Errorf("decision %d, rollout %d: %d texts for the nodes of one other rollout, want %d", round, i, n, want)
 			}
 		}
 	}
