@@ -94,12 +94,12 @@ func (p *pass) edge(r *Rollout, d *rollout.Decisions, uid string, was, is rollou
 		result = resultOf(d, uid, is, now)
 	}
 	if result != "" && (result != was.Result || is.Attempt != 0 && is.Attempt != was.Attempt) {
-		p.ended(r, cmp.Or(is.Node, was.Node), before, after, result)
+		p.tellEnd(r, cmp.Or(is.Node, was.Node), before, after, result)
 	}
 }
 
-// ended tells of an attempt that has ended on a node.
-func (p *pass) ended(r *Rollout, node, before, after string, result rollout.Result) {
+// tellEnd tells of an attempt that has ended on a node.
+func (p *pass) tellEnd(r *Rollout, node, before, after string, result rollout.Result) {
 	if f := p.c.o.Metrics.Update; f != nil {
 		f(before, after, result)
 	}
