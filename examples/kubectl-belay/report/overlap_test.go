@@ -74,7 +74,7 @@ func TestOwnerIsTheControllers(t *testing.T) {
 		"one that is only planned is the youngest": {func(s *view.Seen) {
 			s.Rollouts[1].CreationTimestamp, s.Rollouts[1].UID = metav1.Time{}, "planned"
 		}, 0, 6},
-		"one that is being deleted selects none": {func(s *view.Seen) { gone := at(0); s.Rollouts[0].DeletionTimestamp = &gone }, 0, 0},
+		"one that is being deleted selects none":       {func(s *view.Seen) { gone := at(0); s.Rollouts[0].DeletionTimestamp = &gone }, 0, 0},
 		"one that can't be followed keeps its members": {func(s *view.Seen) { s.Rollouts[0].Spec.Revision.Name = "v9" }, -1, 12},
 		"another domain is no concern":                 {func(s *view.Seen) { s.Rollouts[0].Spec.Domain = "other" }, 0, 0},
 	} {
