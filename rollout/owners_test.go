@@ -36,9 +36,9 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// hidden is a fleet of five nodes, of which node-000 and node-001 belong to another rollout and node-002 is not well.
+// hidden is a fleet of six nodes, of which node-000 and node-001 belong to another rollout and node-002 is not well.
 func hidden(t *testing.T) (f *fleet, theirs map[string]string) {
-	f = newFleet(t, 5)
+	f = newFleet(t, 6)
 	f.node("node-002").Health = Verdict{Answer: Deny, Message: "2 of 3 replicas"}
 	var o Owners
 	o.Select(Owner{Name: "older", UID: "older"}, []Decision{{UID: "uid-node-000"}, {UID: "uid-node-001"}})
@@ -61,7 +61,7 @@ func TestDecisionsYield(t *testing.T) {
 	if want := `OtherRollout (2)`; !strings.Contains(d.Message, want) || !strings.Contains(d.Message, `2 nodes are selected that belong to rollout "older"`) {
 		t.Errorf("the message is %q, want %s and whose they are", d.Message, want)
 	}
-	for name, want := range map[string]string{"node-001": "comes first", "node-004": "1 more have their turn before it"} {
+	for name, want := range map[string]string{"node-001": "comes first", "node-005": "1 more have their turn before it"} {
 		if e, _ := d.Why(name); !strings.Contains(e.String(), want) {
 			t.Errorf("%s: %s; want %q", name, e.String(), want)
 		}
@@ -83,8 +83,8 @@ func TestSimulationYields(t *testing.T) {
 	for _, w := range s.Expected.Waits {
 		waits[w.Reason] += w.Nodes
 	}
-	if len(s.Expected.Turns) != 2 || left["node-000"] != ReasonOther || left["node-001"] != ReasonOther || left["node-002"] != ReasonUnhealthy {
-		t.Errorf("%d turns, and left are %v; want two turns, and two nodes left to another rollout", len(s.Expected.Turns), left)
+	if len(s.Expected.Turns) != 3 || left["node-000"] != ReasonOther || left["node-001"] != ReasonOther || left["node-002"] != ReasonUnhealthy {
+		t.Errorf("%d turns, and left are %v; want three turns, and two nodes left to another rollout", len(s.Expected.Turns), left)
 	}
 	if got := fmt.Sprint(waits[ReasonOther], waits[ReasonUnhealthy]); got != "2 1" || !strings.Contains(s.Expected.Message, "OtherRollout (2)") {
 		t.Errorf("nodes wait for %v: %s; want 2 for another rollout and 1 until it is well", waits, s.Expected.Message)
