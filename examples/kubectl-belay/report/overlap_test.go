@@ -26,6 +26,7 @@ func overlapping(t *testing.T) *view.Seen {
 		ObjectMeta: metav1.ObjectMeta{Name: "v3", CreationTimestamp: at(-time.Hour)},
 		Spec:       v1alpha1.RevisionSpec{Digest: v1alpha1.OpaqueDigest("v3"), Opaque: "v3"},
 	})
+	s.Nodes[9].Status.Conditions[0].Status = corev1.ConditionTrue // so that there is room for one
 	s.Rollouts[0].CreationTimestamp = at(-24 * time.Hour)
 	s.Rollouts[0].Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelTopologyZone: "a"}}
 	late := v1alpha1.Rollout{
