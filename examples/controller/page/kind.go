@@ -55,6 +55,9 @@ func kindOf(v *view.Rollout, d *rollout.Decision) Kind {
 			return Deferred
 		}
 	case rollout.ReasonOther:
+		if slot == nil { // it belongs to another rollout, which is not at work on it
+			return Deferred
+		}
 		return Waiting
 	}
 	if retried {
