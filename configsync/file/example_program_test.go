@@ -93,7 +93,7 @@ func Example_program() {
 	// using current (default)
 	// 1 workers
 	// exit code 75
-	// using current (UID: x)
+	// using current (UID: file-e057ef59b9465c7c238ed064a80c1295)
 	// 8 workers
 	// exit code 0
 }
