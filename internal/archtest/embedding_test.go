@@ -62,7 +62,7 @@ func TestEmbeddingPagesCatch(t *testing.T) {
 		{"declarations that are not in a row", block(link, typ+"\n// A text is printed.\nfunc Example() {\n"), "Go code that is not in"},
 		{"a fence that is not closed", link + "```go\nx := 1\n", "Go code that is not in"},
 		{"another spelling of the language", block(link, "x := 1\n")[:len(link)] + "```Go\nx := 1\n```\n", "Go code that is not in"},
-		{"no code", "# lkg\n", "docs/embedding/lkg.md is missing, or has no Go code"},
+		{"no code", "# lkg\n", "docs/embedding/lkg.md: is missing, or has no Go code"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			files := []string{"lkg/example_test.go", embeddingExample, "docs/embedding/lkg.md", c.page}
