@@ -6,22 +6,20 @@ package kube_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/controller/controllertest"
 	"github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/machine/machinetest"
 	"github.com/belayproject/belay/machine/provider"
-	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
 // manage brings the machines of a namespace to what they are declared to be, until ctx ends. objects is a client of the API server that has the machines,
@@ -42,13 +40,26 @@ func manage(ctx context.Context, objects dynamic.Interface, workload kubernetes.
 	return kube.Run(ctx, kube.Loop{Controller: c, Machines: machines, Nodes: nodes})
 }
 
-// The parts of a program that makes machines. Here the API servers are in memory, and so is the provider; it ends at once.
+// The parts of a program that makes machines. The API server of this example answers nothing, and the provider is in memory.
 func Example_manage() {
-	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		v1alpha1.MachinesResource: "MachineList",
-	})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer server.Close()
+	config := &rest.Config{Host: server.URL}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	workload, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	ctx, stop := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer stop()
-	fmt.Println(manage(ctx, objects, fake.NewClientset(), &machinetest.Memory{}, &controllertest.Cluster{}))
-	// Output: <nil>
+	if err := manage(ctx, objects, workload, &machinetest.Memory{}, &controllertest.Cluster{}); err != nil && ctx.Err() == nil {
+		fmt.Println(err)
+	}
+	fmt.Println("it ends with its context")
+	// Output: it ends with its context
 }

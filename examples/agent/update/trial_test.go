@@ -111,6 +111,7 @@ func TestObjectsOfTheTrial(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(read(t, trial+"rollout.yaml")), &r); err != nil {
 		t.Fatal(err)
 	}
+	r.UID = "0c7b" // as the API server gives one
 	p, err := v1alpha1.PolicyOf(&r, func(name string) (*v1alpha1.Revision, bool) { return revisions[name], revisions[name] != nil })
 	if err != nil || p.Target.Name != "v1" || len(p.Stages) != 2 || !p.Stages[0].Approval {
 		t.Errorf("the rollout is %+v, %v; want one to v1, with a stage that somebody has to approve", p, err)
