@@ -61,7 +61,7 @@ race: ## run every test, long searches too, with the race detector; about an hou
 
 .PHONY: mutants
 mutants: binaries ## run every mutant of the sampled tables; make test runs one in ten
-	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./checkpoint/... ./drain/... ./examples/drain/... ./identity/... ./machine/... ./rollout/... ./examples/kubectl-belay/... ./examples/controller/page ./internal/drainproof ./internal/machinenode ./internal/machineqemu
+	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./checkpoint/... ./drain/... ./examples/agent ./examples/drain/... ./identity/... ./machine/... ./rollout/... ./examples/kubectl-belay/... ./examples/controller/page ./internal/drainproof ./internal/machinenode ./internal/machineqemu
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters

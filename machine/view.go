@@ -32,7 +32,8 @@ type View struct {
 	Twins []Key
 	// Fresh means that the token was made by this process in this pass: nobody else can have used it.
 	Fresh bool
-	// Resume means that the last pass has found the instance of the token Pending: a provider whose Get is a look alone carries it forward by Create.
+	// Resume means that the last pass has found the instance of the token Pending, and that it was not carried forward just before: a provider whose Get is a
+	// look alone does that by Create.
 	Resume bool
 	// Asked means that the provider has been asked for the instance in this pass.
 	Asked bool

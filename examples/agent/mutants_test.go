@@ -11,7 +11,7 @@ import (
 
 // The tests of the process catch an agent that is broken in any of these ways.
 func TestMutants(t *testing.T) {
-	mutate.Kill(t, []mutate.Mutant{
+	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a stop is not on record", File: "run.go", Run: "TestStopsOfTheAgent",
 			Old: "if err := a.syncer.Stopping(ctx); err != nil {", New: "if err := ctx.Err(); err != nil {"},
 		{Name: "what is in the way of a start counts against the config", File: "run.go", Run: "TestAMissingProgram",

@@ -41,7 +41,7 @@ const all = "BELAY_MUTANTS"
 // sampled is one in how many mutants Sample runs otherwise.
 const sampled = 10
 
-// Sample is [Kill] for a long table: it runs every fifth mutant, from the first on, and checks of the others that they still fit their source.
+// Sample is [Kill] for a long table: it runs one mutant in ten, from the first on, and checks of the others that they still fit their source.
 // With BELAY_MUTANTS=all in the environment, as make mutants sets it, it runs all of them.
 func Sample(t *testing.T, mutants []Mutant) {
 	t.Helper()

@@ -17,7 +17,7 @@ import (
 // back. Then it is done once more with controllers that have been at work for a while: each is killed around a later write, which is drawn.
 func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, rolloutstage.Options{Nodes: 5, Cap: 3, PodsPerNode: 2, Verify: time.Millisecond})
+	f := newFleet(t, rolloutstage.Options{Nodes: 3, Cap: 2, PodsPerNode: 2, Verify: time.Millisecond})
 	must(t, f.Begin(t.Context(), "v2", nil))
 	p := f.spawn(rolloutstage.Task{})
 	f.completed(p, "v2")

@@ -37,6 +37,9 @@ func (p *pass) ask(ctx context.Context, a machine.Action) machine.Outcome {
 			p.mem.pending = a.Token
 		}
 	case machine.Create, machine.Adopt:
+		if p.resumes() {
+			p.mem.resumes.note(a.Token, p.c.o.Now())
+		}
 		p.asked, p.mem.fresh = true, ""
 		p.refused(class)
 	case machine.PlanUpdate:

@@ -91,6 +91,8 @@ type memory struct {
 	fresh string
 	// pending is the token whose instance was found Pending by a look of the last pass.
 	pending string
+	// resumes is when a start that may have been cut off is carried forward.
+	resumes resumes
 	// took is the machine for which this process has taken a slot, as loan; nil if there is none. freed means that no slot of it is left from another process.
 	took  *machine.Machine
 	loan  string

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller/controllertest"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -114,4 +115,34 @@ func TestAnotherDesireEndsTheWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lives counts how often a machine is read past the cache.
+type lives struct {
+	*controllertest.Store
+	n int
+}
+
+func (l *lives) Live(ctx context.Context, key machine.Key) (machine.Machine, error) {
+	l.n++
+	return l.Store.Live(ctx, key)
+}
+
+// R-MA-30: while an instance starts, a look at it is one call of the provider: its machine is read past the cache only before something is done. A start that
+// may have been cut off is asked for again, and less often than it is looked at.
+func TestLooksGoByTheCache(t *testing.T) {
+	in(t, func(t *testing.T, w *world) {
+		const polls = 40
+		w.cloud.Polls = polls
+		store := &lives{Store: w.store}
+		w.options.Machines = store
+		w.start()
+		m := w.store.Put(worker("a"))
+		w.running(m.Key)
+		calls := w.cloud.Calls()
+		if looks, makes := calls["Get"], calls["Create"]; looks+makes < polls || makes > 10 || store.n > makes+2 {
+			t.Errorf("R-MA-30: %d looks at the instance, asked for %d times, and %d reads of the machine past the cache: want %d in all, 10 of them to ask for it, and 2 reads more than that",
+				looks, makes, store.n, polls)
+		}
+	})
 }

@@ -88,7 +88,7 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 		return 0, true, err
 	}
 	d := machine.Decide(v)
-	if d.Action.Kind != machine.None && !p.live {
+	if hasEffect(d.Action.Kind) && !p.live {
 		same, err := p.refresh(ctx)
 		if errors.Is(err, fs.ErrNotExist) {
 			return 0, true, nil
@@ -143,9 +143,14 @@ func (p *pass) refresh(ctx context.Context) (same bool, err error) {
 	same = m.Version == p.m.Version && m.UID == p.m.UID
 	if !same {
 		p.m, p.stored = m, m.Status
+		p.asked, p.looked, p.mem.fresh, p.mem.pending = false, false, "", "" // what was looked up was for a machine that has gone on
 	}
 	return same, nil
 }
+
+// hasEffect is whether an action may only follow a decision on the machine as it is now. A look at an instance goes by the cache: while a thousand
+// instances start, each is looked at every few seconds.
+func hasEffect(k machine.ActionKind) bool { return k != machine.None && k != machine.Lookup }
 
 // store writes a status; the rest of the machine is that of the store afterwards.
 func (p *pass) store(ctx context.Context, s machine.Status) error {

@@ -51,8 +51,36 @@ func (c *Controller) started(ctx context.Context, st Starter, m machine.Machine,
 	return missing
 }
 
-// resumes reports whether the instance of the present token was Pending in the pass before.
-func (p *pass) resumes() bool { return p.resume != "" && p.resume == p.m.Token }
+// resumes reports whether the instance of the present token was Pending in the pass before, and is to be carried forward again.
+func (p *pass) resumes() bool {
+	return p.resume != "" && p.resume == p.m.Token && p.mem.resumes.due(p.m.Token, p.c.o.Now())
+}
+
+// Times between two calls that carry a start forward. Most starts need none: each is there for one that was cut off.
+const (
+	resumeMin = 10 * time.Second
+	resumeMax = 30 * time.Second
+)
+
+// A resumes is when the instance of a token was carried forward last, and how long it is left alone after that.
+type resumes struct {
+	token string
+	last  time.Time
+	wait  time.Duration
+}
+
+func (r resumes) due(token string, now time.Time) bool {
+	return r.token != token || now.Sub(r.last) >= r.wait
+}
+
+// note takes down that the instance of a token was carried forward.
+func (r *resumes) note(token string, now time.Time) {
+	wait := resumeMin
+	if r.token == token {
+		wait = min(2*r.wait, resumeMax)
+	}
+	*r = resumes{token, now, wait}
+}
 
 // holdBack has the next token wait after some that were refused.
 func (p *pass) holdBack(v *machine.View) {

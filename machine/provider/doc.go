@@ -29,7 +29,8 @@
 // # What the caller promises
 //
 // Intent before effect: the token is stored before Create, and the order to delete before Delete. Only one token of a machine is alive at a time.
-// A Pending instance is asked for by Create again, so that a start that was cut off goes on; Get may be a look alone.
+// A Pending instance is looked at by Get every few seconds, and asked for by Create again, every half a minute or more often, so that a start that was cut
+// off goes on; Get may be a look alone.
 //
 // # Decorators
 //

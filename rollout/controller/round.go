@@ -42,7 +42,22 @@ func (p *pass) round() (moved bool, err error) {
 		} else if !ok {
 			continue
 		}
+		acted, err := p.carryOut(i)
+		if err != nil {
+			return false, err
+		}
+		moved = moved || acted
+	}
+	return moved, nil
+}
+
+// carryOut acts on what was decided for a rollout. What slots have just come free for goes before what the nodes that have theirs still wait for.
+func (p *pass) carryOut(i int) (moved bool, err error) {
+	for _, grants := range []bool{true, false} {
 		for _, d := range p.decided[i].Nodes {
+			if grants != (d.Do == protocol.EventGrant) {
+				continue
+			}
 			before := p.calls
 			if p.act(i, d) {
 				moved = true

@@ -22,8 +22,11 @@ import (
 	"github.com/belayproject/belay/rollout/rollouttest"
 )
 
-// With the garbage collector.
-var shared = testenv.Shared{Options: testenv.Options{With: []testenv.Component{testenv.ControllerManager}}}
+// With the garbage collector. The nodes of these tests have no kubelets: they stay as ready as they were made, however long a test takes.
+var shared = testenv.Shared{Options: testenv.Options{
+	With: []testenv.Component{testenv.ControllerManager},
+	Args: map[testenv.Component][]string{testenv.ControllerManager: {"--node-monitor-grace-period=30m"}},
+}}
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
 

@@ -78,6 +78,6 @@ func TestStandingMutants(t *testing.T) {
 		{Name: "what goes on is stalled", File: "rollouts.go", Run: "TestStalledIsSeen", Old: "c != nil && c.Status == metav1.ConditionTrue", New: "c != nil"},
 		{Name: "the control plane goes at once", File: "../caps.go", Run: "TestControlPlane", Old: "protocol.Cap{Key: serialKey, Max: 1,", New: "protocol.Cap{Key: serialKey, Max: 50,"},
 		{Name: "nobody is asked before", File: "../nodeagent/do.go", Run: "TestControlPlane", Old: "a.o.Updater.(Preflighter); ok {", New: "a.o.Updater.(Preflighter); ok && a.o.CheckTimeout < 0 {"},
-		{Name: "an overlap does not show", File: "../v1alpha1/conditions.go", Run: "TestOverlapShows", Old: "f.Check == checkOverlap", New: "f.Check == \"\""},
+		{Name: "an overlap does not show", File: "../v1alpha1/conditions.go", Run: "TestOverlapShows", Old: "f.Check == rollout.CheckOverlap", New: "f.Check == \"\""},
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -62,6 +64,23 @@ func TestServerChecksLedgers(t *testing.T) {
 	}
 	changes(t, s, alone)
 	alone.each(t, v1alpha1.DisruptionLedgerKind)
+}
+
+// The server does not note the owner of each field of each slot: of a full ledger that would be half of the object, and of the time of each write.
+func TestOwnersOfALedgerAreFew(t *testing.T) {
+	s := serve(t, v1alpha1.DisruptionLedgerKind, v1alpha1.DisruptionLedgersResource)
+	s.must(s.create("owned", ledger(v1alpha1.MaxSlots, many(v1alpha1.MaxSlots))))
+	u, err := s.Get(deadline(t), "owned", metav1.GetOptions{})
+	s.must(err)
+	size := 0
+	for _, m := range u.GetManagedFields() {
+		if m.FieldsV1 != nil {
+			size += len(m.FieldsV1.Raw)
+		}
+	}
+	if n := len(u.GetManagedFields()); n != 1 || size > 256 {
+		t.Errorf("%d managers own fields of the ledger, by %d bytes: want one, by 256 bytes or less", n, size)
+	}
 }
 
 // many are slots of nodes with long names.

@@ -99,8 +99,12 @@ func (o order) drive(ctx context.Context, p *local.Provider) error {
 		go func() {
 			random := rand.New(rand.NewPCG(o.Seed, worker))
 			for {
-				if err := o.one(ctx, p, random); err != nil {
+				deleted, err := o.one(ctx, p, random)
+				if err != nil {
 					errs <- err
+				}
+				if deleted {
+					fmt.Println("deleted")
 				}
 			}
 		}()
@@ -108,21 +112,22 @@ func (o order) drive(ctx context.Context, p *local.Provider) error {
 	return <-errs
 }
 
-func (o order) one(ctx context.Context, p *local.Provider, random *rand.Rand) error {
+func (o order) one(ctx context.Context, p *local.Provider, random *rand.Rand) (deleted bool, err error) {
 	r := request(o.First+random.IntN(o.Drive), o.Config)
-	var err error
 	switch random.IntN(16) {
 	case 0:
 		_, err = p.Delete(ctx, deletion(r, provider.Destroy))
+		deleted = err == nil
 	case 1:
 		_, err = p.Delete(ctx, deletion(r, provider.Retain))
+		deleted = err == nil
 	default:
 		_, err = p.Create(ctx, r)
 	}
 	if c := provider.ClassOf(err); c == provider.Conflict || c == provider.Unavailable {
-		return nil // used up, or another one holds it
+		return false, nil // used up, or another one holds it
 	}
-	return err
+	return deleted, err
 }
 
 // run runs a child and reports whether it was killed.
