@@ -60,7 +60,7 @@ race: ## run every test, long searches too, with the race detector; about an hou
 	BELAY_RACE=all $(MAKE) test RACE=on
 
 .PHONY: mutants
-mutants: binaries ## run every mutant of the sampled tables; make test runs one in ten
+mutants: binaries ## run every mutant of the sampled tables; make test runs one in twenty
 	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./checkpoint/... ./drain/... ./examples/agent ./examples/drain/... ./identity/... ./machine/... ./rollout/... ./examples/kubectl-belay/... ./examples/controller/page ./internal/drainproof ./internal/machinenode ./internal/machineqemu
 
 .PHONY: lint
