@@ -75,7 +75,7 @@ func TestOwnersOfALedgerAreFew(t *testing.T) {
 	size := 0
 	for _, m := range u.GetManagedFields() {
 		if m.FieldsV1 != nil {
-			size += len(m.FieldsV1.Raw)
+			size += len(m.FieldsV1.GetRawBytes())
 		}
 	}
 	if n := len(u.GetManagedFields()); n != 1 || size > 256 {
