@@ -17,6 +17,7 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/checkpoint/checkpointtest"
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // seeds explores stories one after another, as many at a time as there are processors, until there are enough states of a kind.
@@ -61,7 +62,7 @@ func nested(r checkpointtest.Report) int { return r.Nested }
 // D1, A1 to A4, E1 to E9: a crash between any two calls of the disk, with any part of what was not synced: of stories of
 // processes that are killed before it, of one caller with restarts, and of several callers at once that share syncs.
 func TestFaultD1EveryCrashState(t *testing.T) {
-	bar := amount(30_000, 1_000_000, 20_000_000)
+	bar := amount(raceshare.Of(t, 30_000), 1_000_000, 20_000_000)
 	dead := seeds(t, bar/4, all, func(seed uint64) checkpointtest.Crash {
 		o := variant(seed)
 		return checkpointtest.Crash{Work: killed(seed, o), Check: judge(o), Seed: seed}
@@ -94,7 +95,7 @@ func variant(seed uint64) checkpoint.Options {
 
 // D4, E5: crashes in the recovery from a crash, three deep. What a Read returned once is not taken back by the next crash.
 func TestFaultD4CrashesDuringRecovery(t *testing.T) {
-	bar := amount(4_000, 100_000, 5_000_000)
+	bar := amount(raceshare.Of(t, 4_000), 100_000, 5_000_000)
 	total := seeds(t, bar, nested, func(seed uint64) checkpointtest.Crash {
 		o := variant(seed)
 		work := history(seed, 2+int(seed%3), o)
@@ -202,7 +203,7 @@ func TestFaultD6LostSyncs(t *testing.T) {
 	var total checkpointtest.Report
 	points := 0
 	for _, done := range []bool{false, true} {
-		for at := 0; ; at++ {
+		for at := 0; ; at += raceshare.Step(t) {
 			f := checkpointtest.Fault{Err: syscall.EIO, At: at, Done: done}
 			if amount(0, 1, 1) == 0 {
 				f.Calls = func(op string) bool { return op == "sync" || op == "rename" }
@@ -222,7 +223,7 @@ func TestFaultD6LostSyncs(t *testing.T) {
 			total = total.Add(report)
 		}
 	}
-	line(t, "D6", "faults", points, amount(30, 400, 400), fmt.Sprintf("model=memory states=%d ", total.States))
+	line(t, "D6", "faults", points, amount(raceshare.Of(t, 30), 400, 400), fmt.Sprintf("model=memory states=%d ", total.States))
 }
 
 func lossy(d *checkpointtest.Disk, f checkpointtest.Fault) (struck bool, err error) {

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/raceshare"
 )
 
 // model is what a store should say: the payload that each stream was last acknowledged with, or may have.
@@ -25,7 +27,7 @@ type model struct {
 // E1 to E5, at random: Puts, Deletes, failing calls, and restarts in any order. What may be read is known at each step, and
 // generations never fall. A failure prints the seed, which replays it.
 func TestRandomHistoriesKeepTheInvariants(t *testing.T) {
-	histories := 150
+	histories := raceshare.Of(t, 150)
 	if testing.Short() {
 		histories = 20
 	}
