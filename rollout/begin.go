@@ -32,7 +32,14 @@ func (p *plan) begin() error {
 
 // absent is what the policy names and is not there, each as a [FieldError]. A rollout does not begin without it. One that is under way or is superseded goes on, and
 // says so: nodes leave meanwhile, and a revision may have cost those for which it is taken back.
-func (p *plan) absent() (errs []error) {
+func (p *plan) absent() []error {
+	if p.missed == nil {
+		p.missed = append([]error{}, p.findAbsent()...)
+	}
+	return p.missed
+}
+
+func (p *plan) findAbsent() (errs []error) {
 	for i := range p.policy.Groups {
 		if p.found == p.policy.listed() {
 			break // thousands of them, at every pass
@@ -93,7 +100,7 @@ func (p *plan) supersede() {
 	if next.Stopped == "" {
 		next.Phase = Running
 	}
-	if old.Targets == nil {
+	if old.Targets == nil && next.Stopped == "" {
 		next.Phase = Pending
 	}
 	p.progress, p.copied = next, true

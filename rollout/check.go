@@ -21,8 +21,8 @@ type Checks struct {
 	// Data: no pod has to go against its budget, which may guard the last copy of something: [ForceDrain] with an intrusive revision. Empty means that it is
 	// not checked.
 	Data CheckMode
-	// Caps: each zone that a cap of the policy or of a stage names has a node of the domain. A name that is misspelt caps nothing. Empty means [Enforce];
-	// [Warn] is for a zone that may be empty at times. Groups and classes are checked by [Policy.Validate], and may be empty.
+	// Caps: each zone that a cap of the policy or of a stage names has a node of the domain. A name that is misspelt caps nothing. Empty means [Enforce]
+	// until the rollout has begun, and [Warn] after that: a zone may lose its last node meanwhile. Groups and classes are checked by [Policy.Validate], and may be empty.
 	Caps CheckMode
 }
 
@@ -102,9 +102,17 @@ func (p *plan) beforehand() []Finding {
 		all = append(all, Finding{checkData, mode, fmt.Sprintf("%d nodes are drained, and pods that their budget keeps are forced out in the end: that may be the last copy of their data", p.sizes.intrusive)})
 	}
 	if why := p.strayCaps(); why != "" {
-		all = append(all, Finding{checkCaps, cmp.Or(p.policy.Checks.Caps, Enforce), why})
+		all = append(all, Finding{checkCaps, cmp.Or(p.policy.Checks.Caps, p.capsMode()), why})
 	}
 	return all
+}
+
+// capsMode is what the check of caps is where nothing is said: a revision or an autoscaler may take the last node of a zone, and what is under way goes on.
+func (p *plan) capsMode() CheckMode {
+	if p.progress.Phase == Pending {
+		return Enforce
+	}
+	return Warn
 }
 
 // strayCaps names the caps of zones in which there is no node, or nothing. A domain without nodes has nothing to keep.

@@ -100,12 +100,14 @@ func (p *plan) counts(f *flight) bool {
 	if f.member < 0 {
 		return true
 	}
-	m := &p.nodes[f.member]
-	if m.group < 0 {
+	if f.sh.Orders.Revert && f.sh.Orders.Grant == f.slot.Attempt {
 		return false
 	}
-	r := f.ordered()
-	return (r.Name == "" || r == p.targets[m.group].target.Ref()) && !(f.sh.Orders.Revert && f.sh.Orders.Grant == f.slot.Attempt)
+	m, r := &p.nodes[f.member], f.ordered()
+	if m.group < 0 {
+		return p.policy.Unfollowed && slices.Contains(p.progress.Targets, r)
+	}
+	return r.Name == "" || r == p.targets[m.group].target.Ref()
 }
 
 // ending is about how many attempts end in this pass, and at least 1.

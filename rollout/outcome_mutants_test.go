@@ -12,7 +12,7 @@ import (
 // R-RO-18, R-RO-28: each way to lose what happens to a node after its first outcome is noticed.
 func TestOutcomeMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
-		{Name: "the first outcome stays", File: "outcome_list.go", Run: "TestNodeThatFallsBack|TestFleetThatFalls",
+		{Name: "the first outcome stays", File: "outcome_list.go", Run: "TestNodeThatIsMadeAnew",
 			Old: "if !detectFailed(e.Result) || detectFailed(p.progress.Outcomes[i].Result) {", New: "if i >= 0 {"},
 		{Name: "who falls back is not seen", File: "plan.go", Run: "TestNodeThatFallsBack|TestFleetThatFalls", Old: "	p.relapses()\n", New: ""},
 		{Name: "old records are relapses", File: "outcome_list.go", Run: "TestOldRecord",
@@ -26,10 +26,18 @@ func TestOutcomeMutants(t *testing.T) {
 		{Name: "a freeze goes by the name of one that was lifted", File: "verbs.go", Run: "TestCriticalNodeMayNotFailLater",
 			Old: "if !slices.Contains(p.progress.Lifted, request) {", New: "if request != \"\" {"},
 		{Name: "outcomes are never forgotten", File: "plan.go", Run: "TestChurnLeaves", Old: "	p.retire()\n", New: ""},
-		{Name: "outcomes of nodes that are there are forgotten", File: "outcome_list.go", Run: "TestChurnLeaves", Old: "if more <= 0 || here[o.UID] {", New: "if more <= 0 {"},
+		{Name: "outcomes of nodes that are there are forgotten", File: "outcome_list.go", Run: "TestChurnLeaves", Old: "if more <= 0 || here[o.UID] || !passed", New: "if more <= 0 || !passed"},
 		{Name: "all outcomes of nodes that are gone are forgotten", File: "outcome_list.go", Run: "TestChurn", Old: "len(p.nodes) - keptGone", New: "len(p.nodes)"},
 		{Name: "what was accepted counts again", File: "outcome_list.go", Run: "TestChurn", Old: "			accepted--\n", New: "			accepted = 0\n"},
 		{Name: "what follows counts as accepted", File: "outcome_list.go", Run: "TestChurn", Old: "			accepted--\n", New: ""},
+		{Name: "before the last stage nothing is forgotten", File: "outcome_list.go", Run: "TestChurnBefore", Old: "!passed && o.Result != Succeeded {", New: "!passed {"},
+		{Name: "each look at a gate is written", File: "stage.go", Run: "TestDenialDuring", Old: "p.progress.SoakSince = time.Time{} // what", New: "p.progress.SoakSince = p.now // what"},
+		{Name: "who falls back keeps others from the revision", File: "stage.go", Run: "TestRelapseKeeps", Old: "o.Result != Lost && o.Result != FellBack", New: "o.Result != Lost"},
+		{Name: "who was given up is waited for", File: "stage.go", Run: "TestNothingLeft", Old: "s.pending == 0 && s.settled+s.lost > 0 }", New: "s.pending == 0 && s.settled > 0 }"},
+		{Name: "joiners wait for ever", File: "stage.go", Run: "TestJoiners", Old: "s.stuck() && s.eligible > 0 {", New: "s.stuck() && s.eligible < 0 {"},
+		{Name: "nobody has to wait for a freeze", File: "stage.go", Run: "TestJoiners", Old: "s.stuck() && s.eligible > 0 {", New: "s.stuck() {"},
+		{Name: "the fleet falls back one by one", File: "outcome_list.go", Run: "TestCostOfAFleet",
+			Old: "return uids[o.UID] && !detectFailed(o.Result) })", New: "return false })"},
 		{Name: "the stage does not know its outcomes", File: "outcome_list.go", Run: "TestChurn", Old: "			before--\n", New: ""},
 	})
 }
@@ -54,6 +62,7 @@ func TestRescueMutants(t *testing.T) {
 		{Name: "groups without number", File: "validate.go", Run: "TestMoreGroups", Old: "len(v.p.Groups) <= 1<<groupBits", New: "true"},
 		{Name: "stages without number", File: "validate.go", Run: "TestMoreGroups", Old: "len(v.p.Stages) <= 1<<stageBits", New: "true"},
 		{Name: "zones that are misspelt are none", File: "check.go", Run: "TestChecksEnforce", Old: "c.Scope == ByZone && c.Key != \"\" && !slices", New: "c.Scope == ByZone && c.Key == \"?\" && !slices"},
+		{Name: "a zone that empties holds up the way back", File: "check.go", Run: "TestZoneThat", Old: "if p.progress.Phase == Pending {", New: "if p.now.IsZero() || true {"},
 		{Name: "only the policy's zones are looked at", File: "check.go", Run: "TestChecksEnforce", Old: "range p.policy.Stages {\n		look(", New: "range p.policy.Stages[:0] {\n		look("},
 	})
 }

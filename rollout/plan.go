@@ -56,7 +56,8 @@ type plan struct {
 	ledger   protocol.Draft
 	progress Progress
 	copied   bool
-	appended bool // likewise of its outcomes
+	appended bool            // likewise of its outcomes
+	fallen   map[string]bool // the UIDs of nodes whose success was withdrawn
 
 	// nodes are those of the domain by name, byUID are those of them that have a slot or are remembered.
 	nodes   []member
@@ -66,7 +67,8 @@ type plan struct {
 	zones   []string
 	targets []aim // by group
 	sizes   sizes
-	found   int // how many of the nodes that groups name are there
+	found   int     // how many of the nodes that groups name are there
+	missed  []error // see [plan.absent]; nil if nobody has asked yet
 	flights []flight
 	// acknowledged is the UID of the node whose slot was freed by request.
 	acknowledged string

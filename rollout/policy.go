@@ -64,6 +64,9 @@ type Policy struct {
 	Prefetch *intstr.IntOrString
 	// Verb is what somebody has asked for last.
 	Verb Verb
+	// Unfollowed says that this stands for a policy that can't be followed, of a rollout that is stopped: which nodes that selects is not known, and each
+	// attempt with one of the targets counts as what it is evidence of.
+	Unfollowed bool
 }
 
 // An Order says which of two nodes that may both go is the first: negative for a, positive for b, zero for either. It must not change its

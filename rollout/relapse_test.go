@@ -44,13 +44,28 @@ func TestNodeThatFallsBackLaterHasFailed(t *testing.T) {
 	if got := len(f.begun) - begun; got != 2 {
 		t.Errorf("the node was updated again %d times, want 2: three failures are enough", got)
 	}
-	if all := f.outcomes("uid-node-001"); len(all) != 1 || all[0] != FailedClean {
+	if all := f.outcomes("uid-node-001"); len(all) != 1 || all[0] != FellBack {
 		t.Errorf("outcomes %v, want one, a failure", all)
 	}
 	if n := f.last.Counts; n.Failed != 1 || n.Done != 2 {
 		t.Errorf("counts %+v, want 1 failed", n)
 	}
 	f.wantReason(f.last, "node-001", ReasonGivenUp)
+}
+
+// So has one that was made anew, without its record, and fails then.
+func TestNodeThatIsMadeAnewAndFailsHasFailed(t *testing.T) {
+	f := newFleet(t, 2)
+	f.p.RetryAfter = time.Second
+	before := *f.node("node-000")
+	f.passes(100, Completed)
+	f.passes(5)
+	*f.node("node-000") = before
+	f.fails = always(protocol.EventFellBack)
+	f.passes(100)
+	if all := f.outcomes("uid-node-000"); len(all) != 1 || all[0] != FailedClean {
+		t.Errorf("outcomes %v, want one, a failure", all)
+	}
 }
 
 // What a node did long ago has no say in how often it may fail.
@@ -130,6 +145,9 @@ func TestNodeThatChangesGroupsHasNotFallenBack(t *testing.T) {
 	f.p.Groups = []Group{{Name: "own", Selector: labels.SelectorFromSet(labels.Set{"own": "yes"}), Target: &own}, {Name: "all", Selector: labels.Everything()}}
 	f.passes(100, Completed)
 	f.node("node-001").Labels = map[string]string{"own": "yes"}
+	if f.pass(); f.s.Progress.Nodes["uid-node-001"].Attempts != 0 {
+		t.Errorf("remembered %+v of a node that has not failed", f.s.Progress.Nodes["uid-node-001"])
+	}
 	f.passes(20)
 	if e, known := f.s.Progress.Nodes["uid-node-001"]; known || f.node("node-001").Runs.Name != "v9" || f.outcomes("uid-node-001")[0] != Succeeded {
 		t.Errorf("remembered %+v of a node that runs %s, outcomes %v", e, f.node("node-001").Runs, f.outcomes("uid-node-001"))
@@ -142,20 +160,20 @@ func TestOldRecordIsNoRelapse(t *testing.T) {
 	f.p.RetryAfter = time.Second
 	before := *f.node("node-000")
 	f.passes(100, Completed)
+	f.passes(5)
 	now := *f.node("node-000")
 	*f.node("node-000") = before
-	if d := f.plan(); d.Progress.Nodes["uid-node-000"].Attempts != 0 {
-		t.Errorf("remembered %+v of a node that was seen as it was before", d.Progress.Nodes["uid-node-000"])
+	if d, err := Plan(f.s, f.p, f.now); err != nil || d.Progress.Nodes["uid-node-000"].Attempts != 0 {
+		t.Errorf("remembered %+v of a node that was seen as it was before: %v", d.Progress.Nodes["uid-node-000"], err)
 	}
 	*f.node("node-000") = now
-	f.passes(20)
 	f.fallBack("node-000")
 	relapse := *f.node("node-000")
 	f.passes(40)
 	now = *f.node("node-000")
 	*f.node("node-000") = relapse
-	d := f.plan()
-	if e := d.Progress.Nodes["uid-node-000"]; f.runs("v2") != 1 || now.Runs.Name != "v2" || e.Attempts != 1 {
+	d, err := Plan(f.s, f.p, f.now)
+	if e := d.Progress.Nodes["uid-node-000"]; err != nil || f.runs("v2") != 1 || now.Runs.Name != "v2" || e.Attempts != 1 {
 		t.Errorf("remembered %+v of a node whose relapse was seen again", e)
 	}
 }

@@ -109,7 +109,7 @@ type Progress struct {
 	Stopped, FrozenBy string
 	Lifted            []string
 	// Outcomes are the ends of attempts in the order in which they were seen, for the detectors: of each node its first failure, or its success if it has none.
-	// When all stages were passed, only the newest ones of nodes that are gone are kept.
+	// Of nodes that are gone only the newest ones are kept, and the failures until all stages were passed.
 	Outcomes []Outcome
 	// Cycles are how long the last nodes took from their slot to their end.
 	Cycles []time.Duration
@@ -156,6 +156,8 @@ const (
 	FailedBroken Result = "FailedBroken"
 	Suspected    Result = "Suspect"
 	Lost         Result = "Lost"
+	// FellBack is that of a node which does not run the revision any more after its success.
+	FellBack Result = "FellBack"
 )
 
 // A Phase is where a rollout stands.

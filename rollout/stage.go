@@ -52,7 +52,12 @@ type standing struct {
 	done, flying, pending, settled, eligible int
 	// need is how many of them are to have their turn.
 	need int
+	// lost are none of them: somebody has given them up.
+	lost int
 }
+
+// stuck reports whether nothing is left of which a success could come without another node being begun.
+func (s *standing) stuck() bool { return s.flying == 0 && s.pending == 0 && s.settled+s.lost > 0 }
 
 // begun is how many nodes have had their turn, or have it.
 func (s standing) begun() int { return s.done + s.flying + s.settled + s.pending }
@@ -65,7 +70,11 @@ func (p *plan) standing(stage int) standing {
 		if m.group < 0 || m.joined && stage < len(p.stages)-1 || !p.takes(stage, int(m.group)) {
 			continue
 		}
-		if m.class == givenUp && p.progress.Nodes[m.node.UID].Accepted || m.class == spent && p.progress.Nodes[m.node.UID].Accepted || m.class == lost {
+		if m.class == lost {
+			s.lost++
+			continue
+		}
+		if (m.class == givenUp || m.class == spent) && p.progress.Nodes[m.node.UID].Accepted {
 			continue
 		}
 		s.total++
@@ -115,8 +124,8 @@ func (p *plan) advance() {
 	for p.progress.Stage < len(p.stages) {
 		i := p.progress.Stage
 		s, promoted := p.standing(i), p.progress.Promoted > i
-		if s.flying == 0 && s.pending == 0 && s.settled > 0 && p.failing(nil) {
-			p.freeze("attempts", fmt.Sprintf("%d nodes of %s have failed as often as they may, and none has succeeded", s.settled, p.stageName(i)))
+		if s.stuck() && p.failing(nil) {
+			p.freezeStuck(s, i)
 		}
 		if p.progress.Frozen != "" || !s.over(promoted) {
 			p.progress.SoakSince = time.Time{}
@@ -131,6 +140,15 @@ func (p *plan) advance() {
 		p.holdWhy = nil
 		p.progress.Stage, p.progress.StageFrom, p.progress.SoakSince = i+1, len(p.progress.Outcomes), time.Time{}
 	}
+	if last := len(p.stages) - 1; p.failing(nil) {
+		if s := p.standing(last); s.stuck() && s.eligible > 0 { // what has joined and fails keeps the next ones from being begun
+			p.freezeStuck(s, last)
+		}
+	}
+}
+
+func (p *plan) freezeStuck(s standing, stage int) {
+	p.freeze("attempts", fmt.Sprintf("%d nodes of %s have failed as often as they may or were given up, and none has succeeded", s.settled+s.lost, p.stageName(stage)))
 }
 
 // hold says what keeps a stage that is over from being passed, or nil.
@@ -138,7 +156,7 @@ func (p *plan) hold(i int) *Why {
 	s := &p.stages[i]
 	if g := p.gate(i); g != nil {
 		if p.denied(i) && s.Soak > 0 {
-			p.progress.SoakSince = p.now // what goes wrong while it soaks begins it anew
+			p.progress.SoakSince = time.Time{} // what goes wrong while it soaks begins it anew, when that is over
 		}
 		return g
 	}
@@ -207,7 +225,8 @@ func (p *plan) failing(r *Revision) bool {
 		if o.Result == Succeeded {
 			return false
 		}
-		bad = bad || o.Result != Lost // a node that is gone cannot be tried again, and may have gone for other reasons
+		// A node that is gone cannot be tried again, and may have gone for other reasons; one that has fallen back has run the revision.
+		bad = bad || o.Result != Lost && o.Result != FellBack
 	}
 	if !bad {
 		return false

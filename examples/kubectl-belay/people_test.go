@@ -95,7 +95,7 @@ func (c *cast) kubeconfig(user string, groups ...string) string {
 func (c *cast) startController() {
 	c.t.Helper()
 	s := &controllersettings.Run{
-		Kubeconfig: c.kubeconfig(account, "system:serviceaccounts"), Domains: []string{rolloutstage.Domain}, Namespace: "belay-system",
+		Kubeconfig: c.kubeconfig(account, "system:serviceaccounts"), Domains: []string{rolloutstage.Domain}, Namespace: "belay-system", Switch: "belay-controller",
 		PodUID: c.t.Name(), Lease: 5 * time.Second, Listen: "127.0.0.1:0", Evictions: 20, Stop: 5 * time.Second,
 	}
 	must(c.t, s.Validate())

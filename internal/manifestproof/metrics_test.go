@@ -52,7 +52,7 @@ func exported(t testing.TB) vocabulary {
 	r, _ := set.Rollouts("default")
 	r.Pass(time.Second, errors.New("an error"))
 	for _, result := range []rollout.Result{
-		rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone, rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
+		rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone, rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost, rollout.FellBack,
 	} {
 		r.Update("v1", "v2", result)
 	}

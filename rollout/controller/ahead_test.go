@@ -183,6 +183,38 @@ func TestLossOutlivesItsController(t *testing.T) {
 	})
 }
 
+// A rollout that is stopped in the very pass in which a slot of it ends has what was decided of it before stored, and is not taken for one of which that
+// can't be done.
+func TestStopWithWhatIsNotStored(t *testing.T) {
+	for _, do := range []rollout.Do{rollout.Abort, rollout.Pause} {
+		synctest.Test(t, func(t *testing.T) {
+			w := patient(t, 2, 1)
+			w.until("a node is done of which nothing is stored", func() bool {
+				sh, _ := w.c.Shadow(name(0))
+				r, _, _ := w.c.Rollout(uid)
+				return sh.Report.Phase == protocol.PhaseDone && r.Progress.Nodes[sh.UID].Attempt == 0
+			})
+			w.spoil(rollout.Verb{Request: "stop-1", Do: do})
+			w.client.OnWrite = func(kind string, done bool) {
+				_, shown, _ := w.c.Rollout(uid)
+				if done && strings.HasPrefix(kind, "progress") && strings.Contains(shown.Message, "can't be written") {
+					t.Errorf("%s: it shows %q, and its status was written", do, shown.Message)
+				}
+			}
+			w.pass()
+			if _, shown, _ := w.c.Rollout(uid); len(w.c.Ledger().Slots) > 0 || shown.Reason != controller.ReasonStopped {
+				t.Errorf("%s: after the pass there are %d slots, and it shows %q: %q; want no slot, and %q",
+					do, len(w.c.Ledger().Slots), shown.Reason, shown.Message, controller.ReasonStopped)
+			}
+			w.steps(3)
+			w.sound()
+			if got := w.results()[name(0)]; got != rollout.Succeeded {
+				t.Errorf("%s: the node that was done has the outcome %q, want %q", do, got, rollout.Succeeded)
+			}
+		})
+	}
+}
+
 // A rollout whose status can't be written keeps its slots, and says so; the nodes of others come to their end meanwhile, and it goes on when it can.
 func TestUnwritableStatusStopsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -75,6 +75,9 @@ type mind struct {
 	// ahead is what was decided of rollouts and not stored yet, acknowledged those of which it was stored that no node of theirs commits, by UID.
 	ahead        map[string]ahead
 	acknowledged map[string]bool
+	// overlaps are the rollouts that selected nodes of others when they were planned last, by UID; seen is memory for the nodes as such a one is to see them.
+	overlaps map[string]bool
+	seen     []rollout.Node
 	// orphans is what was decided of rollouts that are gone and have left slots, by UID.
 	orphans map[string]rollout.Progress
 	// heard is when the last call ended, doubt when this process was silent last for so long that it may have been frozen.
@@ -137,7 +140,7 @@ func New(o Options) (*Controller, error) {
 	return &Controller{o: o, turn: make(chan struct{}, 1), equal: sameTime, mind: mind{
 		drains: map[string]drained{}, back: map[string]protocol.Attempt{}, revisions: map[string]bool{}, shown: map[string]bool{}, showAt: time.Now().Add(o.ShowEvery),
 		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{}, acknowledged: map[string]bool{},
-		orphans: map[string]rollout.Progress{},
+		orphans: map[string]rollout.Progress{}, overlaps: map[string]bool{},
 	}}, nil
 }
 
@@ -194,8 +197,9 @@ type pass struct {
 	stored   map[string]rollout.Progress // by UID of the rollout; what the rollouts have may be ahead of it
 	refused  map[string]error            // likewise
 	decided  []rollout.Decisions
-	owners   map[string]int // the number of the rollout that a node belongs to, by UID of the node
-	shown    []int          // rollouts of which there is nothing new to remember
+	owners   []int             // the numbers of the rollouts that the nodes belong to, -1 for none
+	holders  map[string]string // the UIDs of the rollouts that have slots, by UID of the node; nil before the first is asked for
+	shown    []int             // rollouts of which there is nothing new to remember
 	nodes    []nodeView
 	byUID    map[string]int
 	shadows  []Shadow

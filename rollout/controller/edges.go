@@ -80,7 +80,7 @@ func (p *pass) stalls() {
 func (p *pass) edge(r *Rollout, d *rollout.Decisions, uid string, was, is rollout.NodeProgress, now *rollout.Decision) {
 	from, flew := stateIn(was)
 	to, flies := stateIn(is)
-	if !flew && !flies {
+	if !flew && !flies && !fellBack(was, is) {
 		return
 	}
 	before, after := p.revisions(r, uid, now)
@@ -112,8 +112,13 @@ func stateIn(e rollout.NodeProgress) (s protocol.State, flies bool) {
 	return e.State, true
 }
 
+// fellBack reports whether a node has fallen back just now; that it had no slot then is what it is about.
+func fellBack(was, is rollout.NodeProgress) bool {
+	return is.Result == rollout.FellBack && (was.Result != rollout.FellBack || was.Attempt != is.Attempt)
+}
+
 func isFailure(r rollout.Result) bool {
-	return slices.Contains([]rollout.Result{rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost}, r)
+	return slices.Contains([]rollout.Result{rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost, rollout.FellBack}, r)
 }
 
 // resultOf is how the attempt of a node has ended.

@@ -354,6 +354,7 @@ func (p *pass) forget() {
 	p.stalls()
 	maps.DeleteFunc(p.c.mind.orphans, func(uid string, _ rollout.Progress) bool { return gone(uid) })
 	maps.DeleteFunc(p.c.mind.acknowledged, func(uid string, _ bool) bool { return gone(uid) })
+	maps.DeleteFunc(p.c.mind.overlaps, func(uid string, _ bool) bool { return gone(uid) })
 	for uid := range p.c.mind.back {
 		if p.ledger.Slot(uid) == nil {
 			delete(p.c.mind.back, uid)

@@ -284,6 +284,28 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
+// R-RO-08: a node that falls back has no slot, and is told of all the same, once.
+func TestRelapseIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		var results []string
+		w.o.Metrics.Update = func(before, after string, r rollout.Result) {
+			results = append(results, fmt.Sprintf("%s %s %s", before, after, r))
+		}
+		w.start()
+		w.policy.RetryAfter = time.Hour
+		w.want()
+		w.untilPhase(rollout.Completed)
+		results = nil
+		w.c.FallBack(name(0), protocol.Revision{Name: "v1", Digest: "sha256:v1"})
+		w.steps(20)
+		if len(results) != 1 || !strings.HasSuffix(results[0], " FellBack") {
+			t.Errorf("R-RO-08: told %q, want once that it fell back", results)
+		}
+		w.sound()
+	})
+}
+
 // R-RO-32: that a rollout is paused for too long, or does not go on for another reason that it shows, is told after each pass, and that this is over.
 func TestStalledIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

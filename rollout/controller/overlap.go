@@ -22,8 +22,8 @@ func (p *pass) own(i int) {
 		return // nobody comes after it
 	}
 	take := func(uid string) {
-		if _, taken := p.owners[uid]; !taken {
-			p.owners[uid] = i
+		if at, here := p.byUID[uid]; here && p.owners[at] < 0 {
+			p.owners[at] = i
 		}
 	}
 	if r := &p.rollouts[i]; p.refused[r.Policy.UID] != nil {
@@ -39,64 +39,128 @@ func (p *pass) own(i int) {
 	}
 }
 
-// isTheirs reports whether a node belongs to another rollout, and this one has not begun with it.
-func (p *pass) isTheirs(i int, uid string) bool {
-	owner, taken := p.owners[uid]
-	if !taken || owner == i {
+// disown has each node belong to nobody yet.
+func (p *pass) disown() {
+	p.owners, p.holders = slices.Grow(p.owners[:0], len(p.snapshot))[:len(p.snapshot)], nil
+	for at := range p.owners {
+		p.owners[at] = -1
+	}
+}
+
+// ownerOf is the number of the other rollout that a node belongs to, if it does to one and this one has not begun with it.
+func (p *pass) ownerOf(i, at int) (owner int, theirs bool) {
+	if owner = p.owners[at]; owner < 0 || owner == i {
+		return owner, false
+	}
+	if p.holders == nil { // in most passes nobody asks
+		p.holders = make(map[string]string, len(p.ledger.Slots))
+		for j := range p.ledger.Slots {
+			p.holders[p.ledger.Slots[j].UID] = p.ledger.Slots[j].Rollout
+		}
+	}
+	return owner, p.holders[p.snapshot[at].UID] != p.rollouts[i].Policy.UID
+}
+
+// theirs is the number of the other rollout that a node belongs to which this one selects.
+func (p *pass) theirs(i int, n *rollout.Decision) (owner int, is bool) {
+	if n.Group < 0 {
+		return -1, false
+	}
+	at, here := p.byUID[n.UID]
+	if !here {
+		return -1, false
+	}
+	return p.ownerOf(i, at)
+}
+
+// planAside has Plan decide for one rollout, and leave the nodes that belong to others. Which nodes it selects is known when it was planned: one that had none of
+// others the last time is planned on the nodes as they are, and once more if it has some now.
+func (p *pass) planAside(i int, s rollout.Snapshot) (d rollout.Decisions, err error) {
+	r := &p.rollouts[i]
+	had := p.c.mind.overlaps[r.Policy.UID]
+	if !had {
+		if d, err = p.c.mind.planner.Plan(s, policyOf(r), p.now); err != nil || !p.overlaps(i, &d) {
+			return d, err
+		}
+	}
+	s.Nodes = p.seenBy(i)
+	d, err = p.c.mind.planner.Plan(s, policyOf(r), p.now)
+	clear(p.c.mind.seen) // it is to keep nothing alive
+	switch {
+	case err != nil:
+	case p.overlap(i, &d):
+		p.c.mind.overlaps[r.Policy.UID] = true
+	default:
+		delete(p.c.mind.overlaps, r.Policy.UID)
+	}
+	return d, err
+}
+
+// overlaps reports whether nodes are selected that belong to others.
+func (p *pass) overlaps(i int, d *rollout.Decisions) bool {
+	if len(p.rollouts) == 1 {
 		return false
 	}
-	slot := p.ledger.Slot(uid)
-	return slot == nil || slot.Rollout != p.rollouts[i].Policy.UID
+	for j := range d.Nodes {
+		if _, is := p.theirs(i, &d.Nodes[j]); is {
+			return true
+		}
+	}
+	return false
 }
 
-// seenBy are the nodes as a rollout is to see them, and the names of the owners of those that belong to others, by UID: such a node is not to be begun, as if
-// it were not well. It is not taken away: it has not left, counts for percentages, and is no newcomer when its owner goes.
-func (p *pass) seenBy(i int) (nodes []rollout.Node, theirs map[string]string) {
-	nodes = p.snapshot
-	if len(p.owners) == 0 {
-		return nodes, nil
-	}
-	for j := range p.snapshot {
-		n := &p.snapshot[j]
-		if !p.isTheirs(i, n.UID) {
+// seenBy are the nodes as a rollout is to see them, until the next call: such a node of others is not to be begun, as if it were not well. It is not taken away:
+// it has not left, counts for percentages, and is no newcomer when its owner goes.
+func (p *pass) seenBy(i int) []rollout.Node {
+	nodes := append(p.c.mind.seen[:0], p.snapshot...)
+	p.c.mind.seen = nodes
+	verdicts := map[int]rollout.Verdict{}
+	for at := range nodes {
+		owner, is := p.ownerOf(i, at)
+		if !is {
 			continue
 		}
-		if theirs == nil {
-			nodes, theirs = slices.Clone(p.snapshot), map[string]string{}
+		v, said := verdicts[owner]
+		if !said {
+			v = rollout.Verdict{Answer: rollout.Deny, Reason: string(rollout.ReasonOther), Message: fmt.Sprintf("it belongs to rollout %q", p.rollouts[owner].Name)}
+			verdicts[owner] = v
 		}
-		theirs[n.UID] = p.rollouts[p.owners[n.UID]].Name
-		nodes[j].Health = rollout.Verdict{Answer: rollout.Deny, Reason: string(rollout.ReasonOther), Message: fmt.Sprintf("it belongs to rollout %q", theirs[n.UID])}
+		nodes[at].Health = v
 	}
-	return nodes, theirs
+	return nodes
 }
 
-// overlap has the decisions say of nodes that belong to other rollouts that they do.
-func (p *pass) overlap(d *rollout.Decisions, theirs map[string]string) {
-	names := map[string]bool{}
+// overlap has the decisions say of nodes that belong to other rollouts that they do. It reports whether any is selected.
+func (p *pass) overlap(i int, d *rollout.Decisions) bool {
+	whys := map[string]*rollout.Why{}
 	waits, selected := 0, 0
-	for i := range d.Nodes {
-		n := &d.Nodes[i]
-		owner, is := theirs[n.UID]
-		if !is || n.Group < 0 {
+	for j := range d.Nodes {
+		n := &d.Nodes[j]
+		owner, is := p.theirs(i, n)
+		if !is {
 			continue
 		}
-		selected, names[owner] = selected+1, true
+		name := p.rollouts[owner].Name
+		if selected++; whys[name] == nil {
+			whys[name] = &rollout.Why{Reason: rollout.ReasonOther, Message: fmt.Sprintf("the node belongs to rollout %q, which selects it too and comes first", name)}
+		}
 		if n.Why != nil && n.Why.Reason == rollout.ReasonUnhealthy {
-			n.Why = &rollout.Why{Reason: rollout.ReasonOther, Message: fmt.Sprintf("the node belongs to rollout %q, which selects it too and comes first", owner)}
+			n.Why = whys[name]
 			waits++
 		}
 	}
 	if selected == 0 {
-		return
+		return false
 	}
 	rewait(d, waits)
 	var quoted []string
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(whys)) {
 		quoted = append(quoted, fmt.Sprintf("%q", name))
 	}
 	message := fmt.Sprintf("%d nodes are selected that belong to rollout %s", selected, strings.Join(quoted, ", "))
 	d.Findings = append(slices.Clip(d.Findings), rollout.Finding{Check: CheckOverlap, Mode: rollout.Enforce, Message: message})
 	d.Message += fmt.Sprintf("; check %s (%s): %s", CheckOverlap, rollout.Enforce, message)
+	return true
 }
 
 // rewait has so many of the nodes that wait until they are well wait for another rollout instead.

@@ -78,7 +78,7 @@ func (p *pass) decide() protocol.Ledger {
 	l := p.ledger
 	p.refused = map[string]error{}
 	p.decided = make([]rollout.Decisions, len(p.rollouts))
-	p.owners = map[string]int{}
+	p.disown()
 	for i := range p.rollouts { // for what caps there are, and who has which nodes
 		p.plan(i, l, nil)
 		p.own(i)
@@ -104,11 +104,7 @@ func (p *pass) plan(i int, l protocol.Ledger, others []protocol.Cap) {
 	r := &p.rollouts[i]
 	err := r.Invalid
 	if err == nil {
-		nodes, theirs := p.seenBy(i)
-		s := rollout.Snapshot{Ledger: l, Nodes: nodes, Progress: r.Progress, Gates: p.gates, OtherCaps: others}
-		if p.decided[i], err = p.c.mind.planner.Plan(s, policyOf(r), p.now); err == nil {
-			p.overlap(&p.decided[i], theirs)
-		}
+		p.decided[i], err = p.planAside(i, rollout.Snapshot{Ledger: l, Nodes: p.snapshot, Progress: r.Progress, Gates: p.gates, OtherCaps: others})
 	}
 	if err != nil {
 		p.refuse(i, l, err)
@@ -269,6 +265,13 @@ func (p *pass) storeLedger(next protocol.Ledger) error {
 
 // storeProgress stores what is to be remembered of a rollout, and tells what has changed. It reports whether its decisions may be carried out.
 func (p *pass) storeProgress(i int) (bool, error) {
+	decided := !p.undecided(i)
+	stored, err := p.store(i, decided)
+	return stored && decided, err
+}
+
+// store stores what is to be remembered of a rollout, and reports whether it is stored. If nothing was decided, its progress is left as it is.
+func (p *pass) store(i int, decided bool) (bool, error) {
 	r, d := p.rollouts[i], p.decided[i]
 	if _, ok := r.Version.(orphan); ok {
 		p.remember(i)
@@ -290,9 +293,9 @@ func (p *pass) storeProgress(i int) (bool, error) {
 		return false, nil
 	}
 	p.edges(r, d)
-	if !p.undecided(i) { // else its progress is left as it is
+	if decided {
 		p.remember(i)
 	}
 	p.rollouts[i].Version, p.rollouts[i].Stalled = next.Version, next.Stalled
-	return !p.undecided(i), nil
+	return true, nil
 }

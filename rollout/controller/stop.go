@@ -53,7 +53,7 @@ func isStop(v rollout.Verb) bool {
 // stopping is the policy by which a rollout is stopped. It has the targets and the stages that are remembered, so that they are not superseded.
 func stopping(r *Rollout) rollout.Policy {
 	policy := nobodys(r.Policy.UID)
-	policy.Detectors = []rollout.Detector{}
+	policy.Detectors, policy.Unfollowed = []rollout.Detector{}, true
 	if isStop(r.Policy.Verb) {
 		policy.Verb = r.Policy.Verb
 	}
@@ -74,12 +74,15 @@ func stopping(r *Rollout) rollout.Policy {
 // keep takes of what was decided with the policy that stops a rollout what that policy knows.
 func keep(d *rollout.Decisions, was rollout.Progress) {
 	is := &d.Progress
-	is.Members, is.Stages, is.Promoted, is.Rescue = was.Members, was.Stages, was.Promoted, was.Rescue
-	is.Stage, is.StageFrom, is.SoakSince = was.Stage, was.StageFrom, was.SoakSince
+	is.Targets, is.Members, is.Stages, is.Promoted = was.Targets, was.Members, was.Stages, was.Promoted
+	is.SoakSince, is.Rescue = was.SoakSince, was.Rescue && is.Rescue
+	if is.Stage != was.Stage { // it has passed what has no nodes
+		is.Stage, is.StageFrom = was.Stage, was.StageFrom
+	}
 	for i := range d.Nodes {
 		n := &d.Nodes[i]
 		if n.Do == protocol.EventUndo && d.Phase == rollout.Paused {
-			n.Do = "" // it goes on when the policy can be followed
+			n.Do, n.Cordon = "", false // it goes on when the policy can be followed, and is not emptied before: nothing could come of that
 			n.Why = &rollout.Why{Reason: rollout.ReasonPaused, Message: "the rollout was paused by request " + is.Stopped}
 		}
 		if slot := d.Ledger.Slot(n.UID); n.Cordon && slot != nil && !slices.Contains(slot.Keys, intrusive) {

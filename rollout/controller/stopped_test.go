@@ -5,10 +5,14 @@ package controller_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
@@ -87,7 +91,11 @@ func TestPauseOfAnInvalidRollout(t *testing.T) {
 		})
 		w.spoil(rollout.Verb{Request: "pause-1", Do: rollout.Pause})
 		w.until("the pause is acknowledged", func() bool { _, shown, _ := w.c.Rollout(uid); return shown.Acknowledged })
+		drains := w.c.Writes()["evict"]
 		w.steps(20)
+		if n := w.c.Writes()["evict"]; n != drains {
+			t.Errorf("R-RO-32: %d evictions during the pause, of a node that can't go on", n-drains)
+		}
 		a, _ := w.c.Shadow(name(0))
 		b, _ := w.c.Shadow(name(1))
 		if a.Report.Phase != protocol.PhaseCommitted || a.Orders.Undo != 0 || b.Orders.Revoked < b.Orders.Grant || len(w.c.Ledger().Slots) != 1 {
@@ -164,4 +172,84 @@ func TestAbortOfAnInvalidNonIntrusiveRollout(t *testing.T) {
 			w.tidy()
 		})
 	}
+}
+
+// R-RO-18, R-RO-20: what ends while a rollout whose policy can't be followed is stopped counts as what it is: a success after a failure, so that the others go
+// on, and a failure, so that they do not.
+func TestEndsDuringAnInvalidPauseCount(t *testing.T) {
+	for what, c := range map[string]struct {
+		first, second protocol.Event // of the node's first attempt, and of the one that ends during the pause
+		critical      bool
+		phase         rollout.Phase
+		run           int
+	}{
+		"recovers":          {first: protocol.EventFellBack, phase: rollout.Completed, run: 3},
+		"succeeds":          {phase: rollout.Completed, run: 3},
+		"fails, detected":   {second: protocol.EventBroke, phase: rollout.Frozen},
+		"fails, a critical": {second: protocol.EventFellBack, critical: true, phase: rollout.Frozen},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 3, 1)
+			w.policy.RetryAfter = time.Second
+			if c.critical {
+				w.policy.Critical = labels.Everything()
+			} else {
+				w.policy.Detectors = []rollout.Detector{rollout.Failures{At: number(2)}}
+				if c.second != "" {
+					w.policy.Detectors = []rollout.Detector{rollout.Failures{At: number(1)}}
+				}
+			}
+			attempts := 0
+			w.c.Behave(name(0), controllertest.Behavior{Fails: func(string) protocol.Event {
+				if attempts++; attempts == 1 && c.first != "" {
+					return c.first
+				}
+				return c.second
+			}})
+			w.want()
+			w.until("the attempt in question is applied", func() bool {
+				sh, _ := w.c.Shadow(name(0))
+				return sh.Report.Phase == protocol.PhaseApplying && (c.first == "" || attempts == 1)
+			})
+			w.spoil(rollout.Verb{Request: "pause-1", Do: rollout.Pause})
+			w.until("it has ended", func() bool {
+				sh, _ := w.c.Shadow(name(0))
+				return sh.Report.Phase.AtRest() || sh.Report.Phase == protocol.PhaseFailedBroken
+			})
+			w.steps(5)
+			w.mend(rollout.Verb{Request: "resume-1", Do: rollout.Resume})
+			w.steps(3)
+			w.untilPhase(c.phase)
+			w.steps(20)
+			if n := w.c.Runs("v2"); n != c.run || w.phase() != c.phase {
+				t.Errorf("%s: %d nodes run v2, want %d; the rollout is %s", what, n, c.run, w.phase())
+			}
+			w.sound()
+		})
+	}
+}
+
+// A rollout that was refused does not become valid by being paused.
+func TestPauseOfARefusedRollout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		w.policy.Groups[0].Nodes, w.policy.Groups[0].Selector = []string{name(0), "misspelt"}, nil
+		w.want()
+		w.steps(3)
+		for i, do := range []rollout.Do{rollout.Pause, rollout.Resume, rollout.Pause} {
+			w.ask(fmt.Sprint("ask-", i), do)
+			w.steps(20)
+			if _, shown, _ := w.c.Rollout(uid); !strings.Contains(shown.Message, "misspelt") || len(w.c.Ledger().Slots) != 0 || w.c.Runs("v2") != 0 {
+				t.Fatalf("after %s: %d slots, it shows %q, want what is wrong", do, len(w.c.Ledger().Slots), shown.Message)
+			}
+		}
+		w.policy.Groups[0].Nodes = []string{name(0), name(1)}
+		w.want()
+		if w.steps(20); w.phase() != rollout.Paused || len(w.c.Ledger().Slots) != 0 {
+			t.Errorf("R-RO-32: it is %s once it was mended, want it paused as somebody has asked", w.phase())
+		}
+		w.ask("go", rollout.Resume)
+		w.untilPhase(rollout.Completed)
+		w.sound()
+	})
 }

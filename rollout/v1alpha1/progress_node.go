@@ -46,7 +46,7 @@ func nodeFields() []nodeField {
 func results() []rollout.Result {
 	return []rollout.Result{
 		"", rollout.Succeeded, rollout.Refused, rollout.Deferred, rollout.Undone,
-		rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost,
+		rollout.FailedClean, rollout.FailedBroken, rollout.Suspected, rollout.Lost, rollout.FellBack,
 	}
 }
 

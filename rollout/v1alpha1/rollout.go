@@ -89,7 +89,8 @@ type RolloutSpec struct {
 	// +optional
 	Rollback *RollbackPlan `json:"rollback,omitempty"`
 
-	// caps bind at the same time; the strictest decides. Without one of scope Total there is one of 1 besides: one node at a time.
+	// caps bind at the same time; the strictest decides. Absent means one node at a time, and so it is, besides, where each of them has a key: such a list
+	// says nothing of the other nodes.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

@@ -150,8 +150,8 @@ type Checks struct {
 	// +optional
 	Data CheckMode `json:"data,omitempty"`
 
-	// caps: each zone that a cap names has a node of the domain: a name that is misspelt keeps nothing back. Absent means Enforce; Warn is for zones
-	// that may be empty at times.
+	// caps: each zone that a cap names has a node of the domain: a name that is misspelt keeps nothing back. Absent means Enforce
+	// until the rollout has begun, and Warn after that; Warn is for zones that may be empty at times.
 	// +optional
 	Caps CheckMode `json:"caps,omitempty"`
 }

@@ -244,6 +244,19 @@ func (c *Cluster) Rollout(uid string) (controller.Rollout, Shown, bool) {
 	return r.Rollout, r.shown, ok
 }
 
+// FallBack has a node run another revision than its agent has brought it to, as one that was made anew or gives up later what it runs.
+func (c *Cluster) FallBack(node string, to protocol.Revision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	uid := c.nodes[node].UID
+	c.current[uid] = to
+	if sh, ok := c.shadows[node]; ok && sh.UID == uid {
+		sh.Runs = to
+		c.put(sh)
+		c.keep()
+	}
+}
+
 // Runs counts the nodes that run a revision, by the truth on their disks.
 func (c *Cluster) Runs(revision string) int {
 	c.mu.Lock()
