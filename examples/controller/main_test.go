@@ -34,6 +34,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == providerArg {
+		if err := beProvider(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if code, child := rolloutstage.Main(); child {
 		os.Exit(code)
 	}
@@ -157,12 +164,19 @@ type replica struct {
 
 func start(t *testing.T, env *testenv.Env, kubeconfig string) *replica {
 	t.Helper()
+	return startWith(t, env, kubeconfig, func(*exec.Cmd) {})
+}
+
+// startWith starts one whose command is changed before.
+func startWith(t *testing.T, env *testenv.Env, kubeconfig string, change func(*exec.Cmd)) *replica {
+	t.Helper()
 	r := &replica{t: t, log: &testproc.Buffer{}, done: make(chan struct{})}
 	r.listen, r.page = fmt.Sprintf("127.0.0.1:%d", testenv.Port(t)), fmt.Sprintf("127.0.0.1:%d", testenv.Port(t))
 	r.cmd = exec.Command(programs.Path(t, "github.com/belayproject/belay/examples/controller"),
 		"--kubeconfig="+kubeconfig, "--domains="+rolloutstage.Domain, "--lease-duration=5s", "--listen="+r.listen, "--page-bind-address="+r.page,
 		"--pod-uid="+t.Name()+r.listen)
 	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	change(r.cmd)
 	env.Mark(r.cmd)
 	must(t, r.cmd.Start())
 	go func() {

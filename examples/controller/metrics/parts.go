@@ -37,10 +37,9 @@ func (s *Set) Machines() controller.Metrics {
 	}
 }
 
-// Agents counts the agents of nodes as a view sees them, and what is collected. forget takes away who is alive: that is the next leader's to show. It may be
-// called once for a Set.
-func (s *Set) Agents() (view identity.ViewMetrics, collector identity.CollectorMetrics, forget func()) {
-	agents := gauge("agents", "Agents of nodes by what their Leases say.", "state")
+// Agents has the agents of nodes counted, at each scrape, by what their Leases say; none while this process does not lead. It counts what is collected, and notes
+// how far the view is to be believed. It may be called once for a Set.
+func (s *Set) Agents(count func() map[string]int) (identity.ViewMetrics, identity.CollectorMetrics) {
 	fresh := metrics.NewGauge(&metrics.GaugeOpts{
 		Namespace: "belay", Name: "agents_view_fresh", Help: "1 while who is alive is known.", StabilityLevel: metrics.ALPHA,
 	})
@@ -48,39 +47,35 @@ func (s *Set) Agents() (view identity.ViewMetrics, collector identity.CollectorM
 		Namespace: "belay", Name: "agents_mass_loss", Help: "1 while so many agents are silent together that none of them is called lost.", StabilityLevel: metrics.ALPHA,
 	})
 	collected := counter("agent_leases_collected_total", "Leases of agents that are gone, by what came of the deletion.", "outcome")
-	s.registry.MustRegister(agents, fresh, brake, collected)
-	view = identity.ViewMetrics{
-		Peers: func(byState map[identity.State]int) {
-			for state, n := range byState {
-				agents.WithLabelValues(string(state)).Set(float64(n))
-			}
-		},
-		Fresh: func(is bool) { fresh.Set(truth(is)) },
-		Brake: func(on bool) { brake.Set(truth(on)) },
-	}
-	collector = identity.CollectorMetrics{Collected: func(o identity.CollectOutcome) { collected.WithLabelValues(string(o)).Inc() }}
-	return view, collector, agents.Reset
+	s.registry.MustRegister(fresh, brake, collected)
+	s.counted("agents", "Agents of nodes by what their Leases say.", "state", count)
+	view := identity.ViewMetrics{Fresh: func(is bool) { fresh.Set(truth(is)) }, Brake: func(on bool) { brake.Set(truth(on)) }}
+	return view, identity.CollectorMetrics{Collected: func(o identity.CollectOutcome) { collected.WithLabelValues(string(o)).Inc() }}
 }
 
-// Configs has the Nodes counted, at each scrape, by what their condition of that type says.
+// Configs has the Nodes counted, at each scrape, by what they say of their config. It may be called once for a Set.
 func (s *Set) Configs(count func() map[string]int) {
-	s.registry.CustomMustRegister(&configs{count: count, nodes: metrics.NewDesc("belay_config_nodes",
-		"Nodes by the status of their condition ConfigOK; Absent is that of nodes that do not report one.", []string{"status"}, nil, metrics.ALPHA, "")})
+	s.counted("config_nodes", "Nodes by the status of their condition ConfigOK; Absent is that of nodes that do not report one.", "status", count)
 }
 
-type configs struct {
+// counted has a gauge with one label counted at each scrape.
+func (s *Set) counted(name, help, label string, count func() map[string]int) {
+	s.registry.CustomMustRegister(&counts{count: count, desc: metrics.NewDesc("belay_"+name, help, []string{label}, nil, metrics.ALPHA, "")})
+}
+
+type counts struct {
 	metrics.BaseStableCollector
-	nodes *metrics.Desc
+	desc  *metrics.Desc
 	count func() map[string]int
 }
 
 // DescribeWithStability implements metrics.StableCollector.
-func (c *configs) DescribeWithStability(ch chan<- *metrics.Desc) { ch <- c.nodes }
+func (c *counts) DescribeWithStability(ch chan<- *metrics.Desc) { ch <- c.desc }
 
 // CollectWithStability implements metrics.StableCollector.
-func (c *configs) CollectWithStability(ch chan<- metrics.Metric) {
-	for status, n := range c.count() {
-		ch <- metrics.NewLazyConstMetric(c.nodes, metrics.GaugeValue, float64(n), status)
+func (c *counts) CollectWithStability(ch chan<- metrics.Metric) {
+	for value, n := range c.count() {
+		ch <- metrics.NewLazyConstMetric(c.desc, metrics.GaugeValue, float64(n), value)
 	}
 }
 

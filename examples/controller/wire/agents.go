@@ -7,8 +7,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	coordinationv1 "k8s.io/api/coordination/v1"
 
 	"github.com/belayproject/belay/identity"
 )
@@ -21,15 +24,31 @@ const canary = "belay-controller-canary"
 
 // agents counts who is alive, and deletes what is left of those who are gone for long, while this process leads.
 func (p *Plane) agents(ctx context.Context) error {
-	seen, collected, forget := p.metrics.Agents()
+	var current atomic.Pointer[identity.View]
+	seen, collected := p.metrics.Agents(func() map[string]int { return census(current.Load()) })
 	return p.lead(ctx, "agents", func(ctx context.Context) error {
-		defer forget()
-		return p.watchAgents(ctx, seen, collected)
+		defer current.Store(nil)
+		return p.watchAgents(ctx, seen, collected, &current)
 	})
 }
 
+// byComponent is an index of a view.
+const byComponent = "component"
+
+// census counts the agents that a view sees by their states; nobody is counted where this process has no view.
+func census(v *identity.View) map[string]int {
+	if v == nil {
+		return nil
+	}
+	count := map[string]int{}
+	for _, state := range []identity.State{identity.Unconfirmed, identity.Alive, identity.Suspect, identity.Lost} {
+		count[string(state)] = len(v.Indexed(byComponent, AgentComponent, state))
+	}
+	return count
+}
+
 // watchAgents is one term of it. A view begins anew with each: what it has known may be old.
-func (p *Plane) watchAgents(ctx context.Context, seen identity.ViewMetrics, collected identity.CollectorMetrics) error {
+func (p *Plane) watchAgents(ctx context.Context, seen identity.ViewMetrics, collected identity.CollectorMetrics, current *atomic.Pointer[identity.View]) error {
 	of := p.s.Agents
 	leases := p.core.CoordinationV1().Leases(of.Namespace)
 	me, err := p.canary()
@@ -40,7 +59,10 @@ func (p *Plane) watchAgents(ctx context.Context, seen identity.ViewMetrics, coll
 	if err != nil {
 		return err
 	}
-	view, err := identity.NewView(identity.ViewConfig{Source: informer, Canary: me, Liveness: of.Lease, Metrics: seen})
+	view, err := identity.NewView(identity.ViewConfig{
+		Source: informer, Canary: me, Liveness: of.Lease, Metrics: seen,
+		IndexBy: map[string]func(*coordinationv1.Lease) []string{byComponent: func(l *coordinationv1.Lease) []string { return []string{l.Labels[identity.ComponentLabel]} }},
+	})
 	if err != nil {
 		return fmt.Errorf("watching the agents in %q: %w", of.Namespace, err)
 	}
@@ -48,6 +70,7 @@ func (p *Plane) watchAgents(ctx context.Context, seen identity.ViewMetrics, coll
 	if err != nil {
 		return fmt.Errorf("collecting Leases in %q: %w", of.Namespace, err)
 	}
+	current.Store(view)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { informer.RunWithContext(ctx); return nil })
 	g.Go(func() error { return ended(ctx, view.Run(ctx)) })
@@ -66,7 +89,7 @@ func (p *Plane) canary() (*identity.Member, error) {
 	}
 	of := p.s.Agents
 	t := timing(of.Lease, p.s.Stop)
-	t.Renew = of.Lease / 8
+	t.Renew = max(time.Second, of.Lease/8)
 	m, err := identity.New(p.core.CoordinationV1().Leases(of.Namespace), identity.Spec{
 		Namespace: of.Namespace, Name: identity.Name(canary, canary, host+"/"+p.s.PodUID), Component: canary, Host: host,
 		Fingerprint: fingerprint(p.s.PodUID), Timing: t, OmitManagedFields: true,
