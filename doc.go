@@ -36,6 +36,8 @@
 //	machine/kube        experimental  machines and Nodes in API servers
 //	machine/file        experimental  machines in a directory, for a first cluster
 //
+// A page for each root package, in docs/embedding, has what to bring and the smallest program.
+//
 // Beside most of them stands a test kit (checkpointtest, lkgtest, …): the conformance suite that the package's own fake and
 // real implementations pass, for those who write their own.
 //

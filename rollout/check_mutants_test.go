@@ -36,6 +36,9 @@ func TestCheckMutants(t *testing.T) {
 		{Name: "a gate that is not there allows", File: "stage.go", Run: "TestGatesOfAStage", Old: "	for _, name := range p.stages[stage].Gates {\n", New: "	for _, name := range p.stages[stage].Gates[:0] {\n"},
 		{Name: "fields that were added are no change", File: "diff.go", Run: "TestDiff", Old: "	default:\n		d.changes = append(d.changes, Change{Path: path, After: written(is)})\n", New: "	default:\n"},
 		{Name: "large numbers are rounded", File: "diff.go", Run: "TestDiff", Old: "	decoder.UseNumber()", New: "	_ = decoder.UseNumber"},
+		{Name: "a node goes to the last one that selects it", File: "owners.go", Run: "TestOwners", Old: "!taken {\n		o.of[uid]", New: "!taken || true {\n		o.of[uid]"},
+		{Name: "what was begun goes to the owner", File: "owners.go", Run: "TestOwners", Old: "slot == nil || slot.Rollout != rollout", New: "slot == nil || slot.Rollout != \"\""},
+		{Name: "nodes of others have their turn", File: "explain.go", Run: "TestDecisionsYield", Old: " || r == ReasonOther", New: ""},
 		{Name: "of documents the first counts", File: "diff.go", Run: "TestDiff", Old: "	if strings.Contains(\"\\n\"+text, \"\\n---\") {", New: "	if strings.Contains(text, \"?---?\") {"},
 	})
 }

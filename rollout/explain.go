@@ -63,7 +63,7 @@ func (d *Decisions) acknowledgeable(n *Decision, others bool) bool {
 	})
 }
 
-// before are the nodes for which one waits, and how many have their turn before it.
+// before are the nodes for which one waits, and how many have their turn before it. Those that others have hold up their stage, and have no turn.
 func (d *Decisions) before(n *Decision, at int) (behind []string, ahead int) {
 	for _, s := range d.Ledger.Slots {
 		if s.UID != n.UID {
@@ -75,7 +75,7 @@ func (d *Decisions) before(n *Decision, at int) (behind []string, ahead int) {
 		if i == at || d.Ledger.Slot(o.UID) != nil || o.Why == nil || o.Why.Reason == ReasonUpToDate {
 			continue
 		}
-		switch held := o.Why.Reason == ReasonUnhealthy || o.Why.Reason == ReasonAway || o.Why.Reason == ReasonNoAgent; {
+		switch held := o.Why.Reason.holds(); {
 		case held && o.Stage >= 0 && o.Stage < n.Stage:
 			behind = append(behind, o.Node)
 		case !held && i < at:
@@ -83,6 +83,11 @@ func (d *Decisions) before(n *Decision, at int) (behind []string, ahead int) {
 		}
 	}
 	return behind, ahead
+}
+
+// holds reports whether a node does not have its turn for what is so on the node alone, or for another rollout.
+func (r Reason) holds() bool {
+	return r == ReasonUnhealthy || r == ReasonAway || r == ReasonNoAgent || r == ReasonOther
 }
 
 // named is how many nodes are named in a sentence.

@@ -59,8 +59,10 @@ func sayStage(r Reason) (saying, bool) {
 		}, true
 	case ReasonStranded:
 		return saying{
-			what:   "nodes that are broken have to recover first, and none of them answers or can be tried any more",
-			change: "One of them has to answer, or all have to be given up by acknowledging them, or another revision has to be named", verbs: []Do{Acknowledge}, others: true,
+			what: "nodes that are broken have to recover first, and none of them answers or can be tried any more",
+			change: "One of them has to be repaired or replaced, or another revision has to be named; acknowledging them gives up their capacity, " +
+				"and does not by itself let further nodes get a revision that has failed",
+			verbs: []Do{Acknowledge}, others: true,
 		}, true
 	case ReasonMinAge:
 		return saying{what: "the revision is too young to be begun", change: "It has to grow older, or its minimum age has to be lowered in a new one"}, true
@@ -93,7 +95,12 @@ func sayFleet(r Reason) (saying, bool) {
 			change: "Others of its kind have to come back, or the policy has to allow to lose the majority", others: true,
 		}, true
 	case ReasonOther:
-		return saying{what: "another rollout is at work on it", change: "That one has to come to an end on the node"}, true
+		return saying{
+			what: "another rollout has it: one that is at work on it, or one that selects it, too, and comes first",
+			change: "One that is at work on it has to come to an end on the node; one that comes first keeps it until it does not select the node any more, or is deleted; " +
+				"promoting lets the next stage begin without it",
+			verbs: []Do{Promote},
+		}, true
 	}
 	return saying{}, false
 }

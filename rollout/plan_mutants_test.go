@@ -37,7 +37,7 @@ func TestPlanMutants(t *testing.T) {
 			Old: "[]bool{m.retried, m.node.Own", New: "[]bool{!m.retried, m.node.Own"},
 		{Name: "retries without end", File: "classify.go", Run: "TestFailingRevision", Old: "case e.Attempts >= p.attempts():", New: "case false:"},
 		{Name: "a node counts at each retry", File: "outcome_list.go", Run: "TestFailingRevision",
-			Old: "return o.UID == uid }); i >= 0 {", New: "return false }); i >= 0 {"},
+			Old: "if i := p.outcomeOf(uid); i >= 0 {", New: "if i := p.outcomeOf(\"?\"); i >= 0 {"},
 		{Name: "a freeze leaves the ledger open", File: "verbs.go", Run: "TestDetectorCloses|TestFailingRevision",
 			Old: "if f := p.progress.FrozenBy; f != \"\" {", New: "if f := p.progress.FrozenBy; f == \"?\" {"},
 		{Name: "a stale controller opens what it does not know", File: "verbs.go", Run: "TestStaleController",

@@ -43,11 +43,11 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, name string) error {
 			}
 		}
 	}
-	simulation, err := rollout.Simulate(v.Snapshot, v.Policy, seen.Now, rollout.Assumptions{
+	simulation, err := v.Simulate(seen.Now, rollout.Assumptions{
 		Cycle: s.Cycle, WorstCycle: s.WorstCycle, ApproveAfter: s.ApproveAfter,
 	})
 	if err != nil {
-		return v1alpha1.InFields(r, err)
+		return err
 	}
 	p := report.PlanOf(v, simulation, seen.Now)
 	if err := a.print(&s.Common, p.Text(s.All), p); err != nil {

@@ -61,6 +61,7 @@ var treeRules = map[string]func(*Tree) []Violation{
 	"package variables": PackageVars,
 	"words":             Words,
 	"status tables":     StatusTrue,
+	"embedding pages":   EmbeddingPages,
 }
 
 func moduleRoot(t *testing.T) string {

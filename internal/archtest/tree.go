@@ -97,6 +97,9 @@ func (f *File) at(n ast.Node) string {
 	return fmt.Sprintf("%s:%d", f.Path, f.Fset.Position(n.Pos()).Line)
 }
 
+// offset is where in the text a place of the syntax is.
+func (f *File) offset(at token.Pos) int { return f.Fset.Position(at).Offset }
+
 // imported gives the name by which the file calls an imported package, or "" if it does not import it.
 func (f *File) imported(importPath string) string {
 	for _, imp := range f.AST.Imports {

@@ -68,7 +68,9 @@ func exported(t testing.TB) vocabulary {
 	for _, phase := range rollout.Phases() {
 		r.Rollout(string(phase), phase, rollout.Counts{}, waiting)
 	}
-	r.Stalled("default", v1alpha1.ReasonPausedTooLong)
+	for _, reason := range []rollout.Reason{v1alpha1.ReasonPausedTooLong, rollout.ReasonFrozen, rollout.ReasonApproval, rollout.ReasonStranded, rollout.ReasonBlocked} {
+		r.Stalled(string(reason), string(reason))
+	}
 	return scraped(t, set.Handler())
 }
 

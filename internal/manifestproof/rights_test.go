@@ -70,7 +70,9 @@ func TestControllerHasItsRightsAlone(t *testing.T) {
 		t.Errorf("the ClusterRole lacks %q", less)
 	}
 	leases := flat(find[rbacv1.Role](t, all, "Role", controllerAccount).Rules)
-	if want := flat([]rbacv1.PolicyRule{rule("coordination.k8s.io", "leases", "get", "create", "update", "delete")}); !maps.Equal(leases, want) {
+	toggle := rule("", "configmaps", "get", "list", "watch")
+	toggle.ResourceNames = []string{controllerAccount}
+	if want := flat([]rbacv1.PolicyRule{rule("coordination.k8s.io", "leases", "get", "create", "update", "delete"), toggle}); !maps.Equal(leases, want) {
 		t.Errorf("the Role gives %v, want %v", leases, want)
 	}
 	if named := drainRights(t); len(beyond(flat([]rbacv1.PolicyRule{rule("", "pods/eviction", "create"), rule("policy", "poddisruptionbudgets", "list", "watch")}), named)) > 0 {

@@ -112,8 +112,8 @@ func (p *pass) isOnItsWay(is, was rollout.NodeProgress) bool {
 }
 
 // foretell stores what was decided before of the rollouts that are about to free a slot of which too little is stored: who knows of an attempt finds out
-// how it has ended. It reports whether all of that is stored. A rollout of which it can't be decides nothing more in this pass. What was decided before was decided on
-// a policy that could be followed, whatever has become of it since.
+// how it has ended. It reports whether all of that is stored. A rollout of which it can't be decides nothing more in this pass. What was
+// decided before was decided on a policy that could be followed, whatever has become of it since.
 func (p *pass) foretell(next protocol.Ledger) (bool, error) {
 	all := true
 	for i := range p.rollouts {

@@ -196,7 +196,10 @@ func TestStopWithWhatIsNotStored(t *testing.T) {
 			})
 			w.spoil(rollout.Verb{Request: "stop-1", Do: do})
 			w.client.OnWrite = func(kind string, done bool) {
-				_, shown, _ := w.c.Rollout(uid)
+				r, shown, _ := w.c.Rollout(uid)
+				if is := r.Progress.Nodes[w.c.Node(name(0)).UID]; !done && strings.HasPrefix(kind, "ledger") && len(w.c.Ledger().Slots) > 0 && is.Attempt == 0 {
+					t.Errorf("%s: the slot is freed, and nothing is stored of the attempt: %+v", do, is)
+				}
 				if done && strings.HasPrefix(kind, "progress") && strings.Contains(shown.Message, "can't be written") {
 					t.Errorf("%s: it shows %q, and its status was written", do, shown.Message)
 				}

@@ -93,14 +93,18 @@ func (p *pass) edge(r *Rollout, d *rollout.Decisions, uid string, was, is rollou
 	if !flies {
 		result = resultOf(d, uid, is, now)
 	}
-	if result == "" || result == was.Result && (is.Attempt == 0 || is.Attempt == was.Attempt) {
-		return
+	if result != "" && (result != was.Result || is.Attempt != 0 && is.Attempt != was.Attempt) {
+		p.tellEnd(r, cmp.Or(is.Node, was.Node), before, after, result)
 	}
+}
+
+// tellEnd tells of an attempt that has ended on a node.
+func (p *pass) tellEnd(r *Rollout, node, before, after string, result rollout.Result) {
 	if f := p.c.o.Metrics.Update; f != nil {
 		f(before, after, result)
 	}
 	if isFailure(result) {
-		p.event(*r, corev1.EventTypeWarning, string(result), fmt.Sprintf("node %q has ended as %s", cmp.Or(is.Node, was.Node), result))
+		p.event(*r, corev1.EventTypeWarning, string(result), fmt.Sprintf("node %q has ended as %s", node, result))
 	}
 }
 

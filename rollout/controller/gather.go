@@ -73,9 +73,7 @@ func (p *pass) gather() error {
 	}
 	slices.SortFunc(p.nodes, func(a, b nodeView) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID)) })
 	p.rollouts = slices.Clone(p.rollouts)
-	slices.SortFunc(p.rollouts, func(a, b Rollout) int {
-		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name), strings.Compare(a.Policy.UID, b.Policy.UID))
-	})
+	slices.SortFunc(p.rollouts, func(a, b Rollout) int { return ownerOf(&a).Compare(ownerOf(&b)) })
 	p.catchUp()
 	return p.load()
 }

@@ -5,15 +5,18 @@ package controller
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/belayproject/belay/rollout"
 )
 
 // CheckOverlap is the check that finds nodes which a rollout selects, and that belong to another one.
-const CheckOverlap = "Overlap"
+const CheckOverlap = rollout.CheckOverlap
+
+// ownerOf is a rollout as one to which nodes can belong.
+func ownerOf(r *Rollout) rollout.Owner {
+	return rollout.Owner{Name: r.Name, UID: r.Policy.UID, Created: r.Created}
+}
 
 // own has the nodes that a rollout selects belong to it, if they do to none before it. Of one whose policy can't be followed those are known that it
 // had when it began; they stay its own, as it may be followed again in a moment.
@@ -132,52 +135,12 @@ func (p *pass) seenBy(i int) []rollout.Node {
 
 // overlap has the decisions say of nodes that belong to other rollouts that they do. It reports whether any is selected.
 func (p *pass) overlap(i int, d *rollout.Decisions) bool {
-	whys := map[string]*rollout.Why{}
-	waits, selected := 0, 0
+	theirs := map[string]string{}
 	for j := range d.Nodes {
-		n := &d.Nodes[j]
-		owner, is := p.theirs(i, n)
-		if !is {
-			continue
-		}
-		name := p.rollouts[owner].Name
-		if selected++; whys[name] == nil {
-			whys[name] = &rollout.Why{Reason: rollout.ReasonOther, Message: fmt.Sprintf("the node belongs to rollout %q, which selects it too and comes first", name)}
-		}
-		if n.Why != nil && n.Why.Reason == rollout.ReasonUnhealthy {
-			n.Why = whys[name]
-			waits++
+		if owner, is := p.theirs(i, &d.Nodes[j]); is {
+			theirs[d.Nodes[j].UID] = p.rollouts[owner].Name
 		}
 	}
-	if selected == 0 {
-		return false
-	}
-	rewait(d, waits)
-	var quoted []string
-	for _, name := range slices.Sorted(maps.Keys(whys)) {
-		quoted = append(quoted, fmt.Sprintf("%q", name))
-	}
-	message := fmt.Sprintf("%d nodes are selected that belong to rollout %s", selected, strings.Join(quoted, ", "))
-	d.Findings = append(slices.Clip(d.Findings), rollout.Finding{Check: CheckOverlap, Mode: rollout.Enforce, Message: message})
-	d.Message += fmt.Sprintf("; check %s (%s): %s", CheckOverlap, rollout.Enforce, message)
-	return true
-}
-
-// rewait has so many of the nodes that wait until they are well wait for another rollout instead.
-func rewait(d *rollout.Decisions, n int) {
-	if n == 0 {
-		return
-	}
-	was := fmt.Sprintf("%s (%d)", rollout.ReasonUnhealthy, d.Waiting[rollout.ReasonUnhealthy])
-	if d.Waiting[rollout.ReasonUnhealthy] -= n; d.Waiting[rollout.ReasonUnhealthy] <= 0 {
-		delete(d.Waiting, rollout.ReasonUnhealthy)
-	}
-	d.Waiting[rollout.ReasonOther] += n
-	var parts []string
-	for _, reason := range []rollout.Reason{rollout.ReasonUnhealthy, rollout.ReasonOther} {
-		if left := d.Waiting[reason]; left > 0 {
-			parts = append(parts, fmt.Sprintf("%s (%d)", reason, left))
-		}
-	}
-	d.Message = strings.Replace(d.Message, was, strings.Join(parts, ", "), 1)
+	d.Yield(theirs)
+	return len(theirs) > 0
 }

@@ -86,14 +86,25 @@ func TestDisjointRolloutsCostTheirPlans(t *testing.T) {
 	bytes, pieces := garbage(func() { planned(t, p) })
 	inBytes, inPieces := garbage(func() { p.decide() })
 	t.Logf("the plans take %d bytes in %d pieces, the decision %d in %d", bytes, pieces, inBytes, inPieces)
-	if inBytes > 2*bytes || inPieces > 2*pieces {
-		t.Errorf("a decision for 20 disjoint rollouts takes %d bytes in %d pieces, want twice what their plans take at most: %d in %d", inBytes, inPieces, bytes, pieces)
+	if inBytes > 2*bytes || inPieces > pieces+pieces/10 {
+		t.Errorf("a decision for 20 disjoint rollouts takes %d bytes in %d pieces, want twice the bytes of their plans at most, and a tenth more pieces: %d in %d", inBytes, inPieces, bytes, pieces)
 	}
 	for i := range p.decided {
 		if d := &p.decided[i]; p.refused[p.rollouts[i].Policy.UID] != nil || d.Counts.Selected != 50 || len(d.Findings) > 0 {
 			t.Fatalf("rollout %d: %q, %+v, findings %+v; want 50 nodes selected, and none of another's", i, d.Message, d.Counts, d.Findings)
 		}
 	}
+}
+
+// textsAbout counts the texts by which nodes are said to be another rollout's.
+func textsAbout(nodes []rollout.Decision, owner string) int {
+	whys := map[*rollout.Why]bool{}
+	for _, n := range nodes {
+		if n.Why != nil && n.Why.Reason == rollout.ReasonOther && strings.Contains(n.Why.Message, owner) {
+			whys[n.Why] = true
+		}
+	}
+	return len(whys)
 }
 
 // Where they do, a decision takes no new snapshot for each plan, and the nodes of one owner share what is said of them. Each says so in every decision,
@@ -108,14 +119,8 @@ func TestOverlapSharesWhatItSays(t *testing.T) {
 			if (i >= 2) != said {
 				t.Errorf("decision %d, rollout %d: findings %+v, waiting %+v; want 500 nodes that wait for another one: %t", round, i, p.decided[i].Findings, p.decided[i].Waiting, i >= 2)
 			}
-			whys := map[*rollout.Why]bool{}
-			for _, n := range p.decided[i].Nodes {
-				if n.Why != nil && n.Why.Reason == rollout.ReasonOther && strings.Contains(n.Why.Message, p.rollouts[i%2].Name) {
-					whys[n.Why] = true
-				}
-			}
-			if want := min(i/2, 1); len(whys) != want {
-				t.Errorf("decision %d, rollout %d: %d texts for the nodes of one other rollout, want %d", round, i, len(whys), want)
+			if n, want := textsAbout(p.decided[i].Nodes, p.rollouts[i%2].Name), min(i/2, 1); n != want {
+				t.Errorf("decision %d, rollout %d: %d texts for the nodes of one other rollout, want %d", round, i, n, want)
 			}
 		}
 	}

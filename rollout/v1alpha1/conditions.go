@@ -101,13 +101,10 @@ func hangOf(d *rollout.Decisions, now time.Time) (h hang) {
 	return h
 }
 
-// checkOverlap is the check of rollout/controller.CheckOverlap.
-const checkOverlap = "Overlap"
-
 // setOverlap says which nodes belong to others.
 func (s *RolloutStatus) setOverlap(findings []rollout.Finding, generation int64, now time.Time) {
 	set := s.setter(generation, now)
-	if i := slices.IndexFunc(findings, func(f rollout.Finding) bool { return f.Check == checkOverlap }); i >= 0 {
+	if i := slices.IndexFunc(findings, func(f rollout.Finding) bool { return f.Check == rollout.CheckOverlap }); i >= 0 {
 		set(ConditionOverlapping, true, ReasonOverlap, clip(findings[i].Message, 4096))
 		return
 	}

@@ -29,10 +29,7 @@ const (
 func kindOf(v *view.Rollout, d *rollout.Decision) Kind {
 	slot := v.Snapshot.Ledger.Slot(d.UID)
 	if slot != nil && slot.Rollout == v.Policy.UID {
-		if slot.State != "" || d.State == protocol.FailedBroken {
-			return Broken
-		}
-		return InFlight
+		return aloft(slot, d)
 	}
 	reason := rollout.ReasonNone
 	if d.Why != nil {
@@ -55,10 +52,21 @@ func kindOf(v *view.Rollout, d *rollout.Decision) Kind {
 			return Deferred
 		}
 	case rollout.ReasonOther:
+		if slot == nil { // it belongs to another rollout, which is not at work on it
+			return Deferred
+		}
 		return Waiting
 	}
 	if retried {
 		return Failed
 	}
 	return Waiting
+}
+
+// aloft is the kind of a node that has a slot.
+func aloft(slot *protocol.Slot, d *rollout.Decision) Kind {
+	if slot.State != "" || d.State == protocol.FailedBroken {
+		return Broken
+	}
+	return InFlight
 }

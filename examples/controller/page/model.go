@@ -218,11 +218,8 @@ func headOf(s *report.Status) Rollout {
 			head.WorstCase = s.WorstCase.Message
 		}
 	}
-	for _, c := range s.Conditions {
-		bad := c.Type == v1alpha1.ConditionStalled || c.Type == v1alpha1.ConditionDegraded
-		if bad && c.Status == metav1.ConditionTrue || c.Type == v1alpha1.ConditionValid && c.Status == metav1.ConditionFalse {
-			head.Troubles = append(head.Troubles, fmt.Sprintf("%s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message))
-		}
+	for _, c := range s.Troubles() {
+		head.Troubles = append(head.Troubles, fmt.Sprintf("%s is %s, %s: %s", c.Type, c.Status, c.Reason, c.Message))
 	}
 	return head
 }

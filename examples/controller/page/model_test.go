@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/belayproject/belay/examples/controller/page"
 	"github.com/belayproject/belay/examples/controller/page/pagetest"
 	"github.com/belayproject/belay/internal/golden"
@@ -85,6 +87,29 @@ func TestKindsAreTheCountsOfTheController(t *testing.T) {
 		if counts[kind] != want[kind] {
 			t.Errorf("%d are %s, want %d; %d have their turn next", counts[kind], kind, want[kind], next)
 		}
+	}
+}
+
+// R-RO-27: nodes that belong to an older rollout are put off in a younger one, as its controller counts them, and that is a trouble of it.
+func TestOverlappingRollouts(t *testing.T) {
+	s := pagetest.Seen(t, 12, now())
+	late := s.Rollouts[0].DeepCopy()
+	s.Rollouts[0].CreationTimestamp = metav1.NewTime(now().Add(-time.Hour))
+	late.Name, late.UID, late.CreationTimestamp, late.Spec.Selector = "a-late", "r-2", metav1.NewTime(now()), &metav1.LabelSelector{}
+	late.Status = v1alpha1.RolloutStatus{Phase: "Running", ObservedGeneration: late.Generation, Conditions: []metav1.Condition{{
+		Type: v1alpha1.ConditionOverlapping, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOverlap, Message: `11 nodes are selected that belong to rollout "fleet"`,
+	}}}
+	s.Rollouts = append(s.Rollouts, *late)
+	m := page.Of(s)
+	golden.Check(t, "overlap.json", inJSON(t, map[string]any{"rollout": m.Rollouts["a-late"], "nodes": m.Nodes["a-late"]}))
+	if c := m.Nodes["a-late"][pagetest.NodeName(8)]; c.Kind != page.Deferred || c.Reason != string(rollout.ReasonOther) {
+		t.Errorf("a node of the older rollout is %+v in the younger one, want it %s for %s", c, page.Deferred, rollout.ReasonOther)
+	}
+	if c := m.Nodes["a-late"][pagetest.NodeName(11)]; c.Kind != page.Waiting || c.Reason == string(rollout.ReasonOther) {
+		t.Errorf("a node that no other rollout selects is %+v, want it waiting", c)
+	}
+	if r := m.Rollouts["a-late"]; len(r.Troubles) != 1 || !strings.Contains(r.Troubles[0], "Overlapping is True") {
+		t.Errorf("its troubles are %q, want that it overlaps", r.Troubles)
 	}
 }
 

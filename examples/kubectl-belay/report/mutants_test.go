@@ -15,6 +15,7 @@ func TestMutants(t *testing.T) {
 		{Name: "a status of the spec before counts", File: "status.go", Run: "TestStatus", Old: "Current: st.ObservedGeneration == r.Generation && st.Phase != \"\"", New: "Current: st.Phase != \"\""},
 		{Name: "a stuck drain stands", File: "status.go", Run: "TestStatus", Old: "s.Stands = s.NeedsSomebody && !meta", New: "s.Stands = s.NeedsSomebody || !meta"},
 		{Name: "a request is always carried out", File: "status.go", Run: "TestStatus", Old: "Handled: st.HandledRequest == v.Request", New: "Handled: true"},
+		{Name: "to overlap is no trouble", File: "status.go", Run: "TestOverlap", Old: "v1alpha1.ConditionDegraded, v1alpha1.ConditionOverlapping:", New: "v1alpha1.ConditionDegraded:"},
 		{Name: "verbs of every phase", File: "status.go", Run: "TestStatus", Old: "if rule.In == phase {", New: "if true {"},
 		{Name: "a pause is believed", File: "answer.go", Run: "TestAnswer", Old: "a.Final = !stops || a.Proven", New: "a.Final = true"},
 		{Name: "a refusal is none", File: "answer.go", Run: "TestAnswer", Old: "case handled && r.Status.Refusal != \"\":", New: "case false:"},

@@ -118,6 +118,23 @@ func (s *Status) judge(r *v1alpha1.Rollout) {
 	}
 }
 
+// Troubles are the conditions that are not as they should be.
+func (s Status) Troubles() (all []metav1.Condition) {
+	for _, c := range s.Conditions {
+		switch c.Type {
+		case v1alpha1.ConditionValid:
+			if c.Status == metav1.ConditionFalse {
+				all = append(all, c)
+			}
+		case v1alpha1.ConditionStalled, v1alpha1.ConditionDegraded, v1alpha1.ConditionOverlapping:
+			if c.Status == metav1.ConditionTrue {
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
 func progress(c v1alpha1.RolloutCounts) string {
 	if c.Selected == 0 {
 		return ""
@@ -146,15 +163,12 @@ func (s Status) Text() string {
 		head.Fact("Worst case", s.WorstCase.Message)
 	}
 	head.Fact("Request", s.request())
-	for _, c := range s.Conditions {
-		bad := c.Type == v1alpha1.ConditionStalled || c.Type == v1alpha1.ConditionDegraded
-		if bad && c.Status == metav1.ConditionTrue || c.Type == v1alpha1.ConditionValid && c.Status == metav1.ConditionFalse {
-			text := fmt.Sprintf("%s, %s since %s", strings.ToLower(string(c.Status)), c.Reason, page.Ago(c.LastTransitionTime.Time, now))
-			if c.Message != s.Message {
-				text += ": " + c.Message
-			}
-			head.Fact(c.Type, text)
+	for _, c := range s.Troubles() {
+		text := fmt.Sprintf("%s, %s since %s", strings.ToLower(string(c.Status)), c.Reason, page.Ago(c.LastTransitionTime.Time, now))
+		if c.Message != s.Message {
+			text += ": " + c.Message
 		}
+		head.Fact(c.Type, text)
 	}
 	head.Fact("You can", commands(s.Verbs, s.Rollout, ""))
 	return head.String() + s.waits() + s.nodes()

@@ -41,6 +41,8 @@ type Rollout struct {
 	Policy    rollout.Policy
 	Snapshot  rollout.Snapshot
 	Decisions rollout.Decisions
+	// Theirs are the names of the rollouts that come before this one, by the UIDs of the nodes that belong to them.
+	Theirs map[string]string
 }
 
 // Revision finds a Revision by name.
@@ -83,28 +85,18 @@ func (s *Seen) Ledger(domain string) *v1alpha1.DisruptionLedger {
 	return nil
 }
 
-// Decide says what would be decided on a rollout now, under the caps of the others of its domain.
+// Decide says what would be decided on a rollout now, under the caps of the others of its domain, and without the nodes that belong to those.
 func (s *Seen) Decide(r *v1alpha1.Rollout) (*Rollout, error) {
 	v, err := s.look(r)
 	if err != nil {
 		return nil, err
 	}
-	for i := range s.Rollouts {
-		o := &s.Rollouts[i]
-		if o.Spec.Domain != r.Spec.Domain || o.UID == r.UID {
-			continue
-		}
-		other, err := s.look(o)
-		if err == nil {
-			other.Decisions, err = rollout.Plan(other.Snapshot, other.Policy, s.Now)
-		}
-		if err == nil {
-			v.Snapshot.OtherCaps = append(v.Snapshot.OtherCaps, other.Decisions.Caps...)
-		}
-	}
+	owners := s.others(v)
+	v.Snapshot.Nodes, v.Theirs = owners.Hide(v.Snapshot.Nodes, v.Policy.UID, v.Snapshot.Ledger)
 	if v.Decisions, err = rollout.Plan(v.Snapshot, v.Policy, s.Now); err != nil {
 		return nil, fmt.Errorf("rollout %q can't be decided on: %w", r.Name, v1alpha1.InFields(r, err))
 	}
+	v.Decisions.Yield(v.Theirs)
 	v.heedStatus()
 	return v, nil
 }
@@ -116,6 +108,9 @@ func (s *Seen) look(r *v1alpha1.Rollout) (*Rollout, error) {
 	progress, unread := v1alpha1.ProgressOf(heeded.Status)
 	if err := errors.Join(err, unread); err != nil {
 		return nil, fmt.Errorf("rollout %q can't be decided on: %w", r.Name, err)
+	}
+	if r.DeletionTimestamp != nil {
+		policy = ending(policy)
 	}
 	v := &Rollout{Object: r, Policy: policy, Snapshot: rollout.Snapshot{Progress: progress, Nodes: s.nodes(r)}}
 	for _, stage := range policy.Stages { // what they will say is not known here
