@@ -128,6 +128,16 @@ func TestCommandLineIsRefused(t *testing.T) {
 		{[]string{"--page-bind-address=:8474"}, []string{`--page-bind-address=":8474": must be a loopback address`}},
 		{[]string{"--page-bind-address=192.0.2.1:8474"}, []string{`--page-bind-address="192.0.2.1:8474": must be a loopback address`}},
 		{[]string{"--page-hosts=fleet.example.com:443"}, []string{`--page-hosts="fleet.example.com:443": must be a name without a port`, "must be empty without --page-bind-address"}},
+		{[]string{"--max-unavailable=-1"}, []string{`--max-unavailable="-1": must be a number of nodes`}},
+		{[]string{"--machine-endpoint=https://api.example.com"}, []string{`--machine-provider="": must name the program`}},
+		{[]string{"--machine-provider=p", "--machine-domain=x", "--machine-provider-env=A=b", "--machine-namespace=A_b"}, []string{
+			`--cluster="": must name this cluster`, `--machine-domain="x": must be one of --domains, ["default"]`, `--machine-provider-env="A=b": must be the name of a variable`,
+			`--machine-namespace="A_b"`,
+		}},
+		{[]string{"--machine-provider=p", "--cluster=a b"}, []string{`--cluster="a b"`}},
+		{[]string{"--agent-namespace=belay-system", "--agent-lease-duration=1s", "--agent-gc-after=1s"}, []string{
+			`--agent-namespace="belay-system": must not be --namespace`, `--agent-lease-duration="1s": must be at least 5s`, `--agent-gc-after="1s": must be at least twice`,
+		}},
 		{[]string{"--kubeconfig=/does/not/exist"}, []string{`--kubeconfig="/does/not/exist": must be a kubeconfig`}},
 	} {
 		command := newCommand()

@@ -18,14 +18,13 @@ import (
 // Fine is the class of a call that has no error.
 const Fine = "OK"
 
-// Machines counts what a controller of machines does. It may be called once for a Set.
-func (s *Set) Machines() controller.Metrics {
+// Machines counts what a controller of machines does. When it does nothing any more, as another process leads, forget takes away what it has shown of how
+// things stand. It may be called once for a Set.
+func (s *Set) Machines() (m controller.Metrics, forget func()) {
 	steps := counter("machine_steps_total", "Machines that went from one step to another.", "from", "to")
 	calls := counter("machine_calls_total", "Actions for machines by how they ended: OK, or the class of the provider's error.", "kind", "class")
 	took := histogram("machine_call_duration_seconds", "Time of an action for a machine.", "kind")
-	orphans := metrics.NewGauge(&metrics.GaugeOpts{
-		Namespace: "belay", Name: "machine_orphans", Help: "Instances of this cluster at the provider that no machine owns, at the last list.", StabilityLevel: metrics.ALPHA,
-	})
+	orphans := gauge("machine_orphans", "Instances of this cluster at the provider that no machine owns, at the last list.")
 	s.registry.MustRegister(steps, calls, took, orphans)
 	return controller.Metrics{
 		Step: func(from, to machine.StepName) { steps.WithLabelValues(string(from), string(to)).Inc() },
@@ -33,24 +32,37 @@ func (s *Set) Machines() controller.Metrics {
 			calls.WithLabelValues(string(kind), cmp.Or(string(class), Fine)).Inc()
 			took.WithLabelValues(string(kind)).Observe(d.Seconds())
 		},
-		Orphans: func(n int) { orphans.Set(float64(n)) },
-	}
+		Orphans: func(n int) { orphans.WithLabelValues().Set(float64(n)) },
+	}, orphans.Reset
 }
 
-// Agents has the agents of nodes counted, at each scrape, by what their Leases say; none while this process does not lead. It counts what is collected, and notes
-// how far the view is to be believed. It may be called once for a Set.
-func (s *Set) Agents(count func() map[string]int) (identity.ViewMetrics, identity.CollectorMetrics) {
-	fresh := metrics.NewGauge(&metrics.GaugeOpts{
-		Namespace: "belay", Name: "agents_view_fresh", Help: "1 while who is alive is known.", StabilityLevel: metrics.ALPHA,
-	})
-	brake := metrics.NewGauge(&metrics.GaugeOpts{
-		Namespace: "belay", Name: "agents_mass_loss", Help: "1 while so many agents are silent together that none of them is called lost.", StabilityLevel: metrics.ALPHA,
-	})
+// A Census is what a view of the agents of nodes knows.
+type Census struct {
+	// States has the number of agents in each state.
+	States map[string]int
+	// Fresh says that who is alive is known, MassLoss that so many are silent together that none of them is called lost.
+	Fresh, MassLoss bool
+}
+
+// Agents has the agents of nodes counted at each scrape; count returns nil while this process does not lead. It may be called once for a Set.
+func (s *Set) Agents(count func() *Census) identity.CollectorMetrics {
 	collected := counter("agent_leases_collected_total", "Leases of agents that are gone, by what came of the deletion.", "outcome")
-	s.registry.MustRegister(fresh, brake, collected)
-	s.counted("agents", "Agents of nodes by what their Leases say.", "state", count)
-	view := identity.ViewMetrics{Fresh: func(is bool) { fresh.Set(truth(is)) }, Brake: func(on bool) { brake.Set(truth(on)) }}
-	return view, identity.CollectorMetrics{Collected: func(o identity.CollectOutcome) { collected.WithLabelValues(string(o)).Inc() }}
+	s.registry.MustRegister(collected)
+	s.counted("agents", "Agents of nodes by what their Leases say.", "state", func() map[string]int {
+		if c := count(); c != nil {
+			return c.States
+		}
+		return nil
+	})
+	s.counted("agents_view", "1 for what is true of the view of agents: Fresh while who is alive is known, MassLoss while so many are silent together that none is called lost.",
+		"condition", func() map[string]int {
+			c := count()
+			if c == nil {
+				return nil
+			}
+			return map[string]int{"Fresh": int(truth(c.Fresh)), "MassLoss": int(truth(c.MassLoss))}
+		})
+	return identity.CollectorMetrics{Collected: func(o identity.CollectOutcome) { collected.WithLabelValues(string(o)).Inc() }}
 }
 
 // Configs has the Nodes counted, at each scrape, by what they say of their config. It may be called once for a Set.

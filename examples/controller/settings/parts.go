@@ -62,8 +62,11 @@ func (m *Machines) validate(domains []string) error {
 		return nil
 	}
 	var errs []error
-	if why := validation.IsValidLabelValue(m.Cluster); m.Cluster == "" || len(why) > 0 {
-		errs = append(errs, &FlagError{Flag: "cluster", Value: m.Cluster, Want: "must name this cluster, as prod-eu-1: " + strings.Join(why, "; ")})
+	if m.Cluster == "" {
+		errs = append(errs, &FlagError{Flag: "cluster", Want: "must name this cluster where --machine-provider is given, such as prod-eu-1"})
+	}
+	if why := validation.IsValidLabelValue(m.Cluster); len(why) > 0 {
+		errs = append(errs, &FlagError{Flag: "cluster", Value: m.Cluster, Want: strings.Join(why, "; ")})
 	}
 	if why := validation.IsDNS1123Label(m.Namespace); len(why) > 0 {
 		errs = append(errs, &FlagError{Flag: "machine-namespace", Value: m.Namespace, Want: strings.Join(why, "; ")})

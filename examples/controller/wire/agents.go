@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/belayproject/belay/examples/controller/metrics"
 	"github.com/belayproject/belay/identity"
 )
 
@@ -25,10 +26,10 @@ const canary = "belay-controller-canary"
 // agents counts who is alive, and deletes what is left of those who are gone for long, while this process leads.
 func (p *Plane) agents(ctx context.Context) error {
 	var current atomic.Pointer[identity.View]
-	seen, collected := p.metrics.Agents(func() map[string]int { return census(current.Load()) })
+	collected := p.metrics.Agents(func() *metrics.Census { return census(current.Load()) })
 	return p.lead(ctx, "agents", func(ctx context.Context) error {
 		defer current.Store(nil)
-		return p.watchAgents(ctx, seen, collected, &current)
+		return p.watchAgents(ctx, collected, &current)
 	})
 }
 
@@ -36,19 +37,20 @@ func (p *Plane) agents(ctx context.Context) error {
 const byComponent = "component"
 
 // census counts the agents that a view sees by their states; nobody is counted where this process has no view.
-func census(v *identity.View) map[string]int {
+func census(v *identity.View) *metrics.Census {
 	if v == nil {
 		return nil
 	}
-	count := map[string]int{}
+	f := v.Freshness()
+	c := &metrics.Census{States: map[string]int{}, Fresh: f.Fresh, MassLoss: f.Held > 0}
 	for _, state := range []identity.State{identity.Unconfirmed, identity.Alive, identity.Suspect, identity.Lost} {
-		count[string(state)] = len(v.Indexed(byComponent, AgentComponent, state))
+		c.States[string(state)] = len(v.Indexed(byComponent, AgentComponent, state))
 	}
-	return count
+	return c
 }
 
 // watchAgents is one term of it. A view begins anew with each: what it has known may be old.
-func (p *Plane) watchAgents(ctx context.Context, seen identity.ViewMetrics, collected identity.CollectorMetrics, current *atomic.Pointer[identity.View]) error {
+func (p *Plane) watchAgents(ctx context.Context, collected identity.CollectorMetrics, current *atomic.Pointer[identity.View]) error {
 	of := p.s.Agents
 	leases := p.core.CoordinationV1().Leases(of.Namespace)
 	me, err := p.canary()
@@ -60,7 +62,7 @@ func (p *Plane) watchAgents(ctx context.Context, seen identity.ViewMetrics, coll
 		return err
 	}
 	view, err := identity.NewView(identity.ViewConfig{
-		Source: informer, Canary: me, Liveness: of.Lease, Metrics: seen,
+		Source: informer, Canary: me, Liveness: of.Lease,
 		IndexBy: map[string]func(*coordinationv1.Lease) []string{byComponent: func(l *coordinationv1.Lease) []string { return []string{l.Labels[identity.ComponentLabel]} }},
 	})
 	if err != nil {

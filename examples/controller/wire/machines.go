@@ -27,8 +27,9 @@ const askAgain = 10 * time.Second
 
 // machines looks after machines, sets, deployments and health checks, while this process leads.
 func (p *Plane) machines(ctx context.Context) error {
-	counts := p.metrics.Machines()
+	counts, forget := p.metrics.Machines()
 	return p.lead(ctx, "machines", func(ctx context.Context) error {
+		defer forget()
 		cloud, err := p.provider(ctx)
 		if err != nil {
 			return ended(ctx, err)
