@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,15 +49,18 @@ func beProvider() error {
 	return execprovider.Serve(context.Background(), cloud, os.Args[len(os.Args)-1], os.Stdin, os.Stdout)
 }
 
-// A controller that is told of a provider and of agents looks after machines and counts who is alive, with no more rights than the manifests give: a machine is
-// made by the program, has its Node, and is drained and deleted; the Lease of an agent that is gone is deleted.
+// A controller that is told of a provider and of agents looks after machines and counts who is alive, with no more rights than the manifests give: machines are
+// made by the program and have their Nodes, and the Lease of an agent that is gone is deleted. A machine is drained and deleted, and the last one of a role is
+// not, as the checks before an end have it.
 func TestMachinesAndAgents(t *testing.T) {
 	t.Parallel()
 	s := newMachineStage(t)
-	s.create("a")
-	s.phase("a", "Running")
+	for _, name := range []string{"a", "b"} {
+		s.create(name)
+		s.phase(name, "Running")
+	}
 	s.replica.awaits("counts what it does", `belay_machine_calls_total{class="OK",kind="Create"}`)
-	s.replica.awaits("counts configs", `belay_config_nodes{status="Absent"} 1`)
+	s.replica.awaits("counts configs", `belay_config_nodes{status="Absent"} 2`)
 
 	end := s.agent("node-of-an-agent")
 	s.replica.awaits("sees the agent", `belay_agents{state="Alive"} 1`)
@@ -64,23 +68,50 @@ func TestMachinesAndAgents(t *testing.T) {
 	s.replica.awaits("collects its Lease", `belay_agent_leases_collected_total{outcome="Collected"} 1`)
 
 	must(t, s.machines().Delete(t.Context(), "a", metav1.DeleteOptions{}))
-	s.eventually("the machine goes", func() error {
-		_, err := s.machines().Get(t.Context(), "a", metav1.GetOptions{})
-		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it is still there: %w", err)
-		}
-		return nil
-	})
-	hosts, err := s.admin.Instances(t.Context())
-	must(t, err)
-	nodes, err := s.core.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	must(t, err)
-	if len(hosts) != 0 || len(nodes.Items) != 0 {
-		t.Errorf("%d instances and %d Nodes are left", len(hosts), len(nodes.Items))
-	}
+	s.eventually("the machine goes", func() error { return s.gone("a") })
+	s.left(1)
+	must(t, s.machines().Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	s.eventually("the last worker stays", func() error { return s.says("b", `is the last with role "worker"`) })
+	s.left(1)
 	s.replica.stops()
 	for _, line := range denied(t, s.env.AuditLog()) {
 		t.Errorf("the manifests give too few rights: %s", line)
+	}
+}
+
+// gone is an error as long as a machine is there.
+func (s *machineStage) gone(name string) error {
+	switch u, err := s.machines().Get(s.t.Context(), name, metav1.GetOptions{}); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("it is still there: %v", u.Object["status"])
+	}
+}
+
+// says is an error as long as the status of a machine does not have a text.
+func (s *machineStage) says(name, want string) error {
+	u, err := s.machines().Get(s.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if is := fmt.Sprint(u.Object["status"]); !strings.Contains(is, want) {
+		return fmt.Errorf("it says %s, want %q in it", is, want)
+	}
+	return nil
+}
+
+// left checks how many instances and Nodes there are.
+func (s *machineStage) left(want int) {
+	s.t.Helper()
+	hosts, err := s.admin.Instances(s.t.Context())
+	must(s.t, err)
+	nodes, err := s.core.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
+	must(s.t, err)
+	if len(hosts) != want || len(nodes.Items) != want {
+		s.t.Errorf("%d instances and %d Nodes are left, want %d of each", len(hosts), len(nodes.Items), want)
 	}
 }
 
@@ -111,7 +142,7 @@ func newMachineStage(t *testing.T) *machineStage {
 	must(t, err)
 	s.replica = startWith(t, env, userConfig(t, env), func(c *exec.Cmd) {
 		c.Args = append(c.Args, "--machine-provider="+self, "--machine-provider-args="+providerArg, "--machine-provider-env="+cloudEnv, "--cluster=test",
-			"--agent-namespace=belay-agents", "--agent-lease-duration=5s", "--agent-gc-after=10s")
+			"--lease-duration=20s", "--agent-namespace=belay-agents", "--agent-lease-duration=10s", "--agent-gc-after=20s")
 		c.Env = append(os.Environ(), cloudEnv+"="+cloud.URL)
 	})
 	s.replica.awaits("leads", `belay_leader{name="machines"} 1`)
@@ -186,7 +217,7 @@ func (s *machineStage) agent(name string) (end func()) {
 	const space = "belay-agents"
 	m, err := identity.New(s.core.CoordinationV1().Leases(space), identity.Spec{
 		Namespace: space, Name: name, Component: wire.AgentComponent, Host: name, Fingerprint: identity.LocalFingerprint("/"), KeepOnStop: true,
-		Timing: identity.Timing{Renew: time.Second, Jitter: 0.04, Hold: 3 * time.Second, Liveness: 5 * time.Second, Duration: time.Minute, Stop: time.Second},
+		Timing: identity.Timing{Renew: time.Second, Jitter: 0.04, Hold: 3 * time.Second, Liveness: 10 * time.Second, Duration: time.Minute, Stop: time.Second},
 	}, identity.Options{})
 	must(s.t, err)
 	ctx, stop := context.WithCancel(s.t.Context())
