@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command controller is the reference controller of a fleet: it carries out the Rollouts of disruption domains, draining nodes within
-// every PodDisruptionBudget.
+// every PodDisruptionBudget. Where it is told to, it looks after machines, and after the Leases of agents.
 //
 //	controller --domains default --namespace belay-system [--kubeconfig FILE] [--drain-policy FILE]
 //
@@ -19,6 +19,19 @@
 //
 //	kubectl --namespace belay-system create configmap belay-controller --from-literal disabled=true --from-literal reason="ask ada"
 //
+// # Machines
+//
+// With --machine-provider it looks after the Machines, sets, deployments and health checks of --machine-namespace: the program, of package machine/provider/exec,
+// makes and deletes instances, and gets PATH and the variables that --machine-provider-env names, and no other. Nothing is done for a machine until the
+// program has said what it can do; rollouts do not wait for that. Machines and rollouts share the nodes of --machine-domain: a machine takes a slot of its ledger
+// before it is drained, --max-unavailable binds both together, and they drain with one policy and one rate.
+//
+// # Agents and configs
+//
+// With --agent-namespace it watches the Leases of agents there, counts who is alive, and deletes those that were silent for --agent-gc-after. It has a Lease of its
+// own among them, whose renewals it has to see: while it does not, nobody is called lost, and nothing is deleted. The conditions ConfigOK of all Nodes are counted by
+// every replica.
+//
 // # The fleet page
 //
 // With --page-bind-address it serves a page that shows the fleet: see package page, and docs/fleet-page.md. Any replica does, leader or not, from the
@@ -28,7 +41,8 @@
 // # Rights
 //
 // Those of rollout/kube.ControllerRules and HealthRules, of drain/kube.RBAC, on Leases in --namespace get, create, update and delete, on the ConfigMap
-// --switch there get, list and watch, and on events create and patch.
+// --switch there get, list and watch, and on events create and patch. With machines, those of machine/kube.MachineRules and GroupRules in their namespace,
+// and of NodeRules and CargoRules; with agents, on Leases in their namespace get, list, watch, create, update and delete.
 //
 // # Crash behaviour
 //

@@ -34,6 +34,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == providerArg {
+		if err := beProvider(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if code, child := rolloutstage.Main(); child {
 		os.Exit(code)
 	}
@@ -121,6 +128,16 @@ func TestCommandLineIsRefused(t *testing.T) {
 		{[]string{"--page-bind-address=:8474"}, []string{`--page-bind-address=":8474": must be a loopback address`}},
 		{[]string{"--page-bind-address=192.0.2.1:8474"}, []string{`--page-bind-address="192.0.2.1:8474": must be a loopback address`}},
 		{[]string{"--page-hosts=fleet.example.com:443"}, []string{`--page-hosts="fleet.example.com:443": must be a name without a port`, "must be empty without --page-bind-address"}},
+		{[]string{"--max-unavailable=-1"}, []string{`--max-unavailable="-1": must be a number of nodes`}},
+		{[]string{"--machine-endpoint=https://api.example.com"}, []string{`--machine-provider="": must name the program`}},
+		{[]string{"--machine-provider=p", "--machine-domain=x", "--machine-provider-env=A=b", "--machine-namespace=A_b"}, []string{
+			`--cluster="": must name this cluster`, `--machine-domain="x": must be one of --domains, ["default"]`, `--machine-provider-env="A=b": must be the name of a variable`,
+			`--machine-namespace="A_b"`,
+		}},
+		{[]string{"--machine-provider=p", "--cluster=a b"}, []string{`--cluster="a b"`}},
+		{[]string{"--agent-namespace=belay-system", "--agent-lease-duration=1s", "--agent-gc-after=1s"}, []string{
+			`--agent-namespace="belay-system": must not be --namespace`, `--agent-lease-duration="1s": must be at least 5s`, `--agent-gc-after="1s": must be at least twice`,
+		}},
 		{[]string{"--kubeconfig=/does/not/exist"}, []string{`--kubeconfig="/does/not/exist": must be a kubeconfig`}},
 	} {
 		command := newCommand()
@@ -157,12 +174,19 @@ type replica struct {
 
 func start(t *testing.T, env *testenv.Env, kubeconfig string) *replica {
 	t.Helper()
+	return startWith(t, env, kubeconfig, func(*exec.Cmd) {})
+}
+
+// startWith starts one whose command is changed before.
+func startWith(t *testing.T, env *testenv.Env, kubeconfig string, change func(*exec.Cmd)) *replica {
+	t.Helper()
 	r := &replica{t: t, log: &testproc.Buffer{}, done: make(chan struct{})}
 	r.listen, r.page = fmt.Sprintf("127.0.0.1:%d", testenv.Port(t)), fmt.Sprintf("127.0.0.1:%d", testenv.Port(t))
 	r.cmd = exec.Command(programs.Path(t, "github.com/belayproject/belay/examples/controller"),
 		"--kubeconfig="+kubeconfig, "--domains="+rolloutstage.Domain, "--lease-duration=5s", "--listen="+r.listen, "--page-bind-address="+r.page,
 		"--pod-uid="+t.Name()+r.listen)
 	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
+	change(r.cmd)
 	env.Mark(r.cmd)
 	must(t, r.cmd.Start())
 	go func() {

@@ -167,14 +167,17 @@ func actions() map[string]action {
 		"name another config in the NodeConfig of its node": patch(nodeConfigs, ownNode, "{}"),
 		"renew the Lease of its node's agent":               renewed(agentNamespace, ownNode),
 		"renew the Lease of another node's agent":           renewed(agentNamespace, otherNode),
-		"take the Lease of a leader":                        renewed(systemNamespace, "belay-rollout-default"),
-		"set ConfigOK of its Node":                          condition(ownNode, "ConfigOK"),
-		"set ConfigOK of another Node":                      condition(otherNode, "ConfigOK"),
-		"set Ready of its Node":                             condition(ownNode, "Ready"),
-		"cordon another node":                               patch(nodeKind, otherNode, cordon),
-		"taint its own node":                                patch(nodeKind, ownNode, taint),
-		"delete a Node":                                     remove(nodeKind, otherNode),
-		"evict a pod of another node":                       evicted("agent-" + otherNode),
+		"delete the Lease of another node's agent": func(ctx context.Context, _ *stage, who *actor) error {
+			return who.core.CoordinationV1().Leases(agentNamespace).Delete(ctx, otherNode, metav1.DeleteOptions{DryRun: dry})
+		},
+		"take the Lease of a leader":   renewed(systemNamespace, "belay-rollout-default"),
+		"set ConfigOK of its Node":     condition(ownNode, "ConfigOK"),
+		"set ConfigOK of another Node": condition(otherNode, "ConfigOK"),
+		"set Ready of its Node":        condition(ownNode, "Ready"),
+		"cordon another node":          patch(nodeKind, otherNode, cordon),
+		"taint its own node":           patch(nodeKind, ownNode, taint),
+		"delete a Node":                remove(nodeKind, otherNode),
+		"evict a pod of another node":  evicted("agent-" + otherNode),
 		"delete a pod of another node": func(ctx context.Context, _ *stage, who *actor) error {
 			return who.core.CoreV1().Pods(agentNamespace).Delete(ctx, "agent-"+otherNode, metav1.DeleteOptions{DryRun: dry})
 		},

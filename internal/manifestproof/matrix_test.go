@@ -32,8 +32,9 @@ const matrix = `
 | report in the NodeConfig of its node             | role           | yes             | role       | role   | role     |
 | report in the NodeConfig of another node         | role           | policy          | role       | role   | role     |
 | name another config in the NodeConfig of its node | role          | role            | role       | role   | role     |
-| renew the Lease of its node's agent              | yes            | role            | role       | role   | role     |
-| renew the Lease of another node's agent          | policy         | role            | role       | role   | role     |
+| renew the Lease of its node's agent              | yes            | role            | yes        | role   | role     |
+| renew the Lease of another node's agent          | policy         | role            | yes        | role   | role     |
+| delete the Lease of another node's agent         | policy         | role            | yes        | role   | role     |
 | take the Lease of a leader                       | role           | role            | yes        | role   | role     |
 | set ConfigOK of its Node                         | role           | yes             | role       | role   | role     |
 | set ConfigOK of another Node                     | role           | server          | role       | role   | role     |

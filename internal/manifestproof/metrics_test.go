@@ -16,6 +16,9 @@ import (
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/examples/controller/metrics"
+	"github.com/belayproject/belay/identity"
+	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -71,7 +74,32 @@ func exported(t testing.TB) vocabulary {
 	for _, reason := range []rollout.Reason{v1alpha1.ReasonPausedTooLong, rollout.ReasonFrozen, rollout.ReasonApproval, rollout.ReasonStranded, rollout.ReasonBlocked} {
 		r.Stalled(string(reason), string(reason))
 	}
+	countParts(set)
 	return scraped(t, set.Handler())
+}
+
+// countParts has counted what the parts of the controller can tell of that are off unless asked for.
+func countParts(set *metrics.Set) {
+	m, _ := set.Machines()
+	m.Orphans(1)
+	m.Step(machine.StepPending, machine.StepCreating)
+	for _, class := range []provider.Class{
+		"", provider.InvalidConfig, provider.Unauthorized, provider.Stockout, provider.RateLimited, provider.Conflict, provider.Unavailable, provider.NotSupported,
+		provider.NotFound, provider.Internal,
+	} {
+		m.Call(machine.Create, class, time.Second)
+	}
+	states := map[string]int{}
+	for _, state := range []identity.State{identity.Unconfirmed, identity.Alive, identity.Suspect, identity.Lost} {
+		states[string(state)] = 1
+	}
+	collected := set.Agents(func() *metrics.Census { return &metrics.Census{States: states, Fresh: true} })
+	for _, outcome := range []identity.CollectOutcome{
+		identity.Collected, identity.Finalizing, identity.WouldCollect, identity.Renewed, identity.Gone, identity.Refused,
+	} {
+		collected.Collected(outcome)
+	}
+	set.Configs(func() map[string]int { return map[string]int{"True": 1, "False": 1, "Unknown": 1, "Absent": 1} })
 }
 
 var (

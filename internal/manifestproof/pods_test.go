@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	agentsettings "github.com/belayproject/belay/examples/agent/settings"
 	"github.com/belayproject/belay/examples/controller/settings"
 )
 
@@ -26,6 +27,13 @@ import (
 func deployed(t *testing.T) ([]*unstructured.Unstructured, *appsv1.Deployment, *settings.Run) {
 	t.Helper()
 	all := build(t, "controller")
+	d, s := started(t, all)
+	return all, d, s
+}
+
+// started is the Deployment of the controller among all, and what its command line says.
+func started(t *testing.T, all []*unstructured.Unstructured) (*appsv1.Deployment, *settings.Run) {
+	t.Helper()
 	d := find[appsv1.Deployment](t, all, "Deployment", controllerAccount)
 	container := d.Spec.Template.Spec.Containers[0]
 	var s settings.Run
@@ -37,7 +45,7 @@ func deployed(t *testing.T) ([]*unstructured.Unstructured, *appsv1.Deployment, *
 	if err := s.Validate(); err != nil {
 		t.Fatalf("the controller does not take its arguments: %v", err)
 	}
-	return all, d, &s
+	return d, &s
 }
 
 // expanded are a container's arguments, as the kubelet gives them. A variable that is not declared would be given as it is written.
@@ -82,6 +90,24 @@ func TestControllerRunsAsItIsDeployed(t *testing.T) {
 	}
 	if s.PodUID == "" || s.OwnNode == "" {
 		t.Errorf("--pod-uid=%q, --own-node=%q: want both from the downward API", s.PodUID, s.OwnNode)
+	}
+}
+
+// Where agents are installed with it, it looks at their Leases, and waits for a silent one as long as the agents say.
+func TestControllerLooksAtTheAgents(t *testing.T) {
+	for _, base := range []string{".", "../trial"} {
+		_, s := started(t, build(t, base))
+		args := expanded(t, find[appsv1.DaemonSet](t, build(t, base), "DaemonSet", agentAccount).Spec.Template.Spec.Containers[0])
+		var a agentsettings.Update
+		flags := pflag.NewFlagSet("update", pflag.ContinueOnError)
+		a.AddFlags(flags)
+		must(t, flags.Parse(args[1:]))
+		if s.Agents.Namespace != a.LeaseNamespace || s.Agents.Lease != a.Lease {
+			t.Errorf("%s: it looks for Leases in %q and takes them for lost after %s, want %q and %s", base, s.Agents.Namespace, s.Agents.Lease, a.LeaseNamespace, a.Lease)
+		}
+	}
+	if _, _, s := deployed(t); s.Agents.Namespace != "" || s.Machines.Provider != "" {
+		t.Errorf("by itself it looks at agents in %q and machines of %q, for which it has no rights", s.Agents.Namespace, s.Machines.Provider)
 	}
 }
 

@@ -9,11 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
 	drainkube "github.com/belayproject/belay/drain/kube"
+	"github.com/belayproject/belay/examples/controller/settings"
 	"github.com/belayproject/belay/examples/kubectl-belay/doctor"
+	machinekube "github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/rollout/kube"
 )
 
@@ -80,6 +83,40 @@ func TestControllerHasItsRightsAlone(t *testing.T) {
 	}
 }
 
+// With the flags for machines it has besides them what machine/kube names, in the namespace of machines where the API has namespaces, and nothing twice.
+func TestMachinesTakeTheirRightsAlone(t *testing.T) {
+	all := build(t, "machines")
+	var s settings.Run
+	s.AddFlags(pflag.NewFlagSet("controller", pflag.ContinueOnError))
+	role := find[rbacv1.Role](t, all, "Role", controllerAccount)
+	if role.Namespace != s.Machines.Namespace {
+		t.Errorf("the Role is in %q, and machines are in %q", role.Namespace, s.Machines.Namespace)
+	}
+	if got, want := flat(role.Rules), flat(slices.Concat(machinekube.MachineRules(), machinekube.GroupRules())); !maps.Equal(got, want) {
+		t.Errorf("the Role gives what nothing needs, %q, and lacks %q", beyond(got, want), beyond(want, got))
+	}
+	own := flat(find[rbacv1.ClusterRole](t, build(t, "controller"), "ClusterRole", controllerAccount).Rules)
+	want := beyond(flat(slices.Concat(machinekube.NodeRules(), machinekube.CargoRules())), own)
+	if got := beyond(flat(find[rbacv1.ClusterRole](t, all, "ClusterRole", controllerAccount+"-machines").Rules), nil); !slices.Equal(got, want) {
+		t.Errorf("the ClusterRole gives %q, want %q", got, want)
+	}
+}
+
+// Of the Leases of agents it has what identity takes: to watch them, to delete some, and to keep one among them.
+func TestViewOfAgentsTakesItsRightsAlone(t *testing.T) {
+	for _, u := range only(build(t, "agent"), "Role") {
+		if u.GetName() != controllerAccount {
+			continue
+		}
+		want := flat([]rbacv1.PolicyRule{rule("coordination.k8s.io", "leases", "get", "list", "watch", "create", "update", "delete")})
+		if got := flat(typed[rbacv1.Role](t, u).Rules); !maps.Equal(got, want) || u.GetNamespace() != agentNamespace {
+			t.Errorf("%s gives %v, want %v in %s", key(u), got, want, agentNamespace)
+		}
+		return
+	}
+	t.Error("the base agent has no Role for the controller")
+}
+
 // drainRights are all that drain/kube names.
 func drainRights(t *testing.T) map[string]bool {
 	t.Helper()
@@ -104,14 +141,15 @@ func TestPeopleHaveTheirRightsAlone(t *testing.T) {
 
 // No role gives all of anything, and no role of ours is bound to everybody.
 func TestNoRoleIsWide(t *testing.T) {
-	for _, u := range only(build(t, "."), "ClusterRole", "Role") {
+	all := slices.Concat(build(t, "."), build(t, "machines"))
+	for _, u := range only(all, "ClusterRole", "Role") {
 		for right := range flat(typed[rbacv1.ClusterRole](t, u).Rules) {
 			if strings.Contains(right, "*") {
 				t.Errorf("%s gives %q", key(u), right)
 			}
 		}
 	}
-	for _, u := range only(build(t, "."), "ClusterRoleBinding", "RoleBinding") {
+	for _, u := range only(all, "ClusterRoleBinding", "RoleBinding") {
 		for _, s := range typed[rbacv1.ClusterRoleBinding](t, u).Subjects {
 			if s.Kind != rbacv1.ServiceAccountKind && s.Name != "system:nodes" {
 				t.Errorf("%s is for the %s %q", key(u), s.Kind, s.Name)

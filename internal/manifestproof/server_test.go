@@ -50,12 +50,7 @@ var installation install
 // installed is the control plane after "kubectl apply -k" of everything, whose policies are obeyed.
 func installed(t *testing.T) *cluster {
 	t.Helper()
-	env := shared.Env(t)
-	c := &cluster{env: env}
-	c.admin, c.objects = clients(t, env.Config())
-	client, err := discovery.NewDiscoveryClientForConfig(env.Config())
-	must(t, err)
-	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
+	c := clusterOf(t, shared.Env(t))
 	installation.once.Do(func() {
 		c.installAll(t)
 		installation.done = true
@@ -63,6 +58,17 @@ func installed(t *testing.T) *cluster {
 	if !installation.done {
 		t.Fatal("the manifests were not installed: see the first test that failed")
 	}
+	return c
+}
+
+// clusterOf is a control plane as its administrator sees it.
+func clusterOf(t *testing.T, env *testenv.Env) *cluster {
+	t.Helper()
+	c := &cluster{env: env}
+	c.admin, c.objects = clients(t, env.Config())
+	client, err := discovery.NewDiscoveryClientForConfig(env.Config())
+	must(t, err)
+	c.mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(client))
 	return c
 }
 
@@ -175,6 +181,8 @@ func eventually(t testing.TB, rule string, done func() error) {
 // where a forgotten namespace would put it.
 func TestServerTakesEverything(t *testing.T) {
 	c := installed(t)
+	c.apply(t, build(t, "machines"))
+	defer c.unbind(t, build(t, "machines")) // other tests are about the rights of the whole
 	for _, base := range bases(t) {
 		for _, u := range build(t, base) {
 			if u.GetNamespace() == corev1.NamespaceDefault {
@@ -189,6 +197,14 @@ func TestServerTakesEverything(t *testing.T) {
 				t.Errorf("%s of %s: the server has not kept %s", key(u), base, strings.Join(lost, ", "))
 			}
 		}
+	}
+}
+
+// unbind takes away what gives rights to somebody.
+func (c *cluster) unbind(t *testing.T, all []*unstructured.Unstructured) {
+	t.Helper()
+	for _, u := range only(all, "ClusterRoleBinding", "RoleBinding") {
+		must(t, c.api(t, u.GroupVersionKind(), u.GetNamespace()).Delete(t.Context(), u.GetName(), metav1.DeleteOptions{}))
 	}
 }
 

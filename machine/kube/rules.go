@@ -40,6 +40,11 @@ func NodeRules() []rbacv1.PolicyRule {
 	}
 }
 
+// CargoRules are the rights of [Cargo] in the workload cluster, for a ClusterRole.
+func CargoRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{rule("", "nodes", "get"), rule("", "pods", "list"), rule("", "persistentvolumes", "list")}
+}
+
 func rule(group, resource string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 }

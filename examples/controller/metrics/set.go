@@ -53,11 +53,7 @@ func (s *Set) Handler() http.Handler { return metrics.HandlerFor(s.registry, met
 
 // Leads notes whether this process leads by the Lease of that name.
 func (s *Set) Leads(name string, is bool) {
-	v := 0.0
-	if is {
-		v = 1
-	}
-	s.leads.WithLabelValues(name).Set(v)
+	s.leads.WithLabelValues(name).Set(truth(is))
 }
 
 // Drain counts what a Drainer does.

@@ -56,6 +56,11 @@ type Run struct {
 	Evictions float64
 	// Stop is how long work that is under way may take to end.
 	Stop time.Duration
+	// MaxUnavailable is how many nodes of a domain may be disrupted at a time, by whatever rollouts and machines together; 0 leaves that to each of them.
+	MaxUnavailable int
+	// Machines and Agents are the parts that are off unless asked for.
+	Machines Machines
+	Agents   Agents
 
 	// Policy and Forced are what the files say, after Validate.
 	Policy drain.Policy
@@ -78,6 +83,9 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.PolicyFile, "drain-policy", "", "file with a drain.Policy in YAML or JSON; empty means the default one")
 	f.StringVar(&r.ForcedFile, "forced-drain-policy", "", "the same for drains that are to go on past what is in their way; empty means no more than --drain-policy")
 	f.Float64Var(&r.Evictions, "rate", 20, "evictions a second at most, over all nodes")
+	f.IntVar(&r.MaxUnavailable, "max-unavailable", 0, "nodes of a domain that may be disrupted at a time, by all rollouts and machines together; 0 leaves that to each rollout, and has machines go one at a time")
+	r.Machines.addFlags(f)
+	r.Agents.addFlags(f)
 	f.DurationVar(&r.Stop, "stop-timeout", 10*time.Second, "how long work that is under way may take to end after SIGTERM")
 }
 
@@ -91,10 +99,11 @@ func (r *Run) Validate() error {
 	}
 	need(r.Lease >= minLease, "lease-duration", r.Lease, "must be at least "+minLease.String())
 	need(r.Stop > 0, "stop-timeout", r.Stop, "must be more than 0, such as 10s")
+	need(r.MaxUnavailable >= 0, "max-unavailable", r.MaxUnavailable, "must be a number of nodes, or 0 for no bound but those of rollouts")
 	need(r.Evictions > 0, "rate", r.Evictions, "must be more than 0")
 	_, port, err := net.SplitHostPort(r.Listen)
 	need(err == nil && port != "", "listen", r.Listen, "must be an address such as 127.0.0.1:8473 or :8473")
-	errs = append(errs, r.validatePage(), r.loadPolicies())
+	errs = append(errs, r.validatePage(), r.Machines.validate(r.Domains), r.Agents.validate(r.Namespace), r.loadPolicies())
 	return errors.Join(errs...)
 }
 

@@ -39,7 +39,7 @@ func (p *Plane) term(ctx context.Context, name string, ledger *kube.LedgerStore)
 		Shadows:  kube.NewRecords(kube.NewShadows(p.client).In(name), p.shadows.List),
 		Rollouts: kube.NewRollouts(p.client, kube.RolloutsOptions{Domain: name, List: p.rollouts.List, Revision: p.revisions.Get}),
 		Drainer:  &drain.NodeDrainer{Drainer: p.drainer, Holder: "rollout/" + name, Policy: p.s.Policy, Forced: p.s.Forced},
-		OwnNode:  p.s.OwnNode, Off: p.toggle.off, Metrics: counts, Recorder: p.events.NewRecorder(p.scheme, "belay-rollout"),
+		OwnNode:  p.s.OwnNode, Off: p.toggle.off, Caps: p.caps(), Metrics: counts, Recorder: p.events.NewRecorder(p.scheme, "belay-rollout"),
 		Notify: func(n controller.Notice) {
 			logger.Info("Rollout changed its phase", "rollout", n.Rollout, "from", n.From, "to", n.To, "reason", n.Reason, "message", n.Message)
 		},

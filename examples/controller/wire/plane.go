@@ -25,6 +25,7 @@ import (
 	drainkube "github.com/belayproject/belay/drain/kube"
 	"github.com/belayproject/belay/examples/controller/metrics"
 	"github.com/belayproject/belay/examples/controller/settings"
+	machinekube "github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -43,6 +44,7 @@ type Plane struct {
 	pods      *drainkube.Cache
 	health    *kube.Health
 	drainer   *drain.Drainer
+	nodes     *machinekube.Nodes // of machines, nil where they are not looked after
 	shadows   *kube.Cache[v1alpha1.NodeShadow]
 	rollouts  *kube.Cache[v1alpha1.Rollout]
 	revisions *kube.Cache[v1alpha1.Revision]
@@ -71,6 +73,7 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	if err := p.drains(); err != nil {
 		return nil, err
 	}
+	p.metrics.Configs(p.configs)
 	p.toggle = newToggle(p.core, s.Namespace, s.Switch)
 	p.shadows, p.rollouts, p.revisions = kube.NewShadowCache(p.client), kube.NewRolloutCache(p.client), kube.NewRevisionCache(p.client)
 	p.ledgers = make(map[string]*kube.LedgerStore, len(s.Domains))
@@ -90,6 +93,11 @@ func (p *Plane) drains() error {
 	}
 	if p.health, err = kube.NewHealth(p.factory, kube.HealthOptions{Bad: conditions(p.s.BadConditions)}); err != nil {
 		return err
+	}
+	if p.s.Machines.Provider != "" {
+		if p.nodes, err = machinekube.NewNodes(p.core, p.factory, machinekube.NewConfigs(p.client)); err != nil {
+			return err
+		}
 	}
 	client, err := drainkube.NewClient(p.config, drainkube.ClientOptions{})
 	if err != nil {
@@ -129,6 +137,12 @@ func (p *Plane) Run(ctx context.Context) error {
 		}
 		for _, domain := range p.s.Domains {
 			g.Go(func() error { return p.domain(ctx, domain) })
+		}
+		if p.s.Machines.Provider != "" {
+			g.Go(func() error { return p.machines(ctx) })
+		}
+		if p.s.Agents.Namespace != "" {
+			g.Go(func() error { return p.agents(ctx) })
 		}
 		return nil
 	})
