@@ -38,8 +38,9 @@ type Groups interface {
 	OwnSet(ctx context.Context, c machine.Choice, d machine.Owner) error
 	OwnMachine(ctx context.Context, c machine.Choice, s machine.Owner) error
 
-	// CreateMachine creates a machine as it is. PutMachine writes its owner, labels, annotations and spec, in one write.
-	CreateMachine(ctx context.Context, m machine.Machine) error
+	// CreateMachines creates machines as they are, at once where it can, and returns what became of each, in their order; where all is well it may return nil. There
+	// are few of them. PutMachine writes a machine's owner, labels, annotations and spec, in one write.
+	CreateMachines(ctx context.Context, machines []machine.Machine) []error
 	PutMachine(ctx context.Context, m machine.Machine) error
 	DeleteMachine(ctx context.Context, c machine.Choice) error
 	// AnnotateDeployment and AnnotateSet change annotations; nil takes one away.

@@ -84,14 +84,7 @@ func (p *groupPass) carrySet(s machine.Set, d machine.SetDecision) error {
 			return p.g.o.Groups.OwnMachine(ctx, c, machine.Owner{UID: s.UID, Name: s.Name})
 		}))
 	}
-	for _, r := range d.Create {
-		m := s.Machine(r)
-		m.Finalizer = true // its first effect follows at once
-		err := p.call(func(ctx context.Context) error { return p.g.o.Groups.CreateMachine(ctx, m) })
-		if !errors.Is(err, fs.ErrExist) {
-			errs = append(errs, err)
-		}
-	}
+	errs = append(errs, p.create(s, d.Create))
 	for _, c := range d.Delete {
 		errs = append(errs, p.call(func(ctx context.Context) error { return p.g.o.Groups.DeleteMachine(ctx, c) }))
 	}
@@ -100,4 +93,30 @@ func (p *groupPass) carrySet(s machine.Set, d machine.SetDecision) error {
 		p.again(soonAgain)
 	}
 	return errors.Join(errs...)
+}
+
+// createAtOnce is how many machines are asked for at once at most.
+const createAtOnce = 16
+
+// create asks for a set's machines: for one, then for twice as many each time. One that is refused ends it, as the rest would be refused as well; the next
+// pass goes on, backing off.
+func (p *groupPass) create(s machine.Set, wanted []machine.Reservation) error {
+	var failed []error
+	for n := 1; len(wanted) > 0 && len(failed) == 0; n = min(2*n, createAtOnce) {
+		now := wanted[:min(n, len(wanted))]
+		wanted = wanted[len(now):]
+		machines := make([]machine.Machine, len(now))
+		for i, r := range now {
+			machines[i] = s.Machine(r)
+			machines[i].Finalizer = true // its first effect follows at once
+		}
+		ctx, cancel := context.WithTimeout(p.ctx, p.g.o.CallTimeout)
+		for _, err := range p.g.o.Groups.CreateMachines(ctx, machines) {
+			if err != nil && !errors.Is(err, fs.ErrExist) {
+				failed = append(failed, err)
+			}
+		}
+		cancel()
+	}
+	return errors.Join(failed...)
 }

@@ -318,7 +318,15 @@ func (g *groups) OwnSet(_ context.Context, c machine.Choice, d machine.Owner) er
 	})
 }
 
-func (g *groups) CreateMachine(_ context.Context, m machine.Machine) error {
+func (g *groups) CreateMachines(_ context.Context, machines []machine.Machine) []error {
+	errs := make([]error, len(machines))
+	for i, m := range machines {
+		errs[i] = g.createMachine(m)
+	}
+	return errs
+}
+
+func (g *groups) createMachine(m machine.Machine) error {
 	return g.did("CreateMachine", func() error {
 		if _, err := g.w.store.Live(g.w.t.Context(), m.Key); err == nil {
 			return fs.ErrExist

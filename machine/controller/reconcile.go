@@ -88,7 +88,7 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 		return 0, true, err
 	}
 	d := machine.Decide(v)
-	if hasEffect(d.Action.Kind) && !p.live {
+	if hasEffect(d.Action.Kind) && !p.live && !d.Store { // what is stored first is stored in that version, or not at all
 		same, err := p.refresh(ctx)
 		if errors.Is(err, fs.ErrNotExist) {
 			return 0, true, nil
@@ -98,8 +98,12 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 		}
 	}
 	if d.Store || d.Action.Kind == machine.None && p.worthStoring(d.Status) {
-		if err := p.store(ctx, d.Status); err != nil {
-			return 0, true, err
+		same, err := p.keep(ctx, d.Status)
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, true, nil
+		}
+		if err != nil || !same {
+			return 0, err != nil, err
 		}
 	} else {
 		p.m.Status = d.Status
@@ -129,6 +133,16 @@ func (p *pass) carry(ctx context.Context, d machine.Decision) (after time.Durati
 		return pause, true, p.store(ctx, p.m.Status)
 	}
 	return p.again(machine.Decision{Status: p.m.Status, After: pause}), true, nil
+}
+
+// keep stores a status. What was decided on an old version is not kept, and is to be decided again.
+func (p *pass) keep(ctx context.Context, s machine.Status) (same bool, err error) {
+	was := p.live
+	if err = p.store(ctx, s); was || !errors.Is(err, ErrConflict) {
+		return err == nil, err
+	}
+	_, err = p.refresh(ctx)
+	return false, err
 }
 
 // refresh reads the machine from the store; same means that the decision stands.

@@ -58,8 +58,8 @@ func (p *pass) resumes() bool {
 
 // Times between two calls that carry a start forward. Most starts need none: each is there for one that was cut off.
 const (
-	resumeMin = 10 * time.Second
-	resumeMax = 30 * time.Second
+	resumeMin = 15 * time.Second
+	resumeMax = time.Minute
 )
 
 // A resumes is when the instance of a token was carried forward last, and how long it is left alone after that.

@@ -5,6 +5,7 @@ package kube
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/belayproject/belay/machine"
@@ -61,8 +62,18 @@ func (g *Groups) ofMachines() kindOf[v1alpha1.Machine, machine.Machine] {
 	return kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, g.machines.informer, g.machines.core, nil}
 }
 
-// CreateMachine implements [controller.Groups].
-func (g *Groups) CreateMachine(ctx context.Context, m machine.Machine) error {
+// CreateMachines implements [controller.Groups], all at once.
+func (g *Groups) CreateMachines(ctx context.Context, machines []machine.Machine) []error {
+	errs := make([]error, len(machines))
+	var wg sync.WaitGroup
+	for i, m := range machines {
+		wg.Go(func() { errs[i] = g.createMachine(ctx, m) })
+	}
+	wg.Wait()
+	return errs
+}
+
+func (g *Groups) createMachine(ctx context.Context, m machine.Machine) error {
 	o := &v1alpha1.Machine{}
 	if err := o.SetCore(m); err != nil {
 		return err

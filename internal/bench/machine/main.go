@@ -54,7 +54,8 @@ func (b *bench) life(ctx context.Context) (err error) {
 	if err := w.scale(ctx, machines); err != nil {
 		return err
 	}
-	if err := w.await(ctx, machines, 2*start+10*time.Minute); err != nil {
+	stones, err := w.await(ctx, machines, 2*start+10*time.Minute)
+	if err != nil {
 		return err
 	}
 	took := time.Since(begun)
@@ -65,7 +66,7 @@ func (b *bench) life(ctx context.Context) (err error) {
 	if err := w.scale(ctx, 0); err != nil {
 		return err
 	}
-	if err := w.await(ctx, 0, 15*time.Minute); err != nil {
+	if _, err := w.await(ctx, 0, 15*time.Minute); err != nil {
 		return err
 	}
 	down := w.calls.take()
@@ -74,7 +75,7 @@ func (b *bench) life(ctx context.Context) (err error) {
 		More: fmt.Sprintf("%d machines, up: %s; down: %s", machines, up, down)})
 	ratio := took.Seconds() / start.Seconds()
 	b.Print(runner.Line{Name: "M3.create", Ours: took.Round(time.Second).String(), Peer: start.String(), Ratio: fmt.Sprintf("%.3f", ratio),
-		Bar: fmt.Sprint(createBar), Good: ratio <= createBar, More: "from the order until all run; the peer is the start of one instance"})
+		Bar: fmt.Sprint(createBar), Good: ratio <= createBar, More: fmt.Sprintf("from the order until all run; the peer is the start of one instance; %s", stones)})
 	return w.left(ctx)
 }
 

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,6 +45,35 @@ type world struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 	errs  chan error
+	// ran and joined are how many instances have come to run, and how many Nodes were registered.
+	ran, joined atomic.Int64
+}
+
+// milestones are when all instances were asked for, ran, and had their Nodes.
+type milestones struct {
+	begun             time.Time
+	made, ran, joined time.Duration
+}
+
+func (m *milestones) String() string {
+	return fmt.Sprintf("all asked for after %v, running after %v, with Nodes after %v",
+		m.made.Round(time.Second), m.ran.Round(time.Second), m.joined.Round(time.Second))
+}
+
+// look is called once a second.
+func (m *milestones) look(ctx context.Context, w *world, n int) {
+	reached := func(at *time.Duration, count int64) {
+		if *at == 0 && count >= int64(n) {
+			*at = time.Since(m.begun)
+		}
+	}
+	if m.made == 0 {
+		if is, err := w.admin.Inventory(ctx); err == nil {
+			reached(&m.made, int64(is.Instances))
+		}
+	}
+	reached(&m.ran, w.ran.Load())
+	reached(&m.joined, w.joined.Load())
 }
 
 func newWorld(ctx context.Context, start time.Duration) (w *world, err error) {
@@ -138,8 +168,9 @@ func (w *world) scale(ctx context.Context, n int) error {
 	return err
 }
 
-// await waits until the set has n machines, all ready.
-func (w *world) await(ctx context.Context, n int, within time.Duration) error {
+// await waits until the set has n machines, all ready, and takes the milestones meanwhile.
+func (w *world) await(ctx context.Context, n int, within time.Duration) (*milestones, error) {
+	m := &milestones{begun: time.Now()}
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("there are no %d machines after %v", n, within))
 	defer cancel()
 	tick := time.NewTicker(time.Second)
@@ -150,14 +181,15 @@ func (w *world) await(ctx context.Context, n int, within time.Duration) error {
 			all, _, _ := unstructured.NestedInt64(o.Object, "status", "replicas")
 			ready, _, _ := unstructured.NestedInt64(o.Object, "status", "readyReplicas")
 			if all == int64(n) && ready == int64(n) {
-				return nil
+				return m, nil
 			}
 		}
+		m.look(ctx, w, n)
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return m, context.Cause(ctx)
 		case err := <-w.errs:
-			return err
+			return m, err
 		case <-tick.C:
 		}
 	}
@@ -178,11 +210,18 @@ func (w *world) kubelets(ctx context.Context) {
 		if err != nil {
 			continue
 		}
+		running := int64(0)
 		for _, h := range hosts {
-			if h.State == provider.Running && !known[h.Token] {
-				known[h.Token] = w.register(ctx, h.Instance) == nil
+			if h.State != provider.Running {
+				continue
+			}
+			running++
+			if !known[h.Token] && w.register(ctx, h.Instance) == nil {
+				known[h.Token] = true
+				w.joined.Add(1)
 			}
 		}
+		w.ran.Store(running)
 	}
 }
 
