@@ -88,25 +88,12 @@ func (p *pass) step(ctx context.Context) (after time.Duration, done bool, err er
 		return 0, true, err
 	}
 	d := machine.Decide(v)
-	if hasEffect(d.Action.Kind) && !p.live && !d.Store { // what is stored first is stored in that version, or not at all
-		same, err := p.refresh(ctx)
-		if errors.Is(err, fs.ErrNotExist) {
-			return 0, true, nil
-		}
-		if err != nil || !same {
-			return 0, err != nil, err
-		}
+	same, err := p.settle(ctx, d)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, true, nil
 	}
-	if d.Store || d.Action.Kind == machine.None && p.worthStoring(d.Status) {
-		same, err := p.keep(ctx, d.Status)
-		if errors.Is(err, fs.ErrNotExist) {
-			return 0, true, nil
-		}
-		if err != nil || !same {
-			return 0, err != nil, err
-		}
-	} else {
-		p.m.Status = d.Status
+	if err != nil || !same {
+		return 0, err != nil, err
 	}
 	if err := p.blame(ctx, d.Status); err != nil {
 		return 0, true, err
@@ -135,10 +122,19 @@ func (p *pass) carry(ctx context.Context, d machine.Decision) (after time.Durati
 	return p.again(machine.Decision{Status: p.m.Status, After: pause}), true, nil
 }
 
-// keep stores a status. What was decided on an old version is not kept, and is to be decided again.
-func (p *pass) keep(ctx context.Context, s machine.Status) (same bool, err error) {
+// settle makes sure that a decision is one on the machine as it is, and stores what is to be stored of it. same means that it stands; else it is to be decided again.
+func (p *pass) settle(ctx context.Context, d machine.Decision) (same bool, err error) {
+	if hasEffect(d.Action.Kind) && !p.live && !d.Store { // what is stored first is stored in that version, or not at all
+		if same, err := p.refresh(ctx); err != nil || !same {
+			return false, err
+		}
+	}
+	if !d.Store && (d.Action.Kind != machine.None || !p.worthStoring(d.Status)) {
+		p.m.Status = d.Status
+		return true, nil
+	}
 	was := p.live
-	if err = p.store(ctx, s); was || !errors.Is(err, ErrConflict) {
+	if err = p.store(ctx, d.Status); was || !errors.Is(err, ErrConflict) {
 		return err == nil, err
 	}
 	_, err = p.refresh(ctx)
