@@ -117,6 +117,10 @@ identity-outage: binaries ## stop the API server for five minutes under a member
 identity-proof: ## play 10,000 worlds of clocks that lie: no living member is collected, no name has two holders; 2 minutes
 	BELAY_IDENTITY_SEEDS=10000 GOGC=400 $(GO) test -count=1 -timeout 30m -v -run '^TestNobodyAliveIsCollected$$' ./identity
 
+.PHONY: lkg-proof
+lkg-proof: ## play 100,000 lives of nodes that crash, restart, reboot and lose their clocks, under belay's rule and the kubelet's: figures side by side; 10 minutes
+	BELAY_LKG_HISTORIES=100000 GOGC=400 $(GO) test -count=1 -timeout 60m -v -run '^TestHistories$$' ./lkg/lkgtest
+
 .PHONY: rollout-proof
 rollout-proof: ## walk a million states of the rollout's protocol by themselves, and every state of its largest world, nine million: no rule is broken; 3 minutes
 	$(GO) test -count=1 -timeout 30m -v -run '^TestAMillionStates$$' ./rollout/rollouttest

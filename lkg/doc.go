@@ -23,7 +23,8 @@
 //   - A config on trial is used only by a start that is on record. Where the store can not write, the last known
 //     good config is used.
 //   - A config becomes the last known good one only after more than its trial of healthy time, measured by a
-//     monotonic clock and added up over restarts. No clock step and no restart shortens it.
+//     monotonic clock, the last part of which was one healthy run. Planned restarts and reboots are bridged; a start that
+//     counts against the config takes away what came before it. No clock step and no restart shortens it.
 //   - A rejected config is on record before its replacement is named, and it is not used again until a person
 //     calls [Tracker.Forget].
 //   - Going back needs no network, and never changes the `current` record.

@@ -12,13 +12,14 @@ import (
 // Limits of one config's trial. They travel next to the payload, so that each config brings its own.
 // The zero value is usable: every zero field but CrashLoopThreshold stands for its default.
 type Limits struct {
-	// Trial is how much healthy time a config needs before it can become the last known good one.
-	// Zero means [DefaultTrial].
+	// Trial is how much healthy time a config needs before it can become the last known good one. It is added up over restarts,
+	// and begins anew with each start that counts against the config. Zero means [DefaultTrial].
 	Trial time.Duration
 	// CrashLoopThreshold is how many unexplained restarts during the trial are tolerated, 0 to 10. One more
 	// rejects the config. The start that adopts a config is never counted.
 	CrashLoopThreshold int
-	// MinHealthyRun is how long the run that earns the promotion must itself have been healthy, without a break.
+	// MinHealthyRun is how long the run that earns the promotion must itself have been healthy, without a break. A config
+	// that takes the machine down, or crashes where nobody sees it, is never promoted if it lives for less than that.
 	// Zero means [DefaultMinHealthyRun]. A value above Trial means Trial.
 	MinHealthyRun time.Duration
 	// ProbeDeadline is how long a required probe may fail without a break during the trial before the config is
@@ -29,7 +30,7 @@ type Limits struct {
 // The defaults of [Limits] and the range of a threshold.
 const (
 	DefaultTrial          = 10 * time.Minute
-	DefaultMinHealthyRun  = time.Minute
+	DefaultMinHealthyRun  = 10 * time.Minute
 	DefaultProbeDeadline  = 5 * time.Minute
 	MaxCrashLoopThreshold = 10
 

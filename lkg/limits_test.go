@@ -66,9 +66,11 @@ func TestClampKeepsWithinBounds(t *testing.T) {
 		{"a run is not longer than the trial", lkg.Bounds{}, lkg.Limits{Trial: 5 * time.Second, MinHealthyRun: time.Hour, ProbeDeadline: time.Second, CrashLoopThreshold: 99},
 			lkg.Limits{Trial: 5 * time.Second, MinHealthyRun: 5 * time.Second, ProbeDeadline: time.Second, CrashLoopThreshold: 10}},
 		{"too much", tight, lkg.Limits{Trial: 24 * time.Hour, CrashLoopThreshold: 10},
-			lkg.Limits{Trial: time.Hour, CrashLoopThreshold: 3, MinHealthyRun: 2 * time.Minute, ProbeDeadline: time.Minute}},
+			lkg.Limits{Trial: time.Hour, CrashLoopThreshold: 3, MinHealthyRun: 10 * time.Minute, ProbeDeadline: time.Minute}},
 		{"too little", tight, lkg.Limits{Trial: time.Second, MinHealthyRun: time.Second},
 			lkg.Limits{Trial: time.Minute, MinHealthyRun: time.Minute, ProbeDeadline: time.Minute}},
+		{"a run that is too short", tight, lkg.Limits{Trial: time.Hour, MinHealthyRun: time.Second},
+			lkg.Limits{Trial: time.Hour, MinHealthyRun: 2 * time.Minute, ProbeDeadline: time.Minute}},
 		{"not below a second", lkg.Bounds{}, lkg.Limits{Trial: 1}, lkg.Limits{Trial: time.Second, MinHealthyRun: 1, ProbeDeadline: lkg.DefaultProbeDeadline}},
 	} {
 		if got := c.b.Clamp(c.got); got != c.want {

@@ -185,5 +185,8 @@ func (l *loaded) beliefs(version string, read reader) {
 	})
 	s.Starts, s.Consumed, s.Soak, s.Floor = join(times, trial.Starts), trial.Consumed, trial.Soak, trial.Floor
 	s.Floor = s.floor()
+	if last := s.lastStart(); last != nil && !last.evidenced() {
+		s.Soak.Accumulated = 0 // that start was recorded, and what it took away was not
+	}
 	s.prune()
 }

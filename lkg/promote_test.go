@@ -50,7 +50,7 @@ func TestPromoteTable(t *testing.T) {
 		{"failing past the deadline", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: 1, Probes: failing}, lkg.ResultRejected, 0, 0},
 		{"failing, and then not", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: m}, lkg.ResultWait, 0, 0},
 	} {
-		p := lkg.Promote(running(c.soak), lkg.Limits{}, c.h)
+		p := lkg.Promote(running(c.soak), lkg.Limits{MinHealthyRun: time.Minute}, c.h)
 		if p.Result != c.want || p.Soak.Accumulated != c.acc || p.Soak.Run != c.run {
 			t.Errorf("%s: %q, accumulated %v, run %v (%s); want %q, %v, %v",
 				c.name, p.Result, p.Soak.Accumulated, p.Soak.Run, p.Why, c.want, c.acc, c.run)

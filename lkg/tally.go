@@ -75,6 +75,10 @@ func ignore(st *Start, i, first int) string {
 	}
 }
 
+// counts reports whether a start that is being recorded counts against its assignment. It then takes away the healthy time that
+// came before: a config earns its promotion between two crashes, not over them.
+func (st *Start) counts() bool { return st.N > 1 && st.Cause.unexplained() && !st.After.fallback() }
+
 // crashesAsFallback counts the unexplained ends of runs that used r as a fallback, since there is this last known good
 // config, and since such a run was healthy for a whole trial.
 func crashesAsFallback(s *State, r Ref) int {

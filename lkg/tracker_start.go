@@ -50,6 +50,9 @@ func (t *Tracker) addStart(e Exit) {
 	}
 	s.addStart(st)
 	s.Soak = s.Soak.nextRun()
+	if st.counts() {
+		s.Soak.Accumulated = 0
+	}
 	t.fallbackRun = 0
 }
 

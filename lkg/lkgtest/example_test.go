@@ -27,6 +27,27 @@ func ExampleExplore() {
 	// Output: true false
 }
 
+// Are these limits right for a fleet whose bad configs may live for five minutes a run? Figures tell, and a history that went
+// wrong can be told again by its seed.
+func ExampleHistories() {
+	ctx := context.Background()
+	for _, healthyRun := range []time.Duration{time.Minute, 10 * time.Minute} {
+		h := lkgtest.Histories{
+			Seed: 1, Count: 60, Life: 5 * time.Minute,
+			Limits: []lkg.Limits{{Trial: 10 * time.Minute, MinHealthyRun: healthyRun, CrashLoopThreshold: 10}},
+		}
+		f, err := h.Play(ctx, lkgtest.Belay())
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%v: good configs rejected: %v, bad configs promoted: %v\n", healthyRun, f.GoodRejected > 0, f.BadPromoted > 0)
+	}
+	// Output:
+	// 1m0s: good configs rejected: false, bad configs promoted: true
+	// 10m0s: good configs rejected: false, bad configs promoted: false
+}
+
 // fakeT stands in for a *testing.T, which an example has none of.
 type fakeT struct{ testing.TB }
 
