@@ -142,6 +142,7 @@ func (a *agent) serve(ctx context.Context) error {
 		return err
 	})
 	g.Go(func() error { a.takePart(ctx); return nil })
+	g.Go(func() error { a.checkUnit(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {
