@@ -39,6 +39,7 @@ CC_PACKAGES := gcc libc6-dev
 SSH_PACKAGES := openssh-server openssh-client
 QEMU_PACKAGES := qemu-system-x86 e2fsprogs
 BROWSER_PACKAGES := chromium fonts-dejavu-core
+SYSTEMD_PACKAGES := systemd
 FAULT_PACKAGES := e2fsprogs xfsprogs btrfs-progs
 
 .PHONY: help
@@ -52,7 +53,7 @@ demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that clust
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 
 .PHONY: test
-test: binaries kubelet-deps ssh-deps qemu-deps browser-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
+test: binaries kubelet-deps ssh-deps qemu-deps browser-deps systemd-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
 	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)" $(TEST_MODULES)
 
 .PHONY: race
@@ -215,6 +216,10 @@ qemu-deps:
 .PHONY: browser-deps
 browser-deps:
 	@$(call install-packages,command -v "$${BELAY_CHROMIUM:-chromium}",$(BROWSER_PACKAGES),the tests of the fleet page in a browser are skipped: they need $(BROWSER_PACKAGES))
+
+.PHONY: systemd-deps
+systemd-deps:
+	@$(call install-packages,test -x /usr/lib/systemd/systemd && command -v systemctl,$(SYSTEMD_PACKAGES),the tests under a real systemd are skipped: they need root and $(SYSTEMD_PACKAGES))
 
 .PHONY: fault-deps
 fault-deps:

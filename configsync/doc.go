@@ -18,6 +18,8 @@
 //     than its threshold during its trial is rejected and rolled back, with the API server up or down.
 //   - Trouble in finding the wanted config never changes a live process. It is reported.
 //   - The status always carries a cause.
+//   - Where a word from outside is asked for ([Ack]), no config is promoted without it, and one that waits in vain is left. A watch after the promotion
+//     only raises an alarm.
 //
 // # No promise
 //

@@ -78,6 +78,7 @@ type node struct {
 	source    configsync.Source // in place of the server
 	reporters []configsync.Reporter
 	policy    lkg.Policy
+	tune      func(*configsync.Options[string]) // the last word on the options
 	syncer    *configsync.Syncer[string]
 	stop      func() // as a service manager stops it
 	kill      func() // as kill -9 does
@@ -116,6 +117,9 @@ func (n *node) start() {
 	o.Restarter, o.Probes = n.child, []configsync.Probe{n.child}
 	if n.noProbes {
 		o.Probes = nil
+	}
+	if n.tune != nil {
+		n.tune(&o)
 	}
 	s, err := configsync.New(n.t.Context(), o)
 	if err != nil {

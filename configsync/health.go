@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
@@ -61,18 +62,26 @@ func (s *Syncer[T]) noteExtra(err error) {
 // checkHealth runs one round of probes and hands the result to the tracker, unless something was started meanwhile.
 func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	before := s.snapshot()
-	st := s.tracker.State()
-	if !st.OnTrial() && before.active.Verdict.Role == lkg.RoleCurrent {
+	if !s.watches(before, s.tracker.State()) {
 		return nil // what runs has proven itself; nothing hangs on a probe
 	}
 	h, failing := s.probe(ctx)
+	ack, why := s.awaitAck(ctx, before)
 	if ctx.Err() != nil {
 		return nil
 	}
-	p, err := s.creditHealth(ctx, before.epoch, h, failing)
+	if ack == ackLate {
+		return s.rejectUnacknowledged(ctx, before.active.Ref)
+	}
+	if why != "" {
+		failing = append(failing, why)
+	}
+	s.noteSick(before.epoch, h)
+	p, err := s.creditHealth(ctx, before.epoch, h, failing, ack == ackWaiting)
 	wake(s.wakeReport)
 	switch p.Result {
 	case lkg.ResultPromoted:
+		s.notePromoted(before.epoch)
 		wake(s.wakeSync)
 	case lkg.ResultRejected:
 		return errors.Join(err, s.settle(ctx, true))
@@ -80,8 +89,23 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	return err
 }
 
-// creditHealth reports h for the run that was probed; a report about a run that has ended is dropped.
-func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, failing []string) (lkg.Progress, error) {
+// notePromoted begins the watch over what has proven itself.
+func (s *Syncer[T]) notePromoted(epoch int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live.epoch == epoch {
+		s.live.proven = time.Now()
+	}
+}
+
+// healthy reports whether every required probe passes.
+func healthy(h lkg.Health) bool {
+	return !slices.ContainsFunc(h.Probes, func(p lkg.ProbeResult) bool { return p.Required && p.Err != nil })
+}
+
+// creditHealth reports h for the run that was probed; a report about a run that has ended is dropped. Health of a run that waits is not
+// credited, its failures are.
+func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, failing []string, waits bool) (lkg.Progress, error) {
 	if err := s.turn.acquire(ctx); err != nil {
 		return lkg.Progress{}, nil
 	}
@@ -94,7 +118,7 @@ func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, f
 		s.live.failing = failing
 	}
 	s.mu.Unlock()
-	if stale {
+	if stale || waits && healthy(h) {
 		return lkg.Progress{}, nil
 	}
 	return s.tracker.Healthy(ctx, h)
@@ -106,8 +130,12 @@ func (s *Syncer[T]) probe(ctx context.Context) (lkg.Health, []string) {
 	var failing []string
 	for _, p := range s.o.Probes {
 		err := s.ask(ctx, p)
-		h.Probes = append(h.Probes, lkg.ProbeResult{Name: p.Name(), Required: true, Err: err})
-		if err != nil {
+		_, wanted := p.(optional)
+		h.Probes = append(h.Probes, lkg.ProbeResult{Name: p.Name(), Required: !wanted, Err: err})
+		switch {
+		case err != nil && wanted:
+			failing = append(failing, fmt.Sprintf("%s (not required): %v", p.Name(), err))
+		case err != nil:
 			failing = append(failing, fmt.Sprintf("%s: %v", p.Name(), err))
 		}
 	}

@@ -63,3 +63,21 @@ func TestMutants(t *testing.T) {
 			Old: "if r := recover(); r != nil {\n\t\t\tp = page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable", New: "if r := error(nil); r != nil {\n\t\t\tp = page[T]{check: lkg.Check{Outcome: lkg.CheckUndecodable"},
 	})
 }
+
+// The suite catches a watch, or a wait for an acknowledgement, that is broken in any of these ways.
+func TestWatchMutants(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
+		{Name: "wanted probes are required", File: "health.go", Run: "TestWantedProbes", Old: "Required: !wanted,", New: "Required: true,"},
+		{Name: "nobody looks after a rollback", File: "watch.go", Run: "TestProbesAfterARollback",
+			Old: "case v.Role != lkg.RoleCurrent && fails:", New: "case false:"},
+		{Name: "alarms come at once", File: "watch.go", Run: "TestProbesAfterARollback", Old: `probe != "" && sick > deadline`, New: `probe != ""`},
+		{Name: "alarms stay", File: "watch.go", Run: "TestProbesAfterARollback", Old: "s.live.sick = sickness{}", New: "_ = h"},
+		{Name: "the watch never ends", File: "watch.go", Run: "TestWatchAfterPromotion", Old: "time.Since(now.proven) < s.o.WatchAfter", New: "time.Since(now.proven) >= 0"},
+		{Name: "planned ends are crashes", File: "watch.go", Run: "TestWatchCountsCrashes",
+			Old: "(s.Cause == lkg.CauseCrash || s.Cause == lkg.CauseUnknown)", New: `s.Cause != ""`},
+		{Name: "time is credited before the word", File: "health.go", Run: "TestAcknowledgement", Old: "stale || waits && healthy(h)", New: "stale"},
+		{Name: "who waits is not judged", File: "health.go", Run: "TestAcknowledgement", Old: "stale || waits && healthy(h)", New: "stale || waits"},
+		{Name: "the word is waited for without end", File: "ack.go", Run: "TestAcknowledgement", Old: "case waited > deadline:", New: "case waited < 0:"},
+		{Name: "trouble is a word", File: "ack.go", Run: "TestTroubleIsNo", Old: "given && err == nil", New: "given || err != nil"},
+	})
+}

@@ -42,8 +42,14 @@ type Options[T any] struct {
 	// Reporter is told each new status. Nil means nobody.
 	Reporter Reporter
 	// Probes must all pass, for as long as the trial asks, before a config is promoted. A Restarter that is a Probe, as a
-	// Supervisor is, is among them.
+	// Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. After a rollback they are asked again, and
+	// what fails there is an alarm.
 	Probes []Probe
+	// Ack, if not nil, has every config on trial wait for a word from outside.
+	Ack *Ack
+	// WatchAfter is for how long the probes are asked on after a promotion, and after each later start. What they say is an alarm in the
+	// status, no more, and so are unexplained ends in that time. Zero means not at all.
+	WatchAfter time.Duration
 
 	// Bounds are the operator's limits on the limits that travel with a config.
 	Bounds lkg.Bounds
@@ -127,6 +133,7 @@ func (o Options[T]) check() error {
 	need(o.Version != "", "Version", "")
 	need(o.Key != "", "Key", "")
 	need(o.Codec != nil, "Codec", "")
+	errs = append(errs, o.Ack.check())
 	need(o.Init != nil || o.Default != nil, "Init or Options.Default", ": without a local config there is nothing to fall back to")
 	if o.Source != nil {
 		need(o.Store != nil, "Store", " with Source")

@@ -105,13 +105,16 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 	}
 	st := s.tracker.State()
 	next := s.next(ctx, now, now.recorded)
-	return describe(st, now.view(), next)
+	v := now.view()
+	v.window = s.o.WatchAfter
+	return describe(st, v, next)
 }
 
 // view is what of the live state a status shows.
 func (l live[T]) view() view {
 	return view{verdict: l.active.Verdict, limits: l.book.limits(l.active.Ref), startedAt: l.startedAt,
-		sync: l.sync, storage: errors.Join(l.storage, l.extra), failing: l.failing}
+		sync: l.sync, storage: errors.Join(l.storage, l.extra), failing: l.failing,
+		sick: l.sick.probe, sickFor: time.Since(l.sick.since)}
 }
 
 // describe builds the status. It is pure. next is what a planned restart would use: as long as that is what runs, its
@@ -130,6 +133,9 @@ func describe(st lkg.State, now view, next lkg.Verdict) Status {
 	}
 	if bad := listed(st, now.verdict.Use); bad != nil {
 		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: bad.Reason, Message: out.Condition.Message}
+	}
+	if out.Alarm == "" {
+		out.Alarm = alarm(st, now.verdict, now.limits, now.sick, now.sickFor, now.window)
 	}
 	out.trouble(now)
 	out.Rejected = slices.Clone(st.Bad)

@@ -25,7 +25,7 @@ type Status struct {
 	Trial *TrialStatus
 	// Error is the cause of the last trouble in finding or fetching the wanted config; empty when there is none.
 	Error string
-	// Alarm is set when nothing is left to roll back to; empty otherwise.
+	// Alarm is set when nothing is left to roll back to, or when what was rolled back to, or was promoted, is not well; empty otherwise.
 	Alarm string
 	// Condition is the summary with the literal texts of the ConfigOK node condition.
 	Condition lkg.Condition

@@ -44,9 +44,13 @@ type live[T any] struct {
 	book      *book[T]
 	startedAt time.Time // by Options.Now, for people
 	since     time.Time // monotonic: up to here health was reported
-	recorded  bool      // the last start is on record
-	storage   error     // the last trouble with the store, until a write lands
-	extra     error     // the last trouble with the payloads that are kept
+	up        time.Time // monotonic: when the last start was
+	proven    time.Time // monotonic: when what runs was promoted, or started later
+	acked     bool      // the config was acknowledged in this run
+	sick      sickness
+	recorded  bool  // the last start is on record
+	storage   error // the last trouble with the store, until a write lands
+	extra     error // the last trouble with the payloads that are kept
 	sync      syncState
 	failing   []string
 	asked     asked
@@ -124,6 +128,8 @@ func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error)
 	s.live.epoch++
 	s.live.active, s.live.book = a, b
 	s.live.startedAt, s.live.since = s.o.Now(), time.Now()
+	s.live.up, s.live.proven = s.live.since, s.live.since
+	s.live.acked, s.live.sick = false, sickness{}
 	s.live.recorded, s.live.storage = recorded, storage
 	s.live.failing, s.live.asked = nil, asked{}
 	s.mu.Unlock()

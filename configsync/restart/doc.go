@@ -10,6 +10,12 @@
 // process group that the child led, before the next one starts, and no child outlives [Supervisor.Run]. When the agent is killed,
 // the kernel kills the child (Linux).
 //
+// # Under systemd
+//
+// What ends by exiting, or has a unit of its own, is told how its last run ended by the commands of that unit: a [Unit] keeps what systemd says
+// in ExecStopPost, once, for the next start. A [Guard] in ExecStartPre counts the start and chooses the config before the main process begins,
+// so that a config is left even where that dies at once. Package restart/systemd restarts units over D-Bus.
+//
 // # No promise
 //
 // A child that moves itself into another process group or session and leaves a grandchild behind is not followed there. When the

@@ -5,11 +5,13 @@ package restart_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os/exec"
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/configsynctest"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/lkg"
 )
@@ -51,5 +53,45 @@ func ExampleSupervisor() {
 	// start 1, the one before: ""
 	// start 2, the one before: "Crash"
 	// start 3, the one before: "Crash"
+	// <nil>
+}
+
+// Three commands of one unit: ExecStartPre counts the start and puts the config in place, ExecStopPost notes how the main process ended,
+// and the next ExecStartPre knows. A main process that dies before it reads anything is counted like any other.
+func ExampleGuard() {
+	ctx := context.Background()
+	notes := &configsynctest.Disk{}   // a checkpoint.Store of its own
+	records := &configsynctest.Disk{} // the checkpoint.Store of the agent
+
+	execStartPre := func(u restart.Unit) error {
+		_, err := restart.Guard(ctx, configsync.Options[string]{
+			Version: "v1.0.0", Key: "config", Codec: text{}, Store: records, Default: func() string { return "the built-in config" },
+		}, u, func(_ context.Context, a configsync.Active[string]) error {
+			fmt.Println("in place:", a.Config)
+			return nil
+		})
+		return err
+	}
+	execStopPost := func(u restart.Unit) error {
+		end, err := restart.EndFromEnv(env("oom-kill", "killed", "KILL")) // os.Getenv, under systemd
+		return errors.Join(err, u.Ended(ctx, end))
+	}
+
+	unit := restart.Unit{Store: notes, Boot: "boot-1", Invocation: "1"} // restart.OwnUnit, under systemd
+	fmt.Println(execStartPre(unit), execStopPost(unit))
+	unit.Invocation = "2"
+	fmt.Println(execStartPre(unit))
+	st, err := lkg.Load(ctx, records, "v1.0.0")
+	for _, start := range st.Starts {
+		fmt.Printf("%s: %s\n", start.Cause, start.Detail)
+	}
+	fmt.Println(err)
+	// Output:
+	// in place: the built-in config
+	// <nil> <nil>
+	// in place: the built-in config
+	// <nil>
+	// Unknown: first start on record
+	// Crash: killed by SIGKILL, systemd says oom-kill
 	// <nil>
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os/exec"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,4 +31,13 @@ func awaitExit(pid int) bool {
 			return err == nil
 		}
 	}
+}
+
+// sinceBoot is the time since the machine came up, suspended or not; 0 where the kernel doesn't say.
+func sinceBoot() time.Duration {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+		return 0
+	}
+	return time.Duration(ts.Nano())
 }

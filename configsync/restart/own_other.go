@@ -8,6 +8,7 @@ package restart
 import (
 	"os/exec"
 	"syscall"
+	"time"
 )
 
 // own gives the child a process group. Outside Linux a child can outlive an agent that was killed.
@@ -21,3 +22,6 @@ func own(cmd *exec.Cmd) {
 
 // awaitExit returns false: the end of a process is known once it is reaped.
 func awaitExit(int) bool { return false }
+
+// sinceBoot returns 0: no such clock is known here.
+func sinceBoot() time.Duration { return 0 }

@@ -24,6 +24,9 @@
 //	agent use-local    goes back to the config that the node was provisioned with
 //	agent configmap    makes an immutable ConfigMap of a config
 //	agent check        judges a config without a node
+//	agent guard        ExecStartPre of the unit: counts the start and puts its config in place, also where the agent itself dies at once
+//	agent stopping     ExecStop of the unit: a stop was asked for
+//	agent ended        ExecStopPost of the unit: how the agent ended, for the next start to go by
 //
 // The agent stops the kubelet when it is stopped, and the kernel kills the kubelet when the agent is killed: under systemd the
 // agent's unit takes the place of the kubelet's, with Restart=always (see systemd/belay-agent.service).

@@ -47,6 +47,7 @@ type agent struct {
 	supervisor *restart.Supervisor
 	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
+	before     lkg.Exit      // how the last run of this agent's unit ended, for the first start of the child
 	chosen     chan struct{} // closed once the first start has chosen a config
 	choose     sync.Once
 }
@@ -61,6 +62,7 @@ func run(ctx context.Context, s *settings.Run) (err error) {
 	}
 	if a.store != nil {
 		defer func() { err = errors.Join(err, a.store.Close()) }()
+		a.lastExit(ctx)
 	}
 	if err := a.join(ctx); err != nil {
 		return err
@@ -86,6 +88,17 @@ func (a *agent) openStore() (err error) {
 		a.log.Error(err, "State directory can't be used, using the local config until a restart", "stateDir", a.s.StateDir)
 	}
 	return nil
+}
+
+// lastExit asks what the unit's commands have noted about the run before.
+func (a *agent) lastExit(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	exit, err := node.LastExit(ctx, a.s.StateDir)
+	if err != nil {
+		a.log.Error(err, "Not all is known about the end of the last run")
+	}
+	a.before = exit
 }
 
 // join makes the syncer and the supervisor, each of which needs the other.
@@ -129,6 +142,7 @@ func (a *agent) serve(ctx context.Context) error {
 		return err
 	})
 	g.Go(func() error { a.takePart(ctx); return nil })
+	g.Go(func() error { a.checkUnit(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {
@@ -189,6 +203,9 @@ func (a *agent) stopping(ctx context.Context) {
 // prepare is one start of the child: the start goes on record, a config is chosen from disk, the node says so, and the child
 // finds it where it reads it.
 func (a *agent) prepare(ctx context.Context, last lkg.Exit) (*exec.Cmd, error) {
+	if last == (lkg.Exit{}) { // the first child
+		last, a.before = a.before, last
+	}
 	if err := a.bootstrap(ctx, last); err != nil {
 		a.refused(ctx, err)
 		return nil, err

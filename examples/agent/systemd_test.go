@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
 	"github.com/belayproject/belay/examples/agent/settings"
@@ -73,5 +74,37 @@ func TestTheUnitsCommandLineIsRight(t *testing.T) {
 	s.Child[0], s.InitConfig = "/bin/sh", "/etc"
 	if err := s.Validate(); err != nil {
 		t.Errorf("the agent refuses it: %v", err)
+	}
+}
+
+// R-CS-20, C-01: the unit's other commands are ones that the agent takes, on the same files, and none of them can keep the node down.
+func TestTheUnitsOtherCommandsAreRight(t *testing.T) {
+	set := unit(t)
+	var run settings.Run
+	f := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	run.AddFlags(f)
+	must(t, f.Parse(strings.Fields(set["ExecStart"])[2:]))
+	for setting, name := range map[string]string{"ExecStartPre": "guard", "ExecStop": "stopping", "ExecStopPost": "ended"} {
+		words := strings.Fields(set[setting])
+		if len(words) < 2 || words[0] != "-"+strings.Fields(set["ExecStart"])[0] || words[1] != name {
+			t.Errorf("%s=%s, want the agent's %s, after a minus", setting, set[setting], name)
+			continue
+		}
+		var g settings.Guard
+		var u settings.Unit
+		f := pflag.NewFlagSet(name, pflag.ContinueOnError)
+		if name == "guard" {
+			g.AddFlags(f)
+			must(t, f.Parse(words[2:]))
+			if !cmp.Equal(g.Local, run.Local) || g.Render != run.Render {
+				t.Errorf("the guard judges by %+v and %q, want what the agent judges by: %+v and %q", g.Local, g.Render, run.Local, run.Render)
+			}
+			continue
+		}
+		u.AddFlags(f)
+		must(t, f.Parse(words[2:]))
+		if err := u.Validate(); err != nil || u.StateDir != run.StateDir {
+			t.Errorf("%s=%s: %v, want the agent's state directory %s", setting, set[setting], err, run.StateDir)
+		}
 	}
 }

@@ -95,7 +95,7 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.NodeName, "node-name", "", "name of this node")
 	f.StringVar(&r.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
 	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, legacy, shadow, directory=PATH or none")
-	f.StringVar(&r.Render, "render", "", "file that the child reads its config from")
+	addRender(f, &r.Render)
 	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
 	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")
 	f.DurationVar(&r.BackoffMin, "backoff-min", time.Second, "shortest pause before a child that ended is started again")

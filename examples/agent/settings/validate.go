@@ -135,11 +135,16 @@ func (r *Run) validateSource(p *problems) {
 	p.need(r.Kubeconfig != "" || !r.Server(), "kubeconfig", r.Kubeconfig, "must name a file, because --source is "+r.Source)
 	p.need(r.NodeName != "" || !r.Server() && r.Kubeconfig == "", "node-name", r.NodeName,
 		"must be the name of this node, because the agent talks to the API server")
-	p.need(r.InitConfig != "", "init-config", r.InitConfig,
+	p.files(&r.Local, r.Render)
+}
+
+// files checks the local config and where the one in use goes.
+func (p *problems) files(l *Local, render string) {
+	p.need(l.InitConfig != "", "init-config", l.InitConfig,
 		"must name the config that the node was provisioned with: it is what is left when no other config works")
-	p.need(filepath.IsAbs(r.Render), "render", r.Render, "must be the absolute path of the file that the child reads, such as /run/belay/kubelet.conf")
-	state := filepath.Clean(r.StateDir) + string(filepath.Separator)
-	p.need(r.StateDir == "" || !strings.HasPrefix(filepath.Clean(r.Render), state), "render", r.Render,
+	p.need(filepath.IsAbs(render), "render", render, "must be the absolute path of the file that the child reads, such as /run/belay/kubelet.conf")
+	state := filepath.Clean(l.StateDir) + string(filepath.Separator)
+	p.need(l.StateDir == "" || !strings.HasPrefix(filepath.Clean(render), state), "render", render,
 		"must not lie in --state-dir, which belongs to the agent alone")
 }
 
