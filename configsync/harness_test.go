@@ -78,6 +78,7 @@ type node struct {
 	source    configsync.Source // in place of the server
 	reporters []configsync.Reporter
 	policy    lkg.Policy
+	tune      func(*configsync.Options[string]) // what else the options are to have
 	syncer    *configsync.Syncer[string]
 	stop      func() // as a service manager stops it
 	kill      func() // as kill -9 does
@@ -104,6 +105,9 @@ func (n *node) options() configsync.Options[string] {
 	}
 	if n.source != nil {
 		o.Source = n.source
+	}
+	if n.tune != nil {
+		n.tune(&o)
 	}
 	return o
 }
