@@ -236,7 +236,7 @@ func compareMaps(path []element, text string, a, b map[string]any, visit visitor
 	for _, k := range slices.Compact(keys) {
 		x, inA := a[k]
 		y, inB := b[k]
-		either(append(path, element{name: k}), key(text, k), x, y, inA, inB, visit)
+		either(append(path, element{name: k}), Key(text, k), x, y, inA, inB, visit)
 	}
 }
 
@@ -249,7 +249,7 @@ func compareLists(path []element, text string, a, b []any, visit visitor) {
 		if i < len(b) {
 			y = b[i]
 		}
-		either(append(path, element{item: true, at: i}), place(text, i), x, y, i < len(a), i < len(b), visit)
+		either(append(path, element{item: true, at: i}), Place(text, i), x, y, i < len(a), i < len(b), visit)
 	}
 }
 

@@ -25,8 +25,8 @@ type element struct {
 // plain are the keys that need no quotes.
 var plain = regexp.MustCompile("^[A-Za-z0-9_/-]+$")
 
-// key appends a key of a map to a path.
-func key(path, name string) string {
+// Key appends a key of a map to a path, as errors and origins write it. The path of the document as a whole is empty.
+func Key(path, name string) string {
 	name = clipped(name)
 	switch {
 	case !plain.MatchString(name):
@@ -37,8 +37,8 @@ func key(path, name string) string {
 	return path + "." + name
 }
 
-// place appends a place in a list to a path.
-func place(path string, at int) string { return path + "[" + strconv.Itoa(at) + "]" }
+// Place appends a place in a list to a path, from 0.
+func Place(path string, at int) string { return path + "[" + strconv.Itoa(at) + "]" }
 
 // clipped bounds a key that a document chose before it goes into a path that people read.
 func clipped(s string) string {
