@@ -18,6 +18,9 @@
 //	configsync/kube     experimental  sources, fetching and reporting over the API server
 //	configsync/file     experimental  the same from a directory, for nodes without an API server
 //	configsync/restart  experimental  how a process takes up a new config: by exit, or as a supervised child
+//	configsync/fields   experimental  what a change of each field asks of a node: live, reload, restart, drain first, forbidden
+//	configsync/layers   experimental  defaults, init, shared, node and flags over one another, with the origin of each field
+//	configsync/signed   experimental  detached signatures of configs, checked with keys from the node's own disk
 //	identity            experimental  which processes are alive, by Lease, without trust in clocks or names
 //	identity/nodeauth   experimental  which node is calling, and what it may write
 //	drain               experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays

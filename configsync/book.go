@@ -18,6 +18,7 @@ type book[T any] struct {
 	s    *Syncer[T]
 	mu   sync.Mutex
 	seen map[pageKey]page[T]
+	ways map[verdictKey]lkg.Check // of configs that passed their own checks
 }
 
 // pageKey is the identity of a Ref.
@@ -32,7 +33,7 @@ type page[T any] struct {
 }
 
 func newBook[T any](s *Syncer[T]) *book[T] {
-	return &book[T]{s: s, seen: map[pageKey]page[T]{}}
+	return &book[T]{s: s, seen: map[pageKey]page[T]{}, ways: map[verdictKey]lkg.Check{}}
 }
 
 func keyOf(r lkg.Ref) pageKey { return pageKey{r.UID, r.Key, r.Digest} }
@@ -95,7 +96,15 @@ func (s *Syncer[T]) judgeStored(ctx context.Context, r lkg.Ref) page[T] {
 	if err != nil {
 		return page[T]{check: lkg.Check{Outcome: lkg.CheckUnavailable, Err: err}}
 	}
-	return s.judge(ctx, s.keyFor(r.Key), obj)
+	return s.judgeRemote(ctx, s.keyFor(r.Key), obj)
+}
+
+// judgeRemote judges an object of the source: first as it is, then what it holds.
+func (s *Syncer[T]) judgeRemote(ctx context.Context, key string, obj Object) page[T] {
+	if c := inspected(ctx, s.o.Inspectors, key, obj); c.Outcome != lkg.CheckOK {
+		return page[T]{obj: obj, check: c}
+	}
+	return s.judge(ctx, key, obj)
 }
 
 // judgeLocal reads, decodes and judges the init config or, where there is none, the built-in defaults.

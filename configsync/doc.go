@@ -16,6 +16,8 @@
 //     marker, then the restart. A kill between any two leaves the old config or the new one, never a reference without payload.
 //   - A config that can't be decoded or fails validation is never adopted twice; one that crashes what it configures more often
 //     than its threshold during its trial is rejected and rolled back, with the API server up or down.
+//   - What [Options].Changes forbids against the last known good config is refused before anything of it is stored; a config that was refused and
+//     forgotten is judged anew.
 //   - Trouble in finding the wanted config never changes a live process. It is reported.
 //   - The status always carries a cause.
 //   - Where a word from outside is asked for ([Ack]), no config is promoted without it, and one that waits in vain is left. A watch after the promotion

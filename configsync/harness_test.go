@@ -106,6 +106,9 @@ func (n *node) options() configsync.Options[string] {
 	if n.source != nil {
 		o.Source = n.source
 	}
+	if n.tune != nil {
+		n.tune(&o)
+	}
 	return o
 }
 

@@ -20,7 +20,7 @@ func TestMutants(t *testing.T) {
 		{Name: "a start in between is restarted", File: "settle.go", Run: "TestStartBetweenTheDecisionAndTheRestart",
 			Old: "if s.snapshot().epoch != epoch {", New: "if false {"},
 		{Name: "configs are adopted unjudged", File: "pass.go", Run: "TestConfigThatFailsChecksIsNeverStarted",
-			Old: "if p.check.Outcome == lkg.CheckOK {", New: "if p.check.Outcome != 99 {"},
+			Old: "switch p.check.Outcome {\n\t\tcase lkg.CheckOK:", New: "switch p.check.Outcome {\n\t\tcase p.check.Outcome:"},
 		{Name: "the good config has no copy of its own", File: "keep.go", Run: "TestGoodConfigOutlivesItsCheckpoint",
 			Old: "return s.o.Store.Put(ctx, goodStream(r), obj.Raw)", New: "_ = obj\n\treturn nil"},
 		{Name: "pruning takes the good config", File: "keep.go", Run: "TestGoodConfigOutlivesItsCheckpoint",

@@ -24,6 +24,15 @@ type Options[T any] struct {
 	Codec Codec[T]
 	// Validators judge every decoded config, the local one included.
 	Validators []Validator[T]
+	// Inspectors judge every object of the source before it is decoded, when it was fetched and at each load from the Store: its
+	// signature, say. The local config is not theirs.
+	Inspectors []Inspector
+	// Changes judges what a config would change, against the last known good one, before it is adopted and until it has passed its
+	// trial. Nil permits everything. The way to the local config, and back to the last known good one, is not asked for.
+	Changes ChangePolicy
+	// Proofs judge an object after all else, until it has passed its trial: a trial run of the program, say. They are asked again at
+	// each start, and are to remember what they said.
+	Proofs []Inspector
 
 	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil is the same.
 	// It is read, decoded and validated at every start.

@@ -138,7 +138,7 @@ func (s *Syncer[T]) take(ctx context.Context, spec Spec, f *follower) (time.Dura
 	}
 	ref := obj.Ref(s.keyFor(spec.Key))
 	if ref.Same(cur) {
-		return 0, nil, s.keepCurrent(ctx, ref, obj)
+		return s.takeAgain(ctx, ref, obj)
 	}
 	if wait := f.delay(spec, cur, ref, s.o.FollowJitter); wait > 0 {
 		return wait, nil, nil
@@ -196,6 +196,17 @@ func CheckObject(spec Spec, obj Object) error {
 	return nil
 }
 
+// takeAgain takes a config that is assigned already, and has no checkpoint. It may be assigned because it was refused, and forgotten since:
+// then it is judged anew.
+func (s *Syncer[T]) takeAgain(ctx context.Context, ref lkg.Ref, obj Object) (time.Duration, *lkg.BadEntry, error) {
+	if !s.snapshot().active.Ref.Same(ref) {
+		if refused, err := s.refuse(ctx, ref, obj); refused != nil || err != nil {
+			return 0, refused, err
+		}
+	}
+	return 0, nil, s.keepCurrent(ctx, ref, obj)
+}
+
 // keepCurrent repairs a checkpoint that was lost, from the object as it was fetched again.
 func (s *Syncer[T]) keepCurrent(ctx context.Context, ref lkg.Ref, obj Object) error {
 	if _, err := s.load(ctx, ref); err != nil {
@@ -211,10 +222,16 @@ func (s *Syncer[T]) keepCurrent(ctx context.Context, ref lkg.Ref, obj Object) er
 func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.BadEntry, error) {
 	entry := listed(s.tracker.State(), ref)
 	if entry == nil {
-		p := s.judge(ctx, ref.Key, obj)
+		p, book, st := s.judgeRemote(ctx, ref.Key, obj), s.snapshot().book, s.tracker.State()
 		if p.check.Outcome == lkg.CheckOK {
-			s.snapshot().book.enter(ref, p)
+			p.check = book.novel(ctx, &st, ref, p)
+		}
+		switch p.check.Outcome {
+		case lkg.CheckOK:
+			book.enter(ref, p)
 			return nil, nil
+		case lkg.CheckUnavailable:
+			return nil, fmt.Errorf("judging the config: %w", p.check.Err)
 		}
 		if err := s.tracker.Refuse(ctx, ref, p.check); err != nil {
 			return nil, err

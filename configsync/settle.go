@@ -23,7 +23,7 @@ func (s *Syncer[T]) next(ctx context.Context, now live[T], recorded bool) lkg.Ve
 	st := s.tracker.State()
 	st.Desired = lkg.Outcome{Kind: lkg.DesiredCorrect}
 	return lkg.Decide(lkg.Input{State: st, Recorded: recorded, Limits: now.book.limits, Policy: s.o.Policy},
-		func(r lkg.Ref) lkg.Check { return now.book.check(ctx, r) })
+		func(r lkg.Ref) lkg.Check { return now.book.judged(ctx, &st, r) })
 }
 
 // settle restarts what is configured if the next start would use another config than the running one. written says that a

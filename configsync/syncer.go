@@ -112,8 +112,8 @@ func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], er
 	if startErr != nil && !isRecordError(startErr) {
 		return none, startErr
 	}
-	b := newBook(s)
-	v, err := s.tracker.Decide(ctx, b.limits, func(r lkg.Ref) lkg.Check { return b.check(ctx, r) })
+	b, st := newBook(s), s.tracker.State()
+	v, err := s.tracker.Decide(ctx, b.limits, func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
 	if err != nil && !isRecordError(err) {
 		return none, err
 	}

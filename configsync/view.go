@@ -32,7 +32,8 @@ type Explanation struct {
 }
 
 // Explain reads the records through g and says what the next start would do, by the function that decides there. It writes
-// nothing and may run beside a live Syncer. Of o it uses Version, Key, Codec, Validators, Init, Default, Bounds and Policy.
+// nothing and may run beside a live Syncer. Of o it uses Version, Key, Codec, Validators, Inspectors, Changes, Proofs, Init, Default,
+// Bounds and Policy.
 // A local config that is not good is in Next.Refuse.
 func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanation, error) {
 	o.Store, o.Source = readOnly{nowhere{}, g}, nil
@@ -46,7 +47,7 @@ func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanatio
 	}
 	b := newBook(&Syncer[T]{o: o})
 	v := lkg.Decide(lkg.Input{State: st, Recorded: true, Limits: b.limits, Policy: o.Policy},
-		func(r lkg.Ref) lkg.Check { return b.check(ctx, r) })
+		func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
 	return Explanation{State: st, Next: v}, nil
 }
 

@@ -51,7 +51,8 @@ var (
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
 	_ nodeagent.Shadows = (*rollouttest.Shadows)(nil)
 
-	_ nodeagent.ConfigSyncer = (*configsync.Steered[string])(nil)
+	_ nodeagent.ConfigSyncer    = (*configsync.Steered[string])(nil)
+	_ nodeagent.ConfigDisrupter = (*configsync.Steered[string])(nil)
 
 	_ controller.MarkingDrainer = (*drain.NodeDrainer)(nil)
 	_ controller.Health         = (*rolloutkube.Health)(nil)

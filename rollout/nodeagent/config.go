@@ -41,6 +41,8 @@ const (
 	ReasonConfigBad = "ConfigBad" // the syncer has found it to be bad
 	ReasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far
 	ReasonNotInUse  = "NotInUse"  // another one is in use
+
+	ReasonConfigForbidden = "ConfigForbidden" // the node's policy forbids the change
 )
 
 // Observe implements [Updater].
