@@ -43,8 +43,12 @@ const reasonOK = "all checks passed"
 // local config, one for any other.
 func using(role Role, r Ref, origin Origin) string {
 	switch {
+	case role == RoleCurrent && r.IsLocal() && origin == OriginInit:
+		return "using current (init)"
+	case role == RoleCurrent && r.IsLocal() && origin.orDefault() == OriginDefault:
+		return "using current (default)"
 	case role == RoleCurrent && r.IsLocal():
-		return "using current (" + string(origin.orDefault()) + ")"
+		return "using current (" + string(origin) + ")"
 	case role == RoleCurrent:
 		return "using current (UID: " + r.UID + ")"
 	case r.IsLocal():
@@ -52,6 +56,14 @@ func using(role Role, r Ref, origin Origin) string {
 	default:
 		return "using last known good: (UID: " + r.UID + ")"
 	}
+}
+
+// using is the message while the assigned config is used.
+func (a *Assignment) using() string {
+	if a.message != "" {
+		return a.message
+	}
+	return using(RoleCurrent, a.Ref, "")
 }
 
 func reasonLocal(origin Origin) string {

@@ -182,7 +182,7 @@ func (d *decision) try(cur Ref) bool {
 
 func (d *decision) useCurrent(cur Ref) {
 	d.v.Role, d.v.Use = RoleCurrent, cur
-	d.v.Condition = Condition{StatusTrue, reasonOK, using(RoleCurrent, cur, d.v.Origin)}
+	d.v.Condition = Condition{StatusTrue, reasonOK, d.in.State.Current.using()}
 	if o := d.in.State.Desired; o.unclear() {
 		d.v.Condition = d.v.Unclear(o.cause())
 	}

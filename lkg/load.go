@@ -146,7 +146,13 @@ func (s *State) takeGood(good source) {
 	s.Previous, s.PromotedAt = good.previous, good.promotedAt
 }
 
-func (s source) assignment() Assignment { return Assignment{s.ref, s.id, s.at, s.bootID} }
+func (s source) assignment() Assignment {
+	a := Assignment{Ref: s.ref, ID: s.id, At: s.at, BootID: s.bootID}
+	if !s.ref.IsLocal() {
+		a.message = using(RoleCurrent, s.ref, "")
+	}
+	return a
+}
 
 func (l *loaded) unversioned(read reader) {
 	read(StreamMarker, func(b []byte) error {

@@ -26,6 +26,8 @@ type Assignment struct {
 	ID     string    // new with each assignment; starts and healthy time belong to it
 	At     time.Time // wall clock, for people and for starts without evidence
 	BootID string
+
+	message string // of the condition while it is used: what is read from a record has it made once
 }
 
 // A BadEntry is a config that must not be used, and why.

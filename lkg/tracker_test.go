@@ -30,7 +30,7 @@ func open(t *testing.T, s lkg.Store, o lkg.Options) *lkg.Tracker {
 	return tr
 }
 
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
