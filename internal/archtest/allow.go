@@ -42,6 +42,8 @@ var allowances = []allowance{
 	{packages: "configsync/configsynctest", modules: coreModules, why: whyCore},
 	{packages: "configsync/file", modules: coreModules, why: whyCore},
 	{packages: "configsync/restart", modules: coreModules, why: whyCore},
+	{packages: "configsync/doctor", modules: leafModules, why: whyLeaf},
+	{packages: "configsync/history", modules: leafModules, why: whyLeaf},
 
 	{packages: "configsync/...", modules: ringModules, internal: true, why: whyRing},
 	{packages: "identity/...", modules: ringModules, internal: true, why: whyRing},
