@@ -19,6 +19,7 @@
 //	configsync/file     experimental  the same from a directory, for nodes without an API server
 //	configsync/restart  experimental  how a process takes up a new config: by exit, or as a supervised child
 //	configsync/doctor   experimental  what keeps a node from its config, and what helps
+//	configsync/history  experimental  what has happened to the configs of a node, on record
 //	identity            experimental  which processes are alive, by Lease, without trust in clocks or names
 //	identity/nodeauth   experimental  which node is calling, and what it may write
 //	drain               experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays

@@ -78,6 +78,7 @@ type node struct {
 	source    configsync.Source // in place of the server
 	reporters []configsync.Reporter
 	policy    lkg.Policy
+	before    func(context.Context, configsync.Status, configsync.Change)
 	syncer    *configsync.Syncer[string]
 	stop      func() // as a service manager stops it
 	kill      func() // as kill -9 does
@@ -98,6 +99,7 @@ func (n *node) options() configsync.Options[string] {
 		},
 		Default: func() string { return "good-default" },
 		Store:   n.disk, Reporter: configsync.Joined(append(n.reporters, n.rec)...), Policy: n.policy, BootID: "boot-1",
+		BeforeRestart: n.before,
 	}
 	if !n.noSource {
 		o.Source, o.Fetcher = n.server, n.server

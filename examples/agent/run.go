@@ -20,6 +20,7 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
@@ -107,8 +108,30 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if a.store == nil {
 		a.options.Source, a.options.Fetcher = nil, nil // no config is adopted that could not be left
 	}
+	if err := a.writeDown(ctx); err != nil {
+		return err
+	}
 	a.options.Reporter = a.trouble.reporter(a.options.Reporter)
 	return a.enlist(ctx)
+}
+
+// writeDown has what happens to configs written down, also right before a restart.
+func (a *agent) writeDown(ctx context.Context) error {
+	if a.store == nil {
+		return nil
+	}
+	journal, err := history.Open(ctx, a.store, nil)
+	if err != nil {
+		a.log.Error(err, "History is not written down", "stateDir", a.s.StateDir)
+		return ctx.Err()
+	}
+	a.options.Reporter = configsync.Joined(journal, a.options.Reporter)
+	a.options.BeforeRestart = func(ctx context.Context, now configsync.Status, _ configsync.Change) {
+		if err := journal.Report(ctx, now); err != nil {
+			a.log.Error(err, "History is not written down before a restart")
+		}
+	}
+	return nil
 }
 
 // serve runs all parts until ctx ends, and the child last: its stop is on record as planned before it is stopped.

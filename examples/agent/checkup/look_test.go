@@ -13,6 +13,7 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/report"
 	"github.com/belayproject/belay/examples/agent/settings"
@@ -108,10 +109,13 @@ func TestExplainOfADeadAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := report.WriteStory(&out, report.Table, report.Story{Document: report.Build(time.Now(), nil, e), Fields: e.Fields}); err != nil {
+	if err := report.WriteStory(&out, report.Table, report.Story{
+		Document: report.Build(time.Now(), nil, e), Fields: e.Fields,
+		History: []history.Entry{{N: 1, Kind: history.RolledBack, At: time.Now(), Why: "it crashed", Times: 3, Last: time.Now()}},
+	}); err != nil {
 		t.Fatal(err)
 	}
-	if text := out.String(); !strings.Contains(text, "  maxPods     the local config (init)\n") || strings.Contains(text, "91") {
+	if text := out.String(); !strings.Contains(text, "  maxPods     the local config (init)\n") || strings.Contains(text, "91") || !strings.Contains(text, "RolledBack (3 times, last ") {
 		t.Errorf("want the field maxPods of the local config, without its value:\n%s", text)
 	}
 	out.Reset()

@@ -19,13 +19,13 @@ import (
 	"github.com/belayproject/belay/examples/kubectl-belay/page"
 )
 
-// Explain prints what status does, and where each field comes from.
+// Explain prints what status does, where each field comes from, and what has happened.
 func Explain() *cobra.Command {
 	var l settings.Local
 	var format string
 	c := &cobra.Command{
 		Use:   "explain --state-dir DIR --init-config FILE",
-		Short: "Say what status says, and where each field of the config comes from; also when no agent runs",
+		Short: "Say what status says, where each field of the config comes from, and what has happened; also when no agent runs",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f, err := report.ParseFormat(format)
@@ -41,7 +41,11 @@ func Explain() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return report.WriteStory(c.OutOrStdout(), f, report.Story{Document: d, Fields: e.Fields})
+				past, err := node.History(c.Context(), l.StateDir)
+				if err != nil {
+					d.Trouble = append(d.Trouble, err.Error())
+				}
+				return report.WriteStory(c.OutOrStdout(), f, report.Story{Document: d, Fields: e.Fields, History: past})
 			})
 		},
 	}

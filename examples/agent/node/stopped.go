@@ -12,6 +12,7 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/agent/report"
@@ -48,6 +49,19 @@ func Explain(ctx context.Context, dir string, o Options) (configsync.Explanation
 		return configsync.Explanation{}, err
 	}
 	return explain(ctx, r, o)
+}
+
+// History reads what has happened to the configs of a node, the oldest first; nothing where no journal is kept yet.
+func History(ctx context.Context, dir string) ([]history.Entry, error) {
+	r, err := checkpoint.OpenReader(dir, checkpoint.Options{})
+	if err != nil {
+		return nil, err
+	}
+	entries, _, err := history.Read(ctx, r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
 }
 
 // explain asks for the next start only where the local config is known: every decision begins with it.
