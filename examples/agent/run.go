@@ -46,6 +46,7 @@ type agent struct {
 	syncer     *configsync.Syncer[*kubeletpayload.Config]
 	part       *update.Part // nil where the node takes no part in rollouts
 	supervisor *restart.Supervisor
+	totals     func() []history.Total // of the journal; nil where none is kept
 	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
 	chosen     chan struct{} // closed once the first start has chosen a config
@@ -125,6 +126,7 @@ func (a *agent) writeDown(ctx context.Context) error {
 		a.log.Error(err, "History is not written down", "stateDir", a.s.StateDir)
 		return ctx.Err()
 	}
+	a.totals = journal.Totals
 	a.options.Reporter = configsync.Joined(journal, a.options.Reporter)
 	a.options.BeforeRestart = func(ctx context.Context, now configsync.Status, _ configsync.Change) {
 		if err := journal.Report(ctx, now); err != nil {
@@ -152,6 +154,7 @@ func (a *agent) serve(ctx context.Context) error {
 		return err
 	})
 	g.Go(func() error { a.takePart(ctx); return nil })
+	g.Go(func() error { a.measure(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {
