@@ -46,7 +46,7 @@ func onNodeWith(t *testing.T, tune func(*configsync.Options[string]), f func(n *
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		n.init, n.tune = "good-init:a", tune
+		n.init, n.adjust = "good-init:a", tune
 		n.start()
 		defer func() { n.stop() }()
 		f(n)
@@ -289,7 +289,7 @@ func TestInspectorIsAskedAtEachLoad(t *testing.T) {
 func TestSteeredKnowsWhatAConfigDisrupts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		n.init, n.tune = "good-init:a", withPolicy
+		n.init, n.adjust = "good-init:a", withPolicy
 		s := n.steer()
 		defer func() { n.stop() }()
 		ask := func(config, want, wantRefused string) {

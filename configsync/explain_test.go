@@ -4,11 +4,16 @@
 package configsync_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/configsynctest"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -56,4 +61,74 @@ func TestNewNamesMissingOptions(t *testing.T) {
 	if _, err := configsync.New(t.Context(), o); err == nil || !strings.Contains(err.Error(), "Bounds") {
 		t.Errorf("New with MinTrial above MaxTrial = %v, want an error that names Bounds", err)
 	}
+}
+
+// R-CS-84, C-12: each field of the config that the next start uses is told with its origin, and never with its value.
+func TestExplainTellsTheOriginOfEachField(t *testing.T) {
+	type config struct {
+		Sizes  struct{ Small, Large int } `json:"sizes"`
+		Names  []string                   `json:"names"`
+		Secret string                     `json:"secret"`
+	}
+	text := "sizes: {Small: 1, Large: 2}\nnames: [a, b]\nsecret: canary-9137\n"
+	o := configsync.Options[config]{
+		Version: "v1", Key: "config", BootID: "boot", Codec: layered[config]{configsync.YAML[config](configsync.YAMLOptions{})},
+		Init: func(context.Context) (configsync.Object, error) {
+			return configsync.Object{Data: map[string]string{"config": text}}, nil
+		},
+	}
+	got, err := configsync.Explain(t.Context(), &configsynctest.Disk{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := "the local config (init)"
+	want := []configsync.Field{{Path: "names", Origin: local}, {Path: "secret", Origin: local}, {Path: "sizes.Large", Origin: "per-node overlay"}, {Path: "sizes.Small", Origin: local}}
+	if !slices.Equal(got.Fields, want) {
+		t.Errorf("fields %+v, want %+v", got.Fields, want)
+	}
+	if strings.Contains(fmt.Sprintf("%+v", got), "canary-9137") {
+		t.Error("the explanation holds a value of the payload")
+	}
+	o.Init = func(context.Context) (configsync.Object, error) { return configsync.Object{}, errors.New("no") }
+	if got, err = configsync.Explain(t.Context(), &configsynctest.Disk{}, o); err != nil || got.Fields != nil {
+		t.Errorf("of a start that refuses: fields %v, %v; want none", got.Fields, err)
+	}
+}
+
+// layered is a codec that knows that one field comes from an overlay.
+type layered[T any] struct{ configsync.Codec[T] }
+
+func (layered[T]) Origins(string, configsync.Object) (map[string]string, error) {
+	return map[string]string{"sizes.Large": "per-node overlay"}, nil
+}
+
+// Names of a payload do not grow an explanation without bound.
+func TestFieldsAreBounded(t *testing.T) {
+	var text strings.Builder
+	for i := range 2 * configsync.MaxFields {
+		fmt.Fprintf(&text, "f%d: 1\n", i)
+	}
+	fmt.Fprintf(&text, "%s: 1\n", strings.Repeat("a", 900))
+	o := configsync.Options[map[string]int]{
+		Version: "v1", Key: "config", BootID: "boot", Codec: loose{},
+		Init: func(context.Context) (configsync.Object, error) {
+			return configsync.Object{Data: map[string]string{"config": text.String()}}, nil
+		},
+	}
+	got, err := configsync.Explain(t.Context(), &configsynctest.Disk{}, o)
+	if err != nil || len(got.Fields) != configsync.MaxFields {
+		t.Fatalf("%d fields, %v; want %d", len(got.Fields), err, configsync.MaxFields)
+	}
+	for _, f := range got.Fields {
+		if len(f.Path) > 256 {
+			t.Errorf("a path of %d bytes, want at most 256", len(f.Path))
+		}
+	}
+}
+
+// loose takes everything.
+type loose struct{}
+
+func (loose) Decode(string, configsync.Object) (map[string]int, lkg.Limits, error) {
+	return nil, lkg.Limits{}, nil
 }

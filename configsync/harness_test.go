@@ -78,7 +78,9 @@ type node struct {
 	source    configsync.Source // in place of the server
 	reporters []configsync.Reporter
 	policy    lkg.Policy
+	adjust    func(*configsync.Options[string]) // what else the options have, also those of Explain
 	tune      func(*configsync.Options[string]) // the last word on the options
+	before    func(context.Context, configsync.Status, configsync.Change)
 	syncer    *configsync.Syncer[string]
 	stop      func() // as a service manager stops it
 	kill      func() // as kill -9 does
@@ -99,6 +101,7 @@ func (n *node) options() configsync.Options[string] {
 		},
 		Default: func() string { return "good-default" },
 		Store:   n.disk, Reporter: configsync.Joined(append(n.reporters, n.rec)...), Policy: n.policy, BootID: "boot-1",
+		BeforeRestart: n.before,
 	}
 	if !n.noSource {
 		o.Source, o.Fetcher = n.server, n.server
@@ -106,8 +109,8 @@ func (n *node) options() configsync.Options[string] {
 	if n.source != nil {
 		o.Source = n.source
 	}
-	if n.tune != nil {
-		n.tune(&o)
+	if n.adjust != nil {
+		n.adjust(&o)
 	}
 	return o
 }

@@ -50,6 +50,10 @@ type Options[T any] struct {
 	Restarter Restarter
 	// Reporter is told each new status. Nil means nobody.
 	Reporter Reporter
+	// BeforeRestart is called after a change was recorded and before the restart that it asks for, with the status of that moment, so that
+	// what happened can be told before the process may end. The restart waits for it, so it must be short, and end with its context, which
+	// has 2 s. Nil means nothing is to be done.
+	BeforeRestart func(ctx context.Context, now Status, c Change)
 	// Probes must all pass, for as long as the trial asks, before a config is promoted. A Restarter that is a Probe, as a
 	// Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. After a rollback they are asked again, and
 	// what fails there is an alarm.

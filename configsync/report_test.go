@@ -156,3 +156,28 @@ func TestLateRestartCountsAgainstNobody(t *testing.T) {
 		n.runs(v1, "the child was stopped on request, at a threshold of 0")
 	})
 }
+
+// B row 20: what happened can be told before a restart: the record is there already, and the restart is not.
+func TestBeforeRestartIsCalledBetweenRecordAndRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		var told []configsync.Change
+		n.before = func(ctx context.Context, now configsync.Status, c configsync.Change) {
+			if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > 2*time.Second {
+				t.Error("BeforeRestart has no deadline of 2 s")
+			}
+			if c.Kind == configsync.Adopt && (now.Assigned != c.To || now.Active != c.From) {
+				t.Errorf("at %+v the status has %+v assigned and %+v active", c, now.Assigned, now.Active)
+			}
+			told = append(told, c)
+		}
+		n.start()
+		defer func() { n.stop() }()
+		n.promoted()
+		v2 := n.push("v2", "sick-2", "threshold", "5")
+		n.wait(10 * time.Minute)
+		if len(told) != 3 || told[1].To.UID != v2.UID || told[2].Kind != configsync.RollBack {
+			t.Errorf("told of %+v, want two adoptions and a rollback", told)
+		}
+	})
+}

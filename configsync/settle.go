@@ -54,6 +54,7 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 		s.live.asked = asked{to: v.Use, at: time.Now()}
 	}
 	s.mu.Unlock()
+	s.beforeRestart(ctx, c)
 	if err := s.o.Restarter.Restart(ctx, c); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -81,6 +82,18 @@ func (s *Syncer[T]) planRestart(ctx context.Context, v lkg.Verdict, epoch int) (
 		return false, fmt.Errorf("recording the planned restart: %w", err)
 	}
 	return false, nil
+}
+
+// flushTimeout is how long a restart waits for those who are to be told first.
+const flushTimeout = 2 * time.Second
+
+func (s *Syncer[T]) beforeRestart(ctx context.Context, c Change) {
+	if s.o.BeforeRestart == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	s.o.BeforeRestart(ctx, s.status(ctx), c)
 }
 
 func change(from lkg.Ref, v lkg.Verdict) Change {

@@ -29,11 +29,16 @@ type Explanation struct {
 	State lkg.State
 	// Next is the verdict of a start that happens now and is on record.
 	Next lkg.Verdict
+	// Limits are those of the assigned config, within the operator's bounds; zero where it can't be loaded.
+	Limits lkg.Limits
+	// Fields are those of the config that the next start would use, by path, with their origins and without their values. At most
+	// [MaxFields] are told. Built-in defaults and what can't be read have none.
+	Fields []Field
 }
 
 // Explain reads the records through g and says what the next start would do, by the function that decides there. It writes
 // nothing and may run beside a live Syncer. Of o it uses Version, Key, Codec, Validators, Inspectors, Changes, Proofs, Init, Default,
-// Bounds and Policy.
+// Bounds and Policy. A Codec that is also [Origins] says where the fields come from.
 // A local config that is not good is in Next.Refuse.
 func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanation, error) {
 	o.Store, o.Source = readOnly{nowhere{}, g}, nil
@@ -48,7 +53,7 @@ func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanatio
 	b := newBook(&Syncer[T]{o: o})
 	v := lkg.Decide(lkg.Input{State: st, Recorded: true, Limits: b.limits, Policy: o.Policy},
 		func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
-	return Explanation{State: st, Next: v}, nil
+	return Explanation{State: st, Next: v, Limits: b.limits(st.Current.Ref), Fields: b.fields(v)}, nil
 }
 
 // readOnly reads through a Getter and keeps nothing.

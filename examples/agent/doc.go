@@ -20,6 +20,8 @@
 // error. See docs/agent-rollouts.md.
 //
 //	agent status       which config is in use and why, what was rejected, what the next start would do
+//	agent explain      the same, where each field of the config comes from, and what has happened
+//	agent doctor       what keeps this node from its config, and what helps: flags, state directory, unit, clock, API server, rights
 //	agent forget-bad   takes back a rejection
 //	agent use-local    goes back to the config that the node was provisioned with
 //	agent configmap    makes an immutable ConfigMap of a config

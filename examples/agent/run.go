@@ -20,6 +20,7 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
@@ -45,6 +46,7 @@ type agent struct {
 	syncer     *configsync.Syncer[*kubeletpayload.Config]
 	part       *update.Part // nil where the node takes no part in rollouts
 	supervisor *restart.Supervisor
+	totals     func() []history.Total // of the journal; nil where none is kept
 	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
 	before     lkg.Exit      // how the last run of this agent's unit ended, for the first start of the child
@@ -120,8 +122,31 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if a.store == nil {
 		a.options.Source, a.options.Fetcher = nil, nil // no config is adopted that could not be left
 	}
+	if err := a.writeDown(ctx); err != nil {
+		return err
+	}
 	a.options.Reporter = a.trouble.reporter(a.options.Reporter)
 	return a.enlist(ctx)
+}
+
+// writeDown has what happens to configs written down, also right before a restart.
+func (a *agent) writeDown(ctx context.Context) error {
+	if a.store == nil {
+		return nil
+	}
+	journal, err := history.Open(ctx, a.store, nil)
+	if err != nil {
+		a.log.Error(err, "History is not written down", "stateDir", a.s.StateDir)
+		return ctx.Err()
+	}
+	a.totals = journal.Totals
+	a.options.Reporter = configsync.Joined(journal, a.options.Reporter)
+	a.options.BeforeRestart = func(ctx context.Context, now configsync.Status, _ configsync.Change) {
+		if err := journal.Report(ctx, now); err != nil {
+			a.log.Error(err, "History is not written down before a restart")
+		}
+	}
+	return nil
 }
 
 // serve runs all parts until ctx ends, and the child last: its stop is on record as planned before it is stopped.
@@ -143,6 +168,7 @@ func (a *agent) serve(ctx context.Context) error {
 	})
 	g.Go(func() error { a.takePart(ctx); return nil })
 	g.Go(func() error { a.checkUnit(ctx); return nil })
+	g.Go(func() error { a.measure(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belayproject/belay/examples/kubectl-belay/cluster"
 	"github.com/belayproject/belay/examples/kubectl-belay/doctor"
+	"github.com/belayproject/belay/examples/kubectl-belay/page"
 	"github.com/belayproject/belay/examples/kubectl-belay/report"
 	"github.com/belayproject/belay/examples/kubectl-belay/settings"
 	"github.com/belayproject/belay/examples/kubectl-belay/view"
@@ -195,7 +196,7 @@ func (a *app) doctor(ctx context.Context, s *settings.Doctor) error {
 		return err
 	}
 	r := doctor.Examine(seen)
-	if err := a.print(&s.Common, r.Text(), r); err != nil {
+	if err := a.print(&s.Common, page.Findings(r), r); err != nil {
 		return err
 	}
 	return stands(r.Problems > 0)

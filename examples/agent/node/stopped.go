@@ -12,6 +12,7 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/agent/report"
@@ -30,18 +31,37 @@ var _ admin.Agent = (*Stopped)(nil)
 
 // Status reads what is on record.
 func (s *Stopped) Status(ctx context.Context) (report.Document, error) {
-	r, err := checkpoint.OpenReader(s.Dir, checkpoint.Options{})
-	if errors.Is(err, fs.ErrNotExist) {
-		return report.Document{}, fmt.Errorf("no agent has run on state directory %q yet: %w", s.Dir, fs.ErrNotExist)
-	}
-	if err != nil {
-		return report.Document{}, err
-	}
-	e, err := explain(ctx, r, s.Options)
+	e, err := Explain(ctx, s.Dir, s.Options)
 	if err != nil {
 		return report.Document{}, err
 	}
 	return report.Build(time.Now(), nil, e), nil
+}
+
+// Explain reads what is on record in a state directory, and says what the next start would do, beside a running agent or without one. It
+// changes nothing. The error matches fs.ErrNotExist where no agent has run yet.
+func Explain(ctx context.Context, dir string, o Options) (configsync.Explanation, error) {
+	r, err := checkpoint.OpenReader(dir, checkpoint.Options{})
+	if errors.Is(err, fs.ErrNotExist) {
+		return configsync.Explanation{}, fmt.Errorf("no agent has run on state directory %q yet: %w", dir, fs.ErrNotExist)
+	}
+	if err != nil {
+		return configsync.Explanation{}, err
+	}
+	return explain(ctx, r, o)
+}
+
+// History reads what has happened to the configs of a node, the oldest first; nothing where no journal is kept yet.
+func History(ctx context.Context, dir string) ([]history.Entry, error) {
+	r, err := checkpoint.OpenReader(dir, checkpoint.Options{})
+	if err != nil {
+		return nil, err
+	}
+	entries, _, err := history.Read(ctx, r)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
 }
 
 // explain asks for the next start only where the local config is known: every decision begins with it.

@@ -34,22 +34,26 @@ func ParseFormat(name string) (Format, error) {
 
 // Write prints d in the given format.
 func Write(w io.Writer, f Format, d Document) error {
-	switch f {
-	case JSON:
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		return e.Encode(d)
-	case YAML:
-		raw, err := yaml.Marshal(d)
+	if f == Table {
+		return writeTable(w, d)
+	}
+	return WriteData(w, f, d)
+}
+
+// WriteData prints v as YAML where f is that, and as JSON otherwise.
+func WriteData(w io.Writer, f Format, v any) error {
+	if f == YAML {
+		raw, err := yaml.Marshal(v)
 		if err != nil {
 			return err
 		}
 		_, err = w.Write(raw)
 		return err
-	default:
-		return writeTable(w, d)
 	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
 }
 
 // WriteNext prints what the next start would do, for people.

@@ -49,6 +49,8 @@ type Run struct {
 	NodeName, Kubeconfig string
 	// Source is one of the kinds above.
 	Source string
+	// Metrics is the address that serves /metrics; empty for none.
+	Metrics string
 	// Render is the file that the child reads its config from.
 	Render string
 	// ProbeInterval and ProbeTimeout pace the probes.
@@ -95,6 +97,7 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.NodeName, "node-name", "", "name of this node")
 	f.StringVar(&r.Kubeconfig, "kubeconfig", "", "kubeconfig of the API server")
 	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, legacy, shadow, directory=PATH or none")
+	f.StringVar(&r.Metrics, "metrics-bind-address", "", "address that serves /metrics, such as 127.0.0.1:8474; empty means none. It has no authentication: names and UIDs of configs show")
 	addRender(f, &r.Render)
 	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
 	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")

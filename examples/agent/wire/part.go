@@ -36,14 +36,15 @@ func Part(s *settings.Update, disk nodeagent.Disk, u nodeagent.Updater, told fun
 
 // Finder says which ConfigMap a Revision stands for.
 func Finder(s *settings.Run) (configsync.Finder, error) {
-	client, err := dynamicClient(s.Kubeconfig)
+	client, err := Client(s.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	return update.Revisions(client), nil
 }
 
-func dynamicClient(kubeconfig string) (dynamic.Interface, error) {
+// Client is that of the API server which a kubeconfig names. Nothing is connected yet.
+func Client(kubeconfig string) (dynamic.Interface, error) {
 	config, err := connection(kubeconfig)
 	if err != nil {
 		return nil, err

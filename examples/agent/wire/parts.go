@@ -49,7 +49,7 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 
 // connect adds the parts at the API server.
 func connect(o *node.Options, s *settings.Run) error {
-	client, err := dynamicClient(s.Kubeconfig)
+	client, err := Client(s.Kubeconfig)
 	if err != nil {
 		return err
 	}

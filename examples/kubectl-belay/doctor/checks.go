@@ -37,15 +37,15 @@ func controllers(s *Seen) []Finding {
 		help := fmt.Sprintf(remedy, l.Namespace)
 		switch {
 		case apierrors.IsNotFound(l.Err):
-			found = append(found, Finding{check, Problem, fmt.Sprintf("nobody leads domain %s: there is no Lease %s/%s", l.Domain, l.Namespace, l.Name), help})
+			found = append(found, finding(check, Problem, fmt.Sprintf("nobody leads domain %s: there is no Lease %s/%s", l.Domain, l.Namespace, l.Name), help))
 		case l.Err != nil:
-			found = append(found, Finding{check, Unknown, fmt.Sprintf("the Lease %s/%s can't be read: %v", l.Namespace, l.Name, l.Err),
-				"bind the Role belay-viewer in that namespace to you"})
+			found = append(found, finding(check, Unknown, fmt.Sprintf("the Lease %s/%s can't be read: %v", l.Namespace, l.Name, l.Err),
+				"bind the Role belay-viewer in that namespace to you"))
 		case l.Holder == "":
-			found = append(found, Finding{check, Problem, fmt.Sprintf("nobody leads domain %s: the Lease %s/%s has no holder", l.Domain, l.Namespace, l.Name), help})
+			found = append(found, finding(check, Problem, fmt.Sprintf("nobody leads domain %s: the Lease %s/%s has no holder", l.Domain, l.Namespace, l.Name), help))
 		case !l.Renewed:
-			found = append(found, Finding{check, Problem, fmt.Sprintf("%s leads domain %s, and has not renewed its Lease %s/%s for %s",
-				l.Holder, l.Domain, l.Namespace, l.Name, l.Watched.Round(time.Second)), help})
+			found = append(found, finding(check, Problem, fmt.Sprintf("%s leads domain %s, and has not renewed its Lease %s/%s for %s",
+				l.Holder, l.Domain, l.Namespace, l.Name, l.Watched.Round(time.Second)), help))
 		default:
 			found = append(found, Finding{Check: check, Level: OK, What: fmt.Sprintf("%s leads domain %s, and renews its Lease", l.Holder, l.Domain)})
 		}
@@ -63,16 +63,16 @@ func rollouts(s *Seen) []Finding {
 		r := &s.Rollouts[i]
 		st := &r.Status
 		if _, err := s.Decide(r); err != nil {
-			found = append(found, Finding{check, Problem, err.Error(), "kubectl edit rollout " + r.Name + ": put that right"})
+			found = append(found, finding(check, Problem, err.Error(), "kubectl edit rollout "+r.Name+": put that right"))
 			continue
 		}
 		if st.ObservedGeneration != r.Generation {
-			found = append(found, Finding{check, Problem, fmt.Sprintf("rollout %s was changed, and its controller has not looked at that yet", r.Name),
-				"if that stays so, see the check controller"})
+			found = append(found, finding(check, Problem, fmt.Sprintf("rollout %s was changed, and its controller has not looked at that yet", r.Name),
+				"if that stays so, see the check controller"))
 		}
 		if c := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == "True" {
-			found = append(found, Finding{check, Problem, fmt.Sprintf("rollout %s needs somebody: %s: %s", r.Name, c.Reason, c.Message),
-				"kubectl belay status " + r.Name})
+			found = append(found, finding(check, Problem, fmt.Sprintf("rollout %s needs somebody: %s: %s", r.Name, c.Reason, c.Message),
+				"kubectl belay status "+r.Name))
 		}
 	}
 	return orOK(found, check, fmt.Sprintf("%d, each can be decided on", len(s.Rollouts)))
@@ -114,7 +114,7 @@ func agents(s *Seen) []Finding {
 	} {
 		if len(f.names) > 0 {
 			slices.Sort(f.names)
-			found = append(found, Finding{check, Problem, fmt.Sprintf("%s, for %s: %s", f.what, page.Nodes(int64(len(f.names))), some(slices.Compact(f.names))), f.remedy})
+			found = append(found, finding(check, Problem, fmt.Sprintf("%s, for %s: %s", f.what, page.Nodes(int64(len(f.names))), some(slices.Compact(f.names))), f.remedy))
 		}
 	}
 	return orOK(found, check, fmt.Sprintf("%d NodeShadows, each of a Node that is there, no agent is silent", len(s.Shadows)))
@@ -148,14 +148,14 @@ func ledgers(s *Seen) []Finding {
 	for _, domain := range Domains(s.Rollouts) {
 		l := s.Ledger(domain)
 		if l == nil {
-			found = append(found, Finding{check, Problem, fmt.Sprintf("domain %s has no DisruptionLedger", domain),
-				"the controller makes it at its first pass: see the check controller"})
+			found = append(found, finding(check, Problem, fmt.Sprintf("domain %s has no DisruptionLedger", domain),
+				"the controller makes it at its first pass: see the check controller"))
 			continue
 		}
 		for _, c := range l.Spec.Closures {
 			if c.Scope == "" {
-				found = append(found, Finding{check, Problem, fmt.Sprintf("domain %s is closed as a whole by %s: %s", domain, c.Request, c.Reason),
-					"nothing begins there until what is said has ended"})
+				found = append(found, finding(check, Problem, fmt.Sprintf("domain %s is closed as a whole by %s: %s", domain, c.Request, c.Reason),
+					"nothing begins there until what is said has ended"))
 			}
 		}
 	}
@@ -232,7 +232,7 @@ func budgets(s *Seen) []Finding {
 	}
 	for i := range s.Budgets {
 		if what, remedy := never(&s.Budgets[i]); what != "" {
-			found = append(found, Finding{check, Problem, fmt.Sprintf("%s/%s %s", s.Budgets[i].Namespace, s.Budgets[i].Name, what), remedy})
+			found = append(found, finding(check, Problem, fmt.Sprintf("%s/%s %s", s.Budgets[i].Namespace, s.Budgets[i].Name, what), remedy))
 		}
 	}
 	var twice []string
@@ -249,8 +249,8 @@ func budgets(s *Seen) []Finding {
 	}
 	if len(twice) > 0 {
 		slices.Sort(twice)
-		found = append(found, Finding{check, Problem, fmt.Sprintf("%d pods are counted by more than one budget, and are never evicted: %s", len(twice), some(twice)),
-			"change the selectors so that each pod has one budget"})
+		found = append(found, finding(check, Problem, fmt.Sprintf("%d pods are counted by more than one budget, and are never evicted: %s", len(twice), some(twice)),
+			"change the selectors so that each pod has one budget"))
 	}
 	return orOK(found, check, fmt.Sprintf("%d, each can allow an eviction", len(s.Budgets)))
 }

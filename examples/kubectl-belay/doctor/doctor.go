@@ -7,35 +7,29 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belayproject/belay/examples/kubectl-belay/page"
+	"github.com/belayproject/belay/configsync/doctor"
 	"github.com/belayproject/belay/examples/kubectl-belay/view"
 )
 
-// Level is how bad a finding is.
-type Level string
+// Level is how bad a finding is, as in every doctor.
+type Level = doctor.Level
+
+// Finding is the answer of a check, or one of several.
+type Finding = doctor.Finding
+
+// Report is what all checks have found, in their order.
+type Report = doctor.Report
 
 // Levels.
 const (
-	OK      Level = "ok"
-	Note    Level = "note"    // worth knowing, and nothing stands because of it
-	Unknown Level = "unknown" // it could not be looked at
-	Problem Level = "problem" // something does not work, or will not
+	OK      = doctor.OK
+	Note    = doctor.Note
+	Unknown = doctor.Unknown
+	Problem = doctor.Problem
 )
 
-// A Finding is the answer of a check, or one of several.
-type Finding struct {
-	Check string `json:"check"`
-	Level Level  `json:"level"`
-	What  string `json:"what"`
-	// Remedy is what to do. Absent where nothing is to be done.
-	Remedy string `json:"remedy,omitempty"`
-}
-
-// Report is what all checks have found, in their order.
-type Report struct {
-	Findings []Finding `json:"findings"`
-	Problems int       `json:"problems"`
-	Unknown  int       `json:"unknown"`
+func finding(check string, l Level, what, remedy string) Finding {
+	return Finding{Check: check, Level: l, What: what, Remedy: remedy}
 }
 
 // Seen is what was looked at. Each part comes with the error that kept it from being seen.
@@ -52,54 +46,20 @@ type Seen struct {
 
 // Examine makes all checks.
 func Examine(s *Seen) Report {
-	r := Report{Findings: []Finding{}}
+	var found []Finding
 	for _, check := range []func(*Seen) []Finding{
 		definitions, rights, controllers, rollouts, agents, ledgers, slots, budgets,
 	} {
-		r.Findings = append(r.Findings, check(s)...)
+		found = append(found, check(s)...)
 	}
-	for _, f := range r.Findings {
-		switch f.Level {
-		case Problem:
-			r.Problems++
-		case Unknown:
-			r.Unknown++
-		}
-	}
-	return r
-}
-
-// Text is the report for people.
-func (r Report) Text() string {
-	t := page.Table{}
-	t.Row("CHECK", "LEVEL", "FINDING")
-	for _, f := range r.Findings {
-		what := f.What
-		if f.Remedy != "" {
-			what += "\n-> " + f.Remedy
-		}
-		t.Row(f.Check, strings.ToUpper(string(f.Level)), what)
-	}
-	end := "Nothing is wrong."
-	switch {
-	case r.Problems == 1:
-		end = "There is 1 problem."
-	case r.Problems > 1:
-		end = fmt.Sprintf("There are %d problems.", r.Problems)
-	case r.Unknown > 0:
-		end = "Nothing is known to be wrong."
-	}
-	if r.Unknown > 0 {
-		end += fmt.Sprintf(" Not everything could be looked at: %d.", r.Unknown)
-	}
-	return t.String() + "\n" + end + "\n"
+	return doctor.NewReport(found)
 }
 
 // unseen is the finding that a check could not be made as something could not be listed; ok is false then.
 func (s *Seen) unseen(check string, kinds ...string) (f []Finding, ok bool) {
 	for _, k := range kinds {
 		if err := s.Missing[k]; err != nil {
-			f = append(f, Finding{check, Unknown, fmt.Sprintf("%s can't be listed: %v", k, err), "get the rights of the ClusterRole belay-viewer, see the check rights"})
+			f = append(f, finding(check, Unknown, fmt.Sprintf("%s can't be listed: %v", k, err), "get the rights of the ClusterRole belay-viewer, see the check rights"))
 		}
 	}
 	return f, len(f) == 0

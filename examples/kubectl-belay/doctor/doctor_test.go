@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/belayproject/belay/examples/kubectl-belay/doctor"
+	"github.com/belayproject/belay/examples/kubectl-belay/page"
 	"github.com/belayproject/belay/examples/kubectl-belay/view"
 	"github.com/belayproject/belay/internal/golden"
 	"github.com/belayproject/belay/rollout"
@@ -84,7 +85,7 @@ func budget(name string, healthy, of int32) policyv1.PodDisruptionBudget {
 // Where nothing is wrong nothing is found, and each check has said so.
 func TestNothingIsWrong(t *testing.T) {
 	r := doctor.Examine(well(wanted(t)))
-	golden.Check(t, "well.txt", r.Text())
+	golden.Check(t, "well.txt", page.Findings(r))
 	if r.Problems+r.Unknown > 0 || len(r.Findings) < 8 {
 		t.Errorf("%d problems, %d unknown of %d findings; want none, and one finding of each check", r.Problems, r.Unknown, len(r.Findings))
 	}
@@ -110,7 +111,7 @@ func TestEachTroubleIsFound(t *testing.T) {
 		if len(found) != 1 || found[0].Level != c.level || !strings.Contains(found[0].What, c.want) || found[0].Remedy == "" {
 			t.Errorf("%s: found %+v, want one finding of level %s with %q and a remedy", c.name, found, c.level, c.want)
 		}
-		all.WriteString("# " + c.name + "\n" + doctor.Report{Findings: found, Problems: r.Problems, Unknown: r.Unknown}.Text() + "\n")
+		all.WriteString("# " + c.name + "\n" + page.Findings(doctor.Report{Findings: found, Problems: r.Problems, Unknown: r.Unknown}) + "\n")
 	}
 	golden.Check(t, "troubles.txt", all.String())
 }

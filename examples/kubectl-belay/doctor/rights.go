@@ -52,15 +52,15 @@ func definitions(s *Seen) []Finding {
 		name := c.Want.GetName()
 		switch {
 		case apierrors.IsNotFound(c.Err):
-			found = append(found, Finding{crdCheck, Problem, fmt.Sprintf("there is no %s", name), installCRDs})
+			found = append(found, finding(crdCheck, Problem, fmt.Sprintf("there is no %s", name), installCRDs))
 		case c.Err != nil:
-			found = append(found, Finding{crdCheck, Unknown, fmt.Sprintf("%s can't be read: %v", name, c.Err), "get the rights of the ClusterRole belay-viewer"})
+			found = append(found, finding(crdCheck, Unknown, fmt.Sprintf("%s can't be read: %v", name, c.Err), "get the rights of the ClusterRole belay-viewer"))
 		case !established(c.Is):
-			found = append(found, Finding{crdCheck, Problem, name + " is there, and not served", "kubectl describe crd " + name + " says why"})
+			found = append(found, finding(crdCheck, Problem, name+" is there, and not served", "kubectl describe crd "+name+" says why"))
 		default:
 			if why := differs(c.Is, c.Want); why != "" {
-				found = append(found, Finding{crdCheck, Problem, fmt.Sprintf("%s is of another version than this program: %s", name, why),
-					installCRDs + ", or use the kubectl-belay of that version"})
+				found = append(found, finding(crdCheck, Problem, fmt.Sprintf("%s is of another version than this program: %s", name, why),
+					installCRDs+", or use the kubectl-belay of that version"))
 			}
 		}
 	}
@@ -227,11 +227,11 @@ func rightsOfOne(s *Seen, controller bool, check, good, remedy string) []Finding
 	}
 	var found []Finding
 	for _, reason := range reasons {
-		found = append(found, Finding{check, level, fmt.Sprintf("%s, for %s: %s", whose, reason, some(lacking[reason])), remedy})
+		found = append(found, finding(check, level, fmt.Sprintf("%s, for %s: %s", whose, reason, some(lacking[reason])), remedy))
 	}
 	if len(unknown) > 0 {
-		found = append(found, Finding{check, Unknown, fmt.Sprintf("%d rights can't be asked for: %v", len(unknown), err),
-			"ask somebody who has the ClusterRole belay-operator to run this"})
+		found = append(found, finding(check, Unknown, fmt.Sprintf("%d rights can't be asked for: %v", len(unknown), err),
+			"ask somebody who has the ClusterRole belay-operator to run this"))
 	}
 	return orOK(found, check, good)
 }

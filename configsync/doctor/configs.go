@@ -1,0 +1,167 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package doctor
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/lkg"
+)
+
+const (
+	// clockSlack is how far a record may lie ahead of the clock.
+	clockSlack = time.Minute
+	// overdue is after how many times of its length a trial that has not ended is a finding, and leastOverdue the least time.
+	overdue      = 3
+	leastOverdue = time.Hour
+)
+
+// Overdue reports whether a trial that needs so much healthy time, and began at since, should have ended by now. It is for people: nothing is
+// decided by it. A zero need is taken for the default.
+func Overdue(since time.Time, needed time.Duration, now time.Time) bool {
+	if needed <= 0 {
+		needed = lkg.DefaultTrial
+	}
+	return !since.IsZero() && now.Sub(since) > max(overdue*needed, leastOverdue)
+}
+
+func records(f *Facts) []Finding {
+	if f.ExplainErr != nil {
+		return one(CheckRecords, Problem, fmt.Sprintf("what is on record can't be read: %v", f.ExplainErr), "see the check state; the agent itself goes on with its local config")
+	}
+	if f.Explanation == nil {
+		return nil
+	}
+	var found []Finding
+	for _, n := range f.Explanation.State.Notices {
+		found = append(found, Finding{CheckRecords, Problem, fmt.Sprintf("record %q can't be used: %v", n.Stream, n.Err),
+			"the next start goes on without it; look for a failing disk"})
+	}
+	if found == nil {
+		return fine(CheckRecords, "every record can be read")
+	}
+	return found
+}
+
+func baseline(f *Facts) []Finding {
+	if f.NoBaseline {
+		return one(CheckBaseline, Problem, "no local config is named: it is what is left when no other config works, and the agent refuses to start without",
+			"name the config that the node was provisioned with: --init-config")
+	}
+	if e := f.Explanation; e != nil && e.Next.Refuse != nil {
+		return one(CheckBaseline, Problem, "the next start refuses: "+e.Next.Refuse.Error(), "repair the local config on this node; no config from elsewhere can stand in for it")
+	}
+	if f.Explanation == nil || f.Explanation.Next.Role == "" {
+		return nil
+	}
+	return fine(CheckBaseline, fmt.Sprintf("the local config (%s) is good", f.Explanation.Next.Origin))
+}
+
+func source(f *Facts) []Finding {
+	if sourceless(f) {
+		if s := f.Server; s != nil && s.Names {
+			return one(CheckSource, Problem, fmt.Sprintf("the %s of this node names a config, and the agent doesn't look at it", s.Kind), "start the agent with --source, or take the name away")
+		}
+		return one(CheckSource, Note, "no source is given: the node keeps to what it has", "")
+	}
+	if f.Explanation == nil {
+		return nil
+	}
+	d := f.Explanation.State.Desired
+	since := ""
+	if !d.At.IsZero() {
+		since = ", since " + d.At.UTC().Format(time.RFC3339)
+	}
+	switch d.Kind {
+	case lkg.DesiredUnknown:
+		return one(CheckSource, Problem, "the source was never seen: no agent on this state directory has had an answer from it",
+			"see the checks agent, server and rights; also beliefs of another version of the agent don't count here")
+	case lkg.DesiredCorrect:
+		return fine(CheckSource, "it names a config that is there"+since)
+	case lkg.DesiredEmpty:
+		return one(CheckSource, Note, "it names no config, so the local one is wanted"+since, "")
+	}
+	return one(CheckSource, Problem, fmt.Sprintf("the wanted config is unclear (%s)%s: %s", d.Kind, since, d.Cause), remedies(d.Kind))
+}
+
+// remedies say what helps against each trouble with a source.
+func remedies(k lkg.OutcomeKind) string {
+	switch k {
+	case lkg.DesiredInvalid:
+		return "set exactly one kind of source, with namespace and name"
+	case lkg.DesiredMissing:
+		return "create the object that is named, or name another; it may also lie in another namespace"
+	case lkg.DesiredMismatch:
+		return "name the UID or the digest of the object that is there, or make it immutable"
+	case lkg.DesiredForbidden:
+		return "give the agent the right to get that object: configsync/kube.ConfigMapRules has it"
+	default:
+		return "see the check server: address, network, certificates"
+	}
+}
+
+func server(f *Facts) []Finding {
+	s := f.Server
+	switch {
+	case s == nil:
+		return nil
+	case s.Err != nil:
+		return one(CheckServer, Problem, fmt.Sprintf("the API server gives no answer: %v", s.Err), "check the kubeconfig and the network; the node goes on with what it has")
+	case s.NotServed:
+		return one(CheckServer, Problem, fmt.Sprintf("the API server doesn't know the kind %s", s.Kind), "install its CustomResourceDefinition: kubectl apply --server-side -k examples/manifests/crds")
+	case s.Absent:
+		return one(CheckServer, Problem, fmt.Sprintf("there is no %s of this node", s.Kind), "create it with the name of the node, or start the agent with another --source or --node-name")
+	case len(s.Drops) > 0:
+		return one(CheckServer, Problem, fmt.Sprintf("the API server drops what is written to %s: %s", s.Kind, list(s.Drops)), "install the CustomResourceDefinition of this version, or use another kind of source")
+	default:
+		return fine(CheckServer, "it answers")
+	}
+}
+
+func rights(f *Facts) []Finding {
+	s := f.Server
+	switch {
+	case s == nil || s.Err != nil:
+		return nil
+	case s.Unasked != nil:
+		return one(CheckRights, Unknown, fmt.Sprintf("what the agent may do can't be asked: %v", s.Unasked), "ask with kubectl auth can-i --as")
+	case len(s.Denied) > 0:
+		return one(CheckRights, Problem, "the agent may not "+list(s.Denied), "bind the rules that configsync/kube names for its parts to the agent's user")
+	default:
+		return fine(CheckRights, "the agent may do what it has to")
+	}
+}
+
+func config(f *Facts) []Finding {
+	e := f.Explanation
+	if e == nil || e.Next.Role == "" {
+		return nil
+	}
+	if a := e.Next.Alarm; a != "" {
+		return one(CheckConfig, Problem, "nothing is left to fall back to: "+a, "look at the child's log; repair the local config, or assign a config that works")
+	}
+	if r := e.Next.Rejected; r != nil {
+		return one(CheckConfig, Problem, "the assigned config is avoided: "+r.Reason,
+			fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID))
+	}
+	return fine(CheckConfig, e.Next.Condition.Message)
+}
+
+func trial(f *Facts) []Finding {
+	e := f.Explanation
+	if e == nil || !e.State.OnTrial() || e.Next.Rejected != nil {
+		return nil
+	}
+	since := e.State.Current.At
+	if !Overdue(since, e.Limits.Trial, f.Now) {
+		return one(CheckTrial, Note, "the assigned config is on trial, since "+since.UTC().Format(time.RFC3339), "")
+	}
+	what := fmt.Sprintf("the assigned config is on trial since %s, neither promoted nor rejected; healthy so far: %s",
+		since.UTC().Format(time.RFC3339), e.State.Soak.Accumulated.Round(time.Second))
+	if len(f.Failing) > 0 {
+		what += "; failing now: " + list(f.Failing)
+	}
+	return one(CheckTrial, Problem, what, "see which probes fail, and whether the child keeps restarting; promote nothing by hand that is not healthy")
+}

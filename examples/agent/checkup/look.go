@@ -1,0 +1,116 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/examples/agent/admin"
+	"github.com/belayproject/belay/examples/agent/node"
+	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/examples/agent/wire"
+)
+
+// serverTimeout bounds each call of the API server.
+const serverTimeout = 5 * time.Second
+
+// Look looks at a node whose agent has these settings. unit is that of the service manager; empty means that it isn't looked at. The error is
+// that of ctx.
+func Look(ctx context.Context, s *settings.Run, unit string) (doctor.Facts, error) {
+	f := doctor.Facts{Now: time.Now(), Source: s.Source, NoBaseline: s.InitConfig == "", Settings: complaints(s), Clock: doctor.LookAtClock()}
+	if s.StateDir != "" {
+		lookAtState(ctx, s, &f)
+	}
+	if unit != "" {
+		f.Unit = lookAtUnit(ctx, unit)
+	}
+	if s.Kubeconfig != "" && s.NodeName != "" {
+		f.Server = lookAtServer(ctx, s, &f)
+	}
+	return f, ctx.Err()
+}
+
+// complaints are what run would say of its flags, without those that have a check of their own. The child is looked at if it is given.
+func complaints(s *settings.Run) []error {
+	all, ok := s.Validate().(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	var out []error
+	for _, err := range all.Unwrap() {
+		var e *settings.FlagError
+		if errors.As(err, &e) && (e.Flag == "--" && len(s.Child) == 0 || e.Value == "" && (e.Flag == "state-dir" || e.Flag == "init-config")) {
+			continue
+		}
+		out = append(out, err)
+	}
+	return out
+}
+
+// lookAtState looks at the state directory, what is on record in it, and who serves it.
+func lookAtState(ctx context.Context, s *settings.Run, f *doctor.Facts) {
+	f.Dir = doctor.LookAtDir(s.StateDir)
+	if f.Dir.Err != nil || f.Dir.NotDir {
+		return
+	}
+	e, err := node.Explain(ctx, s.StateDir, s.Options())
+	if f.ExplainErr = err; err == nil {
+		f.Explanation = &e
+	}
+	agent, err := admin.Dial(ctx, s.StateDir)
+	running := err == nil
+	if err != nil && !errors.Is(err, admin.ErrNotRunning) {
+		return // whether one runs is not known
+	}
+	f.Running = &running
+	if !running {
+		return
+	}
+	if d, err := agent.Status(ctx); err == nil && d.Trial != nil {
+		f.Failing = d.Trial.Failing
+	}
+}
+
+// lookAtServer looks at the API server with the credentials of the agent.
+func lookAtServer(ctx context.Context, s *settings.Run, f *doctor.Facts) *doctor.Server {
+	client, err := wire.Client(s.Kubeconfig)
+	if err != nil {
+		return &doctor.Server{Err: err}
+	}
+	setup := setupOf(s)
+	if e := f.Explanation; e != nil && !e.State.Current.Ref.IsLocal() {
+		r := e.State.Current.Ref
+		setup.Namespaced = map[string][]rbacv1.PolicyRule{r.Namespace: {{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{r.Name},
+		}}}
+	}
+	server, err := kube.Look(ctx, client, setup, kube.Options{Timeout: serverTimeout})
+	if err != nil {
+		return &doctor.Server{Err: err}
+	}
+	return server
+}
+
+// setupOf is what the parts need that wire.Options picks.
+func setupOf(s *settings.Run) kube.Setup {
+	setup := kube.Setup{Node: s.NodeName, Rules: kube.NodeConditionRules(s.NodeName)}
+	switch s.Source {
+	case settings.SourceNodeConfig:
+		setup.Source = kube.LookForNodeConfig
+		setup.Rules = append(setup.Rules, kube.NodeConfigRules(s.NodeName)...)
+	case settings.SourceAnnotation:
+		setup.Source = kube.LookForAnnotation
+		setup.Rules = append(setup.Rules, kube.NodeSourceRules(s.NodeName)...)
+	case settings.SourceLegacy:
+		setup.Source = kube.LookForLegacy
+		setup.Rules = append(setup.Rules, kube.NodeSourceRules(s.NodeName)...)
+	}
+	return setup
+}

@@ -1,0 +1,97 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/examples/agent/admin"
+	"github.com/belayproject/belay/examples/agent/checkup"
+	"github.com/belayproject/belay/examples/agent/node"
+	"github.com/belayproject/belay/examples/agent/report"
+	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/examples/kubectl-belay/page"
+)
+
+// Explain prints what status does, where each field comes from, and what has happened.
+func Explain() *cobra.Command {
+	var l settings.Local
+	var format string
+	c := &cobra.Command{
+		Use:   "explain --state-dir DIR --init-config FILE",
+		Short: "Say what status says, where each field of the config comes from, and what has happened; also when no agent runs",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			f, err := report.ParseFormat(format)
+			if err != nil {
+				return err
+			}
+			return onNode(c.Context(), &l, func(a admin.Agent, _ bool) error {
+				d, err := a.Status(c.Context())
+				if err != nil {
+					return err
+				}
+				e, err := node.Explain(c.Context(), l.StateDir, l.Options())
+				if err != nil {
+					return err
+				}
+				past, err := node.History(c.Context(), l.StateDir)
+				if err != nil {
+					d.Trouble = append(d.Trouble, err.Error())
+				}
+				return report.WriteStory(c.OutOrStdout(), f, report.Story{Document: d, Fields: e.Fields, History: past})
+			})
+		},
+	}
+	l.AddFlags(c.Flags())
+	c.Flags().StringVarP(&format, "output", "o", string(report.Table), "table, json or yaml")
+	return c
+}
+
+// errProblems makes the exit status tell.
+var errProblems = errors.New("there are problems")
+
+// Doctor prints what is wrong with the setup of this node, and what helps.
+func Doctor() *cobra.Command {
+	var s settings.Run
+	var format, unit string
+	c := &cobra.Command{
+		Use:   "doctor [flags of run] [-- CHILD]",
+		Short: "Say what keeps this node from its config, and what helps; also when no agent runs. Exits with 1 if there is a problem",
+		RunE: func(c *cobra.Command, args []string) error {
+			f, err := report.ParseFormat(format)
+			if err != nil {
+				return err
+			}
+			s.Child = args
+			facts, err := checkup.Look(c.Context(), &s, unit)
+			if err != nil {
+				return err
+			}
+			return writeFindings(c.OutOrStdout(), f, doctor.Examine(facts))
+		},
+	}
+	s.AddFlags(c.Flags())
+	c.Flags().StringVar(&unit, "unit", "belay-agent.service", "systemd unit that starts the agent; empty: none is looked at")
+	c.Flags().StringVarP(&format, "output", "o", string(report.Table), "table, json or yaml")
+	return c
+}
+
+func writeFindings(w io.Writer, f report.Format, r doctor.Report) error {
+	var err error
+	if f == report.Table {
+		_, err = fmt.Fprint(w, page.Findings(r))
+	} else {
+		err = report.WriteData(w, f, r)
+	}
+	if err == nil && r.Problems > 0 {
+		err = errProblems
+	}
+	return err
+}

@@ -1,0 +1,23 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"testing"
+	"time"
+)
+
+// B row 19, D9: each reason that this package gives has its class of evidence, and a reason of others has none of these.
+func TestClassOfEvidence(t *testing.T) {
+	r := Ref{UID: "u1"}
+	for reason, want := range map[string]Class{
+		reasonLoad(r): ClassUndecodable, reasonValidate(r): ClassInvalid, reasonCrashLoop(r, 3, 2): ClassCrashLoop,
+		reasonProbe(r, "healthz", time.Minute): ClassUnhealthy, reasonPerson(r, "drill"): ClassRequest,
+		reasonLoad(Ref{UID: "u2"}): ClassOther, "": ClassOther, "by hand": ClassOther,
+	} {
+		if got := (BadEntry{Ref: r, Reason: reason}).Class(); got != want {
+			t.Errorf("%q is of class %s, want %s", reason, got, want)
+		}
+	}
+}
