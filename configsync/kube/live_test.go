@@ -138,6 +138,7 @@ func (n *liveNode) is(t *testing.T, c *cluster, step matrix.Step) {
 // TestMatrixOnLiveNodes tells every story of the matrix to a live node on a real API server, by annotation and by NodeConfig, each
 // written by a plain client as anybody may (R-CS-05):
 // R-CS-21, R-CS-22..31, R-CS-33, R-CS-37, R-CS-40, R-CS-41, R-CS-56, R-CS-58, R-CS-75, R-CS-82.
+// L-CS-10, L-CS-40.
 func TestMatrixOnLiveNodes(t *testing.T) {
 	for i, row := range matrix.Rows() {
 		t.Run("annotation/"+row.Name, func(t *testing.T) {
