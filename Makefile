@@ -101,6 +101,10 @@ bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, 
 bench-machine: binaries ## count what 1,000 machines cost an API server and a provider, for about 15 minutes; BENCHARGS=-quick: 3 minutes
 	cd internal/bench && $(GO) run ./machine $(BENCHARGS)
 
+.PHONY: config-proof
+config-proof: binaries ## let every call that a sync makes of the API server fail in each of eight ways: the same end; 4 minutes
+	BELAY_CONFIG_FAULTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestEveryCallOfASyncMayFail$$' ./configsync/kube
+
 .PHONY: drain-proof
 drain-proof: binaries ## kill drains before and after each write, and compare plans of 200 clusters with the server's answers, in whole; 6 minutes
 	BELAY_DRAIN_PROOF=1 $(GO) test -count=1 -timeout 30m -v -run 'Killed|Die|Agree' ./internal/drainproof
