@@ -200,7 +200,7 @@ func TestFaultsCatchBrokenClients(t *testing.T) {
 	want, _ := f.story(t, f.node+"-plain", plain, nil, time.Minute)
 	calls, _ := plain.record()
 	calls = slices.DeleteFunc(calls, func(call string) bool { return !strings.HasPrefix(call, http.MethodPatch) })
-	for name, broken := range map[string]wire{
+	for name, broken := range map[string]*wire{
 		"takes a time-out for success": {believes: true, way: ways()[5]},
 		"gives up after a conflict":    {quits: true, way: ways()[0]},
 	} {
