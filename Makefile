@@ -76,7 +76,7 @@ bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
 	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
 	short=; for m in $$mains; do \
-	  case "$$m" in */bench/drain|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
+	  case "$$m" in */bench/config|*/bench/drain|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
 	  $(GO) run "$$m" || short="$$short $$m"; \
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
@@ -84,6 +84,10 @@ bench: ## run the benchmarks beside their peers
 .PHONY: bench-checkpoint
 bench-checkpoint: ## run checkpoint beside the raw write protocol on the same disk, for a minute; BENCHARGS=-dir=PATH names the disk
 	cd internal/bench && $(GO) run ./checkpoint $(BENCHARGS)
+
+.PHONY: bench-config
+bench-config: binaries ## run adoption and rollback of configs beside their physical limit, on a real API server and a child process, for 2 minutes; BENCHARGS=-quick: 30 s
+	cd internal/bench && $(GO) run ./config $(BENCHARGS)
 
 .PHONY: bench-drain
 bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour and a half; BENCHARGS=-quick: 10 minutes
