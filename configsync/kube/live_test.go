@@ -47,6 +47,7 @@ type liveNode struct {
 	child  *configsynctest.Child[entry]
 	disk   *configsynctest.Disk
 	report *configsynctest.Recorder
+	base   context.Context // of what it runs in; nil means the test's
 }
 
 // brief are the entries of a config that is promoted within a few probes.
@@ -99,7 +100,11 @@ func (c *cluster) liveWith(
 // run keeps the node running until the test ends.
 func (n *liveNode) run(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	base := n.base
+	if base == nil {
+		base = t.Context()
+	}
+	ctx, cancel := context.WithCancel(base)
 	done := make(chan error, 2)
 	go func() { done <- n.child.Run(ctx, n.syncer) }()
 	eventually(t, "the first start", func() error {
