@@ -157,6 +157,7 @@ func checkCorrupt(t *testing.T, s reads, reason Reason) {
 }
 
 // A cloned disk: what another machine wrote is absent, and kept.
+// S-CS-09.
 func TestForeignRecordsAreAbsentAndKept(t *testing.T) {
 	dir := storeOf(t)
 	o := bare()
@@ -229,6 +230,7 @@ func TestNewerRecordIsNeitherUsedNorTouched(t *testing.T) {
 }
 
 // M5: what is not a plain file of ours is refused, and does not stop the stream.
+// S-CS-05.
 func TestPlantedFilesAreNotTrusted(t *testing.T) {
 	plants := map[string]func(t *testing.T, dir, path string){
 		"symlink":         func(t *testing.T, _, path string) { check(t, os.Symlink("a.0000000000000003", path)) },

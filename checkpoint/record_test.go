@@ -161,6 +161,7 @@ func TestHeaderHasOneSpelling(t *testing.T) {
 }
 
 // M7: no part of a payload is in an error.
+// S-CS-07.
 func TestErrorsHoldNoPayload(t *testing.T) {
 	const canary = "tOkEn-canary"
 	whole := encode(sample(), []byte(strings.Repeat(canary, 100)))

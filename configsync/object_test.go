@@ -107,6 +107,7 @@ func refusedObjects() map[string]refusedObject {
 }
 
 // R-CS-13: no name is a path. R-CS-28: it must be a ConfigMap. Nothing of data comes out in an error.
+// S-CS-01.
 func TestParseObjectRefuses(t *testing.T) {
 	for name, c := range refusedObjects() {
 		t.Run(name, func(t *testing.T) {

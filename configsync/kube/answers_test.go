@@ -85,6 +85,7 @@ func TestAnswersAreClassified(t *testing.T) {
 }
 
 // TestHugeAnswerIsNotRead shows that an answer without an end costs no more than the bound.
+// S-CS-04.
 func TestHugeAnswerIsNotRead(t *testing.T) {
 	sent := make(chan int, 1)
 	client := clientFor(t, impostor(t, func(w http.ResponseWriter, r *http.Request) {

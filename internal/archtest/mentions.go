@@ -87,11 +87,11 @@ func (t *Tree) idsInData(dir, body string) []string {
 }
 
 var (
-	idForm   = regexp.MustCompile(`([RL])[-_](CS|DR|RO|MA|ID|AU)[-_](\d{2,3})((?:(?:\.\.|…|–|/| to )(?:[RL]-[A-Z]{2}-)?\d{2,3})*)`)
-	idFollow = regexp.MustCompile(`(\.\.|…|–|/| to )(?:[RL]-[A-Z]{2}-)?(\d{2,3})`)
+	idForm   = regexp.MustCompile(`([RLS])[-_](CS|DR|RO|MA|ID|AU)[-_](\d{2,3})((?:(?:\.\.|…|–|/| to )(?:[RLS]-[A-Z]{2}-)?\d{2,3})*)`)
+	idFollow = regexp.MustCompile(`(\.\.|…|–|/| to )(?:[RLS]-[A-Z]{2}-)?(\d{2,3})`)
 )
 
-// ids gives the requirements and lessons named in a text, each once, in order: R-CS-13, R_CS_13, L-CS-04, ranges as R-CS-62..64,
+// ids gives the requirements, lessons and threats named in a text, each once, in order: R-CS-13, R_CS_13, L-CS-04, ranges as R-CS-62..64,
 // R-CS-76…81 or R-CS-62 to R-CS-64, and further numbers as R-CS-79/80.
 func ids(text string) []string {
 	var found []string

@@ -67,7 +67,7 @@ func TestRowsCompleteCatches(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { wantOnly(t, RowsComplete(parse(t, c.text)), c.want) })
 	}
-	if got, want := len(parse(t, full)), 93+40+20+34+30+21+10; got != want {
+	if got, want := len(parse(t, full)), 93+40+11+20+34+30+21+10; got != want {
 		t.Errorf("got %d rows, want %d", got, want)
 	}
 }
@@ -196,7 +196,7 @@ func TestIDs(t *testing.T) {
 		"R-ID-04/16/17":             "R-ID-04 R-ID-16 R-ID-17",
 		"R-RO-01/03..05":            "R-RO-01 R-RO-03 R-RO-04 R-RO-05",
 		"ends a sentence: R-AU-01.": "R-AU-01",
-		"L-CS-04, R-CS-04":          "L-CS-04 R-CS-04",
+		"L-CS-04, R-CS-04, S-CS-11": "L-CS-04 R-CS-04 S-CS-11",
 		"L-CS-08..L-CS-10/12":       "L-CS-08 L-CS-09 L-CS-10 L-CS-12",
 		"R-XX-01, R-CS-1, CS-13":    "",
 	} {
