@@ -109,6 +109,18 @@ bench-machine: binaries ## count what 1,000 machines cost an API server and a pr
 config-proof: binaries ## let every call that a sync makes of the API server fail in each of eight ways: the same end; 4 minutes
 	BELAY_CONFIG_FAULTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestEveryCallOfASyncMayFail$$' ./configsync/kube
 
+# The packages that read a node's config and its records. Each target begins with its corpus, which is committed.
+FUZZED := checkpoint configsync/... lkg
+FUZZTIME ?= 20s
+
+.PHONY: fuzz
+fuzz: ## fuzz what reads a node's config and its records, each target for FUZZTIME, 20s if it is not set
+	@for p in $$($(GO) list $(addprefix ./,$(FUZZED))); do \
+	  for f in $$($(GO) test -list '^Fuzz' "$$p" | grep '^Fuzz' || true); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$p" | tail -n 3; \
+	  done; \
+	done
+
 .PHONY: drain-proof
 drain-proof: binaries ## kill drains before and after each write, and compare plans of 200 clusters with the server's answers, in whole; 6 minutes
 	BELAY_DRAIN_PROOF=1 $(GO) test -count=1 -timeout 30m -v -run 'Killed|Die|Agree' ./internal/drainproof

@@ -86,8 +86,9 @@ func (c *cluster) cage(t *testing.T, p caged) matrix.Ref {
 type aviary struct {
 	*cluster
 	*liveNode
-	logger klog.Logger
-	said   map[string]string // by output
+	logger  klog.Logger
+	options configsync.Options[entry]
+	said    map[string]string // by output
 }
 
 func newAviary(t *testing.T, validator configsync.Validator[entry]) *aviary {
@@ -110,6 +111,7 @@ func newAviary(t *testing.T, validator configsync.Validator[entry]) *aviary {
 		if validator != nil {
 			o.Validators = append(o.Validators, validator)
 		}
+		a.options = *o
 	}, logged{status, a.logger}, logged{condition, a.logger})
 	return a
 }
@@ -156,6 +158,9 @@ func (a *aviary) collect(t *testing.T) {
 	keep("status", a.syncer.Status())
 	keep("NodeConfig", a.nodeConfig(t).Status)
 	keep("condition", a.conditionOf(t))
+	explained, err := configsync.Explain(deadline(t), a.disk, a.options)
+	must(t, err)
+	keep("explanation", explained)
 	sink, ok := a.logger.GetSink().(ktesting.Underlier)
 	if !ok {
 		t.Fatal("the log can't be read")
@@ -178,7 +183,7 @@ func (a *aviary) heard() (where []string) {
 
 // TestNoCanaryIsHeard: a node with canaries in every input, in payloads that are taken and payloads that each part refuses, in the other entries,
 // labels and annotations of their objects, in its token and its environment, says none of them: in no status, condition,
-// event or line of the log. S-CS-07 (M7 of the threat model).
+// event, explanation or line of the log. S-CS-07 (M7 of the threat model).
 func TestNoCanaryIsHeard(t *testing.T) {
 	a := newAviary(t, nil)
 	for _, p := range cages() {
@@ -188,7 +193,7 @@ func TestNoCanaryIsHeard(t *testing.T) {
 	for _, h := range a.heard() {
 		t.Errorf("S-CS-07: a canary is in %s", h)
 	}
-	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current"} {
+	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current", "explanation": "cage-good"} {
 		if !strings.Contains(a.said[output], word) {
 			t.Errorf("the output %q does not even say %q: %.200q", output, word, a.said[output])
 		}
