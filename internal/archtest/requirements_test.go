@@ -197,6 +197,7 @@ func TestIDs(t *testing.T) {
 		"R-RO-01/03..05":            "R-RO-01 R-RO-03 R-RO-04 R-RO-05",
 		"ends a sentence: R-AU-01.": "R-AU-01",
 		"L-CS-04, R-CS-04, S-CS-11": "L-CS-04 R-CS-04 S-CS-11",
+		"C-01, C-33: UTC-05 C1":     "L-CS-01 L-CS-33",
 		"L-CS-08..L-CS-10/12":       "L-CS-08 L-CS-09 L-CS-10 L-CS-12",
 		"R-XX-01, R-CS-1, CS-13":    "",
 	} {
