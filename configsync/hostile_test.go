@@ -22,6 +22,22 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
+// hostileObject is a ConfigMap of which some parts are as somebody wants them.
+func hostileObject(parts map[string]string) ([]byte, error) {
+	part := func(name, usual string) string {
+		if p, ok := parts[name]; ok {
+			return p
+		}
+		return usual
+	}
+	return json.Marshal(map[string]any{
+		"kind": part("kind", "ConfigMap"), "apiVersion": part("apiVersion", "v1"), "data": map[string]string{part("key", "k"): "v"},
+		"metadata": map[string]any{
+			"namespace": part("namespace", "a"), "name": part("name", "b"), "uid": part("uid", someUID), "resourceVersion": part("resourceVersion", "1"),
+		},
+	})
+}
+
 // FuzzHostileObject gives a real store whatever calls itself an object, under the UID that it names, as a Syncer would: no file beside the
 // store comes, goes or changes, and what is accepted lies below checkpoints/. S-CS-01 (M1 of the threat model).
 func FuzzHostileObject(f *testing.F) {
@@ -43,12 +59,9 @@ func FuzzHostileObject(f *testing.F) {
 		}
 	})
 	f.Fuzz(func(t *testing.T, key, uid string) {
-		raw, err := json.Marshal(map[string]any{
-			"kind": "ConfigMap", "apiVersion": "v1", "metadata": map[string]any{"namespace": "a", "name": "b", "uid": uid, "resourceVersion": "1"},
-			"data": map[string]string{key: "v"},
-		})
+		raw, err := hostileObject(map[string]string{"uid": uid, "key": key})
 		if err != nil {
-			t.Skip("no JSON")
+			return // no JSON
 		}
 		o, err := configsync.ParseObject(raw)
 		if err == nil {
@@ -108,8 +121,12 @@ func FuzzErrorsAreOneLine(f *testing.F) {
 			errs = append(errs, spec.Validate())
 		}
 		errs = append(errs, configsync.ValidateUID(s))
-		if raw, err := json.Marshal(map[string]any{"kind": s, "metadata": map[string]any{"name": s, "uid": s}, "data": map[string]string{s: "v"}}); err == nil {
-			_, err := configsync.ParseObject(raw)
+		for _, hostile := range []string{"kind", "apiVersion", "namespace", "name", "uid", "resourceVersion", "key"} {
+			raw, err := hostileObject(map[string]string{hostile: s})
+			if err != nil {
+				continue // no JSON
+			}
+			_, err = configsync.ParseObject(raw)
 			errs = append(errs, err)
 		}
 		for _, data := range []map[string]string{
