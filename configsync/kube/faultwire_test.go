@@ -18,37 +18,50 @@ import (
 // patience is how long a call of a faulted node lasts at most, and how long a watch that gets no answer at all hangs.
 const patience = 400 * time.Millisecond
 
-// A way is one in which a call goes wrong. do has the request and the transport that would carry it.
+// A way is one in which a call goes wrong. carry has the request and the transport that would carry it.
 type way struct {
 	name string
-	do   func(next http.RoundTripper, req *http.Request) (*http.Response, error)
+	carrier
+}
+
+type carrier interface {
+	carry(next http.RoundTripper, req *http.Request) (*http.Response, error)
+}
+
+type carrying func(next http.RoundTripper, req *http.Request) (*http.Response, error)
+
+func (f carrying) carry(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+	return f(next, req)
 }
 
 // ways are all of them. A time-out ends with the caller's patience; after the commit, the server has done what it was asked to, and only the
 // answer is lost. A dropped connection ends in the middle of the answer; that of a watch after its first piece.
 func ways() []way {
 	return []way{
-		{"409", answered(http.StatusConflict, "Conflict", "")},
-		{"429", answered(http.StatusTooManyRequests, "TooManyRequests", "1")},
-		{"500", answered(http.StatusInternalServerError, "InternalError", "")},
-		{"503", answered(http.StatusServiceUnavailable, "ServiceUnavailable", "")},
-		{"504", answered(http.StatusGatewayTimeout, "Timeout", "")},
-		{"time-out before the commit", func(_ http.RoundTripper, req *http.Request) (*http.Response, error) { return nil, silence(req) }},
-		{"time-out after the commit", committed},
-		{"dropped", dropped},
+		{"409", answer{http.StatusConflict, "Conflict", ""}},
+		{"429", answer{http.StatusTooManyRequests, "TooManyRequests", "1"}},
+		{"500", answer{http.StatusInternalServerError, "InternalError", ""}},
+		{"503", answer{http.StatusServiceUnavailable, "ServiceUnavailable", ""}},
+		{"504", answer{http.StatusGatewayTimeout, "Timeout", ""}},
+		{"time-out before the commit", carrying(func(_ http.RoundTripper, req *http.Request) (*http.Response, error) { return nil, silence(req) })},
+		{"time-out after the commit", carrying(committed)},
+		{"dropped", carrying(dropped)},
 	}
 }
 
-// answered is a server that refuses with a code, and has done nothing.
-func answered(code int, reason, retryAfter string) func(http.RoundTripper, *http.Request) (*http.Response, error) {
-	return func(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
-		body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"a fault of the test","reason":%q,"code":%d}`, reason, code)
-		resp := reply(req, code, []byte(body))
-		if retryAfter != "" {
-			resp.Header.Set("Retry-After", retryAfter)
-		}
-		return resp, nil
+// An answer is of a server that refuses with a code, and has done nothing.
+type answer struct {
+	code               int
+	reason, retryAfter string
+}
+
+func (a answer) carry(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
+	body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":"a fault of the test","reason":%q,"code":%d}`, a.reason, a.code)
+	resp := reply(req, a.code, []byte(body))
+	if a.retryAfter != "" {
+		resp.Header.Set("Retry-After", a.retryAfter)
 	}
+	return resp, nil
 }
 
 func reply(req *http.Request, code int, body []byte) *http.Response {
@@ -146,7 +159,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	name := w.nameOf(req)
 	faulted, given := w.take(name)
 	if given {
-		return answered(http.StatusConflict, "Conflict", "")(nil, req)
+		return answer{http.StatusConflict, "Conflict", ""}.carry(nil, req)
 	}
 	if !faulted {
 		return w.next.RoundTrip(req)
@@ -159,7 +172,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		req.Body = io.NopCloser(bytes.NewReader(sent))
 	}
-	resp, err := w.way.do(w.next, req)
+	resp, err := w.way.carry(w.next, req)
 	switch {
 	case sent != nil && errors.Is(err, context.DeadlineExceeded):
 		return reply(req, http.StatusOK, sent), nil
