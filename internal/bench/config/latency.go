@@ -68,7 +68,7 @@ func (b *bench) latencies(ctx context.Context) (err error) {
 		adopted, back = append(adopted, up), append(back, down)
 		peerAdopted, peerBack = append(peerAdopted, peerUp), append(peerBack, peerDown)
 	}
-	b.latency("C1.adoption", "from the assignment on record to the child that runs on it", mostAdoption, adopted, peerAdopted)
+	b.latency("C1.adoption", "from the answer to the assignment, before which the node may have noticed it, to the child that runs on it", mostAdoption, adopted, peerAdopted)
 	b.latency("C1.rollback", "from the crash to the child that runs on the last known good config", mostRollback, back, peerBack)
 	return b.idle(ctx, w, a)
 }
