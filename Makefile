@@ -77,7 +77,7 @@ bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
 	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
 	short=; for m in $$mains; do \
-	  case "$$m" in */bench/drain|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
+	  case "$$m" in */bench/config|*/bench/drain|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
 	  $(GO) run "$$m" || short="$$short $$m"; \
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
@@ -85,6 +85,10 @@ bench: ## run the benchmarks beside their peers
 .PHONY: bench-checkpoint
 bench-checkpoint: ## run checkpoint beside the raw write protocol on the same disk, for a minute; BENCHARGS=-dir=PATH names the disk
 	cd internal/bench && $(GO) run ./checkpoint $(BENCHARGS)
+
+.PHONY: bench-config
+bench-config: binaries ## run adoption and rollback of configs beside their physical limit, on a real API server and a child process, for 2 minutes; BENCHARGS=-quick: 30 s
+	cd internal/bench && $(GO) run ./config $(BENCHARGS)
 
 .PHONY: bench-drain
 bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour and a half; BENCHARGS=-quick: 10 minutes
@@ -101,6 +105,22 @@ bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, 
 .PHONY: bench-machine
 bench-machine: binaries ## count what 1,000 machines cost an API server and a provider, for about 15 minutes; BENCHARGS=-quick: 3 minutes
 	cd internal/bench && $(GO) run ./machine $(BENCHARGS)
+
+.PHONY: config-proof
+config-proof: binaries ## let every call that a sync makes of the API server fail in each of eight ways: the same end; 4 minutes
+	BELAY_CONFIG_FAULTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestEveryCallOfASyncMayFail$$' ./configsync/kube
+
+# The packages that read a node's config and its records. Each target begins with its corpus, which is committed.
+FUZZED := checkpoint configsync/... lkg
+FUZZTIME ?= 20s
+
+.PHONY: fuzz
+fuzz: ## fuzz what reads a node's config and its records, each target for FUZZTIME, 20s if it is not set
+	@for p in $$($(GO) list $(addprefix ./,$(FUZZED))); do \
+	  for f in $$($(GO) test -list '^Fuzz' "$$p" | grep '^Fuzz' || true); do \
+	    echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$p" | tail -n 3; \
+	  done; \
+	done
 
 .PHONY: drain-proof
 drain-proof: binaries ## kill drains before and after each write, and compare plans of 200 clusters with the server's answers, in whole; 6 minutes

@@ -17,6 +17,7 @@ import (
 )
 
 // M6: modes do not depend on the umask.
+// S-CS-06.
 func TestModesDoNotDependOnTheUmask(t *testing.T) {
 	for _, mask := range []int{0, 0o777, 0o022} {
 		t.Run(fmt.Sprintf("%03o", mask), func(t *testing.T) {
@@ -123,6 +124,7 @@ func TestUntrustedPlacesAreRefused(t *testing.T) {
 }
 
 // M5: an attacker who swaps a file for a link, all the time, never has the link followed. What is behind it would verify.
+// S-CS-05.
 func TestSwappedLinkIsNeverFollowed(t *testing.T) {
 	dir := storeOf(t)
 	path, aside, planted := place(dir, "a", 3), filepath.Join(dir, "aside"), filepath.Join(dir, "planted")
@@ -164,6 +166,7 @@ func TestSwappedLinkIsNeverFollowed(t *testing.T) {
 }
 
 // M5: a directory of streams that is a link leads nowhere, and the rest goes on.
+// S-CS-05.
 func TestLinkedDirectoryIsNotFollowed(t *testing.T) {
 	dir, other := filepath.Join(t.TempDir(), "store"), t.TempDir()
 	mustClose(t, openStore(t, dir, bare()))

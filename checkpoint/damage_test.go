@@ -63,6 +63,7 @@ func storeOf(t *testing.T) string {
 
 // Damage of the newest, found at Open or by a Get: the one before is returned, with a report; the file is set aside; the
 // number stays taken; and all of that still holds after a restart, until the next Put.
+// L-CS-06.
 func TestDamageFallsBackIsReportedAndSetAside(t *testing.T) {
 	for key, spoil := range spoilers(t) {
 		for _, live := range []bool{false, true} {
@@ -112,6 +113,7 @@ func checkFallback(t *testing.T, reason Reason, spoil func([]byte) []byte, live 
 }
 
 // Never silently empty: when nothing verifies, reading says so, also after a restart and through a Reader.
+// L-CS-05.
 func TestAllDamagedIsNotAbsent(t *testing.T) {
 	for key, spoil := range spoilers(t) {
 		reason := reasonOf(key)
@@ -155,6 +157,7 @@ func checkCorrupt(t *testing.T, s reads, reason Reason) {
 }
 
 // A cloned disk: what another machine wrote is absent, and kept.
+// S-CS-09.
 func TestForeignRecordsAreAbsentAndKept(t *testing.T) {
 	dir := storeOf(t)
 	o := bare()
@@ -203,6 +206,7 @@ func TestUnknownMachineIsNotForeign(t *testing.T) {
 }
 
 // A downgrade discards nothing: a newer record blocks its stream and stays as it is.
+// L-CS-24.
 func TestNewerRecordIsNeitherUsedNorTouched(t *testing.T) {
 	dir := storeOf(t)
 	path := place(dir, "a", 4)
@@ -226,6 +230,7 @@ func TestNewerRecordIsNeitherUsedNorTouched(t *testing.T) {
 }
 
 // M5: what is not a plain file of ours is refused, and does not stop the stream.
+// S-CS-05.
 func TestPlantedFilesAreNotTrusted(t *testing.T) {
 	plants := map[string]func(t *testing.T, dir, path string){
 		"symlink":         func(t *testing.T, _, path string) { check(t, os.Symlink("a.0000000000000003", path)) },

@@ -61,6 +61,7 @@ func nested(r checkpointtest.Report) int { return r.Nested }
 
 // D1, A1 to A4, E1 to E9: a crash between any two calls of the disk, with any part of what was not synced: of stories of
 // processes that are killed before it, of one caller with restarts, and of several callers at once that share syncs.
+// L-CS-04, L-CS-05.
 func TestFaultD1EveryCrashState(t *testing.T) {
 	bar := amount(raceshare.Of(t, 30_000), 1_000_000, 20_000_000)
 	dead := seeds(t, bar/4, all, func(seed uint64) checkpointtest.Crash {

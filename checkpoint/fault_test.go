@@ -69,6 +69,7 @@ func workload() []step {
 
 // D5, E1, E9: every call fails, in every way. The old value stays readable, the error says what happened, an acknowledged write
 // is there after reopening, and nothing half done is left.
+// L-CS-04.
 func TestEveryCallMayFail(t *testing.T) {
 	for _, f := range faults() {
 		t.Run(f.String(), func(t *testing.T) {

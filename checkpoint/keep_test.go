@@ -44,6 +44,7 @@ func TestStoreIsWholeInItsDirectory(t *testing.T) {
 }
 
 // R-CS-13, R-CS-14: an object lies under checkpoints/ by its UID, whole, byte for byte, between a header line and the end mark.
+// L-CS-13.
 func TestObjectLiesUnderItsUIDByteForByte(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, bare())

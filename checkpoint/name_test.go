@@ -11,6 +11,7 @@ import (
 )
 
 // R-CS-13: a UID as a stream name is one safe path element, or it is refused.
+// S-CS-01.
 func TestNamesStayInsideTheStore(t *testing.T) {
 	long := strings.Repeat("a", segmentMax)
 	good := []string{
@@ -69,6 +70,7 @@ func TestFileNamesHaveOneReading(t *testing.T) {
 }
 
 // FuzzNames: whatever is accepted as a stream is a path below the store, and its files are read back as its own.
+// S-CS-01.
 func FuzzNames(f *testing.F) {
 	for _, s := range []string{"a", "a/b", "../x", "a.0000000000000001", "a.unsure", "x/a.b.damaged-digest", "\x00"} {
 		f.Add(s, uint64(1))

@@ -49,6 +49,7 @@ func TestFormatVersion1IsReadAndWrittenAsEver(t *testing.T) {
 
 // D9, E2: of a record of 4 KiB, each of the 32,768 bits flipped; of smaller ones as well; each cut, growth, and block of zeros.
 // Nothing is accepted, and nothing is taken for a newer format, which would block its stream.
+// L-CS-05.
 func TestFaultD9BitRot(t *testing.T) {
 	const page = 4096
 	empty := len(encode(sample(), nil))
@@ -160,6 +161,7 @@ func TestHeaderHasOneSpelling(t *testing.T) {
 }
 
 // M7: no part of a payload is in an error.
+// S-CS-07.
 func TestErrorsHoldNoPayload(t *testing.T) {
 	const canary = "tOkEn-canary"
 	whole := encode(sample(), []byte(strings.Repeat(canary, 100)))

@@ -13,6 +13,7 @@ import (
 )
 
 // C-17: a report that fails is sent again; a trial is no stream of reports.
+// L-CS-17.
 func TestReportsLandOnce(t *testing.T) {
 	onNode(t, func(n *node) {
 		n.rec.Fail(errors.New("503"))
@@ -51,6 +52,7 @@ func TestReportsLandOnce(t *testing.T) {
 }
 
 // A record or checkpoint that was lost is fetched again, and nothing is marked bad for it.
+// L-CS-06.
 func TestLostCheckpointIsFetchedAgain(t *testing.T) {
 	onNode(t, func(n *node) {
 		v1 := n.promoted()

@@ -99,6 +99,7 @@ func refusedDocuments() map[string]refused {
 }
 
 // Facts 7 and 8 of the threat model: growth by aliases, a second document, keys that differ in case.
+// S-CS-03.
 func TestGateRefuses(t *testing.T) {
 	for name, c := range refusedDocuments() {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +120,7 @@ func TestGateRefuses(t *testing.T) {
 
 // Fact 7: a 115 kB document that aliases one scalar 5,000 times became 500 MB elsewhere. Here nothing is expanded, and no other
 // document of a legal size makes the parser grow far beyond it either.
+// S-CS-03.
 func TestGateIsBoundedInMemory(t *testing.T) {
 	bomb := "a: &a " + strings.Repeat("x", 100_000) + "\nb:\n" + strings.Repeat("- *a", 1) + strings.Repeat("\n- *a", 4999) + "\n"
 	var laughs strings.Builder
@@ -162,6 +164,7 @@ func indented(full int) string {
 }
 
 // The limits are exact: what is at a limit passes, what is beyond it doesn't.
+// S-CS-02.
 func TestGateLimitsAreExact(t *testing.T) {
 	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	for name, c := range map[string]struct {
@@ -198,6 +201,7 @@ func numbered(n int) string {
 }
 
 // Refusing the 115 kB bomb takes no longer than some harmless documents of its size.
+// S-CS-03.
 func TestGateRefusesTheBombAtOnce(t *testing.T) {
 	bomb := []byte("a: &a " + strings.Repeat("x", 100_000) + "\nb:" + strings.Repeat("\n- *a", 5_000) + "\n")
 	plain := []byte("a:" + strings.Repeat("\n- b", len(bomb)/4) + "\n")

@@ -28,6 +28,7 @@ func story(n *node) {
 
 // R-CS-16, R-CS-17, R-CS-38: a kill at any write, with the server up or down afterwards, leaves a node that starts on a
 // config that passed its checks and that ends where the source wants it.
+// L-CS-27, L-CS-30, L-CS-37.
 func TestKillAtEveryWrite(t *testing.T) {
 	total := 0
 	synctest.Test(t, func(t *testing.T) {
@@ -122,6 +123,7 @@ func TestWriteOrderOfAdoption(t *testing.T) {
 }
 
 // R-CS-17: the good config has a copy of its own, and pruning never takes it.
+// L-CS-26, L-CS-30.
 func TestGoodConfigOutlivesItsCheckpoint(t *testing.T) {
 	onNode(t, func(n *node) {
 		v1 := n.promoted()

@@ -19,6 +19,7 @@ import (
 const someUID = "0b2e9a34-5c5e-4f0b-9b5b-3f8f1a5f7a10"
 
 // R-CS-14: the whole object is kept. C-14: what a newer server adds is no reason to refuse it.
+// L-CS-14.
 func TestParseObjectKeepsWhatItDoesNotKnow(t *testing.T) {
 	raw := []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"kube-system","name":"a.b","uid":"` + someUID +
 		`","resourceVersion":"7","managedFields":[{"x":[1]}],"Labels":{}},"immutable":true,"data":{"kubelet":"a: 1\n","Kubelet":""},` +
@@ -106,6 +107,7 @@ func refusedObjects() map[string]refusedObject {
 }
 
 // R-CS-13: no name is a path. R-CS-28: it must be a ConfigMap. Nothing of data comes out in an error.
+// S-CS-01.
 func TestParseObjectRefuses(t *testing.T) {
 	for name, c := range refusedObjects() {
 		t.Run(name, func(t *testing.T) {
@@ -151,6 +153,7 @@ func TestDigestSeparatesKeysFromValues(t *testing.T) {
 }
 
 // R-CS-83: a name that follows the content.
+// L-CS-40.
 func TestHashedNameFollowsContent(t *testing.T) {
 	data := map[string]string{"b": "", "a": "x"}
 	name := configsync.HashedName("kubelet", data)

@@ -42,6 +42,11 @@ func TestMutantsOfTheParsers(t *testing.T) {
 			Old: "if !isKey(key) {", New: "if false {"},
 		{Name: "the last of two entries counts", File: "object.go", Run: "TestParseObjectRefuses",
 			Old: "if _, ok := data[key]; ok {", New: "if false {"},
+		{Name: "a kind is told as it is", File: "object.go", Run: "FuzzErrorsAreOneLine",
+			Old: "\"kind is %q, must be %q\"", New: "\"kind is %s, must be %q\""},
+		{Name: "keys are told as they are", File: "object.go", Run: "FuzzErrorsAreOneLine",
+			Old: "\"field %q: key %s\", \"data\", keyNameProblem(key))", New: "\"field %q: key %s\", \"data\", key)"},
+		{Name: "UIDs may be paths", File: "valid.go", Run: "FuzzHostileObject", Old: "if len(uid) > 100 || !isPlain(uid) || strings.Contains(uid, \"..\") {", New: "if uid == \"\" || strings.Contains(uid, \"\\x00\") {"},
 		{Name: "keys and values are not framed", File: "object.go", Run: "TestDigest",
 			Old: "b = strconv.AppendInt(b[:0], int64(len(key)), 10)", New: "b = b[:0]"},
 	})

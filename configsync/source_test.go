@@ -14,6 +14,7 @@ import (
 )
 
 // R-CS-33: trouble on a live process changes nothing and is reported; and cleared when it is over.
+// L-CS-17.
 func TestTroubleWithSourceIsReportedOnly(t *testing.T) {
 	trouble := map[string]func(n *node, v2 configsync.Object){
 		"missing":   func(n *node, v2 configsync.Object) { n.server.Delete(v2.Namespace, v2.Name) },
@@ -116,6 +117,7 @@ func TestEmptySourceResetsToLocal(t *testing.T) {
 }
 
 // DESIGN D9, R-CS-82: a mutable object is refused unless its digest is named or edits are followed.
+// L-CS-18.
 func TestMutableObject(t *testing.T) {
 	onNode(t, func(n *node) {
 		o := n.server.Put("kube-system", "cm", map[string]string{"kubelet": "good-1"}, false)

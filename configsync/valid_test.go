@@ -94,6 +94,7 @@ func TestValidateUID(t *testing.T) {
 }
 
 // Whatever is accepted is one harmless element of a path in each of its parts.
+// S-CS-01.
 func FuzzSpecValidate(f *testing.F) {
 	f.Add("kube-system", "kubelet-1", someUID, "kubelet", goodDigest, "")
 	f.Add("..", "../x", "a/b", "..data", "sha256:", "Follow")

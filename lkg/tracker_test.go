@@ -86,6 +86,7 @@ func TestStartupsAreBounded(t *testing.T) {
 
 // TestACrashingConfigIsNeverPromoted: the arithmetic hole of promotion by the clock. A process that lives 44 s and is
 // restarted after 10 s makes fewer than 12 starts in ten minutes.
+// L-CS-34.
 func TestACrashingConfigIsNeverPromoted(t *testing.T) {
 	for _, life := range []time.Duration{5 * time.Second, 44 * time.Second, 59 * time.Second, 5 * time.Minute} {
 		m := lkgtest.NewMachine(t, lkgtest.Options{Limits: func(lkg.Ref) lkg.Limits {
@@ -356,6 +357,7 @@ func TestManyCallers(t *testing.T) {
 }
 
 // TestBeliefStreamNames: R-CS-67. Safe, stable, and different for different versions.
+// L-CS-24.
 func TestBeliefStreamNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, version := range []string{"v1.2.3", "1.2.3", "V1.2.3", "v1.2.3+build", "v1.2.3-build", "../../etc", "a/b", "v", "", " ", "ä", strings.Repeat("v", 300), strings.Repeat("v", 301)} {

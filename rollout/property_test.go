@@ -24,6 +24,7 @@ import (
 // every pass: each cap holds on the ledger for what was admitted, no slot is taken back but by a fact (I11), the counts add up (I7), no node of a
 // later stage is begun before the stages before it were passed (I6, R-RO-16), nothing is admitted after a freeze (I5) or outside the windows (I13), the
 // input is not changed, and the same input gives the same bytes (I10, R-RO-30), also by a planner that was asked before.
+// S-CS-10.
 func TestRandomRollouts(t *testing.T) {
 	seeds := []uint64{rand.Uint64()}
 	for i := range raceshare.Of(t, uint64(60)) {

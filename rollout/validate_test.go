@@ -80,6 +80,7 @@ func wrongFields() []wrongField {
 }
 
 // Each wrong field of a policy is named, with its value and what would be right (R-RO-16, R-RO-25).
+// S-CS-10.
 func TestInvalidPolicies(t *testing.T) {
 	for _, c := range wrongFields() {
 		f := newFleet(t, 0)

@@ -4,11 +4,14 @@
 package kube_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -106,6 +109,39 @@ func TestHugeAnswerIsNotRead(t *testing.T) {
 	}
 	if n := <-sent; n > 4*kube.MaxResponse {
 		t.Errorf("the server could send %d bytes, want little more than %d", n, kube.MaxResponse)
+	}
+}
+
+// TestPackedAnswerIsNotUnpackedBeyondTheBound shows that the bound is on what an answer is unpacked to: a quarter of a gigabyte of blanks, which is small
+// on the way. S-CS-04.
+func TestPackedAnswerIsNotUnpackedBeyondTheBound(t *testing.T) {
+	var packed bytes.Buffer
+	z, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	must(t, err)
+	blanks := bytes.Repeat([]byte(" "), 1<<20)
+	for range 256 {
+		_, err := z.Write(blanks)
+		must(t, err)
+	}
+	must(t, z.Close())
+	client := clientFor(t, impostor(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := w.Write(packed.Bytes()); err != nil {
+			return // the client has seen enough
+		}
+	}))
+	f, err := kube.NewConfigMapFetcher(client, kube.Options{})
+	must(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err = f.Fetch(deadline(t), configsync.Spec{Namespace: "ns", Name: "cm", UID: "u"})
+	runtime.ReadMemStats(&after)
+	if !errors.Is(err, configsync.ErrUnreachable) {
+		t.Errorf("got %v, want it to wrap %v", err, configsync.ErrUnreachable)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("S-CS-04: %d bytes on the way took %d bytes of memory, want little more than a multiple of %d", packed.Len(), took, kube.MaxResponse)
 	}
 }
 

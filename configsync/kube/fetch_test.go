@@ -35,6 +35,7 @@ func fetcherOf(t *testing.T, c *cluster) *kube.ConfigMapFetcher {
 
 // TestFetchedObjectIsWhole covers R-CS-09/14: what is to be checkpointed deep-equals what the server holds, metadata included, and
 // is the same bytes each time.
+// L-CS-13.
 func TestFetchedObjectIsWhole(t *testing.T) {
 	c := newCluster(t)
 	cm := c.configMap(goodMap("whole"))
@@ -139,6 +140,7 @@ func TestAbsentNodeConfigIsMissing(t *testing.T) {
 
 // TestLegacyFieldIsDroppedByTheServer shows the limit that LegacySource documents (C-09): since 1.26 the API server drops
 // what is written to the field, without an error. The source then says: local config.
+// L-CS-09.
 func TestLegacyFieldIsDroppedByTheServer(t *testing.T) {
 	c := newCluster(t)
 	node, err := c.admin.CoreV1().Nodes().Get(deadline(t), c.node, metav1.GetOptions{})

@@ -82,6 +82,7 @@ func (n *liveNode) good(t *testing.T, c *cluster, name string, p matrix.Payload)
 
 // TestHostilePayloadsLeaveALiveNodeOnAGoodConfig sends a live node what the API server takes and no parser should be given, one
 // after the other. It stays on its good config, without a restart, says why, and takes the next good one. R-CS-16, R-CS-39, R-CS-40.
+// S-CS-02.
 func TestHostilePayloadsLeaveALiveNodeOnAGoodConfig(t *testing.T) {
 	c := newCluster(t)
 	must(t, c.assignNodeConfig(deadline(t), ""))

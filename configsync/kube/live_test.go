@@ -47,6 +47,7 @@ type liveNode struct {
 	child  *configsynctest.Child[entry]
 	disk   *configsynctest.Disk
 	report *configsynctest.Recorder
+	base   context.Context // of what it runs in; nil means the test's
 }
 
 // brief are the entries of a config that is promoted within a few probes.
@@ -99,7 +100,11 @@ func (c *cluster) liveWith(
 // run keeps the node running until the test ends.
 func (n *liveNode) run(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
+	base := n.base
+	if base == nil {
+		base = t.Context()
+	}
+	ctx, cancel := context.WithCancel(base)
 	done := make(chan error, 2)
 	go func() { done <- n.child.Run(ctx, n.syncer) }()
 	eventually(t, "the first start", func() error {
@@ -138,6 +143,7 @@ func (n *liveNode) is(t *testing.T, c *cluster, step matrix.Step) {
 // TestMatrixOnLiveNodes tells every story of the matrix to a live node on a real API server, by annotation and by NodeConfig, each
 // written by a plain client as anybody may (R-CS-05):
 // R-CS-21, R-CS-22..31, R-CS-33, R-CS-37, R-CS-40, R-CS-41, R-CS-56, R-CS-58, R-CS-75, R-CS-82.
+// L-CS-10, L-CS-40.
 func TestMatrixOnLiveNodes(t *testing.T) {
 	for i, row := range matrix.Rows() {
 		t.Run("annotation/"+row.Name, func(t *testing.T) {

@@ -84,6 +84,7 @@ func startAgent(t *testing.T, c *cluster, source configsync.Source, reporters ..
 // TestReportsOfLiveNodes tells stories of the matrix to nodes that report to the API server: what it holds after each step, in the
 // Node and in the NodeConfig, always with a cause. Of the sources that a schema refuses one is told, by annotation; the others are told
 // by NodeConfig. Covers R-CS-04/33/61/70/74/75/82.
+// L-CS-08.
 func TestReportsOfLiveNodes(t *testing.T) {
 	t.Parallel()
 	for i, row := range matrix.Rows() {

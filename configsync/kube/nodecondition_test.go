@@ -182,6 +182,7 @@ func TestNodeConditionHoldsTheLiterals(t *testing.T) {
 
 // TestNodeConditionIsOwnedAlone shows that the field manager owns its entry and nothing else, takes it from whoever wrote it before,
 // and repairs what others did to it (C-17: the world is compared, not a memory of it).
+// L-CS-17.
 func TestNodeConditionIsOwnedAlone(t *testing.T) {
 	c := newCluster(t)
 	foreign := `{"status":{"conditions":[{"type":"ConfigOK","status":"False","reason":"foreign"}]}}`

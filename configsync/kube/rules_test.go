@@ -86,6 +86,8 @@ var (
 
 // TestRulesAreNarrow covers R-CS-30, B row 25 and C-11: with those rules an agent reads nothing but its own objects, and can't write what
 // it is told to do.
+// L-CS-11.
+// S-CS-08.
 func TestRulesAreNarrow(t *testing.T) {
 	c, other := newCluster(t), newCluster(t)
 	must(t, c.assignNodeConfig(deadline(t), ""))

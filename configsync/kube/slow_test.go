@@ -157,6 +157,7 @@ func TestSlowServerDuringAdoption(t *testing.T) {
 
 // TestSlowServerDuringRollback freezes the API server at the start of a config that crashes: the node goes back without it, and the
 // Node says so once the server goes on. R-CS-16, R-CS-39, R-CS-77.
+// L-CS-32.
 func TestSlowServerDuringRollback(t *testing.T) {
 	t.Parallel()
 	s := newSlowNode(t, false)

@@ -51,6 +51,7 @@ func statusFull() configsync.Status {
 
 // TestStatusIsReported shows the whole status as the API server holds it, against a golden file; that the same report writes nothing;
 // that what is gone is removed; and that neither the spec nor the conditions of others change (R-CS-61, B row 17).
+// L-CS-15.
 func TestStatusIsReported(t *testing.T) {
 	c := newCluster(t)
 	must(t, c.assignNodeConfig(deadline(t), `{"configMapRef":{"namespace":"ns","name":"cm2","uid":"u2"}}`))
@@ -156,6 +157,7 @@ func TestLargestStatusIsAccepted(t *testing.T) {
 
 // TestDroppedFieldsAreNoticed covers C-09: an API server whose definition is older keeps a part of the report only, without an error of its
 // own. The reporter says so.
+// L-CS-09.
 func TestDroppedFieldsAreNoticed(t *testing.T) {
 	c := newCluster(t)
 	body := fmt.Sprintf(`{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfig","metadata":{"name":%q,"uid":"u"}}`, c.node)

@@ -61,6 +61,7 @@ var digest = "sha256:" + strings.Repeat("0f", 32)
 
 // TestServerChecksSources covers R-CS-23/24/25/28 where most mistakes are made: the API server refuses what the object
 // alone shows to be wrong, and says what would be right.
+// L-CS-10.
 func TestServerChecksSources(t *testing.T) {
 	client := nodeConfigs(t)
 	for _, c := range []struct{ name, spec, want string }{
@@ -132,6 +133,7 @@ func TestSpecAndStatusAreApart(t *testing.T) {
 }
 
 // TestColumnsAnswer shows what kubectl get prints: which config is wanted and which in use, whether that is OK, and why (C-15).
+// L-CS-15.
 func TestColumnsAnswer(t *testing.T) {
 	client := nodeConfigs(t)
 	ctx := deadline(t)

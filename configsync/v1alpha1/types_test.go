@@ -55,6 +55,7 @@ func TestSourceIsOptional(t *testing.T) {
 
 // TestUnknownFieldsAreAccepted covers R-CS-22 and the lesson that strict decoding of newer records breaks older nodes: what a later
 // version adds doesn't keep this one from reading the rest.
+// L-CS-11, L-CS-14.
 func TestUnknownFieldsAreAccepted(t *testing.T) {
 	raw := `{"source":{"configMapRef":{"namespace":"a","name":"b","uid":"c","later":{"x":1}},"laterRef":null},"more":true}`
 	var got v1alpha1.NodeConfigSpec

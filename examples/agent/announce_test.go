@@ -17,6 +17,7 @@ import (
 
 // R-CS-71: the condition is on the Node before the config is used. The child looks at its Node before it does anything else, and finds
 // the condition of the very config that it was given: at the first start, an adoption, each crash, and the start that goes back.
+// L-CS-31.
 func TestConditionIsThereBeforeTheChild(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "announced")

@@ -90,6 +90,7 @@ func TestAgentStopsAStubbornChild(t *testing.T) {
 }
 
 // A planned stop of the agent says nothing about the config on trial, however often it comes. R-CS-33, R-CS-64.
+// L-CS-33.
 func TestStopsOfTheAgentCountAgainstNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "stopped")

@@ -104,6 +104,7 @@ func TestAgentLeavesConfigsThatBreakLater(t *testing.T) {
 }
 
 // R-CS-16, with a child that crashes and no API server for the whole rollback; what happened is reported once the server is back.
+// L-CS-26, L-CS-32.
 func TestAgentRollsBackWithoutTheAPIServer(t *testing.T) {
 	t.Parallel()
 	env := startAlone(t)

@@ -15,6 +15,7 @@ import (
 
 // R-CS-81: the log of the whole agent, as verbose as one would run it, has the reason of the condition and more detail on it, and
 // nothing of a payload, good or bad.
+// S-CS-07.
 func TestLogHasDetailAndNoPayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "logged")

@@ -35,6 +35,7 @@ func unit(t *testing.T) map[string]string {
 }
 
 // R-CS-39: whatever ends the agent, the process manager starts it again, and a stop leaves time for the child.
+// L-CS-07.
 func TestTheUnitBringsTheAgentBack(t *testing.T) {
 	set := unit(t)
 	for k, want := range map[string]string{

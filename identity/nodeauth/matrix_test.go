@@ -136,6 +136,7 @@ func (c *cluster) kinds() []kind {
 
 // TestAgentWritesItsOwnNodeOnly covers R-AU-01 and R-RO-06: the matrix of every verb over every kind, for the own node and another one; with a
 // policy, without it by the same token, and beside it as a service account with the same rights that the policy is not for.
+// S-CS-08.
 func TestAgentWritesItsOwnNodeOnly(t *testing.T) {
 	c := newCluster(t)
 	c.account(t, "free")

@@ -91,3 +91,10 @@ func TestTreeRejectsBrokenCode(t *testing.T) {
 		t.Errorf("got %v, want an error that names lkg/a.go", err)
 	}
 }
+
+// TestFuzzTargets: what reads a node's config and its records is fuzzed in at least fourteen places.
+func TestFuzzTargets(t *testing.T) {
+	if targets := FuzzTargets(moduleTree(t)); len(targets) < 14 {
+		t.Errorf("%d fuzz targets, want at least 14: %v", len(targets), targets)
+	}
+}

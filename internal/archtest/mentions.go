@@ -87,18 +87,19 @@ func (t *Tree) idsInData(dir, body string) []string {
 }
 
 var (
-	idForm   = regexp.MustCompile(`R[-_](CS|DR|RO|MA|ID|AU)[-_](\d{2,3})((?:(?:\.\.|…|–|/| to )(?:R-[A-Z]{2}-)?\d{2,3})*)`)
-	idFollow = regexp.MustCompile(`(\.\.|…|–|/| to )(?:R-[A-Z]{2}-)?(\d{2,3})`)
+	idForm   = regexp.MustCompile(`([RLS])[-_](CS|DR|RO|MA|ID|AU)[-_](\d{2,3})((?:(?:\.\.|…|–|/| to )(?:[RLS]-[A-Z]{2}-)?\d{2,3})*)`)
+	idLesson = regexp.MustCompile(`\bC-(\d{2})\b`)
+	idFollow = regexp.MustCompile(`(\.\.|…|–|/| to )(?:[RLS]-[A-Z]{2}-)?(\d{2,3})`)
 )
 
-// ids gives the requirements named in a text, each once, in order: R-CS-13, R_CS_13, ranges as R-CS-62..64, R-CS-76…81 or
-// R-CS-62 to R-CS-64, and further numbers as R-CS-79/80.
+// ids gives the requirements, lessons and threats named in a text, each once, in order: R-CS-13, R_CS_13, L-CS-04, ranges as R-CS-62..64,
+// R-CS-76…81 or R-CS-62 to R-CS-64, and further numbers as R-CS-79/80. C-04 is short for L-CS-04.
 func ids(text string) []string {
 	var found []string
 	for _, m := range idForm.FindAllStringSubmatch(text, -1) {
-		last := number(m[2])
+		last := number(m[3])
 		numbers := []int{last}
-		for _, next := range idFollow.FindAllStringSubmatch(m[3], -1) {
+		for _, next := range idFollow.FindAllStringSubmatch(m[4], -1) {
 			n := number(next[2])
 			for from := last + 1; next[1] != "/" && from < n; from++ {
 				numbers = append(numbers, from)
@@ -106,8 +107,11 @@ func ids(text string) []string {
 			numbers, last = append(numbers, n), n
 		}
 		for _, n := range numbers {
-			found = append(found, fmt.Sprintf("R-%s-%02d", m[1], n))
+			found = append(found, fmt.Sprintf("%s-%s-%02d", m[1], m[2], n))
 		}
+	}
+	for _, m := range idLesson.FindAllStringSubmatch(text, -1) {
+		found = append(found, "L-CS-"+m[1])
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

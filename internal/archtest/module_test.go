@@ -54,6 +54,7 @@ var treeRules = map[string]func(*Tree) []Violation{
 	"package comments":  PackageComments,
 	"licence headers":   LicenceHeaders,
 	"runnable examples": RunnableExamples,
+	"fuzz corpora":      FuzzCorpora,
 	"sizes":             Sizes,
 	"top level":         TopLevel,
 	"example mains":     ExampleMains,

@@ -23,11 +23,12 @@ const (
 	whyClaims = "a test that claims a row belongs in the list: run `go run ./internal/archtest/cmd/requirements`"
 )
 
-// areas are the requirement areas and the number of rows of each.
+// areas are the requirement areas and the number of rows of each. L-CS are lessons: what went wrong elsewhere, and must not
+// here. S-CS are threats: what somebody may try.
 var areas = []struct {
 	code string
 	rows int
-}{{"CS", 93}, {"DR", 20}, {"RO", 34}, {"MA", 30}, {"ID", 21}, {"AU", 10}}
+}{{"R-CS", 93}, {"L-CS", 40}, {"S-CS", 11}, {"R-DR", 20}, {"R-RO", 34}, {"R-MA", 30}, {"R-ID", 21}, {"R-AU", 10}}
 
 // A Row is one line of the list of requirements. Tests holds package-path.TestName; it is empty for a row "not yet" shown.
 type Row struct {
@@ -38,7 +39,8 @@ type Row struct {
 }
 
 var (
-	rowLine  = regexp.MustCompile(`^\| (R-[A-Z]+-\d+) \| (.+) \| ([^|]+) \|$`)
+	rowStart = regexp.MustCompile(`^\| [RLS]-`)
+	rowLine  = regexp.MustCompile(`^\| ([RLS]-[A-Z]+-\d+) \| (.+) \| ([^|]+) \|$`)
 	testName = regexp.MustCompile("^`([a-z0-9_./-]+\\.(?:Test|Fuzz|Benchmark|Example)\\w*)`$")
 )
 
@@ -47,7 +49,7 @@ func ParseRows(text []byte) ([]Row, error) {
 	var rows []Row
 	var errs []error
 	for i, line := range strings.Split(string(text), "\n") {
-		if !strings.HasPrefix(line, "| R-") {
+		if !rowStart.MatchString(line) {
 			continue
 		}
 		row, err := parseRow(line)
@@ -172,7 +174,7 @@ func allIDs() []string {
 	var ids []string
 	for _, a := range areas {
 		for n := range a.rows {
-			ids = append(ids, fmt.Sprintf("R-%s-%02d", a.code, n+1))
+			ids = append(ids, fmt.Sprintf("%s-%02d", a.code, n+1))
 		}
 	}
 	return ids

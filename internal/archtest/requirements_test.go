@@ -60,11 +60,14 @@ func TestRowsCompleteCatches(t *testing.T) {
 		{"one missing", strings.Replace(full, row("R-DR-07"), "", 1), "R-DR-07 is missing"},
 		{"one twice", full + row("R-CS-13"), "R-CS-13 is listed already, on line 13"},
 		{"one too many", full + row("R-CS-94"), "R-CS-94 is no requirement"},
+		{"a lesson missing", strings.Replace(full, row("L-CS-05"), "", 1), "L-CS-05 is missing"},
+		{"a lesson too many", full + row("L-CS-41"), "L-CS-41 is no requirement"},
+		{"lessons of another area", full + row("L-DR-01"), "L-DR-01 is no requirement"},
 		{"no such area", full + row("R-XX-01"), "R-XX-01 is no requirement"},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantOnly(t, RowsComplete(parse(t, c.text)), c.want) })
 	}
-	if got, want := len(parse(t, full)), 93+20+34+30+21+10; got != want {
+	if got, want := len(parse(t, full)), 93+40+11+20+34+30+21+10; got != want {
 		t.Errorf("got %d rows, want %d", got, want)
 	}
 }
@@ -127,6 +130,7 @@ func TestRowsTrueCatches(t *testing.T) {
 		{"another row's test", with("R-CS-16", "`lkg/sub.TestDoc`"), "does not mention it"},
 		{"one of two", with("R-CS-13", "`lkg/sub.TestDoc`, `lkg/sub.TestSilent`"), "does not mention it"},
 		{"claimed by a comment", with("R-CS-13", notYet), `R-CS-13 says "not yet", but lkg/sub.TestDoc claims it`},
+		{"a lesson claimed by nothing", with("L-CS-13", "`lkg/sub.TestDoc`"), `L-CS-13 names the test "lkg/sub.TestDoc", which does not mention it`},
 		{"claimed by a name", with("R-CS-14", notYet), `but lkg/sub.TestR_CS_14_Name claims it`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -192,6 +196,9 @@ func TestIDs(t *testing.T) {
 		"R-ID-04/16/17":             "R-ID-04 R-ID-16 R-ID-17",
 		"R-RO-01/03..05":            "R-RO-01 R-RO-03 R-RO-04 R-RO-05",
 		"ends a sentence: R-AU-01.": "R-AU-01",
+		"L-CS-04, R-CS-04, S-CS-11": "L-CS-04 R-CS-04 S-CS-11",
+		"C-01, C-33: UTC-05 C1":     "L-CS-01 L-CS-33",
+		"L-CS-08..L-CS-10/12":       "L-CS-08 L-CS-09 L-CS-10 L-CS-12",
 		"R-XX-01, R-CS-1, CS-13":    "",
 	} {
 		if got := strings.Join(ids(text), " "); got != want {

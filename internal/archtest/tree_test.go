@@ -75,6 +75,10 @@ var paperCases = []treeCase{
 		"lkg/e_test.go", "package lkg\n\nfunc Example() {\n\tF()\n\t// Output: x\n}\n"}, "no Example"},
 	{"exports nothing", "runnable examples", []string{"lkg/a.go", "package lkg\n\nfunc f() {}\n"}, ""},
 	{"kit", "runnable examples", []string{"lkg/lkgtest/a.go", "package lkgtest\n\nfunc F() {}\n"}, ""},
+	{"corpus", "fuzz corpora", []string{"lkg/a_test.go", "package lkg\n\nfunc FuzzX() {}\n", "lkg/testdata/fuzz/FuzzX/a", "go test fuzz v1\n"}, ""},
+	{"no corpus", "fuzz corpora", []string{"lkg/a_test.go", "package lkg\n\nfunc FuzzX() {}\n", "lkg/testdata/fuzz/FuzzXY/a", "go test fuzz v1\n"}, "lkg/FuzzX: has no corpus"},
+	{"corpus elsewhere", "fuzz corpora", []string{"lkg/b/a_test.go", "package b\n\nfunc FuzzX() {}\n", "lkg/testdata/fuzz/FuzzX/a", "go test fuzz v1\n"}, "lkg/b/FuzzX: has no corpus"},
+	{"no corpus of others", "fuzz corpora", []string{"drain/a_test.go", "package drain\n\nfunc FuzzX() {}\n"}, ""},
 	{"internal", "runnable examples", []string{"internal/x/a.go", "package x\n\nfunc F() {}\n"}, ""},
 }
 

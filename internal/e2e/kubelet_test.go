@@ -25,6 +25,7 @@ func fatal() map[string]any { return map[string]any{"cpuManagerPolicy": "static"
 // TestRealKubeletSurvivesBadConfig is the main job on real components: v1 is adopted and promoted; v2 decodes, passes its checks and
 // makes the kubelet exit; the node goes back to v1 by itself and says why; v3 is adopted and promoted. Then all of it again with the
 // API server down during the rollback. R-CS-04, R-CS-16, R-CS-18, R-CS-20, R-CS-39, R-CS-42, R-CS-46, R-CS-56, R-CS-61, R-CS-71.
+// L-CS-29.
 func TestRealKubeletSurvivesBadConfig(t *testing.T) {
 	n := newNode(t)
 	n.reports(time.Time{}, corev1.NodeCondition{

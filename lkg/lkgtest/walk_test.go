@@ -103,6 +103,7 @@ func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
 
 // TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed of a
 // failing walk is printed.
+// L-CS-22.
 func TestRandomWalks(t *testing.T) {
 	walks := raceshare.Of(t, uint64(120))
 	if testing.Short() {

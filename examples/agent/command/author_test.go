@@ -124,6 +124,7 @@ func TestConfigMapRefusesWhatNodesWouldRefuse(t *testing.T) {
 	}
 }
 
+// L-CS-21.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		text, want string // want is part of the output or of the error

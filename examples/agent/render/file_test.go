@@ -85,6 +85,7 @@ func inode(t *testing.T, path string) uint64 {
 	return info.Sys().(*syscall.Stat_t).Ino
 }
 
+// L-CS-28.
 func TestDriftIsRepaired(t *testing.T) {
 	spoil := map[string]func(path string) error{
 		"edited":   func(p string) error { return os.WriteFile(p, []byte("eno"), 0o600) },
@@ -185,6 +186,7 @@ func TestMain(m *testing.M) {
 }
 
 // Whenever the writer is killed, the reader finds one whole payload, and the next Open finds at most its own leftover.
+// L-CS-39.
 func TestAKilledWriterLeavesAWholeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.conf")
 	write(t, open(t, path), strings.Repeat("z", 64<<10))

@@ -209,6 +209,7 @@ func TestMachineFormats(t *testing.T) {
 }
 
 // What others wrote can't move the cursor or fake a line.
+// S-CS-11.
 func TestATableHoldsNoControlCharacters(t *testing.T) {
 	for _, r := range string(render(t, Table, scenes()["hostile"]())) {
 		if r < ' ' && r != '\n' {
