@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/kube/internal/matrix"
 	"github.com/belayproject/belay/lkg"
@@ -112,6 +113,9 @@ func newAviary(t *testing.T, validator configsync.Validator[entry]) *aviary {
 			o.Validators = append(o.Validators, validator)
 		}
 		a.options = *o
+		journal, err := history.Open(t.Context(), n.disk, nil)
+		must(t, err)
+		o.Reporter = configsync.Joined(o.Reporter, journal)
 	}, logged{status, a.logger}, logged{condition, a.logger})
 	return a
 }
@@ -161,6 +165,10 @@ func (a *aviary) collect(t *testing.T) {
 	explained, err := configsync.Explain(deadline(t), a.disk, a.options)
 	must(t, err)
 	keep("explanation", explained)
+	entries, totals, err := history.Read(deadline(t), a.disk)
+	must(t, err)
+	keep("history", entries)
+	keep("totals", totals)
 	sink, ok := a.logger.GetSink().(ktesting.Underlier)
 	if !ok {
 		t.Fatal("the log can't be read")
@@ -183,7 +191,7 @@ func (a *aviary) heard() (where []string) {
 
 // TestNoCanaryIsHeard: a node with canaries in every input, in payloads that are taken and payloads that each part refuses, in the other entries,
 // labels and annotations of their objects, in its token and its environment, says none of them: in no status, condition,
-// event, explanation or line of the log. S-CS-07 (M7 of the threat model).
+// event, explanation, line of the history or of the log. S-CS-07 (M7 of the threat model).
 func TestNoCanaryIsHeard(t *testing.T) {
 	a := newAviary(t, nil)
 	for _, p := range cages() {
@@ -193,7 +201,7 @@ func TestNoCanaryIsHeard(t *testing.T) {
 	for _, h := range a.heard() {
 		t.Errorf("S-CS-07: a canary is in %s", h)
 	}
-	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current", "explanation": "cage-good"} {
+	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current", "explanation": "cage-good", "history": "cage-good"} {
 		if !strings.Contains(a.said[output], word) {
 			t.Errorf("the output %q does not even say %q: %.200q", output, word, a.said[output])
 		}
