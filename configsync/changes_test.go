@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,10 +31,26 @@ func (suffixes) Judge(from, to []byte) (string, error) {
 }
 
 // inspector answers for objects whose entry holds a word.
-type inspector map[string]error
+type inspector struct {
+	mu    sync.Mutex
+	words map[string]error
+}
 
-func (i inspector) Inspect(_ context.Context, key string, o configsync.Object) error {
-	for word, err := range i {
+func inspecting(words map[string]error) *inspector { return &inspector{words: words} }
+
+// set changes the answer for a word; nil is that there is nothing against it.
+func (i *inspector) set(word string, err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.words[word] = err; err == nil {
+		delete(i.words, word)
+	}
+}
+
+func (i *inspector) Inspect(_ context.Context, key string, o configsync.Object) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for word, err := range i.words {
 		if strings.Contains(o.Data[key], word) {
 			return err
 		}
@@ -228,7 +245,7 @@ func TestExplainJudgesChanges(t *testing.T) {
 
 // D4: a proof that fails refuses the config; one that could not be had holds it back, without a word against it, until it can be had.
 func TestProofComesBeforeAdoption(t *testing.T) {
-	proof := inspector{"-2": errors.New("the program says no"), "-3": fmt.Errorf("%w: no program", configsync.ErrUndecided)}
+	proof := inspecting(map[string]error{"-2": errors.New("the program says no"), "-3": fmt.Errorf("%w: no program", configsync.ErrUndecided)})
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{proof} }, func(n *node) {
 		v1 := n.push("v1", "good-1")
 		n.wait(12 * time.Minute)
@@ -244,10 +261,10 @@ func TestProofComesBeforeAdoption(t *testing.T) {
 		if len(st.Rejected) != 1 || !strings.Contains(st.Error, "no program") || st.Condition.Status != lkg.StatusUnknown {
 			n.t.Errorf("status %+v, want v2 alone rejected and the cause why v3 waits", st)
 		}
-		delete(proof, "-3")
+		proof.set("-3", nil)
 		n.wait(12 * time.Minute)
 		n.runs(v3, "the proof is there")
-		proof["-3"] = errors.New("the program has changed its mind")
+		proof.set("-3", errors.New("the program has changed its mind"))
 		n.stop()
 		n.start()
 		n.wait(time.Minute)
@@ -257,7 +274,7 @@ func TestProofComesBeforeAdoption(t *testing.T) {
 
 // D10: what an Inspector refuses is not decoded and not stored; it is asked again at each load, and never about the local config.
 func TestInspectorIsAskedAtEachLoad(t *testing.T) {
-	unsigned := inspector{"panic": errors.New("no good signature"), "init": errors.New("asked about the local config")}
+	unsigned := inspecting(map[string]error{"panic": errors.New("no good signature"), "init": errors.New("asked about the local config")})
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Inspectors = []configsync.Inspector{unsigned} }, func(n *node) {
 		v1 := n.push("v1", "good-1")
 		n.wait(12 * time.Minute)
@@ -275,12 +292,12 @@ func TestInspectorIsAskedAtEachLoad(t *testing.T) {
 		n.wait(time.Minute)
 		n.runs(v1, "signed, and needs no server")
 		n.stop()
-		unsigned["good-1"] = errors.New("its key is not trusted any more")
+		unsigned.set("good-1", errors.New("its key is not trusted any more"))
 		n.start()
 		n.wait(time.Minute)
 		n.runs(configsync.Object{}, "its key was taken away")
 		n.stop()
-		delete(unsigned, "good-1")
+		unsigned.set("good-1", nil)
 		n.start()
 	})
 }
