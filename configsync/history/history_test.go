@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -164,9 +165,10 @@ func TestTellerPassesOnUntilItLands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &configsynctest.Disk{}
 		var got []history.Entry
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		send := func(_ context.Context, e history.Entry) error {
-			if down {
+			if down.Load() {
 				return errors.New("503")
 			}
 			got = append(got, e)
@@ -184,7 +186,7 @@ func TestTellerPassesOnUntilItLands(t *testing.T) {
 		done := make(chan struct{})
 		go func() { history.NewTeller(j, send).Run(ctx); close(done) }()
 		time.Sleep(10 * time.Second)
-		down = false
+		down.Store(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		told := []string{"Adopted b", "Rejected b Invalid", "RolledBack a Invalid", "Stuck b", "Freed b"}
