@@ -38,5 +38,6 @@
 //
 // # Crash behaviour
 //
-// A kill before an answer is on record means that the program is run again.
+// A kill before an answer is on record means that the program is run again. So does the loss of the record: a start with a config on trial then waits for
+// the program, for at most Options.Timeout, and uses the last known good config where nothing is decided by then.
 package prove

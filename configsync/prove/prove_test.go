@@ -143,7 +143,7 @@ func TestProgramGetsThePayload(t *testing.T) {
 	}
 }
 
-// D4: the file lies in no directory that somebody else can look into.
+// D4, M6: the file lies in no directory that somebody else can look into.
 func TestDirectoryOfThePayloadIsPrivate(t *testing.T) {
 	base := t.TempDir()
 	o := shell("exit 0", prove.PayloadFile)
@@ -162,7 +162,7 @@ func TestDirectoryOfThePayloadIsPrivate(t *testing.T) {
 	}
 }
 
-// D4: nothing of the agent's environment reaches the program.
+// D4, M7: nothing of the agent's environment reaches the program.
 func TestEnvironmentIsLocalAndMinimal(t *testing.T) {
 	t.Setenv("SECRET_TOKEN", canary)
 	file := filepath.Join(t.TempDir(), "env")
@@ -242,7 +242,7 @@ func TestGroupEndsWithTheProgram(t *testing.T) {
 	}
 }
 
-// M9: what a program writes is in no error, unless it is said to hold no payload; then it is short, and one line.
+// M7, M11: what a program writes is in no error, unless it is said to hold no payload; then it is short, and one line.
 func TestErrorsHoldNoOutput(t *testing.T) {
 	for _, script := range []string{"cat; exit 65", "cat >&2; exit 1", "cat; kill -9 $$"} {
 		o := shell(script)

@@ -118,7 +118,7 @@ func TestAnswerIsOnRecordBeforeItIsGiven(t *testing.T) {
 	c.ran("all in all", 1)
 }
 
-// D4, D10: no record makes a node believe an answer that the program has not given.
+// D4, D10, M9: no record makes a node believe an answer that the program has not given.
 func TestPlantedAnswerIsNotBelieved(t *testing.T) {
 	secret := []byte("a secret of this node")
 	c := newCounted(t)
@@ -223,7 +223,7 @@ func TestRecallRunsNothing(t *testing.T) {
 type words struct{}
 
 func (words) Decode(key string, o configsync.Object) (string, lkg.Limits, error) {
-	return o.Data[key], lkg.Limits{}, nil
+	return o.Data[key], lkg.Limits{CrashLoopThreshold: 10}, nil
 }
 
 // exits asks for the next start.
@@ -270,6 +270,15 @@ func TestSyncerAsksTheProgram(t *testing.T) {
 	if err := <-done; !errors.Is(err, errExit) {
 		t.Fatal(err)
 	}
+	c.answers(1)
+	c.disk.Corrupt(prove.Stream)
+	s = start()
+	boots(s, "built in")
+	if st := s.Status(); len(st.Rejected) > 0 {
+		t.Errorf("status %+v: the config is rejected, as its answer is lost", st)
+	}
+	c.answers(0)
+	boots(start(), canary)
 	c.answers(1)
 	s = start()
 	boots(s, canary)
