@@ -269,11 +269,11 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 // ready renders the config and sees that there is a program to read it.
 func (a *agent) ready(active configsync.Active[*kubeletpayload.Config]) (err error) {
 	if a.file == nil {
-		if a.file, err = render.Open(a.s.Render); err != nil {
+		if a.file, err = render.Open(a.s.Target(a.s.Render), a.s.NotOurs()...); err != nil {
 			return err
 		}
 	}
-	if err := a.file.Write([]byte(active.Object.Data[active.Key])); err != nil {
+	if err := wire.Put(a.file, a.options, active); err != nil {
 		return err
 	}
 	_, err = exec.LookPath(a.s.Child[0])

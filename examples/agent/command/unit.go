@@ -20,6 +20,7 @@ import (
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/render"
 	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/examples/agent/wire"
 )
 
 // Guard counts a start of the unit and puts the config in place that it is to use, from disk alone, as its ExecStartPre command.
@@ -70,11 +71,11 @@ func guard(ctx context.Context, w io.Writer, g *settings.Guard) error {
 	u, closeUnit, unitErr := node.OpenUnit(ctx, g.StateDir)
 	_, guardErr := restart.Guard(ctx, o, u, func(_ context.Context, a configsync.Active[*kubeletpayload.Config]) error {
 		fmt.Fprintf(w, "%s: %s\n", a.Verdict.Condition.Message, a.Verdict.Condition.Reason)
-		file, err := render.Open(g.Render)
+		file, err := render.Open(g.Target(g.Render), g.NotOurs()...)
 		if err != nil {
 			return err
 		}
-		return file.Write([]byte(a.Object.Data[a.Key]))
+		return wire.Put(file, o, a)
 	})
 	return errors.Join(guardErr, err, unitErr, closeUnit(), closing())
 }

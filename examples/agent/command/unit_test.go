@@ -35,10 +35,15 @@ type unitHost struct {
 // newUnitHost has the config good assigned, which tolerates no unexplained restart.
 func newUnitHost(t *testing.T) *unitHost {
 	t.Helper()
+	return newUnitHostOf(t, good)
+}
+
+func newUnitHostOf(t *testing.T, config string) *unitHost {
+	t.Helper()
 	dir := t.TempDir()
 	h := &unitHost{t: t, state: filepath.Join(dir, "state"), init: file(t, local0), render: filepath.Join(dir, "run", "kubelet.conf")}
 	server := &configsynctest.Server{}
-	obj := server.Put("ns", "c", map[string]string{"kubelet": good, configsync.KeyCrashLoopThreshold: "0"}, true)
+	obj := server.Put("ns", "c", map[string]string{"kubelet": config, configsync.KeyCrashLoopThreshold: "0"}, true)
 	server.Name(&configsync.Spec{Namespace: "ns", Name: "c", UID: obj.UID})
 	l := settings.Defaults()
 	l.InitConfig = h.init

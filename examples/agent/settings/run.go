@@ -40,6 +40,14 @@ type Local struct {
 	MinTrial, MaxTrial time.Duration
 	// HealthURLs are the addresses that must answer for a config to be promoted; those in braces are filled in.
 	HealthURLs []string
+	// ConfigDir is the drop-in directory of a kubelet whose own config is InitConfig; empty for one that reads what is rendered.
+	ConfigDir string
+	// NodeConfig is the file with the config of this node alone, which is stronger than what nodes share.
+	NodeConfig string
+	// FieldPolicy is the file that says which fields may be changed, Pool the node's pool as it names it.
+	FieldPolicy, Pool string
+	// TrustedKeys is the directory with the public keys of those who sign configs; empty: no config needs a signature.
+	TrustedKeys string
 }
 
 // Run is what the run sub-command needs besides.
@@ -75,12 +83,17 @@ func Defaults() *Local {
 // AddFlags adds the flags with their defaults.
 func (l *Local) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.StateDir, "state-dir", "", "directory for all state of the agent; empty switches dynamic config off")
-	f.StringVar(&l.InitConfig, "init-config", "", "the config that the node was provisioned with: a file, or a directory with a file named by --key")
 	l.AddRuleFlags(f)
 }
 
-// AddRuleFlags adds only the flags by which a config is judged.
+// AddRuleFlags adds only the flags by which a config is judged. Each sub-command on a node must have those of run.
 func (l *Local) AddRuleFlags(f *pflag.FlagSet) {
+	f.StringVar(&l.InitConfig, "init-config", "", "the config that the node was provisioned with: a file, or a directory with a file named by --key")
+	f.StringVar(&l.ConfigDir, "config-dir", "", "drop-in directory of a kubelet that has --init-config as its --config: a config is put there as "+DropIn+" and taken away again, in place of --render")
+	f.StringVar(&l.NodeConfig, "node-config", "", "file with the part of a config that belongs to this node, stronger than what nodes share; with --config-dir, lay it there")
+	f.StringVar(&l.FieldPolicy, "field-policy", "", "file that says which fields a config may change on this node; empty means all")
+	f.StringVar(&l.Pool, "pool", "", "pool of this node, as --field-policy names it")
+	f.StringVar(&l.TrustedKeys, "trusted-keys", "", "directory with public keys, named ID.pem, one of which must have signed a config; empty means that none is signed")
 	f.StringVar(&l.Key, "key", kubeletpayload.Key, "entry of a ConfigMap that holds the config")
 	f.DurationVar(&l.DefaultTrial, "default-trial", lkg.DefaultTrial, "trial of a config that asks for none")
 	f.DurationVar(&l.MinTrial, "min-trial", time.Minute, "shortest trial that a config may ask for")

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -93,6 +92,7 @@ func (l *Local) validate(p *problems) {
 		_, err := os.Stat(l.InitConfig)
 		p.need(err == nil, "init-config", l.InitConfig, "must be a file or a directory that can be read: "+text(err))
 	}
+	l.validateJudges(p)
 }
 
 // text is an error's own words without the path, which the flag's value shows already.
@@ -142,10 +142,7 @@ func (r *Run) validateSource(p *problems) {
 func (p *problems) files(l *Local, render string) {
 	p.need(l.InitConfig != "", "init-config", l.InitConfig,
 		"must name the config that the node was provisioned with: it is what is left when no other config works")
-	p.need(filepath.IsAbs(render), "render", render, "must be the absolute path of the file that the child reads, such as /run/belay/kubelet.conf")
-	state := filepath.Clean(l.StateDir) + string(filepath.Separator)
-	p.need(l.StateDir == "" || !strings.HasPrefix(filepath.Clean(render), state), "render", render,
-		"must not lie in --state-dir, which belongs to the agent alone")
+	p.validateTarget(l, render)
 }
 
 func (r *Run) validateChild(p *problems) {

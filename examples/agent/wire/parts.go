@@ -17,6 +17,7 @@ import (
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/probe"
+	"github.com/belayproject/belay/examples/agent/render"
 	"github.com/belayproject/belay/examples/agent/settings"
 	"github.com/belayproject/belay/lkg"
 )
@@ -88,6 +89,18 @@ func nodeConfig(o *node.Options, client dynamic.Interface, s *settings.Run) erro
 	}
 	o.Source, o.Reporter = src, configsync.Joined(o.Reporter, status)
 	return nil
+}
+
+// Put has the child find a config where it reads it. file is that of settings.Local.Target.
+func Put(file *render.File, o node.Options, a configsync.Active[*kubeletpayload.Config]) error {
+	text, ok, err := kubeletpayload.Text(o.Codec, a.Key, a.Object)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return file.Remove()
+	}
+	return file.Write(text)
 }
 
 // alive passes while the child runs: an address may be answered by somebody else.
