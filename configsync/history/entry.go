@@ -23,7 +23,7 @@ const (
 	RolledBack Kind = "RolledBack" // a fallback is used in place of the assigned config
 	Stuck      Kind = "Stuck"      // something is in the way
 	Freed      Kind = "Freed"      // nothing is in the way any more
-	Alarm      Kind = "Alarm"      // nothing is left to fall back to
+	Alarm      Kind = "Alarm"      // nothing is left to fall back to, or what is in use is not well
 	Drifted    Kind = "Drifted"    // what was rendered is not what is there
 	Lost       Kind = "Lost"       // the journal before this entry could not be read
 )

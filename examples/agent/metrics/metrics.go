@@ -39,7 +39,7 @@ func describe() descriptions {
 		active:   desc("active", "1 for the config that is in use.", which...),
 		good:     desc("last_known_good", "1 for the config to go back to.", which...),
 		failing:  desc("error", "1 while something is in the way of the wanted config, or the config in use is a fallback."),
-		alarm:    desc("alarm", "1 while nothing is left to go back to."),
+		alarm:    desc("alarm", "1 while nothing is left to go back to, or what was gone back to or promoted is not well."),
 		left:     desc("trial_remaining_seconds", "Healthy time that the config in use lacks until its trial is over; absent without a trial."),
 		starts:   desc("trial_restarts", "Unexplained restarts in the trial of the config in use; absent without a trial."),
 		rejected: desc("rejected", "Configs that this node does not use, by the class of evidence.", "class"),
