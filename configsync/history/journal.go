@@ -186,18 +186,19 @@ func (j *Journal) Report(ctx context.Context, s configsync.Status) error {
 	if s.StartedAt.IsZero() {
 		return nil // nothing has started: the records are not known yet
 	}
+	at := j.now().UTC()
 	return j.change(ctx, func(r *record) bool {
 		before := r.Seen
 		if !r.Began { // what was there before the journal is no news
-			before, r.Began = SeenIn(s), true
-			before.StartedAt = time.Time{}
+			before, r.Began = SeenIn(s, at), true
+			before.StartedAt, before.Overdue = time.Time{}, false
 		}
-		edges := Edges(before, s)
+		edges := Edges(before, s, at)
 		for _, e := range edges {
-			e.At = j.now().UTC()
+			e.At = at
 			r.add(e)
 		}
-		r.Seen = SeenIn(s)
+		r.Seen = SeenIn(s, at)
 		return len(edges) > 0
 	})
 }

@@ -46,7 +46,8 @@ type agent struct {
 	syncer     *configsync.Syncer[*kubeletpayload.Config]
 	part       *update.Part // nil where the node takes no part in rollouts
 	supervisor *restart.Supervisor
-	totals     func() []history.Total // of the journal; nil where none is kept
+	journal    *history.Journal // nil where none is kept
+	teller     *history.Teller  // nil where nobody is told
 	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
 	before     lkg.Exit      // how the last run of this agent's unit ended, for the first start of the child
@@ -129,26 +130,6 @@ func (a *agent) join(ctx context.Context) (err error) {
 	return a.enlist(ctx)
 }
 
-// writeDown has what happens to configs written down, also right before a restart.
-func (a *agent) writeDown(ctx context.Context) error {
-	if a.store == nil {
-		return nil
-	}
-	journal, err := history.Open(ctx, a.store, nil)
-	if err != nil {
-		a.log.Error(err, "History is not written down", "stateDir", a.s.StateDir)
-		return ctx.Err()
-	}
-	a.totals = journal.Totals
-	a.options.Reporter = configsync.Joined(journal, a.options.Reporter)
-	a.options.BeforeRestart = func(ctx context.Context, now configsync.Status, _ configsync.Change) {
-		if err := journal.Report(ctx, now); err != nil {
-			a.log.Error(err, "History is not written down before a restart")
-		}
-	}
-	return nil
-}
-
 // serve runs all parts until ctx ends, and the child last: its stop is on record as planned before it is stopped.
 func (a *agent) serve(ctx context.Context) error {
 	childCtx, stopChild := context.WithCancel(context.WithoutCancel(ctx))
@@ -169,6 +150,7 @@ func (a *agent) serve(ctx context.Context) error {
 	g.Go(func() error { a.takePart(ctx); return nil })
 	g.Go(func() error { a.checkUnit(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
+	g.Go(func() error { a.tell(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {
