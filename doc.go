@@ -23,6 +23,7 @@
 //	configsync/signed   experimental  detached signatures of configs, checked with keys from the node's own disk
 //	configsync/doctor   experimental  what keeps a node from its config, and what helps
 //	configsync/history  experimental  what has happened to the configs of a node, on record
+//	configsync/drift    experimental  notices when a rendered file is no longer what was rendered, tells, and repairs
 //	identity            experimental  which processes are alive, by Lease, without trust in clocks or names
 //	identity/nodeauth   experimental  which node is calling, and what it may write
 //	drain               experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/wire"
 )
 
@@ -57,4 +58,24 @@ func (a *agent) totals() func() []history.Total {
 		return nil
 	}
 	return a.journal.Totals
+}
+
+// openFile makes ready what writes the file that the child reads, and notices when somebody else has. store may be nil.
+func (a *agent) openFile(ctx context.Context, store configsync.Store) (err error) {
+	a.file, err = node.Rendered(ctx, a.s.Render, a.s.DriftPolicy(), store, func(ctx context.Context, e history.Entry) error {
+		a.log.Error(nil, "Rendered file was changed by somebody else", "file", a.s.Render, "why", e.Why)
+		if a.journal == nil {
+			return nil
+		}
+		return a.journal.Add(ctx, e)
+	})
+	if err == nil {
+		a.trouble.drift = a.file.Now
+	}
+	return err
+}
+
+// look looks at that file until ctx ends.
+func (a *agent) look(ctx context.Context) {
+	a.file.Run(ctx, a.s.DriftInterval, func(err error) { a.log.Error(err, "Look at the rendered file was not all that it should be") })
 }

@@ -20,12 +20,12 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/drift"
 	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/agent/node"
-	"github.com/belayproject/belay/examples/agent/render"
 	"github.com/belayproject/belay/examples/agent/settings"
 	"github.com/belayproject/belay/examples/agent/update"
 	"github.com/belayproject/belay/examples/agent/wire"
@@ -39,7 +39,7 @@ const stopTimeout = 5 * time.Second
 type agent struct {
 	s          *settings.Run
 	log        klog.Logger
-	file       *render.File      // nil until the first start that could open it
+	file       *drift.Watch      // what the child reads
 	store      *checkpoint.Store // nil without a state directory that can be used
 	trouble    *trouble
 	options    node.Options
@@ -126,6 +126,9 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if err := a.writeDown(ctx); err != nil {
 		return err
 	}
+	if err := a.openFile(ctx, store); err != nil {
+		return err
+	}
 	a.options.Reporter = a.trouble.reporter(a.options.Reporter)
 	return a.enlist(ctx)
 }
@@ -151,6 +154,7 @@ func (a *agent) serve(ctx context.Context) error {
 	g.Go(func() error { a.checkUnit(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
 	g.Go(func() error { a.tell(ctx); return nil })
+	g.Go(func() error { a.look(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {
@@ -244,18 +248,13 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 		"detail", active.Verdict.Detail, "uid", active.Ref.UID, "digest", active.Ref.Digest, "onTrial", active.Verdict.OnTrial)
 	a.inUse.Store(active.Config)
 	a.choose.Do(func() { close(a.chosen) })
-	inTheWay = a.ready(active)
+	inTheWay = a.ready(ctx, active)
 	return nil
 }
 
 // ready renders the config and sees that there is a program to read it.
-func (a *agent) ready(active configsync.Active[*kubeletpayload.Config]) (err error) {
-	if a.file == nil {
-		if a.file, err = render.Open(a.s.Render); err != nil {
-			return err
-		}
-	}
-	if err := a.file.Write([]byte(active.Object.Data[active.Key])); err != nil {
+func (a *agent) ready(ctx context.Context, active configsync.Active[*kubeletpayload.Config]) (err error) {
+	if err := a.file.Render(ctx, []byte(active.Object.Data[active.Key])); err != nil {
 		return err
 	}
 	_, err = exec.LookPath(a.s.Child[0])

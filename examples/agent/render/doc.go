@@ -13,7 +13,7 @@
 //
 // # No promise
 //
-// Nothing is watched: an edit made by others stays until the next Write, which restores the payload.
+// Nothing is watched: an edit made by others stays until the next Write, which restores the payload. Package drift looks for them.
 //
 // # Concurrency
 //

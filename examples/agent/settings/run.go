@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/belayproject/belay/configsync/drift"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/agent/probe"
 	"github.com/belayproject/belay/lkg"
@@ -23,6 +24,12 @@ const (
 	SourceLegacy = "legacy"
 	// SourceDirectory is followed by "=" and the directory.
 	SourceDirectory = "directory"
+)
+
+// What is done about a drift, as the flag names it.
+const (
+	DriftReport = "report"
+	DriftRepair = "repair"
 )
 
 // Local is what every sub-command that reads the state needs to know.
@@ -55,6 +62,16 @@ type Run struct {
 	Render string
 	// ProbeInterval and ProbeTimeout pace the probes.
 	ProbeInterval, ProbeTimeout time.Duration
+	// WantedURLs are addresses that should answer, and decide nothing.
+	WantedURLs []string
+	// AckFile names the file that acknowledges a config on trial; empty for none. AckDeadline is how long a start waits for it.
+	AckFile     string
+	AckDeadline time.Duration
+	// WatchAfter is for how long probes go on after a promotion.
+	WatchAfter time.Duration
+	// OnDrift is what is done when the rendered file was changed by somebody else: report or repair. DriftInterval is the time between looks.
+	OnDrift       string
+	DriftInterval time.Duration
 	// BackoffMin and BackoffMax bound the pause before the child is started again.
 	BackoffMin, BackoffMax time.Duration
 	// RetryMin and RetryMax bound the pause after trouble with the API server.
@@ -101,11 +118,25 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	addRender(f, &r.Render)
 	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
 	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")
+	f.StringArrayVar(&r.WantedURLs, "wanted-health-url", nil, "address that should answer with status 200, as --health-url; what it says is shown, and decides nothing")
+	f.StringVar(&r.AckFile, "ack-file", "", "file by whose content, the UID or the digest of a config, somebody acknowledges it; a config on trial waits for that. Empty means that none does")
+	f.DurationVar(&r.AckDeadline, "ack-deadline", 15*time.Minute, "how long a config on trial waits for --ack-file after each start, until it is rejected")
+	f.DurationVar(&r.WatchAfter, "watch-after", 0, "how long health is looked at after a promotion, to raise an alarm; 0 means not at all")
+	f.StringVar(&r.OnDrift, "on-drift", DriftReport, "what is done when the rendered file was changed by somebody else: report or repair")
+	f.DurationVar(&r.DriftInterval, "drift-interval", 30*time.Second, "time between two looks at the rendered file")
 	f.DurationVar(&r.BackoffMin, "backoff-min", time.Second, "shortest pause before a child that ended is started again")
 	f.DurationVar(&r.BackoffMax, "backoff-max", time.Minute, "longest pause before a child that ended is started again")
 	f.DurationVar(&r.RetryMin, "retry-min", time.Second, "shortest pause after trouble with the source or a report")
 	f.DurationVar(&r.RetryMax, "retry-max", 2*time.Minute, "longest pause after trouble with the source or a report")
 	f.DurationVar(&r.Grace, "grace", 30*time.Second, "time that the child has to stop before it is killed")
+}
+
+// DriftPolicy is that of OnDrift.
+func (r *Run) DriftPolicy() drift.Policy {
+	if r.OnDrift == DriftRepair {
+		return drift.Repair
+	}
+	return drift.Report
 }
 
 // Dynamic reports whether the node takes its config from anywhere but its own disk.

@@ -36,6 +36,14 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 		}
 		o.Probes = append(o.Probes, p)
 	}
+	for _, u := range s.WantedURLs {
+		p, err := probe.New(u, func() (address, port string, ok bool) { return kubeletpayload.Healthz(inUse()) })
+		if err != nil {
+			return o, err
+		}
+		o.Probes = append(o.Probes, configsync.Wanted(p))
+	}
+	o.Ack, o.WatchAfter = ack(s), s.WatchAfter
 	if dir, ok := s.Directory(); ok {
 		src := &file.Source{Dir: dir}
 		o.Source, o.Fetcher = src, src
