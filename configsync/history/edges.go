@@ -71,6 +71,13 @@ func Edges(before Seen, s configsync.Status, at time.Time) []Entry {
 	if now.Active != before.Active && now.Active != now.Assigned {
 		out = append(out, Entry{Kind: RolledBack, Config: now.Active, Class: classOf(s), Why: s.Condition.Reason})
 	}
+	return append(out, troubles(before, now, s)...)
+}
+
+// troubles compares what is in the way, and what is over.
+func troubles(before, now Seen, s configsync.Status) []Entry {
+	var out []Entry
+	add := func(k Kind, c Config, why string) { out = append(out, Entry{Kind: k, Config: c, Why: why}) }
 	if now.Alarm && !before.Alarm {
 		add(Alarm, now.Active, s.Alarm)
 	}

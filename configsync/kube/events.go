@@ -27,9 +27,10 @@ import (
 const (
 	// EventNamespace holds the events about Nodes, which have no namespace.
 	EventNamespace = metav1.NamespaceDefault
-	// EventController and EventAction are in each event.
+	// EventController is the reporting controller of each event.
 	EventController = "belay.dev/configsync"
-	EventAction     = "SyncConfig"
+	// EventAction is what the controller does.
+	EventAction = "SyncConfig"
 	// EventReasonPrefix comes before the kind of the entry: an adoption has the reason ConfigAdopted.
 	EventReasonPrefix = "Config"
 
