@@ -253,4 +253,7 @@ func TestOverdueTrialIsToldOnce(t *testing.T) {
 	look(time.Minute)
 	look(time.Minute)
 	want("Started a", "Overdue a", "Adopted b", "Overdue b")
+	if _, totals, err := history.Read(t.Context(), disk); err != nil || !slices.Contains(totals, history.Total{Kind: history.Overdue, Count: 2}) {
+		t.Errorf("%v: totals %+v, want each overdue trial counted once", err, totals)
+	}
 }
