@@ -18,8 +18,9 @@ type Ack struct {
 	// Given says whether a config was acknowledged. It is asked in each round of probes until it says so, and again after each start. It
 	// must end with ctx. Trouble is no word. Required.
 	Given func(ctx context.Context, r lkg.Ref) (bool, error)
-	// Deadline is how long a start waits for it, by a monotonic clock: 15 min for zero. Then the config is rejected and left. A start anew
-	// waits anew.
+	// Deadline is how long a config waits for it: 15 min for zero. Then it is rejected and left. It is a sum of monotonic time in which the
+	// config ran, over all its starts, reboots too, since it was assigned or last acknowledged: no restart begins it anew. A kill loses no
+	// more of it than Options.ProbeInterval.
 	Deadline time.Duration
 }
 
@@ -42,7 +43,7 @@ const (
 	ackLate                    // not given in time
 )
 
-// judgeAck is pure. waited is how long this run waits.
+// judgeAck is pure. waited is how long the config waits.
 func judgeAck(a *Ack, given bool, waited time.Duration) ackState {
 	deadline := a.Deadline
 	if deadline == 0 {
@@ -58,23 +59,31 @@ func judgeAck(a *Ack, given bool, waited time.Duration) ackState {
 	}
 }
 
+// awaits reports whether what runs is on trial and waits for an acknowledgement.
+func (s *Syncer[T]) awaits(now live[T], on lkg.State) bool {
+	return s.o.Ack != nil && !now.acked && on.OnTrial() && now.active.Verdict.Role == lkg.RoleCurrent && now.active.Ref.Same(on.Current.Ref)
+}
+
 // awaitAck asks for the acknowledgement of what runs on trial, unless this run has it. why is for people; empty with ackNone.
 func (s *Syncer[T]) awaitAck(ctx context.Context, now live[T]) (st ackState, why string) {
 	on := s.tracker.State()
-	if s.o.Ack == nil || now.acked || !on.OnTrial() || now.active.Verdict.Role != lkg.RoleCurrent || !now.active.Ref.Same(on.Current.Ref) {
+	if !s.awaits(now, on) {
 		return ackNone, ""
 	}
 	given, err := s.askAck(ctx, now.active.Ref)
-	st = judgeAck(s.o.Ack, given && err == nil, time.Since(now.up))
-	if st != ackNone {
-		return st, "acknowledgement: " + errors.Join(errNoAck, err).Error()
-	}
+	st = judgeAck(s.o.Ack, given && err == nil, s.waited(ctx, now, on.Current.ID))
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.live.epoch == now.epoch {
-		s.live.acked = true
+		s.live.acked = st == ackNone
 	}
-	return st, ""
+	s.mu.Unlock()
+	if err := s.keepWait(ctx); ctx.Err() == nil {
+		s.noteStorage(err)
+	}
+	if st != ackNone {
+		why = "acknowledgement: " + errors.Join(errNoAck, err).Error()
+	}
+	return st, why
 }
 
 var errNoAck = errors.New("not given yet")
@@ -91,15 +100,13 @@ func (s *Syncer[T]) askAck(ctx context.Context, r lkg.Ref) (given bool, err erro
 	return s.o.Ack.Given(ctx, r)
 }
 
-// rejectUnacknowledged leaves a config that nobody has acknowledged in time.
+// rejectUnacknowledged leaves a config that nobody has acknowledged in time, also where that can't be recorded.
 func (s *Syncer[T]) rejectUnacknowledged(ctx context.Context, r lkg.Ref) error {
 	deadline := s.o.Ack.Deadline
 	if deadline == 0 {
 		deadline = defaultAckDeadline
 	}
-	if err := s.tracker.Reject(ctx, r, "not acknowledged within "+deadline.String()); err != nil {
-		return err
-	}
+	err := s.tracker.Reject(ctx, r, "not acknowledged within "+deadline.String())
 	wake(s.wakeReport)
-	return s.settle(ctx, true)
+	return errors.Join(err, s.settle(ctx, true)) // to go back needs no record
 }

@@ -55,7 +55,7 @@ func (b *book[T]) page(ctx context.Context, r lkg.Ref) page[T] {
 	} else {
 		p = b.s.judgeStored(ctx, r)
 	}
-	if p.check.Outcome != lkg.CheckUnavailable {
+	if !open(p.check) {
 		b.enter(r, p)
 	}
 	return p

@@ -38,12 +38,31 @@ func inspected(ctx context.Context, all []Inspector, key string, o Object) (c lk
 	for _, i := range all {
 		switch err := i.Inspect(ctx, key, o); {
 		case errors.Is(err, ErrUndecided), err != nil && ctx.Err() != nil:
-			return lkg.Check{Outcome: lkg.CheckUnavailable, Err: err}
+			return lkg.Check{Outcome: lkg.CheckUndecided, Err: err}
 		case err != nil:
 			return lkg.Check{Outcome: lkg.CheckInvalid, Err: err}
 		}
 	}
 	return lkg.Check{Outcome: lkg.CheckOK}
+}
+
+// recalled are proofs that give what they remember where they can, and ask nobody.
+func recalled(all []Inspector, g lkg.Getter) []Inspector {
+	out := make([]Inspector, 0, len(all))
+	for _, p := range all {
+		if r, ok := p.(interface {
+			Recall(g lkg.Getter) Inspector
+		}); ok {
+			p = r.Recall(g)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// open reports whether a check is to be made again: nothing speaks for the object, and nothing against it.
+func open(c lkg.Check) bool {
+	return c.Outcome == lkg.CheckUnavailable || c.Outcome == lkg.CheckUndecided
 }
 
 // judged is check, and for a config that has not become the last known good one also what it would change there, and the proofs.
@@ -77,7 +96,7 @@ func (b *book[T]) novel(ctx context.Context, st *lkg.State, r lkg.Ref, p page[T]
 	if c.Outcome == lkg.CheckOK {
 		c = inspected(ctx, o.Proofs, b.s.keyFor(r.Key), p.obj)
 	}
-	if c.Outcome != lkg.CheckUnavailable {
+	if !open(c) {
 		b.mu.Lock()
 		b.ways[way] = c
 		b.mu.Unlock()

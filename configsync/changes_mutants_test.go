@@ -25,9 +25,10 @@ func TestMutantsOfChanges(t *testing.T) {
 		{Name: "an open proof refuses", File: "changes.go", Run: "TestProofComesBeforeAdoption",
 			Old: "case errors.Is(err, ErrUndecided), err != nil && ctx.Err() != nil:", New: "case false:"},
 		{Name: "an open proof lets through", File: "pass.go", Run: "TestProofComesBeforeAdoption",
-			Old: "case lkg.CheckUnavailable:\n\t\t\treturn nil, fmt", New: "case lkg.CheckUnavailable:\n\t\t\treturn nil, nil\n\t\tcase 99:\n\t\t\treturn nil, fmt"},
+			Old: "case lkg.CheckUnavailable, lkg.CheckUndecided:\n\t\t\treturn nil, fmt", New: "case lkg.CheckUnavailable, lkg.CheckUndecided:\n\t\t\treturn nil, nil\n\t\tcase 99:\n\t\t\treturn nil, fmt"},
 		{Name: "what is stored is not inspected", File: "book.go", Run: "TestInspector",
 			Old: "return s.judgeRemote(ctx, s.keyFor(r.Key), obj)", New: "return s.judge(ctx, s.keyFor(r.Key), obj)"},
+		{Name: "who only looks has proofs run", File: "changes.go", Run: "TestExplainAsksProofs", Old: "			p = r.Recall(g)\n", New: "			_ = r\n"},
 		{Name: "the next start is foretold without the policy", File: "view.go", Run: "TestExplainJudgesChanges",
 			Old: "return b.judged(ctx, &st, r) })", New: "return b.check(ctx, r) })"},
 	})

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,4 +132,45 @@ type loose struct{}
 
 func (loose) Decode(string, configsync.Object) (map[string]int, lkg.Limits, error) {
 	return nil, lkg.Limits{}, nil
+}
+
+// A proof that remembers is asked by Explain for what it remembers, alone: nothing runs where somebody only looks.
+func TestExplainAsksProofsForWhatTheyRemember(t *testing.T) {
+	p := &remembering{}
+	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{p} }, func(n *node) {
+		v1 := n.push("v1", "good-1")
+		n.wait(time.Minute)
+		asked := p.asked.Load()
+		if got, err := configsync.Explain(n.t.Context(), n.disk, n.options2()); err != nil || got.Next.Use.UID != v1.UID || p.asked.Load() != asked {
+			t.Errorf("Explain = %+v, %v after %d runs, want v1 without one", got.Next, err, p.asked.Load()-asked)
+		}
+		p.forgot.Store(true)
+		got, err := configsync.Explain(n.t.Context(), n.disk, n.options2())
+		if err != nil || got.Next.Use.UID != "" || got.Next.Rejected != nil || p.asked.Load() != asked {
+			t.Errorf("Explain = %+v, %v after %d runs, want the local config, and nothing rejected: what nobody remembers is undecided",
+				got.Next, err, p.asked.Load()-asked)
+		}
+	})
+}
+
+// remembering is a proof that accepts all.
+type remembering struct {
+	asked  atomic.Int32
+	forgot atomic.Bool
+}
+
+func (p *remembering) Inspect(context.Context, string, configsync.Object) error {
+	p.asked.Add(1)
+	return nil
+}
+
+func (p *remembering) Recall(lkg.Getter) configsync.Inspector { return memory{p} }
+
+type memory struct{ p *remembering }
+
+func (m memory) Inspect(context.Context, string, configsync.Object) error {
+	if m.p.forgot.Load() {
+		return configsync.ErrUndecided
+	}
+	return nil
 }

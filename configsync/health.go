@@ -82,7 +82,7 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	switch p.Result {
 	case lkg.ResultPromoted:
 		s.notePromoted(before.epoch)
-		wake(s.wakeSync)
+		s.compare()
 	case lkg.ResultRejected:
 		return errors.Join(err, s.settle(ctx, true))
 	}

@@ -28,10 +28,6 @@ func TestMutants(t *testing.T) {
 			New: "for _, r := range []lkg.Ref{st.Current.Ref} {\n\t\tif r.IsLocal() {"},
 		{Name: "the next start doesn't know that the source is invalid", File: "settle.go", Run: "TestStartWithInvalidSource",
 			Old: "s.tracker.SetDesired(ctx, outcome(spec, err))", New: "error(nil)"},
-		{Name: "a report that failed is not sent again", File: "report.go", Run: "TestReportsLandOnce",
-			Old: "again = b.step()\n", New: "again = 0\n"},
-		{Name: "every health report is a status write", File: "report.go", Run: "TestReportsLandOnce",
-			Old: "t.Healthy = t.Healthy.Truncate(max(t.Needed/10, 1))", New: ""},
 		{Name: "the UID is not compared", File: "pass.go", Run: "TestTroubleWithSource",
 			Old: "if spec.UID != \"\" && spec.UID != obj.UID {", New: "if false {"},
 		{Name: "mutable objects are taken", File: "pass.go", Run: "TestMutableObject",
@@ -42,6 +38,8 @@ func TestMutants(t *testing.T) {
 			Old: "s.live.recorded, s.live.storage = recorded, storage", New: "s.live.recorded = recorded"},
 		{Name: "an in-place edit of a followed object is not noticed", File: "pass.go", Run: "TestMutableObject",
 			Old: "if spec.Policy == Follow || cur.IsLocal() ||", New: "if cur.IsLocal() ||"},
+		{Name: "an edit is followed by all at once", File: "pass.go", Run: "TestEditIsFollowed",
+			Old: "time.Duration(rand.Int64N(int64(jitter)))", New: "jitter/2"},
 		{Name: "a lost restart is not repeated", File: "pass.go", Run: "TestLostRestart",
 			Old: "again = s.recheck(again)", New: ""},
 		{Name: "a rollback waits for its record", File: "settle.go", Run: "TestSickConfigIsLeftWithoutADisk",
@@ -64,6 +62,24 @@ func TestMutants(t *testing.T) {
 	})
 }
 
+// The suite catches a Syncer that reports too often, or not at all, in any of these ways.
+func TestReportMutants(t *testing.T) {
+	mutate.Kill(t, []mutate.Mutant{
+		{Name: "a report that failed is not sent again", File: "report.go", Run: "TestReportsLandOnce",
+			Old: "again = b.step()\n", New: "again = 0\n"},
+		{Name: "every health report is a status write", File: "report.go", Run: "TestReportsLandOnce",
+			Old: "t.Healthy = t.Healthy.Truncate(max(t.Needed/10, 1))", New: ""},
+		{Name: "an adoption is reported before its start", File: "report.go", Run: "TestAdoptionIsOneReport",
+			Old: "return reportHold - time.Since(asked)", New: "return 0 * reportHold"},
+		{Name: "a restart that lasts is not reported", File: "report.go", Run: "TestLastingRestartIsReported",
+			Old: "return reportHold - time.Since(asked)", New: "return reportHold"},
+		{Name: "an adoption is reported with the trouble before it", File: "pass.go", Run: "TestAdoptionIsOneReport",
+			Old: "s.noteOutcome(ctx, &spec, nil, nil)\n", New: "\n"},
+		{Name: "what was reported is not compared again", File: "pass.go", Run: "TestReportsAreCompared",
+			Old: "stirred || !inner", New: "stirred && inner"},
+	})
+}
+
 // The suite catches a watch, or a wait for an acknowledgement, that is broken in any of these ways.
 func TestWatchMutants(t *testing.T) {
 	mutate.Kill(t, []mutate.Mutant{
@@ -78,6 +94,13 @@ func TestWatchMutants(t *testing.T) {
 		{Name: "time is credited before the word", File: "health.go", Run: "TestAcknowledgement", Old: "stale || waits && healthy(h)", New: "stale"},
 		{Name: "who waits is not judged", File: "health.go", Run: "TestAcknowledgement", Old: "stale || waits && healthy(h)", New: "stale || waits"},
 		{Name: "the word is waited for without end", File: "ack.go", Run: "TestAcknowledgement", Old: "case waited > deadline:", New: "case waited < 0:"},
+		{Name: "each start waits anew", File: "ackwait.go", Run: "TestDeadlineOf", Old: "w.before, w.from = s.waitedBefore(ctx, assignment), now.up", New: "w.before, w.from = 0, now.up"},
+		{Name: "short runs are no wait", File: "syncer.go", Run: "TestDeadlineOf", Old: "return s.endWait(ctx)", New: "return nil"},
+		{Name: "a kill begins the wait anew", File: "ack.go", Run: "TestAKillDoesNot", Old: "if err := s.keepWait(ctx); ctx.Err() == nil {", New: "if err := error(nil); ctx.Err() == nil {"},
+		{Name: "the wait of one config is held against the next", File: "ackwait.go", Run: "TestDeadlineOf", Old: "|| r.Assignment != assignment {", New: "{"},
+		{Name: "what was acknowledged goes on waiting", File: "ackwait.go", Run: "TestAnAcknowledgementEnds", Old: "if !now.acked {", New: "if true {"},
+		{Name: "who is not acknowledged stays where the disk is full", File: "ack.go", Run: "TestAnAcknowledgementEnds",
+			Old: "return errors.Join(err, s.settle(ctx, true)) // to go back", New: "if err != nil {\n\t\treturn err\n\t}\n\treturn s.settle(ctx, true) // to go back"},
 		{Name: "trouble is a word", File: "ack.go", Run: "TestTroubleIsNo", Old: "given && err == nil", New: "given || err != nil"},
 	})
 }

@@ -23,11 +23,11 @@ func (s *Syncer[T]) keepWatching(ctx context.Context, watch func(context.Context
 	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
 	for ctx.Err() == nil {
 		began := time.Now()
-		_ = watch(ctx, func() { wake(s.wakeSync) }) // what is wrong shows when the source is read
+		_ = watch(ctx, s.stir) // what is wrong shows when the source is read
 		if time.Since(began) > s.o.RetryMax {
 			b.reset()
 		}
-		wake(s.wakeSync)
+		s.stir()
 		if !pause(ctx, b.step(), nil) {
 			return nil
 		}
@@ -59,6 +59,18 @@ func (s *Syncer[T]) syncLoop(ctx context.Context) error {
 	}
 }
 
+// stir asks for a pass because the world may have changed: what was reported is compared with it again.
+func (s *Syncer[T]) stir() {
+	s.stirred.Store(true)
+	wake(s.wakeSync)
+}
+
+// compare asks for a pass because this process has changed, and nothing else has.
+func (s *Syncer[T]) compare() {
+	s.inner.Store(true)
+	wake(s.wakeSync)
+}
+
 // recheck asks for another pass where none is due: soon while a restart is under way, in case it never comes, and otherwise
 // after a long while, in case a watch is dead and doesn't say so.
 func (s *Syncer[T]) recheck(again time.Duration) time.Duration {
@@ -74,6 +86,9 @@ func (s *Syncer[T]) recheck(again time.Duration) time.Duration {
 
 // pass reads the source once and does what follows from it. A positive duration asks for another pass then.
 func (s *Syncer[T]) pass(ctx context.Context, f *follower) (again time.Duration, err error) {
+	if inner, stirred := s.inner.Swap(false), s.stirred.Swap(false); stirred || !inner {
+		s.forgetReported()
+	}
 	spec, err := s.wanted(ctx)
 	var refused *lkg.BadEntry
 	switch {
@@ -146,7 +161,7 @@ func (s *Syncer[T]) take(ctx context.Context, spec Spec, f *follower) (time.Dura
 	if refused, err := s.refuse(ctx, ref, obj); refused != nil || err != nil {
 		return 0, refused, err
 	}
-	return 0, nil, s.adopt(ctx, ref, obj)
+	return 0, nil, s.adopt(ctx, spec, ref, obj)
 }
 
 // holds reports whether cur is pinned, is what spec names, and can be loaded, so that there is nothing to fetch.
@@ -230,7 +245,7 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 		case lkg.CheckOK:
 			book.enter(ref, p)
 			return nil, nil
-		case lkg.CheckUnavailable:
+		case lkg.CheckUnavailable, lkg.CheckUndecided:
 			return nil, fmt.Errorf("judging the config: %w", p.check.Err)
 		}
 		if err := s.tracker.Refuse(ctx, ref, p.check); err != nil {
@@ -245,14 +260,15 @@ func (s *Syncer[T]) refuse(ctx context.Context, ref lkg.Ref, obj Object) (*lkg.B
 }
 
 // adopt stores the object, records it as current, and restarts. A kill between any two steps is made good by the next start or
-// the next pass.
-func (s *Syncer[T]) adopt(ctx context.Context, ref lkg.Ref, obj Object) error {
+// the next pass. What the start reports is the whole news: that the source is clear again, and which generation of it was acted upon, too.
+func (s *Syncer[T]) adopt(ctx context.Context, spec Spec, ref lkg.Ref, obj Object) error {
 	if err := s.o.Store.Put(ctx, checkpointStream(ref.UID), obj.Raw); err != nil {
 		return fmt.Errorf("storing the checkpoint: %w", err)
 	}
 	if err := s.tracker.Assign(ctx, ref); err != nil {
 		return err
 	}
+	s.noteOutcome(ctx, &spec, nil, nil)
 	return s.settle(ctx, true)
 }
 

@@ -30,6 +30,12 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
 	for {
+		if wait := s.restarts(); wait > 0 {
+			if !pause(ctx, wait, s.wakeReport) {
+				return nil
+			}
+			continue
+		}
 		var again time.Duration
 		if s.o.Source == nil {
 			again = jittered(s.o.Resync)
@@ -46,6 +52,18 @@ func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 			s.forgetReported()
 		}
 	}
+}
+
+// reportHold is how long a report waits for the start that a restart is to end with, and that will be reported: what lies between is of interest only if it lasts.
+const reportHold = 5 * time.Second
+
+// restarts says how long a report is to wait for a restart that is under way.
+func (s *Syncer[T]) restarts() time.Duration {
+	asked := s.snapshot().asked.at
+	if asked.IsZero() {
+		return 0
+	}
+	return reportHold - time.Since(asked)
 }
 
 // forgetReported makes the next status news: what the server holds may have been lost or replaced there.

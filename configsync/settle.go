@@ -141,8 +141,14 @@ func outcome(spec *Spec, err error) lkg.Outcome {
 	return o
 }
 
-// noteSync takes note of the result of a pass, in the records and for the status.
+// noteSync takes note of the result of a pass, and has it reported.
 func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEntry, err error) {
+	s.noteOutcome(ctx, spec, refused, err)
+	wake(s.wakeReport)
+}
+
+// noteOutcome takes note of the result of a pass, in the records and for the status.
+func (s *Syncer[T]) noteOutcome(ctx context.Context, spec *Spec, refused *lkg.BadEntry, err error) {
 	storage := s.tracker.SetDesired(ctx, outcome(spec, err))
 	s.mu.Lock()
 	s.live.sync.err, s.live.sync.refused = err, refused
@@ -155,6 +161,4 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 		s.live.storage = storage
 	}
 	s.mu.Unlock()
-	s.forgetReported()
-	wake(s.wakeReport)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
@@ -30,6 +31,7 @@ type Syncer[T any] struct {
 	restarting semaphore
 
 	wakeSync, wakeReport chan struct{}
+	stirred, inner       atomic.Bool // why the next pass was asked for: see stir and compare
 
 	mu       sync.Mutex // guards what follows; never held across I/O
 	live     live[T]
@@ -47,6 +49,7 @@ type live[T any] struct {
 	up        time.Time // monotonic: when the last start was
 	proven    time.Time // monotonic: when what runs was promoted, or started later
 	acked     bool      // the config was acknowledged in this run
+	wait      ackWait
 	sick      sickness
 	recorded  bool  // the last start is on record
 	storage   error // the last trouble with the store, until a write lands
@@ -129,12 +132,12 @@ func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error)
 	s.live.active, s.live.book = a, b
 	s.live.startedAt, s.live.since = s.o.Now(), time.Now()
 	s.live.up, s.live.proven = s.live.since, s.live.since
-	s.live.acked, s.live.sick = false, sickness{}
+	s.live.acked, s.live.wait, s.live.sick = false, ackWait{}, sickness{}
 	s.live.recorded, s.live.storage = recorded, storage
 	s.live.failing, s.live.asked = nil, asked{}
 	s.mu.Unlock()
 	wake(s.wakeReport)
-	wake(s.wakeSync)
+	s.compare()
 }
 
 // snapshot copies what this process knows.
@@ -206,7 +209,10 @@ func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 
 // Stopping records that the configured thing is about to be stopped on purpose, so that its next start counts against nobody.
 func (s *Syncer[T]) Stopping(ctx context.Context) error {
-	return s.tracker.PlanRestart(ctx, lkg.CausePlanned)
+	if err := s.tracker.PlanRestart(ctx, lkg.CausePlanned); err != nil {
+		return err
+	}
+	return s.endWait(ctx)
 }
 
 // settleIfRunning acts at once where something runs; otherwise the next start does.

@@ -38,10 +38,10 @@ type Explanation struct {
 
 // Explain reads the records through g and says what the next start would do, by the function that decides there. It writes
 // nothing and may run beside a live Syncer. Of o it uses Version, Key, Codec, Validators, Inspectors, Changes, Proofs, Init, Default,
-// Bounds and Policy. A Codec that is also [Origins] says where the fields come from.
+// Bounds and Policy; no Proof runs anything where it has a Recall. A Codec that is also [Origins] says where the fields come from.
 // A local config that is not good is in Next.Refuse.
 func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanation, error) {
-	o.Store, o.Source = readOnly{nowhere{}, g}, nil
+	o.Store, o.Source, o.Proofs = readOnly{nowhere{}, g}, nil, recalled(o.Proofs, g)
 	o, err := o.withDefaults()
 	if err != nil {
 		return Explanation{}, err

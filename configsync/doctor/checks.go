@@ -22,6 +22,7 @@ const (
 	CheckServer   = "server"
 	CheckRights   = "rights"
 	CheckConfig   = "config"
+	CheckProof    = "proof"
 	CheckTrial    = "trial"
 	CheckRestart  = "restart"
 	CheckClock    = "clock"
@@ -31,7 +32,7 @@ const (
 func Examine(f Facts) Report {
 	var found []Finding
 	for _, check := range []func(*Facts) []Finding{
-		settings, state, agent, records, baseline, source, server, rights, config, trial, restart, clock,
+		settings, state, agent, records, baseline, source, server, rights, config, proof, trial, restart, clock,
 	} {
 		found = append(found, check(&f)...)
 	}

@@ -98,7 +98,7 @@ func remedies(k lkg.OutcomeKind) string {
 	case lkg.DesiredForbidden:
 		return "give the agent the right to get that object: configsync/kube.ConfigMapRules has it"
 	default:
-		return "see the check server: address, network, certificates"
+		return "see the check server: address, network, certificates; and proof, where a config could not be judged"
 	}
 }
 
@@ -147,6 +147,14 @@ func config(f *Facts) []Finding {
 			fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID))
 	}
 	return fine(CheckConfig, e.Next.Condition.Message)
+}
+
+// proof says that nothing new is adopted.
+func proof(f *Facts) []Finding {
+	if f.Proof == nil {
+		return nil
+	}
+	return one(CheckProof, Problem, "new configs wait, as what proves them can't: "+f.Proof.Error(), "put the program in its place, writable for root alone; what is in use goes on, and no config is rejected for this")
 }
 
 func trial(f *Facts) []Finding {

@@ -95,6 +95,7 @@ func troublesOfTheMachine() []trouble {
 		{"somebody else's directory", func(f *doctor.Facts) { f.Dir.Foreign = true }, "state", "problem", "another user"},
 		{"a directory in memory", func(f *doctor.Facts) { f.Dir.FileSystem = "tmpfs" }, "state", "problem", "a reboot forgets"},
 		{"a strange file system", func(f *doctor.Facts) { f.Dir.FileSystem = "" }, "state", "note", "not shown to outlive"},
+		{"no program that proves", func(f *doctor.Facts) { f.Proof = errors.New("no such file") }, "proof", "problem", "no such file"},
 		{"no agent", func(f *doctor.Facts) { f.Running = new(bool) }, "agent", "problem", "no agent is running"},
 		{"no hardware clock", func(f *doctor.Facts) { f.Clock.Hardware = false }, "clock", "note", "while it is off"},
 		{"a clock of its own", func(f *doctor.Facts) { f.Clock.Synchronized = false }, "clock", "note", "not synchronized"},

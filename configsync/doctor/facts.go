@@ -29,6 +29,8 @@ type Facts struct {
 	ExplainErr  error
 	// Failing are the probes that fail now, with their errors, as a running agent tells.
 	Failing []string
+	// Proof is why what proves a config before it is adopted can't do that now; nil where nothing is known to be in the way.
+	Proof error
 
 	Clock  *Clock
 	Unit   *Unit

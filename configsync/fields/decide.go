@@ -4,14 +4,12 @@
 package fields
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/internal/tree"
 )
 
 // A Change is one field in which two configs differ, and what the policy says of it.
@@ -173,22 +171,12 @@ func (g Guard) Judge(from, to []byte) (disruption string, err error) {
 	return d.Disruption(), nil
 }
 
-// read gives the value of a document. Numbers stay as they are written.
+// read gives the value of a document; one that says nothing is an empty map.
 func read(doc []byte) (any, error) {
-	if len(bytes.TrimSpace(doc)) == 0 {
+	if tree.Empty(doc) {
 		return map[string]any{}, nil
 	}
-	raw, err := configsync.Gate(doc, configsync.GateLimits{})
-	if err != nil {
-		return nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, fmt.Errorf("document is not valid after %d bytes", dec.InputOffset())
-	}
-	return v, nil
+	return tree.Read(doc)
 }
 
 // A visitor is told each path in which two values differ.

@@ -4,7 +4,7 @@
 // Package history keeps what has happened to the configs of a node: the story, where a status has only the last line.
 //
 // A [Journal] is a configsync.Reporter. It compares each status with the one before, and writes down the edges: adopted, promoted,
-// rejected, rolled back, reset, forgotten, in trouble, out of it, out of choices, started. A [Teller] passes the entries on, to events
+// rejected, rolled back, reset, forgotten, in trouble, out of it, out of choices, on trial for too long, started. A [Teller] passes the entries on, to events
 // of an API server for example.
 //
 // # Promise
@@ -19,7 +19,8 @@
 //
 // # No promise
 //
-// Edges between two reports that cancel each other out are not seen. Times are of the wall clock, for people: nothing is decided by them.
+// Edges between two reports that cancel each other out are not seen. Times are of the wall clock, for people: nothing is decided by them, and a clock that was set may
+// make a trial look overdue.
 // Entries hold names, UIDs, digests and reasons, and no value of a config.
 //
 // # Concurrency

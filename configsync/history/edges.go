@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/doctor"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -24,13 +25,16 @@ type Seen struct {
 	Bad   []string `json:"bad,omitempty"`
 	Stuck bool     `json:"stuck,omitempty"`
 	Alarm bool     `json:"alarm,omitempty"`
+	// Overdue says that the trial should have ended.
+	Overdue bool `json:"overdue,omitempty"`
 }
 
-// SeenIn is what of s is compared.
-func SeenIn(s configsync.Status) Seen {
+// SeenIn is what of s is compared. now is the wall clock, by which a trial is overdue.
+func SeenIn(s configsync.Status, now time.Time) Seen {
 	seen := Seen{
 		Assigned: configOf(s.Assigned), Active: configOf(s.Active), Good: configOf(s.LastKnownGood),
 		StartedAt: s.StartedAt.UTC(), Stuck: s.Error != "", Alarm: s.Alarm != "",
+		Overdue: s.Trial != nil && doctor.Overdue(s.Trial.Since, s.Trial.Needed, now),
 	}
 	for _, b := range s.Rejected {
 		seen.Bad = append(seen.Bad, markOf(b))
@@ -46,8 +50,8 @@ func markOf(b lkg.BadEntry) string {
 }
 
 // Edges is what has happened between before and s, in an order in which it can have happened. It is pure; N and At are not set.
-func Edges(before Seen, s configsync.Status) []Entry {
-	now := SeenIn(s)
+func Edges(before Seen, s configsync.Status, at time.Time) []Entry {
+	now := SeenIn(s, at)
 	var out []Entry
 	add := func(k Kind, c Config, why string) { out = append(out, Entry{Kind: k, Config: c, Why: why}) }
 	if now.Good != before.Good && now.Good != (Config{}) {
@@ -67,8 +71,18 @@ func Edges(before Seen, s configsync.Status) []Entry {
 	if now.Active != before.Active && now.Active != now.Assigned {
 		out = append(out, Entry{Kind: RolledBack, Config: now.Active, Class: classOf(s), Why: s.Condition.Reason})
 	}
+	return append(out, troubles(before, now, s)...)
+}
+
+// troubles compares what is in the way, and what is over.
+func troubles(before, now Seen, s configsync.Status) []Entry {
+	var out []Entry
+	add := func(k Kind, c Config, why string) { out = append(out, Entry{Kind: k, Config: c, Why: why}) }
 	if now.Alarm && !before.Alarm {
 		add(Alarm, now.Active, s.Alarm)
+	}
+	if now.Overdue && !before.Overdue {
+		add(Overdue, now.Assigned, "its trial began at "+s.Trial.Since.UTC().Format(time.RFC3339)+" and needs "+s.Trial.Needed.String()+" of health")
 	}
 	switch {
 	case now.Stuck && !before.Stuck:

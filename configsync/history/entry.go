@@ -23,14 +23,15 @@ const (
 	RolledBack Kind = "RolledBack" // a fallback is used in place of the assigned config
 	Stuck      Kind = "Stuck"      // something is in the way
 	Freed      Kind = "Freed"      // nothing is in the way any more
-	Alarm      Kind = "Alarm"      // nothing is left to fall back to
+	Alarm      Kind = "Alarm"      // nothing is left to fall back to, or what is in use is not well
+	Overdue    Kind = "Overdue"    // a trial is neither promoted nor rejected, for far longer than it needs
 	Drifted    Kind = "Drifted"    // what was rendered is not what is there
 	Lost       Kind = "Lost"       // the journal before this entry could not be read
 )
 
 // Urgent reports whether somebody should look.
 func (k Kind) Urgent() bool {
-	return k == Rejected || k == RolledBack || k == Stuck || k == Alarm || k == Drifted || k == Lost
+	return k == Rejected || k == RolledBack || k == Stuck || k == Alarm || k == Overdue || k == Drifted || k == Lost
 }
 
 // A Config names what an entry is about. The zero Config is the local one.

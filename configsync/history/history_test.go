@@ -223,3 +223,39 @@ func TestFlushIsShort(t *testing.T) {
 		}
 	})
 }
+
+// L-CS-34: a trial that is neither promoted nor rejected is told of once, over restarts, and again for the next config.
+func TestOverdueTrialIsToldOnce(t *testing.T) {
+	disk, now := &configsynctest.Disk{}, time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	s := configsync.Status{Assigned: ref("a"), Active: ref("a"), StartedAt: now, Trial: &configsync.TrialStatus{Since: now, Needed: 10 * time.Minute}}
+	look := func(after time.Duration) {
+		t.Helper()
+		now = now.Add(after)
+		j, err := history.Open(t.Context(), disk, func() time.Time { return now }) // a process of its own
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(t, j, s)
+	}
+	want := func(entries ...string) {
+		t.Helper()
+		got, _, err := history.Read(t.Context(), disk)
+		if err != nil || !slices.Equal(spelled(got), entries) {
+			t.Errorf("%v: %q, want %q", err, spelled(got), entries)
+		}
+	}
+	look(time.Hour)
+	want("Started a")
+	look(time.Minute)
+	look(time.Hour)
+	want("Started a", "Overdue a")
+	s.Assigned, s.Active, s.Trial = ref("b"), ref("b"), &configsync.TrialStatus{Since: now, Needed: time.Hour}
+	look(3 * time.Hour)
+	want("Started a", "Overdue a", "Adopted b")
+	look(time.Minute)
+	look(time.Minute)
+	want("Started a", "Overdue a", "Adopted b", "Overdue b")
+	if _, totals, err := history.Read(t.Context(), disk); err != nil || !slices.Contains(totals, history.Total{Kind: history.Overdue, Count: 2}) {
+		t.Errorf("%v: totals %+v, want each overdue trial counted once", err, totals)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -58,6 +59,25 @@ type record struct {
 func (r record) clone() record {
 	r.Totals, r.Entries = slices.Clone(r.Totals), slices.Clone(r.Entries)
 	return r
+}
+
+// sound reports whether a Journal may have written r: it keeps to the bounds, and numbers grow and are far from their end.
+func (r record) sound() bool {
+	const most = math.MaxUint64 / 2
+	before, kinds := uint64(0), map[Total]bool{}
+	for _, e := range r.Entries {
+		if e.N <= before || len(e.Why) > MaxWhy || e.Times < 0 {
+			return false
+		}
+		before = e.N
+	}
+	for _, t := range r.Totals {
+		if kinds[Total{Kind: t.Kind, Class: t.Class}] || t.Count > most {
+			return false
+		}
+		kinds[Total{Kind: t.Kind, Class: t.Class}] = true
+	}
+	return before <= r.Last && r.Told <= r.Last && r.Last <= most && len(r.Entries) <= MaxEntries
 }
 
 // add appends e, or counts it with the newest entry if it tells the same.
@@ -161,7 +181,7 @@ func read(ctx context.Context, g lkg.Getter) (record, error) {
 		return record{}, &laterError{head.Format}
 	}
 	var r record
-	if err := json.Unmarshal(raw, &r); err != nil {
+	if err := json.Unmarshal(raw, &r); err != nil || !r.sound() {
 		return record{}, errors.New("reading the journal: it is malformed")
 	}
 	r.Format = format
@@ -186,18 +206,19 @@ func (j *Journal) Report(ctx context.Context, s configsync.Status) error {
 	if s.StartedAt.IsZero() {
 		return nil // nothing has started: the records are not known yet
 	}
+	at := j.now().UTC()
 	return j.change(ctx, func(r *record) bool {
 		before := r.Seen
 		if !r.Began { // what was there before the journal is no news
-			before, r.Began = SeenIn(s), true
-			before.StartedAt = time.Time{}
+			before, r.Began = SeenIn(s, at), true
+			before.StartedAt, before.Overdue = time.Time{}, false
 		}
-		edges := Edges(before, s)
+		edges := Edges(before, s, at)
 		for _, e := range edges {
-			e.At = j.now().UTC()
+			e.At = at
 			r.add(e)
 		}
-		r.Seen = SeenIn(s)
+		r.Seen = SeenIn(s, at)
 		return len(edges) > 0
 	})
 }

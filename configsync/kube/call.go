@@ -61,6 +61,20 @@ func (c caller) get(ctx context.Context, t target) (*unstructured.Unstructured, 
 	return u, nil
 }
 
+// getSeen is get for an object that may have been seen just now.
+func (c caller) getSeen(ctx context.Context, t target, s *seen) (*unstructured.Unstructured, error) {
+	if u := s.fresh(); u != nil {
+		return u, nil
+	}
+	u, err := c.get(ctx, t)
+	if err != nil {
+		s.forget()
+		return nil, err
+	}
+	s.read(u)
+	return u, nil
+}
+
 // attempts is how often a report is tried that meets another writer.
 const attempts = 4
 
@@ -73,15 +87,24 @@ func unhurried(ctx context.Context, f func(ctx context.Context) error) error {
 	}
 }
 
-// applyStatus writes body, a status, to the target by server-side apply, if the target still is as it was read.
-func (c caller) applyStatus(ctx context.Context, t target, read *unstructured.Unstructured, body map[string]any) (*unstructured.Unstructured, error) {
+// only is what the target must still be for a write: the object of that UID, and of that version unless it is empty.
+type only struct{ uid, version string }
+
+// asRead is the target as it was read.
+func asRead(u *unstructured.Unstructured) only {
+	return only{string(u.GetUID()), u.GetResourceVersion()}
+}
+
+// applyStatus writes body, a status, to the target by server-side apply, if the target still is what it must be.
+func (c caller) applyStatus(ctx context.Context, t target, o only, body map[string]any) (*unstructured.Unstructured, error) {
 	ctx, cancel := c.within(ctx)
 	defer cancel()
+	meta := map[string]any{"name": t.name, "uid": o.uid}
+	if o.version != "" {
+		meta["resourceVersion"] = o.version
+	}
 	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": t.resource.GroupVersion().String(),
-		"kind":       t.kind,
-		"metadata":   map[string]any{"name": t.name, "resourceVersion": read.GetResourceVersion()},
-		"status":     body,
+		"apiVersion": t.resource.GroupVersion().String(), "kind": t.kind, "metadata": meta, "status": body,
 	}}
 	got, err := c.at(t).ApplyStatus(ctx, t.name, u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil {

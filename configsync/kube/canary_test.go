@@ -168,6 +168,11 @@ func (a *aviary) collect(t *testing.T) {
 	entries, totals, err := history.Read(deadline(t), a.disk)
 	must(t, err)
 	keep("history", entries)
+	sender, err := kube.NewEventSender(a.all, a.node, kube.Options{})
+	must(t, err)
+	for _, e := range entries {
+		must(t, sender.Send(klog.NewContext(deadline(t), a.logger), e))
+	}
 	keep("totals", totals)
 	sink, ok := a.logger.GetSink().(ktesting.Underlier)
 	if !ok {
@@ -201,7 +206,7 @@ func TestNoCanaryIsHeard(t *testing.T) {
 	for _, h := range a.heard() {
 		t.Errorf("S-CS-07: a canary is in %s", h)
 	}
-	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current", "explanation": "cage-good", "history": "cage-good"} {
+	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current", "explanation": "cage-good", "history": "cage-good", "events": "cage-good"} {
 		if !strings.Contains(a.said[output], word) {
 			t.Errorf("the output %q does not even say %q: %.200q", output, word, a.said[output])
 		}

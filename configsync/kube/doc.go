@@ -5,7 +5,8 @@
 //
 // [NodeConfigSource] reads a NodeConfig, [AnnotationSource] an annotation of the Node, [LegacySource] the field that API servers up to
 // 1.25 kept. [ConfigMapFetcher] gets what they name. [NodeConditionReporter] reports the ConfigOK condition of the Node,
-// [StatusReporter] the status of the NodeConfig; configsync.Joined makes one reporter of both. [NewClient] makes the client that they
+// [StatusReporter] the status of the NodeConfig; configsync.Joined makes one reporter of both. [EventSender] makes events
+// of what a journal of configsync/history holds. [NewClient] makes the client that they
 // all use, [InstallCRDs] what the API server needs to know NodeConfigs.
 //
 // # Promise
@@ -20,7 +21,11 @@
 //   - Each call has a deadline. Changes are learned from watches of single objects, never by polling; a watch outlives restarts of
 //     the API server, expired versions, and kinds that aren't installed yet.
 //   - A report that changes nothing writes nothing. What is written is read back: a part that the API server dropped is [ErrDropped].
-//     Nothing of others is changed: conditions are applied by key, by [FieldManager], to the version of the object that was read.
+//     Nothing of others is changed: conditions are applied by key, by [FieldManager], to the object that was read, and the status of a NodeConfig to the
+//     version that was read or watched.
+//   - An adoption is three calls: the ConfigMap is read, and the status of the NodeConfig and the condition of the Node are written, each once
+//     ([NodeConfigSource.StatusReporter]). What the watch has just brought is not read again. It is never older than what was read before, and
+//     after a minute without news it is read.
 //   - Contents of configs appear in no error and no log.
 //
 // # No promise
@@ -37,6 +42,7 @@
 //	AnnotationSource       get, list, watch of nodes
 //	LegacySource           get, list, watch of nodes
 //	NodeConditionReporter  get of nodes, patch of nodes/status
+//	EventSender            create of events.events.k8s.io in the namespace "default"
 //	ConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
 //
 // Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status apart: whoever may

@@ -5,11 +5,13 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -25,6 +27,9 @@ import (
 // renewed by the first report after each start, and by each report of another condition; the transition time moves only when the
 // status, the reason or the message is another. Otherwise nothing is written.
 //
+// News are written without reading the Node before, to the Node with the UID that the reporter knows; that nothing is to be written is only said of a
+// Node that was just read.
+//
 // It may be used concurrently; of two reports at once, either may win.
 type NodeConditionReporter struct {
 	caller
@@ -32,6 +37,13 @@ type NodeConditionReporter struct {
 
 	mu      sync.Mutex
 	renewed *time.Time // StartedAt of the last report that the API server holds; guarded by mu
+	last    *reported  // what it has acknowledged last; nil means that the Node has to be read; guarded by mu
+}
+
+// reported is the condition of the Node with that UID. A reported does not change.
+type reported struct {
+	uid       string
+	condition corev1.NodeCondition
 }
 
 // NewNodeConditionReporter returns the reporter of the named node. Its errors are mistakes of the caller.
@@ -61,6 +73,10 @@ func (r *NodeConditionReporter) Report(ctx context.Context, s configsync.Status)
 }
 
 func (r *NodeConditionReporter) report(ctx context.Context, s configsync.Status) error {
+	err := r.news(ctx, s)
+	if !errors.Is(err, errUnread) {
+		return err
+	}
 	u, err := r.get(ctx, r.target)
 	if err != nil {
 		return err
@@ -74,7 +90,32 @@ func (r *NodeConditionReporter) report(ctx context.Context, s configsync.Status)
 	if same && r.isRenewed(s.StartedAt) {
 		return nil
 	}
-	return r.write(ctx, u, want)
+	return r.write(ctx, asRead(u), want)
+}
+
+// errUnread means that the Node has to be read first.
+var errUnread = errors.New("the Node was not read")
+
+// news writes what differs from the last report, whatever else was written to the Node meanwhile: the kubelet does that all the time.
+func (r *NodeConditionReporter) news(ctx context.Context, s configsync.Status) error {
+	r.mu.Lock()
+	last := r.last
+	r.mu.Unlock()
+	want := nodeCondition(s.Condition, r.now())
+	if last == nil {
+		return errUnread
+	}
+	if sameCondition(want, last.condition) {
+		if r.isRenewed(s.StartedAt) {
+			return errUnread // nothing to write, unless others have written
+		}
+		want.LastTransitionTime = last.condition.LastTransitionTime
+	}
+	err := r.write(ctx, only{uid: last.uid}, want)
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) {
+		return errUnread // another Node has the name now
+	}
+	return err
 }
 
 // isRenewed says whether the start was reported by this reporter. A new process doesn't know, and so renews.
@@ -84,19 +125,28 @@ func (r *NodeConditionReporter) isRenewed(startedAt time.Time) bool {
 	return r.renewed != nil && r.renewed.Equal(startedAt)
 }
 
-func (r *NodeConditionReporter) write(ctx context.Context, read *unstructured.Unstructured, want corev1.NodeCondition) error {
+func (r *NodeConditionReporter) write(ctx context.Context, o only, want corev1.NodeCondition) error {
+	r.keep(nil) // it may land and be lost
 	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want)
 	if err != nil {
 		return fmt.Errorf("encoding the condition of %s: %w", r.target, err)
 	}
-	got, err := r.applyStatus(ctx, r.target, read, map[string]any{"conditions": []any{entry}})
+	got, err := r.applyStatus(ctx, r.target, o, map[string]any{"conditions": []any{entry}})
 	if err != nil {
 		return err
 	}
-	if live, found := configOK(got); !found || !sameCondition(want, live) {
+	live, found := configOK(got)
+	if !found || !sameCondition(want, live) {
 		return fmt.Errorf("applying the condition %s of %s: %w", lkg.ConditionType, r.target, ErrDropped)
 	}
+	r.keep(&reported{string(got.GetUID()), live})
 	return nil
+}
+
+func (r *NodeConditionReporter) keep(last *reported) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = last
 }
 
 func nodeCondition(c lkg.Condition, now time.Time) corev1.NodeCondition {

@@ -21,10 +21,13 @@ import (
 // A NodeConfig without a source asks for the local config. No NodeConfig at all is [configsync.ErrMissing]: an object that
 // was deleted by mistake must not reset the node. A server without its CustomResourceDefinition counts as unreachable.
 //
+// While its Watch runs, what that has brought in the last minute is not read again; that is never older than what was read before.
+//
 // It may be used concurrently.
 type NodeConfigSource struct {
 	caller
 	target target
+	seen   *seen
 }
 
 // NewNodeConfigSource returns the source of the named node. Its errors are mistakes of the caller.
@@ -33,16 +36,22 @@ func NewNodeConfigSource(client dynamic.Interface, node string, o Options) (*Nod
 	if err != nil {
 		return nil, fmt.Errorf("making a NodeConfig source: %w", err)
 	}
-	return &NodeConfigSource{c, nodeConfigOf(node)}, nil
+	return &NodeConfigSource{c, nodeConfigOf(node), &seen{}}, nil
 }
 
 func nodeConfigOf(node string) target {
 	return target{kind: v1alpha1.NodeConfigKind, name: node, resource: v1alpha1.NodeConfigsResource}
 }
 
+// StatusReporter returns a reporter to the status of the same NodeConfig, which compares with what the source has seen last instead of reading it, and
+// writes to that version alone. It is [NewStatusReporter] for an agent whose source is the NodeConfig, and asks the API server less.
+func (s *NodeConfigSource) StatusReporter() *StatusReporter {
+	return &StatusReporter{s.caller, s.target, s.seen}
+}
+
 // Desired reads the NodeConfig. Errors are as [configsync.Source] says.
 func (s *NodeConfigSource) Desired(ctx context.Context) (*configsync.Spec, error) {
-	u, err := s.get(ctx, s.target)
+	u, err := s.getSeen(ctx, s.target, s.seen)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +61,7 @@ func (s *NodeConfigSource) Desired(ctx context.Context) (*configsync.Spec, error
 // Watch calls changed when the NodeConfig is another one or its spec changed. It returns nil when ctx ends, and not before: it
 // goes on through restarts of the API server, and where the kind isn't served yet.
 func (s *NodeConfigSource) Watch(ctx context.Context, changed func()) error {
-	return s.watch(ctx, s.target, func(u *unstructured.Unstructured) string {
+	return s.watchSeen(ctx, s.target, s.seen, func(u *unstructured.Unstructured) string {
 		return fmt.Sprintf("%s %d", u.GetUID(), u.GetGeneration())
 	}, changed)
 }

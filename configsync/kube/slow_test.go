@@ -136,7 +136,8 @@ func TestSlowServerDuringAdoption(t *testing.T) {
 	})
 	must(t, err)
 	s.armed.Store(true)
-	must(t, s.assignNodeConfig(deadline(t), v2.Source()))
+	assigned := make(chan error, 1) // the node may be faster than the answer, which then waits for the thaw
+	go func() { assigned <- s.assignNodeConfig(deadline(t), v2.Source()) }()
 	s.await(t)
 	eventually(t, "a fetch without an answer", func() error {
 		if n := s.fetcher.cut.Load(); n == 0 {
@@ -151,6 +152,7 @@ func TestSlowServerDuringAdoption(t *testing.T) {
 		t.Errorf("the child was started with %+v, want no start since the %d of before", got, starts)
 	}
 	must(t, s.server.Resume())
+	must(t, <-assigned)
 	s.is(t, s.cluster, matrix.Step{Name: "thawed", Node: matrix.Node{Active: matrix.GoodB, Status: lkg.StatusTrue, Good: matrix.GoodB}})
 	s.told(t, corev1.ConditionTrue)
 }

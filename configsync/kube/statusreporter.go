@@ -33,6 +33,7 @@ var errNoCondition = errors.New("the status has no condition yet")
 type StatusReporter struct {
 	caller
 	target target
+	seen   *seen // nil: each report reads what the API server holds
 }
 
 // NewStatusReporter returns the reporter of the named node. Its errors are mistakes of the caller.
@@ -41,7 +42,7 @@ func NewStatusReporter(client dynamic.Interface, node string, o Options) (*Statu
 	if err != nil {
 		return nil, fmt.Errorf("making a status reporter: %w", err)
 	}
-	return &StatusReporter{c, nodeConfigOf(node)}, nil
+	return &StatusReporter{caller: c, target: nodeConfigOf(node)}, nil
 }
 
 // Report makes s the status. Errors wrap [configsync.ErrMissing] where there is no NodeConfig, [configsync.ErrForbidden],
@@ -55,7 +56,7 @@ func (r *StatusReporter) Report(ctx context.Context, s configsync.Status) error 
 }
 
 func (r *StatusReporter) report(ctx context.Context, s configsync.Status) error {
-	u, err := r.get(ctx, r.target)
+	u, err := r.getSeen(ctx, r.target, r.seen)
 	if err != nil {
 		return err
 	}
@@ -68,10 +69,12 @@ func (r *StatusReporter) report(ctx context.Context, s configsync.Status) error 
 	if err != nil {
 		return fmt.Errorf("encoding the status of %s: %w", r.target, err)
 	}
-	got, err := r.applyStatus(ctx, r.target, u, body)
+	got, err := r.applyStatus(ctx, r.target, asRead(u), body)
 	if err != nil {
+		r.seen.forget() // it may have landed, or met another version
 		return err
 	}
+	r.seen.read(got)
 	if !sameJSON(want, statusIn(got)) {
 		return fmt.Errorf("applying the status of %s: %w: install the CustomResourceDefinition of this version", r.target, ErrDropped)
 	}

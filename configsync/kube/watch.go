@@ -22,12 +22,20 @@ import (
 // too. A reflector does the work: it lists and watches this one object, again and again, backing off up to a minute, and so
 // comes through expired versions, restarts of the API server, and kinds that aren't served yet. It returns nil when ctx ends.
 func (c caller) watch(ctx context.Context, t target, fingerprint func(*unstructured.Unstructured) string, changed func()) error {
+	return c.watchSeen(ctx, t, nil, fingerprint, changed)
+}
+
+// watchSeen is watch, and tells s what comes before it calls changed.
+func (c caller) watchSeen(ctx context.Context, t target, s *seen, fingerprint func(*unstructured.Unstructured) string, changed func()) error {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", t.kind, "object", klog.KRef(t.namespace, t.name))
 	ctx = klog.NewContext(ctx, logger)
-	store := &trigger{name: t.name, fingerprint: fingerprint, changed: changed}
+	store := &trigger{name: t.name, seen: s, fingerprint: fingerprint, changed: changed}
 	cache.NewReflectorWithOptions(c.listWatch(t), nil, store, cache.ReflectorOptions{
 		Logger: &logger, Name: "configsync/kube", TypeDescription: t.String(), Backoff: c.backoff(),
 	}).RunWithContext(ctx)
+	if store.known {
+		s.follow(-1)
+	}
 	return nil
 }
 
@@ -57,6 +65,7 @@ func (c caller) listWatch(t target) cache.ListerWatcher {
 // trigger is the store of the reflector. It keeps nothing but the last fingerprint. The reflector calls it from one goroutine.
 type trigger struct {
 	name        string
+	seen        *seen
 	fingerprint func(*unstructured.Unstructured) string
 	changed     func()
 
@@ -67,6 +76,9 @@ type trigger struct {
 func (t *trigger) see(fingerprint string) {
 	if t.known && t.last == fingerprint {
 		return
+	}
+	if !t.known {
+		t.seen.follow(1)
 	}
 	t.known, t.last = true, fingerprint
 	t.changed()
@@ -79,6 +91,7 @@ func (t *trigger) Add(obj any) error {
 		return fmt.Errorf("watching %q: got a %T", t.name, obj)
 	}
 	if u.GetName() == t.name {
+		t.seen.watched(u)
 		t.see("present " + t.fingerprint(u))
 	}
 	return nil
@@ -90,7 +103,7 @@ func (t *trigger) Update(obj any) error { return t.Add(obj) }
 // Delete takes note of the absence of an object.
 func (t *trigger) Delete(obj any) error {
 	if u, ok := obj.(*unstructured.Unstructured); !ok || u.GetName() == t.name {
-		t.see("absent")
+		t.gone()
 	}
 	return nil
 }
@@ -102,8 +115,13 @@ func (t *trigger) Replace(list []any, _ string) error {
 			return t.Add(u)
 		}
 	}
-	t.see("absent")
+	t.gone()
 	return nil
+}
+
+func (t *trigger) gone() {
+	t.seen.forget()
+	t.see("absent")
 }
 
 // Resync does nothing: no resync is asked for.

@@ -11,7 +11,7 @@ import (
 	"github.com/belayproject/belay/configsync/layers"
 )
 
-// Laying the result over the layers again changes nothing, every origin is one of the layers, and the result passes the gate that the layers passed.
+// Laying the stronger layer over the result again changes nothing, every origin is one of the layers, and the result passes the gate that the layers passed.
 func FuzzMerge(f *testing.F) {
 	for _, s := range [][2]string{{"a: {b: [1]}", "a: {b: []}"}, {"a: null", "a: {}"}, {"", "# c\na: 1\n"}, {"a.b: {\"\": 1}", "a.b: {\"\\\"\": <&>}"}} {
 		f.Add([]byte(s[0]), []byte(s[1]))
@@ -35,9 +35,9 @@ func FuzzMerge(f *testing.F) {
 		if m.Whole != "" {
 			return
 		}
-		again, err := layers.Merge(append(all, layers.Layer{Name: "again", Doc: m.Doc})...)
+		again, err := layers.Merge(layers.Layer{Name: "result", Doc: m.Doc}, all[1])
 		if err == nil && !bytes.Equal(again.Doc, m.Doc) {
-			t.Fatalf("%q over its layers is %q", m.Doc, again.Doc)
+			t.Fatalf("with the stronger layer laid over it again, %q is %q", m.Doc, again.Doc)
 		}
 	})
 }

@@ -39,7 +39,7 @@ func said(m layers.Merged) string {
 	return strings.Join(all, " ")
 }
 
-// C-13: maps merge, all else is replaced as a whole, null is no empty list. C-12: each field has one origin.
+// C-13: maps merge, all else is replaced as a whole, null takes away and is no empty list. C-12: each field has one origin.
 func TestMergeRules(t *testing.T) {
 	for _, c := range []struct {
 		docs      []string
@@ -52,9 +52,13 @@ func TestMergeRules(t *testing.T) {
 		{[]string{"a: [1, 2, 3]", "a: [4]"}, `{"a":[4]}`, "a[0]=1"},
 		{[]string{"a: [{b: 1}]", "a: [{c: 2}]"}, `{"a":[{"c":2}]}`, "a[0].c=1"},
 		{[]string{"a: [1]", "a: []"}, `{"a":[]}`, "a=1"},
-		{[]string{"a: [1]", "a: null"}, `{"a":null}`, "a=1"},
+		{[]string{"a: [1]", "a: null"}, `{}`, ""},
+		{[]string{"a: {b: 1, c: 1}", "a: {b: null}"}, `{"a":{"c":1}}`, "a.c=0"},
+		{[]string{"a: {b: 1}", "a: {b: null}"}, `{"a":{}}`, "a=1"},
+		{[]string{"", "b: 1", "a: {b: null, c: {d: null}}"}, `{"a":{"c":{}},"b":1}`, "a.c=2 b=1"},
+		{[]string{"a: 1", "a: [{b: null, c: 1}, null]"}, `{"a":[{"c":1},null]}`, "a[0].c=1 a[1]=1"},
 		{[]string{"a: null", "b: []"}, `{"a":null,"b":[]}`, "a=0 b=1"},
-		{[]string{"a: {b: 1}", "a: null", "c: 1"}, `{"a":null,"c":1}`, "a=1 c=2"},
+		{[]string{"a: {b: 1}", "a: null", "c: 1"}, `{"c":1}`, "c=2"},
 		{[]string{"a: {b: 1}", "a: null", "a: {c: 1}"}, `{"a":{"c":1}}`, "a.c=2"},
 		{[]string{"a: {b: 1}", "a: {}"}, `{"a":{"b":1}}`, "a.b=0"},
 		{[]string{"x: 1", "a: {}"}, `{"a":{},"x":1}`, "a=1 x=0"},
@@ -82,6 +86,7 @@ func TestWholeDocumentStaysAsItIs(t *testing.T) {
 
 func TestMergeRefuses(t *testing.T) {
 	for want, docs := range map[string][]string{
+		"the layers together: line 1: a key stands twice":               {"secret: 1", "Secret: 1"},
 		"layer \"1\": line 1: anchors":                                  {"a: 1", "a: &secret 1"},
 		"layer \"0\": document must be a map":                           {"[secret]"},
 		"layer \"2\": field \"kind\" must be that of layer \"0\"":       {"kind: secret1", "a: 1", "kind: secret2"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/fields"
+	"github.com/belayproject/belay/configsync/internal/tree"
 )
 
 // The names of the usual layers, from the weakest on.
@@ -53,7 +54,7 @@ func Merge(all ...Layer) (Merged, error) {
 	var spoken []Layer
 	var values []map[string]any
 	for _, l := range all {
-		if len(bytes.TrimSpace(l.Doc)) == 0 {
+		if tree.Empty(l.Doc) {
 			continue
 		}
 		v, err := read(l.Doc)
@@ -66,8 +67,12 @@ func Merge(all ...Layer) (Merged, error) {
 		return Merged{}, err
 	}
 	result := map[string]any{}
-	for _, v := range values {
-		result = over(result, v).(map[string]any)
+	for i, v := range values {
+		if i == 0 {
+			result = v
+			continue
+		}
+		result = over(result, v)
 	}
 	m := Merged{Doc: []byte("{}")}
 	origins(nil, "", result, func(path []step, text string) {
@@ -81,21 +86,23 @@ func Merge(all ...Layer) (Merged, error) {
 		return m, nil
 	}
 	var err error
-	m.Doc, err = written(result)
-	return m, err
+	if m.Doc, err = written(result); err != nil {
+		return Merged{}, err
+	}
+	if _, err := configsync.Gate(m.Doc, configsync.GateLimits{Bytes: maxMerged, Nodes: maxMerged}); err != nil {
+		return Merged{}, fmt.Errorf("the layers together: %w", err) // such as two keys that differ in case
+	}
+	return m, nil
 }
 
-// read gives the value of a layer. Numbers stay as they are written.
+// maxMerged bounds the merged document, in bytes and nodes; each layer has its own, tighter limits.
+const maxMerged = 8 << 20
+
+// read gives the value of a layer.
 func read(doc []byte) (map[string]any, error) {
-	raw, err := configsync.Gate(doc, configsync.GateLimits{})
+	v, err := tree.Read(doc)
 	if err != nil {
 		return nil, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, fmt.Errorf("document is not valid after %d bytes", dec.InputOffset())
 	}
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -125,21 +132,37 @@ func agree(spoken []Layer, values []map[string]any) error {
 	return nil
 }
 
-// over gives the value of two layers, of which neither is changed.
-func over(below, above any) any {
-	a, ok := below.(map[string]any)
-	b, both := above.(map[string]any)
-	if !ok || !both {
-		return above
-	}
-	out := maps.Clone(a)
-	for k, v := range b {
-		if old, there := out[k]; there {
-			v = over(old, v)
+// over gives a map with another one laid over it, of which neither is changed.
+func over(below, above map[string]any) map[string]any {
+	out := make(map[string]any, len(below)+len(above))
+	maps.Copy(out, below)
+	for k, v := range above {
+		inner, _ := out[k].(map[string]any)
+		switch x := v.(type) {
+		case nil:
+			delete(out, k)
+		case map[string]any:
+			out[k] = over(inner, x)
+		default:
+			out[k] = withoutNulls(v)
 		}
-		out[k] = v
 	}
 	return out
+}
+
+// withoutNulls is a value without the fields that are null: they take away what is below, and there is nothing.
+func withoutNulls(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		return over(nil, x)
+	case []any:
+		out := make([]any, len(x))
+		for i, item := range x {
+			out[i] = withoutNulls(item)
+		}
+		return out
+	}
+	return v
 }
 
 // A step is a key of a map, or a place in a list.

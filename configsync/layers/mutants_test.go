@@ -13,11 +13,15 @@ import (
 func TestMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "null is left out", File: "merge.go", Run: "TestMergeRules",
-			Old: "for k, v := range b {", New: "for k, v := range b {\n\t\tif v == nil {\n\t\t\tcontinue\n\t\t}"},
+			Old: "delete(out, k)", New: "_ = k"},
+		{Name: "null is kept where nothing is below", File: "merge.go", Run: "TestMergeRules",
+			Old: "out[k] = over(inner, x)", New: "out[k] = x\n\t\t\tif inner != nil {\n\t\t\t\tout[k] = over(inner, x)\n\t\t\t}"},
+		{Name: "null is kept in lists", File: "merge.go", Run: "TestMergeRules",
+			Old: "out[k] = withoutNulls(v)", New: "out[k] = v"},
 		{Name: "the weakest layer wins", File: "merge.go", Run: "TestMergeRules",
-			Old: "return above\n", New: "return below\n"},
+			Old: "result = over(result, v)", New: "result = over(v, result)"},
 		{Name: "maps are replaced", File: "merge.go", Run: "TestMergeRules",
-			Old: "v = over(old, v)", New: "_ = old"},
+			Old: "out[k] = over(inner, x)", New: "_ = inner\n\t\t\tout[k] = over(nil, x)"},
 		{Name: "the first layer is the origin", File: "merge.go", Run: "TestMergeRules",
 			Old: "range slices.Backward(values) {", New: "range values {"},
 		{Name: "a single document is written anew", File: "merge.go", Run: "TestWholeDocument",

@@ -124,7 +124,7 @@ func TestGuardCountsForADeadAgent(t *testing.T) {
 	}
 }
 
-// R-CS-62: guard and main process are one start: it counts once, whatever the main process does.
+// R-CS-62: guard and main process are one start: it is on record once, and counts once, whatever the main process does.
 func TestGuardAndAgentCountOneStart(t *testing.T) {
 	h := newHost(t)
 	for range 2 {
@@ -137,6 +137,11 @@ func TestGuardAndAgentCountOneStart(t *testing.T) {
 	h.guarded("local", "it crashed twice")
 	if got := h.main(); got != "local" {
 		t.Errorf("the main process uses %q, want what the guard chose", got)
+	}
+	st, err := lkg.Load(t.Context(), h.disk, h.options().Version)
+	must(t, err)
+	if len(st.Starts) != 1+3 {
+		t.Errorf("on record are %d starts, want the one that adopted the config and 3: %+v", len(st.Starts), st.Starts)
 	}
 }
 

@@ -30,6 +30,8 @@ func TestMutants(t *testing.T) {
 			Old: "c.signal(syscall.SIGKILL)\n\t\t<-c.gone", New: "<-c.gone"},
 		{Name: "children outlive a killed agent", File: "own_linux.go", Run: "TestKilledAgent",
 			Old: "cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL", New: ""},
+		{Name: "guard and main process are two starts", File: "unit.go", Run: "TestGuardAndAgent", Old: "lkg.Exit{Kind: lkg.ExitCounted,", New: "lkg.Exit{Kind: lkg.ExitPlanned,"},
+		{Name: "every start is on record already", File: "../../lkg/tracker_start.go", Run: "TestGuardCounts|TestGuardAndAgent", Old: "if e.Kind == ExitCounted && s.isBegun() {", New: "if s.isBegun() {"},
 		{Name: "killed for memory is clean", File: "end.go", Run: "TestEndsOfAUnit", Old: `"oom-kill", `, New: ""},
 		{Name: "a stop on request that was killed is a crash", File: "end.go", Run: "TestEndsOfAUnit",
 			Old: "if asked {", New: `if asked && e.Result == "success" {`},

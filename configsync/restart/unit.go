@@ -98,7 +98,7 @@ func (u Unit) Ended(ctx context.Context, e End) error {
 }
 
 // Last says how the run before this start ended, once, and notes the start. Where a [Guard] of the same invocation has counted this start
-// already, it is [lkg.ExitPlanned], so that no start counts twice.
+// already, it is [lkg.ExitCounted], so that no start counts, or is on record, twice.
 //
 // An error is for the log, and no reason not to start: the Exit is valid beside it, and says no more than is known. What can't be
 // removed from the Store is not used, so that nothing explains two starts. A kill in between loses the explanation, no more.
@@ -112,7 +112,7 @@ func (u Unit) Last(ctx context.Context) (lkg.Exit, error) {
 	}
 	putErr := u.put(ctx, streamStart, now)
 	if counted && putErr == nil {
-		return lkg.Exit{Kind: lkg.ExitPlanned, Detail: "this start was counted before the main process began"}, nil
+		return lkg.Exit{Kind: lkg.ExitCounted, Detail: "this start was counted before the main process began"}, nil
 	}
 	exit, err := u.takeEnd(ctx)
 	return exit, errors.Join(startErr, putErr, err)
