@@ -12,6 +12,7 @@ const (
 	CheckOK                              // loaded, decoded, valid
 	CheckUndecodable                     // can not be decoded: bad at once
 	CheckInvalid                         // decoded, and not valid: bad at once
+	CheckUndecided                       // it is there, and what judges it gave no answer; it is asked again
 )
 
 // An Origin is what the local config is made of.
@@ -46,6 +47,8 @@ func (c CheckOutcome) String() string {
 		return "undecodable"
 	case CheckInvalid:
 		return "invalid"
+	case CheckUndecided:
+		return "undecided"
 	default:
 		return "unavailable"
 	}

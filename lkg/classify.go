@@ -29,6 +29,7 @@ const (
 	ExitClean   ExitKind = "Clean"   // status 0
 	ExitPlanned ExitKind = "Planned" // stopped on request by whoever reports it, such as a supervisor
 	ExitCrash   ExitKind = "Crash"   // bad status, killed by a signal, out of memory, watchdog
+	ExitCounted ExitKind = "Counted" // this start is on record already, by somebody who came before: it is not recorded again
 )
 
 // Exit is how the previous run ended, as far as the caller knows. The zero value says that nothing is known.
@@ -88,7 +89,7 @@ func Classify(prev *Start, marker *Marker, now Moment, e Exit) (cause Cause, det
 		return marker.Kind, "restart announced at " + marker.At.UTC().Format(time.RFC3339)
 	case prev != nil && prev.BootID != "" && now.BootID != "" && prev.BootID != now.BootID:
 		return CauseReboot, "boot " + now.BootID + " after boot " + prev.BootID
-	case e.Kind == ExitPlanned:
+	case e.Kind == ExitPlanned, e.Kind == ExitCounted:
 		return CausePlanned, cmp.Or(e.Detail, "stopped on request")
 	case e.Kind == ExitCrash:
 		return CauseCrash, cmp.Or(e.Detail, "the previous run ended badly")

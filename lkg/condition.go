@@ -85,6 +85,15 @@ func reasonUnavailable(r Ref) string {
 	return reasonUnclear("the checkpoint of current (UID: " + r.UID + ") is missing or damaged")
 }
 
+// reasonUndecided has the words of what gave no answer: a person must see to that, not to the config.
+func reasonUndecided(r Ref, err error) string {
+	cause := "judging current (UID: " + r.UID + "): "
+	if err == nil {
+		return reasonUnclear(cause + "undecided")
+	}
+	return reasonUnclear(cause + err.Error())
+}
+
 func reasonUnrecorded(r Ref) string {
 	return "failed to record the start, and current (UID: " + r.UID + ") is on trial"
 }

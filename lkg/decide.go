@@ -67,7 +67,8 @@ type Verdict struct {
 //  2. The current config is the local one: use it.
 //  3. The desired config is known to be wrong (see [OutcomeKind] and [Policy]): fall back.
 //  4. The current config is listed as bad: fall back.
-//  5. Its check says undecodable or invalid: it is bad from now on; fall back. Unavailable: fall back.
+//  5. Its check says undecodable or invalid: it is bad from now on; fall back. Unavailable or
+//     undecided: fall back.
 //  6. It is on trial, and more unexplained starts than its threshold belong to its assignment, besides the first: it is
 //     bad from now on; fall back. It is on trial and this start is not on record: fall back.
 //  7. Use it.
@@ -153,6 +154,9 @@ func (d *decision) judge(cur Ref) {
 		return
 	case CheckInvalid:
 		d.reject(reasonValidate(cur), c.Err)
+		return
+	case CheckUndecided:
+		d.fallBack(StatusUnknown, reasonUndecided(cur, c.Err), nil)
 		return
 	default:
 		d.fallBack(StatusUnknown, reasonUnavailable(cur), c.Err)

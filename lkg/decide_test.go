@@ -85,6 +85,27 @@ func TestChecksAreLazy(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotDecidedIsNotBad: D4; what judges a config gave no answer, so it is not used, not listed, and its reason is that of the judge.
+func TestWhatIsNotDecidedIsNotBad(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{errors.New("no answer yet"), "failed to sync, desired config unclear, cause: judging current (UID: uid-x): no answer yet"},
+		{nil, "failed to sync, desired config unclear, cause: judging current (UID: uid-x): undecided"},
+	} {
+		w := &world{checks: map[string]lkg.Check{"x": {Outcome: lkg.CheckUndecided, Err: c.err}}}
+		v := lkg.Decide(lkg.Input{State: onTrial("x", "a", "b"), Recorded: true}, w.check)
+		if nameOf(v.Use) != "a" || v.Rejected != nil || v.Condition.Status != lkg.StatusUnknown || v.Condition.Reason != c.want || v.Detail != c.want {
+			t.Errorf("it uses %s because of %+v (%s), rejects %+v; want a because of %q, and nothing rejected", nameOf(v.Use), v.Condition, v.Detail, v.Rejected, c.want)
+		}
+	}
+	v := lkg.Decide(lkg.Input{State: onTrial("a", "a", "b"), Recorded: true}, (&world{checks: map[string]lkg.Check{"a": {Outcome: lkg.CheckUndecided}}}).check)
+	if nameOf(v.Use) != "b" || len(v.Steps) != 2 || v.Steps[1].Why != "its check says undecided" {
+		t.Errorf("where nobody can judge the last known good config, it uses %s after %+v, want the one before", nameOf(v.Use), v.Steps)
+	}
+}
+
 func with(s lkg.State, entries []lkg.BadEntry) lkg.State {
 	s.Bad = entries
 	return s

@@ -10,7 +10,8 @@ import (
 
 // Start records that the configured thing starts, and how its previous run ended. It is the first write of every start:
 // call it before anything can fail. Writes: startups, then trial. With a [*RecordError] the start is not on record;
-// Decide still works, and will not use a config on trial. Each call is another start.
+// Decide still works, and will not use a config on trial. Each call is another start, but with [ExitCounted] the last one on record is taken up, if it
+// is one of this boot and of the assigned config; else it counts as planned.
 func (t *Tracker) Start(ctx context.Context, e Exit) error {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -33,6 +34,10 @@ func (t *Tracker) Start(ctx context.Context, e Exit) error {
 // addStart puts the start into memory, and begins a new run.
 func (t *Tracker) addStart(e Exit) {
 	s := &t.s
+	if e.Kind == ExitCounted && s.isBegun() {
+		s.Soak, t.fallbackRun = s.Soak.nextRun(), 0
+		return
+	}
 	prev, marker := s.lastStart(), s.freshMarker()
 	st := Start{At: t.now(), BootID: s.BootID, Assignment: s.Current.ID, Good: s.GoodID, N: 1}
 	now := Moment{st.At, s.BootID}
@@ -54,6 +59,12 @@ func (t *Tracker) addStart(e Exit) {
 		s.Soak.Accumulated = 0
 	}
 	t.fallbackRun = 0
+}
+
+// isBegun reports whether the last start on record can be the one that happens now.
+func (s *State) isBegun() bool {
+	last := s.lastStart()
+	return last != nil && last.evidenced() && last.BootID == s.BootID && last.Assignment == s.Current.ID && s.freshMarker() == nil
 }
 
 // Decide picks the config to use and records what must be on record before it may be used: a newly rejected config

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the transcripts and golden files 
 // behind it are what it answered. Run with -update to write the answers, and review the difference.
 //
 // R-CS-64: crashloop.txt has the vectors of the count. R-CS-67, R-CS-68: records.txt has versions that do not read each other's
-// beliefs, and one that finds its own again.
+// beliefs, and one that finds its own again. R-CS-46: versions.txt has a trial that an upgrade begins anew.
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/transcripts/*.txt")
 	if err != nil || len(files) == 0 {
