@@ -14,11 +14,15 @@ import (
 // Nothing was written.
 var ErrConflict = errors.New("it has changed since it was read")
 
+// ErrUnreadable means that what is stored is not a ledger that this version can read exactly as it was written: a hand has edited it, or a later version has
+// written it. Nothing is decided on it.
+var ErrUnreadable = errors.New("the ledger cannot be read")
+
 // A LedgerStore keeps the one ledger of a disruption domain. Whether caps hold rests on it alone: package rollouttest has the suite that every
 // store must pass.
 type LedgerStore interface {
 	// Load returns the ledger and its version. The version of an answer is never older than that of an answer that the same store has given
-	// before. A ledger that does not exist is fs.ErrNotExist; one that cannot be read exactly as it was written is another error,
+	// before. A ledger that does not exist is fs.ErrNotExist; one that cannot be read exactly as it was written is [ErrUnreadable],
 	// and never an empty ledger.
 	Load(ctx context.Context) (protocol.Ledger, string, error)
 	// Store replaces the ledger of that version, and returns the version of the new one. An empty version creates it. [ErrConflict] means that

@@ -25,7 +25,7 @@ func updateOnce(ctx context.Context, s LedgerStore, create bool, change func(pro
 	if version != "" && reflect.DeepEqual(next, l) {
 		return l, nil
 	}
-	if err := next.Validate(); err != nil {
+	if err := errors.Join(next.Validate(), next.Follows(l)); err != nil {
 		return l, fmt.Errorf("the new ledger is not valid, and was not stored: %w", err)
 	}
 	if _, err := s.Store(ctx, next, version); err != nil {

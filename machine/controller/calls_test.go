@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -19,7 +20,7 @@ import (
 // for its list alone.
 func TestCallsOfALife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 200
+		n := raceshare.Of(t, 200)
 		w := newWorld(t)
 		w.cloud.Polls, w.store.Hook, w.nodes.Hook = 0, nil, nil
 		w.options = controller.Options{Cluster: clusterID, Machines: w.store, Nodes: w.nodes, Provider: w.cloud, Undrained: true}

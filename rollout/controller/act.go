@@ -68,7 +68,7 @@ func ordersOf(n *nodeView, slot *protocol.Slot, d rollout.Decision) (o protocol.
 // order writes orders on the version of the shadow that was read.
 func (p *pass) order(n *nodeView, o protocol.Orders) bool {
 	var next Shadow
-	err := p.call(func(ctx context.Context) (err error) { next, err = p.c.o.Shadows.Order(ctx, *n.shadow, o); return err })
+	err := p.write(func(ctx context.Context) (err error) { next, err = p.c.o.Shadows.Order(ctx, *n.shadow, o); return err })
 	if err != nil {
 		p.note("controller: ordering node %q", err, n.Name)
 		return false
@@ -138,7 +138,7 @@ func (p *pass) close(n *nodeView, s *protocol.Slot, drains bool) (anew, done boo
 		return false, false
 	}
 	is := n.mark
-	err := p.call(func(ctx context.Context) (err error) {
+	err := p.write(func(ctx context.Context) (err error) {
 		if k, ok := p.c.o.Drainer.(MarkingDrainer); ok {
 			done, err = k.CordonWith(ctx, n.Name, n.UID, int64(s.Attempt), drains, func(annotations map[string]string) (change map[string]*string) {
 				anew = true
@@ -228,7 +228,7 @@ func (p *pass) release(n *nodeView, k protocol.Attempt) bool {
 		return true
 	}
 	done := false
-	err := p.call(func(ctx context.Context) (err error) {
+	err := p.write(func(ctx context.Context) (err error) {
 		done, err = p.c.o.Drainer.Release(ctx, n.Name, n.UID, int64(k))
 		return err
 	})

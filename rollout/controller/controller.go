@@ -80,6 +80,8 @@ type mind struct {
 	seen     []rollout.Node
 	// orphans is what was decided of rollouts that are gone and have left slots, by UID.
 	orphans map[string]rollout.Progress
+	// cuts is how many passes in a row were cut short.
+	cuts int
 	// heard is when the last call ended, doubt when this process was silent last for so long that it may have been frozen.
 	heard, doubt time.Time
 }
@@ -154,9 +156,13 @@ func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) 
 	}
 	defer func() { <-c.turn }()
 	began := time.Now()
-	for i := range tries {
+	for i := 0; i < tries; i++ {
 		p := &pass{c: c, ctx: ctx, live: i > 0}
 		err = p.run()
+		if c.mind.cutShort(err) && ctx.Err() == nil {
+			i-- // what it has decided on was no older than it should be
+			continue
+		}
 		if after = p.after; !errors.Is(err, errAgain) || ctx.Err() != nil {
 			break
 		}
@@ -190,6 +196,9 @@ type pass struct {
 	live  bool // the ledger is to be read as it is stored
 	asked string
 	calls int // how many were made
+	// writes is how many of them write, flying is memory for the slots whose attempts go on.
+	writes int
+	flying []protocol.Slot
 
 	ledger   protocol.Ledger
 	version  string

@@ -22,7 +22,7 @@ import (
 func (p *pass) run() error {
 	p.now = time.Now()
 	if err := p.gather(); err != nil {
-		return err
+		return errors.Join(err, p.unreadable(err))
 	}
 	if p.reborn() {
 		return p.resettle()
@@ -30,7 +30,7 @@ func (p *pass) run() error {
 	p.view()
 	p.giveBack()
 	for i := range rounds {
-		moved, err := p.round()
+		moved, err := p.round(i == 0)
 		if err != nil {
 			return errors.Join(append(p.errs, err)...)
 		}
@@ -40,6 +40,9 @@ func (p *pass) run() error {
 		if i == rounds-1 {
 			p.again(soon)
 		}
+	}
+	if p.sooner(0) {
+		return errors.Join(append(p.errs, errSooner)...)
 	}
 	if err := errors.Join(p.show(), p.tend()); err != nil {
 		return errors.Join(append(p.errs, err)...)

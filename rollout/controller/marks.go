@@ -228,7 +228,7 @@ func (p *pass) unmeasured(n *nodeView) (v rollout.Verdict, is bool) {
 }
 
 func (p *pass) annotate(n *nodeView, change map[string]*string) error {
-	return p.call(func(ctx context.Context) error {
+	return p.write(func(ctx context.Context) error {
 		next, err := p.c.o.Fleet.Annotate(ctx, n.Node, change)
 		if err == nil {
 			n.Node = next

@@ -121,3 +121,15 @@ func TestMarkMutants(t *testing.T) {
 		{Name: "a node of unknown health is cordoned", File: "act.go", Run: "TestNoGrant", Old: "	if !ok {\n		return false, false\n	}\n	is :=", New: "	_ = ok\n	is :="},
 	})
 }
+
+// The same for what goes before what.
+func TestSoonerMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "nobody looks whether an attempt has ended", File: "sooner.go", Run: "TestPlaceThat", Old: "return len(open) > 0 && s.Ended(open)", New: "return len(open) > 0 && s.Ended(nil)"},
+		{Name: "nodes that are admitted wait for the others", File: "round.go", Run: "TestPlaceThat", Old: "p.carryOut(i, first && admitted)", New: "p.carryOut(i, admitted && false)"},
+		{Name: "a pass can be cut short for ever", File: "sooner.go", Run: "TestPassesAreCut", Old: "|| p.c.mind.cuts >= cuts {", New: "{"},
+		{Name: "a pass is cut short before it writes", File: "sooner.go", Run: "TestPassesAreCut", Old: "!ok || p.writes == since || ", New: "!ok || "},
+		{Name: "nobody says that the ledger can't be read", File: "gather.go", Run: "TestUnreadable", Old: "return errors.Join(err, p.unreadable(err))", New: "return err"},
+		{Name: "what has ended before is new", File: "sooner.go", Run: "TestStuckEnd", Old: "&& !Ended(n.shadow.Shadow, slot.Attempt) {", New: "{"},
+	})
+}

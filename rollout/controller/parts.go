@@ -98,6 +98,15 @@ type Shadows interface {
 	Bury(ctx context.Context, read Shadow) error
 }
 
+// WatchfulShadows are [Shadows] that notice when an attempt ends. The pass then begins anew before it goes on to what other nodes wait for that have their
+// slots: what has come free is given to the next node first. It does so three times in a row at most.
+type WatchfulShadows interface {
+	Shadows
+	// Ended reports whether an attempt of any of these slots is over by the agent's word, as far as that is known by now: see [Ended]. It is asked for often,
+	// and so answers from memory.
+	Ended(slots []protocol.Slot) bool
+}
+
 // ErrOtherDomain means that a node has a shadow in another disruption domain.
 var ErrOtherDomain = errors.New("a node is in one disruption domain at a time")
 

@@ -22,9 +22,10 @@ const ReasonInvalid rollout.Reason = "Invalid"
 
 // round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once. Where there is nothing new that has to
 // be remembered, it acts first, and what a rollout only shows waits: see [Options].ShowEvery. A controller that dies at each of its writes would
-// otherwise never get past those that do nothing.
-func (p *pass) round() (moved bool, err error) {
+// otherwise never get past those that do nothing. The first round of a pass that has admitted nodes leaves the rest to the second, in which they are granted.
+func (p *pass) round(first bool) (moved bool, err error) {
 	next := p.decide()
+	admitted := next.Epoch > p.ledger.Epoch
 	if moved = !reflect.DeepEqual(next, p.ledger); moved {
 		if all, err := p.foretell(next); err != nil || !all {
 			return err == nil, err // without those that can't be stored
@@ -42,7 +43,7 @@ func (p *pass) round() (moved bool, err error) {
 		} else if !ok {
 			continue
 		}
-		acted, err := p.carryOut(i)
+		acted, err := p.carryOut(i, first && admitted)
 		if err != nil {
 			return false, err
 		}
@@ -51,19 +52,29 @@ func (p *pass) round() (moved bool, err error) {
 	return moved, nil
 }
 
-// carryOut acts on what was decided for a rollout. What slots have just come free for goes before what the nodes that have theirs still wait for.
-func (p *pass) carryOut(i int) (moved bool, err error) {
+// carryOut acts on what was decided for a rollout, or on the grants alone. What slots have just come free for goes before what the nodes that have theirs
+// still wait for.
+func (p *pass) carryOut(i int, alone bool) (moved bool, err error) {
 	for _, grants := range []bool{true, false} {
+		if alone && !grants {
+			break
+		}
+		if !grants && p.sooner(0) {
+			return false, errSooner
+		}
 		for _, d := range p.decided[i].Nodes {
 			if grants != (d.Do == protocol.EventGrant) {
 				continue
 			}
-			before := p.calls
+			before, written := p.calls, p.writes
 			if p.act(i, d) {
 				moved = true
 			}
 			if p.calls > before && p.wanted() != p.asked {
 				return false, errAgain
+			}
+			if !grants && p.sooner(written) {
+				return false, errSooner
 			}
 		}
 	}
@@ -257,14 +268,14 @@ func hasSlot(l protocol.Ledger, rollout string) bool {
 
 // storeLedger stores what was decided. Nothing is admitted that the switch does not allow by now.
 func (p *pass) storeLedger(next protocol.Ledger) error {
-	if err := next.Validate(); err != nil {
+	if err := errors.Join(next.Validate(), next.Follows(p.ledger)); err != nil {
 		return fmt.Errorf("controller: the ledger that was decided is not valid, and was not stored: %w", err)
 	}
 	if off := p.c.o.Off; off != nil && p.off == "" && next.Epoch > p.ledger.Epoch && off() != "" {
 		return errAgain
 	}
 	var version string
-	err := p.call(func(ctx context.Context) (err error) {
+	err := p.write(func(ctx context.Context) (err error) {
 		version, err = p.c.o.Ledger.Store(ctx, next, p.version)
 		return err
 	})
@@ -293,7 +304,7 @@ func (p *pass) store(i int, decided bool) (bool, error) {
 		return true, nil
 	}
 	var next Rollout
-	err := p.call(func(ctx context.Context) error {
+	err := p.write(func(ctx context.Context) error {
 		var after time.Duration
 		var err error
 		next, after, err = p.c.o.Rollouts.Store(ctx, r, d)

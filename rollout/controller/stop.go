@@ -98,3 +98,20 @@ func stopped(is *rollout.Progress) string {
 	}
 	return fmt.Sprintf("all the same, by request %q the rollout is %s", is.Stopped, strings.ToLower(string(is.Phase)))
 }
+
+// unreadable has all rollouts say that the ledger can't be read, if that is what is wrong. Nothing is decided for any of them until somebody has mended it.
+func (p *pass) unreadable(err error) error {
+	if !errors.Is(err, rollout.ErrUnreadable) {
+		return nil
+	}
+	p.refused, p.decided = map[string]error{}, make([]rollout.Decisions, len(p.rollouts))
+	for i := range p.rollouts {
+		r := &p.rollouts[i]
+		p.refused[r.Policy.UID] = err
+		p.decided[i] = rollout.Decisions{Progress: r.Progress, Phase: r.Progress.Phase, Reason: ReasonInvalid, Message: err.Error()}
+		if _, err := p.store(i, false); err != nil && !errors.Is(err, errAgain) {
+			return err
+		}
+	}
+	return errors.Join(p.errs...)
+}

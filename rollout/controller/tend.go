@@ -21,12 +21,16 @@ func (p *pass) tend() error {
 		if p.ledger.Slot(n.UID) != nil {
 			continue
 		}
+		written := p.writes
 		p.open(n)
 		if n.held && n.shadow == nil && !n.selected {
 			p.abandon(n)
 		}
 		if n.mark.there && !p.foreign(n.mark.Rollout) {
 			p.unmark(n)
+		}
+		if p.sooner(written) {
+			return errSooner
 		}
 	}
 	p.finish()

@@ -60,7 +60,7 @@ func (c *ConfigMapLedger) Load(ctx context.Context) (protocol.Ledger, string, er
 	}
 	l, err := decode(object)
 	if err != nil {
-		return protocol.Ledger{}, "", err
+		return protocol.Ledger{}, "", fmt.Errorf("%w: %w", rollout.ErrUnreadable, err)
 	}
 	return l, object.ResourceVersion, nil
 }

@@ -5,6 +5,7 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -102,8 +103,8 @@ func TestWhatIsNoLedger(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			create(t.Context(), t, client, c.name, map[string]string{c.key: c.text})
 			l, _, err := kube.NewConfigMapLedger(client, c.name).Load(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) {
-				t.Errorf("Load: got %+v, %v, want an error with %q and the object's name", l, err, c.want)
+			if !errors.Is(err, rollout.ErrUnreadable) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) {
+				t.Errorf("Load: got %+v, %v, want ErrUnreadable with %q and the object's name", l, err, c.want)
 			}
 		})
 	}

@@ -30,8 +30,8 @@
 //
 //	agent       get, list, watch of its own nodeshadows.belay.dev, patch of nodeshadows/status there; get of revisions.belay.dev
 //	controller  get, list, watch, create, patch, delete of nodeshadows.belay.dev, and not nodeshadows/status; get, list, watch,
-//	            create, update of disruptionledgers.belay.dev; get, list, watch of revisions.belay.dev; get, list, watch, patch of nodes;
-//	            get, list, watch, patch of rollouts.belay.dev and patch of rollouts/status
+//	            create, update of disruptionledgers.belay.dev; list, watch of revisions.belay.dev; get, list, watch, patch of nodes;
+//	            list, watch, patch of rollouts.belay.dev and patch of rollouts/status
 //	health      list, watch of nodes, pods, deployments.apps, statefulsets.apps and daemonsets.apps
 //
 // A write of the spec does not touch the status, nor the other way round: a side that has no right on the other's part can't write it. Revisions are

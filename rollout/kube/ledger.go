@@ -48,7 +48,7 @@ func (s *LedgerStore) Load(ctx context.Context) (protocol.Ledger, string, error)
 	}
 	l, err := ledgerIn(u)
 	if err != nil {
-		return protocol.Ledger{}, "", fmt.Errorf("reading %s %q: %w", s.objects.kind, s.name, err)
+		return protocol.Ledger{}, "", fmt.Errorf("reading %s %q: %w: %w", s.objects.kind, s.name, rollout.ErrUnreadable, err)
 	}
 	return l, u.GetResourceVersion(), nil
 }

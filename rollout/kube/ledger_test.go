@@ -72,6 +72,11 @@ func TestServerKeepsTheEpoch(t *testing.T) {
 	}
 }
 
+const slotA = "node=a uid=u attempt=1 rollout=r"
+
+// slots is the spec of a ledger with these.
+func slots(all ...any) map[string]any { return map[string]any{"epoch": int64(2), "slots": all} }
+
 // What is not a ledger of this version is never taken for one.
 func TestWhatIsNoLedgerObject(t *testing.T) {
 	for _, c := range []struct {
@@ -82,6 +87,13 @@ func TestWhatIsNoLedgerObject(t *testing.T) {
 		{"unknown", map[string]any{"epoch": int64(1), "maxima": map[string]any{}}, `unknown field "maxima"`},
 		{"wrong", map[string]any{"epoch": "1"}, "epoch"},
 		{"invalid", map[string]any{"epoch": int64(1), "fence": int64(2)}, "fence is 2, want 0 to 1"},
+		{"no slot", slots("node-a"), "there is no such field"},
+		{"unknown field", slots(slotA + " max=2"), "max: there is no such field"},
+		{"an object", slots(map[string]any{"node": "a"}), "a slot is a line of text"},
+		{"twice", slots(slotA, "node=a uid=v attempt=2 rollout=r"), "slots[1]: another slot has the same node"},
+		{"not admitted", slots("node=a uid=u attempt=3 rollout=r"), "slots[0]: attempt is 3, want 1 to 2"},
+		{"no such state", slots(slotA + " state=Fine"), `slots[0]: state is "Fine"`},
+		{"no key", slots(slotA + " keys=a,,b"), "a key is empty"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := &unstructured.Unstructured{Object: map[string]any{"spec": c.spec}}
@@ -90,8 +102,8 @@ func TestWhatIsNoLedgerObject(t *testing.T) {
 			kinds := map[schema.GroupVersionResource]string{v1alpha1.DisruptionLedgersResource: "DisruptionLedgerList"}
 			client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, u)
 			l, _, err := kube.NewLedgerStore(client, "d").Load(t.Context())
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `"d"`) {
-				t.Errorf("Load: got %+v, %v, want an error with %q and the object's name", l, err, c.want)
+			if !errors.Is(err, rollout.ErrUnreadable) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `"d"`) {
+				t.Errorf("Load: got %+v, %v, want ErrUnreadable with %q and the object's name", l, err, c.want)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-var _ controller.Shadows = (*Records)(nil)
+var _ controller.WatchfulShadows = (*Records)(nil)
 
 // Records are the NodeShadows of a disruption domain as its controller uses them: [controller.Shadows].
 type Records struct {
@@ -43,6 +43,23 @@ func (r *Records) List(ctx context.Context) ([]controller.Shadow, error) {
 		}
 	}
 	return all, ctx.Err()
+}
+
+// Ended implements [controller.WatchfulShadows], by the cache.
+func (r *Records) Ended(slots []protocol.Slot) bool {
+	if r.list == nil {
+		return false
+	}
+	open := make(map[string]int64, len(slots))
+	for i := range slots {
+		open[slots[i].UID] = int64(slots[i].Attempt)
+	}
+	for _, sh := range r.list() {
+		if k, ok := open[sh.Spec.NodeUID]; ok && sh.Status.Attempt >= k && r.shadows.has(sh) && controller.Ended(v1alpha1.ShadowOf(sh), protocol.Attempt(k)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Live implements [controller.Shadows].

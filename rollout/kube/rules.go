@@ -31,8 +31,8 @@ func ControllerRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule(group, v1alpha1.NodeShadowsResource.Resource, []string{"get", "list", "watch", "create", "patch", "delete"}),
 		rule(group, v1alpha1.DisruptionLedgersResource.Resource, []string{"get", "list", "watch", "create", "update"}),
-		rule(group, v1alpha1.RevisionsResource.Resource, []string{"get", "list", "watch"}),
-		rule(group, v1alpha1.RolloutsResource.Resource, []string{"get", "list", "watch", "patch"}),
+		rule(group, v1alpha1.RevisionsResource.Resource, []string{"list", "watch"}),
+		rule(group, v1alpha1.RolloutsResource.Resource, []string{"list", "watch", "patch"}),
 		rule(group, v1alpha1.RolloutsResource.Resource+"/status", []string{"patch"}),
 		rule("", "nodes", []string{"get", "list", "watch", "patch"}),
 	}

@@ -209,12 +209,13 @@ func (w *witness) read(events watch.Interface) {
 		if !ok {
 			continue
 		}
-		slots, _, _ := unstructured.NestedSlice(u.Object, "spec", "slots")
+		slots, _, _ := unstructured.NestedStringSlice(u.Object, "spec", "slots")
 		w.mu.Lock()
 		w.slots = max(w.slots, len(slots))
 		for _, slot := range slots {
-			fields, _ := slot.(map[string]any)
-			_, _, lent := protocol.Slot{Rollout: fmt.Sprint(fields["rollout"])}.Borrower()
+			s, err := v1alpha1.ParseSlot(slot)
+			_, _, lent := protocol.Slot{Rollout: s.Rollout}.Borrower()
+			lent = lent && err == nil
 			w.machines, w.nodes = w.machines || lent, w.nodes || !lent
 		}
 		w.mu.Unlock()

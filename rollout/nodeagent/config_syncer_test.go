@@ -26,8 +26,24 @@ func (words) Decode(key string, o configsync.Object) (string, lkg.Limits, error)
 	return o.Data[key], lkg.Limits{Trial: 2 * time.Minute, MinHealthyRun: time.Minute, ProbeDeadline: time.Hour}, nil
 }
 
+// Validate implements configsync.Validator.
+func (words) Validate(_ context.Context, word string) error {
+	if strings.HasPrefix(word, "wrong") {
+		return errors.New("word must not be wrong")
+	}
+	return nil
+}
+
+// Inspect implements configsync.Inspector, as a program would that proves a config before it is adopted.
+func (words) Inspect(_ context.Context, key string, o configsync.Object) error {
+	if strings.HasPrefix(o.Data[key], "unproven") {
+		return errors.New("the program refuses it")
+	}
+	return nil
+}
+
 // steered is a world whose updater is a real config syncer, with everything in memory. Configs whose word begins with "crash" crash what they
-// configure, "sick" ones fail its probe.
+// configure, "sick" ones fail its probe, "wrong" ones are not valid, and "unproven" ones are refused by what proves them.
 type steered struct {
 	*world
 	server *configsynctest.Server
@@ -51,6 +67,7 @@ func newSteered(t *testing.T) *steered {
 	s.syncer, err = configsync.NewSteered(t.Context(), configsync.Options[string]{
 		Version: "v1", Key: "word", Codec: words{}, Default: func() string { return "default" }, BootID: "boot-1",
 		Store: &configsynctest.Disk{}, Fetcher: s.server, Restarter: s.child,
+		Validators: []configsync.Validator[string]{words{}}, Proofs: []configsync.Inspector{words{}},
 	}, configsync.InNamespace("configs"))
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,8 @@ func TestMutants(t *testing.T) {
 		{Name: "what an agent before has begun is over", File: "decide.go", Run: "TestKilledAnywhere", Old: "err == nil && last.key == v.disk.Key &&", New: "err == nil &&"},
 		{Name: "a broken node is back without a check", File: "decide.go", Run: "TestBound",
 			Old: "case rec.target().Is(v.seen.Current) && v.passed():", New: "case rec.target().Is(v.seen.Current):"},
+		{Name: "a rejection is not told", File: "../../configsync/steered.go", Run: "TestRejectedConfigs", Old: "return false, true, e.Reason, nil", New: "return false, false, e.Reason, nil"},
+		{Name: "a rejection is no failure", File: "../detect.go", Run: "TestRejectedConfigs", Old: "case \"\", Succeeded, Refused,", New: "case \"\", Succeeded, FailedClean, Refused,"},
 		{Name: "a revert is repeated after a boot", File: "decide.go", Run: "TestPowerCutAnywhere",
 			Old: "case rec.Back == v.seen.BootID && !called:", New: "case !called:"},
 	})

@@ -69,3 +69,45 @@ func (l Ledger) validateSlots() (errs []error) {
 	}
 	return errs
 }
+
+// Follows reports everything by which a ledger can't be the next version of one that was stored before: by whatever has happened meanwhile. The epoch and the
+// fence never decrease; a UID is of one node; the attempt of a slot never decreases, and as long as it is the same, its rollout is, and its state only gets worse.
+func (l Ledger) Follows(was Ledger) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if l.Epoch < was.Epoch {
+		bad("epoch is %d, want %d or more, as it was", l.Epoch, was.Epoch)
+	}
+	if l.Fence < was.Fence {
+		bad("fence is %d, want %d or more, as it was", l.Fence, was.Fence)
+	}
+	old := make(map[string]*Slot, len(was.Slots))
+	for i := range was.Slots {
+		old[was.Slots[i].UID] = &was.Slots[i]
+	}
+	for i := range l.Slots {
+		if o := old[l.Slots[i].UID]; o != nil {
+			if err := l.Slots[i].follows(o); err != nil {
+				bad("slots[%d]: %w", i, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// follows reports by what a slot can't be that of its node after another version of it.
+func (s *Slot) follows(o *Slot) error {
+	switch {
+	case s.Node != o.Node:
+		return fmt.Errorf("node is %q, and the UID is that of node %q", s.Node, o.Node)
+	case s.Attempt < o.Attempt:
+		return fmt.Errorf("attempt is %d, want %d or more, as it was", s.Attempt, o.Attempt)
+	case s.Attempt > o.Attempt:
+		return nil
+	case s.Rollout != o.Rollout:
+		return fmt.Errorf("rollout is %q, want %q as long as the attempt is %d", s.Rollout, o.Rollout, o.Attempt)
+	case s.State.rank() < o.State.rank():
+		return fmt.Errorf("state is %q, want none that is better than %q", s.State, o.State)
+	}
+	return nil
+}

@@ -50,6 +50,20 @@ func TestUpdate(t *testing.T) {
 	if _, after, _ := m.Load(t.Context()); after != before {
 		t.Errorf("got version %q after %q, want nothing written", after, before)
 	}
+	slot := protocol.Slot{Node: "a", UID: "u", Attempt: 2, Rollout: "r"}
+	for _, k := range []protocol.Attempt{2, 1} { // the slot goes back to an attempt of before
+		slot.Attempt = k
+		_, err := rollout.Update(t.Context(), &m, false, func(l protocol.Ledger) (protocol.Ledger, error) {
+			l.Epoch, l.Slots = 2, []protocol.Slot{slot}
+			return l, nil
+		})
+		if (err == nil) != (k == 2) {
+			t.Errorf("Update with attempt %d: got %v", k, err)
+		}
+	}
+	if l, _, _ := m.Load(t.Context()); len(l.Slots) != 1 || l.Slots[0].Attempt != 2 {
+		t.Errorf("got slots %+v, want the one with attempt 2", l.Slots)
+	}
 }
 
 func same(l protocol.Ledger) (protocol.Ledger, error) { return l, nil }

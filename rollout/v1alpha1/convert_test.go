@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"testing"
 
 	"github.com/belayproject/belay/rollout/protocol"
@@ -154,12 +155,14 @@ func TestReferences(t *testing.T) {
 
 // Phases and states that the protocol knows are those that the server accepts.
 func TestPhasesAreThoseOfTheProtocol(t *testing.T) {
-	for kind, want := range map[string]map[string]bool{
-		v1alpha1.NodeShadowKind:       phases(),
-		v1alpha1.DisruptionLedgerKind: {string(protocol.SlotSuspect): true, string(protocol.SlotBroken): true, string(protocol.SlotQuarantined): true},
-	} {
-		if got := enumOf(t, kind); !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: the definition has %v, the protocol %v", kind, got, want)
+	if got, want := enumOf(t, v1alpha1.NodeShadowKind), phases(); !reflect.DeepEqual(got, want) {
+		t.Errorf("the definition has the phases %v, the protocol %v", got, want)
+	}
+	form := regexp.MustCompile(propertyOf(schemaOf(t, v1alpha1.DisruptionLedgerKind), "slots").Items.Schema.Pattern)
+	for _, state := range []protocol.SlotState{"", protocol.SlotSuspect, protocol.SlotBroken, protocol.SlotQuarantined} {
+		line := v1alpha1.Slot{Node: "a", UID: "u", Attempt: 1, Rollout: "r", State: v1alpha1.SlotState(state)}.String()
+		if !form.MatchString(line) {
+			t.Errorf("the definition does not have the slot %q", line)
 		}
 	}
 }

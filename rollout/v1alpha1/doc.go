@@ -22,7 +22,7 @@
 //   - An agent commits only what is granted and not revoked on this version of the shadow, begins only what was told to proceed, and
 //     passes through the phases in their order; it takes back nothing that it has said.
 //   - The epoch of a DisruptionLedger never decreases. A slot's attempt is one that the epoch has reached; no two slots have the same node, UID
-//     or attempt; the mark of a slot only gets worse.
+//     or attempt.
 //   - The spec of a Revision never changes.
 //   - The domain of a Rollout never changes, what was asked for in one request stays the same, and what the rollout remembers is not
 //     removed. Caps, windows, stages, detectors and verbs are such as make sense by themselves; the message of a refusal says what would.
@@ -35,7 +35,8 @@
 // # No promise
 //
 // The server sees one object at a time. That caps hold is decided by package protocol on the ledger that is stored, and rests on
-// compare-and-swap: a write without a resourceVersion is checked as above, and no more. The server can't compute a digest: who reads a
+// compare-and-swap: a write without a resourceVersion is checked as above, and no more. What may become of a slot, as that its mark only gets worse, our own
+// controllers check before they write ([protocol.Ledger.Follows]); a hand is not kept from it. The server can't compute a digest: who reads a
 // Revision calls [RevisionSpec.Check]. A Revision that is deleted can be created anew with another content and so another digest; whoever
 // names a revision names both, as a Rollout has to.
 //

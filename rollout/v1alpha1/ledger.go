@@ -33,17 +33,15 @@ type DisruptionLedger struct {
 	Spec DisruptionLedgerSpec `json:"spec"`
 }
 
-// For field management the ledger is one field: only one writes it, and always whole. The owners of each field of 250 slots would be half of the object,
-// and half of the time that the API server takes for a write.
+// For field management the ledger is one field: only one writes it, and always whole.
 
 // DisruptionLedgerSpec is the ledger.
 //
 // +structType=atomic
 // +kubebuilder:validation:XValidation:rule="self.fence <= self.epoch",message="fence must not be above epoch"
 // +kubebuilder:validation:XValidation:rule="self.count == (has(self.slots) ? self.slots.size() : 0)",message="count must be the number of slots"
-// +kubebuilder:validation:XValidation:rule="!has(self.slots) || self.slots.size() == 0 || self.slots.map(s, s.attempt).max() <= self.epoch",message="the attempt of a slot must not be above epoch"
-// +kubebuilder:validation:XValidation:rule="!has(self.slots) || self.slots.transformMapEntry(i, s, {s.node: i}).size() == self.slots.size()",message="a node must have one slot at most"
-// +kubebuilder:validation:XValidation:rule="!has(self.slots) || self.slots.transformMapEntry(i, s, {s.attempt: i}).size() == self.slots.size()",message="an attempt must be of one slot"
+// +kubebuilder:validation:XValidation:rule="!has(self.slots) || self.slots.all(s, int(s.split(' ')[2].substring(8)) <= self.epoch)",message="the attempt of a slot must not be above epoch"
+// +kubebuilder:validation:XValidation:rule="!has(self.slots) || self.slots.map(s, s.split(' ')).transformMapEntry(i, f, {f[0]: i, f[1]: i, f[2]: i}).size() == 3 * self.slots.size()",message="a node, a UID and an attempt must have one slot at most"
 type DisruptionLedgerSpec struct {
 	// epoch is the last attempt that was admitted.
 	// +required
@@ -68,10 +66,12 @@ type DisruptionLedgerSpec struct {
 	// +kubebuilder:validation:MaxItems=256
 	Closures []Closure `json:"closures,omitempty"`
 
-	// slots are the nodes that may be disrupted, or that are broken, in the order of their admission.
+	// slots are the nodes that may be disrupted, or that are broken, in the order of their admission: each a line like
+	// "node=worker-1 uid=3c1d5a5e attempt=12 rollout=7e0f0ab0 state=Broken keys=class/Intrusive,zone/a", with the UID of the Node, the permission that
+	// the slot stands for, the UID of the rollout that it was admitted for, what is thought of a node that does not go well, and what else than the total
+	// the slot counts for. A space, a comma or a percent sign in a value is written as in a URL: %20.
 	// +optional
-	// +listType=map
-	// +listMapKey=uid
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Slots []Slot `json:"slots,omitempty"`
 }
@@ -94,57 +94,6 @@ type Closure struct {
 	// +kubebuilder:validation:MaxLength=4096
 	Reason string `json:"reason,omitempty"`
 }
-
-// The rules of slots are those of a single field where they can be, and ask first for what is mostly so: each field that a rule reads of each slot costs the API
-// server microseconds, in each write.
-
-// Slot is the place of one node in a ledger: the right to disrupt it.
-//
-// +kubebuilder:validation:XValidation:rule="self.rollout == oldSelf.rollout || self.attempt > oldSelf.attempt",message="rollout changes only together with a higher attempt"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.state) || self.attempt > oldSelf.attempt || (has(self.state) && (oldSelf.state == 'Suspect' || self.state == 'Quarantined' || self.state == oldSelf.state))",message="the state of a slot only gets worse"
-type Slot struct {
-	// node is the name of the Node.
-	// +required
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a UID is of one node: node must not change"
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Node string `json:"node"`
-
-	// uid of the Node.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=128
-	UID string `json:"uid"`
-
-	// attempt is the permission that the slot stands for.
-	// +required
-	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="the attempt of a slot must not decrease"
-	// +kubebuilder:validation:Minimum=1
-	Attempt int64 `json:"attempt"`
-
-	// rollout is the UID of the rollout that it was admitted for.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Rollout string `json:"rollout"`
-
-	// keys are what else than the total the slot counts for: "zone/a", "class/Intrusive".
-	// +optional
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=16
-	// +kubebuilder:validation:items:MinLength=1
-	// +kubebuilder:validation:items:MaxLength=320
-	Keys []string `json:"keys,omitempty"`
-
-	// state is what is thought of a node that does not go well. Absent as long as all goes well.
-	// +optional
-	State SlotState `json:"state,omitempty"`
-}
-
-// SlotState is what is thought of a node that does not go well.
-//
-// +kubebuilder:validation:Enum=Suspect;Broken;Quarantined
-type SlotState string
 
 // DisruptionLedgerList is a list of DisruptionLedgers.
 //

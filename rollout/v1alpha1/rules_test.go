@@ -55,13 +55,11 @@ func rulesIn(schema apiextensionsv1.JSONSchemaProps) (messages []string) {
 	return messages
 }
 
-// enumOf are the values that a definition allows for the phase of a status or the state of a slot.
+// enumOf are the values that a definition allows for the phase of a status.
 func enumOf(t *testing.T, kind string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
-	for _, value := range propertyOf(schemaOf(t, kind), map[string]string{
-		v1alpha1.NodeShadowKind: "phase", v1alpha1.DisruptionLedgerKind: "state",
-	}[kind]).Enum {
+	for _, value := range propertyOf(schemaOf(t, kind), "phase").Enum {
 		var text string
 		if err := yaml.Unmarshal(value.Raw, &text); err != nil {
 			t.Fatal(err)

@@ -103,18 +103,16 @@ b_kill() {
 
 # Of the fields behind the name in /proc/PID/stat.
 b_fields() {
-	b_state=${1:-} b_sid=${4:-} b_start_time=
+	b_start_time=
 	[ $# -lt 20 ] || b_start_time=${20}
 }
 
-# Whether there were processes in a session. They are killed.
+# Whether there were processes in a session. They are killed. Behind the name, which may hold anything, there are a letter and numbers alone; not
+# one process of the shell reads those files, as it would byte by byte.
 b_session() {
-	b_seen=
-	for b_f in /proc/[0-9]*/stat; do
-		read -r b_line <"$b_f" || continue
-		b_fields ${b_line##*) }
-		[ "$b_sid" = "$1" ] && [ "$b_state" != Z ] && [ "$b_state" != X ] || continue
-		b_seen=1
+	b_seen=$(grep -l -s -E -e "\) [^XZ] -?[0-9]+ -?[0-9]+ $1 [-0-9 ]*\$" /proc/[0-9]*/stat)
+	[ "$?" -le 2 ] || return 0
+	for b_f in $b_seen; do
 		b_f=${b_f#/proc/}
 		kill -KILL "${b_f%/stat}"
 	done

@@ -146,7 +146,7 @@ func (p *pool) harness(name string) machinetest.Harness {
 			}
 			return killed(cmd, stderr)
 		},
-		Many: 6, Wait: time.Minute,
+		Many: hosts, Wait: time.Minute,
 	}
 	h.Inject = func(f machinetest.Fault) func() {
 		if f == machinetest.Stockout {

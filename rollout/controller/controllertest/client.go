@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -231,6 +232,8 @@ func changed(is map[string]string, change map[string]*string) map[string]string 
 
 type shadows struct{ *Client }
 
+var _ controller.WatchfulShadows = shadows{}
+
 func (k shadows) List(ctx context.Context) ([]controller.Shadow, error) {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()
@@ -239,6 +242,16 @@ func (k shadows) List(ctx context.Context) ([]controller.Shadow, error) {
 		seer = &Client{Lag: k.ShadowLag}
 	}
 	return append([]controller.Shadow(nil), lagging(seer, k.c.pastShadows)...), ctx.Err()
+}
+
+// Ended implements [controller.WatchfulShadows] by what is stored, and so may be ahead of List.
+func (k shadows) Ended(slots []protocol.Slot) bool {
+	k.c.mu.Lock()
+	defer k.c.mu.Unlock()
+	return slices.ContainsFunc(slots, func(s protocol.Slot) bool {
+		sh, ok := k.c.shadows[s.Node]
+		return ok && sh.UID == s.UID && controller.Ended(sh.Shadow.Shadow, s.Attempt)
+	})
 }
 
 func (k shadows) Live(ctx context.Context) ([]controller.Shadow, error) {
