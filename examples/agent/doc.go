@@ -9,6 +9,11 @@
 // of the node, and renders it. A new config is on trial until it was healthy long enough; one that is wrong, or makes the kubelet
 // crash, is rejected, with the API server up or down.
 //
+// A kubelet whose config file belongs to kubeadm keeps it: with --config-dir the config goes into one drop-in, 90-belay.conf, which is taken
+// away again when the node goes back to its own config. What is judged is what the kubelet makes of both.
+//
+//	agent run … --init-config=/var/lib/kubelet/config.yaml --config-dir=D -- /usr/bin/kubelet --config=/var/lib/kubelet/config.yaml --config-dir=D …
+//
 // It takes part in rollouts, if it is asked to: with --source=shadow the orders of the node's NodeShadow drive which config is adopted,
 // with --hooks=DIR they drive the programs of a directory, which update the operating system or the kubelet and may boot the node.
 //
@@ -25,6 +30,7 @@
 //	agent forget-bad   takes back a rejection
 //	agent use-local    goes back to the config that the node was provisioned with
 //	agent configmap    makes an immutable ConfigMap of a config
+//	agent sign         adds a signature to it, for nodes that ask for one with --trusted-keys
 //	agent check        judges a config without a node
 //	agent guard        ExecStartPre of the unit: counts the start and puts its config in place, also where the agent itself dies at once
 //	agent stopping     ExecStop of the unit: a stop was asked for

@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,7 @@ func TestAgentKeepsANodeOnAGoodConfig(t *testing.T) {
 	v3 := w.good(t, "v3")
 	w.says(t, corev1.ConditionTrue, using(v3), "all checks passed")
 	w.rejectedAre(t, "invalid", "undecodable", "crash")
+	w.told(t, "ConfigAdopted", "ConfigPromoted", "ConfigRejected", "ConfigRolledBack")
 
 	w.Assign(t, w.Node, nil)
 	w.says(t, corev1.ConditionTrue, "using current (init)", "current is set to the local default, and an init config was provided")
@@ -64,6 +66,20 @@ func TestAgentKeepsANodeOnAGoodConfig(t *testing.T) {
 		t.Errorf("asked to stop, the agent exits with %d, want 0", code)
 	}
 	w.tidy(t)
+}
+
+// told waits until the node's events have all of these reasons.
+func (w *world) told(t *testing.T, reasons ...string) {
+	t.Helper()
+	e2e.Eventually(t, soon, "events tell the story", func() error {
+		got, err := w.Told(t, w.Node)
+		for _, r := range reasons {
+			if err == nil && !slices.Contains(got, r) {
+				err = fmt.Errorf("there are events %q, want %q among them", got, r)
+			}
+		}
+		return err
+	})
 }
 
 // rejectedAre checks the names of what the node reports as rejected, in any order.

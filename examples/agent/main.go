@@ -34,7 +34,7 @@ func newCommand() *cobra.Command {
 	}
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
-	c.AddCommand(runCommand(), updateCommand(), command.Status(), command.Explain(), command.Doctor(), command.ForgetBad(), command.UseLocal(), command.ConfigMap(), command.Check(), versionCommand())
+	c.AddCommand(runCommand(), updateCommand(), command.Status(), command.Explain(), command.Doctor(), command.ForgetBad(), command.UseLocal(), command.ConfigMap(), command.Sign(), command.Check(), versionCommand())
 	c.AddCommand(command.Guard(), command.Stopping(), command.Ended())
 	return c
 }

@@ -38,7 +38,7 @@ func (a *agent) serveMetrics(ctx context.Context) error {
 		return err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", metrics.Handler(func() configsync.Status { return a.trouble.amend(a.syncer.Status()) }, a.totals))
+	mux.Handle("GET /metrics", metrics.Handler(func() configsync.Status { return a.trouble.amend(a.syncer.Status()) }, a.totals(), a.trouble.drifted))
 	server := &http.Server{Handler: mux, ReadTimeout: scrapeTimeout, WriteTimeout: scrapeTimeout, MaxHeaderBytes: 8 << 10}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()

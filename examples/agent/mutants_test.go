@@ -28,6 +28,9 @@ func TestMutants(t *testing.T) {
 			New: "g.Go(func() error {\n\t\tfor !r.door.open.Load() {\n\t\t\twait(ctx, time.Second)\n\t\t}\n\t\treturn a.Run(ctx)\n\t})"},
 		{Name: "a second agent takes its kubelet with it", File: "rollouts.go", Run: "TestSecondAgentKeepsItsKubelet",
 			Old: "a.log.Error(err, \"Takes no part in rollouts, looking again\", \"node\", a.s.NodeName)", New: "a.log.Error(err, \"Ends\")\n\t\tos.Exit(1)"},
+		{Name: "wanted addresses are required", File: "wire/parts.go", Run: "TestAgentWaits", Old: "configsync.Wanted(p))", New: "p)"},
+		{Name: "nobody waits for the word", File: "wire/parts.go", Run: "TestAgentWaits|TestAgentLeavesWhat", Old: "o.Ack, o.WatchAfter = ack(s), s.WatchAfter", New: "o.WatchAfter = s.WatchAfter"},
+		{Name: "nobody looks after a promotion", File: "wire/parts.go", Run: "TestAgentWaits", Old: "o.Ack, o.WatchAfter = ack(s), s.WatchAfter", New: "o.Ack = ack(s)"},
 		{Name: "the log has no detail", File: "wire/log.go", Run: "TestLogHasDetail", Old: "return bad.Evidence", New: "return bad.Reason"},
 	})
 }

@@ -20,12 +20,12 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/drift"
 	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/agent/node"
-	"github.com/belayproject/belay/examples/agent/render"
 	"github.com/belayproject/belay/examples/agent/settings"
 	"github.com/belayproject/belay/examples/agent/update"
 	"github.com/belayproject/belay/examples/agent/wire"
@@ -39,14 +39,15 @@ const stopTimeout = 5 * time.Second
 type agent struct {
 	s          *settings.Run
 	log        klog.Logger
-	file       *render.File      // nil until the first start that could open it
+	file       *drift.Watch      // what the child reads
 	store      *checkpoint.Store // nil without a state directory that can be used
 	trouble    *trouble
 	options    node.Options
 	syncer     *configsync.Syncer[*kubeletpayload.Config]
 	part       *update.Part // nil where the node takes no part in rollouts
 	supervisor *restart.Supervisor
-	totals     func() []history.Total // of the journal; nil where none is kept
+	journal    *history.Journal // nil where none is kept
+	teller     *history.Teller  // nil where nobody is told
 	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
 	before     lkg.Exit      // how the last run of this agent's unit ended, for the first start of the child
@@ -125,28 +126,11 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if err := a.writeDown(ctx); err != nil {
 		return err
 	}
+	if err := a.openFile(ctx, store); err != nil {
+		return err
+	}
 	a.options.Reporter = a.trouble.reporter(a.options.Reporter)
 	return a.enlist(ctx)
-}
-
-// writeDown has what happens to configs written down, also right before a restart.
-func (a *agent) writeDown(ctx context.Context) error {
-	if a.store == nil {
-		return nil
-	}
-	journal, err := history.Open(ctx, a.store, nil)
-	if err != nil {
-		a.log.Error(err, "History is not written down", "stateDir", a.s.StateDir)
-		return ctx.Err()
-	}
-	a.totals = journal.Totals
-	a.options.Reporter = configsync.Joined(journal, a.options.Reporter)
-	a.options.BeforeRestart = func(ctx context.Context, now configsync.Status, _ configsync.Change) {
-		if err := journal.Report(ctx, now); err != nil {
-			a.log.Error(err, "History is not written down before a restart")
-		}
-	}
-	return nil
 }
 
 // serve runs all parts until ctx ends, and the child last: its stop is on record as planned before it is stopped.
@@ -169,6 +153,8 @@ func (a *agent) serve(ctx context.Context) error {
 	g.Go(func() error { a.takePart(ctx); return nil })
 	g.Go(func() error { a.checkUnit(ctx); return nil })
 	g.Go(func() error { a.measure(ctx); return nil })
+	g.Go(func() error { a.tell(ctx); return nil })
+	g.Go(func() error { a.look(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {
@@ -262,18 +248,13 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 		"detail", active.Verdict.Detail, "uid", active.Ref.UID, "digest", active.Ref.Digest, "onTrial", active.Verdict.OnTrial)
 	a.inUse.Store(active.Config)
 	a.choose.Do(func() { close(a.chosen) })
-	inTheWay = a.ready(active)
+	inTheWay = a.ready(ctx, active)
 	return nil
 }
 
 // ready renders the config and sees that there is a program to read it.
-func (a *agent) ready(active configsync.Active[*kubeletpayload.Config]) (err error) {
-	if a.file == nil {
-		if a.file, err = render.Open(a.s.Render); err != nil {
-			return err
-		}
-	}
-	if err := a.file.Write([]byte(active.Object.Data[active.Key])); err != nil {
+func (a *agent) ready(ctx context.Context, active configsync.Active[*kubeletpayload.Config]) (err error) {
+	if err := wire.Put(ctx, a.file, a.options, active); err != nil {
 		return err
 	}
 	_, err = exec.LookPath(a.s.Child[0])

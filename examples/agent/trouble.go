@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/drift"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -18,6 +19,8 @@ type trouble struct {
 	// turn is held from the choice of a config until it is known whether the child can be started with it, so that no
 	// report in between says more than is known.
 	turn chan struct{}
+	// drift is how the rendered file is not what was rendered. It is set before anything runs; nil asks nobody.
+	drift func() drift.Finding
 
 	mu      sync.Mutex // guards what follows
 	start   error      // why the child can't be started
@@ -44,10 +47,16 @@ func (t *trouble) inTheWay() error {
 	return t.start
 }
 
+// drifted reports whether the rendered file is not what was rendered.
+func (t *trouble) drifted() bool { return t.drift != nil && t.drift() != (drift.Finding{}) }
+
 // amend returns s with what is in the way. The texts hold paths and causes, no payload.
 func (t *trouble) amend(s configsync.Status) configsync.Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if s.Alarm == "" && s.Condition != (lkg.Condition{}) && t.drifted() {
+		s.Alarm = t.drift().String()
+	}
 	switch {
 	case s.Condition == (lkg.Condition{}): // no config is chosen yet
 	case t.start != nil:

@@ -41,7 +41,7 @@
 // # Rights
 //
 // Those of rollout/kube.ControllerRules and HealthRules, of drain/kube.RBAC, on Leases in --namespace get, create, update and delete, on the ConfigMap
-// --switch there get, list and watch, and on events create and patch. With machines, those of machine/kube.MachineRules and GroupRules in their namespace,
+// --switch there list and watch, and on events create and patch. With machines, those of machine/kube.MachineRules and GroupRules in their namespace,
 // and of NodeRules and CargoRules; with agents, on Leases in their namespace get, list, watch, create, update and delete.
 //
 // # Crash behaviour

@@ -43,7 +43,7 @@ const dirVariable = "BELAY_DEMO_TEST_DIR"
 var binaries = sync.OnceValues(func() (string, error) {
 	dir := os.Getenv(dirVariable)
 	cmd := exec.Command("go", "build", "-o", dir+"/", buildModule+"examples/demo", buildModule+"examples/agent",
-		buildModule+"internal/testenv/cmd/controlplane")
+		buildModule+"examples/controller", buildModule+"internal/testenv/cmd/controlplane")
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	return dir, cmd.Run()
 })
@@ -195,6 +195,7 @@ func (d *demo) check(t *testing.T, count string) {
 // TestDemoOnItsOwnControlPlane plays everything, with the API server down during the rollback: one ConfigMap for all nodes (R-CS-03), and
 // a good config runs at the end of each kind of bad push (R-CS-04) without help from anywhere (R-CS-16).
 func TestDemoOnItsOwnControlPlane(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "--control-plane=BIN/controlplane -stdin")
 	if code := d.wait(t); code != 0 {
 		t.Fatalf("exit status: got %d, want 0; the demo wrote\n%s", code, d.out)

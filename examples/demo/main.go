@@ -43,8 +43,26 @@ func command() *cobra.Command {
 		},
 	}
 	s.AddFlags(c.Flags())
-	c.AddCommand(nodeProcess())
+	c.AddCommand(nodeProcess(), fleetCommand())
 	c.CompletionOptions.DisableDefaultCmd = true
+	return c
+}
+
+// fleetCommand plays rollouts over many nodes.
+func fleetCommand() *cobra.Command {
+	var s settings.Fleet
+	c := &cobra.Command{
+		Use:   "fleet",
+		Short: "Roll configs out over many nodes, one of them fatal, and watch the rollout stop by itself",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := s.Complete(); err != nil {
+				return err
+			}
+			return runFleet(c.Context(), s, os.Stdout)
+		},
+	}
+	s.AddFlags(c.Flags())
 	return c
 }
 

@@ -25,6 +25,11 @@ func TestFlagsAreChecked(t *testing.T) {
 		{"pause", "--kubeconfig=a --agent=/bin/true --pause=-1s", "--pause must not be negative, got -1s"},
 		{"kubeconfig", "--kubeconfig=/nowhere/config --agent=/bin/true", `reading the kubeconfig "/nowhere/config"`},
 		{"argument", "now", "unknown command"},
+		{"no control plane", "fleet --controller=/bin/true", "give --control-plane"},
+		{"few nodes", "fleet --controller=/bin/true --control-plane=b --nodes=9", "--nodes must be 10 to 2000, got 9"},
+		{"no controller", "fleet --control-plane=b --controller=/nowhere/controller", `there is no controller at "/nowhere/controller"`},
+		{"no controller beside it", "fleet --control-plane=b", "build examples/controller, or give its path with --controller"},
+		{"fleet stays", "fleet --controller=/bin/true --control-plane=b --stay=-1s", "must not be negative, got 3s and -1s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv("TMPDIR", t.TempDir())

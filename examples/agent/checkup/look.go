@@ -24,7 +24,7 @@ const serverTimeout = 5 * time.Second
 // Look looks at a node whose agent has these settings. unit is that of the service manager; empty means that it isn't looked at. The error is
 // that of ctx.
 func Look(ctx context.Context, s *settings.Run, unit string) (doctor.Facts, error) {
-	f := doctor.Facts{Now: time.Now(), Source: s.Source, NoBaseline: s.InitConfig == "", Settings: complaints(s), Clock: doctor.LookAtClock()}
+	f := doctor.Facts{Now: time.Now(), Source: s.Source, NoBaseline: s.InitConfig == "", Settings: complaints(s), Proof: s.ProveProblem(), Clock: doctor.LookAtClock()}
 	if s.StateDir != "" {
 		lookAtState(ctx, s, &f)
 	}
@@ -87,9 +87,9 @@ func lookAtServer(ctx context.Context, s *settings.Run, f *doctor.Facts) *doctor
 	setup := setupOf(s)
 	if e := f.Explanation; e != nil && !e.State.Current.Ref.IsLocal() {
 		r := e.State.Current.Ref
-		setup.Namespaced = map[string][]rbacv1.PolicyRule{r.Namespace: {{
+		setup.Namespaced[r.Namespace] = append(setup.Namespaced[r.Namespace], rbacv1.PolicyRule{
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{r.Name},
-		}}}
+		})
 	}
 	server, err := kube.Look(ctx, client, setup, kube.Options{Timeout: serverTimeout})
 	if err != nil {
@@ -100,7 +100,10 @@ func lookAtServer(ctx context.Context, s *settings.Run, f *doctor.Facts) *doctor
 
 // setupOf is what the parts need that wire.Options picks.
 func setupOf(s *settings.Run) kube.Setup {
-	setup := kube.Setup{Node: s.NodeName, Rules: kube.NodeConditionRules(s.NodeName)}
+	setup := kube.Setup{
+		Node: s.NodeName, Rules: kube.NodeConditionRules(s.NodeName),
+		Namespaced: map[string][]rbacv1.PolicyRule{kube.EventNamespace: kube.EventRules()},
+	}
 	switch s.Source {
 	case settings.SourceNodeConfig:
 		setup.Source = kube.LookForNodeConfig

@@ -29,6 +29,7 @@ func run(t *testing.T) *settings.Run {
 	s := &settings.Run{Local: *settings.Defaults(), NodeName: "n1", Source: "directory=" + dir, Render: filepath.Join(dir, "rendered")}
 	s.ProbeInterval, s.ProbeTimeout, s.BackoffMin, s.BackoffMax = time.Second, time.Second, time.Second, time.Second
 	s.RetryMin, s.RetryMax, s.Grace, s.Lease = time.Second, time.Second, time.Second, time.Minute
+	s.AckDeadline, s.OnDrift, s.DriftInterval = time.Minute, settings.DriftReport, time.Second
 	s.VerifyFor, s.VerifyEvery, s.VerifyWithin, s.ApplyTimeout = time.Second, time.Second, time.Minute, time.Minute
 	s.InitConfig, s.StateDir = filepath.Join(dir, "kubelet.yaml"), filepath.Join(dir, "state")
 	if err := os.WriteFile(s.InitConfig, []byte(kubelet), 0o600); err != nil {

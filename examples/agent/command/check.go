@@ -6,6 +6,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,6 +28,7 @@ const futureUID = "to-be-created"
 func Check() *cobra.Command {
 	var l settings.Local
 	var local bool
+	var from string
 	c := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Judge a config, or a ConfigMap that holds one, by the code that judges on a node",
@@ -39,10 +41,14 @@ func Check() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return check(c.Context(), c.OutOrStdout(), &l, args[0], text, local)
+			if err := check(c.Context(), c.OutOrStdout(), &l, args[0], text, local); err != nil || local || l.FieldPolicy == "" {
+				return err
+			}
+			return changes(c.Context(), c.OutOrStdout(), &l, args[0], text, from)
 		},
 	}
 	l.AddRuleFlags(c.Flags())
+	c.Flags().StringVar(&from, "from", "", "with --field-policy, the config that is changed; empty means --init-config")
 	c.Flags().BoolVar(&local, "init", false, "judge it as the init config of one node, which may hold values of that node")
 	return c
 }
@@ -93,6 +99,13 @@ func objectOf(key string, text []byte) (configsync.Object, error) {
 // judge does what a node does with a config before it adopts it.
 func judge(ctx context.Context, l *settings.Local, o configsync.Object) (lkg.Limits, error) {
 	opts := l.Options()
+	if o.UID != "" {
+		for _, i := range opts.Inspectors {
+			if err := i.Inspect(ctx, l.Key, o); err != nil {
+				return lkg.Limits{}, err
+			}
+		}
+	}
 	cfg, limits, err := opts.Codec.Decode(l.Key, o)
 	if err != nil {
 		return limits, err
@@ -102,5 +115,55 @@ func judge(ctx context.Context, l *settings.Local, o configsync.Object) (lkg.Lim
 			return limits, err
 		}
 	}
-	return opts.Bounds.Clamp(limits), limits.Validate()
+	if err := limits.Validate(); err != nil {
+		return limits, err
+	}
+	return opts.Bounds.Clamp(limits), proven(ctx, l, o)
+}
+
+// proven asks the program of --prove-command, which may need a directory.
+func proven(ctx context.Context, l *settings.Local, o configsync.Object) (err error) {
+	if l.Prove.Command == "" || o.UID == "" {
+		return nil
+	}
+	own := *l
+	if own.StateDir, err = os.MkdirTemp("", "belay-agent-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(own.StateDir)) }()
+	for _, p := range own.Options().Proofs {
+		if err := p.Inspect(ctx, l.Key, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changes says what the field policy says of the way from one config to another.
+func changes(ctx context.Context, w io.Writer, l *settings.Local, path string, text []byte, from string) error {
+	opts := l.Options()
+	to, err := objectOf(l.Key, text)
+	if err != nil {
+		return err
+	}
+	var before configsync.Object
+	switch {
+	case from != "":
+		if text, err = readFile(from); err == nil {
+			before, err = objectOf(l.Key, text)
+		}
+	case opts.Init != nil:
+		before, err = opts.Init(ctx)
+	default:
+		return nil // nothing to compare with
+	}
+	if err != nil {
+		return err
+	}
+	disruption, err := opts.Changes.Judge([]byte(before.Data[l.Key]), []byte(to.Data[l.Key]))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = fmt.Fprintf(w, "disruption: %s\n", disruption)
+	return err
 }

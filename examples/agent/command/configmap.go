@@ -58,11 +58,16 @@ func (m *configMap) print(ctx context.Context, w io.Writer, name string) error {
 	if err != nil {
 		return err
 	}
+	return printed(w, cm, m.local.Key)
+}
+
+// printed writes a ConfigMap and the source that names it.
+func printed(w io.Writer, cm *corev1.ConfigMap, key string) error {
 	raw, err := yaml.Marshal(cm)
 	if err != nil {
 		return err
 	}
-	ref := v1alpha1.ConfigMapRef{Namespace: cm.Namespace, Name: cm.Name, Key: m.local.Key, Digest: object(cm).Digest()}
+	ref := v1alpha1.ConfigMapRef{Namespace: cm.Namespace, Name: cm.Name, Key: key, Digest: object(cm).Digest()}
 	source, err := yaml.Marshal(map[string]any{"source": v1alpha1.NodeConfigSource{ConfigMapRef: &ref}})
 	if err != nil {
 		return err
@@ -95,7 +100,7 @@ func (m *configMap) build(ctx context.Context, name string) (*corev1.ConfigMap, 
 		Data:       map[string]string{key: string(text)},
 	}
 	m.limits(cm.Data)
-	cm.Name = fmt.Sprintf("%s-%s", name, strings.TrimPrefix(object(cm).Digest(), "sha256:")[:digestInName])
+	cm.Name = name + digestSuffix(cm)
 	if problems := validation.IsDNS1123Subdomain(cm.Name); len(problems) > 0 {
 		return nil, fmt.Errorf("name %q is not possible: %s", name, problems[0])
 	}
@@ -103,6 +108,11 @@ func (m *configMap) build(ctx context.Context, name string) (*corev1.ConfigMap, 
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return cm, nil
+}
+
+// digestSuffix is the end of a name that carries the digest of its object's content.
+func digestSuffix(cm *corev1.ConfigMap) string {
+	return "-" + strings.TrimPrefix(object(cm).Digest(), "sha256:")[:digestInName]
 }
 
 // limits adds the limits that were said.

@@ -1,8 +1,8 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command holds the sub-commands of the agent besides run: status, forget-bad and use-local for a node, check and
-// configmap for the author of a config.
+// Package command holds the sub-commands of the agent besides run: status, forget-bad and use-local for a node, check,
+// configmap and sign for the author of a config.
 //
 // # Promise
 //

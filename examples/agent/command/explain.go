@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belayproject/belay/configsync/doctor"
-	"github.com/belayproject/belay/examples/agent/admin"
 	"github.com/belayproject/belay/examples/agent/checkup"
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/report"
@@ -21,37 +20,25 @@ import (
 
 // Explain prints what status does, where each field comes from, and what has happened.
 func Explain() *cobra.Command {
-	var l settings.Local
-	var format string
-	c := &cobra.Command{
+	var s shown
+	return s.addFlags(&cobra.Command{
 		Use:   "explain --state-dir DIR --init-config FILE",
 		Short: "Say what status says, where each field of the config comes from, and what has happened; also when no agent runs",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			f, err := report.ParseFormat(format)
-			if err != nil {
-				return err
-			}
-			return onNode(c.Context(), &l, func(a admin.Agent, _ bool) error {
-				d, err := a.Status(c.Context())
+			return s.status(c.Context(), func(f report.Format, d report.Document) error {
+				e, err := node.Explain(c.Context(), s.local.StateDir, s.local.Options())
 				if err != nil {
 					return err
 				}
-				e, err := node.Explain(c.Context(), l.StateDir, l.Options())
-				if err != nil {
-					return err
-				}
-				past, err := node.History(c.Context(), l.StateDir)
+				past, err := node.History(c.Context(), s.local.StateDir)
 				if err != nil {
 					d.Trouble = append(d.Trouble, err.Error())
 				}
 				return report.WriteStory(c.OutOrStdout(), f, report.Story{Document: d, Fields: e.Fields, History: past})
 			})
 		},
-	}
-	l.AddFlags(c.Flags())
-	c.Flags().StringVarP(&format, "output", "o", string(report.Table), "table, json or yaml")
-	return c
+	})
 }
 
 // errProblems makes the exit status tell.
@@ -79,7 +66,7 @@ func Doctor() *cobra.Command {
 	}
 	s.AddFlags(c.Flags())
 	c.Flags().StringVar(&unit, "unit", "belay-agent.service", "systemd unit that starts the agent; empty: none is looked at")
-	c.Flags().StringVarP(&format, "output", "o", string(report.Table), "table, json or yaml")
+	addOutput(c, &format)
 	return c
 }
 

@@ -34,31 +34,48 @@ func onNode(ctx context.Context, l *settings.Local, act func(a admin.Agent, live
 	return act(a, live)
 }
 
+// shown is a command that shows something of a node: its flags, and how it is written.
+type shown struct {
+	local  settings.Local
+	output string
+}
+
+func (s *shown) addFlags(c *cobra.Command) *cobra.Command {
+	s.local.AddFlags(c.Flags())
+	addOutput(c, &s.output)
+	return c
+}
+
+func addOutput(c *cobra.Command, format *string) {
+	c.Flags().StringVarP(format, "output", "o", string(report.Table), "table, json or yaml")
+}
+
+// status asks the node of the command line what it does, and calls write.
+func (s *shown) status(ctx context.Context, write func(f report.Format, d report.Document) error) error {
+	f, err := report.ParseFormat(s.output)
+	if err != nil {
+		return err
+	}
+	return onNode(ctx, &s.local, func(a admin.Agent, _ bool) error {
+		d, err := a.Status(ctx)
+		if err != nil {
+			return err
+		}
+		return write(f, d)
+	})
+}
+
 // Status prints which config the node uses, why, and what the next start would do.
 func Status() *cobra.Command {
-	var l settings.Local
-	var format string
-	c := &cobra.Command{
+	var s shown
+	return s.addFlags(&cobra.Command{
 		Use:   "status --state-dir DIR",
 		Short: "Say which config this node uses, why and since when, what was rejected, and what the next start would do",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			f, err := report.ParseFormat(format)
-			if err != nil {
-				return err
-			}
-			return onNode(c.Context(), &l, func(a admin.Agent, _ bool) error {
-				d, err := a.Status(c.Context())
-				if err != nil {
-					return err
-				}
-				return report.Write(c.OutOrStdout(), f, d)
-			})
+			return s.status(c.Context(), func(f report.Format, d report.Document) error { return report.Write(c.OutOrStdout(), f, d) })
 		},
-	}
-	l.AddFlags(c.Flags())
-	c.Flags().StringVarP(&format, "output", "o", string(report.Table), "table, json or yaml")
-	return c
+	})
 }
 
 // ForgetBad takes back the rejection of a config.

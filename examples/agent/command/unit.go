@@ -15,11 +15,13 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/drift"
+	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/agent/node"
-	"github.com/belayproject/belay/examples/agent/render"
 	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/examples/agent/wire"
 )
 
 // Guard counts a start of the unit and puts the config in place that it is to use, from disk alone, as its ExecStartPre command.
@@ -65,16 +67,22 @@ func guard(ctx context.Context, w io.Writer, g *settings.Guard) error {
 	}
 	closing := func() error { return nil }
 	if err == nil { // else the local config, which needs no records
-		o.Store, closing = store, store.Close
+		o, closing = g.On(store), store.Close
 	}
 	u, closeUnit, unitErr := node.OpenUnit(ctx, g.StateDir)
-	_, guardErr := restart.Guard(ctx, o, u, func(_ context.Context, a configsync.Active[*kubeletpayload.Config]) error {
+	_, guardErr := restart.Guard(ctx, o, u, func(ctx context.Context, a configsync.Active[*kubeletpayload.Config]) error {
 		fmt.Fprintf(w, "%s: %s\n", a.Verdict.Condition.Message, a.Verdict.Condition.Reason)
-		file, err := render.Open(g.Render)
+		file, err := node.Rendered(ctx, g.Place(g.Render), drift.Report, o.Store, func(ctx context.Context, e history.Entry) error {
+			journal, err := history.Open(ctx, o.Store, nil)
+			if err != nil {
+				return err
+			}
+			return journal.Add(ctx, e)
+		})
 		if err != nil {
 			return err
 		}
-		return file.Write([]byte(a.Object.Data[a.Key]))
+		return wire.Put(ctx, file, o, a)
 	})
 	return errors.Join(guardErr, err, unitErr, closeUnit(), closing())
 }

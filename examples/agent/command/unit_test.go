@@ -35,10 +35,15 @@ type unitHost struct {
 // newUnitHost has the config good assigned, which tolerates no unexplained restart.
 func newUnitHost(t *testing.T) *unitHost {
 	t.Helper()
+	return newUnitHostOf(t, good)
+}
+
+func newUnitHostOf(t *testing.T, config string) *unitHost {
+	t.Helper()
 	dir := t.TempDir()
 	h := &unitHost{t: t, state: filepath.Join(dir, "state"), init: file(t, local0), render: filepath.Join(dir, "run", "kubelet.conf")}
 	server := &configsynctest.Server{}
-	obj := server.Put("ns", "c", map[string]string{"kubelet": good, configsync.KeyCrashLoopThreshold: "0"}, true)
+	obj := server.Put("ns", "c", map[string]string{"kubelet": config, configsync.KeyCrashLoopThreshold: "0"}, true)
 	server.Name(&configsync.Spec{Namespace: "ns", Name: "c", UID: obj.UID})
 	l := settings.Defaults()
 	l.InitConfig = h.init
@@ -84,6 +89,16 @@ func (h *unitHost) command(c *cobra.Command) {
 	h.must(err)
 }
 
+// stops is the end of a main process that somebody asked to stop.
+func (h *unitHost) stops() {
+	h.t.Setenv("MAINPID", "1")
+	h.command(Stopping())
+	h.t.Setenv("SERVICE_RESULT", "success")
+	h.t.Setenv("EXIT_CODE", "exited")
+	h.t.Setenv("EXIT_STATUS", "0")
+	h.command(Ended())
+}
+
 // crash is the end of a main process that was killed.
 func (h *unitHost) crash() {
 	h.t.Setenv("SERVICE_RESULT", "signal")
@@ -100,12 +115,7 @@ func TestUnitCommandsLeaveACrashingConfig(t *testing.T) {
 		if says, config := h.begin(); config != good {
 			t.Fatalf("in place is %q, and the guard says %q, want the assigned config", config, says)
 		}
-		t.Setenv("MAINPID", "1")
-		h.command(Stopping())
-		t.Setenv("SERVICE_RESULT", "success")
-		t.Setenv("EXIT_CODE", "exited")
-		t.Setenv("EXIT_STATUS", "0")
-		h.command(Ended())
+		h.stops()
 	}
 	if _, config := h.begin(); config != good {
 		t.Errorf("after restarts on request in place is %q, want the assigned config", config)
@@ -124,8 +134,8 @@ func TestTheAgentIsToldWhatTheUnitKnows(t *testing.T) {
 		t.Errorf("without the unit's commands, LastExit = %+v, %v, want nothing", exit, err)
 	}
 	h.begin()
-	if exit, err := node.LastExit(t.Context(), h.state); err != nil || exit.Kind != lkg.ExitPlanned {
-		t.Errorf("after the guard, LastExit = %+v, %v, want a planned one", exit, err)
+	if exit, err := node.LastExit(t.Context(), h.state); err != nil || exit.Kind != lkg.ExitCounted {
+		t.Errorf("after the guard, LastExit = %+v, %v, want that it is counted", exit, err)
 	}
 	h.crash()
 	t.Setenv("INVOCATION_ID", "without a guard")

@@ -12,7 +12,8 @@
 //
 //   - Nothing is filled in: the decoded config has the zero value where the document says nothing, and a rule about two fields
 //     takes the kubelet's own default for the one that is absent.
-//   - The document is never encoded again. What the kubelet reads is what was written, byte for byte.
+//   - The document is never encoded again. What the kubelet reads is what was written, byte for byte, unless something is laid around it and
+//     the kubelet doesn't merge by itself; see [Text]. What is validated is always the merged result.
 //   - Errors name field paths and say what would be right. They never repeat a value.
 //
 // # No promise

@@ -32,6 +32,9 @@ func policies(c *Config, p *Problems) {
 func enforcement(c *Config, p *Problems) {
 	const field = "enforceNodeAllocatable"
 	list := c.EnforceNodeAllocatable
+	if list == nil {
+		list = []string{defaultEnforcement}
+	}
 	for i, v := range list {
 		at := index(field, i)
 		oneOf(p, at, v, "pods", "system-reserved", "system-reserved-compressible", "kube-reserved", "kube-reserved-compressible", "none")
@@ -41,7 +44,7 @@ func enforcement(c *Config, p *Problems) {
 			"must be set, because enforceNodeAllocatable lists system-reserved")
 		p.need(!strings.HasPrefix(v, "kube-reserved") || c.KubeReservedCgroup != "", "kubeReservedCgroup",
 			"must be set, because enforceNodeAllocatable lists kube-reserved")
-		p.need(v == "none" || valueOr(c.CgroupsPerQOS, true), "cgroupsPerQOS", "must be true, because enforceNodeAllocatable is not empty")
+		p.need(v == "none" || valueOr(c.CgroupsPerQOS, true), "cgroupsPerQOS", "must be true, because enforceNodeAllocatable is not empty (default: pods)")
 	}
 }
 

@@ -186,11 +186,11 @@ func TestSeveralProblemsAreOneLine(t *testing.T) {
 // R-CS-06: what belongs to one node has no place in a config that nodes share.
 func TestSharedConfigHasNoInstanceValues(t *testing.T) {
 	c := good()
-	if err := shared(c, true); err != nil {
+	if err := shared(c, c, true); err != nil {
 		t.Fatalf("shared(good) = %v, want nil", err)
 	}
 	c.ProviderID, c.PodCIDR = "aws:///eu/i-1", "10.0.1.0/24"
-	if got, want := Fields(shared(c, true)), []string{"providerID", "podCIDR"}; !slices.Equal(got, want) {
+	if got, want := Fields(shared(c, c, true)), []string{"providerID", "podCIDR"}; !slices.Equal(got, want) {
 		t.Errorf("shared names %q, want %q", got, want)
 	}
 }

@@ -15,10 +15,10 @@ import (
 )
 
 // Handler serves the metrics of a node. status is asked at each scrape; a Condition without a Status means that nothing is known yet. totals
-// may be nil.
-func Handler(status func() configsync.Status, totals func() []history.Total) http.Handler {
+// and drifted, whether the rendered file is not what was rendered, may be nil.
+func Handler(status func() configsync.Status, totals func() []history.Total, drifted func() bool) http.Handler {
 	registry := metrics.NewKubeRegistry()
-	registry.CustomMustRegister(&configs{status: status, totals: totals, d: describe()})
+	registry.CustomMustRegister(&configs{status: status, totals: totals, drifted: drifted, d: describe()})
 	metrics.RegisterBuildInfo(registry)
 	return metrics.HandlerFor(registry, metrics.HandlerOpts{})
 }
@@ -26,7 +26,7 @@ func Handler(status func() configsync.Status, totals func() []history.Total) htt
 // descriptions are those of the metrics.
 type descriptions struct {
 	assigned, active, good, failing, alarm *metrics.Desc
-	left, starts, rejected, events         *metrics.Desc
+	left, starts, rejected, events, drift  *metrics.Desc
 }
 
 func describe() descriptions {
@@ -39,10 +39,11 @@ func describe() descriptions {
 		active:   desc("active", "1 for the config that is in use.", which...),
 		good:     desc("last_known_good", "1 for the config to go back to.", which...),
 		failing:  desc("error", "1 while something is in the way of the wanted config, or the config in use is a fallback."),
-		alarm:    desc("alarm", "1 while nothing is left to go back to."),
+		alarm:    desc("alarm", "1 while nothing is left to go back to, or what was gone back to or promoted is not well."),
 		left:     desc("trial_remaining_seconds", "Healthy time that the config in use lacks until its trial is over; absent without a trial."),
 		starts:   desc("trial_restarts", "Unexplained restarts in the trial of the config in use; absent without a trial."),
 		rejected: desc("rejected", "Configs that this node does not use, by the class of evidence.", "class"),
+		drift:    desc("drifted", "1 while the rendered file is not what was rendered."),
 		events:   desc("events_total", "What has happened on this node since its journal began, by kind and class of evidence: RolledBack counts rollbacks.", "kind", "class"),
 	}
 }
@@ -50,15 +51,16 @@ func describe() descriptions {
 // configs collects at each scrape.
 type configs struct {
 	metrics.BaseStableCollector
-	d      descriptions
-	status func() configsync.Status
-	totals func() []history.Total
+	d       descriptions
+	status  func() configsync.Status
+	totals  func() []history.Total
+	drifted func() bool
 }
 
 // DescribeWithStability implements metrics.StableCollector.
 func (c *configs) DescribeWithStability(ch chan<- *metrics.Desc) {
 	d := c.d
-	for _, one := range []*metrics.Desc{d.assigned, d.active, d.good, d.failing, d.alarm, d.left, d.starts, d.rejected, d.events} {
+	for _, one := range []*metrics.Desc{d.assigned, d.active, d.good, d.failing, d.alarm, d.left, d.starts, d.rejected, d.events, d.drift} {
 		ch <- one
 	}
 }
@@ -82,6 +84,9 @@ func (c *configs) CollectWithStability(ch chan<- metrics.Metric) {
 	gauge(c.d.good, 1, which(s.LastKnownGood)...)
 	gauge(c.d.failing, truth(s.Condition.Status != lkg.StatusTrue || s.Error != ""))
 	gauge(c.d.alarm, truth(s.Alarm != ""))
+	if c.drifted != nil {
+		gauge(c.d.drift, truth(c.drifted()))
+	}
 	if t := s.Trial; t != nil {
 		gauge(c.d.left, max(t.Needed-t.Healthy, 0).Seconds())
 		gauge(c.d.starts, float64(t.Counted))

@@ -39,13 +39,14 @@ func scrape(t *testing.T, url string) []string {
 	return out
 }
 
-// C-16, R-CS-84, B row 19: the names and labels of what is really served, in each phase of a config's life.
+// L-CS-16, R-CS-84, B row 19: the names and labels of what is really served, in each phase of a config's life.
 func TestScrapeOfTheRealOutput(t *testing.T) {
 	good := lkg.Ref{Namespace: "ns", Name: "v1", UID: "u1", ResourceVersion: "7", Key: "kubelet", Digest: "sha256:1"}
 	bad := lkg.Ref{Namespace: "ns", Name: "v2", UID: "u2", ResourceVersion: "9", Key: "kubelet", Digest: "sha256:2"}
 	var s configsync.Status
 	var totals []history.Total
-	server := httptest.NewServer(Handler(func() configsync.Status { return s }, func() []history.Total { return totals }))
+	drifted := false
+	server := httptest.NewServer(Handler(func() configsync.Status { return s }, func() []history.Total { return totals }, func() bool { return drifted }))
 	defer server.Close()
 	want := func(phase string, lines ...string) {
 		t.Helper()
@@ -65,18 +66,19 @@ func TestScrapeOfTheRealOutput(t *testing.T) {
 		`belay_config_assigned{key="kubelet",resource_version="7",source="ns/v1",uid="u1"} 1`,
 		`belay_config_active{key="kubelet",resource_version="7",source="ns/v1",uid="u1"} 1`,
 		`belay_config_last_known_good{key="",resource_version="",source="local",uid=""} 1`,
-		`belay_config_error 0`, `belay_config_alarm 0`,
+		`belay_config_error 0`, `belay_config_alarm 0`, `belay_config_drifted 0`,
 		`belay_config_trial_remaining_seconds 360`, `belay_config_trial_restarts 2`)
 	s = configsync.Status{
 		Assigned: bad, Active: good, LastKnownGood: good, Alarm: "nothing is left", Condition: lkg.Condition{Status: lkg.StatusFalse},
 		Rejected: []lkg.BadEntry{{Ref: bad, Reason: "failed to validate current (UID: u2)"}},
 	}
+	drifted = true
 	totals = []history.Total{{Kind: history.RolledBack, Class: lkg.ClassInvalid, Count: 3}, {Kind: history.Adopted, Count: 4}}
 	want("rolled back",
 		`belay_config_assigned{key="kubelet",resource_version="9",source="ns/v2",uid="u2"} 1`,
 		`belay_config_active{key="kubelet",resource_version="7",source="ns/v1",uid="u1"} 1`,
 		`belay_config_last_known_good{key="kubelet",resource_version="7",source="ns/v1",uid="u1"} 1`,
-		`belay_config_error 1`, `belay_config_alarm 1`, `belay_config_rejected{class="Invalid"} 1`,
+		`belay_config_error 1`, `belay_config_alarm 1`, `belay_config_drifted 1`, `belay_config_rejected{class="Invalid"} 1`,
 		`belay_config_events_total{class="Invalid",kind="RolledBack"} 3`, `belay_config_events_total{class="",kind="Adopted"} 4`)
 }
 

@@ -25,9 +25,12 @@ type File struct {
 }
 
 // Open makes path ready to be written: its directory exists, durably, and no leftover of a killed run lies there. The file
-// itself is left alone. The error says what at path can't be replaced.
-func Open(path string) (*File, error) {
+// itself is left alone. The error says what at path can't be replaced. Files that others write are never a place to render to: see [Check].
+func Open(path string, others ...string) (*File, error) {
 	path, err := filepath.Abs(path)
+	if err == nil {
+		err = Check(path, others...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("rendering to %q: %w", path, err)
 	}

@@ -26,5 +26,10 @@ func TestMutants(t *testing.T) {
 			Old: "f.settled() || !f.doubtful && f.settle()", New: "true"},
 		{Name: "a failed sync is forgotten", File: "file.go", Run: "TestAFailedSync",
 			Old: "f.doubtful = true\n", New: "f.doubtful = false\n"},
+		{Name: "files of others are taken", File: "own.go", Run: "TestFilesOfOthers", Old: `other != "" && same(path, other)`, New: "false"},
+		{Name: "links on the way are not followed", File: "own.go", Run: "TestFilesOfOthers",
+			Old: "return filepath.Join(resolved(dir), filepath.Base(path))", New: "return path"},
+		{Name: "a removal is not synced", File: "own.go", Run: "TestRemove",
+			Old: "if err := f.syncPath(filepath.Dir(f.path)); err != nil && ", New: "if err := error(nil); err != nil && "},
 	})
 }

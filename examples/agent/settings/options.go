@@ -20,17 +20,28 @@ import (
 
 // Options are those of the agent's Syncer on which its records and decisions depend: the same in every sub-command, so that what
 // is foretold is what happens. Without an init config, Init is nil.
-func (l *Local) Options() configsync.Options[*kubeletpayload.Config] {
+func (l *Local) Options() configsync.Options[*kubeletpayload.Config] { return l.On(nil) }
+
+// On is [Local.Options] with the store that keeps the state, and what the program of --prove-command says. Nil keeps nothing.
+func (l *Local) On(store configsync.Store) configsync.Options[*kubeletpayload.Config] {
+	around := l.around()
 	o := configsync.Options[*kubeletpayload.Config]{
 		Version: Version(),
 		Key:     l.Key,
 		Codec: kubeletpayload.Codec(kubeletpayload.CodecOptions{
 			Trial: l.DefaultTrial, CrashLoopThreshold: l.Threshold, NeedsHealthz: slices.ContainsFunc(l.HealthURLs, probe.Moves),
+			Around: around, DropIn: l.ConfigDir != "",
 		}),
 		Validators: kubeletpayload.Validators(),
 		Bounds:     lkg.Bounds{MinTrial: l.MinTrial, MaxTrial: l.MaxTrial},
 	}
-	if l.InitConfig != "" {
+	o.Store = store
+	l.judge(&o, around)
+	switch {
+	case l.InitConfig == "":
+	case l.ConfigDir != "":
+		o.Init = func(context.Context) (configsync.Object, error) { return l.beneath() }
+	default:
 		o.Init = func(context.Context) (configsync.Object, error) { return file.Init(l.InitConfig, l.Key) }
 	}
 	return o

@@ -5,6 +5,7 @@ package settings
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -67,5 +68,7 @@ func (g *Guard) Validate() error {
 	g.validate(&p)
 	p.unit(g.StateDir, g.Timeout)
 	p.files(&g.Local, g.Render)
+	p.need(g.Prove.Command == "" || g.Prove.Timeout < g.Timeout, "prove-timeout", g.Prove.Timeout,
+		fmt.Sprintf("must be less than --timeout, which is %s: a start waits for the program where its answer is lost", g.Timeout))
 	return errors.Join(p...)
 }

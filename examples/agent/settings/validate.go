@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -93,6 +92,7 @@ func (l *Local) validate(p *problems) {
 		_, err := os.Stat(l.InitConfig)
 		p.need(err == nil, "init-config", l.InitConfig, "must be a file or a directory that can be read: "+text(err))
 	}
+	l.validateJudges(p)
 }
 
 // text is an error's own words without the path, which the flag's value shows already.
@@ -111,6 +111,7 @@ func (r *Run) Validate() error {
 	r.validateSource(&p)
 	r.validateRollouts(&p)
 	r.validateChild(&p)
+	r.validateCare(&p)
 	p.positive("probe-interval", r.ProbeInterval, "10s")
 	p.need(r.ProbeInterval < lkg.MaxElapsed, "probe-interval", r.ProbeInterval,
 		fmt.Sprintf("must be less than %s: a longer pause between two probes isn't counted as healthy", lkg.MaxElapsed))
@@ -121,6 +122,19 @@ func (r *Run) Validate() error {
 	p.order("retry-min", "retry-max", r.RetryMin, r.RetryMax)
 	p.positive("grace", r.Grace, "30s")
 	return errors.Join(p...)
+}
+
+// validateCare checks how a config is looked after once it is in use.
+func (r *Run) validateCare(p *problems) {
+	for _, u := range r.WantedURLs {
+		_, err := probe.New(u, nil)
+		p.need(err == nil, "wanted-health-url", u, fmt.Sprintf("must be an http or https address, such as %s", probe.Default))
+	}
+	p.need(r.AckFile == "" || filepath.IsAbs(r.AckFile), "ack-file", r.AckFile, "must be an absolute path, such as /run/belay-agent/ack")
+	p.positive("ack-deadline", r.AckDeadline, "15m")
+	p.need(r.WatchAfter >= 0, "watch-after", r.WatchAfter, "must not be negative; 0 means not at all")
+	p.need(r.OnDrift == DriftReport || r.OnDrift == DriftRepair, "on-drift", r.OnDrift, "must be report or repair")
+	p.positive("drift-interval", r.DriftInterval, "30s")
 }
 
 // validateSource checks where the wanted config comes from and where the state goes.
@@ -142,10 +156,7 @@ func (r *Run) validateSource(p *problems) {
 func (p *problems) files(l *Local, render string) {
 	p.need(l.InitConfig != "", "init-config", l.InitConfig,
 		"must name the config that the node was provisioned with: it is what is left when no other config works")
-	p.need(filepath.IsAbs(render), "render", render, "must be the absolute path of the file that the child reads, such as /run/belay/kubelet.conf")
-	state := filepath.Clean(l.StateDir) + string(filepath.Separator)
-	p.need(l.StateDir == "" || !strings.HasPrefix(filepath.Clean(render), state), "render", render,
-		"must not lie in --state-dir, which belongs to the agent alone")
+	p.validateTarget(l, render)
 }
 
 func (r *Run) validateChild(p *problems) {

@@ -41,7 +41,7 @@ func (l *newsLog) Report(ctx context.Context, s configsync.Status) error {
 	l.last = n
 	log := klog.FromContext(ctx)
 	if s.Alarm != "" {
-		log.Error(nil, "Nothing is left to fall back to", "why", s.Alarm)
+		log.Error(nil, "Alarm was raised", "why", s.Alarm)
 	}
 	log.Info("Status changed", "configOK", s.Condition.Status, "message", s.Condition.Message, "reason", s.Condition.Reason,
 		"detail", detail(s), "active", s.Active.UID, "lastKnownGood", s.LastKnownGood.UID, "onTrial", n.onTrial, "failing", n.failing, "error", s.Error)

@@ -36,7 +36,7 @@ func TestNewsAreLoggedOnce(t *testing.T) {
 		}
 	}
 	text := logger.GetSink().(ktesting.Underlier).GetBuffer().String()
-	for what, want := range map[string]int{"Status changed": 4, bad.Reason: 4, "Nothing is left to fall back to": 1} {
+	for what, want := range map[string]int{"Status changed": 4, bad.Reason: 4, "Alarm was raised": 1, `why="nothing is left"`: 1} {
 		if got := strings.Count(text, what); got != want {
 			t.Errorf("the log has %q %d times, want %d:\n%s", what, got, want, text)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/drift"
 	"github.com/belayproject/belay/configsync/file"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/restart"
@@ -24,8 +25,8 @@ import (
 // Options are those of a Syncer that does what the flags say. inUse gives the config that the child runs; it is asked by probes
 // only, which begin after the first start. Nothing is connected yet. The error names the flag.
 func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor, inUse func() *kubeletpayload.Config) (node.Options, error) {
-	o := s.Options()
-	o.Store, o.Restarter = store, child
+	o := s.On(store)
+	o.Restarter = child
 	o.RetryMin, o.RetryMax = s.RetryMin, s.RetryMax
 	o.ProbeInterval, o.ProbeTimeout = s.ProbeInterval, s.ProbeTimeout
 	o.Probes = []configsync.Probe{alive{child}}
@@ -36,6 +37,14 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 		}
 		o.Probes = append(o.Probes, p)
 	}
+	for _, u := range s.WantedURLs {
+		p, err := probe.New(u, func() (address, port string, ok bool) { return kubeletpayload.Healthz(inUse()) })
+		if err != nil {
+			return o, err
+		}
+		o.Probes = append(o.Probes, configsync.Wanted(p))
+	}
+	o.Ack, o.WatchAfter = ack(s), s.WatchAfter
 	if dir, ok := s.Directory(); ok {
 		src := &file.Source{Dir: dir}
 		o.Source, o.Fetcher = src, src
@@ -82,12 +91,20 @@ func nodeConfig(o *node.Options, client dynamic.Interface, s *settings.Run) erro
 	if err != nil {
 		return err
 	}
-	status, err := kube.NewStatusReporter(client, s.NodeName, kube.Options{})
-	if err != nil {
-		return err
-	}
-	o.Source, o.Reporter = src, configsync.Joined(o.Reporter, status)
+	o.Source, o.Reporter = src, configsync.Joined(o.Reporter, src.StatusReporter())
 	return nil
+}
+
+// Put has the child find a config where it reads it. file watches the place of settings.Local.Place.
+func Put(ctx context.Context, file *drift.Watch, o node.Options, a configsync.Active[*kubeletpayload.Config]) error {
+	text, ok, err := kubeletpayload.Text(o.Codec, a.Key, a.Object)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return file.Remove(ctx)
+	}
+	return file.Render(ctx, text)
 }
 
 // alive passes while the child runs: an address may be answered by somebody else.

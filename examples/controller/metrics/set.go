@@ -21,6 +21,7 @@ type Set struct {
 	registry metrics.KubeRegistry
 
 	transitions, updates, passErrors, evictions *metrics.CounterVec
+	requests                                    *metrics.CounterVec
 	nodes, waiting, phase, stalled              *metrics.GaugeVec
 	drains, leads                               *metrics.GaugeVec
 	pass, drainPass                             *metrics.HistogramVec
@@ -33,6 +34,7 @@ func New() *Set {
 		transitions: counter("rollout_transitions_total", "Nodes that went from one state of the protocol to another.", "domain", "from", "to", "from_revision", "to_revision"),
 		updates:     counter("rollout_updates_total", "Attempts that ended, by result.", "domain", "from_revision", "to_revision", "result"),
 		passErrors:  counter("rollout_pass_errors_total", "Passes over a domain that ended with an error.", "domain"),
+		requests:    counter("api_requests_total", "Requests to the API server, by method and HTTP status code; 0 is no answer.", "method", "code"),
 		nodes:       gauge("rollout_nodes", "Nodes of a rollout by where they are.", "domain", "rollout", "state"),
 		waiting:     gauge("rollout_waiting_nodes", "Nodes of a rollout that wait, by reason.", "domain", "rollout", "reason"),
 		phase:       gauge("rollout_phase", "1 for the phase that a rollout is in.", "domain", "rollout", "phase"),
@@ -43,7 +45,7 @@ func New() *Set {
 		drainPass:   histogram("drain_pass_duration_seconds", "Time of a pass of a drain."),
 		leads:       gauge("leader", "1 while this process leads.", "name"),
 	}
-	s.registry.MustRegister(s.transitions, s.updates, s.passErrors, s.nodes, s.waiting, s.phase, s.stalled, s.pass, s.drains, s.evictions, s.drainPass, s.leads)
+	s.registry.MustRegister(s.requests, s.transitions, s.updates, s.passErrors, s.nodes, s.waiting, s.phase, s.stalled, s.pass, s.drains, s.evictions, s.drainPass, s.leads)
 	metrics.RegisterBuildInfo(s.registry)
 	return s
 }

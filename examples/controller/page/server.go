@@ -150,10 +150,14 @@ func (h *Hub) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-beat.C:
-			err = s.send(": still here\n\n")
-			continue
 		case <-wake:
+		case <-beat.C:
+			select {
+			case <-wake: // to a reader who takes as long as a beat for each write, chance would bring no news
+			default:
+				err = s.send(": still here\n\n")
+				continue
+			}
 		}
 		if next := h.version(); next != nil && next != held {
 			err = s.bring(held, next)

@@ -63,6 +63,7 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	}
 	// The API server's own fairness bounds this process; evictions have a bound of their own.
 	config.UserAgent, config.QPS = "belay-controller/"+version.Get().GitVersion, -1
+	config.Wrap(m.Requests)
 	p := &Plane{s: s, metrics: m, config: config}
 	if p.core, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)

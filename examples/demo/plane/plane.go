@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// grace is how long the control plane may take for an order, or to stop and remove everything.
-	grace = 30 * time.Second
+	// grace is how long the control plane may take for an order, closeGrace to stop and remove everything.
+	grace, closeGrace = 30 * time.Second, 2 * time.Minute
 	// buildTime is how long it may take where it has to build a program first.
 	buildTime = 20 * time.Minute
 )
@@ -162,5 +162,5 @@ func (p *Plane) Close(ctx context.Context) error {
 		for range p.answers { // nobody else reads any more
 		}
 	}()
-	return p.process.Stop(ctx, grace)
+	return p.process.Stop(ctx, closeGrace)
 }
