@@ -46,6 +46,8 @@ var allowances = []allowance{
 	{packages: "configsync/restart/systemd", modules: systemdModules, why: whySystemd},
 	{packages: "configsync/doctor", modules: leafModules, why: whyLeaf},
 	{packages: "configsync/history", modules: leafModules, why: whyLeaf},
+	{packages: "configsync/prove", modules: leafModules, why: whyLeaf},
+	{packages: "configsync/drift", modules: leafModules, why: whyLeaf},
 
 	{packages: "configsync/...", modules: ringModules, internal: true, why: whyRing},
 	{packages: "identity/...", modules: ringModules, internal: true, why: whyRing},

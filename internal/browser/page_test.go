@@ -115,7 +115,7 @@ func TestStory(t *testing.T) {
 // On a phone nothing is wider than the screen, and a cell is large enough for a finger.
 func TestPhone(t *testing.T) {
 	b := newBed(t, 200, 390, 844)
-	b.run(`document.getElementById("progress").scrollIntoView()`)
+	b.run(`document.getElementById("nodes").scrollIntoView()`)
 	b.shot("fleet-page-phone")
 	for _, what := range []string{"map", "list", "story"} {
 		switch what {
@@ -130,12 +130,33 @@ func TestPhone(t *testing.T) {
 			t.Errorf("the %s is %d pixels wide on a screen of 390", what, width)
 		}
 	}
-	b.run(`document.getElementById("story").close()`)
+	b.run(`document.getElementById("story").close(); document.getElementById("waits").open = true`)
+	b.unbroken()
 	b.chooses("as", "map")
 	if size := is[float64](b, cell(0)+".getBoundingClientRect().width"); size < 22 {
 		t.Errorf("a cell is %g pixels wide, want 22 at least", size)
 	}
 	b.clean()
+}
+
+// unbroken fails the test where a label is on another line than what it is of, or where a reason, a heading of a column or the word before them is broken.
+func (b *bed) unbroken() {
+	b.t.Helper()
+	apart := is[string](b, `[...document.querySelectorAll("label")].filter((l) => {
+		const a = l.getBoundingClientRect(), c = l.control.getBoundingClientRect();
+		return Math.abs(a.top + a.height / 2 - c.top - c.height / 2) > 5 || c.left < a.right;
+	}).map((l) => l.textContent).join()`)
+	if apart != "" {
+		b.t.Errorf("the labels %q are apart from what they are of", apart)
+	}
+	broken := is[string](b, `[...document.querySelectorAll("#waits th, #waits td:first-child, #list th, #list td:nth-child(4)")].filter((e) => {
+		const r = document.createRange();
+		r.selectNodeContents(e);
+		return new Set([...r.getClientRects()].map((c) => Math.round(c.top))).size > 1;
+	}).map((e) => e.textContent).join()`)
+	if broken != "" {
+		b.t.Errorf("in the tables are broken: %q", broken)
+	}
 }
 
 // With 5,000 nodes one that changes costs a few changes of the document, and an element each is all that there is.

@@ -59,7 +59,35 @@ func (c *agreeCluster) build(ctx context.Context) error {
 			}
 		}
 	}
+	if namespaces < len(c.namespaces) {
+		return c.addStale(ctx, c.namespaces[namespaces])
+	}
 	return nil
+}
+
+// addStale fills a namespace with what chance makes too seldom to be there each time: a ready pod whose only budget would allow it to go, had
+// its status been of its spec.
+func (c *agreeCluster) addStale(ctx context.Context, ns string) error {
+	pod, err := c.create(ctx, ns, "node-0", "stale", map[string]string{"app": "a"}, podState{phase: corev1.PodRunning, ready: corev1.ConditionTrue})
+	if err != nil {
+		return err
+	}
+	c.pods = append(c.pods, pod)
+	budgets := c.api.PolicyV1().PodDisruptionBudgets(ns)
+	b, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "stale"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, MaxUnavailable: new(intstr.FromInt(1))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	b.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, ExpectedPods: 1, CurrentHealthy: 1, DisruptionsAllowed: 1}
+	if b, err = budgets.UpdateStatus(ctx, b, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	b.Spec.MaxUnavailable = new(intstr.FromInt(2))
+	_, err = budgets.Update(ctx, b, metav1.UpdateOptions{})
+	return err
 }
 
 // A podState is what a server looks at when it is asked to evict.
@@ -80,26 +108,13 @@ func (c *agreeCluster) state() podState {
 }
 
 func (c *agreeCluster) addPod(ctx context.Context, ns, name, node string) error {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": oneOf(c.rng, []int{5, 3, 2}, []string{"a", "b", "c"})}},
-		Spec: corev1.PodSpec{
-			NodeName: node, TerminationGracePeriodSeconds: new(int64(300)),
-			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
-		},
-	}
+	labels := map[string]string{"app": oneOf(c.rng, []int{5, 3, 2}, []string{"a", "b", "c"})}
 	if c.chance(30) {
-		pod.Labels["extra"] = oneOf(c.rng, []int{1, 1}, []string{"x", "y"})
+		labels["extra"] = oneOf(c.rng, []int{1, 1}, []string{"x", "y"})
 	}
-	pods, state := c.api.CoreV1().Pods(ns), c.state()
-	pod, err := pods.Create(ctx, pod, metav1.CreateOptions{})
+	state := c.state()
+	pod, err := c.create(ctx, ns, node, name, labels, state)
 	if err != nil {
-		return err
-	}
-	pod.Status.Phase = state.phase
-	if state.ready != "" {
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: state.ready})
-	}
-	if pod, err = pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
 	c.pods = append(c.pods, pod)
@@ -107,7 +122,27 @@ func (c *agreeCluster) addPod(ctx context.Context, ns, name, node string) error 
 		return nil
 	}
 	pod.DeletionTimestamp = new(metav1.Now()) // for the arithmetic of the budgets
-	return pods.Delete(ctx, name, metav1.DeleteOptions{})
+	return c.api.CoreV1().Pods(ns).Delete(ctx, name, metav1.DeleteOptions{})
+}
+
+// create makes a pod in a state.
+func (c *agreeCluster) create(ctx context.Context, ns, node, name string, labels map[string]string, state podState) (*corev1.Pod, error) {
+	pods := c.api.CoreV1().Pods(ns)
+	pod, err := pods.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec: corev1.PodSpec{
+			NodeName: node, TerminationGracePeriodSeconds: new(int64(300)),
+			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pod.Status.Phase = state.phase
+	if state.ready != "" {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: state.ready})
+	}
+	return pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 }
 
 func (c *agreeCluster) selector() *metav1.LabelSelector {

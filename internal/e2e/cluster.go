@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,9 +80,32 @@ func (c *Cluster) Grant(t testing.TB, user, node string) {
 	_, err4 := c.Client.RbacV1().RoleBindings(c.Namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 	}, metav1.CreateOptions{})
-	if err := errors.Join(err, err2, err3, err4); err != nil {
+	_, err5 := c.Client.RbacV1().Roles(kube.EventNamespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: kube.EventRules()}, metav1.CreateOptions{})
+	_, err6 := c.Client.RbacV1().RoleBindings(kube.EventNamespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
+	}, metav1.CreateOptions{})
+	if err := errors.Join(err, err2, err3, err4, err5, err6); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Told are the reasons of the events about a node, sorted.
+func (c *Cluster) Told(t testing.TB, node string) ([]string, error) {
+	t.Helper()
+	ctx, cancel := within(t)
+	defer cancel()
+	list, err := c.Client.EventsV1().Events(kube.EventNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, e := range list.Items {
+		if e.Regarding.Kind == "Node" && e.Regarding.Name == node && e.ReportingController == kube.EventController {
+			out = append(out, e.Reason)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
 }
 
 // ConfigMap creates an immutable ConfigMap with a config under the key kubelet, and more entries.

@@ -174,6 +174,7 @@ func actions() map[string]action {
 		"set ConfigOK of its Node":     condition(ownNode, "ConfigOK"),
 		"set ConfigOK of another Node": condition(otherNode, "ConfigOK"),
 		"set Ready of its Node":        condition(ownNode, "Ready"),
+		"make an event about its Node": told(ownNode),
 		"cordon another node":          patch(nodeKind, otherNode, cordon),
 		"taint its own node":           patch(nodeKind, ownNode, taint),
 		"delete a Node":                remove(nodeKind, otherNode),

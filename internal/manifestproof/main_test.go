@@ -21,7 +21,12 @@ import (
 // shared is one control plane with everything that the manifests hold: see installed.
 var shared testenv.Shared
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	if code, is := child(os.Args); is {
+		os.Exit(code)
+	}
+	os.Exit(shared.Main(m))
+}
 
 const (
 	// root is that of the main module, as it is seen from this package.

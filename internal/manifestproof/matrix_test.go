@@ -39,6 +39,7 @@ const matrix = `
 | set ConfigOK of its Node                         | role           | yes             | role       | role   | role     |
 | set ConfigOK of another Node                     | role           | server          | role       | role   | role     |
 | set Ready of its Node                            | role           | yes             | role       | role   | role     |
+| make an event about its Node                     | role           | yes             | yes        | role   | role     |
 | cordon another node                              | role           | server          | yes        | role   | role     |
 | taint its own node                               | role           | server          | yes        | role   | role     |
 | delete a Node                                    | role           | role            | role       | role   | role     |

@@ -73,7 +73,7 @@ func TestControllerHasItsRightsAlone(t *testing.T) {
 		t.Errorf("the ClusterRole lacks %q", less)
 	}
 	leases := flat(find[rbacv1.Role](t, all, "Role", controllerAccount).Rules)
-	toggle := rule("", "configmaps", "get", "list", "watch")
+	toggle := rule("", "configmaps", "list", "watch")
 	toggle.ResourceNames = []string{controllerAccount}
 	if want := flat([]rbacv1.PolicyRule{rule("coordination.k8s.io", "leases", "get", "create", "update", "delete"), toggle}); !maps.Equal(leases, want) {
 		t.Errorf("the Role gives %v, want %v", leases, want)

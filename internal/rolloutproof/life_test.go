@@ -70,7 +70,7 @@ func (f *fleet) fatal(p *rolloutstage.Process, revision string) {
 	must(f.t, f.Turn(f.t.Context(), revision))
 	var bound *v1alpha1.WorstCase
 	var r *v1alpha1.Rollout
-	eventually(f.t, "a fatal revision freezes the rollout", patience, func(ctx context.Context) (err error) {
+	rolloutstage.Eventually(f.t, "a fatal revision freezes the rollout", patience, func(ctx context.Context) (err error) {
 		must(f.t, p.Alive())
 		if r, err = f.Rollout(ctx); err != nil {
 			return err
@@ -103,7 +103,7 @@ func (f *fleet) asks(p *rolloutstage.Process, v v1alpha1.Verb) {
 	f.t.Helper()
 	request, err := f.Ask(f.t.Context(), v)
 	must(f.t, err)
-	eventually(f.t, string(v.Do)+" is carried out", patience, func(ctx context.Context) error {
+	rolloutstage.Eventually(f.t, string(v.Do)+" is carried out", patience, func(ctx context.Context) error {
 		must(f.t, p.Alive())
 		r, err := f.Rollout(ctx)
 		switch {
@@ -121,7 +121,7 @@ func (f *fleet) asks(p *rolloutstage.Process, v v1alpha1.Verb) {
 // aborted aborts a rollout when a quarter of the nodes run it, and proves that no node commits after that was acknowledged.
 func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
 	f.t.Helper()
-	eventually(f.t, revision+" is on a quarter of the nodes", patience, func(context.Context) error {
+	rolloutstage.Eventually(f.t, revision+" is on a quarter of the nodes", patience, func(context.Context) error {
 		must(f.t, p.Alive())
 		if n := f.Runs(revision); n < f.Nodes/4 {
 			return fmt.Errorf("%d nodes run it", n)
@@ -129,7 +129,7 @@ func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
 		return nil
 	})
 	f.asks(p, v1alpha1.Verb{Do: v1alpha1.Do(rollout.Abort)})
-	eventually(f.t, "the abort is acknowledged", patience, func(ctx context.Context) error {
+	rolloutstage.Eventually(f.t, "the abort is acknowledged", patience, func(ctx context.Context) error {
 		must(f.t, p.Alive())
 		r, err := f.Rollout(ctx)
 		if err == nil && !r.Status.Acknowledged {
@@ -138,7 +138,7 @@ func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
 		return err
 	})
 	commits := f.commits()
-	eventually(f.t, "the abort ends", patience, func(ctx context.Context) error {
+	rolloutstage.Eventually(f.t, "the abort ends", patience, func(ctx context.Context) error {
 		must(f.t, p.Alive())
 		r, err := f.Rollout(ctx)
 		if err == nil && r.Status.Phase != v1alpha1.RolloutPhase(rollout.Aborted) {

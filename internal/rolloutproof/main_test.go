@@ -37,45 +37,13 @@ const seedEnv = "BELAY_ROLLOUT_SEED"
 // draws are those of a test.
 func draws(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv(seedEnv); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s=%q: want a number", seedEnv, text)
-		}
-	}
-	t.Logf("%s=%d draws the same", seedEnv, seed)
-	return rand.New(rand.NewPCG(seed, 2))
+	return rolloutstage.Draws(t, seedEnv, 2)
 }
 
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-// eventually fails the test where done goes on returning an error; rule is what the test protects.
-func eventually(t *testing.T, rule string, within time.Duration, done func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
-	var last error
-	for {
-		err := done(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() == nil {
-			last = err // not that time is up
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: after %s: %v", rule, within, last)
-		case <-ticker.C:
-		}
 	}
 }
 
@@ -118,7 +86,7 @@ func (f *fleet) spawn(task rolloutstage.Task) *rolloutstage.Process {
 // completed waits for the end of a rollout.
 func (f *fleet) completed(p *rolloutstage.Process, revision string) {
 	f.t.Helper()
-	eventually(f.t, "the rollout of "+revision+" ends", stamina, func(ctx context.Context) error {
+	rolloutstage.Eventually(f.t, "the rollout of "+revision+" ends", stamina, func(ctx context.Context) error {
 		must(f.t, p.Alive())
 		return f.Completed(ctx, revision)
 	})

@@ -44,7 +44,7 @@ func TestWorkThatIsGoneFreezes(t *testing.T) {
 func (f *fleet) frozenByWork(p *rolloutstage.Process) {
 	f.t.Helper()
 	var said string
-	eventually(f.t, "work that does not come back freezes the rollout", patience, func(ctx context.Context) error {
+	rolloutstage.Eventually(f.t, "work that does not come back freezes the rollout", patience, func(ctx context.Context) error {
 		must(f.t, p.Alive())
 		r, err := f.Rollout(ctx)
 		if err != nil {
@@ -78,7 +78,7 @@ func (f *fleet) quota() {
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
 	}, metav1.CreateOptions{})
 	must(f.t, err)
-	eventually(f.t, "the quota is in force", patience, func(ctx context.Context) error {
+	rolloutstage.Eventually(f.t, "the quota is in force", patience, func(ctx context.Context) error {
 		q, err := quotas.Get(ctx, noPods, metav1.GetOptions{})
 		if err == nil && len(q.Status.Hard) == 0 {
 			err = fmt.Errorf("its status is %+v", q.Status)
@@ -93,7 +93,7 @@ func (f *fleet) lift() {
 	f.t.Helper()
 	must(f.t, f.Core.CoreV1().ResourceQuotas(metav1.NamespaceDefault).Delete(f.t.Context(), noPods, metav1.DeleteOptions{}))
 	deployments, n := f.Core.AppsV1().Deployments(metav1.NamespaceDefault), 0
-	eventually(f.t, "the work is back", patience, func(ctx context.Context) error {
+	rolloutstage.Eventually(f.t, "the work is back", patience, func(ctx context.Context) error {
 		n++
 		poke := fmt.Appendf(nil, `{"metadata":{"annotations":{"test.belay.dev/poke":"%d"}}}`, n)
 		d, err := deployments.Patch(ctx, "web-0", types.MergePatchType, poke, metav1.PatchOptions{})

@@ -5,6 +5,7 @@ package rolloutstage
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,9 +26,9 @@ type Process struct {
 	ended  bool
 }
 
-// Spawn starts a controller. It ends with [Process.Kill], or with the control plane.
+// Spawn starts a controller. It ends with [Process.Kill], or with the control plane. Without a kubeconfig of its own it has the administrator's.
 func (f *Fleet) Spawn(task Task) (*Process, error) {
-	task.Kubeconfig, task.Domain = f.Env.Kubeconfig(), Domain
+	task.Kubeconfig, task.Domain = cmp.Or(task.Kubeconfig, f.Env.Kubeconfig()), Domain
 	text, err := json.Marshal(task)
 	if err != nil {
 		return nil, err

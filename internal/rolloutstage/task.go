@@ -41,7 +41,7 @@ type Task struct {
 	// Freeze is the write before which it freezes itself. When it is thawed, the write goes out.
 	Freeze int
 
-	Kubeconfig, Domain string // by Spawn
+	Kubeconfig, Domain string // by Spawn, the first unless it is set
 }
 
 // An Event is what a controller's process tells its parent.

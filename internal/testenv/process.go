@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -32,7 +33,8 @@ type Process struct {
 	mark  func(*exec.Cmd)             // makes the reaper know the process
 	ready func(context.Context) error // nil where a started process counts as ready
 
-	mu   sync.Mutex // guards running
+	mu   sync.Mutex // guards what follows
+	more []string   // flags after those of argv
 	last *running   // nil before the first start
 }
 
@@ -70,7 +72,7 @@ func (p *Process) launch() (*running, error) {
 		return nil, fmt.Errorf("opening its log: %w", err)
 	}
 	defer log.Close() // the process has its own descriptor
-	cmd := exec.Command(p.argv[0], p.argv[1:]...)
+	cmd := exec.Command(p.argv[0], slices.Concat(p.argv[1:], p.more)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for the owner alone
 	p.mark(cmd)
@@ -104,6 +106,13 @@ func (p *Process) awaitReady(ctx context.Context, run *running) error {
 		case <-ticker.C:
 		}
 	}
+}
+
+// SetFlags has the next Start add flags to those that the process always has, in place of the ones of an earlier call. Where both set one, these win.
+func (p *Process) SetFlags(flags ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.more = slices.Clone(flags)
 }
 
 // Stop asks the process to end, as an orderly shutdown does, waits for it, and kills it when ctx ends first; that

@@ -208,12 +208,11 @@ func (a *agent) options(w *world) (o configsync.Options[worker], err error) {
 	if err != nil {
 		return o, err
 	}
-	reporter, err := kube.NewStatusReporter(client, a.node, kube.Options{})
 	return configsync.Options[worker]{
 		Version: "v1.0.0", Key: key, Codec: configsync.YAML[worker](configsync.YAMLOptions{}), Default: func() worker { return worker{"local"} },
-		Source: markedSource{source, a}, Fetcher: markedFetcher{fetcher, a}, Reporter: reporter,
+		Source: markedSource{source, a}, Fetcher: markedFetcher{fetcher, a}, Reporter: source.StatusReporter(),
 		ProbeInterval: 50 * time.Millisecond, Bounds: lkg.Bounds{MinTrial: time.Millisecond},
-	}, err
+	}, nil
 }
 
 // command is what an agent does for each start of its child: it decides, reports, and then starts.

@@ -176,6 +176,7 @@ func (w *world) await(ctx context.Context, n int, within time.Duration) (*milest
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
+		m.look(ctx, w, n)
 		o, err := w.sets.Get(ctx, "bench", metav1.GetOptions{})
 		if err == nil {
 			all, _, _ := unstructured.NestedInt64(o.Object, "status", "replicas")
@@ -184,7 +185,6 @@ func (w *world) await(ctx context.Context, n int, within time.Duration) (*milest
 				return m, nil
 			}
 		}
-		m.look(ctx, w, n)
 		select {
 		case <-ctx.Done():
 			return m, context.Cause(ctx)

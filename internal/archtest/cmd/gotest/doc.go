@@ -12,9 +12,12 @@
 //
 // The race detector needs a C compiler. With -race auto, gotest says so where there is none, and runs without it.
 //
-// A test that does a share of its work under the race detector has an attribute that says so; see internal/raceshare. When a module is through,
+// A test that does a share of its work under the race detector has an attribute that says so; see internal/raceshare. When its package is through,
 // gotest runs those tests once more without the detector, in which they do all of it, and counts them again. Where the detector is off,
 // they have done all of it, and run once.
+//
+// The modules after the first, and what runs once more, run beside the first module, one package at a time, and many when it is through.
+// What runs is given GOGC=400, unless the environment has another, and no second of sleep at the end of a process with the race detector.
 //
 // Packages that -first names, by their paths inside a module, are started before all others: those that take longest should not begin
 // when the rest is over. A module that has none of them runs as usual.

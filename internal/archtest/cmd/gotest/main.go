@@ -13,8 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -49,77 +47,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(dirs) == 0 {
 		dirs = []string{"."}
 	}
-	goArgs := append([]string{"test", "-json"}, strings.Fields(*more)...)
-	raceArgs := raceFlags(ctx, *race, out)
-	r := newReport(out, rules)
-	for _, dir := range dirs {
-		if err := runModule(ctx, dir, slices.Concat(goArgs, raceArgs, packages(dir, strings.Fields(*first))), r); err != nil {
-			return err
-		}
-		if err := runShared(ctx, dir, goArgs, r); err != nil {
-			return err
-		}
+	g := &gate{
+		report: newReport(out, rules), first: strings.Fields(*first), args: append([]string{"test", "-json"}, strings.Fields(*more)...),
 	}
-	if !r.finish() {
-		return errFailed
-	}
-	return nil
-}
-
-// runShared runs once more, without the race detector, what has left out something under it, to do all of it. What vet says of these
-// packages was said the first time.
-func runShared(ctx context.Context, dir string, goArgs []string, r *report) error {
-	pkgs, tests := r.takeShared()
-	if len(pkgs) == 0 {
-		return nil
-	}
-	fmt.Fprintf(r.out, "without the race detector, what does a share of its work under it: %d tests of %d packages\n", len(tests), len(pkgs))
-	only := "-run=^(" + strings.Join(tests, "|") + ")$"
-	if err := runModule(ctx, dir, slices.Concat(goArgs, []string{"-vet=off", only}, pkgs), r); err != nil {
+	g.race = raceFlags(ctx, *race, out)
+	if err := g.run(ctx, dirs); err != nil {
 		return err
 	}
-	if pkgs, tests := r.takeShared(); len(pkgs) > 0 {
-		r.fail(fmt.Sprintf("%q of %q leave out something without the race detector", tests, pkgs))
-	}
-	return nil
-}
-
-// packages lists all packages of the module in dir. Those of first come first where they are there: go test starts them in this order.
-func packages(dir string, first []string) []string {
-	var list []string
-	for _, pkg := range first {
-		if _, err := os.Stat(filepath.Join(dir, pkg)); err == nil {
-			list = append(list, "./"+pkg)
-		}
-	}
-	return append(list, "./...")
-}
-
-// runModule runs go test in one module. A test that fails is in the report; an error means that the run itself went wrong.
-func runModule(ctx context.Context, dir string, goArgs []string, r *report) error {
-	cmd := exec.CommandContext(ctx, "go", goArgs...)
-	cmd.Dir = dir
-	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	events, err := cmd.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("running go test in %q: %w", dir, err)
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("running go test in %q: %w", dir, err)
-	}
-	before := r.failed
-	clear(r.failing) // of an earlier run of the same packages
-	readErr := r.read(events)
-	err = cmd.Wait()
-	var exit *exec.ExitError
-	switch {
-	case readErr != nil:
-		return readErr
-	case errors.As(err, &exit) && r.failed == before:
-		r.fail(fmt.Sprintf("go test in %q ended with code %d, but no test failed", dir, exit.ExitCode()))
-	case err != nil && exit == nil:
-		return fmt.Errorf("running go test in %q: %w", dir, err)
+	if !g.report.finish() {
+		return errFailed
 	}
 	return nil
 }

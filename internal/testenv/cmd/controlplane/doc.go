@@ -7,6 +7,8 @@
 // ready; everything else goes to standard error. It ends, and with it every server and file, on SIGINT or SIGTERM,
 // when its parent dies, with -stdin when its standard input ends, and after a kill.
 //
+// With -fleet the servers of -with are set up for a thousand nodes.
+//
 // With -stdin it takes orders, one a line, and answers each with a line of standard output:
 //
 //	stop                  kills the API server: "stopped"

@@ -23,6 +23,7 @@ const parentPoll = 200 * time.Millisecond
 
 func main() {
 	with := flag.String("with", "", "further servers, separated by commas: kube-controller-manager, kube-scheduler, kwok")
+	fleet := flag.Bool("fleet", false, "set the further servers up for a thousand nodes: more requests a second, rare heartbeats, and patience with late ones")
 	stdin := flag.Bool("stdin", false, "take orders from standard input, and end when it ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -34,25 +35,42 @@ func main() {
 	if *stdin {
 		orders = os.Stdin
 	}
-	if err := run(ctx, *with, orders); err != nil {
+	if err := run(ctx, servers(*with, *fleet), orders); err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
 		os.Exit(1)
 	}
 }
 
+// servers are those that the flags name.
+func servers(with string, fleet bool) testenv.Options {
+	var o testenv.Options
+	for name := range strings.SplitSeq(with, ",") {
+		if name != "" {
+			o.With = append(o.With, testenv.Component(name))
+		}
+	}
+	if !fleet {
+		return o
+	}
+	busy := []string{"--kube-api-qps=500", "--kube-api-burst=500"}
+	args := map[testenv.Component][]string{
+		testenv.ControllerManager: append([]string{"--node-monitor-grace-period=30m"}, busy...), testenv.Scheduler: busy,
+		testenv.Kwok: {"--node-lease-duration-seconds=400"},
+	}
+	o.Args = map[testenv.Component][]string{}
+	for _, name := range o.With {
+		o.Args[name] = args[name]
+	}
+	return o
+}
+
 // run starts the control plane and keeps it until ctx or the orders, which may be nil, end.
-func run(ctx context.Context, with string, orders io.Reader) error {
+func run(ctx context.Context, options testenv.Options, orders io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make(chan string)
 	if orders != nil { // from the start on: the owner may be gone before the control plane is ready
 		go func() { defer cancel(); read(ctx, orders, lines) }()
-	}
-	var options testenv.Options
-	for name := range strings.SplitSeq(with, ",") {
-		if name != "" {
-			options.With = append(options.With, testenv.Component(name))
-		}
 	}
 	start := time.Now()
 	env, err := testenv.New(ctx, options)

@@ -1,0 +1,105 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/configsync/v1alpha1"
+)
+
+// A watcher is the bare limit: it answers each assignment that its watch brings with one write of a status as large as ours, and does nothing else.
+type watcher struct {
+	client dynamic.ResourceInterface
+	node   string
+	model  map[string]any // a status of an agent
+	last   string
+	wg     sync.WaitGroup
+	err    error // why it has ended
+}
+
+// watcher starts one on a node that is there.
+func (w *world) watcher(ctx context.Context, node string, model map[string]any) (*watcher, error) {
+	client, err := dynamic.NewForConfig(w.connection())
+	if err != nil {
+		return nil, err
+	}
+	l := &watcher{client: client.Resource(v1alpha1.NodeConfigsResource), node: node, model: model}
+	w0, err := l.watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.wg.Go(func() { l.err = l.run(ctx, w0) })
+	return l, nil
+}
+
+func (l *watcher) watch(ctx context.Context) (watch.Interface, error) {
+	return l.client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + l.node})
+}
+
+// run follows its node until ctx ends. A watch that ends is begun again.
+func (l *watcher) run(ctx context.Context, w watch.Interface) error {
+	for {
+		err := l.follow(ctx, w)
+		w.Stop()
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if !pause(ctx, time.Second) {
+			return nil
+		}
+		if w, err = l.watch(ctx); err != nil {
+			w = watch.NewEmptyWatch()
+		}
+	}
+}
+
+// follow answers until the watch ends.
+func (l *watcher) follow(ctx context.Context, w watch.Interface) error {
+	for e := range w.ResultChan() {
+		if u, ok := e.Object.(*unstructured.Unstructured); ok {
+			if err := l.answer(ctx, u); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// answer says that what is assigned is active.
+func (l *watcher) answer(ctx context.Context, u *unstructured.Unstructured) error {
+	ref, found, err := unstructured.NestedMap(u.Object, "spec", "source", "configMapRef")
+	uid, _ := ref["uid"].(string)
+	if err != nil || !found || uid == l.last {
+		return err
+	}
+	l.last = uid
+	status := (&unstructured.Unstructured{Object: l.model}).DeepCopy().Object
+	for _, field := range [][]string{{"assigned"}, {"active"}} {
+		for name, value := range ref {
+			if err := unstructured.SetNestedField(status, value, append(field, "configMapRef", name)...); err != nil {
+				return err
+			}
+		}
+	}
+	status["observedGeneration"] = u.GetGeneration()
+	_, err = l.client.ApplyStatus(ctx, l.node, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.NodeConfigKind, "metadata": map[string]any{"name": l.node}, "status": status,
+	}}, metav1.ApplyOptions{FieldManager: "limit", Force: true})
+	return err
+}
+
+func (l *watcher) end() error {
+	l.wg.Wait()
+	return l.err
+}

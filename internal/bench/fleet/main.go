@@ -1,0 +1,42 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/bench/runner"
+)
+
+// A bench has the programs that are measured as processes of their own.
+type bench struct {
+	runner.Bench
+	agent, controller, bare string
+	dir                     string
+}
+
+func main() {
+	b := &bench{Bench: runner.Bench{Area: "fleet", Repeats: 3}}
+	flag.StringVar(&b.agent, "agent", "", "program of examples/agent, for F2")
+	flag.StringVar(&b.controller, "controller", "", "program of examples/controller, for F3")
+	flag.StringVar(&b.bare, "bare", "", "program of internal/bench/fleet/bare, for F2")
+	flag.StringVar(&b.dir, "dir", "", "directory on the disk that agents write to; empty means the one for temporary files")
+	os.Exit(b.Main("100 agents, a controller with 500 nodes, and shorter times", b.run, noChild))
+}
+
+func noChild(_ context.Context, name string, _ []string) error {
+	return fmt.Errorf("there is no process %q", name)
+}
+
+func (b *bench) run(ctx context.Context) error {
+	ctx = klog.NewContext(ctx, klog.Logger{}) // the client library has much to say of servers that are closed
+	return b.Run(ctx, []runner.Scenario{{Name: "F1", Run: b.adoptions}, {Name: "F2", Run: b.rest}, {Name: "F3", Run: b.control}})
+}

@@ -1,0 +1,154 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetproof_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/examples/agent/kubeletpayload"
+	"github.com/belayproject/belay/examples/demo/rollouts"
+	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/v1alpha1"
+)
+
+// publish makes a config that no round before had.
+func (s *stage) publish(fatal bool) rollouts.Revision {
+	s.t.Helper()
+	s.round++
+	name := fmt.Sprintf("good-%d", s.round)
+	if fatal {
+		name = fmt.Sprintf("fatal-%d", s.round)
+	}
+	data := map[string]string{
+		kubeletpayload.Key:          fmt.Sprintf("apiVersion: %s\nkind: %s\nfailSwapOn: %t\nmaxPods: %d\n", kubeletpayload.APIVersion, kubeletpayload.Kind, fatal, 100+s.round),
+		configsync.KeyTrialDuration: "1s", configsync.KeyCrashLoopThreshold: "1",
+	}
+	var r rollouts.Revision
+	s.does("a config is published", func(ctx context.Context) (err error) {
+		r, err = s.fleet.Publish(ctx, name, data)
+		return err
+	})
+	return r
+}
+
+// turn has the fleet brought to a revision.
+func (s *stage) turn(r rollouts.Revision) {
+	s.t.Helper()
+	s.does("the rollout is asked for", func(ctx context.Context) error {
+		if s.fleet.Rollout() == nil {
+			return s.fleet.Begin(ctx, r, s.plan)
+		}
+		return s.fleet.Turn(ctx, r)
+	})
+}
+
+// status is that of the Rollout once it is about a revision.
+func (s *stage) status(r rollouts.Revision) (*v1alpha1.RolloutStatus, error) {
+	now := s.fleet.Rollout()
+	if now == nil || now.Status.ObservedGeneration != now.Generation || now.Status.Revision == nil || *now.Status.Revision != r {
+		return nil, errors.New("the controller has not looked at it")
+	}
+	return &now.Status, nil
+}
+
+// brings waits until every node runs a good config, and calls meanwhile again and again.
+func (s *stage) brings(r rollouts.Revision, meanwhile func()) {
+	s.t.Helper()
+	s.eventually("every node runs "+r.Name, func(context.Context) error {
+		meanwhile()
+		s.staff()
+		st, err := s.status(r)
+		if err != nil {
+			return err
+		}
+		if st.Failed > 0 {
+			s.audit.mu.Lock()
+			s.audit.fault("E24: %d nodes have failed with %s, which is good: %s", st.Failed, r.Name, st.Message)
+			s.audit.mu.Unlock()
+		}
+		if n, of := s.runs(r.Name), len(s.all()); rollout.Phase(st.Phase) != rollout.Completed || n != of || len(s.fleet.Away()) > 0 {
+			return fmt.Errorf("%d of %d do, it is %s: %s", n, of, st.Phase, st.Message)
+		}
+		return nil
+	})
+	s.good = r.Name
+}
+
+// stops waits until a fatal config has stopped by itself, and checks that it broke no more nodes than was said before (R-RO-28).
+func (s *stage) stops(r rollouts.Revision, meanwhile func()) (broken int, bound int64) {
+	s.t.Helper()
+	bound = -1
+	s.eventually(r.Name+" stops by itself", func(context.Context) error {
+		meanwhile()
+		s.staff()
+		st, err := s.status(r)
+		if err != nil {
+			return err
+		}
+		if bound < 0 && st.WorstCase != nil {
+			bound = st.WorstCase.Broken
+		}
+		if rollout.Phase(st.Phase) != rollout.Frozen || !st.Acknowledged || len(s.fleet.Away()) > 0 {
+			return fmt.Errorf("it is %s: %s", st.Phase, st.Message)
+		}
+		broken = 0
+		for _, a := range s.all() {
+			if len(a.crowd.Crashed(r.Digest)) == 0 {
+				continue
+			}
+			broken++
+			if now, ok := a.crowd.Runs(a.name); !ok || now != s.good {
+				return fmt.Errorf("node %s was broken and does not run %s", a.name, s.good)
+			}
+		}
+		return nil
+	})
+	if broken == 0 || int64(broken) > bound {
+		s.t.Errorf("R-RO-28, E23: %s has broken %d nodes, the status has said before that it can break %d", r.Name, broken, bound)
+	}
+	return broken, bound
+}
+
+// sound checks what must hold whenever no rollout is under way: E18, every node was given back, and what no version may show.
+func (s *stage) sound() {
+	s.t.Helper()
+	s.does("every node is given back", func(ctx context.Context) error {
+		nodes, err := s.core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range nodes.Items {
+			if n := &nodes.Items[i]; n.Spec.Unschedulable {
+				return fmt.Errorf("E18: node %s is still cordoned", n.Name)
+			}
+		}
+		return nil
+	})
+	for _, a := range s.all() {
+		if err := a.wrong(); err != nil {
+			s.t.Error(err)
+		}
+	}
+	wrong, _, _, _, _ := s.audit.report()
+	for _, w := range wrong {
+		s.t.Error(w)
+	}
+	if s.t.Failed() {
+		s.t.FailNow()
+	}
+}
+
+// pause waits, or until the test ends.
+func (s *stage) pause(d time.Duration) {
+	select {
+	case <-s.t.Context().Done():
+	case <-time.After(d):
+	}
+}

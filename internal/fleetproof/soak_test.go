@@ -1,0 +1,179 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fleetproof_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A fleet lives through chaos, through a proxy that cuts idle connections, and through an API server that lets too few requests in: R-RO-01, R-RO-05, R-RO-28,
+// R-CS-16. Nothing of what reliability asks of a fleet is broken in any version that etcd has had.
+func TestFleetLivesThroughFaults(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	began := time.Now()
+	s.quietRound()
+	s.t.Logf("%d nodes run their first config, %s", len(s.all()), time.Since(began).Round(time.Second))
+	s.chaosRounds()
+	s.idleRound()
+	s.narrowRound()
+	s.summary(began)
+}
+
+// quietRound brings the fleet to its first config.
+func (s *stage) quietRound() {
+	s.t.Helper()
+	r := s.publish(false)
+	s.turn(r)
+	s.brings(r, func() {})
+	s.sound()
+}
+
+// chaosRounds has good configs and, after each third, a fatal one go over the fleet while faults strike, and a last good one when they are over.
+func (s *stage) chaosRounds() {
+	s.t.Helper()
+	p := s.plague()
+	for n := 1; !p.over(); n++ {
+		fatal := n%3 == 2
+		r := s.publish(fatal)
+		s.turn(r)
+		if fatal {
+			broken, bound := s.stops(r, p.strike)
+			s.t.Logf("%s stopped with %d broken nodes, bound %d", r.Name, broken, bound)
+		} else {
+			s.brings(r, p.strike)
+		}
+		s.sound()
+	}
+	r := s.publish(false)
+	s.turn(r)
+	s.brings(r, func() {})
+	s.sound()
+}
+
+// idle is after what time the proxy cuts a connection, as in the outage of seed 003.
+const idle = 3 * time.Second
+
+// idleRound cuts idle connections. Agents watch on from where they were, and nobody lists; a config still reaches all.
+func (s *stage) idleRound() {
+	s.t.Helper()
+	lists, watches, starved := s.calls.lists.Load(), s.calls.watches.Load(), s.proxy.starved.Load()
+	s.proxy.idle.Store(int64(idle))
+	defer s.proxy.idle.Store(0)
+	s.eventually("every agent's connection was cut twice", func(context.Context) error {
+		if n, want := s.proxy.starved.Load()-starved, int64(2*len(s.all())); n < want {
+			return fmt.Errorf("%d cuts so far, want %d", n, want)
+		}
+		return nil
+	})
+	r := s.publish(false)
+	s.turn(r)
+	s.brings(r, func() {})
+	s.sound()
+	lists, watches, starved = s.calls.lists.Load()-lists, s.calls.watches.Load()-watches, s.proxy.starved.Load()-starved
+	if lists > 0 {
+		s.t.Errorf("seed 003: %d lists by agents after %d idle connections were cut, want none: watches go on from where they were", lists, starved)
+	}
+	if watches == 0 {
+		s.t.Errorf("no watch was begun again: nothing is proven")
+	}
+	s.t.Logf("%d idle connections were cut: %d watches went on, %d lists", starved, watches, lists)
+}
+
+// narrowRound has the API server let one request of each kind in at a time. The fleet is slowed down, and nothing times out into an action: no node fails,
+// and each is started once, with the new config.
+func (s *stage) narrowRound() {
+	s.t.Helper()
+	s.serveWith("--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1")
+	before, throttled := s.count(), s.calls.throttled.Load()
+	noise, quiet := context.WithCancel(s.t.Context())
+	go s.noise(noise)
+	r := s.publish(false)
+	s.turn(r)
+	s.brings(r, func() {})
+	quiet()
+	throttled = s.calls.throttled.Load() - throttled
+	if throttled == 0 {
+		s.t.Errorf("no agent was answered 429: nothing is proven")
+	}
+	for name, n := range s.count() {
+		if n != before[name]+1 {
+			s.t.Errorf("seed 003: node %s was started %d times, want once", name, n-before[name])
+		}
+	}
+	s.t.Logf("%d answers 429 to agents; every node was started once, none has failed", throttled)
+	s.serveWith()
+	s.sound()
+}
+
+// serveWith starts the API server anew with further flags.
+func (s *stage) serveWith(flags ...string) {
+	s.t.Helper()
+	server := s.env.APIServer()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	must(s.t, server.Stop(ctx))
+	server.SetFlags(flags...)
+	must(s.t, server.Start(ctx))
+}
+
+// burst is for how long somebody else asks without a break, after each pause of three to seven times that.
+const burst = 150 * time.Millisecond
+
+// noise is somebody else who asks in bursts, and takes the places that there are.
+func (s *stage) noise(ctx context.Context) {
+	client := s.noisy()
+	for ctx.Err() == nil {
+		some, stop := context.WithTimeout(ctx, burst)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for some.Err() == nil {
+					_, _ = client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(some, metav1.ListOptions{})
+					_, _ = client.CoreV1().Namespaces().Patch(some, metav1.NamespaceDefault, types.MergePatchType, []byte("{}"), metav1.PatchOptions{})
+				}
+			})
+		}
+		wg.Wait()
+		stop()
+		s.pause(burst * time.Duration(3+rand.IntN(5)))
+	}
+}
+
+// summary tells the figures, and that nothing is wrong.
+func (s *stage) summary(began time.Time) {
+	s.t.Helper()
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
+		lines = append(lines, fmt.Sprintf("%d %s", s.faults[name], name))
+	}
+	terms := 0
+	for _, l := range s.controllers {
+		l.mu.Lock()
+		terms += l.terms
+		l.mu.Unlock()
+	}
+	wrong, versions, commits, slots, cordoned := s.audit.report()
+	s.t.Logf("%d nodes, %d rounds, %s: %s; %d connections opened, %d idle ones and %d others cut; %d answers 429; "+
+		"%d calls by agents, of which %d lists and %d watches; %d attempts; %d versions audited, at most %d slots and %d cordoned nodes, cap %d; violations: %d",
+		len(s.all()), s.round, time.Since(began).Round(time.Second), strings.Join(lines, ", "), s.proxy.opened.Load(), s.proxy.starved.Load(), s.proxy.cut.Load(),
+		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), commits, versions, slots, cordoned, s.plan.Cap, len(wrong))
+	for _, g := range s.grumbles {
+		s.t.Logf("a controller has ended by itself: %s", g)
+	}
+	if commits == 0 || slots == 0 {
+		s.t.Errorf("%d attempts and %d slots were seen: nothing is proven", commits, slots)
+	}
+}
