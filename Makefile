@@ -13,12 +13,15 @@ GO ?= go
 # Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
 RACE ?= auto
 # Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
-# packages begin; those that compute most come after those that mostly wait.
+# packages begin, so that no long one is alone in the end.
 OVERLAP := -p 3 -parallel 8
-LONGEST := internal/drainproof internal/machineqemu machine/provider/local examples/agent machine/provider/ssh machine/provider/exec examples/drain drain/draintest configsync/kube drain drain/kube
-# Further arguments of go test, of the demo, and of the long benchmarks.
+LONGEST := drain/draintest internal/drainproof internal/machinenode examples/agent machine/provider/local internal/rolloutproof machine/provider/ssh rollout/kube examples/drain examples/demo configsync/kube machine/provider/exec internal/machineqemu internal/e2e internal/testenv examples/controller identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/fake examples/demo/fleet lkg/lkgtest configsync
+# How many nodes the rollouts of the demo go over.
+NODES ?= 50
+# Further arguments of go test, of the demo and its second part, and of the long benchmarks.
 TESTARGS ?=
 DEMOARGS ?=
+FLEETARGS ?=
 BENCHARGS ?=
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/belay
@@ -47,10 +50,11 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
-demo: ## run the main job on several nodes; DEMO_KUBECONFIG=FILE uses that cluster instead of one of its own
+demo: ## run the main job on several nodes, then rollouts over NODES, 50 if it is not set; DEMO_KUBECONFIG=FILE plays the first on that cluster, and no more
 	@mkdir -p bin
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./internal/testenv/cmd/controlplane)
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./examples/controller ./internal/testenv/cmd/controlplane)
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
+	$(if $(DEMO_KUBECONFIG),,bin/demo fleet --nodes=$(NODES) '--control-plane=bin/controlplane -stdin -fleet -with=kube-controller-manager,kube-scheduler,kwok' $(FLEETARGS))
 
 .PHONY: test
 test: binaries kubelet-deps ssh-deps qemu-deps browser-deps systemd-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
@@ -77,7 +81,7 @@ bench: ## run the benchmarks beside their peers
 	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
 	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
 	short=; for m in $$mains; do \
-	  case "$$m" in */bench/config|*/bench/drain|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
+	  case "$$m" in */bench/config|*/bench/drain|*/bench/fleet|*/bench/fleet/*|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
 	  $(GO) run "$$m" || short="$$short $$m"; \
 	done; \
 	if [ -n "$$short" ]; then echo "short of their bound:$$short" >&2; exit 1; fi
@@ -105,6 +109,14 @@ bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, 
 .PHONY: bench-machine
 bench-machine: binaries ## count what 1,000 machines cost an API server and a provider, for about 15 minutes; BENCHARGS=-quick: 3 minutes
 	cd internal/bench && $(GO) run ./machine $(BENCHARGS)
+
+.PHONY: bench-fleet
+bench-fleet: binaries ## run 1,000 agents, one agent, and a controller with 5,000 nodes beside their bare limits, and count the requests of a rollout, for 25 minutes; BENCHARGS=-quick: 6 minutes
+	@mkdir -p bin/fleet
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/fleet/ ./examples/agent ./examples/controller
+	cd internal/bench && $(GO) build -o ../../bin/fleet/ ./fleet/bare
+	cd internal/bench && $(GO) run ./fleet -agent ../../bin/fleet/agent -controller ../../bin/fleet/controller -bare ../../bin/fleet/bare $(BENCHARGS)
+	cd internal/bench && $(GO) run ./rollout -scenario R1 $(BENCHARGS)
 
 .PHONY: config-proof
 config-proof: binaries ## let every call that a sync makes of the API server fail in each of eight ways: the same end; 4 minutes
@@ -152,6 +164,18 @@ rollout-fleet: binaries ## kill and freeze the controllers of rollouts over 50 n
 	BELAY_KILLS=all $(GO) test -count=1 -timeout 60m -v -run '^TestKilledAtEveryWrite$$' ./rollout/controller
 	BELAY_ROLLOUT_NODES=50 $(GO) test -count=1 -timeout 120m -v -run 'Killed|Frozen|AtRandom' ./internal/rolloutproof
 	BELAY_ROLLOUT_NODES=100 $(GO) test -count=1 -timeout 60m -v -run 'Life' ./internal/rolloutproof
+
+.PHONY: rights-proof
+rights-proof: binaries ## hold the audit log of two controllers and fifty agents, with the objects of the manifests, against their roles, and that of machines; 3 minutes
+	cd internal/manifestproof && BELAY_AUDIT_NODES=50 $(GO) test -count=1 -timeout 30m -v -run 'RightsAlone|Denials|AuditFinds' .
+
+# How many nodes, and for how long faults strike.
+soak: NODES = 1000
+SOAK ?= 10m
+
+.PHONY: soak
+soak: binaries ## let a fleet of NODES, 1000 if it is not set, live through faults for SOAK, 10m if it is not set, then through a proxy that cuts idle connections and an API server that lets too little in
+	BELAY_SOAK=$(SOAK) BELAY_SOAK_NODES=$(NODES) $(GO) test -count=1 -timeout 12h -v -run '^TestFleetLivesThroughFaults$$' ./internal/fleetproof
 
 .PHONY: machine-proof
 machine-proof: binaries ssh-deps qemu-deps ## kill the controllers of machines a hundred times, on a cloud and on local processes; the suite of providers over sshd and qemu; 15 minutes
