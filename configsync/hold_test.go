@@ -36,8 +36,9 @@ func TestAdoptionIsOneReport(t *testing.T) {
 				n.server.Spoil(trouble)
 				n.wait(time.Second)
 			}
-			before := len(n.rec.All())
 			o := n.server.Put("kube-system", "v2", map[string]string{"kubelet": "good-2"}, true)
+			n.wait(time.Second) // the new object is news of its own: what was reported is compared with the world
+			before := len(n.rec.All())
 			n.server.Name(&configsync.Spec{Namespace: o.Namespace, Name: o.Name, UID: o.UID, Generation: 7})
 			n.wait(20 * time.Second)
 			got := n.since(before)
@@ -74,8 +75,11 @@ func TestLastingRestartIsReported(t *testing.T) {
 		n.start()
 		defer func() { n.stop() }()
 		v1 := n.promoted()
+		v2 := n.server.Put("kube-system", "v2", map[string]string{"kubelet": "good-2"}, true)
+		// A new object is news of its own; and without the seconds the start falls in with a round of probes, which may come before the child is up.
+		n.wait(3 * time.Second)
 		before := len(n.rec.All())
-		v2 := n.push("v2", "good-2")
+		n.server.Name(&configsync.Spec{Namespace: v2.Namespace, Name: v2.Name, UID: v2.UID})
 		for _, c := range []struct {
 			at      time.Duration
 			reports int
