@@ -59,10 +59,10 @@ func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int6
 }
 
 // CordonWith is [NodeDrainer.Cordon], and has the write that enters the attempt on the Node change other annotations too. annotate is asked which, with
-// those of the version that is written on; one with a nil value is removed. It may be asked again where the Node has changed, and is not asked
-// where the attempt is on the Node already.
+// those of the version that is written on; one with a nil value is removed. If it says that it is not ok, nothing is written, and done is false. It may be
+// asked again where the Node has changed, and is not asked where the attempt is on the Node already.
 func (n *NodeDrainer) CordonWith(ctx context.Context, node, uid string, attempt int64, drains bool,
-	annotate func(annotations map[string]string) map[string]*string,
+	annotate func(annotations map[string]string) (change map[string]*string, ok bool),
 ) (done bool, err error) {
 	if is, held := n.seen(node); held && is > attempt {
 		return false, nil

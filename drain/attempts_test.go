@@ -120,12 +120,17 @@ func TestCordonTakesAnnotationsAlong(t *testing.T) {
 		c.UpdateNode("n", func(n *corev1.Node) { n.Annotations = map[string]string{"old": "1", "other": "2"} })
 		<-time.After(time.Second)
 		asked := 0
-		annotate := func(is map[string]string) map[string]*string {
+		ok := false
+		annotate := func(is map[string]string) (map[string]*string, bool) {
 			asked++
 			next := "after " + is["other"]
-			return map[string]*string{"new": &next, "old": nil}
+			return map[string]*string{"new": &next, "old": nil}, ok
 		}
 		cordon := func() (bool, error) { return d.CordonWith(t.Context(), "n", uid, 7, true, annotate) }
+		if done, err := cordon(); done || err != nil || len(c.Log(draintest.PatchNode)) != 0 || c.LiveNode("n").Spec.Unschedulable {
+			t.Errorf("a cordon that is not wanted on this Node says %t, %v, after the writes %v; want false, and no write", done, err, c.Log(draintest.PatchNode))
+		}
+		ok, asked = true, 0
 		repeat(t, "CordonWith", cordon)
 		n := c.LiveNode("n")
 		_, old := n.Annotations["old"]

@@ -142,6 +142,13 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		p.st.Started = mine.Since
 		return true, nil
 	}
+	var others map[string]*string
+	if p.r.annotate != nil {
+		var ok bool
+		if others, ok = p.r.annotate(p.node.Annotations); !ok {
+			return false, nil
+		}
+	}
 	h.Holder, h.Maintenance, h.Since = p.r.Holder, p.r.Maintenance, p.now
 	if h.Mode == Drain {
 		h.Hooks = p.r.Policy.responders()
@@ -155,9 +162,7 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	if !p.mark.held() {
 		c.mark.Unschedulable = before
 	}
-	if p.r.annotate != nil {
-		c.annotations = p.r.annotate(p.node.Annotations)
-	}
+	c.annotations = others
 	ok, err := p.write(ctx, c)
 	if !ok {
 		return false, err

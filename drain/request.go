@@ -50,7 +50,7 @@ type Request struct {
 	// it, unless conditions are written anyway.
 	drains, unlatched bool
 	// annotate says which other annotations change with the write that enters the holder: see [NodeDrainer.CordonWith].
-	annotate func(annotations map[string]string) map[string]*string
+	annotate func(annotations map[string]string) (change map[string]*string, ok bool)
 }
 
 // MaxHold is the longest time for which a node may be held without its kubelet.

@@ -101,49 +101,56 @@ func (p *pass) cordon(n *nodeView, slot *protocol.Slot, d rollout.Decision) (cha
 }
 
 // closes cordons a node that seems to lack the cordon of its attempt, and makes sure that the node is in the same state after that. Where the list of
-// Nodes is only behind a cordon that was followed by such a look, nothing is written, and no further look is needed.
+// Nodes is only behind a cordon that was followed by such a look, nothing is written, and no further look is needed. A Node that seems to have been given
+// back is looked at before: if it was, what is behind is the list of shadows.
 func (p *pass) closes(n *nodeView, slot *protocol.Slot, d rollout.Decision, drains bool) bool {
-	doubt, known := p.doubtful(), p.c.mind.drains[n.UID].attempt == slot.Attempt
-	if doubt && p.still(n, slot.Attempt) != d.State {
-		p.again(soon)
-		return false
+	known := p.c.mind.drains[n.UID].attempt == slot.Attempt
+	anew, done, over := p.close(n, slot, drains, false)
+	if over {
+		if !p.remains(n, slot, d) {
+			return false
+		}
+		anew, done, _ = p.close(n, slot, drains, true)
 	}
-	anew, done := p.close(n, slot, drains)
-	if known && done && !anew && !doubt {
+	if known && done && !anew {
 		return true
 	}
 	delete(p.c.mind.drains, n.UID) // what is known is of another cordon
 	if !done {
 		return false
 	}
-	if p.still(n, slot.Attempt) != d.State {
-		p.again(soon)
-		return false
-	}
-	return true
+	return p.remains(n, slot, d)
 }
 
-// doubtful means that this process may have been frozen a short time ago. Its list of Nodes may then be newer than that of shadows, so that a node
-// whose attempt is over seems to lack its cordon. As cordons are looked at again once they are there, none does harm; this is not to put one on.
-func (p *pass) doubtful() bool {
-	doubt := p.c.mind.doubt
-	return !doubt.IsZero() && time.Since(doubt) < trust
+// remains reports whether the node of a slot is still in the state that was decided on.
+func (p *pass) remains(n *nodeView, slot *protocol.Slot, d rollout.Decision) bool {
+	if p.still(n, slot.Attempt) == d.State {
+		return true
+	}
+	p.again(soon)
+	return false
 }
 
 // close cordons the node of a slot, which is to be drained at once or not. If the drainer takes it along, the mark comes with the cordon. anew is false
-// if the cordon was there already, by what the drainer knows of the Node.
-func (p *pass) close(n *nodeView, s *protocol.Slot, drains bool) (anew, done bool) {
+// if the cordon was there already, by what the drainer knows of the Node. over means that the Node seems to have been given back after this attempt:
+// then it is not cordoned, unless it is sure that this is not so.
+func (p *pass) close(n *nodeView, s *protocol.Slot, drains, sure bool) (anew, done, over bool) {
 	want, ok := p.wants(n, s)
 	if !ok {
-		return false, false
+		return false, false, false
 	}
 	is := n.mark
 	err := p.write(func(ctx context.Context) (err error) {
 		if k, ok := p.c.o.Drainer.(MarkingDrainer); ok {
-			done, err = k.CordonWith(ctx, n.Name, n.UID, int64(s.Attempt), drains, func(annotations map[string]string) (change map[string]*string) {
+			done, err = k.CordonWith(ctx, n.Name, n.UID, int64(s.Attempt), drains, func(annotations map[string]string) (change map[string]*string, ok bool) {
+				m := markOf(annotations)
+				_, held := p.c.o.Drainer.Held(annotations)
+				if over = !sure && !held && m.isOver(annotations, s.Attempt); over {
+					return nil, false
+				}
 				anew = true
-				is, change = markOf(annotations).overtake(annotations, want)
-				return change
+				is, change = m.overtake(annotations, want)
+				return change, true
 			})
 			return err
 		}
@@ -156,10 +163,10 @@ func (p *pass) close(n *nodeView, s *protocol.Slot, drains bool) (anew, done boo
 	}
 	if err != nil || !done {
 		p.again(soon)
-		return anew, false
+		return anew, false, over && err == nil
 	}
 	n.held, n.attempt, n.mark = true, s.Attempt, is
-	return anew, true
+	return anew, true, false
 }
 
 // still asks the API server in which state a node is that was just cordoned for an attempt. From the commit to the end of the attempt the node has

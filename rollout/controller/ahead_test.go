@@ -95,8 +95,7 @@ func TestShownAtLeisure(t *testing.T) {
 	})
 }
 
-// As long as there are slots a pass asks for the next one in time: a controller that has only waited is not taken for one that was frozen. Without slots
-// it sleeps.
+// As long as there are slots a pass asks for the next one in time: what wakes a controller may have been missed. Without slots it sleeps.
 func TestSlotsKeepTheControllerAwake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 1)

@@ -82,8 +82,6 @@ type mind struct {
 	orphans map[string]rollout.Progress
 	// cuts is how many passes in a row were cut short.
 	cuts int
-	// heard is when the last call ended, doubt when this process was silent last for so long that it may have been frozen.
-	heard, doubt time.Time
 }
 
 // A drained says how far the drain of an attempt is.
@@ -101,11 +99,10 @@ const (
 	soon = 200 * time.Millisecond
 	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader that was frozen is still the leader,
 	// by the usual length of a lease. elsewhere is how long it is believed that something is in another domain.
-	trust = 15 * time.Second
-	// silence is how long a process may have made no call without being thought of as frozen. For as long as trust after that, its lists may each be
-	// behind by another time.
-	silence   = 5 * time.Second
+	trust     = 15 * time.Second
 	elsewhere = time.Minute
+	// attend is how long a slot is left alone at most: what wakes a controller may have been missed.
+	attend = 2500 * time.Millisecond
 	// tries bounds how often a pass begins anew as something has changed under it, rounds how often it goes on at once.
 	tries  = 5
 	rounds = 4
@@ -247,18 +244,7 @@ func (p *pass) note(format string, err error, args ...any) {
 // call makes one call with its deadline.
 func (p *pass) call(f func(context.Context) error) error {
 	p.calls++
-	p.c.mind.listen(time.Now())
 	ctx, cancel := context.WithTimeout(p.ctx, p.c.o.CallTimeout)
 	defer cancel()
-	err := f(ctx)
-	p.c.mind.listen(time.Now())
-	return err
-}
-
-// listen notices a silence.
-func (m *mind) listen(now time.Time) {
-	if !m.heard.IsZero() && now.Sub(m.heard) > silence {
-		m.doubt = now
-	}
-	m.heard = now
+	return f(ctx)
 }

@@ -49,7 +49,7 @@ func (p *pass) run() error {
 	}
 	p.forget()
 	if len(p.ledger.Slots) > 0 {
-		p.again(silence / 2) // who looks in time was not frozen, and need not look twice at the next cordon
+		p.again(attend)
 	}
 	return errors.Join(p.errs...)
 }

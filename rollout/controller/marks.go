@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/belayproject/belay/rollout"
@@ -29,6 +30,9 @@ const (
 	// ScaleDownAnnotation keeps the cluster-autoscaler from removing a node. It is "true" while the node has a slot, unless somebody else had
 	// set it before. On a node that is to be cordoned it may come with the cordon, or some seconds after the admission, whichever is first.
 	ScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	// LastAnnotation stays on a Node that had a slot: the number of its last attempt. A controller that knows of no newer state of the node than one in this
+	// attempt, or in one before, looks before it cordons the node. It may be removed.
+	LastAnnotation = "rollout.belay.dev/last-attempt"
 )
 
 // A mark is the content of [HeldAnnotation].
@@ -41,7 +45,9 @@ type mark struct {
 	Lost     bool   `json:"lost,omitempty"`
 	// ScaleDown: the autoscaler's annotation is ours.
 	ScaleDown bool `json:"scaleDown,omitempty"`
-	there     bool
+	// Closed: the node was cordoned for the attempt. If it is not any more, it was given back.
+	Closed bool `json:"closed,omitempty"`
+	there  bool
 }
 
 // markOf reads the mark. One that can't be read is there, and says nothing: it is written anew, or removed.
@@ -69,20 +75,39 @@ func (m mark) set(annotations map[string]string, want mark) (mark, map[string]*s
 	return want, change
 }
 
-// drop is the change of annotations that removes the mark, and the autoscaler's as far as it is ours and as we have set it.
+// drop is the change of annotations that removes the mark, and the autoscaler's as far as it is ours and as we have set it. It leaves which attempt it was.
 func (m mark) drop(annotations map[string]string) map[string]*string {
 	change := map[string]*string{HeldAnnotation: nil}
+	if m.Attempt > 0 {
+		last := strconv.FormatInt(int64(m.Attempt), 10)
+		change[LastAnnotation] = &last
+	}
 	if m.ScaleDown && annotations[ScaleDownAnnotation] == "true" {
 		change[ScaleDownAnnotation] = nil
 	}
 	return change
 }
 
-// overtake is set, on a version of the Node that may be newer than what was decided on: what a later attempt has marked stays, and so does what is known
-// of the node as it was before this slot.
+// isOver reports whether a Node that is not cordoned for an attempt seems to have been given back after it, or after a later one. It need not: somebody may have
+// taken the cordon off, or attempts are counted anew.
+func (m mark) isOver(annotations map[string]string, k protocol.Attempt) bool {
+	if m.Attempt > k || m.Attempt == k && m.Closed {
+		return true
+	}
+	last, err := strconv.ParseInt(annotations[LastAnnotation], 10, 64)
+	return err == nil && protocol.Attempt(last) >= k
+}
+
+// overtake is set with the cordon, on a version of the Node that may be newer than what was decided on: what a later attempt has marked stays, and so does
+// what is known of the node as it was before this slot.
 func (m mark) overtake(annotations map[string]string, want mark) (mark, map[string]*string) {
-	if m.there && m.Attempt >= want.Attempt {
+	want.Closed = true
+	switch {
+	case m.Attempt > want.Attempt || m.Attempt == want.Attempt && m.Closed:
 		return m, nil
+	case m.there && m.Attempt == want.Attempt:
+		m.Closed = true
+		return m.set(annotations, m)
 	}
 	if m.tells() && (m.Rollout == want.Rollout || want.Lost) {
 		want.From, want.Baseline, want.Lost = m.From, m.Baseline, false

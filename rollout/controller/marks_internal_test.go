@@ -21,7 +21,8 @@ func TestMarkIsOvertaken(t *testing.T) {
 		{"not to be read", "{", true, "now", 7},
 		{"an attempt before", `{"attempt":6,"rollout":"r","baseline":"first"}`, true, "first", 7},
 		{"another rollout before", `{"attempt":6,"rollout":"s","baseline":"theirs"}`, true, "now", 7},
-		{"the same", `{"attempt":7,"rollout":"r","baseline":"first"}`, false, "first", 7},
+		{"the same", `{"attempt":7,"rollout":"r","baseline":"first"}`, true, "first", 7},
+		{"the same, with its cordon", `{"attempt":7,"rollout":"r","baseline":"first","closed":true}`, false, "first", 7},
 		{"an attempt before that was lost", `{"attempt":6,"rollout":"r","lost":true}`, true, "now", 7},
 		{"a later attempt", `{"attempt":8,"rollout":"s","baseline":"theirs"}`, false, "theirs", 8},
 	} {
@@ -41,7 +42,10 @@ func TestMarkIsOvertaken(t *testing.T) {
 		`{`: lost,
 	} {
 		got, _ := markOf(map[string]string{HeldAnnotation: held}).overtake(map[string]string{HeldAnnotation: held}, lost)
-		if got.there, got.ScaleDown = false, false; got != want {
+		if got.there, got.ScaleDown = false, false; !got.Closed {
+			t.Errorf("over %s: %+v does not say that the node is cordoned", held, got)
+		}
+		if got.Closed = false; got != want {
 			t.Errorf("over %s: got %+v, want %+v", held, got, want)
 		}
 	}

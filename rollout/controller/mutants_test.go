@@ -12,10 +12,13 @@ import (
 // The suite catches a controller that is broken in any of these ways.
 func TestMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
-		{Name: "a cordon is not followed by a look", File: "act.go", Run: "TestTwoControllers|TestFrozen",
-			Old: "	if p.still(n, slot.Attempt) != d.State {\n", New: "	if false {\n"},
-		{Name: "a process that was frozen believes its lists", File: "act.go", Run: "TestThawed",
-			Old: "if doubt && p.still(n, slot.Attempt) != d.State {", New: "if false {"},
+		{Name: "a cordon is not followed by a look", File: "act.go", Run: "TestFrozenBefore",
+			Old: "	return p.remains(n, slot, d)\n", New: "	return true\n"},
+		{Name: "who was given back is cordoned", File: "act.go", Run: "TestThawed|TestLateShadows", Old: "over = !sure && !held", New: "over = sure && !held"},
+		{Name: "who was given back is cordoned without a look", File: "act.go", Run: "TestLateShadows", Old: "if !p.remains(n, slot, d) {", New: "if false {"},
+		{Name: "the mark does not say that the node was cordoned", File: "marks.go", Run: "TestMarkIsOvertaken", Old: "	want.Closed = true\n", New: ""},
+		{Name: "no attempt is left on the Node", File: "marks.go", Run: "TestThawed", Old: "	if m.Attempt > 0 {\n", New: "	if false {\n"},
+		{Name: "who seems to be over is never cordoned", File: "act.go", Run: "TestAttemptsAreCounted", Old: "drains, true)", New: "drains, false)"},
 		{Name: "every cordon begins a drain", File: "act.go", Run: "TestDrainBegins", Old: "int64(s.Attempt), drains)", New: "int64(s.Attempt), drains || true)"},
 		{Name: "no cordon begins a drain", File: "act.go", Run: "TestDrainBegins", Old: "int64(s.Attempt), drains)", New: "int64(s.Attempt), drains && false)"},
 		{Name: "the caps of others are not asked for", File: "round.go", Run: "TestRolloutsShare",
@@ -61,7 +64,7 @@ func TestMutants(t *testing.T) {
 		{Name: "all progress is stored at once", File: "round.go", Run: "TestProgressIs", Old: "		if p.mayWait(i) {", New: "		if false {"},
 		{Name: "what is only shown is written every second", File: "controller.go", Run: "TestShownAtLeisure",
 			Old: "defaultShow = 10 * time.Second", New: "defaultShow = time.Second"},
-		{Name: "who waits for long is taken for one that was frozen", File: "gather.go", Run: "TestSlotsKeep", Old: "	if len(p.ledger.Slots) > 0 {\n", New: "	if false {\n"},
+		{Name: "slots are left alone for long", File: "gather.go", Run: "TestSlotsKeep", Old: "	if len(p.ledger.Slots) > 0 {\n", New: "	if false {\n"},
 		{Name: "an edge is counted at each pass", File: "edges.go", Run: "TestMetrics", Old: "f != nil && from != to {", New: "f != nil {"},
 		{Name: "names without end", File: "edges.go", Run: "TestMetrics", Old: "if len(known) >= MaxRevisions {", New: "if false {"},
 		{Name: "Run passes without end", File: "run.go", Run: "TestRunWorks", Old: "	if d > 0 {", New: "	if d == 0 {\n		d = time.Minute\n	}\n	if d > 0 {"},
@@ -105,10 +108,10 @@ func TestMarkMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "no mark waits for its cordon", File: "marks.go", Run: "TestMarkComes", Old: "return left > 0\n", New: "return left > time.Hour\n"},
 		{Name: "a node that waits is not marked", File: "marks.go", Run: "TestNodeThatWaits", Old: "return left > 0\n", New: "return true\n"},
-		{Name: "no mark comes with the cordon", File: "act.go", Run: "TestMarkComes", Old: "markOf(annotations).overtake(annotations, want)", New: "n.mark, nil; _ = want"},
+		{Name: "no mark comes with the cordon", File: "act.go", Run: "TestMarkComes", Old: "m.overtake(annotations, want)", New: "n.mark, nil; _ = want"},
 		{Name: "the mark is decided on a Node that was read before", File: "act.go", Run: "TestScaleDownMarkOfOthers",
-			Old: "markOf(annotations).overtake(annotations, want)", New: "markOf(annotations).overtake(n.Annotations, want)"},
-		{Name: "the mark of a later attempt is overwritten", File: "marks.go", Run: "TestMarkIsOvertaken", Old: "if m.there && m.Attempt >= want.Attempt {", New: "if false {"},
+			Old: "m.overtake(annotations, want)", New: "m.overtake(n.Annotations, want)"},
+		{Name: "the mark of a later attempt is overwritten", File: "marks.go", Run: "TestMarkIsOvertaken", Old: "case m.Attempt > want.Attempt || ", New: "case "},
 		{Name: "the baseline is that of a node that was touched", File: "marks.go", Run: "TestMarkIsOvertaken",
 			Old: "	if m.tells() && (m.Rollout == want.Rollout || want.Lost) {\n", New: "	if false {\n"},
 		{Name: "a node is the measure of itself", File: "marks.go", Run: "TestLostBaseline", Old: "late && p.c.o.Health != nil {", New: "late && p.c.o.Health == nil {"},
@@ -118,7 +121,7 @@ func TestMarkMutants(t *testing.T) {
 		{Name: "a list that is behind has lost a mark", File: "marks.go", Run: "TestTwoControllers",
 			Old: "late, ok = p.isLate(n, s); late || !ok {", New: "ok = true; late || !ok {"},
 		{Name: "a node of unknown health is granted", File: "marks.go", Run: "TestNoGrant", Old: "if rides && d.Do != protocol.EventGrant {", New: "if rides {"},
-		{Name: "a node of unknown health is cordoned", File: "act.go", Run: "TestNoGrant", Old: "	if !ok {\n		return false, false\n	}\n	is :=", New: "	_ = ok\n	is :="},
+		{Name: "a node of unknown health is cordoned", File: "act.go", Run: "TestNoGrant", Old: "	if !ok {\n		return false, false, false\n	}\n	is :=", New: "	_ = ok\n	is :="},
 	})
 }
 

@@ -144,9 +144,9 @@ type Drainer interface {
 type MarkingDrainer interface {
 	Drainer
 	// CordonWith is Cordon. Where it writes, it changes in the same write the annotations that annotate returns for those of the version that it is about
-	// to write on; one with a nil value is removed. It writes on no other version.
+	// to write on; one with a nil value is removed. It writes on no other version, and on none if annotate says that it is not ok: done is false then.
 	CordonWith(ctx context.Context, node, uid string, attempt int64, drains bool,
-		annotate func(annotations map[string]string) map[string]*string) (done bool, err error)
+		annotate func(annotations map[string]string) (change map[string]*string, ok bool)) (done bool, err error)
 }
 
 // A Gate says whether the fleet allows nodes to be begun. It is asked at each pass.

@@ -5,6 +5,7 @@ package controllertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,7 +41,7 @@ func (k drainer) Cordon(ctx context.Context, node, uid string, attempt int64, dr
 
 // CordonWith implements [controller.MarkingDrainer].
 func (k drainer) CordonWith(ctx context.Context, node, uid string, attempt int64, _ bool,
-	annotate func(map[string]string) map[string]*string,
+	annotate func(map[string]string) (map[string]*string, bool),
 ) (bool, error) {
 	text := strconv.FormatInt(attempt, 10)
 	err := k.write(ctx, "cordon", node, func() error {
@@ -50,7 +51,11 @@ func (k drainer) CordonWith(ctx context.Context, node, uid string, attempt int64
 		}
 		change := map[string]*string{CordonAnnotation: &text}
 		if annotate != nil {
-			maps.Copy(change, annotate(n.Annotations))
+			others, ok := annotate(n.Annotations)
+			if !ok {
+				return errLeft
+			}
+			maps.Copy(change, others)
 		}
 		if _, held := n.Annotations[CordonAnnotation]; !held && n.Unschedulable {
 			yes := "true"
@@ -60,8 +65,14 @@ func (k drainer) CordonWith(ctx context.Context, node, uid string, attempt int64
 		k.c.nodes[node] = n
 		return nil
 	})
+	if errors.Is(err, errLeft) {
+		return false, nil
+	}
 	return err == nil, err
 }
+
+// errLeft means that nothing was to be written.
+var errLeft = errors.New("the node is to be left alone")
 
 func (k drainer) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error) {
 	after = stepTime
