@@ -118,8 +118,8 @@ func (r *many) setUp(ctx context.Context) (config *rest.Config, err error) {
 	if r.fleet, err = rollouts.Connect(config, r.settings.Nodes); err != nil {
 		return nil, err
 	}
-	r.say(fmt.Sprintf("Creating %d nodes, %d of them as canaries, and a Deployment with two pods for each node, and a budget.",
-		r.settings.Nodes, r.fleet.Canaries))
+	r.say(fmt.Sprintf("Creating %d nodes, %d of them as canaries, and two pods for each node, in Deployments with at most 100 and a budget each: %d.",
+		r.settings.Nodes, r.fleet.Canaries, r.fleet.Apps()))
 	if err := r.fleet.SetUp(ctx); err != nil {
 		return nil, err
 	}

@@ -28,10 +28,11 @@ const (
 	// Namespace holds the work and the configs, and the Leases of controllers.
 	Namespace = "belay-system"
 
-	// podsPerNode is how much work there is on average; budget is how much of it may be away at a time.
+	// podsPerNode is how much work there is on average, nodesPerApp for how many nodes one Deployment has it: a budget is counted anew by a controller of the
+	// cluster for each eviction, and one over thousands of pods is what a drain would wait for. budget is how much of each may be away at a time.
 	podsPerNode = 2
+	nodesPerApp = 50
 	budget      = "34%"
-	work        = "web"
 
 	// joining is how many nodes are created at a time.
 	joining     = 8
@@ -128,38 +129,55 @@ func (f *Fleet) Join(ctx context.Context, name string, canary bool) error {
 	return nil
 }
 
-// AddWork makes a Deployment with a budget and waits until its pods run. tell is told how many do.
+// Apps is how many Deployments AddWork makes.
+func (f *Fleet) Apps() int { return (len(f.Nodes) + nodesPerApp - 1) / nodesPerApp }
+
+// AddWork makes Deployments, each with a budget of its own, and waits until their pods run. tell is told how many do.
 func (f *Fleet) AddWork(ctx context.Context, tell func(ready, of int)) error {
-	replicas, labels := int32(podsPerNode*len(f.Nodes)), map[string]string{"app": work} //nolint:gosec // it is small
-	err := f.call(ctx, func(ctx context.Context) error {
-		_, err1 := f.core.AppsV1().Deployments(Namespace).Create(ctx, deployment(replicas, labels), metav1.CreateOptions{})
+	left := podsPerNode * len(f.Nodes)
+	all, apps := left, f.Apps()
+	for i := range apps {
+		replicas := left / (apps - i)
+		left -= replicas
+		if err := f.addApp(ctx, fmt.Sprintf("web-%d", i+1), int32(replicas)); err != nil { //nolint:gosec // it is small
+			return fmt.Errorf("creating the work: %w", err)
+		}
+	}
+	within := workTime + time.Duration(len(f.Nodes))*workTimeANode
+	return poll(ctx, "the work runs", within, func(ctx context.Context) (bool, error) {
+		list, err := f.core.AppsV1().Deployments(Namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		ready := 0
+		for i := range list.Items {
+			ready += int(list.Items[i].Status.ReadyReplicas)
+		}
+		tell(ready, all)
+		return ready == all, nil
+	})
+}
+
+// addApp makes one Deployment and its budget.
+func (f *Fleet) addApp(ctx context.Context, name string, replicas int32) error {
+	labels := map[string]string{"app": name}
+	return f.call(ctx, func(ctx context.Context) error {
+		_, err1 := f.core.AppsV1().Deployments(Namespace).Create(ctx, deployment(name, replicas, labels), metav1.CreateOptions{})
 		_, err2 := f.core.PolicyV1().PodDisruptionBudgets(Namespace).Create(ctx, &policyv1.PodDisruptionBudget{
-			ObjectMeta: metav1.ObjectMeta{Name: work},
+			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: policyv1.PodDisruptionBudgetSpec{
 				Selector: &metav1.LabelSelector{MatchLabels: labels}, MaxUnavailable: new(intstr.FromString(budget)),
 			},
 		}, metav1.CreateOptions{})
 		return errors.Join(err1, err2)
 	})
-	if err != nil {
-		return fmt.Errorf("creating the work: %w", err)
-	}
-	within := workTime + time.Duration(len(f.Nodes))*workTimeANode
-	return poll(ctx, "the work runs", within, func(ctx context.Context) (bool, error) {
-		d, err := f.core.AppsV1().Deployments(Namespace).Get(ctx, work, metav1.GetOptions{})
-		if err != nil {
-			return false, err
-		}
-		tell(int(d.Status.ReadyReplicas), int(replicas))
-		return d.Status.ReadyReplicas == replicas, nil
-	})
 }
 
-func deployment(replicas int32, labels map[string]string) *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: work}, Spec: appsv1.DeploymentSpec{
+func deployment(name string, replicas int32, labels map[string]string) *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DeploymentSpec{
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			Containers: []corev1.Container{{Name: work, Image: "example.com/web"}}, TerminationGracePeriodSeconds: new(int64(1)),
+			Containers: []corev1.Container{{Name: "web", Image: "example.com/web"}}, TerminationGracePeriodSeconds: new(int64(1)),
 		}},
 	}}
 }
