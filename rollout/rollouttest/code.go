@@ -22,9 +22,12 @@ func (w *walk) encode(b []byte, s state) []byte {
 	for _, n := range s.nodes {
 		b = binary.BigEndian.AppendUint16(b, n.shadow)
 		b = w.appendSet(b, n.shadows)
+		b = w.appendSet(b, n.shown)
+		b = w.appendSet(b, n.slots)
 		b = binary.BigEndian.AppendUint16(b, n.disk)
 		b = appendBool(b, n.down)
 		b = binary.BigEndian.AppendUint16(b, n.last)
+		b = w.appendSet(b, n.since)
 		b = w.appendSet(b, n.fresh)
 	}
 	return b
@@ -34,7 +37,9 @@ func (w *walk) decode(key string) state {
 	r := reader(key)
 	s := state{ledger: r.number(), ledgers: r.set(), acked: r.bool(), lost: r.number()}
 	for range w.o.Nodes {
-		s.nodes = append(s.nodes, nodeState{shadow: r.number(), shadows: r.set(), disk: r.number(), down: r.bool(), last: r.number(), fresh: r.set()})
+		s.nodes = append(s.nodes, nodeState{
+			shadow: r.number(), shadows: r.set(), shown: r.set(), slots: r.set(), disk: r.number(), down: r.bool(), last: r.number(), since: r.set(), fresh: r.set(),
+		})
 	}
 	return s
 }

@@ -8,6 +8,10 @@
 // reports is the number of states and, if a rule is broken, the shortest way there. With [Options].Without one rule of the
 // protocol is taken away, and a way to break a cap must be found: an explorer that finds none proves nothing.
 //
+// A state has every past version that may be read, by what may be done by it: two versions of a shadow by which the same may be done are one, and
+// of ledgers the slots count. That loses no state and no move, and a walk ends with an error where it would: on every ledger that was reached, each
+// version of a shadow is tried beside the one that stands for it.
+//
 // # The rules
 //
 // Thirteen rules are named in messages and tests by their numbers. Explore looks at what of them can be seen in a state of the protocol (s), on a move

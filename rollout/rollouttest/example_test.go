@@ -21,7 +21,7 @@ func ExampleExplore() {
 		fmt.Println(" ", step)
 	}
 	// Output:
-	// 2458  <nil>
+	// 2428  <nil>
 	// I1: n0 is disrupted and has no slot <nil>
 	//   admit n0
 	//   grant n0 a1

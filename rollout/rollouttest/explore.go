@@ -35,7 +35,7 @@ type Options struct {
 
 // A Result is what was found.
 type Result struct {
-	// States is how many different ones were reached.
+	// States is how many different ones were reached. Two that differ only in past versions of objects by which the same may be done are one.
 	States int
 	// Stuck is how many of them have no way to a state in which no node is disrupted or has a slot.
 	Stuck int
@@ -61,14 +61,17 @@ func Explore(ctx context.Context, o Options) (Result, error) {
 	if err := o.validate(); err != nil {
 		return Result{}, err
 	}
-	w := newWalk(o)
+	return newWalk(o).explore(ctx)
+}
+
+func (w *walk) explore(ctx context.Context) (Result, error) {
 	w.visit(w.first(), -1)
 	for at := 0; at < len(w.keys) && w.broken == ""; at++ {
 		if at%4096 == 0 && ctx.Err() != nil {
 			return w.result(false), ctx.Err()
 		}
-		if len(w.keys) >= o.Limit && o.Limit > 0 {
-			return w.result(false), nil
+		if len(w.keys) >= w.o.Limit && w.o.Limit > 0 {
+			return w.result(false), w.mistaken()
 		}
 		w.at = int32(at)
 		w.expand(w.decode(w.keys[at]))
@@ -77,7 +80,10 @@ func Explore(ctx context.Context, o Options) (Result, error) {
 			return w.result(false), err
 		}
 	}
-	return w.result(w.broken == ""), nil
+	if w.broken != "" {
+		return w.result(false), nil
+	}
+	return w.result(true), w.mistaken()
 }
 
 func (o *Options) validate() error {

@@ -65,7 +65,7 @@ func (w *walk) commit(s state, i int) {
 			return
 		}
 		live.Report = r
-		next := n.wrote(w.shadows.number(live))
+		next := w.wrote(n, w.shadows.number(live))
 		next.disk, next.down, next.last = w.reports.number(r), true, k
 		w.follow(s.put(i, next), "commit n%d a%d", i, k)
 		if w.o.Phases {
@@ -78,7 +78,7 @@ func (w *walk) commit(s state, i int) {
 func (w *walk) report(s state, i int, sh protocol.Shadow, r protocol.Report, name string) {
 	n := s.nodes[i]
 	sh.Report = r
-	next := n.wrote(w.shadows.number(sh))
+	next := w.wrote(n, w.shadows.number(sh))
 	next.disk = w.reports.number(r)
 	next.down = n.down && !r.Phase.AtRest()
 	w.follow(s.put(i, next), "%s n%d a%d", name, i, r.Attempt)

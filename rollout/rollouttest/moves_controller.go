@@ -66,20 +66,6 @@ func (w *walk) once(s step, call func() (uint16, error)) (uint16, bool) {
 	return uint16(n), n != refused
 }
 
-// stored is the state in which the ledger has a next version.
-func (s state) stored(ledger uint16) state {
-	s.ledger, s.ledgers = ledger, with(s.ledgers, ledger)
-	nodes := make([]nodeState, len(s.nodes))
-	copy(nodes, s.nodes)
-	for i := range nodes {
-		if nodes[i].shadow == missing {
-			nodes[i].fresh = with(nodes[i].fresh, ledger)
-		}
-	}
-	s.nodes = nodes
-	return s
-}
-
 // put is the state in which one node is another one.
 func (s state) put(i int, n nodeState) state {
 	nodes := make([]nodeState, len(s.nodes))
@@ -87,12 +73,6 @@ func (s state) put(i int, n nodeState) state {
 	nodes[i] = n
 	s.nodes = nodes
 	return s
-}
-
-// wrote is the node with a next version of its shadow.
-func (n nodeState) wrote(shadow uint16) nodeState {
-	n.shadow, n.shadows, n.fresh = shadow, with(n.shadows, shadow), nil
-	return n
 }
 
 // readable are the versions of the ledger on which a slot may be admitted: the live one, by compare-and-swap.
@@ -104,55 +84,38 @@ func (w *walk) readable(s state) []uint16 {
 }
 
 func (w *walk) admit(s state, i int) {
+	if int(w.ledgers.all[s.ledger].Epoch) >= w.o.Attempts {
+		return
+	}
 	for _, v := range w.readable(s) {
-		l := w.ledgers.all[v]
-		if int(w.ledgers.all[s.ledger].Epoch) >= w.o.Attempts {
-			return
-		}
-		for _, seen := range s.nodes[i].shadows {
-			next, ok := w.once(step{opAdmit, uint8(i), v, seen}, func() (uint16, error) {
-				a, err := l.Admit(protocol.Admission{Shadow: w.shadows.all[seen], Rollout: rolloutUID, Keys: w.placed(i)}, w.caps, nil)
-				return w.ledgers.number(a), err
-			})
-			if ok {
-				w.follow(s.stored(next), "admit n%d", i)
-				break // any version that allows it leads to the same ledger
-			}
-		}
+		w.write(s, i, opAdmit, v, 0, "admit n%d")
 	}
 }
 
 func (w *walk) retry(s state, i int) {
 	l := w.ledgers.all[s.ledger]
-	if !w.o.Retry || int(l.Epoch) >= w.o.Attempts {
-		return
-	}
-	for _, seen := range s.nodes[i].shadows {
-		next, ok := w.once(step{opRetry, uint8(i), s.ledger, seen}, func() (uint16, error) {
-			a, err := l.Retry(w.shadows.all[seen], rolloutUID)
-			return w.ledgers.number(a), err
-		})
-		if ok {
-			w.follow(s.stored(next), "retry n%d", i)
-			break
-		}
+	if slot := l.Slot(nodeName(i)); w.o.Retry && slot != nil && int(l.Epoch) < w.o.Attempts {
+		w.write(s, i, opRetry, s.ledger, slot.Attempt, "retry n%d")
 	}
 }
 
 // release frees a slot by any version of the shadow that there ever was.
 func (w *walk) release(s state, i int) {
-	l := w.ledgers.all[s.ledger]
-	if l.Slot(nodeName(i)) == nil {
-		return
+	if slot := w.ledgers.all[s.ledger].Slot(nodeName(i)); slot != nil {
+		w.write(s, i, opRelease, s.ledger, slot.Attempt, "release n%d")
 	}
-	for _, v := range s.nodes[i].shadows {
-		next, ok := w.once(step{opRelease, uint8(i), s.ledger, v}, func() (uint16, error) {
-			a, err := w.released(l, w.shadows.all[v])
-			return w.ledgers.number(a), err
+}
+
+// write stores what a call on a version of the ledger comes to, by any version of the node's shadow: all that allow it lead to the same ledger.
+func (w *walk) write(s state, i int, op uint8, ledger uint16, k protocol.Attempt, move string) {
+	for _, seen := range w.versions(s.nodes[i], i, op, k) {
+		next, ok := w.once(step{op, uint8(i), ledger, seen}, func() (uint16, error) {
+			l, err := w.try(op, w.ledgers.all[ledger], w.shadows.all[seen])
+			return w.ledgers.number(l), err
 		})
 		if ok {
-			w.follow(s.stored(next), "release n%d", i)
-			break
+			w.follow(w.stored(s, next), move, i)
+			return
 		}
 	}
 }
@@ -169,21 +132,17 @@ func (w *walk) released(l protocol.Ledger, sh protocol.Shadow) (protocol.Ledger,
 func (w *walk) order(s state, i int) {
 	n := s.nodes[i]
 	sh := w.shadows.all[n.shadow]
-	for _, v := range s.ledgers {
-		slot := w.ledgers.all[v].Slot(nodeName(i))
-		if slot == nil {
-			continue
-		}
+	for _, slot := range w.had(s, i) {
 		write := func(op uint8, name string, orders func() (protocol.Orders, error)) {
 			next, ok := w.once(step{op, uint8(i), n.shadow, uint16(slot.Attempt)}, func() (uint16, error) {
 				o, err := orders()
 				return w.shadows.number(protocol.Shadow{Node: sh.Node, UID: sh.UID, Orders: o, Report: sh.Report}), err
 			})
 			if ok {
-				w.follow(s.put(i, n.wrote(next)), "%s n%d a%d", name, i, slot.Attempt)
+				w.follow(s.put(i, w.wrote(n, next)), "%s n%d a%d", name, i, slot.Attempt)
 			}
 		}
-		write(opGrant, "grant", func() (protocol.Orders, error) { return sh.Give(*slot, "v1", false) })
+		write(opGrant, "grant", func() (protocol.Orders, error) { return sh.Give(slot, "v1", false) })
 		write(opRevoke, "revoke", func() (protocol.Orders, error) { return sh.Revoke(slot.Attempt) })
 		if w.o.Phases {
 			write(opGo, "proceed", func() (protocol.Orders, error) { return sh.Go(slot.Attempt) })
@@ -203,32 +162,39 @@ func (w *walk) lose(s state, i int) {
 	n := s.nodes[i]
 	if n.shadow != missing {
 		if int(s.lost) < w.o.Losses && (w.o.Hand || w.o.Without == Finalizer || w.shadows.all[n.shadow].Removable()) {
-			n.shadow, n.fresh = missing, []uint16{s.ledger}
+			n.shadow = missing
 			s.lost++
-			w.follow(s.put(i, n), "delete n%d", i)
+			w.follow(w.stored(s.put(i, n), s.ledger), "delete n%d", i)
 		}
 		return
 	}
-	for _, v := range n.fresh {
-		next, _ := w.once(step{opCreate, uint8(i), v, 0}, func() (uint16, error) {
-			l := w.ledgers.all[v]
-			if w.o.Without == EpochMark {
-				l.Epoch = 0
-			}
-			sh := protocol.NewShadow(nodeName(i), nodeName(i), l)
-			sh.Report.Known = w.o.Without == Finalizer
-			return w.shadows.number(sh), nil
-		})
-		w.follow(s.put(i, n.wrote(next)), "create n%d with the mark of ledger %d", i, w.ledgers.all[v].Epoch)
+	for _, v := range w.creatable(n, i) {
+		w.follow(s.put(i, w.wrote(n, v)), "create n%d with the mark %d", i, w.shadows.all[v].Orders.Revoked)
 	}
 }
 
+// created is the shadow that a controller makes that has read the ledger.
+func (w *walk) created(i int, ledger uint16) uint16 {
+	next, _ := w.once(step{opCreate, uint8(i), ledger, 0}, func() (uint16, error) {
+		l := w.ledgers.all[ledger]
+		if w.o.Without == EpochMark {
+			l.Epoch = 0
+		}
+		sh := protocol.NewShadow(nodeName(i), nodeName(i), l)
+		sh.Report.Known = w.o.Without == Finalizer
+		return w.shadows.number(sh), nil
+	})
+	return next
+}
+
 // placed are the keys that a node's slot counts for.
-func (w *walk) placed(i int) []string {
-	if w.o.PerZone == 0 {
-		return nil
+func (w *walk) placed(node string) []string {
+	for i := range w.o.Nodes {
+		if w.o.PerZone > 0 && nodeName(i) == node {
+			return []string{zoneOf(i)}
+		}
 	}
-	return []string{zoneOf(i)}
+	return nil
 }
 
 // A closer is somebody who closes the ledger and opens it again.
@@ -252,10 +218,10 @@ func (w *walk) closing(s state) {
 	l := w.ledgers.all[s.ledger]
 	for _, c := range w.closers {
 		if !slices.Contains(l.Closures, c.Closure) {
-			w.follow(s.stored(w.ledgers.number(l.Close(c.Closure))), "%s", c.Request)
+			w.follow(w.stored(s, w.ledgers.number(l.Close(c.Closure))), "%s", c.Request)
 			continue
 		}
-		next := s.stored(w.ledgers.number(l.Open(c.Scope, c.Request)))
+		next := w.stored(s, w.ledgers.number(l.Open(c.Scope, c.Request)))
 		next.acked = s.acked && slices.ContainsFunc(w.closers, func(o closer) bool { return o != c && slices.Contains(l.Closures, o.Closure) })
 		w.follow(next, "%s", c.resume)
 	}
@@ -277,8 +243,11 @@ func (w *walk) acknowledged(s state, l protocol.Ledger) bool {
 	ok, _ := protocol.Acknowledged(l, scope, func(uid string) (sh protocol.Shadow, found bool) {
 		k := l.Slot(uid).Attempt
 		for i, n := range s.nodes {
-			for _, v := range n.shadows {
-				if old := w.shadows.all[v]; nodeName(i) == uid && (!found || old.Orders.Revoked >= k || old.Report.Attempt >= k) {
+			if nodeName(i) != uid {
+				continue
+			}
+			for _, v := range w.versions(n, i, opAcknowledge, k) {
+				if old := w.shadows.all[v]; !found || old.Orders.Revoked >= k || old.Report.Attempt >= k {
 					sh, found = old, true
 				}
 			}

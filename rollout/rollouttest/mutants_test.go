@@ -49,3 +49,18 @@ func TestExplorerMutants(t *testing.T) {
 			Old: "Orders{Revoked: l.Epoch}", New: "Orders{Revoked: l.Epoch + 1}"},
 	})
 }
+
+// Two walks of one world are not alike when one of them forgets what may still be read.
+func TestReadsMutants(t *testing.T) {
+	const run = "TestNothingIsLost/"
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "what past shadows show is forgotten", File: "reads.go", Run: run + "abort,_retry_and_loss",
+			Old: "union(n.shown, w.shown(shadow))", New: "w.shown(shadow)"},
+		{Name: "the slots that a node had are forgotten", File: "reads.go", Run: "TestNothingIsLostWithoutARule",
+			Old: "for i := range nodes {", New: "for i := range nodes {\n\t\tnodes[i].slots = nil"},
+		{Name: "the shadows that may be made are forgotten", File: "reads.go", Run: run + "abort,_retry_and_loss",
+			Old: "with(nodes[i].fresh, ", New: "with(nil, "},
+		{Name: "a version stands for another one that it is not like", File: "reads.go", Run: run + "two_of_three",
+			Old: "add(op, k)", New: "add(op, 1)"},
+	})
+}

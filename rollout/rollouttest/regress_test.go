@@ -44,10 +44,10 @@ func TestRegress(t *testing.T) {
 		w := newWalk(Options{Nodes: 1, Cap: 1, Attempts: 1, Phases: true})
 		w.from = w.first()
 		w.from.ledger = w.ledgers.number(c.was)
-		w.from = w.from.put(0, w.from.nodes[0].wrote(w.shadows.number(protocol.Shadow{Orders: c.order, Report: c.said})))
+		w.from = w.from.put(0, w.wrote(w.from.nodes[0], w.shadows.number(protocol.Shadow{Orders: c.order, Report: c.said})))
 		s := w.from
 		s.ledger = w.ledgers.number(c.is)
-		s = s.put(0, s.nodes[0].wrote(w.shadows.number(protocol.Shadow{Orders: c.then, Report: c.says})))
+		s = s.put(0, w.wrote(s.nodes[0], w.shadows.number(protocol.Shadow{Orders: c.then, Report: c.says})))
 		if got := w.regress(s); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s goes back: got %q, want %q", c.name, got, c.want)
 		}
@@ -58,10 +58,10 @@ func TestRegress(t *testing.T) {
 func TestRegressOfANewShadow(t *testing.T) {
 	for mark, want := range map[protocol.Attempt]string{1: "I3: n0 was granted attempt 2", 2: "", 3: ""} {
 		w := newWalk(Options{Nodes: 1, Cap: 1, Attempts: 1})
-		lost := w.first().nodes[0].wrote(w.shadows.number(protocol.Shadow{Orders: protocol.Orders{Grant: 2}}))
+		lost := w.wrote(w.first().nodes[0], w.shadows.number(protocol.Shadow{Orders: protocol.Orders{Grant: 2}}))
 		lost.shadow = missing
 		w.from = w.first().put(0, lost)
-		s := w.from.put(0, lost.wrote(w.shadows.number(protocol.Shadow{Orders: protocol.Orders{Revoked: mark}})))
+		s := w.from.put(0, w.wrote(lost, w.shadows.number(protocol.Shadow{Orders: protocol.Orders{Revoked: mark}})))
 		if got := w.regress(s); !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("a new shadow with the mark %d: got %q, want %q", mark, got, want)
 		}

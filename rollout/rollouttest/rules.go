@@ -143,9 +143,9 @@ func (w *walk) regressShadow(i int, was, is protocol.Shadow) string {
 // regressNew is about a new shadow on which an attempt that was granted before could be committed.
 func (w *walk) regressNew(i int, is nodeState) string {
 	mark := w.shadows.all[is.shadow].Orders.Revoked
-	for _, v := range is.shadows {
-		if old := w.shadows.all[v].Orders.Grant; old > mark && v != is.shadow {
-			return fmt.Sprintf("I3: %s was granted attempt %d, and its new shadow revokes what is up to %d", nodeName(i), old, mark)
+	for _, v := range is.shown {
+		if p := w.proofs.all[v]; p.op == opGranted && p.k > mark {
+			return fmt.Sprintf("I3: %s was granted attempt %d, and its new shadow revokes what is up to %d", nodeName(i), p.k, mark)
 		}
 	}
 	return ""

@@ -19,11 +19,11 @@ const missing = 0xFFFF
 // rolloutUID is the one rollout that the worlds have.
 const rolloutUID = "r"
 
-// A state is one moment: of every object its live version, and the set of all versions that somebody may still read. Versions are numbers of
-// a table, so that a state is small and equal ones are equal bytes.
+// A state is one moment: of every object its live version, and what may be done by all versions that somebody may still read (see reads.go). Versions
+// are numbers of a table, so that a state is small and equal ones are equal bytes.
 type state struct {
 	ledger  uint16
-	ledgers []uint16 // all versions that there were, sorted
+	ledgers []uint16 // all versions that there were, sorted; empty where nothing is written by them
 	nodes   []nodeState
 	acked   bool   // an abort or a pause is acknowledged, and the ledger was not open since
 	lost    uint16 // how many shadows were deleted
@@ -31,22 +31,30 @@ type state struct {
 
 type nodeState struct {
 	shadow  uint16
-	shadows []uint16 // all versions that there were
+	shadows []uint16 // all versions that there were; empty where nothing is written by them
+	shown   []uint16 // what is proved by all versions that there were
+	slots   []uint16 // all that the node had
 	disk    uint16   // the agent's own report
 	down    bool     // the agent has committed, and the node is not at rest again
 	last    uint16   // the last attempt that was committed
-	fresh   []uint16 // the versions of the ledger since the shadow is missing
+	since   []uint16 // all versions of the ledger since there is no shadow; empty but where states have all versions
+	fresh   []uint16 // the shadows that may be made by versions of the ledger since there is none
 }
 
 // A walk is one exploration under way.
 type walk struct {
-	o       Options
-	ledgers table[string, protocol.Ledger]
-	shadows table[protocol.Shadow, protocol.Shadow]
-	reports table[protocol.Report, protocol.Report]
-	steps   map[step]uint32 // results of step functions, by arguments
-	caps    []protocol.Cap
-	closers []closer
+	o        Options
+	ledgers  table[string, protocol.Ledger]
+	shadows  table[protocol.Shadow, protocol.Shadow]
+	reports  table[protocol.Report, protocol.Report]
+	slots    table[string, protocol.Slot]
+	proofs   table[proof, proof]
+	proven   [][]uint16      // by each version of a shadow
+	examples []uint16        // the first shadow that each proof was seen in
+	whole    bool            // states have all versions
+	steps    map[step]uint32 // results of step functions, by arguments
+	caps     []protocol.Cap
+	closers  []closer
 
 	seen    map[string]int32
 	keys    []string
@@ -101,6 +109,7 @@ func newWalk(o Options) *walk {
 	w := &walk{
 		o: o, steps: map[step]uint32{}, seen: map[string]int32{}, caps: []protocol.Cap{{Max: o.Cap}}, closers: o.closers(),
 		ledgers: newTable("versions of the ledger", textOf), shadows: newTable("versions of shadows", itself[protocol.Shadow]),
+		slots: newTable("slots", func(s protocol.Slot) string { return fmt.Sprintf("%+v", s) }), proofs: newTable("proofs", itself[proof]),
 		reports: newTable("reports", itself[protocol.Report]), names: newTable("moves", itself[string]),
 	}
 	if o.PerZone > 0 {
@@ -111,7 +120,7 @@ func newWalk(o Options) *walk {
 
 // err says what there is too much of in this world, if there is.
 func (w *walk) err() error {
-	err := cmp.Or(w.full, w.ledgers.full, w.shadows.full, w.reports.full, w.names.full)
+	err := cmp.Or(w.full, w.ledgers.full, w.shadows.full, w.slots.full, w.proofs.full, w.reports.full, w.names.full)
 	if err == nil && len(w.edges) > math.MaxInt32 {
 		err = errors.New("the world has more than 2^31 moves, want a smaller one")
 	}
@@ -123,18 +132,16 @@ func (w *walk) err() error {
 
 func (w *walk) first() state {
 	var s state
-	s.ledger = w.ledgers.number(protocol.Ledger{})
-	s.ledgers = []uint16{s.ledger}
 	for i := range w.o.Nodes {
 		sh := protocol.NewShadow(nodeName(i), nodeName(i), protocol.Ledger{})
 		sh.Report.Known = true
 		id := w.shadows.number(sh)
-		s.nodes = append(s.nodes, nodeState{shadow: id, shadows: []uint16{id}, disk: w.reports.number(sh.Report)})
+		s.nodes = append(s.nodes, w.wrote(nodeState{disk: w.reports.number(sh.Report)}, id))
 	}
-	return s
+	return w.stored(s, w.ledgers.number(protocol.Ledger{}))
 }
 
-func nodeName(i int) string { return fmt.Sprintf("n%d", i) }
+func nodeName(i int) string { return "n0n1n2n3n4n5n6n7"[2*i : 2*i+2] }
 
 // zoneOf is the key of the zone that a node is in: there are two, by turns.
 func zoneOf(i int) string { return "zone/" + string(rune('a'+i%2)) }
