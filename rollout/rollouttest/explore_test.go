@@ -107,19 +107,22 @@ func TestAMillionStates(t *testing.T) {
 // largestEnv lets the largest world be walked to its end.
 const largestEnv = "BELAY_ROLLOUT_WORLD"
 
-// The largest world: every phase, retries, aborts, and a hand that deletes the shadow twice. It is walked for as far as a test should take; make
-// rollout-proof walks it to its end.
+// The largest world: one of two nodes at a time, three attempts, every phase, retries, aborts and pauses, and a hand that deletes shadows twice. It is
+// walked for as far as a test should take; make rollout-proof walks it to its end.
 func TestTheLargestWorld(t *testing.T) {
-	o := rollouttest.Options{Nodes: 1, Cap: 1, Attempts: 2, Phases: true, Losses: 2, Hand: true, Retry: true, Abort: true, Limit: raceshare.Of(t, 100_000)}
+	o := rollouttest.Options{
+		Nodes: 2, Cap: 1, Attempts: 3, Phases: true, Losses: 2, Hand: true, Retry: true, Abort: true, Pause: true, Limit: raceshare.Of(t, 100_000),
+	}
 	whole := os.Getenv(largestEnv) != ""
 	if whole {
-		o.Limit = 20_000_000
+		o.Limit = 10_000_000
 	}
+	from := time.Now()
 	r, err := rollouttest.Explore(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d states, complete %t", r.States, r.Complete)
+	t.Logf("the largest world: %d states in %.1f s, complete %t", r.States, time.Since(from).Seconds(), r.Complete)
 	if r.Violation != "" || r.Stuck+r.Starved > 0 || whole && !r.Complete {
 		t.Errorf("got %q, complete %t, %d states without a way to rest, %d without a way for some node:\n%s",
 			r.Violation, r.Complete, r.Stuck, r.Starved, strings.Join(r.Trace, "\n"))
