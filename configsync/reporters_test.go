@@ -54,3 +54,54 @@ func TestJoinedOfNothing(t *testing.T) {
 		t.Errorf("Report returned %v, want nil", err)
 	}
 }
+
+// TestFirstIsToldFirst shows that the others are told when the first has returned, whatever it says, or a second later if it hangs.
+func TestFirstIsToldFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed, last := errors.New("failed"), errors.New("last")
+		for _, c := range []struct {
+			takes, want time.Duration
+			err         error
+		}{{0, 0, nil}, {300 * time.Millisecond, 300 * time.Millisecond, failed}, {time.Minute, time.Second, context.DeadlineExceeded}} {
+			from := time.Now()
+			var told time.Duration
+			r := configsync.First(
+				reporterFunc(func(ctx context.Context, _ configsync.Status) error {
+					select {
+					case <-time.After(c.takes):
+						return c.err
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}),
+				nil,
+				reporterFunc(func(_ context.Context, s configsync.Status) error {
+					if told = time.Since(from); s.Error != "x" {
+						t.Errorf("the other was told %+v, want the status as given", s)
+					}
+					return last
+				}),
+			)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			err := r.Report(ctx, configsync.Status{Error: "x"})
+			cancel()
+			if told != c.want || !errors.Is(err, last) || !errors.Is(err, c.err) && c.err != nil {
+				t.Errorf("the first took %v: the other was told after %v, want %v; Report returned %v, want %v and %v", c.takes, told, c.want, err, c.err, last)
+			}
+		}
+	})
+}
+
+// TestFirstOfNothing shows that the absence of reporters is no error.
+func TestFirstOfNothing(t *testing.T) {
+	told := 0
+	count := reporterFunc(func(context.Context, configsync.Status) error { told++; return nil })
+	for _, r := range []configsync.Reporter{configsync.First(nil), configsync.First(nil, count), configsync.First(count), configsync.First(count, nil)} {
+		if err := r.Report(t.Context(), configsync.Status{}); err != nil {
+			t.Errorf("Report returned %v, want nil", err)
+		}
+	}
+	if told != 3 {
+		t.Errorf("reporters were told %d times, want 3", told)
+	}
+}

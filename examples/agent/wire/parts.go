@@ -66,10 +66,11 @@ func connect(o *node.Options, s *settings.Run) error {
 	if err != nil {
 		return err
 	}
-	o.Reporter = configsync.Joined(o.Reporter, condition)
+	log := o.Reporter
+	o.Reporter = configsync.Joined(log, condition)
 	switch s.Source {
 	case settings.SourceNodeConfig:
-		err = nodeConfig(o, client, s)
+		err = nodeConfig(o, client, s, log, condition)
 	case settings.SourceAnnotation:
 		o.Source, err = kube.NewAnnotationSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	case settings.SourceLegacy:
@@ -85,13 +86,13 @@ func connect(o *node.Options, s *settings.Run) error {
 	return err
 }
 
-// nodeConfig takes the source from the node's NodeConfig, and reports there too.
-func nodeConfig(o *node.Options, client dynamic.Interface, s *settings.Run) error {
+// nodeConfig takes the source from the node's NodeConfig, and reports there too, and there first: whoever assigns configs waits for that.
+func nodeConfig(o *node.Options, client dynamic.Interface, s *settings.Run, log, condition configsync.Reporter) error {
 	src, err := kube.NewNodeConfigSource(client, s.NodeName, kube.Options{RetryMax: s.RetryMax})
 	if err != nil {
 		return err
 	}
-	o.Source, o.Reporter = src, configsync.Joined(o.Reporter, src.StatusReporter())
+	o.Source, o.Reporter = src, configsync.Joined(log, configsync.First(src.StatusReporter(), condition))
 	return nil
 }
 

@@ -88,7 +88,7 @@ func parts(client dynamic.Interface, node string) (o configsync.Options[payload]
 	condition, err := kube.NewNodeConditionReporter(client, node, kube.Options{})
 	return configsync.Options[payload]{
 		Version: "v1.0.0", Key: key, Codec: configsync.YAML[payload](configsync.YAMLOptions{}), Default: func() payload { return payload{"local"} },
-		Source: source, Fetcher: fetcher, Reporter: configsync.Joined(condition, source.StatusReporter()),
+		Source: source, Fetcher: fetcher, Reporter: configsync.First(source.StatusReporter(), condition),
 		ProbeInterval: time.Hour, // trials last longer than what is measured
 	}, err
 }
