@@ -34,6 +34,7 @@ type burst struct {
 	own   []time.Duration // since that node was
 	asked map[string]int
 	busy  string
+	work  work
 }
 
 // A side is agents or watchers, on nodes of their own.
@@ -46,8 +47,14 @@ type side struct {
 func (b *bench) adoptions(ctx context.Context) (err error) {
 	n := 1000
 	if b.Quick {
-		n, b.Repeats = 100, 3
+		n, b.Repeats = 100, max(b.Repeats, 3)
 	}
+	n = cmp.Or(b.agents, n)
+	hurried, err := unhurried()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, hurried()) }()
 	w, err := b.world(ctx, testenv.Options{})
 	if err != nil {
 		return err
@@ -70,6 +77,7 @@ func (b *bench) adoptions(ctx context.Context) (err error) {
 		if err != nil {
 			return fmt.Errorf("the limit, repeat %d: %w", i, err)
 		}
+		fmt.Fprintf(os.Stderr, "  repeat %d: ours %v, the limit %v\n", i, last(our.fleet), last(limit.fleet))
 		if i > 0 { // everything is new to the disk and to the caches
 			all, limits = append(all, our), append(limits, limit)
 		}
@@ -141,8 +149,19 @@ func (w *world) status(ctx context.Context, node string) (map[string]any, error)
 	return status, err
 }
 
-// quiet is how long nobody must have asked for anything before a burst.
+// quiet is how long nobody must have written anything before a burst, nor asked for a config. Agents look at their objects, and watches begin anew, every
+// few minutes all the time: of a thousand agents one always does.
 const quiet = time.Second
+
+// settled says whether that is all.
+func settled(asked map[string]int) bool {
+	for what := range asked {
+		if strings.HasPrefix(what, "patch ") || strings.HasSuffix(what, " configmaps") {
+			return false
+		}
+	}
+	return true
+}
 
 // burst assigns a new config to all nodes of a side, as fast as the API server takes it.
 func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err error) {
@@ -151,7 +170,7 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 		if !pause(ctx, quiet) {
 			return b, ctx.Err()
 		}
-		if len(asks.take()) == 0 {
+		if settled(asks.take()) {
 			break
 		}
 	}
@@ -160,9 +179,11 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 		return b, err
 	}
 	s.seen.expect(string(cm.UID), len(s.nodes))
-	gauge, err := runner.NewGauge(map[string]int{
-		"the API server": w.env.APIServer().PID(), "etcd": w.env.Server(testenv.Etcd).PID(), "both sides and their driver": os.Getpid(),
-	})
+	gauge, err := runner.NewGauge(w.processes())
+	if err != nil {
+		return b, err
+	}
+	before, err := w.worked()
 	if err != nil {
 		return b, err
 	}
@@ -186,6 +207,11 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 	}
 	pause(ctx, quiet) // what follows an adoption is a part of it
 	b.asked = asks.take()
+	after, err := w.worked()
+	if err != nil {
+		return b, err
+	}
+	b.work = after.since(before)
 	return b, ctx.Err()
 }
 
@@ -253,9 +279,14 @@ func (o *observer) await(ctx context.Context) (map[string]time.Time, error) {
 	}
 }
 
+// last is when all but one of a hundred were there.
+func last(times []time.Duration) time.Duration {
+	return runner.Figures[time.Duration](times).Quantile(0.99).Round(time.Millisecond)
+}
+
 // worst is the time that 99 of 100 nodes don't exceed.
 func worst(all []burst, times func(burst) []time.Duration) runner.Figures[time.Duration] {
-	return runner.Each(all, func(b burst) time.Duration { return runner.Figures[time.Duration](times(b)).Quantile(0.99) })
+	return runner.Each(all, func(b burst) time.Duration { return last(times(b)) })
 }
 
 func (b *bench) printAdoptions(n int, ours, limits []burst) {
@@ -273,6 +304,7 @@ func (b *bench) printAdoptions(n int, ours, limits []burst) {
 		Name: "F1.own", Ours: our.String(), Peer: limit.String(), Ratio: runner.Over(our.Median(), limit.Median()),
 		More: "the same since that node itself was assigned it",
 	})
+	b.printWork(n, ours, limits)
 	asked, total := map[string]int{}, 0
 	for _, b := range ours {
 		for what, k := range b.asked {

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ func (b *bench) control(ctx context.Context) (err error) {
 	if b.Quick {
 		o.Nodes, settle, window = 500, 10*time.Second, 20*time.Second
 	}
+	o.Nodes = cmp.Or(b.nodes, o.Nodes)
 	from := time.Now()
 	f, err := rolloutstage.New(ctx, o)
 	if err != nil {
@@ -51,6 +53,7 @@ func (b *bench) control(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(os.Stderr, "  the rollout is over after %v\n", time.Since(from).Round(time.Second))
 	if !pause(ctx, settle) {
 		return ctx.Err()
 	}

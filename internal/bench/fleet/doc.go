@@ -17,8 +17,10 @@
 // store on disk; what it restarts is nothing. All nodes are assigned the same ConfigMap, as fast as the API server takes it: F1.active is when it is
 // active, by the status of the NodeConfig, on 99 of 100 nodes, since the first was assigned it, F1.own since that node itself was. The peer is the bare limit in the same
 // run: as many watchers, each with a connection of its own, that answer the same assignment with one write of as large a status, read nothing, keep nothing and
-// check nothing. Both take turns. API server, etcd, agents and driver share the machine; the remark says who used how much of it. Trials last longer than the run,
-// so that F1.requests has what an adoption takes until the config is active and what follows from it within a second, and not the reports of a trial.
+// check nothing. Both take turns. API server, etcd, agents and driver share the machine; the remark says who used how much of it. Where others use it too,
+// times are theirs as much: F1.work is the processor time that a node took of all of these together until a second after the last, which depends less on
+// that. Connections are not pinged. Trials last longer than the run, so that F1.requests has what an adoption takes until the config is active and what follows
+// from it within a second, and not the reports of a trial.
 //
 // F2 rests with a child, a config that was promoted, and a part in rollouts by hooks, with its Lease. Memory is the most that the kernel shows meanwhile.
 // Requests are counted in the API server's audit log; those for the Lease and watches that the client library begins anew are not among them. Every ten

@@ -7,6 +7,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -25,7 +27,6 @@ type watcher struct {
 	model  map[string]any // a status of an agent
 	last   string
 	wg     sync.WaitGroup
-	err    error // why it has ended
 }
 
 // watcher starts one on a node that is there.
@@ -39,7 +40,7 @@ func (w *world) watcher(ctx context.Context, node string, model map[string]any) 
 	if err != nil {
 		return nil, err
 	}
-	l.wg.Go(func() { l.err = l.run(ctx, w0) })
+	l.wg.Go(func() { l.run(ctx, w0) })
 	return l, nil
 }
 
@@ -47,16 +48,16 @@ func (l *watcher) watch(ctx context.Context) (watch.Interface, error) {
 	return l.client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + l.node})
 }
 
-// run follows its node until ctx ends. A watch that ends is begun again.
-func (l *watcher) run(ctx context.Context, w watch.Interface) error {
+// run follows its node until ctx ends. A watch that ends is begun again, also after a write that failed, as an agent goes on too: it brings the node first.
+func (l *watcher) run(ctx context.Context, w watch.Interface) {
 	for {
 		err := l.follow(ctx, w)
 		w.Stop()
 		if err != nil && ctx.Err() == nil {
-			return err
+			fmt.Fprintf(os.Stderr, "  the watcher of %s tries again: %v\n", l.node, err)
 		}
 		if !pause(ctx, time.Second) {
-			return nil
+			return
 		}
 		if w, err = l.watch(ctx); err != nil {
 			w = watch.NewEmptyWatch()
@@ -83,7 +84,6 @@ func (l *watcher) answer(ctx context.Context, u *unstructured.Unstructured) erro
 	if err != nil || !found || uid == l.last {
 		return err
 	}
-	l.last = uid
 	status := (&unstructured.Unstructured{Object: l.model}).DeepCopy().Object
 	for _, field := range [][]string{{"assigned"}, {"active"}} {
 		for name, value := range ref {
@@ -96,10 +96,13 @@ func (l *watcher) answer(ctx context.Context, u *unstructured.Unstructured) erro
 	_, err = l.client.ApplyStatus(ctx, l.node, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.NodeConfigKind, "metadata": map[string]any{"name": l.node}, "status": status,
 	}}, metav1.ApplyOptions{FieldManager: "limit", Force: true})
+	if err == nil {
+		l.last = uid
+	}
 	return err
 }
 
 func (l *watcher) end() error {
 	l.wg.Wait()
-	return l.err
+	return nil
 }

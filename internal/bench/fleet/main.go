@@ -21,6 +21,7 @@ type bench struct {
 	runner.Bench
 	agent, controller, bare string
 	dir                     string
+	agents, nodes           int
 }
 
 func main() {
@@ -29,6 +30,8 @@ func main() {
 	flag.StringVar(&b.controller, "controller", "", "program of examples/controller, for F3")
 	flag.StringVar(&b.bare, "bare", "", "program of internal/bench/fleet/bare, for F2")
 	flag.StringVar(&b.dir, "dir", "", "directory on the disk that agents write to; empty means the one for temporary files")
+	flag.IntVar(&b.agents, "agents", 0, "how many agents F1 has; 0 means 1,000, or 100 with -quick")
+	flag.IntVar(&b.nodes, "nodes", 0, "how many nodes F3 has; 0 means 5,000, or 500 with -quick")
 	os.Exit(b.Main("100 agents, a controller with 500 nodes, and shorter times", b.run, noChild))
 }
 

@@ -33,8 +33,9 @@ import (
 const (
 	namespace = "configs"
 	key       = "config"
-	// patience bounds each wait for something to happen.
-	patience = 5 * time.Minute
+	// patience bounds each wait for something to happen. It is long: where others use the machine too, all takes longer, and a run that goes on is
+	// worth more than one that gave up.
+	patience = 20 * time.Minute
 	// hands is how many requests whoever measures has under way at a time.
 	hands = 16
 )
@@ -84,7 +85,7 @@ func (w *world) close() error {
 	return errors.Join(w.env.Close(), os.RemoveAll(w.dir))
 }
 
-// connection is that of one program: a TCP connection that it shares with nobody.
+// connection is that of one program: a TCP connection that it shares with nobody. Agents and watchers have the same.
 func (w *world) connection() *rest.Config {
 	c := w.env.Config()
 	c.Dial = (&net.Dialer{}).DialContext
@@ -155,4 +156,19 @@ func pause(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// unhurried has connections that are made from now on live however late an answer is, and returns what ends that. By default the client library closes
+// one whose ping has no answer for 15 seconds. Two thousand at once on one machine may well be as late, and would then have to shake hands anew, which is
+// the more work. Both sides of a comparison and its driver have it.
+func unhurried() (end func() error, err error) {
+	const name = "HTTP2_READ_IDLE_TIMEOUT_SECONDS" // 0: no pings
+	before, found := os.LookupEnv(name)
+	end = func() error {
+		if found {
+			return os.Setenv(name, before)
+		}
+		return os.Unsetenv(name)
+	}
+	return end, os.Setenv(name, "0")
 }
