@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -195,7 +196,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // TestHostileSizesAreRefusedAtOnce: configs beyond the limits of size, depth, nodes and keys are refused before they are decoded: 32 MiB of memory are
-// enough, and a deadline that leaves room for a slow machine. S-CS-02 (M2).
+// enough, and some times as long as it takes to read the object as JSON, on the same machine at the same time. S-CS-02 (M2).
 func TestHostileSizesAreRefusedAtOnce(t *testing.T) {
 	many := map[string]string{}
 	for i := range 1001 {
@@ -214,19 +215,40 @@ func TestHostileSizesAreRefusedAtOnce(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		start := time.Now()
 		o, err := configsync.ParseObject(raw)
 		if err == nil {
 			_, _, err = codec.Decode("k", o)
 		}
-		took := time.Since(start)
 		runtime.ReadMemStats(&after)
 		if err == nil {
 			t.Errorf("S-CS-02: %q is taken", name)
 		}
-		if grown := after.TotalAlloc - before.TotalAlloc; grown > 32<<20 || took > 2*time.Second {
-			t.Errorf("S-CS-02: refusing %q took %s and %d bytes, want at most 32 MiB, and far less than 2 s", name, took, grown)
+		if grown := after.TotalAlloc - before.TotalAlloc; grown > 32<<20 {
+			t.Errorf("S-CS-02: refusing %q took %d bytes, want at most 32 MiB", name, grown)
 		}
-		t.Logf("%s: refused in %s with %d bytes", name, took, after.TotalAlloc-before.TotalAlloc)
+		refusing := fastest(func() {
+			if o, err := configsync.ParseObject(raw); err == nil {
+				_, _, _ = codec.Decode("k", o)
+			}
+		})
+		reading := fastest(func() {
+			var any map[string]any
+			_ = json.Unmarshal(raw, &any)
+		})
+		if refusing > 20*reading {
+			t.Errorf("S-CS-02: refusing %q took %s, and reading it %s: want at most 20 times that", name, refusing, reading)
+		}
+		t.Logf("%s: refused in %s, read in %s", name, refusing, reading)
 	}
+}
+
+// fastest is how long do takes when others are least in its way.
+func fastest(do func()) time.Duration {
+	least := time.Duration(math.MaxInt64)
+	for range 5 {
+		start := time.Now()
+		do()
+		least = min(least, time.Since(start))
+	}
+	return least
 }
