@@ -35,12 +35,13 @@ for disk in $DISKS; do
   set -- "$@" -drive "if=none,id=$disk,format=raw,file=data/$disk/disk.raw" -device "virtio-blk-pci,drive=$disk,serial=$disk"
 done
 
+# On a machine that is busy an emulated timer may tick too late for the kernel's check of it, which then hangs or panics: no_timer_check.
 while [ -z "$off" ]; do
   hand_over
   echo "belay: power on: $BOOT"
   "$QEMU" -machine q35,accel=tcg -cpu max -smp 1 -m "$MEMORY_MIB" -nodefaults -no-user-config -display none -serial stdio \
     -kernel "$KERNEL" -initrd "$INITRD" \
-    -append "console=ttyS0 quiet panic=1 belay.provider-id=$BELAY_PROVIDER_ID belay.disk=$first" \
+    -append "console=ttyS0 quiet panic=1 no_timer_check belay.provider-id=$BELAY_PROVIDER_ID belay.disk=$first" \
     -netdev user,id=net -device virtio-net-pci,netdev=net,romfile= \
     -drive if=none,id=settings,format=raw,readonly=on,file=bootstrap/settings.tar -device virtio-blk-pci,drive=settings,serial=settings \
     "$@" </dev/null &
