@@ -80,9 +80,11 @@ func TestBudgetIsSharedByTheFewestPodsLeft(t *testing.T) {
 	f.refused("big", "p1", BudgetExhausted)
 	first := f.taken("small", "p2")
 	f.refused("big", "p1", BudgetExhausted)
+	f.pass(slowEviction) // so that the next one need not wait for it
 	f.taken("small", "p3")
 	f.refused("big", "p1", BudgetExhausted)
 	first.done(Answer{Verdict: VerdictForbidden})
+	f.pass(slowEviction)
 	f.taken("big", "p1")
 	f.refused("small", "p2", BudgetExhausted)
 }

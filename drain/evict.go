@@ -36,30 +36,51 @@ type eviction struct {
 }
 
 // evictions sends what the plan lets go, as far as the scheduler lets it, and waits for the answers. A pod that the scheduler holds back
-// is tried again whenever an answer has come in, and otherwise stays for the next pass.
+// is tried again whenever an answer has come in or is slow to come, and otherwise stays for the next pass.
 func (p *pass) evictions(ctx context.Context) error {
 	queue := p.evictable()
 	p.want()
 	answers := make(chan eviction)
 	flying := 0
 	until := p.lastStart()
+	var after time.Duration
 	for {
 		if ctx.Err() == nil && p.d.o.Now().Before(until) {
 			var started int
-			queue, started = p.launch(ctx, queue, perNode-flying, answers)
+			queue, started, after = p.launch(ctx, queue, perNode-flying, answers)
 			flying += started
 		}
 		if flying == 0 {
 			break
 		}
-		e := <-answers
-		flying--
-		p.settleAnswer(e)
+		if p.settleNext(answers, len(queue) > 0) {
+			flying--
+		}
 	}
 	if len(queue) > 0 && !p.d.o.Now().Before(until) {
-		p.ask(soon) // the others have a time from the scheduler
+		after = soon // the others have a time from the scheduler
+	}
+	if len(queue) > 0 && after > 0 {
+		p.ask(after)
 	}
 	return ctx.Err()
+}
+
+// settleNext takes in the next answer. If others wait, it does not wait for a slow one.
+func (p *pass) settleNext(answers <-chan eviction, others bool) bool {
+	var slow <-chan time.Time
+	if others {
+		t := time.NewTimer(slowEviction)
+		defer t.Stop()
+		slow = t.C
+	}
+	select {
+	case e := <-answers:
+		p.settleAnswer(e)
+		return true
+	case <-slow:
+		return false
+	}
 }
 
 // lastStart is when this pass stops to start evictions, however long those before it have taken.
@@ -109,12 +130,10 @@ func budgetFor(pod *PodPlan) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Budgets[0]}
 }
 
-// launch starts up to n evictions from the queue, and returns what is left of it. A budget that has refused one pod is not asked about
-// the next.
-func (p *pass) launch(ctx context.Context, queue []*PodPlan, n int, answers chan<- eviction) ([]*PodPlan, int) {
-	var rest []*PodPlan
+// launch starts up to n evictions from the queue, and returns what is left of it, and when the scheduler may have something for that. A budget that has
+// refused one pod is not asked about the next.
+func (p *pass) launch(ctx context.Context, queue []*PodPlan, n int, answers chan<- eviction) (rest []*PodPlan, started int, after time.Duration) {
 	refusals := map[types.NamespacedName]*refusal{}
-	started := 0
 	for _, plan := range queue {
 		if started >= n {
 			rest = append(rest, plan)
@@ -134,14 +153,14 @@ func (p *pass) launch(ctx context.Context, queue []*PodPlan, n int, answers chan
 				delete(refusals, budget) // what stands in the way of one unguarded pod may not stand in that of another
 			}
 			hold(plan, refused)
-			p.ask(refused.after)
+			after = sooner(after, refused.after)
 			rest = append(rest, plan)
 			continue
 		}
 		started++
 		go p.evict(ctx, eviction{pod: pod, plan: plan, ticket: t}, answers)
 	}
-	return rest, started
+	return rest, started, after
 }
 
 // present returns the planned pod as the cache has it now, or nil if it is not that pod, not on this node, or leaving already.

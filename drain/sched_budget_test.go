@@ -4,6 +4,7 @@
 package drain
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,6 +35,37 @@ func TestBudgetBoundsWhatIsInFlight(t *testing.T) {
 	f.taken("n", "p4")
 	f.refused("n", "p5", WaitingForRate)
 	f.takenFree("n", "p6") // no budget, no bound
+}
+
+// Few evictions under a budget go one after the other, over all nodes, as the server sleeps where two meet; many go some at once, and none waits for one
+// that is slow (R-DR-19).
+func TestEvictionsDoNotMeetAtABudget(t *testing.T) {
+	for _, c := range []struct{ units, other, allowed, want int }{
+		{1, 0, 500, 1}, {16, 0, 500, 1}, {20, 0, 500, 2}, {8, 12, 500, 2}, {110, 0, 500, 7}, {300, 200, 500, 16}, {500, 0, 5, 1}, {500, 0, 40, 3},
+	} {
+		f := newSched(t, SchedulerOptions{})
+		f.observe("1", int32(c.allowed))
+		f.want("n", c.units, c.units)
+		f.want("other", c.units+1, c.other)
+		var first *ticket
+		for i := range c.want {
+			if ticket := f.taken("n", fmt.Sprint(i)); i == 0 {
+				first = ticket
+			}
+		}
+		if c.units == c.want {
+			continue
+		}
+		if r := f.refused("n", "x", WaitingForRate); c.want < 16 && r.after != schedShortest {
+			t.Errorf("%+v: got %v until it is asked again, want %v", c, r.after, schedShortest)
+		}
+		first.done(Answer{Verdict: VerdictAccepted})
+		f.taken("n", "x")
+		f.refused("n", "y", WaitingForRate)
+		if f.pass(slowEviction); c.want < 16 {
+			f.taken("n", "y")
+		}
+	}
 }
 
 func TestPodIsNotEvictedTwiceAtOnce(t *testing.T) {

@@ -20,7 +20,8 @@ type SchedulerOptions struct {
 	Rate  float64
 	Burst int
 	// InFlight is how many evictions may be under way at once; zero means 32. PerBudget is the same for one budget, which is also
-	// never more than it allows; zero means 16.
+	// never more than it allows, and one for each 16 pods that could go under it: the API server sleeps for half a second where two meet at a budget.
+	// Zero means 16.
 	InFlight  int
 	PerBudget int
 	// Now is the clock; nil means time.Now.
@@ -237,7 +238,7 @@ func (s *Scheduler) take(node string, pod PodRef, budget types.NamespacedName) (
 	t := &ticket{s: s, pod: pod, budget: b, number: s.tickets}
 	s.flying[pod] = t
 	if b != nil {
-		s.reserve(b, node, pod)
+		s.reserve(b, node, pod, now)
 	}
 	return t, nil
 }

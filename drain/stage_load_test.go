@@ -249,3 +249,38 @@ func TestWaitingForTheSchedulerIsNoPolling(t *testing.T) {
 		}
 	})
 }
+
+// Pods under one budget are evicted one after the other, and an eviction that a webhook keeps for long holds none of them back (R-DR-02, R-DR-19).
+func TestSlowEvictionHoldsNoOtherBack(t *testing.T) {
+	for _, first := range []time.Duration{0, 9 * time.Second} {
+		stage(t, draintest.Options{Latency: 20 * time.Millisecond}, func(*drain.Options) {}, func(s *stageTest) {
+			s.web("web", 6, "n1")
+			s.c.AddBudget(draintest.MaxUnavailable("default", "web", "6", map[string]string{"app": "web"}))
+			s.sleep(time.Second)
+			s.c.Faults(draintest.On(draintest.Evict, 1, draintest.Slow(first)))
+			began := time.Now()
+			done := s.run(s.request(""), "n1")
+			s.sleep(time.Minute)
+			s.drained(done)
+			calls := s.evictions()
+			if len(calls) != 6 {
+				t.Errorf("%d evictions, want 6: %v", len(calls), calls)
+			}
+			met, last := 0, time.Duration(0)
+			for i, call := range calls {
+				last = max(last, call.Started.Sub(began))
+				for _, other := range calls[i+1:] {
+					if call.Started.Before(other.Answered) && other.Started.Before(call.Answered) {
+						met++
+					}
+				}
+			}
+			if most := 3 * time.Second; last > most {
+				t.Errorf("the first takes %v longer: the last eviction began after %v, want at most %v", first, last, most)
+			}
+			if first == 0 && met != 0 || first != 0 && met != 5 {
+				t.Errorf("the first takes %v longer: %d pairs of evictions were under way at once; want none, or all others beside the slow one", first, met)
+			}
+		})
+	}
+}

@@ -77,6 +77,8 @@ func TestStageMutantsOfTheRest(t *testing.T) {
 			Old: "i.any && c.Budget", New: "false && c.Budget"},
 		{Name: "what the scheduler holds back is polled", File: "evict.go", Run: "TestWaitingForTheScheduler",
 			Old: "if len(queue) > 0 && !p.d.o.Now().Before(until) {", New: "if len(queue) > 0 {"},
+		{Name: "others wait for a slow eviction", File: "evict.go", Run: "TestSlowEvictionHoldsNoOtherBack",
+			Old: "case <-slow:\n\t\treturn false", New: "case e := <-map[bool]<-chan eviction{true: answers}[slow != nil]:\n\t\tp.settleAnswer(e)\n\t\treturn true"},
 		{Name: "quiet drains look as often as busy ones", File: "settle.go", Run: "TestFallbackWhenNothingChanges",
 			Old: "m.quiet+1, p.now", New: "0, p.now"},
 		{Name: "evictions outlive a cancelled Run", File: "evict.go", Run: "TestRunCancelledAtAnyInstant",
