@@ -99,7 +99,8 @@ func (p *pass) intend() Decision {
 	r := p.s.Release
 	p.s.Incarnation++
 	p.s.Token = provider.Token(p.Cluster, m.UID, p.s.Incarnation)
-	p.s.Digest, p.s.Instance, p.s.Node, p.s.Update, p.s.Release = m.Spec.Digest(), nil, nil, nil, nil
+	p.s.Instance, p.s.Node, p.s.Update, p.s.Release = nil, nil, nil, nil
+	p.s.asked(m.Spec.Desired, m.Spec.Digest())
 	if r != nil && r.Replace && r.Slot { // it is kept until the new instance works
 		p.s.Update = &Update{Digest: p.s.Digest, Plan: provider.Plan{Method: provider.Replace}, Since: p.Now, Slot: true, Loan: r.Loan, Done: true}
 	}
@@ -118,7 +119,7 @@ func (p *pass) recoverable() bool {
 func (p *pass) recover() Decision {
 	p.s.Token = provider.TokenOf(p.Machine.Spec.ProviderID)
 	p.s.Incarnation = incarnationOf(p.s.Token)
-	p.s.Digest = p.Machine.Spec.Digest()
+	p.s.asked(p.Machine.Spec.Desired, p.Machine.Spec.Digest())
 	p.s.Phase = PhaseProvisioning
 	p.step(StepCreating, waitsForStart)
 	return p.store(Action{Kind: Lookup, Token: p.s.Token})
@@ -166,7 +167,7 @@ func (p *pass) create() Decision {
 	}
 	p.step(StepCreating, p.why())
 	if digest := p.Machine.Spec.Digest(); p.s.Digest != digest {
-		p.s.Digest = digest
+		p.s.asked(p.Machine.Spec.Desired, digest)
 		return p.store(p.making())
 	}
 	return Decision{Status: p.s, Action: p.making()}

@@ -112,7 +112,7 @@ func (l *learner) known() {
 		l.s.Failure = nil
 	}
 	if i.Digest != "" && l.s.Update == nil && !same { // an update ends with what the Node reports
-		l.s.Digest = i.Digest
+		l.s.asked(l.m.Spec.Desired, i.Digest)
 	}
 	if i.State == provider.Running && l.s.Step.Name == StepCreating {
 		l.s.Step = Step{Name: StepJoining, Since: l.now}

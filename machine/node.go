@@ -54,6 +54,19 @@ func (g Given) made(m Machine) *provider.NodeSettings {
 	return g.Made
 }
 
+// providers is the digest of what is the provider's alone.
+func providers(d provider.Desired) string {
+	d.Node = provider.NodeSettings{}
+	return d.Digest()
+}
+
+// asked notes the digest of what the instance was asked to be, which is d, as far as that is known.
+func (s *Status) asked(d provider.Desired, digest string) {
+	if s.Digest, s.ProviderDigest = digest, ""; d.Digest() == digest {
+		s.ProviderDigest = providers(d)
+	}
+}
+
 // Equal reports whether both give the same.
 func (g Given) Equal(other Given) bool {
 	return maps.Equal(g.Labels, other.Labels) && maps.Equal(g.Annotations, other.Annotations) && slices.Equal(g.Taints, other.Taints) && g.Source == other.Source
@@ -159,11 +172,11 @@ func (p *pass) settings() (Decision, bool) {
 	if p.s.Update != nil || p.s.Digest == digest || !p.NodesKnown || len(p.Nodes) != 1 || p.Nodes[0].Given == nil {
 		return Decision{}, false
 	}
-	given := p.Nodes[0].Given
-	if !given.knownBy(m.Spec.Desired, p.s.Digest) {
+	given := p.Nodes[0].Given // may be of before the last edit: its write can have met a conflict, or the cache is behind it
+	if p.s.ProviderDigest != providers(m.Spec.Desired) && !given.knownBy(m.Spec.Desired, p.s.Digest) {
 		return Decision{}, false
 	}
-	p.s.Digest = digest
+	p.s.asked(m.Spec.Desired, digest)
 	if given.Equal(GivenBy(m)) {
 		return Decision{}, false // it was given before its status was lost
 	}

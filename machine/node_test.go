@@ -4,7 +4,9 @@
 package machine_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -43,5 +45,33 @@ func TestNodeChange(t *testing.T) {
 	m.Spec.ConfigSource = []byte(`{}`)
 	if c := (machine.Node{}).Change(m); !c.Point || len(c.Labels) != 2 || len(c.Taints) != 1 || !c.Given.Equal(machine.GivenBy(m)) {
 		t.Errorf("a Node without a record is given %+v", c)
+	}
+}
+
+// R-MA-17: a second edit of the settings, made before the first is seen on the Node, is no affair of the provider either; an edit of what is the provider's is,
+// and so is one after a digest that came from elsewhere.
+func TestSettingsEditedTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		second func(m *machine.Machine)
+		asks   bool
+	}{
+		"settings":          {func(m *machine.Machine) { m.Spec.Node.Labels = map[string]string{"pool": "blue"} }, false},
+		"what it is":        {func(m *machine.Machine) { m.Spec.Config = []byte(`{"image":"b"}`) }, true},
+		"another digest":    {func(m *machine.Machine) { m.Digest, m.ProviderDigest = "another", "" }, true},
+		"back to the first": {func(m *machine.Machine) { m.Spec.Node.Labels = nil }, false},
+	} {
+		l := newLife(t)
+		l.v.Nodes[0].Given = &machine.Given{} // and so it stays, as by a cache that is behind
+		l.v.Machine.Spec.Node.Labels = map[string]string{"pool": "green"}
+		l.run(2 * time.Minute)
+		if m := l.v.Machine; m.Digest != m.Spec.Digest() || m.ProviderDigest == "" {
+			t.Errorf("%s: the digests are %q and %q after the first edit", name, m.Digest, m.ProviderDigest)
+		}
+		c.second(&l.v.Machine)
+		l.v.Machine.Generation++
+		l.run(2 * time.Minute)
+		if asks := slices.Contains(l.did, string(machine.PlanUpdate)); asks != c.asks {
+			t.Errorf("%s: after %v, a plan was asked for: %t, want %t", name, l.did, asks, c.asks)
+		}
 	}
 }

@@ -124,3 +124,15 @@ func TestGateMutants(t *testing.T) {
 		{Name: "a field is not hashed", File: "hash.go", Run: "TestHashIsOfTheTemplate", Old: "RetainFor: s.Deletion.RetainFor,", New: "RetainFor: 0,"},
 	})
 }
+
+// The tests catch an edit of a Node's settings that is taken for the provider's, and the other way round.
+func TestSettingsMutants(t *testing.T) {
+	mutate.Sample(t, []mutate.Mutant{
+		{Name: "settings are told by the Node's record alone", File: "node.go", Run: "TestSettingsEditedTwice",
+			Old: "if p.s.ProviderDigest != providers(m.Spec.Desired) && !given", New: "if !given"},
+		{Name: "what is not known is taken for settings", File: "node.go", Run: "TestSettingsEditedTwice",
+			Old: "if p.s.ProviderDigest != providers(m.Spec.Desired) && !given", New: "if p.s.ProviderDigest != providers(m.Spec.Desired) && p.s.ProviderDigest != \"\" && !given"},
+		{Name: "all counts as settings", File: "node.go", Run: "TestSettingsEditedTwice",
+			Old: "d.Node = provider.NodeSettings{}", New: "d = provider.Desired{}"},
+	})
+}

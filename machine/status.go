@@ -17,8 +17,9 @@ type Status struct {
 	// the instance.
 	Incarnation int64
 	Token       string
-	// Digest is that of what the instance was asked to be, last.
-	Digest string
+	// Digest is that of what the instance was asked to be, last. ProviderDigest is the digest of the same without the Node's settings, by which an edit of these
+	// alone is told; empty where it is not known, as in a status of an earlier version.
+	Digest, ProviderDigest string
 	// Instance is what the provider said last that was worth remembering; nil before there was one.
 	Instance *provider.Instance
 	// Node is that of the present instance; nil before it has joined.

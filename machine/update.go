@@ -65,7 +65,7 @@ func (s *Status) planned(m Machine, plan provider.Plan, now time.Time) {
 	if s.Update != nil {
 		u.Slot, u.Loan, u.Drained, u.Sent, u.Overrides = s.Update.Slot, s.Update.Loan, s.Update.Drained, s.Update.Sent, s.Update.Overrides
 		if u.Sent && s.Update.Digest != u.Digest {
-			s.Digest = s.Update.Digest // that was asked for last: what it was before has to be made again
+			s.asked(m.Spec.Desired, s.Update.Digest) // that was asked for last: what it was before has to be made again
 		}
 	}
 	s.Update = &u
@@ -76,7 +76,7 @@ func (p *pass) carry(u *Update) Decision {
 	method, why := p.method(u)
 	switch method {
 	case provider.Nothing:
-		p.s.Digest = u.Digest
+		p.s.asked(p.Machine.Spec.Desired, u.Digest)
 		return p.recall()
 	case provider.Unsupported:
 		p.s.Failure = p.failure(ReasonUnsupportedChange, why)

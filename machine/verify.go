@@ -40,7 +40,7 @@ func (p *pass) verify(u *Update) Decision {
 	if !n.Ready {
 		return p.verifying(fmt.Sprintf("Node %q is not ready", n.Name))
 	}
-	p.s.Digest = u.Digest
+	p.s.asked(p.Machine.Spec.Desired, u.Digest)
 	if i := p.s.Instance; i != nil && i.Digest != "" {
 		next := *i
 		next.Digest = u.Digest

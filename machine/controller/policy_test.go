@@ -221,7 +221,7 @@ func TestMutantsOfThePolicy(t *testing.T) {
 		{Name: "a refusal is not told", File: "../update.go", Run: "TestUpdatePolicy",
 			Old: "p.s.Failure = p.failure(ReasonUnsupportedChange, why)", New: "p.s.Failure = p.old"},
 		{Name: "what is nothing is sent", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "	case provider.Nothing:\n		p.s.Digest = u.Digest\n		return p.recall()", New: "	case provider.Nothing:\n		return p.inPlace(u)"},
+			Old: "	case provider.Nothing:\n		p.s.asked(p.Machine.Spec.Desired, u.Digest)\n		return p.recall()", New: "	case provider.Nothing:\n		return p.inPlace(u)"},
 		{Name: "without plans what is not to be replaced is", File: "../update.go", Run: "TestUpdatePolicy",
 			Old: "plan := provider.Plan{Method: provider.Replace, Reason:", New: "plan := provider.Plan{Method: provider.InPlace, Reason:"},
 	})

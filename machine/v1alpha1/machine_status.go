@@ -33,6 +33,10 @@ type MachineStatus struct {
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
+	// providerDigest is the digest of the same without the Node's settings: where it stays, an edit is about these alone, and no affair of the provider.
+	// +optional
+	ProviderDigest string `json:"providerDigest,omitempty"`
+
 	// instance is what the provider has said last.
 	// +optional
 	Instance *Instance `json:"instance,omitempty"`

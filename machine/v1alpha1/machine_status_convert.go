@@ -32,7 +32,8 @@ func (m *Machine) SetStatus(c machine.Machine, node *machine.Node, now time.Time
 
 func (s *MachineStatus) core() machine.Status {
 	c := machine.Status{
-		Phase: machine.Phase(s.Phase), Incarnation: s.Incarnation, Token: s.Token, Digest: s.Digest, Instance: s.Instance.core(),
+		Phase: machine.Phase(s.Phase), Incarnation: s.Incarnation, Token: s.Token, Digest: s.Digest,
+		ProviderDigest: s.ProviderDigest, Instance: s.Instance.core(),
 		Versions: s.Versions.core(), Update: s.Update.core(), Release: s.Release.core(),
 		Failure: s.Failure.core(), Observed: s.ObservedGeneration, Updated: timeOf(&s.LastUpdated),
 	}
@@ -56,7 +57,7 @@ func (s *MachineStatus) core() machine.Status {
 func statusOf(c machine.Status) MachineStatus {
 	s := MachineStatus{
 		ObservedGeneration: c.Observed, Phase: MachinePhase(c.Phase), Incarnation: c.Incarnation, Token: c.Token, Digest: c.Digest,
-		Instance: instanceOf(c.Instance), Versions: reported(c.Versions), Update: updateOf(c.Update), Release: releaseOf(c.Release),
+		ProviderDigest: c.ProviderDigest, Instance: instanceOf(c.Instance), Versions: reported(c.Versions), Update: updateOf(c.Update), Release: releaseOf(c.Release),
 		Failure: failureOf(c.Failure), LastUpdated: second(c.Updated),
 	}
 	if n := c.Node; n != nil {
