@@ -37,7 +37,7 @@ func (p *pass) act(i int, d rollout.Decision) (moved bool) {
 	if err != nil {
 		p.note("controller: ordering node %q: %s", err, n.Name, d.Do)
 	}
-	if due && err == nil && p.order(n, o) {
+	if due && err == nil && p.order(n, o, d.Do) {
 		moved = true
 	}
 	return moved
@@ -65,16 +65,35 @@ func ordersOf(n *nodeView, slot *protocol.Slot, d rollout.Decision) (o protocol.
 	return o, true, err
 }
 
-// order writes orders on the version of the shadow that was read.
-func (p *pass) order(n *nodeView, o protocol.Orders) bool {
+// order writes orders on the version of the shadow that was read, and reports whether there is another one now.
+func (p *pass) order(n *nodeView, o protocol.Orders, why protocol.Event) bool {
 	var next Shadow
 	err := p.write(func(ctx context.Context) (err error) { next, err = p.c.o.Shadows.Order(ctx, *n.shadow, o); return err })
 	if err != nil {
 		p.note("controller: ordering node %q", err, n.Name)
-		return false
+		return why == protocol.EventRevoke && p.reread(n)
 	}
 	n.shadow = &next
 	p.snapshot[p.byUID[n.UID]].Shadow = &next.Shadow
+	return true
+}
+
+// reread takes the shadow of a node as the API server has it: the agent has been first, and until it is known with what nobody can be told that the node is not
+// begun any more. One whose attempt has ended is left to the next pass, which gives the node back before it frees the slot.
+func (p *pass) reread(n *nodeView) bool {
+	var sh Shadow
+	err := p.call(func(ctx context.Context) (err error) { sh, err = p.c.o.Shadows.Get(ctx, n.Name); return err })
+	if err != nil {
+		p.note("controller: looking at the shadow of node %q", err, n.Name)
+	}
+	later := max(sh.Orders.Grant, sh.Report.Attempt) > p.ledger.Epoch // then the ledger that was read is an old one
+	if _, ended := rewind(sh.Shadow); err != nil || ended || later || sh.UID != n.UID {
+		p.again(soon)
+		return false
+	}
+	n.shadow = &sh
+	s := &p.snapshot[p.byUID[n.UID]]
+	s.Shadow, s.Runs, s.Irreversible = &sh.Shadow, sh.Runs, sh.Irreversible
 	return true
 }
 

@@ -30,7 +30,7 @@ func (p *pass) run() error {
 	p.view()
 	p.giveBack()
 	for i := range rounds {
-		moved, err := p.round(i == 0)
+		moved, err := p.round(i)
 		if err != nil {
 			return errors.Join(append(p.errs, err)...)
 		}

@@ -129,7 +129,13 @@ func TestMarkMutants(t *testing.T) {
 func TestSoonerMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "nobody looks whether an attempt has ended", File: "sooner.go", Run: "TestPlaceThat", Old: "return len(open) > 0 && s.Ended(open)", New: "return len(open) > 0 && s.Ended(nil)"},
-		{Name: "nodes that are admitted wait for the others", File: "round.go", Run: "TestPlaceThat", Old: "p.carryOut(i, first && admitted)", New: "p.carryOut(i, admitted && false)"},
+		{Name: "nodes that are admitted wait for the others", File: "round.go", Run: "TestPlaceThat", Old: "n == 0 && next.Epoch > p.ledger.Epoch ||", New: "next.Epoch < p.ledger.Epoch ||"},
+		{Name: "who aborts waits for what has begun", File: "round.go", Run: "TestAbortIsAnswered", Old: "alone || early && d.Do == protocol.EventRevoke", New: "alone"},
+		{Name: "who aborts waits for what has begun when the ledger is closed", File: "round.go", Run: "TestAbortIsAnswered",
+			Old: "n <= 1 && !reflect.DeepEqual(next.Closures, p.ledger.Closures)", New: "false"},
+		{Name: "a revocation has its turn", File: "round.go", Run: "TestAbortIsAnswered", Old: "do == protocol.EventGrant || do == protocol.EventRevoke", New: "do == protocol.EventGrant"},
+		{Name: "who was first is not looked at", File: "act.go", Run: "TestAbortIsAnswered", Old: "why == protocol.EventRevoke && p.reread(n)", New: "why == protocol.EventGone && p.reread(n)"},
+		{Name: "a slot is freed as the shadow was read again", File: "act.go", Run: "TestEndDuringARevocation", Old: "err != nil || ended || later", New: "err != nil || ended && false || later"},
 		{Name: "a pass can be cut short for ever", File: "sooner.go", Run: "TestPassesAreCut", Old: "|| p.c.mind.cuts >= cuts {", New: "{"},
 		{Name: "a pass is cut short before it writes", File: "sooner.go", Run: "TestPassesAreCut", Old: "!ok || p.writes == since || ", New: "!ok || "},
 		{Name: "nobody says that the ledger can't be read", File: "gather.go", Run: "TestUnreadable", Old: "return errors.Join(err, p.unreadable(err))", New: "return err"},

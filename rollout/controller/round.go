@@ -22,10 +22,11 @@ const ReasonInvalid rollout.Reason = "Invalid"
 
 // round decides for all rollouts, stores that, and acts. moved reports whether there may be more to do at once. Where there is nothing new that has to
 // be remembered, it acts first, and what a rollout only shows waits: see [Options].ShowEvery. A controller that dies at each of its writes would
-// otherwise never get past those that do nothing. The first round of a pass that has admitted nodes leaves the rest to the second, in which they are granted.
-func (p *pass) round(first bool) (moved bool, err error) {
+// otherwise never get past those that do nothing. The first round of a pass that has admitted nodes leaves the rest to the second, in which they are granted. The first
+// two that have closed the ledger or revoked grants do so likewise, as who aborts waits for the status that follows from it.
+func (p *pass) round(n int) (moved bool, err error) {
 	next := p.decide()
-	admitted := next.Epoch > p.ledger.Epoch
+	alone := n == 0 && next.Epoch > p.ledger.Epoch || n <= 1 && !reflect.DeepEqual(next.Closures, p.ledger.Closures)
 	if moved = !reflect.DeepEqual(next, p.ledger); moved {
 		if all, err := p.foretell(next); err != nil || !all {
 			return err == nil, err // without those that can't be stored
@@ -43,7 +44,7 @@ func (p *pass) round(first bool) (moved bool, err error) {
 		} else if !ok {
 			continue
 		}
-		acted, err := p.carryOut(i, first && admitted)
+		acted, err := p.carryOut(i, alone, n <= 1)
 		if err != nil {
 			return false, err
 		}
@@ -52,33 +53,38 @@ func (p *pass) round(first bool) (moved bool, err error) {
 	return moved, nil
 }
 
-// carryOut acts on what was decided for a rollout, or on the grants alone. What slots have just come free for goes before what the nodes that have theirs
-// still wait for.
-func (p *pass) carryOut(i int, alone bool) (moved bool, err error) {
-	for _, grants := range []bool{true, false} {
-		if alone && !grants {
+// carryOut acts on what was decided for a rollout. What slots have just come free for, and what is not to be begun any more, goes before what the nodes that
+// have their slots still wait for; it is all that is done if it is to be alone, or by an early round that has revoked.
+func (p *pass) carryOut(i int, alone, early bool) (moved bool, err error) {
+	for _, urgent := range []bool{true, false} {
+		if !urgent && alone {
 			break
 		}
-		if !grants && p.sooner(0) {
+		if !urgent && p.sooner(0) {
 			return false, errSooner
 		}
 		for _, d := range p.decided[i].Nodes {
-			if grants != (d.Do == protocol.EventGrant) {
+			if urgent != isUrgent(d.Do) {
 				continue
 			}
 			before, written := p.calls, p.writes
 			if p.act(i, d) {
-				moved = true
+				moved, alone = true, alone || early && d.Do == protocol.EventRevoke
 			}
 			if p.calls > before && p.wanted() != p.asked {
 				return false, errAgain
 			}
-			if !grants && p.sooner(written) {
+			if !urgent && p.sooner(written) {
 				return false, errSooner
 			}
 		}
 	}
 	return moved, nil
+}
+
+// isUrgent reports whether somebody waits for it but the node alone.
+func isUrgent(do protocol.Event) bool {
+	return do == protocol.EventGrant || do == protocol.EventRevoke
 }
 
 // show writes what rollouts only show, if it is time for that.
