@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&b.agent, "agent", "", "program of examples/agent, for F2")
 	flag.StringVar(&b.controller, "controller", "", "program of examples/controller, for F3")
 	flag.StringVar(&b.bare, "bare", "", "program of internal/bench/fleet/bare, for F2")
-	flag.StringVar(&b.dir, "dir", "", "directory on the disk that agents write to; empty means the one for temporary files")
+	flag.StringVar(&b.dir, "dir", "", "directory that agents write to; empty means one in memory for F1, and the one for temporary files for the others")
 	flag.IntVar(&b.agents, "agents", 0, "how many agents F1 has; 0 means 1,000, or 100 with -quick")
 	flag.IntVar(&b.nodes, "nodes", 0, "how many nodes F3 has; 0 means 5,000, or 500 with -quick")
 	os.Exit(b.Main("100 agents, a controller with 500 nodes, and shorter times", b.run, noChild))
@@ -41,5 +41,5 @@ func noChild(_ context.Context, name string, _ []string) error {
 
 func (b *bench) run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // the client library has much to say of servers that are closed
-	return b.Run(ctx, []runner.Scenario{{Name: "F1", Run: b.adoptions}, {Name: "F2", Run: b.rest}, {Name: "F3", Run: b.control}})
+	return b.Run(ctx, []runner.Scenario{{Name: "F1", Run: b.adoptions}, {Name: "F1.shared", Run: b.sharing}, {Name: "F2", Run: b.rest}, {Name: "F3", Run: b.control}})
 }

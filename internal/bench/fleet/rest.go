@@ -56,7 +56,7 @@ func (b *bench) rest(ctx context.Context) (err error) {
 	if b.agent == "" || b.bare == "" {
 		return errors.New("the programs -agent and -bare must be given")
 	}
-	w, err := b.world(ctx, testenv.Options{AuditPolicy: auditPolicy})
+	w, err := newWorld(ctx, b.dir, testenv.Options{AuditPolicy: auditPolicy})
 	if err != nil {
 		return err
 	}

@@ -63,11 +63,11 @@ func (a work) list(nodes int) string {
 	return strings.Join(texts, ", ")
 }
 
-func (b *bench) printWork(nodes int, ours, limits []burst) {
+func (b *bench) printWork(name string, nodes int, ours, limits []burst) {
 	each := func(b burst) float64 { return 1000 * b.work.total() / float64(nodes) }
 	our, limit := runner.Each(ours, each), runner.Each(limits, each)
 	b.Print(runner.Line{
-		Name: "F1.work", Ours: our.String() + "ms", Peer: limit.String() + "ms", Ratio: runner.Over(our.Median(), limit.Median()),
+		Name: name + ".work", Ours: our.String() + "ms", Peer: limit.String() + "ms", Ratio: runner.Over(our.Median(), limit.Median()),
 		More: fmt.Sprintf("of a processor for a node, that of the assignment among it; ours: %s; peer: %s", ours[len(ours)-1].work.list(nodes), limits[len(limits)-1].work.list(nodes)),
 	})
 }

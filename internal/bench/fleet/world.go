@@ -40,7 +40,7 @@ const (
 	hands = 16
 )
 
-// A world is a control plane, and a directory on the disk that agents write to.
+// A world is a control plane, and a directory that agents write to.
 type world struct {
 	env    *testenv.Env
 	admin  kubernetes.Interface
@@ -49,13 +49,14 @@ type world struct {
 	serial atomic.Int64
 }
 
-func (b *bench) world(ctx context.Context, o testenv.Options) (*world, error) {
+// newWorld starts one that writes to dir.
+func newWorld(ctx context.Context, dir string, o testenv.Options) (*world, error) {
 	env, err := testenv.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	w := &world{env: env}
-	if err := w.open(ctx, b.dir); err != nil {
+	if err := w.open(ctx, dir); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
 	return w, nil
