@@ -94,6 +94,8 @@
 //   - Nothing is polled: pods, nodes and budgets are watched, and an eviction that was refused is tried again when a watch says that it
 //     may be accepted, and without that at growing intervals of up to 2 minutes. No zero value means at once, again and again, or with
 //     no time to end.
+//   - Evictions under one PodDisruptionBudget go one after the other, over all nodes of a [Scheduler], unless there are many: the API server sleeps
+//     for half a second where two meet at a budget. One that takes more than a second holds no other back.
 //   - Pods are known by UID: one that was created anew under the same name, on this node or another, is never taken for the one to leave.
 //   - Drained is true of a node that has stayed empty for [Policy].Settle, not of a list that was read once.
 //   - The cordon has an owner and is given back as it was found; an uncordon by somebody else pauses the drain.

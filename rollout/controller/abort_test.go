@@ -20,22 +20,15 @@ import (
 func granted(t *testing.T) *world {
 	w := newWorld(t, 10, 8)
 	w.want()
-	w.until("all agents are known", func() bool {
-		sh, _ := w.c.Shadow(name(9))
-		return sh.Report.Known
-	})
+	w.untilKnown(10)
 	silent := controllertest.Behavior{Silent: true}
-	for i := range 10 {
-		w.c.Behave(name(i), silent)
-	}
+	w.behave(0, 10, silent)
 	w.pass()
 	w.pass()
-	for i := range 3 {
-		w.c.Behave(name(i), controllertest.Behavior{})
-	}
+	w.behave(0, 3, controllertest.Behavior{})
 	w.c.Agents()
+	w.behave(0, 3, silent)
 	for i := range 3 {
-		w.c.Behave(name(i), silent)
 		if sh, _ := w.c.Shadow(name(i)); sh.Report.Phase != protocol.PhaseCommitted {
 			t.Fatalf("%s is %s, want it committed", name(i), sh.Report.Phase)
 		}
@@ -106,9 +99,7 @@ func TestAbortIsAnsweredFirst(t *testing.T) {
 func (w *world) goesOn() {
 	w.t.Helper()
 	w.client.OnWrite = nil
-	for i := range 10 {
-		w.c.Behave(name(i), controllertest.Behavior{})
-	}
+	w.behave(0, 10, controllertest.Behavior{})
 	w.untilPhase(rollout.Aborted)
 	w.steps(3)
 	w.sound()

@@ -155,10 +155,7 @@ func TestOutcomeOutlivesItsController(t *testing.T) {
 func TestLossOutlivesItsController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := patient(t, 2, 1)
-		w.until("the first node may be admitted", func() bool {
-			sh, _ := w.c.Shadow(name(0))
-			return sh.Report.Known
-		})
+		w.untilKnown(1)
 		w.pass()
 		w.ask("now", rollout.Promote) // that is to be remembered, and so it is stored that the node has a slot
 		w.pass()

@@ -147,6 +147,22 @@ func (w *world) untilPhase(want rollout.Phase) {
 	w.until("phase "+string(want), func() bool { return w.phase() == want })
 }
 
+// untilKnown steps until all of n agents have reported.
+func (w *world) untilKnown(n int) {
+	w.t.Helper()
+	w.until("all agents are known", func() bool {
+		sh, _ := w.c.Shadow(name(n - 1))
+		return sh.Report.Known
+	})
+}
+
+// behave has the agents from one number to before another behave so.
+func (w *world) behave(from, to int, b controllertest.Behavior) {
+	for i := from; i < to; i++ {
+		w.c.Behave(name(i), b)
+	}
+}
+
 // sound fails unless all was true that must be, and no pass has had an error.
 func (w *world) sound() {
 	w.t.Helper()

@@ -19,27 +19,20 @@ import (
 // fiveInFlight has five of ten nodes in slots. The first one is verifying what it runs now, and the agents of the others have just committed.
 func fiveInFlight(t *testing.T) *world {
 	w := newWorld(t, 10, 5)
-	others := func(b controllertest.Behavior) {
-		for i := 1; i < 10; i++ {
-			w.c.Behave(name(i), b)
-		}
-	}
+	silent := controllertest.Behavior{Silent: true}
 	phase := func() protocol.Phase {
 		sh, _ := w.c.Shadow(name(0))
 		return sh.Report.Phase
 	}
 	w.want()
-	w.until("all agents are known", func() bool {
-		sh, _ := w.c.Shadow(name(9))
-		return sh.Report.Known
-	})
-	others(controllertest.Behavior{Silent: true})
+	w.untilKnown(10)
+	w.behave(1, 10, silent)
 	w.until("the first runs it", func() bool { return phase() == protocol.PhaseVerifying })
-	w.c.Behave(name(0), controllertest.Behavior{Silent: true})
+	w.c.Behave(name(0), silent)
 	w.pass() // it is opened
-	others(controllertest.Behavior{})
+	w.behave(1, 10, controllertest.Behavior{})
 	w.c.Agents()
-	others(controllertest.Behavior{Silent: true})
+	w.behave(1, 10, silent)
 	w.c.Behave(name(0), controllertest.Behavior{})
 	if slots := len(w.c.Ledger().Slots); slots != 5 || w.cordoned() != 0 {
 		t.Fatalf("%d slots, %d nodes are cordoned, want 5, and none", slots, w.cordoned())
@@ -99,9 +92,7 @@ func TestPassesAreCutShortThreeTimes(t *testing.T) {
 		if n := w.cordoned(); n != 4 {
 			t.Errorf("%d nodes are cordoned, want the 4 of the pass", n)
 		}
-		for i := range 10 {
-			w.c.Behave(name(i), controllertest.Behavior{})
-		}
+		w.behave(0, 10, controllertest.Behavior{})
 		w.untilPhase(rollout.Completed)
 		w.steps(3)
 		w.sound()
