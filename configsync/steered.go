@@ -12,7 +12,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// A Finder says which object a config is that has a name and, unless that is empty, a digest: [Object.Digest]. [InNamespace] is one.
+// A Finder says which object a config is that has a name and, unless that is empty, a digest: [Object.Digest]. [InNamespace] is one. Its
+// errors are told apart as those of a [Fetcher] are.
 type Finder func(ctx context.Context, name, digest string) (Spec, error)
 
 // InNamespace finds each config in the object of its name in a namespace.
@@ -58,6 +59,9 @@ func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err 
 
 // Adopt makes a config the wanted one. It returns when that is on record; then Run fetches, checks, stores and adopts it like that of any source, and
 // goes on trying where it can't. What is wanted already changes nothing, what is listed as bad is an error.
+//
+// Where the Finder could not ask, had no answer in time, or was not let read, the error has a method Temporary() bool that returns true: nothing is
+// known of the config, nothing has changed, and Adopt may be called again.
 func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 	if err := s.wanted.turn.acquire(ctx); err != nil {
 		return err
@@ -68,7 +72,7 @@ func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 	if !same {
 		var err error
 		if next, err = s.want(ctx, next, config); err != nil {
-			return fmt.Errorf("configsync: config %q: %w", config, err)
+			return unknown(fmt.Errorf("configsync: config %q: %w", config, err))
 		}
 	}
 	if next.Spec != nil {
@@ -82,6 +86,26 @@ func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 		return nil
 	}
 	return s.wanted.store(ctx, s.o.Store, next)
+}
+
+// An unknownError leaves open whether a config can be adopted.
+type unknownError struct{ error }
+
+// Temporary reports that it may be different the next time.
+func (unknownError) Temporary() bool { return true }
+
+// Unwrap gives what was in the way.
+func (e unknownError) Unwrap() error { return e.error }
+
+// unknown marks an error that says nothing about the config. Who may read it is no property of the config, either: an authorizer that has just started
+// may know of no right yet.
+func unknown(err error) error {
+	for _, e := range []error{ErrUnreachable, ErrForbidden, context.DeadlineExceeded} {
+		if errors.Is(err, e) {
+			return unknownError{err}
+		}
+	}
+	return err
 }
 
 // want is the record in which a config is wanted.

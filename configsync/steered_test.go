@@ -6,6 +6,7 @@ package configsync_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -194,6 +195,45 @@ func TestSteeredGoesBack(t *testing.T) {
 		n.has(s, one, one)
 		n.judged(s, three, "bad", "the rollout says so")
 	})
+}
+
+// R-CS-27: where nothing is known of a config that is to be adopted, the error says so, nothing changes, and it can be adopted later. What is known to be
+// wrong says that, too.
+func TestSteeredKnowsWhatItDoesNotKnow(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		open bool
+	}{
+		{configsync.ErrUnreachable, true}, {configsync.ErrForbidden, true}, {context.DeadlineExceeded, true},
+		{configsync.ErrMissing, false}, {configsync.ErrMismatch, false}, {errors.New("boom"), false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newNode(t)
+			answer := fmt.Errorf("asking: %w", c.err)
+			s := n.steerBy(func(ctx context.Context, name, digest string) (configsync.Spec, error) {
+				if answer != nil {
+					return configsync.Spec{}, answer
+				}
+				return configsync.InNamespace("configs")(ctx, name, digest)
+			})
+			defer func() { n.stop() }()
+			one := n.put("one", "good-1")
+			err := s.Adopt(t.Context(), one)
+			unknown, ok := errors.AsType[interface {
+				error
+				Temporary() bool
+			}](err)
+			if !errors.Is(err, c.err) || (ok && unknown.Temporary()) != c.open {
+				t.Errorf("got %v, temporary %t, want %v, temporary %t", err, ok, c.err, c.open)
+			}
+			n.wait(time.Minute)
+			n.has(s, "", "")
+			answer = nil
+			n.adopts(s, one)
+			n.wait(time.Minute)
+			n.has(s, one, "")
+		})
+	}
 }
 
 // A node that was assigned its config by another source keeps it until it is told another one, and after its record is lost.

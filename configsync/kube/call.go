@@ -54,7 +54,7 @@ func (c caller) get(ctx context.Context, t target) (*unstructured.Unstructured, 
 	defer cancel()
 	u, err := c.at(t).Get(ctx, t.name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("getting %s: %w", t, classified(err))
+		return nil, fmt.Errorf("getting %s: %w", t, Classified(err))
 	}
 	klog.FromContext(ctx).V(4).Info("Got object", "kind", t.kind, "object", klog.KRef(t.namespace, t.name),
 		"uid", u.GetUID(), "resourceVersion", u.GetResourceVersion())
@@ -114,10 +114,13 @@ func (c caller) applyStatus(ctx context.Context, t target, o only, body map[stri
 	return got, nil
 }
 
-// classified says what an error of the API server means for a config. That the node is not known to the server (401) says nothing
-// about an object, so it counts as unreachable, like everything that isn't an answer about it.
-func classified(err error) error {
+// Classified says what an error of an API server's client means for a config: it wraps [configsync.ErrMissing], [configsync.ErrForbidden] or
+// [configsync.ErrUnreachable], and err. That the node is not known to the server (401) says nothing about an object, so it counts as unreachable, like
+// everything that isn't an answer about it. It is for a [configsync.Finder] that asks an API server. Nil stays nil.
+func Classified(err error) error {
 	switch {
+	case err == nil:
+		return nil
 	case apierrors.IsNotFound(err) && notServed(err):
 		return fmt.Errorf("%w: the API server doesn't serve this kind; install its CustomResourceDefinition: %w", configsync.ErrUnreachable, err)
 	case apierrors.IsNotFound(err):
@@ -129,12 +132,12 @@ func classified(err error) error {
 	}
 }
 
-// refused is classified for a write, to which the API server may also answer that it doesn't like it.
+// refused is Classified for a write, to which the API server may also answer that it doesn't like it.
 func refused(err error) error {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsConflict(err) {
 		return err
 	}
-	return classified(err)
+	return Classified(err)
 }
 
 // notServed tells a path that the API server doesn't know from an object that it doesn't have.

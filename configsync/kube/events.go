@@ -87,7 +87,7 @@ func (s *EventSender) Send(ctx context.Context, e history.Entry) error {
 		klog.FromContext(ctx).Error(err, "Event was refused and is left out", "node", s.node, "reason", event.Reason, "entry", e.N)
 		return nil
 	default:
-		return fmt.Errorf("creating an event of Node %q: %w", s.node, classified(err))
+		return fmt.Errorf("creating an event of Node %q: %w", s.node, Classified(err))
 	}
 }
 

@@ -204,7 +204,7 @@ func (c caller) may(ctx context.Context, a authorizationv1.ResourceAttributes) (
 	}
 	got, err := c.client.Resource(reviews).Create(ctx, &unstructured.Unstructured{Object: body}, metav1.CreateOptions{})
 	if err != nil {
-		return false, classified(err)
+		return false, Classified(err)
 	}
 	allowed, _, err := unstructured.NestedBool(got.Object, "status", "allowed")
 	return allowed, err

@@ -12,6 +12,9 @@ import (
 // calls are what agents ask of the API server.
 type calls struct {
 	all, lists, watches, throttled atomic.Int64
+
+	// ahead is called with each request before it is sent, and failed with one that had no answer. Either may be nil. They are set before the first request.
+	ahead, failed func(r *http.Request)
 }
 
 // over counts what goes through a transport, below the retries of client-go.
@@ -31,7 +34,13 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	case "watch":
 		c.watches.Add(1)
 	}
+	if c.ahead != nil {
+		c.ahead(r)
+	}
 	response, err := c.next.RoundTrip(r)
+	if err != nil && c.failed != nil {
+		c.failed(r)
+	}
 	if err == nil && response.StatusCode == http.StatusTooManyRequests {
 		c.throttled.Add(1)
 	}

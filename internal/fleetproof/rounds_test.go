@@ -7,14 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/demo/rollouts"
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -69,9 +73,7 @@ func (s *stage) brings(r rollouts.Revision, meanwhile func()) {
 			return err
 		}
 		if st.Failed > 0 {
-			s.audit.mu.Lock()
-			s.audit.fault("E24: %d nodes have failed with %s, which is good: %s", st.Failed, r.Name, st.Message)
-			s.audit.mu.Unlock()
+			s.t.Fatalf("E24: %d nodes have failed with %s, which is good: %s; %s", st.Failed, r.Name, st.Message, s.failures())
 		}
 		if n, of := s.runs(r.Name), len(s.all()); rollout.Phase(st.Phase) != rollout.Completed || n != of || len(s.fleet.Away()) > 0 {
 			return fmt.Errorf("%d of %d do, it is %s: %s", n, of, st.Phase, st.Message)
@@ -79,6 +81,25 @@ func (s *stage) brings(r rollouts.Revision, meanwhile func()) {
 		return nil
 	})
 	s.good = r.Name
+}
+
+// failures tells what the nodes say of themselves whose last attempt has failed.
+func (s *stage) failures() string {
+	s.t.Helper()
+	client, err := dynamic.NewForConfig(s.env.Config())
+	must(s.t, err)
+	var all []string
+	s.does("the nodes that have failed say why", func(ctx context.Context) error {
+		shadows, err := kube.NewShadows(client).List(ctx)
+		for _, sh := range shadows {
+			st := sh.Status
+			if st.Phase == v1alpha1.Phase(protocol.PhaseFailedClean) || st.Phase == v1alpha1.Phase(protocol.PhaseFailedBroken) {
+				all = append(all, fmt.Sprintf("%s is %s in attempt %d of %v, %s: %s", sh.Name, st.Phase, st.Attempt, st.Revision, st.Reason, st.Message))
+			}
+		}
+		return err
+	})
+	return strings.Join(all, "; ")
 }
 
 // stops waits until a fatal config has stopped by itself, and checks that it broke no more nodes than was said before (R-RO-28).

@@ -40,7 +40,7 @@ type stage struct {
 	plan    rollouts.Plan
 	proxy   *proxy
 	connect *rest.Config // for agents, by the proxy
-	calls   calls
+	calls   *calls
 	audit   *auditor
 
 	mu     sync.Mutex
@@ -58,9 +58,20 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	nodes, chaos := size(t)
-	s := &stage{
-		t: t, r: draws(t), chaos: chaos, bare: chaos == 0, plan: rollouts.PlanFor(nodes), agents: map[string]*agent{}, faults: map[string]int{},
-	}
+	return (&stage{t: t, chaos: chaos, bare: chaos == 0, calls: &calls{}}).set(nodes)
+}
+
+// stageWith has a few nodes and no work on them. What the agents ask for is looked at.
+func stageWith(t *testing.T, look *calls) *stage {
+	t.Helper()
+	return (&stage{t: t, bare: true, calls: look}).set(fewNodes)
+}
+
+// set sets the stage.
+func (s *stage) set(nodes int) *stage {
+	t := s.t
+	t.Helper()
+	s.r, s.plan, s.agents, s.faults = draws(t), rollouts.PlanFor(nodes), map[string]*agent{}, map[string]int{}
 	s.plan.Cap, s.plan.StopAt = max(3, s.plan.Cap), 2
 	s.serve()
 	s.audit = newAuditor(s.plan.Cap)

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -18,7 +20,8 @@ type ConfigSyncer interface {
 	// Configs returns the config in use, and the one that would be gone back to. An error means that nothing is in use yet.
 	Configs(ctx context.Context) (inUse, lastKnownGood string, err error)
 	// Adopt makes a config the wanted one. It returns when that is recorded; the restart, of this very process even, comes by itself. A config
-	// that is wanted already changes nothing, one that is listed as bad is an error.
+	// that is wanted already changes nothing, one that is listed as bad is an error. An error with a method Temporary() bool that returns true says
+	// nothing about the config, but that a server is away, for one: Adopt is called again. Any other one fails the attempt.
 	Adopt(ctx context.Context, config string) error
 	// Judge says whether a config has passed its trial, or was found to be bad, and why, in one sentence. Neither means that it is still open.
 	Judge(ctx context.Context, config string) (good, bad bool, why string, err error)
@@ -32,7 +35,8 @@ type Config struct {
 	Syncer ConfigSyncer
 	// Boot is the ID of the node's boot. Nil means [BootID].
 	Boot func() (string, error)
-	// Every is the time between two looks at a config that is being taken up. Zero means 1 second.
+	// Every is the time between two looks at a config that is being taken up, and until Adopt is called again, which then waits longer and longer,
+	// up to 8 times that. Zero means 1 second.
 	Every time.Duration
 }
 
@@ -88,17 +92,55 @@ func spelled(r protocol.Revision) string {
 // Prepare implements [Updater]. A config is small: there is nothing to fetch ahead.
 func (c Config) Prepare(context.Context, protocol.Revision) error { return nil }
 
-// Apply implements [Updater]: it returns when the config is in use, or was found to be bad. One that is neither when the time is over is not wanted any
-// more, so that it is not taken up later, without an attempt.
+// Apply implements [Updater]: it returns when the config is in use, or was found to be bad. A server that is away is waited for: it is no failure of
+// the node. A config that is neither when the time is over is not wanted any more, so that it is not taken up later, without an attempt.
 func (c Config) Apply(ctx context.Context, a Attempt) error {
-	if err := c.Syncer.Adopt(ctx, spelled(a.Revision)); err != nil {
-		return fmt.Errorf("adopting config %q: %w", a.Revision, err)
+	err := c.adopt(ctx, a.Revision)
+	if err == nil {
+		err = c.await(ctx, a.Revision)
 	}
-	err := c.await(ctx, a.Revision)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = errors.Join(err, c.withdraw(ctx))
 	}
 	return err
+}
+
+// adopt has a config adopted, and goes on while nothing is known of it.
+func (c Config) adopt(ctx context.Context, r protocol.Revision) error {
+	for wait := c.every(); ; wait = min(2*wait, adoptSlowest*c.every()) {
+		err := c.Syncer.Adopt(ctx, spelled(r))
+		if err == nil {
+			return nil
+		}
+		err = fmt.Errorf("adopting config %q: %w", r, err)
+		if t, ok := errors.AsType[temporary](err); !ok || !t.Temporary() {
+			return err
+		}
+		klog.FromContext(ctx).Info("Config can't be adopted yet", "config", r, "err", err, "again", wait)
+		t := time.NewTimer(jittered(wait))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return errors.Join(err, ctx.Err())
+		case <-t.C:
+		}
+	}
+}
+
+// temporary is an error of [ConfigSyncer.Adopt] that says nothing about the config.
+type temporary interface {
+	error
+	Temporary() bool
+}
+
+// adoptSlowest bounds the time between two calls of Adopt, in times of Config.Every.
+const adoptSlowest = 8
+
+func (c Config) every() time.Duration {
+	if c.Every <= 0 {
+		return time.Second
+	}
+	return c.Every
 }
 
 // withdraw makes the config that is in use the wanted one.
@@ -159,11 +201,7 @@ func (c Config) Revert(ctx context.Context, a Attempt) error {
 
 // await returns when a config is in use, or is bad.
 func (c Config) await(ctx context.Context, r protocol.Revision) error {
-	every := c.Every
-	if every <= 0 {
-		every = time.Second
-	}
-	look := time.NewTicker(every)
+	look := time.NewTicker(c.every())
 	defer look.Stop()
 	for {
 		inUse, _, err := c.Syncer.Configs(ctx)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -152,6 +153,81 @@ type stuck struct{ *syncer }
 
 // Adopt implements nodeagent.ConfigSyncer.
 func (stuck) Adopt(context.Context, string) error { return nil }
+
+// absent is a syncer that can't ask its server for a while.
+type absent struct {
+	*syncer
+	until time.Time
+	asked int
+}
+
+type noAnswerError struct{ temporary bool }
+
+func (noAnswerError) Error() string     { return "no answer" }
+func (e noAnswerError) Temporary() bool { return e.temporary }
+
+// Adopt implements nodeagent.ConfigSyncer.
+func (s *absent) Adopt(ctx context.Context, config string) error {
+	if s.asked++; time.Now().Before(s.until) {
+		return fmt.Errorf("asking: %w", noAnswerError{temporary: true})
+	}
+	return s.syncer.Adopt(ctx, config)
+}
+
+// A server that is away while a config is taken up is waited for, as long as an attempt has, and asked ever more seldom; it fails no node. The way back waits,
+// too. Any other error ends the attempt at once.
+func TestServerAwayWhileAConfigIsAdopted(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		inUse  protocol.Revision
+		to     protocol.Revision
+		revert bool
+	}{
+		{"for a while", v1, v2, false},
+		{"on the way back", v2, protocol.Revision{Name: "v0"}, true},
+	} {
+		bubble(t, c.name, func(t *testing.T) {
+			w, s := configWorld(t)
+			s.inUse, s.verdict[c.to.String()] = c.inUse.String(), true
+			away := &absent{syncer: s, until: time.Now().Add(20 * time.Minute)}
+			w.o.Updater = nodeagent.Config{Syncer: away, Boot: func() (string, error) { return "boot-1", nil }}
+			w.start()
+			w.passes(time.Minute)
+			w.roll(c.to, c.revert)
+			w.wantPhase(protocol.PhaseDone)
+			w.want("calls", s.log, []string{"adopt " + c.to.String()})
+			if most := 20*60/4 + 4; away.asked < 17*60/8 || away.asked > most {
+				t.Errorf("asked %d times in 20 minutes, want each 4 to 8 s: %d at most", away.asked, most)
+			}
+		})
+	}
+	bubble(t, "for good", func(t *testing.T) {
+		w, s := configWorld(t)
+		w.o.Updater = nodeagent.Config{Syncer: &absent{syncer: s, until: time.Now().Add(24 * time.Hour)}, Boot: func() (string, error) { return "boot-1", nil }}
+		w.start()
+		w.roll(v2, false)
+		w.wantPhase(protocol.PhaseFailedClean)
+		w.wantReason(nodeagent.ReasonTimedOut)
+		if got := w.status().Message; !strings.Contains(got, "no answer") {
+			t.Errorf("got message %q, want what was in the way", got)
+		}
+	})
+	for _, err := range []error{errBoom, noAnswerError{}} {
+		c := nodeagent.Config{Syncer: failing{&syncer{}, err}}
+		if got := c.Apply(t.Context(), nodeagent.Attempt{Revision: v2}); !errors.Is(got, err) {
+			t.Errorf("got %v, want %v at once", got, err)
+		}
+	}
+}
+
+// failing is a syncer that adopts nothing.
+type failing struct {
+	*syncer
+	err error
+}
+
+// Adopt implements nodeagent.ConfigSyncer.
+func (s failing) Adopt(context.Context, string) error { return s.err }
 
 // A way back is to the last known good config by the syncer's own way, and to another one, the local one even, by adopting it.
 func TestConfigGoesBack(t *testing.T) {

@@ -173,7 +173,7 @@ func (a *Agent) run(ctx context.Context, r record) error {
 	case errors.Is(err, ErrIrreversible):
 		done.why = why{ReasonIrreversible, err.Error()}
 	case limited.Err() != nil:
-		done.why = why{ReasonTimedOut, fmt.Sprintf("not done after %s", a.o.ApplyTimeout)}
+		done.why = why{ReasonTimedOut, fmt.Sprintf("not done after %s: %v", a.o.ApplyTimeout, err)}
 	default:
 		done.why = reasonOf(err, failed)
 	}

@@ -35,6 +35,8 @@ func TestMutants(t *testing.T) {
 		{Name: "a broken node is back without a check", File: "decide.go", Run: "TestBound",
 			Old: "case rec.target().Is(v.seen.Current) && v.passed():", New: "case rec.target().Is(v.seen.Current):"},
 		{Name: "a rejection is not told", File: "../../configsync/steered.go", Run: "TestRejectedConfigs", Old: "return false, true, e.Reason, nil", New: "return false, false, e.Reason, nil"},
+		{Name: "a server that is away fails the node", File: "config.go", Run: "TestServerAway", Old: "!ok || !t.Temporary()", New: "!ok || t.Temporary()"},
+		{Name: "a server that is away is asked all the time", File: "config.go", Run: "TestServerAway", Old: "wait = min(2*wait, adoptSlowest*c.every())", New: "wait = c.every()"},
 		{Name: "a rejection is no failure", File: "../detect.go", Run: "TestRejectedConfigs", Old: "case \"\", Succeeded, Refused,", New: "case \"\", Succeeded, FailedClean, Refused,"},
 		{Name: "a revert is repeated after a boot", File: "decide.go", Run: "TestPowerCutAnywhere",
 			Old: "case rec.Back == v.seen.BootID && !called:", New: "case !called:"},

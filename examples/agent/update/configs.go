@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -28,11 +27,8 @@ func Configs(s nodeagent.ConfigSyncer) nodeagent.Updater { return nodeagent.Conf
 func Revisions(client dynamic.Interface) configsync.Finder {
 	return func(ctx context.Context, name, digest string) (configsync.Spec, error) {
 		u, err := client.Resource(v1alpha1.RevisionsResource).Get(ctx, name, metav1.GetOptions{})
-		switch {
-		case apierrors.IsNotFound(err):
-			return configsync.Spec{}, fmt.Errorf("there is no Revision %q: %w", name, err)
-		case err != nil:
-			return configsync.Spec{}, fmt.Errorf("reading Revision %q: %w", name, err)
+		if err != nil {
+			return configsync.Spec{}, fmt.Errorf("reading Revision %q: %w", name, kube.Classified(err))
 		}
 		var r v1alpha1.Revision
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &r); err != nil {
@@ -45,7 +41,7 @@ func Revisions(client dynamic.Interface) configsync.Finder {
 // specOf is pure.
 func specOf(r *v1alpha1.Revision, digest string) (s configsync.Spec, err error) {
 	if digest != "" && r.Spec.Digest != digest {
-		return s, fmt.Errorf("revision %q has digest %s, want %s, which was ordered", r.Name, r.Spec.Digest, digest)
+		return s, fmt.Errorf("%w: revision %q has digest %s, want %s, which was ordered", configsync.ErrMismatch, r.Name, r.Spec.Digest, digest)
 	}
 	if r.Spec.ConfigMapRef == nil {
 		return s, fmt.Errorf("revision %q has no spec.configMapRef: it stands for no config", r.Name)
