@@ -195,6 +195,15 @@ func (b *bed) prefers(feature, value string) {
 	}))
 }
 
+// touches has the browser say that its screen is touched, and that there is nothing else to point with.
+func (b *bed) touches() {
+	b.t.Helper()
+	b.does(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: true})
+		return err
+	}))
+}
+
 // shot writes a picture, where somebody wants one.
 func (b *bed) shot(name string) {
 	b.t.Helper()

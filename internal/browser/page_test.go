@@ -115,6 +115,9 @@ func TestStory(t *testing.T) {
 // On a phone nothing is wider than the screen, and a cell is large enough for a finger.
 func TestPhone(t *testing.T) {
 	b := newBed(t, 200, 390, 844)
+	b.becomes(keysShow)
+	b.touches()
+	b.becomes("!(" + keysShow + ")")
 	b.run(`document.getElementById("nodes").scrollIntoView()`)
 	b.shot("fleet-page-phone")
 	for _, what := range []string{"map", "list", "story"} {
@@ -138,6 +141,9 @@ func TestPhone(t *testing.T) {
 	}
 	b.clean()
 }
+
+// keysShow: it is told what keys do.
+const keysShow = `getComputedStyle(document.getElementById("keys")).display !== "none"`
 
 // unbroken fails the test where a label is on another line than what it is of, or where a reason, a heading of a column or the word before them is broken.
 func (b *bed) unbroken() {

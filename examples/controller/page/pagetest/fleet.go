@@ -124,7 +124,7 @@ func half(n int) int   { return max(12, n/2) }
 func flying(n int) int { return n / 100 }
 
 func rolloutOf(n int) v1alpha1.Rollout {
-	two, limit := intstr.FromInt32(2), intstr.FromInt(5+flying(n))
+	two, limit := intstr.FromInt32(2), intstr.FromInt(2+flying(n))
 	return v1alpha1.Rollout{
 		ObjectMeta: metav1.ObjectMeta{Name: "fleet", UID: "r-1", Generation: 3},
 		Spec: v1alpha1.RolloutSpec{
