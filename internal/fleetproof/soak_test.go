@@ -92,14 +92,18 @@ func (s *stage) idleRound() {
 	s.t.Logf("%d idle connections were cut: %d watches went on, %d lists", starved, watches, lists)
 }
 
-// narrowRound has the API server let one request of each kind in at a time. The fleet is slowed down, and nothing times out into an action: no node fails,
-// and each is started once, with the new config.
+// nodesAPlace is for how many nodes the narrow API server has a place for a request of each kind. Of a fleet of a thousand that is 10, where the API server has 400 and 200 by default.
+const nodesAPlace = 100
+
+// narrowRound has the API server let one request of each kind in at a time for each hundred nodes, while somebody else asks for four times as many. The fleet
+// is slowed down, and nothing times out into an action: no node fails, and each is started once, with the new config.
 func (s *stage) narrowRound() {
 	s.t.Helper()
-	s.serveWith("--enable-priority-and-fairness=false", "--max-requests-inflight=1", "--max-mutating-requests-inflight=1")
+	places := max(1, len(s.all())/nodesAPlace)
+	s.serveWith("--enable-priority-and-fairness=false", fmt.Sprintf("--max-requests-inflight=%d", places), fmt.Sprintf("--max-mutating-requests-inflight=%d", places))
 	before, throttled := s.count(), s.calls.throttled.Load()
 	noise, quiet := context.WithCancel(s.t.Context())
-	go s.noise(noise)
+	go s.noise(noise, 4*places)
 	r := s.publish(false)
 	s.turn(r)
 	s.brings(r, func() {})
@@ -132,13 +136,13 @@ func (s *stage) serveWith(flags ...string) {
 // burst is for how long somebody else asks without a break, after each pause of three to seven times that.
 const burst = 150 * time.Millisecond
 
-// noise is somebody else who asks in bursts, and takes the places that there are.
-func (s *stage) noise(ctx context.Context) {
+// noise is somebody else who asks in bursts, so many at a time, and takes the places that there are.
+func (s *stage) noise(ctx context.Context, askers int) {
 	client := s.noisy()
 	for ctx.Err() == nil {
 		some, stop := context.WithTimeout(ctx, burst)
 		var wg sync.WaitGroup
-		for range 4 {
+		for range askers {
 			wg.Go(func() {
 				for some.Err() == nil {
 					_, _ = client.CoreV1().ConfigMaps(metav1.NamespaceAll).List(some, metav1.ListOptions{})
