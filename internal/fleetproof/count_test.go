@@ -4,6 +4,9 @@
 package fleetproof_test
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -12,6 +15,10 @@ import (
 // calls are what agents ask of the API server.
 type calls struct {
 	all, lists, watches, throttled atomic.Int64
+	// listed are the lists that were answered.
+	listed atomic.Int64
+	// ended are the watches that the API server has ended itself: with an error, such as 410 where it has forgotten the events since then, or without.
+	ended atomic.Int64
 
 	// ahead is called with each request before it is sent, and failed with one that had no answer. Either may be nil. They are set before the first request.
 	ahead, failed func(r *http.Request)
@@ -38,13 +45,39 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 		c.ahead(r)
 	}
 	response, err := c.next.RoundTrip(r)
-	if err != nil && c.failed != nil {
+	switch {
+	case err != nil && c.failed != nil:
 		c.failed(r)
+	case err == nil && whatIs(r) == "list" && response.StatusCode == http.StatusOK:
+		c.listed.Add(1)
+	case err == nil && whatIs(r) == "watch":
+		response.Body = &stream{ReadCloser: response.Body, ended: &c.ended}
 	}
 	if err == nil && response.StatusCode == http.StatusTooManyRequests {
 		c.throttled.Add(1)
 	}
 	return response, err
+}
+
+// A stream is the answer to a watch. It counts if the server ends it. A connection that is cut has no end.
+type stream struct {
+	io.ReadCloser
+	ended *atomic.Int64
+	tail  []byte // the last bytes that were read
+	over  bool
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(b []byte) (int, error) {
+	const event = `"type":"ERROR"`
+	n, err := s.ReadCloser.Read(b)
+	s.tail = append(s.tail, b[:n]...)
+	if !s.over && (errors.Is(err, io.EOF) || bytes.Contains(s.tail, []byte(event))) {
+		s.over = true
+		s.ended.Add(1)
+	}
+	s.tail = bytes.Clone(s.tail[max(0, len(s.tail)-len(event)):])
+	return n, err
 }
 
 // whatIs tells a list and a watch from other requests. A watch that begins with everything that there is costs what a list does, and is one here.
