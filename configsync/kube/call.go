@@ -66,12 +66,13 @@ func (c caller) getSeen(ctx context.Context, t target, s *seen) (*unstructured.U
 	if u := s.fresh(); u != nil {
 		return u, nil
 	}
+	asked := s.asking()
 	u, err := c.get(ctx, t)
 	if err != nil {
 		s.forget()
 		return nil, err
 	}
-	s.read(u)
+	s.read(u, asked)
 	return u, nil
 }
 

@@ -22,6 +22,9 @@ type seen struct {
 	watches int                        // how many have listed and go on
 	object  *unstructured.Unstructured // not changed by anybody; nil means that it has to be read
 	at      time.Time                  // monotonic: when the API server said so
+	told    *unstructured.Unstructured // what a watch brought last, taken or not
+	news    int                        // how often a watch has brought something, or the object was forgotten
+	lost    int                        // what news was when the object was forgotten last
 }
 
 // fresh returns the object, or nil if it has to be read.
@@ -37,15 +40,30 @@ func (s *seen) fresh() *unstructured.Unstructured {
 	return s.object
 }
 
-// read takes the answer to a read of etcd, or to a write.
-func (s *seen) read(u *unstructured.Unstructured) {
+// asking is called before a read of etcd or a write; what it returns goes to read with the answer.
+func (s *seen) asking() int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.news
+}
+
+// read takes the answer to what was asked then. What a watch brought since may be newer than the answer, and is not brought twice: of the two, the
+// newer is kept, and neither where that can't be told, or where the object was forgotten since.
+func (s *seen) read(u *unstructured.Unstructured, asked int) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.object == nil || s.object.GetUID() != u.GetUID() || !older(u, s.object) {
-		s.object, s.at = u, time.Now()
+	switch {
+	case asked < s.lost:
+	case asked == s.news, follows(u, s.told):
+		s.keep(u)
+	case follows(s.told, u):
+		s.keep(s.told)
 	}
 }
 
@@ -56,11 +74,18 @@ func (s *seen) watched(u *unstructured.Unstructured) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.object == nil:
-	case s.object.GetUID() != u.GetUID():
+	s.news++
+	s.told = u
+	if follows(u, s.object) || follows(s.object, u) {
+		s.keep(u)
+	} else {
 		s.object = nil
-	case !older(u, s.object):
+	}
+}
+
+// keep takes u, unless a newer version of it is known.
+func (s *seen) keep(u *unstructured.Unstructured) {
+	if !follows(s.object, u) || follows(u, s.object) {
 		s.object, s.at = u, time.Now()
 	}
 }
@@ -82,11 +107,16 @@ func (s *seen) forget() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.news++
+	s.lost = s.news
 	s.object = nil
 }
 
-// older reports whether a is an older version than b of the same object, or can't be told from one.
-func older(a, b *unstructured.Unstructured) bool {
+// follows reports whether a is b, or a later version of the same object. Without either, it does not.
+func follows(a, b *unstructured.Unstructured) bool {
+	if a == nil || b == nil || a.GetUID() != b.GetUID() {
+		return false
+	}
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err != nil || order < 0
+	return err == nil && order >= 0
 }

@@ -69,12 +69,13 @@ func (r *StatusReporter) report(ctx context.Context, s configsync.Status) error 
 	if err != nil {
 		return fmt.Errorf("encoding the status of %s: %w", r.target, err)
 	}
+	asked := r.seen.asking()
 	got, err := r.applyStatus(ctx, r.target, asRead(u), body)
 	if err != nil {
 		r.seen.forget() // it may have landed, or met another version
 		return err
 	}
-	r.seen.read(got)
+	r.seen.read(got, asked)
 	if !sameJSON(want, statusIn(got)) {
 		return fmt.Errorf("applying the status of %s: %w: install the CustomResourceDefinition of this version", r.target, ErrDropped)
 	}
