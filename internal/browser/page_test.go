@@ -78,6 +78,20 @@ func TestKeyboardAlone(t *testing.T) {
 	if got := focused(); got != pagetest.NodeName(3) {
 		t.Errorf("after the story the focus is on %q, want %q", got, pagetest.NodeName(3))
 	}
+	// That the story is gone is heard a moment later: who has gone on by then is not called back.
+	b.does(chromedp.KeyEvent(kb.Enter))
+	b.becomes(`document.getElementById("story").open`)
+	b.run(`(() => {
+		const story = document.getElementById("story");
+		story.addEventListener("close", () => { story.dataset.heard = "yes"; }, { once: true });
+		story.close();
+		document.getElementById("search").focus();
+	})()`)
+	b.becomes(`document.getElementById("story").dataset.heard === "yes"`)
+	if got := focused(); got != "search" {
+		t.Errorf("the focus went from the search to %q as the story was heard to be gone", got)
+	}
+	b.run(`document.activeElement.blur()`)
 	// The driver sends a sign apart from its key, so that it is typed though the page has taken the key: what is looked for is set.
 	b.does(chromedp.KeyEvent("/"))
 	if got := focused(); got != "search" {

@@ -614,7 +614,9 @@
       told = "";
       remember();
       mark("");
-      if (e && !byId("map").hidden) go(e);
+      if (!e || byId("map").hidden) return;
+      rove(e.dataset.name);
+      if (document.activeElement === document.body) e.focus(); // this comes a moment after the story is gone: who has gone on by then stays there
     });
     document.addEventListener("keydown", (e) => {
       if (e.key === "/" && !e.target.closest("input, select, dialog")) {
