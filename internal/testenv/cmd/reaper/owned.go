@@ -19,25 +19,29 @@ import (
 const marker = "BELAY_REAP"
 
 // owned lists the processes that belong to id: by their environment or, as containers have one of their own, by
-// their cgroup. A process that ends during the scan is not an error.
-func owned(proc, id string) ([]int, error) {
+// their cgroup. It also counts those whose environment the kernel is just setting up, as a program is started in
+// them: whose they are can't be told yet. A process that ends during the scan is not an error.
+func owned(proc, id string) (pids []int, starting int, err error) {
 	entries, err := os.ReadDir(proc)
 	if err != nil {
-		return nil, fmt.Errorf("listing processes: %w", err)
+		return nil, 0, fmt.Errorf("listing processes: %w", err)
 	}
-	var pids []int
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		environ, _ := os.ReadFile(filepath.Join(proc, entry.Name(), "environ"))
+		environ, unseen := os.ReadFile(filepath.Join(proc, entry.Name(), "environ"))
 		cgroups, _ := os.ReadFile(filepath.Join(proc, entry.Name(), "cgroup"))
-		if marked(environ, id) || inCgroup(cgroups, id) && !zombie(filepath.Join(proc, entry.Name(), "stat")) {
+		stat, _ := os.ReadFile(filepath.Join(proc, entry.Name(), "stat"))
+		switch {
+		case marked(environ, id) || inCgroup(cgroups, id) && !zombie(stat):
 			pids = append(pids, pid)
+		case unseen == nil && len(environ) == 0 && unready(stat):
+			starting++
 		}
 	}
-	return pids, nil
+	return pids, starting, nil
 }
 
 // marked says whether an environment, as /proc shows it, holds the marker with this value.
@@ -67,12 +71,26 @@ func inCgroup(cgroups []byte, id string) bool {
 	return false
 }
 
-// zombie says whether a process has ended and only waits for its parent to look: it still has a cgroup, and
-// killing it changes nothing.
-func zombie(stat string) bool {
-	data, err := os.ReadFile(stat)
-	_, rest, found := strings.Cut(string(data), ") ")
-	return err == nil && found && strings.HasPrefix(rest, "Z")
+// zombie says whether a process, as /proc shows its state, has ended and only waits for its parent to look: it
+// still has a cgroup, and killing it changes nothing.
+func zombie(stat []byte) bool {
+	fields := afterName(stat)
+	return len(fields) > 0 && fields[0] == "Z"
+}
+
+// unready says whether a program is being started in a process: it has memory of its own, but the kernel has not
+// yet said where in it the environment ends. An environment that is empty has an end too; a thread of the kernel
+// and a process that has ended have no memory.
+func unready(stat []byte) bool {
+	const vsize, envEnd = 23 - 3, 51 - 3 // as proc(5) counts them, less those up to the name and from one
+	fields := afterName(stat)
+	return len(fields) > envEnd && fields[vsize] != "0" && fields[envEnd] == "0"
+}
+
+// afterName returns the fields of a process's state that follow its name, which may hold anything.
+func afterName(stat []byte) []string {
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+	return strings.Fields(rest)
 }
 
 // unmountBeneath detaches every mount at or beneath dir and makes sure that none is left: what is removed next

@@ -18,6 +18,7 @@ import (
 
 const (
 	patience = 20 * time.Second // for processes and cgroups to go after they were told
+	settle   = 2 * time.Second  // for the kernel to set up a program that it starts; some sandboxes never say that they have
 	retry    = 10 * time.Millisecond
 )
 
@@ -35,17 +36,18 @@ func reap(id, dir string) error {
 }
 
 // killAll kills the processes that belong to id until a whole scan finds none. A process that is being forked
-// during a scan is found by the next one: its parent was seen in this one.
+// during a scan is found by the next one: its parent was seen in this one. One that a program is being started in
+// has no environment to see for a moment, and is looked at again.
 func killAll(proc, id string) error {
-	for deadline := time.Now().Add(patience); ; time.Sleep(retry) {
-		pids, err := owned(proc, id)
+	for begun := time.Now(); ; time.Sleep(retry) {
+		pids, starting, err := owned(proc, id)
 		if err != nil {
 			return err
 		}
-		if len(pids) == 0 {
+		if len(pids) == 0 && (starting == 0 || time.Since(begun) > settle) {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if time.Since(begun) > patience {
 			return fmt.Errorf("killing: processes %v are still there after %s", pids, patience)
 		}
 		for _, pid := range pids {

@@ -6,6 +6,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,11 +107,45 @@ func TestKillAllEndsOnlyWhatIsMarked(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("the marked process runs after killAll, want it killed")
 	}
-	if left, err := owned("/proc", testID); err != nil || len(left) > 0 {
+	if left, _, err := owned("/proc", testID); err != nil || len(left) > 0 {
 		t.Errorf("after killAll processes %v are left (%v)", left, err)
 	}
-	if left, err := owned("/proc", "ffffffffffffffff"); err != nil || !slices.Contains(left, bystander.Process.Pid) {
+	if left, _, err := owned("/proc", "ffffffffffffffff"); err != nil || !slices.Contains(left, bystander.Process.Pid) {
 		t.Errorf("killAll ended a process of another owner: %v are left (%v)", left, err)
+	}
+}
+
+// A program that is just being started has no environment to see yet, and is not taken for another owner's: it is waited for, but not for ever.
+func TestAStartingProgramIsLookedAtAgain(t *testing.T) {
+	stat := func(state string, vsize, envEnd int) string {
+		return fmt.Sprintf("7 (a) b) %s 1%s %d%s %d 0\n", state, strings.Repeat(" 9", 18), vsize, strings.Repeat(" 9", 27), envEnd)
+	}
+	for name, c := range map[string]struct {
+		stat, environ string
+		starting      int
+	}{
+		"just being started":     {stat("R", 4096, 0), "", 1},
+		"without environment":    {stat("S", 4096, 77), "", 0},
+		"with another's":         {stat("S", 4096, 77), "BELAY_REAP=ffffffffffffffff\x00", 0},
+		"has ended":              {stat("Z", 0, 0), "", 0},
+		"a thread of the kernel": {stat("I", 0, 0), "", 0},
+		"nothing to see":         {"", "", 0},
+	} {
+		proc := t.TempDir()
+		file := func(file, text string) {
+			path := filepath.Join(proc, "99999999", file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file("stat", c.stat)
+		file("environ", c.environ)
+		if pids, starting, err := owned(proc, testID); err != nil || len(pids) > 0 || starting != c.starting {
+			t.Errorf("%s: owned = %v, %d, %v, want none and %d", name, pids, starting, err, c.starting)
+		}
+		if err := killAll(proc, testID); err != nil {
+			t.Errorf("%s: %v, want that it is not waited for forever", name, err)
+		}
 	}
 }
 
