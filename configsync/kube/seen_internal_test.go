@@ -19,29 +19,55 @@ func version(uid string, n int) *unstructured.Unstructured {
 	return u
 }
 
-// TestSeenNeverGoesBack: what is not read again is the newest that is known, is recent, and is followed by a watch; in every other case the object is
-// read. A watch whose server is behind, or that has lost its place, takes nothing back, and what it brings while the object is read is not lost.
-func TestSeenNeverGoesBack(t *testing.T) {
-	read := func(u *unstructured.Unstructured) func(*seen) { return func(s *seen) { s.read(u, s.asking()) } }
-	meanwhile := func(u *unstructured.Unstructured, steps ...func(*seen)) func(*seen) { // between the question and its answer
-		return func(s *seen) {
-			asked := s.asking()
-			for _, step := range steps {
-				step(s)
-			}
-			s.read(u, asked)
+// uncomparable is a version of the object a of which nobody can say when it was.
+func uncomparable() *unstructured.Unstructured {
+	u := version("a", 6)
+	u.SetResourceVersion("x6")
+	return u
+}
+
+// A life is what happens to the knowledge of an object, and the version that is known after it; empty: it is read.
+type life struct {
+	name  string
+	steps []func(*seen)
+	want  string
+}
+
+func (l life) check(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, got := &seen{}, ""
+		for _, step := range l.steps {
+			step(s)
 		}
+		if u := s.fresh(); u != nil {
+			got = u.GetResourceVersion()
+		}
+		if got != l.want {
+			t.Errorf("%s: the version %q is not read again, want %q", l.name, got, l.want)
+		}
+	})
+}
+
+func follow(n int) func(*seen) { return func(s *seen) { s.follow(n) } }
+
+func watched(u *unstructured.Unstructured) func(*seen) { return func(s *seen) { s.watched(u) } }
+
+// read is an answer; the steps happen between the question and it.
+func read(u *unstructured.Unstructured, steps ...func(*seen)) func(*seen) {
+	return func(s *seen) {
+		asked := s.asking()
+		for _, step := range steps {
+			step(s)
+		}
+		s.read(u, asked)
 	}
-	watched := func(u *unstructured.Unstructured) func(*seen) { return func(s *seen) { s.watched(u) } }
-	follow := func(n int) func(*seen) { return func(s *seen) { s.follow(n) } }
-	wait := func(d time.Duration) func(*seen) { return func(*seen) { time.Sleep(d) } }
-	uncomparable := version("a", 6)
-	uncomparable.SetResourceVersion("x6")
-	for _, c := range []struct {
-		name  string
-		steps []func(*seen)
-		want  string // the version that is known; empty: it is read
-	}{
+}
+
+// TestSeenNeverGoesBack: what is not read again is the newest that is known, is recent, and is followed by a watch; in every other case the object is
+// read. A watch whose server is behind, or that has lost its place, takes nothing back.
+func TestSeenNeverGoesBack(t *testing.T) {
+	wait := func(d time.Duration) func(*seen) { return func(*seen) { <-time.After(d) } }
+	for _, l := range []life{
 		{"nothing was seen", []func(*seen){follow(1)}, ""},
 		{"read, and nobody watches", []func(*seen){read(version("a", 5))}, ""},
 		{"read, and watched", []func(*seen){follow(1), read(version("a", 5))}, "5"},
@@ -54,35 +80,32 @@ func TestSeenNeverGoesBack(t *testing.T) {
 		{"an answer that was overtaken", []func(*seen){follow(1), read(version("a", 5)), watched(version("a", 7)), read(version("a", 6))}, "7"},
 		{"another object of the name", []func(*seen){follow(1), read(version("a", 5)), watched(version("b", 6))}, ""},
 		{"another object was read", []func(*seen){follow(1), read(version("a", 5)), read(version("b", 6))}, "6"},
-		{"versions that can't be compared", []func(*seen){follow(1), read(version("a", 5)), watched(uncomparable)}, ""},
+		{"versions that can't be compared", []func(*seen){follow(1), read(version("a", 5)), watched(uncomparable())}, ""},
 		{"a minute", []func(*seen){follow(1), read(version("a", 5)), wait(time.Minute)}, "5"},
 		{"more than a minute", []func(*seen){follow(1), read(version("a", 5)), wait(time.Minute + 1)}, ""},
 		{"news after a long time", []func(*seen){follow(1), read(version("a", 5)), wait(time.Hour), watched(version("a", 6))}, "6"},
 		{"old news don't count as recent", []func(*seen){follow(1), read(version("a", 5)), wait(time.Hour), watched(version("a", 4))}, ""},
 		{"forgotten", []func(*seen){follow(1), read(version("a", 5)), (*seen).forget}, ""},
 		{"news of what was forgotten", []func(*seen){follow(1), read(version("a", 5)), (*seen).forget, watched(version("a", 6))}, ""},
-		{"news while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), watched(version("a", 6)))}, "6"},
-		{"old news while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), watched(version("a", 4)))}, "5"},
-		{"news while a known one is read", []func(*seen){follow(1), read(version("a", 4)), meanwhile(version("a", 5), watched(version("a", 6)))}, "6"},
-		{"gone while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), (*seen).forget)}, ""},
-		{"gone after news, while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), watched(version("a", 6)), (*seen).forget)}, ""},
-		{"news after it was forgotten, while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), (*seen).forget, watched(version("a", 6)))}, ""},
-		{"another object while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), watched(version("b", 6)))}, ""},
-		{"what can't be compared while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), watched(uncomparable))}, ""},
-		{"read again while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), read(version("a", 7)))}, "7"},
-		{"read again once it was gone, while it is read", []func(*seen){follow(1), meanwhile(version("a", 5), (*seen).forget, read(version("b", 7)))}, "7"},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			s, got := &seen{}, ""
-			for _, step := range c.steps {
-				step(s)
-			}
-			if u := s.fresh(); u != nil {
-				got = u.GetResourceVersion()
-			}
-			if got != c.want {
-				t.Errorf("%s: the version %q is not read again, want %q", c.name, got, c.want)
-			}
-		})
+		l.check(t)
+	}
+}
+
+// TestSeenWhileItIsRead: what a watch brings between a question and its answer is not lost behind the answer, which is older.
+func TestSeenWhileItIsRead(t *testing.T) {
+	for _, l := range []life{
+		{"news while it is read", []func(*seen){follow(1), read(version("a", 5), watched(version("a", 6)))}, "6"},
+		{"old news while it is read", []func(*seen){follow(1), read(version("a", 5), watched(version("a", 4)))}, "5"},
+		{"news while a known one is read", []func(*seen){follow(1), read(version("a", 4)), read(version("a", 5), watched(version("a", 6)))}, "6"},
+		{"gone while it is read", []func(*seen){follow(1), read(version("a", 5), (*seen).forget)}, ""},
+		{"gone after news, while it is read", []func(*seen){follow(1), read(version("a", 5), watched(version("a", 6)), (*seen).forget)}, ""},
+		{"news after it was forgotten, while it is read", []func(*seen){follow(1), read(version("a", 5), (*seen).forget, watched(version("a", 6)))}, ""},
+		{"another object while it is read", []func(*seen){follow(1), read(version("a", 5), watched(version("b", 6)))}, ""},
+		{"what can't be compared while it is read", []func(*seen){follow(1), read(version("a", 5), watched(uncomparable()))}, ""},
+		{"read again while it is read", []func(*seen){follow(1), read(version("a", 5), read(version("a", 7)))}, "7"},
+		{"read again once it was gone, while it is read", []func(*seen){follow(1), read(version("a", 5), (*seen).forget, read(version("b", 7)))}, "7"},
+	} {
+		l.check(t)
 	}
 }
