@@ -35,6 +35,10 @@ type Options struct {
 	// RetryMax is the longest pause, but for as much again of jitter, before a watch that broke is tried again. A node hears of a
 	// change so much later after the API server was away. Zero means [DefaultRetryMax].
 	RetryMax time.Duration
+	// Reread is for how long a reporter to a Node takes what the API server has acknowledged for what it holds, and does not read the Node again to find out that
+	// there is nothing to write. Zero means that it reads each time. Where a fleet reports again and again ([configsync.Options].Resync), that is most of what nodes
+	// at rest ask for; in return, what somebody else makes of the report is put right that much later, or with the next news.
+	Reread time.Duration
 	// Now is the wall clock of the times that are written for people. Nil means time.Now. Nothing is decided by it.
 	Now func() time.Time
 }
@@ -78,6 +82,7 @@ type caller struct {
 	client   dynamic.Interface
 	timeout  time.Duration
 	retryMax time.Duration
+	reread   time.Duration
 	now      func() time.Time
 }
 
@@ -91,7 +96,10 @@ func newCaller(client dynamic.Interface, o Options) (caller, error) {
 	if o.RetryMax < 0 {
 		return caller{}, fmt.Errorf("retryMax must be positive, or 0 for %s, got %s", DefaultRetryMax, o.RetryMax)
 	}
-	c := caller{client: client, timeout: o.Timeout, retryMax: o.RetryMax, now: o.Now}
+	if o.Reread < 0 {
+		return caller{}, fmt.Errorf("reread must be positive, or 0 for each time, got %s", o.Reread)
+	}
+	c := caller{client: client, timeout: o.Timeout, retryMax: o.RetryMax, reread: o.Reread, now: o.Now}
 	if c.retryMax == 0 {
 		c.retryMax = DefaultRetryMax
 	}

@@ -27,8 +27,8 @@ import (
 // renewed by the first report after each start, and by each report of another condition; the transition time moves only when the
 // status, the reason or the message is another. Otherwise nothing is written.
 //
-// News are written without reading the Node before, to the Node with the UID that the reporter knows; that nothing is to be written is only said of a
-// Node that was just read.
+// News are written without reading the Node before, to the Node with the UID that the reporter knows. That nothing is to be written is said of a Node
+// that was just read, or was read or written within Options.Reread.
 //
 // It may be used concurrently; of two reports at once, either may win.
 type NodeConditionReporter struct {
@@ -44,6 +44,7 @@ type NodeConditionReporter struct {
 type reported struct {
 	uid       string
 	condition corev1.NodeCondition
+	at        time.Time // monotonic: when the API server said so
 }
 
 // NewNodeConditionReporter returns the reporter of the named node. Its errors are mistakes of the caller.
@@ -88,6 +89,7 @@ func (r *NodeConditionReporter) report(ctx context.Context, s configsync.Status)
 		want.LastTransitionTime = live.LastTransitionTime
 	}
 	if same && r.isRenewed(s.StartedAt) {
+		r.keep(&reported{string(u.GetUID()), live, time.Now()})
 		return nil
 	}
 	return r.write(ctx, asRead(u), want)
@@ -106,7 +108,10 @@ func (r *NodeConditionReporter) news(ctx context.Context, s configsync.Status) e
 		return errUnread
 	}
 	if sameCondition(want, last.condition) {
-		if r.isRenewed(s.StartedAt) {
+		switch renewed := r.isRenewed(s.StartedAt); {
+		case renewed && time.Since(last.at) < r.reread:
+			return nil
+		case renewed:
 			return errUnread // nothing to write, unless others have written
 		}
 		want.LastTransitionTime = last.condition.LastTransitionTime
@@ -139,7 +144,7 @@ func (r *NodeConditionReporter) write(ctx context.Context, o only, want corev1.N
 	if !found || !sameCondition(want, live) {
 		return fmt.Errorf("applying the condition %s of %s: %w", lkg.ConditionType, r.target, ErrDropped)
 	}
-	r.keep(&reported{string(got.GetUID()), live})
+	r.keep(&reported{string(got.GetUID()), live, time.Now()})
 	return nil
 }
 

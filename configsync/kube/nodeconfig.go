@@ -21,7 +21,8 @@ import (
 // A NodeConfig without a source asks for the local config. No NodeConfig at all is [configsync.ErrMissing]: an object that
 // was deleted by mistake must not reset the node. A server without its CustomResourceDefinition counts as unreachable.
 //
-// While its Watch runs, what that has brought in the last minute is not read again; that is never older than what was read before.
+// While its Watch runs, what was read or brought is not read again for two minutes after the API server's last word on that watch, which is a bookmark a
+// minute where nothing happens; it is never older than what was read before.
 //
 // It may be used concurrently.
 type NodeConfigSource struct {

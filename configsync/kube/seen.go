@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// recent is how long what the API server said last of an object stands for reading it again.
-const recent = time.Minute
+// recent is how long what the API server said last of an object stands for reading it again. A watch on which nothing happens is told once a minute how far
+// it has come (bookmarkFrequency of k8s.io/apiserver/pkg/storage/cacher): while it lives, the object is not read; a dead one is believed for this long.
+const recent = 2 * time.Minute
 
 // seen is the newest version of an object that this process knows, so that what a watch has just brought is not read again. It never goes back:
 // a watch adds to what was read before, and what is older, or of another object, is not taken. Without a watch, nothing is known: nobody would say
@@ -80,6 +81,21 @@ func (s *seen) watched(u *unstructured.Unstructured) {
 		s.keep(u)
 	} else {
 		s.object = nil
+	}
+}
+
+// word takes note that a watch has come as far as a version: what is known of an object, and is no newer than that, stands from now.
+func (s *seen) word(version string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.object == nil {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(version, s.object.GetResourceVersion()); err == nil && order >= 0 {
+		s.at = time.Now()
 	}
 }
 

@@ -50,6 +50,8 @@ func (l life) check(t *testing.T) {
 
 func follow(n int) func(*seen) { return func(s *seen) { s.follow(n) } }
 
+func word(version string) func(*seen) { return func(s *seen) { s.word(version) } }
+
 func watched(u *unstructured.Unstructured) func(*seen) { return func(s *seen) { s.watched(u) } }
 
 // read is an answer; the steps happen between the question and it.
@@ -81,12 +83,34 @@ func TestSeenNeverGoesBack(t *testing.T) {
 		{"another object of the name", []func(*seen){follow(1), read(version("a", 5)), watched(version("b", 6))}, ""},
 		{"another object was read", []func(*seen){follow(1), read(version("a", 5)), read(version("b", 6))}, "6"},
 		{"versions that can't be compared", []func(*seen){follow(1), read(version("a", 5)), watched(uncomparable())}, ""},
-		{"a minute", []func(*seen){follow(1), read(version("a", 5)), wait(time.Minute)}, "5"},
-		{"more than a minute", []func(*seen){follow(1), read(version("a", 5)), wait(time.Minute + 1)}, ""},
+		{"two minutes", []func(*seen){follow(1), read(version("a", 5)), wait(recent)}, "5"},
+		{"more than two minutes", []func(*seen){follow(1), read(version("a", 5)), wait(recent + 1)}, ""},
 		{"news after a long time", []func(*seen){follow(1), read(version("a", 5)), wait(time.Hour), watched(version("a", 6))}, "6"},
 		{"old news don't count as recent", []func(*seen){follow(1), read(version("a", 5)), wait(time.Hour), watched(version("a", 4))}, ""},
 		{"forgotten", []func(*seen){follow(1), read(version("a", 5)), (*seen).forget}, ""},
 		{"news of what was forgotten", []func(*seen){follow(1), read(version("a", 5)), (*seen).forget, watched(version("a", 6))}, ""},
+	} {
+		l.check(t)
+	}
+}
+
+// TestAWatchThatLivesIsBelieved: a bookmark says that what is known still stands, if the watch has come that far. A watch that is silent, behind, or of
+// something else says nothing.
+func TestAWatchThatLivesIsBelieved(t *testing.T) {
+	wait := func(d time.Duration) func(*seen) { return func(*seen) { <-time.After(d) } }
+	known := func(more ...func(*seen)) []func(*seen) {
+		return append([]func(*seen){follow(1), read(version("a", 5)), wait(recent + time.Second)}, more...)
+	}
+	for _, l := range []life{
+		{"a later word", known(word("7")), "5"},
+		{"a word of the same version", known(word("5")), "5"},
+		{"a word after each of its minutes", known(word("7"), wait(time.Minute), word("8"), wait(time.Minute), word("9"), wait(time.Minute)), "5"},
+		{"no word for too long", known(word("7"), wait(recent+1)), ""},
+		{"a watch that is behind", known(word("4")), ""},
+		{"a word that can't be compared", known(word("x7")), ""},
+		{"a word on what was forgotten", known((*seen).forget, word("7")), ""},
+		{"a word on a watch that has ended", known(word("7"), follow(-1)), ""},
+		{"a word on what was never read", []func(*seen){follow(1), watched(version("a", 5)), word("7")}, ""},
 	} {
 		l.check(t)
 	}

@@ -124,5 +124,8 @@ func (t *trigger) gone() {
 	t.see("absent")
 }
 
+// UpdateResourceVersion takes note of how far the watch has come, with each event and each bookmark.
+func (t *trigger) UpdateResourceVersion(version string) { t.seen.word(version) }
+
 // Resync does nothing: no resync is asked for.
 func (t *trigger) Resync() error { return nil }
