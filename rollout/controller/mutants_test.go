@@ -30,8 +30,6 @@ func TestMutants(t *testing.T) {
 			Old: "gone, err = p.c.o.Fleet.Gone(ctx, n.Node, n.UID); return err", New: "gone = true; return err"},
 		{Name: "a rollout goes before its slots", File: "tend.go", Run: "TestDeletedRollout",
 			Old: "!r.Deleting || none || hasSlot(p.ledger, r.Policy.UID)", New: "!r.Deleting || none"},
-		{Name: "who is deleted hears nothing any more", File: "round.go", Run: "TestDeletedRolloutWaits",
-			Old: "policy.Stages, policy.Prefetch = nil, nil", New: "policy.Stages, policy.Prefetch, policy.Verb = nil, nil, rollout.Verb{}"},
 		{Name: "closures outlive their rollout", File: "round.go", Run: "TestDeletedRollout",
 			Old: "if !r.Deleting || hasSlot(l, r.Policy.UID) {", New: "if true {"},
 		{Name: "orphans keep their slots", File: "round.go", Run: "TestDeletedRollout", Old: "		if gone {\n			was :=", New: "		if false {\n			was :="},
@@ -76,6 +74,8 @@ func TestMutants(t *testing.T) {
 // The same for rollouts that can't be followed, that select the nodes of others, or that are gone.
 func TestStandingMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
+		{Name: "who is deleted hears nothing any more", File: "round.go", Run: "TestDeletedRolloutWaits",
+			Old: "policy.Stages, policy.Prefetch = nil, nil", New: "policy.Stages, policy.Prefetch, policy.Verb = nil, nil, rollout.Verb{}"},
 		{Name: "what can't be followed can't be stopped", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "!asked && r.Progress.Stopped == \"\" {", New: "asked || r.Progress.Stopped == \"\" {"},
 		{Name: "what is stopped begins anew", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "range r.Progress.Targets {", New: "range r.Progress.Targets[:0] {"},
 		{Name: "a pause gives back what drains", File: "stop.go", Run: "TestPauseOfAnInvalidRollout",
