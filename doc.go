@@ -11,37 +11,43 @@
 //
 // Each works alone. The word after the name is its stability; "planned" means that it does not exist yet.
 //
-//	checkpoint          experimental  named records on a node's disk; an acknowledged write survives any crash
-//	lkg                 experimental  which config a node uses: on trial, last known good, or rejected
-//	configsync          experimental  brings a node to the config that the API server names; a bad one never keeps it down
-//	configsync/v1alpha1 experimental  the NodeConfig API: what a node should run, and what it does run
-//	configsync/kube     experimental  sources, fetching and reporting over the API server
-//	configsync/file     experimental  the same from a directory, for nodes without an API server
-//	configsync/restart  experimental  how a process takes up a new config: by exit, or as a supervised child
-//	configsync/fields   experimental  what a change of each field asks of a node: live, reload, restart, drain first, forbidden
-//	configsync/layers   experimental  defaults, init, shared, node and flags over one another, with the origin of each field
-//	configsync/signed   experimental  detached signatures of configs, checked with keys from the node's own disk
-//	configsync/prove    experimental  a program's word on a config before it is adopted: run once, killed in time, on record
-//	configsync/doctor   experimental  what keeps a node from its config, and what helps
-//	configsync/history  experimental  what has happened to the configs of a node, on record
-//	configsync/drift    experimental  notices when a rendered file is no longer what was rendered, tells, and repairs
-//	identity            experimental  which processes are alive, by Lease, without trust in clocks or names
-//	identity/nodeauth   experimental  which node is calling, and what it may write
-//	drain               experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
-//	drain/kube          experimental  the cache over shared informers and the client that a drain needs
-//	rollout             experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
-//	rollout/protocol    experimental  the rules by which nodes are disrupted, as functions and as a table
-//	rollout/nodeagent   experimental  the node's half: commit, apply, verify, revert
-//	rollout/controller  experimental  carries out what was decided: one disruption domain with all its rollouts
-//	rollout/kube        experimental  what a rollout remembers, in the API server
-//	machine             experimental  declares machines, and has a provider create, update and delete them: what each needs next
-//	machine/provider    experimental  the contract with whatever makes machines; decorators; below it fake, local, exec and ssh
-//	machine/controller  experimental  carries out what was decided, over any store
-//	machine/admission   experimental  the checks before an end as an admission function
-//	machine/etcd        experimental  members of etcd: who they are, and out with one before its machine is switched off
-//	machine/v1alpha1    experimental  the machines API, in the shape that the cluster-autoscaler works with
-//	machine/kube        experimental  machines and Nodes in API servers
-//	machine/file        experimental  machines in a directory, for a first cluster
+//	checkpoint                 experimental  named records on a node's disk; an acknowledged write survives any crash
+//	lkg                        experimental  which config a node uses: on trial, last known good, or rejected
+//	configsync                 experimental  brings a node to the config that the API server names; a bad one never keeps it down
+//	configsync/v1alpha1        experimental  the NodeConfig API: what a node should run, and what it does run
+//	configsync/kube            experimental  sources, fetching and reporting over the API server
+//	configsync/file            experimental  the same from a directory, for nodes without an API server
+//	configsync/restart         experimental  how a process takes up a new config: by exit, or as a supervised child
+//	configsync/restart/systemd experimental  restarts a process that has a unit of its own, over D-Bus, and says whether systemd would bring it back
+//	configsync/fields          experimental  what a change of each field asks of a node: live, reload, restart, drain first, forbidden
+//	configsync/layers          experimental  defaults, init, shared, node and flags over one another, with the origin of each field
+//	configsync/signed          experimental  detached signatures of configs, checked with keys from the node's own disk
+//	configsync/prove           experimental  a program's word on a config before it is adopted: run once, killed in time, on record
+//	configsync/doctor          experimental  what keeps a node from its config, and what helps
+//	configsync/history         experimental  what has happened to the configs of a node, on record
+//	configsync/drift           experimental  notices when a rendered file is no longer what was rendered, tells, and repairs
+//	identity                   experimental  which processes are alive, by Lease, without trust in clocks or names
+//	identity/nodeauth          experimental  which node is calling, and what it may write
+//	drain                      experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
+//	drain/kube                 experimental  the cache over shared informers and the client that a drain needs
+//	rollout                    experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why
+//	rollout/v1alpha1           experimental  the rollouts API: Rollouts, Revisions, what each node is told and says, the ledger of a disruption domain
+//	rollout/protocol           experimental  the rules by which nodes are disrupted, as functions and as a table
+//	rollout/nodeagent          experimental  the node's half: commit, apply, verify, revert
+//	rollout/controller         experimental  carries out what was decided: one disruption domain with all its rollouts
+//	rollout/kube               experimental  what a rollout remembers, in the API server
+//	machine                    experimental  declares machines, and has a provider create, update and delete them: what each needs next
+//	machine/provider           experimental  the contract with whatever makes machines; decorators
+//	machine/provider/exec      experimental  machines by a program in any language, with JSON in and JSON out
+//	machine/provider/ssh       experimental  machines of a pool of hosts that are there already, by ssh
+//	machine/provider/local     experimental  machines of processes on this host
+//	machine/provider/fake      experimental  a cloud for tests, with its state on disk, and faults on demand
+//	machine/controller         experimental  carries out what was decided, over any store
+//	machine/admission          experimental  the checks before an end as an admission function
+//	machine/etcd               experimental  members of etcd: who they are, and out with one before its machine is switched off
+//	machine/v1alpha1           experimental  the machines API, in the shape that the cluster-autoscaler works with
+//	machine/kube               experimental  machines and Nodes in API servers
+//	machine/file               experimental  machines in a directory, for a first cluster
 //
 // A page for each root package, in docs/embedding, has what to bring and the smallest program.
 //

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// M6: modes do not depend on the umask.
+// Modes do not depend on the umask.
 // S-CS-06.
 func TestModesDoNotDependOnTheUmask(t *testing.T) {
 	for _, mask := range []int{0, 0o777, 0o022} {
@@ -123,7 +123,7 @@ func TestUntrustedPlacesAreRefused(t *testing.T) {
 	}
 }
 
-// M5: an attacker who swaps a file for a link, all the time, never has the link followed. What is behind it would verify.
+// An attacker who swaps a file for a link, all the time, never has the link followed. What is behind it would verify.
 // S-CS-05.
 func TestSwappedLinkIsNeverFollowed(t *testing.T) {
 	dir := storeOf(t)
@@ -165,7 +165,7 @@ func TestSwappedLinkIsNeverFollowed(t *testing.T) {
 	t.Logf("%d swaps, payloads read: %v", swaps, seen)
 }
 
-// M5: a directory of streams that is a link leads nowhere, and the rest goes on.
+// A directory of streams that is a link leads nowhere, and the rest goes on.
 // S-CS-05.
 func TestLinkedDirectoryIsNotFollowed(t *testing.T) {
 	dir, other := filepath.Join(t.TempDir(), "store"), t.TempDir()

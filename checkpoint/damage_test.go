@@ -229,7 +229,7 @@ func TestNewerRecordIsNeitherUsedNorTouched(t *testing.T) {
 	mustPut(t, s, "b", "other streams go on")
 }
 
-// M5: what is not a plain file of ours is refused, and does not stop the stream.
+// What is not a plain file of ours is refused, and does not stop the stream.
 // S-CS-05.
 func TestPlantedFilesAreNotTrusted(t *testing.T) {
 	plants := map[string]func(t *testing.T, dir, path string){

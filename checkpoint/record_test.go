@@ -160,7 +160,7 @@ func TestHeaderHasOneSpelling(t *testing.T) {
 	}
 }
 
-// M7: no part of a payload is in an error.
+// No part of a payload is in an error.
 // S-CS-07.
 func TestErrorsHoldNoPayload(t *testing.T) {
 	const canary = "tOkEn-canary"

@@ -10,7 +10,7 @@ import (
 )
 
 // TestOldRecordIsNotAcceptedAsNewer: whoever may write into the store puts records back that were valid once, under their own names and under those of
-// later generations, a thousand times: none is taken for newer than what was written last. S-CS-09 (M9 of the threat model).
+// later generations, a thousand times: none is taken for newer than what was written last. S-CS-09.
 func TestOldRecordIsNotAcceptedAsNewer(t *testing.T) {
 	dir := memDir(t)
 	o := bare()

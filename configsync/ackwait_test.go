@@ -34,7 +34,7 @@ func (n *node) restarts(times int, d time.Duration, end func()) {
 	}
 }
 
-// D2: the deadline of an acknowledgement is one for a config, however often its agent is restarted or the machine boots meanwhile, and it is not held
+// The deadline of an acknowledgement is one for a config, however often its agent is restarted or the machine boots meanwhile, and it is not held
 // against the one after it. Time in which nothing ran is not part of it.
 func TestDeadlineOfTheAcknowledgementHoldsOverRestarts(t *testing.T) {
 	for name, again := range map[string]struct {

@@ -243,7 +243,7 @@ func TestExplainJudgesChanges(t *testing.T) {
 	})
 }
 
-// D4: a proof that fails refuses the config; one that could not be had holds it back, without a word against it, until it can be had.
+// A proof that fails refuses the config; one that could not be had holds it back, without a word against it, until it can be had.
 func TestProofComesBeforeAdoption(t *testing.T) {
 	proof := inspecting(map[string]error{"-2": errors.New("the program says no"), "-3": fmt.Errorf("%w: no program", configsync.ErrUndecided)})
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{proof} }, func(n *node) {
@@ -272,7 +272,7 @@ func TestProofComesBeforeAdoption(t *testing.T) {
 	})
 }
 
-// D10: what an Inspector refuses is not decoded and not stored; it is asked again at each load, and never about the local config.
+// What an Inspector refuses is not decoded and not stored; it is asked again at each load, and never about the local config.
 func TestInspectorIsAskedAtEachLoad(t *testing.T) {
 	unsigned := inspecting(map[string]error{"panic": errors.New("no good signature"), "init": errors.New("asked about the local config")})
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Inspectors = []configsync.Inspector{unsigned} }, func(n *node) {

@@ -98,7 +98,7 @@ func refusedDocuments() map[string]refused {
 	}
 }
 
-// Facts 7 and 8 of the threat model: growth by aliases, a second document, keys that differ in case.
+// Growth by aliases, a second document, keys that differ in case.
 // S-CS-03.
 func TestGateRefuses(t *testing.T) {
 	for name, c := range refusedDocuments() {
@@ -118,7 +118,7 @@ func TestGateRefuses(t *testing.T) {
 	}
 }
 
-// Fact 7: a 115 kB document that aliases one scalar 5,000 times became 500 MB elsewhere. Here nothing is expanded, and no other
+// A 115 kB document that aliases one scalar 5,000 times became 500 MB elsewhere. Here nothing is expanded, and no other
 // document of a legal size makes the parser grow far beyond it either.
 // S-CS-03.
 func TestGateIsBoundedInMemory(t *testing.T) {

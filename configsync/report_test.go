@@ -109,7 +109,7 @@ func (deaf) Watch(ctx context.Context, _ func()) error {
 	return nil
 }
 
-// DESIGN D8: a Restarter that knows that its child is dead keeps the time from being credited, without any probe being named.
+// A Restarter that knows that its child is dead keeps the time from being credited, without any probe being named.
 func TestDeadChildEarnsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
@@ -158,7 +158,7 @@ func TestLateRestartCountsAgainstNobody(t *testing.T) {
 	})
 }
 
-// B row 20: what happened can be told before a restart: the record is there already, and the restart is not.
+// What happened can be told before a restart: the record is there already, and the restart is not.
 func TestBeforeRestartIsCalledBetweenRecordAndRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

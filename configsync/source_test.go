@@ -75,7 +75,7 @@ func TestStartWithInvalidSourceUsesLastKnownGood(t *testing.T) {
 	})
 }
 
-// DESIGN D4: a source that is merely unreachable keeps the recorded current config at a start; Policy.Literal reads the rule literally.
+// A source that is merely unreachable keeps the recorded current config at a start; Policy.Literal reads the rule literally.
 func TestStartWithUnreachableSource(t *testing.T) {
 	for _, literal := range []bool{false, true} {
 		t.Run(map[bool]string{false: "default", true: "literal"}[literal], func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestEmptySourceResetsToLocal(t *testing.T) {
 	})
 }
 
-// DESIGN D9, R-CS-82: a mutable object is refused unless its digest is named or edits are followed.
+// R-CS-82: a mutable object is refused unless its digest is named or edits are followed.
 // L-CS-18.
 func TestMutableObject(t *testing.T) {
 	onNode(t, func(n *node) {

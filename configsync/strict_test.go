@@ -88,7 +88,7 @@ func TestDecodeStrictTakesWhatTheTypeHas(t *testing.T) {
 	}
 }
 
-// Fact 8 of the threat model: encoding/json takes "A" for "a". The error has the path of the field and nothing of the value.
+// The package encoding/json takes "A" for "a". The error has the path of the field and nothing of the value.
 // S-CS-03.
 func TestDecodeStrictRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ doc, problem string }{

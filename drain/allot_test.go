@@ -71,7 +71,7 @@ func TestUnitsAreHandedOutOnce(t *testing.T) {
 	}
 }
 
-// A budget's units are kept for the nodes that come first, as long as these want them (lesson C5).
+// A budget's units are kept for the nodes that come first, as long as these want them.
 func TestBudgetIsSharedByTheFewestPodsLeft(t *testing.T) {
 	f := newSched(t, SchedulerOptions{})
 	f.observe("1", 2)

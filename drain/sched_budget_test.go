@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// In flight under a budget is never more than it allows, nor more than PerBudget (R-DR-02, lesson C5).
+// In flight under a budget is never more than it allows, nor more than PerBudget (R-DR-02).
 func TestBudgetBoundsWhatIsInFlight(t *testing.T) {
 	f := newSched(t, SchedulerOptions{PerBudget: 2})
 	f.refused("n", "p0", BudgetExhausted) // not known yet
@@ -157,7 +157,7 @@ func TestRefusalClosesTheBudget(t *testing.T) {
 	}
 }
 
-// Twelve pods that are refused together are one refusal, not twelve doublings (lesson C7: and none of them holds a slot).
+// Twelve pods that are refused together are one refusal, not twelve doublings and none of them holds a slot.
 func TestRefusalsOfOneRoundCountOnce(t *testing.T) {
 	f := newSched(t, SchedulerOptions{InFlight: 12})
 	f.observe("1", 12)
@@ -189,7 +189,7 @@ func TestRefusalOfAnOlderStateDoesNotClose(t *testing.T) {
 	}
 }
 
-// A contended budget gets fewer evictions at once, and recovers by one with each that is accepted (lesson C5).
+// A contended budget gets fewer evictions at once, and recovers by one with each that is accepted.
 func TestContentionHalvesWhatIsInFlight(t *testing.T) {
 	f := newSched(t, SchedulerOptions{PerBudget: 8})
 	f.observe("1", 100)
@@ -226,7 +226,7 @@ func TestContentionLeavesAtLeastOne(t *testing.T) {
 	}
 }
 
-// What says nothing of the budget or the server frees the slot, and that is all (lesson C7).
+// What says nothing of the budget or the server frees the slot, and that is all.
 func TestOtherAnswersFreeTheSlot(t *testing.T) {
 	for _, v := range []Verdict{
 		VerdictGone, VerdictMultipleBudgets, VerdictNamespaceTerminating, VerdictAdmissionDenied, VerdictForbidden, VerdictRejected,

@@ -186,8 +186,8 @@ func (c simCase) start(t *testing.T, seed uint64) (*simServer, []*simNode) {
 	return m, nodes
 }
 
-// The server never finds a budget broken, hardly ever has to refuse, and nodes finish one after another (R-DR-02, R-DR-19; lessons C5
-// and C7): over random delays of watches, controller and answers.
+// The server never finds a budget broken, hardly ever has to refuse, and nodes finish one after another (R-DR-02, R-DR-19): over
+// random delays of watches, controller and answers.
 func TestFleetDrainsWithinItsBudgets(t *testing.T) {
 	t.Parallel()
 	for _, c := range simOneMaintenance {

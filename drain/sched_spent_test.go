@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Never forgotten too early: what was accepted is spent until the status has it (lesson C5).
+// Never forgotten too early: what was accepted is spent until the status has it.
 func TestAcceptedIsSpentUntilTheStatusShowsIt(t *testing.T) {
 	f := newSched(t, SchedulerOptions{})
 	f.observe("1", 1)

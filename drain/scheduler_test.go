@@ -35,7 +35,7 @@ func TestNewSchedulerRefusesWhatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// The zero options are meant for production: lesson C1.
+// The zero options are meant for production: none means "as fast as possible".
 func TestZeroOptionsAreBounded(t *testing.T) {
 	f := newSched(t, SchedulerOptions{})
 	o := f.s.o

@@ -26,7 +26,7 @@ func (s *stageTest) againSettles(when string, r drain.Request) {
 	}
 }
 
-// C14, D18: while the node was open pods could come: how long it had been empty before does not count.
+// While the node was open pods could come: how long it had been empty before does not count.
 func TestSettleTimeStartsAgainAfterAnUncordon(t *testing.T) {
 	for _, policy := range []drain.UncordonResponse{drain.PauseOnUncordon, drain.Recordon} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {
@@ -49,7 +49,7 @@ func TestSettleTimeStartsAgainAfterAnUncordon(t *testing.T) {
 	}
 }
 
-// C14, R-DR-12: the same where a window that closed has given the node back meanwhile.
+// R-DR-12: the same where a window that closed has given the node back meanwhile.
 func TestSettleTimeStartsAgainWithTheNextWindow(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		now := time.Now()
@@ -65,7 +65,7 @@ func TestSettleTimeStartsAgainWithTheNextWindow(t *testing.T) {
 	})
 }
 
-// C14, C19: a drain that goes on after its holder has wanted the node for something else drains anew, also under the same maintenance: how
+// A drain that goes on after its holder has wanted the node for something else drains anew, also under the same maintenance: how
 // long the node was empty before does not count, nor what was latched then.
 func TestSettleTimeStartsAgainAfterAHold(t *testing.T) {
 	for _, before := range []drain.Phase{drain.Settling, drain.Drained} {
@@ -81,7 +81,7 @@ func TestSettleTimeStartsAgainAfterAHold(t *testing.T) {
 	}
 }
 
-// C14: a pod that came while the node was held is evicted by the drain that goes on.
+// A pod that came while the node was held is evicted by the drain that goes on.
 func TestDrainAfterAHoldEvictsWhatCame(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		r := s.request("n1")

@@ -196,7 +196,7 @@ func TestWindowAroundTheDrain(t *testing.T) {
 	}
 }
 
-// R-DR-12, C17: no eviction starts at the deadline or at the end of a window, also not in a pass that began before and whose evictions
+// R-DR-12: no eviction starts at the deadline or at the end of a window, also not in a pass that began before and whose evictions
 // are slow.
 func TestSlowPassStartsNothingPastItsEnd(t *testing.T) {
 	for name, bound := range map[string]func(*drain.Request, time.Time){

@@ -24,7 +24,7 @@ func (s *stageTest) limitsPinned(kind string) {
 		Change: func(p *corev1.Pod) { p.Spec.NodeName = "n1" }})
 }
 
-// C15, R-DR-03: pods that come back to the node again and again are not evicted again and again, whoever their owner is. They block, with a
+// R-DR-03: pods that come back to the node again and again are not evicted again and again, whoever their owner is. They block, with a
 // reason, and their neighbours leave.
 func TestPodsThatComeBackAreNotEvictedForEver(t *testing.T) {
 	for _, kind := range []string{draintest.ReplicaSet, draintest.StatefulSet} {
@@ -49,7 +49,7 @@ func TestPodsThatComeBackAreNotEvictedForEver(t *testing.T) {
 	}
 }
 
-// C15: a rule that says Evict means it: such pods are evicted as often as they come.
+// A rule that says Evict means it: such pods are evicted as often as they come.
 func TestRuleThatSaysEvictGoesOnWithPodsThatComeBack(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 		s.limitsPinned(draintest.StatefulSet)
@@ -152,7 +152,7 @@ func (s *stageTest) limitsFight() (stop func()) {
 	})
 }
 
-// C1, D18: a controller that takes every cordon back at once is not fought with as many writes as the server takes: the pauses grow from
+// A controller that takes every cordon back at once is not fought with as many writes as the server takes: the pauses grow from
 // 10 s to 2 min, one event tells of it, and the drain goes on when it is over.
 func TestRecordonDoesNotFight(t *testing.T) {
 	stage(t, draintest.Options{CacheLag: 10 * time.Millisecond}, nil, func(s *stageTest) {
@@ -195,7 +195,7 @@ func (s *stageTest) limitsReported(r drain.Request) (at time.Duration, st drain.
 	return at, st
 }
 
-// C17: the deadline is reported when it comes, not when the drain happens to look again, whatever it waits for.
+// The deadline is reported when it comes, not when the drain happens to look again, whatever it waits for.
 func TestDeadlineIsReportedAtItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*stageTest, *drain.Request)
@@ -242,7 +242,7 @@ func TestDeadlineIsReportedAtItsTime(t *testing.T) {
 	}
 }
 
-// C17: at the deadline no further eviction starts. A node that needs none any more, and is watched for latecomers alone, becomes drained.
+// At the deadline no further eviction starts. A node that needs none any more, and is watched for latecomers alone, becomes drained.
 func TestDeadlineDoesNotStopANodeThatSettles(t *testing.T) {
 	for _, pods := range []int{0, 3} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {

@@ -129,7 +129,7 @@ func TestRunWakesOnBudgetsAndSendsNothingMeanwhile(t *testing.T) {
 	})
 }
 
-// C8: a budget that opens while a pass is under way, after the pass has looked at it, is used at once: nothing else would wake the drain,
+// A budget that opens while a pass is under way, after the pass has looked at it, is used at once: nothing else would wake the drain,
 // since the one pod that it asks for is refused. The first pass is not the one to look at: its own cordon wakes the drain.
 func TestBudgetThatOpensDuringAPassIsUsed(t *testing.T) {
 	for at := 10100 * time.Millisecond; at < 10500*time.Millisecond; at += 100 * time.Millisecond {
@@ -177,7 +177,7 @@ func TestRefusedPodGoesWhenItsBudgetChanges(t *testing.T) {
 	})
 }
 
-// D1, C1: a refusal by a budget that the cache does not know is not asked about again at once: 10 s, then twice as long each time, up to 2 min.
+// A refusal by a budget that the cache does not know is not asked about again at once: 10 s, then twice as long each time, up to 2 min.
 func TestRefusalWithoutAKnownBudgetIsNotHammered(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.web("web", 1, "n1")
@@ -197,7 +197,7 @@ func TestRefusalWithoutAKnownBudgetIsNotHammered(t *testing.T) {
 	})
 }
 
-// C1, C23: when nothing changes, a drain looks again after 10 s, then less and less often up to 2 min, and asks nothing of the server.
+// When nothing changes, a drain looks again after 10 s, then less and less often up to 2 min, and asks nothing of the server.
 func TestFallbackWhenNothingChanges(t *testing.T) {
 	m := &stageSeries{}
 	stage(t, draintest.Options{}, func(o *drain.Options) { o.Metrics = m.hooks() }, func(s *stageTest) {
@@ -236,7 +236,7 @@ func TestFallbackWhenNothingChanges(t *testing.T) {
 	})
 }
 
-// C23: an overloaded server, or a closed budget, is waited for without a pass each 200 ms.
+// An overloaded server, or a closed budget, is waited for without a pass each 200 ms.
 func TestWaitingForTheSchedulerIsNoPolling(t *testing.T) {
 	m := &stageSeries{}
 	stage(t, draintest.Options{}, func(o *drain.Options) { o.Metrics = m.hooks() }, func(s *stageTest) {

@@ -15,7 +15,7 @@ import (
 	"github.com/belayproject/belay/drain/draintest"
 )
 
-// D18, C13: somebody else's uncordon pauses the drain until the node is cordoned again, by anybody.
+// Somebody else's uncordon pauses the drain until the node is cordoned again, by anybody.
 func TestUncordonByOthersPauses(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.stuck()
@@ -39,7 +39,7 @@ func TestUncordonByOthersPauses(t *testing.T) {
 	})
 }
 
-// D18: an empty node that somebody has uncordoned is not drained: pods may come at any time.
+// An empty node that somebody has uncordoned is not drained: pods may come at any time.
 func TestUncordonedNodeIsNotDrained(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		r := s.request("n1")
@@ -50,7 +50,7 @@ func TestUncordonedNodeIsNotDrained(t *testing.T) {
 	})
 }
 
-// D18: Recordon takes the node back, and evicts nothing before it has.
+// Recordon takes the node back, and evicts nothing before it has.
 func TestRecordonTakesTheNodeBack(t *testing.T) {
 	for _, mode := range []drain.Mode{drain.Drain, drain.Cordon} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {

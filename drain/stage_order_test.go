@@ -53,7 +53,7 @@ func TestOtherRulesOtherOrder(t *testing.T) {
 	}
 }
 
-// R-DR-13, C7: a blocked pod holds up later tiers and not its peers, and those no longer than the tier's deadline.
+// R-DR-13: a blocked pod holds up later tiers and not its peers, and those no longer than the tier's deadline.
 func TestTierDeadlineLetsTheNextTierGo(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.stuck()
@@ -73,7 +73,7 @@ func TestTierDeadlineLetsTheNextTierGo(t *testing.T) {
 	})
 }
 
-// C22: pods of DaemonSets go last where that is asked for, and those that come back again and again are left with a reason: the drain
+// Pods of DaemonSets go last where that is asked for, and those that come back again and again are left with a reason: the drain
 // ends.
 func TestDaemonSetsLast(t *testing.T) {
 	stage(t, draintest.Options{Termination: 10 * time.Second}, nil, func(s *stageTest) {
@@ -102,7 +102,7 @@ func TestDaemonSetsLast(t *testing.T) {
 	})
 }
 
-// C15: pods that tolerate the cordon and come back are evicted a bounded number of times.
+// Pods that tolerate the cordon and come back are evicted a bounded number of times.
 func TestToleratingPodsThatBounceAreLeft(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 		s.c.AddWorkload(draintest.Workload{Name: "stubborn", Replicas: 1, On: []string{"n1"}, Change: func(p *corev1.Pod) {

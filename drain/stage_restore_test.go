@@ -111,7 +111,7 @@ func TestCancelledRunReleasesWhatItsCacheHasNotSeen(t *testing.T) {
 	}
 }
 
-// D18: under Recordon, the last word of others about a node counts at the release: an administrator who has uncordoned a node that was found
+// Under Recordon, the last word of others about a node counts at the release: an administrator who has uncordoned a node that was found
 // cordoned gets it back schedulable, and one who has not, cordoned.
 func TestReleaseGivesBackTheLastWordOfOthers(t *testing.T) {
 	for _, mode := range []drain.Mode{drain.Cordon, drain.Drain} {

@@ -119,7 +119,7 @@ func stageWideOf(seed uint64) stageWide {
 	return w
 }
 
-// R-DR-17, C13: whenever Run is cancelled, no eviction starts after it has returned, every node is as it was before, those that others
+// R-DR-17: whenever Run is cancelled, no eviction starts after it has returned, every node is as it was before, those that others
 // hold or had cordoned included, and the evicted pods are listed.
 func TestRunCancelledAtAnyInstant(t *testing.T) {
 	for seed := range raceshare.Of[uint64](t, stageSeeds) {

@@ -24,7 +24,7 @@ func (s *stageTest) latecomer(name string) {
 	s.c.AddPod("default", name, "n1", draintest.OwnedBy(draintest.ReplicaSet, name, owner))
 }
 
-// C14: a node is watched for the settle time before it counts as drained; a pod that comes meanwhile is evicted, and the time starts again.
+// A node is watched for the settle time before it counts as drained; a pod that comes meanwhile is evicted, and the time starts again.
 func TestLatecomerStartsTheSettleTimeAgain(t *testing.T) {
 	for _, settle := range []*time.Duration{nil, ptr.To(time.Minute)} {
 		wait := ptr.Deref(settle, 5*time.Second)
@@ -46,7 +46,7 @@ func TestLatecomerStartsTheSettleTimeAgain(t *testing.T) {
 	}
 }
 
-// C20: when the cache is behind, the server's own list is believed: the node is not drained before it is empty there.
+// When the cache is behind, the server's own list is believed: the node is not drained before it is empty there.
 func TestDrainedIsConfirmedWithTheServer(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 		s.web("web", 1, "n1")
@@ -82,7 +82,7 @@ func TestUnconfirmedIsNotDrained(t *testing.T) {
 	})
 }
 
-// C19: Drained is latched for its maintenance: pods that come later do not undo it, a caller that has kept the status needs neither the
+// Drained is latched for its maintenance: pods that come later do not undo it, a caller that has kept the status needs neither the
 // node nor its server, and another maintenance drains anew.
 func TestDrainedIsLatched(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
@@ -151,7 +151,7 @@ func (s *stageTest) volumes() {
 	}
 }
 
-// C16: volumes of pods that have left are waited for, with the reason and whose they are; those of pods that stay are not.
+// Volumes of pods that have left are waited for, with the reason and whose they are; those of pods that stay are not.
 func TestVolumesOfPodsThatLeftAreWaitedFor(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.volumes()
@@ -172,7 +172,7 @@ func TestVolumesOfPodsThatLeftAreWaitedFor(t *testing.T) {
 	})
 }
 
-// C16, C17: the wait for volumes has a deadline of its own, and there is none on a node that cannot detach them.
+// The wait for volumes has a deadline of its own, and there is none on a node that cannot detach them.
 func TestVolumesAreNotWaitedForForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*stageTest)

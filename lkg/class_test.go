@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// B row 19, D9: each reason that this package gives has its class of evidence, and a reason of others has none of these.
+// Each reason that this package gives has its class of evidence, and a reason of others has none of these.
 func TestClassOfEvidence(t *testing.T) {
 	r := Ref{UID: "u1"}
 	for reason, want := range map[string]Class{

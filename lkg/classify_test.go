@@ -10,7 +10,7 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// TestClassify: D7, C-01, C-33. The first rule that fits decides.
+// TestClassify: C-01, C-33. The first rule that fits decides.
 // L-CS-01, L-CS-33.
 func TestClassify(t *testing.T) {
 	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -85,7 +85,7 @@ func TestChecksAreLazy(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotDecidedIsNotBad: D4; what judges a config gave no answer, so it is not used, not listed, and its reason is that of the judge.
+// TestWhatIsNotDecidedIsNotBad: what judges a config gave no answer, so it is not used, not listed, and its reason is that of the judge.
 func TestWhatIsNotDecidedIsNotBad(t *testing.T) {
 	for _, c := range []struct {
 		err  error

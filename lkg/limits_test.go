@@ -52,7 +52,7 @@ func TestInvalidLimitsNameTheField(t *testing.T) {
 	}
 }
 
-// TestClampKeepsWithinBounds: D10.
+// TestClampKeepsWithinBounds: what a config asks for is brought within the bounds of the operator.
 func TestClampKeepsWithinBounds(t *testing.T) {
 	defaults := lkg.Limits{Trial: lkg.DefaultTrial, MinHealthyRun: lkg.DefaultMinHealthyRun, ProbeDeadline: lkg.DefaultProbeDeadline}
 	tight := lkg.Bounds{MinTrial: time.Minute, MaxTrial: time.Hour, MinHealthyRun: 2 * time.Minute, MaxProbeDeadline: time.Minute, MaxCrashLoopThreshold: 3}

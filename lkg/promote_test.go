@@ -24,7 +24,7 @@ var (
 	wanted  = []lkg.ProbeResult{{Name: "disk", Err: errors.New("no")}}
 )
 
-// TestPromoteTable: R-CS-46, R-CS-63, D8, E11. The trial is ten minutes, the least run one minute, the deadline five.
+// TestPromoteTable: R-CS-46, R-CS-63. The trial is ten minutes, the least run one minute, the deadline five.
 // L-CS-34.
 func TestPromoteTable(t *testing.T) {
 	const m, s = time.Minute, time.Second

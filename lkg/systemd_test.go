@@ -10,7 +10,7 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// TestSystemdExit: D7, C-01, C-33. What systemd says of an end becomes evidence; what it does not say stays unknown, and counts.
+// TestSystemdExit: C-01, C-33. What systemd says of an end becomes evidence; what it does not say stays unknown, and counts.
 func TestSystemdExit(t *testing.T) {
 	for _, c := range []struct {
 		result, code, status string

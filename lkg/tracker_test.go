@@ -110,7 +110,7 @@ func TestACrashingConfigIsNeverPromoted(t *testing.T) {
 	}
 }
 
-// TestNoWritesWhenNothingChanges: E10. Ten minutes of a settled node, with reports and syncs, write nothing.
+// TestNoWritesWhenNothingChanges: ten minutes of a settled node, with reports and syncs, write nothing.
 func TestNoWritesWhenNothingChanges(t *testing.T) {
 	m := lkgtest.NewMachine(t, lkgtest.Options{})
 	m.Adopt(named("a"))

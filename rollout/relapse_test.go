@@ -29,7 +29,7 @@ func (f *fleet) outcomes(uid string) (all []Result) {
 }
 
 // A node that falls back after its success has failed: that is its outcome from then on, and it is updated again as often as any other one that fails, and not
-// for ever (R-RO-28, C4).
+// for ever (R-RO-28).
 func TestNodeThatFallsBackLaterHasFailed(t *testing.T) {
 	f := newFleet(t, 3)
 	f.p.RetryAfter = time.Second

@@ -26,7 +26,7 @@ func brokenBy2(t *testing.T, attempts int) *fleet {
 }
 
 // A broken node that has died since is asked again after a rest each time, that grows as that of any other node; when it has not answered as often as it may
-// fail, the rollout says that none of the broken ones can be tried, and goes on when somebody gives it up (R-RO-28, C4).
+// fail, the rollout says that none of the broken ones can be tried, and goes on when somebody gives it up (R-RO-28).
 func TestBrokenNodeThatDiesHoldsUpItsSuccessorVisibly(t *testing.T) {
 	f := brokenBy2(t, 3)
 	f.silent["node-000"] = true

@@ -11,7 +11,7 @@ import (
 	"github.com/belayproject/belay/configsync/history"
 )
 
-// M2, C-06: whatever is in the record, a journal goes on from it, within its bounds, with numbers that grow, or is begun anew; one of a later format is
+// C-06: whatever is in the record, a journal goes on from it, within its bounds, with numbers that grow, or is begun anew; one of a later format is
 // left as it is.
 func FuzzJournal(f *testing.F) {
 	for _, s := range []string{

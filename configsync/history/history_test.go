@@ -69,7 +69,7 @@ func report(t *testing.T, j *history.Journal, s configsync.Status) {
 	}
 }
 
-// D13: each edge is one entry, whichever process sees it, and however often it is reported.
+// Each edge is one entry, whichever process sees it, and however often it is reported.
 func TestEdgesAreWrittenDownOnce(t *testing.T) {
 	disk := &configsynctest.Disk{}
 	for _, s := range life() {
@@ -91,7 +91,7 @@ func TestEdgesAreWrittenDownOnce(t *testing.T) {
 	}
 }
 
-// D13, C-32: an edge whose write failed is made up for by the next report that lands.
+// C-32: an edge whose write failed is made up for by the next report that lands.
 func TestFailedWriteIsMadeUpFor(t *testing.T) {
 	disk := &configsynctest.Disk{}
 	j := open(t, disk)
@@ -113,7 +113,7 @@ func TestFailedWriteIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// D13: the journal is bounded, in entries and in bytes of each; what repeats is counted; totals outlive what is dropped.
+// The journal is bounded, in entries and in bytes of each; what repeats is counted; totals outlive what is dropped.
 func TestJournalIsBounded(t *testing.T) {
 	disk := &configsynctest.Disk{}
 	j := open(t, disk)
@@ -160,7 +160,7 @@ func TestJournalThatCantBeRead(t *testing.T) {
 	}
 }
 
-// B row 20: entries are passed on in order, after trouble and after a restart, and starts are not.
+// Entries are passed on in order, after trouble and after a restart, and starts are not.
 func TestTellerPassesOnUntilItLands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &configsynctest.Disk{}

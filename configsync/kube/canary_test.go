@@ -196,7 +196,7 @@ func (a *aviary) heard() (where []string) {
 
 // TestNoCanaryIsHeard: a node with canaries in every input, in payloads that are taken and payloads that each part refuses, in the other entries,
 // labels and annotations of their objects, in its token and its environment, says none of them: in no status, condition,
-// event, explanation, line of the history or of the log. S-CS-07 (M7 of the threat model).
+// event, explanation, line of the history or of the log. S-CS-07.
 func TestNoCanaryIsHeard(t *testing.T) {
 	a := newAviary(t, nil)
 	for _, p := range cages() {

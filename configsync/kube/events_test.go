@@ -27,7 +27,7 @@ func (c *cluster) eventsOf(t *testing.T) []eventsv1.Event {
 	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name != c.node })
 }
 
-// TestEntriesAreEvents covers B row 20, R-CS-30 and L-CS-17: with the rights that are named and no others, each entry of a journal that is an edge
+// TestEntriesAreEvents covers R-CS-30, L-CS-17: with the rights that are named and no others, each entry of a journal that is an edge
 // becomes one event, however often it is sent, by whichever process, and until it has landed.
 func TestEntriesAreEvents(t *testing.T) {
 	c := newCluster(t)

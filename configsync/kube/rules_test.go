@@ -84,7 +84,7 @@ var (
 	nodes      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 )
 
-// TestRulesAreNarrow covers R-CS-30, B row 25 and C-11: with those rules an agent reads nothing but its own objects, and can't write what
+// TestRulesAreNarrow covers R-CS-30, C-11: with those rules an agent reads nothing but its own objects, and can't write what
 // it is told to do.
 // L-CS-11.
 // S-CS-08.

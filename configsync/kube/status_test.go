@@ -50,7 +50,7 @@ func statusFull() configsync.Status {
 }
 
 // TestStatusIsReported shows the whole status as the API server holds it, against a golden file; that the same report writes nothing;
-// that what is gone is removed; and that neither the spec nor the conditions of others change (R-CS-61, B row 17).
+// that what is gone is removed; and that neither the spec nor the conditions of others change (R-CS-61).
 // L-CS-15.
 func TestStatusIsReported(t *testing.T) {
 	c := newCluster(t)

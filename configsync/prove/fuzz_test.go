@@ -12,7 +12,7 @@ import (
 	"github.com/belayproject/belay/configsync/prove"
 )
 
-// M9: whatever is in the record, no answer comes from it that was not kept with the secret, and nothing of it is in the error.
+// Whatever is in the record, no answer comes from it that was not kept with the secret, and nothing of it is in the error.
 func FuzzRecord(f *testing.F) {
 	o := shell("exit 0")
 	o.Secret = []byte("a secret of this node")

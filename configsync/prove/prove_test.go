@@ -63,7 +63,7 @@ func wants(t *testing.T, what string, err error, want string) {
 	}
 }
 
-// D4, C-21: exit status 0 accepts, one status refuses, and nothing else says anything about the config.
+// C-21: exit status 0 accepts, one status refuses, and nothing else says anything about the config.
 func TestExitStatusIsTheAnswer(t *testing.T) {
 	for script, want := range map[string]struct {
 		outcome string
@@ -93,7 +93,7 @@ func TestExitStatusIsTheAnswer(t *testing.T) {
 	}
 }
 
-// D4: a program that isn't there, can't run, or that somebody else could have changed, holds configs back and refuses none.
+// A program that isn't there, can't run, or that somebody else could have changed, holds configs back and refuses none.
 func TestProgramThatCantBeTrusted(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, mode os.FileMode) string {
@@ -114,7 +114,7 @@ func TestProgramThatCantBeTrusted(t *testing.T) {
 	}
 }
 
-// D4: the payload comes by standard input, or by a file for the agent alone that is gone afterwards, whatever lay there before.
+// The payload comes by standard input, or by a file for the agent alone that is gone afterwards, whatever lay there before.
 func TestProgramGetsThePayload(t *testing.T) {
 	dir := t.TempDir()
 	copied, files := filepath.Join(dir, "copy"), filepath.Join(dir, "files")
@@ -143,7 +143,7 @@ func TestProgramGetsThePayload(t *testing.T) {
 	}
 }
 
-// D4, M6: the file lies in no directory that somebody else can look into.
+// The file lies in no directory that somebody else can look into.
 func TestDirectoryOfThePayloadIsPrivate(t *testing.T) {
 	base := t.TempDir()
 	o := shell("exit 0", prove.PayloadFile)
@@ -162,7 +162,7 @@ func TestDirectoryOfThePayloadIsPrivate(t *testing.T) {
 	}
 }
 
-// D4, M7: nothing of the agent's environment reaches the program.
+// Nothing of the agent's environment reaches the program.
 func TestEnvironmentIsLocalAndMinimal(t *testing.T) {
 	t.Setenv("SECRET_TOKEN", canary)
 	file := filepath.Join(t.TempDir(), "env")
@@ -192,7 +192,7 @@ func TestEnvironmentIsLocalAndMinimal(t *testing.T) {
 	}
 }
 
-// D4: a program that hangs is killed when its time is over, says nothing about the config, and leaves no file.
+// A program that hangs is killed when its time is over, says nothing about the config, and leaves no file.
 func TestHangIsKilled(t *testing.T) {
 	o := shell("sleep 600; exit 65", prove.PayloadFile)
 	o.FileDir, o.Timeout = filepath.Join(t.TempDir(), "files"), 100*time.Millisecond
@@ -208,7 +208,7 @@ func TestHangIsKilled(t *testing.T) {
 	}
 }
 
-// D4: what the program has started ends with it, whether it is killed or exits.
+// What the program has started ends with it, whether it is killed or exits.
 func TestGroupEndsWithTheProgram(t *testing.T) {
 	for name, end := range map[string]string{"killed": "wait", "exits": "exit 65"} {
 		file := filepath.Join(t.TempDir(), "pid")
@@ -242,7 +242,7 @@ func TestGroupEndsWithTheProgram(t *testing.T) {
 	}
 }
 
-// M7, M11: what a program writes is in no error, unless it is said to hold no payload; then it is short, and one line.
+// What a program writes is in no error, unless it is said to hold no payload; then it is short, and one line.
 func TestErrorsHoldNoOutput(t *testing.T) {
 	for _, script := range []string{"cat; exit 65", "cat >&2; exit 1", "cat; kill -9 $$"} {
 		o := shell(script)

@@ -56,7 +56,7 @@ func (c counted) asked(what string, o prove.Options, obj configsync.Object, want
 	wants(c.t, what, program(c.t, o).Inspect(c.t.Context(), "config", obj), want)
 }
 
-// D4, D11: the program runs once for a config and a version, whatever it said, over restarts; and anew for whatever could change the answer.
+// The program runs once for a config and a version, whatever it said, over restarts; and anew for whatever could change the answer.
 func TestAnswerOutlivesTheProcess(t *testing.T) {
 	c := newCounted(t)
 	c.asked("first", c.options(), object("a"), "accepted")
@@ -83,7 +83,7 @@ func TestAnswerOutlivesTheProcess(t *testing.T) {
 	c.ran("and back", 7)
 }
 
-// D4: what was not decided is asked again, and never on record.
+// What was not decided is asked again, and never on record.
 func TestUndecidedIsAskedAgain(t *testing.T) {
 	c := newCounted(t)
 	p := program(t, c.options())
@@ -99,7 +99,7 @@ func TestUndecidedIsAskedAgain(t *testing.T) {
 	wants(t, "no trouble", p.Inspect(t.Context(), "config", object("a")), "accepted")
 }
 
-// D4: an answer that can't be recorded is not given, and not asked for again.
+// An answer that can't be recorded is not given, and not asked for again.
 func TestAnswerIsOnRecordBeforeItIsGiven(t *testing.T) {
 	c := newCounted(t)
 	p := program(t, c.options())
@@ -118,7 +118,7 @@ func TestAnswerIsOnRecordBeforeItIsGiven(t *testing.T) {
 	c.ran("all in all", 1)
 }
 
-// D4, D10, M9: no record makes a node believe an answer that the program has not given.
+// No record makes a node believe an answer that the program has not given.
 func TestPlantedAnswerIsNotBelieved(t *testing.T) {
 	secret := []byte("a secret of this node")
 	c := newCounted(t)
@@ -233,7 +233,7 @@ var errExit = errors.New("exit")
 
 func (exits) Restart(context.Context, configsync.Change) error { return errExit }
 
-// D4, C-21: a Syncer holds a config back while the program is in trouble, adopts it when the program accepts it, starts with it without another run,
+// C-21: a Syncer holds a config back while the program is in trouble, adopts it when the program accepts it, starts with it without another run,
 // and refuses one that the program refuses.
 func TestSyncerAsksTheProgram(t *testing.T) {
 	c, server := newCounted(t), &configsynctest.Server{}

@@ -56,7 +56,7 @@ func with(data map[string]string, entry, value string) map[string]string {
 	return data
 }
 
-// D10: one good signature by a key that the node has is enough; all else is refused with the names of keys, and none of the data.
+// One good signature by a key that the node has is enough; all else is refused with the names of keys, and none of the data.
 func TestOneGoodSignatureIsNeeded(t *testing.T) {
 	content := map[string]string{"kubelet": "secret: 1", configsync.KeyTrialDuration: "10m"}
 	a, b := line(t, "a", 1, content), line(t, "b", 2, content)

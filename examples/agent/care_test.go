@@ -38,7 +38,7 @@ func acknowledges(t *testing.T, ack, word string) {
 	}
 }
 
-// C-35, C-36, D2: an address that is wanted is shown and decides nothing; a config on trial waits for the word of --ack-file; and after its promotion one
+// C-35, C-36: an address that is wanted is shown and decides nothing; a config on trial waits for the word of --ack-file; and after its promotion one
 // that crashes is an alarm, and no more.
 func TestAgentWaitsForTheWordAndWatchesAfter(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestAgentWaitsForTheWordAndWatchesAfter(t *testing.T) {
 	}
 }
 
-// D2: a config that nobody acknowledges is left at its deadline, which no restart of the agent begins anew.
+// A config that nobody acknowledges is left at its deadline, which no restart of the agent begins anew.
 func TestAgentLeavesWhatNobodyAcknowledges(t *testing.T) {
 	t.Parallel()
 	const deadline, step = 3 * time.Second, 300 * time.Millisecond

@@ -12,7 +12,7 @@ import (
 	"github.com/belayproject/belay/internal/e2e"
 )
 
-// L-CS-28, B row 20: an edit of the rendered file is told as an event, and repaired where the flag asks for it; else the status says so, and the file stays.
+// L-CS-28: an edit of the rendered file is told as an event, and repaired where the flag asks for it; else the status says so, and the file stays.
 func TestRenderedFileIsWatched(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "drift")

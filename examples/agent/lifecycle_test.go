@@ -148,7 +148,7 @@ func TestAgentRollsBackWithoutTheAPIServer(t *testing.T) {
 	v3 := w.good(t, "v3")
 	w.says(t, corev1.ConditionTrue, using(v3), "all checks passed")
 
-	// D4: a server that is only away takes nobody off a good config, at a start neither.
+	// A server that is only away takes nobody off a good config, at a start neither.
 	if err := env.APIServer().Kill(); err != nil {
 		t.Fatal(err)
 	}

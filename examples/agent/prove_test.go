@@ -62,7 +62,7 @@ func (n *proven) looks(t *testing.T, command string, more ...string) string {
 	return out
 }
 
-// D4, C-21: a config waits for the program of --prove-command, is adopted once that accepts it, and is never tried where it is refused; no restart,
+// C-21: a config waits for the program of --prove-command, is adopted once that accepts it, and is never tried where it is refused; no restart,
 // and nobody who looks, has the program run again.
 func TestAgentProvesAConfig(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ const embeddingDir = "docs/embedding"
 // embedded are the packages that have a page.
 var embedded = [...]string{"checkpoint", "configsync", "drain", "identity", "lkg", "machine", "rollout"}
 
-// EmbeddingPages checks that each package that users embed has a page with code on it, and that each Go code block of these pages is what the file has
+// EmbeddingPages checks that each package that users embed has a page with code on it, and that each Go code block of these pages and of README.md is what the file has
 // that the line before it links to: the body of an Example with an Output comment, or declarations in a row, or all of the file but its licence.
 func EmbeddingPages(t *Tree) []Violation {
 	var vs []Violation
@@ -37,7 +37,7 @@ func EmbeddingPages(t *Tree) []Violation {
 		}
 	}
 	for _, f := range t.Files {
-		if f.Dir() != embeddingDir || path.Ext(f.Path) != ".md" {
+		if f.Path != "README.md" && (f.Dir() != embeddingDir || path.Ext(f.Path) != ".md") {
 			continue
 		}
 		for _, b := range goBlocks(f.Text) {

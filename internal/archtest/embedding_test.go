@@ -72,6 +72,13 @@ func TestEmbeddingPagesCatch(t *testing.T) {
 				}
 			}
 			wantOnly(t, EmbeddingPages(tree(t, files...)), c.want)
+			if strings.Contains(c.want, "Go code that is not in") { // the same in front of all others
+				files = []string{"lkg/example_test.go", embeddingExample, "README.md", strings.ReplaceAll(c.page, "../../", "")}
+				for _, name := range embedded {
+					files = append(files, "docs/embedding/"+name+".md", block(link, body))
+				}
+				wantOnly(t, EmbeddingPages(tree(t, files...)), c.want)
+			}
 		})
 	}
 }

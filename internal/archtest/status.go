@@ -18,7 +18,7 @@ var (
 )
 
 // StatusTrue checks the package tables of doc.go and README.md: each lists every package that users import by its top-level
-// name, and whatever they do not call planned exists.
+// name, doc.go those below them as well, and whatever they do not call planned exists.
 func StatusTrue(t *Tree) []Violation {
 	tables := map[string]*regexp.Regexp{"doc.go": docStatus, "README.md": readmeStatus}
 	var vs []Violation
@@ -33,6 +33,9 @@ func StatusTrue(t *Tree) []Violation {
 func (t *Tree) statusOf(f *File, pattern *regexp.Regexp) []Violation {
 	dirs := t.byDir()
 	missing := slices.Clone(publicRoots)
+	if f.Path == "doc.go" {
+		missing = append(missing, t.below()...)
+	}
 	var vs []Violation
 	for i, line := range strings.Split(string(f.Text), "\n") {
 		m := pattern.FindStringSubmatch(line)
@@ -48,4 +51,16 @@ func (t *Tree) statusOf(f *File, pattern *regexp.Regexp) []Violation {
 		vs = append(vs, Violation{f.Path, fmt.Sprintf("has no line for package %q in its table", p), whyStatus})
 	}
 	return vs
+}
+
+// below are the packages below the roots that users import, but for test kits.
+func (t *Tree) below() (all []string) {
+	t.eachDir(func(dir string, files []*File) {
+		root, rest, _ := strings.Cut(dir, "/")
+		hidden := rest == "" || isKit(dir) || slices.Contains(strings.Split(rest, "/"), "internal")
+		if isPublicRoot(root) && !hidden && slices.ContainsFunc(files, func(f *File) bool { return !f.isTest() && !f.isMain() }) {
+			all = append(all, dir)
+		}
+	})
+	return all
 }

@@ -29,6 +29,8 @@ func TestStatusTablesCatch(t *testing.T) {
 		{"one there", []string{"doc.go", beta(planned, "lkg"), "lkg/a.go", "package lkg\n"}, ""},
 		{"claimed in doc.go", []string{"doc.go", beta(planned, "lkg")}, `doc.go:4: calls "lkg" beta`},
 		{"claimed in the README", []string{"README.md", beta(readme.String(), "drain")}, `README.md:5: calls "drain" beta`},
+		{"passed over below", []string{"doc.go", planned, "drain/kube/a.go", "package kube\n"}, `no line for package "drain/kube"`},
+		{"a kit and what is internal", []string{"doc.go", planned, "drain/draintest/a.go", "package draintest\n", "drain/internal/x/a.go", "package x\n"}, ""},
 		{"passed over", []string{"README.md", strings.Replace(readme.String(), "`drain`", "drain", 1)}, `no line for package "drain"`},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantOnly(t, StatusTrue(tree(t, c.files...)), c.want) })

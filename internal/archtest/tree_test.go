@@ -107,6 +107,17 @@ var shapeCases = []treeCase{
 	{"neighbour", "words", []string{"a", "\n\n.." + "/shared\n"}, "a:3: holds"},
 	{"registry", "words", []string{"Makefile", "proxy.go" + "lang.org"}, "Makefile:1: holds"},
 	{"binary", "words", []string{"a", "\x00 .." + "/shared\n"}, ""},
+	{"a paper", "words", []string{"a.md", "M1 of the threat " + "model\n"}, "a.md:1: holds"},
+	{"row of a paper", "words", []string{"a/b_test.go", "package a\n\n// B " + "row 20: it ends.\n"}, "a/b_test.go:6: holds"},
+	{"facts of a paper", "words", []string{"a", "Fac" + "ts 7 and 8\n"}, "a:1: holds"},
+	{"a seed", "words", []string{"a", "as in se" + "ed 003.\n"}, "a:1: holds"},
+	{"a lesson", "words", []string{"a", "in flight (lesson" + " C5).\n"}, "a:1: holds"},
+	{"a design", "words", []string{"a", "DES" + "IGN D4 says\n"}, "a:1: holds"},
+	{"a decision", "words", []string{"drain/a_test.go", "package a\n\n// D" + "18: it ends.\n"}, "drain/a_test.go:6: holds"},
+	{"a decision among others", "words", []string{"a", "(R-CS-01, D" + "18)\n"}, "a:1: holds"},
+	{"a threat", "words", []string{"a_test.go", "package a\n\n// M" + "9, C-06: it ends.\n"}, "a_test.go:6: holds"},
+	{"row of a page", "words", []string{"checkpoint/a_test.go", "package a\n\n// D" + "5, E1: every call fails.\n"}, ""},
+	{"an ID of a requirement", "words", []string{"a", "// C-06, L-CS-06: a design of 12 facts, seeds 0 to 9\n"}, ""},
 }
 
 // TestTreeRulesCatch shows each rule about files a tree that breaks it, and one close to it that does not.

@@ -63,7 +63,7 @@ func (s *stage) chaosRounds() {
 	s.sound()
 }
 
-// idle is after what time the proxy cuts a connection, as in the outage of seed 003.
+// idle is after what time the proxy cuts a connection, as a middlebox between nodes and API server may.
 const idle = 3 * time.Second
 
 // remembers is for how long the watch cache of an API server has events at least: DefaultEventFreshDuration of k8s.io/apiserver/pkg/storage/cacher. A watch
@@ -91,7 +91,7 @@ func (s *stage) idleRound() {
 	ended = s.calls.ended.Load() - ended
 	forgotten := int64(len(s.all())) * int64(1+time.Since(began)/remembers)
 	if lists > min(ended, forgotten) {
-		s.t.Errorf("seed 003: %d lists by agents after %d idle connections were cut, want none but for the %d watches that the API server has ended, and %d at most: "+
+		s.t.Errorf("%d lists by agents after %d idle connections were cut, want none but for the %d watches that the API server has ended, and %d at most: "+
 			"watches go on from where they were", lists, starved, ended, forgotten)
 	}
 	if watches == 0 {
@@ -122,7 +122,7 @@ func (s *stage) narrowRound() {
 	}
 	for name, n := range s.count() {
 		if n != before[name]+1 {
-			s.t.Errorf("seed 003: node %s was started %d times, want once", name, n-before[name])
+			s.t.Errorf("node %s was started %d times, want once", name, n-before[name])
 		}
 	}
 	s.t.Logf("%d answers 429 to agents; every node was started once, none has failed", throttled)

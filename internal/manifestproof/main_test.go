@@ -51,9 +51,15 @@ func must(t testing.TB, err error) {
 // build is what kustomize makes of a base below the manifests; "." is the whole.
 func build(t testing.TB, base string) []*unstructured.Unstructured {
 	t.Helper()
-	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(manifests, base))
+	return buildAt(t, filepath.Join(manifests, base))
+}
+
+// buildAt is what kustomize makes of a directory.
+func buildAt(t testing.TB, dir string) []*unstructured.Unstructured {
+	t.Helper()
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
 	if err != nil {
-		t.Fatalf("kustomize build %s: %v", base, err)
+		t.Fatalf("kustomize build %s: %v", dir, err)
 	}
 	var all []*unstructured.Unstructured
 	for _, r := range made.Resources() {
@@ -62,7 +68,7 @@ func build(t testing.TB, base string) []*unstructured.Unstructured {
 		all = append(all, &unstructured.Unstructured{Object: object})
 	}
 	if len(all) == 0 {
-		t.Fatalf("kustomize build %s makes nothing", base)
+		t.Fatalf("kustomize build %s makes nothing", dir)
 	}
 	return all
 }

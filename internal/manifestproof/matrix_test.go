@@ -65,7 +65,7 @@ const matrix = `
 // settle is how long a cell may take to be as it should: the server obeys roles and policies after a moment.
 const settle = 10 * time.Second
 
-// R-RO-02, R-RO-06, R-AU-01, R-AU-08: who may do what with the manifests' own roles and policies, on a real API server.
+// R-RO-02, R-RO-06, R-AU-01, R-AU-08, R-DR-10: who may do what with the manifests' own roles and policies, on a real API server.
 func TestWhoMayDoWhat(t *testing.T) {
 	c := installed(t)
 	s := newStage(t, c)

@@ -125,7 +125,7 @@ var stories = map[string]func(*lkgtest.Machine){
 }
 
 // TestAnyPrefixOfWrites is the main property: any prefix of writes, any restart, any clock step leads to a config that
-// passed every check, or to a refusal because the local baseline is not good (R-CS-04, R-CS-16..20, R-CS-38, E10..E14). Where a
+// passed every check, or to a refusal because the local baseline is not good (R-CS-04, R-CS-16..20, R-CS-38). Where a
 // share is enough, one story is explored, and the others are told once.
 // L-CS-22, L-CS-37.
 func TestAnyPrefixOfWrites(t *testing.T) {

@@ -71,7 +71,7 @@ func tellBroken(t *testing.T, h lkgtest.Histories, r lkgtest.Rule, f lkgtest.Fig
 	}
 }
 
-// TestHistories: R-CS-20, R-CS-42, R-CS-46, R-CS-64, C-01, C-33, D7, D8. No planned restart and no reboot rejects a good config, and no
+// TestHistories: R-CS-20, R-CS-42, R-CS-46, R-CS-64, C-01, C-33. No planned restart and no reboot rejects a good config, and no
 // config that crashes is promoted, however slowly it does; the rules that the kubelet's dynamic config was designed and released
 // with fail in the same histories.
 func TestHistories(t *testing.T) {

@@ -143,7 +143,7 @@ func walk(t *testing.T, seed uint64) {
 }
 
 // settle: the faults stop, and a good config is wanted. It must be in use, and promoted, without anybody's help, and then
-// nothing is written any more (E10).
+// nothing is written any more.
 func settle(m *lkgtest.Machine) {
 	m.Store.StopAt(0, lkgtest.StopFull)
 	desired(lkg.DesiredCorrect)(m)
@@ -152,10 +152,10 @@ func settle(m *lkgtest.Machine) {
 	m.Healthy(2 * time.Minute)
 	state := m.Tracker().State()
 	m.Check(v.Use.Same(d) && state.LastKnownGood.Same(d) && lkg.Settled(state),
-		"uses %+v, last known good is %+v (rule: when faults stop, the node settles on what is wanted, E10)", v.Use, state.LastKnownGood)
+		"uses %+v, last known good is %+v (rule: when faults stop, the node settles on what is wanted)", v.Use, state.LastKnownGood)
 	writes := m.Store.Writes()
 	m.Healthy(10 * time.Minute)
-	m.Check(m.Store.Writes() == writes, "%d writes in ten settled minutes (rule: none, E10)", m.Store.Writes()-writes)
+	m.Check(m.Store.Writes() == writes, "%d writes in ten settled minutes (rule: none)", m.Store.Writes()-writes)
 }
 
 func damage(rnd *rand.Rand) move {

@@ -74,6 +74,8 @@ func TestMutants(t *testing.T) {
 // The same for rollouts that can't be followed, that select the nodes of others, or that are gone.
 func TestStandingMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
+		{Name: "who is deleted hears nothing any more", File: "round.go", Run: "TestDeletedRolloutWaits",
+			Old: "policy.Stages, policy.Prefetch = nil, nil", New: "policy.Stages, policy.Prefetch, policy.Verb = nil, nil, rollout.Verb{}"},
 		{Name: "what can't be followed can't be stopped", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "!asked && r.Progress.Stopped == \"\" {", New: "asked || r.Progress.Stopped == \"\" {"},
 		{Name: "what is stopped begins anew", File: "stop.go", Run: "TestAbortOfAnInvalidRollout", Old: "range r.Progress.Targets {", New: "range r.Progress.Targets[:0] {"},
 		{Name: "a pause gives back what drains", File: "stop.go", Run: "TestPauseOfAnInvalidRollout",

@@ -15,7 +15,7 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// D9, R-CS-88: however a node comes to reject a config, before it is adopted or on its trial, its shadow says that the attempt has failed and that it runs
+// R-CS-88: however a node comes to reject a config, before it is adopted or on its trial, its shadow says that the attempt has failed and that it runs
 // what it ran before; so a detector that allows one rejection stops the rollout at the second node, and the default one at its fourth.
 func TestRejectedConfigsAreToldToARollout(t *testing.T) {
 	for word, reason := range map[string]string{

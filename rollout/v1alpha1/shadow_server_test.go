@@ -109,7 +109,7 @@ func orderRows() []struct {
 		{"known", "negative grant", orders(`"grant":-1`), "should be greater than or equal to 0"},
 		{"known", "name with @", orders(`"stage":{"name":"v9@x"}`), "should match"},
 		{"known", "no spec", step{"spec", `{"spec":null}`}, "spec: Required value"},
-		// E3: an omission is a decrease.
+		// An omission is a decrease.
 		{"granted", "grant decreases", orders(`"grant":4`), "grant " + never},
 		{"done", "grant left out", orders(`"grant":null,"revision":{"name":"v2","digest":"sha256:22"}`), "grant " + never},
 		{"known", "revoked decreases", orders(`"revoked":2`), "revoked " + never},
@@ -164,7 +164,7 @@ func reportRows() []struct {
 		{"new", "from the disk", report(`"known":true,"attempt":2,"phase":"FailedBroken",` + v2), ""},
 		{"committed", "words", report(`"reason":"Waiting","message":"for the drain","current":{"name":"v1"},"bootID":"b"`), ""},
 		{"known", "unknown phase", report(`"phase":"Resting"`), "Unsupported value"},
-		// E3: an omission is a decrease, also of the whole status.
+		// An omission is a decrease, also of the whole status.
 		{"new", "no status", step{"status", `{"status":null}`}, ""},
 		{"known", "no status any more", step{"status", `{"status":null}`}, "known must stay true"},
 		{"done", "no status any more", step{"status", `{"status":null}`}, "the attempt " + never},

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// D4: guard, explain and check go by the same program. A config on trial whose answer is not known is passed over and not held as bad, explain runs
+// Guard, explain and check go by the same program. A config on trial whose answer is not known is passed over and not held as bad, explain runs
 // nothing, and what was answered is not asked again.
 func TestTheProgramIsAskedAlike(t *testing.T) {
 	h := newUnitHost(t)

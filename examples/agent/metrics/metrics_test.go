@@ -39,7 +39,7 @@ func scrape(t *testing.T, url string) []string {
 	return out
 }
 
-// L-CS-16, R-CS-84, B row 19: the names and labels of what is really served, in each phase of a config's life.
+// L-CS-16, R-CS-84: the names and labels of what is really served, in each phase of a config's life.
 func TestScrapeOfTheRealOutput(t *testing.T) {
 	good := lkg.Ref{Namespace: "ns", Name: "v1", UID: "u1", ResourceVersion: "7", Key: "kubelet", Digest: "sha256:1"}
 	bad := lkg.Ref{Namespace: "ns", Name: "v2", UID: "u2", ResourceVersion: "9", Key: "kubelet", Digest: "sha256:2"}

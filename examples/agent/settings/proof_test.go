@@ -21,7 +21,7 @@ func shell(l *Local, script string) {
 	l.Prove.Command, l.Prove.Args = "/bin/sh", []string{"-c", script}
 }
 
-// D4, C-21: the program of --prove-command judges what the kubelet would use on this node, and its answer is kept for one version.
+// C-21: the program of --prove-command judges what the kubelet would use on this node, and its answer is kept for one version.
 func TestTheProgramJudgesWhatIsUsed(t *testing.T) {
 	dir := files(t, map[string]string{"node.yaml": "podsPerCore: 3\n"})
 	l := Defaults()
@@ -65,7 +65,7 @@ func TestTheProgramJudgesWhatIsUsed(t *testing.T) {
 	}
 }
 
-// D4: a program that can't be run is no wrong flag, and is held against no config; what it is missing is told.
+// A program that can't be run is no wrong flag, and is held against no config; what it is missing is told.
 func TestAProgramThatCantBeRun(t *testing.T) {
 	l := Defaults()
 	if err := l.ProveProblem(); err != nil || len(l.Options().Proofs) != 0 {

@@ -16,6 +16,8 @@ func TestMutants(t *testing.T) {
 		{Name: "a stuck drain stands", File: "status.go", Run: "TestStatus", Old: "s.Stands = s.NeedsSomebody && !meta", New: "s.Stands = s.NeedsSomebody || !meta"},
 		{Name: "a request is always carried out", File: "status.go", Run: "TestStatus", Old: "Handled: st.HandledRequest == v.Request", New: "Handled: true"},
 		{Name: "to overlap is no trouble", File: "status.go", Run: "TestOverlap", Old: "v1alpha1.ConditionDegraded, v1alpha1.ConditionOverlapping:", New: "v1alpha1.ConditionDegraded:"},
+		{Name: "a deletion is not said", File: "status.go", Run: "TestStatusOfADeleted", Old: "Deleted: r.DeletionTimestamp, ", New: ""},
+		{Name: "a way back for who is deleted", File: "status.go", Run: "TestStatusOfADeleted", Old: " && s.Deleted == nil", New: ""},
 		{Name: "verbs of every phase", File: "status.go", Run: "TestStatus", Old: "if rule.In == phase {", New: "if true {"},
 		{Name: "a pause is believed", File: "answer.go", Run: "TestAnswer", Old: "a.Final = !stops || a.Proven", New: "a.Final = true"},
 		{Name: "a refusal is none", File: "answer.go", Run: "TestAnswer", Old: "case handled && r.Status.Refusal != \"\":", New: "case false:"},

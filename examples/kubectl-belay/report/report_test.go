@@ -6,6 +6,7 @@ package report_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -201,6 +202,22 @@ func TestStatus(t *testing.T) {
 	}
 	fresh := report.StatusOf(&other, now())
 	check(t, "statuses.txt", changed.Text()+"\n"+fresh.Text()+"\n"+report.Overview([]report.Status{st, fresh}))
+}
+
+// A Rollout that is deleted says what it waits for, and offers no way back, which nothing would come of.
+func TestStatusOfADeletedRollout(t *testing.T) {
+	r := seen(t).Rollouts[0].DeepCopy()
+	r.Status.History = make([]v1alpha1.HistoryEntry, 2)
+	if st := report.StatusOf(r, now()); !slices.Contains(st.Verbs, "rollback") {
+		t.Errorf("before: it offers %q, want rollback among them", st.Verbs)
+	}
+	gone := at(-30 * time.Minute)
+	r.DeletionTimestamp = &gone
+	st := report.StatusOf(r, now())
+	if slices.Contains(st.Verbs, "rollback") {
+		t.Errorf("it offers %q, want no rollback", st.Verbs)
+	}
+	check(t, "status-deleted.txt", st.Text())
 }
 
 // A node's reason and story are told, whatever it waits for.

@@ -48,6 +48,8 @@ type Status struct {
 	Completed     bool `json:"completed"`
 	NeedsSomebody bool `json:"needsSomebody"`
 	Stands        bool `json:"stands"`
+	// Deleted is since when it is being deleted: it goes when no node has a slot any more.
+	Deleted *metav1.Time `json:"deleted,omitempty"`
 	// Verbs are what may be asked for now.
 	Verbs []string `json:"verbs,omitempty"`
 	// At is when that was seen.
@@ -75,7 +77,7 @@ func StatusOf(r *v1alpha1.Rollout, now time.Time) Status {
 	s := Status{
 		Rollout: r.Name, Domain: r.Spec.Domain, Phase: string(st.Phase), Reason: st.Reason, Message: st.Message, Revision: st.Revision, Stage: st.Stage,
 		ExpectedEnd: st.ExpectedEnd, WorstCase: st.WorstCase, Nodes: st.Nodes, NodesOmitted: st.NodesOmitted, Acknowledged: st.Acknowledged,
-		Conditions: st.Conditions, Current: st.ObservedGeneration == r.Generation && st.Phase != "", At: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		Conditions: st.Conditions, Deleted: r.DeletionTimestamp, Current: st.ObservedGeneration == r.Generation && st.Phase != "", At: metav1.NewTime(now.UTC().Truncate(time.Second)),
 	}
 	if s.Phase == "" {
 		s.Phase, s.Message = "NotSeen", "no controller has looked at it yet: see \"kubectl belay doctor\""
@@ -113,7 +115,7 @@ func (s *Status) judge(r *v1alpha1.Rollout) {
 			s.Verbs = append(s.Verbs, strings.ToLower(string(rule.Do)))
 		}
 	}
-	if phase != "" && len(r.Status.History) > 1 {
+	if phase != "" && len(r.Status.History) > 1 && s.Deleted == nil {
 		s.Verbs = append(s.Verbs, "rollback")
 	}
 }
@@ -152,6 +154,7 @@ func (s Status) Text() string {
 	head.Factf("Rollout", "%s, in domain %s", s.Rollout, s.Domain)
 	head.Fact("Phase", s.phase())
 	head.Fact("Message", s.Message)
+	head.Fact("Deleted", s.deletion())
 	head.Fact("Revision", s.revision())
 	head.Fact("Stage", s.stage())
 	c := s.Counts
@@ -188,6 +191,15 @@ func (s Status) phase() string {
 		text += " - something is in its way"
 	}
 	return text
+}
+
+// deletion says what a Rollout waits for that is being deleted: it may be for ever.
+func (s Status) deletion() string {
+	if s.Deleted == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s; it goes when none of its nodes has a slot. A broken one keeps it until it is mended, its Node is deleted, or somebody gives it up: kubectl belay acknowledge %s NODE",
+		page.Ago(s.Deleted.Time, s.At.Time), s.Rollout)
 }
 
 func (s Status) revision() string {
