@@ -104,7 +104,7 @@ func TestFirstConfigOfAHost(t *testing.T) {
 	h.apply(t, configs[:1])
 	h.lacksNothing("nodeconfig", "ok")
 	agent := h.Start(t)
-	h.reports("the local config", func(u *unstructured.Unstructured) bool { return at(u, "status", "active", "display") == "local" })
+	h.reports("the local config", func(u *unstructured.Unstructured) bool { return at(u, "status", "active", "local") == "init" })
 	uid := h.configMap(h.Config("maxPods: 42\n"))
 	h.apply(t, h.documents("NodeConfig")[1:])
 	e2e.Eventually(t, patience, "the config is used", func() error { return h.Promoted(t, uid) })
