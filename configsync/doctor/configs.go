@@ -111,6 +111,8 @@ func server(f *Facts) []Finding {
 		return one(CheckServer, Problem, fmt.Sprintf("the API server gives no answer: %v", s.Err), "check the kubeconfig and the network; the node goes on with what it has")
 	case s.NotServed:
 		return one(CheckServer, Problem, fmt.Sprintf("the API server doesn't know the kind %s", s.Kind), "install its CustomResourceDefinition: kubectl apply --server-side -k examples/manifests/crds")
+	case s.Absent && s.Awaited:
+		return one(CheckServer, Note, fmt.Sprintf("there is no %s of this node: no Rollout has selected it yet", s.Kind), "")
 	case s.Absent:
 		return one(CheckServer, Problem, fmt.Sprintf("there is no %s of this node", s.Kind), "create it with the name of the node, or start the agent with another --source or --node-name")
 	case len(s.Drops) > 0:
@@ -128,7 +130,7 @@ func rights(f *Facts) []Finding {
 	case s.Unasked != nil:
 		return one(CheckRights, Unknown, fmt.Sprintf("what the agent may do can't be asked: %v", s.Unasked), "ask with kubectl auth can-i --as")
 	case len(s.Denied) > 0:
-		return one(CheckRights, Problem, "the agent may not "+list(s.Denied), "bind the rules that configsync/kube names for its parts to the agent's user")
+		return one(CheckRights, Problem, "the agent may not "+list(s.Denied), "bind the rules that configsync/kube and rollout/kube name for its parts to the agent's user; for kubelets' certificates examples/manifests/host-agent has them")
 	default:
 		return fine(CheckRights, "the agent may do what it has to")
 	}

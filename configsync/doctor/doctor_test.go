@@ -108,6 +108,7 @@ func troublesOfTheMachine() []trouble {
 		{"no server", func(f *doctor.Facts) { f.Server = &doctor.Server{Err: errors.New("refused")} }, "server", "problem", "no answer"},
 		{"no definition", func(f *doctor.Facts) { f.Server.NotServed = true }, "server", "problem", "doesn't know the kind"},
 		{"no object", func(f *doctor.Facts) { f.Server.Absent = true }, "server", "problem", "there is no NodeConfig"},
+		{"no rollout yet", func(f *doctor.Facts) { f.Server.Kind, f.Server.Absent, f.Server.Awaited = "NodeShadow", true, true }, "server", "note", "no Rollout has selected it"},
 		{"a field is dropped", func(f *doctor.Facts) { f.Server.Drops = []string{"a field"} }, "server", "problem", "drops what is written"},
 		{"a right is missing", func(f *doctor.Facts) { f.Server.Denied = []string{"get configmaps"} }, "rights", "problem", "may not get configmaps"},
 		{"rights are unknown", func(f *doctor.Facts) { f.Server.Unasked = errors.New("503") }, "rights", "unknown", "503"},

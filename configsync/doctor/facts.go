@@ -82,8 +82,9 @@ type Server struct {
 	Kind      string
 	NotServed bool
 	Drops     []string
-	// Absent says that the object of this node is not there, Names that it names a config.
-	Absent, Names bool
+	// Absent says that the object of this node is not there, Awaited that a controller makes it when it has something to say, Names that it
+	// names a config.
+	Absent, Awaited, Names bool
 	// Denied are the rights that the agent lacks, such as "get configmaps". Unasked is why that could not be found out.
 	Denied  []string
 	Unasked error

@@ -20,6 +20,7 @@ func TestMutants(t *testing.T) {
 		{Name: "nobody misses a right", File: "configs.go", Run: "TestEachTrouble", Old: "case len(s.Denied) > 0:", New: "case len(s.Denied) > 99:"},
 		{Name: "nobody is told that configs wait", File: "configs.go", Run: "TestEachTrouble", Old: "if f.Proof == nil {", New: "if true {"},
 		{Name: "problems are not counted", File: "finding.go", Run: "TestEachTrouble", Old: "r.Problems++", New: ""},
+		{Name: "an object that a controller makes is missed", File: "configs.go", Run: "TestEachTrouble", Old: "s.Absent && s.Awaited:", New: "s.Awaited && !s.Absent:"},
 		{Name: "a source that nobody looks at is silence", File: "configs.go", Run: "TestEachTrouble", Old: "s != nil && s.Names {", New: "s != nil && s.Absent {"},
 	})
 }

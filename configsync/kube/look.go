@@ -32,6 +32,7 @@ const (
 	LookForNodeConfig = "NodeConfig"
 	LookForAnnotation = "Node annotation"
 	LookForLegacy     = "Node spec.configSource"
+	LookForNodeShadow = "NodeShadow" // the orders of a rollout; a controller makes it
 )
 
 // A Setup says what an agent needs at the API server.
@@ -63,10 +64,8 @@ func Look(ctx context.Context, client dynamic.Interface, setup Setup, o Options)
 
 // lookAtSource looks at the object that names the config.
 func (c caller) lookAtSource(ctx context.Context, setup Setup, s *doctor.Server) {
-	t := nodeOf(setup.Node)
-	if setup.Source == LookForNodeConfig {
-		t = nodeConfigOf(setup.Node)
-	}
+	t := targetOf(setup)
+	s.Awaited = setup.Source == LookForNodeShadow
 	u, err := c.get(ctx, t)
 	switch {
 	case err == nil:
@@ -82,6 +81,17 @@ func (c caller) lookAtSource(ctx context.Context, setup Setup, s *doctor.Server)
 	}
 }
 
+// targetOf is the object that names the config, or the Node where none does.
+func targetOf(setup Setup) target {
+	switch setup.Source {
+	case LookForNodeConfig:
+		return nodeConfigOf(setup.Node)
+	case LookForNodeShadow:
+		return target{kind: LookForNodeShadow, name: setup.Node, resource: v1alpha1.GroupVersion.WithResource("nodeshadows")}
+	}
+	return nodeOf(setup.Node)
+}
+
 // names reports whether u names a config, whatever it is worth.
 func names(u *unstructured.Unstructured, source string) bool {
 	found := false
@@ -92,6 +102,8 @@ func names(u *unstructured.Unstructured, source string) bool {
 		_, found = u.GetAnnotations()[SourceAnnotation]
 	case LookForLegacy:
 		_, found, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "configSource")
+	case LookForNodeShadow:
+		_, found, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "revision")
 	}
 	return found
 }

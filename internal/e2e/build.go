@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -47,10 +48,20 @@ func (p *Programs) Path(t testing.TB, pkg string) string {
 		return path
 	}
 	path := filepath.Join(p.dir, fmt.Sprintf("%d-%s", len(p.built), filepath.Base(pkg)))
-	build := exec.CommandContext(t.Context(), "go", "build", fmt.Sprintf("-race=%t", race), "-o", path, pkg)
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", home(t), fmt.Sprintf("-race=%t", race), "-o", path, pkg)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", pkg, err, out)
 	}
 	p.built[pkg] = path
 	return path
+}
+
+// home is the directory of this module: a test of another one builds the commands with what this one needs too.
+func home(t testing.TB) string {
+	t.Helper()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/belayproject/belay").Output()
+	if err != nil {
+		t.Fatalf("finding the module: %v", err)
+	}
+	return strings.TrimSpace(string(dir))
 }

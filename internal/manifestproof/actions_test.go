@@ -155,13 +155,19 @@ func actions() map[string]action {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	all := powers()
 	for name, do := range map[string]action{
-		"read the NodeShadow of its node":                   get(shadows, ownNode),
-		"report in the NodeShadow of its node":              patch(shadows, ownNode, "{}", "status"),
-		"report in the NodeShadow of another node":          patch(shadows, otherNode, "{}", "status"),
-		"order in the NodeShadow of its node":               patch(shadows, ownNode, "{}"),
-		"make a NodeShadow":                                 copied(shadows, otherNode, "matrix-c"),
-		"delete the NodeShadow of another node":             remove(shadows, otherNode),
-		"list all NodeShadows":                              list(shadows),
+		"read the NodeShadow of its node":          get(shadows, ownNode),
+		"report in the NodeShadow of its node":     patch(shadows, ownNode, "{}", "status"),
+		"report in the NodeShadow of another node": patch(shadows, otherNode, "{}", "status"),
+		"order in the NodeShadow of its node":      patch(shadows, ownNode, "{}"),
+		"make a NodeShadow":                        copied(shadows, otherNode, "matrix-c"),
+		"delete the NodeShadow of another node":    remove(shadows, otherNode),
+		"list all NodeShadows":                     list(shadows),
+		"read the NodeConfig of its node":          get(nodeConfigs, ownNode),
+		"read a Revision":                          get(rollout.RevisionsResource, "matrix"),
+		"read the config that a node is told to use": func(ctx context.Context, _ *stage, who *actor) error {
+			_, err := who.core.CoreV1().ConfigMaps(configNamespace).Get(ctx, "matrix", metav1.GetOptions{})
+			return err
+		},
 		"report in the NodeConfig of its node":              patch(nodeConfigs, ownNode, "{}", "status"),
 		"report in the NodeConfig of another node":          patch(nodeConfigs, otherNode, "{}", "status"),
 		"name another config in the NodeConfig of its node": patch(nodeConfigs, ownNode, "{}"),

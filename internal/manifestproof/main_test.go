@@ -15,17 +15,21 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
 // shared is one control plane with everything that the manifests hold: see installed.
 var shared testenv.Shared
 
+// programs are those that tests start, but for this one.
+var programs e2e.Programs
+
 func TestMain(m *testing.M) {
 	if code, is := child(os.Args); is {
 		os.Exit(code)
 	}
-	os.Exit(shared.Main(m))
+	os.Exit(programs.Main(m, &shared))
 }
 
 const (

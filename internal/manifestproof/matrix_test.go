@@ -29,6 +29,9 @@ const matrix = `
 | make a NodeShadow                                | role           | role            | yes        | role   | role     |
 | delete the NodeShadow of another node            | role           | role            | yes        | role   | role     |
 | list all NodeShadows                             | yes            | yes             | yes        | yes    | yes      |
+| read the NodeConfig of its node                  | role           | yes             | role       | role   | role     |
+| read a Revision                                  | role           | yes             | role       | role   | role     |
+| read the config that a node is told to use       | role           | yes             | role       | role   | role     |
 | report in the NodeConfig of its node             | role           | yes             | role       | role   | role     |
 | report in the NodeConfig of another node         | role           | policy          | role       | role   | role     |
 | name another config in the NodeConfig of its node | role          | role            | role       | role   | role     |

@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/restmapper"
 	"sigs.k8s.io/yaml"
 
-	"github.com/belayproject/belay/identity/nodeauth"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -82,7 +81,7 @@ func clients(t testing.TB, config *rest.Config) (kubernetes.Interface, dynamic.I
 	return core, objects
 }
 
-// installAll follows the order that examples/manifests/kustomization.yaml gives. The roles of agents on hosts are those that the package names.
+// installAll follows the order that examples/manifests/kustomization.yaml gives, and adds agents on hosts.
 func (c *cluster) installAll(t *testing.T) {
 	t.Helper()
 	c.define(t, build(t, "crds"))
@@ -92,13 +91,7 @@ func (c *cluster) installAll(t *testing.T) {
 	c.apply(t, guards(t))
 	c.apply(t, build(t, "."))
 	c.apply(t, build(t, "monitoring"))
-	objects, err := nodeauth.Objects(hostAgents())
-	must(t, err)
-	for _, object := range objects {
-		if u := untyped(t, object); strings.Contains(u.GetKind(), "Role") {
-			c.apply(t, []*unstructured.Unstructured{u})
-		}
-	}
+	c.apply(t, build(t, "host-agent"))
 }
 
 // guards are what guard.yaml of the agents in pods has.

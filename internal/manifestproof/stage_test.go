@@ -45,6 +45,12 @@ func newStage(t *testing.T, c *cluster) *stage {
 		"apiVersion": rollout.GroupVersion.String(), "kind": "Rollout", "metadata": map[string]any{"name": "matrix"},
 		"spec": map[string]any{"revision": map[string]any{"name": "v1", "digest": rollout.OpaqueDigest("v1")}, "selector": map[string]any{}},
 	}})
+	s.make(t, rollout.RevisionsResource, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rollout.GroupVersion.String(), "kind": "Revision", "metadata": map[string]any{"name": "matrix"},
+		"spec": map[string]any{"digest": rollout.OpaqueDigest("v1"), "opaque": "v1"},
+	}})
+	_, err = s.admin.CoreV1().ConfigMaps(configNamespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "matrix"}}, metav1.CreateOptions{})
+	must(t, err)
 	s.actors["agent in a pod"] = s.actor(t, s.podToken(t))
 	s.actors["agent on a host"] = s.actor(t, c.env.User(t, "system:node:"+ownNode, "system:nodes"))
 	s.actors["controller"] = s.actor(t, c.env.User(t, controllerUser, "system:serviceaccounts"))

@@ -6,6 +6,7 @@ package checkup
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +17,8 @@ import (
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/settings"
 	"github.com/belayproject/belay/examples/agent/wire"
+	rolloutkube "github.com/belayproject/belay/rollout/kube"
+	rollout "github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // serverTimeout bounds each call of the API server.
@@ -114,6 +117,25 @@ func setupOf(s *settings.Run) kube.Setup {
 	case settings.SourceLegacy:
 		setup.Source = kube.LookForLegacy
 		setup.Rules = append(setup.Rules, kube.NodeSourceRules(s.NodeName)...)
+	case settings.SourceShadow:
+		setup.Source = kube.LookForNodeShadow
+		setup.Rules = append(setup.Rules, rolloutkube.AgentRules(s.NodeName)...)
 	}
+	addRollouts(&setup, s)
 	return setup
+}
+
+// addRollouts adds what taking part in rollouts needs besides the source: hooks their orders, and the Lease.
+func addRollouts(setup *kube.Setup, s *settings.Run) {
+	if s.Hooks != "" {
+		orders := slices.DeleteFunc(rolloutkube.AgentRules(s.NodeName), func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Resources, rollout.RevisionsResource.Resource) // hooks have no use for them
+		})
+		setup.Rules = append(setup.Rules, orders...)
+	}
+	if s.Rollouts() && s.LeaseNamespace != "" {
+		setup.Namespaced[s.LeaseNamespace] = append(setup.Namespaced[s.LeaseNamespace], rbacv1.PolicyRule{
+			APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "create", "update", "delete"},
+		})
+	}
 }

@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync/doctor"
 	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/examples/agent/node"
 	"github.com/belayproject/belay/examples/agent/report"
 	"github.com/belayproject/belay/examples/agent/settings"
@@ -138,4 +141,50 @@ func TestUnitIsRead(t *testing.T) {
 			t.Errorf("%q is read as %+v, want %+v", out, got, want)
 		}
 	}
+}
+
+// C-08: what is asked at the API server is what the parts need that the flags pick; of an agent that takes orders, also what orders need.
+func TestServerIsAskedForWhatTheFlagsNeed(t *testing.T) {
+	const orders, leases = "get list watch nodeshadows, patch nodeshadows/status", "agents: get create update delete leases"
+	for _, c := range []struct {
+		source, hooks, leases string
+		kind                  string
+		want, not             []string
+	}{
+		{"nodeconfig", "", "agents", kube.LookForNodeConfig, []string{"patch nodeconfigs/status"}, []string{"nodeshadows", "revisions", "leases"}},
+		{"shadow", "", "", kube.LookForNodeShadow, []string{orders, "get revisions"}, []string{"nodeconfigs", "leases"}},
+		{"shadow", "", "agents", kube.LookForNodeShadow, []string{orders, "get revisions", leases}, []string{"nodeconfigs"}},
+		{"nodeconfig", "/hooks", "agents", kube.LookForNodeConfig, []string{"patch nodeconfigs/status", orders, leases}, []string{"revisions"}},
+		{"none", "/hooks", "", "", []string{orders}, []string{"nodeconfigs", "revisions", "leases"}},
+	} {
+		s := run(t)
+		s.Source, s.Hooks, s.LeaseNamespace = c.source, c.hooks, c.leases
+		setup := setupOf(s)
+		text := asked("", setup.Rules)
+		for namespace, rules := range setup.Namespaced {
+			text += asked(namespace+": ", rules)
+		}
+		if setup.Source != c.kind {
+			t.Errorf("%+v: it looks for %q", c, setup.Source)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%+v: it asks for\n%swant %s", c, text, want)
+			}
+		}
+		for _, not := range c.not {
+			if strings.Contains(text, not) {
+				t.Errorf("%+v: it asks for\n%swant nothing of %s", c, text, not)
+			}
+		}
+	}
+}
+
+// asked are rights in the words of the table above.
+func asked(where string, rules []rbacv1.PolicyRule) string {
+	var all []string
+	for _, r := range rules {
+		all = append(all, strings.Join(r.Verbs, " ")+" "+strings.Join(r.Resources, " "))
+	}
+	return where + strings.Join(all, ", ") + "\n"
 }

@@ -1,0 +1,184 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/belayproject/belay/internal/systemdenv"
+)
+
+// nsenter stands for the host's namespaces, with the systemd of the test.
+const nsenter = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\nshift\n" +
+	"case $1 in\nsystemctl) shift; exec systemctl --user \"$@\" ;;\nsystemd-run) shift; exec systemd-run --user --property=DefaultDependencies=no \"$@\" ;;\n" +
+	"esac\nexec \"$@\"\n"
+
+// hostProgram is the program of a node. What it does is in the name of the revision.
+const hostProgram = `#!/bin/sh
+echo "$BELAY_VERB $BELAY_ATTEMPT $BELAY_REVISION $BELAY_DIGEST $BELAY_REVERT" >>DIR/calls
+case $BELAY_REVISION in
+reboots) echo '{"reason": "Boots"}'; exit 11 ;;
+hangs) while [ ! -e DIR/go ]; do sleep 0.1; done ;;
+ends) kill -TERM $$ ;;
+esac
+cat /proc/self/cgroup
+`
+
+// A hostHook is the hook of the manifests, with a directory in place of the host's.
+type hostHook struct {
+	*testing.T
+	dir, script string
+}
+
+func newHostHook(t *testing.T) *hostHook {
+	t.Helper()
+	const hooks = "/etc/belay-agent/hooks"
+	h := &hostHook{t, t.TempDir(), ""}
+	text := read(t, "../../manifests/agent/hook.sh")
+	if strings.Count(text, "program="+hooks) != 1 {
+		t.Fatalf("the hook does not run what is in %s", hooks)
+	}
+	h.script = h.write("hook.sh", strings.Replace(text, "program="+hooks, "program="+h.dir, 1))
+	h.write("nsenter", nsenter)
+	for _, verb := range []string{"observe", "prepare", "apply", "revert"} {
+		h.write(verb, strings.ReplaceAll(hostProgram, "DIR", h.dir))
+	}
+	return h
+}
+
+func (h *hostHook) write(name, text string) (path string) {
+	h.Helper()
+	path = filepath.Join(h.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be executed
+		h.Fatal(err)
+	}
+	return path
+}
+
+// start calls the hook as package nodeagent does, in a process group of its own.
+func (h *hostHook) start(verb, attempt, revision string) (*exec.Cmd, *bytes.Buffer) {
+	h.Helper()
+	cmd, out := exec.CommandContext(h.Context(), h.script), &bytes.Buffer{}
+	cmd.Env = append(os.Environ(), "PATH="+h.dir+":"+os.Getenv("PATH"),
+		"BELAY_VERB="+verb, "BELAY_ATTEMPT="+attempt, "BELAY_REVISION="+revision, "BELAY_DIGEST=sha256:1", "BELAY_REVERT=false")
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = out, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		h.Fatal(err)
+	}
+	return cmd, out
+}
+
+// call has the hook end by itself.
+func (h *hostHook) call(verb, attempt, revision string) (out string, code int) {
+	h.Helper()
+	cmd, text := h.start(verb, attempt, revision)
+	var exit *exec.ExitError
+	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		h.Fatal(err)
+	}
+	return text.String(), cmd.ProcessState.ExitCode()
+}
+
+// called waits until the program was called so often, of which the last is line.
+func (h *hostHook) called(n int, line string) {
+	h.Helper()
+	systemdenv.Eventually(h.T, "the program is called", func() error {
+		text, err := os.ReadFile(filepath.Join(h.dir, "calls"))
+		calls := strings.Split(strings.TrimSpace(string(text)), "\n")
+		if err != nil || len(calls) != n || calls[n-1] != line {
+			return fmt.Errorf("calls are %q, %w, want %d, the last of them %q", calls, err, n, line)
+		}
+		return nil
+	})
+}
+
+// kill ends a hook as the end of its pod does, and the program goes on.
+func (h *hostHook) kill(hook *exec.Cmd, unit string) {
+	h.Helper()
+	if err := syscall.Kill(-hook.Process.Pid, syscall.SIGKILL); err != nil {
+		h.Fatal(err)
+	}
+	_ = hook.Wait() // it was killed
+	state, err := exec.CommandContext(h.Context(), "systemctl", "--user", "show", "--property=ActiveState", "--value", unit).Output()
+	if got := strings.TrimSpace(string(state)); err != nil || got != "activating" {
+		h.Errorf("without its hook %s is %q (%v), want it to go on", unit, got, err)
+	}
+}
+
+// What changes the node is no process of the pod: it has the host's limits, and outlives the pod. Its exit code and output are those of the hook, and
+// there is one at a time.
+func TestHookOfTheManifestsUnderARealSystemd(t *testing.T) {
+	systemdenv.Run(t, nil, func(t *testing.T, _ string) {
+		h := newHostHook(t)
+		h.answers()
+		h.goesOn()
+		h.givesUp()
+	})
+}
+
+// answers are what the agent goes by.
+func (h *hostHook) answers() {
+	h.Helper()
+	for _, c := range []struct {
+		verb, revision, unit, out string
+		code                      int
+	}{
+		{"observe", "v1", "", "", 0},
+		{"prepare", "v1", "belay-prepare.service", "", 0},
+		{"apply", "v1", "belay-update.service", "", 0},
+		{"revert", "v1", "belay-update.service", "", 0},
+		{"apply", "reboots", "", "{\"reason\": \"Boots\"}\n", 11},
+		{"apply", "reboots", "", "{\"reason\": \"Boots\"}\n", 11}, // what failed is not in the way
+		{"apply", "ends", "", "", 1},
+		{"observe", "reboots", "", "{\"reason\": \"Boots\"}\n", 11},
+	} {
+		out, code := h.call(c.verb, "u-1", c.revision)
+		if code != c.code || c.code != 0 && out != c.out {
+			h.Errorf("%s of %s: exit code %d with %q, want %d with %q", c.verb, c.revision, code, out, c.code, c.out)
+		}
+		if in := strings.Contains(out, ".service\n"); c.code == 0 && (in != (c.unit != "") || !strings.Contains(out, c.unit+"\n")) {
+			h.Errorf("%s runs in %q, want the unit %q", c.verb, out, c.unit)
+		}
+	}
+	h.called(8, "observe u-1 reboots sha256:1 false")
+}
+
+// goesOn has a hook killed, and another one called for the same attempt while the program runs.
+func (h *hostHook) goesOn() {
+	h.Helper()
+	hook, _ := h.start("apply", "u-2", "hangs")
+	h.called(9, "apply u-2 hangs sha256:1 false")
+	h.kill(hook, "belay-update.service")
+	again, out := h.start("apply", "u-2", "hangs")
+	if err := os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600); err != nil {
+		h.Fatal(err)
+	}
+	if err := again.Wait(); err != nil || !strings.Contains(out.String(), "belay-update.service") {
+		h.Errorf("the second hook of the attempt ends with %v and %q", err, out)
+	}
+	h.called(10, "apply u-2 hangs sha256:1 false")
+}
+
+// givesUp has a hook killed, and one of another attempt called while the program runs.
+func (h *hostHook) givesUp() {
+	h.Helper()
+	if err := os.Remove(filepath.Join(h.dir, "go")); err != nil {
+		h.Fatal(err)
+	}
+	hook, _ := h.start("apply", "u-3", "hangs")
+	h.called(11, "apply u-3 hangs sha256:1 false")
+	h.kill(hook, "belay-update.service")
+	if _, code := h.call("revert", "u-4", "v1"); code != 0 {
+		h.Errorf("the hook of another attempt has the exit code %d, want 0", code)
+	}
+	h.called(12, "revert u-4 v1 sha256:1 false")
+}
