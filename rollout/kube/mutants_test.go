@@ -52,7 +52,7 @@ func TestMutants(t *testing.T) {
 		{Name: "a watch that is refused is none the worse", File: "watch.go", Run: "TestRefusedWatch",
 			Old: "if w.failure != nil && version", New: "if w.failure != nil && !synced && version"},
 		{Name: "a watch that was refused once is so for ever", File: "watch.go", Run: "TestWatchThatComesBack",
-			Old: "version == w.version && time.Since(w.at) < quiet {", New: "w.version != \"?\" {"},
+			Old: "version == w.version && time.Since(w.at) < quiet {", New: "version != \"?\" {"},
 		{Name: "a watch that hears nothing has not come back", File: "watch.go", Run: "TestWatchThatComesBack", Old: " && time.Since(w.at) < quiet {", New: " {"},
 		{Name: "who hears something has not come back", File: "watch.go", Run: "TestWatchThatComesBack", Old: "version == w.version && time", New: "version+w.version != \"?\" && time"},
 		{Name: "nobody looks after the watch of a cache", File: "cache.go", Run: "TestRefusedWatch",
