@@ -71,7 +71,7 @@ var (
 		"golang.org/x/sys", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/utils", "k8s.io/klog/v2",
 		"golang.org/x/sync", "sigs.k8s.io/yaml", "go.yaml.in/yaml/v3", "k8s.io/apiextensions-apiserver", "k8s.io/component-base",
 		"k8s.io/kubelet", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/go-logr/logr", "golang.org/x/term",
-		"github.com/prometheus/client_golang/prometheus/collectors",
+		"github.com/prometheus/client_golang",
 	}
 	// testModules are direct requirements that only tests import.
 	testModules = []string{"github.com/google/go-cmp"}
