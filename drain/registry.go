@@ -68,7 +68,11 @@ func (g *registry) recall(r Request) *memory {
 	k := key{r.Node, r.Holder}
 	m := g.memories[k]
 	if m == nil || (m.maintenance != r.Maintenance && r.Mode != Release) {
+		before := m
 		m = newMemory(r, "")
+		if before != nil {
+			m.counted = before.counted // the node is still in the sum
+		}
 		g.memories[k] = m
 	}
 	return m

@@ -46,6 +46,12 @@ func TestReviewMutantsOfTheNode(t *testing.T) {
 			Old: "return d.begun(name, r), nil", New: "return true, nil"},
 		{Name: "a cancelled Run believes its cache", File: "registry.go", Run: "TestCancelledRunReleasesWhatItsCache",
 			Old: "return m == nil || m.maintenance != maintenance || m.unsure.Load()", New: "return m != nil && m.maintenance == maintenance && m.unsure.Load()"},
+		{Name: "who is forgotten stays in the sum", File: "forget.go", Run: "TestForgetTakes", Old: "f != nil && counted != \"\" {", New: "f != nil && false && counted != \"\" {"},
+		{Name: "one holder's end is that of all", File: "forget.go", Run: "TestForgetTakes", Old: "if k.holder == holder {", New: "if holder != \"\" {"},
+		{Name: "who is forgotten is remembered", File: "forget.go", Run: "TestForgetTakes", Old: "\tg.drop(k)\n", New: ""},
+		{Name: "the drain before is counted for ever", File: "registry.go", Run: "TestForgetTakes", Old: "m.counted = before.counted", New: "_ = before.counted"},
+		{Name: "a pass is forgotten under way", File: "forget.go", Run: "TestForgetWaits",
+			Old: "d.registry.lock(ctx, k)", New: "d.registry.lock(ctx, key{node: k.node + \"?\"})"},
 		{Name: "a new process believes its cache", File: "memory.go", Run: "TestReleaseByANewProcess",
 			Old: "m.unsure.Store(true)", New: ""},
 	})

@@ -10,12 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/component-base/featuregate"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
 
 	"github.com/belayproject/belay/examples/agent/command"
 	"github.com/belayproject/belay/examples/agent/settings"
+	"github.com/belayproject/belay/examples/logging"
 )
 
 func main() {
@@ -60,22 +58,18 @@ func updateCommand() *cobra.Command {
 
 // logged is a sub-command that validates its flags, and then acts, with a log.
 func logged(c *cobra.Command, validate func(args []string) error, act func(context.Context) error) *cobra.Command {
-	logging, gates := logsapi.NewLoggingConfiguration(), featuregate.NewFeatureGate()
+	begin := logging.AddFlags(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if err := validate(args); err != nil {
 			return fmt.Errorf("the command line is wrong\n%w", err)
 		}
-		if err := logsapi.AddFeatureGates(gates); err != nil {
-			return err
+		end, err := begin()
+		if err != nil {
+			return fmt.Errorf("the command line is wrong\n%w", err)
 		}
-		if err := logsapi.ValidateAndApply(logging, gates); err != nil {
-			return err
-		}
-		logs.InitLogs()
-		defer logs.FlushLogs()
+		defer end()
 		return act(c.Context())
 	}
-	logsapi.AddFlags(logging, c.Flags())
 	return c
 }
 

@@ -17,9 +17,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	cliflag "k8s.io/component-base/cli/flag"
-	"k8s.io/component-base/featuregate"
-	"k8s.io/component-base/logs"
-	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
@@ -28,6 +25,7 @@ import (
 	"github.com/belayproject/belay/examples/controller/metrics"
 	"github.com/belayproject/belay/examples/controller/settings"
 	"github.com/belayproject/belay/examples/controller/wire"
+	"github.com/belayproject/belay/examples/logging"
 )
 
 // headerTime bounds the header of a request, and the end of those that run when the process stops.
@@ -45,7 +43,7 @@ func main() {
 
 func newCommand() *cobra.Command {
 	var s settings.Run
-	logging, gates := logsapi.NewLoggingConfiguration(), featuregate.NewFeatureGate()
+	var begin func() (end func(), err error)
 	c := &cobra.Command{
 		Use:           "controller [flags]",
 		Short:         "Carry out the rollouts of disruption domains, never over their caps",
@@ -57,21 +55,18 @@ func newCommand() *cobra.Command {
 			if err := s.Validate(); err != nil {
 				return fmt.Errorf("the command line is wrong\n%w", err)
 			}
-			if err := logsapi.AddFeatureGates(gates); err != nil {
-				return err
+			end, err := begin()
+			if err != nil {
+				return fmt.Errorf("the command line is wrong\n%w", err)
 			}
-			if err := logsapi.ValidateAndApply(logging, gates); err != nil {
-				return err
-			}
-			logs.InitLogs()
-			defer logs.FlushLogs()
+			defer end()
 			return run(c.Context(), &s)
 		},
 	}
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return drainsettings.ParseError(err) })
 	s.AddFlags(c.Flags())
-	logsapi.AddFlags(logging, c.Flags())
+	begin = logging.AddFlags(c.Flags())
 	return c
 }
 

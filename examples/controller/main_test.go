@@ -138,6 +138,10 @@ func TestCommandLineIsRefused(t *testing.T) {
 		{[]string{"--agent-namespace=belay-system", "--agent-lease-duration=1s", "--agent-gc-after=1s"}, []string{
 			`--agent-namespace="belay-system": must not be --namespace`, `--agent-lease-duration="1s": must be at least 5s`, `--agent-gc-after="1s": must be at least twice`,
 		}},
+		{[]string{"--log-text-split-stream"}, []string{"the command line is wrong", "LoggingAlphaOptions"}},
+		{[]string{"--logging-format=xml"}, []string{"the command line is wrong", "xml"}},
+		{[]string{"--logging-format=json", "--feature-gates=LoggingBetaOptions=false"}, []string{"Log format json is disabled, see LoggingBetaOptions"}},
+		{[]string{"--feature-gates=NoSuchGate=true"}, []string{"--feature-gates", "NoSuchGate"}},
 		{[]string{"--kubeconfig=/does/not/exist"}, []string{`--kubeconfig="/does/not/exist": must be a kubeconfig`}},
 	} {
 		command := newCommand()

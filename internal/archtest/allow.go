@@ -25,7 +25,7 @@ const (
 	whyCore    = "the core of configsync is a leaf; the gate before the decoder needs a YAML parser, nothing else"
 	whyRing    = "the Kubernetes ring goes with every embedder's client-go; each further module would bind their versions"
 	whySystemd = "restarts of units go over D-Bus, for those alone who import the package"
-	whyMain    = "examples are mains: component-base, the kubelet's config types and cobra are for them alone"
+	whyMain    = "examples are mains: component-base with the collectors that its registries take, the kubelet's config types and cobra are for them alone"
 	whyTool    = "the rules must build and run before anything else does"
 	whyTest    = "internal packages serve tests and take what the main module already has"
 )
@@ -71,6 +71,7 @@ var (
 		"golang.org/x/sys", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/utils", "k8s.io/klog/v2",
 		"golang.org/x/sync", "sigs.k8s.io/yaml", "go.yaml.in/yaml/v3", "k8s.io/apiextensions-apiserver", "k8s.io/component-base",
 		"k8s.io/kubelet", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/go-logr/logr", "golang.org/x/term",
+		"github.com/prometheus/client_golang",
 	}
 	// testModules are direct requirements that only tests import.
 	testModules = []string{"github.com/google/go-cmp"}

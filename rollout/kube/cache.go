@@ -5,6 +5,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ import (
 type Cache[T any] struct {
 	kind     string
 	informer cache.SharedIndexInformer
+	watch    *Watch
 }
 
 // NewShadowCache returns a cache that is empty until [Cache.Run]: for [NewRecords].
@@ -46,7 +48,8 @@ func NewOwnShadowCache(client dynamic.Interface, node string) *Cache[v1alpha1.No
 }
 
 func newCache[T any](client dynamic.Interface, kind string, resource schema.GroupVersionResource, of ...dynamicinformer.TweakListOptionsFunc) *Cache[T] {
-	return &Cache[T]{kind, newInformer(client, resource, of...)}
+	informer := newInformer(client, resource, of...)
+	return &Cache[T]{kind, informer, &Watch{resource: resource.Resource, informer: informer}}
 }
 
 func newInformer(client dynamic.Interface, resource schema.GroupVersionResource, of ...dynamicinformer.TweakListOptionsFunc) cache.SharedIndexInformer {
@@ -65,7 +68,7 @@ func named(name string) dynamicinformer.TweakListOptionsFunc {
 
 // Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it once.
 func (c *Cache[T]) Run(ctx context.Context, changed func()) error {
-	if err := c.informer.SetTransform(c.read); err != nil {
+	if err := errors.Join(c.watch.begin(), c.informer.SetTransform(c.read)); err != nil {
 		return fmt.Errorf("watching %ss: %w", c.kind, err)
 	}
 	_, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -94,6 +97,9 @@ func (c *Cache[T]) read(obj any) (any, error) {
 
 // Synced reports whether the cache has everything that there was when it began. A controller must not pass before.
 func (c *Cache[T]) Synced() bool { return c.informer.HasSynced() }
+
+// Check returns nil while the cache is up to date as far as anybody knows: [Watch.Check]. A process is not ready while it is not.
+func (c *Cache[T]) Check() error { return c.watch.Check() }
 
 // List returns all objects, in any order.
 func (c *Cache[T]) List() []*T {

@@ -29,9 +29,9 @@ type LedgerStore struct {
 	name    string
 	client  dynamic.Interface
 
-	mu     sync.Mutex
-	last   *unstructured.Unstructured // the newest one that was read, written or watched, so that a Store after a Load is one call
-	synced func() bool                // while it is watched
+	mu    sync.Mutex
+	last  *unstructured.Unstructured // the newest one that was read, written or watched, so that a Store after a Load is one call
+	watch *Watch                     // while it is watched
 }
 
 // NewLedgerStore returns the ledger of the domain of that name, which need not exist.

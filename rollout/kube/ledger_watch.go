@@ -32,16 +32,31 @@ func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
 	if err != nil {
 		return fmt.Errorf("watching %s %q: %w", s.objects.kind, s.name, err)
 	}
-	s.watched(informer.HasSynced)
+	watch, err := NewWatch(informer, v1alpha1.DisruptionLedgersResource.Resource)
+	if err != nil {
+		return err
+	}
+	s.watched(watch)
 	defer s.watched(nil)
 	informer.RunWithContext(ctx)
 	return nil
 }
 
-func (s *LedgerStore) watched(synced func() bool) {
+func (s *LedgerStore) watched(by *Watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.synced = synced
+	s.watch = by
+}
+
+// Check returns nil while Run watches the ledger and is not refused: [Watch.Check].
+func (s *LedgerStore) Check() error {
+	s.mu.Lock()
+	watch := s.watch
+	s.mu.Unlock()
+	if watch == nil {
+		return &WatchError{Resource: v1alpha1.DisruptionLedgersResource.Resource, Err: errNoAnswer}
+	}
+	return watch.Check()
 }
 
 // forget is for a ledger that is gone.
@@ -54,9 +69,9 @@ func (s *LedgerStore) forget() {
 // Seen implements [rollout.SeenLedger].
 func (s *LedgerStore) Seen() (protocol.Ledger, string, bool) {
 	s.mu.Lock()
-	u, synced := s.last, s.synced
+	u, watch := s.last, s.watch
 	s.mu.Unlock()
-	if u == nil || synced == nil || !synced() {
+	if u == nil || watch == nil || !watch.informer.HasSynced() {
 		return protocol.Ledger{}, "", false
 	}
 	l, err := ledgerIn(u)

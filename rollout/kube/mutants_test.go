@@ -48,7 +48,7 @@ func TestMutants(t *testing.T) {
 		{Name: "a ledger that is gone is seen", File: "ledger_watch.go", Run: "TestLedgerIsSeen",
 			Old: "DeleteFunc: func(any) {\n\t\t\ts.forget()", New: "DeleteFunc: func(any) {"},
 		{Name: "a ledger that nobody watches is seen", File: "ledger_watch.go", Run: "TestLedgerIsSeen",
-			Old: "|| synced == nil || !synced()", New: "|| synced != nil && !synced()"},
+			Old: "|| watch == nil || !watch.informer.HasSynced()", New: "|| watch != nil && !watch.informer.HasSynced()"},
 		{Name: "a domain has all nodes", File: "fleet_domain.go", Run: "TestFleetOfADomain", Old: "|| f.selector.Matches(labels.Set(n.Labels)) {", New: "|| f.selector != nil || len(labels.Set{}) == 0 {"},
 		{Name: "who has lost its label is forgotten", File: "fleet_domain.go", Run: "TestFleetOfADomain", Old: "case string(n.UID) == kept[name]:", New: "case n.UID == \"\":"},
 		{Name: "a node of the same name is taken for the old one", File: "fleet_domain.go", Run: "TestFleetOfADomain",

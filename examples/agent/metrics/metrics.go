@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"net/http"
 
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/component-base/metrics"
 
 	"github.com/belayproject/belay/configsync"
@@ -14,12 +15,13 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Handler serves the metrics of a node. status is asked at each scrape; a Condition without a Status means that nothing is known yet. totals
+// Handler serves the metrics of a node, and what this process takes of memory, processor and files. status is asked at each scrape; a Condition without a Status means that nothing is known yet. totals
 // and drifted, whether the rendered file is not what was rendered, may be nil.
 func Handler(status func() configsync.Status, totals func() []history.Total, drifted func() bool) http.Handler {
 	registry := metrics.NewKubeRegistry()
 	registry.CustomMustRegister(&configs{status: status, totals: totals, drifted: drifted, d: describe()})
 	metrics.RegisterBuildInfo(registry)
+	registry.Registerer().MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
 	return metrics.HandlerFor(registry, metrics.HandlerOpts{})
 }
 

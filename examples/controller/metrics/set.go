@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"k8s.io/component-base/metrics"
 
 	"github.com/belayproject/belay/drain"
@@ -27,7 +28,7 @@ type Set struct {
 	pass, drainPass                             *metrics.HistogramVec
 }
 
-// New returns metrics in a registry of their own, with the version of this build.
+// New returns metrics in a registry of their own, with the version of this build, and what the process takes of memory, processor and files.
 func New() *Set {
 	s := &Set{
 		registry:    metrics.NewKubeRegistry(),
@@ -47,6 +48,7 @@ func New() *Set {
 	}
 	s.registry.MustRegister(s.requests, s.transitions, s.updates, s.passErrors, s.nodes, s.waiting, s.phase, s.stalled, s.pass, s.drains, s.evictions, s.drainPass, s.leads)
 	metrics.RegisterBuildInfo(s.registry)
+	s.registry.Registerer().MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewGoCollector())
 	return s
 }
 

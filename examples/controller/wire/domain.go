@@ -34,11 +34,13 @@ func (p *Plane) term(ctx context.Context, name string, ledger *kube.LedgerStore)
 	logger := klog.FromContext(ctx)
 	counts, forget := p.metrics.Rollouts(name)
 	defer forget()
+	holder := "rollout/" + name
+	defer p.forget(ctx, holder)
 	c, err := controller.New(controller.Options{
 		Ledger: ledger, Fleet: kube.NewFleet(p.client, p.pods.Nodes), Health: p.health,
 		Shadows:  kube.NewRecords(kube.NewShadows(p.client).In(name), p.shadows.List),
 		Rollouts: kube.NewRollouts(p.client, kube.RolloutsOptions{Domain: name, List: p.rollouts.List, Revision: p.revisions.Get}),
-		Drainer:  &drain.NodeDrainer{Drainer: p.drainer, Holder: "rollout/" + name, Policy: p.s.Policy, Forced: p.s.Forced},
+		Drainer:  &drain.NodeDrainer{Drainer: p.drainer, Holder: holder, Policy: p.s.Policy, Forced: p.s.Forced},
 		OwnNode:  p.s.OwnNode, Off: p.toggle.off, Caps: p.caps(), Metrics: counts, Recorder: p.events.NewRecorder(p.scheme, "belay-rollout"),
 		Notify: func(n controller.Notice) {
 			logger.Info("Rollout changed its phase", "rollout", n.Rollout, "from", n.From, "to", n.To, "reason", n.Reason, "message", n.Message)

@@ -25,11 +25,15 @@ import (
 // askAgain is how often a provider is asked for its abilities that does not answer.
 const askAgain = 10 * time.Second
 
+// machineHolder is who drains the nodes of machines.
+const machineHolder = "machine"
+
 // machines looks after machines, sets, deployments and health checks, while this process leads.
 func (p *Plane) machines(ctx context.Context) error {
 	counts, forget := p.metrics.Machines()
 	return p.lead(ctx, "machines", func(ctx context.Context) error {
 		defer forget()
+		defer p.forget(ctx, machineHolder)
 		cloud, err := p.provider(ctx)
 		if err != nil {
 			return ended(ctx, err)
@@ -67,7 +71,7 @@ func (p *Plane) tend(ctx context.Context, cloud provider.Provider, counts contro
 	fleet := controller.Fleet{Machines: machines, Nodes: p.nodes, Cargo: kube.Cargo{Client: p.core}}
 	one, err := controller.New(controller.Options{
 		Cluster: of.Cluster, Machines: machines, Nodes: p.nodes, Provider: cloud, Secrets: kube.Secrets{Client: p.core}, Budget: budget,
-		Drainer: &drain.NodeDrainer{Drainer: p.drainer, Holder: "machine", Policy: p.s.Policy, Forced: p.s.Forced},
+		Drainer: &drain.NodeDrainer{Drainer: p.drainer, Holder: machineHolder, Policy: p.s.Policy, Forced: p.s.Forced},
 		Gates:   []controller.Gate{controller.EndGate{Fleet: fleet}}, Endpoint: of.Endpoint, Metrics: counts,
 	})
 	if err != nil {

@@ -17,9 +17,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/version"
+	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/drain"
 	drainkube "github.com/belayproject/belay/drain/kube"
@@ -51,6 +53,7 @@ type Plane struct {
 
 	toggle  *toggle                      // the switch for everything
 	ledgers map[string]*kube.LedgerStore // by domain
+	watches []*kube.Watch                // of what no cache of a package looks after
 	changed bell
 	synced  atomic.Bool
 }
@@ -76,6 +79,9 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	}
 	p.metrics.Configs(p.configs)
 	p.toggle = newToggle(p.core, s.Namespace, s.Switch)
+	if err := p.check("configmaps", p.toggle.informer); err != nil {
+		return nil, err
+	}
 	p.shadows, p.rollouts, p.revisions = kube.NewShadowCache(p.client), kube.NewRolloutCache(p.client), kube.NewRevisionCache(p.client)
 	p.ledgers = make(map[string]*kube.LedgerStore, len(s.Domains))
 	for _, domain := range s.Domains {
@@ -93,6 +99,10 @@ func (p *Plane) drains() error {
 		return err
 	}
 	if p.health, err = kube.NewHealth(p.factory, kube.HealthOptions{Bad: conditions(p.s.BadConditions)}); err != nil {
+		return err
+	}
+	apps := p.factory.Apps().V1()
+	if err := errors.Join(p.check("deployments", apps.Deployments().Informer()), p.check("statefulsets", apps.StatefulSets().Informer())); err != nil {
 		return err
 	}
 	if p.s.Machines.Provider != "" {
@@ -171,12 +181,35 @@ func (p *Plane) wait(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns nil once everything has been seen, and as long as no watch is refused.
+// check has Ready ask after the watch of an informer.
+func (p *Plane) check(resource string, informer cache.SharedIndexInformer) error {
+	w, err := kube.NewWatch(informer, resource)
+	p.watches = append(p.watches, w)
+	return err
+}
+
+// Ready returns nil once everything has been seen, and as long as no watch is refused by which rollouts are decided.
 func (p *Plane) Ready() error {
 	if !p.synced.Load() {
 		return errors.New("the cluster has not been seen whole yet")
 	}
-	return p.pods.Check()
+	errs := []error{p.pods.Check(), p.shadows.Check(), p.rollouts.Check(), p.revisions.Check()}
+	for _, w := range p.watches {
+		errs = append(errs, w.Check())
+	}
+	for _, l := range p.ledgers {
+		errs = append(errs, l.Check())
+	}
+	return errors.Join(errs...)
+}
+
+// forget has the Drainer forget a holder whose work this process does no longer: how its drains stand is the next leader's to show.
+func (p *Plane) forget(ctx context.Context, holder string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.s.Stop)
+	defer cancel()
+	if err := p.drainer.Forget(ctx, holder); err != nil {
+		klog.FromContext(ctx).Error(err, "Ending a term", "holder", holder)
+	}
 }
 
 // ended is nil for an error that came of the end of ctx.

@@ -1,0 +1,93 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// A Watch notes what goes wrong with the list and watch of an informer. A [Cache] and a [LedgerStore] have one each; make others with [NewWatch] for the
+// informers of a process that nobody else looks after. Its methods may be called at the same time.
+type Watch struct {
+	resource string
+	informer cache.SharedIndexInformer
+
+	mu      sync.Mutex
+	failure error
+	at      time.Time
+	version string // the last resource version that the informer had heard of at the failure
+}
+
+// quiet is how long after a failure no other one means that the watch has come back, though it has had nothing to tell: an informer tries again within a
+// minute.
+const quiet = 2 * time.Minute
+
+// NewWatch takes over the handler of watch errors of an informer that has not been started, or else it fails. The resource is the
+// plural: "deployments".
+func NewWatch(informer cache.SharedIndexInformer, resource string) (*Watch, error) {
+	w := &Watch{resource: resource, informer: informer}
+	return w, w.begin()
+}
+
+func (w *Watch) begin() error {
+	if err := w.informer.SetWatchErrorHandlerWithContext(w.failed); err != nil {
+		return fmt.Errorf("looking after the watch of %s: %w", w.resource, err)
+	}
+	return nil
+}
+
+// failed keeps the error of a list or watch. The informer tries again by itself.
+func (w *Watch) failed(ctx context.Context, r *cache.Reflector, err error) {
+	cache.DefaultWatchErrorHandler(ctx, r, err)
+	version := w.informer.LastSyncResourceVersion()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failure, w.at, w.version = err, time.Now(), version
+}
+
+// Check returns nil if the informer has seen all objects once and its watch is not refused, or else a [WatchError]. A watch that came back
+// still counts as failing until it hears something, or has not failed again for two minutes. One that waits for an API
+// server that can't be reached is not noticed here.
+func (w *Watch) Check() error {
+	synced, version := w.informer.HasSynced(), w.informer.LastSyncResourceVersion()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failure != nil && version == w.version && time.Since(w.at) < quiet {
+		return &WatchError{Resource: w.resource, Synced: synced, Err: w.failure}
+	}
+	w.failure = nil
+	if !synced {
+		return &WatchError{Resource: w.resource, Err: errNoAnswer}
+	}
+	return nil
+}
+
+var errNoAnswer = errors.New("not started, or the API server has not answered yet")
+
+// A WatchError says which watch lags, and why.
+type WatchError struct {
+	// Resource is what is watched: "nodeshadows".
+	Resource string
+	// Synced is true where all objects were seen once, and what is known of them is now out of date.
+	Synced bool
+	// Err is the last error of the list or watch. For a missing right it names user, verb and resource.
+	Err error
+}
+
+// Error names the resource and the cause.
+func (e *WatchError) Error() string {
+	if e.Synced {
+		return fmt.Sprintf("watch of %s is out of date: %v", e.Resource, e.Err)
+	}
+	return fmt.Sprintf("watch of %s has not seen all yet: %v", e.Resource, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *WatchError) Unwrap() error { return e.Err }
