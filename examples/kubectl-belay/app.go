@@ -5,10 +5,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -26,22 +24,6 @@ import (
 
 // leasePrefix begins the names of the Leases of examples/controller; the domain follows.
 const leasePrefix = "belay-rollout-"
-
-// app is one run of the command.
-type app struct{ out, errs io.Writer }
-
-// print writes a report in the form that was asked for.
-func (a *app) print(c *settings.Common, text string, object any) error {
-	if c.JSON() {
-		raw, err := json.MarshalIndent(object, "", "  ")
-		if err != nil {
-			return err
-		}
-		text = string(raw) + "\n"
-	}
-	_, err := fmt.Fprint(a.out, text)
-	return err
-}
 
 // statuses is what status prints for programs.
 type statuses struct {
@@ -109,7 +91,7 @@ func (a *app) watch(ctx context.Context, c *cluster.Cluster, s *settings.Status,
 		line := st.Line()
 		switch {
 		case s.JSON():
-			_ = json.NewEncoder(a.out).Encode(st)
+			_ = a.line(st)
 		case screen:
 			_, _ = fmt.Fprint(a.out, clearScreen+st.Text())
 		case line[len("15:04:05Z"):] != said:

@@ -92,7 +92,7 @@ func main() {
 	code, err := exitCode(newCommand(os.Stdout, os.Stderr).ExecuteContext(ctx))
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "kubectl-belay:", err)
+		say(os.Stderr, "kubectl-belay: ", err.Error())
 	}
 	os.Exit(code)
 }

@@ -5,10 +5,14 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/belayproject/belay/examples/kubectl-belay/settings"
 	"github.com/belayproject/belay/examples/kubectl-belay/view"
@@ -49,6 +53,32 @@ func TestCommandLineIsRefused(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%q: the error is %q, want %q in it", c.args, err, want)
 			}
+		}
+	}
+}
+
+// S-CS-11: neither JSON nor an error holds what acts on a terminal, and JSON says the same as before.
+func TestNothingActsOnATerminal(t *testing.T) {
+	t.Parallel()
+	hostile := map[string]string{"message": "a\x1b[2J\u009b1m\u202eb\u2028\U000e0001\x7f\nü"}
+	var out, errs bytes.Buffer
+	a := &app{out: &out, errs: &errs}
+	must(t, a.print(&settings.Common{Output: "json"}, "", hostile))
+	must(t, a.line(hostile))
+	a.notef("%s", hostile["message"])
+	say(&errs, "kubectl-belay: ", errors.Join(errors.New("first\x1b[1m"), errors.New("second")).Error())
+	if got, want := errs.String(), "a?[2J?1m?b ??\nü\nkubectl-belay: first?[1m\nsecond\n"; got != want {
+		t.Errorf("standard error is %q, want %q", got, want)
+	}
+	for _, r := range out.String() {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Errorf("JSON holds %q", r)
+		}
+	}
+	for read := json.NewDecoder(&out); read.More(); {
+		var got map[string]string
+		if err := read.Decode(&got); err != nil || !maps.Equal(got, hostile) {
+			t.Errorf("JSON says %q, %v; want %q", got, err, hostile)
 		}
 	}
 }

@@ -165,7 +165,7 @@ func (c *cast) try(kubeconfig string, args ...string) (out, said string, code in
 	command.SetArgs(append(args, "--kubeconfig="+kubeconfig))
 	code, err := exitCode(command.ExecuteContext(c.t.Context()))
 	if err != nil {
-		fmt.Fprintln(&stderr, "kubectl-belay:", err)
+		say(&stderr, "kubectl-belay: ", err.Error())
 	}
 	return stdout.String(), stderr.String(), code
 }

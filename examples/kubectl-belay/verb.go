@@ -87,10 +87,10 @@ func (a *app) verb(ctx context.Context, s *settings.Verb, name string) error {
 			return err
 		}
 		v.Number = number
-		_, _ = fmt.Fprintf(a.errs, "Going back to entry %d of the history, revision %s\n", number, revision)
+		a.notef("Going back to entry %d of the history, revision %s", number, revision)
 	}
 	if last := r.Spec.Verb; last != nil && last.Request != r.Status.HandledRequest {
-		_, _ = fmt.Fprintf(a.errs, "This takes the place of %s (%s), which nobody has answered yet\n", last.Do, last.Request)
+		a.notef("This takes the place of %s (%s), which nobody has answered yet", last.Do, last.Request)
 	}
 	if err := c.Ask(ctx, r, v); err != nil {
 		return err

@@ -27,7 +27,7 @@ func HistoryOf(r *v1alpha1.Rollout) History {
 // Text is the report for people.
 func (h History) Text() string {
 	if len(h.Entries) == 0 {
-		return fmt.Sprintf("Rollout %s has no history: it has not begun.\n", h.Rollout)
+		return fmt.Sprintf("Rollout %s has no history: it has not begun.\n", page.Clean(h.Rollout))
 	}
 	t := page.Table{}
 	t.Row("NUMBER", "REVISION", "STARTED", "ENDED", "RESULT", "DONE", "FAILED", "BY", "NOTES")

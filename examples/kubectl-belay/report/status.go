@@ -170,7 +170,7 @@ func (s Status) Text() string {
 		}
 		head.Fact(c.Type, text)
 	}
-	head.Fact("You can", commands(s.Verbs, s.Rollout, ""))
+	head.Facts("You can", commands(s.Verbs, s.Rollout, ""))
 	return head.String() + s.waits() + s.nodes()
 }
 
@@ -278,7 +278,7 @@ func (s Status) Line() string {
 	if s.ExpectedEnd != nil && !s.Completed {
 		text += "; should end at " + s.ExpectedEnd.UTC().Format("15:04:05Z")
 	}
-	return page.Cut(text, page.Width)
+	return page.Cut(page.Clean(text), page.Width)
 }
 
 // Overview is a line for each of several rollouts.
@@ -314,8 +314,8 @@ func tally(c v1alpha1.RolloutCounts) string {
 }
 
 // commands are the verbs as they are typed. To acknowledge takes a node.
-func commands(verbs []string, rollout, node string) string {
-	var plain, lines []string
+func commands(verbs []string, rollout, node string) (lines []string) {
+	var plain []string
 	for _, v := range verbs {
 		switch {
 		case v != "acknowledge":
@@ -327,7 +327,7 @@ func commands(verbs []string, rollout, node string) string {
 	if len(plain) > 0 {
 		lines = slices.Insert(lines, 0, fmt.Sprintf("kubectl belay %s %s", strings.Join(plain, "|"), rollout))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // short is enough of a digest to tell it from others.
