@@ -43,7 +43,7 @@ type Answer struct {
 
 // AnswerOf is what came of a request so far. Before is the rollout as it was when it was asked for.
 func AnswerOf(before, r *v1alpha1.Rollout, v v1alpha1.Verb, now time.Time) Answer {
-	a := Answer{Verb: v, Outcome: Unanswered, Status: StatusOf(r, now)}
+	a := Answer{Verb: v, Outcome: Unanswered, Status: StatusOf(r, nil, now)}
 	for _, rule := range rollout.Verbs() {
 		if v1alpha1.Do(rule.Do) == v.Do && string(rule.In) == string(before.Status.Phase) {
 			a.Effect = rule.Effect

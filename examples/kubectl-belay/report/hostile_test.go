@@ -39,11 +39,11 @@ func TestAReportHoldsNoControlCharacters(t *testing.T) {
 	n := s.Nodes[2]
 	n.Status.Conditions[0].Reason, n.Status.Conditions[0].Message, n.Status.Conditions[0].Status = hostile, hostile, "False"
 	r := &s.Rollouts[0]
-	r.Status.Message, r.Status.Refusal, r.Status.HandledRequest = hostile, hostile, "pause-1"
+	r.Status.Reason, r.Status.Message, r.Status.Refusal, r.Status.HandledRequest = hostile, hostile, hostile, "pause-1"
 	r.Status.Nodes = append(r.Status.Nodes, v1alpha1.NodeReason{Node: "node-05", State: hostile, Reason: hostile, Message: hostile})
 	verb := v1alpha1.Verb{Request: "pause-1", Do: "Pause"}
 	r.Spec.Verb = &verb
-	st := report.StatusOf(r, now())
+	st := report.StatusOf(r, nil, now())
 	text := report.WhyOf(s, "node-02", s.Rollouts).Text() + "\n---\n" + st.Text() + "\n---\n" + st.Line() + "\n---\n" +
 		report.Overview([]report.Status{st}) + "\n---\n" + report.AnswerOf(r, r, verb, now()).Text() + "\n---\n" +
 		report.Difference{From: hostile, To: hostile, Unread: []string{hostile}}.Text()
