@@ -36,7 +36,8 @@
 //	2  the command line is wrong; nothing was done
 //	3  the rollout is stopped, or something is in its way (status), the plan does not come to its end (plan), or there are problems (doctor)
 //	4  the controller has refused the verb
-//	5  the verb was asked for, and was not answered in time: it may be carried out later
+//	5  the verb was asked for, and was not answered in time: it may be carried out later; or it is a pause or an abort, and was carried out, and
+//	   it was not proven in time that no node begins any more
 //
 // # Rights
 //

@@ -41,7 +41,7 @@ const exitCodes = `Exit codes:
   2  the command line is wrong; nothing was done
   3  the rollout is stopped, or something is in its way (status), the plan does not come to its end (plan), or there are problems (doctor)
   4  the controller has refused the verb
-  5  the verb was asked for, and was not answered in time: it may be carried out later`
+  5  the verb was asked for, and was not answered in time: it may be carried out later; or what it stops is not proven to have stopped`
 
 const long = `Run rollouts: see how far they are and why nodes wait, plan them ahead, and steer them.
 
