@@ -180,7 +180,7 @@ func planCommand(a *app) *cobra.Command {
 	var s settings.Plan
 	c := checked(&s, 0, 1, "plan [ROLLOUT]", func(ctx context.Context, args []string) error { return a.plan(ctx, &s, first(args)) })
 	c.Short = "Play a rollout ahead: order, stages, time, what holds up whom, and what can break"
-	c.Long = c.Short + ".\n\nIt is decided as the controller decides, again and again, if from now on all goes well. Nothing is changed.\n\n" + exitCodes
+	c.Long = c.Short + ".\n\nIt is decided as a controller of the same flags decides, again and again, if from now on all goes well. Nothing is changed.\n\n" + exitCodes
 	return c
 }
 

@@ -37,7 +37,7 @@ func attempts(v *view.Rollout, uid string) []Event {
 		all = append(all, Event{stampOf(e.Since), fmt.Sprintf("rollout %s: seen as %s%s", name, e.State, failures(e.Attempts, e.Deferrals))})
 	}
 	if !e.NotBefore.IsZero() {
-		all = append(all, Event{stampOf(e.NotBefore), fmt.Sprintf("rollout %s: is tried again from then on", name)})
+		all = append(all, Event{stampOf(e.NotBefore), fmt.Sprintf("rollout %s: is not tried again before that", name)})
 	}
 	return all
 }
