@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -35,8 +36,11 @@ func served(t *testing.T, serve http.HandlerFunc) *Cluster {
 	return c
 }
 
-// hang never answers.
-func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+// hang never answers. That the other side is gone is noticed once what it has sent was read.
+func hang(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
 
 // No call to an API server that does not answer lasts for ever.
 func TestCallsHaveAnEnd(t *testing.T) {
