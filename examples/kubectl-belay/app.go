@@ -5,10 +5,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -27,22 +25,6 @@ import (
 // leasePrefix begins the names of the Leases of examples/controller; the domain follows.
 const leasePrefix = "belay-rollout-"
 
-// app is one run of the command.
-type app struct{ out, errs io.Writer }
-
-// print writes a report in the form that was asked for.
-func (a *app) print(c *settings.Common, text string, object any) error {
-	if c.JSON() {
-		raw, err := json.MarshalIndent(object, "", "  ")
-		if err != nil {
-			return err
-		}
-		text = string(raw) + "\n"
-	}
-	_, err := fmt.Fprint(a.out, text)
-	return err
-}
-
 // statuses is what status prints for programs.
 type statuses struct {
 	Rollouts []report.Status `json:"rollouts"`
@@ -57,8 +39,12 @@ func (a *app) status(ctx context.Context, s *settings.Status, name string) error
 	if err != nil {
 		return err
 	}
+	revisions, err := revisionsOf(ctx, c)
+	if err != nil {
+		return err
+	}
 	if name == "" && len(all) > 1 && !s.Watch {
-		return a.overview(s, all)
+		return a.overview(s, all, revisions)
 	}
 	r, err := view.Pick(all, name)
 	if err != nil {
@@ -67,18 +53,27 @@ func (a *app) status(ctx context.Context, s *settings.Status, name string) error
 	if s.Watch {
 		return a.watch(ctx, c, s, r.Name)
 	}
-	st := report.StatusOf(r, time.Now())
+	st := report.StatusOf(r, revisions, time.Now())
 	if err := a.print(&s.Common, st.Text(), statuses{[]report.Status{st}}); err != nil {
 		return err
 	}
 	return stands(st.NeedsSomebody)
 }
 
-func (a *app) overview(s *settings.Status, all []v1alpha1.Rollout) error {
+// revisionsOf reads all Revisions.
+func revisionsOf(ctx context.Context, c *cluster.Cluster) (report.Revisions, error) {
+	all, err := c.Revisions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return (&view.Seen{Revisions: all}).Revision, nil
+}
+
+func (a *app) overview(s *settings.Status, all []v1alpha1.Rollout, revisions report.Revisions) error {
 	list := statuses{Rollouts: []report.Status{}}
 	needs := false
 	for i := range all {
-		st := report.StatusOf(&all[i], time.Now())
+		st := report.StatusOf(&all[i], revisions, time.Now())
 		list.Rollouts, needs = append(list.Rollouts, st), needs || st.NeedsSomebody
 	}
 	if err := a.print(&s.Common, report.Overview(list.Rollouts), list); err != nil {
@@ -103,13 +98,16 @@ func (a *app) watch(ctx context.Context, c *cluster.Cluster, s *settings.Status,
 	screen := isFile && term.IsTerminal(int(file.Fd()))
 	var st report.Status
 	said := ""
+	eye := &sight{a: a, last: time.Now()}
 	err := c.Follow(ctx, name, func(r *v1alpha1.Rollout) bool {
-		st = report.StatusOf(r, time.Now())
+		eye.seen()
+		revisions, _ := revisionsOf(ctx, c) // without them a rollback is not offered
+		st = report.StatusOf(r, revisions, time.Now())
 		over := st.Completed || st.Stands
 		line := st.Line()
 		switch {
 		case s.JSON():
-			_ = json.NewEncoder(a.out).Encode(st)
+			_ = a.line(st)
 		case screen:
 			_, _ = fmt.Fprint(a.out, clearScreen+st.Text())
 		case line[len("15:04:05Z"):] != said:
@@ -119,7 +117,7 @@ func (a *app) watch(ctx context.Context, c *cluster.Cluster, s *settings.Status,
 			_, _ = fmt.Fprint(a.out, "\n"+st.Text())
 		}
 		return over
-	})
+	}, eye.away)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return errors.New("interrupted; the rollout goes on")
@@ -134,7 +132,7 @@ func (a *app) why(ctx context.Context, s *settings.Why, node string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := c.See(ctx)
+	seen, err := c.See(ctx, s.Controller)
 	if err != nil {
 		return err
 	}

@@ -16,11 +16,12 @@
 // # What it rests on
 //
 // Status and history are what the controller has written. Why and plan ask rollout.Plan and rollout.Simulate with the objects of the cluster, as
-// the controller does; where the controller has said something of a node, that is taken. Gates that a controller has beyond the health of nodes
-// are not known here, nor is the baseline of a node in flight. Times are those of the controller's and the nodes' clocks; whether a controller is
+// the controller does; where the controller has said something of a node, that is taken. What it was told on its
+// command line is given by flags of the same names. Gates that a controller has beyond the health of nodes are not known here, nor are its switch and the
+// baseline of a node in flight. Times are those of the controller's and the nodes' clocks; whether a controller is
 // alive is told by its Lease being renewed while it is watched.
 //
-// A verb is one patch of spec.verb with a request ID that is used once, bound to the UID of the Rollout. The command waits for
+// A verb is one patch of spec.verb with a request ID that is used once, bound to the UID of the Rollout and to what was asked before. The command waits for
 // status.handledRequest, and for a pause and an abort also for the proof that no node begins any more, up to --timeout.
 //
 // # JSON
@@ -36,7 +37,8 @@
 //	2  the command line is wrong; nothing was done
 //	3  the rollout is stopped, or something is in its way (status), the plan does not come to its end (plan), or there are problems (doctor)
 //	4  the controller has refused the verb
-//	5  the verb was asked for, and was not answered in time: it may be carried out later
+//	5  the verb was asked for, and was not answered in time: it may be carried out later; or it is a pause or an abort, and was carried out, and
+//	   it was not proven in time that no node begins any more
 //
 // # Rights
 //

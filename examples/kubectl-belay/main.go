@@ -41,7 +41,7 @@ const exitCodes = `Exit codes:
   2  the command line is wrong; nothing was done
   3  the rollout is stopped, or something is in its way (status), the plan does not come to its end (plan), or there are problems (doctor)
   4  the controller has refused the verb
-  5  the verb was asked for, and was not answered in time: it may be carried out later`
+  5  the verb was asked for, and was not answered in time: it may be carried out later; or what it stops is not proven to have stopped`
 
 const long = `Run rollouts: see how far they are and why nodes wait, plan them ahead, and steer them.
 
@@ -92,7 +92,7 @@ func main() {
 	code, err := exitCode(newCommand(os.Stdout, os.Stderr).ExecuteContext(ctx))
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "kubectl-belay:", err)
+		say(os.Stderr, "kubectl-belay: ", err.Error())
 	}
 	os.Exit(code)
 }
@@ -180,7 +180,7 @@ func planCommand(a *app) *cobra.Command {
 	var s settings.Plan
 	c := checked(&s, 0, 1, "plan [ROLLOUT]", func(ctx context.Context, args []string) error { return a.plan(ctx, &s, first(args)) })
 	c.Short = "Play a rollout ahead: order, stages, time, what holds up whom, and what can break"
-	c.Long = c.Short + ".\n\nIt is decided as the controller decides, again and again, if from now on all goes well. Nothing is changed.\n\n" + exitCodes
+	c.Long = c.Short + ".\n\nIt is decided as a controller of the same flags decides, again and again, if from now on all goes well. Nothing is changed.\n\n" + exitCodes
 	return c
 }
 

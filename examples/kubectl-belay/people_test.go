@@ -12,15 +12,18 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
@@ -31,6 +34,8 @@ import (
 	"github.com/belayproject/belay/examples/controller/metrics"
 	controllersettings "github.com/belayproject/belay/examples/controller/settings"
 	"github.com/belayproject/belay/examples/controller/wire"
+	drainsettings "github.com/belayproject/belay/examples/drain/settings"
+	"github.com/belayproject/belay/examples/kubectl-belay/cluster"
 	"github.com/belayproject/belay/examples/kubectl-belay/page"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/internal/testenv"
@@ -49,6 +54,7 @@ type cast struct {
 	*rolloutstage.Fleet
 	t              *testing.T
 	viewer, otto   string // kubeconfigs
+	plane          *wire.Plane
 	stopController func()
 }
 
@@ -96,11 +102,12 @@ func (c *cast) startController() {
 	c.t.Helper()
 	s := &controllersettings.Run{
 		Kubeconfig: c.kubeconfig(account, "system:serviceaccounts"), Domains: []string{rolloutstage.Domain}, Namespace: "belay-system", Switch: "belay-controller",
-		PodUID: c.t.Name(), Lease: 5 * time.Second, Listen: "127.0.0.1:0", Evictions: 20, Stop: 5 * time.Second,
+		PodUID: c.t.Name(), Lease: 5 * time.Second, Listen: "127.0.0.1:0", Evictions: 20, Stop: 5 * time.Second, OwnNode: "node-0003", MaxUnavailable: 1,
 	}
 	must(c.t, s.Validate())
 	plane, err := wire.New(s, metrics.New())
 	must(c.t, err)
+	c.plane = plane
 	ctx, cancel := context.WithCancel(klog.NewContext(c.t.Context(), klog.Logger{}))
 	done := make(chan struct{})
 	go func() {
@@ -165,7 +172,7 @@ func (c *cast) try(kubeconfig string, args ...string) (out, said string, code in
 	command.SetArgs(append(args, "--kubeconfig="+kubeconfig))
 	code, err := exitCode(command.ExecuteContext(c.t.Context()))
 	if err != nil {
-		fmt.Fprintln(&stderr, "kubectl-belay:", err)
+		say(&stderr, "kubectl-belay: ", err.Error())
 	}
 	return stdout.String(), stderr.String(), code
 }
@@ -200,6 +207,8 @@ func TestPeopleRunARollout(t *testing.T) {
 	}))
 	holds(t, c.run(c.otto, exitDone, "plan", "--assume-agents", "--approve-after=1h", "--cycle=2m", "--worst-cycle=9m"), "canary", "completed in")
 	holds(t, c.run(c.otto, exitUnanswered, "pause", "--timeout=300ms"), "is not answered yet")
+	holds(t, c.run(c.otto, exitError, "resume"), "Pause (pause-", "nobody has answered it yet", "give --displace")
+	c.meanwhile()
 	holds(t, c.run(c.otto, exitStands, "doctor"), "nobody leads domain fleet: there is no Lease", "has no DisruptionLedger")
 	c.startController()
 	c.awaits(c.otto, exitStands, "Paused", "status")
@@ -231,6 +240,7 @@ func (c *cast) fail() {
 	t := c.t
 	must(t, c.Turn(t.Context(), "fatal"))
 	c.awaits(c.otto, exitStands, "Frozen", "status")
+	holds(t, c.run(c.viewer, exitStands, "status"), "kubectl belay rollback fleet --to=1 # to v2")
 	holds(t, c.run(c.otto, exitStands, "doctor"), "and keeps its slot", "kubectl belay why node-0000; mend the node", "leads domain fleet")
 	holds(t, c.run(c.viewer, exitDone, "why", "node-0000"), "fatal", "nothing runs any more", "Broken")
 	holds(t, c.run(c.otto, exitRefused, "rollback", "--to=7"), "the history has no entry 7")
@@ -239,6 +249,71 @@ func (c *cast) fail() {
 	holds(t, c.run(c.viewer, exitStands, "status", "-w"), "AtGate", "rolled back to entry 1")
 	c.run(c.otto, exitDone, "promote")
 	c.run(c.viewer, exitDone, "status", "-w")
+	c.takeOffers()
+}
+
+// meanwhile asks for verbs on a rollout that has changed since it was read: what others have asked for is not overwritten.
+func (c *cast) meanwhile() {
+	t, ctx := c.t, c.t.Context()
+	people, err := cluster.Connect(drainsettings.Cluster{Kubeconfig: c.otto})
+	must(t, err)
+	read, err := people.Rollouts(ctx)
+	must(t, err)
+	r := &read[0]
+	patch := []byte(`{"metadata":{"annotations":{"example.com/changed":"yes"}}}`)
+	_, err = c.Client.Resource(v1alpha1.RolloutsResource).Patch(ctx, r.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	must(t, err)
+	must(t, people.Ask(ctx, r, v1alpha1.Verb{Request: "pause-first", Do: "Pause"}))
+	err = people.Ask(ctx, r, v1alpha1.Verb{Request: "resume-second", Do: "Resume"})
+	if err == nil || !strings.Contains(err.Error(), `somebody else has asked rollout "fleet" for Pause (pause-first) in the meantime; nothing was asked for`) {
+		t.Errorf("asking for what somebody else has asked something of since: %v", err)
+	}
+	again := r.DeepCopy()
+	again.UID, again.Spec.Verb = "another", &v1alpha1.Verb{Request: "pause-first", Do: "Pause"}
+	if err = people.Ask(ctx, again, v1alpha1.Verb{Request: "resume-third", Do: "Resume"}); err == nil || !strings.Contains(err.Error(), "deleted and created again") {
+		t.Errorf("asking another one of that name: %v", err)
+	}
+}
+
+// takeOffers types each line that the status offers, one after the other, until nothing is offered that was not typed: each is carried out.
+func (c *cast) takeOffers() {
+	offer := regexp.MustCompile(`kubectl belay ([a-z|]+) fleet( --to=[0-9]+)?`)
+	typed := map[string]bool{}
+	for range 16 {
+		out, _, _ := c.try(c.viewer, "status")
+		var next []string
+		for _, m := range offer.FindAllStringSubmatch(out, -1) {
+			for verb := range strings.SplitSeq(m[1], "|") {
+				if line := verb + m[2]; next == nil && !typed[line] {
+					next, typed[line] = append([]string{verb, "fleet"}, strings.Fields(m[2])...), true
+				}
+			}
+		}
+		if next == nil {
+			if !typed["pause"] || !typed["resume"] {
+				c.t.Errorf("neither pause nor resume was offered:\n%s", out)
+			}
+			return
+		}
+		c.run(c.otto, exitDone, next...)
+	}
+	c.t.Errorf("new lines are offered for ever: %v", typed)
+}
+
+// switchOff has the page and the controllers know of the switch, and of what they were told.
+func (c *cast) switchOff() {
+	t := c.t
+	_, err := c.Core.CoreV1().ConfigMaps("belay-system").Create(t.Context(), &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "belay-controller"}, Data: map[string]string{wire.DisabledKey: "true", wire.ReasonKey: "the audit is on"},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	must(t, testproc.Poll(patience, func() error {
+		s, ok := c.plane.Seen()
+		if !ok || s.OwnNode != "node-0003" || len(s.Caps) != 1 || s.Caps[0].Max != 1 || len(s.Gates) != 1 || s.Gates[0].Message != "the audit is on" {
+			return fmt.Errorf("the page sees %t: own node %q, caps %+v, gates %+v", ok, s.OwnNode, s.Caps, s.Gates)
+		}
+		return nil
+	}))
 }
 
 // look reads the reports that are left.
@@ -255,6 +330,7 @@ func (c *cast) look() {
 			t.Errorf("kubectl belay %q -o json printed %s%s", args, out, said)
 		}
 	}
+	c.switchOff()
 	c.stopController()
 	holds(t, c.run(c.otto, exitStands, "doctor", "--patience=1s"), "nobody leads domain fleet")
 }

@@ -24,7 +24,7 @@ func (a *app) plan(ctx context.Context, s *settings.Plan, name string) error {
 	if err != nil {
 		return err
 	}
-	seen, err := c.See(ctx)
+	seen, err := c.See(ctx, s.Controller)
 	if err != nil {
 		return err
 	}

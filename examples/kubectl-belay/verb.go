@@ -82,15 +82,23 @@ func (a *app) verb(ctx context.Context, s *settings.Verb, name string) error {
 	}
 	v := v1alpha1.Verb{Request: strings.ToLower(string(s.Do)) + "-" + string(uuid.NewUUID()), Do: s.Do, Node: s.Node, Number: s.To}
 	if s.Do == v1alpha1.DoRollback && v.Number == 0 {
-		number, revision, err := report.EntryBefore(r)
+		revisions, err := revisionsOf(ctx, c)
 		if err != nil {
 			return err
 		}
-		v.Number = number
-		_, _ = fmt.Fprintf(a.errs, "Going back to entry %d of the history, revision %s\n", number, revision)
+		back, err := report.BackOf(r, revisions)
+		if err != nil {
+			return err
+		}
+		v.Number = back.Number
+		a.notef("Going back to entry %d of the history, revision %s", back.Number, back.Revision)
 	}
 	if last := r.Spec.Verb; last != nil && last.Request != r.Status.HandledRequest {
-		_, _ = fmt.Fprintf(a.errs, "This takes the place of %s (%s), which nobody has answered yet\n", last.Do, last.Request)
+		if stops(v.Do) < stops(last.Do) && !s.Displace {
+			return fmt.Errorf("%s (%s) was asked for and nobody has answered it yet: %s would take its place, and it would never be carried out; "+
+				"nothing was asked for: wait for it, or give --displace", last.Do, last.Request, v.Do)
+		}
+		a.notef("This takes the place of %s (%s), which nobody has answered yet", last.Do, last.Request)
 	}
 	if err := c.Ask(ctx, r, v); err != nil {
 		return err
@@ -98,26 +106,47 @@ func (a *app) verb(ctx context.Context, s *settings.Verb, name string) error {
 	return a.answer(ctx, c, s, r, v)
 }
 
+// stops is how much a verb stops: what stops more may take the place of what stops less before that is answered, and not the other way about.
+func stops(do v1alpha1.Do) int {
+	switch rollout.Do(do) {
+	case rollout.Abort:
+		return 2
+	case rollout.Pause:
+		return 1
+	}
+	return 0
+}
+
 // answer waits for what comes of a request, and says it.
 func (a *app) answer(ctx context.Context, c *cluster.Cluster, s *settings.Verb, before *v1alpha1.Rollout, v v1alpha1.Verb) error {
 	wait, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	answer := report.AnswerOf(before, before, v, time.Now())
+	eye := &sight{a: a, last: time.Now()}
 	err := c.Follow(wait, before.Name, func(r *v1alpha1.Rollout) bool {
+		eye.seen()
 		answer = report.AnswerOf(before, r, v, time.Now())
 		return answer.Final
-	})
+	}, eye.away)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s was asked for (%s), and what came of it can't be seen: %w", v.Do, v.Request, err)
 	}
 	if err := a.print(&s.Common, answer.Text(), answer); err != nil {
 		return err
 	}
-	switch answer.Outcome {
-	case report.Refused:
-		return &codedError{code: exitRefused}
-	case report.Unanswered, report.Displaced:
-		return &codedError{code: exitUnanswered}
+	if code := codeOf(answer); code != exitDone {
+		return &codedError{code: code}
 	}
 	return nil
+}
+
+// codeOf is the exit code that an answer means. A stop that is not proven is none yet.
+func codeOf(a report.Answer) int {
+	switch {
+	case a.Outcome == report.Refused:
+		return exitRefused
+	case a.Outcome != report.CarriedOut, !a.Final:
+		return exitUnanswered
+	}
+	return exitDone
 }

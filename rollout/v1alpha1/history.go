@@ -45,39 +45,74 @@ func HeedRollback(r *Rollout, revisions func(name string) (*Revision, bool)) *Ro
 
 // goBack makes the targets of an entry those of the rollout, or says why not.
 func (r *Rollout) goBack(number int64, revisions func(name string) (*Revision, bool)) (refusal string) {
+	to, refusal := CanGoBack(r, number, revisions)
+	if refusal == "" {
+		r.Status.Rollback = &RollbackStatus{Number: number, RolloutTargets: to, Over: r.Spec.targets()}
+	}
+	return refusal
+}
+
+// CanGoBack says to what the nodes would be brought by a rollback to an entry of the history, or why [HeedRollback] would refuse it. R is not changed.
+func CanGoBack(r *Rollout, number int64, revisions func(name string) (*Revision, bool)) (to RolloutTargets, refusal string) {
 	history := r.Status.History
 	i := slices.IndexFunc(history, func(e HistoryEntry) bool { return e.Number == number })
 	switch {
 	case len(history) == 0:
-		return fmt.Sprintf("the history has no entry %d: it is empty", number)
+		return to, fmt.Sprintf("the history has no entry %d: it is empty", number)
 	case i < 0:
-		return fmt.Sprintf("the history has no entry %d, only %d to %d", number, history[0].Number, history[len(history)-1].Number)
+		return to, fmt.Sprintf("the history has no entry %d, only %d to %d", number, history[0].Number, history[len(history)-1].Number)
 	case slices.Equal(history[i].refs(), history[len(history)-1].refs()):
-		return fmt.Sprintf("entry %d is what the rollout is about already: %q", number, history[i].Revision.Name)
+		return to, fmt.Sprintf("entry %d is what the rollout is about already: %q", number, history[i].Revision.Name)
 	}
 	for _, e := range history[i+1:] {
 		if e.Irreversible && e.Begun {
-			return fmt.Sprintf("entry %d, revision %q, is irreversible and was begun: no node goes back from it", e.Number, e.Revision.Name)
+			return to, fmt.Sprintf("entry %d, revision %q, is irreversible and was begun: no node goes back from it", e.Number, e.Revision.Name)
 		}
 	}
-	to := history[i].RolloutTargets.DeepCopy()
+	to = *history[i].RolloutTargets.DeepCopy()
 	to.Groups = slices.DeleteFunc(to.Groups, func(g GroupRevision) bool {
 		return !slices.ContainsFunc(r.Spec.Groups, func(now Group) bool { return now.Name == g.Name })
 	})
 	for _, ref := range append([]GroupRevision{{Revision: to.Revision}}, to.Groups...) {
 		if _, err := find(ref.Revision, revisions); err != nil {
 			err.Field = fmt.Sprintf("revision%s of entry %d", err.Field, number)
-			return err.Error()
+			return to, err.Error()
 		}
 	}
-	now := r.Spec.targets()
-	for _, g := range now.Groups {
+	for _, g := range r.Spec.targets().Groups {
 		if to.of(g.Name) == nil {
-			return fmt.Sprintf("group %q has a revision of its own, and had none in entry %d: change spec.groups instead", g.Name, number)
+			return to, fmt.Sprintf("group %q has a revision of its own, and had none in entry %d: change spec.groups instead", g.Name, number)
 		}
 	}
-	r.Status.Rollback = &RollbackStatus{Number: number, RolloutTargets: *to, Over: now}
-	return ""
+	return to, ""
+}
+
+// EntryBefore is the entry of the history that a rollback is meant to go back to if nobody names one: the last one that was completed with something else
+// than what the rollout is about, and to which [CanGoBack] says yes. After a rollback it is one before the entry that was gone back to: what was just left is
+// not gone back to. Nil if there is none, and then refusal says why.
+func EntryBefore(r *Rollout, revisions func(name string) (*Revision, bool)) (entry *HistoryEntry, refusal string) {
+	history := r.Status.History
+	if len(history) == 0 {
+		return nil, "it has no history"
+	}
+	refusal = "it was completed with nothing but what it is about now"
+	last := &history[len(history)-1]
+	for i := len(history) - 1; i >= 0; i-- {
+		e := &history[i]
+		if e.Result != HistoryCompleted || slices.Equal(e.refs(), last.refs()) {
+			continue
+		}
+		if last.RollbackTo > 0 && e.Number >= last.RollbackTo {
+			refusal = fmt.Sprintf("it has gone back to entry %d, and was completed with nothing else before that", last.RollbackTo)
+			continue
+		}
+		_, why := CanGoBack(r, e.Number, revisions)
+		if why == "" {
+			return e, ""
+		}
+		refusal = why
+	}
+	return nil, refusal
 }
 
 // refs are the revisions as [rollout.Progress] has them.

@@ -138,7 +138,7 @@ type builder struct {
 }
 
 func (b *builder) rollout(r *v1alpha1.Rollout) {
-	status := report.StatusOf(r, b.s.Now)
+	status := report.StatusOf(r, b.s.Revision, b.s.Now)
 	head := headOf(&status)
 	v, err := b.s.Decide(r)
 	if err != nil {
@@ -212,6 +212,11 @@ func headOf(s *report.Status) Rollout {
 	if s.Revision != nil {
 		head.Revision = s.Revision.Name
 	}
+	if s.Back != nil {
+		head.Commands = append(head.Commands, Command{
+			Line: s.Back.Line(s.Rollout), Effect: fmt.Sprintf("the nodes go back to revision %s, entry %d of the history", s.Back.Revision, s.Back.Number),
+		})
+	}
 	if !s.Completed {
 		head.ExpectedEnd = s.ExpectedEnd
 		if s.WorstCase != nil {
@@ -224,9 +229,9 @@ func headOf(s *report.Status) Rollout {
 	return head
 }
 
-// commands are verbs as they are typed. To acknowledge takes a node: without one it is left out.
+// commands are verbs as they are typed, but for a rollback. To acknowledge takes a node: without one it is left out.
 func commands(name, phase string, verbs []string, node string) []Command {
-	effects := map[string]string{"rollback": "the nodes go back to what the rollout was completed with before; --to takes the number of another entry of its history"}
+	effects := map[string]string{}
 	for _, rule := range rollout.Verbs() {
 		if string(rule.In) == phase {
 			effects[strings.ToLower(string(rule.Do))] = rule.Effect
@@ -234,6 +239,9 @@ func commands(name, phase string, verbs []string, node string) []Command {
 	}
 	var all []Command
 	for _, v := range verbs {
+		if v == strings.ToLower(string(v1alpha1.DoRollback)) {
+			continue
+		}
 		line := "kubectl belay " + v + " " + name
 		if v == strings.ToLower(string(rollout.Acknowledge)) {
 			if node == "" {

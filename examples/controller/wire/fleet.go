@@ -30,7 +30,13 @@ func (p *Plane) Seen() (*view.Seen, bool) {
 	if !p.synced.Load() {
 		return nil, false
 	}
-	s := &view.Seen{Nodes: p.pods.Nodes(), Revisions: values(p.revisions.List()), Shadows: values(p.shadows.List()), Now: time.Now(), Health: p.verdict}
+	s := &view.Seen{
+		Nodes: p.pods.Nodes(), Revisions: values(p.revisions.List()), Shadows: values(p.shadows.List()), Now: time.Now(), Health: p.verdict,
+		Caps: p.caps(), OwnNode: p.s.OwnNode,
+	}
+	if why := p.toggle.off(); why != "" {
+		s.Gates = []rollout.Verdict{view.Disabled(why)}
+	}
 	for _, r := range p.rollouts.List() {
 		if slices.Contains(p.s.Domains, r.Spec.Domain) {
 			s.Rollouts = append(s.Rollouts, *r)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -22,10 +23,12 @@ import (
 
 	drainkube "github.com/belayproject/belay/drain/kube"
 	drainsettings "github.com/belayproject/belay/examples/drain/settings"
+	"github.com/belayproject/belay/examples/kubectl-belay/settings"
 	"github.com/belayproject/belay/examples/kubectl-belay/view"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -43,6 +46,8 @@ type Cluster struct {
 	Host   string
 	core   kubernetes.Interface
 	client dynamic.Interface
+	// callTime bounds one call.
+	callTime time.Duration
 }
 
 // Connect reads the kubeconfig as kubectl does. Nothing is asked of the API server yet.
@@ -72,12 +77,12 @@ func Of(config *rest.Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	return &Cluster{Host: config.Host, core: core, client: client}, nil
+	return &Cluster{Host: config.Host, core: core, client: client, callTime: callTime}, nil
 }
 
 // list reads all objects of a resource of this project.
 func list[T any](ctx context.Context, c *Cluster, resource schema.GroupVersionResource) ([]T, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, c.callTime)
 	defer cancel()
 	found, err := c.client.Resource(resource).List(ctx, metav1.ListOptions{})
 	if apierrors.IsNotFound(err) {
@@ -107,6 +112,8 @@ func (c *Cluster) Revisions(ctx context.Context) ([]v1alpha1.Revision, error) {
 
 // Config is the data of a ConfigMap, if whoever asks may read it.
 func (c *Cluster) Config(ctx context.Context, namespace, name string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.callTime)
+	defer cancel()
 	m, err := c.core.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return nil, wrap("reading ConfigMap "+namespace+"/"+name, err)
@@ -114,9 +121,9 @@ func (c *Cluster) Config(ctx context.Context, namespace, name string) (map[strin
 	return m.Data, nil
 }
 
-// See reads all that is decided on. It needs the rights of the ClusterRole belay-viewer; the error names what is missing first.
-func (c *Cluster) See(ctx context.Context) (*view.Seen, error) {
-	s, missing := c.see(ctx)
+// See reads all that is decided on, by a controller that was told this. It needs the rights of the ClusterRole belay-viewer; the error names what is missing first.
+func (c *Cluster) See(ctx context.Context, told settings.Controller) (*view.Seen, error) {
+	s, missing := c.see(ctx, told)
 	for _, kind := range kinds() {
 		if err := missing[kind]; err != nil {
 			return nil, err
@@ -131,8 +138,11 @@ func kinds() []string {
 }
 
 // see reads what it may, and says what it may not.
-func (c *Cluster) see(ctx context.Context) (*view.Seen, map[string]error) {
-	s, missing := &view.Seen{}, map[string]error{}
+func (c *Cluster) see(ctx context.Context, told settings.Controller) (*view.Seen, map[string]error) {
+	s, missing := &view.Seen{OwnNode: told.OwnNode}, map[string]error{}
+	if told.MaxUnavailable > 0 {
+		s.Caps = []protocol.Cap{{Max: told.MaxUnavailable}}
+	}
 	note := func(kind string, err error) {
 		if err != nil {
 			missing[kind] = err
@@ -147,12 +157,9 @@ func (c *Cluster) see(ctx context.Context) (*view.Seen, map[string]error) {
 	note("NodeShadows", err)
 	s.Ledgers, err = list[v1alpha1.DisruptionLedger](ctx, c, v1alpha1.DisruptionLedgersResource)
 	note("DisruptionLedgers", err)
-	budgets, err := c.core.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
-	note("PodDisruptionBudgets", wrap("listing poddisruptionbudgets", err))
-	if budgets != nil {
-		s.Budgets = budgets.Items
-	}
-	if err := c.work(ctx, s); err != nil {
+	s.Budgets, err = c.budgets(ctx)
+	note("PodDisruptionBudgets", err)
+	if err := c.work(ctx, s, told); err != nil {
 		note("Nodes", err)
 		note("Pods", err)
 	}
@@ -160,15 +167,29 @@ func (c *Cluster) see(ctx context.Context) (*view.Seen, map[string]error) {
 	return s, missing
 }
 
+func (c *Cluster) budgets(ctx context.Context) ([]policyv1.PodDisruptionBudget, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.callTime)
+	defer cancel()
+	found, err := c.core.PolicyV1().PodDisruptionBudgets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, wrap("listing poddisruptionbudgets", err)
+	}
+	return found.Items, nil
+}
+
 // work reads Nodes, their pods, and what health is judged by: with the informers that the controller uses, so that the judgement is the same.
-func (c *Cluster) work(ctx context.Context, s *view.Seen) error {
+func (c *Cluster) work(ctx context.Context, s *view.Seen, told settings.Controller) error {
 	if err := c.mayList(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, seeTime)
 	defer cancel()
 	factory := drainkube.NewFactory(c.core, drainkube.CacheOptions{})
-	health, err := kube.NewHealth(factory, kube.HealthOptions{})
+	var bad kube.HealthOptions
+	for _, kind := range told.BadConditions {
+		bad.Bad = append(bad.Bad, corev1.NodeConditionType(kind))
+	}
+	health, err := kube.NewHealth(factory, bad)
 	if err != nil {
 		return err
 	}
@@ -198,7 +219,7 @@ func (c *Cluster) work(ctx context.Context, s *view.Seen) error {
 
 // mayList asks for one object of each kind: an informer would wait for a right that is missing.
 func (c *Cluster) mayList(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, c.callTime)
 	defer cancel()
 	one := metav1.ListOptions{Limit: 1}
 	for _, try := range []struct {

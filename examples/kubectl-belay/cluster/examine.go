@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/belayproject/belay/examples/kubectl-belay/doctor"
+	"github.com/belayproject/belay/examples/kubectl-belay/settings"
 )
 
 // atOnce is how many questions about rights are asked at a time.
@@ -40,10 +41,10 @@ func (c *Cluster) Examine(ctx context.Context, t Target) (*doctor.Seen, error) {
 	s := &doctor.Seen{Account: t.Account, Rights: doctor.Needed(t.Namespace)}
 	for _, w := range wanted {
 		d := doctor.CRD{Want: w}
-		d.Is, d.Err = c.client.Resource(crdResource).Get(ctx, w.GetName(), metav1.GetOptions{})
+		d.Is, d.Err = c.get(ctx, crdResource, w.GetName())
 		s.CRDs = append(s.CRDs, d)
 	}
-	seen, missing := c.see(ctx)
+	seen, missing := c.see(ctx, settings.Controller{})
 	s.Seen, s.Missing = *seen, missing
 	c.ask(ctx, s.Rights, t.Account)
 	var watching sync.WaitGroup
@@ -72,7 +73,7 @@ func (c *Cluster) ask(ctx context.Context, rights []doctor.Right, account string
 }
 
 func (c *Cluster) may(ctx context.Context, r *doctor.Right, account string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
+	ctx, cancel := context.WithTimeout(ctx, c.callTime)
 	defer cancel()
 	what := &authorizationv1.ResourceAttributes{Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Sub, Namespace: r.InNamespace}
 	if !r.Controller {
@@ -99,7 +100,7 @@ func groups(account string) []string {
 func (c *Cluster) lease(ctx context.Context, domain string, t Target) doctor.Lease {
 	l := doctor.Lease{Domain: domain, Namespace: t.Namespace, Name: t.Prefix + domain}
 	begin := time.Now()
-	first, err := c.core.CoordinationV1().Leases(t.Namespace).Get(ctx, l.Name, metav1.GetOptions{})
+	first, err := c.leaseNow(ctx, t.Namespace, l.Name)
 	if err != nil {
 		l.Err = err
 		return l
@@ -120,7 +121,7 @@ func (c *Cluster) lease(ctx context.Context, domain string, t Target) doctor.Lea
 			return l
 		case <-look.C:
 		}
-		now, err := c.core.CoordinationV1().Leases(t.Namespace).Get(ctx, l.Name, metav1.GetOptions{})
+		now, err := c.leaseNow(ctx, t.Namespace, l.Name)
 		if err != nil {
 			l.Err = err
 			return l
@@ -132,6 +133,13 @@ func (c *Cluster) lease(ctx context.Context, domain string, t Target) doctor.Lea
 	}
 	l.Watched = time.Since(begin)
 	return l
+}
+
+// leaseNow reads a Lease.
+func (c *Cluster) leaseNow(ctx context.Context, namespace, name string) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.callTime)
+	defer cancel()
+	return c.core.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
 func holder(l *coordinationv1.Lease) string {

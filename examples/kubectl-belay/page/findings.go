@@ -15,11 +15,11 @@ func Findings(r doctor.Report) string {
 	t := Table{}
 	t.Row("CHECK", "LEVEL", "FINDING")
 	for _, f := range r.Findings {
-		what := f.What
+		lines := []string{f.What}
 		if f.Remedy != "" {
-			what += "\n-> " + f.Remedy
+			lines = append(lines, "-> "+f.Remedy)
 		}
-		t.Row(f.Check, strings.ToUpper(string(f.Level)), what)
+		t.Lines([]string{f.Check, strings.ToUpper(string(f.Level))}, lines...)
 	}
 	end := "Nothing is wrong."
 	switch {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -22,20 +23,43 @@ const (
 	gap   = 2
 )
 
-// A Table is rows whose last cells are wrapped at the edge of the page. The zero Table is empty.
+// A Table is rows whose last cells are wrapped at the edge of the page. The zero Table is empty. What cells hold can come from anybody: it is shown by
+// [Clean], so that nothing in it acts on a terminal or begins a line.
 type Table struct {
 	// Indent is how many columns stay empty on the left.
 	Indent int
-	rows   [][]string
+	rows   []row
 }
 
-// Row adds a row.
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+// row is the cells of a row but the last one, and the lines of that.
+type row struct{ cells, last []string }
+
+// Row adds a row. Its last cell is one line, however long.
+func (t *Table) Row(cells ...string) {
+	n := len(cells) - 1
+	t.Lines(cells[:n], cells[n])
+}
+
+// Lines adds a row whose last cell has several lines, each of which begins anew.
+func (t *Table) Lines(cells []string, last ...string) {
+	r := row{last: last}
+	for _, c := range cells {
+		r.cells = append(r.cells, Clean(c))
+	}
+	t.rows = append(t.rows, r)
+}
 
 // Fact adds a row of two, unless there is nothing to say.
 func (t *Table) Fact(name, value string) {
 	if value != "" {
 		t.Row(name, value)
+	}
+}
+
+// Facts adds a row of two with several lines, unless there is nothing to say.
+func (t *Table) Facts(name string, lines []string) {
+	if len(lines) > 0 {
+		t.Lines([]string{name}, lines...)
 	}
 }
 
@@ -49,12 +73,12 @@ func (t *Table) String() string {
 	for _, row := range t.rows {
 		var line strings.Builder
 		line.WriteString(strings.Repeat(" ", t.Indent))
-		for i, cell := range row[:len(row)-1] {
+		for i, cell := range row.cells {
 			cell = Cut(cell, widest)
 			line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+gap))
 		}
 		start := utf8.RuneCountInString(line.String())
-		for i, part := range Wrap(row[len(row)-1], max(least, Width-start)) {
+		for i, part := range Wrap(max(least, Width-start), row.last...) {
 			if i > 0 {
 				line.Reset()
 				line.WriteString(strings.Repeat(" ", start))
@@ -69,7 +93,7 @@ func (t *Table) String() string {
 func (t *Table) widths() []int {
 	var widths []int
 	for _, row := range t.rows {
-		for i, cell := range row[:len(row)-1] {
+		for i, cell := range row.cells {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
@@ -88,11 +112,25 @@ func Cut(text string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
-// Wrap breaks a text into lines at blanks, and words that are too wide anywhere. There is always a line. What was a line break stays one.
-func Wrap(text string, width int) []string {
+// Clean is a text that can't act on a terminal: what is not printed stands as a question mark, and each break and tab as a blank. So one text stays one line, and
+// nobody who writes it can move the cursor, hide a part of it, or turn it around.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return '?'
+	}, text)
+}
+
+// Wrap breaks each text into lines at blanks, and words that are too wide anywhere. There is always a line for each. They are shown by [Clean].
+func Wrap(width int, texts ...string) []string {
 	var lines []string
-	for paragraph := range strings.SplitSeq(text, "\n") {
-		lines = append(lines, wrapLine(paragraph, width)...)
+	for _, text := range texts {
+		lines = append(lines, wrapLine(Clean(text), width)...)
 	}
 	return lines
 }

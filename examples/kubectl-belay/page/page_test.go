@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/belayproject/belay/examples/kubectl-belay/page"
@@ -37,6 +38,28 @@ func TestTableFitsThePage(t *testing.T) {
 	first, _, _ := strings.Cut(text, "\n")
 	if at := strings.Index(first, "MESSAGE"); !strings.Contains(text, "\n"+strings.Repeat(" ", at)+"xxx") {
 		t.Errorf("what is wrapped does not stand under its head:\n%s", text)
+	}
+}
+
+// S-CS-11: what others wrote can't move the cursor, clear the screen, turn text around, or fake a line or a column.
+func TestTableHoldsNoControlCharacters(t *testing.T) {
+	hostile := "a\n\x1b[2J\tb\u009b1mc\u202ed\u2028e\x7f\r\x00\xff\u200bf"
+	table := page.Table{}
+	table.Row("NODE", "MESSAGE")
+	table.Row(hostile, hostile)
+	table.Lines([]string{hostile}, hostile, "ours")
+	text := table.String() + strings.Join(page.Wrap(page.Width, hostile), "|")
+	const clean = "a ?[2J b?1mc?d e? ?\ufffd?f"
+	if got, want := strings.Count(text, "\n"), 4; got != want {
+		t.Errorf("there are %d lines, want %d:\n%s", got, want, text)
+	}
+	if got, want := strings.Count(text, clean), 5; got != want {
+		t.Errorf("%q is there %d times, want %d:\n%q", clean, got, want, text)
+	}
+	for _, r := range text {
+		if r != '\n' && !unicode.IsPrint(r) {
+			t.Errorf("the text holds %q", r)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ type Answer struct {
 
 // AnswerOf is what came of a request so far. Before is the rollout as it was when it was asked for.
 func AnswerOf(before, r *v1alpha1.Rollout, v v1alpha1.Verb, now time.Time) Answer {
-	a := Answer{Verb: v, Outcome: Unanswered, Status: StatusOf(r, now)}
+	a := Answer{Verb: v, Outcome: Unanswered, Status: StatusOf(r, nil, now)}
 	for _, rule := range rollout.Verbs() {
 		if v1alpha1.Do(rule.Do) == v.Do && string(rule.In) == string(before.Status.Phase) {
 			a.Effect = rule.Effect
@@ -63,18 +63,19 @@ func AnswerOf(before, r *v1alpha1.Rollout, v v1alpha1.Verb, now time.Time) Answe
 }
 
 // Text is the report for people.
-func (a Answer) Text() string { return strings.Join(page.Wrap(a.text(), page.Width), "\n") + "\n" }
+func (a Answer) Text() string { return strings.Join(page.Wrap(page.Width, a.lines()...), "\n") + "\n" }
 
-func (a Answer) text() string {
+func (a Answer) lines() []string {
 	who := "Rollout " + a.Status.Rollout
 	switch a.Outcome {
 	case Refused:
-		return fmt.Sprintf("%s: %s was refused: %s", who, a.Verb.Do, a.Refusal)
+		return []string{fmt.Sprintf("%s: %s was refused: %s", who, a.Verb.Do, a.Refusal)}
 	case Displaced:
-		return fmt.Sprintf("%s: somebody else has asked for %s since; whether %s (%s) was carried out is not known", who, a.Status.Request.Do, a.Verb.Do, a.Verb.Request)
+		return []string{fmt.Sprintf("%s: somebody else has asked for %s since; whether %s (%s) was carried out is not known", who, a.Status.Request.Do,
+			a.Verb.Do, a.Verb.Request)}
 	case Unanswered:
-		return fmt.Sprintf("%s: %s (%s) is not answered yet. It stays asked for, and may be carried out later: see \"kubectl belay doctor\"",
-			who, a.Verb.Do, a.Verb.Request)
+		return []string{fmt.Sprintf("%s: %s (%s) is not answered yet. It stays asked for, and may be carried out later: see \"kubectl belay doctor\"",
+			who, a.Verb.Do, a.Verb.Request)}
 	}
 	lines := []string{fmt.Sprintf("%s: %s was carried out; it is %s", who, a.Verb.Do, a.Status.Phase)}
 	if a.Effect != "" {
@@ -88,5 +89,5 @@ func (a Answer) text() string {
 	case !a.Final:
 		lines = append(lines, "Not proven yet that no node begins any more: an agent has not answered; \"kubectl belay status\" shows when it is")
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }

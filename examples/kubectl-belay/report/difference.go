@@ -117,10 +117,10 @@ func (d Difference) Text() string {
 		}
 		text.WriteString(t.String())
 	} else if len(d.Unread) == 0 {
-		fmt.Fprintf(&text, "Revisions %s and %s have the same content.\n", d.From, d.To)
+		fmt.Fprintf(&text, "Revisions %s and %s have the same content.\n", page.Clean(d.From), page.Clean(d.To))
 	}
 	for _, u := range d.Unread {
-		fmt.Fprintf(&text, "Not compared: %s\n", u)
+		fmt.Fprintf(&text, "Not compared: %s\n", page.Clean(u))
 	}
 	return text.String()
 }

@@ -6,7 +6,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/belayproject/belay/examples/kubectl-belay/page"
@@ -27,7 +26,7 @@ func HistoryOf(r *v1alpha1.Rollout) History {
 // Text is the report for people.
 func (h History) Text() string {
 	if len(h.Entries) == 0 {
-		return fmt.Sprintf("Rollout %s has no history: it has not begun.\n", h.Rollout)
+		return fmt.Sprintf("Rollout %s has no history: it has not begun.\n", page.Clean(h.Rollout))
 	}
 	t := page.Table{}
 	t.Row("NUMBER", "REVISION", "STARTED", "ENDED", "RESULT", "DONE", "FAILED", "BY", "NOTES")
@@ -62,17 +61,25 @@ func notes(e *v1alpha1.HistoryEntry) string {
 	return orDash(strings.Join(all, "; "))
 }
 
-// EntryBefore is the last entry that was completed with something else than what the rollout is about now.
-func EntryBefore(r *v1alpha1.Rollout) (number int64, revision string, err error) {
-	history := r.Status.History
-	if len(history) == 0 {
-		return 0, "", fmt.Errorf("rollout %q has no history: there is nothing to go back to", r.Name)
+// Back is the entry of the history that a rollback goes back to if none is named.
+type Back struct {
+	Number   int64  `json:"number"`
+	Revision string `json:"revision"`
+}
+
+// Revisions finds a Revision by name.
+type Revisions func(name string) (*v1alpha1.Revision, bool)
+
+// BackOf is where a rollback goes if no entry is named. The error says why there is no such entry.
+func BackOf(r *v1alpha1.Rollout, revisions Revisions) (*Back, error) {
+	entry, why := v1alpha1.EntryBefore(r, revisions)
+	if entry == nil {
+		return nil, fmt.Errorf("there is nothing for rollout %q to go back to: %s; an entry of its history can be named with --to", r.Name, why)
 	}
-	last := history[len(history)-1].RolloutTargets
-	for _, e := range slices.Backward(history) {
-		if e.Result == v1alpha1.HistoryCompleted && (e.Revision != last.Revision || !slices.Equal(e.Groups, last.Groups)) {
-			return e.Number, e.Revision.Name, nil
-		}
-	}
-	return 0, "", fmt.Errorf("rollout %q was completed with nothing but what it is about now; name an entry of its history with --to", r.Name)
+	return &Back{Number: entry.Number, Revision: entry.Revision.Name}, nil
+}
+
+// Line is the rollback as it is typed.
+func (b *Back) Line(rollout string) string {
+	return fmt.Sprintf("kubectl belay rollback %s --to=%d", rollout, b.Number)
 }

@@ -47,7 +47,7 @@ func overlapping(t *testing.T) *view.Seen {
 func TestOverlap(t *testing.T) {
 	s := overlapping(t)
 	late := &s.Rollouts[1]
-	check(t, "overlap-status.txt", report.StatusOf(late, now()).Text())
+	check(t, "overlap-status.txt", report.StatusOf(late, s.Revision, now()).Text())
 	var all strings.Builder
 	for _, name := range []string{"node-02", "node-04", "node-11"} {
 		all.WriteString(report.WhyOf(s, name, s.Rollouts).Text() + "\n---\n")

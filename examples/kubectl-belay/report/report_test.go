@@ -186,7 +186,7 @@ func inJSON(t *testing.T, v any) string {
 // The status says how far the rollout is, for people and for programs.
 func TestStatus(t *testing.T) {
 	s := seen(t)
-	st := report.StatusOf(&s.Rollouts[0], now())
+	st := report.StatusOf(&s.Rollouts[0], s.Revision, now())
 	check(t, "status.txt", st.Text()+"\n"+st.Line()+"\n")
 	golden.Check(t, "status.json", inJSON(t, st))
 	if st.Completed || st.Stands || !st.NeedsSomebody || !st.Current {
@@ -196,24 +196,28 @@ func TestStatus(t *testing.T) {
 	r := s.Rollouts[0].DeepCopy()
 	r.Generation, r.Spec.Verb = 4, &v1alpha1.Verb{Request: "pause-1", Do: "Pause"}
 	other := v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "databases"}, Spec: v1alpha1.RolloutSpec{Domain: "db"}}
-	changed := report.StatusOf(r, now())
+	changed := report.StatusOf(r, s.Revision, now())
 	if changed.NeedsSomebody || changed.Completed || changed.Current {
 		t.Errorf("a status of the spec before is not to be relied on: %+v", changed)
 	}
-	fresh := report.StatusOf(&other, now())
+	fresh := report.StatusOf(&other, s.Revision, now())
 	check(t, "statuses.txt", changed.Text()+"\n"+fresh.Text()+"\n"+report.Overview([]report.Status{st, fresh}))
 }
 
 // A Rollout that is deleted says what it waits for, and offers no way back, which nothing would come of.
 func TestStatusOfADeletedRollout(t *testing.T) {
-	r := seen(t).Rollouts[0].DeepCopy()
-	r.Status.History = make([]v1alpha1.HistoryEntry, 2)
-	if st := report.StatusOf(r, now()); !slices.Contains(st.Verbs, "rollback") {
+	s := seen(t)
+	r := s.Rollouts[0].DeepCopy()
+	r.Status.History = []v1alpha1.HistoryEntry{
+		{Number: 1, RolloutTargets: v1alpha1.RolloutTargets{Revision: pinned("v1")}, Result: "Completed", Begun: true},
+		{Number: 2, RolloutTargets: v1alpha1.RolloutTargets{Revision: pinned("v2")}, Begun: true},
+	}
+	if st := report.StatusOf(r, s.Revision, now()); !slices.Contains(st.Verbs, "rollback") {
 		t.Errorf("before: it offers %q, want rollback among them", st.Verbs)
 	}
 	gone := at(-30 * time.Minute)
 	r.DeletionTimestamp = &gone
-	st := report.StatusOf(r, now())
+	st := report.StatusOf(r, s.Revision, now())
 	if slices.Contains(st.Verbs, "rollback") {
 		t.Errorf("it offers %q, want no rollback", st.Verbs)
 	}
@@ -253,7 +257,7 @@ func TestPlan(t *testing.T) {
 	golden.Check(t, "plan.json", inJSON(t, p))
 }
 
-// The history is in order; two revisions are compared field by field; and the entry to go back to is the last one that was completed.
+// The history is in order, and two revisions are compared field by field.
 func TestHistory(t *testing.T) {
 	s := seen(t)
 	r := &s.Rollouts[0]
@@ -266,9 +270,6 @@ func TestHistory(t *testing.T) {
 		{Number: 6, RolloutTargets: v1alpha1.RolloutTargets{Revision: pinned("v2")}, Started: at(-time.Hour), RollbackTo: 2},
 	}
 	check(t, "history.txt", report.HistoryOf(r).Text())
-	if n, name, err := report.EntryBefore(r); n != 4 || name != "v1" || err != nil {
-		t.Errorf("the entry to go back to is %d, %q, %v; want 4, v1", n, name, err)
-	}
 	d, err := report.EntriesDiffer(t.Context(), r, s.Revisions, 4, 6, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -279,9 +280,42 @@ func TestHistory(t *testing.T) {
 			t.Errorf("comparing with entry %d: %v, want %q", number, err, want)
 		}
 	}
-	r.Status.History = r.Status.History[2:]
-	if _, _, err := report.EntryBefore(r); err == nil || !strings.Contains(err.Error(), "--to") {
-		t.Errorf("with nothing to go back to: %v", err)
+}
+
+// A rollback is offered with the entry and the revision that it goes to, and only where it would be carried out.
+func TestRollbackIsOffered(t *testing.T) {
+	s := seen(t)
+	r := &s.Rollouts[0]
+	entry := func(number int64, name string, result v1alpha1.HistoryResult) v1alpha1.HistoryEntry {
+		return v1alpha1.HistoryEntry{Number: number, RolloutTargets: v1alpha1.RolloutTargets{Revision: pinned(name)}, Result: result, Begun: true}
+	}
+	for _, c := range []struct {
+		name    string
+		history []v1alpha1.HistoryEntry
+		want    string
+	}{
+		{"after another one", []v1alpha1.HistoryEntry{entry(1, "v1", "Completed"), entry(2, "v2", "")}, "kubectl belay rollback fleet --to=1"},
+		{"the demo's end", []v1alpha1.HistoryEntry{entry(1, "v1", "Completed"), entry(2, "v2", "Superseded"), entry(3, "v1", "Completed")}, ""},
+		{"its Revision is gone", []v1alpha1.HistoryEntry{entry(1, "v0", "Completed"), entry(2, "v2", "")}, ""},
+	} {
+		r.Status.History = c.history
+		st, back := report.StatusOf(r, s.Revision, now()), ""
+		if st.Back != nil {
+			back = st.Back.Line("fleet")
+		}
+		if text := st.Text(); back != c.want || slices.Contains(st.Verbs, "rollback") != (c.want != "") || strings.Contains(text, "rollback") != (c.want != "") {
+			t.Errorf("%s: %q is offered, want %q; verbs %q:\n%s", c.name, back, c.want, st.Verbs, text)
+		}
+		if _, err := report.BackOf(r, s.Revision); err != nil && !strings.Contains(err.Error(), "--to") {
+			t.Errorf("%s: with nothing to go back to: %v", c.name, err)
+		}
+		if c.want != "" {
+			check(t, "status-back.txt", st.Text())
+		}
+	}
+	r.Status.History[1].Irreversible = true
+	if st := report.StatusOf(r, s.Revision, now()); st.Back != nil {
+		t.Errorf("what is irreversible is gone back from: %+v", st.Back)
 	}
 }
 

@@ -52,6 +52,8 @@ type Status struct {
 	Deleted *metav1.Time `json:"deleted,omitempty"`
 	// Verbs are what may be asked for now.
 	Verbs []string `json:"verbs,omitempty"`
+	// Back is where a rollback would go; absent where none would be carried out.
+	Back *Back `json:"back,omitempty"`
 	// At is when that was seen.
 	At metav1.Time `json:"at"`
 }
@@ -71,8 +73,8 @@ type Request struct {
 	Refusal string `json:"refusal,omitempty"`
 }
 
-// StatusOf is the report on a rollout.
-func StatusOf(r *v1alpha1.Rollout, now time.Time) Status {
+// StatusOf is the report on a rollout. Revisions are those that there are, without which a rollback is not spoken of.
+func StatusOf(r *v1alpha1.Rollout, revisions Revisions, now time.Time) Status {
 	st := &r.Status
 	s := Status{
 		Rollout: r.Name, Domain: r.Spec.Domain, Phase: string(st.Phase), Reason: st.Reason, Message: st.Message, Revision: st.Revision, Stage: st.Stage,
@@ -98,12 +100,12 @@ func StatusOf(r *v1alpha1.Rollout, now time.Time) Status {
 		what, _ := view.Meaning(rollout.Reason(w.Reason))
 		s.Waiting = append(s.Waiting, Waiting{Reason: w.Reason, Count: w.Count, Meaning: what})
 	}
-	s.judge(r)
+	s.judge(r, revisions)
 	return s
 }
 
-// judge says whether it goes on.
-func (s *Status) judge(r *v1alpha1.Rollout) {
+// judge says whether it goes on, and what may be asked for.
+func (s *Status) judge(r *v1alpha1.Rollout, revisions Revisions) {
 	phase := rollout.Phase(r.Status.Phase)
 	s.Completed = s.Current && phase == rollout.Completed
 	stopped := phase == rollout.Frozen || phase == rollout.Paused || phase == rollout.Aborted
@@ -115,10 +117,16 @@ func (s *Status) judge(r *v1alpha1.Rollout) {
 			s.Verbs = append(s.Verbs, strings.ToLower(string(rule.Do)))
 		}
 	}
-	if phase != "" && len(r.Status.History) > 1 && s.Deleted == nil {
-		s.Verbs = append(s.Verbs, "rollback")
+	if phase == "" || s.Deleted != nil || revisions == nil {
+		return
+	}
+	if back, err := BackOf(r, revisions); err == nil {
+		s.Back, s.Verbs = back, append(s.Verbs, verbRollback)
 	}
 }
+
+// verbRollback is the one verb that is typed with the entry that it goes to.
+const verbRollback = "rollback"
 
 // Troubles are the conditions that are not as they should be.
 func (s Status) Troubles() (all []metav1.Condition) {
@@ -173,7 +181,11 @@ func (s Status) Text() string {
 		}
 		head.Fact(c.Type, text)
 	}
-	head.Fact("You can", commands(s.Verbs, s.Rollout, ""))
+	lines := commands(s.Verbs, s.Rollout, "")
+	if s.Back != nil {
+		lines = append(lines, s.Back.Line(s.Rollout)+"    # to "+s.Back.Revision)
+	}
+	head.Facts("You can", lines)
 	return head.String() + s.waits() + s.nodes()
 }
 
@@ -290,7 +302,7 @@ func (s Status) Line() string {
 	if s.ExpectedEnd != nil && !s.Completed {
 		text += "; should end at " + s.ExpectedEnd.UTC().Format("15:04:05Z")
 	}
-	return page.Cut(text, page.Width)
+	return page.Cut(page.Clean(text), page.Width)
 }
 
 // Overview is a line for each of several rollouts.
@@ -325,11 +337,12 @@ func tally(c v1alpha1.RolloutCounts) string {
 	return strings.Join(parts, ", ")
 }
 
-// commands are the verbs as they are typed. To acknowledge takes a node.
-func commands(verbs []string, rollout, node string) string {
-	var plain, lines []string
+// commands are the verbs as they are typed, but for a rollback. To acknowledge takes a node.
+func commands(verbs []string, rollout, node string) (lines []string) {
+	var plain []string
 	for _, v := range verbs {
 		switch {
+		case v == verbRollback:
 		case v != "acknowledge":
 			plain = append(plain, v)
 		case node != "":
@@ -339,7 +352,7 @@ func commands(verbs []string, rollout, node string) string {
 	if len(plain) > 0 {
 		lines = slices.Insert(lines, 0, fmt.Sprintf("kubectl belay %s %s", strings.Join(plain, "|"), rollout))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // short is enough of a digest to tell it from others.

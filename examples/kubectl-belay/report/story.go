@@ -37,7 +37,7 @@ func attempts(v *view.Rollout, uid string) []Event {
 		all = append(all, Event{stampOf(e.Since), fmt.Sprintf("rollout %s: seen as %s%s", name, e.State, failures(e.Attempts, e.Deferrals))})
 	}
 	if !e.NotBefore.IsZero() {
-		all = append(all, Event{stampOf(e.NotBefore), fmt.Sprintf("rollout %s: is tried again from then on", name)})
+		all = append(all, Event{stampOf(e.NotBefore), fmt.Sprintf("rollout %s: is not tried again before that", name)})
 	}
 	return all
 }
@@ -114,7 +114,7 @@ const named = 8
 func (w Why) Text() string {
 	var b strings.Builder
 	if len(w.Rollouts) == 0 {
-		fmt.Fprintf(&b, "Node %s is in no rollout: no selector or group matches it.\n", w.Node)
+		fmt.Fprintf(&b, "Node %s is in no rollout: no selector or group matches it.\n", page.Clean(w.Node))
 	}
 	for i := range w.Rollouts {
 		b.WriteString(w.in(&w.Rollouts[i]))
@@ -133,8 +133,8 @@ func (w Why) Text() string {
 	if s := w.Slot; s != nil {
 		facts.Factf("Slot", "attempt %d, for rollout %s%s; counts for %s", s.Attempt, s.Rollout, marked(s.State), orDash(strings.Join(counted(s.Keys), ", ")))
 	}
-	facts.Fact("To drain", w.drain())
-	facts.Fact("Config", configText(w.Config))
+	facts.Facts("To drain", w.drain())
+	facts.Facts("Config", configLines(w.Config))
 	b.WriteString("\n" + facts.String())
 	if len(w.Story) > 0 {
 		story := page.Table{}
@@ -151,7 +151,7 @@ func (w *Why) in(in *NodeIn) string {
 	t := page.Table{}
 	t.Factf("Node", "%s in rollout %s, which is %s", w.Node, in.Rollout, orDash(in.Phase))
 	if in.Error != "" {
-		t.Fact("Error", in.Error)
+		t.Facts("Error", strings.Split(in.Error, "\n")) // there may be several, each of which names its field
 		return t.String()
 	}
 	t.Factf("Why", "%s: %s", in.Reason, in.What)
@@ -172,7 +172,7 @@ func (w *Why) in(in *NodeIn) string {
 	if w.Slot != nil && w.Slot.State != "" {
 		node = w.Node
 	}
-	t.Fact("You can", commands(in.Verbs, in.Rollout, node))
+	t.Facts("You can", commands(in.Verbs, in.Rollout, node))
 	return t.String()
 }
 
@@ -229,9 +229,9 @@ func (sh *Shadow) says() string {
 	return text
 }
 
-func (w *Why) drain() string {
+func (w *Why) drain() (lines []string) {
 	if len(w.Pods) == 0 {
-		return "no pod is on it that would have to leave"
+		return []string{"no pod is on it that would have to leave"}
 	}
 	var stay, leave []string
 	for _, p := range w.Pods {
@@ -246,21 +246,19 @@ func (w *Why) drain() string {
 			leave = append(leave, p.Name)
 		}
 	}
-	var lines []string
 	if len(stay) > 0 {
 		lines = append(lines, "can't be evicted now: "+some(stay))
 	}
 	if len(leave) > 0 {
 		lines = append(lines, "can leave: "+some(leave))
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
-func configText(c *configsync.NodeConfigStatus) string {
+func configLines(c *configsync.NodeConfigStatus) (lines []string) {
 	if c == nil {
-		return ""
+		return nil
 	}
-	var lines []string
 	for _, o := range c.Conditions {
 		lines = append(lines, fmt.Sprintf("%s is %s, %s: %s", o.Type, o.Status, o.Reason, o.Message))
 	}
@@ -281,7 +279,7 @@ func configText(c *configsync.NodeConfigStatus) string {
 			lines = append(lines, trouble)
 		}
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // counted are the keys that have a value: a node without a zone counts for none.

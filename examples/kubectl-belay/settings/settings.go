@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	drainsettings "github.com/belayproject/belay/examples/drain/settings"
+	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -55,21 +56,53 @@ func (s *Status) AddFlags(f *pflag.FlagSet) {
 	s.Common.AddFlags(f)
 }
 
+// Controller is what the controller was told, which no object says: the flags of examples/controller of the same names.
+type Controller struct {
+	// MaxUnavailable bounds a domain; 0 leaves that to each rollout. OwnNode has its turn last; empty means that no node has.
+	MaxUnavailable int
+	OwnNode        string
+	// BadConditions are further conditions of Nodes that are bad when True.
+	BadConditions []string
+}
+
+// AddFlags adds the flags with their defaults.
+func (c *Controller) AddFlags(f *pflag.FlagSet) {
+	f.IntVar(&c.MaxUnavailable, "max-unavailable", 0, "as the controller has it: nodes of a domain that may be disrupted at a time; 0 leaves that to each rollout")
+	f.StringVar(&c.OwnNode, "own-node", "", "as the controller has it: the node that it runs on, which has its turn last")
+	f.StringSliceVar(&c.BadConditions, "bad-conditions", nil, "as the controller has it: further conditions of Nodes that are bad when True, separated by commas")
+}
+
+// Validate says what is wrong with the values.
+func (c *Controller) Validate() error {
+	if c.MaxUnavailable < 0 {
+		return wrong("max-unavailable", c.MaxUnavailable, "must be a number of nodes, or 0 for no bound but those of rollouts")
+	}
+	return nil
+}
+
 // Why is what why is told.
 type Why struct {
 	Common
+	Controller
 	Rollout string
 }
 
 // AddFlags adds the flags with their defaults.
 func (s *Why) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&s.Rollout, "rollout", "", "the rollout that is meant; empty means all that select the node")
+	s.Controller.AddFlags(f)
 	s.Common.AddFlags(f)
+}
+
+// Validate says what is wrong with the values, all of it.
+func (s *Why) Validate() error {
+	return drainsettings.Usage(errors.Join(s.Common.Validate(), s.Controller.Validate()))
 }
 
 // Plan is what plan is told.
 type Plan struct {
 	Common
+	Controller
 	File, Revision                  string
 	Cycle, WorstCycle, ApproveAfter time.Duration
 	AssumeAgents, All               bool
@@ -84,12 +117,13 @@ func (s *Plan) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&s.ApproveAfter, "approve-after", 0, "how long a stage that needs an approval waits for it; 0 means that nobody approves")
 	f.BoolVar(&s.AssumeAgents, "assume-agents", false, "plan as if every node had an agent that has spoken")
 	f.BoolVar(&s.All, "all", false, "show all turns, not the first ones alone")
+	s.Controller.AddFlags(f)
 	s.Common.AddFlags(f)
 }
 
 // Validate says what is wrong with the values, all of it.
 func (s *Plan) Validate() error {
-	errs := []error{s.Common.Validate()}
+	errs := []error{s.Common.Validate(), s.Controller.Validate()}
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
@@ -137,6 +171,8 @@ func (s *History) Validate() error {
 type Verb struct {
 	Common
 	Timeout time.Duration
+	// Displace lets the verb take the place of a pause or an abort that nobody has answered yet.
+	Displace bool
 	// To is the entry to go back to; it goes with rollback.
 	To int64
 	// Do is the verb, Node the node of an acknowledge.
@@ -147,6 +183,9 @@ type Verb struct {
 // AddFlags adds the flags with their defaults.
 func (s *Verb) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&s.Timeout, "timeout", time.Minute, "how long to wait for the answer of the controller; it may be carried out later all the same")
+	if s.Do != v1alpha1.Do(rollout.Abort) {
+		f.BoolVar(&s.Displace, "displace", false, "ask even if that takes the place of a pause or an abort that nobody has answered yet")
+	}
 	if s.Do == v1alpha1.DoRollback {
 		f.Int64Var(&s.To, "to", 0, "the number of an entry of the history; 0 means the last one that was completed with something else")
 	}

@@ -5,7 +5,7 @@
 // controller would decide.
 //
 // What the controller knows and no object says is taken from the status of the Rollout: that a drain is blocked, and how nodes in flight
-// fare. Gates that a controller has beyond the health of nodes are not known here.
+// fare. What it was told on its command line, or by its switch, is in no object: it is known here as far as [Seen] says it.
 //
 // # Concurrency
 //

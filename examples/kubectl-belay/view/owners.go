@@ -4,12 +4,14 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -37,8 +39,12 @@ func (s *Seen) others(v *Rollout) (owners rollout.Owners) {
 		if err == nil {
 			other.Decisions, err = rollout.Plan(other.Snapshot, other.Policy, s.Now)
 		}
-		if err == nil {
+		holds := func(s protocol.Slot) bool { return s.Rollout == string(o.UID) }
+		switch {
+		case err == nil:
 			v.Snapshot.OtherCaps = append(v.Snapshot.OtherCaps, other.Decisions.Caps...)
+		case o.DeletionTimestamp == nil && slices.ContainsFunc(v.Snapshot.Ledger.Slots, holds):
+			v.Snapshot.OtherCaps = append(v.Snapshot.OtherCaps, protocol.Cap{Max: 1, From: fmt.Sprintf("rollout %q, whose own caps are not known", o.Name)})
 		}
 		owner := s.owner(o)
 		switch before := owner.Compare(is) < 0; {

@@ -32,7 +32,17 @@ type Seen struct {
 	Budgets   []policyv1.PodDisruptionBudget
 	// Health is the verdict on a node that is not touched. Nil goes by the condition Ready alone.
 	Health func(*corev1.Node) rollout.Verdict
-	Now    time.Time
+	// Caps, Gates and OwnNode are what the controller was told besides: the caps over all rollouts of a domain, what holds up the whole fleet, and the
+	// node that it runs on, which has its turn last.
+	Caps    []protocol.Cap
+	Gates   []rollout.Verdict
+	OwnNode string
+	Now     time.Time
+}
+
+// Disabled is the gate of a controller that was switched off, for the reason that was given; see controller.Options.Off.
+func Disabled(why string) rollout.Verdict {
+	return rollout.Verdict{From: "operator", Answer: rollout.Deny, Reason: "Disabled", Message: why, RetryAfter: time.Second}
 }
 
 // A Rollout is one rollout, and what would be decided on it now.
@@ -112,7 +122,9 @@ func (s *Seen) look(r *v1alpha1.Rollout) (*Rollout, error) {
 	if r.DeletionTimestamp != nil {
 		policy = ending(policy)
 	}
-	v := &Rollout{Object: r, Policy: policy, Snapshot: rollout.Snapshot{Progress: progress, Nodes: s.nodes(r)}}
+	v := &Rollout{Object: r, Policy: policy, Snapshot: rollout.Snapshot{
+		Progress: progress, Nodes: s.nodes(r), Gates: slices.Clone(s.Gates), OtherCaps: slices.Clone(s.Caps),
+	}}
 	for _, stage := range policy.Stages { // what they will say is not known here
 		for _, name := range stage.Gates {
 			v.Snapshot.Gates = append(v.Snapshot.Gates, rollout.Verdict{From: name, ForStages: true, Answer: rollout.Allow})
@@ -134,7 +146,9 @@ func (s *Seen) nodes(r *v1alpha1.Rollout) []rollout.Node {
 	}
 	all := make([]rollout.Node, len(s.Nodes))
 	for i, n := range s.Nodes {
-		all[i] = rollout.Node{Name: n.Name, UID: string(n.UID), Labels: n.Labels, Created: n.CreationTimestamp.Time, Health: s.health(n)}
+		all[i] = rollout.Node{
+			Name: n.Name, UID: string(n.UID), Labels: n.Labels, Created: n.CreationTimestamp.Time, Own: s.OwnNode != "" && n.Name == s.OwnNode, Health: s.health(n),
+		}
 		_, held := holder.Held(n.Annotations)
 		switch {
 		case !Ready(n):
