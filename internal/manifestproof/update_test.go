@@ -40,7 +40,10 @@ func TestUpdateOfTheControllerEnds(t *testing.T) {
 	must(t, os.WriteFile(config, []byte(scarce), 0o600))
 	env := testenv.Start(t, testenv.Options{
 		With: []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok},
-		Args: map[testenv.Component][]string{testenv.APIServer: {"--admission-control-config-file=" + config}},
+		Args: map[testenv.Component][]string{
+			testenv.APIServer:         {"--admission-control-config-file=" + config},
+			testenv.ControllerManager: {"--node-monitor-grace-period=1h"}, // nobody renews the nodes' Leases
+		},
 	})
 	c := clusterOf(t, env)
 	for name, taints := range map[string][]corev1.Taint{
