@@ -31,13 +31,14 @@ type vocabulary map[string]map[string][]string
 var targetLabels = []string{"job", "pod", "instance", "namespace", "service", "endpoint", "container"}
 
 // names are labels whose values are given by people.
-var names = []string{"domain", "rollout", "from_revision", "to_revision", "name", "code", "le"}
+var names = []string{"domain", "rollout", "from_revision", "to_revision", "name", "code", "method", "le"}
 
 // exported is what the controller exports once all has happened that its packages can tell of.
 func exported(t testing.TB) vocabulary {
 	t.Helper()
 	set := metrics.New()
 	set.Leads("rollout-default", true)
+	request(t, set)
 	d := set.Drain()
 	d.Pass(time.Second)
 	for _, p := range []drain.Phase{
@@ -76,6 +77,18 @@ func exported(t testing.TB) vocabulary {
 	}
 	countParts(set)
 	return scraped(t, set.Handler())
+}
+
+// request has a request counted.
+func request(t testing.TB, set *metrics.Set) {
+	t.Helper()
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+	must(t, err)
+	answer, err := set.Requests(http.DefaultTransport).RoundTrip(r)
+	must(t, err)
+	must(t, answer.Body.Close())
 }
 
 // countParts has counted what the parts of the controller can tell of that are off unless asked for.
@@ -135,15 +148,30 @@ func scraped(t testing.TB, page http.Handler) vocabulary {
 // has reports whether series of a metric have a label.
 func (v vocabulary) has(metric, name string) bool {
 	_, own := v[metric][name]
-	return own || slices.Contains(targetLabels, name)
+	// What is recorded has the labels of a target where it groups by nothing: that is what a leader is known by.
+	grouped := strings.Contains(metric, ":") && !slices.Contains(slices.Collect(maps.Keys(v[metric])), "name")
+	return own || !grouped && slices.Contains(targetLabels, name)
 }
 
-// record adds what a recording rule makes of an expression: its labels are those of every metric in it, whatever is grouped.
-func (v vocabulary) record(name string, labels ...string) {
-	v[name] = map[string][]string{}
-	for _, l := range labels {
-		v[name][l] = nil
+// record adds what a rule records: the labels by which it groups, with the values that they have in what is grouped; those of the leaders' names if it does not.
+func (v vocabulary) record(r alertRule) {
+	grouped := []string{"domain", "name"}
+	if by := clause.FindStringSubmatch(r.Expr); strings.HasPrefix(r.Expr, "sum") || strings.HasPrefix(r.Expr, "max") {
+		grouped = nil
+		if by != nil && by[1] == "by" {
+			grouped = strings.Split(by[2], ", ")
+		}
 	}
+	labels := map[string][]string{}
+	for _, l := range grouped {
+		labels[l] = nil
+		for metric, has := range v {
+			if strings.Contains(r.Expr, metric) && len(has[l]) > 0 {
+				labels[l] = has[l]
+			}
+		}
+	}
+	v[r.Record] = labels
 }
 
 // metricNames are what is exported by this project, sorted.

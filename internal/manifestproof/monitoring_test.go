@@ -4,6 +4,7 @@
 package manifestproof_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 type (
 	alertRule struct {
 		Record, Alert, Expr, For string
+		KeepFiringFor            string `json:"keep_firing_for"`
 		Labels, Annotations      map[string]string
 	}
 	ruleFile struct {
@@ -52,7 +54,7 @@ func rules(t *testing.T, v vocabulary) (all []alertRule) {
 	}
 	for _, r := range all {
 		if r.Record != "" {
-			v.record(r.Record, "domain", "name")
+			v.record(r)
 		}
 	}
 	if len(all) < 5 {
@@ -69,8 +71,8 @@ func TestAlertsAreAboutWhatIsExported(t *testing.T) {
 		for _, fault := range v.faults(r.Expr) {
 			t.Errorf("%s: the expression has %s", name, fault)
 		}
-		if r.For != "" {
-			if _, err := time.ParseDuration(r.For); err != nil {
+		for _, d := range []string{r.For, r.KeepFiringFor} {
+			if _, err := time.ParseDuration(cmp.Or(d, "0s")); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

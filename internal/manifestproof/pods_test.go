@@ -106,6 +106,10 @@ func TestControllerLooksAtTheAgents(t *testing.T) {
 			t.Errorf("%s: it looks for Leases in %q and takes them for lost after %s, want %q and %s", base, s.Agents.Namespace, s.Agents.Lease, a.LeaseNamespace, a.Lease)
 		}
 	}
+	// A Lease that is collected is an agent that nobody asks for any more: not within a weekend.
+	if _, _, s := deployed(t); s.Agents.GCAfter < 4*24*time.Hour {
+		t.Errorf("agents that are silent count as lost for %s, want four days or longer", s.Agents.GCAfter)
+	}
 	if _, _, s := deployed(t); s.Agents.Namespace != "" || s.Machines.Provider != "" {
 		t.Errorf("by itself it looks at agents in %q and machines of %q, for which it has no rights", s.Agents.Namespace, s.Machines.Provider)
 	}

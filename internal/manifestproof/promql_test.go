@@ -25,6 +25,7 @@ var (
 	keywords = []string{"and", "or", "unless", "bool", "offset"}
 	callees  = []string{
 		"sum", "max", "min", "count", "avg", "topk", "increase", "rate", "absent", "histogram_quantile", "label_replace", "clamp_min", "time", "vector",
+		"max_over_time", "last_over_time",
 	}
 )
 
@@ -103,25 +104,29 @@ func (v vocabulary) matchers(metric, braces string) (all []string) {
 // The check finds what it is for.
 func TestExpressionsWithFaultsAreFound(t *testing.T) {
 	v := exported(t)
-	v.record("belay:led", "domain")
+	v.record(alertRule{Record: "belay:led", Expr: `max by (domain) (belay_rollout_phase)`})
+	v.record(alertRule{Record: "belay:phase", Expr: `max by (domain, phase) (belay_rollout_phase and on (domain) belay:led)`})
 	for expr, want := range map[string]string{
 		`belay_rollout_phase{phase="Frozen"} == 1 and on (pod, domain) belay:led`:                             "",
 		`sum by (domain) (increase(belay_rollout_pass_errors_total[15m])) > 5`:                                "",
 		`histogram_quantile(0.9, sum by (domain, le) (rate(belay_rollout_pass_duration_seconds_bucket[5m])))`: "",
 		`sum(belay_rollout_nodes{domain=~"$domain", state=~"Done|Broken"}) by (state)`:                        "",
-		`belay_rollout_phases == 1`:                     `"belay_rollout_phases"`,
-		`belay_rollout_phase{phase="Forzen"}`:           `"Forzen"`,
-		`belay_rollout_nodes{state=~"Done|Brokn"}`:      `"Brokn"`,
-		`belay_rollout_phase{node="a"}`:                 `"node"`,
-		`sum by (node) (belay_rollout_phase)`:           `"node"`,
-		`summ(belay_rollout_phase)`:                     `"summ"`,
-		`sum(belay_rollout_phase`:                       "not closed",
-		`1 > 0`:                                         "no metric",
-		`belay_drain_evictions_total{outcome="Frozen"}`: `"Frozen"`,
-		`belay_rollout_phase{phase=Frozen}`:             "the matcher",
-		`histogram_quantile(0.9, rate(belay_rollout_pass_duration_seconds[5m]))`:                       `"belay_rollout_pass_duration_seconds"`,
-		`label_replace(belay_leader{name=~"rollout-.+"}, "domain", "$1", "name", "rollout-(.+)") == 1`: "",
-		`absent(up{job="belay-controller"} == 1)`:                                                      "",
+		`last_over_time(belay:phase{phase="Frozen"}[5m]) == 1`:                                                "",
+		`last_over_time(belay:phase{phase="Forzen"}[5m]) == 1`:                                                `"Forzen"`,
+		`last_over_time(belay:phase{pod="a"}[5m]) == 1`:                                                       `"pod"`,
+		`belay_rollout_phases == 1`:                                                                           `"belay_rollout_phases"`,
+		`belay_rollout_phase{phase="Forzen"}`:                                                                 `"Forzen"`,
+		`belay_rollout_nodes{state=~"Done|Brokn"}`:                                                            `"Brokn"`,
+		`belay_rollout_phase{node="a"}`:                                                                       `"node"`,
+		`sum by (node) (belay_rollout_phase)`:                                                                 `"node"`,
+		`summ(belay_rollout_phase)`:                                                                           `"summ"`,
+		`sum(belay_rollout_phase`:                                                                             "not closed",
+		`1 > 0`:                                                                                               "no metric",
+		`belay_drain_evictions_total{outcome="Frozen"}`:                                                       `"Frozen"`,
+		`belay_rollout_phase{phase=Frozen}`:                                                                   "the matcher",
+		`histogram_quantile(0.9, rate(belay_rollout_pass_duration_seconds[5m]))`:                              `"belay_rollout_pass_duration_seconds"`,
+		`label_replace(belay_leader{name=~"rollout-.+"}, "domain", "$1", "name", "rollout-(.+)") == 1`:        "",
+		`absent(up{job="belay-controller"} == 1)`:                                                             "",
 	} {
 		got := strings.Join(v.faults(expr), "; ")
 		if want == "" && got != "" || !strings.Contains(got, want) {

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -133,7 +134,24 @@ func (c *cluster) apply(t *testing.T, all []*unstructured.Unstructured) {
 		if err != nil {
 			t.Fatalf("%s: %v", key(u), err)
 		}
+		if u.GetKind() == "ResourceQuota" {
+			c.computed(t, typed[corev1.ResourceQuota](t, u))
+		}
 	}
+}
+
+// computed gives a quota the status that the controller manager would give it: without one the server admits no pod that it is of.
+func (c *cluster) computed(t *testing.T, q *corev1.ResourceQuota) {
+	t.Helper()
+	eventually(t, "the quota "+q.Name+" must have a status", func() error {
+		is, err := c.admin.CoreV1().ResourceQuotas(q.Namespace).Get(t.Context(), q.Name, metav1.GetOptions{})
+		if err != nil || len(is.Status.Hard) > 0 {
+			return err
+		}
+		is.Status = corev1.ResourceQuotaStatus{Hard: q.Spec.Hard, Used: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}
+		_, err = c.admin.CoreV1().ResourceQuotas(q.Namespace).UpdateStatus(t.Context(), is, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // api is the administrator's client for a kind. A kind without namespaces must not name one, and the other way round.
@@ -152,6 +170,12 @@ func (c *cluster) api(t *testing.T, kind schema.GroupVersionKind, namespace stri
 
 // eventually waits until done returns nil. The server takes a moment to obey roles, policies and schemas.
 func eventually(t testing.TB, rule string, done func() error) {
+	t.Helper()
+	within(t, patience, rule, done)
+}
+
+// within is eventually with a patience of its own.
+func within(t testing.TB, patience time.Duration, rule string, done func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

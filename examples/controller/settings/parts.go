@@ -34,7 +34,8 @@ type Machines struct {
 type Agents struct {
 	// Namespace holds their Leases; empty means that they are not looked at.
 	Namespace string
-	// Lease is how long one that is silent counts as alive, GCAfter how long a Lease must have been silent until it is deleted.
+	// Lease is how long one that is silent counts as alive, GCAfter how long a Lease must have been silent until it is deleted. Until then its agent
+	// counts as lost, which is what people are told by: the Lease of a Node that is deleted goes with it, however long this is.
 	Lease, GCAfter time.Duration
 }
 
@@ -51,7 +52,7 @@ func (m *Machines) addFlags(f *pflag.FlagSet) {
 func (a *Agents) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.Namespace, "agent-namespace", "", "namespace of the Leases of agents, such as belay-agents: who is alive is counted, and what is left of agents that are gone is deleted; empty means neither")
 	f.DurationVar(&a.Lease, "agent-lease-duration", 40*time.Second, "how long an agent that is silent counts as alive: its own --lease-duration")
-	f.DurationVar(&a.GCAfter, "agent-gc-after", time.Hour, "how long a Lease of an agent must have been silent until it is deleted")
+	f.DurationVar(&a.GCAfter, "agent-gc-after", 7*24*time.Hour, "how long a Lease of an agent must have been silent until it is deleted")
 }
 
 func (m *Machines) validate(domains []string) error {

@@ -20,11 +20,24 @@ const (
 	Component   = "belay-controller"
 )
 
+// standBy shows, of each Lease that this process will ask for, that it does not lead by it. A process that never gets so far as to ask must show that too: what is
+// watched for is that nobody leads.
+func (p *Plane) standBy() {
+	for _, domain := range p.s.Domains {
+		p.metrics.Leads("rollout-"+domain, false)
+	}
+	if p.s.Machines.Provider != "" {
+		p.metrics.Leads("machines", false)
+	}
+	if p.s.Agents.Namespace != "" {
+		p.metrics.Leads("agents", false)
+	}
+}
+
 // lead does work whenever this process has the Lease of that name, until ctx ends or the work returns by itself. Another process waits for
 // it: the Lease is given back once the work has returned. Work alone is saved by this: the controllers are right with any number of leaders.
 func (p *Plane) lead(ctx context.Context, name string, work func(context.Context) error) error {
 	logger := klog.FromContext(ctx)
-	p.metrics.Leads(name, false)
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("lease %q: %w", LeasePrefix+name, err)

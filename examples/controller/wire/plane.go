@@ -132,6 +132,7 @@ func (p *Plane) drains() error {
 
 // Run watches, and leads the domains that no other process leads, until ctx ends.
 func (p *Plane) Run(ctx context.Context) error {
+	p.standBy()
 	g, ctx := errgroup.WithContext(ctx)
 	if err := p.events.StartRecordingToSinkWithContext(ctx); err != nil {
 		return err
