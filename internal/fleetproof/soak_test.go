@@ -41,16 +41,17 @@ func (s *stage) quietRound() {
 	s.sound()
 }
 
-// chaosRounds has good configs and, after each third, a fatal one go over the fleet while faults strike, and a last good one when they are over.
+// chaosRounds has a fatal config and two good ones by turns go over the fleet while faults strike, and a last good one when they are over.
 func (s *stage) chaosRounds() {
 	s.t.Helper()
 	p := s.plague()
 	for n := 1; !p.over(); n++ {
-		fatal := n%3 == 2
-		r := s.publish(fatal)
+		kills := n%3 == 1
+		r := s.publish(kills)
 		s.turn(r)
-		if fatal {
+		if kills {
 			broken, bound := s.stops(r, p.strike)
+			s.fatal++
 			s.t.Logf("%s stopped with %d broken nodes, bound %d", r.Name, broken, bound)
 		} else {
 			s.brings(r, p.strike)
@@ -171,21 +172,18 @@ func (s *stage) summary(began time.Time) {
 	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
 		lines = append(lines, fmt.Sprintf("%d %s", s.faults[name], name))
 	}
-	terms := 0
-	for _, l := range s.controllers {
-		l.mu.Lock()
-		terms += l.terms
-		l.mu.Unlock()
-	}
 	wrong, versions, commits, slots, cordoned := s.audit.report()
 	s.t.Logf("%d nodes, %d rounds, %s: %s; %d connections opened, %d idle ones and %d others cut; %d answers 429; "+
-		"%d calls by agents, of which %d lists and %d watches; %d attempts; %d versions audited, at most %d slots and %d cordoned nodes, cap %d; violations: %d",
+		"%d calls by agents, of which %d lists and %d watches; %d handovers; an agent stops in %s at most; %d attempts; %d versions audited, %d evictions, at most %d slots and %d cordoned nodes, cap %d; violations: %d",
 		len(s.all()), s.round, time.Since(began).Round(time.Second), strings.Join(lines, ", "), s.proxy.opened.Load(), s.proxy.starved.Load(), s.proxy.cut.Load(),
-		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), commits, versions, slots, cordoned, s.plan.Cap, len(wrong))
-	for _, g := range s.grumbles {
-		s.t.Logf("a controller has ended by itself: %s", g)
+		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), s.handovers, s.slowest.Round(time.Millisecond), commits, versions, s.evictions(), slots, cordoned, s.plan.Cap, len(wrong))
+	for _, l := range s.controllers {
+		l.ends(s)
 	}
-	if commits == 0 || slots == 0 {
-		s.t.Errorf("%d attempts and %d slots were seen: nothing is proven", commits, slots)
+	if missing := struck(s.faults, s.fatal, s.handovers); missing != "" {
+		s.t.Errorf("%s: was not had, so it is not proven", missing)
+	}
+	if commits == 0 || slots == 0 || cordoned == 0 {
+		s.t.Errorf("%d attempts, %d slots and %d cordoned nodes were seen: nothing is proven", commits, slots, cordoned)
 	}
 }
