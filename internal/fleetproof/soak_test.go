@@ -19,7 +19,7 @@ import (
 )
 
 // A fleet lives through chaos, through a proxy that cuts idle connections, and through an API server that lets too few requests in: R-RO-01, R-RO-05, R-RO-28,
-// R-CS-16. Nothing of what reliability asks of a fleet is broken in any version that etcd has had.
+// R-CS-16. What is checked meanwhile stands in the package's comment.
 func TestFleetLivesThroughFaults(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
