@@ -23,18 +23,25 @@ import (
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
+// A life is what an agent has seen of its node's process: that of a crowd.
+type life interface {
+	Runs(node string) (config string, ok bool)
+	Starts(node string) (configs []string)
+	Crashed(digest string) (nodes []string)
+}
+
 // An agent is that of a node, over a connection of its own.
 type agent struct {
 	name  string
-	swap  bool           // a config that wants no swap is fatal for it
-	lives []*crowd.Crowd // what the agents on this disk have seen of the node's process; the last is the one that runs
+	swap  bool   // a config that wants no swap is fatal for it
+	lives []life // what the agents on this disk have seen of the node's process; the last is the one that runs
 	stop  func()
 	gone  chan struct{} // closed when it has ended
 	err   error         // why, once it has
 }
 
 // start starts the agent of a node. Before are the agents that were on its disk.
-func (s *stage) start(name string, before []*crowd.Crowd) {
+func (s *stage) start(name string, before []life) {
 	s.t.Helper()
 	i, known := slices.BinarySearch(s.fleet.Nodes, name)
 	a := &agent{name: name, swap: known && hasSwap(i, s.fleet.Canaries, len(s.fleet.Nodes)), gone: make(chan struct{})}
@@ -115,7 +122,7 @@ func (a *agent) alive() error {
 var errEnded = errors.New("nobody has stopped it")
 
 // crowd is the agent that runs.
-func (a *agent) crowd() *crowd.Crowd { return a.lives[len(a.lives)-1] }
+func (a *agent) crowd() life { return a.lives[len(a.lives)-1] }
 
 // starts are the configs with which the process of a node was started, in order, by each of the agents on its disk.
 func (a *agent) starts() [][]string {
@@ -128,7 +135,7 @@ func (a *agent) starts() [][]string {
 
 // crashed reports whether a config has ever ended the node's process, by its digest.
 func (a *agent) crashed(digest string) bool {
-	return slices.ContainsFunc(a.lives, func(c *crowd.Crowd) bool { return len(c.Crashed(digest)) > 0 })
+	return slices.ContainsFunc(a.lives, func(c life) bool { return len(c.Crashed(digest)) > 0 })
 }
 
 // runs is how many nodes run a config.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // forgiven is the crash-loop threshold of every config here: so many starts that nothing explains are forgiven.
@@ -51,4 +52,61 @@ func unsound(lives [][]string) error {
 		}
 	}
 	return nil
+}
+
+// A past is a life that is over.
+type past struct {
+	starts  []string
+	crashed string
+}
+
+func (past) Runs(string) (config string, ok bool) { return "", false }
+
+func (p past) Starts(string) []string { return p.starts }
+
+func (p past) Crashed(digest string) (nodes []string) {
+	if p.crashed == digest {
+		nodes = append(nodes, "a")
+	}
+	return nodes
+}
+
+// A node that a config has broken is one after its agent was restarted, too; and what it was started with before is not forgotten.
+func TestAgentsRememberThoseBeforeThem(t *testing.T) {
+	a := &agent{name: "a", lives: []life{past{[]string{"", "good-1", "fatal-2"}, "d"}, past{[]string{"", "good-3"}, ""}}}
+	if !a.crashed("d") || a.crashed("e") {
+		t.Errorf("broken by d: got %t, by e: %t", a.crashed("d"), a.crashed("e"))
+	}
+	if err := a.wrong(); err == nil || !strings.Contains(err.Error(), "E15") {
+		t.Errorf("it falls back in its second life: got %v", err)
+	}
+}
+
+// An agent that nobody has stopped and that has ended is told.
+func TestAgentsThatEndAreTold(t *testing.T) {
+	a := &agent{name: "a", gone: make(chan struct{})}
+	if err := a.alive(); err != nil {
+		t.Errorf("it lives: got %v", err)
+	}
+	if close(a.gone); a.alive() == nil {
+		t.Errorf("it has ended: got nothing")
+	}
+}
+
+// In a fleet of any size more nodes have swap than a fatal config may break, which is what stops it and what is under way then, and some that may leave have none.
+func TestFatalConfigsCouldBreakMore(t *testing.T) {
+	for nodes := fewNodes; nodes <= 1200; nodes++ {
+		plan, canaries := planFor(nodes), max(1, nodes/25)
+		swap, none := 0, 0
+		for i := canaries; i < nodes; i++ {
+			if hasSwap(i, canaries, nodes) {
+				swap++
+			} else {
+				none++
+			}
+		}
+		if most := plan.StopAt + plan.Cap - 1; swap <= most || none == 0 {
+			t.Errorf("%d nodes: %d have swap and may be broken up to %d, %d have none", nodes, swap, most, none)
+		}
+	}
 }

@@ -5,6 +5,7 @@ package fleetproof_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -68,12 +69,18 @@ func stageWith(t *testing.T, look *calls) *stage {
 	return (&stage{t: t, bare: true, calls: look}).set(fewNodes)
 }
 
+// planFor is the plan for so many nodes: at least 3 are away at a time, and the second that fails stops it.
+func planFor(nodes int) rollouts.Plan {
+	p := rollouts.PlanFor(nodes)
+	p.Cap, p.StopAt = max(3, p.Cap), 2
+	return p
+}
+
 // set sets the stage.
 func (s *stage) set(nodes int) *stage {
 	t := s.t
 	t.Helper()
-	s.r, s.plan, s.agents, s.faults = draws(t), rollouts.PlanFor(nodes), map[string]*agent{}, map[string]int{}
-	s.plan.Cap, s.plan.StopAt = max(3, s.plan.Cap), 2
+	s.r, s.plan, s.agents, s.faults = draws(t), planFor(nodes), map[string]*agent{}, map[string]int{}
 	s.serve()
 	s.audit = newAuditor(s.plan.Cap)
 	s.follow()
@@ -148,19 +155,25 @@ func (s *stage) follow() {
 // looked waits until the auditor has seen what is the newest now. One that can't follow any more proves nothing.
 func (s *stage) looked() {
 	s.t.Helper()
-	url, client := s.env.EtcdClient()
 	var last int64
-	s.does("the auditor has seen the newest version", func(ctx context.Context) (err error) {
-		if last == 0 {
-			if last, err = newest(ctx, url, client, auditedFrom, auditedTo); err != nil {
-				return err
-			}
+	s.does("the auditor has seen the newest version", func(ctx context.Context) error { return s.lags(ctx, &last) })
+}
+
+var errBlind = errors.New("the auditor is behind")
+
+// lags is an error as long as the auditor has not seen the last version, which is the newest there is when it is 0.
+func (s *stage) lags(ctx context.Context, last *int64) (err error) {
+	if *last == 0 {
+		url, client := s.env.EtcdClient()
+		defer client.CloseIdleConnections()
+		if *last, err = newest(ctx, url, client, auditedFrom, auditedTo); err != nil {
+			return err
 		}
-		if at := s.audit.at(); at < last {
-			return fmt.Errorf("it is at %d, etcd at %d", at, last)
-		}
-		return nil
-	})
+	}
+	if at := s.audit.at(); at < *last {
+		return fmt.Errorf("%w: at %d, and etcd was at %d", errBlind, at, *last)
+	}
+	return nil
 }
 
 // ready makes a node Ready where nobody plays it.
