@@ -5,6 +5,7 @@ package fleetproof_test
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -233,6 +234,24 @@ func TestNodesThatAreKeptAreTold(t *testing.T) {
 		}
 		if (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("%+v: got %q, want %q", n, got, want)
+		}
+	}
+}
+
+// A watch that is answered 410 counts, however the answer comes; one that ends for another reason does not.
+func TestWatchesThatHaveExpiredAreTold(t *testing.T) {
+	const added = `{"type":"ADDED","object":{"code":410}}` + "\n"
+	failed := func(code string) string { return `{"type":"ERROR","object":{"kind":"Status","code":` + code + "}}\n" }
+	for text, want := range map[string]int64{added: 0, added + failed("500"): 0, added + failed("410"): 1, failed("410") + failed("410"): 1} {
+		for _, size := range []int{1, 7, 4096} {
+			var c calls
+			s := &stream{ReadCloser: io.NopCloser(strings.NewReader(text)), expired: &c.expired}
+			if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{s}, make([]byte, size)); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.expired.Load(); got != want {
+				t.Errorf("%q by %d bytes: got %d, want %d", text, size, got, want)
+			}
 		}
 	}
 }
