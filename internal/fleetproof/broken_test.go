@@ -188,6 +188,7 @@ func TestControllersThatEndAreTold(t *testing.T) {
 		{rolloutstage.End{Code: -1}, nil, ""},
 		{rolloutstage.End{Itself: true, Code: 2, Output: "panic: runtime error"}, nil, "it has printed what no program should"},
 		{rolloutstage.End{Code: -1, Output: "fatal error: all goroutines are asleep"}, nil, "it has printed what no program should"},
+		{rolloutstage.End{Code: -1, Output: `E1 1:1.1 runtime.go:1] "Observed a panic" panic="x"`}, nil, "it has printed what no program should"},
 		{rolloutstage.End{Code: -1, Output: "WARNING: DATA RACE"}, nil, "it has printed what no program should"},
 		{rolloutstage.End{Itself: true}, nil, "it has ended by itself, exit code 0"},
 		{rolloutstage.End{Itself: true, Code: 1}, []string{"no cache"}, `failures ["no cache"]`},

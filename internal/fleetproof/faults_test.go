@@ -102,7 +102,7 @@ type plague struct {
 
 func (s *stage) plague() *plague {
 	p := &plague{s: s, todo: faults(), end: time.Now().Add(s.chaos)}
-	p.last = p.end.Add(s.within())
+	p.last = p.end.Add(2 * patience)
 	s.r.Shuffle(len(p.todo), func(i, j int) { p.todo[i], p.todo[j] = p.todo[j], p.todo[i] })
 	return p
 }

@@ -128,8 +128,8 @@ func (l *leader) ends(s *stage) {
 	}
 }
 
-// broken are what the Go runtime and the race detector print of a program that is broken.
-var broken = []string{"panic:", "fatal error:", "DATA RACE"}
+// broken are what the Go runtime, apimachinery and the race detector print of a program that is broken.
+var broken = []string{"panic:", "Observed a panic", "fatal error:", "DATA RACE"}
 
 // unfit is what is wrong with how a controller has ended; "" where nothing is. None may end by itself: it waits for a server that is away, and one that has
 // lost its Lease asks for it again.
