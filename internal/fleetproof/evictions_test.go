@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -36,7 +37,10 @@ type auditEvent struct {
 	Ref  struct {
 		Subresource string `json:"subresource"`
 	} `json:"objectRef"`
-	Request struct {
+	Status struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	Request *struct { // nil where the server has not read it: it has no place for it, as a 429 says
 		Options struct {
 			Preconditions struct {
 				UID string `json:"uid"`
@@ -73,7 +77,8 @@ func (p *partings) add(line []byte) {
 		p.torn++
 	case e.Verb != "create" || e.Ref.Subresource != "eviction":
 		p.wrong = append(p.wrong, fmt.Sprintf("E19: a pod was made to go by %s %s, want an eviction", e.Verb, e.URI))
-	case e.Request.Options.Preconditions.UID == "":
+	case e.Request == nil && e.Status.Code >= http.StatusBadRequest:
+	case e.Request == nil || e.Request.Options.Preconditions.UID == "":
 		p.wrong = append(p.wrong, fmt.Sprintf("E19: the eviction %s names no UID", e.URI))
 	default:
 		p.evictions++
@@ -106,6 +111,9 @@ func TestPartingsThatAreWrongAreTold(t *testing.T) {
 	for _, c := range []struct{ log, want string }{
 		{good + "\n" + good, "2 0 []"},
 		{`{"verb":"create","requestURI":"/x","objectRef":{"subresource":"eviction"},"requestObject":{}}` + "\n", "0 0 [E19: the eviction /x names no UID]"},
+		{`{"verb":"create","requestURI":"/x","objectRef":{"subresource":"eviction"},"responseStatus":{"code":201}}` + "\n", "0 0 [E19: the eviction /x names no UID]"},
+		{`{"verb":"create","requestURI":"/x","objectRef":{"subresource":"eviction"},"responseStatus":{"code":429}}` + "\n", "0 0 []"},
+		{`{"verb":"create","requestURI":"/x","objectRef":{"subresource":"eviction"},"requestObject":{},"responseStatus":{"code":429}}` + "\n", "0 0 [E19: the eviction /x names no UID]"},
 		{`{"verb":"delete","requestURI":"/x","objectRef":{}}` + "\n", "0 0 [E19: a pod was made to go by delete /x, want an eviction]"},
 		{good[:40] + good + "\n" + good + "\n", "1 1 []"},
 	} {
