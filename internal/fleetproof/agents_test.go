@@ -5,12 +5,14 @@ package fleetproof_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
@@ -21,20 +23,28 @@ import (
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
-// An agent is that of a node, over a connection of its own.
-type agent struct {
-	name   string
-	swap   bool     // a config that wants no swap is fatal for it
-	before []string // with what the agents before it have started the node's process
-	crowd  *crowd.Crowd
-	stop   func() error
+// A life is what an agent has seen of its node's process: that of a crowd.
+type life interface {
+	Runs(node string) (config string, ok bool)
+	Starts(node string) (configs []string)
+	Crashed(digest string) (nodes []string)
 }
 
-// start starts the agent of a node. Before is what was on its disk.
-func (s *stage) start(name string, before []string) {
+// An agent is that of a node, over a connection of its own.
+type agent struct {
+	name  string
+	swap  bool   // a config that wants no swap is fatal for it
+	lives []life // what the agents on this disk have seen of the node's process; the last is the one that runs
+	stop  func()
+	gone  chan struct{} // closed when it has ended
+	err   error         // why, once it has
+}
+
+// start starts the agent of a node. Before are the agents that were on its disk.
+func (s *stage) start(name string, before []life) {
 	s.t.Helper()
 	i, known := slices.BinarySearch(s.fleet.Nodes, name)
-	a := &agent{name: name, swap: known && i >= s.fleet.Canaries && i%3 == 0, before: before}
+	a := &agent{name: name, swap: known && hasSwap(i, s.fleet.Canaries, len(s.fleet.Nodes)), gone: make(chan struct{})}
 	config := rest.CopyConfig(s.connect)
 	config.Dial = new(net.Dialer).DialContext // connections are shared by those who have the same
 	transport, err := rest.TransportFor(config)
@@ -42,45 +52,96 @@ func (s *stage) start(name string, before []string) {
 	config = &rest.Config{Host: config.Host, Transport: s.calls.over(transport), QPS: -1, UserAgent: rolloutstage.CrewAgent}
 	states := filepath.Join(s.env.Dir(), "nodes")
 	must(s.t, os.MkdirAll(states, 0o700))
-	a.crowd, err = crowd.New(crowd.Options{
+	c, err := crowd.New(crowd.Options{
 		Config: config, Dir: states, Init: acts.Init,
 		Breaks: func(_ string, c *kubeletpayload.Config) string { return acts.Breaks(a.swap, c) },
 	}, []string{name})
 	must(s.t, err)
+	a.lives = append(slices.Clone(before), c)
 	ctx, cancel := context.WithCancel(s.t.Context())
-	done := make(chan error, 1)
-	go func() { done <- a.crowd.Run(ctx) }()
-	a.stop = func() error {
-		cancel()
-		err := <-done
+	a.stop = cancel
+	go func() {
+		defer close(a.gone)
+		a.err = c.Run(ctx)
 		utilnet.CloseIdleConnectionsFor(transport)
-		return err
-	}
+	}()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.agents[name] = a
 }
 
-// end stops the agent of a node.
+// hasSwap reports whether a node has swap: every third one, but most of a small fleet, which has to have more of them than a fatal config may break. Canaries have
+// none, and some others have none, which can leave for good.
+func hasSwap(i, canaries, nodes int) bool {
+	const small = 30
+	if nodes < small {
+		return i >= canaries && i%4 != 3
+	}
+	return i >= canaries && i%3 == 0
+}
+
+// stopWithin is how long an agent may take to stop.
+const stopWithin = 5 * time.Second
+
+// end stops the agent of a node: E30, in 5 s.
 func (s *stage) end(name string) *agent {
 	s.t.Helper()
 	s.mu.Lock()
 	a := s.agents[name]
 	delete(s.agents, name)
 	s.mu.Unlock()
-	if err := a.stop(); err != nil {
-		s.t.Errorf("the agent of %s has ended with %v", name, err)
+	select {
+	case <-a.gone:
+		s.t.Errorf("the agent of %s has ended by itself: %v", name, a.err)
+		return a
+	default:
+	}
+	began := time.Now()
+	a.stop()
+	<-a.gone
+	s.slowest = max(s.slowest, time.Since(began))
+	if took := time.Since(began); took > stopWithin {
+		s.t.Errorf("E30: the agent of %s has taken %s to stop, want %s at most", name, took, stopWithin)
+	}
+	if a.err != nil {
+		s.t.Errorf("the agent of %s has ended with %v", name, a.err)
 	}
 	return a
 }
 
-// starts are the configs with which the process of a node was started, in order.
-func (a *agent) starts() []string { return slices.Concat(a.before, a.crowd.Starts(a.name)) }
+// alive is an error if the agent has ended by itself.
+func (a *agent) alive() error {
+	select {
+	case <-a.gone:
+		return fmt.Errorf("the agent of %s has ended by itself: %w", a.name, errors.Join(errEnded, a.err))
+	default:
+		return nil
+	}
+}
+
+var errEnded = errors.New("nobody has stopped it")
+
+// crowd is the agent that runs.
+func (a *agent) crowd() life { return a.lives[len(a.lives)-1] }
+
+// starts are the configs with which the process of a node was started, in order, by each of the agents on its disk.
+func (a *agent) starts() [][]string {
+	all := make([][]string, len(a.lives))
+	for i, c := range a.lives {
+		all[i] = c.Starts(a.name)
+	}
+	return all
+}
+
+// crashed reports whether a config has ever ended the node's process, by its digest.
+func (a *agent) crashed(digest string) bool {
+	return slices.ContainsFunc(a.lives, func(c life) bool { return len(c.Crashed(digest)) > 0 })
+}
 
 // runs is how many nodes run a config.
 func (s *stage) runs(config string) (n int) {
 	for _, a := range s.all() {
-		if now, ok := a.crowd.Runs(a.name); ok && now == config {
+		if now, ok := a.crowd().Runs(a.name); ok && now == config {
 			n++
 		}
 	}
@@ -103,16 +164,7 @@ func (s *stage) all() []*agent {
 func (s *stage) count() map[string]int {
 	n := map[string]int{}
 	for _, a := range s.all() {
-		n[a.name] = len(a.starts())
+		n[a.name] = len(slices.Concat(a.starts()...))
 	}
 	return n
-}
-
-// wrong is what a node's process was started with and must not have been: E15, a node that has a config never falls back to the one that it came with.
-func (a *agent) wrong() error {
-	starts := a.starts()
-	if i := slices.IndexFunc(starts, func(c string) bool { return c != "" }); i >= 0 && slices.Contains(starts[i:], "") {
-		return fmt.Errorf("E15: node %s falls back to the config that it came with: %q", a.name, starts)
-	}
-	return nil
 }

@@ -13,17 +13,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // Where the API server keeps what the auditor reads.
 const (
-	ledgersIn = "/registry/belay.dev/disruptionledgers/"
-	shadowsIn = "/registry/belay.dev/nodeshadows/"
-	nodesIn   = "/registry/minions/"
+	ledgersIn  = "/registry/belay.dev/disruptionledgers/"
+	shadowsIn  = "/registry/belay.dev/nodeshadows/"
+	rolloutsIn = "/registry/belay.dev/rollouts/"
+	nodesIn    = "/registry/minions/"
+
+	// One watch has all of them, so that their versions come in the order in which they were written. Between the two lie also other kinds, which are passed over.
+	auditedFrom, auditedTo = "/registry/belay.dev/", "/registry/minions0"
 )
 
-// An auditor checks every version of the ledger, of the Nodes and of their shadows.
+// An auditor checks every version of the ledger, of the Nodes and of their shadows, each against what the others were at that moment. It knows fleets in which
+// nobody deletes a shadow by hand and nobody gives a slot up.
 type auditor struct {
 	limit int
 
@@ -34,26 +40,37 @@ type auditor struct {
 	attempts              map[string]int64            // by UID of the Node
 	begun                 map[string]map[string]int64 // attempts by UID of the Node and revision
 	commits               int
-	lastEpoch             int64
+	revision              int64 // that was seen last, of whatever kind
+	now                   protocol.Ledger
+	nodes                 map[string]string          // UIDs of the Nodes that there are, by name
+	shadows               map[string]protocol.Shadow // by name of the Node
+	stopped               map[string]bool            // Rollouts, by UID, that have acknowledged that they are stopped
 }
 
 func newAuditor(limit int) *auditor {
-	return &auditor{limit: limit, cordoned: map[string]bool{}, attempts: map[string]int64{}, begun: map[string]map[string]int64{}}
+	return &auditor{
+		limit: limit, cordoned: map[string]bool{}, attempts: map[string]int64{}, begun: map[string]map[string]int64{},
+		nodes: map[string]string{}, shadows: map[string]protocol.Shadow{}, stopped: map[string]bool{}}
 }
 
 // see checks one version.
 func (a *auditor) see(v version) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.revision = v.Revision
 	a.versions++
 	var err error
 	switch {
+	case strings.HasPrefix(v.Key, rolloutsIn):
+		err = a.rollout(v)
 	case strings.HasPrefix(v.Key, ledgersIn):
 		err = a.ledger(v)
 	case strings.HasPrefix(v.Key, shadowsIn):
 		err = a.shadow(v)
 	case strings.HasPrefix(v.Key, nodesIn):
 		err = a.node(v)
+	default:
+		a.versions--
 	}
 	if err != nil {
 		a.fault("%s at %d can't be read: %v", v.Key, v.Revision, err)
@@ -64,7 +81,7 @@ func (a *auditor) fault(format string, args ...any) {
 	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
 }
 
-// ledger: E21, no more slots than the cap allows; and attempts are counted up.
+// ledger: E21, no more slots than the cap allows; attempts are counted up; and what is freed or admitted may be.
 func (a *auditor) ledger(v version) error {
 	if v.Value == nil {
 		a.fault("the ledger was deleted at %d", v.Revision)
@@ -74,14 +91,21 @@ func (a *auditor) ledger(v version) error {
 	if err := json.Unmarshal(v.Value, &l); err != nil {
 		return err
 	}
-	epoch := int64(v1alpha1.LedgerOf(l.Spec).Epoch)
+	before, now := a.now, v1alpha1.LedgerOf(l.Spec)
 	if n := len(l.Spec.Slots); n > a.limit {
 		a.fault("E21: the ledger at %d has %d slots, the cap is %d", v.Revision, n, a.limit)
 	}
-	if epoch < a.lastEpoch {
-		a.fault("I3: the ledger at %d goes back from attempt %d to %d", v.Revision, a.lastEpoch, epoch)
+	if now.Epoch < before.Epoch {
+		a.fault("I3: the ledger at %d goes back from attempt %d to %d", v.Revision, before.Epoch, now.Epoch)
 	}
-	a.lastEpoch, a.slots = epoch, max(a.slots, len(l.Spec.Slots))
+	a.freed(v, before, now)
+	a.admitted(v, before, now)
+	for uid := range a.stopped {
+		if now.ClosedFor(uid) == nil {
+			delete(a.stopped, uid)
+		}
+	}
+	a.now, a.slots = now, max(a.slots, len(l.Spec.Slots))
 	return nil
 }
 
@@ -90,12 +114,14 @@ func (a *auditor) node(v version) error {
 	name := path.Base(v.Key)
 	if v.Value == nil {
 		delete(a.cordoned, name)
+		delete(a.nodes, name)
 		return nil
 	}
 	var n corev1.Node
 	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(v.Value, nil, &n); err != nil {
 		return err
 	}
+	a.nodes[name] = string(n.UID)
 	if !n.Spec.Unschedulable {
 		delete(a.cordoned, name)
 		return nil
@@ -107,15 +133,18 @@ func (a *auditor) node(v version) error {
 	return nil
 }
 
-// shadow: I3, attempts never go back; E25, a node begins a revision once.
+// shadow: I3, attempts never go back; E25, a node begins a revision once; and what it does is allowed.
 func (a *auditor) shadow(v version) error {
 	if v.Value == nil {
+		delete(a.shadows, path.Base(v.Key))
 		return nil
 	}
 	var sh v1alpha1.NodeShadow
 	if err := json.Unmarshal(v.Value, &sh); err != nil {
 		return err
 	}
+	a.allowed(v, a.shadows[sh.Name], v1alpha1.ShadowOf(&sh))
+	a.shadows[sh.Name] = v1alpha1.ShadowOf(&sh)
 	uid, last := sh.Spec.NodeUID, a.attempts[sh.Spec.NodeUID]
 	switch is := sh.Status; {
 	case is.Attempt < last && is.Known:
@@ -141,6 +170,13 @@ func (a *auditor) shadow(v version) error {
 	}
 	a.begun[uid][sh.Status.Revision.Name] = sh.Status.Attempt
 	return nil
+}
+
+// at is the revision that was seen last.
+func (a *auditor) at() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.revision
 }
 
 // report is what was found so far.

@@ -5,7 +5,6 @@ package fleetproof_test
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -17,8 +16,8 @@ type calls struct {
 	all, lists, watches, throttled atomic.Int64
 	// listed are the lists that were answered.
 	listed atomic.Int64
-	// ended are the watches that the API server has ended itself: with an error, such as 410 where it has forgotten the events since then, or without.
-	ended atomic.Int64
+	// expired are the watches that the API server has ended because it has forgotten the events since then: 410.
+	expired atomic.Int64
 
 	// ahead is called with each request before it is sent, and failed with one that had no answer. Either may be nil. They are set before the first request.
 	ahead, failed func(r *http.Request)
@@ -51,7 +50,7 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err == nil && whatIs(r) == "list" && response.StatusCode == http.StatusOK:
 		c.listed.Add(1)
 	case err == nil && whatIs(r) == "watch":
-		response.Body = &stream{ReadCloser: response.Body, ended: &c.ended}
+		response.Body = &stream{ReadCloser: response.Body, expired: &c.expired}
 	}
 	if err == nil && response.StatusCode == http.StatusTooManyRequests {
 		c.throttled.Add(1)
@@ -59,24 +58,30 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A stream is the answer to a watch. It counts if the server ends it. A connection that is cut has no end.
+// A stream is the answer to a watch. It counts if the server ends it with a 410.
 type stream struct {
 	io.ReadCloser
-	ended *atomic.Int64
-	tail  []byte // the last bytes that were read
-	over  bool
+	expired *atomic.Int64
+	tail    []byte // the last bytes that were read, or all from the error on
+	over    bool
 }
 
 // Read implements io.Reader.
 func (s *stream) Read(b []byte) (int, error) {
-	const event = `"type":"ERROR"`
+	const event, code = `"type":"ERROR"`, `"code":410`
 	n, err := s.ReadCloser.Read(b)
-	s.tail = append(s.tail, b[:n]...)
-	if !s.over && (errors.Is(err, io.EOF) || bytes.Contains(s.tail, []byte(event))) {
-		s.over = true
-		s.ended.Add(1)
+	if s.over {
+		return n, err
 	}
-	s.tail = bytes.Clone(s.tail[max(0, len(s.tail)-len(event)):])
+	s.tail = append(s.tail, b[:n]...)
+	at := bytes.Index(s.tail, []byte(event))
+	if at < 0 {
+		at = max(0, len(s.tail)-len(event))
+	} else if bytes.Contains(s.tail[at:], []byte(code)) {
+		s.over = true
+		s.expired.Add(1)
+	}
+	s.tail = bytes.Clone(s.tail[at:])
 	return n, err
 }
 

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -24,19 +23,31 @@ type fault struct {
 	do   func(s *stage)
 }
 
+// What kills servers.
+const (
+	apiServerKilled = "API server killed"
+	etcdKilled      = "etcd killed"
+)
+
 // The faults of chaos. Each ends before the next one begins, but for what follows from it.
 func faults() []fault {
 	return []fault{
-		{"API server killed", func(s *stage) { s.kill(testenv.APIServer) }},
-		{"etcd killed", func(s *stage) { s.kill(testenv.Etcd) }},
-		{"leader killed", func(s *stage) { s.replace(s.leading()) }},
+		{apiServerKilled, func(s *stage) { s.kill(testenv.APIServer) }},
+		{etcdKilled, func(s *stage) { s.kill(testenv.Etcd) }},
+		{"API server hung", func(s *stage) { s.hang(testenv.APIServer) }},
+		{"etcd hung", func(s *stage) { s.hang(testenv.Etcd) }},
+		{"leader killed", (*stage).killLeader},
 		{"leader frozen", (*stage).freeze},
 		{"watches dropped", func(s *stage) { s.proxy.drop() }},
 		{"agent restarted", func(s *stage) {
 			name := s.all()[s.r.IntN(len(s.all()))].name
-			s.start(name, s.end(name).starts())
+			s.start(name, s.end(name).lives)
 		}},
-		{"node replaced", (*stage).churn},
+		{"node replaced", func(s *stage) {
+			s.joined++
+			s.churn(func(string) string { return fmt.Sprintf("node-x%04d", s.joined) })
+		}},
+		{"node made again", func(s *stage) { s.churn(func(name string) string { return name }) }},
 	}
 }
 
@@ -52,22 +63,17 @@ func (s *stage) kill(name testenv.Component) {
 	must(s.t, s.env.APIServer().Start(ctx)) // where it has ended because of etcd
 }
 
-// freeze stops the leader for longer than its Lease lasts, and thaws it when another one leads.
-func (s *stage) freeze() {
+// hang freezes a server for a time that is drawn: connections to it stay open, and nobody answers.
+func (s *stage) hang(name testenv.Component) {
 	s.t.Helper()
-	l := s.controllers[s.leading()]
-	if err := syscall.Kill(l.process.PID(), syscall.SIGSTOP); err != nil {
-		return // it has ended, and is replaced
-	}
-	s.pause(leaseFor + 2*time.Second)
-	_ = l.process.Thaw()
-	l.mu.Lock()
-	l.leads = false
-	l.mu.Unlock()
+	server := s.env.Server(name)
+	must(s.t, server.Pause())
+	s.pause(2*time.Second + time.Duration(s.r.Int64N(int64(4*time.Second))))
+	must(s.t, server.Resume())
 }
 
-// churn has a node leave for good, with its agent and its disk, and another one join. Canaries stay.
-func (s *stage) churn() {
+// churn has a node leave for good, with its agent and its disk, and another one join, which may have its name. Canaries stay.
+func (s *stage) churn(named func(before string) string) {
 	s.t.Helper()
 	all := s.all()
 	a := all[s.fleet.Canaries+s.r.IntN(len(all)-s.fleet.Canaries)]
@@ -80,36 +86,31 @@ func (s *stage) churn() {
 	}
 	s.does("a node leaves", func(ctx context.Context) error { return s.fleet.Leave(ctx, a.name) })
 	must(s.t, os.RemoveAll(filepath.Join(s.env.Dir(), "nodes", a.name)))
-	s.joined++
-	name := fmt.Sprintf("node-x%04d", s.joined)
+	name := named(a.name)
 	s.does("a node joins", func(ctx context.Context) error { return s.fleet.Join(ctx, name, false) })
 	s.does("the node is ready", func(ctx context.Context) error { return s.ready(ctx, name) })
 	s.start(name, nil)
 }
 
-// A plague does faults one after the other, at times that are drawn: each once, in an order that is drawn, or any until a time is over.
+// A plague does faults one after the other, at times that are drawn: each once, in an order that is drawn, and then any until a time is over.
 type plague struct {
-	s    *stage
-	todo []fault
-	end  time.Time // zero: until todo is empty
-	next time.Time
+	s         *stage
+	todo      []fault
+	end, last time.Time // when it may end, and when it ends whatever is left
+	next      time.Time
 }
 
 func (s *stage) plague() *plague {
-	p := &plague{s: s, todo: faults()}
+	p := &plague{s: s, todo: faults(), end: time.Now().Add(s.chaos)}
+	p.last = p.end.Add(2 * patience)
 	s.r.Shuffle(len(p.todo), func(i, j int) { p.todo[i], p.todo[j] = p.todo[j], p.todo[i] })
-	if s.chaos > 0 {
-		p.end = time.Now().Add(s.chaos)
-	}
 	return p
 }
 
 // over reports whether there is no fault any more.
 func (p *plague) over() bool {
-	if p.end.IsZero() {
-		return len(p.todo) == 0
-	}
-	return time.Now().After(p.end)
+	now := time.Now()
+	return now.After(p.end) && len(p.todo) == 0 || now.After(p.last)
 }
 
 // strike does a fault if it is time.
@@ -118,16 +119,32 @@ func (p *plague) strike() {
 		return
 	}
 	var f fault
-	if f = p.todo[0]; p.end.IsZero() {
-		p.todo = p.todo[1:]
+	if len(p.todo) > 0 {
+		f, p.todo = p.todo[0], p.todo[1:]
 	} else {
-		f = p.todo[p.s.r.IntN(len(p.todo))]
+		f = faults()[p.s.r.IntN(len(faults()))]
 	}
 	began := time.Now()
 	f.do(p.s)
 	p.s.faults[f.name]++
 	p.s.t.Logf("%s, %s", f.name, time.Since(began).Round(100*time.Millisecond))
 	p.next = time.Now().Add(time.Second + time.Duration(p.s.r.Int64N(int64(4*time.Second))))
+}
+
+// struck is what of the plague has not come to pass; "" for nothing.
+func struck(count map[string]int, fatal, handovers int) string {
+	for _, f := range faults() {
+		if count[f.name] == 0 {
+			return f.name
+		}
+	}
+	switch {
+	case fatal == 0:
+		return "a fatal config that stops by itself"
+	case handovers < count["leader killed"]+count["leader frozen"]:
+		return "another leader after each that was killed or frozen"
+	}
+	return ""
 }
 
 // noisy is a client of somebody else, who is not let pass before others and does not wait after a 429.

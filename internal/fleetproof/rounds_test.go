@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 
@@ -17,22 +18,26 @@ import (
 	"github.com/belayproject/belay/examples/agent/kubeletpayload"
 	"github.com/belayproject/belay/examples/demo/rollouts"
 	"github.com/belayproject/belay/rollout"
+	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
+// fatal is how the name of a config begins that ends the process of a node that has swap.
+const fatal = "fatal-"
+
 // publish makes a config that no round before had.
-func (s *stage) publish(fatal bool) rollouts.Revision {
+func (s *stage) publish(kills bool) rollouts.Revision {
 	s.t.Helper()
 	s.round++
 	name := fmt.Sprintf("good-%d", s.round)
-	if fatal {
-		name = fmt.Sprintf("fatal-%d", s.round)
+	if kills {
+		name = fmt.Sprintf(fatal+"%d", s.round)
 	}
 	data := map[string]string{
-		kubeletpayload.Key:          fmt.Sprintf("apiVersion: %s\nkind: %s\nfailSwapOn: %t\nmaxPods: %d\n", kubeletpayload.APIVersion, kubeletpayload.Kind, fatal, 100+s.round),
-		configsync.KeyTrialDuration: "1s", configsync.KeyCrashLoopThreshold: "1",
+		kubeletpayload.Key:          fmt.Sprintf("apiVersion: %s\nkind: %s\nfailSwapOn: %t\nmaxPods: %d\n", kubeletpayload.APIVersion, kubeletpayload.Kind, kills, 100+s.round),
+		configsync.KeyTrialDuration: "1s", configsync.KeyCrashLoopThreshold: fmt.Sprint(forgiven),
 	}
 	var r rollouts.Revision
 	s.does("a config is published", func(ctx context.Context) (err error) {
@@ -121,23 +126,26 @@ func (s *stage) stops(r rollouts.Revision, meanwhile func()) (broken int, bound 
 		}
 		broken = 0
 		for _, a := range s.all() {
-			if len(a.crowd.Crashed(r.Digest)) == 0 {
+			if !a.crashed(r.Digest) {
 				continue
 			}
 			broken++
-			if now, ok := a.crowd.Runs(a.name); !ok || now != s.good {
+			if now, ok := a.crowd().Runs(a.name); !ok || now != s.good {
 				return fmt.Errorf("node %s was broken and does not run %s", a.name, s.good)
 			}
 		}
 		return nil
 	})
+	if n := s.swapping(); int64(n) <= bound {
+		s.t.Errorf("%d nodes have swap, and %s may break %d: the bound can't fail, nothing is proven", n, r.Name, bound)
+	}
 	if broken == 0 || int64(broken) > bound {
 		s.t.Errorf("R-RO-28, E23: %s has broken %d nodes, the status has said before that it can break %d", r.Name, broken, bound)
 	}
 	return broken, bound
 }
 
-// sound checks what must hold whenever no rollout is under way: E18, every node was given back, and what no version may show.
+// sound checks what must hold whenever no rollout is under way: E18, every node was given back, without a mark; the agents live; and what no version may show.
 func (s *stage) sound() {
 	s.t.Helper()
 	s.does("every node is given back", func(ctx context.Context) error {
@@ -146,17 +154,19 @@ func (s *stage) sound() {
 			return err
 		}
 		for i := range nodes.Items {
-			if n := &nodes.Items[i]; n.Spec.Unschedulable {
-				return fmt.Errorf("E18: node %s is still cordoned", n.Name)
+			if err := kept(&nodes.Items[i]); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	for _, a := range s.all() {
-		if err := a.wrong(); err != nil {
+		if err := errors.Join(a.alive(), a.wrong()); err != nil {
 			s.t.Error(err)
 		}
 	}
+	s.staff()
+	s.looked()
 	wrong, _, _, _, _ := s.audit.report()
 	for _, w := range wrong {
 		s.t.Error(w)
@@ -164,6 +174,26 @@ func (s *stage) sound() {
 	if s.t.Failed() {
 		s.t.FailNow()
 	}
+}
+
+// kept is an error if a node was not given back.
+func kept(n *corev1.Node) error {
+	_, held := n.Annotations[controller.HeldAnnotation]
+	_, marked := n.Annotations[controller.ScaleDownAnnotation]
+	if held || marked || n.Spec.Unschedulable {
+		return fmt.Errorf("E18: node %s was not given back: unschedulable %t, held %t, marked for the autoscaler %t", n.Name, n.Spec.Unschedulable, held, marked)
+	}
+	return nil
+}
+
+// swapping is how many nodes a fatal config breaks where nothing stops it.
+func (s *stage) swapping() (n int) {
+	for _, a := range s.all() {
+		if a.swap {
+			n++
+		}
+	}
+	return n
 }
 
 // pause waits, or until the test ends.

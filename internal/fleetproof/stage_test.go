@@ -5,10 +5,10 @@ package fleetproof_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -48,10 +48,12 @@ type stage struct {
 
 	controllers [2]*leader
 	faults      map[string]int
+	fatal       int           // rounds with a fatal config that stopped by itself
+	slowest     time.Duration // that an agent has taken to stop
+	handovers   int           // of the Lease, by a leader that was killed or frozen
 	joined      int
 	round       int
 	good        string // the config that every node runs at the end of a round
-	grumbles    []string
 }
 
 // newStage has a fleet whose agents run and whose controllers lead. With many nodes there is work on them.
@@ -67,12 +69,18 @@ func stageWith(t *testing.T, look *calls) *stage {
 	return (&stage{t: t, bare: true, calls: look}).set(fewNodes)
 }
 
+// planFor is the plan for so many nodes: at least 3 are away at a time, and the second that fails stops it.
+func planFor(nodes int) rollouts.Plan {
+	p := rollouts.PlanFor(nodes)
+	p.Cap, p.StopAt = max(3, p.Cap), 2
+	return p
+}
+
 // set sets the stage.
 func (s *stage) set(nodes int) *stage {
 	t := s.t
 	t.Helper()
-	s.r, s.plan, s.agents, s.faults = draws(t), rollouts.PlanFor(nodes), map[string]*agent{}, map[string]int{}
-	s.plan.Cap, s.plan.StopAt = max(3, s.plan.Cap), 2
+	s.r, s.plan, s.agents, s.faults = draws(t), planFor(nodes), map[string]*agent{}, map[string]int{}
 	s.serve()
 	s.audit = newAuditor(s.plan.Cap)
 	s.follow()
@@ -99,7 +107,7 @@ func (s *stage) set(nodes int) *stage {
 // serve starts the control plane and the proxy before it.
 func (s *stage) serve() {
 	s.t.Helper()
-	var o testenv.Options
+	o := testenv.Options{AuditPolicy: auditPolicy}
 	if !s.bare {
 		busy := []string{"--kube-api-qps=500", "--kube-api-burst=500"}
 		o.With = []testenv.Component{testenv.ControllerManager, testenv.Scheduler, testenv.Kwok}
@@ -132,18 +140,40 @@ func (s *stage) serve() {
 
 func (s *stage) kubeconfig() string { return filepath.Join(s.env.Dir(), "soak.kubeconfig") }
 
-// follow has every version checked that etcd has from now on.
+// follow has every version checked that etcd has from the beginning.
 func (s *stage) follow() {
 	url, client := s.env.EtcdClient()
-	for _, prefix := range []string{ledgersIn, shadowsIn, nodesIn} {
-		go func() {
-			if err := follow(s.t.Context(), url, client, prefix, s.audit.see); err != nil {
-				s.audit.mu.Lock()
-				defer s.audit.mu.Unlock()
-				s.audit.fault("not every version was seen: %v", err)
-			}
-		}()
+	go func() {
+		if err := follow(s.t.Context(), url, client, auditedFrom, auditedTo, s.audit.see); err != nil {
+			s.audit.mu.Lock()
+			defer s.audit.mu.Unlock()
+			s.audit.fault("not every version was seen: %v", err)
+		}
+	}()
+}
+
+// looked waits until the auditor has seen what is the newest now. One that can't follow any more proves nothing.
+func (s *stage) looked() {
+	s.t.Helper()
+	var last int64
+	s.does("the auditor has seen the newest version", func(ctx context.Context) error { return s.lags(ctx, &last) })
+}
+
+var errBlind = errors.New("the auditor is behind")
+
+// lags is an error as long as the auditor has not seen the last version, which is the newest there is when it is 0.
+func (s *stage) lags(ctx context.Context, last *int64) (err error) {
+	if *last == 0 {
+		url, client := s.env.EtcdClient()
+		defer client.CloseIdleConnections()
+		if *last, err = newest(ctx, url, client, auditedFrom, auditedTo); err != nil {
+			return err
+		}
 	}
+	if at := s.audit.at(); at < *last {
+		return fmt.Errorf("%w: at %d, and etcd was at %d", errBlind, at, *last)
+	}
+	return nil
 }
 
 // ready makes a node Ready where nobody plays it.
@@ -175,83 +205,4 @@ func (s *stage) eventually(rule string, done func(ctx context.Context) error) {
 func (s *stage) does(what string, do func(ctx context.Context) error) {
 	s.t.Helper()
 	rolloutstage.Eventually(s.t, what, patience, do)
-}
-
-// A leader is a controller's process, and what it tells.
-type leader struct {
-	mu      sync.Mutex
-	process *rolloutstage.Process
-	leads   bool
-	terms   int
-	ended   []string
-	gone    chan struct{}
-}
-
-// lead starts one of the controllers.
-func (s *stage) lead(i int) *leader {
-	s.t.Helper()
-	p, err := (&rolloutstage.Fleet{Env: s.env}).Spawn(rolloutstage.Task{
-		Lease: "fleetproof", Holder: fmt.Sprintf("controller-%d-%d", i, s.r.Uint32()), LeaseFor: leaseFor, Member: true, Health: true,
-		Kubeconfig: s.kubeconfig(),
-	})
-	must(s.t, err)
-	s.t.Cleanup(p.Kill)
-	l := &leader{process: p, gone: make(chan struct{})}
-	go l.listen()
-	return l
-}
-
-// leaseFor is how long a leader that is silent is waited for.
-const leaseFor = 5 * time.Second
-
-func (l *leader) listen() {
-	defer close(l.gone)
-	for e := range l.process.Events {
-		l.mu.Lock()
-		switch e.Kind {
-		case rolloutstage.Leads:
-			l.leads = true
-			l.terms++
-		case rolloutstage.Failed:
-			l.ended = append(l.ended, e.What)
-		}
-		l.mu.Unlock()
-	}
-}
-
-// leading returns the number of the controller that leads, as far as it is known.
-func (s *stage) leading() int {
-	return max(0, slices.IndexFunc(s.controllers[:], func(l *leader) bool {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		return l.leads
-	}))
-}
-
-// replace kills a controller, which may have ended already, and starts another one.
-func (s *stage) replace(i int) {
-	s.t.Helper()
-	l := s.controllers[i]
-	select {
-	case <-l.gone:
-		s.faults["controllers that ended by themselves"]++
-		l.mu.Lock()
-		s.grumbles = append(s.grumbles, l.ended...)
-		l.mu.Unlock()
-	default:
-	}
-	l.process.Kill()
-	s.controllers[i] = s.lead(i)
-}
-
-// staff starts another controller for each that has ended.
-func (s *stage) staff() {
-	s.t.Helper()
-	for i, l := range s.controllers {
-		select {
-		case <-l.gone:
-			s.replace(i)
-		default:
-		}
-	}
 }

@@ -5,10 +5,12 @@ package rolloutstage
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -66,6 +68,15 @@ func (c *child) leadAsMember(ctx context.Context, core kubernetes.Interface, ctl
 		c.tell(Leads, "")
 		return ctl.Run(ctx, c.wake)
 	})
+}
+
+// LeaderOf is the [Task].Holder of the member that has the Lease; "" where none has.
+func LeaderOf(l *coordinationv1.Lease) string {
+	var f identity.Fingerprint
+	if l.Spec.HolderIdentity == nil || *l.Spec.HolderIdentity == "" || json.Unmarshal([]byte(l.Annotations[identity.FingerprintAnnotation]), &f) != nil {
+		return ""
+	}
+	return f.PodUID
 }
 
 // MemberTiming is that of the reference controller, for a leader that is waited for so long.

@@ -78,12 +78,36 @@ func (p *Process) Kill() {
 	if p.ended {
 		return
 	}
-	p.ended = true
 	_ = p.cmd.Process.Kill()
 	for range p.Events { // until the pipe is closed
 	}
+	p.reap()
+}
+
+// reap waits for a process that ends.
+func (p *Process) reap() {
+	if p.ended {
+		return
+	}
+	p.ended = true
 	_ = p.cmd.Wait()
 	_ = os.Remove(p.file)
+}
+
+// An End is how a process has ended.
+type End struct {
+	// Itself says that it has ended by itself, not by a signal.
+	Itself bool
+	// Code is its exit code; -1 after a signal.
+	Code int
+	// Output is what it has printed.
+	Output string
+}
+
+// End returns how the process has ended, after [Process.Kill] or once Events are closed. A process that had ended before it was killed has ended by itself.
+func (p *Process) End() End {
+	p.reap()
+	return End{Itself: p.cmd.ProcessState.Exited(), Code: p.cmd.ProcessState.ExitCode(), Output: p.output.String()}
 }
 
 // PID is that of the process.
@@ -128,8 +152,7 @@ func (p *Process) Alive() error {
 // Fault is the error of what was received from Events, if it is one.
 func (p *Process) Fault(e Event, ok bool) error {
 	if !ok {
-		_ = p.cmd.Wait()
-		p.ended = true
+		p.reap()
 		return fmt.Errorf("a controller has ended by itself; it printed %s", p.output)
 	}
 	if e.Kind == Failed {

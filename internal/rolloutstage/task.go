@@ -4,8 +4,10 @@
 package rolloutstage
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -18,7 +20,7 @@ import (
 // childEnv names the file that makes an executable a controller, and nothing else.
 const childEnv = "BELAY_ROLLOUT_CHILD"
 
-// childTime ends a controller that its parent has lost.
+// childTime ends a controller that its parent has lost, unless its task says otherwise.
 const childTime = 30 * time.Minute
 
 // A Task says what a controller's process does.
@@ -40,6 +42,8 @@ type Task struct {
 	Health bool
 	// Freeze is the write before which it freezes itself. When it is thawed, the write goes out.
 	Freeze int
+	// Life is how long the process lives at most, should its parent be lost. Zero means 30 minutes. To outlive it is a failure.
+	Life time.Duration
 
 	Kubeconfig, Domain string // by Spawn, the first unless it is set
 }
@@ -70,9 +74,7 @@ func Main() (code int, is bool) {
 		return 0, false
 	}
 	c := &child{out: json.NewEncoder(os.NewFile(3, "events")), wake: make(chan struct{}, 1)}
-	ctx, cancel := context.WithTimeout(context.Background(), childTime)
-	defer cancel()
-	if err := c.run(klog.NewContext(ctx, klog.Logger{}), file); err != nil {
+	if err := c.live(file); err != nil {
 		c.tell(Failed, err.Error())
 		return 1, true
 	}
@@ -97,7 +99,8 @@ func (c *child) tell(kind Kind, what string) {
 // poke wakes the controller up.
 func (c *child) poke() { poke(c.wake) }
 
-func (c *child) run(ctx context.Context, file string) error {
+// live does the task of a file for as long as it may.
+func (c *child) live(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -105,6 +108,16 @@ func (c *child) run(ctx context.Context, file string) error {
 	if err := json.Unmarshal(text, &c.Task); err != nil {
 		return err
 	}
+	life := cmp.Or(c.Life, childTime)
+	ctx, cancel := context.WithTimeout(context.Background(), life)
+	defer cancel()
+	if err := c.run(klog.NewContext(ctx, klog.Logger{})); ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("its parent is lost: it has lived for %s", life)
+}
+
+func (c *child) run(ctx context.Context) error {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		return err
