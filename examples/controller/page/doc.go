@@ -15,8 +15,9 @@
 //
 // # What it does not give away
 //
-// A model has names of nodes, rollouts, stages and revisions, states, and the reasons of the controller; a story has also the names of pods and
-// PodDisruptionBudgets, the conditions of the Node, and what the agent says. Contents of configs are in none of the objects that it looks at.
+// A beat has the name of the cluster. A model has names of nodes, rollouts, stages and revisions, states, and the reasons of the controller; a story
+// has also the names of pods and PodDisruptionBudgets, the conditions of the Node, and what the agent says. Contents of configs are in none of the
+// objects that it looks at.
 // Nothing asks who is there: whoever reaches the address reads it. So it belongs on a loopback address, which kubectl port-forward reaches by the
 // rights of the person who asks. A Host that is no address, nor localhost, nor a name of [Options] is refused, so that a page of somebody
 // else can't read this one by having its own name resolve to a loopback address.

@@ -14,7 +14,7 @@ func TestMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
 		{Name: "a suspect node is in flight", File: "kind.go", Run: "TestModel", Old: "if slot.State != \"\" || d.State", New: "if d.State"},
 		{Name: "nodes of another rollout wait for their turn", File: "kind.go", Run: "TestOverlappingRollouts", Old: "		if slot == nil { //", New: "		if false { //"},
-		{Name: "what is decided is so already", File: "kind.go", Run: "TestModel", Old: "v.Snapshot.Ledger.Slot(d.UID)", New: "v.Decisions.Ledger.Slot(d.UID)"},
+		{Name: "what is decided is so already", File: "kind.go", Run: "TestNodeThatIsNextWaits", Old: "v.Snapshot.Ledger.Slot(d.UID)", New: "v.Decisions.Ledger.Slot(d.UID)"},
 		{Name: "all nodes are in the stage under way", File: "turns.go", Run: "TestModel", Old: "case !had || ended >= p.StageFrom:", New: "case !had || ended >= 0:"},
 		{Name: "a name is a revision", File: "model.go", Run: "TestModel", Old: "want != \"\" && current.Digest != \"\" && want != current.Digest", New: "want == \"-\""},
 		{Name: "to acknowledge takes no node", File: "model.go", Run: "TestModel|TestStory", Old: "if node == \"\" {", New: "if false {"},
