@@ -34,6 +34,12 @@ func TestWhichClusterItIs(t *testing.T) {
 	b.says(`document.querySelector("#verbs .where").textContent`, "a context of prod-eu-1", true)
 	b.run(cell(2) + ".click()")
 	b.says(storyText, "a context of prod-eu-1", true)
+	b.run(`document.getElementById("story").close()`)
+	// A rollout of another domain may have it: this controller doesn't know.
+	b.chooses("rollout", "")
+	b.says(`document.getElementById("message").textContent`, "Rollouts of other domains than those of this controller are not shown", true)
+	b.run(cell(99) + ".click()")
+	b.says(storyText, "It is in no rollout of the domains that this controller looks after", true)
 	b.clean()
 }
 
