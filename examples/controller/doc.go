@@ -36,7 +36,7 @@
 //
 // With --page-bind-address it serves a page that shows the fleet: see package page, and docs/fleet-page.md. Any replica does, leader or not, from the
 // caches that it has anyway: the page takes no further right. It is off by default, and on a loopback address alone, since it asks nobody who they
-// are: kubectl port-forward is the way to it.
+// are: kubectl port-forward is the way to it. --page-name says which cluster it shows.
 //
 // # Rights
 //

@@ -4,8 +4,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
@@ -27,7 +29,9 @@ func newFleet(s *settings.Run, plane *wire.Plane) (*fleet, error) {
 	if s.Page == "" {
 		return nil, nil
 	}
-	hub, err := page.New(page.Options{Source: plane, Hosts: s.PageHosts})
+	// Each replica renews or asks for its Leases eight times in that time, whatever else is quiet.
+	silence := max(time.Minute, s.Lease)
+	hub, err := page.New(page.Options{Source: plane, Hosts: s.PageHosts, Name: cmp.Or(s.PageName, s.Machines.Cluster, plane.Host()), Silence: silence})
 	if err != nil {
 		return nil, err
 	}

@@ -128,6 +128,7 @@ func TestCommandLineIsRefused(t *testing.T) {
 		{[]string{"--page-bind-address=:8474"}, []string{`--page-bind-address=":8474": must be a loopback address`}},
 		{[]string{"--page-bind-address=192.0.2.1:8474"}, []string{`--page-bind-address="192.0.2.1:8474": must be a loopback address`}},
 		{[]string{"--page-hosts=fleet.example.com:443"}, []string{`--page-hosts="fleet.example.com:443": must be a name without a port`, "must be empty without --page-bind-address"}},
+		{[]string{"--page-name=a\tb"}, []string{`--page-name="a\tb": must be of characters that can be seen`, `--page-name="a\tb": must be empty without --page-bind-address`}},
 		{[]string{"--max-unavailable=-1"}, []string{`--max-unavailable="-1": must be a number of nodes`}},
 		{[]string{"--machine-endpoint=https://api.example.com"}, []string{`--machine-provider="": must name the program`}},
 		{[]string{"--machine-provider=p", "--machine-domain=x", "--machine-provider-env=A=b", "--machine-namespace=A_b"}, []string{

@@ -40,6 +40,7 @@ type bed struct {
 	ctx    context.Context
 	fleet  *pagetest.Fleet
 	wake   chan struct{}
+	line   *line
 	server *httptest.Server
 
 	mu     sync.Mutex
@@ -49,16 +50,24 @@ type bed struct {
 // newBed serves a fleet of n nodes, and shows it in a window of that size.
 func newBed(t *testing.T, n int, width, height int64) *bed {
 	t.Helper()
+	return newBedOf(t, n, width, height, page.Options{})
+}
+
+// newBedOf is one whose page has options.
+func newBedOf(t *testing.T, n int, width, height int64, o page.Options) *bed {
+	t.Helper()
 	program := find(t)
 	b := &bed{t: t, fleet: pagetest.New(t, n), wake: make(chan struct{}, 1)}
-	hub, err := page.New(page.Options{Source: b.fleet, Every: 100 * time.Millisecond})
+	o.Source, o.Every, o.Name = b.fleet, 100*time.Millisecond, "prod-eu-1"
+	hub, err := page.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var done sync.WaitGroup
 	done.Go(func() { _ = hub.Run(ctx, b.wake) })
-	b.server = httptest.NewServer(hub.Handler())
+	b.line = &line{to: hub.Handler()}
+	b.server = httptest.NewServer(b.line)
 	allocator, stop := chromedp.NewExecAllocator(ctx, options(t, program)...)
 	b.ctx, _ = chromedp.NewContext(allocator, chromedp.WithListener(b.hear))
 	t.Cleanup(func() {
@@ -179,11 +188,16 @@ func (b *bed) chooses(id, value string) {
 func (b *bed) changes(node int, revision string) {
 	b.t.Helper()
 	b.fleet.Runs(node, revision)
+	b.wakes()
+	b.becomes(cell(node) + fmt.Sprintf(`.getAttribute("aria-label").endsWith("runs %s")`, revision))
+}
+
+// wakes says that something has changed.
+func (b *bed) wakes() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
 	}
-	b.becomes(cell(node) + fmt.Sprintf(`.getAttribute("aria-label").endsWith("runs %s")`, revision))
 }
 
 // prefers has the browser say what its user prefers.

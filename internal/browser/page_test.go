@@ -196,17 +196,6 @@ func TestFiveThousandNodes(t *testing.T) {
 	b.clean()
 }
 
-// That the controller is gone is said, with the time of what is still shown.
-func TestLostConnection(t *testing.T) {
-	b := newBed(t, 100, 1280, 900)
-	b.server.CloseClientConnections()
-	b.server.Listener.Close()
-	b.becomes(`document.getElementById("link").dataset.link === "lost" && document.getElementById("link").textContent.startsWith("not connected: this is how it was at")`)
-	if n := is[int](b, cells); n != 99 {
-		t.Errorf("%d cells are left, want 99", n)
-	}
-}
-
 // An address with a node in it opens its story.
 func TestAddressOfANode(t *testing.T) {
 	b := newBed(t, 100, 1280, 900)

@@ -145,7 +145,7 @@ func (s *RolloutStatus) setConditions(spec *RolloutSpec, h hang, generation int6
 		set(ConditionStalled, false, string(s.Phase), "")
 	}
 	if c := s.Counts; s.Failed > 0 {
-		set(ConditionDegraded, true, ReasonNodesFailed, fmt.Sprintf("%d nodes have failed, %d are broken, %d are lost", c.Failed, c.Broken, c.Lost))
+		set(ConditionDegraded, true, ReasonNodesFailed, fmt.Sprintf("%d failed, %d broken, %d lost", c.Failed, c.Broken, c.Lost))
 	} else {
 		set(ConditionDegraded, false, ReasonNoneFailed, "")
 	}

@@ -23,6 +23,8 @@ type Source interface {
 	Seen() (*view.Seen, bool)
 	// On are the pods of a node, and the PodDisruptionBudgets of their namespaces.
 	On(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget)
+	// Heard is the last time at which what is seen was known to be what there is: that of the last word from the API server. Zero before the first.
+	Heard() time.Time
 }
 
 // Options of a Hub. The zero value of each field but Source is a good choice.
@@ -32,8 +34,13 @@ type Options struct {
 	// Every is how long a model is kept at least while something changes, Refresh how long it is kept though nothing does: some reasons change with
 	// the time alone. Zero means a second, and ten.
 	Every, Refresh time.Duration
-	// Beat is how often a reader hears something though nothing changes. Zero means 15 seconds.
+	// Beat is how often a reader hears of the hub though nothing changes. Zero means 15 seconds. Who has missed three of them is right to call it lost.
 	Beat time.Duration
+	// Silence is how old the last word from the API server may be until readers are told that what they see may not be so any more. It must be
+	// longer than what passes without a word in a quiet cluster. Zero means a minute.
+	Silence time.Duration
+	// Name says to people which cluster it is.
+	Name string
 	// Readers is how many there are at most at a time. Zero means 100.
 	Readers int
 	// Hosts are names under which the page is known, besides addresses and localhost.
@@ -46,6 +53,7 @@ const WriteTime = 20 * time.Second
 // A Hub has the newest model for those who read it. Make it with [New].
 type Hub struct {
 	o      Options
+	build  string        // of the files of the page: a browser that has other ones gets them anew
 	joined chan struct{} // has a value when somebody came while there was no model
 
 	mu      sync.Mutex
@@ -69,14 +77,14 @@ func New(o Options) (*Hub, error) {
 	if o.Source == nil {
 		return nil, errors.New("making the fleet page: source must be set")
 	}
-	for _, d := range []*time.Duration{&o.Every, &o.Refresh, &o.Beat} {
+	for _, d := range []*time.Duration{&o.Every, &o.Refresh, &o.Beat, &o.Silence} {
 		if *d < 0 {
 			return nil, fmt.Errorf("making the fleet page: a duration is %s, must not be negative", *d)
 		}
 	}
 	o.Every, o.Refresh, o.Beat = orElse(o.Every, time.Second), orElse(o.Refresh, 10*time.Second), orElse(o.Beat, 15*time.Second)
-	o.Readers = orElse(o.Readers, 100)
-	return &Hub{o: o, joined: make(chan struct{}, 1), readers: map[chan struct{}]bool{}}, nil
+	o.Silence, o.Readers = orElse(o.Silence, time.Minute), orElse(o.Readers, 100)
+	return &Hub{o: o, build: build(), joined: make(chan struct{}, 1), readers: map[chan struct{}]bool{}}, nil
 }
 
 func orElse[T comparable](value, other T) T {

@@ -33,6 +33,7 @@ type reader struct {
 	models  int
 	changes int
 	beats   int
+	beat    page.Beat // the last one
 	fail    error
 }
 
@@ -64,8 +65,10 @@ func (r *reader) Write(raw []byte) (int, error) {
 			return 0, err
 		}
 		r.model = r.model.Apply(c)
-	case strings.HasPrefix(string(raw), ":"):
+	case event == "beat":
 		r.beats++
+		r.beat = page.Beat{}
+		return len(raw), json.Unmarshal([]byte(data), &r.beat)
 	}
 	return len(raw), nil
 }

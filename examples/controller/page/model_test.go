@@ -15,6 +15,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/examples/controller/page"
 	"github.com/belayproject/belay/examples/controller/page/pagetest"
@@ -81,6 +82,29 @@ func TestKindsAreTheCountsOfTheController(t *testing.T) {
 	says := s.Rollouts[0].Status.Message
 	if want := fmt.Sprintf("%d in flight, %d waiting", counts[page.InFlight], counts[page.Waiting]); !strings.Contains(says, want) {
 		t.Errorf("the status says %q, want %q", says, want)
+	}
+}
+
+// A node that is to have its turn next waits until it has its slot, though it is decided that it gets one.
+func TestNodeThatIsNextWaits(t *testing.T) {
+	s := pagetest.Seen(t, 12, now())
+	s.Rollouts[0].Spec.Caps[0].Max = intstr.FromInt32(4)
+	v, err := s.Decide(&s.Rollouts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := 0
+	for _, n := range v.Decisions.Nodes {
+		if v.Decisions.Ledger.Slot(n.UID) == nil || v.Snapshot.Ledger.Slot(n.UID) != nil {
+			continue
+		}
+		next++
+		if c := page.Of(s).Nodes["fleet"][n.Node]; c.Kind != page.Waiting {
+			t.Errorf("%s, which is to get a slot, is %q, want %q", n.Node, c.Kind, page.Waiting)
+		}
+	}
+	if next == 0 {
+		t.Error("nobody is to get a slot: nothing is shown")
 	}
 }
 

@@ -4,7 +4,6 @@
 package page
 
 import (
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,18 +12,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/klog/v2"
-)
-
-//go:embed assets
-var assets embed.FS
-
-// The events of the stream.
-const (
-	eventModel  = "model"
-	eventChange = "change"
 )
 
 // policy lets the page load what is its own, and nothing else; nor may it be put into another page, or make HTML of text.
@@ -84,16 +73,6 @@ func (h *Hub) knows(host string) bool {
 	return slices.ContainsFunc(h.o.Hosts, func(known string) bool { return strings.EqualFold(known, host) })
 }
 
-func serveAsset(w http.ResponseWriter, r *http.Request, name, kind string) {
-	raw, err := assets.ReadFile("assets/" + name)
-	if err != nil {
-		http.Error(w, "the page is not complete", http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", kind)
-	write(w, r, raw)
-}
-
 // write sends a body, if one is wanted. That a reader has gone is no error of anybody's.
 func write(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -126,69 +105,4 @@ func (h *Hub) node(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	write(w, r, raw)
-}
-
-// events sends the model, and then what changes, until the reader or the server ends, or the reader is too slow.
-func (h *Hub) events(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead {
-		w.Header().Set("Content-Type", "text/event-stream")
-		return
-	}
-	wake, ok := h.join()
-	if !ok {
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, fmt.Sprintf("%d are reading already, and no more may", h.o.Readers), http.StatusServiceUnavailable)
-		return
-	}
-	defer h.leave(wake)
-	w.Header().Set("Content-Type", "text/event-stream")
-	s := stream{to: http.NewResponseController(w), w: w}
-	beat := time.NewTicker(h.o.Beat)
-	defer beat.Stop()
-	err := s.send("retry: 3000\n\n")
-	for held := (*version)(nil); err == nil; {
-		select {
-		case <-r.Context().Done():
-			return
-		case <-wake:
-		case <-beat.C:
-			select {
-			case <-wake: // to a reader who takes as long as a beat for each write, chance would bring no news
-			default:
-				err = s.send(": still here\n\n")
-				continue
-			}
-		}
-		if next := h.version(); next != nil && next != held {
-			err = s.bring(held, next)
-			held = next
-		}
-	}
-	klog.FromContext(r.Context()).V(2).Info("A reader of the fleet page was cut off", "err", err)
-}
-
-// A stream is a reader's.
-type stream struct {
-	to *http.ResponseController
-	w  http.ResponseWriter
-}
-
-// bring sends what leads from one version to another.
-func (s stream) bring(held, next *version) error {
-	event, data, err := next.since(held)
-	if err != nil {
-		return err
-	}
-	return s.send(fmt.Sprintf("event: %s\nid: %d\ndata: %s\n\n", event, next.number, data)) // JSON has no line ends
-}
-
-// send writes within [WriteTime].
-func (s stream) send(text string) error {
-	if err := s.to.SetWriteDeadline(time.Now().Add(WriteTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return err
-	}
-	if _, err := s.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return s.to.Flush()
 }

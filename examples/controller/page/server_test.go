@@ -178,9 +178,11 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, 1<<20)
+	event := ""
 	for lines.Scan() {
+		event = orCut(lines.Text(), "event: ", event)
 		data, found := strings.CutPrefix(lines.Text(), "data: ")
-		if !found {
+		if !found || event == "beat" {
 			continue
 		}
 		var m page.Model

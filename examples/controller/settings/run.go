@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,6 +23,9 @@ import (
 
 // minLease is the shortest time after which a silent leader can be replaced: it renews once a second at most.
 const minLease = 5 * time.Second
+
+// longestPageName fits into the title of a window.
+const longestPageName = 100
 
 // A FlagError says which flag is wrong, its value, and what would be right.
 type FlagError = drainsettings.FlagError
@@ -43,9 +47,10 @@ type Run struct {
 	// Listen is the address of the health endpoints and the metrics.
 	Listen string
 	// Page is the address of the fleet page, on a loopback interface; empty means that there is none. PageHosts are names under which it is known to a
-	// proxy before it.
+	// proxy before it. PageName says to people which cluster it shows; empty means Machines.Cluster, or else where the API server is.
 	Page      string
 	PageHosts []string
+	PageName  string
 	// OwnNode is the node that this runs on, which is updated last.
 	OwnNode string
 	// BadConditions are further conditions of Nodes that are bad when True.
@@ -78,6 +83,7 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.Listen, "listen", "127.0.0.1:8473", "address of /healthz, /readyz and /metrics: an IP, which may be left out, and a port")
 	f.StringVar(&r.Page, "page-bind-address", "", "loopback address of the fleet page, such as 127.0.0.1:8474, to be reached by kubectl port-forward; empty means no page")
 	f.StringSliceVar(&r.PageHosts, "page-hosts", nil, "names by which a proxy before the fleet page asks for it, besides addresses and localhost, separated by commas")
+	f.StringVar(&r.PageName, "page-name", "", "what the fleet page calls the cluster, such as prod-eu-1; empty means --cluster, or else the address of the API server")
 	f.StringVar(&r.OwnNode, "own-node", "", "name of the node that this runs on, to update it last")
 	f.StringSliceVar(&r.BadConditions, "bad-conditions", nil, "further conditions of Nodes that are bad when True, such as KernelDeadlock, separated by commas")
 	f.StringVar(&r.PolicyFile, "drain-policy", "", "file with a drain.Policy in YAML or JSON; empty means the default one")
@@ -124,6 +130,12 @@ func (r *Run) validatePage() error {
 		if why := validation.IsDNS1123Subdomain(strings.ToLower(h)); len(why) > 0 {
 			errs = append(errs, &FlagError{Flag: "page-hosts", Value: h, Want: "must be a name without a port: " + strings.Join(why, "; ")})
 		}
+	}
+	if len(r.PageName) > longestPageName || strings.ContainsFunc(r.PageName, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		errs = append(errs, &FlagError{Flag: "page-name", Value: r.PageName, Want: fmt.Sprintf("must be of characters that can be seen, %d bytes at most, such as prod-eu-1", longestPageName)})
+	}
+	if r.Page == "" && r.PageName != "" {
+		errs = append(errs, &FlagError{Flag: "page-name", Value: r.PageName, Want: "must be empty without --page-bind-address"})
 	}
 	if r.Page == "" && len(r.PageHosts) > 0 {
 		errs = append(errs, &FlagError{Flag: "page-hosts", Value: strings.Join(r.PageHosts, ","), Want: "must be empty without --page-bind-address"})

@@ -55,6 +55,7 @@ type Plane struct {
 	ledgers map[string]*kube.LedgerStore // by domain
 	watches []*kube.Watch                // of what no cache of a package looks after
 	changed bell
+	heard   ear
 	synced  atomic.Bool
 }
 
@@ -68,6 +69,7 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	config.UserAgent, config.QPS = "belay-controller/"+version.Get().GitVersion, -1
 	config.Wrap(m.Requests)
 	p := &Plane{s: s, metrics: m, config: config}
+	config.Wrap(p.heard.wrap)
 	if p.core, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}

@@ -12,6 +12,8 @@
   const listed = 200; // rows of the list
   const hues = 7; // revisions that have a colour of their own
   const quiet = 20000; // milliseconds between two announcements
+  const patience = 20000; // milliseconds for an answer
+  const away = 3000; // milliseconds that a page which nobody looks at keeps its connection
   const byId = (id) => document.getElementById(id);
   const collator = new Intl.Collator("en", { numeric: true });
 
@@ -22,7 +24,6 @@
   let sections = new Map(); // stage to its parts
   let current = ""; // the node of the map that Tab leads to
   let told = ""; // the node whose story is open
-  let seenAt = null; // when the last event came
   let spoken = { at: 0, phase: "", text: "" };
   let revisions = []; // in the order of their hues
 
@@ -36,6 +37,64 @@
     return e;
   }
 
+  // --- what stays
+
+  const own = (object, name) => Object.hasOwn(object || {}, name); // "constructor" is the name of a node as good as any
+  const keyOf = (e) => (e.nodeType === Node.ELEMENT_NODE ? e.dataset.key : undefined);
+
+  // settle has an element have the children that are wanted, and leaves alone what is as it should be: what is selected, has the focus or is being
+  // clicked at stays so. Children with a key are known by it, others by their place.
+  function settle(parent, wanted) {
+    const held = document.activeElement, keys = new Set(wanted.map(keyOf)), known = new Map();
+    for (const e of [...parent.childNodes]) {
+      if (keyOf(e) === undefined) continue;
+      if (keys.has(keyOf(e))) known.set(keyOf(e), e);
+      else e.remove();
+    }
+    let at = parent.firstChild;
+    for (const w of wanted) {
+      const key = keyOf(w), e = key !== undefined ? known.get(key) : at && keyOf(at) === undefined && at.nodeName === w.nodeName ? at : null;
+      if (e && e === at) at = at.nextSibling;
+      else parent.insertBefore(e || w, at);
+      if (e) blend(e, w);
+    }
+    while (at) {
+      const next = at.nextSibling;
+      at.remove();
+      at = next;
+    }
+    hold(held);
+  }
+
+  // blend has an element be like another one.
+  function blend(e, like) {
+    if (e.nodeType !== Node.ELEMENT_NODE) {
+      if (e.data !== like.data) e.data = like.data;
+      return;
+    }
+    for (const { name } of [...e.attributes]) if (!like.hasAttribute(name)) e.removeAttribute(name);
+    for (const { name, value } of like.attributes) if (e.getAttribute(name) !== value) e.setAttribute(name, value);
+    settle(e, [...like.childNodes]);
+  }
+
+  // hold gives the focus back to what had it, and has only been moved.
+  function hold(held) {
+    if (held !== document.activeElement && held.isConnected) held.focus({ preventScroll: true });
+  }
+
+  // line has an element have these children: what is there already in that order is not touched.
+  function line(parent, children) {
+    if (children.length === parent.children.length && children.every((e, i) => e === parent.children[i])) return;
+    const held = document.activeElement;
+    parent.replaceChildren(...children);
+    hold(held);
+  }
+
+  // say sets a text, if it is another one: a screen reader says it once.
+  function say(e, text) {
+    if (e.textContent !== text) e.textContent = text;
+  }
+
   // --- the model
 
   // patch is RFC 7396 for one level: what is null goes.
@@ -47,14 +106,16 @@
   }
 
   function cellOf(name) {
-    const c = (model.nodes[chosen] || {})[name];
-    return c && { kind: c[0], stage: c[1], state: c[2], reason: c[3], runs: c[4] };
+    if (!own(model.nodes[chosen], name)) return undefined;
+    const c = model.nodes[chosen][name];
+    return { kind: c[0], stage: c[1], state: c[2], reason: c[3], runs: c[4] };
   }
 
   function onModel(next) {
     model = next;
     drawRollouts();
     drawAll();
+    if (told) refresh(); // what happened while nothing was heard is in no change
   }
 
   function onChange(change) {
@@ -94,8 +155,17 @@
 
   // place is what the address asks for: #/ROLLOUT/NODE, where the rollout is empty for nodes in none, and absent where nothing is asked for.
   function place() {
-    const [, rollout, node] = location.hash.replace(/^#/, "").split("/").map(decodeURIComponent);
+    const [, rollout, node] = location.hash.replace(/^#/, "").split("/").map(plain);
     return { rollout, node: node || "" };
+  }
+
+  // plain is a part of an address, as it is where it stands for no text.
+  function plain(part) {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
   }
 
   function remember() {
@@ -107,7 +177,7 @@
   function drawHead() {
     const r = model.rollouts[chosen];
     byId("phase").textContent = r ? `${chosen}: ${phrase(r)}` : chosen === "" && Object.keys(model.rollouts).length > 0 ? "Nodes in no rollout" : "There is no rollout";
-    byId("message").textContent = r ? r.message || "" : "";
+    byId("message").textContent = r ? r.message || "" : "Rollouts of other domains than those of this controller are not shown.";
     const error = byId("error");
     error.hidden = !(r && (r.error || (r.troubles || []).length));
     error.textContent = r ? [r.error, ...(r.troubles || [])].filter(Boolean).join("; ") : "";
@@ -156,18 +226,18 @@
       const s = r.stage;
       fact("Stage", s && `${s.number} of ${s.of}${s.name ? ", " + s.name : ""}${s.soaksUntil ? ", soaks until " + when(s.soaksUntil) : ""}`);
       const going = r.phase === "Running" || r.phase === "AtGate";
-      fact("Expected end", r.expectedEnd ? when(r.expectedEnd) : going && "can't be said: it hangs on people, gates or windows, or too few nodes have come to their end");
+      fact("Expected end", doubt() ? "can't be said: see above" : r.expectedEnd ? when(r.expectedEnd) : going && "can't be said: it hangs on people, gates or windows, or too few nodes have come to their end");
       fact("Worst case", r.worstCase);
       fact("Domain", r.domain);
     }
-    byId("facts").replaceChildren(...facts);
+    settle(byId("facts"), facts);
   }
 
   function drawWaits(r) {
     const rows = (r && r.waiting) || [];
     byId("waits").hidden = rows.length === 0;
-    byId("waits").querySelector("tbody").replaceChildren(...rows.map((w) =>
-      make("tr", {}, make("td", {}, w.reason), make("td", {}, String(w.count)), make("td", {}, w.meaning))));
+    settle(byId("waits").querySelector("tbody"), rows.map((w) =>
+      make("tr", { "data-key": w.reason }, make("td", {}, w.reason), make("td", {}, String(w.count)), make("td", {}, w.meaning))));
   }
 
   // speak has a screen reader say how far it is: at once where the phase changes, else once in a while.
@@ -180,11 +250,13 @@
     byId("live").textContent = text;
   }
 
+  const clock = (t) => t.toLocaleTimeString();
+
   function when(stamp) {
     const t = new Date(stamp);
     const sameDay = t.toDateString() === new Date().toDateString();
-    const clock = t.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-    return `${sameDay ? clock : t.toLocaleDateString() + " " + clock} (${span((t - Date.now()) / 1000)})`;
+    const hour = t.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+    return `${sameDay ? hour : t.toLocaleDateString() + " " + hour} (${span((t - Date.now()) / 1000)})`;
   }
 
   function span(seconds) {
@@ -193,25 +265,31 @@
     return seconds < 0 ? text + " ago" : "in " + text;
   }
 
+  // commands shows what can be typed; a click on the button of one is heard by listen.
   function commands(list, all) {
-    list.replaceChildren(...all.map((c) => {
-      const code = make("code", {}, c.line);
-      const button = make("button", { type: "button", "aria-label": "Copy " + c.line }, "Copy");
-      button.addEventListener("click", () => copy(c.line, code, button));
-      return make("li", {}, code, button, c.effect ? make("span", { class: "hint" }, c.effect) : null);
-    }));
+    const within = list.contains(document.activeElement);
+    settle(list, all.map((c) => make("li", { "data-key": c.line }, make("code", {}, c.line),
+      make("button", { type: "button", "aria-label": "Copy " + c.line }, copied.line === c.line ? copied.said : "Copy"), c.effect ? make("span", { class: "hint" }, c.effect) : null)));
+    if (within && !list.contains(document.activeElement)) list.closest("details, dialog").querySelector("summary, h2").focus();
   }
 
   // copy falls back on selecting the text: the clipboard is there on localhost and HTTPS alone.
-  async function copy(text, code, button) {
+  let copied = { line: "", said: "" }, forget = 0;
+  async function copy(button) {
+    const code = button.parentElement.querySelector("code"), line = code.textContent;
     try {
-      await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
+      await navigator.clipboard.writeText(line);
+      copied = { line, said: "Copied" };
     } catch {
       getSelection().selectAllChildren(code);
-      button.textContent = "Selected";
+      copied = { line, said: "Selected" };
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    say(button, copied.said);
+    clearTimeout(forget);
+    forget = setTimeout(() => {
+      copied = { line: "", said: "" };
+      for (const b of document.querySelectorAll(".commands button")) say(b, "Copy");
+    }, 2000);
   }
 
   // --- the map
@@ -219,14 +297,15 @@
   function drawAll() {
     drawHead();
     order = Object.keys(model.nodes[chosen] || {}).sort(collator.compare);
+    const before = cells;
     cells = new Map();
-    sections = new Map();
     findRevisions();
-    for (const name of order) cells.set(name, draw(blank(name), name));
+    for (const name of order) cells.set(name, draw(before.get(name) || blank(name), name));
     const stages = [...new Set(order.map((n) => cellOf(n).stage))];
     for (const s of stages) section(s);
-    arrange(stages);
-    byId("map").replaceChildren(...ordered());
+    arrange([...sections.keys()]);
+    line(byId("map"), ordered());
+    mark(told);
     rove(cells.has(current) ? current : order[0] || "");
     drawLegend();
     filter();
@@ -241,7 +320,7 @@
     if (known !== revisions.join("\n") && byId("paint").value === "runs") {
       for (const [name, e] of cells) if (cellOf(name)) draw(e, name);
     }
-    const dirty = new Set(), held = document.activeElement;
+    const dirty = new Set();
     let others = false;
     for (const name of Object.keys(changed)) {
       const e = cells.get(name), c = cellOf(name), was = e && Number(e.dataset.stage);
@@ -261,15 +340,13 @@
     if (dirty.size) {
       for (const s of dirty) section(s);
       arrange([...dirty]);
-      const map = byId("map"), want = ordered();
-      if (want.length !== map.children.length || want.some((e, i) => e !== map.children[i])) map.replaceChildren(...want);
-      if (held !== document.activeElement && held.isConnected && map.contains(held)) held.focus({ preventScroll: true });
+      line(byId("map"), ordered());
     }
     title();
     rove(cells.has(current) ? current : order[0] || "");
     drawLegend();
     filter();
-    if (told && told in changed) refresh();
+    if (told && own(changed, told)) refresh();
   }
 
   // section is the part of the map that a stage has.
@@ -293,7 +370,7 @@
     }
     for (const [stage, list] of of) {
       if (list.length === 0) sections.delete(stage);
-      else sections.get(stage).grid.replaceChildren(...list);
+      else line(sections.get(stage).grid, list);
     }
     title();
   }
@@ -367,7 +444,7 @@
   }
 
   function drawLegend() {
-    const count = {};
+    const count = Object.create(null);
     const byRuns = byId("paint").value === "runs";
     for (const c of Object.values(model.nodes[chosen] || {})) count[c[byRuns ? 4 : 0]] = (count[c[byRuns ? 4 : 0]] || 0) + 1;
     const entry = (attributes, text) => make("li", {}, make("span", { class: "cell", "aria-hidden": "true", ...attributes }), text);
@@ -381,7 +458,7 @@
     } else {
       entries = Object.keys(kinds).filter((k) => count[k]).map((k) => entry({ "data-kind": k }, `${kinds[k]} (${count[k]})`));
     }
-    byId("legend").replaceChildren(...entries);
+    settle(byId("legend"), entries);
   }
 
   // --- find
@@ -406,14 +483,16 @@
     });
   }
 
+  // drawList shows the nodes that were found; a click on the name of one is heard by listen.
   function drawList(found) {
-    byId("list").querySelector("tbody").replaceChildren(...found.slice(0, listed).map((name) => {
+    const body = byId("list").querySelector("tbody"), held = document.activeElement;
+    const at = [...body.querySelectorAll("button")].indexOf(held);
+    settle(body, found.slice(0, listed).map((name) => {
       const c = cellOf(name);
-      const button = make("button", { type: "button" }, name);
-      button.addEventListener("click", () => tell(name));
-      return make("tr", {}, make("td", {}, button), make("td", {}, stageName(c.stage)), make("td", {}, `${kinds[c.kind]}${c.state ? ", " + c.state : ""}`),
-        make("td", { title: model.meanings[c.reason] }, c.reason || "-"), make("td", {}, c.runs || "not known"));
+      return make("tr", { "data-key": name }, make("td", {}, make("button", { type: "button" }, name)), make("td", {}, stageName(c.stage)),
+        make("td", {}, `${kinds[c.kind]}${c.state ? ", " + c.state : ""}`), make("td", { title: model.meanings[c.reason] }, c.reason || "-"), make("td", {}, c.runs || "not known"));
     }));
+    if (at >= 0 && !held.isConnected) (body.querySelectorAll("button")[Math.min(at, found.length - 1)] || byId("search")).focus(); // its row is gone
     byId("more").textContent = found.length > listed ? `and ${found.length - listed} more: narrow the search` : "";
   }
 
@@ -473,7 +552,8 @@
     remember();
     mark(name);
     byId("story-title").textContent = name;
-    byId("story-body").replaceChildren(make("p", { class: "hint" }, "asking ..."));
+    byId("story-at").textContent = "";
+    byId("story-body").replaceChildren(make("p", { class: "hint asking" }, "asking ..."));
     if (!byId("story").open) byId("story").showModal();
     byId("story-title").focus();
     await refresh();
@@ -481,24 +561,48 @@
 
   function mark(name) {
     for (const e of byId("map").querySelectorAll('[aria-selected="true"]')) e.setAttribute("aria-selected", "false");
-    const e = cells.get(name);
+    const e = name && cells.get(name);
     if (e) e.setAttribute("aria-selected", "true");
   }
 
-  let asking = 0;
+  let asking = null; // what is asked, and whether to ask again after it
   async function refresh() {
-    const ask = ++asking, name = told;
-    let body;
-    try {
-      const answer = await fetch("node?name=" + encodeURIComponent(name));
-      body = answer.ok ? story(await answer.json()) : [make("p", { class: "alarm" }, await answer.text())];
-    } catch {
-      body = [make("p", { class: "alarm" }, "The controller does not answer. What was shown may not be so any more.")];
+    if (asking && asking.name === told) {
+      asking.again = true;
+      return;
     }
-    if (ask !== asking || told !== name) return;
-    const within = byId("story-body").contains(document.activeElement);
-    byId("story-body").replaceChildren(...body);
-    if (within) byId("story-title").focus();
+    const mine = { name: told, again: true };
+    asking = mine;
+    const still = () => asking === mine && told === mine.name;
+    while (mine.again && still()) {
+      mine.again = false;
+      const body = await ask(mine.name);
+      if (still()) show(body);
+    }
+    if (asking === mine) asking = null;
+  }
+
+  // ask asks for a story. What does not answer in time is no better than what does not answer.
+  async function ask(name) {
+    try {
+      const answer = await fetch("node?name=" + encodeURIComponent(name), { signal: AbortSignal.timeout(patience) });
+      return answer.ok ? story(await answer.json()) : [make("p", { class: "alarm" }, await answer.text())];
+    } catch {
+      return null;
+    }
+  }
+
+  // show shows a story, or that there was no answer, above what is shown already.
+  function show(body) {
+    const at = byId("story-body"), within = at.contains(document.activeElement);
+    if (body) {
+      say(byId("story-at"), "as of " + clock(doubt() || new Date()));
+      settle(at, body);
+    } else if (!at.querySelector(".unanswered")) {
+      for (const e of at.querySelectorAll(".asking")) e.remove();
+      at.prepend(make("p", { class: "alarm unanswered", "data-key": " " }, "The controller does not answer. What was shown may not be so any more."));
+    }
+    if (within && !at.contains(document.activeElement)) byId("story-title").focus();
   }
 
   function story(s) {
@@ -508,7 +612,7 @@
       for (const [name, value] of facts) if (value) dl.append(make("dt", {}, name), make("dd", {}, value));
       return dl;
     };
-    if (s.rollouts.length === 0) out.push(make("p", {}, "It is in no rollout: no selector or group matches it."));
+    if (s.rollouts.length === 0) out.push(make("p", {}, "It is in no rollout of the domains that this controller looks after."));
     for (const r of s.rollouts) {
       out.push(make("h3", {}, `In rollout ${r.rollout}, which is ${r.phase || "not looked at yet"}`));
       if (r.error) out.push(make("p", { class: "alarm" }, r.error));
@@ -520,8 +624,9 @@
         ]));
       }
     }
-    out.push(make("h3", {}, "Commands"), make("ul", { class: "commands" }));
-    commands(out[out.length - 1], s.commands || []);
+    const list = make("ul", { class: "commands" });
+    out.push(make("h3", {}, "Commands"), make("p", { class: "hint where" }, where()), list);
+    commands(list, s.commands || []);
     out.push(make("h3", {}, "The node"), table(nodeFacts(s)));
     if ((s.story || []).length) {
       out.push(make("h3", {}, "What happened"), make("ol", { class: "events" }, ...[...s.story].reverse().map((e) =>
@@ -563,32 +668,111 @@
 
   // --- the wire
 
-  function link(state, text) {
-    byId("link").dataset.link = state;
-    byId("link").textContent = text;
+  let source = null, retry = 0, resting = 0, triedAt = 0;
+  let beat = null; // the last one
+  let seenAt = null, heardAt = null; // when the last event came; when the controller had heard from the API server last, by the clock of this browser
+  let lost = true, whole = false; // whether nothing is heard; whether a model has come
+
+  // doubt is the time of what is shown, if that may not be so any more.
+  function doubt() {
+    if (!whole) return null;
+    if (beat && beat.deaf) return heardAt;
+    return lost ? seenAt : null;
   }
 
+  function where() {
+    return `The page changes nothing: copy a command, and run it with a kubeconfig and a context of ${beat && beat.name ? beat.name : "this cluster"}. The command itself names no cluster.`;
+  }
+
+  // link says whether what is shown is so, above the page and in the story, which hides that.
+  function link() {
+    let state = "live", text = "live";
+    if (lost) [state, text] = beat || retry ? ["lost", whole ? `not connected: this is how it was at ${clock(doubt())}` : "not connected"] : ["waiting", "connecting"];
+    else if (beat && beat.deaf) [state, text] = ["deaf", `the controller has not heard from the API server since ${clock(heardAt)}${whole ? ": this is how it was then" : ""}`];
+    else if (!whole) [state, text] = ["waiting", "waiting for the controller to see the cluster"];
+    const was = byId("link").dataset.link;
+    for (const id of ["link", "story-link"]) {
+      byId(id).dataset.link = state;
+      say(byId(id), text);
+    }
+    if (state !== was && own(model.rollouts, chosen)) drawFacts(model.rollouts[chosen]);
+  }
+
+  // heard notes that the controller is there.
+  function heard() {
+    seenAt = new Date();
+    lost = false;
+  }
+
+  function onBeat(next) {
+    if (beat && beat.build !== next.build) location.reload(); // the controller is another one: what it sends is not for this script
+    beat = next;
+    const at = next.heard ? Date.now() - (next.now - next.heard) : Date.now();
+    if (!heardAt || Math.abs(at - heardAt) > 2000) heardAt = new Date(at); // what travels for longer is no other time
+    if (next.name) {
+      say(byId("cluster"), next.name);
+      document.title = `${next.name} - belay fleet`;
+    }
+    for (const e of document.querySelectorAll(".where")) say(e, where());
+  }
+
+  // connect listens anew, to one stream at a time.
   function connect() {
-    const source = new EventSource("events");
+    leave();
+    triedAt = Date.now();
+    const mine = source = new EventSource("events");
     const hear = (how) => (event) => {
-      seenAt = new Date();
-      link("live", "live");
+      if (source !== mine) return;
+      heard();
       how(JSON.parse(event.data));
+      link();
     };
-    source.addEventListener("open", () => link(seenAt ? "live" : "waiting", seenAt ? "live" : "waiting for the controller to see the cluster"));
-    source.addEventListener("model", hear((next) => {
+    mine.addEventListener("beat", hear(onBeat));
+    mine.addEventListener("model", hear((next) => {
+      whole = true;
       onModel(next);
       const { node } = place();
       if (node && !told) tell(node);
     }));
-    source.addEventListener("change", hear(onChange));
-    source.addEventListener("error", () => {
-      link("lost", seenAt ? `not connected: this is how it was at ${seenAt.toLocaleTimeString()}` : "not connected");
-      if (source.readyState === EventSource.CLOSED) { // it was refused, and the browser does not try again by itself
-        source.close();
-        setTimeout(connect, 10000);
-      }
-    });
+    mine.addEventListener("change", hear(onChange));
+    mine.addEventListener("error", () => { if (source === mine) lose(mine.readyState === EventSource.CLOSED ? 10000 : 0); });
+  }
+
+  function leave() {
+    clearTimeout(retry);
+    if (source) source.close();
+    source = null;
+  }
+
+  // lose notes that nothing is heard. After a time it is tried again, where the browser does not: it was refused, or does not know yet.
+  function lose(after) {
+    lost = true;
+    if (after) {
+      leave();
+      retry = setTimeout(connect, after);
+    }
+    retry ||= -1;
+    link();
+  }
+
+  // watch finds a connection that is there and brings nothing: three beats are missing.
+  function watch() {
+    if (source && Date.now() - Math.max(seenAt, triedAt) > 3 * (beat ? beat.every : 15000) + 1000) lose(1000);
+    link();
+  }
+
+  // rest gives the connection back while nobody looks: a browser has six for all tabs of an address. Who is only away for a moment finds it still there.
+  function rest() {
+    clearTimeout(resting);
+    if (!document.hidden) {
+      if (!source) connect();
+      return;
+    }
+    resting = setTimeout(() => {
+      leave();
+      lost = true;
+      link();
+    }, away);
   }
 
   function listen() {
@@ -624,9 +808,16 @@
         byId("search").focus();
       }
     });
+    document.addEventListener("click", (e) => {
+      const button = e.target.closest("button");
+      if (!button) return;
+      if (button.closest(".commands")) copy(button);
+      else if (button.closest("#list")) tell(button.textContent);
+    });
+    document.addEventListener("visibilitychange", rest);
     window.addEventListener("hashchange", () => {
       const { rollout, node } = place();
-      if (rollout !== undefined && rollout !== chosen && (rollout in model.rollouts || rollout in model.nodes)) {
+      if (rollout !== undefined && rollout !== chosen && (own(model.rollouts, rollout) || own(model.nodes, rollout))) {
         chosen = rollout;
         byId("rollout").value = chosen;
         drawAll();
@@ -634,6 +825,8 @@
       if (node && node !== told) tell(node);
     });
     setInterval(() => { const r = model.rollouts[chosen]; if (r) drawFacts(r); }, 30000); // times go by
+    setInterval(() => { if (told && !document.hidden) refresh(); }, 10000); // pods leave, and budgets change, and the map does not tell
+    setInterval(watch, 1000);
   }
 
   listen();

@@ -27,7 +27,9 @@ import (
 type Fleet struct {
 	mu    sync.Mutex
 	seen  view.Seen
+	pods  []*corev1.Pod // of node 2
 	blind bool
+	deaf  time.Time // when it was heard from last; zero while it is
 	looks int
 }
 
@@ -36,7 +38,8 @@ var _ page.Source = (*Fleet)(nil)
 // New is the fleet of [Seen] of n nodes, at the present time, which stands still.
 func New(t testing.TB, n int) *Fleet {
 	t.Helper()
-	return &Fleet{seen: *Seen(t, n, time.Now().Truncate(time.Second))}
+	pods, _ := WorkOn(NodeName(2))
+	return &Fleet{seen: *Seen(t, n, time.Now().Truncate(time.Second)), pods: pods}
 }
 
 // Seen implements [page.Source].
@@ -50,13 +53,53 @@ func (f *Fleet) Seen() (*view.Seen, bool) {
 }
 
 // On implements [page.Source].
-func (f *Fleet) On(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) { return WorkOn(node) }
+func (f *Fleet) On(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) {
+	pods, budgets := WorkOn(node)
+	if pods == nil {
+		return nil, nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.pods, budgets
+}
+
+// Heard implements [page.Source].
+func (f *Fleet) Heard() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.deaf.IsZero() {
+		return time.Now()
+	}
+	return f.deaf
+}
+
+// Deaf has the API server be heard from last at that time; zero has it be heard from again.
+func (f *Fleet) Deaf(since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deaf = since
+}
+
+// Drained has the pod leave that is on the node that is being drained. Nothing else tells of that: the model stays as it is.
+func (f *Fleet) Drained() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pods = nil
+}
 
 // Runs has a node say that it runs a revision.
 func (f *Fleet) Runs(node int, revision string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen.Shadows[node].Status.Current = Ref(revision)
+}
+
+// Says has the controller say something of the rollout.
+func (f *Fleet) Says(message string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen.Rollouts = slices.Clone(f.seen.Rollouts)
+	f.seen.Rollouts[0].Status.Message = message
 }
 
 // Blind has the fleet be not seen whole, or seen again.
