@@ -117,7 +117,7 @@ bench-fleet: binaries ## run 1,000 agents, one agent, and a controller with 5,00
 	cd internal/bench && $(GO) build -o ../../bin/fleet/ ./fleet/bare
 	cd internal/bench; failed=; \
 	$(GO) run ./fleet -agent ../../bin/fleet/agent -controller ../../bin/fleet/controller -bare ../../bin/fleet/bare $(BENCHARGS) || failed="$$failed fleet"; \
-	$(GO) run ./rollout -scenario R1 $(BENCHARGS) || failed="$$failed rollout"; \
+	$(GO) run ./rollout -scenario R1,R1.config $(BENCHARGS) || failed="$$failed rollout"; \
 	if [ -n "$$failed" ]; then echo "short of their bound, or not measured:$$failed" >&2; exit 1; fi
 
 .PHONY: config-proof

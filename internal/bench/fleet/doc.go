@@ -9,7 +9,7 @@
 //	F2         examples/agent as its own process, beside the least that a client is: memory at rest, and requests, for 12 minutes
 //	F3         examples/controller as its own process, with 5,000 nodes: memory and processor at rest
 //
-// What a rollout asks for each node is R1 of bench rollout, which `make bench-fleet` runs too. A line a figure; the last word before the remarks is "ok"
+// What a rollout asks for each node is R1 and R1.config of bench rollout, which `make bench-fleet` runs too. A line a figure; the last word before the remarks is "ok"
 // or "SHORT", or "-" where there is no bar. The exit code is 1 where a line is short, 2 where nothing could be measured.
 //
 // # F1
