@@ -110,9 +110,9 @@ func (b *bench) adopt(ctx context.Context, on stage) (err error) {
 
 // turns are ours, the limit's, and if plain is set those of the limit with plain writes.
 func (w *world) turns(ours, theirs *side, asks *asks, plain bool) []*turn {
-	limit := func(plain bool) func(context.Context) (burst, error) {
+	limit := func(writesPlain bool) func(context.Context) (burst, error) {
 		return func(ctx context.Context) (burst, error) {
-			theirs.plain.Store(plain)
+			theirs.plain.Store(writesPlain)
 			return w.burst(ctx, theirs, asks)
 		}
 	}

@@ -69,7 +69,7 @@ func (b *bench) control(ctx context.Context) (err error) {
 		return err
 	}
 	b.printControl(s, fmt.Sprintf("in %v after a rollout of %d nodes with %d pods each, of which nobody writes any", window, o.Nodes, fewPods))
-	return b.beating(ctx, f, c.PID(), names, settle, window)
+	return b.beating(ctx, f, c.PID(), names, settle/2, window)
 }
 
 func (b *bench) printControl(s spell, about string) {

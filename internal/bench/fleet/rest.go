@@ -249,10 +249,14 @@ func (b *bench) printRest(s spell, window time.Duration) {
 
 // printCalls prints what the agent has asked for while it had nothing to do. Nothing that it asks is left out: a call, a renewal, or a watch.
 func (b *bench) printCalls(r *repose) {
-	n := r.within.total()
+	n, short := r.within.total(), ""
+	if r.window <= resync {
+		short = fmt.Sprintf("; the window is too short to have what it asks each %v", resync)
+	}
 	b.Print(runner.Line{
 		Name: "F2.calls", Ours: runner.Show(float64(n) / r.window.Minutes()), Bar: fmt.Sprint(mostCalls), Good: n <= mostCalls,
-		More: fmt.Sprintf("a minute, %d in %v: %s; the guard was asked %d times before, and is each hour", n, r.window, cmp.Or(list(r.within.calls, 1), "none"), r.before.calls[asksGuard]),
+		More: fmt.Sprintf("a minute, %d in %v: %s; the guard was asked %d times before, and is each hour%s",
+			n, r.window, cmp.Or(list(r.within.calls, 1), "none"), r.before.calls[asksGuard], short),
 	})
 	most := atMost(r.window, renewal)
 	b.Print(runner.Line{

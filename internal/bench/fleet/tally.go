@@ -23,6 +23,8 @@ const (
 	renewal = 10 * time.Second
 	// rewatch is the least time after which the client library ends a watch to begin it anew: it draws from this to twice as much.
 	rewatch = 5 * time.Minute
+	// resync is after what time, at the latest, an agent looks again although nothing has changed.
+	resync = 10 * time.Minute
 	// asksGuard is how a request is told of by which the agent asks whether the policy still holds it: it is refused, as it should be.
 	asksGuard = "create leases (dry run, refused: the guard is asked)"
 )
