@@ -74,6 +74,20 @@ esac`
 	}
 }
 
+// TestMakeBenchFleetRunsBothBenchmarks shows that the requests of a rollout are counted also where the fleet is short of its bound, and that make fails then.
+func TestMakeBenchFleetRunsBothBenchmarks(t *testing.T) {
+	const bench = `case "$1 $2" in "run ./fleet"|"run ./rollout") echo "$2 ran"; [ "$2" != "./SHORT" ] || exit 1;; esac`
+	for short, want := range map[string]string{"fleet": ": fleet\n", "rollout": ": rollout\n", "nothing": ""} {
+		out, err := runMake(t, map[string]string{"go": strings.ReplaceAll(bench, "SHORT", short)}, "bench-fleet")
+		if !strings.Contains(out, "./fleet ran\n") || !strings.Contains(out, "./rollout ran\n") {
+			t.Errorf("%s is short: one benchmark did not run:\n%s", short, out)
+		}
+		if (err == nil) != (want == "") || !strings.Contains(out, want) {
+			t.Errorf("%s is short: make = %v, want it to say so:\n%s", short, err, out)
+		}
+	}
+}
+
 // TestLongestPackagesAreThere shows that the Makefile begins with packages that have tests: gotest passes by the others in silence.
 func TestLongestPackagesAreThere(t *testing.T) {
 	raw, err := os.ReadFile("../../Makefile")

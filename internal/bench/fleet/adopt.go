@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,26 +34,29 @@ const memory = "/dev/shm"
 
 // A stage is where agents are assigned configs.
 type stage struct {
-	name string
-	dir  string  // that agents write to
-	kept string  // what that is
-	bar  float64 // zero: none
+	name    string
+	dir     string  // that agents write to
+	kept    string  // what that is
+	bar     float64 // zero: none
+	plain   bool    // there are also turns of the peer with plain writes
+	repeats int
 }
 
 // adoptions is F1. A thousand nodes have a thousand disks, which are none of etcd's: no disk of this machine is like that, and memory is nearer to it.
 func (b *bench) adoptions(ctx context.Context) error {
-	return b.adopt(ctx, stage{"F1", cmp.Or(b.dir, memory), "in " + cmp.Or(b.dir, "memory"), mostAdoption})
+	return b.adopt(ctx, stage{"F1", cmp.Or(b.dir, memory), "in " + cmp.Or(b.dir, "memory"), mostAdoption, true, b.Repeats})
 }
 
-// sharing is F1.shared: the same where all agents, and etcd, write to one disk.
+// sharing is F1.shared: the same where all agents, and etcd, write to one disk. Nothing is judged by it, so that it has fewer repeats.
 func (b *bench) sharing(ctx context.Context) error {
-	return b.adopt(ctx, stage{"F1.shared", cmp.Or(b.dir, os.TempDir()), "on the disk that etcd has", 0})
+	return b.adopt(ctx, stage{"F1.shared", cmp.Or(b.dir, os.TempDir()), "on the disk that etcd has", 0, false, min(b.Repeats, 3)})
 }
 
 // A burst is how long it took until a config was active on each node of a side.
 type burst struct {
 	fleet []time.Duration // since the first node was assigned it
 	own   []time.Duration // since that node was
+	given time.Duration   // until the last node was assigned it
 	asked map[string]int
 	busy  string
 	work  work
@@ -62,13 +66,21 @@ type burst struct {
 type side struct {
 	nodes []string
 	seen  *observer
+	plain atomic.Bool // how watchers write
+}
+
+// A turn is what one of those that take turns has done: all bursts but the first, as everything is new to the disk and to the caches then.
+type turn struct {
+	name   string
+	burst  func(context.Context) (burst, error)
+	bursts []burst
 }
 
 // adopt measures one stage. Both sides are there all the time, and take turns.
 func (b *bench) adopt(ctx context.Context, on stage) (err error) {
 	n := 1000
 	if b.Quick {
-		n, b.Repeats = 100, max(b.Repeats, 3)
+		n, on.repeats = 100, max(on.repeats, 3)
 	}
 	n = cmp.Or(b.agents, n)
 	hurried, err := unhurried()
@@ -88,22 +100,48 @@ func (b *bench) adopt(ctx context.Context, on stage) (err error) {
 	if err != nil {
 		return err
 	}
-	var all, limits []burst
-	for i := range b.Repeats + 1 {
-		our, err := w.burst(ctx, ours, asks)
-		if err != nil {
-			return fmt.Errorf("ours, repeat %d: %w", i, err)
-		}
-		limit, err := w.burst(ctx, theirs, asks)
-		if err != nil {
-			return fmt.Errorf("the limit, repeat %d: %w", i, err)
-		}
-		fmt.Fprintf(os.Stderr, "  repeat %d: ours %v, the limit %v\n", i, last(our.fleet), last(limit.fleet))
-		if i > 0 { // everything is new to the disk and to the caches
-			all, limits = append(all, our), append(limits, limit)
+	turns := w.turns(ours, theirs, asks, on.plain)
+	if err := take(ctx, turns, on.repeats); err != nil {
+		return err
+	}
+	b.printAdoptions(on, n, turns)
+	return nil
+}
+
+// turns are ours, the limit's, and if plain is set those of the limit with plain writes.
+func (w *world) turns(ours, theirs *side, asks *asks, plain bool) []*turn {
+	limit := func(writesPlain bool) func(context.Context) (burst, error) {
+		return func(ctx context.Context) (burst, error) {
+			theirs.plain.Store(writesPlain)
+			return w.burst(ctx, theirs, asks)
 		}
 	}
-	b.printAdoptions(on, n, all, limits)
+	turns := []*turn{
+		{name: "ours", burst: func(ctx context.Context) (burst, error) { return w.burst(ctx, ours, asks) }},
+		{name: "the limit", burst: limit(false)},
+	}
+	if plain {
+		turns = append(turns, &turn{name: "the limit with plain writes", burst: limit(true)})
+	}
+	return turns
+}
+
+// take has all take so many turns, and one more at the beginning that does not count. Whoever was first in one round is last in the next.
+func take(ctx context.Context, turns []*turn, repeats int) error {
+	for i := range repeats + 1 {
+		var lasts []string
+		for k := range turns {
+			t := turns[(i+k)%len(turns)]
+			got, err := t.burst(ctx)
+			if err != nil {
+				return fmt.Errorf("%s, repeat %d: %w", t.name, i, err)
+			}
+			if lasts = append(lasts, fmt.Sprintf("%s %v", t.name, last(got.fleet))); i > 0 {
+				t.bursts = append(t.bursts, got)
+			}
+		}
+		fmt.Fprintf(os.Stderr, "  repeat %d: %s\n", i, strings.Join(lasts, ", "))
+	}
 	return nil
 }
 
@@ -122,7 +160,12 @@ func (w *world) sides(ctx context.Context, n int, asks *asks) (ours, theirs *sid
 	for i := range n {
 		ours.nodes, theirs.nodes = append(ours.nodes, fmt.Sprintf("agent-%04d", i)), append(theirs.nodes, fmt.Sprintf("limit-%04d", i))
 	}
-	if err := each(n, func(i int) error { return errors.Join(w.node(ctx, ours.nodes[i]), w.node(ctx, theirs.nodes[i])) }); err != nil {
+	err = each(n, func(i int) error {
+		_, err1 := w.node(ctx, ours.nodes[i])
+		_, err2 := w.node(ctx, theirs.nodes[i])
+		return errors.Join(err1, err2)
+	})
+	if err != nil {
 		return nil, nil, end, err
 	}
 	seen := w.observe(ctx)
@@ -149,7 +192,7 @@ func (w *world) sides(ctx context.Context, n int, asks *asks) (ours, theirs *sid
 		return nil, nil, end, err
 	}
 	err = each(n, func(i int) error {
-		l, err := w.watcher(ctx, theirs.nodes[i], model)
+		l, err := w.watcher(ctx, theirs.nodes[i], model, &theirs.plain)
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -216,6 +259,7 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 	if err != nil {
 		return b, err
 	}
+	b.given = time.Since(begun)
 	active, err := s.seen.await(ctx)
 	if err != nil {
 		return b, err
@@ -236,70 +280,6 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 	return b, ctx.Err()
 }
 
-// An observer follows the status of all nodes.
-type observer struct {
-	mu     sync.Mutex
-	uid    string
-	left   int
-	active map[string]time.Time
-	done   chan struct{}
-}
-
-// observe begins to. A watch that ends is begun again: it brings all that is there first.
-func (w *world) observe(ctx context.Context) *observer {
-	o := &observer{done: make(chan struct{})}
-	go func() {
-		for ctx.Err() == nil {
-			watch, err := w.all.Resource(v1alpha1.NodeConfigsResource).Watch(ctx, metav1.ListOptions{})
-			if err != nil {
-				pause(ctx, 100*time.Millisecond)
-				continue
-			}
-			for e := range watch.ResultChan() {
-				if u, ok := e.Object.(*unstructured.Unstructured); ok {
-					uid, _, _ := unstructured.NestedString(u.Object, "status", "active", "configMapRef", "uid")
-					o.see(u.GetName(), uid)
-				}
-			}
-			watch.Stop()
-		}
-	}()
-	return o
-}
-
-// expect waits for that config from now on.
-func (o *observer) expect(uid string, nodes int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.uid, o.left, o.active, o.done = uid, nodes, map[string]time.Time{}, make(chan struct{})
-}
-
-func (o *observer) see(node, uid string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, known := o.active[node]; known || uid == "" || uid != o.uid {
-		return
-	}
-	o.active[node] = time.Now()
-	if o.left--; o.left == 0 {
-		close(o.done)
-	}
-}
-
-// await returns when each node said that the config is active.
-func (o *observer) await(ctx context.Context) (map[string]time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	select {
-	case <-o.done:
-		return o.active, nil
-	case <-ctx.Done():
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		return nil, fmt.Errorf("waiting for the config to be active on %d more nodes: %w", o.left, ctx.Err())
-	}
-}
-
 // last is when all but one of a hundred were there.
 func last(times []time.Duration) time.Duration {
 	return runner.Figures[time.Duration](times).Quantile(0.99).Round(time.Millisecond)
@@ -310,18 +290,22 @@ func worst(all []burst, times func(burst) []time.Duration) runner.Figures[time.D
 	return runner.Each(all, func(b burst) time.Duration { return last(times(b)) })
 }
 
-func (b *bench) printAdoptions(on stage, n int, ours, limits []burst) {
+func (b *bench) printAdoptions(on stage, n int, turns []*turn) {
+	ours, limits := turns[0].bursts, turns[1].bursts
 	fleet := func(b burst) []time.Duration { return b.fleet }
 	own := func(b burst) []time.Duration { return b.own }
+	given := func(bs []burst) string {
+		return runner.Each(bs, func(b burst) time.Duration { return b.given }).String()
+	}
 	our, limit := worst(ours, fleet), worst(limits, fleet)
-	ratio := float64(our.Median()) / float64(limit.Median())
 	line := runner.Line{
 		Name: on.name + ".active", Ours: our.String(), Peer: limit.String(), Ratio: runner.Over(our.Median(), limit.Median()),
-		More: fmt.Sprintf("99 of 100 of %d nodes, all of which are assigned the config at once, since the first was; what agents keep is %s; the peer answers each assignment "+
-			"with one write of as large a status; medians of %d; ours: %s; peer: %s", n, on.kept, len(ours), ours[len(ours)-1].busy, limits[len(limits)-1].busy),
+		More: fmt.Sprintf("99 of 100 of %d nodes, all of which are assigned the config at once, since the first was; the last was after %s, peer %s; what agents keep is %s; "+
+			"the peer answers each assignment with one write of as large a status; medians of %d; ours: %s; peer: %s",
+			n, given(ours), given(limits), on.kept, len(ours), ours[len(ours)-1].busy, limits[len(limits)-1].busy),
 	}
 	if on.bar > 0 {
-		line.Bar, line.Good = fmt.Sprint(on.bar), ratio <= on.bar
+		line.Bar, line.Good = fmt.Sprint(on.bar), float64(our.Median())/float64(limit.Median()) <= on.bar
 	}
 	b.Print(line)
 	our, limit = worst(ours, own), worst(limits, own)
@@ -329,8 +313,21 @@ func (b *bench) printAdoptions(on stage, n int, ours, limits []burst) {
 		Name: on.name + ".own", Ours: our.String(), Peer: limit.String(), Ratio: runner.Over(our.Median(), limit.Median()),
 		More: "the same since that node itself was assigned it",
 	})
+	if on.plain {
+		b.printPlain(on.name, ours, turns[2].bursts)
+	}
 	b.printWork(on.name, n, ours, limits)
 	b.printAsked(on.name, n, ours)
+}
+
+// printPlain prints the times of the limit with the cheapest write that there is.
+func (b *bench) printPlain(name string, ours, plain []burst) {
+	times := func(b burst) []time.Duration { return b.fleet }
+	our, limit := worst(ours, times), worst(plain, times)
+	b.Print(runner.Line{
+		Name: name + ".plain", Ours: our.String(), Peer: limit.String(), Ratio: runner.Over(our.Median(), limit.Median()),
+		More: "as " + name + ".active, where the peer writes by a merge patch only what an assignment changes",
+	})
 }
 
 func (b *bench) printAsked(name string, n int, ours []burst) {

@@ -28,13 +28,16 @@ const (
 	mostIdle       = 0.05
 )
 
+// fewPods is how many pods a node has where the bars are.
+const fewPods = 4
+
 // control is F3: a rollout to what all nodes run already is over, and nothing happens.
 func (b *bench) control(ctx context.Context) (err error) {
 	if b.controller == "" {
 		return errors.New("the program -controller must be given")
 	}
 	o := rolloutstage.Options{Nodes: 5000, Cap: 250, Bare: true, Verify: time.Second}
-	settle, window, pods := time.Minute, 2*time.Minute, 4
+	settle, window := time.Minute, 2*time.Minute
 	if b.Quick {
 		o.Nodes, settle, window = 500, 10*time.Second, 20*time.Second
 	}
@@ -45,10 +48,14 @@ func (b *bench) control(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := podsOn(ctx, f, pods); err != nil {
+	names := make([]string, o.Nodes)
+	for i := range names {
+		names[i] = rolloutstage.NodeName(i)
+	}
+	if err := podsOn(ctx, f, names, 0, fewPods); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "  %d nodes with %d pods each are there after %v\n", o.Nodes, pods, time.Since(from).Round(time.Second))
+	fmt.Fprintf(os.Stderr, "  %d nodes with %d pods each are there after %v\n", o.Nodes, fewPods, time.Since(from).Round(time.Second))
 	c, err := b.leading(ctx, f)
 	if err != nil {
 		return err
@@ -61,7 +68,11 @@ func (b *bench) control(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	about := fmt.Sprintf("in %v after a rollout of %d nodes with %d pods each", window, o.Nodes, pods)
+	b.printControl(s, fmt.Sprintf("in %v after a rollout of %d nodes with %d pods each, of which nobody writes any", window, o.Nodes, fewPods))
+	return b.beating(ctx, f, c.PID(), names, settle/2, window)
+}
+
+func (b *bench) printControl(s spell, about string) {
 	b.Print(runner.Line{
 		Name: "F3.resident", Ours: runner.Show(s.most[0].resident) + "MiB", Bar: fmt.Sprintf("%dMiB", mostController), Good: s.most[0].resident <= mostController,
 		More: fmt.Sprintf("the most %s; %s MiB of it anonymous", about, runner.Show(s.most[0].anonymous)),
@@ -69,19 +80,14 @@ func (b *bench) control(ctx context.Context) (err error) {
 	b.Print(runner.Line{
 		Name: "F3.idle", Ours: fmt.Sprintf("%.2f%%", 100*s.used[0]), Bar: fmt.Sprintf("<%.0f%%", 100*mostIdle), Good: s.used[0] < mostIdle, More: "of a processor, " + about,
 	})
-	return nil
 }
 
-// podsOn gives each node so many pods that nobody runs.
-func podsOn(ctx context.Context, f *rolloutstage.Fleet, pods int) error {
-	nodes, err := f.Core.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	return each(len(nodes.Items)*pods, func(i int) error {
-		node := nodes.Items[i/pods].Name
+// podsOn gives each node pods that nobody runs, of those numbers.
+func podsOn(ctx context.Context, f *rolloutstage.Fleet, names []string, from, to int) error {
+	return each(len(names)*(to-from), func(i int) error {
+		node, k := names[i/(to-from)], from+i%(to-from)
 		_, err := f.Core.CoreV1().Pods("default").Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", node, i%pods), Labels: map[string]string{"app": fmt.Sprint("app-", i%pods)}},
+			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", node, k), Labels: map[string]string{"app": fmt.Sprint("app-", k)}},
 			Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "registry.example/image:v1"}}},
 		}, metav1.CreateOptions{})
 		return err

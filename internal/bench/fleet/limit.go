@@ -7,35 +7,40 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
 )
 
-// A watcher is the bare limit: it answers each assignment that its watch brings with one write of a status as large as ours, and does nothing else.
+// A watcher is the bare limit: it answers each assignment that its watch brings with one write, and does nothing else. The write is the one of an agent, a
+// forced apply of a status as large as ours, or a merge patch of what the assignment changes.
 type watcher struct {
 	client dynamic.ResourceInterface
 	node   string
 	model  map[string]any // a status of an agent
+	plain  *atomic.Bool   // how it writes
 	last   string
 	wg     sync.WaitGroup
 }
 
 // watcher starts one on a node that is there.
-func (w *world) watcher(ctx context.Context, node string, model map[string]any) (*watcher, error) {
+func (w *world) watcher(ctx context.Context, node string, model map[string]any, plain *atomic.Bool) (*watcher, error) {
 	client, err := dynamic.NewForConfig(w.connection())
 	if err != nil {
 		return nil, err
 	}
-	l := &watcher{client: client.Resource(v1alpha1.NodeConfigsResource), node: node, model: model}
+	l := &watcher{client: client.Resource(v1alpha1.NodeConfigsResource), node: node, model: model, plain: plain}
 	w0, err := l.watch(ctx)
 	if err != nil {
 		return nil, err
@@ -84,20 +89,40 @@ func (l *watcher) answer(ctx context.Context, u *unstructured.Unstructured) erro
 	if err != nil || !found || uid == l.last {
 		return err
 	}
+	write := l.apply
+	if l.plain.Load() {
+		write = l.patch
+	}
+	if err := write(ctx, ref, u.GetGeneration()); err != nil {
+		return err
+	}
+	l.last = uid
+	return nil
+}
+
+// apply writes as an agent does.
+func (l *watcher) apply(ctx context.Context, ref map[string]any, generation int64) error {
 	status := (&unstructured.Unstructured{Object: l.model}).DeepCopy().Object
-	for _, field := range [][]string{{"assigned"}, {"active"}} {
+	for _, field := range []string{"assigned", "active"} {
 		for name, value := range ref {
-			if err := unstructured.SetNestedField(status, value, append(field, "configMapRef", name)...); err != nil {
+			if err := unstructured.SetNestedField(status, value, field, "configMapRef", name); err != nil {
 				return err
 			}
 		}
 	}
-	status["observedGeneration"] = u.GetGeneration()
-	_, err = l.client.ApplyStatus(ctx, l.node, &unstructured.Unstructured{Object: map[string]any{
+	status["observedGeneration"] = generation
+	_, err := l.client.ApplyStatus(ctx, l.node, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.NodeConfigKind, "metadata": map[string]any{"name": l.node}, "status": status,
 	}}, metav1.ApplyOptions{FieldManager: "limit", Force: true})
+	return err
+}
+
+// patch writes the same fields and no others.
+func (l *watcher) patch(ctx context.Context, ref map[string]any, generation int64) error {
+	named := map[string]any{"configMapRef": ref}
+	body, err := json.Marshal(map[string]any{"status": map[string]any{"observedGeneration": generation, "assigned": named, "active": named}})
 	if err == nil {
-		l.last = uid
+		_, err = l.client.Patch(ctx, l.node, types.MergePatchType, body, metav1.PatchOptions{FieldManager: "limit"}, "status")
 	}
 	return err
 }

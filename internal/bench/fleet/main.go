@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ type bench struct {
 	agent, controller, bare string
 	dir                     string
 	agents, nodes           int
+	repose                  *repose // F2, from its beginning on
 }
 
 func main() {
@@ -40,6 +42,11 @@ func noChild(_ context.Context, name string, _ []string) error {
 }
 
 func (b *bench) run(ctx context.Context) error {
-	ctx = klog.NewContext(ctx, klog.Logger{}) // the client library has much to say of servers that are closed
-	return b.Run(ctx, []runner.Scenario{{Name: "F1", Run: b.adoptions}, {Name: "F1.shared", Run: b.sharing}, {Name: "F2", Run: b.rest}, {Name: "F3", Run: b.control}})
+	ctx, stop := context.WithCancel(klog.NewContext(ctx, klog.Logger{})) // the client library has much to say of servers that are closed
+	defer stop()
+	err := b.Run(ctx, []runner.Scenario{{Name: "F1", Run: b.adoptions}, {Name: "F1.shared", Run: b.sharing}, {Name: "F2", Run: b.rest}, {Name: "F3", Run: b.control}})
+	if err != nil {
+		stop() // F2 need not rest any longer
+	}
+	return errors.Join(err, b.rested())
 }

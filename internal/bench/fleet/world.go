@@ -93,17 +93,20 @@ func (w *world) connection() *rest.Config {
 	return c
 }
 
-// node makes a node with a NodeConfig that asks for nothing.
-func (w *world) node(ctx context.Context, name string) error {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}}
-	if _, err := w.admin.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-		return err
+// node makes a node with a NodeConfig of its own that asks for nothing.
+func (w *world) node(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := w.admin.CoreV1().Nodes().Create(ctx, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
 	}
 	nc := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.NodeConfigKind, "metadata": map[string]any{"name": name}, "spec": map[string]any{},
 	}}
-	_, err := w.all.Resource(v1alpha1.NodeConfigsResource).Create(ctx, nc, metav1.CreateOptions{})
-	return err
+	nc.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: node.UID}})
+	_, err = w.all.Resource(v1alpha1.NodeConfigsResource).Create(ctx, nc, metav1.CreateOptions{})
+	return node, err
 }
 
 // config makes an immutable ConfigMap.

@@ -24,6 +24,7 @@ const late = 3 * time.Second
 // A course is what one rollout has asked.
 type course struct {
 	controller, agents, peer *traffic
+	crowd                    *traffic // agents whose revisions are configs
 	took                     time.Duration
 	failed                   int // drains of the peer
 }
@@ -111,6 +112,7 @@ func (f *fleet) ourCourse(ctx context.Context) (joining, update course, err erro
 func (f *fleet) course(ctx context.Context, from, until time.Time) (c course, err error) {
 	all, err := f.traffics(ctx, from, until)
 	c.controller, c.agents, c.peer = together(all, rolloutstage.ControllerAgent), together(all, rolloutstage.CrewAgent), together(all, peerAgent)
+	c.crowd = together(all, crowdAgent)
 	return c, err
 }
 

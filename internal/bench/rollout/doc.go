@@ -5,7 +5,7 @@
 // process of its own and the agents of all nodes in this one. Run it with `make bench-rollout`; it takes about 45 minutes, with -quick 12.
 //
 //	R1  100 nodes of 20 pods that take 30 s to end, 50 nodes at a time: requests; and 20 nodes, 5 at a time, beside a loop around kubectl's
-//	    library that does the same
+//	    library that does the same. R1.config: 50 nodes, 25 at a time, whose revisions are configs: requests
 //	R2  10 minutes after a rollout, with two replicas of the controller and the agents of 20 nodes: requests
 //	R3  Plan over 5,000 nodes in 20 groups: time and garbage, quiet, with one event, with ten
 //	R4  500 nodes in 250 slots: time from the end of a node to the next grant
@@ -33,9 +33,17 @@
 // few minutes, and events, of which the controller of the benchmark writes none. What it costs that a node joins, once in its life, is R1.joining:
 // the rollout that is measured finds its nodes taken up.
 //
-// Agents run as in production, with the defaults of nodeagent.Options but for the time of verification: they look six times meanwhile whatever
-// that is, and so read as often as with the default of a minute. Two things are cheaper than in production: one watch of all shadows stands
-// for that of each agent, and agents know the UID of their Node without asking. R4 to R6 have agents of the same kind.
+// Agents run their half of the protocol as in production, with the defaults of nodeagent.Options but for the time of verification: they look six times
+// meanwhile whatever that is, and so read as often as with the default of a minute. But they have nothing to update: what they apply is a name in memory.
+// So R1.calls is what a rollout asks, whatever is rolled out, and what an updater asks for itself comes on top of it. Three more things are cheaper than
+// in production: one watch of all shadows stands for that of each agent, agents know the UID of their Node without asking, and they keep no Lease. R4 to
+// R6 have agents of the same kind.
+//
+// R1.config has all that is asked where revisions are configs. Its agents are wired as the reference agent is (examples/demo/crowd), each with a watch of
+// its own: they read the Revision and the ConfigMap as well, and report the config in the condition ConfigOK of their Node. R1.config-calls has apart, by
+// verb and resource, what they ask about their shadow for the rollout, what they ask for the config, and reads of the Node, which are for its UID or for
+// its condition. It has no bar: that of R1.calls is for the rollout. Nodes have no pods. Trials take 2 s, and are looked at each half a second. These
+// agents keep no Lease either; F2 of bench fleet counts that.
 //
 // The peer of R1 marks each node, drains it with kubectl's library and the settings of the command, marks it again and uncordons it. It neither
 // talks to the node nor verifies anything. Nearly all that it asks is whether pods are gone. A drain that fails is begun again, and the remark says

@@ -43,6 +43,9 @@ func stage(ctx context.Context, o rolloutstage.Options, play func(*fleet) error)
 		}
 		err = errors.Join(err, f.Close())
 	}()
+	if o.Nodes == 0 {
+		return play(f)
+	}
 	fmt.Fprintf(os.Stderr, "  %d nodes with %d pods each are there after %v\n", o.Nodes, o.PodsPerNode, time.Since(from).Round(time.Second))
 	return play(f)
 }

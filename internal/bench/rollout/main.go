@@ -27,7 +27,7 @@ func main() {
 func (b *bench) run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // the client library has much to say of servers that are closed
 	return b.Run(ctx, []runner.Scenario{
-		{Name: "R1", Run: b.calls}, {Name: "R2", Run: b.idle}, {Name: "R3", Run: b.plan}, {Name: "R4", Run: b.latency},
+		{Name: "R1", Run: b.calls}, {Name: "R1.config", Run: b.configCalls}, {Name: "R2", Run: b.idle}, {Name: "R3", Run: b.plan}, {Name: "R4", Run: b.latency},
 		{Name: "R5", Run: b.leader}, {Name: "R6", Run: b.abort}, {Name: "R7", Run: b.detectors},
 	})
 }
