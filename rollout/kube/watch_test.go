@@ -104,9 +104,7 @@ func TestRefusedWatch(t *testing.T) {
 // A watch counts as refused as long as the informer is refused again and again, and no more once it hears of something or has had no trouble for
 // two minutes.
 func TestWatchThatComesBack(t *testing.T) {
-	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(now.Add(time.Hour))) // what slows down errors that repeat knows the time outside of the bubble
 		w := &scripted{version: 1}
 		informer := cache.NewSharedIndexInformer(w.listWatch(), &corev1.ConfigMap{}, 0, cache.Indexers{})
 		watch, err := kube.NewWatch(informer, "configmaps")
