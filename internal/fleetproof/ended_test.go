@@ -43,7 +43,7 @@ func TestControllerThatOutlivesItsTimeFails(t *testing.T) {
 
 // Who leads is what the Lease says: nobody where it is free, or somebody unknown has it.
 func TestLeaderOfALease(t *testing.T) {
-	print, err := json.Marshal(identity.Fingerprint{PodUID: "controller-1"})
+	mark, err := json.Marshal(identity.Fingerprint{PodUID: "controller-1"})
 	must(t, err)
 	lease := func(holder, text string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{
@@ -55,7 +55,7 @@ func TestLeaderOfALease(t *testing.T) {
 		lease *coordinationv1.Lease
 		want  string
 	}{
-		{lease("x", string(print)), "controller-1"}, {lease("", string(print)), ""}, {lease("x", "{"), ""}, {&coordinationv1.Lease{}, ""},
+		{lease("x", string(mark)), "controller-1"}, {lease("", string(mark)), ""}, {lease("x", "{"), ""}, {&coordinationv1.Lease{}, ""},
 	} {
 		if got := rolloutstage.LeaderOf(c.lease); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.lease, got, c.want)

@@ -114,6 +114,41 @@ func (h *hostHook) kill(hook *exec.Cmd, unit string) {
 	}
 }
 
+// endingNsenter stands for a host whose unit, of the attempt in DIR/of, ends just before the call of systemctl that DIR/left counts down to.
+const endingNsenter = `#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+shift
+case $1 in
+test) exit 0 ;;
+systemctl) left=$(($(cat DIR/left) - 1)); echo $left >DIR/left ;;
+systemd-run) while [ "$1" != -- ]; do shift; done; shift; BELAY_REVISION=v1 BELAY_VERB=apply exec "$@" ;;
+esac
+case "$2 $3 $left" in
+"stop "*" 0" | "stop "*" -"*) echo "Unit not loaded." >&2; exit 5 ;;
+"stop "*) echo 0 >DIR/left ;;
+"show --property=ActiveState 0" | "show --property=ActiveState -"*) echo inactive ;;
+"show --property=ActiveState "*) echo activating ;;
+"show --property=Description 0" | "show --property=Description -"*) echo belay-update.service ;;
+"show --property=Description "*) cat DIR/of ;;
+esac
+`
+
+// Whenever the unit of an earlier call ends while the hook looks at it, the program is run then, and the hook tells its answer.
+func TestHookMeetsTheEndOfItsUnit(t *testing.T) {
+	for _, of := range []string{"apply u-1 v1", "apply u-0 v1"} {
+		for left := 1; left <= 5; left++ {
+			h := newHostHook(t)
+			h.write("nsenter", strings.ReplaceAll(endingNsenter, "DIR", h.dir))
+			h.write("of", of)
+			h.write("left", fmt.Sprint(left))
+			if _, code := h.call("apply", "u-1", "v1"); code != 0 {
+				t.Errorf("the unit of %q ends before call %d: exit code %d, want 0", of, left, code)
+			}
+			h.called(1, "apply u-1 v1 sha256:1 false")
+		}
+	}
+}
+
 // What changes the node is no process of the pod: it has the host's limits, and outlives the pod. Its exit code and output are those of the hook, and
 // there is one at a time.
 func TestHookOfTheManifestsUnderARealSystemd(t *testing.T) {

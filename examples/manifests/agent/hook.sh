@@ -28,7 +28,8 @@ show() { host systemctl show --property="$1" --value "$unit.service"; }
 runs() { case $(show ActiveState) in active | activating | deactivating | reloading) ;; *) return 1 ;; esac; }
 
 what="$BELAY_VERB ${BELAY_ATTEMPT:-ahead} $BELAY_REVISION"
-if runs && [ "$(show Description)" != "$what" ]; then host systemctl stop "$unit.service"; fi
+is=$(show Description) # before the state: of a unit that ends meanwhile it says nothing
+if runs && [ "$is" != "$what" ]; then host systemctl stop "$unit.service" || ! runs; fi
 while runs; do sleep 1; done
 host systemctl reset-failed "$unit.service" 2>/dev/null || true # of a hook that was killed
 host rm -f "/run/$unit.out"
