@@ -33,7 +33,7 @@ var shared = testenv.Shared{Options: testenv.Options{
 func TestMain(m *testing.M) {
 	// The second one pauses after an error, by a time that it keeps for the whole process: after an error in a bubble, whose time is another, an informer
 	// of another test would be held up for as long as the two are apart.
-	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1]
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // it has no other switch
 	os.Exit(shared.Main(m))
 }
 

@@ -32,8 +32,8 @@ func (h *hall) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: h.code, Body: body}, nil
 }
 
-// asks sends a request that is answered with a code.
-func (h *hall) asks(path string, code int) *http.Response {
+// asks sends a request that is answered with a code, and returns the body of the answer, if there is one.
+func (h *hall) asks(path string, code int) io.ReadCloser {
 	h.t.Helper()
 	h.code = code
 	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "https://api.example.com"+path, nil)
@@ -44,16 +44,19 @@ func (h *hall) asks(path string, code int) *http.Response {
 	if err != nil && !errors.Is(err, errSilence) {
 		h.t.Fatal(err)
 	}
-	return response
+	if response == nil {
+		return nil
+	}
+	return response.Body
 }
 
 // watches begins a watch whose body is read, and returns what speaks in it.
 func (h *hall) watches(path string) *io.PipeWriter {
 	h.t.Helper()
-	response := h.asks(path, http.StatusOK)
+	body := h.asks(path, http.StatusOK)
 	go func() {
-		_, _ = io.Copy(io.Discard, response.Body)
-		_ = response.Body.Close()
+		_, _ = io.Copy(io.Discard, body)
+		_ = body.Close()
 	}()
 	return h.speaks
 }
