@@ -59,6 +59,9 @@ type Local struct {
 	Prove Prove
 }
 
+// Reread is how often an agent looks whether its Node still has the condition that it has reported last: a fleet at rest asks the API server for nothing else.
+const Reread = time.Hour
+
 // Run is what the run sub-command needs besides.
 type Run struct {
 	Local

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"time"
 
 	"k8s.io/client-go/dynamic"
 
@@ -57,16 +56,13 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 	return o, connect(&o, s)
 }
 
-// reread is how often the agent looks whether its Node still has the condition that it has reported last: a fleet at rest asks the API server for nothing else.
-const reread = time.Hour
-
 // connect adds the parts at the API server.
 func connect(o *node.Options, s *settings.Run) error {
 	client, err := Client(s.Kubeconfig)
 	if err != nil {
 		return err
 	}
-	condition, err := kube.NewNodeConditionReporter(client, s.NodeName, kube.Options{Reread: reread})
+	condition, err := kube.NewNodeConditionReporter(client, s.NodeName, kube.Options{Reread: settings.Reread})
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func (c *Crowd) options(name string, store configsync.Store, p *process) (config
 	o.Store, o.Restarter, o.ProbeInterval, o.RetryMin, o.RetryMax = store, p, probeEvery, retryMin, retryMax
 	var err1, err2 error
 	o.Fetcher, err1 = kube.NewConfigMapFetcher(c.client, kube.Options{})
-	o.Reporter, err2 = kube.NewNodeConditionReporter(c.client, name, kube.Options{})
+	o.Reporter, err2 = kube.NewNodeConditionReporter(c.client, name, kube.Options{Reread: settings.Reread})
 	if err1 != nil {
 		return o, err1
 	}
