@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -34,6 +36,7 @@ type informer struct {
 
 	mu      sync.Mutex
 	failure error
+	at      time.Time
 	version string // the last resource version that it had heard of at the failure
 }
 
@@ -60,18 +63,32 @@ func (c *Cache) add(p part) error {
 // failed keeps the error of a list or watch. The informer tries again by itself.
 func (i *informer) failed(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
+	if away(err) {
+		return
+	}
 	version := i.LastSyncResourceVersion()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.failure, i.version = err, version
+	i.failure, i.at, i.version = err, time.Now(), version
 }
 
-// check says what is wrong with the informer. A failure is over when the informer has heard of a later version.
+// away reports whether an error is that of an API server that gave no answer, or none yet: its watches come back with it, and whoever waits for it is not refused.
+func away(err error) bool {
+	var unanswered *url.Error
+	return errors.As(err, &unanswered) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+}
+
+// quiet is how long after a failure no other one means that the watch has come back, though it has had nothing to tell: an informer tries again within a
+// minute.
+const quiet = 2 * time.Minute
+
+// check says what is wrong with the informer. A failure is over when the informer has heard of a later version, or has not failed again for two minutes.
 func (i *informer) check() error {
 	synced, version := i.HasSynced(), i.LastSyncResourceVersion()
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.failure != nil && version == i.version {
+	if i.failure != nil && version == i.version && time.Since(i.at) < quiet {
 		return &InformerError{Resource: i.resource, Synced: synced, Err: i.failure}
 	}
 	i.failure = nil
@@ -115,8 +132,8 @@ func (c *Cache) Synced() bool {
 }
 
 // Check returns nil if the Cache has synced and no watch is refused, or else an [InformerError] for each informer. A watch that came back
-// still counts as failing until it hears something, which takes up to about a minute where nothing changes. Watches wait for an API server
-// that can't be reached: that is no answer yet for a Cache that has not synced, and not noticed here by one that has.
+// still counts as failing until it hears something, or has not failed again for two minutes. Watches wait for an API server
+// that can't be reached or is overloaded: that is no answer yet for a Cache that has not synced, and not noticed here by one that has.
 func (c *Cache) Check() error {
 	var errs []error
 	for _, i := range c.informers {

@@ -57,7 +57,7 @@ func TestMutantsAreCaught(t *testing.T) {
 			Run: "TestLaggingCacheRemovesNoAnswer",
 		},
 		{
-			Name: "a watch that is refused is not noticed", File: "informer.go", Old: "i.failure, i.version = err, version", New: "_ = version", Run: "TestRightsAreEnoughAndNeeded/watch_pods",
+			Name: "a watch that is refused is not noticed", File: "informer.go", Old: "i.failure, i.at, i.version = err, time.Now(), version", New: "_ = version", Run: "TestRightsAreEnoughAndNeeded/watch_pods",
 		},
 	})
 }

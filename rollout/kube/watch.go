@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -46,15 +48,25 @@ func (w *Watch) begin() error {
 // failed keeps the error of a list or watch. The informer tries again by itself.
 func (w *Watch) failed(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
+	if away(err) {
+		return
+	}
 	version := w.informer.LastSyncResourceVersion()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.failure, w.at, w.version = err, time.Now(), version
 }
 
+// away reports whether an error is that of an API server that gave no answer, or none yet: its watches come back with it, and whoever waits for it is not refused.
+func away(err error) bool {
+	var unanswered *url.Error
+	return errors.As(err, &unanswered) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+}
+
 // Check returns nil if the informer has seen all objects once and its watch is not refused, or else a [WatchError]. A watch that came back
 // still counts as failing until it hears something, or has not failed again for two minutes. One that waits for an API
-// server that can't be reached is not noticed here.
+// server that can't be reached, or is overloaded, is not noticed here.
 func (w *Watch) Check() error {
 	synced, version := w.informer.HasSynced(), w.informer.LastSyncResourceVersion()
 	w.mu.Lock()

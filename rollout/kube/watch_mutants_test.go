@@ -17,6 +17,7 @@ func TestWatchMutants(t *testing.T) {
 		{Name: "a watch that was refused once is so for ever", File: "watch.go", Run: "TestWatchThatComesBack",
 			Old: "version == w.version && time.Since(w.at) < quiet {", New: "version != \"?\" {"},
 		{Name: "a watch that hears nothing has not come back", File: "watch.go", Run: "TestWatchThatComesBack", Old: " && time.Since(w.at) < quiet {", New: " {"},
+		{Name: "an API server that is away refuses", File: "watch.go", Run: "TestWatchThatWaitsForItsServer", Old: "if away(err) {", New: "if away(nil) {"},
 		{Name: "who hears something has not come back", File: "watch.go", Run: "TestWatchThatComesBack", Old: "version == w.version && time", New: "version+w.version != \"?\" && time"},
 		{Name: "nobody looks after the watch of a cache", File: "cache.go", Run: "TestRefusedWatch",
 			Old: "errors.Join(c.watch.begin(), c.informer.SetTransform(c.read))", New: "errors.Join(c.informer.SetTransform(c.read))"},

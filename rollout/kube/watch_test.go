@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -144,18 +146,55 @@ func TestWatchThatComesBack(t *testing.T) {
 	})
 }
 
+// Who waits for an API server that does not answer, or not yet, is not refused.
+func TestWatchThatWaitsForItsServer(t *testing.T) {
+	for _, away := range []error{
+		&url.Error{Op: "Get", URL: "https://api", Err: io.EOF}, context.DeadlineExceeded, apierrors.NewServiceUnavailable("no backend"),
+		apierrors.NewTimeoutError("slow", 1), apierrors.NewServerTimeout(schema.GroupResource{}, "list", 1), apierrors.NewTooManyRequests("slow down", 1),
+		apierrors.NewInternalError(errors.New("etcd is away")),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &scripted{version: 1}
+			informer := cache.NewSharedIndexInformer(w.listWatch(), &corev1.ConfigMap{}, 0, cache.Indexers{})
+			watch, err := kube.NewWatch(informer, "configmaps")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go informer.RunWithContext(t.Context())
+			synctest.Wait()
+			w.fails(away)
+			for range 20 {
+				time.Sleep(10 * time.Second)
+				if err := watch.Check(); err != nil {
+					t.Errorf("while the API server answers %v: %v, want nothing", away, err)
+				}
+			}
+			w.fails(nil)
+			time.Sleep(3 * time.Minute) // an informer does not end while it waits for an answer
+		})
+	}
+}
+
 // scripted is a server of ConfigMaps of which there are none.
 type scripted struct {
 	mu      sync.Mutex
-	refused bool
+	refusal error
 	version int
 	end     *watch.FakeWatcher
 }
 
 func (s *scripted) refuse(refused bool) {
+	if refused {
+		s.fails(errors.New("not for you"))
+	} else {
+		s.fails(nil)
+	}
+}
+
+func (s *scripted) fails(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused = refused
+	s.refusal = err
 	if s.end != nil {
 		s.end.Stop()
 		s.end = nil
@@ -167,16 +206,19 @@ func (s *scripted) listWatch() *cache.ListWatch {
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.refused {
-				return nil, errors.New("not for you")
+			if s.refusal != nil {
+				return nil, s.refusal
 			}
 			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(s.version)}}, nil
 		},
 		WatchFuncWithContext: func(_ context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if s.refused || o.SendInitialEvents != nil {
-				return nil, errors.New("not for you")
+			if s.refusal != nil {
+				return nil, s.refusal
+			}
+			if o.SendInitialEvents != nil {
+				return nil, errors.New("streamed lists are not served")
 			}
 			s.end = watch.NewFake()
 			return s.end, nil
