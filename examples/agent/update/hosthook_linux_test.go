@@ -37,17 +37,19 @@ cat /proc/self/cgroup
 type hostHook struct {
 	*testing.T
 	dir, script string
+	short       string // the same with three seconds for what changes the node
 }
 
 func newHostHook(t *testing.T) *hostHook {
 	t.Helper()
 	const hooks = "/etc/belay-agent/hooks"
-	h := &hostHook{t, t.TempDir(), ""}
+	h := &hostHook{T: t, dir: t.TempDir()}
 	text := read(t, "../../manifests/agent/hook.sh")
 	if strings.Count(text, "program="+hooks) != 1 {
 		t.Fatalf("the hook does not run what is in %s", hooks)
 	}
 	h.script = h.write("hook.sh", strings.Replace(text, "program="+hooks, "program="+h.dir, 1))
+	h.short = h.write("short.sh", strings.NewReplacer("program="+hooks, "program="+h.dir, "+ 1620", "+ 3").Replace(text))
 	h.write("nsenter", nsenter)
 	for _, verb := range []string{"observe", "prepare", "apply", "revert"} {
 		h.write(verb, strings.ReplaceAll(hostProgram, "DIR", h.dir))
@@ -157,6 +159,7 @@ func TestHookOfTheManifestsUnderARealSystemd(t *testing.T) {
 		h.answers()
 		h.goesOn()
 		h.givesUp()
+		h.timesOut()
 	})
 }
 
@@ -216,4 +219,28 @@ func (h *hostHook) givesUp() {
 		h.Errorf("the hook of another attempt has the exit code %d, want 0", code)
 	}
 	h.called(12, "revert u-4 v1 sha256:1 false")
+}
+
+// timesOut has a program that does not end by itself, called by one hook, and then by another that waits for it.
+func (h *hostHook) timesOut() {
+	h.Helper()
+	long := h.script
+	h.script = h.short
+	if out, code := h.call("apply", "u-5", "hangs"); code != 1 {
+		h.Errorf("a program that goes on for too long: exit code %d with %q, want 1", code, out)
+	}
+	h.called(13, "apply u-5 hangs sha256:1 false")
+	h.script = long
+	hook, _ := h.start("apply", "u-6", "hangs")
+	h.called(14, "apply u-6 hangs sha256:1 false")
+	h.kill(hook, "belay-update.service")
+	h.script = h.short
+	if out, code := h.call("apply", "u-6", "hangs"); code != 1 {
+		h.Errorf("one that an earlier hook has called: exit code %d with %q, want 1", code, out)
+	}
+	h.called(14, "apply u-6 hangs sha256:1 false")
+	state, err := exec.CommandContext(h.Context(), "systemctl", "--user", "is-active", "belay-update.service").Output()
+	if is := strings.TrimSpace(string(state)); is == "active" || is == "activating" {
+		h.Errorf("after its time the unit is %s (%v)", is, err)
+	}
 }
