@@ -39,10 +39,7 @@ func (a *app) status(ctx context.Context, s *settings.Status, name string) error
 	if err != nil {
 		return err
 	}
-	revisions, err := revisionsOf(ctx, c)
-	if err != nil {
-		return err
-	}
+	revisions, _ := revisionsOf(ctx, c) // without them a rollback is not offered
 	if name == "" && len(all) > 1 && !s.Watch {
 		return a.overview(s, all, revisions)
 	}
@@ -97,7 +94,7 @@ func (a *app) watch(ctx context.Context, c *cluster.Cluster, s *settings.Status,
 	file, isFile := a.out.(*os.File)
 	screen := isFile && term.IsTerminal(int(file.Fd()))
 	var st report.Status
-	said := ""
+	said, shown := "", ""
 	eye := &sight{a: a, last: time.Now()}
 	err := c.Follow(ctx, name, func(r *v1alpha1.Rollout) bool {
 		eye.seen()
@@ -106,6 +103,7 @@ func (a *app) watch(ctx context.Context, c *cluster.Cluster, s *settings.Status,
 		over := st.Completed || st.Stands
 		line := st.Line()
 		switch {
+		case s.JSON() && r.ResourceVersion == shown: // a watch ends now and then, and the next one begins with the same
 		case s.JSON():
 			_ = a.line(st)
 		case screen:
@@ -113,6 +111,7 @@ func (a *app) watch(ctx context.Context, c *cluster.Cluster, s *settings.Status,
 		case line[len("15:04:05Z"):] != said:
 			_, _ = fmt.Fprintln(a.out, line)
 		}
+		shown = r.ResourceVersion
 		if said = line[len("15:04:05Z"):]; over && !screen && !s.JSON() {
 			_, _ = fmt.Fprint(a.out, "\n"+st.Text())
 		}

@@ -79,7 +79,11 @@ func (e *ear) answer(what string, code int) *lapses {
 		return e.watches[what]
 	}
 	if e.watches[what] == nil {
-		e.watches[what] = &lapses{at: e.last}
+		at := e.last
+		if at.IsZero() { // it was refused before anything was answered
+			at = time.Now()
+		}
+		e.watches[what] = &lapses{at: at}
 	}
 	return nil
 }

@@ -108,6 +108,20 @@ func TestWhatIsHeard(t *testing.T) {
 	})
 }
 
+// A watch that is refused from the first request on is missed, also where lists are answered.
+func TestWatchThatNeverBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hall{t: t}
+		h.asks(onNodes, http.StatusForbidden)
+		for range 3 {
+			passes(time.Minute)
+			h.asks("/api/v1/nodes", http.StatusOK)
+			h.asks(onNodes, http.StatusForbidden)
+		}
+		h.is("while lists are answered", 3*time.Minute)
+	})
+}
+
 // A watch that ends is nothing, if it begins again. One that does not is missed from its end on, whatever else is answered; where it broke off, from the last
 // word on. What the page does not show may end.
 func TestWatchThatIsMissed(t *testing.T) {
