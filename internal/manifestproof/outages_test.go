@@ -115,6 +115,23 @@ var rolloutOutages = []outage{
 		want:   []string{`BelayRolloutFrozen{domain="default", phase="Frozen", rollout="r"} 0s-`},
 	},
 	{
+		name: "a rollout that had stopped goes on",
+		series: map[string]string{
+			`belay_leader{name="rollout-default",pod="a"}`: "1 2h", `belay_rollout_transitions_total{domain="default",pod="a"}`: "1 10m, 2 20m, 3 30m, 4 1h",
+			`belay_rollout_phase{domain="default",phase="Frozen",rollout="r",pod="a"}`: "1 10m, _ 1h50m", `belay_rollout_phase{domain="default",phase="Running",rollout="r",pod="a"}`: "_ 10m, 1 1h50m",
+		},
+		want: []string{`BelayRolloutFrozen{domain="default", phase="Frozen", rollout="r"} 0s-10m0s`},
+	},
+	{
+		name: "new nodes have no agent for a moment, and a node holds the rollout up for one, again and again",
+		series: map[string]string{
+			`belay_leader{name="rollout-default",pod="a"}`: "1 2h", `belay_rollout_transitions_total{domain="default",pod="a"}`: "1 5m, 2 55m, 3 1h",
+			`belay_rollout_phase{domain="default",phase="Running",rollout="r",pod="a"}`:          "1 2h",
+			`belay_rollout_waiting_nodes{domain="default",reason="NoAgent",rollout="r",pod="a"}`: strings.Repeat("1 30s, _ 4m, ", 26) + "_ 3m",
+			`belay_rollout_stalled{domain="default",reason="DrainBlocked",rollout="r",pod="a"}`:  strings.Repeat("1 30s, _ 4m, ", 26) + "_ 3m",
+		},
+	},
+	{
 		name:   "nodes are broken",
 		series: led("belay_rollout_nodes", `domain="default",rollout="r",state="Broken"`, "2", `belay_rollout_nodes{domain="default",rollout="q",state="Broken",pod="a"}`, "1 10m, 0 1h"),
 		want:   []string{`BelayNodesBroken{domain="default", rollout="r", state="Broken"} 15m0s-`},
