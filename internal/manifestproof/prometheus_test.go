@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
@@ -106,12 +107,12 @@ func (p *prometheus) query(expr string, now time.Duration) promql.Vector {
 func (p *prometheus) record(r alertRule, result promql.Vector, now time.Duration) {
 	given := map[string]bool{}
 	for _, s := range result {
-		lset := labels.NewBuilder(s.Metric).Set(labels.MetricName, r.Record).Labels()
+		lset := labels.NewBuilder(s.Metric).Set(model.MetricNameLabel, r.Record).Labels()
 		given[lset.String()] = true
 		p.append(lset, now, s.F)
 	}
 	for name, s := range p.all {
-		if s.lset.Get(labels.MetricName) == r.Record && !given[name] {
+		if s.lset.Get(model.MetricNameLabel) == r.Record && !given[name] {
 			p.append(s.lset, now, math.Float64frombits(value.StaleNaN))
 		}
 	}
@@ -122,7 +123,7 @@ func (p *prometheus) raise(r alertRule, result promql.Vector, now time.Duration)
 	p.t.Helper()
 	given := map[string]bool{}
 	for _, s := range result {
-		name := r.Alert + labels.NewBuilder(s.Metric).Del(labels.MetricName).Labels().String()
+		name := r.Alert + labels.NewBuilder(s.Metric).Del(model.MetricNameLabel).Labels().String()
 		given[name] = true
 		a := p.alerts[name]
 		if a == nil {
