@@ -84,6 +84,7 @@ func (s *stage) churn(named func(before string) string) {
 	if err := a.wrong(); err != nil {
 		s.t.Error(err)
 	}
+	s.left[a.name] = true
 	s.does("a node leaves", func(ctx context.Context) error { return s.fleet.Leave(ctx, a.name) })
 	must(s.t, os.RemoveAll(filepath.Join(s.env.Dir(), "nodes", a.name)))
 	name := named(a.name)

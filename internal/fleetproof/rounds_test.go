@@ -31,6 +31,7 @@ const fatal = "fatal-"
 func (s *stage) publish(kills bool) rollouts.Revision {
 	s.t.Helper()
 	s.round++
+	s.left = map[string]bool{}
 	name := fmt.Sprintf("good-%d", s.round)
 	if kills {
 		name = fmt.Sprintf(fatal+"%d", s.round)
@@ -80,6 +81,7 @@ func (s *stage) brings(r rollouts.Revision, meanwhile func()) {
 		if st.Failed > 0 {
 			s.t.Fatalf("E24: %d nodes have failed with %s, which is good: %s; %s", st.Failed, r.Name, st.Message, s.failures())
 		}
+		s.forgives(st)
 		if n, of := s.runs(r.Name), len(s.all()); rollout.Phase(st.Phase) != rollout.Completed || n != of || len(s.fleet.Away()) > 0 {
 			return fmt.Errorf("%d of %d do, it is %s: %s", n, of, st.Phase, st.Message)
 		}
@@ -133,6 +135,10 @@ func (s *stage) stops(r rollouts.Revision, meanwhile func()) (broken int, bound 
 			if now, ok := a.crowd().Runs(a.name); !ok || now != s.good {
 				return fmt.Errorf("node %s was broken and does not run %s", a.name, s.good)
 			}
+		}
+		if broken == 0 && lostAlone(st, s.left) {
+			s.forgives(st)
+			return fmt.Errorf("it has stopped over nodes that have left: %s", st.Message)
 		}
 		return nil
 	})

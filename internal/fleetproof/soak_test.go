@@ -174,9 +174,9 @@ func (s *stage) summary(began time.Time) {
 	}
 	wrong, versions, commits, slots, cordoned := s.audit.report()
 	s.t.Logf("%d nodes, %d rounds, %s: %s; %d connections opened, %d idle ones and %d others cut; %d answers 429; "+
-		"%d calls by agents, of which %d lists and %d watches; %d handovers; an agent stops in %s at most; %d attempts; %d versions audited, %d evictions, at most %d slots and %d cordoned nodes, cap %d; violations: %d",
+		"%d calls by agents, of which %d lists and %d watches; %d handovers; %d freezes over nodes that had left; an agent stops in %s at most; %d attempts; %d versions audited, %d evictions, at most %d slots and %d cordoned nodes, cap %d; violations: %d",
 		len(s.all()), s.round, time.Since(began).Round(time.Second), strings.Join(lines, ", "), s.proxy.opened.Load(), s.proxy.starved.Load(), s.proxy.cut.Load(),
-		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), s.handovers, s.slowest.Round(time.Millisecond), commits, versions, s.evictions(), slots, cordoned, s.plan.Cap, len(wrong))
+		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), s.handovers, len(s.forgiven), s.slowest.Round(time.Millisecond), commits, versions, s.evictions(), slots, cordoned, s.plan.Cap, len(wrong))
 	for _, l := range s.controllers {
 		l.ends(s)
 	}

@@ -52,6 +52,8 @@ type stage struct {
 	slowest     time.Duration // that an agent has taken to stop
 	handovers   int           // of the Lease, by a leader that was killed or frozen
 	joined      int
+	left        map[string]bool // the nodes that have left in this round
+	forgiven    map[string]bool // freezes over those alone
 	round       int
 	good        string // the config that every node runs at the end of a round
 }
@@ -60,13 +62,13 @@ type stage struct {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	nodes, chaos := size(t)
-	return (&stage{t: t, chaos: chaos, bare: chaos == 0, calls: &calls{}}).set(nodes)
+	return (&stage{t: t, chaos: chaos, bare: chaos == 0, calls: &calls{}, forgiven: map[string]bool{}}).set(nodes)
 }
 
 // stageWith has a few nodes and no work on them. What the agents ask for is looked at.
 func stageWith(t *testing.T, look *calls) *stage {
 	t.Helper()
-	return (&stage{t: t, bare: true, calls: look}).set(fewNodes)
+	return (&stage{t: t, bare: true, calls: look, forgiven: map[string]bool{}}).set(fewNodes)
 }
 
 // planFor is the plan for so many nodes: at least 3 are away at a time, and the second that fails stops it.
