@@ -109,6 +109,20 @@ func (s *stage) failures() string {
 	return strings.Join(all, "; ")
 }
 
+// hurt counts the nodes that a config has broken. The error is that one of them does not run the good one again.
+func (s *stage) hurt(digest string) (broken int, err error) {
+	for _, a := range s.all() {
+		if !a.crashed(digest) {
+			continue
+		}
+		broken++
+		if now, ok := a.crowd().Runs(a.name); !ok || now != s.good {
+			return broken, fmt.Errorf("node %s was broken and does not run %s", a.name, s.good)
+		}
+	}
+	return broken, nil
+}
+
 // stops waits until a fatal config has stopped by itself, and checks that it broke no more nodes than was said before (R-RO-28).
 func (s *stage) stops(r rollouts.Revision, meanwhile func()) (broken int, bound int64) {
 	s.t.Helper()
@@ -126,21 +140,11 @@ func (s *stage) stops(r rollouts.Revision, meanwhile func()) (broken int, bound 
 		if rollout.Phase(st.Phase) != rollout.Frozen || !st.Acknowledged || len(s.fleet.Away()) > 0 {
 			return fmt.Errorf("it is %s: %s", st.Phase, st.Message)
 		}
-		broken = 0
-		for _, a := range s.all() {
-			if !a.crashed(r.Digest) {
-				continue
-			}
-			broken++
-			if now, ok := a.crowd().Runs(a.name); !ok || now != s.good {
-				return fmt.Errorf("node %s was broken and does not run %s", a.name, s.good)
-			}
-		}
-		if broken == 0 && lostAlone(st, s.left) {
+		if broken, err = s.hurt(r.Digest); err == nil && broken == 0 && lostAlone(st, s.left) {
 			s.forgives(st)
-			return fmt.Errorf("it has stopped over nodes that have left: %s", st.Message)
+			err = fmt.Errorf("it has stopped over nodes that have left: %s", st.Message)
 		}
-		return nil
+		return err
 	})
 	if n := s.swapping(); int64(n) <= bound {
 		s.t.Errorf("%d nodes have swap, and %s may break %d: the bound can't fail, nothing is proven", n, r.Name, bound)
