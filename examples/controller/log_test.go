@@ -27,16 +27,10 @@ func TestComponentFlagsAndMetrics(t *testing.T) {
 	r.cmd = exec.Command(programs.Path(t, "github.com/belayproject/belay/examples/controller"), "--kubeconfig="+kubeconfig, "--listen="+r.listen,
 		"--logging-format=json", "--feature-gates=LoggingAlphaOptions=true", "--log-json-split-stream")
 	r.cmd.Stdout, r.cmd.Stderr = r.log, errors
-	must(t, r.cmd.Start())
-	go func() {
-		defer close(r.done)
-		_ = r.cmd.Wait()
-	}()
+	r.runs()
 	t.Cleanup(func() {
-		_ = r.cmd.Process.Kill()
-		<-r.done
 		if t.Failed() {
-			t.Logf("the controller printed:\n%s\n%s", r.log, errors)
+			t.Logf("on its standard error:\n%s", errors)
 		}
 	})
 	for _, series := range []string{"process_resident_memory_bytes ", "process_cpu_seconds_total ", "process_open_fds ", "go_goroutines ", "go_memstats_heap_inuse_bytes "} {

@@ -193,19 +193,25 @@ func startWith(t *testing.T, env *testenv.Env, kubeconfig string, change func(*e
 	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
 	change(r.cmd)
 	env.Mark(r.cmd)
-	must(t, r.cmd.Start())
+	r.runs()
+	return r
+}
+
+// runs starts the process, which ends with the test.
+func (r *replica) runs() {
+	r.t.Helper()
+	must(r.t, r.cmd.Start())
 	go func() {
 		defer close(r.done)
 		_ = r.cmd.Wait()
 	}()
-	t.Cleanup(func() {
+	r.t.Cleanup(func() {
 		_ = r.cmd.Process.Kill()
 		<-r.done
-		if t.Failed() {
-			t.Logf("the controller on %s printed:\n%s", r.listen, r.log)
+		if r.t.Failed() {
+			r.t.Logf("the controller on %s printed:\n%s", r.listen, r.log)
 		}
 	})
-	return r
 }
 
 // awaits waits until the metrics have a text.
