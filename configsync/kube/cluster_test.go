@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -32,7 +33,11 @@ import (
 
 var shared testenv.Shared
 
-func TestMain(m *testing.M) { os.Exit(shared.Main(m)) }
+func TestMain(m *testing.M) {
+	// The second one pauses after an error, by a time that it keeps for the whole process: an error in a bubble, whose time is another, would hold up other tests.
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // it has no other switch
+	os.Exit(shared.Main(m))
+}
 
 // cluster is a control plane with one node, and the credentials of that node's agent: those rights that package kube names, and no
 // other.

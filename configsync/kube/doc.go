@@ -19,13 +19,14 @@
 //     or there was no answer. Only the last one is [configsync.ErrUnreachable], which also stands for a server that doesn't know
 //     who is asking, and for an answer above [MaxResponse].
 //   - Each call has a deadline. Changes are learned from watches of single objects, never by polling; a watch outlives restarts of
-//     the API server, expired versions, and kinds that aren't installed yet.
+//     the API server, expired versions, and kinds that aren't installed yet. One whose connection failed goes on from where it was; only an answer
+//     of the API server has it list again.
 //   - A report that changes nothing writes nothing. What is written is read back: a part that the API server dropped is [ErrDropped].
 //     Nothing of others is changed: conditions are applied by key, by [FieldManager], to the object that was read, and the status of a NodeConfig to the
 //     version that was read or watched.
 //   - An adoption is three calls: the ConfigMap is read, and the status of the NodeConfig and the condition of the Node are written, each once
 //     ([NodeConfigSource.StatusReporter]). What the watch has just brought is not read again. It is never older than what was read before, and
-//     after a minute without news it is read.
+//     after two minutes without news it is read.
 //   - Contents of configs appear in no error and no log.
 //
 // # No promise

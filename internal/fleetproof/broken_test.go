@@ -5,11 +5,14 @@ package fleetproof_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -239,21 +242,46 @@ func TestNodesThatAreKeptAreTold(t *testing.T) {
 	}
 }
 
-// A watch that is answered 410 counts, however the answer comes; one that ends for another reason does not.
-func TestWatchesThatHaveExpiredAreTold(t *testing.T) {
+// A watch that is answered 410 counts, however the answer comes, and so does a list that was answered to its end; one that ends for another reason does not.
+func TestAnswersAreTold(t *testing.T) {
 	const added = `{"type":"ADDED","object":{"code":410}}` + "\n"
+	const bookmark = `{"type":"BOOKMARK","object":{"metadata":{"annotations":{"k8s.io/initial-events-end":"true"}}}}` + "\n"
 	failed := func(code string) string { return `{"type":"ERROR","object":{"kind":"Status","code":` + code + "}}\n" }
-	for text, want := range map[string]int64{added: 0, added + failed("500"): 0, added + failed("410"): 1, failed("410") + failed("410"): 1} {
+	type told struct{ expired, listed int64 }
+	for _, c := range []struct {
+		query, text string
+		want        told
+	}{
+		{"?watch=true", added, told{}},
+		{"?watch=true", added + failed("500"), told{}},
+		{"?watch=true", added + failed("410"), told{expired: 1}},
+		{"?watch=true", failed("410") + failed("410"), told{expired: 1}},
+		{"?watch=true&sendInitialEvents=true", added, told{}},
+		{"?watch=true&sendInitialEvents=true", added + bookmark + added, told{listed: 1}},
+		{"?watch=true&sendInitialEvents=true", added + bookmark + failed("410"), told{1, 1}},
+		{"", `{"items":[]}`, told{listed: 1}},
+	} {
 		for _, size := range []int{1, 7, 4096} {
-			var c calls
-			s := &stream{ReadCloser: io.NopCloser(strings.NewReader(text)), expired: &c.expired}
-			if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{s}, make([]byte, size)); err != nil {
+			var got calls
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/nodes"+c.query, nil)
+			body := got.read(r, io.NopCloser(strings.NewReader(c.text)))
+			if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{body}, make([]byte, size)); err != nil {
 				t.Fatal(err)
 			}
-			if got := c.expired.Load(); got != want {
-				t.Errorf("%q by %d bytes: got %d, want %d", text, size, got, want)
+			if got := (told{got.expired.Load(), got.listed.Load()}); got != c.want {
+				t.Errorf("%s: %q by %d bytes: got %+v, want %+v", c.query, c.text, size, got, c.want)
 			}
 		}
+	}
+}
+
+// A list that is cut off is no list.
+func TestCutListsAreNotTold(t *testing.T) {
+	var got calls
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/nodes", nil)
+	_, err := io.ReadAll(got.read(r, io.NopCloser(io.MultiReader(strings.NewReader(`{"items":[`), iotest.ErrReader(io.ErrUnexpectedEOF)))))
+	if n := got.listed.Load(); n != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("got %d lists and %v, want none", n, err)
 	}
 }
 

@@ -5,16 +5,19 @@ package fleetproof_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // calls are what agents ask of the API server.
 type calls struct {
 	all, lists, watches, throttled atomic.Int64
-	// listed are the lists that were answered.
+	// listed are the lists that were answered to their end: one that is cut before is asked for again.
 	listed atomic.Int64
 	// expired are the watches that the API server has ended because it has forgotten the events since then: 410.
 	expired atomic.Int64
@@ -47,10 +50,8 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil && c.failed != nil:
 		c.failed(r)
-	case err == nil && whatIs(r) == "list" && response.StatusCode == http.StatusOK:
-		c.listed.Add(1)
-	case err == nil && whatIs(r) == "watch":
-		response.Body = &stream{ReadCloser: response.Body, expired: &c.expired}
+	case err == nil && response.StatusCode == http.StatusOK:
+		response.Body = c.read(r, response.Body)
 	}
 	if err == nil && response.StatusCode == http.StatusTooManyRequests {
 		c.throttled.Add(1)
@@ -58,31 +59,61 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A stream is the answer to a watch. It counts if the server ends it with a 410.
+// read counts what an answer says while it is read.
+func (c *calls) read(r *http.Request, body io.ReadCloser) io.ReadCloser {
+	switch {
+	case r.URL.Query().Get("watch") != "":
+		return &stream{ReadCloser: body, marks: []*mark{
+			{count: &c.expired, words: []string{`"type":"ERROR"`, `"code":410`}},
+			{count: &c.listed, words: []string{`"` + metav1.InitialEventsAnnotationKey + `":"true"`}},
+		}}
+	case whatIs(r) == "list":
+		return &stream{ReadCloser: body, end: &c.listed}
+	}
+	return body
+}
+
+// A stream is an answer. It counts each mark once, and its end.
 type stream struct {
 	io.ReadCloser
-	expired *atomic.Int64
-	tail    []byte // the last bytes that were read, or all from the error on
-	over    bool
+	marks []*mark
+	end   *atomic.Int64
 }
 
 // Read implements io.Reader.
 func (s *stream) Read(b []byte) (int, error) {
-	const event, code = `"type":"ERROR"`, `"code":410`
 	n, err := s.ReadCloser.Read(b)
-	if s.over {
-		return n, err
+	for _, m := range s.marks {
+		m.see(b[:n])
 	}
-	s.tail = append(s.tail, b[:n]...)
-	at := bytes.Index(s.tail, []byte(event))
-	if at < 0 {
-		at = max(0, len(s.tail)-len(event))
-	} else if bytes.Contains(s.tail[at:], []byte(code)) {
-		s.over = true
-		s.expired.Add(1)
+	if errors.Is(err, io.EOF) && s.end != nil {
+		s.end.Add(1)
+		s.end = nil
 	}
-	s.tail = bytes.Clone(s.tail[at:])
 	return n, err
+}
+
+// A mark are words that come one after the other, with anything in between.
+type mark struct {
+	count *atomic.Int64
+	words []string // that have not come yet
+	tail  []byte   // the last bytes, in which the next word may have begun
+}
+
+func (m *mark) see(b []byte) {
+	if len(m.words) == 0 {
+		return
+	}
+	m.tail = append(m.tail, b...)
+	for len(m.words) > 0 {
+		_, after, found := bytes.Cut(m.tail, []byte(m.words[0]))
+		if !found {
+			m.tail = bytes.Clone(m.tail[max(0, len(m.tail)-len(m.words[0])+1):])
+			return
+		}
+		m.words, m.tail = m.words[1:], after
+	}
+	m.count.Add(1)
 }
 
 // whatIs tells a list and a watch from other requests. A watch that begins with everything that there is costs what a list does, and is one here.

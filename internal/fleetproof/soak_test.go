@@ -41,12 +41,12 @@ func (s *stage) quietRound() {
 	s.sound()
 }
 
-// chaosRounds has a fatal config and two good ones by turns go over the fleet while faults strike, and a last good one when they are over.
+// chaosRounds has a fatal config and two good ones by turns go over the fleet while faults strike; the last is a good one, which is over when they are.
 func (s *stage) chaosRounds() {
 	s.t.Helper()
 	p := s.plague()
-	for n := 1; !p.over(); n++ {
-		kills := n%3 == 1
+	for n, kills := 1, true; kills || !p.over(); n++ {
+		kills = n%3 == 1
 		r := s.publish(kills)
 		s.turn(r)
 		if kills {
@@ -58,10 +58,6 @@ func (s *stage) chaosRounds() {
 		}
 		s.sound()
 	}
-	r := s.publish(false)
-	s.turn(r)
-	s.brings(r, func() {})
-	s.sound()
 }
 
 // idle is after what time the proxy cuts a connection, as a middlebox between nodes and API server may.
