@@ -22,12 +22,12 @@ import (
 	"github.com/belayproject/belay/configsync/kube"
 )
 
-// A thread is the way to an API server that answers a list, and watches as the test says. It notes what was asked: "list", or "watch 7" from version 7 on.
+// A thread is the way to an API server, as the test says. It notes what was asked: "list", or "watch 7" from version 7 on.
 type thread struct {
 	mu      sync.Mutex
 	asked   []string
-	watch   func(n int, req *http.Request) (*http.Response, error) // the n-th of them, from 1 on
-	initial func(req *http.Request) (*http.Response, error)        // all that there is, by list or watch; nil: nothing, by list alone
+	first   carrying // of the first watch; the others live
+	initial carrying // of all that there is, by list or watch; nil: nothing, by list alone
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -37,7 +37,7 @@ func (w *thread) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer w.mu.Unlock()
 	switch {
 	case w.initial != nil:
-		return w.initial(req)
+		return w.initial(nil, req)
 	case query.Get("sendInitialEvents") != "":
 		return reply(req, http.StatusUnprocessableEntity, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)), nil
 	case query.Get("watch") == "":
@@ -45,8 +45,10 @@ func (w *thread) RoundTrip(req *http.Request) (*http.Response, error) {
 		return reply(req, http.StatusOK, []byte(`{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfigList","metadata":{"resourceVersion":"7"},"items":[]}`)), nil
 	}
 	w.asked = append(w.asked, "watch "+query.Get("resourceVersion"))
-	watches := slices.DeleteFunc(slices.Clone(w.asked), func(s string) bool { return s == "list" })
-	return w.watch(len(watches), req)
+	if slices.IndexFunc(w.asked, func(s string) bool { return s != "list" }) == len(w.asked)-1 {
+		return w.first(nil, req)
+	}
+	return alive(req)
 }
 
 func (w *thread) all() string {
@@ -66,16 +68,6 @@ func alive(req *http.Request) (*http.Response, error) {
 	resp := reply(req, http.StatusOK, nil)
 	resp.Body, resp.ContentLength = r, -1
 	return resp, nil
-}
-
-// failing answers watches, the first as given and the others alive.
-func failing(first carrying) func(int, *http.Request) (*http.Response, error) {
-	return func(n int, req *http.Request) (*http.Response, error) {
-		if n == 1 {
-			return first(nil, req)
-		}
-		return alive(req)
-	}
 }
 
 func fails(err error) carrying {
@@ -138,7 +130,7 @@ func TestOnlyTheAPIServerHasAWatchListAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &thread{watch: failing(c.first)}
+				w := &thread{first: c.first}
 				stop := watched(t, w)
 				<-time.After(5 * time.Minute)
 				if got := w.all(); got != c.want {
@@ -175,7 +167,7 @@ func TestAWatchWithoutAServerEndsAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
-				stop := watched(t, &thread{initial: func(req *http.Request) (*http.Response, error) { n++; return way(nil, req) }})
+				stop := watched(t, &thread{initial: func(_ http.RoundTripper, req *http.Request) (*http.Response, error) { n++; return way(nil, req) }})
 				<-time.After(10*time.Minute + 500*time.Millisecond)
 				stop()
 				if n < 5 || n > 30 {
