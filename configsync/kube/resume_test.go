@@ -101,7 +101,7 @@ func status(code int, rest string) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d%s}`, code, rest)
 }
 
-// TestOnlyTheAPIServerHasAWatchListAgain covers R-CS-16: a fleet behind what cuts connections does not list; each watch goes on from the version that it had.
+// TestOnlyTheAPIServerHasAWatchListAgain covers R-CS-37: a fleet behind what cuts connections does not list; each watch goes on from the version that it had.
 func TestOnlyTheAPIServerHasAWatchListAgain(t *testing.T) {
 	const goesOn, anew = "list, watch 7, watch 7", "list, watch 7, list, watch 7"
 	for name, c := range map[string]struct {
@@ -161,7 +161,7 @@ func watched(t *testing.T, w *thread) (stop func()) {
 	}
 }
 
-// TestAWatchWithoutAServerEndsAtOnce covers reliability E30: whoever stops an agent does not wait for the pause of a watch that never had an answer.
+// TestAWatchWithoutAServerEndsAtOnce: whoever stops an agent does not wait for the pause of a watch that never had an answer.
 func TestAWatchWithoutAServerEndsAtOnce(t *testing.T) {
 	for name, way := range map[string]carrying{"refused": fails(syscall.ECONNREFUSED), "429": refuses(http.StatusTooManyRequests, status(429, "")), "lost": fails(errors.New("http2: client connection lost"))} {
 		t.Run(name, func(t *testing.T) {
