@@ -7,38 +7,65 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/klog/v2"
 )
 
-// A reflector lists again after every failure of a watch but two: a refused connection and a 429. Behind a middlebox that cuts connections, or a load balancer
-// that answers for an API server that is away, each node of a fleet would. What is here keeps failures of the way to the API server from the reflector, so that
-// only an answer of the API server itself has it list: that it has forgotten where the watch was (410), for one.
+// A resumed is a watch that goes on by itself from where it was, until it is stopped or the API server ends it with an error: that it has forgotten where the
+// watch was (410), for one. A reflector lists after an error, and it would after every failure but a refused connection and a 429: so would each node of a
+// fleet behind a middlebox that cuts connections, or a load balancer that answers for an API server that is away. Nor does a reflector look at its
+// context while it waits before its first list.
+type resumed struct {
+	caller
+	begin   beginning
+	options metav1.ListOptions // of the next watch
+	delay   func() time.Duration
+	events  chan watch.Event
+	stop    context.CancelFunc
+}
 
-// resuming begins a watch, again and again until the API server answers, and waits in between as c backs off. It returns at once when ctx ends, as a
-// reflector that waits by itself before its first list does not.
-func (c caller) resuming(ctx context.Context, o metav1.ListOptions, begin func(context.Context, metav1.ListOptions) (watch.Interface, error)) (watch.Interface, error) {
-	delay := c.backoff().DelayFunc()
+type beginning func(context.Context, metav1.ListOptions) (watch.Interface, error)
+
+// resume returns a watch as soon as the API server has answered the first of its requests with one.
+func (c caller) resume(ctx context.Context, o metav1.ListOptions, begin beginning) (watch.Interface, error) {
+	ctx, stop := context.WithCancel(ctx)
+	r := &resumed{caller: c, begin: begin, options: o, delay: c.backoff().DelayFunc(), events: make(chan watch.Event), stop: stop}
+	w, err := r.next(ctx)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	go r.forward(ctx, w)
+	return r, nil
+}
+
+// Stop implements watch.Interface.
+func (r *resumed) Stop() { r.stop() }
+
+// ResultChan implements watch.Interface.
+func (r *resumed) ResultChan() <-chan watch.Event { return r.events }
+
+// next begins a watch, again and again while what fails says nothing of it.
+func (r *resumed) next(ctx context.Context) (watch.Interface, error) {
 	for {
-		began := time.Now()
-		w, err := begin(ctx, o)
-		if err == nil && o.SendInitialEvents == nil {
-			return goingOn(w, began), nil
-		}
+		w, err := r.begin(ctx, r.options)
 		if err == nil || !passes(err) || ctx.Err() != nil {
 			return w, err
 		}
 		klog.FromContext(ctx).Info("The watch could not begin, and is tried again from where it was", "err", err)
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(delay()):
-		}
+		r.pause(ctx)
+	}
+}
+
+func (r *resumed) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(r.delay()):
 	}
 }
 
@@ -55,49 +82,61 @@ func passes(err error) bool {
 	return false
 }
 
-// short is what a reflector calls a very short watch, if nothing came: it lists after one.
-const short = time.Second
-
-// A goes is a watch that goes on: one that ends too early, or in the middle of an answer, says that there were too many requests, after which a reflector
-// waits and watches from where it was.
-type goes struct {
-	watch.Interface
-	events  chan watch.Event
-	stopped chan struct{}
-	stop    func()
-}
-
-func goingOn(w watch.Interface, began time.Time) watch.Interface {
-	g := &goes{Interface: w, events: make(chan watch.Event), stopped: make(chan struct{})}
-	g.stop = sync.OnceFunc(func() { close(g.stopped) })
-	go g.forward(began)
-	return g
-}
-
-// Stop implements watch.Interface.
-func (g *goes) Stop() {
-	g.stop()
-	g.Interface.Stop()
-}
-
-// ResultChan implements watch.Interface.
-func (g *goes) ResultChan() <-chan watch.Event { return g.events }
-
-func (g *goes) forward(began time.Time) {
-	defer close(g.events)
-	came := false
-	for e := range g.Interface.ResultChan() {
-		if brokenOff(e) && (came || time.Since(began) >= short) {
-			g.again("the watch broke off")
-			return
-		}
-		came = true
-		if !g.send(e) {
+// forward hands on the events of one watch after the other.
+func (r *resumed) forward(ctx context.Context, w watch.Interface) {
+	defer close(r.events)
+	defer r.stop()
+	for r.relay(ctx, w) {
+		var err error
+		if w, err = r.next(ctx); err != nil {
+			var answer apierrors.APIStatus
+			if errors.As(err, &answer) {
+				status := answer.Status()
+				r.send(ctx, watch.Event{Type: watch.Error, Object: &status})
+			}
 			return
 		}
 	}
-	if !came && time.Since(began) < short {
-		g.again("the watch ended as soon as it had begun")
+}
+
+// short is how long a watch lasts at least that brings nothing and is followed by another one without a pause.
+const short = time.Second
+
+// relay hands on the events of one watch, and reports whether another one is to go on after it: not if it was cut within the list that it began with.
+func (r *resumed) relay(ctx context.Context, w watch.Interface) bool {
+	defer w.Stop()
+	began, came := time.Now(), false
+	lasted := func() bool { return came || time.Since(began) >= short }
+	for e := range w.ResultChan() {
+		if brokenOff(e) && lasted() {
+			break
+		}
+		if !r.send(ctx, e) || e.Type == watch.Error {
+			return false
+		}
+		came = true
+		r.come(e)
+	}
+	if came && r.options.SendInitialEvents != nil {
+		return false
+	}
+	if lasted() {
+		r.delay = r.backoff().DelayFunc()
+	} else {
+		r.pause(ctx)
+	}
+	return ctx.Err() == nil
+}
+
+// come takes note of how far the watch has come with an event, and of the end of the list that it may have begun with.
+func (r *resumed) come(e watch.Event) {
+	object, err := meta.Accessor(e.Object)
+	if err != nil {
+		return
+	}
+	r.options.ResourceVersion = object.GetResourceVersion()
+	if e.Type == watch.Bookmark && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+		r.options.SendInitialEvents, r.options.ResourceVersionMatch = nil, ""
 	}
 }
 
@@ -105,24 +144,17 @@ func (g *goes) forward(began time.Time) {
 // connection: Request.newStreamWatcher.
 const undecoded metav1.CauseType = "ClientWatchDecoding"
 
-// brokenOff reports whether an event is of client-go, not of the API server. If the next watch from there begins with one too, it is what the API server
-// sends, and goes to the reflector.
+// brokenOff reports whether an event is of client-go, not of the API server. If a watch begins with one, it is what the API server sends.
 func brokenOff(e watch.Event) bool {
 	return e.Type == watch.Error && apierrors.HasStatusCause(apierrors.FromObject(e.Object), undecoded)
 }
 
-// again has the reflector wait and go on from where the watch was.
-func (g *goes) again(why string) {
-	status := apierrors.NewTooManyRequests(why, 0).Status()
-	g.send(watch.Event{Type: watch.Error, Object: &status})
-}
-
 // send reports whether somebody took the event.
-func (g *goes) send(e watch.Event) bool {
+func (r *resumed) send(ctx context.Context, e watch.Event) bool {
 	select {
-	case g.events <- e:
+	case r.events <- e:
 		return true
-	case <-g.stopped:
+	case <-ctx.Done():
 		return false
 	}
 }

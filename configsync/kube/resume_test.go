@@ -28,6 +28,7 @@ type thread struct {
 	asked   []string
 	first   carrying // of the first watch; the others live
 	initial carrying // of all that there is, by list or watch; nil: nothing, by list alone
+	streams bool     // a list is a watch, of which initial answers the first
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -36,8 +37,14 @@ func (w *thread) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case w.initial != nil:
+	case w.initial != nil && !w.streams:
 		return w.initial(nil, req)
+	case w.streams && query.Get("sendInitialEvents") != "":
+		w.asked = append(w.asked, "stream")
+		if len(w.asked) == 1 {
+			return w.initial(nil, req)
+		}
+		return streams(req, listed, 0, nil)
 	case query.Get("sendInitialEvents") != "":
 		return reply(req, http.StatusUnprocessableEntity, []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`)), nil
 	case query.Get("watch") == "":
@@ -45,10 +52,10 @@ func (w *thread) RoundTrip(req *http.Request) (*http.Response, error) {
 		return reply(req, http.StatusOK, []byte(`{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfigList","metadata":{"resourceVersion":"7"},"items":[]}`)), nil
 	}
 	w.asked = append(w.asked, "watch "+query.Get("resourceVersion"))
-	if slices.IndexFunc(w.asked, func(s string) bool { return s != "list" }) == len(w.asked)-1 {
+	if w.first != nil && slices.IndexFunc(w.asked, func(s string) bool { return s != "list" }) == len(w.asked)-1 {
 		return w.first(nil, req)
 	}
-	return alive(req)
+	return streams(req, "", 0, nil)
 }
 
 func (w *thread) all() string {
@@ -61,10 +68,22 @@ func (w *thread) config() *rest.Config {
 	return &rest.Config{Host: "http://wire.test", QPS: -1, Transport: w}
 }
 
-// alive is the answer to a watch on which nothing happens until it is stopped.
-func alive(req *http.Request) (*http.Response, error) {
+// streams is the answer to a watch that brings what is given, and ends then after a time; without one it lives until it is stopped.
+func streams(req *http.Request, what string, after time.Duration, end error) (*http.Response, error) {
 	r, w := io.Pipe()
-	context.AfterFunc(req.Context(), func() { _ = w.CloseWithError(req.Context().Err()) })
+	go func() {
+		_, _ = io.WriteString(w, what)
+		over := time.After(after)
+		if after == 0 {
+			over = nil
+		}
+		select {
+		case <-req.Context().Done():
+			end = req.Context().Err()
+		case <-over:
+		}
+		_ = w.CloseWithError(end)
+	}()
 	resp := reply(req, http.StatusOK, nil)
 	resp.Body, resp.ContentLength = r, -1
 	return resp, nil
@@ -80,22 +99,19 @@ func refuses(code int, body string) carrying {
 	}
 }
 
-// loses answers a watch with what is given, and its connection is lost a minute later.
-func loses(what string) carrying {
+// brings answers a watch with what is given, and ends it after a time.
+func brings(what string, after time.Duration, end error) carrying {
 	return func(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
-		r, w := io.Pipe()
-		go func() {
-			_, _ = io.WriteString(w, what)
-			<-time.After(time.Minute)
-			_ = w.CloseWithError(errors.New("http2: client connection lost"))
-		}()
-		resp := reply(req, http.StatusOK, nil)
-		resp.Body, resp.ContentLength = r, -1
-		return resp, nil
+		return streams(req, what, after, end)
 	}
 }
 
+// listed ends a list that is a watch, and bookmark comes later.
+const listed = `{"type":"BOOKMARK","object":{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfig","metadata":{"resourceVersion":"7","annotations":{"k8s.io/initial-events-end":"true"}}}}`
+
 const bookmark = `{"type":"BOOKMARK","object":{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfig","metadata":{"resourceVersion":"9"}}}`
+
+var lost = errors.New("http2: client connection lost")
 
 func status(code int, rest string) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d%s}`, code, rest)
@@ -112,15 +128,15 @@ func TestOnlyTheAPIServerHasAWatchListAgain(t *testing.T) {
 		"cut while it was written":      {fails(fmt.Errorf("write: %w", syscall.EPIPE)), goesOn},
 		"cut before the answer":         {fails(io.EOF), goesOn},
 		"reset":                         {fails(fmt.Errorf("read: %w", syscall.ECONNRESET)), goesOn},
-		"lost":                          {fails(errors.New("http2: client connection lost")), goesOn},
+		"lost":                          {fails(lost), goesOn},
 		"no such host":                  {fails(errors.New("dial tcp: lookup wire.test: no such host")), goesOn},
 		"ended as soon as it began":     {refuses(http.StatusOK, ""), goesOn},
 		"502 of a gateway":              {refuses(http.StatusBadGateway, "<html>bad gateway"), goesOn},
 		"503 of a gateway":              {refuses(http.StatusServiceUnavailable, "<html>away"), goesOn},
 		"504 of a gateway":              {refuses(http.StatusGatewayTimeout, "<html>late"), goesOn},
 		"429":                           {refuses(http.StatusTooManyRequests, status(429, `,"reason":"TooManyRequests"`)), goesOn},
-		"lost after an event":           {loses(bookmark), "list, watch 7, watch 9"},
-		"lost before any":               {loses(""), "list, watch 7, watch 7"},
+		"lost after an event":           {brings(bookmark, time.Minute, lost), "list, watch 7, watch 9"},
+		"lost before any":               {brings("", time.Minute, lost), goesOn},
 		"no events":                     {refuses(http.StatusOK, "never\n"), anew},
 		"an event and its end":          {refuses(http.StatusOK, bookmark), "list, watch 7, watch 9"},
 		"forgotten":                     {refuses(http.StatusOK, `{"type":"ERROR","object":`+status(410, `,"reason":"Expired"`)+`}`), anew},
@@ -131,6 +147,35 @@ func TestOnlyTheAPIServerHasAWatchListAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &thread{first: c.first}
+				stop := watched(t, w)
+				<-time.After(5 * time.Minute)
+				if got := w.all(); got != c.want {
+					t.Errorf("asked %s, want %s", got, c.want)
+				}
+				stop()
+			})
+		})
+	}
+}
+
+// TestAListThatIsAWatchGoesOn covers R-CS-37: the watch that a list has become is not begun anew with another one; a list that was cut is.
+func TestAListThatIsAWatchGoesOn(t *testing.T) {
+	const added = `{"type":"ADDED","object":{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfig","metadata":{"name":"n","uid":"u","resourceVersion":"5"}}}` + "\n"
+	for name, c := range map[string]struct {
+		first carrying
+		want  string
+	}{
+		"ended as soon as it was a watch": {brings(added+listed, time.Millisecond, io.EOF), "stream, watch 7"},
+		"ended later":                     {brings(added+listed, time.Minute, io.EOF), "stream, watch 7"},
+		"lost":                            {brings(added+listed, time.Minute, lost), "stream, watch 7"},
+		"lost after a bookmark":           {brings(listed+bookmark, time.Minute, lost), "stream, watch 9"},
+		"cut before it began":             {fails(io.EOF), "stream, stream"},
+		"ended before it began":           {brings("", time.Millisecond, io.EOF), "stream, stream"},
+		"cut in the middle":               {brings(added, time.Minute, io.EOF), "stream, stream"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &thread{streams: true, initial: c.first}
 				stop := watched(t, w)
 				<-time.After(5 * time.Minute)
 				if got := w.all(); got != c.want {
@@ -163,7 +208,7 @@ func watched(t *testing.T, w *thread) (stop func()) {
 
 // TestAWatchWithoutAServerEndsAtOnce: whoever stops an agent does not wait for the pause of a watch that never had an answer.
 func TestAWatchWithoutAServerEndsAtOnce(t *testing.T) {
-	for name, way := range map[string]carrying{"refused": fails(syscall.ECONNREFUSED), "429": refuses(http.StatusTooManyRequests, status(429, "")), "lost": fails(errors.New("http2: client connection lost"))} {
+	for name, way := range map[string]carrying{"refused": fails(syscall.ECONNREFUSED), "429": refuses(http.StatusTooManyRequests, status(429, "")), "lost": fails(lost)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0

@@ -57,7 +57,7 @@ func (c caller) listWatch(t target) cache.ListerWatcher {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = only
-			return c.resuming(ctx, o, c.at(t).Watch)
+			return c.resume(ctx, o, c.at(t).Watch)
 		},
 	}, c.client)
 }

@@ -5,14 +5,12 @@ package fleetproof_test
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -263,8 +261,7 @@ func TestAnswersAreTold(t *testing.T) {
 	} {
 		for _, size := range []int{1, 7, 4096} {
 			var got calls
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/nodes"+c.query, nil)
-			body := got.read(r, io.NopCloser(strings.NewReader(c.text)))
+			body := answer(t, got.over(new(says(c.text))), c.query)
 			if _, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, struct{ io.Reader }{body}, make([]byte, size)); err != nil {
 				t.Fatal(err)
 			}
@@ -275,13 +272,58 @@ func TestAnswersAreTold(t *testing.T) {
 	}
 }
 
+// says answers with a text.
+type says string
+
+// RoundTrip implements http.RoundTripper.
+func (s *says) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(*s)))}, nil
+}
+
+func answer(t *testing.T, agent http.RoundTripper, query string) io.Reader {
+	t.Helper()
+	response, err := agent.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/nodes"+query, nil))
+	must(t, err)
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response.Body
+}
+
 // A list that is cut off is no list.
 func TestCutListsAreNotTold(t *testing.T) {
 	var got calls
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/api/v1/nodes", nil)
-	_, err := io.ReadAll(got.read(r, io.NopCloser(io.MultiReader(strings.NewReader(`{"items":[`), iotest.ErrReader(io.ErrUnexpectedEOF)))))
-	if n := got.listed.Load(); n != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("got %d lists and %v, want none", n, err)
+	if _, err := answer(t, got.over(new(says(`{"items":[]}`))), "").Read(make([]byte, 3)); err != nil || got.listed.Load() != 0 {
+		t.Errorf("got %d lists and %v, want none", got.listed.Load(), err)
+	}
+}
+
+// An agent that lists without having been told to by a 410 is told, with what came before it.
+func TestListsWithoutACauseAreTold(t *testing.T) {
+	const gone = `{"type":"ERROR","object":{"kind":"Status","code":410}}` + "\n"
+	for _, c := range []struct {
+		name string
+		asks []string // "" for a list, and what a watch brings
+		want int
+	}{
+		{"the first list", []string{"list"}, 0},
+		{"a list after a 410", []string{"list", "", gone, "list"}, 0},
+		{"a list after a watch", []string{"list", gone, "list", "", "list"}, 1},
+		{"two lists after one 410", []string{"list", gone, "list", "list"}, 1},
+	} {
+		var got calls
+		var next says
+		agent := got.over(&next)
+		for _, text := range c.asks {
+			query := "?watch=true"
+			if text == "list" {
+				query = ""
+			}
+			next = says(text)
+			_, err := io.Copy(io.Discard, answer(t, agent, query))
+			must(t, err)
+		}
+		if n := len(got.withoutCause()); n != c.want {
+			t.Errorf("%s: got %d without a cause, want %d", c.name, n, c.want)
+		}
 	}
 }
 

@@ -6,10 +6,13 @@ package fleetproof_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -22,22 +25,39 @@ type calls struct {
 	// expired are the watches that the API server has ended because it has forgotten the events since then: 410.
 	expired atomic.Int64
 
+	mu sync.Mutex
+	// unasked are lists, answered to their end, of agents that had listed before, and whose watch the API server has not ended with a 410 since: what had ended it.
+	unasked []string
+
 	// ahead is called with each request before it is sent, and failed with one that had no answer. Either may be nil. They are set before the first request.
 	ahead, failed func(r *http.Request)
 }
 
-// over counts what goes through a transport, below the retries of client-go.
-func (c *calls) over(next http.RoundTripper) http.RoundTripper { return counting{c, next} }
+// over counts what goes through the transport of one agent, below the retries of client-go.
+func (c *calls) over(next http.RoundTripper) http.RoundTripper {
+	return &counting{calls: c, next: next, had: map[string]*had{}}
+}
 
 type counting struct {
 	*calls
 	next http.RoundTripper
+
+	mu  sync.Mutex
+	had map[string]*had // by path
+}
+
+// A had is what an agent has of a resource: a list, until the API server has forgotten where the watch after it was.
+type had struct {
+	mu     sync.Mutex
+	listed bool
+	ended  string // how the last watch did
 }
 
 // RoundTrip implements http.RoundTripper.
-func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.all.Add(1)
-	switch whatIs(r) {
+	kind := whatIs(r)
+	switch kind {
 	case "list":
 		c.lists.Add(1)
 	case "watch":
@@ -50,52 +70,108 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil && c.failed != nil:
 		c.failed(r)
-	case err == nil && response.StatusCode == http.StatusOK:
-		response.Body = c.read(r, response.Body)
-	}
-	if err == nil && response.StatusCode == http.StatusTooManyRequests {
+	case err == nil && response.StatusCode == http.StatusTooManyRequests:
 		c.throttled.Add(1)
+	}
+	if kind != "" {
+		c.read(r, response, err)
 	}
 	return response, err
 }
 
-// read counts what an answer says while it is read.
-func (c *calls) read(r *http.Request, body io.ReadCloser) io.ReadCloser {
+// read follows what answers a list or a watch, while it is read.
+func (c *counting) read(r *http.Request, response *http.Response, err error) {
+	h := c.of(r.URL.Path)
 	switch {
+	case err != nil:
+		h.end(fmt.Sprintf("a %s had no answer: %v", whatIs(r), err))
+	case response.StatusCode != http.StatusOK:
+		h.end(fmt.Sprintf("a %s was answered %s", whatIs(r), response.Status))
 	case r.URL.Query().Get("watch") != "":
-		return &stream{ReadCloser: body, marks: []*mark{
-			{count: &c.expired, words: []string{`"type":"ERROR"`, `"code":410`}},
-			{count: &c.listed, words: []string{`"` + metav1.InitialEventsAnnotationKey + `":"true"`}},
+		response.Body = &stream{ReadCloser: response.Body, began: time.Now(), last: time.Now(), had: h, marks: []*mark{
+			{then: func() { c.expired.Add(1); h.forgotten() }, words: []string{`"type":"ERROR"`, `"code":410`}},
+			{then: func() { c.list(h) }, words: []string{`"` + metav1.InitialEventsAnnotationKey + `":"true"`}},
 		}}
-	case whatIs(r) == "list":
-		return &stream{ReadCloser: body, end: &c.listed}
+	default:
+		response.Body = &stream{ReadCloser: response.Body, end: func() { c.list(h) }}
 	}
-	return body
 }
 
-// A stream is an answer. It counts each mark once, and its end.
+func (c *counting) of(path string) *had {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.had[path] == nil {
+		c.had[path] = &had{}
+	}
+	return c.had[path]
+}
+
+// list counts one that was answered to its end.
+func (c *calls) list(h *had) {
+	c.listed.Add(1)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.listed {
+		c.mu.Lock()
+		c.unasked = append(c.unasked, h.ended)
+		c.mu.Unlock()
+	}
+	h.listed = true
+}
+
+// withoutCause are the lists that nothing had asked for, by what came before each.
+func (c *calls) withoutCause() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unasked
+}
+
+func (h *had) forgotten() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.listed = false
+}
+
+func (h *had) end(how string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = how
+}
+
+// A stream is an answer. It tells of each mark once, and of its end.
 type stream struct {
 	io.ReadCloser
 	marks []*mark
-	end   *atomic.Int64
+	end   func() // of a list
+
+	had         *had // of a watch
+	began, last time.Time
+	tail        []byte // the last that was read
 }
 
 // Read implements io.Reader.
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.ReadCloser.Read(b)
+	if n > 0 {
+		s.tail, s.last = bytes.Clone(b[max(0, n-200):n]), time.Now()
+	}
 	for _, m := range s.marks {
 		m.see(b[:n])
 	}
 	if errors.Is(err, io.EOF) && s.end != nil {
-		s.end.Add(1)
+		s.end()
 		s.end = nil
+	}
+	if err != nil && s.had != nil {
+		s.had.end(fmt.Sprintf("a watch ended after %s, %s after it had brought …%s: %v",
+			time.Since(s.began).Round(time.Millisecond), time.Since(s.last).Round(time.Millisecond), s.tail, err))
 	}
 	return n, err
 }
 
 // A mark are words that come one after the other, with anything in between.
 type mark struct {
-	count *atomic.Int64
+	then  func()
 	words []string // that have not come yet
 	tail  []byte   // the last bytes, in which the next word may have begun
 }
@@ -113,7 +189,7 @@ func (m *mark) see(b []byte) {
 		}
 		m.words, m.tail = m.words[1:], after
 	}
-	m.count.Add(1)
+	m.then()
 }
 
 // whatIs tells a list and a watch from other requests. A watch that begins with everything that there is costs what a list does, and is one here.
