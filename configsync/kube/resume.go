@@ -104,6 +104,7 @@ const short = time.Second
 
 // relay hands on the events of one watch, and reports whether another one is to go on after it: not if it was cut within the list that it began with.
 func (r *resumed) relay(ctx context.Context, w watch.Interface) bool {
+	defer context.AfterFunc(ctx, w.Stop)()
 	defer w.Stop()
 	began, came := time.Now(), false
 	lasted := func() bool { return came || time.Since(began) >= short }
