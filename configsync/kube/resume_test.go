@@ -111,7 +111,7 @@ const listed = `{"type":"BOOKMARK","object":{"apiVersion":"belay.dev/v1alpha1","
 
 const bookmark = `{"type":"BOOKMARK","object":{"apiVersion":"belay.dev/v1alpha1","kind":"NodeConfig","metadata":{"resourceVersion":"9"}}}`
 
-var lost = errors.New("http2: client connection lost")
+var errLost = errors.New("http2: client connection lost")
 
 func status(code int, rest string) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d%s}`, code, rest)
@@ -128,15 +128,15 @@ func TestOnlyTheAPIServerHasAWatchListAgain(t *testing.T) {
 		"cut while it was written":      {fails(fmt.Errorf("write: %w", syscall.EPIPE)), goesOn},
 		"cut before the answer":         {fails(io.EOF), goesOn},
 		"reset":                         {fails(fmt.Errorf("read: %w", syscall.ECONNRESET)), goesOn},
-		"lost":                          {fails(lost), goesOn},
+		"lost":                          {fails(errLost), goesOn},
 		"no such host":                  {fails(errors.New("dial tcp: lookup wire.test: no such host")), goesOn},
 		"ended as soon as it began":     {refuses(http.StatusOK, ""), goesOn},
 		"502 of a gateway":              {refuses(http.StatusBadGateway, "<html>bad gateway"), goesOn},
 		"503 of a gateway":              {refuses(http.StatusServiceUnavailable, "<html>away"), goesOn},
 		"504 of a gateway":              {refuses(http.StatusGatewayTimeout, "<html>late"), goesOn},
 		"429":                           {refuses(http.StatusTooManyRequests, status(429, `,"reason":"TooManyRequests"`)), goesOn},
-		"lost after an event":           {brings(bookmark, time.Minute, lost), "list, watch 7, watch 9"},
-		"lost before any":               {brings("", time.Minute, lost), goesOn},
+		"lost after an event":           {brings(bookmark, time.Minute, errLost), "list, watch 7, watch 9"},
+		"lost before any":               {brings("", time.Minute, errLost), goesOn},
 		"no events":                     {refuses(http.StatusOK, "never\n"), anew},
 		"an event and its end":          {refuses(http.StatusOK, bookmark), "list, watch 7, watch 9"},
 		"forgotten":                     {refuses(http.StatusOK, `{"type":"ERROR","object":`+status(410, `,"reason":"Expired"`)+`}`), anew},
@@ -167,8 +167,8 @@ func TestAListThatIsAWatchGoesOn(t *testing.T) {
 	}{
 		"ended as soon as it was a watch": {brings(added+listed, time.Millisecond, io.EOF), "stream, watch 7"},
 		"ended later":                     {brings(added+listed, time.Minute, io.EOF), "stream, watch 7"},
-		"lost":                            {brings(added+listed, time.Minute, lost), "stream, watch 7"},
-		"lost after a bookmark":           {brings(listed+bookmark, time.Minute, lost), "stream, watch 9"},
+		"lost":                            {brings(added+listed, time.Minute, errLost), "stream, watch 7"},
+		"lost after a bookmark":           {brings(listed+bookmark, time.Minute, errLost), "stream, watch 9"},
 		"cut before it began":             {fails(io.EOF), "stream, stream"},
 		"ended before it began":           {brings("", time.Millisecond, io.EOF), "stream, stream"},
 		"cut in the middle":               {brings(added, time.Minute, io.EOF), "stream, stream"},
@@ -208,7 +208,7 @@ func watched(t *testing.T, w *thread) (stop func()) {
 
 // TestAWatchWithoutAServerEndsAtOnce: whoever stops an agent does not wait for the pause of a watch that never had an answer.
 func TestAWatchWithoutAServerEndsAtOnce(t *testing.T) {
-	for name, way := range map[string]carrying{"refused": fails(syscall.ECONNREFUSED), "429": refuses(http.StatusTooManyRequests, status(429, "")), "lost": fails(lost)} {
+	for name, way := range map[string]carrying{"refused": fails(syscall.ECONNREFUSED), "429": refuses(http.StatusTooManyRequests, status(429, "")), "lost": fails(errLost)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := 0
