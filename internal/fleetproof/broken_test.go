@@ -254,6 +254,7 @@ func TestAnswersAreTold(t *testing.T) {
 		{"?watch=true", added + failed("500"), told{}},
 		{"?watch=true", added + failed("410"), told{expired: 1}},
 		{"?watch=true", failed("410") + failed("410"), told{expired: 1}},
+		{"?watch=true", "410", told{expired: 1}},
 		{"?watch=true&sendInitialEvents=true", added, told{}},
 		{"?watch=true&sendInitialEvents=true", added + bookmark + added, told{listed: 1}},
 		{"?watch=true&sendInitialEvents=true", added + bookmark + failed("410"), told{1, 1}},
@@ -272,12 +273,16 @@ func TestAnswersAreTold(t *testing.T) {
 	}
 }
 
-// says answers with a text.
+// says answers with a text, or the code 410 if that is all.
 type says string
 
 // RoundTrip implements http.RoundTripper.
 func (s *says) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(*s)))}, nil
+	code := http.StatusOK
+	if *s == "410" {
+		code = http.StatusGone
+	}
+	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(string(*s)))}, nil
 }
 
 func answer(t *testing.T, agent http.RoundTripper, query string) io.Reader {
@@ -306,6 +311,7 @@ func TestListsWithoutACauseAreTold(t *testing.T) {
 	}{
 		{"the first list", []string{"list"}, 0},
 		{"a list after a 410", []string{"list", "", gone, "list"}, 0},
+		{"a list after a 410 by its code", []string{"list", "410", "list"}, 0},
 		{"a list after a watch", []string{"list", gone, "list", "", "list"}, 1},
 		{"two lists after one 410", []string{"list", gone, "list", "list"}, 1},
 	} {

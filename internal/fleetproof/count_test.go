@@ -85,6 +85,9 @@ func (c *counting) read(r *http.Request, response *http.Response, err error) {
 	switch {
 	case err != nil:
 		h.end(fmt.Sprintf("a %s had no answer: %v", whatIs(r), err))
+	case response.StatusCode == http.StatusGone:
+		c.expired.Add(1)
+		h.forgotten()
 	case response.StatusCode != http.StatusOK:
 		h.end(fmt.Sprintf("a %s was answered %s", whatIs(r), response.Status))
 	case r.URL.Query().Get("watch") != "":
