@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/resume"
 )
 
 // A LeaseWatcher lists and watches the Leases of one namespace. The LeaseInterface of client-go satisfies it.
@@ -48,7 +50,7 @@ func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexIn
 			return leases.Watch(ctx, o)
 		},
 	}
-	source := cache.ToListWatcherWithWatchListSemantics(list, leases)
+	source := resume.ListerWatcher(list, leases, nil)
 	informer := cache.NewSharedIndexInformer(source, &coordinationv1.Lease{}, 0, cache.Indexers{})
 	if err := informer.SetTransform(slimObject); err != nil {
 		return nil, fmt.Errorf("making the informer of Leases: %w", err)

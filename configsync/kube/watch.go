@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/resume"
 )
 
 // watch calls changed once at the start and then whenever the fingerprint of the target is another one; its absence is a fingerprint
@@ -48,7 +50,7 @@ func (c caller) backoff() *wait.Backoff {
 // listWatch lists and watches the target alone, by a field selector, so that a right on that name is enough.
 func (c caller) listWatch(t target) cache.ListerWatcher {
 	only := fields.OneTermEqualSelector(metav1.ObjectNameField, t.name).String()
-	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+	return resume.ListerWatcher(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := c.within(ctx)
 			defer cancel()
@@ -57,9 +59,9 @@ func (c caller) listWatch(t target) cache.ListerWatcher {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = only
-			return c.resume(ctx, o, c.at(t).Watch)
+			return c.at(t).Watch(ctx, o)
 		},
-	}, c.client)
+	}, c.client, c.backoff)
 }
 
 // trigger is the store of the reflector. It keeps nothing but the last fingerprint. The reflector calls it from one goroutine.

@@ -20,9 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/resume"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/v1alpha1"
@@ -63,7 +63,7 @@ func NewMachines(client dynamic.Interface, namespace string) *Machines {
 	indexers := cache.Indexers{
 		byProviderID: index(providerIDs), byToken: index(func(m *v1alpha1.Machine) []string { return []string{m.Status.Token} }),
 	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, v1alpha1.MachinesResource, namespace, 0, indexers, nil).Informer()
+	informer := resume.Informer(client, v1alpha1.MachinesResource, namespace, indexers, nil)
 	return &Machines{client: client, namespace: namespace, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}, unread: map[machine.Key]error{}}
 }
 

@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/resume"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -29,17 +29,17 @@ type Cache[T any] struct {
 
 // NewShadowCache returns a cache that is empty until [Cache.Run]: for [NewRecords].
 func NewShadowCache(client dynamic.Interface) *Cache[v1alpha1.NodeShadow] {
-	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource)
+	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, nil)
 }
 
 // NewRolloutCache is like [NewShadowCache], for [NewRollouts].
 func NewRolloutCache(client dynamic.Interface) *Cache[v1alpha1.Rollout] {
-	return newCache[v1alpha1.Rollout](client, v1alpha1.RolloutKind, v1alpha1.RolloutsResource)
+	return newCache[v1alpha1.Rollout](client, v1alpha1.RolloutKind, v1alpha1.RolloutsResource, nil)
 }
 
 // NewRevisionCache is like [NewShadowCache], for [NewRollouts].
 func NewRevisionCache(client dynamic.Interface) *Cache[v1alpha1.Revision] {
-	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource)
+	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource, nil)
 }
 
 // NewOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow.See].
@@ -47,22 +47,13 @@ func NewOwnShadowCache(client dynamic.Interface, node string) *Cache[v1alpha1.No
 	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, named(node))
 }
 
-func newCache[T any](client dynamic.Interface, kind string, resource schema.GroupVersionResource, of ...dynamicinformer.TweakListOptionsFunc) *Cache[T] {
-	informer := newInformer(client, resource, of...)
+func newCache[T any](client dynamic.Interface, kind string, resource schema.GroupVersionResource, only func(*metav1.ListOptions)) *Cache[T] {
+	informer := resume.Informer(client, resource, metav1.NamespaceAll, cache.Indexers{}, only)
 	return &Cache[T]{kind, informer, &Watch{resource: resource.Resource, informer: informer}}
 }
 
-func newInformer(client dynamic.Interface, resource schema.GroupVersionResource, of ...dynamicinformer.TweakListOptionsFunc) cache.SharedIndexInformer {
-	only := func(o *metav1.ListOptions) {
-		for _, f := range of {
-			f(o)
-		}
-	}
-	return dynamicinformer.NewFilteredDynamicInformer(client, resource, metav1.NamespaceAll, 0, cache.Indexers{}, only).Informer()
-}
-
 // named selects the one object of that name.
-func named(name string) dynamicinformer.TweakListOptionsFunc {
+func named(name string) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) { o.FieldSelector = metav1.ObjectNameField + "=" + name }
 }
 

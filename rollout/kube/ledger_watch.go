@@ -7,16 +7,18 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/resume"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // Run watches the ledger, for Seen, until ctx ends. changed is called after each change; it must not block.
 func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
-	informer := newInformer(s.client, v1alpha1.DisruptionLedgersResource, named(s.name))
+	informer := resume.Informer(s.client, v1alpha1.DisruptionLedgersResource, metav1.NamespaceAll, cache.Indexers{}, named(s.name))
 	see := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			s.remember(u)

@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package resume
 
 import (
 	"context"
@@ -12,29 +12,47 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 )
+
+// ListerWatcher returns a lister and watcher for a reflector or an informer, whose watches go on by themselves. The client is what lw asks, as
+// [cache.ToListWatcherWithWatchListSemantics] wants it. Pauses are those between watches of which nothing came; nil means [Pauses].
+func ListerWatcher(lw *cache.ListWatch, client any, pauses func() *wait.Backoff) cache.ListerWatcher {
+	if pauses == nil {
+		pauses = Pauses
+	}
+	resuming := *lw
+	resuming.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+		return begin(ctx, o, lw.WatchFuncWithContext, pauses)
+	}
+	return cache.ToListWatcherWithWatchListSemantics(&resuming, client)
+}
+
+// Pauses double from a second to half a minute, with as much again of jitter so that the nodes of a fleet come back spread out.
+func Pauses() *wait.Backoff {
+	return &wait.Backoff{Duration: time.Second, Cap: 30 * time.Second, Steps: 64, Factor: 2, Jitter: 1}
+}
 
 // A resumed is a watch that goes on by itself from where it was, until it is stopped or the API server ends it with an error: that it has forgotten where the
 // watch was (410), for one. A reflector lists after an error, and it would after every failure but a refused connection and a 429: so would each node of a
 // fleet behind a middlebox that cuts connections, or a load balancer that answers for an API server that is away. Nor does a reflector look at its
 // context while it waits before its first list.
 type resumed struct {
-	caller
-	begin   beginning
+	begin   cache.WatchFuncWithContext
 	options metav1.ListOptions // of the next watch
+	pauses  func() *wait.Backoff
 	delay   func() time.Duration
 	events  chan watch.Event
 	stop    context.CancelFunc
 }
 
-type beginning func(context.Context, metav1.ListOptions) (watch.Interface, error)
-
-// resume returns a watch as soon as the API server has answered the first of its requests with one.
-func (c caller) resume(ctx context.Context, o metav1.ListOptions, begin beginning) (watch.Interface, error) {
+// begin returns a watch as soon as the API server has answered the first of its requests with one.
+func begin(ctx context.Context, o metav1.ListOptions, one cache.WatchFuncWithContext, pauses func() *wait.Backoff) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
-	r := &resumed{caller: c, begin: begin, options: o, delay: c.backoff().DelayFunc(), events: make(chan watch.Event), stop: stop}
+	r := &resumed{begin: one, options: o, pauses: pauses, delay: pauses().DelayFunc(), events: make(chan watch.Event), stop: stop}
 	w, err := r.next(ctx)
 	if err != nil {
 		stop()
@@ -112,33 +130,35 @@ func (r *resumed) relay(ctx context.Context, w watch.Interface) bool {
 		if brokenOff(e) && lasted() {
 			break
 		}
+		place := r.after(e) // whoever takes the event may change its object
 		if !r.send(ctx, e) || e.Type == watch.Error {
 			return false
 		}
-		came = true
-		r.come(e)
+		came, r.options = true, place
 	}
 	if came && r.options.SendInitialEvents != nil {
 		return false
 	}
 	if lasted() {
-		r.delay = r.backoff().DelayFunc()
+		r.delay = r.pauses().DelayFunc()
 	} else {
 		r.pause(ctx)
 	}
 	return ctx.Err() == nil
 }
 
-// come takes note of how far the watch has come with an event, and of the end of the list that it may have begun with.
-func (r *resumed) come(e watch.Event) {
+// after are the options of a watch that goes on after an event, which may be the end of the list that the watch has begun with.
+func (r *resumed) after(e watch.Event) metav1.ListOptions {
+	next := r.options
 	object, err := meta.Accessor(e.Object)
 	if err != nil {
-		return
+		return next
 	}
-	r.options.ResourceVersion = object.GetResourceVersion()
+	next.ResourceVersion = object.GetResourceVersion()
 	if e.Type == watch.Bookmark && object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-		r.options.SendInitialEvents, r.options.ResourceVersionMatch = nil, ""
+		next.SendInitialEvents, next.ResourceVersionMatch = nil, ""
 	}
+	return next
 }
 
 // undecoded is the cause that client-go gives an event of its own, when what it read of a watch is no event, or could not be read for some failures of the
