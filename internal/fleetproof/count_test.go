@@ -26,7 +26,7 @@ type calls struct {
 	expired atomic.Int64
 
 	mu sync.Mutex
-	// unasked are lists, answered to their end, of agents that had listed before, and whose watch the API server has not ended with a 410 since: what had ended it.
+	// unasked are lists, answered to their end, of agents that had listed before, and whose watch the API server has not ended with a 410 since: what came before.
 	unasked []string
 
 	// ahead is called with each request before it is sent, and failed with one that had no answer. Either may be nil. They are set before the first request.
@@ -50,7 +50,7 @@ type counting struct {
 type had struct {
 	mu     sync.Mutex
 	listed bool
-	ended  string // how the last watch did
+	story  []string // the last that was asked, and how it ended
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -82,14 +82,15 @@ func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
 // read follows what answers a list or a watch, while it is read.
 func (c *counting) read(r *http.Request, response *http.Response, err error) {
 	h := c.of(r.URL.Path)
+	h.tell("a " + whatIs(r) + " from version " + r.URL.Query().Get("resourceVersion"))
 	switch {
 	case err != nil:
-		h.end(fmt.Sprintf("a %s had no answer: %v", whatIs(r), err))
+		h.tell(fmt.Sprintf("it had no answer: %v", err))
 	case response.StatusCode == http.StatusGone:
 		c.expired.Add(1)
 		h.forgotten()
 	case response.StatusCode != http.StatusOK:
-		h.end(fmt.Sprintf("a %s was answered %s", whatIs(r), response.Status))
+		h.tell("it was answered " + response.Status)
 	case r.URL.Query().Get("watch") != "":
 		response.Body = &stream{ReadCloser: response.Body, began: time.Now(), last: time.Now(), had: h, marks: []*mark{
 			{then: func() { c.expired.Add(1); h.forgotten() }, words: []string{`"type":"ERROR"`, `"code":410`}},
@@ -116,7 +117,7 @@ func (c *calls) list(h *had) {
 	defer h.mu.Unlock()
 	if h.listed {
 		c.mu.Lock()
-		c.unasked = append(c.unasked, h.ended)
+		c.unasked = append(c.unasked, strings.Join(h.story, ", "))
 		c.mu.Unlock()
 	}
 	h.listed = true
@@ -135,10 +136,13 @@ func (h *had) forgotten() {
 	h.listed = false
 }
 
-func (h *had) end(how string) {
+// tell keeps the last few things that happened, with their time.
+func (h *had) tell(what string) {
+	const kept = 8
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ended = how
+	h.story = append(h.story, time.Now().Format("15:04:05.000 ")+what)
+	h.story = h.story[max(0, len(h.story)-kept):]
 }
 
 // A stream is an answer. It tells of each mark once, and of its end.
@@ -166,7 +170,7 @@ func (s *stream) Read(b []byte) (int, error) {
 		s.end = nil
 	}
 	if err != nil && s.had != nil {
-		s.had.end(fmt.Sprintf("a watch ended after %s, %s after it had brought …%s: %v",
+		s.had.tell(fmt.Sprintf("one ended after %s, %s after it had brought …%q: %v",
 			time.Since(s.began).Round(time.Millisecond), time.Since(s.last).Round(time.Millisecond), s.tail, err))
 	}
 	return n, err

@@ -24,12 +24,13 @@ func TestFleetLivesThroughFaults(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	began := time.Now()
+	defer s.figures(began) // also of a run that fails
 	s.quietRound()
 	s.t.Logf("%d nodes run their first config, %s", len(s.all()), time.Since(began).Round(time.Second))
 	s.chaosRounds()
 	s.idleRound()
 	s.narrowRound()
-	s.summary(began)
+	s.proven()
 }
 
 // quietRound brings the fleet to its first config.
@@ -90,7 +91,7 @@ func (s *stage) idleRound() {
 	forgotten := int64(len(s.all())) * int64(1+time.Since(began)/remembers)
 	if without := s.calls.withoutCause()[unasked:]; len(without) > 0 || lists > forgotten {
 		s.t.Errorf("%d lists by agents after %d idle connections were cut, of which %d without a word of the API server that it has forgotten where a watch was, want none, and %d at most: "+
-			"watches go on from where they were; before those lists %q", lists, starved, len(without), forgotten, without)
+			"watches go on from where they were; before those lists %s", lists, starved, len(without), forgotten, strings.Join(without, "; and "))
 	}
 	if watches == 0 {
 		s.t.Errorf("no watch was begun again: nothing is proven")
@@ -162,8 +163,8 @@ func (s *stage) noise(ctx context.Context, askers int) {
 	}
 }
 
-// summary tells the figures, and that nothing is wrong.
-func (s *stage) summary(began time.Time) {
+// figures tells how often each thing was had.
+func (s *stage) figures(began time.Time) {
 	s.t.Helper()
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
@@ -174,13 +175,18 @@ func (s *stage) summary(began time.Time) {
 		"%d calls by agents, of which %d lists and %d watches; %d handovers; %d freezes over nodes that had left; an agent stops in %s at most; %d attempts; %d versions audited, %d evictions, at most %d slots and %d cordoned nodes, cap %d; violations: %d",
 		len(s.all()), s.round, time.Since(began).Round(time.Second), strings.Join(lines, ", "), s.proxy.opened.Load(), s.proxy.starved.Load(), s.proxy.cut.Load(),
 		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), s.handovers, len(s.forgiven), s.slowest.Round(time.Millisecond), commits, versions, s.evictions(), slots, cordoned, s.plan.Cap, len(wrong))
+}
+
+// proven ends the controllers, and wants each thing to have been had that is to be proven.
+func (s *stage) proven() {
+	s.t.Helper()
 	for _, l := range s.controllers {
 		l.ends(s)
 	}
 	if missing := struck(s.faults, s.fatal, s.handovers); missing != "" {
 		s.t.Errorf("%s: was not had, so it is not proven", missing)
 	}
-	if commits == 0 || slots == 0 || cordoned == 0 {
+	if _, _, commits, slots, cordoned := s.audit.report(); commits == 0 || slots == 0 || cordoned == 0 {
 		s.t.Errorf("%d attempts, %d slots and %d cordoned nodes were seen: nothing is proven", commits, slots, cordoned)
 	}
 }
