@@ -33,6 +33,8 @@ type LeaseWatcher interface {
 //	...
 //	go informer.RunWithContext(ctx)
 //
+// Its watch goes on from where it was when a connection breaks; only an answer of the API server has it list again.
+//
 // It lists by a watch where client-go's feature WatchListClient is on. The typed clients of client-go's fake clientset can't do that: a test
 // wraps them in a type with the method IsWatchListSemanticsUnSupported() bool, which returns true.
 func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexInformer, error) {

@@ -27,7 +27,7 @@ const (
 	whySystemd = "restarts of units go over D-Bus, for those alone who import the package"
 	whyMain    = "examples are mains: component-base with the collectors that its registries take, the kubelet's config types and cobra are for them alone"
 	whyTool    = "the rules must build and run before anything else does"
-	whyTest    = "internal packages serve tests and take what the main module already has"
+	whyTest    = "internal packages that have no line of their own serve tests and take what the main module already has"
 )
 
 // allowances is the dependency budget. A new import of another module needs a line here, with its reason.

@@ -19,7 +19,7 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// A Cache keeps all objects of one kind in memory, by one list and one watch. What it returns must not be changed. Its methods may be called at the
+// A Cache keeps all objects of one kind in memory, by one list and one watch, which goes on by itself. What it returns must not be changed. Its methods may be called at the
 // same time.
 type Cache[T any] struct {
 	kind     string

@@ -18,6 +18,7 @@
 //     version does not know are left as they are. What the server would drop is refused.
 //   - A shadow belongs to the Node with its UID, and goes with it. Its finalizer is taken away only from a version that [github.com/belayproject/belay/rollout/protocol.Shadow.Removable]
 //     allows, or when the API server has no Node of that UID.
+//   - A watch whose connection failed, also that of an agent's own shadow, goes on from where it was; only an answer of the API server has it list again.
 //
 // # No promise
 //
