@@ -24,7 +24,10 @@ func TestFleetLivesThroughFaults(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	began := time.Now()
-	defer s.figures(began) // also of a run that fails
+	defer func() { // also of a run that fails
+		s.figures(began)
+		s.confess()
+	}()
 	s.quietRound()
 	s.t.Logf("%d nodes run their first config, %s", len(s.all()), time.Since(began).Round(time.Second))
 	s.chaosRounds()
@@ -175,6 +178,18 @@ func (s *stage) figures(began time.Time) {
 		"%d calls by agents, of which %d lists and %d watches; %d handovers; %d freezes over nodes that had left; an agent stops in %s at most; %d attempts; %d versions audited, %d evictions, at most %d slots and %d cordoned nodes, cap %d; violations: %d",
 		len(s.all()), s.round, time.Since(began).Round(time.Second), strings.Join(lines, ", "), s.proxy.opened.Load(), s.proxy.starved.Load(), s.proxy.cut.Load(),
 		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), s.handovers, len(s.forgiven), s.slowest.Round(time.Millisecond), commits, versions, s.evictions(), slots, cordoned, s.plan.Cap, len(wrong))
+}
+
+// confess tells, of a run that has failed, what the controllers printed last, and where their goroutines are: a rollout may stand still for a reason of theirs.
+func (s *stage) confess() {
+	const most = 256 << 10
+	if !s.t.Failed() {
+		return
+	}
+	for _, l := range s.controllers {
+		text := l.process.Dump()
+		s.t.Logf("%s has printed: %s", l.holder, text[max(0, len(text)-most):])
+	}
 }
 
 // proven ends the controllers, and wants each thing to have been had that is to be proven.

@@ -84,6 +84,17 @@ func (p *Process) Kill() {
 	p.reap()
 }
 
+// Dump ends the process, and returns what it has printed, last of all where each of its goroutines was.
+func (p *Process) Dump() string {
+	if !p.ended {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
+		for range p.Events { // until the pipe is closed
+		}
+	}
+	return p.End().Output
+}
+
 // reap waits for a process that ends.
 func (p *Process) reap() {
 	if p.ended {
