@@ -52,7 +52,7 @@ func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexIn
 			return leases.Watch(ctx, o)
 		},
 	}
-	source := resume.ListerWatcher(list, leases, nil)
+	source := resume.ListerWatcher(list, leases, resume.Most)
 	informer := cache.NewSharedIndexInformer(source, &coordinationv1.Lease{}, 0, cache.Indexers{})
 	if err := informer.SetTransform(slimObject); err != nil {
 		return nil, fmt.Errorf("making the informer of Leases: %w", err)

@@ -6,13 +6,11 @@ package kube
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -33,18 +31,12 @@ func (c caller) watchSeen(ctx context.Context, t target, s *seen, fingerprint fu
 	ctx = klog.NewContext(ctx, logger)
 	store := &trigger{name: t.name, seen: s, fingerprint: fingerprint, changed: changed}
 	cache.NewReflectorWithOptions(c.listWatch(t), nil, store, cache.ReflectorOptions{
-		Logger: &logger, Name: "configsync/kube", TypeDescription: t.String(), Backoff: c.backoff(),
+		Logger: &logger, Name: "configsync/kube", TypeDescription: t.String(), Backoff: resume.Pauses(c.retryMax),
 	}).RunWithContext(ctx)
 	if store.known {
 		s.follow(-1)
 	}
 	return nil
-}
-
-// backoff doubles from a second to retryMax, with as much again of jitter so that the nodes of a fleet come back spread out.
-func (c caller) backoff() *wait.Backoff {
-	least := min(time.Second, c.retryMax)
-	return &wait.Backoff{Duration: least, Cap: c.retryMax, Steps: 64, Factor: 2, Jitter: 1}
 }
 
 // listWatch lists and watches the target alone, by a field selector, so that a right on that name is enough.
@@ -61,7 +53,7 @@ func (c caller) listWatch(t target) cache.ListerWatcher {
 			o.FieldSelector = only
 			return c.at(t).Watch(ctx, o)
 		},
-	}, c.client, c.backoff)
+	}, c.client, c.retryMax)
 }
 
 // trigger is the store of the reflector. It keeps nothing but the last fingerprint. The reflector calls it from one goroutine.

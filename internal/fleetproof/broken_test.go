@@ -306,7 +306,7 @@ func TestListsWithoutACauseAreTold(t *testing.T) {
 	const gone = `{"type":"ERROR","object":{"kind":"Status","code":410}}` + "\n"
 	for _, c := range []struct {
 		name string
-		asks []string // "" for a list, and what a watch brings
+		asks []string // "list", or what a watch brings
 		want int
 	}{
 		{"the first list", []string{"list"}, 0},

@@ -31,7 +31,7 @@ func Informer(client dynamic.Interface, resource schema.GroupVersionResource, na
 			return objects.Watch(ctx, o)
 		},
 	}
-	return cache.NewSharedIndexInformerWithOptions(ListerWatcher(list, client, nil), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
+	return cache.NewSharedIndexInformerWithOptions(ListerWatcher(list, client, Most), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
 		Indexers: indexers, ObjectDescription: resource.String(),
 	})
 }

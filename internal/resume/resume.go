@@ -19,21 +19,21 @@ import (
 )
 
 // ListerWatcher returns a lister and watcher for a reflector or an informer, whose watches go on by themselves. The client is what lw asks, as
-// [cache.ToListWatcherWithWatchListSemantics] wants it. Pauses are those between watches of which nothing came; nil means [Pauses].
-func ListerWatcher(lw *cache.ListWatch, client any, pauses func() *wait.Backoff) cache.ListerWatcher {
-	if pauses == nil {
-		pauses = Pauses
-	}
+// [cache.ToListWatcherWithWatchListSemantics] wants it. Between watches of which nothing came are [Pauses] of up to most.
+func ListerWatcher(lw *cache.ListWatch, client any, most time.Duration) cache.ListerWatcher {
 	resuming := *lw
 	resuming.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return begin(ctx, o, lw.WatchFuncWithContext, pauses)
+		return begin(ctx, o, lw.WatchFuncWithContext, func() *wait.Backoff { return Pauses(most) })
 	}
 	return cache.ToListWatcherWithWatchListSemantics(&resuming, client)
 }
 
-// Pauses double from a second to half a minute, with as much again of jitter so that the nodes of a fleet come back spread out.
-func Pauses() *wait.Backoff {
-	return &wait.Backoff{Duration: time.Second, Cap: 30 * time.Second, Steps: 64, Factor: 2, Jitter: 1}
+// Most is the longest pause where nobody says otherwise.
+const Most = 30 * time.Second
+
+// Pauses double from a second to most, with as much again of jitter so that the nodes of a fleet come back spread out.
+func Pauses(most time.Duration) *wait.Backoff {
+	return &wait.Backoff{Duration: min(time.Second, most), Cap: most, Steps: 64, Factor: 2, Jitter: 1}
 }
 
 // A resumed is a watch that goes on by itself from where it was, until it is stopped or the API server ends it with an error: that it has forgotten where the
