@@ -141,7 +141,8 @@ func (c *cluster) beyondEvents(t *testing.T, who *actor) map[string]error {
 	}
 }
 
-// sent has the package itself send an event, twice, which the server keeps as one.
+// sent has the package itself send an event, twice, which the server keeps as one. Agents of other tests on the same server are members of the bound group
+// too, and tell of their own nodes.
 func (c *cluster) sent(t *testing.T, who *actor) {
 	t.Helper()
 	sender, err := configkube.NewEventSender(who.objects, ownNode, configkube.Options{})
@@ -154,7 +155,7 @@ func (c *cluster) sent(t *testing.T, who *actor) {
 	must(t, err)
 	var ours []string
 	for _, e := range found.Items {
-		if e.ReportingController == configkube.EventController {
+		if e.ReportingController == configkube.EventController && e.ReportingInstance == ownNode {
 			ours = append(ours, e.Name)
 			must(t, api.Delete(t.Context(), e.Name, metav1.DeleteOptions{}))
 		}
