@@ -18,17 +18,16 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/belayproject/belay/identity"
-	"github.com/belayproject/belay/rollout/controller"
 )
 
 // lead is a controller while it has the Lease.
-func (c *child) lead(ctx context.Context, config *rest.Config, ctl *controller.Controller) error {
+func (c *child) lead(ctx context.Context, config *rest.Config, p *plant) error {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
 	if c.Member {
-		return c.leadAsMember(ctx, core, ctl)
+		return c.leadAsMember(ctx, core, p)
 	}
 	ended := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -40,7 +39,7 @@ func (c *child) lead(ctx context.Context, config *rest.Config, ctl *controller.C
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				c.tell(Leads, "")
-				ended <- ctl.Run(ctx, c.wake)
+				ended <- p.run(ctx, c)
 			},
 			OnStoppedLeading: func() {},
 		},
@@ -54,7 +53,7 @@ func (c *child) lead(ctx context.Context, config *rest.Config, ctl *controller.C
 }
 
 // leadAsMember is lead with the parts and the timing of the reference controller. A process that has lost its Lease asks for it again.
-func (c *child) leadAsMember(ctx context.Context, core kubernetes.Interface, ctl *controller.Controller) error {
+func (c *child) leadAsMember(ctx context.Context, core kubernetes.Interface, p *plant) error {
 	fingerprint := identity.LocalFingerprint("/")
 	fingerprint.PodUID = c.Holder // each process is a pod of its own: no lock shows that the one before is gone
 	m, err := identity.New(core.CoordinationV1().Leases(metav1.NamespaceDefault), identity.Spec{
@@ -66,7 +65,7 @@ func (c *child) leadAsMember(ctx context.Context, core kubernetes.Interface, ctl
 	}
 	return m.Run(ctx, func(ctx context.Context, _ identity.Epoch) error {
 		c.tell(Leads, "")
-		return ctl.Run(ctx, c.wake)
+		return p.run(ctx, c)
 	})
 }
 

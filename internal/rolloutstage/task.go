@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 )
 
 // childEnv names the file that makes an executable a controller, and nothing else.
@@ -111,7 +110,7 @@ func (c *child) live(file string) error {
 	life := cmp.Or(c.Life, childTime)
 	ctx, cancel := context.WithTimeout(context.Background(), life)
 	defer cancel()
-	if err := c.run(klog.NewContext(ctx, klog.Logger{})); ctx.Err() == nil {
+	if err := c.run(ctx); ctx.Err() == nil {
 		return err
 	}
 	return fmt.Errorf("its parent is lost: it has lived for %s", life)
@@ -123,13 +122,13 @@ func (c *child) run(ctx context.Context) error {
 		return err
 	}
 	config.QPS, config.UserAgent = -1, strings.TrimSuffix(ControllerAgent+"/"+c.Holder, "/")
-	ctl, err := c.controller(ctx, config)
+	p, err := c.plant(ctx, config)
 	if err != nil {
 		return err
 	}
 	c.tell(Ready, "")
 	if c.Lease == "" {
-		return ctl.Run(ctx, c.wake)
+		return p.run(ctx, c)
 	}
-	return c.lead(ctx, config, ctl)
+	return c.lead(ctx, config, p)
 }

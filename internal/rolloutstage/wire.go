@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/drain"
 	drainkube "github.com/belayproject/belay/drain/kube"
@@ -21,8 +22,36 @@ import (
 	"github.com/belayproject/belay/rollout/kube"
 )
 
-// controller wires one, with caches that live as long as ctx.
-func (c *child) controller(ctx context.Context, config *rest.Config) (*controller.Controller, error) {
+// holderOf is what the rollouts of a domain are called as a holder of drained nodes.
+func holderOf(domain string) string { return "rollout/" + domain }
+
+// A plant is what the controllers of a process are made of, one for each time that it leads, as those of the reference controller are.
+type plant struct {
+	drainer *drain.Drainer
+	options controller.Options
+}
+
+// run has a new controller work until ctx ends, and lets go of what was remembered of its drains.
+func (p *plant) run(ctx context.Context, c *child) error {
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
+		defer cancel()
+		if err := p.drainer.Forget(ctx, holderOf(c.Domain)); err != nil {
+			klog.FromContext(ctx).Error(err, "Ending a term")
+		}
+	}()
+	ctl, err := controller.New(p.options)
+	if err != nil {
+		return err
+	}
+	return ctl.Run(ctx, c.wake)
+}
+
+// forgetTime bounds how long the end of a term waits for passes that are under way.
+const forgetTime = 10 * time.Second
+
+// plant wires what a controller is made of, with caches that live as long as ctx.
+func (c *child) plant(ctx context.Context, config *rest.Config) (*plant, error) {
 	config, delays := rest.CopyConfig(config), newDraw(c.Task)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return stopper{c, late{delays, next}} })
 	core, err1 := kubernetes.NewForConfig(config)
@@ -50,12 +79,12 @@ func (c *child) controller(ctx context.Context, config *rest.Config) (*controlle
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return controller.New(controller.Options{
+	return &plant{d, controller.Options{
 		Ledger: ledger, Fleet: kube.NewFleet(client, nodes), Health: health,
 		Shadows:  kube.NewRecords(kube.NewShadows(client).In(c.Domain), shadows.List),
 		Rollouts: kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get}),
-		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: "rollout/" + c.Domain, Policy: drain.Policy{Settle: new(100 * time.Millisecond)}},
-	})
+		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: holderOf(c.Domain), Policy: drain.Policy{Settle: new(100 * time.Millisecond)}},
+	}}, nil
 }
 
 // drainer makes a Drainer, and returns the Nodes of its cache and, if the task asks for it, what judges their health by the same cache.
