@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -33,9 +32,7 @@ type memory struct {
 	sent        map[types.UID]sentPod // evictions that the server has accepted, or may have
 	attempts    map[types.UID]attempt
 	hooks       map[types.UID]hookMemory
-	seen        map[types.UID]bool // pods that have been on the node during this drain
-	owners      map[types.UID]bool // controllers of pods that were evicted
-	bounces     map[types.UID]int
+	returns     returns
 	volumes     map[string][]PodRef // who used a volume
 	restarts    map[types.UID]int32 // at the beginning of the watch after the release
 	unsure      atomic.Bool         // what the cache shows of the node may be older than a write of this holder
@@ -75,8 +72,7 @@ type attempt struct {
 func newMemory(r Request, uid types.UID) *memory {
 	m := &memory{uid: uid, maintenance: r.Maintenance,
 		since: map[types.UID]blockedSince{}, sent: map[types.UID]sentPod{}, attempts: map[types.UID]attempt{}, hooks: map[types.UID]hookMemory{},
-		seen: map[types.UID]bool{}, owners: map[types.UID]bool{}, bounces: map[types.UID]int{}, volumes: map[string][]PodRef{},
-		restarts: map[types.UID]int32{}}
+		returns: newReturns(), volumes: map[string][]PodRef{}, restarts: map[types.UID]int32{}}
 	m.unsure.Store(true) // what an earlier process wrote last may not be in the cache yet
 	if l := r.Last; l != nil && l.Node == r.Node && l.Maintenance == r.Maintenance {
 		m.phase, m.evicted, m.forced = l.Phase, slices.Clone(l.Evicted), slices.Clone(l.Forced)
@@ -87,19 +83,13 @@ func newMemory(r Request, uid types.UID) *memory {
 	return m
 }
 
-// look notes which pods are on the node, and counts those that came after a sibling had been evicted. It returns the pods that
-// were asked to leave and are seen to do so.
+// look notes which pods are on the node. It returns those that were asked to leave and are seen to do so.
 func (m *memory) look(pods []*corev1.Pod) (leaving []PodRef) {
-	first := len(m.seen) == 0
+	m.returns.look(pods)
 	here := make(map[types.UID]bool, len(pods))
 	ending := map[types.UID]bool{}
 	for _, p := range pods {
 		here[p.UID], ending[p.UID] = true, p.DeletionTimestamp != nil
-		owner := metav1.GetControllerOfNoCopy(p)
-		if !m.seen[p.UID] && !first && owner != nil && m.owners[owner.UID] {
-			m.bounces[owner.UID]++
-		}
-		m.seen[p.UID] = true
 	}
 	for uid := range m.since {
 		if !here[uid] {
@@ -178,9 +168,7 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now tim
 		if step != StepEvict && !slices.Contains(m.forced, ref) {
 			m.forced = append(m.forced, ref)
 		}
-		if owner := metav1.GetControllerOfNoCopy(pod); owner != nil {
-			m.owners[owner.UID] = true
-		}
+		m.returns.evicted(pod)
 	default: // also for a pod that is gone: a cache that has lost its watch would have it asked for in every pass
 		if a.Verdict == VerdictUnknown {
 			m.sent[ref.UID] = sentPod{ref: ref, at: now}

@@ -17,7 +17,7 @@ const (
 	DaemonSetPod    Reason = "DaemonSetPod"    // would be back at once
 	Terminal        Reason = "Terminal"        // has succeeded or failed
 	ToleratesCordon Reason = "ToleratesCordon" // would be scheduled here again
-	Bounced         Reason = "Bounced"         // its owner's pods came back again and again
+	Bounced         Reason = "Bounced"         // its owner's pods came back again and again: those made after the one before was evicted
 	SkippedByRule   Reason = "SkippedByRule"   // a rule or its label says so
 
 	// Waiting: they leave by themselves, or when something else has happened.

@@ -230,7 +230,7 @@ func windowMessage(next time.Time) string {
 // view is the node as Plan sees it.
 func (p *pass) view(hooks map[types.UID]HookState) NodeView {
 	return NodeView{Node: p.node, Pods: p.d.o.Cache.Pods(p.node.Name), Started: p.st.Started,
-		Bounces: p.memory.bounces, Hooks: hooks, Attempts: p.memory.answers(p.now)}
+		Bounces: p.memory.returns.most, Hooks: hooks, Attempts: p.memory.answers(p.now)}
 }
 
 // snapshot is what this pass decides on.

@@ -85,6 +85,12 @@ func TestReviewMutantsOfTheLimits(t *testing.T) {
 			Old: " || d.begun(name, s.Request) || d.doubtful(name, s.Request)", New: " || d.begun(name, s.Request)"},
 		{Name: "a doubtful place is kept for ever", File: "release.go", Run: "TestPlaceOfANode",
 			Old: "p.memory.doubt.Store(false)", New: ""},
+		{Name: "pods that come late have come back", File: "returns.go", Run: "TestPodsThatComeLate", Old: "d.owner == owner && !made.Before(d.since)", New: "d.owner == owner"},
+		{Name: "pods come back from an eviction before it was", File: "returns.go", Run: "TestPodsThatComeLate", Old: "if !d.seen || deleted.Before(d.since) {", New: "if false {"},
+		{Name: "a shortened time is another deletion", File: "returns.go", Run: "TestPodsThatHaveComeBack", Old: "if !d.seen || deleted.Before(d.since) {", New: "{"},
+		{Name: "who was not seen to go lets all come back", File: "returns.go", Run: "TestPodsThatHaveComeBack", Old: "since: p.CreationTimestamp.Add(time.Second)", New: "since: p.CreationTimestamp.Time"},
+		{Name: "two at once are one after the other", File: "returns.go", Run: "TestPodsThatComeBackTogether", Old: "max(r.most[owner.UID], turn)", New: "r.most[owner.UID] + turn"},
+		{Name: "each comes back for the first time", File: "returns.go", Run: "TestPodsThatAreMadeAfterwards", Old: "turn: r.turns[p.UID], ", New: ""},
 		{Name: "no answer is overload", File: "plan_attempt.go", Run: "TestServerWithout",
 			Old: "return Wait, NoAnswer,", New: "return Wait, ServerOverloaded,"},
 	})

@@ -1,0 +1,71 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/draintest"
+)
+
+// late has on n1 pods of one ReplicaSet and drains it, while further pods of the same one come to the node: one whenever all have left, as the bindings that a scheduler
+// has sent before it saw the cordon do where the API server is slow. They were made so long before they come.
+func (s *stageTest) late(comers int, before time.Duration) drain.Request {
+	s.Helper()
+	uid := s.c.AddWorkload(draintest.Workload{Name: "web", Replicas: comers, Scale: true})
+	add := func(i int, made time.Time) {
+		s.c.AddPod("default", fmt.Sprintf("web-%d", i), "n1", draintest.OwnedBy(draintest.ReplicaSet, "web", uid), func(p *corev1.Pod) {
+			p.CreationTimestamp = metav1.NewTime(made.Truncate(time.Second))
+		})
+	}
+	add(0, time.Now().Add(-time.Hour))
+	r := s.request("n1", func(r *drain.Request) { r.Policy.Settle = new(time.Minute) })
+	for i := 1; i <= comers; i++ {
+		s.until(r, time.Minute, "an empty node", func(st drain.Status) bool { return st.Phase == drain.Settling || st.Outcome == drain.OutcomeBlocked })
+		add(i, time.Now().Add(-before))
+	}
+	return r
+}
+
+// R-DR-03: pods that a scheduler had sent to the node before it saw the cordon, and that come late, leave like those that were there. They have not come back: they
+// were made before any was evicted.
+func TestPodsThatComeLateLeave(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		r := s.late(5, 10*time.Minute)
+		s.phase(r, 10*time.Minute, drain.Drained)
+		if n := len(s.evictions()); n != 6 {
+			t.Errorf("got %d evictions, want one of each of 6 pods", n)
+		}
+	})
+}
+
+// R-DR-03: those that are made after the one before was evicted have come back, also where there was one of the same age as the first.
+func TestPodsThatAreMadeAfterwardsHaveComeBack(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		r := s.late(2, 0)
+		st := s.until(r, 10*time.Minute, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
+		s.wants(st, drain.Draining, drain.Bounced, drain.OutcomeBlocked)
+		if n := len(s.evictions()); n != 2 {
+			t.Errorf("got %d evictions, want 2", n)
+		}
+	})
+}
+
+// Two that come at once in the place of two that were evicted have come back once.
+func TestPodsThatComeBackTogetherHaveComeBackOnce(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		s.c.AddWorkload(draintest.Workload{Name: "pinned", Replicas: 2, On: []string{"n1", "n1"}, Change: func(p *corev1.Pod) { p.Spec.NodeName = "n1" }})
+		r := s.request("n1")
+		st := s.until(r, 10*time.Minute, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
+		if n := len(s.evictions()); n != 4 || len(st.Blockers) != 2 {
+			t.Errorf("got %d evictions and %s, want both evicted twice, and then blocked", n, stageLine(st))
+		}
+	})
+}
