@@ -31,6 +31,7 @@ type eviction struct {
 	pod    *corev1.Pod
 	plan   *PodPlan
 	ticket *ticket
+	sent   time.Time
 	answer Answer
 	took   time.Duration
 }
@@ -174,9 +175,9 @@ func (p *pass) present(plan *PodPlan) *corev1.Pod {
 
 // evict makes one request, and passes its answer on.
 func (p *pass) evict(ctx context.Context, e eviction, answers chan<- eviction) {
-	begin := p.d.o.Now()
+	e.sent = p.d.o.Now()
 	e.answer = p.send(ctx, e.plan)
-	e.took = p.d.o.Now().Sub(begin)
+	e.took = p.d.o.Now().Sub(e.sent)
 	answers <- e
 }
 
@@ -216,7 +217,7 @@ func (p *pass) settleAnswer(e eviction) {
 	if e.shared() {
 		delete(p.memory.attempts, e.plan.UID)
 	} else {
-		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, p.now)
+		p.memory.learn(e.pod, e.plan.PodRef, e.plan.Step, e.answer, e.sent, p.now)
 	}
 	action, reason, text := e.answer.meaning()
 	e.plan.Action, e.plan.Reason, e.plan.Message = action, reason, cmp.Or(e.answer.Message, text)

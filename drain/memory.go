@@ -156,8 +156,8 @@ func (m *memory) nextTry(now time.Time) (next time.Time) {
 	return next
 }
 
-// learn takes in the server's answer about a pod.
-func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now time.Time) {
+// learn takes in the server's answer to an eviction, or a deletion, of a pod.
+func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, now time.Time) {
 	switch a.Verdict {
 	case VerdictAccepted:
 		m.sent[ref.UID] = sentPod{ref, now, true}
@@ -168,10 +168,11 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, now tim
 		if step != StepEvict && !slices.Contains(m.forced, ref) {
 			m.forced = append(m.forced, ref)
 		}
-		m.returns.evicted(pod)
+		m.returns.evicted(pod, sent)
 	default: // also for a pod that is gone: a cache that has lost its watch would have it asked for in every pass
 		if a.Verdict == VerdictUnknown {
 			m.sent[ref.UID] = sentPod{ref: ref, at: now}
+			m.returns.evicted(pod, sent)
 		}
 		t := m.attempts[ref.UID].tries
 		m.attempts[ref.UID] = attempt{answer: a, until: now.Add(max(a.RetryAfter, fallback(t))), tries: t + 1}

@@ -4,6 +4,7 @@
 package drain
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -33,21 +34,23 @@ func TestPodsThatHaveComeBack(t *testing.T) {
 	first := madeAt("first", 0)
 	for _, c := range []struct {
 		name string
-		seen [][]*corev1.Pod // after the eviction of the first
+		seen [][]*corev1.Pod // after the eviction of the first, which was sent after 110.9 seconds
 		want int
 	}{
 		{"made before the deletion", [][]*corev1.Pod{{deletedAt(first, 100, 30), madeAt("next", 99)}}, 0},
 		{"made at the deletion", [][]*corev1.Pod{{deletedAt(first, 100, 30), madeAt("next", 100)}}, 1},
-		{"seen with a time that was shortened", [][]*corev1.Pod{{deletedAt(first, 100, 30)}, {deletedAt(first, 110, 1)}, {madeAt("next", 105)}}, 1},
-		{"made after one that was not seen to go", [][]*corev1.Pod{{madeAt("next", 1)}}, 1},
-		{"as old as one that was not seen to go", [][]*corev1.Pod{{madeAt("next", 0)}}, 0},
-		{"two at once", [][]*corev1.Pod{{madeAt("next", 5), madeAt("other", 6)}}, 1},
+		{"seen with a time that was shortened", [][]*corev1.Pod{{deletedAt(first, 100, 30)}, {deletedAt(first, 115, 1)}, {madeAt("next", 105)}}, 1},
+		{"made when one was evicted that was not seen to go", [][]*corev1.Pod{{madeAt("next", 110)}}, 1},
+		{"made before one was evicted that was not seen to go", [][]*corev1.Pod{{madeAt("next", 109)}}, 0},
+		{"beside one that does not go yet", [][]*corev1.Pod{{first, madeAt("next", 200)}, {deletedAt(first, 150, 1), madeAt("next", 200)}}, 0},
+		{"after one that went late", [][]*corev1.Pod{{first}, {}, {madeAt("next", 200)}}, 1},
+		{"two at once", [][]*corev1.Pod{{madeAt("next", 111), madeAt("other", 112)}}, 1},
 		{"one that was there", [][]*corev1.Pod{{first}, {first}}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReturns()
 			r.look([]*corev1.Pod{first})
-			r.evicted(first)
+			r.evicted(first, time.Unix(1110, 9e8))
 			for _, pods := range c.seen {
 				r.look(pods)
 			}
@@ -58,22 +61,41 @@ func TestPodsThatHaveComeBack(t *testing.T) {
 	}
 }
 
-// Each that is evicted and comes back counts one more, however far the clocks of two API servers are apart.
-func TestPodsComeBackAgainAndAgain(t *testing.T) {
-	for _, apart := range []int{0, 7} { // by which the one that deletes is ahead of the one that makes
+// One that is asked to go again goes by the later time, unless it was seen to go.
+func TestPodsThatAreEvictedAgain(t *testing.T) {
+	for _, c := range []struct {
+		first *corev1.Pod // as it was seen between the two evictions
+		want  int
+	}{{madeAt("first", 0), 0}, {deletedAt(madeAt("first", 0), 100, 1), 1}} {
+		r := newReturns()
+		r.look([]*corev1.Pod{c.first})
+		for _, at := range []int64{1100, 1200} {
+			r.evicted(c.first, time.Unix(at, 0))
+			r.look([]*corev1.Pod{c.first})
+		}
+		r.look([]*corev1.Pod{madeAt("next", 150)})
+		if got := r.most["owner"]; got != c.want {
+			t.Errorf("seen as deleted at %v: got %d, want %d", c.first.DeletionTimestamp, got, c.want)
+		}
+	}
+}
+
+// However far the clocks of two API servers are apart, pods that come back again and again are noticed at last.
+func TestPodsThatComeBackAreNoticedWhateverTheClocks(t *testing.T) {
+	for apart, want := range map[int]int{-7: 2, 0: 2, 7: 8} { // by which the one that deletes is ahead of the one that makes
 		r, p := newReturns(), madeAt("first", 0)
 		r.look([]*corev1.Pod{p})
 		rounds := 0
 		for i := 1; r.most["owner"] < planBounces; i++ {
-			r.evicted(p)
+			r.evicted(p, time.Unix(0, 0))
 			r.look([]*corev1.Pod{deletedAt(p, 3*i+apart, 1)})
-			p = madeAt("next-"+time.Duration(i).String(), 3*i)
+			p = madeAt("next-"+strconv.Itoa(i), 3*i)
 			r.look([]*corev1.Pod{p})
 			if rounds = i; i > 20 {
 				t.Fatalf("%d seconds apart: after %d evictions it is not noticed", apart, i)
 			}
 		}
-		if want := map[int]int{0: 2, 7: 8}[apart]; rounds != want {
+		if rounds != want {
 			t.Errorf("%d seconds apart: got noticed after %d evictions, want %d", apart, rounds, want)
 		}
 	}

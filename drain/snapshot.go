@@ -48,7 +48,7 @@ type NodeView struct {
 	Attachments []*storagev1.VolumeAttachment
 	// Started is when the node was cordoned for this drain; zero for one that has not begun.
 	Started time.Time
-	// Bounces counts, for each owner, how often in a row one of its pods has come back: was made after another was evicted from the node, and came to the node.
+	// Bounces counts, for each owner, how often in a row one of its pods has come back to the node: one that was made after another of them was evicted from there.
 	Bounces map[types.UID]int
 	// Hooks holds, by pod UID, what the responders have said.
 	Hooks map[types.UID]HookState

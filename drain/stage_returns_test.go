@@ -16,8 +16,9 @@ import (
 )
 
 // late has on n1 pods of one ReplicaSet and drains it, while further pods of the same one come to the node: one whenever all have left, as the bindings that a scheduler
-// has sent before it saw the cordon do where the API server is slow. They were made so long before they come.
-func (s *stageTest) late(comers int, before time.Duration) drain.Request {
+// has sent before it saw the cordon do where the API server is slow. They were made so long before they come. Open is done
+// before each.
+func (s *stageTest) late(comers int, before time.Duration, open ...func()) drain.Request {
 	s.Helper()
 	uid := s.c.AddWorkload(draintest.Workload{Name: "web", Replicas: comers, Scale: true})
 	add := func(i int, made time.Time) {
@@ -26,9 +27,12 @@ func (s *stageTest) late(comers int, before time.Duration) drain.Request {
 		})
 	}
 	add(0, time.Now().Add(-time.Hour))
-	r := s.request("n1", func(r *drain.Request) { r.Policy.Settle = new(time.Minute) })
+	r := s.request("n1", func(r *drain.Request) { r.Policy.Settle, r.Policy.Uncordoned = new(time.Minute), drain.Recordon })
 	for i := 1; i <= comers; i++ {
 		s.until(r, time.Minute, "an empty node", func(st drain.Status) bool { return st.Phase == drain.Settling || st.Outcome == drain.OutcomeBlocked })
+		for _, f := range open {
+			f()
+		}
 		add(i, time.Now().Add(-before))
 	}
 	return r
@@ -37,16 +41,18 @@ func (s *stageTest) late(comers int, before time.Duration) drain.Request {
 // R-DR-03: pods that a scheduler had sent to the node before it saw the cordon, and that come late, leave like those that were there. They have not come back: they
 // were made before any was evicted.
 func TestPodsThatComeLateLeave(t *testing.T) {
-	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
-		r := s.late(5, 10*time.Minute)
-		s.phase(r, 10*time.Minute, drain.Drained)
-		if n := len(s.evictions()); n != 6 {
-			t.Errorf("got %d evictions, want one of each of 6 pods", n)
-		}
-	})
+	for _, ends := range []time.Duration{0, time.Second} { // at once, so that nobody sees it going, or not
+		stage(t, draintest.Options{Termination: ends}, nil, func(s *stageTest) {
+			r := s.late(5, 10*time.Minute)
+			s.phase(r, 10*time.Minute, drain.Drained)
+			if n := len(s.evictions()); n != 6 {
+				t.Errorf("pods that end in %s: got %d evictions, want one of each of 6 pods", ends, n)
+			}
+		})
+	}
 }
 
-// R-DR-03: those that are made after the one before was evicted have come back, also where there was one of the same age as the first.
+// R-DR-03: those that are made after the one before was evicted have come back.
 func TestPodsThatAreMadeAfterwardsHaveComeBack(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 		r := s.late(2, 0)
@@ -66,6 +72,31 @@ func TestPodsThatComeBackTogetherHaveComeBackOnce(t *testing.T) {
 		st := s.until(r, 10*time.Minute, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
 		if n := len(s.evictions()); n != 4 || len(st.Blockers) != 2 {
 			t.Errorf("got %d evictions and %s, want both evicted twice, and then blocked", n, stageLine(st))
+		}
+	})
+}
+
+// Pods that come back are evicted a bounded number of times also where no answer of the API server arrives.
+func TestLostAnswersDoNotHideWhoComesBack(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		s.limitsPinned(draintest.ReplicaSet)
+		s.c.Faults(draintest.Always(draintest.Evict, draintest.TimeoutAfter(time.Second)))
+		st := s.until(s.request("n1"), time.Hour, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
+		s.wants(st, drain.Draining, drain.Bounced, drain.OutcomeBlocked)
+		if n := len(s.evictions()); n != 2 {
+			t.Errorf("got %d evictions, want 2", n)
+		}
+	})
+}
+
+// What comes to a node while somebody else has it open has not come back.
+func TestNodeThatIsOpenInBetweenBeginsAnew(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
+		open := func() { s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = false }) }
+		r := s.late(4, 0, open)
+		s.phase(r, 10*time.Minute, drain.Drained)
+		if n := len(s.evictions()); n != 5 {
+			t.Errorf("got %d evictions, want one of each of 5 pods", n)
 		}
 	})
 }
