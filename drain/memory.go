@@ -83,9 +83,9 @@ func newMemory(r Request, uid types.UID) *memory {
 	return m
 }
 
-// look notes which pods are on the node. It returns those that were asked to leave and are seen to do so.
-func (m *memory) look(pods []*corev1.Pod) (leaving []PodRef) {
-	m.returns.look(pods)
+// look notes which pods are on the node, which may be open to them. It returns those that were asked to leave and are seen to do so.
+func (m *memory) look(pods []*corev1.Pod, open bool) (leaving []PodRef) {
+	m.returns.look(pods, open)
 	here := make(map[types.UID]bool, len(pods))
 	ending := map[types.UID]bool{}
 	for _, p := range pods {

@@ -157,7 +157,9 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 		h.OutOfService, h.Frozen, h.extra = mine.OutOfService, mine.Frozen, mine.extra // a freeze stands until Resume
 	}
 	p.memory.emptySince, p.memory.renewed = time.Time{}, time.Time{}
-	p.memory.returns = newReturns() // what comes to a node that is open has not come back
+	if !p.node.Spec.Unschedulable { // what is there now came while the node was open
+		p.memory.returns.look(p.d.o.Cache.Pods(p.node.Name), true)
+	}
 	before := p.node.Spec.Unschedulable && !p.memory.stray
 	c := cordonWith(p.node, p.mark, h)
 	if !p.mark.held() {
@@ -293,7 +295,6 @@ func (p *pass) recordon(ctx context.Context) error {
 	if p.memory.recordons == 0 {
 		p.event(corev1.EventTypeWarning, "Recordoned", "somebody else has uncordoned the node; it is cordoned again")
 	}
-	p.memory.returns = newReturns()
 	p.memory.recordonAt = p.now.Add(fallback(p.memory.recordons))
 	p.memory.recordons++
 	p.ask(soon)

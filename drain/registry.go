@@ -34,8 +34,11 @@ func (g *registry) admit(ctx context.Context, r Request) (leave func(), err erro
 	return func() { all(); mine() }, nil
 }
 
-// lock waits until nobody has the lock, or ctx ends.
+// lock waits until nobody has the lock, or ctx ends. It is not given to whoever comes with one that has ended.
 func (g *registry) lock(ctx context.Context, k key) (unlock func(), err error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("beginning a pass over node %q: %w", k.node, ctx.Err())
+	}
 	g.mu.Lock()
 	l := g.locks[k]
 	if l == nil {

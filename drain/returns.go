@@ -15,8 +15,11 @@ import (
 // come in the place of the other: a scheduler had chosen the node before it saw the cordon, and has bound the pod late, as it does where the API server is
 // slow or a whole fleet is drained at once. Such pods leave like those that were there; taken for pods that come back, they would block the drain for good.
 //
+// Nor has one come back that is seen first while the node is open.
+//
 // When a pod was made and when it was deleted the API server says. Where the deletion was not seen, it is when it was asked for, by this process's clock. As far as
 // that is ahead, or an API server that deletes is ahead of one that makes, pods are evicted for so much longer before they count: what was deleted first counts at last.
+// As far as it is behind, late pods of that time count.
 type returns struct {
 	turns map[types.UID]int // for each pod that was on the node: after how many evictions in a row it came, each of a pod that had come after the one before
 	gone  map[types.UID]*departure
@@ -36,8 +39,8 @@ func newReturns() returns {
 	return returns{turns: map[types.UID]int{}, gone: map[types.UID]*departure{}, most: map[types.UID]int{}}
 }
 
-// look takes in which pods are on the node at one time.
-func (r *returns) look(pods []*corev1.Pod) {
+// look takes in which pods are on the node at one time, and whether it is open to them.
+func (r *returns) look(pods []*corev1.Pod, open bool) {
 	for _, d := range r.gone {
 		d.there = false
 	}
@@ -46,13 +49,12 @@ func (r *returns) look(pods []*corev1.Pod) {
 			d.look(p)
 		}
 	}
-	first := len(r.turns) == 0
 	for _, p := range pods {
 		if _, known := r.turns[p.UID]; known {
 			continue
 		}
 		turn, owner := 0, metav1.GetControllerOfNoCopy(p)
-		if owner != nil && !first {
+		if owner != nil && !open {
 			turn = r.turn(owner.UID, p.CreationTimestamp.Time)
 			r.most[owner.UID] = max(r.most[owner.UID], turn)
 		}

@@ -49,15 +49,34 @@ func TestPodsThatHaveComeBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newReturns()
-			r.look([]*corev1.Pod{first})
+			r.look([]*corev1.Pod{first}, false)
 			r.evicted(first, time.Unix(1110, 9e8))
 			for _, pods := range c.seen {
-				r.look(pods)
+				r.look(pods, false)
 			}
 			if got := r.most["owner"]; got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// Each owner's pods count for themselves, and what is seen first while the node is open does not count.
+func TestPodsOfOthersAndOfAnOpenNode(t *testing.T) {
+	r, first := newReturns(), madeAt("first", 0)
+	r.look([]*corev1.Pod{first}, false)
+	r.evicted(first, time.Unix(1100, 0))
+	other := madeAt("other", 150)
+	other.OwnerReferences[0].UID = "another"
+	r.look([]*corev1.Pod{other}, false)
+	if r.most["owner"] != 0 || r.most["another"] != 0 {
+		t.Errorf("of another owner: got %v, want none", r.most)
+	}
+	next := madeAt("next", 150)
+	r.look([]*corev1.Pod{next}, true)
+	r.look([]*corev1.Pod{next}, false)
+	if r.most["owner"] != 0 {
+		t.Errorf("on an open node: got %v, want none", r.most)
 	}
 }
 
@@ -68,12 +87,12 @@ func TestPodsThatAreEvictedAgain(t *testing.T) {
 		want  int
 	}{{madeAt("first", 0), 0}, {deletedAt(madeAt("first", 0), 100, 1), 1}} {
 		r := newReturns()
-		r.look([]*corev1.Pod{c.first})
+		r.look([]*corev1.Pod{c.first}, false)
 		for _, at := range []int64{1100, 1200} {
 			r.evicted(c.first, time.Unix(at, 0))
-			r.look([]*corev1.Pod{c.first})
+			r.look([]*corev1.Pod{c.first}, false)
 		}
-		r.look([]*corev1.Pod{madeAt("next", 150)})
+		r.look([]*corev1.Pod{madeAt("next", 150)}, false)
 		if got := r.most["owner"]; got != c.want {
 			t.Errorf("seen as deleted at %v: got %d, want %d", c.first.DeletionTimestamp, got, c.want)
 		}
@@ -84,13 +103,13 @@ func TestPodsThatAreEvictedAgain(t *testing.T) {
 func TestPodsThatComeBackAreNoticedWhateverTheClocks(t *testing.T) {
 	for apart, want := range map[int]int{-7: 2, 0: 2, 7: 8} { // by which the one that deletes is ahead of the one that makes
 		r, p := newReturns(), madeAt("first", 0)
-		r.look([]*corev1.Pod{p})
+		r.look([]*corev1.Pod{p}, false)
 		rounds := 0
 		for i := 1; r.most["owner"] < planBounces; i++ {
 			r.evicted(p, time.Unix(0, 0))
-			r.look([]*corev1.Pod{deletedAt(p, 3*i+apart, 1)})
+			r.look([]*corev1.Pod{deletedAt(p, 3*i+apart, 1)}, false)
 			p = madeAt("next-"+strconv.Itoa(i), 3*i)
-			r.look([]*corev1.Pod{p})
+			r.look([]*corev1.Pod{p}, false)
 			if rounds = i; i > 20 {
 				t.Fatalf("%d seconds apart: after %d evictions it is not noticed", apart, i)
 			}

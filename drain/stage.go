@@ -68,7 +68,7 @@ func (p *pass) begin(ctx context.Context) (bool, error) {
 
 // goOn is the pass over a node that is cordoned for this drain.
 func (p *pass) goOn(ctx context.Context) error {
-	for _, left := range p.memory.look(p.d.o.Cache.Pods(p.node.Name)) {
+	for _, left := range p.memory.look(p.d.o.Cache.Pods(p.node.Name), !p.node.Spec.Unschedulable) {
 		p.d.scheduler.left(left)
 	}
 	snapshot, err := p.snapshot(ctx)
