@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,8 +21,35 @@ import (
 // workTime bounds the wait for the pods of the work.
 const workTime = 5 * time.Minute
 
+// takesWork waits until every Node is one that a scheduler takes: on those alone that are the first, there would be more pods than a budget lets go at a time.
+func (f *Fleet) takesWork(ctx context.Context) error {
+	open := 0
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, workTime, true, func(ctx context.Context) (bool, error) {
+		if all, err := f.Core.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+			open = 0
+			for i := range all.Items {
+				n := &all.Items[i]
+				ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+					return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+				})
+				if ready && len(n.Spec.Taints) == 0 {
+					open++
+				}
+			}
+		}
+		return open == f.Nodes, nil
+	})
+	if err != nil {
+		return fmt.Errorf("%d of %d Nodes take work: %w", open, f.Nodes, err)
+	}
+	return nil
+}
+
 // addWork makes the work, and waits until it runs.
 func (f *Fleet) addWork(ctx context.Context) error {
+	if err := f.takesWork(ctx); err != nil {
+		return err
+	}
 	apps, pods := max(1, f.Apps), f.PodsPerNode*f.Nodes
 	for i := range apps {
 		if err := f.addApp(ctx, fmt.Sprintf("web-%d", i), (pods+i)/apps); err != nil {
