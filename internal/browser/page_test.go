@@ -104,6 +104,25 @@ func TestKeyboardAlone(t *testing.T) {
 	b.clean()
 }
 
+// A story that is opened right after another was closed stays open, marked and told: that the other is gone is heard later, at the next frame.
+func TestStoryAfterStory(t *testing.T) {
+	b := newBed(t, 100, 1280, 900)
+	b.run(cell(2) + ".click()")
+	b.says(storyText, "shop/cart-0", true)
+	b.run(`(() => {
+		const story = document.getElementById("story");
+		story.addEventListener("close", () => { story.dataset.heard = "yes"; }, { once: true });
+		story.close();
+		` + cell(3) + `.click();
+	})()`)
+	b.becomes(`document.getElementById("story").dataset.heard === "yes"`)
+	b.says(storyText, "kubectl belay why node-0003", true)
+	if !is[bool](b, `document.getElementById("story").open && location.hash.endsWith("/node-0003") && `+cell(3)+`.getAttribute("aria-selected") === "true"`) {
+		t.Error("the story of node-0003 is told, and its node is not the one that is marked and addressed")
+	}
+	b.clean()
+}
+
 // A story is told on a click, is told anew when the node changes, and has the commands to copy.
 func TestStory(t *testing.T) {
 	b := newBed(t, 200, 1280, 900)

@@ -794,13 +794,14 @@
     map.addEventListener("focus", () => go(cells.get(current))); // by the link that skips to it
     byId("close").addEventListener("click", () => byId("story").close());
     byId("story").addEventListener("close", () => {
+      if (byId("story").open) return; // this comes a moment after the story is gone: by then another may be told
       const e = cells.get(told);
       told = "";
       remember();
       mark("");
       if (!e || byId("map").hidden) return;
       rove(e.dataset.name);
-      if (document.activeElement === document.body) e.focus(); // this comes a moment after the story is gone: who has gone on by then stays there
+      if (document.activeElement === document.body) e.focus(); // who has gone on by then stays there
     });
     document.addEventListener("keydown", (e) => {
       if (e.key === "/" && !e.target.closest("input, select, dialog")) {
