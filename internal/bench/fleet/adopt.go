@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -57,6 +58,7 @@ type burst struct {
 	fleet []time.Duration // since the first node was assigned it
 	own   []time.Duration // since that node was
 	given time.Duration   // until the last node was assigned it
+	pace  time.Duration   // of the machine meanwhile
 	asked map[string]int
 	busy  string
 	work  work
@@ -227,27 +229,52 @@ func settled(asked map[string]int) bool {
 	return true
 }
 
-// burst assigns a new config to all nodes of a side, as fast as the API server takes it.
-func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err error) {
+// calm waits until nothing is asked for.
+func calm(ctx context.Context, asks *asks) error {
 	for {
 		asks.take()
 		if !pause(ctx, quiet) {
-			return b, ctx.Err()
+			return ctx.Err()
 		}
 		if settled(asks.take()) {
-			break
+			return nil
 		}
+	}
+}
+
+// burst assigns a new config to all nodes of a side, as fast as the API server takes it.
+func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err error) {
+	if err := calm(ctx, asks); err != nil {
+		return b, err
 	}
 	cm, err := w.config(ctx)
 	if err != nil {
 		return b, err
 	}
 	s.seen.expect(string(cm.UID), len(s.nodes))
-	gauge, err := runner.NewGauge(w.processes())
+	before, err := w.worked()
 	if err != nil {
 		return b, err
 	}
-	before, err := w.worked()
+	meanwhile := newPace()
+	b, err = w.assignAll(ctx, s, cm)
+	b.pace = meanwhile.end()
+	if err != nil {
+		return b, err
+	}
+	pause(ctx, quiet) // what follows an adoption is a part of it
+	b.asked = asks.take()
+	after, err := w.worked()
+	if err != nil {
+		return b, err
+	}
+	b.work = after.since(before)
+	return b, ctx.Err()
+}
+
+// assignAll assigns a config to all nodes of a side, and waits until it is active on them.
+func (w *world) assignAll(ctx context.Context, s *side, cm *corev1.ConfigMap) (b burst, err error) {
+	gauge, err := runner.NewGauge(w.processes())
 	if err != nil {
 		return b, err
 	}
@@ -264,20 +291,11 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 	if err != nil {
 		return b, err
 	}
-	if b.busy, err = gauge.Since(); err != nil {
-		return b, err
-	}
 	for i, node := range s.nodes {
 		b.fleet, b.own = append(b.fleet, active[node].Sub(begun)), append(b.own, active[node].Sub(assigned[i]))
 	}
-	pause(ctx, quiet) // what follows an adoption is a part of it
-	b.asked = asks.take()
-	after, err := w.worked()
-	if err != nil {
-		return b, err
-	}
-	b.work = after.since(before)
-	return b, ctx.Err()
+	b.busy, err = gauge.Since()
+	return b, err
 }
 
 // last is when all but one of a hundred were there.
@@ -290,10 +308,10 @@ func worst(all []burst, times func(burst) []time.Duration) runner.Figures[time.D
 	return runner.Each(all, func(b burst) time.Duration { return last(times(b)) })
 }
 
-func (b *bench) printAdoptions(on stage, n int, turns []*turn) {
+func (b *bench) printAdoptions(on stage, n int, measured []*turn) {
+	turns, pace := evened(measured)
 	ours, limits := turns[0].bursts, turns[1].bursts
 	fleet := func(b burst) []time.Duration { return b.fleet }
-	own := func(b burst) []time.Duration { return b.own }
 	given := func(bs []burst) string {
 		return runner.Each(bs, func(b burst) time.Duration { return b.given }).String()
 	}
@@ -301,33 +319,26 @@ func (b *bench) printAdoptions(on stage, n int, turns []*turn) {
 	line := runner.Line{
 		Name: on.name + ".active", Ours: our.String(), Peer: limit.String(), Ratio: runner.Over(our.Median(), limit.Median()),
 		More: fmt.Sprintf("99 of 100 of %d nodes, all of which are assigned the config at once, since the first was; the last was after %s, peer %s; what agents keep is %s; "+
-			"the peer answers each assignment with one write of as large a status; medians of %d; ours: %s; peer: %s",
-			n, given(ours), given(limits), on.kept, len(ours), ours[len(ours)-1].busy, limits[len(limits)-1].busy),
+			"the peer answers each assignment with one write of as large a status; medians of %d, %s; ours: %s; peer: %s",
+			n, given(ours), given(limits), on.kept, len(ours), pace, ours[len(ours)-1].busy, limits[len(limits)-1].busy),
 	}
 	if on.bar > 0 {
 		line.Bar, line.Good = fmt.Sprint(on.bar), float64(our.Median())/float64(limit.Median()) <= on.bar
 	}
 	b.Print(line)
-	our, limit = worst(ours, own), worst(limits, own)
-	b.Print(runner.Line{
-		Name: on.name + ".own", Ours: our.String(), Peer: limit.String(), Ratio: runner.Over(our.Median(), limit.Median()),
-		More: "the same since that node itself was assigned it",
-	})
+	b.printTimes(on.name+".clock", measured[0].bursts, measured[1].bursts, fleet, "the same as it was by the clock, each burst at the pace that the machine had")
+	b.printTimes(on.name+".own", ours, limits, func(b burst) []time.Duration { return b.own }, "as "+on.name+".active since that node itself was assigned it")
 	if on.plain {
-		b.printPlain(on.name, ours, turns[2].bursts)
+		b.printTimes(on.name+".plain", ours, turns[2].bursts, fleet, "as "+on.name+".active, where the peer writes by a merge patch only what an assignment changes")
 	}
 	b.printWork(on.name, n, ours, limits)
 	b.printAsked(on.name, n, ours)
 }
 
-// printPlain prints the times of the limit with the cheapest write that there is.
-func (b *bench) printPlain(name string, ours, plain []burst) {
-	times := func(b burst) []time.Duration { return b.fleet }
-	our, limit := worst(ours, times), worst(plain, times)
-	b.Print(runner.Line{
-		Name: name + ".plain", Ours: our.String(), Peer: limit.String(), Ratio: runner.Over(our.Median(), limit.Median()),
-		More: "as " + name + ".active, where the peer writes by a merge patch only what an assignment changes",
-	})
+// printTimes prints times that have no bar.
+func (b *bench) printTimes(name string, ours, peers []burst, times func(burst) []time.Duration, more string) {
+	our, peer := worst(ours, times), worst(peers, times)
+	b.Print(runner.Line{Name: name, Ours: our.String(), Peer: peer.String(), Ratio: runner.Over(our.Median(), peer.Median()), More: more})
 }
 
 func (b *bench) printAsked(name string, n int, ours []burst) {

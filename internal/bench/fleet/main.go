@@ -27,7 +27,7 @@ type bench struct {
 }
 
 func main() {
-	b := &bench{Bench: runner.Bench{Area: "fleet", Repeats: 7}} // a machine that is used up is not twice the same
+	b := &bench{Bench: runner.Bench{Area: "fleet", Repeats: 9}} // a machine that is used up is not twice the same
 	flag.StringVar(&b.agent, "agent", "", "program of examples/agent, for F2")
 	flag.StringVar(&b.controller, "controller", "", "program of examples/controller, for F3")
 	flag.StringVar(&b.bare, "bare", "", "program of internal/bench/fleet/bare, for F2")
