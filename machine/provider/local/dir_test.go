@@ -241,6 +241,70 @@ func TestReload(t *testing.T) {
 	remove(t, p, r, provider.Destroy)
 }
 
+// New secrets take the place of all that is among the old ones, also while the program writes there, as one does that has just been started.
+func TestSecretsWhileTheProgramWrites(t *testing.T) {
+	root := newRoot(t)
+	p := open(t, local.Options{Root: root})
+	r := request(1, config(t, func(c *local.Config) {
+		shell(`trap : HUP; mkdir "$BELAY_BOOTSTRAP_DIR/dir"; echo up
+			for w in a b c d; do (exec 2>/dev/null; while :; do for i in 0 1 2 3 4 5 6 7 8 9; do echo x >"$BELAY_BOOTSTRAP_DIR/$w$i"; done; done) & done; while :; do wait; done`)(c)
+		c.ReloadSignal = "SIGHUP"
+	}))
+	r.Join.Bootstrap = map[string][]byte{"old": []byte("a"), "token": []byte("0")}
+	create(t, p, r)
+	eventually(t, root, r, "console.log", "up")
+	for i := range 20 {
+		next := r.Desired
+		next.Versions.Kubelet = fmt.Sprintf("v1.36.%d", i)
+		u := provider.UpdateRequest{
+			Ref: provider.Ref{Token: r.Token}, Cluster: cluster, Digest: next.Digest(), Desired: next,
+			Join: provider.Join{Bootstrap: map[string][]byte{"token": fmt.Append(nil, i+1)}},
+		}
+		if done, err := p.Abilities().Updater.Update(t.Context(), u); err != nil || !done.Done {
+			t.Fatalf("update %d: got %+v, %v, want it to be done", i, done, err)
+		}
+	}
+	dir := filepath.Join(dirOf(root, r), "bootstrap")
+	if token, err := os.ReadFile(filepath.Join(dir, "token")); err != nil || string(token) != "20" {
+		t.Errorf("the token is %q, %v, want the last one", token, err)
+	}
+	for _, name := range []string{"old", "dir"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q of before is still among the secrets: %v", name, err)
+		}
+	}
+	remove(t, p, r, provider.Destroy)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the secrets are still there: %v", err)
+	}
+}
+
+// What is in the place of the secrets and is no directory makes way for them.
+func TestSecretsInThePlaceOfAFile(t *testing.T) {
+	root := newRoot(t)
+	p := open(t, local.Options{Root: root})
+	r := request(1, config(t, func(c *local.Config) {
+		shell(`rm -r "$BELAY_BOOTSTRAP_DIR"; ln -s data "$BELAY_BOOTSTRAP_DIR"; echo x >data/kept; echo up; exec sleep 1000000`)(c)
+		c.ReloadSignal = "SIGWINCH"
+	}))
+	r.Join.Bootstrap = map[string][]byte{"token": []byte("0")}
+	create(t, p, r)
+	eventually(t, root, r, "console.log", "up")
+	next := r.Desired
+	next.Versions.Kubelet = "v1.36.9"
+	u := provider.UpdateRequest{
+		Ref: provider.Ref{Token: r.Token}, Cluster: cluster, Digest: next.Digest(), Desired: next,
+		Join: provider.Join{Bootstrap: map[string][]byte{"token": []byte("1")}},
+	}
+	finish(t, func() (provider.Progress, error) { return p.Abilities().Updater.Update(t.Context(), u) })
+	for name, want := range map[string]string{"bootstrap/token": "1", "data/kept": "x\n"} {
+		if got, err := os.ReadFile(filepath.Join(dirOf(root, r), name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v, want %q", name, got, err, want)
+		}
+	}
+	remove(t, p, r, provider.Destroy)
+}
+
 // Who keeps the token can get another owner while the machine runs. A token that was retained is not started by that.
 func TestAdoptWithTheSameToken(t *testing.T) {
 	root := newRoot(t)

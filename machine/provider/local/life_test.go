@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,8 +50,35 @@ func eventually(t testing.TB, root string, r provider.CreateRequest, name, want 
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		t.Fatalf("its process: %s", doing(pidOf(t, root, r)))
 	}
+}
+
+// doing tells what a process waits for, which signals it has not taken yet, and what its children do.
+func doing(pid int) string {
+	var said []string
+	read := func(name string) string {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, name))
+		if err != nil {
+			return err.Error()
+		}
+		return strings.TrimSpace(string(data))
+	}
+	for line := range strings.Lines(read("status")) {
+		for _, field := range []string{"Name", "State", "SigPnd", "ShdPnd", "SigBlk", "SigIgn", "SigCgt"} {
+			if strings.HasPrefix(line, field+":") {
+				said = append(said, strings.Join(strings.Fields(line), " "))
+			}
+		}
+	}
+	said = append(said, "waits in "+read("wchan"))
+	for child := range strings.FieldsSeq(read(fmt.Sprintf("task/%d/children", pid))) {
+		if n, err := strconv.Atoi(child); err == nil {
+			said = append(said, "child "+child+" ["+doing(n)+"]")
+		}
+	}
+	return strings.Join(said, ", ")
 }
 
 // A process that was forked by somebody who was killed before it could say so is found, and not started again (R-MA-02).

@@ -134,16 +134,44 @@ func (h *held) writeFiles(before []File) error {
 	return put(h.Root, settingsFile, settings, 0o644)
 }
 
-// writeBootstrap replaces the secrets of the machine, where there are new ones.
+// writeBootstrap replaces the secrets of the machine, where there are new ones. The directory stays: a program that has just been started may be writing
+// into it.
 func (h *held) writeBootstrap(secrets map[string][]byte) error {
 	if len(secrets) == 0 {
 		return nil
 	}
-	if err := h.RemoveAll(bootstrapDir); err != nil {
+	if err := h.clearBootstrap(secrets); err != nil {
 		return err
 	}
 	for name, data := range secrets {
 		if err := put(h.Root, filepath.Join(bootstrapDir, name), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clearBootstrap removes what is in the directory and none of the secrets, or what is there in its place.
+func (h *held) clearBootstrap(secrets map[string][]byte) error {
+	info, err := h.Lstat(bootstrapDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return h.RemoveAll(bootstrapDir)
+	}
+	all, err := fs.ReadDir(h.FS(), bootstrapDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if _, wanted := secrets[e.Name()]; wanted {
+			continue
+		}
+		if err := h.RemoveAll(filepath.Join(bootstrapDir, e.Name())); err != nil {
 			return err
 		}
 	}
