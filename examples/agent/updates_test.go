@@ -120,12 +120,11 @@ func TestABootWithoutTheServer(t *testing.T) {
 	before.Kill()
 	h.reboot()
 	after := h.agent("state")
-	e2e.Eventually(t, soon, "the node is looked at again and again while the server is away", func() error {
-		if n := strings.Count(h.read("verified"), "v2\n"); n < 3 {
-			return fmt.Errorf("it was looked at %d times", n)
-		}
-		return nil
-	})
+	e2e.Eventually(t, soon, "the node is found healthy while the server is away", func() error { return after.Logged(`event="Verified"`, 1) })
+	// Healthy time lies between two looks. How many more there are depends on how long each takes.
+	if n := strings.Count(h.read("verified"), "v2\n"); n < 2 {
+		t.Errorf("it was looked at %d times, want 2 at least", n)
+	}
 	must(t, s.Env.APIServer().Start(t.Context()))
 	e2e.Eventually(t, patience, "the rollout completes", func() error { return s.Completed(t.Context(), "v2") })
 	h.runs("v2")
