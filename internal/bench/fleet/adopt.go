@@ -40,17 +40,18 @@ type stage struct {
 	kept    string  // what that is
 	bar     float64 // zero: none
 	plain   bool    // there are also turns of the peer with plain writes
+	paced   bool    // what takes time is the processors: times are given at one pace of them
 	repeats int
 }
 
 // adoptions is F1. A thousand nodes have a thousand disks, which are none of etcd's: no disk of this machine is like that, and memory is nearer to it.
 func (b *bench) adoptions(ctx context.Context) error {
-	return b.adopt(ctx, stage{"F1", cmp.Or(b.dir, memory), "in " + cmp.Or(b.dir, "memory"), mostAdoption, true, b.Repeats})
+	return b.adopt(ctx, stage{"F1", cmp.Or(b.dir, memory), "in " + cmp.Or(b.dir, "memory"), mostAdoption, true, true, b.Repeats})
 }
 
 // sharing is F1.shared: the same where all agents, and etcd, write to one disk. Nothing is judged by it, so that it has fewer repeats.
 func (b *bench) sharing(ctx context.Context) error {
-	return b.adopt(ctx, stage{"F1.shared", cmp.Or(b.dir, os.TempDir()), "on the disk that etcd has", 0, false, min(b.Repeats, 3)})
+	return b.adopt(ctx, stage{"F1.shared", cmp.Or(b.dir, os.TempDir()), "on the disk that etcd has", 0, false, false, min(b.Repeats, 3)})
 }
 
 // A burst is how long it took until a config was active on each node of a side.
@@ -256,12 +257,16 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 	if err != nil {
 		return b, err
 	}
-	meanwhile := newPace()
-	b, err = w.assignAll(ctx, s, cm)
-	b.pace = meanwhile.end()
+	meanwhile, err := newPace(ctx)
 	if err != nil {
 		return b, err
 	}
+	b, err = w.assignAll(ctx, s, cm)
+	took, err1 := meanwhile.end()
+	if err = errors.Join(err, err1); err != nil {
+		return b, err
+	}
+	b.pace = took
 	pause(ctx, quiet) // what follows an adoption is a part of it
 	b.asked = asks.take()
 	after, err := w.worked()
@@ -309,7 +314,10 @@ func worst(all []burst, times func(burst) []time.Duration) runner.Figures[time.D
 }
 
 func (b *bench) printAdoptions(on stage, n int, measured []*turn) {
-	turns, pace := evened(measured)
+	turns, pace := measured, "by the clock"
+	if on.paced {
+		turns, pace = evened(measured), "at one pace of the machine"
+	}
 	ours, limits := turns[0].bursts, turns[1].bursts
 	fleet := func(b burst) []time.Duration { return b.fleet }
 	given := func(bs []burst) string {
@@ -326,7 +334,10 @@ func (b *bench) printAdoptions(on stage, n int, measured []*turn) {
 		line.Bar, line.Good = fmt.Sprint(on.bar), float64(our.Median())/float64(limit.Median()) <= on.bar
 	}
 	b.Print(line)
-	b.printTimes(on.name+".clock", measured[0].bursts, measured[1].bursts, fleet, "the same as it was by the clock, each burst at the pace that the machine had")
+	if on.paced {
+		b.printTimes(on.name+".clock", measured[0].bursts, measured[1].bursts, fleet, "the same as it was by the clock, each burst at the pace that the machine had")
+		b.printPace(on.name, measured[0].bursts, measured[1].bursts)
+	}
 	b.printTimes(on.name+".own", ours, limits, func(b burst) []time.Duration { return b.own }, "as "+on.name+".active since that node itself was assigned it")
 	if on.plain {
 		b.printTimes(on.name+".plain", ours, turns[2].bursts, fleet, "as "+on.name+".active, where the peer writes by a merge patch only what an assignment changes")
@@ -339,6 +350,16 @@ func (b *bench) printAdoptions(on stage, n int, measured []*turn) {
 func (b *bench) printTimes(name string, ours, peers []burst, times func(burst) []time.Duration, more string) {
 	our, peer := worst(ours, times), worst(peers, times)
 	b.Print(runner.Line{Name: name, Ours: our.String(), Peer: peer.String(), Ratio: runner.Over(our.Median(), peer.Median()), More: more})
+}
+
+// printPace prints how fast the machine was for each side: what it took for the same, in microseconds.
+func (b *bench) printPace(name string, ours, peers []burst) {
+	us := func(b burst) float64 { return float64(b.pace) / float64(time.Microsecond) }
+	our, peer := runner.Each(ours, us), runner.Each(peers, us)
+	b.Print(runner.Line{
+		Name: name + ".pace", Ours: our.String() + "us", Peer: peer.String() + "us", Ratio: runner.Over(our.Median(), peer.Median()),
+		More: "of a processor for a fixed piece of work, beside each burst",
+	})
 }
 
 func (b *bench) printAsked(name string, n int, ours []burst) {

@@ -18,21 +18,22 @@
 // and a store; what it restarts is nothing. A node of a fleet has a disk of its own, and etcd has another. Where a thousand stores are on one disk, and
 // etcd's on it too, an adoption's thirteen fsyncs wait for those of all others, and a file system looks among the files that all of them have just
 // removed for a place for the next: so the stores of F1 are in memory (/dev/shm), where an fsync costs nothing, and F1.shared, which has no bar, tells
-// what the other extreme is.
+// what the other extreme is; its times are by the clock, as what it waits for is a disk.
 //
 // All nodes are assigned the same ConfigMap, as fast as the API server takes it. The peer is the bare limit in the same run: as many watchers, each with a
-// connection of its own, that answer the same assignment with one write, read nothing, keep nothing and check nothing. There are four lines of times:
+// connection of its own, that answer the same assignment with one write, read nothing, keep nothing and check nothing. There are these lines of times:
 //
 //	F1.active  since the first node was assigned the config, until it is active on 99 of 100 nodes, by the status of the NodeConfig, at one pace. This has the bar
 //	F1.clock   the same as it was by the clock
 //	F1.own     as F1.active since that node itself was assigned it
 //	F1.plain   as F1.active, beside a cheaper peer
+//	F1.pace    what the fixed piece of work took, beside the bursts of each side
 //
 // A virtual machine is not as fast at one time as at another: on one of two processors with nothing else on it, a fixed piece of work took from 0.14 to 0.30
 // seconds of processor time within five seconds, and a burst of the peer's from 8.5 to 12.0 seconds within five minutes. The medians of seven bursts of each then
-// had ratios from 1.35 to 1.61 for the same programs. So a small fixed piece of work is done fifty times a second beside each burst, of either side, and times are
-// given as they would have been at one pace of it, that of the median burst; all of the burst's own work went with it, in slope (0.9 to 1.2) and by correlation
-// (0.85 to 0.94), where the peer's bursts differed enough to tell. F1.clock has the times without that.
+// had ratios from 1.35 to 1.61 for the same programs. So a process of its own does a small fixed piece of work up to fifty times a second beside each burst, of
+// either side, and times are given as they would have been at one pace of it, that of the median burst. F1.clock has them without that, and F1.pace what the piece
+// took beside the bursts of each side: a side that slowed the piece more than the other does would look better than it is, by as much as that ratio is off 1.
 //
 // The bar is on F1.active, because it is about the fleet: whoever assigns a config to a thousand nodes wants to know when it is active on all of them,
 // and that time begins when they begin. Of two ways to read it this is the milder one: what it takes to assign a thousand configs is in it for both sides,
@@ -48,7 +49,7 @@
 // there are nine. F1.shared has three, as nothing is judged by it.
 //
 // API server, etcd, agents and driver share the machine; the remark says who used how much of it. Where others use it too, times are theirs
-// as much: F1.work is the processor time that a node took of all of these together until a second after the last, at one pace, too, which depends less on that.
+// as much: F1.work is the processor time that a node took of all of these together until a second after the last, also at the pace of the burst.
 // Connections are not pinged. Trials last longer than the run, so that F1.requests has what an adoption takes until the config is active and what
 // follows from it within a second, and not the reports of a trial.
 //

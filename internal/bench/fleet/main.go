@@ -34,10 +34,14 @@ func main() {
 	flag.StringVar(&b.dir, "dir", "", "directory that agents write to; empty means one in memory for F1, and the one for temporary files for the others")
 	flag.IntVar(&b.agents, "agents", 0, "how many agents F1 has; 0 means 1,000, or 100 with -quick")
 	flag.IntVar(&b.nodes, "nodes", 0, "how many nodes F3 has; 0 means 5,000, or 500 with -quick")
-	os.Exit(b.Main("100 agents, a controller with 500 nodes, and shorter times", b.run, noChild))
+	os.Exit(b.Main("100 agents, a controller with 500 nodes, and shorter times", b.run, child))
 }
 
-func noChild(_ context.Context, name string, _ []string) error {
+// child is a process that this one has started.
+func child(_ context.Context, name string, _ []string) error {
+	if name == paceKeeper {
+		return keepPace()
+	}
 	return fmt.Errorf("there is no process %q", name)
 }
 

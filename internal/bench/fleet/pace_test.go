@@ -6,8 +6,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -26,10 +28,7 @@ func TestEvenedByPace(t *testing.T) {
 		{name: "slow", bursts: []burst{of(100*us, 8*time.Second), of(100*us, 8*time.Second)}},
 		{name: "more", bursts: []burst{of(100*us, 16*time.Second)}},
 	}
-	even, note := evened(turns)
-	if want := "took 100µs[50µs..100µs] of a processor"; !strings.Contains(note, want) {
-		t.Errorf("the note is %q, want %q in it", note, want)
-	}
+	even := evened(turns)
 	for i, want := range []burst{of(100*us, 8*time.Second), of(100*us, 8*time.Second), of(100*us, 16*time.Second)} {
 		for _, got := range even[i].bursts {
 			same := slices.Equal(got.fleet, want.fleet) && slices.Equal(got.own, want.own) && got.given == want.given && got.pace == want.pace
@@ -43,22 +42,63 @@ func TestEvenedByPace(t *testing.T) {
 	}
 }
 
-// Without a pace, times are as they were measured.
-func TestNoPaceChangesNothing(t *testing.T) {
-	even, _ := evened([]*turn{{name: "a", bursts: []burst{{fleet: []time.Duration{7}}}}})
-	if got := even[0].bursts[0].fleet[0]; got != 7 {
-		t.Errorf("a time is %v, want 7ns", got)
+// The pace is the mean of what the piece took the second time, at each look.
+func TestPaceIsTheMean(t *testing.T) {
+	// A look that is cold takes long, and is not counted: 1 and 3 are.
+	times := []time.Duration{100, 101, 200, 203}
+	now := func() (time.Duration, error) {
+		at := times[0]
+		times = times[1:]
+		return at, nil
+	}
+	tick, ended := make(chan time.Time), make(chan struct{})
+	go func() {
+		tick <- time.Time{}
+		close(ended)
+	}()
+	got, err := looks(now, tick, ended)
+	if err != nil || got != 2 || len(times) != 0 {
+		t.Errorf("the pace is %d, %v, with %d times left, want 2, and all read", got, err, len(times))
 	}
 }
 
-// A pace is the time of one piece, however long it lasts.
-func TestPaceIsOfOnePiece(t *testing.T) {
-	short := newPace().end()
-	long := newPace()
-	for range 20 {
-		<-time.After(often)
+// A clock that can't be read is an error, not a pace.
+func TestPaceWithoutClock(t *testing.T) {
+	failed := errors.New("failed")
+	for fails := range 2 {
+		n := -1
+		_, err := looks(func() (time.Duration, error) {
+			if n++; n == fails {
+				return 0, failed
+			}
+			return 1, nil
+		}, nil, nil)
+		if !errors.Is(err, failed) {
+			t.Errorf("call %d failed: the error is %v, want it to wrap that", fails, err)
+		}
 	}
-	if got := long.end(); short <= 0 || got <= 0 || got > 20*short {
-		t.Errorf("a piece took %v, and %v in the mean of many", short, got)
+}
+
+// The process is this program, asked for by name; what it says is a time of a processor.
+func TestPaceOfThisMachine(t *testing.T) {
+	p, err := newPace(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
+	took, err := p.end()
+	if err != nil || took <= 0 {
+		t.Errorf("a piece takes %v, %v, want a time", took, err)
+	}
+}
+
+// TestMain is the process of the pace, too.
+func TestMain(m *testing.M) {
+	if slices.Contains(os.Args, "-child="+paceKeeper) {
+		if err := keepPace(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
 }
