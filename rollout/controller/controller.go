@@ -146,16 +146,30 @@ func New(o Options) (*Controller, error) {
 // Pass does all that can be done now. after is when to call it again though nothing has changed; zero means not before. After an error it is
 // to be called again, backing off: what could be done was done.
 func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) {
+	_, after, err = c.pass(ctx)
+	return after, err
+}
+
+// An effort is what a pass took, and what for.
+type effort struct {
+	took     time.Duration
+	writes   int
+	inFlight bool   // a node has a slot
+	asked    string // what people wanted
+}
+
+func (c *Controller) pass(ctx context.Context) (e effort, after time.Duration, err error) {
 	select {
 	case c.turn <- struct{}{}:
 	case <-ctx.Done():
-		return 0, ctx.Err()
+		return e, 0, ctx.Err()
 	}
 	defer func() { <-c.turn }()
 	began := time.Now()
 	for i := 0; i < tries; i++ {
 		p := &pass{c: c, ctx: ctx, live: i > 0}
 		err = p.run()
+		e.writes, e.inFlight, e.asked = e.writes+p.writes, len(p.ledger.Slots) > 0, p.asked
 		if c.mind.cutShort(err) && ctx.Err() == nil {
 			i-- // what it has decided on was no older than it should be
 			continue
@@ -170,10 +184,11 @@ func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) 
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
+	e.took = time.Since(began)
 	if f := c.o.Metrics.Pass; f != nil {
-		f(time.Since(began), err)
+		f(e.took, err)
 	}
-	return after, err
+	return e, after, err
 }
 
 // errAgain means that something has changed since it was read, so that what was decided must not be written.

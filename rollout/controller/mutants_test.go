@@ -12,6 +12,10 @@ import (
 // The suite catches a controller that is broken in any of these ways.
 func TestMutants(t *testing.T) {
 	mutate.Sample(t, []mutate.Mutant{
+		{Name: "wake-ups in vain are followed by no rest", File: "run.go", Run: "TestWakeUpsInVain", Old: "	d := min(restTimes*e.took, longestRest)\n", New: "	d := 0 * e.took\n"},
+		{Name: "a wake-up in a rest is lost", File: "run.go", Run: "TestWakeUpsInVain", Old: "			woken = true\n", New: ""},
+		{Name: "who wants something waits for the rest", File: "run.go", Run: "TestRestEnds", Old: "a.Asked() != asked", New: "a.Asked() == \"\""},
+		{Name: "a controller rests in flight", File: "run.go", Run: "TestNoRest|TestRest$", Old: "e.writes > 0 || e.inFlight", New: "e.writes > 0"},
 		{Name: "a cordon is not followed by a look", File: "act.go", Run: "TestFrozenBefore",
 			Old: "	return p.remains(n, slot, d)\n", New: "	return true\n"},
 		{Name: "who was given back is cordoned", File: "act.go", Run: "TestThawed|TestLateShadows", Old: "over = !sure && !held", New: "over = sure && !held"},

@@ -19,12 +19,15 @@ const (
 
 // Run calls [Controller.Pass] whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it returns nil. Whoever
 // watches nodes, shadows, rollouts and drains puts it there, into a channel with a place for one. Errors are logged; a pass with one is
-// followed by the next after a time that grows, and not sooner than a second by a wake-up. Call it once: who leads again makes a [New] controller, as what
+// followed by the next after a time that grows, and not sooner than a second by a wake-up. A pass that has written nothing, while no node has a slot, is
+// followed by a rest, which a wake-up does not end unless people want something else: thirty times as long as the pass took, and two seconds at most. So
+// kubelets that write their Nodes, and pods that come and go, keep a controller of thousands of nodes at work for a thirtieth of the time, and not for all
+// of it. Call it once: who leads again makes a [New] controller, as what
 // this one remembers may not be true any more.
 func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
 	retry := retryMin
 	for ctx.Err() == nil {
-		after, err := c.Pass(ctx)
+		e, after, err := c.pass(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -39,10 +42,58 @@ func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
 			retry = min(2*retry, retryMax)
 		default:
 			retry = retryMin
+			rest := e.rest(after)
+			if c.sleep(ctx, wake, rest, e.asked) {
+				continue
+			}
+			if after > 0 {
+				after = max(soonest, after-rest)
+			}
 		}
 		pause(ctx, wake, after)
 	}
 	return nil
+}
+
+const (
+	// restTimes is how many times as long as the pass before it a rest is, longestRest how long at most.
+	restTimes   = 30
+	longestRest = 2 * time.Second
+	soonest     = time.Nanosecond // zero would be for ever
+)
+
+// rest is how long wake-ups wait after a pass that asks for the next one after that time, if it does.
+func (e effort) rest(after time.Duration) time.Duration {
+	if e.writes > 0 || e.inFlight {
+		return 0
+	}
+	d := min(restTimes*e.took, longestRest)
+	if after > 0 {
+		d = min(d, after)
+	}
+	return d
+}
+
+// sleep waits for that time, or until people want something else than what was asked. It reports whether there was a wake-up.
+func (c *Controller) sleep(ctx context.Context, wake <-chan struct{}, d time.Duration, asked string) (woken bool) {
+	if d <= 0 {
+		return false
+	}
+	over := time.NewTimer(d)
+	defer over.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return woken
+		case <-over.C:
+			return woken
+		case <-wake:
+			woken = true
+			if a, ok := c.o.Rollouts.(Attentive); ok && a.Asked() != asked {
+				return true
+			}
+		}
+	}
 }
 
 // pause waits for that time, or for ever if it is zero, or for a wake-up.
