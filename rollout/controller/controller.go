@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/conversion"
@@ -153,9 +154,9 @@ func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) 
 // An effort is what a pass took, and what for.
 type effort struct {
 	took     time.Duration
-	writes   int
-	inFlight bool   // a node has a slot
-	asked    string // what people wanted
+	writes   int    // of something new
+	inFlight bool   // a slot goes on
+	asked    string // what people wanted when it began
 }
 
 func (c *Controller) pass(ctx context.Context) (e effort, after time.Duration, err error) {
@@ -169,7 +170,7 @@ func (c *Controller) pass(ctx context.Context) (e effort, after time.Duration, e
 	for i := 0; i < tries; i++ {
 		p := &pass{c: c, ctx: ctx, live: i > 0}
 		err = p.run()
-		e.writes, e.inFlight, e.asked = e.writes+p.writes, len(p.ledger.Slots) > 0, p.asked
+		e.writes, e.inFlight, e.asked = e.writes+p.writes-p.repeated, slices.ContainsFunc(p.ledger.Slots, goesOn), p.asked
 		if c.mind.cutShort(err) && ctx.Err() == nil {
 			i-- // what it has decided on was no older than it should be
 			continue
@@ -191,6 +192,12 @@ func (c *Controller) pass(ctx context.Context) (e effort, after time.Duration, e
 	return e, after, err
 }
 
+// goesOn reports whether a slot is one that a controller brings further. One that is marked waits for its node or for people, one that is lent for its holder.
+func goesOn(s protocol.Slot) bool {
+	_, _, lent := s.Borrower()
+	return s.State == "" && !lent
+}
+
 // errAgain means that something has changed since it was read, so that what was decided must not be written.
 var errAgain = errors.New("it has changed since it was read")
 
@@ -208,9 +215,10 @@ type pass struct {
 	live  bool // the ledger is to be read as it is stored
 	asked string
 	calls int // how many were made
-	// writes is how many of them write, flying is memory for the slots whose attempts go on.
-	writes int
-	flying []protocol.Slot
+	// writes is how many of them write, repeated how many of those have only said again why nothing is decided, flying is memory for the slots whose
+	// attempts go on.
+	writes, repeated int
+	flying           []protocol.Slot
 
 	ledger   protocol.Ledger
 	version  string

@@ -29,7 +29,7 @@ type Rollouts interface {
 }
 
 // Attentive are [Rollouts] that notice when somebody asks for something. The pass then looks again before it goes on to the next node, so that nobody
-// who aborts waits for the nodes of a pass.
+// who aborts waits for the nodes of a pass; and [Controller.Run] does not rest while somebody waits.
 type Attentive interface {
 	Rollouts
 	// Asked is a text that changes with what anybody wants of any of them, and with nothing else. It is asked for often, and so answers from memory.

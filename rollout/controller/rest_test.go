@@ -5,6 +5,7 @@ package controller_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,14 +66,45 @@ func (r *restless) over(long, every time.Duration) int64 {
 	return r.passes.Load() - before
 }
 
-// Where nothing is to be done, wake-ups cost a thirtieth of the time, and none is lost.
+// Where nothing is to be done, wake-ups cost a thirtieth of the time: without a rollout, with one that is completed, with one that can't be followed, and with a
+// node that is broken for good.
 func TestWakeUpsInVain(t *testing.T) {
+	for what, prepare := range map[string]func(w *world){
+		"no rollout": func(*world) {},
+		"completed": func(w *world) {
+			w.want()
+			w.untilPhase(rollout.Completed)
+		},
+		"can't be followed": func(w *world) {
+			w.want()
+			w.untilPhase(rollout.Completed)
+			w.c.EditRollout(uid, func(r *controller.Rollout) { r.Invalid = errors.New("there is no revision v2") })
+			w.steps(3)
+		},
+		"broken": func(w *world) {
+			w.policy.Detectors = []rollout.Detector{rollout.Failures{At: number(1)}}
+			w.behave(0, 2, broken())
+			w.want()
+			w.untilPhase(rollout.Frozen)
+			w.steps(300)
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 2, 1)
+			prepare(w)
+			r := newRestless(t, w)
+			<-time.After(time.Minute)
+			if n := r.over(time.Minute, slow); n < 30 || n > 40 { // some come sooner, as the pass before has asked for that
+				t.Errorf("%s: %d passes of %v within a minute of wake-ups, want one each 31 times as long", what, n, slow)
+			}
+		})
+	}
+}
+
+// A wake-up in a rest is heard after it.
+func TestWakeUpInARest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRestless(t, newWorld(t, 2, 1))
-		<-time.After(time.Minute)
-		if n := r.over(time.Minute, slow); n < 30 || n > 33 {
-			t.Errorf("%d passes of %v within a minute of wake-ups, want one each 31 times as long", n, slow)
-		}
 		<-time.After(time.Minute)
 		before := r.passes.Load()
 		r.ring()
@@ -102,7 +134,70 @@ func TestRestEndsForPeople(t *testing.T) {
 	})
 }
 
-// While a node has a slot, a controller does not rest.
+// A slowGate has people want something while the gates are asked, once.
+type slowGate struct {
+	gate
+	want func()
+}
+
+func (g *slowGate) Verdict(ctx context.Context) rollout.Verdict {
+	if g.want != nil {
+		g.want()
+		g.want = nil
+	}
+	return g.gate.Verdict(ctx)
+}
+
+// Nor does somebody wait who has wanted something during the pass.
+func TestNoRestForWhatWasWantedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2, 1)
+		g := &slowGate{gate: gate{rollout.Allow}}
+		w.o.Gates = []controller.Gate{g}
+		r := newRestless(t, w)
+		<-time.After(time.Minute)
+		before := r.passes.Load()
+		g.want = func() {
+			w.want()
+			r.ring()
+		}
+		r.ring()
+		<-time.After(2*slow + time.Millisecond)
+		if n := r.passes.Load() - before; n != 2 {
+			t.Errorf("%d passes within the time of two, in the first of which a rollout was made; want 2", n)
+		}
+	})
+}
+
+// R-RO-07: a rest ends when the pass before it has asked for the next one, as it does where the operator is switched off, whenever that is.
+func TestRestEndsAsAsked(t *testing.T) {
+	for i := range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 6, 2)
+			var off atomic.Bool
+			off.Store(true)
+			w.o.Off = func() string {
+				if off.Load() {
+					return "switched off"
+				}
+				return ""
+			}
+			w.start()
+			w.want()
+			w.steps(3)
+			newRestless(t, w)
+			<-time.After(time.Hour + time.Duration(i)*200*time.Millisecond)
+			off.Store(false)
+			<-time.After(time.Second + 2*slow + time.Millisecond)
+			synctest.Wait()
+			if l := w.c.Ledger(); l.Epoch != 2 {
+				t.Errorf("%d nodes were admitted a second after the operator was switched on, want 2", l.Epoch)
+			}
+		})
+	}
+}
+
+// While a slot goes on, a controller does not rest.
 func TestNoRestInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 1)

@@ -95,11 +95,13 @@ func (p *pass) show() error {
 		}
 		return nil
 	}
+	before := p.writes
 	for _, i := range p.shown {
 		if _, err := p.storeProgress(i); err != nil {
 			return err
 		}
 	}
+	p.repeated += p.writes - before // nothing follows from it
 	p.c.mind.showAt = p.now.Add(p.c.o.ShowEvery)
 	return nil
 }
@@ -309,6 +311,7 @@ func (p *pass) store(i int, decided bool) (bool, error) {
 		p.remember(i)
 		return true, nil
 	}
+	again := p.refused[r.Policy.UID] != nil && p.c.equal.DeepEqual(d.Progress, p.stored[r.Policy.UID])
 	var next Rollout
 	err := p.write(func(ctx context.Context) error {
 		var after time.Duration
@@ -323,6 +326,9 @@ func (p *pass) store(i int, decided bool) (bool, error) {
 	case err != nil:
 		p.note("controller: storing the progress of rollout %q", err, r.Name)
 		return false, nil
+	}
+	if again {
+		p.repeated++
 	}
 	p.edges(r, d)
 	if decided {

@@ -89,7 +89,7 @@ func (p *pass) finish() {
 		if !r.Deleting || none || hasSlot(p.ledger, r.Policy.UID) {
 			continue
 		}
-		if err := p.call(func(ctx context.Context) error { return p.c.o.Rollouts.Finish(ctx, *r) }); err != nil {
+		if err := p.write(func(ctx context.Context) error { return p.c.o.Rollouts.Finish(ctx, *r) }); err != nil {
 			p.note("controller: letting rollout %q go", err, r.Name)
 		}
 	}
@@ -102,7 +102,7 @@ func (p *pass) bury() {
 		if p.find(sh.UID) != nil || p.ledger.Slot(sh.UID) != nil {
 			continue
 		}
-		err := p.call(func(ctx context.Context) error { return p.c.o.Shadows.Bury(ctx, *sh) })
+		err := p.write(func(ctx context.Context) error { return p.c.o.Shadows.Bury(ctx, *sh) })
 		switch {
 		case err == nil:
 			p.again(soon) // for the Node that may have come in its place
@@ -122,7 +122,7 @@ func (p *pass) dismiss() {
 		if n.selected && !p.deletes(n) || n.shadow == nil || n.held || n.mark.there || p.ledger.Slot(n.UID) != nil || !n.shadow.Removable() {
 			continue
 		}
-		if err := p.call(func(ctx context.Context) error { return p.c.o.Shadows.Delete(ctx, *n.shadow) }); err != nil {
+		if err := p.write(func(ctx context.Context) error { return p.c.o.Shadows.Delete(ctx, *n.shadow) }); err != nil {
 			p.note("controller: removing the shadow of node %q", err, n.Name)
 		}
 	}
@@ -153,7 +153,7 @@ func (p *pass) enlist() error {
 			continue
 		}
 		sh := protocol.NewShadow(n.Name, n.UID, l)
-		if err := p.call(func(ctx context.Context) error { _, err := p.c.o.Shadows.Create(ctx, sh); return err }); err != nil {
+		if err := p.write(func(ctx context.Context) error { _, err := p.c.o.Shadows.Create(ctx, sh); return err }); err != nil {
 			if errors.Is(err, ErrOtherDomain) {
 				p.c.mind.elsewhere[n.UID] = p.now
 			}
