@@ -36,7 +36,8 @@ type Config struct {
 	StopSignal string `json:"stopSignal,omitempty"`
 	// GraceSeconds is how long it may take to end, before it is killed: 1 to 3600; 0 is 10.
 	GraceSeconds int64 `json:"graceSeconds,omitempty"`
-	// ReloadSignal tells the program that its files have changed. With "" it is restarted instead.
+	// ReloadSignal tells the program that its files have changed. With "" it is restarted instead. What the process of the provider ignores since
+	// it was started, as SIGHUP under nohup, a program ignores too until it sets a handler, and a shell can't.
 	ReloadSignal string `json:"reloadSignal,omitempty"`
 	// Offers are the versions that the program can run: others are refused before anything is touched.
 	Offers Offers `json:"offers,omitzero"`

@@ -214,8 +214,8 @@ func TestReload(t *testing.T) {
 	p := open(t, local.Options{Root: root})
 	with := func(files ...local.File) provider.CreateRequest {
 		return request(1, config(t, func(c *local.Config) {
-			shell("trap 'cat files/etc/*; grep kubelet machine.json; echo told' HUP; echo up; while :; do sleep 0.1; done")(c)
-			c.ReloadSignal, c.Files = "SIGHUP", files
+			shell("trap 'cat files/etc/*; grep kubelet machine.json; echo told' USR1; echo up; while :; do sleep 0.1; done")(c)
+			c.ReloadSignal, c.Files = "SIGUSR1", files // SIGHUP is ignored by what nohup has started, and a shell can't change that
 		}))
 	}
 	r := with(local.File{Path: "etc/a", Content: "old a\n"}, local.File{Path: "etc/b", Content: "old b\n"})
