@@ -56,7 +56,7 @@ func (p *pass) run() error {
 
 // gather reads everything. The ledger comes last: a shadow that was missing before it was read is made with its epoch.
 func (p *pass) gather() error {
-	p.asked = p.wanted()
+	p.asked = p.c.wanted()
 	var nodes []Node
 	for _, read := range []struct {
 		what string
@@ -82,8 +82,8 @@ func (p *pass) gather() error {
 }
 
 // wanted changes with what people want, as far as that is noticed.
-func (p *pass) wanted() string {
-	if a, ok := p.c.o.Rollouts.(Attentive); ok {
+func (c *Controller) wanted() string {
+	if a, ok := c.o.Rollouts.(Attentive); ok {
 		return a.Asked()
 	}
 	return ""

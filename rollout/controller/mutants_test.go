@@ -54,7 +54,7 @@ func TestMutants(t *testing.T) {
 		{Name: "stray cordons stay", File: "tend.go", Run: "TestStrayCordon", Old: "		p.open(n)\n", New: ""},
 		{Name: "shadows of unselected nodes stay", File: "tend.go", Run: "TestLabelRemoved|TestChurn", Old: "		p.dismiss()\n", New: ""},
 		{Name: "non-intrusive revisions cordon when they leave", File: "../steer.go", Run: "TestNonIntrusive", Old: "aims := f.ordered(), p.targets\n", New: "aims := f.ordered(), p.targets[:0]\n"},
-		{Name: "who aborts waits for the pass", File: "round.go", Run: "TestAbortDoesNot", Old: "p.wanted() != p.asked {", New: "p.wanted() == \"\" {"},
+		{Name: "who aborts waits for the pass", File: "round.go", Run: "TestAbortDoesNot", Old: "p.c.wanted() != p.asked {", New: "p.c.wanted() == \"\" {"},
 		{Name: "an empty node waits for the next pass", File: "act.go", Run: "TestEmptyNode", Old: "	return moved\n}\n\n// ordersOf", New: "	return due && moved\n}\n\n// ordersOf"},
 		{Name: "a slot is freed of which nothing is stored", File: "round.go", Run: "TestOutcomeOutlives", Old: "if all, err := p.foretell(next); err", New: "if all, err := true, error(nil); err"},
 		{Name: "how far a node was is not stored before it is lost", File: "ahead.go", Run: "TestLossOutlives",

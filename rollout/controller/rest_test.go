@@ -134,13 +134,13 @@ func TestRestEndsForPeople(t *testing.T) {
 	})
 }
 
-// A slowGate has people want something while the gates are asked, once.
-type slowGate struct {
+// A askingGate has people want something while the gates are asked, once.
+type askingGate struct {
 	gate
 	want func()
 }
 
-func (g *slowGate) Verdict(ctx context.Context) rollout.Verdict {
+func (g *askingGate) Verdict(ctx context.Context) rollout.Verdict {
 	if g.want != nil {
 		g.want()
 		g.want = nil
@@ -152,7 +152,7 @@ func (g *slowGate) Verdict(ctx context.Context) rollout.Verdict {
 func TestNoRestForWhatWasWantedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 1)
-		g := &slowGate{gate: gate{rollout.Allow}}
+		g := &askingGate{gate: gate{rollout.Allow}}
 		w.o.Gates = []controller.Gate{g}
 		r := newRestless(t, w)
 		<-time.After(time.Minute)
@@ -174,15 +174,7 @@ func TestRestEndsAsAsked(t *testing.T) {
 	for i := range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 6, 2)
-			var off atomic.Bool
-			off.Store(true)
-			w.o.Off = func() string {
-				if off.Load() {
-					return "switched off"
-				}
-				return ""
-			}
-			w.start()
+			off := w.switchedOff()
 			w.want()
 			w.steps(3)
 			newRestless(t, w)

@@ -89,7 +89,7 @@ func (c *Controller) sleep(ctx context.Context, wake <-chan struct{}, d time.Dur
 			return woken
 		case <-wake:
 			woken = true
-			if a, ok := c.o.Rollouts.(Attentive); ok && a.Asked() != asked {
+			if c.wanted() != asked {
 				return true
 			}
 		}

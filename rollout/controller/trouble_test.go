@@ -226,19 +226,25 @@ func TestSwitchIsAskedBeforeTheStore(t *testing.T) {
 	})
 }
 
+// switchedOff has the operator be off until the switch is set to false.
+func (w *world) switchedOff() (off *atomic.Bool) {
+	off = &atomic.Bool{}
+	off.Store(true)
+	w.o.Off = func() string {
+		if off.Load() {
+			return "switched off"
+		}
+		return ""
+	}
+	w.start()
+	return off
+}
+
 // R-RO-07: that the operator is switched on again nobody tells the controller; it notices within a second.
 func TestSwitchedOnIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, 2)
-		var off atomic.Bool
-		off.Store(true)
-		w.o.Off = func() string {
-			if off.Load() {
-				return "switched off"
-			}
-			return ""
-		}
-		w.start()
+		off := w.switchedOff()
 		w.want()
 		w.steps(3) // the nodes have shadows, and their agents have spoken
 		ctx, cancel := context.WithCancel(quiet(t))

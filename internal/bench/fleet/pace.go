@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// often is how long the machine goes on between two looks at its pace, which then take about a hundredth of one processor.
+	// often is how long the machine goes on between two looks at its pace, which then take some two hundredths of one processor.
 	often = 20 * time.Millisecond
 	// reads is how often the text is read at a look.
 	reads = 8

@@ -246,9 +246,9 @@ func TestSecretsWhileTheProgramWrites(t *testing.T) {
 	root := newRoot(t)
 	p := open(t, local.Options{Root: root})
 	r := request(1, config(t, func(c *local.Config) {
-		shell(`trap : HUP; mkdir "$BELAY_BOOTSTRAP_DIR/dir"; echo up
-			for w in a b c d; do (exec 2>/dev/null; while :; do for i in 0 1 2 3 4 5 6 7 8 9; do echo x >"$BELAY_BOOTSTRAP_DIR/$w$i"; done; done) & done; while :; do wait; done`)(c)
-		c.ReloadSignal = "SIGHUP"
+		shell(`mkdir "$BELAY_BOOTSTRAP_DIR/dir"; echo up
+			for w in a b c d; do (exec 2>/dev/null; while :; do for i in 0 1 2 3 4 5 6 7 8 9; do echo x >"$BELAY_BOOTSTRAP_DIR/$w$i"; done; done) & done; wait`)(c)
+		c.ReloadSignal = "SIGWINCH"
 	}))
 	r.Join.Bootstrap = map[string][]byte{"old": []byte("a"), "token": []byte("0")}
 	create(t, p, r)
