@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"testing"
@@ -183,30 +184,40 @@ func (c *cluster) overload(t *testing.T, user string) (end func()) {
 		}
 		return err
 	})
-	body, more := io.Pipe() // the server waits for the rest of the request
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	ended := make(chan error, 1)
-	go func() {
-		_, _, err := c.post(ctx, sitter, pod, body)
-		ended <- err
-	}()
-	_, err := more.Write([]byte("{"))
-	must(t, err)
-	eventually(t, "the seat is taken", func() error {
-		code, _, err := c.post(t.Context(), sitter, pod, strings.NewReader(dryRun))
-		if err == nil && code != http.StatusTooManyRequests {
-			err = fmt.Errorf("the server answers with %d", code)
-		}
-		return err
-	})
+	leave := c.sit(t, sitter, pod)
+	if code, _, err := c.post(t.Context(), sitter, pod, strings.NewReader(dryRun)); err != nil || code != http.StatusTooManyRequests {
+		t.Fatalf("an eviction beside the one that has the seat is answered with %d (%v), want 429", code, err)
+	}
 	return func() {
 		must(t, c.api.FlowcontrolV1().FlowSchemas().Delete(t.Context(), c.name, metav1.DeleteOptions{}))
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
+		if err := leave(); !errors.Is(err, context.Canceled) {
 			t.Errorf("the request that takes the seat ended with %v, want it to last", err)
 		}
 	}
+}
+
+// sit takes the seat until leave is called, with an eviction whose body does not end. The server asks for the body once the request has
+// the seat, and a request that is sent before that may be served first.
+func (c *cluster) sit(t *testing.T, sitter *rest.Config, pod string) (leave func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	taken, ended := make(chan struct{}), make(chan error, 1)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { close(taken) }})
+	body, _ := io.Pipe()
+	go func() {
+		code, _, err := c.post(ctx, sitter, pod, body)
+		if err == nil {
+			err = fmt.Errorf("the server answers with %d", code)
+		}
+		ended <- err
+	}()
+	select {
+	case <-taken:
+	case err := <-ended:
+		t.Fatalf("the request that takes the seat ended with %v, want it to last", err)
+	}
+	return func() error { cancel(); return <-ended }
 }
 
 // dryRun is an eviction without effect.
@@ -223,6 +234,7 @@ func (c *cluster) post(ctx context.Context, config *rest.Config, pod string, bod
 		return 0, "", err
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Expect", "100-continue") // says when the server begins to read, which is behind its queues; nothing waits for it
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", err
