@@ -45,6 +45,7 @@ type auditor struct {
 	nodes                 map[string]string          // UIDs of the Nodes that there are, by name
 	shadows               map[string]protocol.Shadow // by name of the Node
 	stopped               map[string]bool            // Rollouts, by UID, that have acknowledged that they are stopped
+	lately                []string                   // what the last versions said, for a run that has failed
 }
 
 func newAuditor(limit int) *auditor {
@@ -81,6 +82,12 @@ func (a *auditor) fault(format string, args ...any) {
 	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
 }
 
+// tell remembers what a version says.
+func (a *auditor) tell(v version, format string, args ...any) {
+	const most = 200
+	a.lately = append(a.lately[max(0, len(a.lately)-most):], fmt.Sprintf("%d %s: ", v.Revision, path.Base(v.Key))+fmt.Sprintf(format, args...))
+}
+
 // ledger: E21, no more slots than the cap allows; attempts are counted up; and what is freed or admitted may be.
 func (a *auditor) ledger(v version) error {
 	if v.Value == nil {
@@ -98,6 +105,7 @@ func (a *auditor) ledger(v version) error {
 	if now.Epoch < before.Epoch {
 		a.fault("I3: the ledger at %d goes back from attempt %d to %d", v.Revision, before.Epoch, now.Epoch)
 	}
+	a.tell(v, "%+v", now)
 	a.freed(v, before, now)
 	a.admitted(v, before, now)
 	for uid := range a.stopped {
@@ -113,6 +121,7 @@ func (a *auditor) ledger(v version) error {
 func (a *auditor) node(v version) error {
 	name := path.Base(v.Key)
 	if v.Value == nil {
+		a.tell(v, "the Node is gone")
 		delete(a.cordoned, name)
 		delete(a.nodes, name)
 		return nil
@@ -120,6 +129,9 @@ func (a *auditor) node(v version) error {
 	var n corev1.Node
 	if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(v.Value, nil, &n); err != nil {
 		return err
+	}
+	if a.nodes[name] != string(n.UID) || a.cordoned[name] != n.Spec.Unschedulable {
+		a.tell(v, "the Node has UID %s, cordoned %t", n.UID, n.Spec.Unschedulable)
 	}
 	a.nodes[name] = string(n.UID)
 	if !n.Spec.Unschedulable {
@@ -136,6 +148,7 @@ func (a *auditor) node(v version) error {
 // shadow: I3, attempts never go back; E25, a node begins a revision once; and what it does is allowed.
 func (a *auditor) shadow(v version) error {
 	if v.Value == nil {
+		a.tell(v, "the shadow is gone")
 		delete(a.shadows, path.Base(v.Key))
 		return nil
 	}
@@ -143,6 +156,7 @@ func (a *auditor) shadow(v version) error {
 	if err := json.Unmarshal(v.Value, &sh); err != nil {
 		return err
 	}
+	a.tell(v, "%+v, %s %s", v1alpha1.ShadowOf(&sh), sh.Status.Reason, sh.Status.Message)
 	a.allowed(v, a.shadows[sh.Name], v1alpha1.ShadowOf(&sh))
 	a.shadows[sh.Name] = v1alpha1.ShadowOf(&sh)
 	uid, last := sh.Spec.NodeUID, a.attempts[sh.Spec.NodeUID]
@@ -177,6 +191,13 @@ func (a *auditor) at() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.revision
+}
+
+// last is what the last versions said, a line for each.
+func (a *auditor) last() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(a.lately, "\n")
 }
 
 // report is what was found so far.

@@ -180,13 +180,15 @@ func (s *stage) figures(began time.Time) {
 		s.calls.throttled.Load(), s.calls.all.Load(), s.calls.lists.Load(), s.calls.watches.Load(), s.handovers, len(s.forgiven), s.slowest.Round(time.Millisecond), commits, versions, s.evictions(), slots, cordoned, s.plan.Cap, len(wrong))
 }
 
-// confess tells, of a run that has failed, what the nodes wait for that are not done, what the controllers printed last, and where their goroutines are: a rollout
-// may stand still for a reason of theirs.
+// confess tells, of a run that has failed, what the auditor has found and read last, what the nodes wait for that are not done, what the controllers printed last,
+// and where their goroutines are: a rollout may stand still for a reason of theirs.
 func (s *stage) confess() {
 	const most = 256 << 10
 	if !s.t.Failed() {
 		return
 	}
+	wrong, _, _, _, _ := s.audit.report()
+	s.t.Logf("found: %s\nread last:\n%s", strings.Join(wrong, "\n"), s.audit.last())
 	if r := s.fleet.Rollout(); r != nil {
 		s.t.Logf("the nodes: %+v", r.Status.Nodes)
 	}
