@@ -61,6 +61,11 @@ func (a *Agent) step(ctx context.Context) (after time.Duration, done bool, err e
 	if err != nil {
 		return 0, false, err
 	}
+	if l.inherits() {
+		if err := a.own(ctx, l.shadow); err != nil {
+			return 0, false, err
+		}
+	}
 	act := decide(l.view, time.Now())
 	if act.act == wait {
 		if err := a.keep(ctx, l, act.record); err != nil {

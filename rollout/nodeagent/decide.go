@@ -109,6 +109,12 @@ func (v view) reconciled() view {
 	return v
 }
 
+// inherits reports whether an attempt is under way of which the disk knows nothing. It is of this node if the record was lost, and of another one if the
+// Node was registered anew, on another machine or another disk, and the shadow is not collected yet.
+func (v view) inherits() bool {
+	return v.online && !v.disk.isOf(v.shadow) && !v.shadow.Status.Report.Phase.AtRest()
+}
+
 // begun reports whether this process has applied the committed attempt, and has told the disk alone that it begins. An agent that was killed meanwhile,
 // and one that waits for a boot, tell the shadow first.
 func (v view) begun() bool {

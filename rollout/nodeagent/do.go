@@ -14,7 +14,8 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// ErrOtherNode means that the shadow belongs to another incarnation of the Node than the one that the agent runs on. Its orders are not followed.
+// ErrOtherNode means that the shadow belongs to another incarnation of the Node than the one that the agent runs on. Its orders are not followed, and an
+// attempt that it is in is not this node's.
 var ErrOtherNode = errors.New("the shadow belongs to another incarnation of the node")
 
 // do takes a step. The next one is decided on what is seen then.
@@ -40,8 +41,8 @@ func (a *Agent) do(ctx context.Context, l look, act action) error {
 	return a.tell(ctx, l, act.event, act.record)
 }
 
-// own returns nil if the shadow belongs to the Node that the agent runs on. That is asked before each order that is followed: the shadow of a Node
-// that was deleted may be there for a while, and its slot is free already.
+// own returns nil if the shadow belongs to the Node that the agent runs on. That is asked before each order that is followed, and before an attempt is
+// believed that the disk does not know: the shadow of a Node that was deleted may be there for a while, and its slot is free already.
 func (a *Agent) own(ctx context.Context, sh Shadow) error {
 	ctx, cancel := context.WithTimeout(ctx, a.o.CallTimeout)
 	defer cancel()

@@ -19,7 +19,7 @@
 //
 //   - Nothing of the node is changed before its agent has committed the attempt on a version of the shadow that does not revoke it, was told to
 //     proceed, and has the intent acknowledged by the disk. An attempt is committed once; a grant in the shadow of another incarnation of
-//     the Node is not honoured.
+//     the Node is not honoured, and the attempt that such a node was in is not taken for one of this.
 //   - Every report is on the disk before it is tried to be stored, so that a shadow that was deleted is told the truth.
 //   - Apply and Revert are called again only with the same [Attempt].Key, in the boot in which the intent was recorded, as long as it is not
 //     on the disk what came of them. After another boot they are not: the node is looked at.
@@ -47,6 +47,7 @@
 // # Crash behaviour
 //
 // An agent may be killed at any line: all that it needs is in its shadow and in one record of its [Disk]. Without the record, what
-// the shadow says stands, and nothing that may have begun is begun again; what was told to proceed, and begins in silence, may have. A record that is there and can't be read is an error at every pass,
+// the shadow says stands if it is of this incarnation of the Node, and nothing that may have begun is begun again; what was told to proceed, and begins in silence,
+// may have. A record that is there and can't be read is an error at every pass,
 // never an empty one.
 package nodeagent

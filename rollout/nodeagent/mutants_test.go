@@ -70,6 +70,8 @@ func TestRecordMutants(t *testing.T) {
 			Old: "if r.Format != format {", New: "if r.Format < format {"},
 		{Name: "a grant of another node is honoured", File: "do.go", Run: "TestOtherIncarnation",
 			Old: "if uid == \"\" || uid != sh.UID {", New: "if uid == \"\" {"},
+		{Name: "the attempt of another node is inherited", File: "agent.go", Run: "TestAttemptOfAnotherIncarnation",
+			Old: "if l.inherits() {", New: "if l.inherits() && l.shadow.UID == \"\" {"},
 		{Name: "the word to proceed is for anybody", File: "do.go", Run: "TestOtherIncarnation",
 			Old: "case begin, quick:\n\t\tif err := a.own(ctx, l.shadow); err != nil {\n\t\t\treturn err\n\t\t}", New: "case begin, quick:"},
 		{Name: "the intent to go back is not on the disk", File: "do.go", Run: "TestPowerCutAnywhere",

@@ -16,7 +16,7 @@ type Options struct {
 	Disk    Disk
 	Updater Updater
 	// NodeUID asks for the UID of the Node that the agent runs on, from the API server or from its own bound token. It is asked before an order
-	// is followed, and must not answer from a time before the Node was registered anew.
+	// is followed, and where the shadow is in an attempt that the Disk does not know. It must not answer from a time before the Node was registered anew.
 	NodeUID func(ctx context.Context) (string, error)
 
 	// VerifyFor is the healthy time that ends an attempt. Zero means 1 minute.
