@@ -193,6 +193,13 @@ func (a *auditor) at() int64 {
 	return a.revision
 }
 
+// slotted reports whether a node has a slot.
+func (a *auditor) slotted(node string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now.Slot(a.nodes[node]) != nil
+}
+
 // last is what the last versions said, a line for each.
 func (a *auditor) last() string {
 	a.mu.Lock()

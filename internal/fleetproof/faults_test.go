@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -72,13 +73,14 @@ func (s *stage) hang(name testenv.Component) {
 	must(s.t, server.Resume())
 }
 
-// churn has a node leave for good, with its agent and its disk, and another one join, which may have its name. Canaries stay.
+// churn has a node leave for good, with its agent and its disk, and another one join, which may have its name. Canaries stay. It is one that is being updated,
+// if there is such a one at that time.
 func (s *stage) churn(named func(before string) string) {
 	s.t.Helper()
-	all := s.all()
-	a := all[s.fleet.Canaries+s.r.IntN(len(all)-s.fleet.Canaries)]
-	for a.swap { // those on which a config can be fatal stay, too
-		a = all[s.fleet.Canaries+s.r.IntN(len(all)-s.fleet.Canaries)]
+	all := slices.DeleteFunc(s.all()[s.fleet.Canaries:], func(a *agent) bool { return a.swap }) // those on which a config can be fatal stay, too
+	a := all[s.r.IntN(len(all))]
+	if updated := slices.DeleteFunc(all, func(a *agent) bool { return !s.audit.slotted(a.name) }); len(updated) > 0 {
+		a = updated[s.r.IntN(len(updated))]
 	}
 	s.end(a.name)
 	if err := a.wrong(); err != nil {
