@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,6 +142,15 @@ func TestSelectorKeepsMaxNodes(t *testing.T) {
 			if got := lowest(); got < 6 {
 				t.Errorf("%d pods were healthy at the worst time, and the budget needs 6", got)
 			}
+			// The watch of the test may be behind the command, which has its answers from the API server.
+			e2e.Eventually(t, settled, "the watch of the test tells of all nodes", func() error {
+				seen.mu.Lock()
+				defer seen.mu.Unlock()
+				if len(seen.done) != 4 {
+					return fmt.Errorf("%q were drained, want all 4", seen.done)
+				}
+				return nil
+			})
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			if seen.most != c.most || len(seen.done) != 4 {
@@ -213,7 +223,7 @@ func TestMissingRights(t *testing.T) {
 	plan.ends(t, exitDone)
 }
 
-// grant gives a user the rights of rules in the whole cluster.
+// grant gives a user the rights of rules in the whole cluster, and returns when the API server knows of them.
 func (w *world) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: user}
@@ -226,5 +236,12 @@ func (w *world) grant(t *testing.T, user string, rules []rbacv1.PolicyRule) {
 	}
 	if _, err := w.client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				e2e.Allowed(t, w.client, user, nil, authorizationv1.ResourceAttributes{Group: rule.APIGroups[0], Resource: resource, Verb: verb})
+			}
+		}
 	}
 }

@@ -12,6 +12,10 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/belayproject/belay/internal/testproc"
 )
 
@@ -53,6 +57,22 @@ func Throughout(t testing.TB, d time.Duration, what string, check func() error) 
 		case <-deadline.C:
 			return
 		}
+	}
+}
+
+// Allowed waits until a user has rights. The API server decides by what it has seen of the bindings, which is some time after they were created:
+// what asks earlier is refused.
+func Allowed(t testing.TB, admin kubernetes.Interface, user string, groups []string, rights ...authorizationv1.ResourceAttributes) {
+	t.Helper()
+	for i := range rights {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: &rights[i]}}
+		Eventually(t, time.Minute, "a user has the rights that were given", func() error {
+			answer, err := admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+			if err == nil && !answer.Status.Allowed {
+				err = fmt.Errorf("%s may not yet %+v: %+v", user, rights[i], answer.Status)
+			}
+			return err
+		})
 	}
 }
 
