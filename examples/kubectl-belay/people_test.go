@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,6 +38,7 @@ import (
 	drainsettings "github.com/belayproject/belay/examples/drain/settings"
 	"github.com/belayproject/belay/examples/kubectl-belay/cluster"
 	"github.com/belayproject/belay/examples/kubectl-belay/page"
+	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testproc"
@@ -67,7 +69,18 @@ func newCast(t *testing.T) *cast {
 	c.apply("../manifests/controller/rbac.yaml")
 	c.apply("../manifests/kubectl-belay/rbac.yaml")
 	c.viewer, c.otto = c.user("vera", "belay-viewer"), c.user("otto", "belay-viewer", "belay-operator")
+	c.known()
 	return c
+}
+
+// known waits until the API server knows of the rights of people, because a command that is refused does not try again.
+func (c *cast) known() {
+	c.t.Helper()
+	lists := authorizationv1.ResourceAttributes{Group: v1alpha1.GroupVersion.Group, Resource: "rollouts", Verb: "list"}
+	patches := authorizationv1.ResourceAttributes{Group: v1alpha1.GroupVersion.Group, Resource: "rollouts", Verb: "patch"}
+	leases := authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Verb: "get", Namespace: "belay-system"}
+	e2e.Allowed(c.t, c.Core, "vera", nil, lists, leases)
+	e2e.Allowed(c.t, c.Core, "otto", nil, lists, patches, leases)
 }
 
 // user makes a person with ClusterRoles, and the Role for Leases.
