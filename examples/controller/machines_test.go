@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -136,6 +137,8 @@ func newMachineStage(t *testing.T) *machineStage {
 		e2e.Apply(t, env.Config(), "../manifests/"+path)
 	}
 	s := &machineStage{t: t, env: env, core: kubernetes.NewForConfigOrDie(env.Config()), objects: dynamic.NewForConfigOrDie(env.Config())}
+	mayBegin(t, s.core, authorizationv1.ResourceAttributes{Resource: "persistentvolumes", Verb: "list"}, // the last binding in the cluster
+		authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Verb: "list", Namespace: "belay-agents"}) // and in a namespace
 	s.admin, err = fake.NewAdmin(fake.Options{URL: cloud.URL})
 	must(t, err)
 	self, err := os.Executable()

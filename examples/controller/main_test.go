@@ -17,10 +17,12 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/internal/rolloutstage"
@@ -64,6 +66,7 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { must(t, f.Close()) })
 	e2e.Apply(t, f.Env.Config(), "../manifests/controller/rbac.yaml")
+	mayBegin(t, f.Core)
 	kubeconfig := userConfig(t, f.Env)
 	first := start(t, f.Env, kubeconfig)
 	first.awaits("leads", `belay_leader{name="rollout-fleet"} 1`)
@@ -97,6 +100,16 @@ func TestReplicasCarryOutRollouts(t *testing.T) {
 	for _, line := range denied(t, f.Env.AuditLog()) {
 		t.Errorf("the manifests give too few rights: %s", line)
 	}
+}
+
+// mayBegin waits until the API server knows of the account's bindings, those of controller/rbac.yaml and of what gives more rights: a request that is
+// denied only because it comes too early would count as a right that the manifests lack.
+func mayBegin(t *testing.T, admin kubernetes.Interface, more ...authorizationv1.ResourceAttributes) {
+	t.Helper()
+	e2e.Allowed(t, admin, account, []string{"system:serviceaccounts"}, append([]authorizationv1.ResourceAttributes{
+		{Resource: "nodes", Verb: "list"},
+		{Group: "coordination.k8s.io", Resource: "leases", Verb: "create", Namespace: "belay-system"},
+	}, more...)...)
 }
 
 // newTurn makes the switch, and returns what turns it: R-RO-07.
