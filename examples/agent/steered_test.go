@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/configsync"
@@ -149,15 +150,10 @@ func TestShadowDrivesTheConfig(t *testing.T) {
 	n.runs(t, good)
 }
 
+// turn patches, because the reference controller may write the Rollout at any time: an update of what was read before would be refused.
 func (n *steered) turn(t *testing.T, to v1alpha1.PinnedRevision) error {
 	t.Helper()
-	r, err := n.s.Client.Resource(v1alpha1.RolloutsResource).Get(t.Context(), rolloutstage.Domain, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	if err := unstructured.SetNestedStringMap(r.Object, map[string]string{"name": to.Name, "digest": to.Digest}, "spec", "revision"); err != nil {
-		return err
-	}
-	_, err = n.s.Client.Resource(v1alpha1.RolloutsResource).Update(t.Context(), r, metav1.UpdateOptions{})
+	patch := fmt.Appendf(nil, `{"spec": {"revision": {"name": %q, "digest": %q}}}`, to.Name, to.Digest)
+	_, err := n.s.Client.Resource(v1alpha1.RolloutsResource).Patch(t.Context(), rolloutstage.Domain, types.MergePatchType, patch, metav1.PatchOptions{})
 	return err
 }
