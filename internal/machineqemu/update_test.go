@@ -58,17 +58,23 @@ func TestUpdateWaitsForTheGuest(t *testing.T) {
 	must(t, testproc.Poll(within, func() error { return done(able.Updater.Update(t.Context(), update)) }))
 	must(t, wantStarts(dir, 2))
 
-	for pid := range processes(root) {
-		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(line), "sleep\x001000000") {
-			must(t, syscall.Kill(pid, syscall.SIGKILL))
-		}
-	}
+	must(t, testproc.Poll(within, func() error { return killQemu(root) }))
 	must(t, testproc.Poll(within, func() error { return wantStarts(dir, 3) }))
 	deletion := provider.DeleteRequest{Ref: update.Ref, Mode: provider.Destroy, Cluster: r.Owner.Cluster}
 	must(t, testproc.Poll(within, func() error { return done(p.Delete(t.Context(), deletion)) }))
 	if err := wantStarts(dir, 3); err != nil || len(processes(root)) > 0 {
 		t.Errorf("after Delete: %v, processes %v", err, processes(root))
 	}
+}
+
+// killQemu kills what stands for qemu once it sleeps: the guest is known to have joined while that is still the shell which is to become the sleep.
+func killQemu(root string) error {
+	for pid := range processes(root) {
+		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && strings.HasPrefix(string(line), "sleep\x001000000") {
+			return syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return fmt.Errorf("none of the processes %v sleeps", processes(root))
 }
 
 func requestFor(config []byte) provider.CreateRequest {
