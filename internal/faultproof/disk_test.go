@@ -69,6 +69,7 @@ type disk struct {
 	fault  Fault
 	counts Counts
 	held   bool
+	holds  int // how many there were
 }
 
 var (
@@ -178,20 +179,29 @@ func (s service) Counts(_ struct{}, out *Counts) error {
 	return nil
 }
 
-// Hold makes every write and flush wait for so long.
+// Hold makes every write and flush wait for so long from now on, however long they had to before.
 func (s service) Hold(length time.Duration, _ *struct{}) error {
-	s.disk.hold(length > 0)
-	if length > 0 {
-		time.AfterFunc(length, func() { s.disk.hold(false) })
+	d := s.disk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holds++
+	d.held = length > 0
+	d.free.Broadcast()
+	if d.held {
+		nth := d.holds
+		time.AfterFunc(length, func() { d.release(nth) })
 	}
 	return nil
 }
 
-func (d *disk) hold(held bool) {
+// release ends a hold, but for one that another has followed. It goes by their number, as a timer that is stopped may have begun to call it.
+func (d *disk) release(nth int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.held = held
-	d.free.Broadcast()
+	if nth == d.holds {
+		d.held = false
+		d.free.Broadcast()
+	}
 }
 
 // Save writes what the disk holds by now to a file.
