@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,6 +71,7 @@ func newFleet(t *testing.T) *fleet {
 		})
 	}
 	wg.Wait()
+	f.eventually("every Node takes work", f.takesWork)
 	f.work()
 	f.startReplicas()
 	f.startAgents()
@@ -88,6 +90,28 @@ func fleetNodes(t *testing.T) int {
 		t.Fatalf("%s is %q, want a number from %d on", fleetNodesEnv, text, fewNodes)
 	}
 	return n
+}
+
+// takesWork is nil when every Node is one that a scheduler takes: on those alone that are the first, there would be more pods than the budget lets go at a time.
+func (f *fleet) takesWork() error {
+	list, err := f.admin.CoreV1().Nodes().List(f.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	open := 0
+	for i := range list.Items {
+		n := &list.Items[i]
+		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		if ready && len(n.Spec.Taints) == 0 {
+			open++
+		}
+	}
+	if open != f.nodes {
+		return fmt.Errorf("%d of %d Nodes do", open, f.nodes)
+	}
+	return nil
 }
 
 // work is a Deployment with a pod for each node, and its budget.
