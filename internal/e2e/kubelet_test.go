@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -81,14 +82,19 @@ func (n *node) missing() string {
 	return reason
 }
 
-// rejected checks that the status lists cm with its reason.
+// rejected waits until the status lists cm with its reason: that is written after the condition, by a request of its own.
 func (n *node) rejected(cm *corev1.ConfigMap) {
 	n.t.Helper()
-	s, err := n.status()
-	must(n.t, err)
-	if len(s.Rejected) == 0 || s.Rejected[0].UID != string(cm.UID) || !strings.Contains(s.Rejected[0].Reason, "crash loop") {
-		n.t.Errorf("the status lists %+v, want %s first, rejected for a crash loop", s.Rejected, cm.Name)
-	}
+	n.until("the rejection of "+cm.Name, func() error {
+		s, err := n.status()
+		if err != nil {
+			return err
+		}
+		if len(s.Rejected) == 0 || s.Rejected[0].UID != string(cm.UID) || !strings.Contains(s.Rejected[0].Reason, "crash loop") {
+			return fmt.Errorf("the status lists %+v, want %s first, rejected for a crash loop", s.Rejected, cm.Name)
+		}
+		return nil
+	})
 }
 
 // knowsOffline asks the agent itself, as a person on the machine does while there is no API server.
