@@ -212,6 +212,19 @@ func (r *rig) up() (pid int, rest string) {
 	return pid, rest
 }
 
+// running waits until PID tells a child, and returns it: a child may speak before the supervisor that has started it knows of it.
+func (r *rig) running() (pid int) {
+	r.t.Helper()
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		if pid = r.PID(); pid != 0 {
+			return pid
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal("PID tells no child, though there is one")
+		}
+	}
+}
+
 func next[T any](t *testing.T, c <-chan T) T {
 	t.Helper()
 	select {

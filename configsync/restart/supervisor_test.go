@@ -43,8 +43,8 @@ func TestRestartEndsOneChildBeforeTheNext(t *testing.T) {
 	}
 	for range 3 {
 		pid, lock := r.up()
-		if lock != "<nil>" || r.PID() != pid {
-			t.Fatalf("child %d runs beside another (%s), or is not the one that PID tells: %d", pid, lock, r.PID())
+		if told := r.running(); lock != "<nil>" || told != pid {
+			t.Fatalf("child %d runs beside another (%s), or is not the one that PID tells: %d", pid, lock, told)
 		}
 		r.restart()
 		if alive(pid) || r.PID() == pid {
@@ -210,7 +210,7 @@ func TestFatalPreparationEndsRun(t *testing.T) {
 func TestNothingOutlivesRun(t *testing.T) {
 	r := begin(t, restart.Options{Grace: 20 * time.Millisecond}, "family stay")
 	grandchild, _ := r.up()
-	child := r.PID()
+	child := r.running()
 	r.cancel()
 	if err := next(t, r.result); err != nil {
 		t.Errorf("Run = %v, want nil when its context ends", err)
