@@ -72,6 +72,7 @@ func clusterOn(t *testing.T, env *testenv.Env) *cluster {
 	rules := append(append(kube.NodeConfigRules(c.node), kube.NodeSourceRules(c.node)...), kube.NodeConditionRules(c.node)...)
 	c.grant(t, "agent-"+c.node, rules...)
 	c.grantIn(t, c.namespace, "agent-"+c.node, kube.ConfigMapRules()...)
+	c.granted(t, "agent-"+c.node)
 	return c
 }
 
@@ -108,6 +109,20 @@ func (c *cluster) grant(t *testing.T, user string, rules ...rbacv1.PolicyRule) {
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 	}, metav1.CreateOptions{})
 	must(t, err)
+}
+
+// granted waits until the authorizer knows what grant has given to the user, who may read the NodeConfig with it. It asks with a client of its own, so that
+// nobody counts what it asks.
+func (c *cluster) granted(t *testing.T, user string, groups ...string) {
+	t.Helper()
+	reader := clientFor(t, c.env.User(t, user, groups...))
+	eventually(t, "the rights of "+user, func() error {
+		_, err := reader.Resource(v1alpha1.NodeConfigsResource).Get(deadline(t), c.node, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
 }
 
 // grantIn gives user the rules in a namespace, and waits until the authorizer knows.

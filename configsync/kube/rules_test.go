@@ -63,6 +63,7 @@ func TestRulesAreEnough(t *testing.T) {
 			user, groups, cluster = "system:node:"+c.node, []string{"system:nodes"}, kube.NodeConfigRules(c.node)
 		}
 		c.grant(t, user, cluster...)
+		c.granted(t, user, groups...)
 		waiting := clientFor(t, c.env.User(t, user, groups...))
 		c.grantNamed(t, user, waiting, "granted")
 		useAll(t, c, waiting, ref)
@@ -98,6 +99,7 @@ func TestRulesAreNarrow(t *testing.T) {
 	must(t, err)
 	user := "narrow-" + c.node
 	c.grant(t, user, append(append(kube.NodeConfigRules(c.node), kube.NodeSourceRules(c.node)...), kube.NodeConditionRules(c.node)...)...)
+	c.granted(t, user)
 	client := clientFor(t, c.env.User(t, user))
 	c.grantNamed(t, user, client, "granted")
 
