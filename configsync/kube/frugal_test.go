@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,19 @@ func (k *calls) take() []string {
 	all := k.all
 	k.all = nil
 	return all
+}
+
+// await waits until a call has been made since the last time.
+func (k *calls) await(t *testing.T, call string) {
+	t.Helper()
+	eventually(t, call, func() error {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if !slices.Contains(k.all, call) {
+			return fmt.Errorf("there were %q", k.all)
+		}
+		return nil
+	})
 }
 
 // were checks the calls since the last time.
@@ -179,6 +193,31 @@ func again(ctx context.Context, c *cluster) error {
 	return err
 }
 
+// heard is a source that tells when its watch has said for the first time that something may have changed: a node looks again then.
+type heard struct {
+	*kube.NodeConfigSource
+	once  sync.Once
+	first chan struct{}
+}
+
+// Watch closes first once the node has been told.
+func (h *heard) Watch(ctx context.Context, changed func()) error {
+	return h.NodeConfigSource.Watch(ctx, func() {
+		changed()
+		h.once.Do(func() { close(h.first) })
+	})
+}
+
+// await waits until the node has been told.
+func (h *heard) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-h.first:
+	case <-time.After(time.Minute):
+		t.Fatal("the watch of the source brought nothing within a minute")
+	}
+}
+
 // TestAdoptionTakesThreeCalls: a live node that is assigned a config gets it, and reports once to each object that it reports to.
 func TestAdoptionTakesThreeCalls(t *testing.T) {
 	c := newCluster(t)
@@ -189,13 +228,15 @@ func TestAdoptionTakesThreeCalls(t *testing.T) {
 	must(t, err)
 	condition, err := kube.NewNodeConditionReporter(c.client, c.node, kube.Options{})
 	must(t, err)
-	n := c.liveWith(t, source, func(_ *liveNode, o *configsync.Options[entry]) { o.ProbeInterval = time.Hour }, source.StatusReporter(), condition)
+	watched := &heard{NodeConfigSource: source, first: make(chan struct{})}
+	n := c.liveWith(t, watched, func(_ *liveNode, o *configsync.Options[entry]) { o.ProbeInterval = time.Hour }, source.StatusReporter(), condition)
 	eventually(t, "the first reports", func() error {
 		if s := c.nodeConfig(t).Status; s.Active == nil || s.Active.Local == "" {
 			return fmt.Errorf("the status is %+v", s)
 		}
 		return nil
 	})
+	watched.await(t) // else what the node asks after the watch's first news may count as the adoption's
 	for i, p := range []matrix.Payload{matrix.GoodA, matrix.GoodB} {
 		settled(t, k)
 		ref, err := c.Create(deadline(t), matrix.ConfigMap{Name: fmt.Sprint("v", i), Immutable: true, Payloads: map[string]matrix.Payload{matrix.Key: p}})
@@ -208,6 +249,7 @@ func TestAdoptionTakesThreeCalls(t *testing.T) {
 			}
 			return nil
 		})
+		k.await(t, "PATCH nodes/status") // the last of them; what settles after it would be too much
 		got := map[string]int{}
 		for _, call := range settled(t, k) {
 			got[call]++
