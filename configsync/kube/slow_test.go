@@ -169,7 +169,8 @@ func TestSlowServerDuringRollback(t *testing.T) {
 		Name: "v2", Immutable: true, Payloads: map[string]matrix.Payload{matrix.Key: matrix.Crashing},
 	})
 	must(t, err)
-	must(t, s.assignNodeConfig(deadline(t), bad.Source()))
+	assigned := make(chan error, 1) // the node may be faster than the answer, which then waits for the thaw
+	go func() { assigned <- s.assignNodeConfig(deadline(t), bad.Source()) }()
 	s.await(t)
 	eventually(t, "the rollback while the server is frozen", func() error {
 		got := s.child.Starts()
@@ -185,6 +186,7 @@ func TestSlowServerDuringRollback(t *testing.T) {
 		return nil
 	})
 	must(t, s.server.Resume())
+	must(t, <-assigned)
 	s.is(t, s.cluster, matrix.Step{Name: "thawed", Node: matrix.Node{Active: matrix.GoodA, Status: lkg.StatusFalse, Good: matrix.GoodA}})
 	s.told(t, corev1.ConditionFalse)
 	s.good(t, s.cluster, "v3", matrix.GoodB)
