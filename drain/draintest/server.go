@@ -18,8 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// settleTime is how long a real controller may take for what the one in memory does at once.
-const settleTime = 30 * time.Second
+// settleTime is how long a real controller may take for what the one in memory does at once. It is well beyond the longest that a rule itself waits, which is
+// 20 s, until an entry of a budget is dropped.
+const settleTime = time.Minute
 
 // A serverCase is one rule of the API server.
 type serverCase struct {

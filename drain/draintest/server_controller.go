@@ -148,7 +148,7 @@ func unconfirmed(s server) {
 	s.counts("web", count{expected: 2, desired: 1, healthy: 2, allowed: 1})
 	s.Controller(s.t, false)
 	s.disrupt("young", time.Now())
-	s.disrupt("old", time.Now().Add(-2*time.Minute+10*time.Second)) // that long a slow controller may take to see both
+	s.disrupt("old", time.Now().Add(-2*time.Minute+20*time.Second)) // that long a slow controller may take to see both, once it goes on
 	s.Controller(s.t, true)
 	s.counts("web", count{expected: 2, desired: 1, healthy: 0, disrupted: "old,young"})
 	s.counts("web", count{expected: 2, desired: 1, healthy: 1, disrupted: "young"})
