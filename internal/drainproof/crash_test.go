@@ -24,7 +24,8 @@ const (
 	crashPer      = 4                 // of them in one maintenance
 	crashLongest  = 3 * time.Second   // after its start, a child has done all that it can
 	crashFailures = 3                 // as many are enough to see what is wrong
-	crashBudget   = 230 * time.Second // for each test
+	crashBudget   = 230 * time.Second // for each test, where go test has no deadline
+	crashReserve  = time.Minute       // before that deadline, for what a failure has to tell
 )
 
 // crashRandom is how many kills there are at random instants.
@@ -118,7 +119,11 @@ type crashWorkers struct {
 
 func newCrashWorkers(t *testing.T) *crashWorkers {
 	t.Helper()
-	ctx, cancel := context.WithTimeoutCause(t.Context(), crashBudget, fmt.Errorf("the test has taken longer than %s", crashBudget))
+	budget := crashBudget
+	if deadline, ok := t.Deadline(); ok { // how long many children take is up to the machine, and each of them is waited for with patience
+		budget = time.Until(deadline) - crashReserve
+	}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), budget, fmt.Errorf("the test has taken longer than %s", budget))
 	t.Cleanup(cancel)
 	w := &crashWorkers{ctx: ctx, dir: t.TempDir(), places: make(chan *cluster, crashAtOnce)}
 	c := place(t, shared.Env(t))
