@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,11 @@ func TestMaintenanceCostsFourNodeWrites(t *testing.T) {
 				t.Fatalf("got %s, want phase %q", inJSON(st), drain.Released)
 			}
 			var writes []auditEvent
-			events := audited(t, user)
+			// The node lifecycle controller writes its taint meanwhile. A patch that comes after that is refused, and is no write: the server has not
+			// carried it out.
+			events := slices.DeleteFunc(audited(t, user), func(e auditEvent) bool {
+				return e.isNodeWrite() && e.ResponseStatus.Code == http.StatusConflict
+			})
 			for _, e := range events {
 				if e.isNodeWrite() {
 					writes = append(writes, e)
