@@ -27,6 +27,7 @@ type running struct {
 
 	mu      sync.Mutex
 	reports []drain.SetStatus
+	first   time.Time // when the first of them came
 }
 
 // start runs a set. What is left of it ends with the test.
@@ -39,6 +40,9 @@ func start(t *testing.T, d *drain.Drainer, s drain.Set) *running {
 		r.status, r.err = d.Run(ctx, s, func(st drain.SetStatus) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
+			if len(r.reports) == 0 {
+				r.first = time.Now()
+			}
 			r.reports = append(r.reports, st)
 		})
 	}()
@@ -62,6 +66,13 @@ func (r *running) all() []drain.SetStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.reports[:len(r.reports):len(r.reports)]
+}
+
+// heard is when the first report came.
+func (r *running) heard() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.first
 }
 
 func (r *running) last() drain.SetStatus {
