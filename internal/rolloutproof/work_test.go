@@ -30,7 +30,8 @@ func TestWorkThatIsGoneFreezes(t *testing.T) {
 	f := newFleet(t, rolloutstage.Options{Nodes: 6, Cap: 1, PodsPerNode: 2, Verify: 100 * time.Millisecond})
 	f.quota()
 	must(t, f.Begin(t.Context(), "v2", func(s *v1alpha1.RolloutSpec) {
-		s.Deadlines = &v1alpha1.Deadlines{Verify: &metav1.Duration{Duration: 5 * time.Second}}
+		// So long the work of each later node may take to come back, on a busy machine too: a rollout that freezes once more would wait for ever.
+		s.Deadlines = &v1alpha1.Deadlines{Verify: &metav1.Duration{Duration: 30 * time.Second}}
 		s.RetryAfter = &metav1.Duration{Duration: time.Second}
 	}))
 	p := f.spawn(rolloutstage.Task{Health: true})
