@@ -169,11 +169,28 @@ func (f *fleet) commits() (all []int64) {
 	return all
 }
 
-// churn has three of ten nodes leave, and as many others join.
+// churn has three of ten nodes leave, and as many others join. Those leave that nothing is done to: a node that leaves in the middle of its change is lost,
+// and some of these in a row freeze the rollout, with nobody to accept that.
 func (f *fleet) churn() {
 	f.t.Helper()
 	for i := range f.Nodes * 3 / 10 {
-		must(f.t, f.RemoveNode(f.t.Context(), rolloutstage.NodeName(f.Nodes-1-i)))
+		must(f.t, f.RemoveNode(f.t.Context(), f.idle()))
 		must(f.t, f.AddNode(f.t.Context(), fmt.Sprintf("joined-%04d", i)))
 	}
+}
+
+// idle is the first node, from the last one down, that has no slot.
+func (f *fleet) idle() (name string) {
+	f.t.Helper()
+	l, err := f.Ledger(f.t.Context())
+	must(f.t, err)
+	machines := f.Crew.Machines()
+	for i := range f.Nodes {
+		name = rolloutstage.NodeName(f.Nodes - 1 - i)
+		if machines[name] != nil && !slices.ContainsFunc(l.Slots, func(s protocol.Slot) bool { return s.Node == name }) {
+			return name
+		}
+	}
+	f.t.Fatalf("every node has a slot: %+v", l.Slots)
+	return ""
 }
