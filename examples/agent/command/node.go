@@ -111,7 +111,11 @@ func forget(ctx context.Context, w io.Writer, a admin.Agent, live bool, uid stri
 			fmt.Fprintf(w, "Forgot that %s/%s (UID %s) was rejected: %s\n", r.Namespace, r.Name, r.UID, r.Reason)
 		}
 	}
-	return follows(ctx, w, a, live)
+	after, err := a.Status(ctx)
+	if err != nil {
+		return err
+	}
+	return follows(w, after, live)
 }
 
 func rejectedUIDs(list []report.Rejected) string {
@@ -164,7 +168,7 @@ func useLocal(ctx context.Context, w io.Writer, a admin.Agent, live bool, reason
 		}
 	}
 	fmt.Fprintln(w, "The local config is assigned, and the one to go back to. Rejected configs stay away until forget-bad UID; others are taken up.")
-	return follows(ctx, w, a, live)
+	return follows(w, after, live)
 }
 
 func held(list []report.Rejected, r report.Rejected) bool {
@@ -176,12 +180,8 @@ func held(list []report.Rejected, r report.Rejected) bool {
 	return false
 }
 
-// follows says what comes next.
-func follows(ctx context.Context, w io.Writer, a admin.Agent, live bool) error {
-	d, err := a.Status(ctx)
-	if err != nil {
-		return err
-	}
+// follows says what comes next, by what the node said right after it was changed: an agent that is running acts meanwhile.
+func follows(w io.Writer, d report.Document, live bool) error {
 	if live {
 		fmt.Fprintln(w, "The agent is running: it acts now, with a restart of its child where another config is to be used.")
 	} else {
