@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -92,26 +91,13 @@ func fleetNodes(t *testing.T) int {
 	return n
 }
 
-// takesWork is nil when every Node is one that a scheduler takes: on those alone that are the first, there would be more pods than the budget lets go at a time.
+// takesWork is nil when every Node is one that a scheduler takes.
 func (f *fleet) takesWork() error {
-	list, err := f.admin.CoreV1().Nodes().List(f.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		return err
+	open, err := testenv.OpenNodes(f.t.Context(), f.admin)
+	if err == nil && open != f.nodes {
+		err = fmt.Errorf("%d of %d Nodes do", open, f.nodes)
 	}
-	open := 0
-	for i := range list.Items {
-		n := &list.Items[i]
-		ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-		if ready && len(n.Spec.Taints) == 0 {
-			open++
-		}
-	}
-	if open != f.nodes {
-		return fmt.Errorf("%d of %d Nodes do", open, f.nodes)
-	}
-	return nil
+	return err
 }
 
 // work is a Deployment with a pod for each node, and its budget.

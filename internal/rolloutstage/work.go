@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,26 +15,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/belayproject/belay/internal/testenv"
 )
 
 // workTime bounds the wait for the pods of the work.
 const workTime = 5 * time.Minute
 
-// takesWork waits until every Node is one that a scheduler takes: on those alone that are the first, there would be more pods than a budget lets go at a time.
+// takesWork waits until every Node is one that a scheduler takes.
 func (f *Fleet) takesWork(ctx context.Context) error {
 	open := 0
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, workTime, true, func(ctx context.Context) (bool, error) {
-		if all, err := f.Core.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
-			open = 0
-			for i := range all.Items {
-				n := &all.Items[i]
-				ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-					return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-				})
-				if ready && len(n.Spec.Taints) == 0 {
-					open++
-				}
-			}
+		if n, err := testenv.OpenNodes(ctx, f.Core); err == nil {
+			open = n
 		}
 		return open == f.Nodes, nil
 	})

@@ -134,7 +134,7 @@ func TestRestEndsForPeople(t *testing.T) {
 	})
 }
 
-// A askingGate has people want something while the gates are asked, once.
+// An askingGate has people want something while the gates are asked, once.
 type askingGate struct {
 	gate
 	want func()

@@ -301,37 +301,12 @@ func census(t testing.TB, root string) map[string]int {
 	}
 	found := map[string]int{}
 	for _, name := range environs {
-		_, rest, marked := strings.Cut("\x00"+string(environOf(name)), "\x00BELAY_MACHINE_DIR="+filepath.Join(root, "machines")+"/")
+		_, rest, marked := strings.Cut("\x00"+string(testproc.Environ(name)), "\x00BELAY_MACHINE_DIR="+filepath.Join(root, "machines")+"/")
 		if token, _, whole := strings.Cut(rest, "\x00"); marked && whole {
 			found[token]++
 		}
 	}
 	return found
-}
-
-// environOf is the environment of a process, in the file that /proc has of it. While a program is being started in the process, that is empty and does not yet
-// tell whose it is, so that it is read again then.
-func environOf(file string) []byte {
-	var environ []byte
-	_ = testproc.Poll(time.Second, func() error { // whose it is stays unknown where that takes longer
-		var err error
-		if environ, err = os.ReadFile(file); err != nil || len(environ) > 0 {
-			return nil // it may have ended
-		}
-		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
-		if unready(string(stat)) {
-			return fmt.Errorf("a program is being started in %s", filepath.Dir(file))
-		}
-		return nil
-	})
-	return environ
-}
-
-// unready says whether a process, as /proc shows its state, has memory and the kernel has not yet said where in it the environment ends.
-func unready(stat string) bool {
-	const vsize, envEnd = 23 - 3, 51 - 3                                // as proc(5) counts them, less those up to the name and from one
-	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // the name may hold anything
-	return len(fields) > envEnd && fields[vsize] != "0" && fields[envEnd] == "0"
 }
 
 // wantProcesses checks how many processes a machine has.
