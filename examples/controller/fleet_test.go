@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/belayproject/belay/examples/controller/page"
 	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/internal/testenv"
@@ -29,6 +31,7 @@ func TestPageKnowsWhetherItIsSo(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	must(t, env.InstallCRDs(t.Context(), v1alpha1.CRDs()...))
 	e2e.Apply(t, env.Config(), "../manifests/controller/rbac.yaml")
+	mayBegin(t, kubernetes.NewForConfigOrDie(env.Config()))
 	leads := startWith(t, env, userConfig(t, env), func(c *exec.Cmd) { c.Args = append(c.Args, "--page-name=prod-eu-1") })
 	leads.awaits("leads", `belay_leader{name="rollout-fleet"} 1`)
 	waits := start(t, env, userConfig(t, env))

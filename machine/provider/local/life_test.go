@@ -96,7 +96,7 @@ func TestForkedAndNotRecorded(t *testing.T) {
 				t.Fatal("the child was not killed")
 			}
 			if len(census(t, root)) == 1 && pidOf(t, root, r) == 0 {
-				forked = pids("BELAY_MACHINE=" + r.Token)[0]
+				forked = pidNaming(t, "BELAY_MACHINE="+r.Token)
 			}
 		}
 		if i := get(t, p, r); i.State != provider.Pending {

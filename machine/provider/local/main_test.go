@@ -196,6 +196,22 @@ func pids(text string) []int {
 	return all
 }
 
+// pidNaming waits until one process has a text in its environment or arguments. One that executes another program has neither for an instant.
+func pidNaming(t testing.TB, text string) int {
+	t.Helper()
+	var found []int
+	err := testproc.Poll(within, func() error {
+		if found = pids(text); len(found) != 1 {
+			return fmt.Errorf("processes that name %q: %v, want one", text, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found[0]
+}
+
 func open(t testing.TB, o local.Options) *local.Provider {
 	t.Helper()
 	p, err := local.New(t.Context(), o)

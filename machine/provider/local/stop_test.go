@@ -105,22 +105,13 @@ func TestProcessThatHides(t *testing.T) {
 	r := request(1, config(t, shell(`setsid env -i sleep 1234321 & echo $! >data/data/pid; exit 0`)))
 	create(t, p, r)
 	eventually(t, root, r, "data/data/pid", "\n")
-	var hidden []int
-	err := testproc.Poll(within, func() error {
-		if hidden = pids("sleep\x001234321"); len(hidden) != 1 {
-			return fmt.Errorf("processes that hide: %v, want one", hidden)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Kill(hidden[0], syscall.SIGKILL) })
+	hidden := pidNaming(t, "sleep\x001234321")
+	t.Cleanup(func() { _ = syscall.Kill(hidden, syscall.SIGKILL) })
 	wantProcesses(t, root, r, 0)
 	notDone(t, p, r, "holds the lock")
-	_, err = p.Abilities().Power.Reboot(t.Context(), provider.Ref{Token: r.Token}, "b1")
+	_, err := p.Abilities().Power.Reboot(t.Context(), provider.Ref{Token: r.Token}, "b1")
 	wantClass(t, "Reboot of what is deleted", err, provider.Conflict)
-	if err := syscall.Kill(hidden[0], syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(hidden, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	remove(t, p, r, provider.Destroy)
