@@ -10,12 +10,14 @@ SHELL := bash
 MAKEFLAGS += --no-print-directory --no-builtin-rules
 
 GO ?= go
+# Each module is built by itself, as its users build it; go.work is for editors.
+export GOWORK := off
 # Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
 RACE ?= auto
 # Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
 # packages begin, so that no long one is alone in the end.
 OVERLAP := -p 3 -parallel 8
-LONGEST := rollout/kube drain/draintest internal/fleetproof internal/drainproof internal/machinenode examples/agent machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain examples/demo configsync/kube machine/provider/exec internal/machineqemu internal/e2e internal/testenv examples/controller identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/fake examples/demo/fleet lkg/lkgtest configsync
+LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/fake examples/demo/fleet lkg/lkgtest configsync
 # How many nodes the rollouts of the demo go over.
 NODES ?= 50
 # Further arguments of go test, of the demo and its second part, and of the long benchmarks.
@@ -30,7 +32,7 @@ TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut 
 # The main module, and each nested one that has tests; then those that have sources to lint.
 TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | sort | while read -r m; do \
   [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
-LINT_MODULES = . $(wildcard internal/bench internal/browser internal/faultproof internal/manifestproof)
+LINT_MODULES = . configsync/restart/systemd examples examples/internal/bench examples/internal/browser internal/faultproof examples/internal/manifestproof
 
 # The agent keeps what it believes about configs apart by version: every build that make makes has one, also outside of git.
 VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))
@@ -52,7 +54,8 @@ help: ## list the targets
 .PHONY: demo
 demo: ## run the main job on several nodes, then rollouts over NODES, 50 if it is not set; DEMO_KUBECONFIG=FILE plays the first on that cluster, and no more
 	@mkdir -p bin
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./examples/agent ./examples/demo $(if $(DEMO_KUBECONFIG),,./examples/controller ./internal/testenv/cmd/controlplane)
+	cd examples && $(GO) build -ldflags '$(LDFLAGS)' -o ../bin/ ./agent ./demo $(if $(DEMO_KUBECONFIG),,./controller)
+	$(if $(DEMO_KUBECONFIG),,$(GO) build -o bin/ ./internal/testenv/cmd/controlplane)
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 	$(if $(DEMO_KUBECONFIG),,bin/demo fleet --nodes=$(NODES) '--control-plane=bin/controlplane -stdin -fleet -with=kube-controller-manager,kube-scheduler,kwok' $(FLEETARGS))
 
@@ -78,8 +81,8 @@ fmt: $(TOOLS)/golangci-lint ## format the sources
 
 .PHONY: bench
 bench: ## run the benchmarks beside their peers
-	@if [ ! -e internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
-	cd internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
+	@if [ ! -e examples/internal/bench/go.mod ]; then echo "there are no benchmarks yet"; exit 0; fi; \
+	cd examples/internal/bench; mains=$$($(GO) list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); \
 	short=; for m in $$mains; do \
 	  case "$$m" in */bench/config|*/bench/drain|*/bench/fleet|*/bench/fleet/*|*/bench/identity|*/bench/machine|*/bench/rollout) continue;; esac; \
 	  $(GO) run "$$m" || short="$$short $$m"; \
@@ -88,35 +91,35 @@ bench: ## run the benchmarks beside their peers
 
 .PHONY: bench-checkpoint
 bench-checkpoint: ## run checkpoint beside the raw write protocol on the same disk, for a minute; BENCHARGS=-dir=PATH names the disk
-	cd internal/bench && $(GO) run ./checkpoint $(BENCHARGS)
+	cd examples/internal/bench && $(GO) run ./checkpoint $(BENCHARGS)
 
 .PHONY: bench-config
 bench-config: binaries ## run adoption and rollback of configs beside their physical limit, on a real API server and a child process, for 2 minutes; BENCHARGS=-quick: 30 s
-	cd internal/bench && $(GO) run ./config $(BENCHARGS)
+	cd examples/internal/bench && $(GO) run ./config $(BENCHARGS)
 
 .PHONY: bench-drain
 bench-drain: binaries ## run drain beside kubectl's library on a real control plane, for about an hour and a half; BENCHARGS=-quick: 10 minutes
-	cd internal/bench && $(GO) run ./drain $(BENCHARGS)
+	cd examples/internal/bench && $(GO) run ./drain $(BENCHARGS)
 
 .PHONY: bench-identity
 bench-identity: binaries ## run identity beside component-helpers and leader election on a real API server, for 35 minutes; BENCHARGS=-quick: 4 minutes
-	cd internal/bench && $(GO) run ./identity $(BENCHARGS)
+	cd examples/internal/bench && $(GO) run ./identity $(BENCHARGS)
 
 .PHONY: bench-rollout
 bench-rollout: binaries ## run rollouts beside a loop around kubectl's library, on real control planes, for about 45 minutes; BENCHARGS=-quick: 12 minutes
-	cd internal/bench && $(GO) run ./rollout $(BENCHARGS)
+	cd examples/internal/bench && $(GO) run ./rollout $(BENCHARGS)
 
 .PHONY: bench-machine
 bench-machine: binaries ## count what 1,000 machines cost an API server and a provider, for about 15 minutes; BENCHARGS=-quick: 3 minutes
-	cd internal/bench && $(GO) run ./machine $(BENCHARGS)
+	cd examples/internal/bench && $(GO) run ./machine $(BENCHARGS)
 
 .PHONY: bench-fleet
 bench-fleet: binaries ## run 1,000 agents, one agent, and a controller with 5,000 nodes beside their bare limits, and count the requests of a rollout, for 30 minutes; BENCHARGS=-quick: 7 minutes
 	@mkdir -p bin/fleet
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/fleet/ ./examples/agent ./examples/controller
-	cd internal/bench && $(GO) build -o ../../bin/fleet/ ./fleet/bare
-	cd internal/bench; failed=; \
-	$(GO) run ./fleet -agent ../../bin/fleet/agent -controller ../../bin/fleet/controller -bare ../../bin/fleet/bare $(BENCHARGS) || failed="$$failed fleet"; \
+	cd examples && $(GO) build -ldflags '$(LDFLAGS)' -o ../bin/fleet/ ./agent ./controller
+	cd examples/internal/bench && $(GO) build -o ../../../bin/fleet/ ./fleet/bare
+	cd examples/internal/bench; failed=; \
+	$(GO) run ./fleet -agent ../../../bin/fleet/agent -controller ../../../bin/fleet/controller -bare ../../../bin/fleet/bare $(BENCHARGS) || failed="$$failed fleet"; \
 	$(GO) run ./rollout -scenario R1,R1.config $(BENCHARGS) || failed="$$failed rollout"; \
 	if [ -n "$$failed" ]; then echo "short of their bound, or not measured:$$failed" >&2; exit 1; fi
 
@@ -169,7 +172,7 @@ rollout-fleet: binaries ## kill and freeze the controllers of rollouts over 50 n
 
 .PHONY: rights-proof
 rights-proof: binaries ## hold the audit log of two controllers and fifty agents, with the objects of the manifests, against their roles, and that of machines; 3 minutes
-	cd internal/manifestproof && BELAY_AUDIT_NODES=50 $(GO) test -count=1 -timeout 30m -v -run 'RightsAlone|Denials|AuditFinds' .
+	cd examples/internal/manifestproof && BELAY_AUDIT_NODES=50 $(GO) test -count=1 -timeout 30m -v -run 'RightsAlone|Denials|AuditFinds' .
 
 # How many nodes, and for how long faults strike.
 soak: NODES = 1000
@@ -177,7 +180,7 @@ SOAK ?= 10m
 
 .PHONY: soak
 soak: binaries ## let a fleet of NODES, 1000 if it is not set, live through faults for SOAK, 10m if it is not set, then through a proxy that cuts idle connections and an API server that lets too little in
-	BELAY_SOAK=$(SOAK) BELAY_SOAK_NODES=$(NODES) $(GO) test -count=1 -timeout 12h -v -run '^TestFleetLivesThroughFaults$$' ./internal/fleetproof
+	BELAY_SOAK=$(SOAK) BELAY_SOAK_NODES=$(NODES) $(GO) test -C examples -count=1 -timeout 12h -v -run '^TestFleetLivesThroughFaults$$' ./internal/fleetproof
 
 .PHONY: machine-proof
 machine-proof: binaries ssh-deps qemu-deps ## kill the controllers of machines a hundred times, on a cloud and on local processes; the suite of providers over sshd and qemu; 15 minutes
@@ -195,7 +198,7 @@ faults: fault-deps ## crash, starve and break the disks under checkpoint, and ch
 
 .PHONY: page-shots
 page-shots: browser-deps ## write the pictures of the fleet page that the docs show
-	cd internal/browser && BELAY_REQUIRE_BROWSER=1 BELAY_SHOTS="$(CURDIR)/docs" $(GO) test -count=1 .
+	cd examples/internal/browser && BELAY_REQUIRE_BROWSER=1 BELAY_SHOTS="$(CURDIR)/docs" $(GO) test -count=1 .
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belayproject/belay/internal/compat"
+
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
 )
@@ -219,7 +221,7 @@ func TestSteeredKnowsWhatItDoesNotKnow(t *testing.T) {
 			defer func() { n.stop() }()
 			one := n.put("one", "good-1")
 			err := s.Adopt(t.Context(), one)
-			unknown, ok := errors.AsType[interface {
+			unknown, ok := compat.AsType[interface {
 				error
 				Temporary() bool
 			}](err)

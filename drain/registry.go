@@ -10,7 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 )
 
 func newRegistry() *registry {
@@ -158,7 +159,7 @@ func behind(node, w *corev1.Node) bool {
 	if node == nil || node.UID != w.UID {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, w.ResourceVersion)
+	order, err := resourceversion.Compare(node.ResourceVersion, w.ResourceVersion)
 	return err == nil && order < 0
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,15 +19,15 @@ import (
 func madeAt(name string, seconds int) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: name, UID: types.UID(name), CreationTimestamp: metav1.Unix(int64(1000+seconds), 0),
-		OwnerReferences: []metav1.OwnerReference{{UID: "owner", Controller: new(true)}},
+		OwnerReferences: []metav1.OwnerReference{{UID: "owner", Controller: ptr.To(true)}},
 	}}
 }
 
 // deletedAt is a pod that was deleted so many seconds after the first was made, and has so long.
 func deletedAt(p *corev1.Pod, seconds, grace int) *corev1.Pod {
 	p = p.DeepCopy()
-	p.DeletionTimestamp = new(metav1.Unix(int64(1000+seconds+grace), 0))
-	p.DeletionGracePeriodSeconds = new(int64(grace))
+	p.DeletionTimestamp = ptr.To(metav1.Unix(int64(1000+seconds+grace), 0))
+	p.DeletionGracePeriodSeconds = ptr.To(int64(grace))
 	return p
 }
 

@@ -11,7 +11,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 )
 
 const (
@@ -102,7 +103,7 @@ func (b *schedBudget) order(seen *policyv1.PodDisruptionBudget) int {
 	if b.seen == seen || b.seen.UID == seen.UID && b.seen.ResourceVersion == seen.ResourceVersion && seen.ResourceVersion != "" {
 		return 0
 	}
-	if order, err := resourceversion.CompareResourceVersion(seen.ResourceVersion, b.seen.ResourceVersion); err == nil && order != 0 {
+	if order, err := resourceversion.Compare(seen.ResourceVersion, b.seen.ResourceVersion); err == nil && order != 0 {
 		return order
 	}
 	return 1 // not comparable: what comes later is newer

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/belayproject/belay/drain"
@@ -158,8 +160,8 @@ func TestDamagedMark(t *testing.T) {
 // A release right after the cordon gives the node back also when the cache has not seen the cordon, or its answer was lost. R-DR-09, R-DR-17.
 func TestReleaseRightAfterTheCordonWithALateCache(t *testing.T) {
 	for name, fault := range map[string]*draintest.Fault{
-		"late cache": nil, "answer lost": new(draintest.TimeoutAfter(time.Second)), "request lost": new(draintest.TimeoutBefore(time.Second)),
-		"refused": new(draintest.Unavailable()), "gone": new(draintest.Gone()),
+		"late cache": nil, "answer lost": ptr.To(draintest.TimeoutAfter(time.Second)), "request lost": ptr.To(draintest.TimeoutBefore(time.Second)),
+		"refused": ptr.To(draintest.Unavailable()), "gone": ptr.To(draintest.Gone()),
 	} {
 		t.Run(name, func(t *testing.T) {
 			stage(t, draintest.Options{CacheLag: 5 * time.Second}, nil, func(s *stageTest) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,7 +35,7 @@ func (s *stageTest) comers() (add func(i int, made time.Time)) {
 func (s *stageTest) late(comers int, before time.Duration, open ...func()) drain.Request {
 	s.Helper()
 	add := s.comers()
-	r := s.request("n1", func(r *drain.Request) { r.Policy.Settle, r.Policy.Uncordoned = new(time.Minute), drain.Recordon })
+	r := s.request("n1", func(r *drain.Request) { r.Policy.Settle, r.Policy.Uncordoned = ptr.To(time.Minute), drain.Recordon })
 	for i := 1; i <= comers; i++ {
 		s.until(r, time.Minute, "an empty node", func(st drain.Status) bool { return st.Phase == drain.Settling || st.Outcome == drain.OutcomeBlocked })
 		for _, f := range open {
@@ -105,7 +107,7 @@ func TestWhatComesToAnOpenNodeHasNotComeBack(t *testing.T) {
 		}
 	})
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
-		add, r := s.comers(), s.request("n1", func(r *drain.Request) { r.Policy.Settle = new(time.Minute) })
+		add, r := s.comers(), s.request("n1", func(r *drain.Request) { r.Policy.Settle = ptr.To(time.Minute) })
 		for i := range 3 {
 			s.phase(r, time.Minute, drain.Settling)
 			s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = false })
@@ -125,7 +127,7 @@ func TestWhatComesOutsideTheWindowsHasNotComeBack(t *testing.T) {
 		add, begin := s.comers(), time.Now()
 		at := func(hours int, more time.Duration) time.Time { return begin.Add(time.Duration(hours)*time.Hour + more) }
 		r := s.request("n1", func(r *drain.Request) {
-			r.Policy.Settle, r.Policy.OutsideWindow = new(10*time.Minute), drain.UndoCordon
+			r.Policy.Settle, r.Policy.OutsideWindow = ptr.To(10*time.Minute), drain.UndoCordon
 			for h := range 3 {
 				r.Policy.Windows = append(r.Policy.Windows, drain.Window{From: at(h, 0), Until: at(h, 2*time.Minute)})
 			}

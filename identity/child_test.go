@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 )
 
 // childEnv holds the task that makes this test binary a process with a member, and nothing else.
@@ -49,7 +49,7 @@ func childMain(text string) int {
 }
 
 func (task childTask) run(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", task.Kubeconfig)
+	config, err := kubeconfig.Read(task.Kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -98,7 +100,7 @@ func TestCollectorDeletesWhatIsGone(t *testing.T) {
 		w, client, collector := collecting(t, []string{"old", "empty="}, identity.CollectorConfig{})
 		defer w.stop()
 		w.live(w.ctx, "living", 0, beat)
-		w.write("negative", "x", func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = new(int32(-5)) })
+		w.write("negative", "x", func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = ptr.To(int32(-5)) })
 		w.write("future", "x", func(l *coordinationv1.Lease) {
 			l.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(1e6 * time.Hour)}
 		})

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -236,7 +238,7 @@ func (u *universe) edit() {
 		l := all[u.r.IntN(len(all))]
 		l.Labels["edited"] = fmt.Sprint(u.r.Uint32())
 		if u.r.IntN(3) == 0 {
-			l.Spec.HolderIdentity = new("thief-" + l.Labels["edited"])
+			l.Spec.HolderIdentity = ptr.To("thief-" + l.Labels["edited"])
 		}
 		_, _ = leases.Update(u.ctx, l, metav1.UpdateOptions{})
 	}

@@ -14,9 +14,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 )
 
 // A claim is what differs from one hold to the next.
@@ -181,7 +182,7 @@ func epochOf(l *coordinationv1.Lease) uint64 {
 // versionOf is the resourceVersion as a number. KEP-5504 promises that it is one, and that it grows.
 func versionOf(l *coordinationv1.Lease) (uint64, error) {
 	version := l.ResourceVersion
-	_, err := resourceversion.CompareResourceVersion(version, version)
+	_, err := resourceversion.Compare(version, version)
 	n := uint64(0)
 	if err == nil {
 		n, err = strconv.ParseUint(version, 10, 63)

@@ -17,8 +17,9 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/ptr"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 )
 
 func testSpec() Spec {
@@ -175,7 +176,7 @@ func TestVersionsThatAreNoNumbers(t *testing.T) {
 	for _, version := range []string{"", "0", "07", "x1", "-1", "99999999999999999999"} {
 		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "m", Namespace: "ns", ResourceVersion: version}}
 		_, err := versionOf(l)
-		var malformed resourceversion.InvalidResourceVersion
+		var malformed resourceversion.InvalidError
 		if !errors.As(err, &malformed) && !errors.Is(err, strconv.ErrRange) || !strings.Contains(err.Error(), fmt.Sprintf("%q", version)) {
 			t.Errorf("the version %q gives %v, want an error that names it", version, err)
 		}

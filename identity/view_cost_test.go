@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,7 +66,7 @@ func manyLeases(version string, n int) []*coordinationv1.Lease {
 					identity.FingerprintAnnotation: fmt.Sprintf(`{"host":%q,"bootID":"c8f5bf43-8f0c-4d8c-9d0a-%012d"}`, name, i),
 				},
 			},
-			Spec: coordinationv1.LeaseSpec{HolderIdentity: new(name + "_1"), RenewTime: &metav1.MicroTime{Time: time.Unix(int64(version[0]), 0)}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(name + "_1"), RenewTime: &metav1.MicroTime{Time: time.Unix(int64(version[0]), 0)}},
 		}
 	}
 	return leases

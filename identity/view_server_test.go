@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,7 +168,7 @@ func (s *onServer) put(namespace, name, component string) *coordinationv1.Lease 
 	s.t.Helper()
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: new(name + "_1")},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(name + "_1")},
 	}
 	if component != "" {
 		lease.Labels = map[string]string{identity.ComponentLabel: component}

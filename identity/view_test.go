@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -159,7 +161,7 @@ func TestClocksOfMembersDoNotMatter(t *testing.T) {
 		for i := range 20 {
 			stamp("late", -day, 1)
 			stamp("back", -time.Duration(i)*day, 1)
-			w.write("bare", "bare", func(l *coordinationv1.Lease) { l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = nil, new(int32(-1)) })
+			w.write("bare", "bare", func(l *coordinationv1.Lease) { l.Spec.RenewTime, l.Spec.LeaseDurationSeconds = nil, ptr.To(int32(-1)) })
 			w.after(beat)
 		}
 		if got := names(w.view.Peers(identity.Alive)); got != "back bare late me" {

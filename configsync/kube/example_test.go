@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +34,7 @@ func Example() {
 	configMap := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "node-configs", Name: "pool-a-7f3c", UID: "b1a1"},
-		Immutable:  new(true), Data: map[string]string{"kubelet": "maxPods: 200\n"},
+		Immutable:  ptr.To(true), Data: map[string]string{"kubelet": "maxPods: 200\n"},
 	}
 	nodeConfig := &v1alpha1.NodeConfig{ObjectMeta: metav1.ObjectMeta{Name: "node-1", Generation: 4}}
 	nodeConfig.Spec.Source = &v1alpha1.NodeConfigSource{ConfigMapRef: &v1alpha1.ConfigMapRef{

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 )
 
 // recent is how long what the API server said last of an object stands for reading it again. A watch on which nothing happens is told once a minute how far
@@ -94,7 +95,7 @@ func (s *seen) word(version string) {
 	if s.object == nil {
 		return
 	}
-	if order, err := resourceversion.CompareResourceVersion(version, s.object.GetResourceVersion()); err == nil && order >= 0 {
+	if order, err := resourceversion.Compare(version, s.object.GetResourceVersion()); err == nil && order >= 0 {
 		s.at = time.Now()
 	}
 }
@@ -133,6 +134,6 @@ func follows(a, b *unstructured.Unstructured) bool {
 	if a == nil || b == nil || a.GetUID() != b.GetUID() {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	order, err := resourceversion.Compare(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order >= 0
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/utils/ptr"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/configsync"
@@ -75,7 +77,7 @@ func reasonOf(s configsync.Status) string {
 // configOf shows the local config explicitly, so that it can't be taken for a missing answer.
 func configOf(r lkg.Ref, local string) *v1alpha1.Config {
 	if !r.IsLocal() {
-		return &v1alpha1.Config{Display: clip(r.Namespace+"/"+r.Name, maxLine/2), ConfigMapRef: new(resolved(r))}
+		return &v1alpha1.Config{Display: clip(r.Namespace+"/"+r.Name, maxLine/2), ConfigMapRef: ptr.To(resolved(r))}
 	}
 	if local == "" {
 		local = string(v1alpha1.LocalDefault)

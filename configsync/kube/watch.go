@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,13 +31,30 @@ func (c caller) watchSeen(ctx context.Context, t target, s *seen, fingerprint fu
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", t.kind, "object", klog.KRef(t.namespace, t.name))
 	ctx = klog.NewContext(ctx, logger)
 	store := &trigger{name: t.name, seen: s, fingerprint: fingerprint, changed: changed}
-	cache.NewReflectorWithOptions(c.listWatch(t), nil, store, cache.ReflectorOptions{
-		Logger: &logger, Name: "configsync/kube", TypeDescription: t.String(), Backoff: resume.Pauses(c.retryMax),
-	}).RunWithContext(ctx)
+	reflector := cache.NewReflectorWithOptions(c.listWatch(t), nil, store, cache.ReflectorOptions{Name: "configsync/kube", TypeDescription: t.String()})
+	c.runReflector(ctx, reflector)
 	if store.known {
 		s.follow(-1)
 	}
 	return nil
+}
+
+// runReflector keeps the reflector running until ctx ends. Its own Run takes no back-off of ours in older client-go.
+func (c caller) runReflector(ctx context.Context, reflector *cache.Reflector) {
+	delay := resume.Pauses(c.retryMax).DelayFunc()
+	for ctx.Err() == nil {
+		began := time.Now()
+		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
+			cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		}
+		if time.Since(began) > c.retryMax {
+			delay = resume.Pauses(c.retryMax).DelayFunc()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay()):
+		}
+	}
 }
 
 // listWatch lists and watches the target alone, by a field selector, so that a right on that name is enough.

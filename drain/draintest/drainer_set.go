@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -93,7 +95,7 @@ func atOnce(y *yard, limit intstr.IntOrString, want int) {
 	y.nodes(2, "new")
 	s := y.set(drained...)
 	s.MaxNodes = limit
-	s.Request.Policy.Settle = new(100 * time.Millisecond)
+	s.Request.Policy.Settle = ptr.To(100 * time.Millisecond)
 	most := 0
 	y.run(s, func(st drain.SetStatus) {
 		n := 0
@@ -117,7 +119,7 @@ func inGroups(y *yard) {
 	s := y.set(first...)
 	s.Groups = append(s.Groups, second)
 	s.MaxNodes = intstr.FromInt(4)
-	s.Request.Policy.Settle = new(100 * time.Millisecond)
+	s.Request.Policy.Settle = ptr.To(100 * time.Millisecond)
 	y.run(s, func(st drain.SetStatus) {
 		done := true
 		for i, node := range st.Nodes {

@@ -57,7 +57,7 @@ func newRealBed(t *testing.T, env *testenv.Env) *realBed {
 	factory := kube.NewFactory(typed, o)
 	cache, err := kube.NewCache(factory, o)
 	must(t, "making a cache", 0, err)
-	factory.StartWithContext(t.Context())
+	factory.Start(t.Context().Done())
 	t.Cleanup(factory.Shutdown)
 	must(t, "syncing the cache", 0, cache.WaitForSync(t.Context()))
 	return &realBed{

@@ -68,7 +68,7 @@ func narrowCache(t *testing.T, config *rest.Config, wire *draintest.Wire, ns str
 	})
 	c, err := kube.NewCache(factory, kube.CacheOptions{DaemonSets: true})
 	must(t, "making a cache", 0, err)
-	factory.StartWithContext(t.Context())
+	factory.Start(t.Context().Done())
 	t.Cleanup(factory.Shutdown)
 	must(t, "syncing the cache", 0, c.WaitForSync(t.Context()))
 	return c

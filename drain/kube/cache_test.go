@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -31,7 +33,7 @@ func (c *cluster) bind(t *testing.T, pod, node string) {
 // gone deletes a pod as a kubelet does.
 func (c *cluster) gone(t *testing.T, pod string) {
 	t.Helper()
-	must(t, c.admin.CoreV1().Pods(c.namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	must(t, c.admin.CoreV1().Pods(c.namespace).Delete(t.Context(), pod, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 }
 
 // TestPodsAreIndexedByNode shows that the pods of a node are those that are bound to it now, and that each step is told.

@@ -153,7 +153,7 @@ func TestNarrowViewOfAWideFactory(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer factory.Shutdown()
 	defer cancel()
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	must(t, cache.WaitForSync(t.Context()))
 	attachments := cache.View().(drain.VolumeCache).Attachments(other)
 	if len(cache.Nodes()) != 1 || cache.Node(other) != nil || len(cache.Pods(other)) != 0 || cache.Pod(c.namespace, "on-"+other) != nil || len(attachments) != 0 {
@@ -185,7 +185,7 @@ func TestWaitForSyncSaysWhatIsMissing(t *testing.T) {
 	started, stop := context.WithCancel(t.Context())
 	defer factory.Shutdown()
 	defer stop()
-	factory.StartWithContext(started)
+	factory.Start(started.Done())
 	must(t, cache.WaitForSync(t.Context()))
 	if _, err := kube.NewCache(factory, kube.CacheOptions{}); err == nil || !strings.Contains(err.Error(), "before the factory starts") {
 		t.Errorf("got %v, want a started factory refused", err)

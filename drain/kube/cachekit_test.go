@@ -28,7 +28,7 @@ func startCache(t *testing.T, config *rest.Config, o kube.CacheOptions) *kube.Ca
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); factory.Shutdown() })
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	return cache
 }
 

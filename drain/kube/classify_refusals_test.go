@@ -6,6 +6,8 @@ package kube_test
 import (
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,8 +88,8 @@ func TestRefusalsByPolicies(t *testing.T) {
 	}
 	answersAreUnderstood(t, []answerCase{
 		denied("no reason", 422, nil),
-		denied("forbidden", 403, new(metav1.StatusReasonForbidden)),
-		denied("too large", 413, new(metav1.StatusReasonRequestEntityTooLarge)),
+		denied("forbidden", 403, ptr.To(metav1.StatusReasonForbidden)),
+		denied("too large", 413, ptr.To(metav1.StatusReasonRequestEntityTooLarge)),
 		{"broken policy", drain.Answer{Verdict: drain.VerdictAdmissionDenied, Code: 422}, func(t *testing.T, c *cluster) error {
 			return c.refusedByPolicy(t, "object.metadata.labels['x'] == 'y'", nil)
 		}},

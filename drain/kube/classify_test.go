@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,7 +90,7 @@ func TestAnswersOfTheEvictionAPI(t *testing.T) {
 			return c.evict(t, refTo(c.runs(t, "app", "")))
 		}},
 		{"accepted again", drain.Answer{Verdict: drain.VerdictAccepted, Code: 201}, func(t *testing.T, c *cluster) error {
-			pod := c.runs(t, "app", "elsewhere", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(600)) })
+			pod := c.runs(t, "app", "elsewhere", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(600)) })
 			must(t, c.evict(t, refTo(pod)))
 			return c.evict(t, refTo(pod))
 		}},

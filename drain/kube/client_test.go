@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -121,7 +123,7 @@ func TestOnlyTheMeantPodIsTouched(t *testing.T) {
 	if got, err := c.admin.CoreV1().Pods(c.namespace).Get(t.Context(), "app", metav1.GetOptions{}); err != nil || got.DeletionTimestamp != nil {
 		t.Errorf("got %v, %v, want the pod as it was", got, err)
 	}
-	must(t, client.Delete(t.Context(), pod, new(int64(7))))
+	must(t, client.Delete(t.Context(), pod, ptr.To(int64(7))))
 	got, err := c.admin.CoreV1().Pods(c.namespace).Get(t.Context(), "app", metav1.GetOptions{})
 	must(t, err)
 	if got.DeletionGracePeriodSeconds == nil || *got.DeletionGracePeriodSeconds != 7 {

@@ -8,7 +8,7 @@
 //	factory := kube.NewFactory(clientset, options)
 //	cache, err := kube.NewCache(factory, options)
 //	…
-//	factory.StartWithContext(ctx)
+//	factory.Start(ctx.Done())
 //	err = cache.WaitForSync(ctx)
 //	…
 //	client, err := kube.NewClient(config, kube.ClientOptions{})

@@ -31,7 +31,7 @@ func newDrainer(ctx context.Context, clientset kubernetes.Interface, config *res
 	if err != nil {
 		return nil, err
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	if err := cache.WaitForSync(ctx); err != nil {
 		return nil, err
 	}

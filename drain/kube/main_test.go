@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,7 +95,7 @@ func (c *cluster) runs(t *testing.T, name, node string, changes ...func(*corev1.
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
 		Spec: corev1.PodSpec{
-			NodeName: node, TerminationGracePeriodSeconds: new(int64(1)),
+			NodeName: node, TerminationGracePeriodSeconds: ptr.To(int64(1)),
 			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
 		},
 	}
@@ -117,7 +119,7 @@ func (c *cluster) guards(t *testing.T, name, app string, change func(*policyv1.P
 	budget, err := budgets.Create(t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			MinAvailable: ptr.To(intstr.FromInt32(1)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		},
 	}, metav1.CreateOptions{})
 	must(t, err)

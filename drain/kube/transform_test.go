@@ -13,6 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/testenv"
+
+	"k8s.io/utils/ptr"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -49,6 +53,10 @@ func bulky(n int) *corev1.Pod {
 		Resources:     corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}},
 		LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"true"}}}},
 	}
+	owned, err := testenv.FieldsV1(`{"f:x":"` + strings.Repeat("f", 1500) + `"}`)
+	if err != nil {
+		panic(err)
+	}
 	yes, started := true, metav1.NewTime(now.Add(-time.Hour))
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -56,14 +64,14 @@ func bulky(n int) *corev1.Pod {
 			Labels:          map[string]string{"app": "app", "pod-template-hash": "7f3c5d9b8", "app.kubernetes.io/part-of": "shop"},
 			Annotations:     map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 800), "prometheus.io/scrape": "true"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "app-7f3c5d9b8", UID: "owner", Controller: &yes}},
-			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:x":"` + strings.Repeat("f", 1500) + `"}`)}},
+			ManagedFields:   []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: owned}},
 		},
 		Spec: corev1.PodSpec{
-			NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: new(int64(30)), Priority: new(int32(0)), SchedulerName: "default-scheduler",
+			NodeName: "node-1", RestartPolicy: corev1.RestartPolicyAlways, TerminationGracePeriodSeconds: ptr.To(int64(30)), Priority: ptr.To(int32(0)), SchedulerName: "default-scheduler",
 			Containers: []corev1.Container{container},
 			Tolerations: []corev1.Toleration{
-				{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
-				{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+				{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(int64(300))},
+				{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(int64(300))},
 			},
 			Volumes: []corev1.Volume{
 				{Name: "token", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}}}}},
@@ -99,7 +107,7 @@ func oddities() []func(*corev1.Pod) {
 	}
 	owned := func(version, kind string) func(*corev1.Pod) {
 		return func(p *corev1.Pod) {
-			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "odd", UID: "odd", Controller: new(true)}}
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "odd", UID: "odd", Controller: ptr.To(true)}}
 		}
 	}
 	annotated := func(key, value string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Annotations[key] = value } }
@@ -108,16 +116,16 @@ func oddities() []func(*corev1.Pod) {
 		func(p *corev1.Pod) { p.Labels[drain.BehaviorLabel] = string(drain.BehaviorWaitCompleted) },
 		func(p *corev1.Pod) { p.OwnerReferences = nil },
 		owned("apps/v1", "DaemonSet"), owned("v1", "Node"),
-		func(p *corev1.Pod) { p.Spec.Priority = new(int32(1000)) },
+		func(p *corev1.Pod) { p.Spec.Priority = ptr.To(int32(1000)) },
 		func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}} },
 		func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
 		func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending },
 		func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse },
 		func(p *corev1.Pod) {
-			p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Finalizers = &metav1.Time{Time: now.Add(-time.Hour)}, new(int64(30)), []string{"example.com/x"}
+			p.DeletionTimestamp, p.DeletionGracePeriodSeconds, p.Finalizers = &metav1.Time{Time: now.Add(-time.Hour)}, ptr.To(int64(30)), []string{"example.com/x"}
 		},
 		volume(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}),
-		volume(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("1Mi"))}}),
+		volume(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("1Mi"))}}),
 		volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "local"}}),
 		volume(corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{}}}),
 		volume(corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/data"}}),
@@ -131,7 +139,7 @@ func TestTransformLeavesThePlanAsItIs(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random, odd := rand.New(rand.NewPCG(seed, 0)), oddities() //nolint:gosec // for pods
-	rules := []drain.Rule{{Name: "high", MinPriority: new(int32(500)), Behavior: drain.BehaviorHook, Hooks: []string{"copy"}}}
+	rules := []drain.Rule{{Name: "high", MinPriority: ptr.To(int32(500)), Behavior: drain.BehaviorHook, Hooks: []string{"copy"}}}
 	policies := []drain.Policy{
 		{}, {Removal: &drain.Removal{}, LocalDataLimit: 2 << 20}, {Volumes: true, LocalData: drain.EvictPods, Unmanaged: drain.EvictPods, Rules: rules},
 		{DaemonSets: drain.LastDaemonSets, Tolerating: drain.EvictTolerating, DeleteFinished: true, Removal: &drain.Removal{}},

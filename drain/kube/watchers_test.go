@@ -30,7 +30,7 @@ func inBubble(t *testing.T, f func(t *testing.T, client kubernetes.Interface, ca
 		cache, err := kube.NewCache(factory, o)
 		must(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
-		factory.StartWithContext(ctx)
+		factory.Start(ctx.Done())
 		must(t, cache.WaitForSync(t.Context()))
 		synctest.Wait()
 		f(t, client, cache)

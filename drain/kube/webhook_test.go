@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,7 +37,7 @@ func (c *cluster) register(t *testing.T, url string, operation admissionregistra
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:                    "guard.example.com",
 			ClientConfig:            admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca},
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			AdmissionReviewVersions: []string{"v1"},
 			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": c.namespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{

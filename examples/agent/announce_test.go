@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/belayproject/belay/internal/e2e"
-	"github.com/belayproject/belay/internal/e2e/seen"
+	"github.com/belayproject/belay/examples/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e/seen"
 )
 
 // R-CS-71: the condition is on the Node before the config is used. The child looks at its Node before it does anything else, and finds

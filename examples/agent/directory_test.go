@@ -13,7 +13,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/examples/agent/report"
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 // A local is a node whose wanted config is in a directory: there is no API server.

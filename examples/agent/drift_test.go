@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 // L-CS-28: an edit of the rendered file is told as an event, and repaired where the flag asks for it; else the status says so, and the file stays.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 // L-CS-38, L-CS-39: a stock kubelet keeps its own file, and finds the config of the source as a drop-in at each start for as long as it is

@@ -12,7 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 func using(cm *corev1.ConfigMap) string { return fmt.Sprintf("using current (UID: %s)", cm.UID) }

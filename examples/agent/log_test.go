@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 // R-CS-81: the log of the whole agent, as verbose as one would run it, has the reason of the condition and more detail on it, and

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/identity/nodeauth"
-	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/examples/agent/report"
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 // A judge is a program that judges configs, and counts how often.

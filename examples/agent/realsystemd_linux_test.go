@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/systemdenv"
 	"github.com/belayproject/belay/internal/testenv"
 )

@@ -18,7 +18,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/kube"

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/examples/agent/update"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/identity/nodeauth"
-	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/rollout/kube"
 )
 

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/examples/controller/page"
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/rollout/v1alpha1"

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/examples/controller/wire"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/identity"
-	"github.com/belayproject/belay/internal/e2e"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/machine/provider"

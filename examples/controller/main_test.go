@@ -24,7 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testproc"

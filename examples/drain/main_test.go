@@ -15,7 +15,7 @@ import (
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/examples/drain/settings"
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testproc"
 )

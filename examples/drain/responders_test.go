@@ -16,7 +16,7 @@ import (
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 // annotate changes an annotation of a pod.

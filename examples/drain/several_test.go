@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/belayproject/belay/drain"
-	"github.com/belayproject/belay/internal/e2e"
+	"github.com/belayproject/belay/examples/internal/e2e"
 )
 
 // draining watches the nodes of the test, and tells how many of them were draining at once at most, and which have been drained.

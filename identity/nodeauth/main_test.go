@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -235,7 +237,7 @@ func (c *cluster) denial(err error, text string) string {
 func (c *cluster) token(t testing.TB, account string, bound *authenticationv1.BoundObjectReference, audiences ...string) string {
 	t.Helper()
 	answer, err := c.admin.CoreV1().ServiceAccounts(c.namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
-		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: new(int64(600)), BoundObjectRef: bound},
+		Spec: authenticationv1.TokenRequestSpec{Audiences: audiences, ExpirationSeconds: ptr.To(int64(600)), BoundObjectRef: bound},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	return answer.Status.Token
@@ -287,7 +289,7 @@ func (c *cluster) pod(t testing.TB, account, name, node string) *corev1.Pod {
 	pod, err := c.admin.CoreV1().Pods(c.namespace).Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: corev1.PodSpec{
-			NodeName: node, ServiceAccountName: account, AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
+			NodeName: node, ServiceAccountName: account, AutomountServiceAccountToken: ptr.To(false), TerminationGracePeriodSeconds: ptr.To(int64(0)),
 			Containers: []corev1.Container{{Name: "agent", Image: "example.com/agent"}},
 		},
 	}, metav1.CreateOptions{})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -229,7 +231,7 @@ func TestNodeConditionsAreThoseNamed(t *testing.T) {
 
 func patching(kind types.PatchType) metav1.PatchOptions {
 	if kind == types.ApplyPatchType {
-		return metav1.PatchOptions{FieldManager: "test", Force: new(true)}
+		return metav1.PatchOptions{FieldManager: "test", Force: ptr.To(true)}
 	}
 	return metav1.PatchOptions{}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +20,7 @@ func guard(o Options) *admissionregistrationv1.ValidatingAdmissionPolicy {
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Name: o.Name},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy:    new(admissionregistrationv1.Fail),
+			FailurePolicy:    ptr.To(admissionregistrationv1.Fail),
 			MatchConstraints: constraints(o),
 			MatchConditions:  conditions(o),
 			Variables:        variables(o),
@@ -42,7 +44,7 @@ func conditions(o Options) []admissionregistrationv1.MatchCondition {
 // wait for this policy nor depend on it. A selector is for all rules: it would let an agent write a kind whose Namespace was forgotten in every
 // namespace but those of the other kinds, as the role is for all. Therefore it is there only where every kind has its namespaces.
 func constraints(o Options) *admissionregistrationv1.MatchResources {
-	m := &admissionregistrationv1.MatchResources{ResourceRules: rules(o), MatchPolicy: new(admissionregistrationv1.Equivalent)}
+	m := &admissionregistrationv1.MatchResources{ResourceRules: rules(o), MatchPolicy: ptr.To(admissionregistrationv1.Equivalent)}
 	if namespaces := o.namespaces(); len(namespaces) > 0 && o.selectable() {
 		m.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 			{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces},
@@ -97,7 +99,7 @@ func rules(o Options) []admissionregistrationv1.NamedRuleWithOperations {
 			},
 			Rule: admissionregistrationv1.Rule{
 				APIGroups: []string{r.Group}, APIVersions: []string{"*"}, Resources: []string{r.Resource, r.Resource + "/*"},
-				Scope: new(admissionregistrationv1.AllScopes),
+				Scope: ptr.To(admissionregistrationv1.AllScopes),
 			},
 		}})
 	}
@@ -124,7 +126,7 @@ func validations(o Options) []admissionregistrationv1.Validation {
 		all = append(all, nodeValidation(o))
 	}
 	for i := range all {
-		all[i].Reason = new(metav1.StatusReasonForbidden)
+		all[i].Reason = ptr.To(metav1.StatusReasonForbidden)
 	}
 	return all
 }

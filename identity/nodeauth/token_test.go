@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,7 +41,7 @@ func template(t *testing.T) *corev1.PodSpec {
 	v, err := nodeauth.TokenVolume("token", "", time.Hour)
 	must(t, err)
 	return &corev1.PodSpec{
-		ServiceAccountName: "agent", AutomountServiceAccountToken: new(false), Volumes: []corev1.Volume{{Name: "host"}, v},
+		ServiceAccountName: "agent", AutomountServiceAccountToken: ptr.To(false), Volumes: []corev1.Volume{{Name: "host"}, v},
 		Containers: []corev1.Container{{
 			Name: "agent", Image: "example.com/agent",
 			VolumeMounts: []corev1.VolumeMount{{Name: "token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount", ReadOnly: true}},
@@ -62,12 +64,12 @@ func TestPodsAreCheckedAgainstTheOptions(t *testing.T) {
 		"another account":   {"belay", func(p *corev1.PodSpec) { p.ServiceAccountName = "agnet" }, `spec.serviceAccountName: Invalid value: "belay/agnet": must be belay/agent, which the policy guards`},
 		"no account":        {"belay", func(p *corev1.PodSpec) { p.ServiceAccountName = "" }, `spec.serviceAccountName: Invalid value: "belay/"`},
 		"another namespace": {"kube-system", func(*corev1.PodSpec) {}, `spec.serviceAccountName: Invalid value: "kube-system/agent"`},
-		"automounted":       {"belay", func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = new(true) }, "spec.automountServiceAccountToken: Required value: must be false"},
+		"automounted":       {"belay", func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = ptr.To(true) }, "spec.automountServiceAccountToken: Required value: must be false"},
 		"by default":        {"belay", func(p *corev1.PodSpec) { p.AutomountServiceAccountToken = nil }, "spec.automountServiceAccountToken: Required value: must be false"},
 		"no token":          {"belay", func(p *corev1.PodSpec) { p.Volumes = p.Volumes[:1] }, `spec.volumes: Required value: there must be a projected serviceAccountToken for the audience "", among those for []`},
 		"another audience":  {"belay", func(p *corev1.PodSpec) { source(p).Audience = "belay-api" }, `spec.volumes: Required value: there must be a projected serviceAccountToken for the audience "", among those for ["belay-api"]`},
 		"default life":      {"belay", func(p *corev1.PodSpec) { source(p).ExpirationSeconds = nil }, "spec.volumes[1].projected.sources[0].serviceAccountToken.expirationSeconds: Required value: must be from 600 to 3600"},
-		"stretched life":    {"belay", func(p *corev1.PodSpec) { source(p).ExpirationSeconds = new(int64(3607)) }, "expirationSeconds: Invalid value: 3607: must be from 600 to 3600"},
+		"stretched life":    {"belay", func(p *corev1.PodSpec) { source(p).ExpirationSeconds = ptr.To(int64(3607)) }, "expirationSeconds: Invalid value: 3607: must be from 600 to 3600"},
 	} {
 		p := template(t)
 		row.change(p)

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -161,7 +163,7 @@ func TestRightsEndWithThePod(t *testing.T) {
 	c := newCluster(t)
 	a := c.agent(t, "a")
 	c.has(t, a.node)
-	must(t, c.admin.CoreV1().Pods(c.namespace).Delete(t.Context(), a.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	must(t, c.admin.CoreV1().Pods(c.namespace).Delete(t.Context(), a.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 	eventually(t, func() string {
 		for what, err := range c.try(t, a.token, a.node.Name) {
 			if !apierrors.IsUnauthorized(err) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,7 +132,7 @@ func TestVerifierWantsEveryFact(t *testing.T) {
 		{"no node UID", claim("node-uid"), nodeauth.OnNode, ""},
 		{"the pod is gone", func(a *answers) { a.failing["pod"] = apierrors.NewNotFound(corev1.Resource("pods"), "agent-1") }, nodeauth.PodLive, `there is no pod "belay/agent-1"`},
 		{"the pod was made again", func(a *answers) { a.pod.UID = "p2" }, nodeauth.PodLive, `has the UID "p2", want "p1"`},
-		{"the pod is deleted", func(a *answers) { a.pod.DeletionTimestamp = new(metav1.Now()) }, nodeauth.PodLive, "is ending"},
+		{"the pod is deleted", func(a *answers) { a.pod.DeletionTimestamp = ptr.To(metav1.Now()) }, nodeauth.PodLive, "is ending"},
 		{"the pod has ended", func(a *answers) { a.pod.Status.Phase = corev1.PodSucceeded }, nodeauth.PodLive, "Succeeded"},
 		{"the pod has failed", func(a *answers) { a.pod.Status.Phase = corev1.PodFailed }, nodeauth.PodLive, "Failed"},
 		{"the pod of another namespace", func(a *answers) { a.pod.Namespace = "other" }, nodeauth.PodLive, `is "other/agent-1"`},
@@ -266,7 +268,7 @@ func TestVerifierOnTheServer(t *testing.T) {
 	expect("with the new node", fresh, again.Name)
 
 	api := c.admin.CoreV1().Pods(c.namespace)
-	must(t, api.Delete(t.Context(), a.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	must(t, api.Delete(t.Context(), a.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 	expect("of a pod that is gone", fresh, again.Name, nodeauth.PodLive, nodeauth.Authenticated)
 	c.pod(t, agents, a.pod.Name, again.Name)
 	expect("of a pod that was made again", fresh, again.Name, nodeauth.PodLive, nodeauth.Authenticated)

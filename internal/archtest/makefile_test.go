@@ -51,7 +51,7 @@ func TestMakeGoesOnWithoutPackages(t *testing.T) {
 // have targets of their own.
 func TestMakeBenchRunsEveryBenchmark(t *testing.T) {
 	const bench = `case "$1 $2" in
-"list "*) echo first second third example.org/internal/bench/drain example.org/internal/bench/identity example.org/internal/bench/rollout;;
+"list "*) echo first second third example.org/examples/internal/bench/drain example.org/examples/internal/bench/identity example.org/examples/internal/bench/rollout;;
 "run first"|"run second") echo "$2 ran"; exit 1;;
 "run "*) echo "$2 ran";;
 esac`

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +78,7 @@ func (c *agreeCluster) addStale(ctx context.Context, ns string) error {
 	budgets := c.api.PolicyV1().PodDisruptionBudgets(ns)
 	b, err := budgets.Create(ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "stale"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, MaxUnavailable: new(intstr.FromInt(1))},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, MaxUnavailable: ptr.To(intstr.FromInt(1))},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		return err
@@ -85,7 +87,7 @@ func (c *agreeCluster) addStale(ctx context.Context, ns string) error {
 	if b, err = budgets.UpdateStatus(ctx, b, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	b.Spec.MaxUnavailable = new(intstr.FromInt(2))
+	b.Spec.MaxUnavailable = ptr.To(intstr.FromInt(2))
 	_, err = budgets.Update(ctx, b, metav1.UpdateOptions{})
 	return err
 }
@@ -121,7 +123,7 @@ func (c *agreeCluster) addPod(ctx context.Context, ns, name, node string) error 
 	if !state.ending {
 		return nil
 	}
-	pod.DeletionTimestamp = new(metav1.Now()) // for the arithmetic of the budgets
+	pod.DeletionTimestamp = ptr.To(metav1.Now()) // for the arithmetic of the budgets
 	return c.api.CoreV1().Pods(ns).Delete(ctx, name, metav1.DeleteOptions{})
 }
 
@@ -131,7 +133,7 @@ func (c *agreeCluster) create(ctx context.Context, ns, node, name string, labels
 	pod, err := pods.Create(ctx, &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
 		Spec: corev1.PodSpec{
-			NodeName: node, TerminationGracePeriodSeconds: new(int64(300)),
+			NodeName: node, TerminationGracePeriodSeconds: ptr.To(int64(300)),
 			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
 		},
 	}, metav1.CreateOptions{})
@@ -160,9 +162,9 @@ func (c *agreeCluster) selector() *metav1.LabelSelector {
 // bound is a number or a percent, mostly such that something is allowed.
 func (c *agreeCluster) bound() *intstr.IntOrString {
 	if c.chance(50) {
-		return new(intstr.FromInt(c.rng.IntN(4)))
+		return ptr.To(intstr.FromInt(c.rng.IntN(4)))
 	}
-	return new(intstr.FromString(oneOf(c.rng, []int{1, 3, 3, 3, 2, 1}, []string{"0%", "20%", "34%", "50%", "75%", "100%"})))
+	return ptr.To(intstr.FromString(oneOf(c.rng, []int{1, 3, 3, 3, 2, 1}, []string{"0%", "20%", "34%", "50%", "75%", "100%"})))
 }
 
 func (c *agreeCluster) addBudget(ctx context.Context, ns, name string) error {
@@ -175,7 +177,7 @@ func (c *agreeCluster) addBudget(ctx context.Context, ns, name string) error {
 		b.Spec.MaxUnavailable = bound
 	}
 	b.Spec.UnhealthyPodEvictionPolicy = oneOf(c.rng, []int{4, 3, 4}, []*policyv1.UnhealthyPodEvictionPolicyType{
-		nil, new(policyv1.IfHealthyBudget), new(policyv1.AlwaysAllow),
+		nil, ptr.To(policyv1.IfHealthyBudget), ptr.To(policyv1.AlwaysAllow),
 	})
 	budgets := c.api.PolicyV1().PodDisruptionBudgets(ns)
 	b, err := budgets.Create(ctx, b, metav1.CreateOptions{})
@@ -186,7 +188,7 @@ func (c *agreeCluster) addBudget(ctx context.Context, ns, name string) error {
 	if b, err = budgets.UpdateStatus(ctx, b, metav1.UpdateOptions{}); err != nil || !c.chance(12) {
 		return err
 	}
-	b.Spec.MinAvailable, b.Spec.MaxUnavailable = new(intstr.FromInt(17)), nil // its status is stale from now on
+	b.Spec.MinAvailable, b.Spec.MaxUnavailable = ptr.To(intstr.FromInt(17)), nil // its status is stale from now on
 	_, err = budgets.Update(ctx, b, metav1.UpdateOptions{})
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -102,7 +104,7 @@ func podOf(name, app, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}},
 		Spec: corev1.PodSpec{
-			NodeName: node, TerminationGracePeriodSeconds: new(int64(5)),
+			NodeName: node, TerminationGracePeriodSeconds: ptr.To(int64(5)),
 			Containers: []corev1.Container{{Name: "main", Image: "example.com/main"}},
 		},
 	}
@@ -128,7 +130,7 @@ func (c *cluster) budget(ctx context.Context, name, app string, minAvailable int
 	_, err := c.api.PolicyV1().PodDisruptionBudgets(c.namespace).Create(ctx, &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt(minAvailable)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			MinAvailable: ptr.To(intstr.FromInt(minAvailable)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		},
 	}, metav1.CreateOptions{})
 	return err

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 )
 
 // childEnv names the file that makes this test binary a process that drains, and nothing else.
@@ -94,7 +94,7 @@ func (c *child) run(ctx context.Context, file string) error {
 	if err := json.Unmarshal(text, &c.childTask); err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	config, err := kubeconfig.Read(c.Kubeconfig)
 	if err != nil {
 		return err
 	}

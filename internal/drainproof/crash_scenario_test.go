@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -169,7 +171,7 @@ func (s *scenario) moveTwin(ctx context.Context) error {
 	if s.moved != "" {
 		return nil
 	}
-	err := s.api.CoreV1().Pods(s.namespace).Delete(ctx, "twin", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+	err := s.api.CoreV1().Pods(s.namespace).Delete(ctx, "twin", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
@@ -201,8 +203,8 @@ func (s *scenario) consistent(ctx context.Context) error {
 
 // clean removes what the scenario leaves, so that the next one's cache has no more to hold.
 func (s *scenario) clean(ctx context.Context) error {
-	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
-	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	now := metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
+	background := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 	err := errors.Join(
 		s.api.AppsV1().ReplicaSets(s.namespace).DeleteCollection(ctx, background, metav1.ListOptions{}),
 		s.api.PolicyV1().PodDisruptionBudgets(s.namespace).DeleteCollection(ctx, now, metav1.ListOptions{}))

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -87,7 +89,7 @@ func connectWith(ctx context.Context, config *rest.Config, options kube.CacheOpt
 	if err != nil {
 		return nil, err
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	if err := cache.WaitForSync(ctx); err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func setOf(holder string, mode drain.Mode, nodes ...string) drain.Set {
 	return drain.Set{
 		Request: drain.Request{
 			Holder: holder, Maintenance: "m1", Mode: mode,
-			Policy: drain.Policy{Unmanaged: drain.EvictPods, Settle: new(100 * time.Millisecond)},
+			Policy: drain.Policy{Unmanaged: drain.EvictPods, Settle: ptr.To(100 * time.Millisecond)},
 		},
 		Groups: [][]string{nodes}, MaxNodes: intstr.FromString("100%"),
 	}

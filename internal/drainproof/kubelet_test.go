@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,7 +49,7 @@ func playKubelets(t *testing.T, client kubernetes.Interface, namespace string) (
 		UpdateFunc: func(_, o any) { k.see(o.(*corev1.Pod)) },
 	})
 	must(t, err)
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	stop = func() { cancel(); factory.Shutdown(); k.work.Wait() }
 	t.Cleanup(stop)
 	if !cache.WaitForCacheSync(ctx.Done(), pods.HasSynced) {
@@ -105,6 +107,6 @@ func (k *kubelets) end(pod *corev1.Pod) {
 	case <-timer.C:
 	}
 	_ = k.client.CoreV1().Pods(pod.Namespace).Delete(k.ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,7 +162,7 @@ func (c *cluster) deny(t *testing.T, unless string) {
 					Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/eviction"}},
 				}}},
 			},
-			Validations: []admissionregistrationv1.Validation{{Expression: unless, Message: "not this one", Reason: new(metav1.StatusReasonForbidden)}},
+			Validations: []admissionregistrationv1.Validation{{Expression: unless, Message: "not this one", Reason: ptr.To(metav1.StatusReasonForbidden)}},
 		},
 	}, metav1.CreateOptions{})
 	must(t, err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -135,7 +137,7 @@ func (c *cluster) localClaim(t *testing.T, name, node string) {
 	claims := c.api.CoreV1().PersistentVolumeClaims(c.namespace)
 	_, err = claims.Create(t.Context(), &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: modes, StorageClassName: new(""), Resources: corev1.VolumeResourceRequirements{Requests: room}},
+		Spec:       corev1.PersistentVolumeClaimSpec{AccessModes: modes, StorageClassName: ptr.To(""), Resources: corev1.VolumeResourceRequirements{Requests: room}},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	eventually(t, "the claim is bound", func() error {

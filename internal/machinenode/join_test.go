@@ -11,8 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 )
 
 // mayJoin makes a bootstrap token, the Secret that machines are given it by, and what its holders may do: ask for a certificate, and have it approved.
@@ -43,12 +44,9 @@ func (s *stage) bootstrapConfig(token string) []byte {
 	s.t.Helper()
 	ca, err := os.ReadFile(s.env.CAFile())
 	s.must(err)
-	c := clientcmdapi.NewConfig()
-	c.Clusters["c"] = &clientcmdapi.Cluster{Server: s.env.Config().Host, CertificateAuthorityData: ca}
-	c.AuthInfos["bootstrap"] = &clientcmdapi.AuthInfo{Token: token}
-	c.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "bootstrap"}
-	c.CurrentContext = "c"
-	data, err := clientcmd.Write(*c)
+	data, err := kubeconfig.Encode(&rest.Config{
+		Host: s.env.Config().Host, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: ca},
+	})
 	s.must(err)
 	return data
 }

@@ -160,7 +160,7 @@ func (s *stage) control(objects dynamic.Interface) {
 	factory := informers.NewSharedInformerFactory(s.core, 0)
 	nodes, err := kube.NewNodes(s.core, factory, nil)
 	s.must(err)
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	machines := kube.NewMachines(objects, s.namespace)
 	c, err := controller.New(controller.Options{
 		Cluster: s.namespace, Machines: machines, Nodes: nodes, Provider: s.provider, Secrets: kube.Secrets{Client: s.core}, Drainer: s.drainer(ctx),
@@ -191,7 +191,7 @@ func (s *stage) drainer(ctx context.Context) controller.Drainer {
 	factory := drainkube.NewFactory(s.core, options)
 	cache, err := drainkube.NewCache(factory, options)
 	s.must(err)
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	s.must(cache.WaitForSync(ctx))
 	client, err := drainkube.NewClient(s.env.Config(), drainkube.ClientOptions{})
 	s.must(err)

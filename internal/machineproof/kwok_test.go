@@ -103,7 +103,7 @@ func (p *pool) control(ctx context.Context, wg *sync.WaitGroup, objects dynamic.
 	factory := informers.NewSharedInformerFactory(p.core, 0)
 	nodes, err := kube.NewNodes(p.core, factory, nil)
 	check(p.t, err)
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	machines := kube.NewMachines(objects, p.namespace)
 	one, err := controller.New(controller.Options{
 		Cluster: p.namespace, Machines: machines, Nodes: nodes, Provider: cloud, Undrained: true, ShowEvery: time.Second,

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/machine/provider"
@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 
 // control is a controller until it is killed.
 func control(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv(kubeconfigEnv))
+	config, err := kubeconfig.Read(os.Getenv(kubeconfigEnv))
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	machines := kube.NewMachines(objects, os.Getenv(namespaceEnv))
 	c, err := controller.New(controller.Options{
 		Cluster: os.Getenv(namespaceEnv), Machines: machines, Nodes: nodes, Provider: p, Undrained: true, ShowEvery: time.Second,

@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/belayproject/belay/internal/machineqemu"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/binaries"
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/machine/machinetest"
@@ -74,7 +74,7 @@ func (o order) do(ctx context.Context) error {
 
 // control is a controller until it is killed.
 func (o order) control(ctx context.Context, p *machineqemu.Provider) error {
-	config, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	config, err := kubeconfig.Read(o.Kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (o order) control(ctx context.Context, p *machineqemu.Provider) error {
 	if err != nil {
 		return err
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	machines := kube.NewMachines(objects, o.Namespace)
 	c, err := controller.New(controller.Options{
 		Cluster: o.Namespace, Machines: machines, Nodes: nodes, Provider: p, Secrets: kube.Secrets{Client: core}, Undrained: true,

@@ -18,14 +18,26 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ListerWatcher returns a lister and watcher for a reflector or an informer, whose watches go on by themselves. The client is what lw asks, as
-// [cache.ToListWatcherWithWatchListSemantics] wants it. Between watches of which nothing came are [Pauses] of up to most.
+// ListerWatcher returns a lister and watcher for a reflector or an informer, whose watches go on by themselves. The client is what lw asks. Between watches of which nothing came are [Pauses] of up to most.
 func ListerWatcher(lw *cache.ListWatch, client any, most time.Duration) cache.ListerWatcher {
 	resuming := *lw
 	resuming.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 		return begin(ctx, o, lw.WatchFuncWithContext, func() *wait.Backoff { return Pauses(most) })
 	}
-	return cache.ToListWatcherWithWatchListSemantics(&resuming, client)
+	return withSemantics{ListWatch: &resuming, client: client}
+}
+
+// withSemantics tells reflectors whether the client can stream a list, as cache.ToListWatcherWithWatchListSemantics of client-go
+// 0.35 does. Fake clients cannot.
+type withSemantics struct {
+	*cache.ListWatch
+	client any
+}
+
+// IsWatchListSemanticsUnSupported is what a reflector asks, under the name that it asks for.
+func (w withSemantics) IsWatchListSemanticsUnSupported() bool {
+	c, ok := w.client.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return ok && c.IsWatchListSemanticsUnSupported()
 }
 
 // Most is the longest pause where nobody says otherwise.

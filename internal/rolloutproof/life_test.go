@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -29,7 +31,7 @@ func TestLifeOfAFleet(t *testing.T) {
 	f := newFleet(t, rolloutstage.Options{Nodes: 20, Cap: 5, PodsPerNode: 2, Verify: 200 * time.Millisecond})
 	must(t, f.Begin(t.Context(), "v2", func(s *v1alpha1.RolloutSpec) {
 		s.Stages = []v1alpha1.Stage{
-			{Name: "canary", Size: new(intstr.FromInt32(3)), Soak: &metav1.Duration{Duration: time.Second}}, {Name: "rest"},
+			{Name: "canary", Size: ptr.To(intstr.FromInt32(3)), Soak: &metav1.Duration{Duration: time.Second}}, {Name: "rest"},
 		}
 		s.RetryAfter = &metav1.Duration{Duration: time.Second}
 	}))

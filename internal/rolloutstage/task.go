@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 )
 
 // childEnv names the file that makes an executable a controller, and nothing else.
@@ -117,7 +117,7 @@ func (c *child) live(file string) error {
 }
 
 func (c *child) run(ctx context.Context) error {
-	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	config, err := kubeconfig.Read(c.Kubeconfig)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -83,7 +85,7 @@ func (c *child) plant(ctx context.Context, config *rest.Config) (*plant, error) 
 		Ledger: ledger, Fleet: kube.NewFleet(client, nodes), Health: health,
 		Shadows:  kube.NewRecords(kube.NewShadows(client).In(c.Domain), shadows.List),
 		Rollouts: kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get}),
-		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: holderOf(c.Domain), Policy: drain.Policy{Settle: new(100 * time.Millisecond)}},
+		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: holderOf(c.Domain), Policy: drain.Policy{Settle: ptr.To(100 * time.Millisecond)}},
 	}}, nil
 }
 
@@ -101,7 +103,7 @@ func (c *child) drainer(ctx context.Context, config *rest.Config, core kubernete
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	if err := cache.WaitForSync(ctx); err != nil {
 		return nil, nil, nil, err
 	}

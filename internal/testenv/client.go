@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 )
 
 const (
@@ -52,18 +52,7 @@ func (e *Env) clientConfig(pair keyPair) *rest.Config {
 // WriteKubeconfig writes config, whose certificates or token must be inline, to a kubeconfig with mode 0600 for a
 // process that reads one.
 func WriteKubeconfig(path string, config *rest.Config) error {
-	const name = "belay"
-	kubeconfig := clientcmdapi.NewConfig()
-	kubeconfig.Clusters[name] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	kubeconfig.AuthInfos[name] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken,
-	}
-	kubeconfig.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
-	kubeconfig.CurrentContext = name
-	if err := clientcmd.WriteToFile(*kubeconfig, path); err != nil {
-		return fmt.Errorf("writing a kubeconfig: %w", err)
-	}
-	return nil
+	return kubeconfig.Write(path, config)
 }
 
 // bootstrap makes the namespace default usable.

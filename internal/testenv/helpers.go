@@ -4,21 +4,12 @@
 package testenv
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/typed/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -107,95 +98,4 @@ func (e *Env) CreateNode(ctx context.Context, name string, changes ...func(*core
 		return nil, fmt.Errorf("creating node %q: %w", name, err)
 	}
 	return node, nil
-}
-
-// InstallCRDs creates the CustomResourceDefinitions in the manifests, each of which holds one or several YAML
-// documents, and waits until the API server serves every version of them. Those that exist are left as they are.
-func (e *Env) InstallCRDs(ctx context.Context, manifests ...[]byte) error {
-	definitions, err := decodeCRDs(manifests)
-	if err != nil {
-		return err
-	}
-	client, err := apiextensions.NewForConfig(e.config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	objects, err := dynamic.NewForConfig(e.config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	for _, crd := range definitions {
-		_, err := client.CustomResourceDefinitions().Create(ctx, crd, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("creating CRD %q: %w", crd.Name, err)
-		}
-	}
-	for _, crd := range definitions {
-		if err := awaitServed(ctx, client, objects, crd); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func decodeCRDs(manifests [][]byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	var definitions []*apiextensionsv1.CustomResourceDefinition
-	for _, manifest := range manifests {
-		decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4<<10)
-		for {
-			crd := &apiextensionsv1.CustomResourceDefinition{}
-			err := decoder.Decode(crd)
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return nil, fmt.Errorf("decoding a CRD: %w", err)
-			}
-			if crd.Name == "" { // an empty document, as a leading separator makes
-				continue
-			}
-			if crd.Kind != "CustomResourceDefinition" {
-				return nil, fmt.Errorf("decoding a CRD: %q is of kind %q", crd.Name, crd.Kind)
-			}
-			definitions = append(definitions, crd)
-		}
-	}
-	return definitions, nil
-}
-
-// awaitServed waits until the definition is established and each of its served versions can be listed: the
-// condition is true a moment before the requests are answered.
-func awaitServed(ctx context.Context, client apiextensions.ApiextensionsV1Interface, objects dynamic.Interface,
-	crd *apiextensionsv1.CustomResourceDefinition,
-) error {
-	return poll(ctx, fmt.Sprintf("CRD %q to be served", crd.Name), func(ctx context.Context) error {
-		current, err := client.CustomResourceDefinitions().Get(ctx, crd.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		if !established(current) {
-			return fmt.Errorf("its conditions are %v", current.Status.Conditions)
-		}
-		for _, version := range current.Spec.Versions {
-			resource := schema.GroupVersionResource{
-				Group: current.Spec.Group, Version: version.Name, Resource: current.Spec.Names.Plural,
-			}
-			if !version.Served {
-				continue
-			}
-			if _, err := objects.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func established(crd *apiextensionsv1.CustomResourceDefinition) bool {
-	for _, condition := range crd.Status.Conditions {
-		if condition.Type == apiextensionsv1.Established {
-			return condition.Status == apiextensionsv1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -149,8 +151,8 @@ func (s *stage) webhook(url string, ca []byte) *admissionregistrationv1.Validati
 		ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "ends.machines.belay.dev", ClientConfig: admissionregistrationv1.WebhookClientConfig{URL: &url, CABundle: ca},
-			SideEffects: new(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
-			FailurePolicy:     new(admissionregistrationv1.Fail),
+			SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone), AdmissionReviewVersions: []string{"v1"},
+			FailurePolicy:     ptr.To(admissionregistrationv1.Fail),
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: s.namespace}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update, admissionregistrationv1.Delete},
@@ -171,7 +173,7 @@ func (s *stage) machine(name, role, set string) {
 	o.SetName(name)
 	if set != "" {
 		o.SetOwnerReferences([]metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineSetKind, Name: "s", UID: types.UID(set), Controller: new(true),
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.MachineSetKind, Name: "s", UID: types.UID(set), Controller: ptr.To(true),
 		}})
 	}
 	o, err := s.of().Create(s.t.Context(), o, metav1.CreateOptions{})

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -113,7 +115,7 @@ func (g *groups) until(what string, true func() bool) {
 }
 
 // freeze has Read answer with what there is now.
-func (g *groups) freeze() { g.stale = new(g.now()) }
+func (g *groups) freeze() { g.stale = ptr.To(g.now()) }
 
 func (g *groups) now() controller.Group {
 	all, err := g.w.store.ListLive(g.w.t.Context())

@@ -35,7 +35,7 @@ func manage(ctx context.Context, objects dynamic.Interface, workload kubernetes.
 	if err != nil {
 		return err
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	defer factory.Shutdown()
 	return kube.Run(ctx, kube.Loop{Controller: c, Machines: machines, Nodes: nodes})
 }

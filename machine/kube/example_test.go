@@ -28,7 +28,7 @@ func ExampleNodes_Of() {
 		fmt.Println(err)
 		return
 	}
-	factory.StartWithContext(ctx)
+	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 	found, err := nodes.Of(ctx, "1f2e3d4c-0123456789abcdef-2")
 	fmt.Println(found[0].Name, found[0].Uninitialized, err)

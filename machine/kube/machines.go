@@ -18,9 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 
 	"github.com/belayproject/belay/internal/resume"
 	"github.com/belayproject/belay/machine"
@@ -150,7 +151,7 @@ func cacheKey(key machine.Key) string { return key.String() }
 
 // older reports whether version a was before b; where that can't be told it was not.
 func older(a, b string) bool {
-	cmp, err := resourceversion.CompareResourceVersion(a, b)
+	cmp, err := resourceversion.Compare(a, b)
 	return err == nil && cmp < 0
 }
 

@@ -66,7 +66,7 @@ func TestSettingsReachTheNodeOnTheServer(t *testing.T) {
 	var err error
 	b.nodes, err = kube.NewNodes(b.core, factory, kube.NewConfigs(b.dynamic))
 	b.must(err)
-	factory.StartWithContext(t.Context())
+	factory.Start(t.Context().Done())
 	b.options.Nodes = b.nodes
 	b.run()
 	b.create("a", map[string]any{"providerConfig": map[string]any{"image": "a"}, "deletion": map[string]any{"diskPolicy": "Destroy"}})

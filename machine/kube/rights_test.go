@@ -104,7 +104,7 @@ func (b *bed) restrict() asked {
 	factory := informers.NewSharedInformerFactory(core, 0)
 	b.nodes, err = kube.NewNodes(core, factory, kube.NewConfigs(objects))
 	b.must(err)
-	factory.StartWithContext(b.t.Context())
+	factory.Start(b.t.Context().Done())
 	b.options.Machines, b.options.Nodes, b.options.Secrets = b.machines, b.nodes, kube.Secrets{Client: core}
 	return a
 }

@@ -48,9 +48,10 @@ func decorators() []decorator {
 // names of the abilities that are there.
 func names(a provider.Abilities) []string {
 	var has []string
-	for f, v := range reflect.ValueOf(a).Fields() {
-		if !v.IsNil() {
-			has = append(has, f.Name)
+	v := reflect.ValueOf(a)
+	for i := range v.NumField() {
+		if !v.Field(i).IsNil() {
+			has = append(has, v.Type().Field(i).Name)
 		}
 	}
 	return has

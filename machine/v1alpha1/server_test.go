@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -160,23 +159,13 @@ func (s *served) eachRule(but ...string) {
 }
 
 // schemaOf is the schema of a kind.
-func schemaOf(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps {
+func schemaOf(t *testing.T, kind string) testenv.CRDSchema {
 	t.Helper()
-	for _, manifest := range v1alpha1.CRDs() {
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal(manifest, &crd); err != nil {
-			t.Fatal(err)
-		}
-		if crd.Spec.Names.Kind == kind {
-			return *crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-		}
-	}
-	t.Fatalf("there is no definition of %q", kind)
-	return apiextensionsv1.JSONSchemaProps{}
+	return testenv.SchemaOfCRD(t, v1alpha1.CRDs(), kind)
 }
 
 // rulesIn are the messages of all rules in a schema, but for those of the config source, which has tests of its own.
-func rulesIn(schema apiextensionsv1.JSONSchemaProps) (messages []string) {
+func rulesIn(schema testenv.CRDSchema) (messages []string) {
 	for _, rule := range schema.XValidations {
 		messages = append(messages, rule.Message)
 	}
@@ -185,8 +174,8 @@ func rulesIn(schema apiextensionsv1.JSONSchemaProps) (messages []string) {
 			messages = append(messages, rulesIn(property)...)
 		}
 	}
-	if schema.Items != nil && schema.Items.Schema != nil {
-		messages = append(messages, rulesIn(*schema.Items.Schema)...)
+	if schema.Items != nil {
+		messages = append(messages, rulesIn(*schema.Items)...)
 	}
 	return slices.Compact(slices.Sorted(slices.Values(messages)))
 }

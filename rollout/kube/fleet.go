@@ -16,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 
 	"github.com/belayproject/belay/rollout/controller"
 )
@@ -141,6 +142,6 @@ func (w *written[T]) over(cached []T) []T {
 
 // behind reports whether an object is an older version than another one of the same UID.
 func behind(o, than metav1.Object) bool {
-	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), than.GetResourceVersion())
+	order, err := resourceversion.Compare(o.GetResourceVersion(), than.GetResourceVersion())
 	return err == nil && order < 0
 }

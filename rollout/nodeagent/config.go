@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belayproject/belay/internal/compat"
+
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/rollout/protocol"
@@ -113,7 +115,7 @@ func (c Config) adopt(ctx context.Context, r protocol.Revision) error {
 			return nil
 		}
 		err = fmt.Errorf("adopting config %q: %w", r, err)
-		if t, ok := errors.AsType[temporary](err); !ok || !t.Temporary() {
+		if t, ok := compat.AsType[temporary](err); !ok || !t.Temporary() {
 			return err
 		}
 		klog.FromContext(ctx).Info("Config can't be adopted yet", "config", r, "err", err, "again", wait)

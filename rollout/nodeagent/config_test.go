@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belayproject/belay/internal/compat"
+
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -135,7 +137,7 @@ func TestBadConfig(t *testing.T) {
 		s.later(1500*time.Millisecond, func() { s.verdict["v9"] = false })
 		c := nodeagent.Config{Syncer: stuck{s}}
 		err := c.Apply(t.Context(), nodeagent.Attempt{Revision: protocol.Revision{Name: "v9"}})
-		named, ok := errors.AsType[interface {
+		named, ok := compat.AsType[interface {
 			error
 			Why() (string, string)
 		}](err)

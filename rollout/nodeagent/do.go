@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belayproject/belay/internal/compat"
+
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/rollout/protocol"
@@ -93,7 +95,7 @@ func (a *Agent) answer(ctx context.Context, l look, act action) error {
 	defer cancel()
 	if p, ok := a.o.Updater.(Preflighter); ok {
 		err := p.Preflight(check, r.attempt())
-		if declined, is := errors.AsType[*DeclinedError](err); is {
+		if declined, is := compat.AsType[*DeclinedError](err); is {
 			return a.refuse(ctx, l, r, why{declined.Reason, declined.Message}.or(ReasonDeclined, declined.Message))
 		}
 		if err != nil {
@@ -215,7 +217,7 @@ func (a *Agent) verify(ctx context.Context, l look, r record) error {
 
 // reasonOf is what an error says of itself, or a reason for it.
 func reasonOf(err error, reason string) why {
-	if r, ok := errors.AsType[interface {
+	if r, ok := compat.AsType[interface {
 		error
 		Why() (reason, message string)
 	}](err); ok {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/compat"
+
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -144,7 +146,7 @@ func (h *hooks) Preflight(ctx context.Context, a Attempt) error {
 		return nil
 	}
 	_, err := h.call(ctx, "preflight", h.e.Preflight, a)
-	if failed, ok := errors.AsType[*HookError](err); ok && failed.Code == ExitDeclined {
+	if failed, ok := compat.AsType[*HookError](err); ok && failed.Code == ExitDeclined {
 		return &DeclinedError{Reason: failed.Reason, Message: failed.Message}
 	}
 	return err
@@ -201,7 +203,7 @@ func (h *hooks) Revert(ctx context.Context, a Attempt) error {
 		return ErrIrreversible
 	}
 	_, err := h.call(ctx, "revert", h.e.Revert, a)
-	if failed, ok := errors.AsType[*HookError](err); ok && failed.Code == ExitIrreversible {
+	if failed, ok := compat.AsType[*HookError](err); ok && failed.Code == ExitIrreversible {
 		return fmt.Errorf("%w: %w", ErrIrreversible, err)
 	}
 	return meaning(err)
@@ -209,7 +211,7 @@ func (h *hooks) Revert(ctx context.Context, a Attempt) error {
 
 // meaning gives the exit codes of apply and revert their errors.
 func meaning(err error) error {
-	if failed, ok := errors.AsType[*HookError](err); ok && failed.Code == ExitRebooting {
+	if failed, ok := compat.AsType[*HookError](err); ok && failed.Code == ExitRebooting {
 		return fmt.Errorf("%w: %w", ErrRebooting, err)
 	}
 	return err

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os/exec"
 	"runtime"
@@ -15,6 +14,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/belayproject/belay/internal/compat"
 )
 
 // maxOutput bounds what a hook may say, in bytes.
@@ -41,7 +42,7 @@ func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt,
 		return out.kept.Bytes(), nil
 	}
 	failed := &HookError{Verb: verb, Code: codeOf(cmd)}
-	if _, exited := errors.AsType[*exec.ExitError](err); !exited || failed.Code < 0 {
+	if _, exited := compat.AsType[*exec.ExitError](err); !exited || failed.Code < 0 {
 		failed.Err = err
 	}
 	var said why

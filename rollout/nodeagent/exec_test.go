@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/compat"
+
 	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
@@ -244,13 +246,13 @@ func TestHookObserves(t *testing.T) {
 func TestHookExitCodes(t *testing.T) {
 	const said = ` {"reason":"Busy","message":"a backup runs"}`
 	declined := func(err error) bool {
-		d, ok := errors.AsType[*nodeagent.DeclinedError](err)
+		d, ok := compat.AsType[*nodeagent.DeclinedError](err)
 		return ok && d.Reason == "Busy" && d.Message == "a backup runs"
 	}
 	rebooting := func(err error) bool { return errors.Is(err, nodeagent.ErrRebooting) }
 	irreversible := func(err error) bool { return errors.Is(err, nodeagent.ErrIrreversible) }
 	failed := func(err error) bool {
-		h, ok := errors.AsType[*nodeagent.HookError](err)
+		h, ok := compat.AsType[*nodeagent.HookError](err)
 		return ok && h.Reason == "Busy" && !declined(err) && !rebooting(err) && !irreversible(err)
 	}
 	for _, c := range []struct {
@@ -284,7 +286,7 @@ func TestHookIsKilledAtItsDeadline(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the hook goes on")
 	}
-	if h, ok := errors.AsType[*nodeagent.HookError](err); !ok || h.Code != -1 || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "killed") {
+	if h, ok := compat.AsType[*nodeagent.HookError](err); !ok || h.Code != -1 || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("got error %v, want a HookError of a hook that was killed", err)
 	}
 	wantEnded(t, pids)
@@ -362,7 +364,7 @@ func TestHookMessageIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = hooks(t, "exit 1 "+string(text), nil).Apply(t.Context(), attempt)
-	h, ok := errors.AsType[*nodeagent.HookError](err)
+	h, ok := compat.AsType[*nodeagent.HookError](err)
 	if !ok || len(h.Reason) != 64 || len(h.Message) > 1024 || !strings.HasPrefix(h.Message, "a [31mé") || strings.Contains(h.Message, "\uFFFD") {
 		t.Errorf("got %v, want a reason of 64 bytes and a message of whole runes up to 1024", err)
 	}

@@ -158,7 +158,7 @@ func TestPhasesAreThoseOfTheProtocol(t *testing.T) {
 	if got, want := enumOf(t, v1alpha1.NodeShadowKind), phases(); !reflect.DeepEqual(got, want) {
 		t.Errorf("the definition has the phases %v, the protocol %v", got, want)
 	}
-	form := regexp.MustCompile(propertyOf(schemaOf(t, v1alpha1.DisruptionLedgerKind), "slots").Items.Schema.Pattern)
+	form := regexp.MustCompile(propertyOf(schemaOf(t, v1alpha1.DisruptionLedgerKind), "slots").Items.Pattern)
 	for _, state := range []protocol.SlotState{"", protocol.SlotSuspect, protocol.SlotBroken, protocol.SlotQuarantined} {
 		line := v1alpha1.Slot{Node: "a", UID: "u", Attempt: 1, Rollout: "r", State: v1alpha1.SlotState(state)}.String()
 		if !form.MatchString(line) {

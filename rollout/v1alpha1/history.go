@@ -214,7 +214,8 @@ func (r *Rollout) requestedBy() string {
 		var set struct {
 			Spec map[string]json.RawMessage `json:"f:spec"`
 		}
-		if err := json.Unmarshal(m.FieldsV1.GetRawBytes(), &set); err != nil {
+		raw, err := json.Marshal(m.FieldsV1) // its Raw field and its accessors differ between releases
+		if err != nil || json.Unmarshal(raw, &set) != nil {
 			continue // nobody to name
 		}
 		if slices.ContainsFunc(fields, func(f string) bool { return set.Spec[f] != nil }) {

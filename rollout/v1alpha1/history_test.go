@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/testenv"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/rollout"
@@ -139,7 +141,11 @@ func TestHistory(t *testing.T) {
 
 func managed(by string, at int64, fields string) metav1.ManagedFieldsEntry {
 	when := metav1.Unix(at, 0)
-	return metav1.ManagedFieldsEntry{Manager: by, Time: &when, FieldsV1: metav1.NewFieldsV1(fields)}
+	owned, err := testenv.FieldsV1(fields)
+	if err != nil {
+		panic(err)
+	}
+	return metav1.ManagedFieldsEntry{Manager: by, Time: &when, FieldsV1: owned}
 }
 
 // R-RO-29: an entry names the nodes on which its revision has failed, and how many of them there were.

@@ -135,8 +135,8 @@ func (p *RolloutProgress) UnmarshalJSON(raw []byte) error {
 	if err := json.Unmarshal(raw, &all); err != nil {
 		return fmt.Errorf("reading the progress of a rollout: %w", err)
 	}
-	for field := range reflect.TypeFor[plainProgress]().Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+	for i := range reflect.TypeFor[plainProgress]().NumField() {
+		name, _, _ := strings.Cut(reflect.TypeFor[plainProgress]().Field(i).Tag.Get("json"), ",")
 		delete(all, name)
 	}
 	if len(all) > 0 {

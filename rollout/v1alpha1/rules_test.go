@@ -4,30 +4,21 @@
 package v1alpha1_test
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // schemaOf is the schema of a kind.
-func schemaOf(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps {
+func schemaOf(t *testing.T, kind string) testenv.CRDSchema {
 	t.Helper()
-	for _, manifest := range v1alpha1.CRDs() {
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal(manifest, &crd); err != nil {
-			t.Fatal(err)
-		}
-		if crd.Spec.Names.Kind == kind {
-			return *crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-		}
-	}
-	t.Fatalf("there is no definition of %q", kind)
-	return apiextensionsv1.JSONSchemaProps{}
+	return testenv.SchemaOfCRD(t, v1alpha1.CRDs(), kind)
 }
 
 // rulesOf are the messages of all rules that stand in a definition, but for those of the config types, which have tests of their own.
@@ -40,7 +31,7 @@ func rulesOf(t *testing.T, kind string) []string {
 	return messages
 }
 
-func rulesIn(schema apiextensionsv1.JSONSchemaProps) (messages []string) {
+func rulesIn(schema testenv.CRDSchema) (messages []string) {
 	for _, rule := range schema.XValidations {
 		messages = append(messages, rule.Message)
 	}
@@ -49,8 +40,8 @@ func rulesIn(schema apiextensionsv1.JSONSchemaProps) (messages []string) {
 			messages = append(messages, rulesIn(property)...)
 		}
 	}
-	if schema.Items != nil && schema.Items.Schema != nil {
-		messages = append(messages, rulesIn(*schema.Items.Schema)...)
+	if schema.Items != nil {
+		messages = append(messages, rulesIn(*schema.Items)...)
 	}
 	return messages
 }
@@ -61,7 +52,7 @@ func enumOf(t *testing.T, kind string) map[string]bool {
 	all := map[string]bool{}
 	for _, value := range propertyOf(schemaOf(t, kind), "phase").Enum {
 		var text string
-		if err := yaml.Unmarshal(value.Raw, &text); err != nil {
+		if err := yaml.Unmarshal(value, &text); err != nil {
 			t.Fatal(err)
 		}
 		all[text] = true
@@ -70,30 +61,30 @@ func enumOf(t *testing.T, kind string) map[string]bool {
 }
 
 // propertyOf finds a property by name, at any depth.
-func propertyOf(schema apiextensionsv1.JSONSchemaProps, name string) apiextensionsv1.JSONSchemaProps {
+func propertyOf(schema testenv.CRDSchema, name string) testenv.CRDSchema {
 	if p, ok := schema.Properties[name]; ok {
 		return p
 	}
-	if schema.Items != nil && schema.Items.Schema != nil {
-		return propertyOf(*schema.Items.Schema, name)
+	if schema.Items != nil {
+		return propertyOf(*schema.Items, name)
 	}
 	for _, p := range schema.Properties {
 		if found := propertyOf(p, name); found.Type != "" {
 			return found
 		}
 	}
-	return apiextensionsv1.JSONSchemaProps{}
+	return testenv.CRDSchema{}
 }
 
 // checkWords checks that a definition allows these values and no others.
-func checkWords(t *testing.T, name string, words []string, enum []apiextensionsv1.JSON) {
+func checkWords(t *testing.T, name string, words []string, enum []json.RawMessage) {
 	t.Helper()
 	want, got := map[string]bool{}, map[string]bool{}
 	for _, w := range words {
 		want[w] = true
 	}
 	for _, value := range enum {
-		got[strings.Trim(string(value.Raw), `"`)] = true
+		got[strings.Trim(string(value), `"`)] = true
 	}
 	if !maps.Equal(got, want) {
 		t.Errorf("%s: the definition has %v, the package %v", name, got, want)

@@ -46,12 +46,13 @@ func (b builder) describe(name Name) (recipe, error) {
 	switch name {
 	case Etcd:
 		return pinned(servers, "go.etcd.io/etcd/server/v3", "-s -w"), nil
-	case APIServer, ControllerManager, Scheduler, Kubelet:
-		ldflags, err := stamp(filepath.Join(servers, "go.mod"))
-		return pinned(servers, "k8s.io/kubernetes/cmd/"+string(name), ldflags), err
-	case OldKubelet:
-		ldflags, err := stamp(filepath.Join(servers, "oldkubelet", "go.mod"))
-		return pinned(filepath.Join(servers, "oldkubelet"), "k8s.io/kubernetes/cmd/kubelet", ldflags), err
+	case APIServer, ControllerManager, Scheduler, Kubelet, OldKubelet:
+		dir, err := kubernetesDir(b.root, name)
+		if err != nil {
+			return recipe{}, err
+		}
+		ldflags, err := stamp(filepath.Join(dir, "go.mod"))
+		return pinned(dir, "k8s.io/kubernetes/cmd/"+strings.TrimPrefix(string(name), "old-"), ldflags), err
 	case Containerd, ContainerdShim:
 		dir := filepath.Join(servers, "containerd")
 		m, err := pinnedRelease(filepath.Join(dir, "go.mod"), containerdModule)
@@ -65,10 +66,42 @@ func (b builder) describe(name Name) (recipe, error) {
 		return b.own(name)
 	case Guest: // it has modules of others, which the module pins
 		r, err := b.own(name)
-		r.inputs = append(r.inputs, filepath.Join(b.root, "go.mod"), filepath.Join(b.root, "go.sum"))
+		r.inputs = append(r.inputs, filepath.Join(b.root, "go.mod"), filepath.Join(b.root, "go.sum"),
+			filepath.Join(b.root, "internal", "testenv", "kubeconfig", "kubeconfig.go"))
 		return r, err
 	}
 	return recipe{}, fmt.Errorf("no program has this name")
+}
+
+// ReleaseVariable names the environment variable that selects the minor release of the Kubernetes servers, such as
+// "1.35". Unset, they are of the newest release; the directories of internal/controlplane say which there are.
+const ReleaseVariable = "BELAY_KUBERNETES"
+
+// previousRelease is the directory of the minor release before the default one.
+const previousRelease = "v1.36"
+
+// kubernetesDir returns the directory of the module that pins a Kubernetes program.
+func kubernetesDir(root string, name Name) (string, error) {
+	servers := filepath.Join(root, "internal", "controlplane")
+	selected := os.Getenv(ReleaseVariable)
+	switch {
+	case name == OldKubelet:
+		return filepath.Join(servers, previousRelease), nil
+	case name == Kubelet || selected == "":
+		return servers, nil
+	}
+	dir := filepath.Join(servers, "v"+selected)
+	if isFile(filepath.Join(dir, "go.mod")) {
+		return dir, nil
+	}
+	newest, err := pinnedRelease(filepath.Join(servers, "go.mod"), kubernetesModule)
+	if err != nil {
+		return "", err
+	}
+	if selected == newest[2]+"."+newest[3] {
+		return servers, nil
+	}
+	return "", fmt.Errorf("%s=%q: want a minor release such as %q, one that %q pins", ReleaseVariable, selected, "1.35", servers)
 }
 
 // pinned describes a main of another project, whose sources the module sums in dir fix.
@@ -131,14 +164,14 @@ func Version(ctx context.Context, name Name) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	servers := filepath.Join(root, "internal", "controlplane")
-	dir, module := servers, kubernetesModule
+	dir, module := "", kubernetesModule
 	switch name {
-	case APIServer, ControllerManager, Scheduler, Kubelet:
-	case OldKubelet:
-		dir = filepath.Join(servers, "oldkubelet")
+	case APIServer, ControllerManager, Scheduler, Kubelet, OldKubelet:
+		if dir, err = kubernetesDir(root, name); err != nil {
+			return "", err
+		}
 	case Containerd, ContainerdShim:
-		dir, module = filepath.Join(servers, "containerd"), containerdModule
+		dir, module = filepath.Join(root, "internal", "controlplane", "containerd"), containerdModule
 	default:
 		return "", fmt.Errorf("the release of %q is not put into it", name)
 	}

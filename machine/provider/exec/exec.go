@@ -6,12 +6,13 @@ package exec
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/belayproject/belay/internal/compat"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -176,7 +177,7 @@ func named(verb, what string, err error) error {
 	}
 	after := provider.AfterOf(err)
 	class := provider.ClassOf(err)
-	if own, ok := errors.AsType[*provider.Error](err); ok {
+	if own, ok := compat.AsType[*provider.Error](err); ok {
 		err = own.Err
 	}
 	e := provider.Errorf(class, "%s %.80q: %w", verb, what, err)

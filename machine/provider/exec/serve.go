@@ -6,8 +6,9 @@ package exec
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
+
+	"github.com/belayproject/belay/internal/compat"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -22,7 +23,7 @@ func Serve(ctx context.Context, p provider.Provider, verb string, in io.Reader, 
 	r, err := serve(ctx, p, verb, data)
 	if err != nil {
 		r = reply{Error: &failure{Class: provider.ClassOf(err), Message: err.Error(), AfterSeconds: provider.AfterOf(err).Seconds()}}
-		if own, ok := errors.AsType[*provider.Error](err); ok {
+		if own, ok := compat.AsType[*provider.Error](err); ok {
 			r.Error.Message = own.Err.Error()
 		}
 	}

@@ -33,7 +33,7 @@ type process struct {
 func newProcess(t *testing.T) *process {
 	t.Helper()
 	p := &process{served: served{t: t}, program: filepath.Join(t.TempDir(), "fakecloud"), dir: t.TempDir(), errs: &testproc.Buffer{}}
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.program, "github.com/belayproject/belay/examples/fakecloud")
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", "../../../examples", "-o", p.program, "./fakecloud")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the fake cloud: %v\n%s", err, out)
 	}

@@ -30,7 +30,7 @@ var seen = []struct {
 	{"internal/testenv/nodetier", "TestCrashesEndTheRealKubelet", true},
 	{"internal/testenv/nodetier", "TestNodeRunsAPodAndLeavesNothing", true},
 	{"internal/testenv/nodetier", "TestKilledOwnerLeavesNoNode", true},
-	{"internal/e2e", "TestRealKubeletSurvivesBadConfig", true},
+	{"examples/internal/e2e", "TestRealKubeletSurvivesBadConfig", true},
 	{"internal/testenv", "TestServerSaysThePinnedRelease", true},
 }
 

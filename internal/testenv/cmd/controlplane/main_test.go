@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 	"github.com/belayproject/belay/internal/testproc"
 )
 
@@ -44,12 +44,12 @@ func TestEndsInEveryWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command(c.argv[0], c.argv[1:]...)
-			stdin, kubeconfig := testproc.Start(t, cmd)
-			answers(t, kubeconfig)
+			stdin, path := testproc.Start(t, cmd)
+			answers(t, path)
 			if err := c.end(cmd, stdin); err != nil {
 				t.Fatal(err)
 			}
-			dir := filepath.Dir(kubeconfig)
+			dir := filepath.Dir(path)
 			if err := testproc.Poll(20*time.Second, func() error { return gone(dir) }); err != nil {
 				t.Errorf("after the end: %v", err)
 			}
@@ -57,9 +57,9 @@ func TestEndsInEveryWay(t *testing.T) {
 	}
 }
 
-func answers(t *testing.T, kubeconfig string) {
+func answers(t *testing.T, path string) {
 	t.Helper()
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := kubeconfig.Read(path)
 	if err != nil {
 		t.Fatal(err)
 	}

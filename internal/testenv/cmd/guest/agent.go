@@ -27,7 +27,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 )
 
 // Annotations of the Node that say what is on the disk.
@@ -58,7 +59,7 @@ func newAgent(s settings, d disk) (*agent, error) {
 	if len(d.kubeconfig) == 0 {
 		return nil, errors.New("there is no kubeconfig: the machine was given no bootstrap Secret")
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(d.kubeconfig)
+	config, err := kubeconfig.Decode(d.kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}

@@ -1,0 +1,14 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compat holds what the standard library offers in a later release than the library's oldest supported one.
+package compat
+
+import "errors"
+
+// AsType is errors.AsType of Go 1.26: the first error in the tree of err that is an E.
+func AsType[E any](err error) (E, bool) {
+	var found E
+	ok := errors.As(err, &found) //nolint:govet // E is an error or an interface, as errors.As asks
+	return found, ok
+}
