@@ -34,8 +34,11 @@ TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | s
   [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
 LINT_MODULES = . configsync/restart/systemd examples examples/internal/bench examples/internal/browser internal/faultproof examples/internal/manifestproof
 
+# The version that make release-check VERSION=v0.1.0 asks about.
+VERSION_ASKED := $(VERSION)
+
 # The agent keeps what it believes about configs apart by version: every build that make makes has one, also outside of git.
-VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))
+override VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))
 LDFLAGS = -X k8s.io/component-base/version.gitVersion=$(VERSION)
 
 BINARIES := $(wildcard internal/testenv/cmd/binaries)
@@ -210,6 +213,14 @@ verify: ## fail if generate changes anything
 	@state() { git status --porcelain; git diff HEAD | sha256sum; }; \
 	before=$$(state); $(MAKE) generate; after=$$(state); \
 	if [ "$$before" != "$$after" ]; then git status --short; echo "generated files are not up to date: commit what make generate writes" >&2; exit 1; fi
+
+.PHONY: release-check
+release-check: verify ## say what stands between the work tree and the release VERSION, such as v0.1.0; see RELEASE.md
+	@[ -n "$(filter v%,$(VERSION_ASKED))" ] || { echo "say which version: make release-check VERSION=v0.1.0" >&2; exit 2; }
+	$(GO) run ./internal/releasecheck/cmd/releasecheck $(VERSION_ASKED)
+	@mkdir -p bin/release
+	cd examples && $(GO) build -trimpath -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION_ASKED)' -o ../bin/release/ ./agent ./controller ./drain ./kubectl-belay
+	@for p in bin/release/*; do "$$p" --version | grep -F -- "$(VERSION_ASKED)" || { echo "$$p does not say $(VERSION_ASKED)" >&2; exit 1; }; done
 
 .PHONY: binaries
 binaries: ## build etcd and the Kubernetes servers for the tests
