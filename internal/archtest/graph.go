@@ -26,7 +26,7 @@ type Violation struct{ Where, What, Why string }
 // String gives the violation as one failure text.
 func (v Violation) String() string { return fmt.Sprintf("%s: %s\n\twhy: %s", v.Where, v.What, v.Why) }
 
-// A Graph is the module's packages and everything they import, without tests.
+// A Graph is the packages of the project's modules and everything they import, without tests.
 type Graph struct {
 	Module   string
 	Packages map[string]Package // by import path
@@ -40,48 +40,36 @@ type Package struct {
 	Imports    []string
 }
 
-// ListGraph asks the go command for the graph of the module in dir, for this platform and without build tags.
-func ListGraph(ctx context.Context, dir string) (Graph, error) {
-	out, err := goCommand(ctx, dir, "list", "-deps", "-json=ImportPath,Name,Standard,Imports", "./...")
-	if err != nil {
-		return Graph{}, err
-	}
+// ListGraph asks the go command for the graph of the modules in dirs, for this platform and without build tags. Each module is
+// listed by itself, as its users build it. A package that several modules import is as the first of them sees it.
+func ListGraph(ctx context.Context, dirs ...string) (Graph, error) {
 	g := Graph{Module: Module, Packages: map[string]Package{}}
-	dec := json.NewDecoder(bytes.NewReader(out))
+	for _, dir := range dirs {
+		out, err := goCommand(ctx, dir, "list", "-deps", "-json=ImportPath,Name,Standard,Imports", "./...")
+		if err != nil {
+			return Graph{}, err
+		}
+		if err := g.add(out); err != nil {
+			return Graph{}, fmt.Errorf("decoding the package list of %q: %w", dir, err)
+		}
+	}
+	return g, nil
+}
+
+func (g Graph) add(list []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(list))
 	for {
 		var p Package
 		switch err := dec.Decode(&p); {
 		case errors.Is(err, io.EOF):
-			return g, nil
+			return nil
 		case err != nil:
-			return Graph{}, fmt.Errorf("decoding the package list: %w", err)
+			return err
 		}
-		g.Packages[p.ImportPath] = p
-	}
-}
-
-// DirectModules gives the modules that go.mod in dir requires directly.
-func DirectModules(ctx context.Context, dir string) ([]string, error) {
-	out, err := goCommand(ctx, dir, "mod", "edit", "-json")
-	if err != nil {
-		return nil, err
-	}
-	var mod struct {
-		Require []struct {
-			Path     string
-			Indirect bool
+		if _, listed := g.Packages[p.ImportPath]; !listed {
+			g.Packages[p.ImportPath] = p
 		}
 	}
-	if err := json.Unmarshal(out, &mod); err != nil {
-		return nil, fmt.Errorf("decoding go.mod: %w", err)
-	}
-	var direct []string
-	for _, r := range mod.Require {
-		if !r.Indirect {
-			direct = append(direct, r.Path)
-		}
-	}
-	return direct, nil
 }
 
 // ModuleRoot gives the directory of the go.mod of [Module] at or above dir. Nested modules on the way are passed by.
@@ -104,6 +92,7 @@ func ModuleRoot(dir string) (string, error) {
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off") // go.work is for editors: it would join the requirements of all modules
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

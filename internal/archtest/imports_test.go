@@ -50,7 +50,11 @@ func TestImportRulesCatch(t *testing.T) {
 		{"examples wire", "roots alone", graph("/examples/agent: /lkg /drain", "/lkg:", "/drain:"), ""},
 
 		{"leaf, other module", "allow list", graph("/lkg: k8s.io/api/core/v1"), `imports "k8s.io/api/core/v1"`},
-		{"leaf, internal", "allow list", graph("/checkpoint: /internal/x", "/internal/x:"), `internal package "internal/x"`},
+		{"leaf, internal", "allow list", graph("/checkpoint: /internal/x", "/internal/x: os golang.org/x/sys/unix /internal/y", "/internal/y: io"), ""},
+		{"leaf, heavy internal", "allow list", graph("/checkpoint: /internal/x", "/internal/x: k8s.io/klog/v2"), "internal/x -> k8s.io/klog/v2"},
+		{"leaf, heavy far", "allow list", graph("/lkg: /internal/x", "/internal/x: /internal/y", "/internal/y: k8s.io/api/core/v1"),
+			"internal/x -> internal/y -> k8s.io/api/core/v1"},
+		{"leaf, root by internal", "allow list", graph("/lkg: /internal/x", "/internal/x: /drain", "/drain:"), "internal/x -> drain"},
 		{"leaf kit", "allow list", graph("/checkpoint/checkpointtest: k8s.io/klog/v2"), `imports "k8s.io/klog/v2"`},
 		{"leaf, allowed", "allow list", graph("/checkpoint: os golang.org/x/sys/unix"), ""},
 		{"parser in the core", "allow list", graph("/configsync: sigs.k8s.io/yaml"), ""},
@@ -75,15 +79,63 @@ func TestImportRulesCatch(t *testing.T) {
 		{"testing in a kit", "kits apart", graph("/lkg/lkgtest: testing", "/internal/testenv: testing", "/internal/x: /internal/testenv"), ""},
 
 		{"internal in an example", "examples public", graph("/examples/demo: /internal/x", "/internal/x:"), `internal package "internal/x"`},
+		{"its own internal in an example", "examples public", graph("/examples/agent: /examples/agent/internal/x", "/examples/agent/internal/x:"), ""},
+		{"internal in what tests examples", "examples public", graph("/examples/internal/e2e: /internal/x", "/internal/x:"), ""},
 		{"public in an example", "examples public", graph("/examples/demo: /lkg", "/lkg:"), ""},
 	} {
 		t.Run(c.rule+"/"+c.name, func(t *testing.T) { wantOnly(t, importRules[c.rule](c.graph), c.want) })
 	}
 }
 
-// TestRequiredModulesCatch shows that a requirement without a line in the allow list is found.
+// TestRequiredModulesCatch shows the rule about go.mod requirements without a line in the allow list, and those that belong in another module.
 func TestRequiredModulesCatch(t *testing.T) {
-	wantOnly(t, RequirementsPlanned([]string{"k8s.io/api", "github.com/google/go-cmp", "a.b/new"}), `requires "a.b/new"`)
+	modules := []string{".", "configsync/restart/systemd", "examples"}
+	for _, c := range []struct{ dir, required, want string }{
+		{".", "k8s.io/api", ""},
+		{".", "github.com/google/go-cmp", ""},
+		{".", "a.b/new", `go.mod: requires "a.b/new"`},
+		{".", "a.b/new // indirect", ""},
+		{".", "github.com/spf13/cobra", "which serves programs"},
+		{".", "github.com/prometheus/common // indirect", "which serves programs"},
+		{".", "github.com/coreos/go-systemd/v22 // indirect", "which serves programs"},
+		{".", "golang.org/x/term", "directly"},
+		{".", "golang.org/x/term // indirect", ""},
+		{"examples", "github.com/spf13/cobra", ""},
+		{"examples", Module, ""},
+		{"examples", "github.com/coreos/go-systemd/v22", `examples/go.mod: requires "github.com/coreos`},
+		{"configsync/restart/systemd", "github.com/coreos/go-systemd/v22", ""},
+		{"configsync/restart/systemd", "k8s.io/client-go", `requires "k8s.io/client-go"`},
+	} {
+		t.Run(c.dir+" "+c.required, func(t *testing.T) {
+			name, indirect := strings.CutSuffix(c.required, " // indirect")
+			wantOnly(t, RequirementsPlanned(modules, c.dir, []Requirement{{name, indirect}}), c.want)
+		})
+	}
+}
+
+// TestModulesFound shows which modules the rules are about.
+func TestModulesFound(t *testing.T) {
+	tree := tree(t, "go.mod", "module x\n", "tools/go.mod", "module x/tools\n", "examples/go.mod", "module x/examples\n",
+		"examples/internal/bench/go.mod", "module x/bench\n", "examples/manager/go.mod", "module x/manager\n", "lkg/testdata/go.mod", "module y\n")
+	if got, want := strings.Join(tree.Modules(), " "), ". examples examples/internal/bench examples/manager tools"; got != want {
+		t.Errorf("got the modules %q, want %q", got, want)
+	}
+	if got, want := strings.Join(tree.userModules(), " "), ". examples examples/manager"; got != want {
+		t.Errorf("got the modules of users %q, want %q", got, want)
+	}
+}
+
+// TestFirstModuleWins shows that a package that two modules import at two versions is as the first one has it.
+func TestFirstModuleWins(t *testing.T) {
+	g := Graph{Module: Module, Packages: map[string]Package{}}
+	for _, list := range []string{`{"ImportPath": "a.b/c", "Imports": ["d"]}`, `{"ImportPath": "a.b/c"} {"ImportPath": "e"}`} {
+		if err := g.add([]byte(list)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(g.Packages) != 2 || len(g.Packages["a.b/c"].Imports) != 1 {
+		t.Errorf("got %v, want both packages, and the first a.b/c", g.Packages)
+	}
 }
 
 // TestKitNames shows that a kit whose package has another name than its directory is found.

@@ -180,11 +180,11 @@ func TopLevel(t *Tree) []Violation {
 	return vs
 }
 
-// ExampleMains checks that every main under examples is short and has a test.
+// ExampleMains checks that every main under examples is short and has a test. Those under internal serve tests and benchmarks.
 func ExampleMains(t *Tree) []Violation {
 	var vs []Violation
 	t.eachDir(func(dir string, files []*File) {
-		if !within(dir, "examples") || !slices.ContainsFunc(files, (*File).isMain) {
+		if !within(dir, "examples") || isInternal(dir) || !slices.ContainsFunc(files, (*File).isMain) {
 			return
 		}
 		tested := false
