@@ -29,10 +29,8 @@ BENCHARGS ?=
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/belay
 TOOLS := $(CACHE)/tools/$(shell cat tools/go.mod tools/go.sum | sha256sum | cut -c1-16)-$(shell $(GO) env GOVERSION)
 
-# The main module, and each nested one that has tests; then those that have sources to lint.
-TEST_MODULES = . $(shell find . -mindepth 2 -name go.mod -exec dirname {} \; | sort | while read -r m; do \
-  [ -z "$$(find "$$m" -name '*_test.go' -print -quit)" ] || echo "$$m"; done)
-LINT_MODULES = . configsync/restart/systemd examples examples/internal/bench examples/internal/browser internal/faultproof examples/internal/manifestproof
+# The library, and each module beside it that has sources of its own: those of internal/controlplane and tools only pin versions.
+MODULES = . $(shell find . -mindepth 2 -name go.mod -not -path './internal/controlplane/*' -not -path './tools/*' -printf '%P\n' | sort | xargs -n 1 dirname)
 
 # The version that make release-check VERSION=v0.1.0 asks about.
 VERSION_ASKED := $(VERSION)
@@ -64,7 +62,7 @@ demo: ## run the main job on several nodes, then rollouts over NODES, 50 if it i
 
 .PHONY: test
 test: binaries kubelet-deps ssh-deps qemu-deps browser-deps systemd-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
-	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)" $(TEST_MODULES)
+	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)" $(MODULES)
 
 .PHONY: race
 race: ## run every test, long searches too, with the race detector; about an hour
@@ -76,11 +74,11 @@ mutants: binaries ## run every mutant of the sampled tables; make test runs one 
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters
-	@for m in $(LINT_MODULES); do echo "golangci-lint in $$m"; (cd "$$m" && "$<" run --config "$(CURDIR)/.golangci.yml" ./...); done
+	@for m in $(MODULES); do echo "golangci-lint in $$m"; (cd "$$m" && "$<" run --config "$(CURDIR)/.golangci.yml" ./...); done
 
 .PHONY: fmt
 fmt: $(TOOLS)/golangci-lint ## format the sources
-	@"$<" fmt --config .golangci.yml ./...
+	@for m in $(MODULES); do (cd "$$m" && "$<" fmt --config "$(CURDIR)/.golangci.yml" ./...); done
 
 .PHONY: bench
 bench: ## run the benchmarks beside their peers
@@ -205,7 +203,7 @@ page-shots: browser-deps ## write the pictures of the fleet page that the docs s
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
-	PATH="$(TOOLS):$$PATH" $(GO) generate ./...
+	for m in $(MODULES); do PATH="$(TOOLS):$$PATH" $(GO) generate -C "$$m" ./...; done
 	$(GO) run ./internal/archtest/cmd/requirements
 
 .PHONY: verify

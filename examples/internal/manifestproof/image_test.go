@@ -57,8 +57,8 @@ func TestImageHasWhatItIsBuiltOf(t *testing.T) {
 			copied = append(copied, from)
 		}
 	}
-	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./examples/controller", "./examples/agent")
-	command.Dir = root
+	command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./controller", "./agent")
+	command.Dir = filepath.Join(root, "examples")
 	out, err := command.Output()
 	must(t, err)
 	used := map[string]bool{}
@@ -86,7 +86,7 @@ func TestImageHasWhatItIsBuiltOf(t *testing.T) {
 // controller that is nobody.
 func TestImagesAreMinimal(t *testing.T) {
 	all := instructions(t)
-	release := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, root+"/go.mod"))
+	release := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, root+"/examples/go.mod"))
 	if got := with(all, "ARG GO_VERSION="); len(got) != 1 || got[0] != release[1] {
 		t.Errorf("GO_VERSION is %q, want %s, which go.mod asks for", got, release[1])
 	}
