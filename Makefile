@@ -69,8 +69,8 @@ race: ## run every test, long searches too, with the race detector; about an hou
 	BELAY_RACE=all $(MAKE) test RACE=on
 
 .PHONY: mutants
-mutants: binaries ## run every mutant of the sampled tables; make test runs one in twenty
-	BELAY_MUTANTS=all $(GO) test -timeout 60m -p 1 -parallel 4 -run 'Mutant|Broken' ./checkpoint/... ./drain/... ./examples/agent ./examples/drain/... ./identity/... ./machine/... ./rollout/... ./examples/kubectl-belay/... ./examples/controller/page ./internal/drainproof ./internal/machinenode ./internal/machineqemu
+mutants: $(if $(PKG),,binaries) ## run every hand-written mutant; PKG=./drain [RUN=regexp] [MAX=n] [SEED=s] [FUNC=name]: break that package by operators and print which mutants its tests kill
+	$(GO) run ./internal/mutate/cmd/mutants $(if $(PKG),$(RUN:%=-run '%') $(MAX:%=-max %) $(SEED:%=-seed %) $(FUNC:%=-func '%') '$(PKG)')
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters
@@ -195,7 +195,7 @@ faults: fault-deps ## crash, starve and break the disks under checkpoint, and ch
 	export BELAY_FAULTS=$(if $(LONG),long,1) GOGC=400; \
 	$(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -p 1 -v -run '^Test(Fault|Protocols)' ./checkpoint/... | lines; \
 	(cd internal/faultproof && $(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -v ./...) | lines; \
-	BELAY_MUTANTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestMutants' ./checkpoint | lines
+	BELAY_MUTANTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestIncidents$$' ./checkpoint | lines
 
 .PHONY: page-shots
 page-shots: browser-deps ## write the pictures of the fleet page that the docs show

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -116,59 +115,6 @@ func (c lateness) failed(l *life) {
 	if got := strings.Join(l.did[:min(len(l.did), len(strings.Fields(c.asks)))], " "); got != c.asks || at.Release != nil {
 		l.t.Errorf("R-MA-01: %q goes on to be asked for, want %q; release %+v", got, c.asks, at.Release)
 	}
-}
-
-// R-MA-19, R-MA-22 and R-MA-16: each way to wait for ever, to go past something too early, or to say nothing of it is noticed.
-func TestMutantsOfEscapes(t *testing.T) {
-	mutate.Sample(t, []mutate.Mutant{
-		{Name: "an update says nothing of its drain", File: "update.go", Run: "TestEscapesOfAnUpdate",
-			Old: "u.skip(&u.Drained, \"drain\", fmt.Sprintf(\"not empty after %v: %s\", limit, p.s.Step.Blocker))", New: "u.Drained = true"},
-		{Name: "an update drains for ever", File: "update.go", Run: "TestEscapesOfAnUpdate",
-			Old: "case limit > 0 && p.s.Step.Name == StepDraining && p.Now.Sub(p.s.Step.Since) >= limit:", New: "case limit < 0:"},
-		{Name: "an update drains though nobody wants it to", File: "update.go", Run: "TestEscapesOfAnUpdate",
-			Old: "case p.overridden(\"drain\"):", New: "case false:"},
-		{Name: "an edit forgets what was passed", File: "update.go", Run: "TestOverridesOutlive", Old: "s.Update.Sent, s.Update.Overrides\n", New: "s.Update.Sent, nil\n"},
-		{Name: "an update says nothing of its backup", File: "backup.go", Run: "TestEscapesOfAnUpdate",
-			Old: "u.skip(&u.BackedUp, \"backup\", \"the annotation \"+OverrideAnnotation)", New: "u.BackedUp = true"},
-		{Name: "an end drains for ever", File: "release.go", Run: "TestEscapesOfAnEnd",
-			Old: "case limit > 0 && p.s.Step.Name == StepDraining && p.Now.Sub(p.s.Step.Since) >= limit:", New: "case limit < 0:"},
-		{Name: "a drain has a time though it has none", File: "release.go", Run: "TestEscapesOfAnEnd",
-			Old: "case limit > 0 && p.s.Step.Name == StepDraining && p.Now.Sub(p.s.Step.Since) >= limit:",
-			New: "case p.s.Step.Name == StepDraining && p.Now.Sub(p.s.Step.Since) >= max(limit, time.Hour):"},
-		{Name: "what is lost is drained", File: "release.go", Run: "TestEscapesOfAnEnd", Old: "	case lost:\n", New: "	case lost && limit > 0:\n"},
-		{Name: "a hook is for ever", File: "release.go", Run: "TestEscapesOfAnEnd", Old: "case h.Timeout > 0 && p.Now.Sub(since) >= h.Timeout:", New: "case h.Timeout < 0:"},
-		{Name: "a hook is not waited for", File: "release.go", Run: "TestEscapesOfAnEnd", Old: "case h.Timeout > 0 && p.Now.Sub(since) >= h.Timeout:", New: "case h.Timeout > 0:"},
-		{Name: "hooks can't be overridden", File: "release.go", Run: "TestEscapesOfAnEnd", Old: "case p.overridden(\"hooks\"):", New: "case false:"},
-		{Name: "members can't be overridden", File: "release.go", Run: "TestEscapesOfAnEnd", Old: "case p.overridden(\"leave\"):", New: "case false:"},
-		{Name: "the proof of the stop can't be overridden", File: "release.go", Run: "TestEscapesOfAnEnd",
-			Old: "if !r.Stopped && p.overridden(\"stopped\") {", New: "if false {"},
-		{Name: "a Node that stays is waited for for ever", File: "release.go", Run: "TestEscapesOfAnEnd",
-			Old: "return p.overridden(\"node\") && p.s.Step.Name == StepNode &&", New: "return false && p.s.Step.Name == StepNode &&"},
-		{Name: "a Node that nobody knows is waited for for ever", File: "release.go", Run: "TestEscapesOfAnEnd", Old: "case p.overridden(\"node\"):", New: "case false:"},
-		{Name: "what was passed is not written down", File: "release.go", Run: "TestEscapesOfAnEnd", Old: "	return append(all, text)\n", New: "	return all\n"},
-		{Name: "a Node that nobody can remove is given up at once", File: "release.go", Run: "TestNodeIsTried",
-			Old: "&& strings.HasPrefix(p.s.Step.Blocker, \"node: \")", New: "|| strings.HasPrefix(p.Machine.Annotations[OverrideAnnotation], \"node\")"},
-		{Name: "an instance may take for ever", File: "decide.go", Run: "TestWaitsInVain",
-			Old: "if d, over := p.timedOut(StepCreating, or(p.Create, defaultCreate), ReasonCreateTimeout); over {", New: "if d, over := (*Failure)(nil), false; over {"},
-		{Name: "a start may take for ever", File: "decide.go", Run: "TestWaitsInVain",
-			Old: "if f, over := p.timedOut(StepCreating, or(p.Create, defaultCreate), ReasonCreateTimeout); over {", New: "if f, over := (*Failure)(nil), false; over {"},
-		{Name: "a Node may take for ever to join", File: "decide.go", Run: "TestWaitsInVain",
-			Old: "if f, over := p.timedOut(StepJoining, or(p.Join, defaultJoin), ReasonJoinTimeout); over {", New: "if f, over := (*Failure)(nil), false; over {"},
-		{Name: "a Node may take for ever to be ready", File: "decide.go", Run: "TestWaitsInVain",
-			Old: "if f, over := p.timedOut(StepStarting, or(p.Join, defaultJoin), ReasonJoinTimeout); over {", New: "if f, over := (*Failure)(nil), false; over {"},
-		{Name: "the checks of roles may take for ever", File: "decide.go", Run: "TestWaitsInVain",
-			Old: "if f, over := p.timedOut(StepStarting, limit, ReasonStartTimeout); over {", New: "if f, over := (*Failure)(nil), false; over {"},
-		{Name: "a machine goes though its Node may be left", File: "stray.go", Run: "TestNodeIsNotLeftBehind",
-			Old: "	case i < 0:\n		return Decision{}, false", New: "	case i < 9:\n		return Decision{}, false"},
-		{Name: "a Node that was not removed is not looked for again", File: "stray.go", Run: "TestNodeIsNotLeftBehind",
-			Old: "d.Action = Action{Kind: RemoveNode, Token: d.Status.Strays[i].Token}", New: "_ = i"},
-		{Name: "what is left behind is not stored before its machine goes", File: "stray.go", Run: "TestNodeIsNotLeftBehind",
-			Old: "		return p.said(), true\n	}\n	return p.wait(StepNode", New: "		return Decision{}, false\n	}\n	return p.wait(StepNode"},
-		{Name: "a Node that can't be removed counts as removed", File: "stray.go", Run: "TestNodeIsNotLeftBehind",
-			Old: "case l.o.Done && l.o.Err == nil:", New: "case l.o.Done || l.o.Blocked != \"\":"},
-		{Name: "a failure is as new as the last try", File: "step.go", Run: "TestWaitsInVain", Old: "f.Since = p.s.Step.Since.Add(limit)", New: "_ = f.Since"},
-		{Name: "one of two Nodes is taken", File: "decide.go", Run: "TestWaitsInVain", Old: "case len(p.Nodes) > 1:", New: "case len(p.Nodes) > 2:"},
-	})
 }
 
 // R-MA-22: who does not want to wait for the removal of a Node does not keep one that can be removed.

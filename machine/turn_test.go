@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -208,18 +207,4 @@ func TestTheBrokenGoFirst(t *testing.T) {
 			}
 		})
 	}
-}
-
-// R-MA-13: each way to let two machines of the control plane go at a time, or none, is noticed.
-func TestMutantsOfTurns(t *testing.T) {
-	mutate.Sample(t, []mutate.Mutant{
-		{Name: "a claim is not looked at again", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case name == StepTurn:\n		return p.turnTo(StepBackup, time.Second)",
-			New: "case name == StepTurn:\n		p.s.backedUp()\n		return p.turnTo(StepBackup, time.Second)"},
-		{Name: "claims are not waited for", File: "backup.go", Run: "TestTurnsOfEvery", Old: "case sent, claims, queues", New: "case sent, queues"},
-		{Name: "a pause stops all", File: "backup.go", Run: "TestTurnsOfEvery", Old: "claims := !sent && o.claims() && !o.Spec.Paused", New: "claims := !sent && o.claims()"},
-		{Name: "who has claimed waits for who queues", File: "backup.go", Run: "TestTurnsOfEvery", Old: "return !o.claims() && m.Before(o)", New: "return m.Before(o)"},
-		{Name: "nobody takes a claim back", File: "backup.go", Run: "TestTurnsOfEvery", Old: "(name == StepTurn || !p.Yield):", New: "name != \"\":"},
-		{Name: "the broken are not waited for", File: "backup.go", Run: "TestTheBroken", Old: "case !mine && m.stands() && o.fell():", New: "case false:"},
-		{Name: "the broken wait for each other", File: "backup.go", Run: "TestTheBroken", Old: "case !mine && m.stands() && o.fell():", New: "case !mine && o.fell():"},
-	})
 }

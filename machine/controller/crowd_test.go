@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -84,14 +83,5 @@ func TestAnOldCacheCostsOneRead(t *testing.T) {
 			t.Errorf("R-MA-02: after a pass with an old cache the machine has token %q and labels %v, after %d reads past it and %d calls for an instance; want a token and one of each",
 				at.Token, at.Labels, store.n, w.cloud.Calls()["Create"])
 		}
-	})
-}
-
-func TestMutantsOfCrowds(t *testing.T) {
-	mutate.Sample(t, []mutate.Mutant{
-		{Name: "a refusal is not the end", File: "groups_set.go", Run: "TestSetsAskInCrowds", Old: "len(wanted) > 0 && len(failed) == 0;", New: "len(wanted) > 0;"},
-		{Name: "crowds have no bound", File: "groups_set.go", Run: "TestSetsAskInCrowds", Old: "n = min(2*n, createAtOnce)", New: "n *= 2"},
-		{Name: "what was decided on an old version waits for the cache", File: "reconcile.go", Run: "TestAnOldCache",
-			Old: "was || !errors.Is(err, ErrConflict)", New: "was || err != nil || !p.live"},
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/provider"
@@ -186,19 +185,5 @@ func TestProviderIDHandedOutTwice(t *testing.T) {
 		if at, _ := w.running(a); at.Failure != nil || at.Incarnation != 1 {
 			t.Errorf("it is alone again, and has incarnation %d, failure %+v", at.Incarnation, at.Failure)
 		}
-	})
-}
-
-// R-MA-20 and R-MA-21: each way to count on who does not work, to open a Node too early, and to act for one of two is noticed.
-func TestMutantsOfGrowth(t *testing.T) {
-	mutate.Sample(t, []mutate.Mutant{
-		{Name: "a Node is opened before its roles work", File: "../decide.go", Run: "TestNodeIsTainted",
-			Old: "case p.Started != \"\" && p.s.Step.Name != StepReady:", New: "case false:"},
-		{Name: "a member of who starts counts", File: "../gate_quorum.go", Run: "TestControlPlaneGrows", Old: "staying.add(m, g.starting[m.Machine])", New: "staying.add(m, false)"},
-		{Name: "who starts is running", File: "../gate_check.go", Run: "TestControlPlaneGrows", Old: "run += one(m.Phase == PhaseRunning)", New: "run++"},
-		{Name: "who has not joined counts", File: "../gate_check.go", Run: "TestControlPlaneGrows",
-			Old: "m.Phase == PhaseProvisioning || m.Phase == PhaseJoining", New: "m.Phase == PhaseProvisioning"},
-		{Name: "twins are touched", File: "../decide.go", Run: "TestProviderIDHanded", Old: "case len(p.Twins) > 0:", New: "case len(p.Twins) > 9:"},
-		{Name: "twins are looked for by the spec alone", File: "view.go", Run: "TestProviderIDHanded", Old: "i != nil && i.ProviderID != \"\" {", New: "i != nil && i.ProviderID == \"?\" {"},
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -229,25 +228,5 @@ func TestRemedyWaitsForTheMachinesOwnChange(t *testing.T) {
 		g.until("mended", func() bool { return g.well(2) })
 		g.empty()
 		w.clean()
-	})
-}
-
-// R-MA-29: each way to break what keeps health checks on the budget is noticed.
-func TestMutantsOfRemedies(t *testing.T) {
-	mutate.Sample(t, []mutate.Mutant{
-		{Name: "what is under way is not deducted", File: "groups_budget.go", Run: "TestRemediesAreOnTheBudget/none", Old: "max(0, 1-len(p.needed()))", New: "max(0, 1-len(p.errs))"},
-		{Name: "no slot is taken", File: "groups_budget.go", Run: "TestRemediesAreOnTheBudget/a_budget", Old: "p.g.o.Budget == nil || r.Loan == \"\" ||", New: "true || r.Loan == \"\" ||"},
-		{Name: "a refusal is not heard", File: "groups_budget.go", Run: "TestRemedyWaits", Old: "			if blocked != \"\" {", New: "			if blocked == \"x\" {"},
-		{Name: "no slot is given back", File: "groups_budget.go", Run: "TestRemediesAreOnTheBudget/a_budget", Old: "if has && machine.RemedyLoan(loan) {\n		err", New: "if has && loan == \"\" {\n		err"},
-		{Name: "slots are given back after the record of them", File: "groups_check.go", Run: "TestRemediesAreOnTheBudget/a_budget",
-			Old: "range finished(h.Status, d.Status) { // before", New: "range finished(h.Status, h.Status) { // before"},
-		{Name: "what is lost is not looked for", File: "groups_budget.go", Run: "TestSlotsOfNobody", Old: "		if !swept {", New: "		if !swept && len(may) > 99 {"},
-		{Name: "slots are not remembered", File: "groups_budget.go", Run: "TestSlotsOfNobody", Old: "		p.g.loans[loanKey{p.namespace, uid}] = key\n", New: "		delete(p.g.loans, loanKey{p.namespace, uid})\n		_ = key\n"},
-		{Name: "a machine's controller takes a remedy's slot back", File: "free.go", Run: "TestSlotsOfNobody", Old: "if !there || machine.RemedyLoan(loan) {", New: "if !there {"},
-		{Name: "a remedy takes the slot of its machine's change", File: "groups_budget.go", Run: "TestRemedyWaits", Old: "case has && !machine.RemedyLoan(loan):", New: "case has && loan == \"\":"},
-		{Name: "what was granted is not asked for again", File: "groups_check.go", Run: "TestSlotsOfNobody", Old: "p.borrow(r); err != nil || blocked", New: "p.borrow(machine.Remedy{}); err != nil || blocked"},
-		{Name: "a cache is believed that a disruption is over", File: "groups_check.go", Run: "TestStaleCacheKeepsTheRemedy", Old: "if !p.live && len(finished", New: "if false && len(finished"},
-		{Name: "a cache is believed that nothing is on record", File: "groups_budget.go", Run: "TestStaleCacheKeepsTheRemedy", Old: "p.read(true)", New: "p.read(false)"},
-		{Name: "what a check has under way is no other's", File: "groups_check.go", Run: "TestTwoChecks", Old: "if other.UID != h.UID {", New: "if other.UID == \"\" {"},
 	})
 }

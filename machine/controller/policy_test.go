@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
@@ -196,33 +195,5 @@ func TestManualUpdateWaitsForItsDigest(t *testing.T) {
 		if at, _ := w.running(m.Key); at.Incarnation != 2 {
 			t.Errorf("R-MA-07: it has incarnation %d", at.Incarnation)
 		}
-	})
-}
-
-// R-MA-06 and R-MA-07: each way to take a policy for another one is noticed.
-func TestMutantsOfThePolicy(t *testing.T) {
-	mutate.Sample(t, []mutate.Mutant{
-		{Name: "what may not be replaced is", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "case policy == InPlaceOnly && m == provider.Replace:", New: "case policy == InPlaceOnly && m == provider.Nothing:"},
-		{Name: "what is to be replaced is updated", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "case policy == ReplaceOnly && m == provider.InPlace:", New: "case false:"},
-		{Name: "nobody has to approve", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "if p.Machine.Spec.UpdatePolicy == ManualUpdate &&", New: "if p.Machine.Spec.UpdatePolicy == \"\" && false &&"},
-		{Name: "an approval is for every change", File: "../update.go", Run: "TestUpdatePolicy|TestManual",
-			Old: "p.Machine.Annotations[ApproveAnnotation] != u.Digest {", New: "p.Machine.Annotations[ApproveAnnotation] == \"\" {"},
-		{Name: "an update is asked for that there is not", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "case m == provider.InPlace && !p.Can.Update:", New: "case false:"},
-		{Name: "without an Update nothing is replaced", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "case policy == ReplaceOnly && m == provider.InPlace:", New: "case policy == ReplaceOnly && m == provider.InPlace && p.Can.Update:"},
-		{Name: "a plan that nobody knows is carried out", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "case m != provider.InPlace && m != provider.Replace && m != provider.Nothing:", New: "case false:"},
-		{Name: "what can't be done is replaced", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "return m, \"the provider can't make the change: \" + u.Plan.Reason", New: "return provider.Replace, \"\""},
-		{Name: "a refusal is not told", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "p.s.Failure = p.failure(ReasonUnsupportedChange, why)", New: "p.s.Failure = p.old"},
-		{Name: "what is nothing is sent", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "	case provider.Nothing:\n		p.s.asked(p.Machine.Spec.Desired, u.Digest)\n		return p.recall()", New: "	case provider.Nothing:\n		return p.inPlace(u)"},
-		{Name: "without plans what is not to be replaced is", File: "../update.go", Run: "TestUpdatePolicy",
-			Old: "plan := provider.Plan{Method: provider.Replace, Reason:", New: "plan := provider.Plan{Method: provider.InPlace, Reason:"},
 	})
 }

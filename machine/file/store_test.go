@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/controller/controllertest"
@@ -266,24 +265,4 @@ func TestNamesAreApart(t *testing.T) {
 	if _, err := file.Open(dir); err == nil || !strings.Contains(err.Error(), `"a_b.json"`) {
 		t.Errorf("a record under another name: %v", err)
 	}
-}
-
-func TestMutants(t *testing.T) {
-	mutate.Kill(t, []mutate.Mutant{
-		{Name: "the ProviderID is not kept", File: "store.go", Run: "TestFirstCluster", Old: "next.Spec.ProviderID = old.Spec.ProviderID", New: "_ = old"},
-		{Name: "what is unreferenced is forgotten", File: "store.go", Run: "TestUnreferenced", Old: "if wanted[key] == nil {", New: "if false {"},
-		{Name: "versions are not looked at", File: "store.go", Run: "TestStoreIsGuarded",
-			Old: "case is.ResourceVersion != m.Version || string(is.UID) != m.UID:", New: "case false:"},
-		{Name: "records are not read", File: "store.go", Run: "TestFirstCluster", Old: "s.all[key] = m\n\t}\n\treturn nil", New: "_ = m\n\t}\n\treturn nil"},
-		{Name: "keys are in the order of the file", File: "manifest.go", Run: "TestManifestsAreKept", Old: "bytes.NewReader(kept)", New: "bytes.NewReader(append(kept[:0:0], raw...))"},
-		{Name: "a manifest's ProviderID is believed", File: "store.go", Run: "TestRecordedProviderID", Old: "if old.Spec.ProviderID != \"\" {", New: "if next.Spec.ProviderID == \"\" {"},
-		{Name: "two machines have one record", File: "store.go", Run: "TestNamesAreApart", Old: "\"_\", \"%5F\", ", New: ""},
-		{Name: "what is being made is exported", File: "store.go", Run: "TestMovedHalfway", Old: "case m.Token != provider.TokenOf(m.Spec.ProviderID):", New: "case provider.TokenOf(m.Token) != \"\":"},
-		{Name: "a Node to remove is forgotten by a move", File: "store.go", Run: "TestStrayIsNotLeft", Old: "case stray >= 0:", New: "case stray >= 9:"},
-		{Name: "what is deleted is exported", File: "store.go", Run: "TestMovedHalfway", Old: "case !m.Deleted.IsZero():", New: "case false:"},
-		{Name: "the disks of a machine that was moved are not its own", File: "../decide.go", Run: "TestKilledInAMove",
-			Old: "incarnationOf(p.s.Retained[n-1].Token) == p.s.Incarnation-1", New: "p.s.Retained[n-1].Token == provider.Token(p.Cluster, p.Machine.UID, p.s.Incarnation-1)"},
-		{Name: "an export has no ProviderID", File: "store.go", Run: "TestFirstCluster",
-			Old: "o.Namespace, o.Name, o.Labels", New: "o.Spec.ProviderID = \"\"\n\t\to.Namespace, o.Name, o.Labels"},
-	})
 }

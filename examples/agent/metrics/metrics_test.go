@@ -14,7 +14,6 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/history"
-	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -80,14 +79,4 @@ func TestScrapeOfTheRealOutput(t *testing.T) {
 		`belay_config_last_known_good{key="kubelet",resource_version="7",source="ns/v1",uid="u1"} 1`,
 		`belay_config_error 1`, `belay_config_alarm 1`, `belay_config_drifted 1`, `belay_config_rejected{class="Invalid"} 1`,
 		`belay_config_events_total{class="Invalid",kind="RolledBack"} 3`, `belay_config_events_total{class="",kind="Adopted"} 4`)
-}
-
-// The suite catches metrics that are broken in any of these ways.
-func TestMutants(t *testing.T) {
-	mutate.Sample(t, []mutate.Mutant{
-		{Name: "another prefix", File: "metrics.go", Run: "TestScrape", Old: `metrics.NewDesc("belay_config_"+name`, New: `metrics.NewDesc("belay_conf_"+name`},
-		{Name: "a fallback is no error", File: "metrics.go", Run: "TestScrape", Old: "s.Condition.Status != lkg.StatusTrue || s.Error", New: "s.Error"},
-		{Name: "the active config is the assigned one", File: "metrics.go", Run: "TestScrape", Old: "which(s.Active)", New: "which(s.Assigned)"},
-		{Name: "the time that is gone is left", File: "metrics.go", Run: "TestScrape", Old: "t.Needed-t.Healthy", New: "t.Healthy"},
-	})
 }
