@@ -49,7 +49,7 @@ func Incidents(t *testing.T, incidents []Incident) {
 	if Running() {
 		return
 	}
-	parsed := map[string][]*source{}
+	parsed, loaded := map[string][]*source{}, map[string]*pkg{}
 	for _, in := range incidents {
 		dir := cmp.Or(in.Package, ".")
 		if parsed[dir] == nil {
@@ -64,9 +64,15 @@ func Incidents(t *testing.T, incidents []Incident) {
 			t.Errorf("%s: %v", in.Why, err)
 			continue
 		}
-		if os.Getenv(all) == "all" {
-			t.Run(in.Why, func(t *testing.T) { in.kill(t, dir, m) })
+		if os.Getenv(all) != "all" {
+			continue
 		}
+		if loaded[dir] == nil {
+			if loaded[dir], err = load(t.Context(), dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Run(in.Why, func(t *testing.T) { in.kill(t, loaded[dir], m) })
 	}
 }
 
@@ -117,15 +123,10 @@ func (in Incident) replacement(count int) string {
 }
 
 // kill runs the tests that must fail.
-func (in Incident) kill(t *testing.T, dir string, m Mutant) {
+func (in Incident) kill(t *testing.T, p *pkg, m Mutant) {
 	t.Helper()
-	p, err := load(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests := suite{dir: ".", run: in.Run}
-	outcome, detail := tests.try(t.Context(), p, m, incidentLimit)
-	if outcome != Killed && outcome != TimedOut {
+	if outcome, detail := tests.try(t.Context(), p, m, incidentLimit); outcome != Killed && outcome != TimedOut {
 		t.Errorf("%s: %s: %s %s", in.Run, outcome, m, detail)
 	}
 }

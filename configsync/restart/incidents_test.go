@@ -1,0 +1,22 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart_test
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// TestIncidents breaks the safety rules of the package one by one. Each mutant must fail the tests it names.
+func TestIncidents(t *testing.T) {
+	mutate.Incidents(t, []mutate.Incident{
+		{
+			Why:     "children outlive a killed agent",
+			Func:    "own",
+			Replace: "cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL",
+			Run:     "TestKilledAgent",
+		},
+	})
+}
