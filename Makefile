@@ -205,6 +205,11 @@ page-shots: browser-deps ## write the pictures of the fleet page that the docs s
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
 	for m in $(MODULES); do PATH="$(TOOLS):$$PATH" $(GO) generate -C "$$m" ./...; done
 	$(GO) run ./internal/archtest/cmd/requirements
+	$(GO) run ./internal/archtest/cmd/api
+
+.PHONY: api
+api: ## write the listings of the exported API below docs/api; the test TestAPI of internal/archtest compares them
+	$(GO) run ./internal/archtest/cmd/api
 
 .PHONY: verify
 verify: ## fail if generate changes anything
