@@ -1,0 +1,87 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// Interface is what belay needs of a shared informer that its owner runs. cache.SharedIndexInformer of client-go satisfies it,
+// and so does what GetInformer of a controller-runtime cache returns.
+type Interface interface {
+	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+	RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error
+	AddIndexers(indexers cache.Indexers) error
+	HasSynced() bool
+	IsStopped() bool
+}
+
+var (
+	// ErrMissing means that an informer is nil.
+	ErrMissing = errors.New("the informer is required")
+	// ErrNoStore means that an informer has no method GetIndexer: the cache of a manager that watches single namespaces has none.
+	ErrNoStore = errors.New("the informer has no method GetIndexer, as one over several namespaces: give one that watches the cluster")
+	// ErrStopped means that the owner of an informer has ended it, so that it shows the past.
+	ErrStopped = errors.New("the informer has stopped: run the consumer and the informer under one context")
+)
+
+// An Error says what is wrong with the informer that an option names.
+type Error struct {
+	// Option is the name of the option: "Informers.Pods".
+	Option string
+	// Err is [ErrMissing], [ErrNoStore], [ErrStopped] or an error of client-go.
+	Err error
+}
+
+// Error names the option.
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Option, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Indexer returns the store of an informer, with these indices besides its own.
+func Indexer(option string, i Interface, indexers cache.Indexers) (cache.Indexer, error) {
+	if i == nil {
+		return nil, &Error{option, ErrMissing}
+	}
+	if i.IsStopped() {
+		return nil, &Error{option, ErrStopped}
+	}
+	s, ok := i.(interface{ GetIndexer() cache.Indexer })
+	if !ok {
+		return nil, &Error{option, ErrNoStore}
+	}
+	store := s.GetIndexer()
+	missing := missingFrom(store, indexers)
+	if len(missing) == 0 {
+		return store, nil
+	}
+	// Another user of the informer may have added the same index in between.
+	if err := i.AddIndexers(missing); err != nil && len(missingFrom(store, missing)) > 0 {
+		return nil, &Error{option, fmt.Errorf("adding an index: %w", err)}
+	}
+	return store, nil
+}
+
+// missingFrom returns those of the indexers that a store does not have.
+func missingFrom(store cache.Indexer, indexers cache.Indexers) cache.Indexers {
+	there, missing := store.GetIndexers(), cache.Indexers{}
+	for name, f := range indexers {
+		if there[name] == nil {
+			missing[name] = f
+		}
+	}
+	return missing
+}
+
+// CheckStopped returns an [Error] where the owner of an informer has ended it.
+func CheckStopped(option string, i Interface) error {
+	if i.IsStopped() {
+		return &Error{option, ErrStopped}
+	}
+	return nil
+}
