@@ -125,6 +125,16 @@ func (c *Collector) Collect(ctx context.Context) (Report, error) {
 	return report, nil
 }
 
+// Reconcile is [Collector.Collect] in the shape of a reconciler. The key is the namespace of the Leases; there is one. It asks to
+// be called again after [CollectorConfig].Period.
+func (c *Collector) Reconcile(ctx context.Context, namespace string) (requeueAfter time.Duration, err error) {
+	if own := c.view.canary.Namespace; namespace != own {
+		return 0, fmt.Errorf("collecting Leases of namespace %q: this collector is that of namespace %q", namespace, own)
+	}
+	_, err = c.Collect(ctx)
+	return c.config.Period, err
+}
+
 // inDoubt says whether the view may be wrong about who is lost.
 func (c *Collector) inDoubt() bool {
 	f := c.view.Freshness()

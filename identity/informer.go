@@ -5,6 +5,7 @@ package identity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -38,6 +39,9 @@ type LeaseWatcher interface {
 // It lists by a watch where client-go's feature WatchListClient is on. The typed clients of client-go's fake clientset can't do that: a test
 // wraps them in a type with the method IsWatchListSemanticsUnSupported() bool, which returns true.
 func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexInformer, error) {
+	if leases == nil {
+		return nil, errors.New("identity.NewInformer: leases is required (CoordinationV1().Leases(namespace) of client-go)")
+	}
 	selector, err := selectorOf(components)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,10 @@
 package informer
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/client-go/tools/cache"
 )
@@ -76,6 +78,26 @@ func missingFrom(store cache.Indexer, indexers cache.Indexers) cache.Indexers {
 		}
 	}
 	return missing
+}
+
+// stoppedEvery is how often [WatchStopped] looks. There is no event for it.
+const stoppedEvery = 500 * time.Millisecond
+
+// WatchStopped returns an [Error] when the owner of an informer has ended it while ctx goes on, and nil when ctx ends.
+func WatchStopped(ctx context.Context, option string, i Interface) error {
+	tick := time.NewTicker(stoppedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		// A manager ends its informers and their consumers at about the same time.
+		if err := CheckStopped(option, i); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
 }
 
 // CheckStopped returns an [Error] where the owner of an informer has ended it.

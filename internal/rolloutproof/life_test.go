@@ -162,7 +162,9 @@ func (f *fleet) aborted(p *rolloutstage.Process, revision string) {
 // commits are the last committed attempts of all shadows as the API server has them, in order.
 func (f *fleet) commits() (all []int64) {
 	f.t.Helper()
-	shadows, err := kube.NewShadows(f.Client).List(f.t.Context())
+	client, err := kube.NewShadows(f.Client)
+	must(f.t, err)
+	shadows, err := client.List(f.t.Context())
 	must(f.t, err)
 	for i := range shadows {
 		all = append(all, shadows[i].Status.Attempt)

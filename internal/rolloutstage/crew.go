@@ -5,6 +5,7 @@ package rolloutstage
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -30,8 +31,8 @@ type Crew struct {
 	// Shadows are those of the nodes.
 	Shadows *kube.Cache[v1alpha1.NodeShadow]
 
-	client dynamic.Interface
-	o      Options
+	shadows *kube.Shadows
+	o       Options
 
 	mu       sync.Mutex
 	machines map[string]*Machine
@@ -54,8 +55,10 @@ type Machine struct {
 	applied           []string
 }
 
-func newCrew(client dynamic.Interface, o Options) *Crew {
-	return &Crew{Shadows: kube.NewShadowCache(client), client: client, o: o, machines: map[string]*Machine{}}
+func newCrew(client dynamic.Interface, o Options) (*Crew, error) {
+	seen, err1 := kube.NewShadowCache(client)
+	shadows, err2 := kube.NewShadows(client)
+	return &Crew{Shadows: seen, shadows: shadows, o: o, machines: map[string]*Machine{}}, errors.Join(err1, err2)
 }
 
 // add gives a node an agent. Its node runs v1.
@@ -65,7 +68,10 @@ func (c *Crew) add(name, uid string) error {
 	if c.o.Spread > 0 {
 		verify += rand.N(c.o.Spread)
 	}
-	m.shadow = kube.NewAgentShadow(kube.NewShadows(c.client), name, nil)
+	var err error
+	if m.shadow, err = kube.NewAgentShadow(c.shadows, name, nil); err != nil {
+		return err
+	}
 	a, err := nodeagent.New(nodeagent.Options{
 		Shadows: m.shadow, Disk: m, Updater: m,
 		NodeUID:   func(context.Context) (string, error) { return uid, nil },

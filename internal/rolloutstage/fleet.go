@@ -114,7 +114,9 @@ func (f *Fleet) build(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	f.Crew = newCrew(client, f.Options)
+	if f.Crew, err = newCrew(client, f.Options); err != nil {
+		return err
+	}
 	if err := f.addNodes(ctx); err != nil {
 		return err
 	}
@@ -167,7 +169,11 @@ func (f *Fleet) RemoveNode(ctx context.Context, name string) error {
 
 // Ledger reads the ledger.
 func (f *Fleet) Ledger(ctx context.Context) (protocol.Ledger, error) {
-	l, _, err := kube.NewLedgerStore(f.Client, Domain).Load(ctx)
+	store, err := kube.NewLedgerStore(f.Client, Domain)
+	if err != nil {
+		return protocol.Ledger{}, err
+	}
+	l, _, err := store.Load(ctx)
 	return l, err
 }
 

@@ -65,8 +65,13 @@ func (c *child) plant(ctx context.Context, config *rest.Config) (*plant, error) 
 	if err != nil {
 		return nil, err
 	}
-	shadows, rollouts, revisions := kube.NewShadowCache(client), kube.NewRolloutCache(client), kube.NewRevisionCache(client)
-	ledger := kube.NewLedgerStore(client, c.Domain)
+	shadows, err1 := kube.NewShadowCache(client)
+	rollouts, err2 := kube.NewRolloutCache(client)
+	revisions, err3 := kube.NewRevisionCache(client)
+	ledger, err4 := kube.NewLedgerStore(client, c.Domain)
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return nil, err
+	}
 	for _, run := range []func(context.Context, func()) error{shadows.Run, rollouts.Run, revisions.Run, ledger.Run} {
 		go func() {
 			if err := run(ctx, c.poke); err != nil {
@@ -81,11 +86,19 @@ func (c *child) plant(ctx context.Context, config *rest.Config) (*plant, error) 
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+	all, err1 := kube.NewShadows(client)
+	if err1 != nil {
+		return nil, err1
+	}
+	fleet, err1 := kube.NewFleet(client, nodes)
+	records, err2 := kube.NewRecords(all.In(c.Domain), shadows.List)
+	of, err3 := kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return nil, err
+	}
 	return &plant{d, controller.Options{
-		Ledger: ledger, Fleet: kube.NewFleet(client, nodes), Health: health,
-		Shadows:  kube.NewRecords(kube.NewShadows(client).In(c.Domain), shadows.List),
-		Rollouts: kube.NewRollouts(client, kube.RolloutsOptions{Domain: c.Domain, List: rollouts.List, Revision: revisions.Get}),
-		Drainer:  &drain.NodeDrainer{Drainer: d, Holder: holderOf(c.Domain), Policy: drain.Policy{Settle: ptr.To(100 * time.Millisecond)}},
+		Ledger: ledger, Fleet: fleet, Health: health, Shadows: records, Rollouts: of,
+		Drainer: &drain.NodeDrainer{Drainer: d, Holder: holderOf(c.Domain), Policy: drain.Policy{Settle: ptr.To(100 * time.Millisecond)}},
 	}}, nil
 }
 
@@ -125,7 +138,7 @@ func (c *child) health(factory informers.SharedInformerFactory) (controller.Heal
 	if !c.Health {
 		return nil, nil //nolint:nilnil // no health is a value of the options
 	}
-	return kube.NewHealth(factory, kube.HealthOptions{})
+	return kube.NewHealth(kube.FactoryInformers(factory), kube.HealthOptions{})
 }
 
 // wait returns when everything is known that health is judged by.

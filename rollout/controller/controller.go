@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/conversion"
@@ -17,8 +18,11 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// Options are what a Controller is made of. The first four are required; a nil of the others means what stands there.
+// Options are what a Controller is made of. Ledger, Rollouts, Fleet and Shadows are required; a nil of the others means what stands
+// there.
 type Options struct {
+	// Domain is the name of the disruption domain: the key of [Controller.Reconcile]. Empty means that any key is it.
+	Domain   string
 	Ledger   rollout.LedgerStore
 	Rollouts Rollouts
 	Fleet    Fleet
@@ -54,10 +58,11 @@ type Options struct {
 
 // A Controller carries out the rollouts of one disruption domain. Make it with [New].
 type Controller struct {
-	o     Options
-	turn  chan struct{} // full while a pass runs
-	mind  mind          // of whoever has the turn
-	equal conversion.Equalities
+	o       Options
+	running atomic.Bool   // by Run
+	turn    chan struct{} // full while a pass runs
+	mind    mind          // of whoever has the turn
+	equal   conversion.Equalities
 }
 
 // A mind is what saves calls. All of it may be lost.
@@ -111,13 +116,20 @@ const (
 
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.
 func New(o Options) (*Controller, error) {
+	var missing []error
 	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"Ledger", o.Ledger != nil}, {"Rollouts", o.Rollouts != nil}, {"Fleet", o.Fleet != nil}, {"Shadows", o.Shadows != nil}} {
+		name, from string
+		set        bool
+	}{
+		{"Ledger", "NewLedgerStore", o.Ledger != nil}, {"Rollouts", "NewRollouts", o.Rollouts != nil},
+		{"Fleet", "NewFleet", o.Fleet != nil}, {"Shadows", "NewRecords", o.Shadows != nil},
+	} {
 		if !f.set {
-			return nil, fmt.Errorf("controller: Options.%s is nil", f.name)
+			missing = append(missing, fmt.Errorf("rollout/controller.New: Options.%s is required (see rollout/kube.%s)", f.name, f.from))
 		}
+	}
+	if err := errors.Join(missing...); err != nil {
+		return nil, err
 	}
 	for i, g := range o.Gates {
 		if g == nil {
@@ -142,6 +154,15 @@ func New(o Options) (*Controller, error) {
 		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{}, acknowledged: map[string]bool{},
 		orphans: map[string]rollout.Progress{}, overlaps: map[string]bool{},
 	}}, nil
+}
+
+// Reconcile is [Controller.Pass] in the shape of a reconciler whose key is the name of the disruption domain. Any event of a Node,
+// a shadow, a rollout or the ledger of the domain maps to that one key. A key that is not [Options].Domain is an error.
+func (c *Controller) Reconcile(ctx context.Context, domain string) (requeueAfter time.Duration, err error) {
+	if c.o.Domain != "" && domain != c.o.Domain {
+		return 0, fmt.Errorf("rollout/controller: reconciling domain %q: this controller is that of domain %q", domain, c.o.Domain)
+	}
+	return c.Pass(ctx)
 }
 
 // Pass does all that can be done now. after is when to call it again though nothing has changed; zero means not before. After an error it is

@@ -5,6 +5,8 @@ package controller
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -17,14 +19,21 @@ const (
 	retryMax = time.Minute
 )
 
+// ErrRunning means that Run was called while another Run of the same value goes on.
+var ErrRunning = errors.New("already running")
+
 // Run calls [Controller.Pass] whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it returns nil. Whoever
 // watches nodes, shadows, rollouts and drains puts it there, into a channel with a place for one. Errors are logged; a pass with one is
 // followed by the next after a time that grows, and not sooner than a second by a wake-up. A pass that has written nothing new, while no slot goes on, is
 // followed by a rest, which a wake-up does not end unless people want something else ([Attentive]): thirty times as long as the pass took, and two seconds at
 // most. So kubelets that write their Nodes, and pods that come and go, keep a controller of thousands of nodes at work for a small share of the time, and not for
-// all of it. Call it once: who leads again makes a [New] controller, as what
+// all of it. A second Run while the first one goes on is [ErrRunning]. A process that leads again makes a [New] controller, as what
 // this one remembers may not be true any more.
 func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
+	if !c.running.CompareAndSwap(false, true) {
+		return fmt.Errorf("rollout/controller: Controller.Run: %w", ErrRunning)
+	}
+	defer c.running.Store(false)
 	retry := retryMin
 	for ctx.Err() == nil {
 		e, after, err := c.pass(ctx)

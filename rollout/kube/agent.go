@@ -34,11 +34,15 @@ type AgentShadow struct {
 
 // NewAgentShadow returns the shadow of the named node, which need not exist. now is the clock of the times that are written for people; nil means
 // time.Now.
-func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) *AgentShadow {
+func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) (*AgentShadow, error) {
+	if err := requireAll("rollout/kube.NewAgentShadow", required{"shadows", shadows != nil, "see NewShadows"},
+		required{"node", node != "", "the name of the Node"}); err != nil {
+		return nil, err
+	}
 	if now == nil {
 		now = time.Now
 	}
-	return &AgentShadow{shadows: shadows, node: node, now: now}
+	return &AgentShadow{shadows: shadows, node: node, now: now}, nil
 }
 
 // See tells of a version that a watch has shown, such as that of a [Cache]; nil says that there is no shadow. A Read asks the API server once all the

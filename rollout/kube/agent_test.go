@@ -25,7 +25,7 @@ import (
 // R-RO-34: an agent reads its shadow and says what its node runs, by compare-and-swap on the real server.
 func TestAgentShadow(t *testing.T) {
 	b := newBed(t)
-	a := kube.NewAgentShadow(b.shadows, "agent", nil)
+	a := must1(kube.NewAgentShadow(b.shadows, "agent", nil))
 	if _, _, err := a.Read(b.ctx()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Read of no shadow: got error %v, want fs.ErrNotExist", err)
 	}
@@ -77,7 +77,7 @@ func TestNothingAnAgentSaysIsLost(t *testing.T) {
 		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.NodeShadowKind))
 		u.SetName("n")
 		u.SetResourceVersion("7")
-		a := kube.NewAgentShadow(kube.NewShadows(fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, u)), "n", nil)
+		a := must1(kube.NewAgentShadow(must1(kube.NewShadows(fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, u))), "n", nil))
 		_, version, err := a.Read(t.Context())
 		if err == nil {
 			err = a.Store(t.Context(), want, version)

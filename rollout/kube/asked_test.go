@@ -24,9 +24,9 @@ func TestAskedHasNoOrder(t *testing.T) {
 		return r
 	}
 	all := []*v1alpha1.Rollout{made("a", "fleet"), made("b", "fleet"), made("c", "other")}
-	s := kube.NewRollouts(dynamic.NewForConfigOrDie(&rest.Config{}), kube.RolloutsOptions{
+	s := must1(kube.NewRollouts(dynamic.NewForConfigOrDie(&rest.Config{}), kube.RolloutsOptions{
 		Domain: "fleet", List: func() []*v1alpha1.Rollout { return slices.Clone(all) },
-	})
+	}))
 	first := s.Asked()
 	slices.Reverse(all)
 	if again := s.Asked(); again != first || first == "" {

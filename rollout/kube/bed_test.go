@@ -44,7 +44,7 @@ func newBed(t *testing.T) *bed {
 	b.core = kubernetes.NewForConfigOrDie(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { b.calls.next = next; return b.calls })
 	b.client = dynamic.NewForConfigOrDie(config)
-	b.shadows = kube.NewShadows(b.client)
+	b.shadows = must1(kube.NewShadows(b.client))
 	return b
 }
 
@@ -193,4 +193,12 @@ func (c *calls) since(f func()) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.all[n:]
+}
+
+// must1 is what a constructor returns, which has all that it needs.
+func must1[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }

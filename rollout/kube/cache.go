@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,65 +16,109 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/resume"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// A Cache keeps all objects of one kind in memory, by one list and one watch, which goes on by itself. What it returns must not be changed. Its methods may be called at the
-// same time.
+// A Cache keeps all objects of one kind in memory, by one list and one watch, which resumes by itself. Its objects must not be
+// changed. Its methods may be called from several goroutines.
 type Cache[T any] struct {
 	kind     string
-	informer cache.SharedIndexInformer
-	watch    *Watch
+	option   string                    // that names the informer of an embedder
+	informer informer.Interface        // own, or that of an embedder
+	own      cache.SharedIndexInformer // nil where an embedder runs it
+	store    cache.Indexer
+	watch    *Watch // nil where an embedder runs the informer
+
+	mu        sync.Mutex
+	converted map[string]conversion[T] // of an embedder's unstructured objects, by name
+}
+
+// A conversion is the typed form of one version of an object.
+type conversion[T any] struct {
+	of    *unstructured.Unstructured
+	typed *T
 }
 
 // NewShadowCache returns a cache that is empty until [Cache.Run]: for [NewRecords].
-func NewShadowCache(client dynamic.Interface) *Cache[v1alpha1.NodeShadow] {
+func NewShadowCache(client dynamic.Interface) (*Cache[v1alpha1.NodeShadow], error) {
 	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, nil)
 }
 
 // NewRolloutCache is like [NewShadowCache], for [NewRollouts].
-func NewRolloutCache(client dynamic.Interface) *Cache[v1alpha1.Rollout] {
+func NewRolloutCache(client dynamic.Interface) (*Cache[v1alpha1.Rollout], error) {
 	return newCache[v1alpha1.Rollout](client, v1alpha1.RolloutKind, v1alpha1.RolloutsResource, nil)
 }
 
 // NewRevisionCache is like [NewShadowCache], for [NewRollouts].
-func NewRevisionCache(client dynamic.Interface) *Cache[v1alpha1.Revision] {
+func NewRevisionCache(client dynamic.Interface) (*Cache[v1alpha1.Revision], error) {
 	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource, nil)
 }
 
 // NewOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow.See].
-func NewOwnShadowCache(client dynamic.Interface, node string) *Cache[v1alpha1.NodeShadow] {
-	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, named(node))
+func NewOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.NodeShadow], error) {
+	if node == "" {
+		return nil, errors.New("rollout/kube.NewOwnShadowCache: node is required: the name of the Node")
+	}
+	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, selectName(node))
 }
 
-func newCache[T any](client dynamic.Interface, kind string, resource schema.GroupVersionResource, only func(*metav1.ListOptions)) *Cache[T] {
-	informer := resume.Informer(client, resource, metav1.NamespaceAll, cache.Indexers{}, only)
-	return &Cache[T]{kind, informer, &Watch{resource: resource.Resource, informer: informer}}
+func newCache[T any](
+	client dynamic.Interface, kind string, resource schema.GroupVersionResource, only func(*metav1.ListOptions),
+) (*Cache[T], error) {
+	if err := requireAll("rollout/kube: cache of "+kind+"s", requiredClient(client)); err != nil {
+		return nil, err
+	}
+	i := resume.Informer(client, resource, metav1.NamespaceAll, cache.Indexers{}, only)
+	watch := &Watch{resource: resource.Resource, informer: i}
+	return &Cache[T]{kind: kind, informer: i, own: i, store: i.GetIndexer(), watch: watch}, nil
 }
 
-// named selects the one object of that name.
-func named(name string) func(*metav1.ListOptions) {
+// cacheOver returns a cache over an informer that its owner runs. It may hold objects of type *T or unstructured ones.
+func cacheOver[T any](i informer.Interface, kind, option string) (*Cache[T], error) {
+	store, err := informer.Indexer(option, i, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Cache[T]{kind: kind, option: option, informer: i, store: store, converted: map[string]conversion[T]{}}, nil
+}
+
+// selectName selects the one object of that name.
+func selectName(name string) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) { o.FieldSelector = metav1.ObjectNameField + "=" + name }
 }
 
-// Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it once.
+// Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it
+// once.
 func (c *Cache[T]) Run(ctx context.Context, changed func()) error {
-	if err := errors.Join(c.watch.begin(), c.informer.SetTransform(c.read)); err != nil {
-		return fmt.Errorf("watching %ss: %w", c.kind, err)
+	if c.own != nil {
+		if err := errors.Join(c.watch.begin(), c.own.SetTransform(c.decode)); err != nil {
+			return fmt.Errorf("watching %ss: %w", c.kind, err)
+		}
 	}
-	_, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
-	})
+	handle, err := c.informer.AddEventHandler(handlerOf(changed))
 	if err != nil {
 		return fmt.Errorf("watching %ss: %w", c.kind, err)
 	}
-	c.informer.RunWithContext(ctx)
-	return nil
+	if c.own != nil {
+		c.own.RunWithContext(ctx)
+		return nil
+	}
+	defer func() { _ = c.informer.RemoveEventHandler(handle) }() // of an informer that has stopped there is nothing to remove
+	return informer.WatchStopped(ctx, c.option, c.informer)
 }
 
-// read is the transform of the informer. What this version of the package can't read stays as it is, and is left out of List.
-func (c *Cache[T]) read(obj any) (any, error) {
+// handlerOf calls changed for each event.
+func handlerOf(changed func()) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+	}
+}
+
+// decode is the transform of the cache's own informer. An object that this version of the package can't decode stays as it is,
+// and List leaves it out.
+func (c *Cache[T]) decode(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
@@ -86,27 +131,70 @@ func (c *Cache[T]) read(obj any) (any, error) {
 	return &typed, nil
 }
 
-// Synced reports whether the cache has everything that there was when it began. A controller must not pass before.
+// Synced reports whether the cache has every object that existed when it began. A controller must not pass before.
 func (c *Cache[T]) Synced() bool { return c.informer.HasSynced() }
 
-// Check returns nil while the cache is up to date as far as anybody knows: [Watch.Check]. A process is not ready while it is not.
-func (c *Cache[T]) Check() error { return c.watch.Check() }
+// Check returns nil while the cache is up to date as far as is known: see [Watch.Check]. Of an informer that its owner runs, it
+// says only whether it has synced and goes on. A process is not ready while Check returns an error.
+func (c *Cache[T]) Check() error {
+	if c.watch != nil {
+		return c.watch.Check()
+	}
+	if err := informer.CheckStopped(c.option, c.informer); err != nil {
+		return err
+	}
+	if !c.Synced() {
+		return &informer.Error{Option: c.option, Err: errNotSynced}
+	}
+	return nil
+}
 
 // List returns all objects, in any order.
 func (c *Cache[T]) List() []*T {
-	objects := c.informer.GetStore().List()
+	objects := c.store.List()
+	c.forgetDeleted(len(objects))
 	all := make([]*T, 0, len(objects))
 	for _, o := range objects {
-		if typed, ok := o.(*T); ok {
+		if typed, ok := c.typed(o); ok {
 			all = append(all, typed)
 		}
 	}
 	return all
 }
 
+// forgetDeleted drops all conversions once most of them are of objects that are gone.
+func (c *Cache[T]) forgetDeleted(live int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.converted) > 2*live+16 {
+		clear(c.converted)
+	}
+}
+
 // Get returns the object of that name.
 func (c *Cache[T]) Get(name string) (*T, bool) {
-	obj, _, _ := c.informer.GetStore().GetByKey(name) // the store of an informer has no errors
-	typed, ok := obj.(*T)
-	return typed, ok
+	obj, _, _ := c.store.GetByKey(name) // the store of an informer has no errors
+	return c.typed(obj)
+}
+
+// typed returns an object of the store in its type. Unstructured objects of an embedder are converted once for each version.
+func (c *Cache[T]) typed(obj any) (*T, bool) {
+	if typed, ok := obj.(*T); ok {
+		return typed, true
+	}
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok || c.converted == nil {
+		return nil, false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known := c.converted[u.GetName()]; known.of == u {
+		return known.typed, known.typed != nil
+	}
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+		typed = nil
+	}
+	c.converted[u.GetName()] = conversion[T]{u, typed}
+	return typed, typed != nil
 }

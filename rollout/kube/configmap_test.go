@@ -56,13 +56,15 @@ func configMaps(t *testing.T, namespace string) typed.ConfigMapInterface {
 // R-RO-01: the ledger on a real API server.
 func TestConfigMapLedger(t *testing.T) {
 	client := configMaps(t, "ledgers")
-	rollouttest.TestLedgers(t, func(_ *testing.T, domain string) rollout.LedgerStore { return kube.NewConfigMapLedger(client, domain) })
+	rollouttest.TestLedgers(t, func(_ *testing.T, domain string) rollout.LedgerStore {
+		return must1(kube.NewConfigMapLedger(client, domain))
+	})
 }
 
 // What others have put on the object stays, and a deletion waits for the finalizer.
 func TestLedgerLeavesTheRestAlone(t *testing.T) {
 	client := configMaps(t, "others")
-	l := kube.NewConfigMapLedger(client, "domain")
+	l := must1(kube.NewConfigMapLedger(client, "domain"))
 	version, err := l.Store(t.Context(), protocol.Ledger{}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +77,7 @@ func TestLedgerLeavesTheRestAlone(t *testing.T) {
 	if _, err := l.Store(t.Context(), protocol.Ledger{Epoch: 1}, version); err == nil {
 		t.Error("Store over the version before: got no error, want a conflict")
 	}
-	if _, err := kube.NewConfigMapLedger(client, "domain").Store(t.Context(), protocol.Ledger{Epoch: 2}, object.ResourceVersion); err != nil {
+	if _, err := must1(kube.NewConfigMapLedger(client, "domain")).Store(t.Context(), protocol.Ledger{Epoch: 2}, object.ResourceVersion); err != nil {
 		t.Fatal(err)
 	}
 	if err := client.Delete(t.Context(), "domain", metav1.DeleteOptions{}); err != nil {
@@ -108,7 +110,7 @@ func TestWhatIsNoLedger(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			create(t.Context(), t, client, c.name, map[string]string{c.key: c.text})
-			l, _, err := kube.NewConfigMapLedger(client, c.name).Load(t.Context())
+			l, _, err := must1(kube.NewConfigMapLedger(client, c.name)).Load(t.Context())
 			if !errors.Is(err, rollout.ErrUnreadable) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) {
 				t.Errorf("Load: got %+v, %v, want ErrUnreadable with %q and the object's name", l, err, c.want)
 			}

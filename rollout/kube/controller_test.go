@@ -52,7 +52,7 @@ func TestControllerDiesAgainAndAgain(t *testing.T) {
 		f.pass()
 		f.agents()
 	}
-	l, _, err := kube.NewLedgerStore(b.client, "dies").Load(b.ctx())
+	l, _, err := must1(kube.NewLedgerStore(b.client, "dies")).Load(b.ctx())
 	b.must(err)
 	if l.Epoch != fleetSize || len(l.Slots) != 0 {
 		t.Errorf("R-RO-01: %d attempts and %d slots, want %d attempts, one for each node, and no slot", l.Epoch, len(l.Slots), fleetSize)
@@ -129,9 +129,9 @@ func (f *realFleet) start(core kubernetes.Interface) {
 		}
 		return nodes
 	}
-	o.Ledger, o.Fleet = kube.NewLedgerStore(f.client, f.domain), kube.NewFleet(f.client, list)
-	o.Shadows = kube.NewRecords(kube.NewShadows(f.client).In(f.domain), f.watched())
-	o.Rollouts = kube.NewRollouts(f.client, kube.RolloutsOptions{Domain: f.domain, List: f.listed, Revision: f.revision})
+	o.Ledger, o.Fleet = must1(kube.NewLedgerStore(f.client, f.domain)), must1(kube.NewFleet(f.client, list))
+	o.Shadows = must1(kube.NewRecords(must1(kube.NewShadows(f.client)).In(f.domain), f.watched()))
+	o.Rollouts = must1(kube.NewRollouts(f.client, kube.RolloutsOptions{Domain: f.domain, List: f.listed, Revision: f.revision}))
 	o.Drainer, o.Caps = cordons{core}, f.caps
 	var err error
 	f.ctl, err = controller.New(o)
@@ -141,7 +141,7 @@ func (f *realFleet) start(core kubernetes.Interface) {
 
 // watched are the shadows as a cache has them.
 func (f *realFleet) watched() func() []*v1alpha1.NodeShadow {
-	shadows := kube.NewShadowCache(f.bed.client)
+	shadows := must1(kube.NewShadowCache(f.bed.client))
 	go func() {
 		if err := shadows.Run(f.t.Context(), func() {}); err != nil {
 			f.t.Error(err)
@@ -208,7 +208,7 @@ func (f *realFleet) pass() {
 		f.must(err)
 		f.ctl = ctl
 	}
-	l, _, err := kube.NewLedgerStore(f.bed.client, f.domain).Load(f.ctx())
+	l, _, err := must1(kube.NewLedgerStore(f.bed.client, f.domain)).Load(f.ctx())
 	if err == nil {
 		f.most = max(f.most, len(l.Slots))
 	}
@@ -321,7 +321,7 @@ type machine struct {
 func (f *realFleet) agent(name, uid string) *machine {
 	m := &machine{current: protocol.Revision{Name: "v1", Digest: "sha256:11"}}
 	a, err := nodeagent.New(nodeagent.Options{
-		Shadows: kube.NewAgentShadow(f.shadows, name, nil), Disk: m, Updater: m,
+		Shadows: must1(kube.NewAgentShadow(f.shadows, name, nil)), Disk: m, Updater: m,
 		NodeUID: func(context.Context) (string, error) { return uid, nil }, VerifyFor: time.Millisecond, VerifyEvery: time.Millisecond,
 	})
 	f.must(err)

@@ -38,12 +38,12 @@ func TestEndedIsOfTheSlot(t *testing.T) {
 		{"not known", unknown, "fleet", protocol.Slot{UID: "uid-a", Attempt: 4}, false},
 	} {
 		sh.Status = c.status
-		shadows := kube.NewShadows(dynamic.NewForConfigOrDie(&rest.Config{})).In(c.domain)
-		cached := kube.NewRecords(shadows, func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{sh} })
+		shadows := must1(kube.NewShadows(dynamic.NewForConfigOrDie(&rest.Config{}))).In(c.domain)
+		cached := must1(kube.NewRecords(shadows, func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{sh} }))
 		if got := cached.Ended([]protocol.Slot{{UID: "uid-c", Attempt: 1}, c.slot}); got != c.want {
 			t.Errorf("%s: ended %t, want %t", c.name, got, c.want)
 		}
-		if kube.NewRecords(shadows, nil).Ended([]protocol.Slot{c.slot}) {
+		if must1(kube.NewRecords(shadows, nil)).Ended([]protocol.Slot{c.slot}) {
 			t.Errorf("%s: ended without a cache", c.name)
 		}
 	}

@@ -17,8 +17,11 @@ import (
 // A person closes the ledger of a domain: from then on nobody admits a node there.
 func ExampleNewConfigMapLedger() {
 	client := fake.NewClientset() // a real one in production
-	ledger := kube.NewConfigMapLedger(client.CoreV1().ConfigMaps("belay-system"), "ledger-workers")
-
+	ledger, err := kube.NewConfigMapLedger(client.CoreV1().ConfigMaps("belay-system"), "ledger-workers")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	closed, err := rollout.Update(context.Background(), ledger, true, func(l protocol.Ledger) (protocol.Ledger, error) {
 		return l.Close(protocol.Closure{Request: "stop-everything", Reason: "the network is being rebuilt"}), nil
 	})

@@ -23,7 +23,7 @@ import (
 func TestFleetOfADomain(t *testing.T) {
 	b := newBed(t)
 	selector := labels.SelectorFromSet(labels.Set{"domain": t.Name()})
-	mine := kube.NewRecords(b.shadows.In("fd-mine"), nil)
+	mine := must1(kube.NewRecords(b.shadows.In("fd-mine"), nil))
 	for _, name := range []string{"fd-in", "fd-left", "fd-out", "fd-theirs"} {
 		domain := "another"
 		if name == "fd-in" || name == "fd-left" {
@@ -34,7 +34,7 @@ func TestFleetOfADomain(t *testing.T) {
 	}
 	b.record("fd-mine", "fd-left")
 	b.record("fd-other", "fd-theirs")
-	cache := kube.NewNodeCache(b.client, selector)
+	cache := must1(kube.NewNodeCache(b.client, selector))
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { ended <- cache.Run(ctx, func() {}) }()
@@ -49,7 +49,7 @@ func TestFleetOfADomain(t *testing.T) {
 		return nodes
 	}
 	fleets := map[string]*kube.Fleet{
-		"its own cache": kube.NewFleet(b.client, cache.List).Of(selector, mine), "a cache of all nodes": kube.NewFleet(b.client, every).Of(selector, mine),
+		"its own cache": must1(kube.NewFleet(b.client, cache.List)).Of(selector, mine), "a cache of all nodes": must1(kube.NewFleet(b.client, every)).Of(selector, mine),
 	}
 	b.eventually("the cache is filled", b.now(func() error { return b.cached(cache, "fd-in", "fd-left") }))
 	b.fleetsHave(fleets, "fd-in", "fd-left")

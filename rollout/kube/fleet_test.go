@@ -27,7 +27,7 @@ func TestFleet(t *testing.T) {
 	b := newBed(t)
 	node, err := b.env.CreateNode(b.ctx(), "fleet", func(n *corev1.Node) { n.Annotations = map[string]string{"theirs": "stays"} })
 	b.must(err)
-	f := kube.NewFleet(b.client, func() []*corev1.Node { return []*corev1.Node{node} }) // always behind
+	f := must1(kube.NewFleet(b.client, func() []*corev1.Node { return []*corev1.Node{node} })) // always behind
 	var read []controller.Node
 	var next controller.Node
 	mark := "yes"
@@ -76,7 +76,7 @@ func TestFleet(t *testing.T) {
 func TestRecords(t *testing.T) {
 	b := newBed(t)
 	sh := b.shadow("records", 0)
-	r := kube.NewRecords(b.shadows, func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{sh} }) // always behind
+	r := must1(kube.NewRecords(b.shadows, func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{sh} })) // always behind
 	read, err := r.List(b.ctx())
 	b.must(err)
 	next, err := r.Order(b.ctx(), read[0], protocol.Orders{Grant: 1, Revision: "v2@sha256:22"})
@@ -108,13 +108,13 @@ func TestRecords(t *testing.T) {
 func TestShadowsOfOneDomain(t *testing.T) {
 	b := newBed(t)
 	uid := b.uid("domain")
-	mine, theirs := kube.NewRecords(b.shadows.In("mine"), nil), kube.NewRecords(b.shadows.In("theirs"), nil)
+	mine, theirs := must1(kube.NewRecords(b.shadows.In("mine"), nil)), must1(kube.NewRecords(b.shadows.In("theirs"), nil))
 	sh := protocol.NewShadow("domain", uid, protocol.Ledger{})
 	_, err := mine.Create(b.ctx(), sh)
 	b.must(err)
 	made, err := b.shadows.Get(b.ctx(), "domain")
 	b.must(err)
-	cached := kube.NewRecords(b.shadows.In("theirs"), func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{made} })
+	cached := must1(kube.NewRecords(b.shadows.In("theirs"), func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{made} }))
 	for name, r := range map[string]*kube.Records{"mine": mine, "theirs": theirs, "theirs, cached": cached} {
 		all, err := r.List(b.ctx())
 		b.must(err)

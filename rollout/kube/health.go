@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/informers"
 
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
@@ -59,16 +58,14 @@ const (
 	ReasonBaseline          = "BaselineUnreadable"
 )
 
-// NewHealth returns a Health over the informers of a factory, for Nodes, pods, Deployments, StatefulSets and DaemonSets; one of package drain/kube
-// will do, which keeps less of each. The caller starts it, and has to have it synced before the first pass of a controller.
-func NewHealth(factory informers.SharedInformerFactory, o HealthOptions) (*Health, error) {
-	if factory == nil {
-		return nil, errors.New("making a Health: factory must be set")
-	}
+// NewHealth returns a Health over the informers of Nodes, pods, Deployments, StatefulSets and DaemonSets, all of which are
+// required: see [FactoryInformers]. Their owner runs them; those of package drain/kube will do, which keep less of each object.
+// A controller must not pass before [Health.Synced].
+func NewHealth(in Informers, o HealthOptions) (*Health, error) {
 	h := &Health{o: o}
-	synced, err := h.seen.over(factory)
+	synced, err := h.seen.over(in)
 	if err != nil {
-		return nil, fmt.Errorf("making a Health: %w", err)
+		return nil, fmt.Errorf("rollout/kube.NewHealth: %w", err)
 	}
 	h.ready = synced
 	return h, nil

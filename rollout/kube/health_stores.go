@@ -6,6 +6,7 @@ package kube
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,8 +14,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/informer"
 )
 
 // Indices of the informers that a [Health] reads.
@@ -28,30 +30,29 @@ type stores struct {
 	nodes, pods, deployments, statefulSets, daemonSets cache.Indexer
 }
 
-// over takes the informers of a factory, and returns whether each has synced.
-func (s *stores) over(factory informers.SharedInformerFactory) (synced []func() bool, err error) {
-	core, apps := factory.Core().V1(), factory.Apps().V1()
+// over takes informers, and returns whether each has synced.
+func (s *stores) over(in Informers) (synced []func() bool, err error) {
+	var errs []error
 	for _, part := range []struct {
+		option   string
 		store    *cache.Indexer
-		informer cache.SharedIndexInformer
+		informer Informer
 		indexers cache.Indexers
 	}{
-		{&s.nodes, core.Nodes().Informer(), nil},
-		{&s.pods, core.Pods().Informer(), cache.Indexers{byNode: nodeOfPod, byWorkload: workloadOfPod}},
-		{&s.deployments, apps.Deployments().Informer(), cache.Indexers{byWorkload: itself(deployment)}},
-		{&s.statefulSets, apps.StatefulSets().Informer(), cache.Indexers{byWorkload: itself(statefulSet)}},
-		{&s.daemonSets, apps.DaemonSets().Informer(), cache.Indexers{byWorkload: itself(daemonSet)}},
+		{"Informers.Nodes", &s.nodes, in.Nodes, nil},
+		{"Informers.Pods", &s.pods, in.Pods, cache.Indexers{byNode: nodeOfPod, byWorkload: workloadOfPod}},
+		{"Informers.Deployments", &s.deployments, in.Deployments, cache.Indexers{byWorkload: itself(deployment)}},
+		{"Informers.StatefulSets", &s.statefulSets, in.StatefulSets, cache.Indexers{byWorkload: itself(statefulSet)}},
+		{"Informers.DaemonSets", &s.daemonSets, in.DaemonSets, cache.Indexers{byWorkload: itself(daemonSet)}},
 	} {
-		for name := range part.informer.GetIndexer().GetIndexers() {
-			delete(part.indexers, name) // of another Health
+		var err error
+		if *part.store, err = informer.Indexer(part.option, part.informer, part.indexers); err != nil {
+			errs = append(errs, err)
+			continue
 		}
-		if err := part.informer.AddIndexers(part.indexers); err != nil {
-			return nil, fmt.Errorf("adding an index: %w", err)
-		}
-		*part.store = part.informer.GetIndexer()
 		synced = append(synced, part.informer.HasSynced)
 	}
-	return synced, nil
+	return synced, errors.Join(errs...)
 }
 
 func (s *stores) node(name string) (*corev1.Node, bool) {

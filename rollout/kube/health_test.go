@@ -81,7 +81,7 @@ func newWard(t *testing.T, name string, o kube.HealthOptions) *ward {
 func (b *bed) health(core kubernetes.Interface, o kube.HealthOptions) *kube.Health {
 	b.t.Helper()
 	factory := informers.NewSharedInformerFactory(core, 0)
-	h, err := kube.NewHealth(factory, o)
+	h, err := kube.NewHealth(kube.FactoryInformers(factory), o)
 	b.must(err)
 	if v := h.Verdict(b.ctx(), controller.Node{Name: "n"}, ""); v.Answer != rollout.Unknown || v.RetryAfter <= 0 {
 		b.t.Errorf("before anything is known: %+v, want Unknown, and a time to ask again", v)

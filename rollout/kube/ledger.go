@@ -35,9 +35,13 @@ type LedgerStore struct {
 }
 
 // NewLedgerStore returns the ledger of the domain of that name, which need not exist.
-func NewLedgerStore(client dynamic.Interface, domain string) *LedgerStore {
+func NewLedgerStore(client dynamic.Interface, domain string) (*LedgerStore, error) {
+	err := requireAll("rollout/kube.NewLedgerStore", requiredClient(client), required{"domain", domain != "", "spec.domain of the Rollouts"})
+	if err != nil {
+		return nil, err
+	}
 	kind := objects{v1alpha1.DisruptionLedgerKind, client.Resource(v1alpha1.DisruptionLedgersResource)}
-	return &LedgerStore{objects: kind, name: domain, client: client}
+	return &LedgerStore{objects: kind, name: domain, client: client}, nil
 }
 
 // Load implements [rollout.LedgerStore].

@@ -26,7 +26,7 @@ import (
 func TestLedgerStore(t *testing.T) {
 	b := newBed(t)
 	rollouttest.TestLedgers(t, func(_ *testing.T, domain string) rollout.LedgerStore {
-		return kube.NewLedgerStore(b.client, "suite-"+domain)
+		return must1(kube.NewLedgerStore(b.client, "suite-"+domain))
 	})
 }
 
@@ -34,7 +34,7 @@ func TestLedgerStore(t *testing.T) {
 func TestLedgerStoreLeavesTheRestAlone(t *testing.T) {
 	b := newBed(t)
 	objects := b.client.Resource(v1alpha1.DisruptionLedgersResource)
-	l := kube.NewLedgerStore(b.client, "rest")
+	l := must1(kube.NewLedgerStore(b.client, "rest"))
 	version, err := l.Store(b.ctx(), protocol.Ledger{Epoch: 1}, "")
 	b.must(err)
 	u, err := objects.Get(b.ctx(), "rest", metav1.GetOptions{})
@@ -63,7 +63,7 @@ func TestLedgerStoreLeavesTheRestAlone(t *testing.T) {
 // The server refuses what no controller of ours would write: R-RO-01.
 func TestServerKeepsTheEpoch(t *testing.T) {
 	b := newBed(t)
-	l := kube.NewLedgerStore(b.client, "epoch")
+	l := must1(kube.NewLedgerStore(b.client, "epoch"))
 	version, err := l.Store(b.ctx(), protocol.Ledger{Epoch: 7}, "")
 	b.must(err)
 	_, err = l.Store(b.ctx(), protocol.Ledger{Epoch: 6}, version)
@@ -101,13 +101,13 @@ func TestWhatIsNoLedgerObject(t *testing.T) {
 			u.SetName("d")
 			kinds := map[schema.GroupVersionResource]string{v1alpha1.DisruptionLedgersResource: "DisruptionLedgerList"}
 			client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, u)
-			l, _, err := kube.NewLedgerStore(client, "d").Load(t.Context())
+			l, _, err := must1(kube.NewLedgerStore(client, "d")).Load(t.Context())
 			if !errors.Is(err, rollout.ErrUnreadable) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), `"d"`) {
 				t.Errorf("Load: got %+v, %v, want ErrUnreadable with %q and the object's name", l, err, c.want)
 			}
 		})
 	}
-	if _, err := kube.NewLedgerStore(noServer(), "d").Store(t.Context(), protocol.Ledger{Epoch: -1}, ""); err == nil {
+	if _, err := must1(kube.NewLedgerStore(noServer(), "d")).Store(t.Context(), protocol.Ledger{Epoch: -1}, ""); err == nil {
 		t.Error("Store of epoch -1: got no error, want one before any call")
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // Run watches the ledger, for Seen, until ctx ends. changed is called after each change; it must not block.
 func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
-	informer := resume.Informer(s.client, v1alpha1.DisruptionLedgersResource, metav1.NamespaceAll, cache.Indexers{}, named(s.name))
+	informer := resume.Informer(s.client, v1alpha1.DisruptionLedgersResource, metav1.NamespaceAll, cache.Indexers{}, selectName(s.name))
 	see := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			s.remember(u)

@@ -23,7 +23,7 @@ import (
 // ledger is gone, nothing was seen.
 func TestLedgerIsSeen(t *testing.T) {
 	b := newBed(t)
-	mine, theirs := kube.NewLedgerStore(b.client, "seen"), kube.NewLedgerStore(b.client, "seen")
+	mine, theirs := must1(kube.NewLedgerStore(b.client, "seen")), must1(kube.NewLedgerStore(b.client, "seen"))
 	version, err := mine.Store(b.ctx(), protocol.Ledger{Epoch: 1}, "")
 	b.must(err)
 	if _, _, ok := mine.Seen(); ok {
@@ -75,7 +75,7 @@ func TestLedgerIsSeen(t *testing.T) {
 func TestAgentReadsWhatItSees(t *testing.T) {
 	b := newBed(t)
 	sh := b.shadow("sees", 1)
-	own := kube.NewOwnShadowCache(b.client, "sees")
+	own := must1(kube.NewOwnShadowCache(b.client, "sees"))
 	b.shadow("sees-other", 1)
 	go func() { _ = own.Run(t.Context(), func() {}) }()
 	b.eventually("the cache", b.now(func() error {
@@ -87,7 +87,7 @@ func TestAgentReadsWhatItSees(t *testing.T) {
 	if all := own.List(); len(all) != 1 || all[0].Name != "sees" {
 		t.Errorf("the cache of the own shadow has %d, want that one alone", len(all))
 	}
-	a := kube.NewAgentShadow(b.shadows, "sees", nil)
+	a := must1(kube.NewAgentShadow(b.shadows, "sees", nil))
 	a.See(sh)
 	if made := b.calls.since(func() { _, _, err := a.Read(b.ctx()); b.must(err) }); len(made) != 1 {
 		t.Errorf("the first Read has made the calls %q, want one: a watch may begin with what is old", made)

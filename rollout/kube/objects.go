@@ -5,6 +5,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"reflect"
@@ -20,6 +21,29 @@ import (
 
 // FieldManager is the name under which this package writes.
 const FieldManager = "belay-rollout"
+
+// A required argument or option is an error where it is not set.
+type required struct {
+	name string
+	set  bool
+	from string // where to get it
+}
+
+// requiredClient is that of most constructors.
+func requiredClient(client dynamic.Interface) required {
+	return required{"client", client != nil, "see dynamic.NewForConfig"}
+}
+
+// requireAll names everything that is missing, each with its remedy.
+func requireAll(function string, all ...required) error {
+	var errs []error
+	for _, r := range all {
+		if !r.set {
+			errs = append(errs, fmt.Errorf("%s: %s is required (%s)", function, r.name, r.from))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // objects are those of one kind, with the deadline of this package on each call.
 type objects struct {

@@ -26,8 +26,11 @@ type Records struct {
 // NewRecords returns the shadows of a domain: see [Shadows.In]. list returns those of all domains from a cache, and nil means that each List asks the
 // API server. They are not changed.
 // Shadows that these Records have written are seen as they were written, until the cache has come so far.
-func NewRecords(shadows *Shadows, list func() []*v1alpha1.NodeShadow) *Records {
-	return &Records{shadows: shadows, list: list}
+func NewRecords(shadows *Shadows, list func() []*v1alpha1.NodeShadow) (*Records, error) {
+	if err := requireAll("rollout/kube.NewRecords", required{"shadows", shadows != nil, "see NewShadows"}); err != nil {
+		return nil, err
+	}
+	return &Records{shadows: shadows, list: list}, nil
 }
 
 // List implements [controller.Shadows].

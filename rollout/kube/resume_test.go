@@ -24,13 +24,13 @@ func TestAgentDoesNotListAgain(t *testing.T) {
 		run  func(ctx context.Context, client dynamic.Interface) error
 	}{
 		"the shadow of a node": {"NodeShadow", func(ctx context.Context, client dynamic.Interface) error {
-			return kube.NewOwnShadowCache(client, "n").Run(ctx, func() {})
+			return must1(kube.NewOwnShadowCache(client, "n")).Run(ctx, func() {})
 		}},
 		"all rollouts": {"Rollout", func(ctx context.Context, client dynamic.Interface) error {
-			return kube.NewRolloutCache(client).Run(ctx, func() {})
+			return must1(kube.NewRolloutCache(client)).Run(ctx, func() {})
 		}},
 		"the ledger": {"DisruptionLedger", func(ctx context.Context, client dynamic.Interface) error {
-			return kube.NewLedgerStore(client, "fleet").Run(ctx, func() {})
+			return must1(kube.NewLedgerStore(client, "fleet")).Run(ctx, func() {})
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,11 +22,11 @@ import (
 func (b *bed) users() (controller, agent dynamic.Interface) {
 	b.t.Helper()
 	controller = b.user("rights-controller", kube.ControllerRules(), func(ctx context.Context, c dynamic.Interface) error {
-		_, err := kube.NewShadows(c).List(ctx)
+		_, err := must1(kube.NewShadows(c)).List(ctx)
 		return err
 	})
 	agent = b.user("rights-agent", kube.AgentRules("rights"), func(ctx context.Context, c dynamic.Interface) error {
-		_, err := kube.NewShadows(c).Get(ctx, "rights")
+		_, err := must1(kube.NewShadows(c)).Get(ctx, "rights")
 		if err != nil && apierrors.IsForbidden(err) {
 			return err
 		}
@@ -39,7 +39,7 @@ func (b *bed) users() (controller, agent dynamic.Interface) {
 func TestRightsOfTheSides(t *testing.T) {
 	b := newBed(t)
 	controller, agent := b.users()
-	orders, reports := kube.NewShadows(controller), kube.NewShadows(agent)
+	orders, reports := must1(kube.NewShadows(controller)), must1(kube.NewShadows(agent))
 	sh, err := orders.Create(b.ctx(), protocol.NewShadow("rights", b.uid("rights"), protocol.Ledger{}))
 	b.must(err)
 	sh, err = reports.Report(b.ctx(), sh, with(sh, protocol.Report{Known: true}), time.Unix(1e9, 0))
@@ -48,7 +48,7 @@ func TestRightsOfTheSides(t *testing.T) {
 	b.must(err)
 	sh, err = reports.Get(b.ctx(), "rights")
 	b.must(err)
-	_, err = kube.NewLedgerStore(controller, "rights").Store(b.ctx(), protocol.Ledger{}, "")
+	_, err = must1(kube.NewLedgerStore(controller, "rights")).Store(b.ctx(), protocol.Ledger{}, "")
 	b.must(err)
 
 	commit := protocol.Report{Known: true, Attempt: 1, Phase: protocol.PhaseCommitted, Revision: "v2"}
@@ -61,8 +61,8 @@ func TestRightsOfTheSides(t *testing.T) {
 	_, forbidden["listing all shadows by the agent"] = reports.List(b.ctx())
 	_, forbidden["a shadow by the agent"] = reports.Create(b.ctx(), protocol.NewShadow("rights-new", "u", protocol.Ledger{}))
 	forbidden["a deletion by the agent"] = agent.Resource(v1alpha1.NodeShadowsResource).Delete(b.ctx(), "rights", metav1.DeleteOptions{})
-	_, _, forbidden["the ledger read by the agent"] = kube.NewLedgerStore(agent, "rights").Load(b.ctx())
-	_, forbidden["the ledger written by the agent"] = kube.NewLedgerStore(agent, "rights-mine").Store(b.ctx(), protocol.Ledger{}, "")
+	_, _, forbidden["the ledger read by the agent"] = must1(kube.NewLedgerStore(agent, "rights")).Load(b.ctx())
+	_, forbidden["the ledger written by the agent"] = must1(kube.NewLedgerStore(agent, "rights-mine")).Store(b.ctx(), protocol.Ledger{}, "")
 	for what, err := range forbidden {
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: got error %v, want Forbidden", what, err)

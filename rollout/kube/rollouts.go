@@ -49,11 +49,16 @@ type RolloutsOptions struct {
 }
 
 // NewRollouts returns the Rollouts of a domain. Those that they have written are seen as they were written, until the cache has come so far.
-func NewRollouts(client dynamic.Interface, o RolloutsOptions) *Rollouts {
+func NewRollouts(client dynamic.Interface, o RolloutsOptions) (*Rollouts, error) {
+	err := requireAll("rollout/kube.NewRollouts", requiredClient(client), required{"RolloutsOptions.Domain", o.Domain != "", "spec.domain of the Rollouts"},
+		required{"RolloutsOptions.List", o.List != nil, "see NewRolloutCache"}, required{"RolloutsOptions.Revision", o.Revision != nil, "see NewRevisionCache"})
+	if err != nil {
+		return nil, err
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Rollouts{objects: objects{v1alpha1.RolloutKind, client.Resource(v1alpha1.RolloutsResource)}, o: o}
+	return &Rollouts{objects: objects{v1alpha1.RolloutKind, client.Resource(v1alpha1.RolloutsResource)}, o: o}, nil
 }
 
 // A rolloutVersion is a Rollout as it was read, and with the answer to a rollback.

@@ -75,7 +75,7 @@ func (p *plane) step() {
 	p.t.Helper()
 	p.pass()
 	p.agents()
-	l, _, err := kube.NewLedgerStore(p.bed.client, p.domain).Load(p.ctx())
+	l, _, err := must1(kube.NewLedgerStore(p.bed.client, p.domain)).Load(p.ctx())
 	p.must(err)
 	if at := slices.DeleteFunc(l.Slots, func(s protocol.Slot) bool { return !slices.Contains(p.names, s.Node) }); len(at) > 1 {
 		p.t.Errorf("R-RO-24: %d nodes of the control plane are away at a time: %+v", len(at), at)

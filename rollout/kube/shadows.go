@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
@@ -35,11 +34,14 @@ type Shadows struct {
 }
 
 // NewShadows returns the NodeShadows that the client can see, of all disruption domains. What it creates is of none: see In.
-func NewShadows(client dynamic.Interface) *Shadows {
+func NewShadows(client dynamic.Interface) (*Shadows, error) {
+	if err := requireAll("rollout/kube.NewShadows", requiredClient(client)); err != nil {
+		return nil, err
+	}
 	return &Shadows{
 		objects: objects{v1alpha1.NodeShadowKind, client.Resource(v1alpha1.NodeShadowsResource)},
-		nodes:   objects{"Node", client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "nodes"})},
-	}
+		nodes:   objects{"Node", client.Resource(nodesResource())},
+	}, nil
 }
 
 // In returns the shadows of one disruption domain: those that it creates are of that domain, and it lists no others.

@@ -101,7 +101,7 @@ func TestShadowWritesAreSmall(t *testing.T) {
 	if len(one) != 1 || len(none) != 0 {
 		t.Errorf("got calls %q for what is new, and %q for what is not, want one and none", one, none)
 	}
-	_, err = kube.NewLedgerStore(b.client, "small").Store(b.ctx(), protocol.Ledger{}, "")
+	_, err = must1(kube.NewLedgerStore(b.client, "small")).Store(b.ctx(), protocol.Ledger{}, "")
 	b.must(err)
 	if len(b.calls.lax) > 0 {
 		t.Errorf("got writes %q, want each of them strict, and by the field manager of this package", b.calls.lax)
@@ -122,7 +122,7 @@ func TestUnknownFieldsStay(t *testing.T) {
 	u.SetName("n")
 	kinds := map[schema.GroupVersionResource]string{v1alpha1.NodeShadowsResource: "NodeShadowList"}
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, u)
-	shadows := kube.NewShadows(client)
+	shadows := must1(kube.NewShadows(client))
 	sh, err := shadows.Get(t.Context(), "n")
 	if err == nil {
 		sh, err = shadows.Order(t.Context(), sh, protocol.Orders{Grant: 1, Revision: "v2"})

@@ -56,7 +56,7 @@ func newShop(f *realFleet, n int) *shop {
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { s.dying.next = next; return s.dying })
 	s.core = kubernetes.NewForConfigOrDie(config)
-	s.slots = &rollout.Slots{Ledger: kube.NewLedgerStore(dynamic.NewForConfigOrDie(config), f.domain), Caps: f.caps, Holders: s}
+	s.slots = &rollout.Slots{Ledger: must1(kube.NewLedgerStore(dynamic.NewForConfigOrDie(config), f.domain)), Caps: f.caps, Holders: s}
 	for i := range n {
 		m := machines.Machine{Key: machines.Key{Namespace: "fleet", Name: fmt.Sprintf("m%d", i)}, UID: fmt.Sprintf("uid-m%d", i)}
 		m.Spec.Config, m.Spec.Versions.Kubelet, m.Spec.Deletion.Disks = []byte(`{"image":"a"}`), "v1.36.1", provider.Destroy
@@ -268,7 +268,7 @@ func (s *shop) ghosts() {
 	s.t.Helper()
 	config := s.env.Config() // these don't die
 	config.QPS = -1
-	s.slots.Ledger = kube.NewLedgerStore(dynamic.NewForConfigOrDie(config), s.domain)
+	s.slots.Ledger = must1(kube.NewLedgerStore(dynamic.NewForConfigOrDie(config), s.domain))
 	for i := range sharedCap {
 		done, why, err := s.slots.Take(s.t.Context(), fmt.Sprintf("fleet/ghost%d", i), fmt.Sprintf("ghost-%d", i), "1", "", "")
 		if s.must(err); !done {

@@ -19,10 +19,10 @@ import (
 func listed(t *testing.T, r *v1alpha1.Rollout) (stalled string, verb rollout.Verb) {
 	t.Helper()
 	r.Spec.Domain = "d"
-	all, err := kube.NewRollouts(dynamic.NewForConfigOrDie(&rest.Config{}), kube.RolloutsOptions{
+	all, err := must1(kube.NewRollouts(dynamic.NewForConfigOrDie(&rest.Config{}), kube.RolloutsOptions{
 		Domain: "d", List: func() []*v1alpha1.Rollout { return []*v1alpha1.Rollout{r} },
 		Revision: func(string) (*v1alpha1.Revision, bool) { return nil, false },
-	}).List(t.Context())
+	})).List(t.Context())
 	if err != nil || len(all) != 1 || all[0].Invalid == nil {
 		t.Fatalf("got %+v, %v, want the one, whose revision is not there", all, err)
 	}

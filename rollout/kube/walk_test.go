@@ -56,7 +56,7 @@ func TestServerAllowsTheProtocol(t *testing.T) {
 
 func (b *bed) walker(name string, taken map[protocol.Event]int) *walker {
 	b.t.Helper()
-	w := &walker{bed: b, name: name, ledger: kube.NewLedgerStore(b.client, name), taken: taken}
+	w := &walker{bed: b, name: name, ledger: must1(kube.NewLedgerStore(b.client, name)), taken: taken}
 	var err error
 	w.version, err = w.ledger.Store(b.ctx(), protocol.Ledger{}, "")
 	b.must(err)

@@ -71,7 +71,7 @@ func TestRefusedWatch(t *testing.T) {
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { g.next = next; return g })
 	client := dynamic.NewForConfigOrDie(config)
-	shadows, ledger := kube.NewShadowCache(client), kube.NewLedgerStore(client, "gated")
+	shadows, ledger := must1(kube.NewShadowCache(client)), must1(kube.NewLedgerStore(client, "gated"))
 	checks := map[string]func() error{"nodeshadows": shadows.Check, "disruptionledgers": ledger.Check}
 	wantLag(t, "before the start", checks, false)
 	for _, run := range []func(context.Context, func()) error{shadows.Run, ledger.Run} {
@@ -92,7 +92,7 @@ func TestRefusedWatch(t *testing.T) {
 	g.set(false)
 	_, err := b.shadows.Create(b.ctx(), protocol.NewShadow("gated-1", b.uid("gated-1"), protocol.Ledger{Epoch: 1}))
 	b.must(err)
-	_, err = kube.NewLedgerStore(b.client, "gated").Store(b.ctx(), protocol.Ledger{Epoch: 1}, "")
+	_, err = must1(kube.NewLedgerStore(b.client, "gated")).Store(b.ctx(), protocol.Ledger{Epoch: 1}, "")
 	b.must(err)
 	b.eventually("both have come back", b.now(well))
 	b.eventually("what was missed is seen", b.now(func() error {

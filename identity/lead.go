@@ -1,0 +1,170 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package identity
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+)
+
+// LeadOptions are those of [Lead]. Namespace and Name are required.
+type LeadOptions struct {
+	// Namespace and Name are those of the Lease. All replicas use the same ones.
+	Namespace, Name string
+	// Component is what the Lease is labelled with. Empty means Name, which must be a label value then.
+	Component string
+	// PodUID is the UID of this pod, by the downward API, for the error texts of other replicas. It may be empty.
+	PodUID string
+	// Liveness is how long the others wait for a leader that is silent. Zero means 15 s; the least is 6 s.
+	Liveness time.Duration
+	// Stop bounds the release of the Lease once the work has returned. Zero means 10 s.
+	Stop time.Duration
+	// HTTP is the client for all requests. Nil means one of the rest.Config. It should have no rate limit.
+	HTTP *http.Client
+	// Options are those of the [Member].
+	Options Options
+}
+
+const (
+	defaultLeadLiveness = 15 * time.Second
+	minLeadLiveness     = 6 * time.Second
+)
+
+// Lead is leader election: it calls work while this process holds the Lease, and waits while another process holds it. It returns
+// when work has returned while the Lease was held, with its error, and when ctx ends. The context of work ends when the Lease is
+// lost; then Lead waits for work to return, and calls it again when the Lease is held again. After a crash of the leader, the next
+// one leads when Liveness is over; after an orderly end, at once.
+//
+// Epoch.Number grows with each leader: a store that keeps it can refuse what an earlier leader sends late.
+func Lead(ctx context.Context, config *rest.Config, o LeadOptions, work func(ctx context.Context, e Epoch) error) error {
+	m, err := NewLeader(config, o)
+	if err != nil {
+		return err
+	}
+	return m.Run(ctx, work)
+}
+
+// Elect returns [Lead] as a function of its work alone: rollout/kube.ControllerOptions.Lead is one.
+func Elect(config *rest.Config, o LeadOptions) func(ctx context.Context, work func(context.Context) error) error {
+	return func(ctx context.Context, work func(context.Context) error) error {
+		return Lead(ctx, config, o, func(ctx context.Context, _ Epoch) error { return work(ctx) })
+	}
+}
+
+// NewLeader returns the [Member] of [Lead], for who wants to know its [Member.Healthy] and [Member.Epoch]. It makes no request.
+func NewLeader(config *rest.Config, o LeadOptions) (*Member, error) {
+	if err := o.validate(config); err != nil {
+		return nil, err
+	}
+	leases, err := newRESTLeases(config, o.HTTP, o.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("identity.Lead: %w", err)
+	}
+	fingerprint := LocalFingerprint("/")
+	fingerprint.PodUID = o.PodUID
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("identity.Lead: %w", err)
+	}
+	liveness := cmp.Or(o.Liveness, defaultLeadLiveness)
+	return New(leases, Spec{
+		Namespace: o.Namespace, Name: o.Name, Component: cmp.Or(o.Component, o.Name), Host: host, Fingerprint: fingerprint,
+		OnDuplicate: WaitOnDuplicate, Timing: Timing{
+			Renew: max(time.Second, liveness/8), Jitter: 0.04, Hold: liveness * 2 / 3, Liveness: liveness,
+			Duration: max(liveness, 10*time.Second).Truncate(time.Second), Stop: cmp.Or(o.Stop, defaultLeadStop),
+		},
+	}, o.Options)
+}
+
+const defaultLeadStop = 10 * time.Second
+
+func (o LeadOptions) validate(config *rest.Config) error {
+	var errs []error
+	for _, r := range []struct {
+		set        bool
+		name, from string
+	}{
+		{config != nil, "config", "see rest.InClusterConfig"},
+		{o.Namespace != "", "LeadOptions.Namespace", "that of the process"},
+		{o.Name != "", "LeadOptions.Name", "the same in all replicas"},
+	} {
+		if !r.set {
+			errs = append(errs, fmt.Errorf("identity.Lead: %s is required (%s)", r.name, r.from))
+		}
+	}
+	if o.Liveness != 0 && o.Liveness < minLeadLiveness {
+		errs = append(errs, fmt.Errorf("identity.Lead: LeadOptions.Liveness is %v, want at least %v", o.Liveness, minLeadLiveness))
+	}
+	return errors.Join(errs...)
+}
+
+// restLeases is a [LeaseClient] without the typed clients of client-go, which would bring the types of all API groups.
+type restLeases struct {
+	client     rest.Interface
+	parameters runtime.ParameterCodec
+	namespace  string
+}
+
+func newRESTLeases(config *rest.Config, over *http.Client, namespace string) (*restLeases, error) {
+	known := runtime.NewScheme()
+	metav1.AddToGroupVersion(known, schema.GroupVersion{Version: "v1"})
+	if err := coordinationv1.AddToScheme(known); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.RateLimiter = -1, nil // a heartbeat never waits for other requests
+	config.APIPath, config.GroupVersion = "/apis", &coordinationv1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
+	if over == nil {
+		var err error
+		if over, err = rest.HTTPClientFor(config); err != nil {
+			return nil, err
+		}
+	}
+	client, err := rest.RESTClientForConfigAndClient(config, over)
+	return &restLeases{client, runtime.NewParameterCodec(known), namespace}, err
+}
+
+// request is one on the Leases of the namespace. The Member decides when to repeat it.
+func (l *restLeases) request(r *rest.Request) *rest.Request {
+	return r.Namespace(l.namespace).Resource("leases").MaxRetries(0)
+}
+
+// Get implements [LeaseClient].
+func (l *restLeases) Get(ctx context.Context, name string, o metav1.GetOptions) (*coordinationv1.Lease, error) {
+	return leaseOf(l.request(l.client.Get()).Name(name).VersionedParams(&o, l.parameters).Do(ctx))
+}
+
+// Create implements [LeaseClient].
+func (l *restLeases) Create(ctx context.Context, lease *coordinationv1.Lease, o metav1.CreateOptions) (*coordinationv1.Lease, error) {
+	return leaseOf(l.request(l.client.Post()).VersionedParams(&o, l.parameters).Body(lease).Do(ctx))
+}
+
+// Update implements [LeaseClient].
+func (l *restLeases) Update(ctx context.Context, lease *coordinationv1.Lease, o metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	return leaseOf(l.request(l.client.Put()).Name(lease.Name).VersionedParams(&o, l.parameters).Body(lease).Do(ctx))
+}
+
+// Delete implements [LeaseClient].
+func (l *restLeases) Delete(ctx context.Context, name string, o metav1.DeleteOptions) error {
+	return l.request(l.client.Delete()).Name(name).Body(&o).Do(ctx).Error()
+}
+
+func leaseOf(result rest.Result) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	err := result.Into(lease)
+	return lease, err
+}
