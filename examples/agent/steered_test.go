@@ -136,7 +136,7 @@ func TestShadowDrivesTheConfig(t *testing.T) {
 
 	bad, crash := n.revision(t, "config-v2", n.Config("featureGates: {NoSuchGate: true}\n"))
 	must(t, n.turn(t, bad))
-	shadow := kube.NewAgentShadow(kube.NewShadows(s.Client), n.Node, nil)
+	shadow := shadowOf(t, s.Client, n.Node)
 	e2e.Eventually(t, patience, "the shadow says that the node fell back", func() error {
 		sh, _, err := shadow.Read(t.Context())
 		if err == nil && (sh.Status.Report.Phase != "FailedClean" || sh.Status.Report.Revision != bad.Name+"@"+bad.Digest || sh.Status.Current.Name != v1.Name ||

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/examples/agent/update"
@@ -85,7 +86,18 @@ func TestHooksInARolloutWithABoot(t *testing.T) {
 
 // shadow is the node's, as it is stored.
 func (h *hooked) shadow() *kube.AgentShadow {
-	return kube.NewAgentShadow(kube.NewShadows(h.Client), h.name, nil)
+	h.t.Helper()
+	return shadowOf(h.t, h.Client, h.name)
+}
+
+// shadowOf is the shadow of a node, as it is stored.
+func shadowOf(t *testing.T, client dynamic.Interface, node string) *kube.AgentShadow {
+	t.Helper()
+	shadows, err := kube.NewShadows(client)
+	must(t, err)
+	shadow, err := kube.NewAgentShadow(shadows, node, nil)
+	must(t, err)
+	return shadow
 }
 
 // saysThatItBoots waits until the node is about to boot, and its shadow says so.

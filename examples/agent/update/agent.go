@@ -96,25 +96,11 @@ func timing(liveness time.Duration) identity.Timing {
 // follow takes the attempts that the node's shadow orders, until ctx ends. While the door is shut the agent has no shadow: it begins nothing, and goes on
 // with what its record says has begun, such as the way back from a revision that cuts the node off.
 func (r *round) follow(ctx context.Context) error {
-	a, err := nodeagent.New(nodeagent.Options{
-		Shadows: r.door, Disk: r.o.Disk, Updater: r.o.Updater, NodeUID: r.uid, Changed: r.door.changed,
+	return kube.RunAgent(ctx, r.config, kube.AgentOptions{Node: r.o.Node, Guard: r.door.before, Agent: nodeagent.Options{
+		Disk: r.o.Disk, Updater: r.o.Updater, NodeUID: r.uid, Changed: r.door.changed,
 		VerifyFor: r.o.VerifyFor, VerifyEvery: r.o.VerifyEvery, VerifyWithin: r.o.VerifyWithin, ApplyTimeout: r.o.ApplyTimeout,
 		RevertBroken: r.o.RevertBroken, RetryMin: r.o.RetryMin, RetryMax: r.o.RetryMax,
-	})
-	if err != nil {
-		return err
-	}
-	seen := kube.NewOwnShadowCache(r.client, r.o.Node)
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		return seen.Run(ctx, func() {
-			sh, _ := seen.Get(r.o.Node)
-			r.door.shadow.See(sh)
-			r.door.knock()
-		})
-	})
-	g.Go(func() error { return a.Run(ctx) })
-	return g.Wait()
+	}})
 }
 
 // uid is that of the Node as the API server has it now.

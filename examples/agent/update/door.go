@@ -9,20 +9,23 @@ import (
 	"io/fs"
 	"sync/atomic"
 
-	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
 
 // A door stands between the agent and the shadow of its node. While it is shut there is no shadow: no order is seen, and nothing is written.
 type door struct {
-	shadow  *kube.AgentShadow
+	shadow  nodeagent.Shadows // set before the agent runs
 	changed chan struct{} // wakes the agent
 	open    atomic.Bool
 }
 
 // newDoor is shut.
-func newDoor(p *Part) *door {
-	return &door{shadow: kube.NewAgentShadow(kube.NewShadows(p.client), p.o.Node, nil), changed: make(chan struct{}, 1)}
+func newDoor() *door { return &door{changed: make(chan struct{}, 1)} }
+
+// before is the door in front of a shadow.
+func (d *door) before(shadow nodeagent.Shadows) nodeagent.Shadows {
+	d.shadow = shadow
+	return d
 }
 
 // set opens the door, or shuts it.

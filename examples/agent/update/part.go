@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -63,8 +62,8 @@ type Options struct {
 // A Part is a node's part in rollouts.
 type Part struct {
 	o      Options
+	config *rest.Config
 	core   kubernetes.Interface
-	client dynamic.Interface
 }
 
 // New makes a Part. Nothing is asked of the API server yet.
@@ -75,11 +74,7 @@ func New(o Options) (*Part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting: %w", err)
-	}
-	return &Part{o, core, client}, nil
+	return &Part{o, config, core}, nil
 }
 
 // Run takes part until ctx ends; then it returns nil. Without Options.Told it returns an error where this process is not the agent of the node: one that
@@ -87,7 +82,7 @@ func New(o Options) (*Part, error) {
 func (p *Part) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	ended := make(chan struct{})
-	r := &round{p, newDoor(p), ctx.Done(), ended}
+	r := &round{p, newDoor(), ctx.Done(), ended}
 	g.Go(func() error {
 		defer close(ended)
 		return r.follow(ctx)

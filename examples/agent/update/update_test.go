@@ -18,10 +18,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/configsync"
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -160,7 +162,16 @@ func TestDoor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDoor(p)
+	d := newDoor()
+	shadows, err := kube.NewShadows(dynamic.NewForConfigOrDie(p.config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shadow, err := kube.NewAgentShadow(shadows, p.o.Node, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.before(shadow)
 	woken := func() bool {
 		select {
 		case <-d.changed:
@@ -215,7 +226,7 @@ func TestWhoIsToldTriesAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &round{p, newDoor(p), ctx.Done(), nil}
+	r := &round{p, newDoor(), ctx.Done(), nil}
 	if err := r.qualify(ctx); err != nil || told != 3 {
 		t.Errorf("it was told %d times and ended with %v, want 3 times and nil", told, err)
 	}

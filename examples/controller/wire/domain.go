@@ -5,6 +5,7 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -36,10 +37,18 @@ func (p *Plane) term(ctx context.Context, name string, ledger *kube.LedgerStore)
 	defer forget()
 	holder := "rollout/" + name
 	defer p.forget(ctx, holder)
+	shadows, err1 := kube.NewShadows(p.client)
+	fleet, err2 := kube.NewFleet(p.client, p.pods.Nodes)
+	rollouts, err3 := kube.NewRollouts(p.client, kube.RolloutsOptions{Domain: name, List: p.rollouts.List, Revision: p.revisions.Get})
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return fmt.Errorf("domain %q: %w", name, err)
+	}
+	records, err := kube.NewRecords(shadows.In(name), p.shadows.List)
+	if err != nil {
+		return fmt.Errorf("domain %q: %w", name, err)
+	}
 	c, err := controller.New(controller.Options{
-		Ledger: ledger, Fleet: kube.NewFleet(p.client, p.pods.Nodes), Health: p.health,
-		Shadows:  kube.NewRecords(kube.NewShadows(p.client).In(name), p.shadows.List),
-		Rollouts: kube.NewRollouts(p.client, kube.RolloutsOptions{Domain: name, List: p.rollouts.List, Revision: p.revisions.Get}),
+		Ledger: ledger, Fleet: fleet, Health: p.health, Shadows: records, Rollouts: rollouts,
 		Drainer:  &drain.NodeDrainer{Drainer: p.drainer, Holder: holder, Policy: p.s.Policy, Forced: p.s.Forced},
 		OwnNode:  p.s.OwnNode, Off: p.toggle.off, Caps: p.caps(), Metrics: counts, Recorder: p.events.NewRecorder(p.scheme, "belay-rollout"),
 		Notify: func(n controller.Notice) {

@@ -84,12 +84,22 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	if err := p.check("configmaps", p.toggle.informer); err != nil {
 		return nil, err
 	}
-	p.shadows, p.rollouts, p.revisions = kube.NewShadowCache(p.client), kube.NewRolloutCache(p.client), kube.NewRevisionCache(p.client)
-	p.ledgers = make(map[string]*kube.LedgerStore, len(s.Domains))
-	for _, domain := range s.Domains {
-		p.ledgers[domain] = kube.NewLedgerStore(p.client, domain)
+	return p, p.records()
+}
+
+// records makes the caches of the objects of rollouts.
+func (p *Plane) records() (err error) {
+	var errs [3]error
+	p.shadows, errs[0] = kube.NewShadowCache(p.client)
+	p.rollouts, errs[1] = kube.NewRolloutCache(p.client)
+	p.revisions, errs[2] = kube.NewRevisionCache(p.client)
+	p.ledgers = make(map[string]*kube.LedgerStore, len(p.s.Domains))
+	for _, domain := range p.s.Domains {
+		if p.ledgers[domain], err = kube.NewLedgerStore(p.client, domain); err != nil {
+			return err
+		}
 	}
-	return p, nil
+	return errors.Join(errs[:]...)
 }
 
 // drains makes what drains nodes, and the caches that it shares with the health of nodes.
@@ -100,7 +110,7 @@ func (p *Plane) drains() error {
 	if p.pods, err = drainkube.NewCache(p.factory, options); err != nil {
 		return err
 	}
-	if p.health, err = kube.NewHealth(p.factory, kube.HealthOptions{Bad: conditions(p.s.BadConditions)}); err != nil {
+	if p.health, err = kube.NewHealth(kube.FactoryInformers(p.factory), kube.HealthOptions{Bad: conditions(p.s.BadConditions)}); err != nil {
 		return err
 	}
 	apps := p.factory.Apps().V1()

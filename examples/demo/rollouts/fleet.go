@@ -73,8 +73,7 @@ func Connect(config *rest.Config, nodes int) (*Fleet, error) {
 	if f.client, err = dynamic.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
 	}
-	f.seen.watch(f.client)
-	return f, nil
+	return f, f.seen.watch(f.client)
 }
 
 // SetUp makes the definitions, the namespace and the nodes, and watches from then on until ctx ends.

@@ -23,8 +23,12 @@ type seen struct {
 	most int // slots at a time, since the last call of Most
 }
 
-func (s *seen) watch(client dynamic.Interface) {
-	s.rollouts, s.ledger = kube.NewRolloutCache(client), kube.NewLedgerStore(client, Name)
+func (s *seen) watch(client dynamic.Interface) (err error) {
+	if s.rollouts, err = kube.NewRolloutCache(client); err != nil {
+		return err
+	}
+	s.ledger, err = kube.NewLedgerStore(client, Name)
+	return err
 }
 
 // Watch sees how far the rollout is until ctx ends.

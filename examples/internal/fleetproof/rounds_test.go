@@ -95,9 +95,11 @@ func (s *stage) failures() string {
 	s.t.Helper()
 	client, err := dynamic.NewForConfig(s.env.Config())
 	must(s.t, err)
-	var all []string
+	all := []string{}
+	stored, err := kube.NewShadows(client)
+	must(s.t, err)
 	s.does("the nodes that have failed say why", func(ctx context.Context) error {
-		shadows, err := kube.NewShadows(client).List(ctx)
+		shadows, err := stored.List(ctx)
 		for _, sh := range shadows {
 			st := sh.Status
 			if st.Phase == v1alpha1.Phase(protocol.PhaseFailedClean) || st.Phase == v1alpha1.Phase(protocol.PhaseFailedBroken) {

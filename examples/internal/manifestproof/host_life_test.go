@@ -138,7 +138,9 @@ func (h *host) rolledOut() {
 	revisions := h.documents("Revision")
 	h.apply(h.t, revisions)
 	h.lacksNothing("shadow", "note") // a controller makes the shadow
-	_, err := rolloutkube.NewShadows(h.objects).Create(h.t.Context(), protocol.NewShadow(h.node, h.uid, protocol.Ledger{}))
+	shadows, err := rolloutkube.NewShadows(h.objects)
+	must(h.t, err)
+	_, err = shadows.Create(h.t.Context(), protocol.NewShadow(h.node, h.uid, protocol.Ledger{}))
 	must(h.t, err)
 	h.lacksNothing("shadow", "ok")
 	h.Flags = append(h.Flags, "--source=shadow", "--verify-for=300ms", "--verify-every=100ms", "--verify-within=60s")

@@ -39,7 +39,9 @@ func newStage(t *testing.T, c *cluster) *stage {
 		must(t, err)
 		s.furnish(t, node)
 	}
-	_, err := rolloutkube.NewLedgerStore(c.objects, "matrix").Store(t.Context(), protocol.Ledger{}, "")
+	ledger, err := rolloutkube.NewLedgerStore(c.objects, "matrix")
+	must(t, err)
+	_, err = ledger.Store(t.Context(), protocol.Ledger{}, "")
 	must(t, err)
 	s.make(t, rollout.RolloutsResource, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": rollout.GroupVersion.String(), "kind": "Rollout", "metadata": map[string]any{"name": "matrix"},
@@ -69,7 +71,9 @@ func (s *stage) actor(t *testing.T, config *rest.Config) *actor {
 // furnish gives a node what it has in a fleet, all of it owned by the node, and a pod.
 func (s *stage) furnish(t *testing.T, node *corev1.Node) {
 	t.Helper()
-	_, err := rolloutkube.NewShadows(s.objects).Create(t.Context(), protocol.NewShadow(node.Name, string(node.UID), protocol.Ledger{}))
+	shadows, err := rolloutkube.NewShadows(s.objects)
+	must(t, err)
+	_, err = shadows.Create(t.Context(), protocol.NewShadow(node.Name, string(node.UID), protocol.Ledger{}))
 	must(t, err)
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	config := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "belay.dev/v1alpha1", "kind": "NodeConfig"}}

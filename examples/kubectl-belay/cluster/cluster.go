@@ -189,7 +189,7 @@ func (c *Cluster) work(ctx context.Context, s *view.Seen, told settings.Controll
 	for _, kind := range told.BadConditions {
 		bad.Bad = append(bad.Bad, corev1.NodeConditionType(kind))
 	}
-	health, err := kube.NewHealth(factory, bad)
+	health, err := kube.NewHealth(kube.FactoryInformers(factory), bad)
 	if err != nil {
 		return err
 	}
