@@ -27,6 +27,9 @@ func (s *Store) Put(ctx context.Context, stream string, payload []byte) error {
 }
 
 func (s *Store) putName(ctx context.Context, stream string, payload []byte) error {
+	if err := s.isOpened(); err != nil {
+		return err
+	}
 	n, err := parseName(stream)
 	if err != nil {
 		return err

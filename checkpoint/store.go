@@ -43,6 +43,9 @@ func (s *Store) Durable() bool { return s.kind == storageDurable }
 // Close waits for the calls under way, closes the files and gives up the lock. Nothing is written: what was acknowledged
 // is durable already. Every later call returns [fs.ErrClosed]; a second Close returns nil.
 func (s *Store) Close() error {
+	if err := s.isOpened(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	was := s.closed
 	s.closed = true
@@ -72,8 +75,19 @@ func (s *Store) closeFiles() error {
 	return nil
 }
 
+// isOpened refuses a nil Store and the zero value, which have no directory.
+func (s *Store) isOpened() error {
+	if s == nil || s.grow == nil {
+		return ErrNotOpen
+	}
+	return nil
+}
+
 // begin admits a call; s.ops.Done ends it.
 func (s *Store) begin(ctx context.Context) error {
+	if err := s.isOpened(); err != nil {
+		return err
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}

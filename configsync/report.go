@@ -16,6 +16,9 @@ import (
 // Announce reports the status before the config is used, so that a config that crashes what uses it was seen. It takes at most
 // Options.CallTimeout. Its error is for the log: a report that did not land is sent again by Run, and never stops a start.
 func (s *Syncer[T]) Announce(ctx context.Context) error {
+	if err := s.isMade(); err != nil {
+		return err
+	}
 	if s.snapshot().epoch == 0 {
 		return ErrNotStarted
 	}

@@ -15,6 +15,13 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
+var (
+	// ErrNotMade means that a Syncer was not made by [New] or [NewSteered].
+	ErrNotMade = errors.New("configsync: the Syncer was not made by New")
+	// ErrRunning means that [Syncer.Run] was called while another Run of the same Syncer goes on.
+	ErrRunning = errors.New("configsync: Syncer.Run: already running")
+)
+
 // ErrNotStarted means that [Syncer.Run] or [Syncer.Announce] was called before [Syncer.Bootstrap] had chosen a config.
 var ErrNotStarted = errors.New("configsync: Bootstrap has not chosen a config yet")
 
@@ -32,6 +39,7 @@ type Syncer[T any] struct {
 
 	wakeSync, wakeReport chan struct{}
 	stirred, inner       atomic.Bool // why the next pass was asked for: see stir and compare
+	running              atomic.Bool // by Run
 
 	mu       sync.Mutex // guards what follows; never held across I/O
 	live     live[T]
@@ -107,6 +115,9 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 // error: then a config on trial is not used, and the status says so. Bootstrap may be called again for each start of a child.
 func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], error) {
 	var none Active[T]
+	if err := s.isMade(); err != nil {
+		return none, err
+	}
 	if err := s.turn.acquire(ctx); err != nil {
 		return none, err
 	}
@@ -140,6 +151,14 @@ func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error)
 	s.compare()
 }
 
+// isMade refuses a nil Syncer and the zero value, which have no records.
+func (s *Syncer[T]) isMade() error {
+	if s == nil || s.tracker == nil {
+		return ErrNotMade
+	}
+	return nil
+}
+
 // snapshot copies what this process knows.
 func (s *Syncer[T]) snapshot() live[T] {
 	s.mu.Lock()
@@ -149,11 +168,18 @@ func (s *Syncer[T]) snapshot() live[T] {
 
 // Run keeps the node at the config that the Source names until ctx ends, and then returns nil. It watches, adopts, probes,
 // promotes, rolls back and reports. An error of the Restarter ends it and is returned as it is wrapped: a Restarter that
-// wants the process to exit says so that way. Call [Syncer.Bootstrap] first, and Run once.
+// wants the process to exit says so that way. Call [Syncer.Bootstrap] first. A second Run while the first one goes on is [ErrRunning].
 func (s *Syncer[T]) Run(ctx context.Context) error {
+	if err := s.isMade(); err != nil {
+		return err
+	}
 	if s.snapshot().epoch == 0 {
 		return ErrNotStarted
 	}
+	if !s.running.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	defer s.running.Store(false)
 	g := newGroup(ctx)
 	if s.o.Source != nil {
 		g.run(s.watchSource)
@@ -169,6 +195,9 @@ func (s *Syncer[T]) Run(ctx context.Context) error {
 // Forget removes what is held against every version of the object with that UID, so that it is tried again, on a new trial.
 // The error is fs.ErrNotExist when nothing is held against it.
 func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
+	if err := s.isMade(); err != nil {
+		return err
+	}
 	if err := s.tracker.Forget(ctx, uid); err != nil {
 		return err
 	}
@@ -180,6 +209,9 @@ func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 // Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs it goes back to
 // the last known good config at once. r is usually Status().Active; the local config can't be rejected.
 func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error {
+	if err := s.isMade(); err != nil {
+		return err
+	}
 	if err := s.tracker.Reject(ctx, r, reason); err != nil {
 		return err
 	}
@@ -191,6 +223,9 @@ func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error 
 // where it is another, are listed as bad for the given reason, so that they are not taken up again until they are forgotten; a
 // newer config that the Source names is.
 func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
+	if err := s.isMade(); err != nil {
+		return err
+	}
 	st := s.tracker.State()
 	for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood} {
 		if r.IsLocal() || listed(st, r) != nil {
@@ -209,6 +244,9 @@ func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 
 // Stopping records that the configured thing is about to be stopped on purpose, so that its next start counts against nobody.
 func (s *Syncer[T]) Stopping(ctx context.Context) error {
+	if err := s.isMade(); err != nil {
+		return err
+	}
 	if err := s.tracker.PlanRestart(ctx, lkg.CausePlanned); err != nil {
 		return err
 	}
