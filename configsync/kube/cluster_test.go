@@ -60,7 +60,7 @@ func newCluster(t *testing.T) *cluster { return clusterOn(t, shared.Env(t)) }
 
 func clusterOn(t *testing.T, env *testenv.Env) *cluster {
 	t.Helper()
-	must(t, kube.InstallCRDs(deadline(t), env.Config()))
+	must(t, kube.Install(deadline(t), env.Config()))
 	c := &cluster{env: env, made: map[string]map[string]matrix.Payload{}, namespace: env.Namespace(t), hidden: env.Namespace(t)}
 	c.node = "n-" + c.namespace
 	c.admin = kubernetes.NewForConfigOrDie(env.Config())

@@ -7,7 +7,7 @@
 // 1.25 kept. [ConfigMapFetcher] gets what they name. [NodeConditionReporter] reports the ConfigOK condition of the Node,
 // [StatusReporter] the status of the NodeConfig; configsync.Joined makes one reporter of both. [EventSender] makes events
 // of what a journal of configsync/history holds. [NewClient] makes the client that they
-// all use, [InstallCRDs] what the API server needs to know NodeConfigs.
+// all use, [Install] what the API server needs to know NodeConfigs.
 //
 // # Promise
 //

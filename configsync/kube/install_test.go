@@ -36,12 +36,12 @@ func TestInstallBringsOlderDefinitionsUp(t *testing.T) {
 		t.Fatalf("%d columns in the older definition, want %d", got, want-1)
 	}
 	for range 2 {
-		must(t, kube.InstallCRDs(deadline(t), c.env.Config()))
+		must(t, kube.Install(deadline(t), c.env.Config()))
 	}
 	if got := columns(); got != want {
 		t.Errorf("%d columns after the installation, want %d", got, want)
 	}
-	if err := kube.InstallCRDs(deadline(t), c.agent); !errors.Is(err, configsync.ErrForbidden) {
+	if err := kube.Install(deadline(t), c.agent); !errors.Is(err, configsync.ErrForbidden) {
 		t.Errorf("an agent installed definitions: %v, want it forbidden", err)
 	}
 	must(t, c.assignNodeConfig(deadline(t), ""))

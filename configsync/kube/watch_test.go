@@ -187,7 +187,7 @@ func TestWatchOutlivesTheServer(t *testing.T) {
 	if _, err = patient.Desired(deadline(t)); !errors.Is(err, configsync.ErrUnreachable) || !strings.Contains(err.Error(), "doesn't serve this kind") {
 		t.Errorf("got %v before the CustomResourceDefinition is installed, want that the kind isn't served", err)
 	}
-	must(t, kube.InstallCRDs(deadline(t), env.Config()))
+	must(t, kube.Install(deadline(t), env.Config()))
 	c := &cluster{env: env, all: client, admin: kubernetes.NewForConfigOrDie(env.Config()), node: "n"}
 	must(t, c.assignNodeConfig(deadline(t), ""))
 	w.more(t, 0, "the NodeConfig, though its kind wasn't served when the watch began")

@@ -46,7 +46,7 @@ func NewCluster(t testing.TB, admin *rest.Config, namespace string) *Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := kube.InstallCRDs(ctx, admin); err != nil {
+	if err := kube.Install(ctx, admin); err != nil {
 		t.Fatal(err)
 	}
 	client, err := kubernetes.NewForConfig(admin)

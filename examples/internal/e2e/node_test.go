@@ -64,7 +64,7 @@ func newNode(t *testing.T) *node {
 	}
 	n.all, err = kube.NewClient(env.Config())
 	must(t, err)
-	must(t, kube.InstallCRDs(t.Context(), env.Config()))
+	must(t, kube.Install(t.Context(), env.Config()))
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", n.binary, "github.com/belayproject/belay/examples/agent").CombinedOutput()
 	if err != nil {
 		t.Fatalf("building the agent: %v\n%s", err, out)

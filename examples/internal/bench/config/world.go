@@ -72,7 +72,7 @@ func (w *world) open(ctx context.Context) (err error) {
 	if w.all, err = dynamic.NewForConfig(w.env.Config()); err != nil {
 		return err
 	}
-	if err := kube.InstallCRDs(ctx, w.env.Config()); err != nil {
+	if err := kube.Install(ctx, w.env.Config()); err != nil {
 		return err
 	}
 	_, err = w.admin.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})

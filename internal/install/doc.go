@@ -1,0 +1,16 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package install brings CustomResourceDefinitions and ClusterRoles to an API server, for the function Install of each package
+// that has some.
+//
+// # Promise
+//
+//   - Objects are written by server-side apply, so that an installation may be repeated, also over an older version.
+//   - After it the API server answers requests for every kind.
+//   - Each call has a deadline. The context bounds the whole.
+//
+// # No promise
+//
+// Nothing is removed: neither an older version of a definition nor a role that is not used any more.
+package install
