@@ -5,7 +5,6 @@ package identity
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +17,7 @@ import (
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/resume"
 )
 
@@ -39,8 +39,10 @@ type LeaseWatcher interface {
 // It lists by a watch where client-go's feature WatchListClient is on. The typed clients of client-go's fake clientset can't do that: a test
 // wraps them in a type with the method IsWatchListSemanticsUnSupported() bool, which returns true.
 func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexInformer, error) {
-	if leases == nil {
-		return nil, errors.New("identity.NewInformer: leases is required (CoordinationV1().Leases(namespace) of client-go)")
+	check := option.For("identity.NewInformer", nil)
+	check.Require("leases", leases, "CoordinationV1().Leases(namespace) of client-go")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	selector, err := selectorOf(components)
 	if err != nil {

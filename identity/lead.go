@@ -6,7 +6,6 @@ package identity
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // LeadOptions are those of [Lead]. Namespace and Name are required.
@@ -92,23 +93,14 @@ func NewLeader(config *rest.Config, o LeadOptions) (*Member, error) {
 const defaultLeadStop = 10 * time.Second
 
 func (o LeadOptions) validate(config *rest.Config) error {
-	var errs []error
-	for _, r := range []struct {
-		set        bool
-		name, from string
-	}{
-		{config != nil, "config", "see rest.InClusterConfig"},
-		{o.Namespace != "", "LeadOptions.Namespace", "that of the process"},
-		{o.Name != "", "LeadOptions.Name", "the same in all replicas"},
-	} {
-		if !r.set {
-			errs = append(errs, fmt.Errorf("identity.Lead: %s is required (%s)", r.name, r.from))
-		}
-	}
+	check := option.For("identity.Lead", nil)
+	check.Require("config", config, "see rest.InClusterConfig")
+	check.Require("LeadOptions.Namespace", o.Namespace, "that of the process")
+	check.Require("LeadOptions.Name", o.Name, "the same in all replicas")
 	if o.Liveness != 0 && o.Liveness < minLeadLiveness {
-		errs = append(errs, fmt.Errorf("identity.Lead: LeadOptions.Liveness is %v, want at least %v", o.Liveness, minLeadLiveness))
+		check.Wrong("LeadOptions.Liveness is %v, want at least %v", o.Liveness, minLeadLiveness)
 	}
-	return errors.Join(errs...)
+	return check.Err()
 }
 
 // restLeases is a [LeaseClient] without the typed clients of client-go, which would bring the types of all API groups.

@@ -27,6 +27,8 @@ var (
 	ErrMissing = errors.New("the informer is required")
 	// ErrNoStore means that an informer has no method GetIndexer: the cache of a manager that watches single namespaces has none.
 	ErrNoStore = errors.New("the informer has no method GetIndexer, as one over several namespaces: give one that watches the cluster")
+	// ErrNotStarted means that the owner of an informer has not started it.
+	ErrNotStarted = errors.New("the informer is not started: start the factory, or the manager, before its consumer")
 	// ErrStopped means that the owner of an informer has ended it, so that it shows the past.
 	ErrStopped = errors.New("the informer has stopped: run the consumer and the informer under one context")
 )
@@ -98,6 +100,14 @@ func WatchStopped(ctx context.Context, option string, i Interface) error {
 			return err
 		}
 	}
+}
+
+// CheckStarted returns an [Error] where an informer is known not to run. Those of client-go say so from some version on.
+func CheckStarted(option string, i Interface) error {
+	if s, ok := i.(interface{ HasStarted() bool }); ok && !s.HasStarted() {
+		return &Error{option, ErrNotStarted}
+	}
+	return CheckStopped(option, i)
 }
 
 // CheckStopped returns an [Error] where the owner of an informer has ended it.

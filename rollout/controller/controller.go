@@ -8,12 +8,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/conversion"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -116,36 +118,13 @@ const (
 
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.
 func New(o Options) (*Controller, error) {
-	var missing []error
-	for _, f := range []struct {
-		name, from string
-		set        bool
-	}{
-		{"Ledger", "NewLedgerStore", o.Ledger != nil}, {"Rollouts", "NewRollouts", o.Rollouts != nil},
-		{"Fleet", "NewFleet", o.Fleet != nil}, {"Shadows", "NewRecords", o.Shadows != nil},
-	} {
-		if !f.set {
-			missing = append(missing, fmt.Errorf("rollout/controller.New: Options.%s is required (see rollout/kube.%s)", f.name, f.from))
-		}
-	}
-	if err := errors.Join(missing...); err != nil {
+	check := option.For("rollout/controller.New", nil)
+	check.Require("Options.Ledger", o.Ledger, "see rollout/kube.NewLedgerStore")
+	check.Require("Options.Rollouts", o.Rollouts, "see rollout/kube.NewRollouts")
+	check.Require("Options.Fleet", o.Fleet, "see rollout/kube.NewFleet")
+	check.Require("Options.Shadows", o.Shadows, "see rollout/kube.NewRecords")
+	if err := o.check(check); err != nil {
 		return nil, err
-	}
-	for i, g := range o.Gates {
-		if g == nil {
-			return nil, fmt.Errorf("controller: Options.Gates[%d] is nil", i)
-		}
-	}
-	for name, g := range o.StageGates {
-		if g == nil {
-			return nil, fmt.Errorf("controller: Options.StageGates[%q] is nil", name)
-		}
-	}
-	if o.CallTimeout < 0 {
-		return nil, fmt.Errorf("controller: Options.CallTimeout is %s, want 0 or more", o.CallTimeout)
-	}
-	if o.ShowEvery < 0 {
-		return nil, fmt.Errorf("controller: Options.ShowEvery is %s, want 0 or more", o.ShowEvery)
 	}
 	o.CallTimeout, o.ShowEvery = cmp.Or(o.CallTimeout, defaultCall), cmp.Or(o.ShowEvery, defaultShow)
 	sameTime := conversion.EqualitiesOrDie(func(a, b time.Time) bool { return a.Equal(b) }) // empty is equal to nil
@@ -154,6 +133,27 @@ func New(o Options) (*Controller, error) {
 		elsewhere: map[string]time.Time{}, ahead: map[string]ahead{}, acknowledged: map[string]bool{},
 		orphans: map[string]rollout.Progress{}, overlaps: map[string]bool{},
 	}}, nil
+}
+
+// check finds what is wrong with the options beside those that are missing.
+func (o Options) check(c *option.Checker) error {
+	for i, g := range o.Gates {
+		if g == nil {
+			c.Wrong("Options.Gates[%d] is nil", i)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.StageGates)) {
+		if o.StageGates[name] == nil {
+			c.Wrong("Options.StageGates[%q] is nil", name)
+		}
+	}
+	if o.CallTimeout < 0 {
+		c.Wrong("Options.CallTimeout is %s, want 0 or more", o.CallTimeout)
+	}
+	if o.ShowEvery < 0 {
+		c.Wrong("Options.ShowEvery is %s, want 0 or more", o.ShowEvery)
+	}
+	return c.Err()
 }
 
 // Reconcile is [Controller.Pass] in the shape of a reconciler whose key is the name of the disruption domain. Any event of a Node,

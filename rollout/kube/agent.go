@@ -35,8 +35,10 @@ type AgentShadow struct {
 // NewAgentShadow returns the shadow of the named node, which need not exist. now is the clock of the times that are written for people; nil means
 // time.Now.
 func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) (*AgentShadow, error) {
-	if err := requireAll("rollout/kube.NewAgentShadow", required{"shadows", shadows != nil, "see NewShadows"},
-		required{"node", node != "", "the name of the Node"}); err != nil {
+	check := checkerFor("NewAgentShadow")
+	check.Require("shadows", shadows, "see NewShadows")
+	check.Require("node", node, nodeRemedy)
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	if now == nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,8 +59,11 @@ func NewRevisionCache(client dynamic.Interface) (*Cache[v1alpha1.Revision], erro
 
 // NewOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow.See].
 func NewOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.NodeShadow], error) {
-	if node == "" {
-		return nil, errors.New("rollout/kube.NewOwnShadowCache: node is required: the name of the Node")
+	check := checkerFor("NewOwnShadowCache")
+	check.Require("client", client, clientRemedy)
+	check.Require("node", node, nodeRemedy)
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, selectName(node))
 }
@@ -67,7 +71,9 @@ func NewOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.N
 func newCache[T any](
 	client dynamic.Interface, kind string, resource schema.GroupVersionResource, only func(*metav1.ListOptions),
 ) (*Cache[T], error) {
-	if err := requireAll("rollout/kube: cache of "+kind+"s", requiredClient(client)); err != nil {
+	check := checkerFor("New" + strings.TrimPrefix(kind, "Node") + "Cache")
+	check.Require("client", client, clientRemedy)
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	i := resume.Informer(client, resource, metav1.NamespaceAll, cache.Indexers{}, only)

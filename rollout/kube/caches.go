@@ -86,7 +86,7 @@ type Caches struct {
 
 // NewCaches makes the caches. It makes no request: see [Caches.Run].
 func NewCaches(config *rest.Config, o CachesOptions) (*Caches, error) {
-	client, core, err := clientsFor("rollout/kube.NewCaches", config, o.HTTP)
+	client, core, err := clientsFor("NewCaches", config, o.HTTP)
 	if err != nil {
 		return nil, err
 	}
@@ -106,19 +106,21 @@ func NewCaches(config *rest.Config, o CachesOptions) (*Caches, error) {
 
 // clientsFor makes the clients of a top-level function.
 func clientsFor(function string, config *rest.Config, over *http.Client) (dynamic.Interface, kubernetes.Interface, error) {
-	if config == nil {
-		return nil, nil, requireAll(function, required{"config", false, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"})
+	check := checkerFor(function)
+	check.Require("config", config, configRemedy)
+	if err := check.Err(); err != nil {
+		return nil, nil, err
 	}
 	if over == nil {
 		var err error
 		if over, err = rest.HTTPClientFor(config); err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", function, err)
+			return nil, nil, fmt.Errorf("rollout/kube.%s: %w", function, err)
 		}
 	}
 	client, err1 := dynamic.NewForConfigAndClient(config, over)
 	core, err2 := kubernetes.NewForConfigAndClient(config, over)
 	if err := errors.Join(err1, err2); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", function, err)
+		return nil, nil, fmt.Errorf("rollout/kube.%s: %w", function, err)
 	}
 	return client, core, nil
 }
@@ -243,27 +245,35 @@ func (c *Caches) Check() error {
 
 const (
 	syncedEvery = 20 * time.Millisecond
+	// startTime is how long the owner of an informer has for starting it.
+	startTime = time.Second
 	// reportEvery is how often a wait for the caches is logged, with what is missing.
 	reportEvery = 10 * time.Second
 )
 
-// waitForSync waits until the caches have synced, and reports whether they have: not if ctx ends first.
-func (c *Caches) waitForSync(ctx context.Context) bool {
+// waitForSync waits until the caches have synced, and reports whether they have: not if ctx ends first. An informer that its owner
+// does not start within a second is an error.
+func (c *Caches) waitForSync(ctx context.Context) (bool, error) {
 	tick := time.NewTicker(syncedEvery)
 	defer tick.Stop()
-	reportAt := time.Now().Add(time.Second)
+	reportAt := time.Now().Add(startTime)
 	for !c.Synced() {
 		select {
 		case <-ctx.Done():
-			return false
+			return false, nil
 		case <-tick.C:
 		}
 		if now := time.Now(); now.After(reportAt) {
+			for option, i := range c.foreign {
+				if err := informer.CheckStarted(option, i); err != nil {
+					return false, fmt.Errorf("rollout/kube: waiting for the caches: %w", err)
+				}
+			}
 			reportAt = now.Add(reportEvery)
 			klog.FromContext(ctx).Info("Waiting for the caches of rollouts", "missing", c.Check())
 		}
 	}
-	return true
+	return true, nil
 }
 
 // A wake tells its listeners of changes. The zero value is one.

@@ -49,9 +49,10 @@ type ConfigMapLedger struct {
 
 // NewConfigMapLedger returns the ledger in the ConfigMap of that name, which need not exist.
 func NewConfigMapLedger(client ConfigMaps, name string) (*ConfigMapLedger, error) {
-	err := requireAll("rollout/kube.NewConfigMapLedger", required{"client", client != nil, "CoreV1().ConfigMaps(namespace) of client-go"},
-		required{"name", name != "", "the name of the ConfigMap"})
-	if err != nil {
+	check := checkerFor("NewConfigMapLedger")
+	check.Require("client", client, "CoreV1().ConfigMaps(namespace) of client-go")
+	check.Require("name", name, "the name of the ConfigMap")
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	return &ConfigMapLedger{client: client, name: name}, nil

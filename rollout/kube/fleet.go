@@ -40,8 +40,10 @@ type Fleet struct {
 // NewFleet returns the Nodes that list returns: from a cache, such as that of package drain/kube, or a lister. They are not changed. Nodes
 // that this Fleet has written are seen as they were written, until the cache has come so far. They are all of one domain, unless [Fleet.Of] says which.
 func NewFleet(client dynamic.Interface, list func() []*corev1.Node) (*Fleet, error) {
-	err := requireAll("rollout/kube.NewFleet", requiredClient(client), required{"list", list != nil, "Nodes from a cache, such as Caches.Nodes"})
-	if err != nil {
+	check := checkerFor("NewFleet")
+	check.Require("client", client, clientRemedy)
+	check.Require("list", list, "Nodes from a cache, such as Caches.Nodes")
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	return &Fleet{nodes: objects{"Node", client.Resource(nodesResource())}, list: list}, nil
@@ -155,8 +157,11 @@ func behind(o, than metav1.Object) bool {
 // NewNodeCache is like [NewShadowCache], of the Nodes whose labels match alone: the others are neither listed nor watched. It is for a [Fleet] of a domain:
 // see [Fleet.Of].
 func NewNodeCache(client dynamic.Interface, of labels.Selector) (*Cache[corev1.Node], error) {
-	if of == nil {
-		return nil, errors.New("rollout/kube.NewNodeCache: of is required: labels.Everything() selects all Nodes")
+	check := checkerFor("NewNodeCache")
+	check.Require("client", client, clientRemedy)
+	check.Require("of", of, "labels.Everything() selects all Nodes")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	matching := func(o *metav1.ListOptions) { o.LabelSelector = of.String() }
 	return newCache[corev1.Node](client, "Node", nodesResource(), matching)

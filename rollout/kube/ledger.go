@@ -36,8 +36,10 @@ type LedgerStore struct {
 
 // NewLedgerStore returns the ledger of the domain of that name, which need not exist.
 func NewLedgerStore(client dynamic.Interface, domain string) (*LedgerStore, error) {
-	err := requireAll("rollout/kube.NewLedgerStore", requiredClient(client), required{"domain", domain != "", "spec.domain of the Rollouts"})
-	if err != nil {
+	check := checkerFor("NewLedgerStore")
+	check.Require("client", client, clientRemedy)
+	check.Require("domain", domain, domainRemedy)
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	kind := objects{v1alpha1.DisruptionLedgerKind, client.Resource(v1alpha1.DisruptionLedgersResource)}

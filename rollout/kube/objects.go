@@ -5,7 +5,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"reflect"
@@ -16,34 +15,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 )
 
 // FieldManager is the name under which this package writes.
 const FieldManager = "belay-rollout"
 
-// A required argument or option is an error where it is not set.
-type required struct {
-	name string
-	set  bool
-	from string // where to get it
-}
+// checkerFor collects what is missing in the arguments of a call of this package.
+func checkerFor(call string) *option.Checker { return option.For("rollout/kube."+call, nil) }
 
-// requiredClient is that of most constructors.
-func requiredClient(client dynamic.Interface) required {
-	return required{"client", client != nil, "see dynamic.NewForConfig"}
-}
-
-// requireAll names everything that is missing, each with its remedy.
-func requireAll(function string, all ...required) error {
-	var errs []error
-	for _, r := range all {
-		if !r.set {
-			errs = append(errs, fmt.Errorf("%s: %s is required (%s)", function, r.name, r.from))
-		}
-	}
-	return errors.Join(errs...)
-}
+const (
+	clientRemedy = "see dynamic.NewForConfig"
+	configRemedy = "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"
+	domainRemedy = "spec.domain of the Rollouts"
+	nodeRemedy   = "the name of the Node"
+)
 
 // objects are those of one kind, with the deadline of this package on each call.
 type objects struct {

@@ -27,7 +27,9 @@ type Records struct {
 // API server. They are not changed.
 // Shadows that these Records have written are seen as they were written, until the cache has come so far.
 func NewRecords(shadows *Shadows, list func() []*v1alpha1.NodeShadow) (*Records, error) {
-	if err := requireAll("rollout/kube.NewRecords", required{"shadows", shadows != nil, "see NewShadows"}); err != nil {
+	check := checkerFor("NewRecords")
+	check.Require("shadows", shadows, "see NewShadows")
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	return &Records{shadows: shadows, list: list}, nil

@@ -50,9 +50,12 @@ type RolloutsOptions struct {
 
 // NewRollouts returns the Rollouts of a domain. Those that they have written are seen as they were written, until the cache has come so far.
 func NewRollouts(client dynamic.Interface, o RolloutsOptions) (*Rollouts, error) {
-	err := requireAll("rollout/kube.NewRollouts", requiredClient(client), required{"RolloutsOptions.Domain", o.Domain != "", "spec.domain of the Rollouts"},
-		required{"RolloutsOptions.List", o.List != nil, "see NewRolloutCache"}, required{"RolloutsOptions.Revision", o.Revision != nil, "see NewRevisionCache"})
-	if err != nil {
+	check := checkerFor("NewRollouts")
+	check.Require("client", client, clientRemedy)
+	check.Require("RolloutsOptions.Domain", o.Domain, domainRemedy)
+	check.Require("RolloutsOptions.List", o.List, "see NewRolloutCache")
+	check.Require("RolloutsOptions.Revision", o.Revision, "see NewRevisionCache")
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	if o.Now == nil {

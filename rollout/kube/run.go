@@ -52,8 +52,12 @@ type Drains interface {
 //
 // The definitions have to be installed, see [Install], and the process takes [ControllerRules] and [HealthRules].
 func RunController(ctx context.Context, config *rest.Config, o ControllerOptions) error {
-	if err := requireAll("rollout/kube.RunController", required{"ControllerOptions.Domain", o.Domain != "", "spec.domain of the Rollouts"},
-		required{"config", config != nil || o.Caches != nil, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"}); err != nil {
+	check := checkerFor("RunController")
+	check.Require("ControllerOptions.Domain", o.Domain, domainRemedy)
+	if o.Caches == nil {
+		check.Require("config", config, configRemedy)
+	}
+	if err := check.Err(); err != nil {
 		return err
 	}
 	caches := o.Caches
@@ -78,8 +82,8 @@ func RunController(ctx context.Context, config *rest.Config, o ControllerOptions
 	}
 	g.run(func() error { return ledger.Run(ctx, own.ring) })
 	g.run(func() error {
-		if !caches.waitForSync(ctx) {
-			return nil
+		if synced, err := caches.waitForSync(ctx); !synced {
+			return err
 		}
 		return o.lead(ctx, func(ctx context.Context) error { return o.runTerm(ctx, caches, ledger, &own) })
 	})
@@ -177,13 +181,15 @@ type AgentOptions struct {
 //
 // The process takes [AgentRules], and get on its Node where Agent.NodeUID is nil.
 func RunAgent(ctx context.Context, config *rest.Config, o AgentOptions) error {
-	if err := requireAll("rollout/kube.RunAgent", required{"AgentOptions.Node", o.Node != "", "the name of the Node"},
-		required{"AgentOptions.Agent.Disk", o.Agent.Disk != nil, "see checkpoint.Open"},
-		required{"AgentOptions.Agent.Updater", o.Agent.Updater != nil, "see nodeagent.Updater, nodeagent.Exec and nodeagent.Config"},
-		required{"config", config != nil, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"}); err != nil {
+	check := checkerFor("RunAgent")
+	check.Require("AgentOptions.Node", o.Node, nodeRemedy)
+	check.Require("AgentOptions.Agent.Disk", o.Agent.Disk, "see checkpoint.Open")
+	check.Require("AgentOptions.Agent.Updater", o.Agent.Updater, "see nodeagent.Updater, nodeagent.Exec and nodeagent.Config")
+	check.Require("config", config, configRemedy)
+	if err := check.Err(); err != nil {
 		return err
 	}
-	client, _, err := clientsFor("rollout/kube.RunAgent", config, o.HTTP)
+	client, _, err := clientsFor("RunAgent", config, o.HTTP)
 	if err != nil {
 		return err
 	}

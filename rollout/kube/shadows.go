@@ -35,7 +35,9 @@ type Shadows struct {
 
 // NewShadows returns the NodeShadows that the client can see, of all disruption domains. What it creates is of none: see In.
 func NewShadows(client dynamic.Interface) (*Shadows, error) {
-	if err := requireAll("rollout/kube.NewShadows", requiredClient(client)); err != nil {
+	check := checkerFor("NewShadows")
+	check.Require("client", client, clientRemedy)
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	return &Shadows{
