@@ -15,7 +15,7 @@ import (
 // A door stands between the agent and the shadow of its node. While it is shut there is no shadow: no order is seen, and nothing is written.
 type door struct {
 	shadow  nodeagent.Shadows // set before the agent runs
-	changed chan struct{} // wakes the agent
+	changed chan struct{}     // wakes the agent
 	open    atomic.Bool
 }
 
