@@ -20,27 +20,6 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-func ref(n string) lkg.Ref {
-	return lkg.Ref{Namespace: "ns", Name: n, UID: n, Key: "k", Digest: "sha256:" + n}
-}
-
-// life is a node that adopts b over a, finds it bad, goes back, and is in trouble for a while.
-func life() []configsync.Status {
-	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	a := configsync.Status{Assigned: ref("a"), Active: ref("a"), LastKnownGood: ref("a"), StartedAt: at}
-	adopted := a
-	adopted.Assigned = ref("b")
-	tried := adopted
-	tried.Active, tried.StartedAt = ref("b"), at.Add(time.Minute)
-	rejected := tried
-	rejected.Rejected = []lkg.BadEntry{{Ref: ref("b"), Reason: "failed to validate current (UID: b)"}}
-	back := rejected
-	back.Active, back.StartedAt, back.Condition.Reason = ref("a"), at.Add(2*time.Minute), rejected.Rejected[0].Reason
-	stuck := back
-	stuck.Error = "forbidden"
-	return []configsync.Status{a, adopted, tried, rejected, back, stuck, back}
-}
-
 func want() []string {
 	return []string{"Started a", "Adopted b", "Started b", "Rejected b Invalid", "Started a", "RolledBack a Invalid", "Stuck b", "Freed b"}
 }

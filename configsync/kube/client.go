@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/option"
 )
 
 const (
@@ -46,6 +47,11 @@ type Options struct {
 // NewClient returns a client for the parts of this package. It reads no more than [MaxResponse] of any answer but a watch's. A
 // timeout in config isn't used, as it would also end watches: each call has its own. config is not changed.
 func NewClient(config *rest.Config) (dynamic.Interface, error) {
+	check := option.For("configsync/kube.NewClient", nil)
+	check.Require("config", config, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })

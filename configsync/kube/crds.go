@@ -5,13 +5,13 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/internal/install"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Install brings the definition of NodeConfigs (v1alpha1.CRDs) to this version, by server-side apply, and waits until the kind is
@@ -19,8 +19,10 @@ import (
 // which no node should have. The roles of nodes name their own objects: see [NodeConfigRules].
 func Install(ctx context.Context, config *rest.Config) error {
 	set := install.Set{FieldManager: FieldManager, CRDs: v1alpha1.CRDs()}
-	if config == nil {
-		return errors.New("configsync/kube.Install: config is required (see rest.InClusterConfig or clientcmd.BuildConfigFromFlags)")
+	check := option.For("configsync/kube.Install", nil)
+	check.Require("config", config, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags")
+	if err := check.Err(); err != nil {
+		return err
 	}
 	if err := set.Install(ctx, config); err != nil {
 		return fmt.Errorf("configsync/kube.Install: %w", refused(err))

@@ -158,7 +158,7 @@ func (s *stage) control(objects dynamic.Interface) {
 	s.provider, err = local.New(ctx, local.Options{Root: s.root})
 	s.must(err)
 	factory := informers.NewSharedInformerFactory(s.core, 0)
-	nodes, err := kube.NewNodes(s.core, factory, nil)
+	nodes, err := kube.NewNodes(s.core, factory.Core().V1().Nodes().Informer(), nil)
 	s.must(err)
 	factory.Start(ctx.Done())
 	machines := kube.NewMachines(objects, s.namespace)

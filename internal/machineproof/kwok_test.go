@@ -101,7 +101,7 @@ func check(t *testing.T, err error) {
 func (p *pool) control(ctx context.Context, wg *sync.WaitGroup, objects dynamic.Interface, cloud provider.Provider) {
 	p.t.Helper()
 	factory := informers.NewSharedInformerFactory(p.core, 0)
-	nodes, err := kube.NewNodes(p.core, factory, nil)
+	nodes, err := kube.NewNodes(p.core, factory.Core().V1().Nodes().Informer(), nil)
 	check(p.t, err)
 	factory.Start(ctx.Done())
 	machines := kube.NewMachines(objects, p.namespace)

@@ -81,7 +81,7 @@ func (o order) control(ctx context.Context, p *machineqemu.Provider) error {
 	config.QPS = -1
 	core, objects := kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 	factory := informers.NewSharedInformerFactory(core, 0)
-	nodes, err := kube.NewNodes(core, factory, nil)
+	nodes, err := kube.NewNodes(core, factory.Core().V1().Nodes().Informer(), nil)
 	if err != nil {
 		return err
 	}

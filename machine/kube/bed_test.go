@@ -66,7 +66,7 @@ func bedOn(t *testing.T, management, workload *testenv.Env) *bed {
 	b.machines, b.groups = kube.NewMachines(b.dynamic, b.namespace), b.dynamic
 	factory := informers.NewSharedInformerFactory(b.core, 0)
 	var err error
-	b.nodes, err = kube.NewNodes(b.core, factory, nil)
+	b.nodes, err = kube.NewNodes(b.core, factory.Core().V1().Nodes().Informer(), nil)
 	b.must(err)
 	factory.Start(t.Context().Done())
 	b.options = controller.Options{

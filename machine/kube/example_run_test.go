@@ -26,7 +26,7 @@ import (
 // workload one of the cluster that they join. d is a drain.NodeDrainer.
 func manage(ctx context.Context, objects dynamic.Interface, workload kubernetes.Interface, p provider.Provider, d controller.Drainer) error {
 	factory := informers.NewSharedInformerFactory(workload, 0)
-	nodes, err := kube.NewNodes(workload, factory, nil)
+	nodes, err := kube.NewNodes(workload, factory.Core().V1().Nodes().Informer(), nil)
 	if err != nil {
 		return err
 	}

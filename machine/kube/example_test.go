@@ -23,7 +23,7 @@ func ExampleNodes_Of() {
 		ObjectMeta: metav1.ObjectMeta{Name: "node-7"}, Spec: corev1.NodeSpec{ProviderID: "acme:///zone-b/1f2e3d4c-0123456789abcdef-2"},
 	})
 	factory := informers.NewSharedInformerFactory(client, 0)
-	nodes, err := kube.NewNodes(client, factory, nil)
+	nodes, err := kube.NewNodes(client, factory.Core().V1().Nodes().Informer(), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,10 +5,10 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -29,8 +29,12 @@ type GroupLoop struct {
 
 // RunGroups reconciles each namespace when something in it has changed, until ctx ends, or returns at once why it can't. Call it once.
 func RunGroups(ctx context.Context, l GroupLoop) error {
-	if l.Controller == nil || l.Groups == nil || l.Machines == nil {
-		return errors.New("loop: Controller, Groups and Machines are required")
+	check := option.For("machine/kube.RunGroups", nil)
+	check.Require("GroupLoop.Controller", l.Controller, "see machine/controller.NewGroups")
+	check.Require("GroupLoop.Groups", l.Groups, "see NewGroups")
+	check.Require("GroupLoop.Machines", l.Machines, "see NewMachines")
+	if err := check.Err(); err != nil {
+		return err
 	}
 	queue := newQueue[string]()
 	add := func(namespace string) { queue.AddAfter(namespace, settle) }

@@ -58,7 +58,7 @@ func (d *Doctor) look(token string) machine.NodeHealth {
 	if d.seen[token] == nil {
 		d.seen[token] = map[string]machine.Condition{}
 	}
-	found, err := d.nodes.informer.GetIndexer().ByIndex(byToken, token)
+	found, err := d.nodes.store.ByIndex(byToken, token)
 	if err != nil || len(found) == 0 {
 		gone := d.since(token, "", "")
 		return machine.NodeHealth{Gone: true, Since: gone.Since}

@@ -17,10 +17,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/informer"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/provider"
@@ -43,7 +44,8 @@ var _ controller.Nodes = (*Nodes)(nil)
 // Nodes are those of the workload cluster. Make it with [NewNodes].
 type Nodes struct {
 	client   kubernetes.Interface
-	informer cache.SharedIndexInformer
+	informer Informer
+	store    cache.Indexer // of the informer
 	configs  Configs
 
 	mu sync.Mutex
@@ -60,19 +62,34 @@ type Configs interface {
 
 const byToken = "token"
 
-// NewNodes returns the Nodes that a shared informer sees. configs may be nil where no machine has a config source.
-func NewNodes(client kubernetes.Interface, factory informers.SharedInformerFactory, configs Configs) (*Nodes, error) {
-	n := &Nodes{client: client, informer: factory.Core().V1().Nodes().Informer(), configs: configs}
-	err := n.informer.AddIndexers(cache.Indexers{byToken: func(obj any) ([]string, error) {
-		if node, ok := obj.(*corev1.Node); ok && node.Spec.ProviderID != "" {
-			return []string{provider.TokenOf(node.Spec.ProviderID)}, nil
-		}
-		return nil, nil
-	}})
-	if err != nil {
-		return nil, fmt.Errorf("index Nodes by token: %w", err)
+// An Informer is a shared informer that its owner runs. cache.SharedIndexInformer of client-go satisfies it, and so does what
+// GetInformer of a controller-runtime cache returns.
+type Informer = informer.Interface
+
+// An InformerError says what is wrong with an [Informer].
+type InformerError = informer.Error
+
+// NewNodes returns the Nodes that an informer sees, which its owner starts, before or after. client is that of the workload cluster.
+// configs may be nil where no machine has a config source.
+func NewNodes(client kubernetes.Interface, of Informer, configs Configs) (*Nodes, error) {
+	check := option.For("machine/kube.NewNodes", nil)
+	check.Require("client", client, "see kubernetes.NewForConfig")
+	check.Require("of", of, "factory.Core().V1().Nodes().Informer() of client-go, or GetInformer of a manager's cache")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
-	return n, nil
+	store, err := informer.Indexer("of", of, cache.Indexers{byToken: indexByToken})
+	if err != nil {
+		return nil, fmt.Errorf("machine/kube.NewNodes: %w", err)
+	}
+	return &Nodes{client: client, informer: of, store: store, configs: configs}, nil
+}
+
+func indexByToken(obj any) ([]string, error) {
+	if node, ok := obj.(*corev1.Node); ok && node.Spec.ProviderID != "" {
+		return []string{provider.TokenOf(node.Spec.ProviderID)}, nil
+	}
+	return nil, nil
 }
 
 // Watch has changed called with the token of each Node that has changed; it must not block.
@@ -121,7 +138,7 @@ func (s *Nodes) cached(token string) ([]machine.Node, error) {
 	if err := s.away(); err != nil {
 		return nil, err
 	}
-	found, err := s.informer.GetIndexer().ByIndex(byToken, token)
+	found, err := s.store.ByIndex(byToken, token)
 	if err != nil {
 		return nil, fmt.Errorf("look for Nodes of token %q: %w", token, err)
 	}
@@ -144,7 +161,7 @@ func (s *Nodes) one(m machine.Machine) *machine.Node {
 
 // tokenOf is the token of a Node, by the cache; empty if there is none.
 func (s *Nodes) tokenOf(name string) string {
-	obj, _, _ := s.informer.GetStore().GetByKey(name) // the store of an informer has no errors
+	obj, _, _ := s.store.GetByKey(name) // the store of an informer has no errors
 	n, ok := obj.(*corev1.Node)
 	if !ok || n.Spec.ProviderID == "" {
 		return ""
@@ -155,6 +172,9 @@ func (s *Nodes) tokenOf(name string) string {
 func (s *Nodes) away() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := informer.CheckStopped("of", s.informer); err != nil {
+		return fmt.Errorf("looking at Nodes: %w", err)
+	}
 	if !s.Synced() {
 		return errors.New("the workload API has not listed its Nodes yet")
 	}

@@ -37,7 +37,7 @@ func givenTo(n *corev1.Node) *machine.Given {
 func (s *Nodes) Start(ctx context.Context, n machine.Node, m machine.Machine) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	obj, _, _ := s.informer.GetStore().GetByKey(n.Name) // the store of an informer has no errors
+	obj, _, _ := s.store.GetByKey(n.Name) // the store of an informer has no errors
 	node, ok := obj.(*corev1.Node)
 	if !ok || string(node.UID) != n.UID {
 		return fmt.Errorf("start Node %q: it has changed since it was read", n.Name)

@@ -33,7 +33,7 @@ func (b *bed) node(name, providerID string) *corev1.Node {
 func TestNodesThatNoWatchShows(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
-	unwatched, err := kube.NewNodes(b.core, informers.NewSharedInformerFactory(b.core, 0), nil)
+	unwatched, err := kube.NewNodes(b.core, informers.NewSharedInformerFactory(b.core, 0).Core().V1().Nodes().Informer(), nil)
 	b.must(err)
 	token := b.namespace + "-1"
 	n := b.node("node-"+token, "memory:///z/"+token)
@@ -64,7 +64,7 @@ func TestSettingsReachTheNodeOnTheServer(t *testing.T) {
 	b.must(shared.Env(t).InstallCRDs(b.ctx(), configv1alpha1.CRDs()...))
 	factory := informers.NewSharedInformerFactory(b.core, 0)
 	var err error
-	b.nodes, err = kube.NewNodes(b.core, factory, kube.NewConfigs(b.dynamic))
+	b.nodes, err = kube.NewNodes(b.core, factory.Core().V1().Nodes().Informer(), kube.NewConfigs(b.dynamic))
 	b.must(err)
 	factory.Start(t.Context().Done())
 	b.options.Nodes = b.nodes

@@ -102,7 +102,7 @@ func (b *bed) restrict() asked {
 	core, objects := kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
 	b.machines, b.groups = kube.NewMachines(objects, b.namespace), objects
 	factory := informers.NewSharedInformerFactory(core, 0)
-	b.nodes, err = kube.NewNodes(core, factory, kube.NewConfigs(objects))
+	b.nodes, err = kube.NewNodes(core, factory.Core().V1().Nodes().Informer(), kube.NewConfigs(objects))
 	b.must(err)
 	factory.Start(b.t.Context().Done())
 	b.options.Machines, b.options.Nodes, b.options.Secrets = b.machines, b.nodes, kube.Secrets{Client: core}

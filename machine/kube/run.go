@@ -5,13 +5,13 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -38,8 +38,12 @@ type Drains interface {
 // Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends, or returns at once why it can't. The informer of
 // Nodes is started by whoever made its factory. What fails meanwhile is logged as it comes. Call it once.
 func Run(ctx context.Context, l Loop) error {
-	if l.Controller == nil || l.Machines == nil || l.Nodes == nil {
-		return errors.New("loop: Controller, Machines and Nodes are required")
+	check := option.For("machine/kube.Run", nil)
+	check.Require("Loop.Controller", l.Controller, "see machine/controller.New")
+	check.Require("Loop.Machines", l.Machines, "see NewMachines")
+	check.Require("Loop.Nodes", l.Nodes, "see NewNodes")
+	if err := check.Err(); err != nil {
+		return err
 	}
 	if l.Machines.Node == nil {
 		l.Machines.Node = l.Nodes.one

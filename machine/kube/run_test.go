@@ -5,6 +5,7 @@ package kube_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/machine"
@@ -33,7 +35,7 @@ func TestRunReturnsWhatIsWrong(t *testing.T) {
 	core := kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"}) // nobody is there
 	machines := kube.NewMachines(client, "")
 	groups := kube.NewGroups(client, "", machines)
-	nodes, err := kube.NewNodes(core, informers.NewSharedInformerFactory(core, 0), nil)
+	nodes, err := kube.NewNodes(core, informers.NewSharedInformerFactory(core, 0).Core().V1().Nodes().Informer(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,5 +79,45 @@ func waitUntil(t *testing.T, is func() bool) {
 			t.Fatal("it takes longer than 10 s")
 		}
 		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// What Run, RunGroups and NewNodes lack is one error that names all of it.
+func TestRunWithoutItsParts(t *testing.T) {
+	_, nodes := kube.NewNodes(nil, nil, nil)
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"Run":       {kube.Run(t.Context(), kube.Loop{}), []string{"Loop.Controller", "Loop.Machines", "Loop.Nodes"}},
+		"RunGroups": {kube.RunGroups(t.Context(), kube.GroupLoop{}), []string{"GroupLoop.Controller", "GroupLoop.Groups", "GroupLoop.Machines"}},
+		"NewNodes":  {nodes, []string{"client", "of"}},
+	} {
+		for _, want := range c.want {
+			if c.err == nil || !strings.Contains(c.err.Error(), want+" is required") {
+				t.Errorf("%s without its parts: %v, want an error that names %q", name, c.err, want)
+			}
+		}
+	}
+}
+
+// The Nodes of an informer that its owner has stopped are unknown, not absent.
+func TestNodesOfAStoppedInformer(t *testing.T) {
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	nodes, err := kube.NewNodes(fake.NewClientset(), factory.Core().V1().Nodes().Informer(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	if _, err := nodes.Of(t.Context(), "token"); err != nil {
+		t.Fatalf("a running informer: %v", err)
+	}
+	stop()
+	factory.Shutdown()
+	var stopped *kube.InformerError
+	if found, err := nodes.Of(t.Context(), "token"); !errors.As(err, &stopped) {
+		t.Errorf("of a stopped informer: %d Nodes and %v, want an InformerError", len(found), err)
 	}
 }

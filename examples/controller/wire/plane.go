@@ -118,7 +118,7 @@ func (p *Plane) drains() error {
 		return err
 	}
 	if p.s.Machines.Provider != "" {
-		if p.nodes, err = machinekube.NewNodes(p.core, p.factory, machinekube.NewConfigs(p.client)); err != nil {
+		if p.nodes, err = machinekube.NewNodes(p.core, p.factory.Core().V1().Nodes().Informer(), machinekube.NewConfigs(p.client)); err != nil {
 			return err
 		}
 	}

@@ -123,7 +123,7 @@ func (w *world) control(ctx context.Context) error {
 		return err
 	}
 	factory := informers.NewSharedInformerFactory(core, 0)
-	nodes, err := kube.NewNodes(core, factory, nil)
+	nodes, err := kube.NewNodes(core, factory.Core().V1().Nodes().Informer(), nil)
 	if err != nil {
 		return err
 	}
