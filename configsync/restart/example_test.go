@@ -16,6 +16,16 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
+// text is a codec whose configs are any text but "invalid". They tolerate one unexplained restart.
+type text struct{}
+
+func (text) Decode(key string, o configsync.Object) (string, lkg.Limits, error) {
+	if o.Data[key] == "invalid" {
+		return "", lkg.Limits{}, errors.New("not a text")
+	}
+	return o.Data[key], lkg.Limits{CrashLoopThreshold: 1}, nil
+}
+
 // A process that takes up a config by being started again: Syncer.Run returns the Restarter's error, and main exits with its code.
 func ExampleExit() {
 	restarter := restart.Exit{Code: 75} // for a unit with Restart=on-failure

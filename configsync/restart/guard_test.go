@@ -16,16 +16,6 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// text is a codec whose configs are any text but "invalid". They tolerate one unexplained restart.
-type text struct{}
-
-func (text) Decode(key string, o configsync.Object) (string, lkg.Limits, error) {
-	if o.Data[key] == "invalid" {
-		return "", lkg.Limits{}, errors.New("not a text")
-	}
-	return o.Data[key], lkg.Limits{CrashLoopThreshold: 1}, nil
-}
-
 // A host is a unit whose configured process may crash, and the disk that it leaves.
 type host struct {
 	t           *testing.T

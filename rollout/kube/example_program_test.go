@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/checkpoint"
@@ -42,7 +43,9 @@ func (f firmware) Revert(context.Context, nodeagent.Attempt) error { return node
 
 // runController is the controller of all nodes. Its Drainer is a drain.NodeDrainer where revisions are Intrusive.
 func runController(ctx context.Context, config *rest.Config) error {
-	return kube.RunController(ctx, config, kube.ControllerOptions{Domain: "firmware"})
+	return kube.RunController(ctx, config, kube.ControllerOptions{
+		Domain: "firmware", Nodes: labels.SelectorFromSet(labels.Set{"fleet": "firmware"}), // percentages are of these
+	})
 }
 
 // runAgent is the agent of one node.
