@@ -17,7 +17,7 @@ RACE ?= auto
 # Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
 # packages begin, so that no long one is alone in the end.
 OVERLAP := -p 3 -parallel 8
-LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/fake examples/demo/fleet lkg/lkgtest configsync
+LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent/app machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain/app examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller/app identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay/app drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/fake examples/demo/internal/fleet lkg/lkgtest configsync
 # How many nodes the rollouts of the demo go over.
 NODES ?= 50
 # Further arguments of go test, of the demo and its second part, and of the long benchmarks.

@@ -39,5 +39,5 @@
 // The agent stops the kubelet when it is stopped, and the kernel kills the kubelet when the agent is killed: under systemd the
 // agent's unit takes the place of the kubelet's, with Restart=always (see systemd/belay-agent.service).
 //
-// This file and its neighbours only join public packages: they are meant to be copied.
+// Package app is the same as a command, with options: a main of your own takes it with parts of your own.
 package main

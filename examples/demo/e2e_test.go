@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
-	"github.com/belayproject/belay/examples/demo/fleet"
+	"github.com/belayproject/belay/examples/demo/internal/fleet"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
 	"github.com/belayproject/belay/internal/testproc"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belayproject/belay/examples/demo/nodeprocess"
-	"github.com/belayproject/belay/examples/demo/settings"
+	"github.com/belayproject/belay/examples/demo/internal/nodeprocess"
+	"github.com/belayproject/belay/examples/demo/internal/settings"
 )
 
 func main() {

@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/belayproject/belay/examples/agent/kubeletpayload"
-	"github.com/belayproject/belay/examples/demo/acts"
-	"github.com/belayproject/belay/examples/demo/crowd"
-	"github.com/belayproject/belay/examples/demo/lead"
-	"github.com/belayproject/belay/examples/demo/plane"
-	"github.com/belayproject/belay/examples/demo/rollouts"
-	"github.com/belayproject/belay/examples/demo/screen"
-	"github.com/belayproject/belay/examples/demo/settings"
+	"github.com/belayproject/belay/examples/demo/internal/lead"
+	"github.com/belayproject/belay/examples/demo/internal/plane"
+	"github.com/belayproject/belay/examples/demo/internal/settings"
+	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/examples/internal/rollouts"
+	"github.com/belayproject/belay/examples/internal/scenario"
+	"github.com/belayproject/belay/examples/internal/screen"
+	"github.com/belayproject/belay/examples/internal/simnodes"
 )
 
 // manyCleanupTimeout bounds the removal of everything: there is much of it.
@@ -43,8 +43,8 @@ type many struct {
 	plane      *plane.Plane
 	controller *lead.Controller
 	fleet      *rollouts.Fleet
-	crowd      *crowd.Crowd
-	player     *acts.Player
+	crowd      *simnodes.Crowd
+	player     *scenario.Player
 	stop       context.CancelFunc // of the parts in this process
 	parts      *errgroup.Group
 	running    chan struct{} // closed when a part has ended
@@ -88,11 +88,11 @@ func (r *many) play(ctx context.Context) error {
 	}
 	plan := rollouts.PlanFor(r.settings.Nodes)
 	r.say(fmt.Sprintf("At most %d nodes may be away at a time, and %d that fail stop a rollout.", plan.Cap, plan.StopAt))
-	r.player = acts.New(acts.Options{
-		Fleet: r.fleet, Crowd: r.crowd, Screen: r.screen, Plan: plan, Data: acts.Data, Page: r.controller.Page,
+	r.player = scenario.New(scenario.Options{
+		Fleet: r.fleet, Crowd: r.crowd, Screen: r.screen, Plan: plan, Data: scenario.Data, Page: r.controller.Page,
 		Requests: r.controller.Requests, Ended: r.ended, Timeout: r.settings.Timeout, Pause: pause,
 	})
-	if err := r.player.Play(ctx, acts.Acts()); err != nil {
+	if err := r.player.Play(ctx, scenario.Acts()); err != nil {
 		return err
 	}
 	if err := r.summarise(); err != nil || stay == 0 {
@@ -149,7 +149,7 @@ func (r *many) startAgents(ctx context.Context, config *rest.Config) (err error)
 	if err := os.Mkdir(states, 0o700); err != nil {
 		return fmt.Errorf("making a directory for the nodes: %w", err)
 	}
-	r.crowd, err = crowd.New(crowd.Options{Config: config, Dir: states, Init: acts.Init, Breaks: r.breaks}, r.fleet.Nodes)
+	r.crowd, err = simnodes.New(simnodes.Options{Config: config, Dir: states, Init: scenario.Init, Breaks: r.breaks}, r.fleet.Nodes)
 	if err != nil {
 		return err
 	}
@@ -157,18 +157,18 @@ func (r *many) startAgents(ctx context.Context, config *rest.Config) (err error)
 	r.parts, parts = errgroup.WithContext(parts)
 	r.stop, r.running = stop, make(chan struct{})
 	r.parts.Go(func() error { return r.fleet.Watch(parts) })
-	r.parts.Go(func() error { return r.crowd.Run(parts) })
+	r.parts.Go(func() error { return r.simnodes.Run(parts) })
 	go func() { <-parts.Done(); close(r.running) }()
 	return r.until(ctx, "the agents have started", func() bool {
-		r.progress("agents have started", r.crowd.Started(), len(r.fleet.Nodes))
-		return r.crowd.Started() == len(r.fleet.Nodes)
+		r.progress("agents have started", r.simnodes.Started(), len(r.fleet.Nodes))
+		return r.simnodes.Started() == len(r.fleet.Nodes)
 	})
 }
 
 // breaks says why a config is fatal on a node: a third of those that are no canaries have swap.
 func (r *many) breaks(node string, c *kubeletpayload.Config) string {
 	i, _ := slices.BinarySearch(r.fleet.Nodes, node)
-	return acts.Breaks(i >= r.fleet.Canaries && i%3 == 0, c)
+	return scenario.Breaks(i >= r.fleet.Canaries && i%3 == 0, c)
 }
 
 // until waits until ok, unless something ends that must not.
@@ -239,7 +239,7 @@ const sentenceWidth = 100
 func (r *many) summarise() error {
 	r.screen.Settle()
 	results := r.player.Results()
-	layout, rows := acts.Summary(results)
+	layout, rows := scenario.Summary(results)
 	paint := r.screen.Palette()
 	r.screen.Say("", paint.Paint(screen.Strong, fmt.Sprintf("What happened, on %d nodes:", r.settings.Nodes)))
 	r.screen.Say(screen.Table(layout, rows, r.screen.Width()-1, paint)...)

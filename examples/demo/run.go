@@ -11,13 +11,13 @@ import (
 	"os"
 	"time"
 
-	"github.com/belayproject/belay/examples/demo/crew"
-	"github.com/belayproject/belay/examples/demo/fleet"
-	"github.com/belayproject/belay/examples/demo/plane"
-	"github.com/belayproject/belay/examples/demo/play"
-	"github.com/belayproject/belay/examples/demo/screen"
-	"github.com/belayproject/belay/examples/demo/settings"
-	"github.com/belayproject/belay/examples/demo/story"
+	"github.com/belayproject/belay/examples/demo/internal/crew"
+	"github.com/belayproject/belay/examples/demo/internal/fleet"
+	"github.com/belayproject/belay/examples/demo/internal/plane"
+	"github.com/belayproject/belay/examples/demo/internal/play"
+	"github.com/belayproject/belay/examples/demo/internal/settings"
+	"github.com/belayproject/belay/examples/demo/internal/story"
+	"github.com/belayproject/belay/examples/internal/screen"
 )
 
 // cleanupTimeout bounds the removal of everything, after which what is left is named.

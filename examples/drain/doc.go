@@ -53,5 +53,5 @@
 // Those that package drain/kube lists: list and watch on nodes, pods, poddisruptionbudgets and daemonsets, patch on nodes, create on
 // pods/eviction; delete on pods for --escalate, patch on pods for --responder; get and update on leases in kube-node-lease for hold. A plan needs only the first line.
 //
-// This file and its neighbours only join public packages: they are meant to be copied.
+// Package app is the same as a command, with options: a main of your own takes it with parts of your own.
 package main

@@ -147,6 +147,7 @@ const (
 	maxFunc    = 60
 	maxFile    = 400
 	maxExample = 300
+	maxAppMain = 30
 )
 
 // Sizes checks the length of every function and file that is not generated.
@@ -180,18 +181,29 @@ func TopLevel(t *Tree) []Violation {
 	return vs
 }
 
-// ExampleMains checks that every main under examples is short and has a test. Those under internal serve tests and benchmarks.
+// ExampleMains checks that every main under examples is short and has a test. Those under internal serve tests and benchmarks. The main of an
+// app, which has a package app below it, has at most 30 lines, and its test is there.
 func ExampleMains(t *Tree) []Violation {
 	var vs []Violation
+	apps := map[string]bool{} // by the directory of its main: whether there is a test
+	t.eachDir(func(dir string, files []*File) {
+		if path.Base(dir) == "app" {
+			apps[path.Dir(dir)] = slices.ContainsFunc(files, (*File).isTest)
+		}
+	})
 	t.eachDir(func(dir string, files []*File) {
 		if !within(dir, "examples") || isInternal(dir) || !slices.ContainsFunc(files, (*File).isMain) {
 			return
 		}
-		tested := false
+		tested, isApp := apps[dir]
 		for _, f := range files {
+			limit := maxExample
+			if isApp && path.Base(f.Path) == "main.go" {
+				limit = maxAppMain
+			}
 			tested = tested || f.isTest()
-			if !f.isTest() && f.lines > maxExample {
-				vs = append(vs, Violation{f.Path, fmt.Sprintf("has %d lines, at most %d", f.lines, maxExample), whyMains})
+			if !f.isTest() && f.lines > limit {
+				vs = append(vs, Violation{f.Path, fmt.Sprintf("has %d lines, at most %d", f.lines, limit), whyMains})
 			}
 		}
 		if !tested {

@@ -99,6 +99,12 @@ var shapeCases = []treeCase{
 	{"long main", "example mains", []string{"examples/a/main.go", "package main\n" + strings.Repeat("\n", 297),
 		"examples/a/a_test.go", "package main\n"}, "has 301 lines"},
 	{"no test", "example mains", []string{"examples/a/main.go", "package main\n"}, "examples/a: has no test"},
+	{"long main of an app", "example mains", []string{"examples/a/main.go", "package main\n" + strings.Repeat("\n", 27),
+		"examples/a/app/a_test.go", "package app\n"}, "has 31 lines, at most 30"},
+	{"main of an app", "example mains", []string{"examples/a/main.go", "package main\n" + strings.Repeat("\n", 26),
+		"examples/a/app/a_test.go", "package app\n"}, ""},
+	{"app without a test", "example mains", []string{"examples/a/main.go", "package main\n", "examples/a/app/a.go", "package app\n"},
+		"examples/a: has no test"},
 	{"part of an example", "example mains", []string{"examples/a/b/b.go", "package b\n" + strings.Repeat("\n", 310)}, ""},
 
 	{"workplace", "words", []string{"README.md", "see " + "/wo" + "rk/main for more\n"}, "README.md:1: holds"},

@@ -21,8 +21,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"github.com/belayproject/belay/examples/controller/page"
-	"github.com/belayproject/belay/examples/controller/page/pagetest"
+	"github.com/belayproject/belay/examples/internal/controller/page"
+	"github.com/belayproject/belay/examples/internal/controller/page/pagetest"
 )
 
 const (

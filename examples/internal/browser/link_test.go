@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belayproject/belay/examples/controller/page"
-	"github.com/belayproject/belay/examples/controller/page/pagetest"
+	"github.com/belayproject/belay/examples/internal/controller/page"
+	"github.com/belayproject/belay/examples/internal/controller/page/pagetest"
 )
 
 // soon has what takes minutes take moments.

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/belayproject/belay/examples/controller/page/pagetest"
+	"github.com/belayproject/belay/examples/internal/controller/page/pagetest"
 )
 
 // The map has each node once, by stage, tells kinds apart without colour, is live, and asks for nothing from elsewhere.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belayproject/belay/examples/agent/report"
+	"github.com/belayproject/belay/examples/internal/agent/report"
 	"github.com/belayproject/belay/internal/testenv"
 )
 

@@ -17,9 +17,9 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"github.com/belayproject/belay/examples/agent/kubeletpayload"
-	"github.com/belayproject/belay/examples/demo/acts"
-	"github.com/belayproject/belay/examples/demo/crowd"
+	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/examples/internal/scenario"
+	"github.com/belayproject/belay/examples/internal/simnodes"
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
@@ -52,9 +52,9 @@ func (s *stage) start(name string, before []life) {
 	config = &rest.Config{Host: config.Host, Transport: s.calls.over(transport), QPS: -1, UserAgent: rolloutstage.CrewAgent}
 	states := filepath.Join(s.env.Dir(), "nodes")
 	must(s.t, os.MkdirAll(states, 0o700))
-	c, err := crowd.New(crowd.Options{
-		Config: config, Dir: states, Init: acts.Init,
-		Breaks: func(_ string, c *kubeletpayload.Config) string { return acts.Breaks(a.swap, c) },
+	c, err := simnodes.New(simnodes.Options{
+		Config: config, Dir: states, Init: scenario.Init,
+		Breaks: func(_ string, c *kubeletpayload.Config) string { return scenario.Breaks(a.swap, c) },
 	}, []string{name})
 	must(s.t, err)
 	a.lives = append(slices.Clone(before), c)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/belayproject/belay/examples/demo/rollouts"
+	"github.com/belayproject/belay/examples/internal/rollouts"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/examples/agent/kubeletpayload"
-	"github.com/belayproject/belay/examples/demo/rollouts"
+	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/examples/internal/rollouts"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/kube"

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/belayproject/belay/examples/demo/rollouts"
+	"github.com/belayproject/belay/examples/internal/rollouts"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/internal/testenv"
 )

@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/belayproject/belay/examples/agent/settings"
-	"github.com/belayproject/belay/examples/agent/update"
+	"github.com/belayproject/belay/examples/internal/agent/settings"
+	"github.com/belayproject/belay/examples/internal/agent/update"
 	"github.com/belayproject/belay/identity/nodeauth"
 )
 

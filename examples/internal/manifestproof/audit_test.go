@@ -16,7 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/belayproject/belay/examples/agent/update"
+	"github.com/belayproject/belay/examples/internal/agent/update"
 )
 
 // An event is one of the API server's audit log, as far as it is used.

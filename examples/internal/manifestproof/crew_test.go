@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
-	"github.com/belayproject/belay/examples/agent/settings"
-	"github.com/belayproject/belay/examples/agent/wire"
+	"github.com/belayproject/belay/examples/agent/internal/wire"
+	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"

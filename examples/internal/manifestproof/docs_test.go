@@ -15,8 +15,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	controller "github.com/belayproject/belay/examples/controller/settings"
-	"github.com/belayproject/belay/examples/controller/wire"
+	controller "github.com/belayproject/belay/examples/internal/controller/settings"
+	"github.com/belayproject/belay/examples/internal/controller/wire"
 )
 
 // Who installs as the docs say has pods whose images are those that were built and pushed there, under the same names.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/drain"
-	"github.com/belayproject/belay/examples/controller/metrics"
+	"github.com/belayproject/belay/examples/internal/controller/metrics"
 	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"

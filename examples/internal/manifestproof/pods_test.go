@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	agentsettings "github.com/belayproject/belay/examples/agent/settings"
-	"github.com/belayproject/belay/examples/controller/settings"
+	agentsettings "github.com/belayproject/belay/examples/internal/agent/settings"
+	"github.com/belayproject/belay/examples/internal/controller/settings"
 )
 
 // deployed is the Deployment of the controller, and what its command line says.

@@ -16,10 +16,10 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/belayproject/belay/examples/controller/metrics"
-	"github.com/belayproject/belay/examples/controller/page"
-	"github.com/belayproject/belay/examples/controller/settings"
-	"github.com/belayproject/belay/examples/controller/wire"
+	"github.com/belayproject/belay/examples/internal/controller/metrics"
+	"github.com/belayproject/belay/examples/internal/controller/page"
+	"github.com/belayproject/belay/examples/internal/controller/settings"
+	"github.com/belayproject/belay/examples/internal/controller/wire"
 )
 
 // The first argument of a process of this test binary that is no test. What follows are the arguments of a container.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	drainkube "github.com/belayproject/belay/drain/kube"
-	"github.com/belayproject/belay/examples/controller/settings"
-	"github.com/belayproject/belay/examples/kubectl-belay/doctor"
+	"github.com/belayproject/belay/examples/internal/controller/settings"
+	"github.com/belayproject/belay/examples/internal/kubectl-belay/doctor"
 	machinekube "github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/rollout/kube"
 )

@@ -12,8 +12,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/belayproject/belay/examples/agent/settings"
-	controller "github.com/belayproject/belay/examples/controller/settings"
+	"github.com/belayproject/belay/examples/internal/agent/settings"
+	controller "github.com/belayproject/belay/examples/internal/controller/settings"
 )
 
 // The trial of docs/getting-started.md is what the manifests have, with agents on the nodes of the trial alone, hooks of its own, and arguments that both

@@ -22,9 +22,9 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
-	"github.com/belayproject/belay/examples/agent/kubeletpayload"
-	"github.com/belayproject/belay/examples/demo/crowd"
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/examples/internal/simnodes"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -106,7 +106,7 @@ func (f *fleet) crowd(ctx context.Context, n int) (end func() error, err error) 
 	if err != nil {
 		return nil, err
 	}
-	agents, err := crowd.New(crowd.Options{
+	agents, err := simnodes.New(simnodes.Options{
 		Config: f.Env.Config(), Dir: dir, Init: kubelet(30), Breaks: func(string, *kubeletpayload.Config) string { return "" },
 	}, names)
 	if err != nil {

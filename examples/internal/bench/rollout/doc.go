@@ -39,7 +39,7 @@
 // in production: one watch of all shadows stands for that of each agent, agents know the UID of their Node without asking, and they keep no Lease. R4 to
 // R6 have agents of the same kind.
 //
-// R1.config has all that is asked where revisions are configs. Its agents are wired as the reference agent is (examples/demo/crowd), each with a watch of
+// R1.config has all that is asked where revisions are configs. Its agents are wired as the reference agent is (examples/internal/simnodes), each with a watch of
 // its own: they read the Revision and the ConfigMap as well, and report the config in the condition ConfigOK of their Node. R1.config-calls has apart, by
 // verb and resource, what they ask about their shadow for the rollout, what they ask for the config, and reads of the Node, which are for its UID or for
 // its condition. It has no bar: that of R1.calls is for the rollout. Nodes have no pods. Trials take 2 s, and are looked at each half a second. These

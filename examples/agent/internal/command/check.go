@@ -1,0 +1,169 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/examples/internal/agent/settings"
+	"github.com/belayproject/belay/lkg"
+)
+
+// maxFile bounds what is read of a file, in bytes.
+const maxFile = configsync.MaxObject
+
+// futureUID stands for the UID that the API server will give: with one, an object counts as shared by nodes.
+const futureUID = "to-be-created"
+
+// Check judges a config without a node.
+func Check() *cobra.Command {
+	var l settings.Local
+	var local bool
+	var from string
+	c := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Judge a config, or a ConfigMap that holds one, by the code that judges on a node",
+		Args:  one("the file with the config"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := l.Validate(); err != nil {
+				return err
+			}
+			text, err := readFile(args[0])
+			if err != nil {
+				return err
+			}
+			if err := check(c.Context(), c.OutOrStdout(), &l, args[0], text, local); err != nil || local || l.FieldPolicy == "" {
+				return err
+			}
+			return changes(c.Context(), c.OutOrStdout(), &l, args[0], text, from)
+		},
+	}
+	l.AddRuleFlags(c.Flags())
+	c.Flags().StringVar(&from, "from", "", "with --field-policy, the config that is changed; empty means --init-config")
+	c.Flags().BoolVar(&local, "init", false, "judge it as the init config of one node, which may hold values of that node")
+	return c
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(text) > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes: no ConfigMap holds that", path, maxFile)
+	}
+	return text, err
+}
+
+func check(ctx context.Context, w io.Writer, l *settings.Local, path string, text []byte, local bool) error {
+	o, err := objectOf(l.Key, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	o.UID = futureUID
+	if local {
+		o.UID = ""
+	}
+	limits, err := judge(ctx, l, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	fmt.Fprintf(w, "%s is good: trial %s, unexplained restarts tolerated: %d, digest %s\n",
+		path, limits.Trial, limits.CrashLoopThreshold, o.Digest())
+	return nil
+}
+
+// objectOf takes text as a ConfigMap if it says so, and otherwise as the config itself, of which the codec says what is wrong.
+func objectOf(key string, text []byte) (configsync.Object, error) {
+	var kind struct {
+		Kind string `json:"kind"`
+	}
+	raw, err := configsync.Gate(text, configsync.GateLimits{Bytes: maxFile})
+	if err == nil && json.Unmarshal(raw, &kind) == nil && kind.Kind == "ConfigMap" {
+		return configsync.ParseObject(raw)
+	}
+	return configsync.Object{Data: map[string]string{key: string(text)}}, nil
+}
+
+// judge does what a node does with a config before it adopts it.
+func judge(ctx context.Context, l *settings.Local, o configsync.Object) (lkg.Limits, error) {
+	opts := l.Options()
+	if o.UID != "" {
+		for _, i := range opts.Inspectors {
+			if err := i.Inspect(ctx, l.Key, o); err != nil {
+				return lkg.Limits{}, err
+			}
+		}
+	}
+	cfg, limits, err := opts.Codec.Decode(l.Key, o)
+	if err != nil {
+		return limits, err
+	}
+	for _, v := range opts.Validators {
+		if err := v.Validate(ctx, cfg); err != nil {
+			return limits, err
+		}
+	}
+	if err := limits.Validate(); err != nil {
+		return limits, err
+	}
+	return opts.Bounds.Clamp(limits), proven(ctx, l, o)
+}
+
+// proven asks the program of --prove-command, which may need a directory.
+func proven(ctx context.Context, l *settings.Local, o configsync.Object) (err error) {
+	if l.Prove.Command == "" || o.UID == "" {
+		return nil
+	}
+	own := *l
+	if own.StateDir, err = os.MkdirTemp("", "belay-agent-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(own.StateDir)) }()
+	for _, p := range own.Options().Proofs {
+		if err := p.Inspect(ctx, l.Key, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changes says what the field policy says of the way from one config to another.
+func changes(ctx context.Context, w io.Writer, l *settings.Local, path string, text []byte, from string) error {
+	opts := l.Options()
+	to, err := objectOf(l.Key, text)
+	if err != nil {
+		return err
+	}
+	var before configsync.Object
+	switch {
+	case from != "":
+		if text, err = readFile(from); err == nil {
+			before, err = objectOf(l.Key, text)
+		}
+	case opts.Init != nil:
+		before, err = opts.Init(ctx)
+	default:
+		return nil // nothing to compare with
+	}
+	if err != nil {
+		return err
+	}
+	disruption, err := opts.Changes.Judge([]byte(before.Data[l.Key]), []byte(to.Data[l.Key]))
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err = fmt.Fprintf(w, "disruption: %s\n", disruption)
+	return err
+}

@@ -1,0 +1,155 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package crew
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/belayproject/belay/examples/demo/internal/nodeprocess"
+	"github.com/belayproject/belay/examples/demo/internal/proc"
+)
+
+const (
+	callTimeout  = 2 * time.Second // of one question to an agent or a process
+	childGrace   = 3 * time.Second // that an agent gives its child
+	agentGrace   = 10 * time.Second
+	logTailBytes = 1 << 10
+)
+
+// Options of a crew.
+type Options struct {
+	// Agent is the path of the reference agent, Self that of the demo, which is also the child.
+	Agent, Self string
+	// Kubeconfig is what the agents talk to the API server with.
+	Kubeconfig string
+	// Dir is the directory below which each node has its own. It must exist.
+	Dir string
+	// Init is the init config of every node.
+	Init string
+	// HealthzPort is where the children serve healthz.
+	HealthzPort int
+}
+
+// A Node is one node: an agent and what it supervises. Its fields must not be changed.
+type Node struct {
+	Name string
+	// Address is the loopback address that the node has for itself.
+	Address string
+
+	options Options
+	kubelet []string
+	dir     string
+	agent   *proc.Process
+}
+
+// Start starts the agent of a node that the API server knows by name.
+// kubelet is the command of a real one, without --config; empty means that a stand-in is run.
+func Start(o Options, name, address string, kubelet []string) (*Node, error) {
+	n := &Node{Name: name, Address: address, options: o, kubelet: kubelet, dir: filepath.Join(o.Dir, name)}
+	if err := os.Mkdir(n.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of node %q: %w", name, err)
+	}
+	if err := os.WriteFile(n.path("init.yaml"), []byte(o.Init), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the init config of node %q: %w", name, err)
+	}
+	log, err := os.OpenFile(n.path("agent.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of node %q: %w", name, err)
+	}
+	defer log.Close() // the agent has its own handle
+	cmd := exec.Command(o.Agent, n.arguments()...)
+	cmd.Stdout, cmd.Stderr = log, log
+	n.agent, err = proc.Start("the agent of "+name, cmd)
+	return n, err
+}
+
+// arguments are those of the agent, and after -- the child's. What is the node's own, its address, is a flag of the child.
+func (n *Node) arguments() []string {
+	args := []string{
+		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet",
+		"--state-dir=" + n.path("state"), "--init-config=" + n.path("init.yaml"), "--render=" + n.path("kubelet.yaml"),
+		"--health-url=http://" + n.Address + ":{healthzPort}/healthz", "--probe-interval=250ms",
+		"--min-trial=1s", "--max-trial=5m", "--default-trial=10s", "--crash-loop-threshold=2",
+		"--backoff-min=1s", "--backoff-max=2s", "--retry-min=250ms", "--retry-max=2s", "--grace=" + childGrace.String(),
+		"--", n.options.Self, "node-process", "--config=" + n.path("kubelet.yaml"),
+		"--healthz-bind-address=" + n.Address, "--journal=" + n.path("journal"),
+	}
+	if len(n.kubelet) > 0 {
+		args = append(append(args, "--"), n.kubelet...)
+	}
+	return args
+}
+
+func (n *Node) path(name string) string { return filepath.Join(n.dir, name) }
+
+// Runs is the journal of the node's process.
+func (n *Node) Runs() ([]nodeprocess.Entry, error) { return nodeprocess.ReadJournal(n.path("journal")) }
+
+// Healthz returns nil if the node's process answers ok.
+func (n *Node) Healthz(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	url := "http://" + net.JoinHostPort(n.Address, strconv.Itoa(n.options.HealthzPort)) + "/healthz"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		var op *net.OpError
+		if errors.As(err, &op) {
+			return op.Err // without the address, which is in the table
+		}
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers %s", resp.Status)
+	}
+	return nil
+}
+
+// Ended returns nil while the agent runs, and then an error that says how it ended: it must never end by itself.
+func (n *Node) Ended() error { return n.agent.Ended() }
+
+// LogTail is the end of the log of the agent and its child.
+func (n *Node) LogTail() string {
+	f, err := os.Open(n.path("agent.log"))
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > logTailBytes {
+		_, _ = f.Seek(-logTailBytes, io.SeekEnd)
+	}
+	tail, err := io.ReadAll(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.TrimSpace(tail))
+}
+
+// StopAll ends the agents and their children, all at once, and waits for them.
+func StopAll(ctx context.Context, nodes []*Node) error {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = n.agent.Stop(ctx, agentGrace) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

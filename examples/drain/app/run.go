@@ -1,0 +1,139 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/examples/drain/internal/report"
+	"github.com/belayproject/belay/examples/internal/drain/settings"
+)
+
+// A task is a set of nodes to be brought somewhere, with progress and a summary.
+type task struct {
+	cluster      settings.Cluster
+	nodes        settings.Nodes
+	json         bool
+	set          drain.Set
+	limits       drain.SchedulerOptions
+	responders   []string
+	releaseAfter bool
+}
+
+// run does the task and prints how it ended.
+func (a *app) run(ctx context.Context, t task) error {
+	tell := a.tellerFor(t.json)
+	running, end := a.watchSignals(ctx, tell)
+	defer end()
+	c, err := connect(running, t.cluster, tell, t.needs())
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	names, err := c.names(&t.nodes)
+	if err != nil {
+		return err
+	}
+	t.set.Groups = [][]string{names}
+	if err := t.set.Validate(); err != nil {
+		return settings.Usage(errors.New(flags.Replace(err.Error())))
+	}
+	tell.sees(c.cache, names, t.set.Request.Holder)
+	if t.set.Request.Mode == drain.Release {
+		tell.say(notes(c.cache, names, t.set.Request.Holder)...)
+	}
+	st, err := tell.follow(running, c, t.set)
+	if err == nil && t.releaseAfter && codeOf(st) == exitDone {
+		st, err = t.release(running, c, tell, st)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return wrong(err)
+	}
+	return a.conclude(&t, st, err)
+}
+
+// needs are what the task wants of the cluster.
+func (t *task) needs() needs {
+	n := needs{limits: t.limits, policy: t.set.Request.Policy, responders: t.responders}
+	if t.set.Request.Mode == drain.Release {
+		n.release = t.set.Request.Holder
+	}
+	return n
+}
+
+// release gives drained nodes back; what is known of their drain stays in the status.
+func (t *task) release(ctx context.Context, c *cluster, tell *teller, st drain.SetStatus) (drain.SetStatus, error) {
+	set := t.set
+	set.Request.Mode, set.Request.Policy = drain.Release, drain.Policy{Soak: t.set.Request.Policy.Soak}
+	back, err := tell.follow(ctx, c, set)
+	for i := range back.Nodes {
+		st.Nodes[i].Phase, st.Nodes[i].Reason, st.Nodes[i].Message = back.Nodes[i].Phase, back.Nodes[i].Reason, back.Nodes[i].Message
+	}
+	return st, err
+}
+
+// conclude prints the end of a task and turns it into an exit code. err is that of a context which was cancelled, or nil.
+func (a *app) conclude(t *task, st drain.SetStatus, err error) error {
+	code, held := codeOf(st), report.Held(st)
+	interrupted := err != nil && t.set.Request.Mode != drain.Release
+	switch {
+	case interrupted && len(held) > 0:
+		code = exitError
+	case interrupted:
+		code = exitInterrupted
+	}
+	if err := a.print(t, report.Summary{Status: st, Interrupted: interrupted, Release: releaseLine(held, t.set.Request.Holder)}); err != nil {
+		return fmt.Errorf("printing the end: %w", err)
+	}
+	if code == exitDone {
+		return nil
+	}
+	return &codedError{code: code, err: besides(err)}
+}
+
+// print prints the end of a task in its format.
+func (a *app) print(t *task, s report.Summary) error {
+	text := s.Text(time.Now())
+	if t.json {
+		var err error
+		if text, err = report.JSON(s.Status); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprint(a.out, text)
+	return err
+}
+
+// besides is what went wrong while nodes were given back, in the error of a run that was interrupted. Without anything it is nil.
+func besides(err error) error {
+	return without(err, func(e error) bool { return errors.Is(e, context.Canceled) })
+}
+
+// without is what is left of a joined error without the parts that drop is true of. Of any other error nothing is left.
+func without(err error, drop func(error) bool) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), drop)...)
+}
+
+// codeOf is the exit code for a set that has come to its end.
+func codeOf(s drain.SetStatus) int {
+	code := exitDone
+	for _, n := range s.Nodes {
+		switch {
+		case n.Outcome == drain.OutcomeFailed || n.Phase == drain.Failed:
+			return exitError
+		case n.Phase != drain.Drained && n.Phase != drain.Released && n.Phase != drain.HoldEnded:
+			code = exitBlocked
+		}
+	}
+	return code
+}

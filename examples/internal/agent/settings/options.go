@@ -1,0 +1,80 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package settings
+
+import (
+	"context"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"k8s.io/component-base/version"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/file"
+	"github.com/belayproject/belay/examples/internal/agent/probe"
+	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/lkg"
+)
+
+// Options are those of the agent's Syncer on which its records and decisions depend: the same in every sub-command, so that what
+// is foretold is what happens. Without an init config, Init is nil.
+func (l *Local) Options() configsync.Options[*kubeletpayload.Config] { return l.On(nil) }
+
+// On is [Local.Options] with the store that keeps the state, and what the program of --prove-command says. Nil keeps nothing.
+func (l *Local) On(store configsync.Store) configsync.Options[*kubeletpayload.Config] {
+	around := l.around()
+	o := configsync.Options[*kubeletpayload.Config]{
+		Version: Version(),
+		Key:     l.Key,
+		Codec: kubeletpayload.Codec(kubeletpayload.CodecOptions{
+			Trial: l.DefaultTrial, CrashLoopThreshold: l.Threshold, NeedsHealthz: slices.ContainsFunc(l.HealthURLs, probe.Moves),
+			Around: around, DropIn: l.ConfigDir != "",
+		}),
+		Validators: kubeletpayload.Validators(),
+		Bounds:     lkg.Bounds{MinTrial: l.MinTrial, MaxTrial: l.MaxTrial},
+	}
+	o.Store = store
+	l.judge(&o, around)
+	switch {
+	case l.InitConfig == "":
+	case l.ConfigDir != "":
+		o.Init = func(context.Context) (configsync.Object, error) { return l.beneath() }
+	default:
+		o.Init = func(context.Context) (configsync.Object, error) { return file.Init(l.InitConfig, l.Key) }
+	}
+	return o
+}
+
+// Version names the build of the agent: the release that was set at link time, or the module's version, or the commit. Beliefs about
+// configs are kept apart by it, so a build that knows none of these is to be linked with one.
+func Version() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(version.Get().GitVersion, info)
+}
+
+// versionOf is pure. info may be nil.
+func versionOf(linked string, info *debug.BuildInfo) string {
+	const unknown = "v0.0.0-unknown"
+	switch {
+	case linked != "" && !strings.HasPrefix(linked, "v0.0.0-master"):
+		return linked
+	case info == nil:
+		return unknown
+	case info.Main.Version != "" && info.Main.Version != "(devel)":
+		return info.Main.Version
+	}
+	set := map[string]string{}
+	for _, s := range info.Settings {
+		set[s.Key] = s.Value
+	}
+	switch v := set["vcs.revision"]; {
+	case v == "":
+		return unknown
+	case set["vcs.modified"] == "true":
+		return "v0.0.0-" + v[:min(12, len(v))] + "-modified"
+	default:
+		return "v0.0.0-" + v[:min(12, len(v))]
+	}
+}
