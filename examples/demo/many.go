@@ -157,11 +157,11 @@ func (r *many) startAgents(ctx context.Context, config *rest.Config) (err error)
 	r.parts, parts = errgroup.WithContext(parts)
 	r.stop, r.running = stop, make(chan struct{})
 	r.parts.Go(func() error { return r.fleet.Watch(parts) })
-	r.parts.Go(func() error { return r.simnodes.Run(parts) })
+	r.parts.Go(func() error { return r.crowd.Run(parts) })
 	go func() { <-parts.Done(); close(r.running) }()
 	return r.until(ctx, "the agents have started", func() bool {
-		r.progress("agents have started", r.simnodes.Started(), len(r.fleet.Nodes))
-		return r.simnodes.Started() == len(r.fleet.Nodes)
+		r.progress("agents have started", r.crowd.Started(), len(r.fleet.Nodes))
+		return r.crowd.Started() == len(r.fleet.Nodes)
 	})
 }
 
