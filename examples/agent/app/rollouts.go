@@ -4,6 +4,8 @@
 package app
 
 import (
+	"github.com/belayproject/belay/examples/internal/agent/connect"
+
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +17,6 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/examples/agent/internal/wire"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/agent/update"
 	"github.com/belayproject/belay/rollout/nodeagent"
@@ -37,7 +38,7 @@ func updates(ctx context.Context, s *settings.Update) (err error) {
 	if err != nil {
 		return err
 	}
-	part, err := wire.Part(s, store, updater, nil)
+	part, err := connect.Part(s, store, updater, nil)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (a *agent) enlist(ctx context.Context) (err error) {
 	if err != nil || updater == nil || a.store == nil {
 		return err
 	}
-	a.part, err = wire.Part(a.s.Update(), a.store, updater, func(err error) {
+	a.part, err = connect.Part(a.s.Update(), a.store, updater, func(err error) {
 		a.log.Error(err, "Takes no part in rollouts, looking again", "node", a.s.NodeName)
 	})
 	return err
@@ -68,7 +69,7 @@ func (a *agent) enlist(ctx context.Context) (err error) {
 
 // steer makes a syncer that is told by a rollout which config is wanted.
 func (a *agent) steer(ctx context.Context) (nodeagent.Updater, error) {
-	find, err := wire.Finder(a.s)
+	find, err := connect.Finder(a.s)
 	if err != nil {
 		return nil, err
 	}

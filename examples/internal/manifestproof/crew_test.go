@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
-	"github.com/belayproject/belay/examples/agent/internal/wire"
+	"github.com/belayproject/belay/examples/internal/agent/connect"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -37,7 +37,7 @@ func runAgent(ctx context.Context, args []string, b *box) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	part, err := wire.Part(&s, b, b, nil)
+	part, err := connect.Part(&s, b, b, nil)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@
 package checkup
 
 import (
+	"github.com/belayproject/belay/examples/internal/agent/connect"
+
 	"context"
 	"errors"
 	"slices"
@@ -15,7 +17,6 @@ import (
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/examples/agent/internal/admin"
 	"github.com/belayproject/belay/examples/agent/internal/node"
-	"github.com/belayproject/belay/examples/agent/internal/wire"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	rolloutkube "github.com/belayproject/belay/rollout/kube"
 	rollout "github.com/belayproject/belay/rollout/v1alpha1"
@@ -83,7 +84,7 @@ func lookAtState(ctx context.Context, s *settings.Run, f *doctor.Facts) {
 
 // lookAtServer looks at the API server with the credentials of the agent.
 func lookAtServer(ctx context.Context, s *settings.Run, f *doctor.Facts) *doctor.Server {
-	client, err := wire.Client(s.Kubeconfig)
+	client, err := connect.Client(s.Kubeconfig)
 	if err != nil {
 		return &doctor.Server{Err: err}
 	}

@@ -4,6 +4,8 @@
 package wire
 
 import (
+	"github.com/belayproject/belay/examples/internal/agent/connect"
+
 	"context"
 
 	"k8s.io/klog/v2"
@@ -19,7 +21,7 @@ func Events(s *settings.Run) (func(context.Context, history.Entry) error, error)
 	if s.Kubeconfig == "" {
 		return nil, nil
 	}
-	client, err := Client(s.Kubeconfig)
+	client, err := connect.Client(s.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}

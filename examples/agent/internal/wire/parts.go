@@ -4,6 +4,8 @@
 package wire
 
 import (
+	"github.com/belayproject/belay/examples/internal/agent/connect"
+
 	"context"
 	"errors"
 	"io/fs"
@@ -53,12 +55,12 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 	if s.Kubeconfig == "" {
 		return o, nil
 	}
-	return o, connect(&o, s)
+	return o, addServer(&o, s)
 }
 
-// connect adds the parts at the API server.
-func connect(o *node.Options, s *settings.Run) error {
-	client, err := Client(s.Kubeconfig)
+// addServer adds the parts at the API server.
+func addServer(o *node.Options, s *settings.Run) error {
+	client, err := connect.Client(s.Kubeconfig)
 	if err != nil {
 		return err
 	}
