@@ -22,7 +22,10 @@ import (
 )
 
 // app is one run of the command.
-type app struct{ out, errs *os.File }
+type app struct {
+	out, errs *os.File
+	exit      func(code int) // ends the process at the second Ctrl-C
+}
 
 // plan prints what a drain would do, and sends nothing that writes.
 func (a *app) plan(ctx context.Context, s *settings.Plan) error {

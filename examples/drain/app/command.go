@@ -96,7 +96,7 @@ func NewCommand() *cobra.Command { return newCommand(os.Stdout, os.Stderr) }
 // newCommand makes the command, which writes to out and errs.
 func newCommand(out, errs *os.File) *cobra.Command {
 	var s settings.Drain
-	a := &app{out: out, errs: errs}
+	a := &app{out: out, errs: errs, exit: os.Exit}
 	c := checked(&s, &s.Names, func(ctx context.Context) error {
 		if s.DryRun {
 			return a.plan(ctx, &s.Plan)

@@ -31,7 +31,7 @@ func (a *app) watchSignals(ctx context.Context, tell *teller) (running context.C
 			if running.Err() != nil {
 				tell.screen.Draw()
 				fmt.Fprint(a.errs, tell.leftBehind())
-				os.Exit(exitError)
+				a.exit(exitError)
 			}
 			tell.say("Interrupted: no further eviction starts, and what was changed is given back. Once more ends at once.")
 			stop()
