@@ -72,6 +72,18 @@ race: ## run every test, long searches too, with the race detector; about an hou
 mutants: $(if $(PKG),,binaries) ## run every hand-written mutant; PKG=./drain [RUN=regexp] [MAX=n] [SEED=s] [FUNC=name]: break that package by operators and print which mutants its tests kill
 	$(GO) run ./internal/mutate/cmd/mutants $(if $(PKG),$(RUN:%=-run '%') $(MAX:%=-max %) $(SEED:%=-seed %) $(FUNC:%=-func '%') '$(PKG)')
 
+# MATRIXARGS='-only "0.35 runtime-0.23 gains"' names lines; SKEWARGS='-releases 1.35 drain/kube' releases and packages.
+MATRIXARGS ?=
+SKEWARGS ?=
+
+.PHONY: matrix
+matrix: ## build, vet and unit-test the library with each supported release of the k8s.io modules; beside controller-runtime; what embedders gain; 40 minutes
+	$(GO) run ./internal/skew/cmd/matrix $(MATRIXARGS)
+
+.PHONY: skew
+skew: ## run the suites that have a real API server on each supported release of Kubernetes; hours
+	$(GO) run ./internal/skew/cmd/servers $(SKEWARGS)
+
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## run the linters
 	@for m in $(MODULES); do echo "golangci-lint in $$m"; (cd "$$m" && "$<" run --config "$(CURDIR)/.golangci.yml" ./...); done

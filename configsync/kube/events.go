@@ -39,13 +39,19 @@ const (
 	maxInstance = 128
 )
 
-var events = schema.GroupVersionResource{Group: eventsv1.GroupName, Version: "v1", Resource: "events"}
+var (
+	events     = schema.GroupVersionResource{Group: eventsv1.GroupName, Version: "v1", Resource: "events"}
+	coreEvents = schema.GroupVersionResource{Version: "v1", Resource: "events"}
+)
 
 // EventSender makes the entries of a journal events about the node, as `kubectl describe node` shows them: what is [history.Kind.Urgent] a Warning.
 // The name of an event is that of the entry, so that an entry that is sent again, by whichever process, is no second event: it may be
 // the function of a history.Teller.
 //
 // Starts, ends of trouble and lists that were cleared by a person are no events. Notes have names, UIDs and reasons, and no value of a config.
+//
+// Where the account may not create events of the group events.k8s.io, the sender creates the same event in the core group: before Kubernetes 1.35
+// the API server lets a kubelet's identity create no others.
 //
 // It may be used concurrently.
 type EventSender struct {
@@ -77,6 +83,11 @@ func (s *EventSender) Send(ctx context.Context, e history.Entry) error {
 	ctx, cancel := s.within(ctx)
 	defer cancel()
 	_, err = s.client.Resource(events).Namespace(EventNamespace).Create(ctx, &unstructured.Unstructured{Object: body}, metav1.CreateOptions{})
+	if apierrors.IsForbidden(err) {
+		if coreErr := s.createCore(ctx, coreOf(event)); !apierrors.IsForbidden(coreErr) {
+			err = coreErr
+		}
+	}
 	switch {
 	case err == nil:
 		klog.FromContext(ctx).V(2).Info("Sent event", "node", s.node, "reason", event.Reason, "entry", e.N)
@@ -88,6 +99,26 @@ func (s *EventSender) Send(ctx context.Context, e history.Entry) error {
 		return nil
 	default:
 		return fmt.Errorf("creating an event of Node %q: %w", s.node, Classified(err))
+	}
+}
+
+// createCore creates an event in the core group.
+func (s *EventSender) createCore(ctx context.Context, event *corev1.Event) error {
+	body, err := runtime.DefaultUnstructuredConverter.ToUnstructured(event)
+	if err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	_, err = s.client.Resource(coreEvents).Namespace(EventNamespace).Create(ctx, &unstructured.Unstructured{Object: body}, metav1.CreateOptions{})
+	return err
+}
+
+// coreOf converts an event to the core group. The API server stores both forms as one object, under one name.
+func coreOf(e *eventsv1.Event) *corev1.Event {
+	return &corev1.Event{
+		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Event"},
+		ObjectMeta: e.ObjectMeta, EventTime: e.EventTime, InvolvedObject: e.Regarding, Related: e.Related,
+		ReportingController: e.ReportingController, ReportingInstance: e.ReportingInstance,
+		Action: e.Action, Reason: e.Reason, Type: e.Type, Message: e.Note,
 	}
 }
 

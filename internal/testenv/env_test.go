@@ -5,7 +5,9 @@ package testenv_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +64,9 @@ func TestServerSaysThePinnedRelease(t *testing.T) {
 	}
 	if got := "v" + version.Major + "." + version.Minor + "."; len(got) < 5 || want[:len(got)] != got {
 		t.Errorf("/version says major %q and minor %q, want those of %q", version.Major, version.Minor, want)
+	}
+	if got := fmt.Sprintf("v1.%d.", shared.Env(t).Minor(t)); !strings.HasPrefix(want, got) {
+		t.Errorf("Minor says %q, want that of %q", got, want)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/internal/testenv/binaries"
 )
 
 // TB is the part of testing.TB that this package needs. It does not import testing, so that a command can start a
@@ -21,11 +23,21 @@ type TB interface {
 	Name() string
 	Error(args ...any)
 	Fatal(args ...any)
+	Skip(args ...any)
+}
+
+// skipWithoutServers skips a test that needs a control plane where [binaries.ServersVariable] turns them off.
+func skipWithoutServers(tb TB) {
+	tb.Helper()
+	if os.Getenv(binaries.ServersVariable) == "none" {
+		tb.Skip(binaries.ServersVariable + "=none turns off the control plane, which this test needs")
+	}
 }
 
 // Start starts a control plane for one test and ends it with the test. Most packages want [Shared].
 func Start(tb TB, options Options) *Env {
 	tb.Helper()
+	skipWithoutServers(tb)
 	env, err := New(tb.Context(), options)
 	if err != nil {
 		tb.Fatal("starting the control plane:", err)
@@ -64,6 +76,7 @@ type Shared struct {
 // changes what others rely on needs its own, from [Start].
 func (s *Shared) Env(tb TB) *Env {
 	tb.Helper()
+	skipWithoutServers(tb)
 	s.once.Do(func() { s.env, s.err = New(tb.Context(), s.Options) })
 	if s.err != nil {
 		tb.Fatal("starting the shared control plane:", s.err)

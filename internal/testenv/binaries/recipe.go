@@ -77,6 +77,10 @@ func (b builder) describe(name Name) (recipe, error) {
 // "1.35". Unset, they are of the newest release; the directories of internal/controlplane say which there are.
 const ReleaseVariable = "BELAY_KUBERNETES"
 
+// ServersVariable names the environment variable that turns real servers off: with "none", each test that needs a
+// control plane is skipped and says so. The rest of a package, such as a conformance suite on its fake, runs.
+const ServersVariable = "BELAY_SERVERS"
+
 // previousRelease is the directory of the minor release before the default one.
 const previousRelease = "v1.36"
 

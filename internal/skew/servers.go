@@ -1,0 +1,97 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package skew
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/internal/testenv/binaries"
+)
+
+// A Suite is a package whose tests start an API server.
+type Suite struct {
+	Package string // import path
+	Dir     string // of its module
+	// Kubelet says that the tests start a kubelet, too. It is of the newest release, and no kubelet may be newer than its API server.
+	Kubelet bool
+}
+
+// Suites returns the suites of the library module and of the examples, sorted within each module.
+func Suites(ctx context.Context, root string) ([]Suite, error) {
+	var suites []Suite
+	for _, dir := range []string{root, filepath.Join(root, "examples")} {
+		const format = `{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}`
+		out, err := goCommand(ctx, dir, nil, "list", "-test", "-f", format, "./...")
+		if err != nil {
+			return nil, err
+		}
+		suites = append(suites, parseSuites(dir, out)...)
+	}
+	return suites, nil
+}
+
+// parseSuites reads one line a program: its import path and all that it links.
+func parseSuites(dir, list string) []Suite {
+	const servers, kubelets = Module + "/internal/testenv", Module + "/internal/testenv/nodetier"
+	var suites []Suite
+	for line := range strings.Lines(list) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		pkg, isTest := strings.CutSuffix(fields[0], ".test")
+		if !isTest || strings.HasPrefix(pkg, servers+"/cmd/") || !slices.Contains(fields[1:], servers) {
+			continue
+		}
+		suites = append(suites, Suite{pkg, dir, slices.Contains(fields[1:], kubelets)})
+	}
+	slices.SortFunc(suites, func(a, b Suite) int { return strings.Compare(a.Package, b.Package) })
+	return suites
+}
+
+// A Run is what came of one suite on one release of the servers.
+type Run struct {
+	Suite   Suite
+	Release string
+	Result  Result
+	Output  string // what go test printed
+}
+
+// RunSuite runs a suite on the servers of a release such as 1.35.4. One that starts kubelets runs on the newest release alone.
+func RunSuite(ctx context.Context, s Suite, release string, newest bool) Run {
+	run := Run{Suite: s, Release: release}
+	if s.Kubelet && !newest {
+		run.Result.Err = errSkipped
+		return run
+	}
+	start := time.Now()
+	env := []string{binaries.ReleaseVariable + "=" + Minor(release)}
+	run.Output, run.Result.Err = goCommand(ctx, s.Dir, env, "test", "-vet=off", "-count=1", "-timeout=30m", s.Package)
+	run.Result.Took = time.Since(start)
+	return run
+}
+
+// BuildServers builds the servers of a release.
+func BuildServers(ctx context.Context, root, release string) error {
+	_, err := goCommand(ctx, root, []string{binaries.ReleaseVariable + "=" + Minor(release)}, "run", "./internal/testenv/cmd/binaries",
+		string(binaries.Etcd), string(binaries.APIServer), string(binaries.ControllerManager), string(binaries.Scheduler), string(binaries.Kwok), string(binaries.Reaper))
+	return err
+}
+
+// Failed reports whether the suite ran and failed.
+func (r Run) Failed() bool { return word(r.Result.Err) == "FAIL" }
+
+// Cell is the run in words.
+func (r Run) Cell() string {
+	w := word(r.Result.Err)
+	if w == "-" {
+		return w
+	}
+	return fmt.Sprintf("%s %.0f s", w, r.Result.Took.Seconds())
+}
