@@ -50,8 +50,8 @@ var (
 //
 // Starts, ends of trouble and lists that were cleared by a person are no events. Notes have names, UIDs and reasons, and no value of a config.
 //
-// Where the account may not create events of the group events.k8s.io, the sender creates the same event in the core group: before Kubernetes 1.35
-// the API server lets a kubelet's identity create no others.
+// Where the account may not create events of the group events.k8s.io, the sender creates the same event in the core
+// group: before Kubernetes 1.35 the API server lets a kubelet's identity create no others.
 //
 // It may be used concurrently.
 type EventSender struct {
@@ -108,7 +108,8 @@ func (s *EventSender) createCore(ctx context.Context, event *corev1.Event) error
 	if err != nil {
 		return fmt.Errorf("encoding: %w", err)
 	}
-	_, err = s.client.Resource(coreEvents).Namespace(EventNamespace).Create(ctx, &unstructured.Unstructured{Object: body}, metav1.CreateOptions{})
+	namespace := s.client.Resource(coreEvents).Namespace(EventNamespace)
+	_, err = namespace.Create(ctx, &unstructured.Unstructured{Object: body}, metav1.CreateOptions{})
 	return err
 }
 

@@ -70,14 +70,15 @@ func TestEntriesAreEvents(t *testing.T) {
 	must(t, sender.Send(deadline(t), history.Entry{N: 9, Kind: history.Alarm}))
 }
 
-// TestKubeletIdentitySendsEvents: an agent on a host, with a kubelet's identity, has its events on every supported release. Before Kubernetes 1.35
-// that identity may create events of the core group alone.
+// TestKubeletIdentitySendsEvents: an agent on a host, with a kubelet's identity, has its events on every supported
+// release. Before Kubernetes 1.35 that identity may create events of the core group alone.
 func TestKubeletIdentitySendsEvents(t *testing.T) {
 	c := newCluster(t)
 	kubelet := c.env.User(t, "system:node:"+c.node, "system:nodes")
 	sender, err := kube.NewEventSender(clientFor(t, kubelet), c.node, kube.Options{})
 	must(t, err)
-	entry := history.Entry{N: 1, At: time.Unix(1, 0), Kind: history.Rejected, Why: "bad", Config: history.Config{Namespace: "ns", Name: "v2", UID: "u2"}}
+	config := history.Config{Namespace: "ns", Name: "v2", UID: "u2"}
+	entry := history.Entry{N: 1, At: time.Unix(1, 0), Kind: history.Rejected, Why: "bad", Config: config}
 	must(t, sender.Send(deadline(t), entry))
 	must(t, sender.Send(deadline(t), entry)) // it is there
 	got := c.eventsOf(t)
@@ -85,36 +86,41 @@ func TestKubeletIdentitySendsEvents(t *testing.T) {
 		t.Fatalf("there are %d events, want the one that was sent twice", len(got))
 	}
 	e := got[0]
-	if e.Type != "Warning" || e.Reason != "ConfigRejected" || e.Note != "ns/v2 (UID: u2): bad" || e.Related == nil || e.Related.Name != "v2" ||
-		e.ReportingController != kube.EventController || e.ReportingInstance != c.node || e.Action != kube.EventAction || !e.EventTime.Time.Equal(time.Unix(1, 0)) {
+	told := e.Type == "Warning" && e.Reason == "ConfigRejected" && e.Note == "ns/v2 (UID: u2): bad" && e.Action == kube.EventAction
+	about := e.Related != nil && e.Related.Name == "v2" && e.EventTime.Time.Equal(time.Unix(1, 0))
+	by := e.ReportingController == kube.EventController && e.ReportingInstance == c.node
+	if !told || !about || !by {
 		t.Errorf("the event is %+v, want it whole, whichever group it was made in", e)
 	}
 	direct := eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Name: "direct-" + c.node}, EventTime: metav1.NowMicro(), ReportingController: kube.EventController,
-		ReportingInstance: c.node, Action: kube.EventAction, Reason: "Direct", Type: "Normal", Regarding: e.Regarding,
+		ObjectMeta: metav1.ObjectMeta{Name: "direct-" + c.node}, EventTime: metav1.NowMicro(),
+		ReportingController: kube.EventController, ReportingInstance: c.node, Action: kube.EventAction, Reason: "Direct", Type: "Normal", Regarding: e.Regarding,
 	}
-	_, err = kubernetes.NewForConfigOrDie(kubelet).EventsV1().Events(kube.EventNamespace).Create(deadline(t), &direct, metav1.CreateOptions{})
+	client := kubernetes.NewForConfigOrDie(kubelet).EventsV1().Events(kube.EventNamespace)
+	_, err = client.Create(deadline(t), &direct, metav1.CreateOptions{})
 	if c.env.Minor(t) < 35 {
 		if !apierrors.IsForbidden(err) {
-			t.Errorf("a kubelet creates an event of events.k8s.io: %v, want 403 before 1.35: say so in docs/compatibility.md", err)
+			t.Errorf("a kubelet creates an event of events.k8s.io: %v, want 403 before 1.35", err)
 		}
 		return
 	}
 	must(t, err)
 }
 
-// TestCoreEventsWhereOthersAreForbidden: with a right to create events of the core group alone, the sender makes them; what is invalid there too
-// stands in nobody's way.
+// TestCoreEventsWhereOthersAreForbidden: with a right to create events of the core group alone, the sender makes
+// those. It leaves out an event that is invalid there too.
 func TestCoreEventsWhereOthersAreForbidden(t *testing.T) {
 	c := newCluster(t)
 	user := "core-teller-" + c.node
 	sender, err := kube.NewEventSender(clientFor(t, c.env.User(t, user)), c.node, kube.Options{})
 	must(t, err)
 	entry := history.Entry{N: 1, At: time.Unix(1, 0), Kind: history.Adopted}
-	if err := sender.Send(deadline(t), entry); !errors.Is(err, configsync.ErrForbidden) || !strings.Contains(err.Error(), "events.k8s.io") {
+	err = sender.Send(deadline(t), entry)
+	if !errors.Is(err, configsync.ErrForbidden) || !strings.Contains(err.Error(), "events.k8s.io") {
 		t.Fatalf("without rights it gave %v, want that the right to create events of events.k8s.io is missing", err)
 	}
-	c.bindIn(t, kube.EventNamespace, user, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}})
+	right := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}}
+	c.bindIn(t, kube.EventNamespace, user, right)
 	eventually(t, "the event", func() error { return sender.Send(deadline(t), entry) })
 	must(t, sender.Send(deadline(t), history.Entry{N: 9, Kind: history.Alarm}))
 	if got := c.eventsOf(t); len(got) != 1 || got[0].Reason != "ConfigAdopted" {

@@ -22,7 +22,7 @@ func everyReadIsRefused(t *testing.T, clients map[string]kubernetes.Interface, o
 	t.Helper()
 	for who, client := range clients {
 		if _, err := client.CoreV1().Pods("").List(t.Context(), own); !apierrors.IsForbidden(err) {
-			t.Errorf("%s: reading the pods of the node gave %s, want 403 before Kubernetes 1.%d", who, errorText(err), constrained)
+			t.Errorf("%s: reading pods gave %s, want 403 before Kubernetes 1.%d", who, errorText(err), constrained)
 		}
 	}
 }
@@ -44,7 +44,8 @@ func TestAssociatedNodeReadsItsOwnPods(t *testing.T) {
 		return metav1.ListOptions{FieldSelector: "spec.nodeName=" + node}
 	}
 	if c.env.Minor(t) < constrained {
-		everyReadIsRefused(t, map[string]kubernetes.Interface{"as its node": as, "as itself": plain, "as another node": foreign}, of(a.node.Name))
+		all := map[string]kubernetes.Interface{"as its node": as, "as itself": plain, "as another node": foreign}
+		everyReadIsRefused(t, all, of(a.node.Name))
 		return
 	}
 	eventually(t, func() string {

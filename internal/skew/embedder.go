@@ -18,7 +18,8 @@ type scratch struct {
 	env []string
 }
 
-// newScratch makes a module at a Go release that imports the packages and requires the modules, of which belay is the work tree.
+// newScratch makes a module at a Go release that imports the packages and requires the modules, of which belay is the
+// work tree.
 func newScratch(root, goVersion string, requires map[string]string, packages ...string) (scratch, error) {
 	dir, err := os.MkdirTemp("", "belay-embedder-")
 	if err != nil {
@@ -45,7 +46,8 @@ func (s scratch) remove() { os.RemoveAll(s.dir) }
 
 func (s scratch) modfile() string { return filepath.Join(s.dir, "go.mod") }
 
-// tidy runs go mod tidy and returns an error where it raises the Go release or a k8s.io module above what the embedder had.
+// tidy runs go mod tidy and returns an error where it raises the Go release or a k8s.io module above what the embedder
+// had.
 func (s scratch) tidy(ctx context.Context, goVersion, kubernetes string) error {
 	if _, err := goCommand(ctx, s.dir, s.env, "mod", "tidy"); err != nil {
 		return err
@@ -91,8 +93,8 @@ type Embedding struct {
 	Err      error
 }
 
-// EmbedWith builds a program that has a release of controller-runtime beside checkpoint and drain/kube, and returns an error where belay changes
-// what the program had: its Go release or its k8s.io modules.
+// EmbedWith builds a program that has a release of controller-runtime beside checkpoint and drain/kube, and returns an
+// error where belay changes what the program had: its Go release or its k8s.io modules.
 func EmbedWith(ctx context.Context, root string, e Embedder) Embedding {
 	result := Embedding{Embedder: e}
 	result.Go, result.Err = embed(ctx, root, e)
@@ -118,7 +120,7 @@ func embed(ctx context.Context, root string, e Embedder) (string, error) {
 		return goVersion, err
 	}
 	if kubernetes != e.Kubernetes {
-		return goVersion, fmt.Errorf("controller-runtime %s requires k8s.io %s, want %s as the table says", e.Runtime, kubernetes, e.Kubernetes)
+		return goVersion, fmt.Errorf("controller-runtime %s requires k8s.io %s, want %s", e.Runtime, kubernetes, e.Kubernetes)
 	}
 	requires := map[string]string{runtime: e.Runtime, Module: "v0.0.0", systemdModule: "v0.0.0"}
 	with, err := newScratch(root, goVersion, requires, runtime, Module+"/checkpoint", Module+"/drain/kube")

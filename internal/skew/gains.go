@@ -42,7 +42,8 @@ type listed struct {
 	Deps             []string
 }
 
-// Linked returns the public packages of the library, sorted, with what each links and nothing else. It needs no network.
+// Linked returns the public packages of the library, sorted, with what each links and nothing else. It needs no
+// network.
 func Linked(ctx context.Context, root string) ([]Gain, error) {
 	var gains []Gain
 	for _, module := range []string{Module, systemdModule} {
@@ -91,7 +92,8 @@ func isPublic(p listed) bool {
 	return own && p.Name != "main" && !slices.Contains(strings.Split(rel, "/"), "internal")
 }
 
-// Measure completes a gain by scratch modules. It fails where the import raises the Go release or a k8s.io module of the embedder.
+// Measure completes a gain by scratch modules. It fails where the import raises the Go release or a k8s.io module of
+// the embedder.
 func Measure(ctx context.Context, root string, g Gain) (Gain, error) {
 	belay := map[string]string{Module: "v0.0.0", systemdModule: "v0.0.0"}
 	var err error
@@ -115,7 +117,10 @@ func Measure(ctx context.Context, root string, g Gain) (Gain, error) {
 	return g, nil
 }
 
-func measure(ctx context.Context, root string, requires map[string]string, kubernetes string, packages ...string) (modules, sums int, err error) {
+// measure counts what a program requires that imports the packages.
+func measure(
+	ctx context.Context, root string, requires map[string]string, kubernetes string, packages ...string,
+) (modules, sums int, err error) {
 	s, err := newScratch(root, EmbedderGo, requires, packages...)
 	if err != nil {
 		return 0, 0, err
@@ -128,7 +133,9 @@ func measure(ctx context.Context, root string, requires map[string]string, kuber
 }
 
 // gainColumns are the heads of the table of gains.
-var gainColumns = []string{"package", "packages linked", "alone: modules", "alone: go.sum", "beside: modules", "beside: go.sum"}
+var gainColumns = []string{
+	"package", "packages linked", "alone: modules", "alone: go.sum", "beside: modules", "beside: go.sum",
+}
 
 // GainTable is the table of gains in Markdown.
 func GainTable(gains []Gain) string {

@@ -32,10 +32,12 @@ type Build struct {
 	Build, Vet, Test Result
 }
 
-// BuildWith builds, vets and unit-tests the packages of the library module at root with one release of the k8s.io modules. The floor is built
-// as it is committed, and has to be tidy. Packages that reach no k8s.io module are tested nowhere but in make test: they are the same with each.
+// BuildWith builds, vets and unit-tests the packages of the library module at root with one release of the k8s.io
+// modules. The floor is built as it is committed, and has to be tidy. Packages that reach no k8s.io module are tested
+// nowhere but in make test: they are the same with each.
 func BuildWith(ctx context.Context, root string, library Library, packages ...string) Build {
-	b := Build{Library: library, Build: Result{Err: errSkipped}, Vet: Result{Err: errSkipped}, Test: Result{Err: errSkipped}}
+	skipped := Result{Err: errSkipped}
+	b := Build{Library: library, Build: skipped, Vet: skipped, Test: skipped}
 	dir, err := os.MkdirTemp("", "belay-matrix-")
 	if err != nil {
 		b.Build.Err = fmt.Errorf("making a directory: %w", err)
@@ -106,8 +108,8 @@ func kubernetesModules() []string {
 	return []string{"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go"}
 }
 
-// toolchainFor returns the oldest toolchain that may build the module of modfile: the very release that it names, or the installed one where that
-// is of the same minor.
+// toolchainFor returns the oldest toolchain that may build the module of modfile: the very release that it names, or
+// the installed one where that is of the same minor.
 func toolchainFor(ctx context.Context, modfile string) (string, error) {
 	want, err := GoLine(modfile)
 	if err != nil {
@@ -124,10 +126,14 @@ func toolchainFor(ctx context.Context, modfile string) (string, error) {
 	return "go" + want, nil
 }
 
-// testedPackages are those of packages whose tests reach a module of Kubernetes, and no command that tests the work tree itself.
-func testedPackages(ctx context.Context, root string, env []string, modfile string, packages []string) ([]string, error) {
+// testedPackages are those of packages whose tests reach a module of Kubernetes, and no command that tests the work
+// tree itself.
+func testedPackages(
+	ctx context.Context, root string, env []string, modfile string, packages []string,
+) ([]string, error) {
 	const format = `{{if .ForTest}}{{else if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}`
-	out, err := goCommand(ctx, root, env, append([]string{"list", "-modfile=" + modfile, "-test", "-f", format}, packages...)...)
+	args := []string{"list", "-modfile=" + modfile, "-test", "-f", format}
+	out, err := goCommand(ctx, root, env, append(args, packages...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,8 @@ import (
 type Suite struct {
 	Package string // import path
 	Dir     string // of its module
-	// Kubelet says that the tests start a kubelet, too. It is of the newest release, and no kubelet may be newer than its API server.
+	// Kubelet says that the tests start a kubelet, too. It is of the newest release, and no kubelet may be newer than its
+	// API server.
 	Kubelet bool
 }
 
@@ -63,7 +64,8 @@ type Run struct {
 	Output  string // what go test printed
 }
 
-// RunSuite runs a suite on the servers of a release such as 1.35.4. One that starts kubelets runs on the newest release alone.
+// RunSuite runs a suite on the servers of a release such as 1.35.4. One that starts kubelets runs on the newest release
+// alone.
 func RunSuite(ctx context.Context, s Suite, release string, newest bool) Run {
 	run := Run{Suite: s, Release: release}
 	if s.Kubelet && !newest {
@@ -79,8 +81,13 @@ func RunSuite(ctx context.Context, s Suite, release string, newest bool) Run {
 
 // BuildServers builds the servers of a release.
 func BuildServers(ctx context.Context, root, release string) error {
-	_, err := goCommand(ctx, root, []string{binaries.ReleaseVariable + "=" + Minor(release)}, "run", "./internal/testenv/cmd/binaries",
-		string(binaries.Etcd), string(binaries.APIServer), string(binaries.ControllerManager), string(binaries.Scheduler), string(binaries.Kwok), string(binaries.Reaper))
+	args := []string{"run", "./internal/testenv/cmd/binaries"}
+	for _, name := range []binaries.Name{
+		binaries.Reaper, binaries.Etcd, binaries.APIServer, binaries.ControllerManager, binaries.Scheduler, binaries.Kwok,
+	} {
+		args = append(args, string(name))
+	}
+	_, err := goCommand(ctx, root, []string{binaries.ReleaseVariable + "=" + Minor(release)}, args...)
 	return err
 }
 

@@ -4,6 +4,7 @@
 package skew
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,14 +42,15 @@ func TestFloorIsThatOfGoMod(t *testing.T) {
 		version, err := Required(filepath.Join(root, "go.mod"), module)
 		must(t, err)
 		if version != Libraries()[0].Version {
-			t.Errorf("go.mod requires %s %s, want the oldest supported release %s: go work sync raises it", module, version, Libraries()[0].Version)
+			t.Errorf("go.mod requires %s %s, want %s, the oldest supported release: go work sync raises it",
+				module, version, Libraries()[0].Version)
 		}
 	}
 	for _, dir := range []string{".", "configsync/restart/systemd"} {
 		version, err := GoLine(filepath.Join(root, dir, "go.mod"))
 		must(t, err)
 		if version != EmbedderGo {
-			t.Errorf("%s/go.mod says go %s, want %s, which goes with the oldest supported Kubernetes releases", dir, version, EmbedderGo)
+			t.Errorf("%s/go.mod says go %s, want %s, which goes with the oldest supported releases", dir, version, EmbedderGo)
 		}
 	}
 }
@@ -106,13 +108,14 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 	}
 	old, err := Required(filepath.Join(root, "internal", "controlplane", "v1.36", "go.mod"), "k8s.io/kubernetes")
 	must(t, err)
-	if row := fmt.Sprintf("| kubelet | %s, %s | `make test` |", strings.TrimPrefix(old, "v"), servers[len(servers)-1]); !strings.Contains(page, "\n"+row+"\n") {
+	row := fmt.Sprintf("| kubelet | %s, %s | `make test` |", strings.TrimPrefix(old, "v"), servers[len(servers)-1])
+	if !strings.Contains(page, "\n"+row+"\n") {
 		t.Errorf("docs/compatibility.md lacks the row\n%s", row)
 	}
 }
 
-// TestGainsAreTrue holds the page for embedders against the imports as they are: each public package has a line, with the number of packages that it
-// links. The other columns need module sums, which make matrix compares.
+// TestGainsAreTrue holds the page for embedders against the imports as they are: each public package has a line, with
+// the number of packages that it links. The other columns need module sums, which make matrix compares.
 func TestGainsAreTrue(t *testing.T) {
 	listed, err := ParseGains(readPage(t, "docs", "embedding", "dependencies.md"))
 	must(t, err)
@@ -134,7 +137,8 @@ func TestGainsAreTrue(t *testing.T) {
 	}
 	for name, n := range linked {
 		if got, ok := have[name]; !ok || got != n {
-			t.Errorf("docs/embedding/dependencies.md says that %s links %d packages (in the table: %t), want %d: make matrix MATRIXARGS='-only gains -write'", name, got, ok, n)
+			t.Errorf("dependencies.md says that %s links %d packages (in the table: %t), want %d; to write it: "+
+				"make matrix MATRIXARGS='-only gains -write'", name, got, ok, n)
 		}
 	}
 	for name := range have {
@@ -144,7 +148,8 @@ func TestGainsAreTrue(t *testing.T) {
 	}
 }
 
-// TestToolchainIsTheOldest: a module is built by the release of Go that it names; the installed one stands for its own minor.
+// TestToolchainIsTheOldest: a module is built by the release of Go that it names; the installed one stands for its own
+// minor.
 func TestToolchainIsTheOldest(t *testing.T) {
 	installed := strings.TrimPrefix(runtime.Version(), "go")
 	for line, want := range map[string]string{"1.21.0": "go1.21.0", Minor(installed) + ".0": "go" + installed} {
@@ -181,20 +186,22 @@ func TestTables(t *testing.T) {
 	must(t, err)
 	got, err := ParseGains(page)
 	must(t, err)
-	if !slices.Equal(got, gains) || !strings.HasPrefix(page, "# Page\n") || !strings.HasSuffix(page, "\nend\n") || strings.Contains(page, "old") {
+	framed := strings.HasPrefix(page, "# Page\n") && strings.HasSuffix(page, "\nend\n")
+	if !slices.Equal(got, gains) || !framed || strings.Contains(page, "old") {
 		t.Errorf("the page is\n%s\nwith the gains %+v, want %+v between its first and last lines", page, got, gains)
 	}
 	if _, err := ReplaceTable("# Page\n", "table"); err == nil {
 		t.Error("a page without a place for the table: no error")
 	}
-	if got, want := Table([][]string{{"a", "bcde"}, {"f", "g"}}), "| a   | bcde |\n|-----|------|\n| f   | g    |\n"; got != want {
+	const want = "| a   | bcde |\n|-----|------|\n| f   | g    |\n"
+	if got := Table([][]string{{"a", "bcde"}, {"f", "g"}}); got != want {
 		t.Errorf("the table is\n%swant\n%s", got, want)
 	}
 }
 
 // TestVerdicts: a release that is not out may fail; what was not run is no failure, and no success.
 func TestVerdicts(t *testing.T) {
-	bad := fmt.Errorf("broken")
+	bad, skipped := errors.New("broken"), Result{Err: errSkipped}
 	for _, c := range []struct {
 		build  Build
 		failed bool
@@ -202,7 +209,7 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{Build{Library: Library{Version: "v1"}, Go: "1.25.0"}, false, "k8s.io v1 1.25.0 ok ok ok 0 ok"},
 		{Build{Vet: Result{Err: bad}}, true, "k8s.io   ok FAIL ok 0 FAIL"},
-		{Build{Build: Result{Err: bad}, Vet: Result{Err: errSkipped}, Test: Result{Err: errSkipped}}, true, "k8s.io   FAIL - - 0 FAIL"},
+		{Build{Build: Result{Err: bad}, Vet: skipped, Test: skipped}, true, "k8s.io   FAIL - - 0 FAIL"},
 		{Build{Library: Library{MayFail: true}, Test: Result{Err: bad}}, false, "k8s.io   ok ok FAIL 0 fails, as it may"},
 	} {
 		if got := strings.Join(c.build.Row(), " "); c.build.Failed() != c.failed || got != c.row {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/discovery"
 )
 
-// Minor returns the minor release of the API server, such as 37 of v1.37.2. A claim that holds from one release on asks for it, and asserts
-// the older behaviour on an older server.
+// Minor returns the minor release of the API server, such as 37 of v1.37.2. A claim that holds from one release on asks
+// for it, and asserts the older behaviour on an older server.
 func (e *Env) Minor(tb TB) int {
 	tb.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(e.config)

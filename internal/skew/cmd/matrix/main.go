@@ -125,7 +125,7 @@ func (m matrix) gains(ctx context.Context) error {
 	case m.write:
 		return os.WriteFile(file, []byte(want), 0o644)
 	default:
-		return fmt.Errorf("%q has another table: see what is gained, then write it with make matrix MATRIXARGS='-only gains -write'", file)
+		return fmt.Errorf("%q has another table; to write it: make matrix MATRIXARGS='-only gains -write'", file)
 	}
 }
 
