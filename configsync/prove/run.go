@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/belayproject/belay/internal/process"
 )
 
 const (
@@ -85,7 +87,8 @@ func (p *Program) hand(ctx context.Context, cmd *exec.Cmd, payload []byte) error
 func (p *Program) watch(ctx context.Context, cmd *exec.Cmd) error {
 	limited, cancel := context.WithTimeoutCause(ctx, p.o.Timeout, errSlow)
 	defer cancel()
-	err := inGroup(limited, cmd)
+	process.DieWithParent(cmd)
+	err := process.Run(limited, cmd)
 	switch {
 	case cmd.ProcessState == nil:
 		return err // it has not begun

@@ -6,11 +6,11 @@ package restart
 import (
 	"fmt"
 	"os/exec"
-	"runtime"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/belayproject/belay/internal/process"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -19,96 +19,43 @@ const drain = 5 * time.Second
 
 // child is one running process and its process group.
 type child struct {
-	cmd   *exec.Cmd
-	since time.Time
-	gone  chan struct{} // closed when the process was waited for
-	took  time.Duration // from start to end; read after gone
-
-	mu    sync.Mutex // guards what follows
-	ended bool       // the process ID may be another's from now on
-	hard  bool       // SIGTERM was not enough
+	group *process.Group
+	hard  atomic.Bool // SIGTERM was not enough
 }
 
-// begin starts cmd in a process group of its own. On Linux the kernel kills it when the thread that started it ends, so one
-// goroutine holds that thread for as long as the child lives.
+// begin starts cmd in a process group of its own. On Linux the kernel kills it when the agent dies.
 func begin(cmd *exec.Cmd) (*child, error) {
-	c := &child{cmd: cmd, gone: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		own(cmd)
-		if cmd.WaitDelay == 0 {
-			cmd.WaitDelay = drain
-		}
-		err := cmd.Start()
-		c.since = time.Now()
-		started <- err
-		if err == nil {
-			c.end()
-		}
-	}()
-	if err := <-started; err != nil {
+	process.DieWithParent(cmd)
+	if cmd != nil && cmd.WaitDelay == 0 {
+		cmd.WaitDelay = drain
+	}
+	group, err := process.Start(cmd)
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
-}
-
-// end waits for the end of the process and kills what is left of its group, while the group can't be another's yet: before the
-// process is reaped, where the platform allows. Nobody else may signal from then on.
-func (c *child) end() {
-	exited := awaitExit(c.cmd.Process.Pid)
-	c.took = time.Since(c.since)
-	if exited {
-		c.signal(syscall.SIGKILL)
-	}
-	c.mu.Lock()
-	c.ended = exited
-	c.mu.Unlock()
-	_ = c.cmd.Wait() // the process state says more
-	if !exited {
-		c.took = time.Since(c.since)
-		c.signal(syscall.SIGKILL)
-		c.mu.Lock()
-		c.ended = true
-		c.mu.Unlock()
-	}
-	close(c.gone)
+	return &child{group: group}, nil
 }
 
 // stop ends the child: SIGTERM to its group, and SIGKILL after grace. It returns when the child was waited for.
 func (c *child) stop(grace time.Duration) {
-	c.signal(syscall.SIGTERM)
+	c.group.Signal(syscall.SIGTERM)
 	t := time.NewTimer(grace)
 	defer t.Stop()
 	select {
-	case <-c.gone:
+	case <-c.group.Done():
 	case <-t.C:
-		c.mu.Lock()
-		c.hard = true
-		c.mu.Unlock()
-		c.signal(syscall.SIGKILL)
-		<-c.gone
-	}
-}
-
-// signal goes to the whole group, if it is still the child's.
-func (c *child) signal(sig syscall.Signal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		_ = syscall.Kill(-c.cmd.Process.Pid, sig) // that nobody is left in it is no error
+		c.hard.Store(true)
+		c.group.Signal(syscall.SIGKILL)
+		<-c.group.Done()
 	}
 }
 
 // exit says how the child ended.
 func (c *child) exit(planned bool) lkg.Exit {
-	took := c.took.Round(time.Millisecond)
-	state := c.cmd.ProcessState
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	took := c.group.Ran().Round(time.Millisecond)
+	state := c.group.State()
 	switch {
-	case planned && c.hard:
+	case planned && c.hard.Load():
 		return lkg.Exit{Kind: lkg.ExitPlanned, Detail: fmt.Sprintf("stopped on request after %s, by SIGKILL as SIGTERM was not enough", took)}
 	case planned:
 		return lkg.Exit{Kind: lkg.ExitPlanned, Detail: fmt.Sprintf("stopped on request after %s", took)}

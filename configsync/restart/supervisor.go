@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/process"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -21,7 +22,7 @@ type Options struct {
 	// Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce, then the file.
 	// The Supervisor starts the command in a process group of its own. It must come from exec.Command: one that is bound to a context
 	// would be killed by it without Grace. An error is retried after the backoff, unless it wraps a *lkg.BaselineError or
-	// [ErrFatal]: then Run returns it. Required.
+	// [ErrFatal]: then Run returns it. Run also returns an error in whose chain is ErrFatal if Command returns (nil, nil). Required.
 	Command func(ctx context.Context, last lkg.Exit) (*exec.Cmd, error)
 	// Grace is how long a child may take to end after SIGTERM before it gets SIGKILL: 30 s.
 	Grace time.Duration
@@ -34,7 +35,8 @@ type Options struct {
 	OnExit func(exit lkg.Exit, planned bool)
 }
 
-// ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run].
+// ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run]. Run returns it as well if Options.Command returns
+// neither a command nor an error.
 var ErrFatal = errors.New("retrying does not help")
 
 // A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a configsync.Restarter and a
@@ -126,6 +128,9 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 		return 0, false, nil
 	}
 	c, err := begin(cmd)
+	if errors.Is(err, process.ErrNoCommand) {
+		return 0, false, fmt.Errorf("restart: Options.Command returned neither a command nor an error: %w", ErrFatal)
+	}
 	if err != nil {
 		*last = lkg.Exit{Kind: lkg.ExitCrash, Detail: "could not be started: " + err.Error()}
 		s.tell(*last, false)
@@ -139,21 +144,21 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 	if done != nil {
 		close(done)
 	}
-	return c.took, done != nil, nil
+	return c.group.Ran(), done != nil, nil
 }
 
 // attend waits for the end of a child, and brings it about when asked to; done is then to be closed. A child that was gone before
 // it was asked to go has ended on its own.
 func (s *Supervisor) attend(ctx context.Context, c *child) (planned bool, done chan struct{}) {
 	select {
-	case <-c.gone:
+	case <-c.group.Done():
 		return false, nil
 	case <-ctx.Done():
 	case a := <-s.asks:
 		done = a.done
 	}
 	select {
-	case <-c.gone:
+	case <-c.group.Done():
 		return false, done
 	default:
 		c.stop(s.o.Grace)
@@ -211,7 +216,7 @@ func (s *Supervisor) PID() int {
 	if s.child == nil {
 		return 0
 	}
-	return s.child.cmd.Process.Pid
+	return s.child.group.PID()
 }
 
 func (s *Supervisor) set(c *child) {

@@ -279,6 +279,18 @@ func TestKilledAgentTakesItsChildAlong(t *testing.T) {
 	r.stop()         // waits until the child doesn't hold the pipe any more
 }
 
+// A Command that returns nothing is a mistake in the program: it must not end the process, and trying again does not help.
+func TestCommandReturnsNothing(t *testing.T) {
+	s, err := restart.NewSupervisor(restart.Options{Command: func(context.Context, lkg.Exit) (*exec.Cmd, error) { return nil, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Run(t.Context())
+	if !errors.Is(err, restart.ErrFatal) || !strings.Contains(err.Error(), "Options.Command returned neither a command nor an error") {
+		t.Errorf("Run = %v, want ErrFatal that names Options.Command", err)
+	}
+}
+
 func TestRestartEndsWithItsContext(t *testing.T) {
 	s, err := restart.NewSupervisor(restart.Options{Command: func(context.Context, lkg.Exit) (*exec.Cmd, error) { return nil, nil }})
 	if err != nil {

@@ -9,13 +9,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
-	"syscall"
 
 	"github.com/belayproject/belay/internal/compat"
+	"github.com/belayproject/belay/internal/process"
 )
 
 // maxOutput bounds what a hook may say, in bytes.
@@ -32,7 +30,8 @@ func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt,
 		"BELAY_DIGEST="+a.Revision.Digest, "BELAY_REVERT="+strconv.FormatBool(a.Revert))
 	cmd.Env = append(cmd.Env, more...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = h.e.Dir, out, h.e.Stderr, drained
-	err := inGroup(ctx, cmd)
+	process.DieWithParent(cmd)
+	err := process.Run(ctx, cmd)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nil, &HookError{Verb: verb, Code: -1, Err: fmt.Errorf("it was killed: %w", ctx.Err())}
@@ -58,66 +57,6 @@ func codeOf(cmd *exec.Cmd) int {
 		return -1
 	}
 	return cmd.ProcessState.ExitCode()
-}
-
-// inGroup runs a command in a process group of its own, and kills what is left of the group when the command ends or ctx does. On Linux the kernel
-// kills the command when the thread that started it ends, so one goroutine holds that thread.
-func inGroup(ctx context.Context, cmd *exec.Cmd) error {
-	done := make(chan error)
-	g := &group{}
-	stop := context.AfterFunc(ctx, g.kill)
-	defer stop()
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		own(cmd)
-		if err := g.start(cmd); err != nil {
-			done <- err
-			return
-		}
-		if ctx.Err() != nil {
-			g.kill() // it was over before there was a group
-		}
-		if awaitExit(cmd.Process.Pid) { // and is not reaped yet: the group is still its own
-			g.kill()
-			g.forget()
-		}
-		err := cmd.Wait()
-		g.forget()
-		done <- err
-	}()
-	return <-done
-}
-
-// A group is the process group of a command. Its number is the command's as long as nobody has waited for that.
-type group struct {
-	mu  sync.Mutex // held across kill(2), which does not wait
-	pid int        // 0: there is none, or none any more
-}
-
-func (g *group) start(cmd *exec.Cmd) error {
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.pid = cmd.Process.Pid
-	return nil
-}
-
-func (g *group) kill() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.pid != 0 {
-		_ = syscall.Kill(-g.pid, syscall.SIGKILL) // that nobody is left in it is no error
-	}
-}
-
-// forget is for when the number may be another group's.
-func (g *group) forget() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.pid = 0
 }
 
 // bounded keeps what is written up to maxOutput, and takes the rest. It has no ReadFrom, which io.Copy would prefer.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/process"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -44,7 +45,7 @@ func (p *Provider) call(ctx context.Context, verb string, request any, secret ..
 	stderr := &tail{limit: maxStderr}
 	cmd := osexec.Command(p.o.Path, append(p.o.Args[:len(p.o.Args):len(p.o.Args)], verb)...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.o.Env, bytes.NewReader(in), stdout, stderr, drained
-	err = inGroup(limited, cmd)
+	err = process.Run(limited, cmd)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return reply{}, provider.Errorf(provider.Unavailable, "the program was killed: %w", ctx.Err())
