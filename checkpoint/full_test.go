@@ -14,14 +14,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // smallDisk mounts a file system in memory with a size, for tests that fill it up or turn it read-only.
 func smallDisk(t *testing.T, options string) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small file system needs root")
-	}
+	tier.Require(t)
 	dir := t.TempDir()
 	if err := unix.Mount("belay-test", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("mounting a small file system needs the right to mount: %v", err)
@@ -51,6 +51,7 @@ func fill(t *testing.T, dir string) (file string) {
 // D7: on a full disk a pending record still fits into the ballast; then Put says so, and everything is readable; and with room
 // again, the store works and has its ballast back.
 func TestFullDiskUsesTheBallastOnce(t *testing.T) {
+	tier.System(t, tier.Root, tier.Mount)
 	disk := smallDisk(t, "size=8m")
 	dir := filepath.Join(disk, "store")
 	o := bare()
@@ -88,6 +89,7 @@ func TestFullDiskUsesTheBallastOnce(t *testing.T) {
 }
 
 func TestNoInodesLeftIsFull(t *testing.T) {
+	tier.System(t, tier.Root, tier.Mount)
 	disk := smallDisk(t, "size=8m,nr_inodes=12")
 	dir := filepath.Join(disk, "store")
 	s := openStore(t, dir, bare())
@@ -105,6 +107,7 @@ func TestNoInodesLeftIsFull(t *testing.T) {
 
 // E9: a disk that turned read-only changes nothing but the answer to Put; and the next start reads, too.
 func TestReadOnlyDiskIsRead(t *testing.T) {
+	tier.System(t, tier.Root, tier.Mount)
 	disk := smallDisk(t, "size=8m")
 	dir := filepath.Join(disk, "store")
 	s := openStore(t, dir, bare())

@@ -27,6 +27,7 @@ import (
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // The end-to-end tests run the demo's binary as make does, and look for what it leaves behind.
@@ -196,7 +197,22 @@ func (d *demo) check(t *testing.T, count string) {
 // a good config runs at the end of each kind of bad push (R-CS-04) without help from anywhere (R-CS-16).
 func TestDemoOnItsOwnControlPlane(t *testing.T) {
 	t.Parallel()
-	d := startDemo(t, "--control-plane=BIN/controlplane -stdin")
+	playDemo(t, "--real-kubelet=no")
+}
+
+// TestDemoWithARealKubelet plays everything with a kubelet as its first node.
+func TestDemoWithARealKubelet(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
+	nodetier.Require(t)
+	if out := playDemo(t, "--real-kubelet=yes"); !strings.Contains(out, "The node belay-demo-1 is a real kubelet") {
+		t.Errorf("output: no kubelet was run; got\n%s", out)
+	}
+}
+
+// playDemo runs the demo on four nodes and a control plane of its own to its end, and returns what it wrote, without line breaks.
+func playDemo(t *testing.T, args ...string) string {
+	t.Helper()
+	d := startDemo(t, append([]string{"--control-plane=BIN/controlplane -stdin"}, args...)...)
 	if code := d.wait(t); code != 0 {
 		t.Fatalf("exit status: got %d, want 0; the demo wrote\n%s", code, d.out)
 	}
@@ -205,25 +221,41 @@ func TestDemoOnItsOwnControlPlane(t *testing.T) {
 	if !strings.Contains(out, "All nodes went back while the API server was down") || strings.Contains(out, "\x1b") {
 		t.Errorf("output: want the rollback without the API server, and no control sequences without a terminal; got\n%s", d.out)
 	}
-	if nodetier.Supported() == nil && !strings.Contains(out, "The node belay-demo-1 is a real kubelet") {
-		t.Errorf("output: this machine can run a kubelet, and none was run; got\n%s", d.out)
-	}
+	return out
 }
 
 // TestInterruptedDemoLeavesNothing stops the demo while it starts, while a config is on trial, and while the API server is down.
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
-	for _, c := range []struct {
-		name, when, kubelet string
-		signal              syscall.Signal
-	}{
-		{"at the start", "Starting a control plane", "auto", syscall.SIGINT},
-		{"on trial", "on trial", "auto", syscall.SIGTERM},
-		{"without the API server", "The API server is stopped now", "no", syscall.SIGINT},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			d := startDemo(t, "--control-plane=BIN/controlplane -stdin", "--nodes=2", "--trial=2s", "--real-kubelet="+c.kubelet)
-			d.until(t, c.when)
-			if err := d.cmd.Process.Signal(c.signal); err != nil {
+	interruptDemo(t, "no", []interruption{
+		{"at the start", "Starting a control plane", syscall.SIGINT},
+		{"on trial", "on trial", syscall.SIGTERM},
+		{"without the API server", "The API server is stopped now", syscall.SIGINT},
+	})
+}
+
+// TestInterruptedDemoLeavesNoKubelet stops the demo while it starts, and while a config is on trial, with a kubelet as its first node.
+func TestInterruptedDemoLeavesNoKubelet(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
+	nodetier.Require(t)
+	interruptDemo(t, "yes", []interruption{
+		{"at the start", "Starting a control plane", syscall.SIGINT},
+		{"on trial", "on trial", syscall.SIGTERM},
+	})
+}
+
+// An interruption is a signal that the demo gets when it has written something.
+type interruption struct {
+	name, when string
+	signal     syscall.Signal
+}
+
+func interruptDemo(t *testing.T, kubelet string, interruptions []interruption) {
+	t.Helper()
+	for _, i := range interruptions {
+		t.Run(i.name, func(t *testing.T) {
+			d := startDemo(t, "--control-plane=BIN/controlplane -stdin", "--nodes=2", "--trial=2s", "--real-kubelet="+kubelet)
+			d.until(t, i.when)
+			if err := d.cmd.Process.Signal(i.signal); err != nil {
 				t.Fatal(err)
 			}
 			if code := d.wait(t); code != 1 || !strings.Contains(d.out.String(), "demo: interrupted") {

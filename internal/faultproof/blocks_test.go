@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // history is what a disk was told while streams were written to, from an empty file system on.
@@ -196,6 +198,7 @@ func (h history) keep(v *volume, c crash) {
 // D3: the disk is brought to every point of its history, and to as many at which writes that no flush had confirmed are lost,
 // reordered, and torn at 4 KiB. In each, the file system mounts, the store opens, and E1 to E7 hold.
 func TestEveryBlockOfAHistoryMayBeTheLast(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
 		bar := figure(30, map[string]int{"ext4": 400, "xfs": 200, "btrfs": 200}[k.name], 10000)
 		var sum replayed
@@ -218,6 +221,7 @@ func TestEveryBlockOfAHistoryMayBeTheLast(t *testing.T) {
 // D3, the other way round: the harness finds the losses of writers that do not fsync the directory, and what one tears that writes over
 // the file that is there.
 func TestBlocksFindTheLossesOfPeers(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
 		bar := figure(20, 50, 1000)
 		subjects := append([]subject{ours()}, peers()...)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belayproject/belay/checkpoint"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // wantKinds checks that an error matches each of the kinds.
@@ -42,6 +43,7 @@ func wantValues(t *testing.T, k keeper, want map[string]value) {
 // D8, E9: a file system is remounted read-only and back, again and again. What is there is read, also by a store that is opened then;
 // Put and Delete say why they do nothing; and the same store writes again afterwards.
 func TestRemountedReadOnly(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
 		v := newVolume(t, k)
 		must(t, v.mount())
@@ -86,6 +88,7 @@ func setImmutable(path string, on bool) error {
 // D8: an administrator makes a directory, or a record, immutable. Reading goes on; Put and Delete say that nothing was written, or
 // write beside it; and everything works when it is over.
 func TestImmutableFiles(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
 		v := newVolume(t, k)
 		must(t, v.mount())
@@ -145,6 +148,7 @@ func inTime(t *testing.T, what string, call func() error) error {
 // the write that is under way ends when the disk does, and with its deadline passed it says that nothing was written, or it is
 // acknowledged; and nothing is stuck afterwards.
 func TestSlowDisk(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
 		stall := figure(300*time.Millisecond, time.Second, 30*time.Second)
 		rounds := figure(1, 3, 3)

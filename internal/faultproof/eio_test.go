@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belayproject/belay/checkpoint"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // sick is what came of disks that failed once.
@@ -154,6 +155,7 @@ func failEach(t *testing.T, k kind, s subject, most int) (sum sick) {
 // is on the disk, and what it says was not written never appears. Each write and flush that three Puts cause is the one that fails; the store is used on, and opened
 // again on the same mount, which shows from its cache what the disk may not have.
 func TestDiskThatFailsOnceIsNotBelieved(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs, btrfs}, func(t *testing.T, k kind) {
 		sum := failEach(t, k, ours(), figure(3, 1000, 1000))
 		for _, broken := range sum.broken {
@@ -166,6 +168,7 @@ func TestDiskThatFailsOnceIsNotBelieved(t *testing.T) {
 
 // D6, the other way round: the harness finds what a writer loses that repeats a failed fsync of the same file, and believes the second.
 func TestFailingDiskFindsTheRepeatedFsync(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs}, func(t *testing.T, k kind) {
 		sum := failEach(t, k, stubborn(), figure(4, 1000, 1000))
 		rest := fmt.Sprintf("acknowledged=%d refused=%d lossy=%d", sum.acknowledged, sum.refused, sum.lossy)

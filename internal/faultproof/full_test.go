@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belayproject/belay/checkpoint"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // memoryDisk mounts a small file system in memory.
@@ -208,6 +209,7 @@ func (c *fullCase) run(t *testing.T, name string, cycles int) {
 // D7: a disk without room, over and over. A pending record still fits into the ballast, once; then Put says that the disk is full,
 // everything stays readable, also for a store that is opened then; and with room again it goes on by itself.
 func TestFullDiskInMemory(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	c := &fullCase{fill: fillBytes, size: 60 << 10, ballast: 128 << 10, helps: true}
 	c.start(t, memoryDisk(t, "mode=0755,size=2m"))
 	c.run(t, "tmpfs.bytes", figure(50, 1000, 10000))
@@ -215,6 +217,7 @@ func TestFullDiskInMemory(t *testing.T) {
 
 // D7: the same, for files instead of bytes.
 func TestNoFilesLeftInMemory(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	c := &fullCase{fill: fillInodes, size: 4 << 10, ballast: 128 << 10, helps: true, spread: true}
 	c.start(t, memoryDisk(t, "mode=0755,size=8m,nr_inodes=24"))
 	c.run(t, "tmpfs.inodes", figure(50, 1000, 10000))
@@ -223,6 +226,7 @@ func TestNoFilesLeftInMemory(t *testing.T) {
 // D7: the same on file systems that need room to make room. btrfs gives the room of the ballast back with its next commit only, and
 // Put does not wait for that: there, a full disk takes no record, and that is all that differs.
 func TestFullDisk(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	mixed := btrfs // one kind of chunks for data and metadata, as is right for a small disk: else the data keep theirs when it is freed
 	mixed.mkfs = append(slices.Clone(mixed.mkfs[:1]), "-q", "-f", "-K", "--mixed")
 	eachKind(t, []kind{ext4, xfs, mixed}, func(t *testing.T, k kind) {

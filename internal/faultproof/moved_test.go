@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belayproject/belay/checkpoint"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // move takes the directory of an open store away, and brings it back.
@@ -67,6 +68,7 @@ func moves() []move {
 // D10: the directory of an open store is moved, replaced, covered or unmounted. Put and Delete say so and write nothing, neither to what
 // is in its place nor to where it went; reading goes on with the records that were opened; and when it is back, so is everything else.
 func TestMovedStores(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4}, func(t *testing.T, k kind) {
 		rounds, n := figure(1, 20, 200), value(1)
 		v := newVolume(t, k)

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // round is how many power cuts one file system lives through.
@@ -186,6 +188,7 @@ func proveOurs(t *testing.T, name string, k kind, bar, depth int) {
 // E1 to E7 hold after each cut: what was acknowledged is there, nothing else is but what was under way, no generation falls, opening
 // twice gives the same, nothing is damaged, and no temporary file stays.
 func TestPowerCutsLoseNothing(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs}, func(t *testing.T, k kind) {
 		proveOurs(t, "D2", k, figure(8, 200, 10000), 0)
 	})
@@ -193,6 +196,7 @@ func TestPowerCutsLoseNothing(t *testing.T) {
 
 // D4: the power is cut once more, up to three times in a row, while the store recovers from a cut.
 func TestPowerCutsDuringRecoveryLoseNothing(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs}, func(t *testing.T, k kind) {
 		proveOurs(t, "D4", k, figure(8, 200, 10000), 3)
 	})
@@ -200,6 +204,7 @@ func TestPowerCutsDuringRecoveryLoseNothing(t *testing.T) {
 
 // D2, the other way round: the harness finds the losses of writers that do not fsync the directory.
 func TestPowerCutsFindTheLossesOfPeers(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs}, func(t *testing.T, k kind) {
 		cycles := figure(4, 40, 400)
 		for _, s := range append([]subject{ours()}, peers()...) {

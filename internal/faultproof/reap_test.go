@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 const lingerVar = "BELAY_FAULTS_LINGER"
@@ -49,6 +51,7 @@ func loopsOn(t *testing.T, file string) (devices []string) {
 // Whatever a test has mounted, and every loop device, is gone after the test's process is killed in the middle of it; and so is every
 // process that it started. The namespace and the parents' deaths see to that, so there is nothing that could be killed as well.
 func TestNothingIsLeftBehind(t *testing.T) {
+	tier.System(t, tier.Root, tier.Disks)
 	if os.Getenv(lingerVar) != "" {
 		linger(t)
 		return

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // kind is a file system: how it is made, and whether it takes the shutdown ioctl.
@@ -57,6 +59,7 @@ func eachKind(t *testing.T, all []kind, test func(t *testing.T, k kind)) {
 
 func needMounts(t *testing.T) {
 	t.Helper()
+	tier.Require(t)
 	if why := os.Getenv(reasonVar); why != "" {
 		t.Skipf("mounting needs root, and the right to mount: %s", why)
 	}

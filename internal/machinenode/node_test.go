@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/v1alpha1"
@@ -33,6 +34,7 @@ import (
 // again (R-MA-03), and so do those of the runtime's (R-MA-04), each time after the Node was cordoned and emptied; another runtime is refused, with
 // nothing touched (R-MA-04). Its end leaves no process, mount, cgroup, interface or file of it.
 func TestMachineIsANode(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
 	s := newStage(t)
 	older, newer := s.words["OLD_KUBELET"], s.words["NEW_KUBELET"]
 	debian, other := s.words["DEBIAN_CONTAINERD"], s.words["OTHER_CONTAINERD"]

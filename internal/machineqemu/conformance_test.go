@@ -21,6 +21,7 @@ import (
 
 	"github.com/belayproject/belay/internal/machineqemu"
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/machine/machinetest"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -38,6 +39,7 @@ exec qemu-system-x86_64 -S "$@"
 
 // R-MA-24 and the rest of what a provider promises: virtual machines keep it, and so does what a killed provider leaves.
 func TestConformance(t *testing.T) {
+	tier.System(t, tier.Qemu)
 	t.Parallel()
 	all := imagesOf(t)
 	root, boots := newRoot(t), t.TempDir()

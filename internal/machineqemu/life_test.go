@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
@@ -28,6 +29,7 @@ import (
 // R-MA-05: editing the opaque part of a machine exchanges the kernel of a virtual machine, up and down. The Machine, its instance, its Node and the data on its
 // disk stay; the Node reports what uname says, and another boot. In the middle of the first change the power is cut: when it is back, the change goes on.
 func TestKernelUpAndDown(t *testing.T) {
+	tier.System(t, tier.Qemu)
 	t.Parallel()
 	b := newBed(t)
 	b.create("kernel", b.images.old, destroy)
@@ -139,6 +141,7 @@ func (b *bed) console(token string) string {
 // R-MA-02 and R-MA-24: the controller is killed in the middle of a create, at several places, and goes on with the one virtual machine. What its guest has written on
 // its disk survives the deletion of the machine, as Retain is the default; another machine that adopts the disk comes up as a Node with that; and Destroy removes it.
 func TestDisksOutliveTheirMachine(t *testing.T) {
+	tier.System(t, tier.Qemu)
 	t.Parallel()
 	b := newBed(t)
 	b.create("disk", b.images.old, nil)

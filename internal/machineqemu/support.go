@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // emulator is the one for the machines' architecture.
@@ -53,6 +55,7 @@ type TB interface {
 // Require skips a test, with the reasons, where machines can't run, or fails it where the environment variable BELAY_REQUIRE_QEMU is set.
 func Require(tb TB) {
 	tb.Helper()
+	tier.Require(tb)
 	err := Supported()
 	if err == nil {
 		return

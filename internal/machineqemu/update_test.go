@@ -17,6 +17,7 @@ import (
 
 	"github.com/belayproject/belay/internal/machineqemu"
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -31,6 +32,7 @@ exec sleep 1000000
 // TestUpdateWaitsForTheGuest shows that an update is done when the guest has joined after it, and not when that of the boot before has; and that a qemu that is
 // killed is started again, while one that is asked to end is not.
 func TestUpdateWaitsForTheGuest(t *testing.T) {
+	tier.System(t, tier.Qemu)
 	t.Parallel()
 	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
 		t.Skip("there is no mkfs.ext4: install the Debian package e2fsprogs")

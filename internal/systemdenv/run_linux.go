@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // manager is the program; it is not in PATH everywhere.
@@ -41,9 +43,7 @@ func Run(t *testing.T, env []string, f func(t *testing.T, units string)) {
 		f(t, units)
 		return
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("a systemd of one's own needs root")
-	}
+	tier.Require(t)
 	if _, err := os.Stat(manager); err != nil {
 		t.Skipf("systemd is not installed: %v", err)
 	}

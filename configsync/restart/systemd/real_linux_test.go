@@ -11,10 +11,12 @@ import (
 
 	"github.com/belayproject/belay/configsync/restart/systemd"
 	"github.com/belayproject/belay/internal/systemdenv"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // R-CS-39, C-07: a real systemd restarts the unit, says what it is doing, and keeps to what its policy foretells.
 func TestRealSystemd(t *testing.T) {
+	tier.System(t, tier.Root, tier.Systemd)
 	systemdenv.Run(t, nil, func(t *testing.T, units string) {
 		write := func(name, service string) {
 			t.Helper()

@@ -16,14 +16,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/belayproject/belay/examples/internal/e2e"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // mount makes a small file system in memory.
 func mount(t *testing.T, options string) string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("mounting a small file system needs root")
-	}
+	tier.Require(t)
 	dir := t.TempDir()
 	if err := unix.Mount("belay-test", dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("mounting a small file system needs the right to mount: %v", err)
@@ -81,6 +80,7 @@ func (w *world) staysOn(t *testing.T, p *e2e.Process, cm *corev1.ConfigMap) {
 // A disk that turned bad under the state takes nobody off a good config: the agent runs, its child runs, and once the disk is good
 // the sub-commands reach it again.
 func TestAgentStartsOnABadDisk(t *testing.T) {
+	tier.System(t, tier.Root, tier.Mount)
 	t.Parallel()
 	for name, bad := range map[string]struct {
 		spoil, repair func(t *testing.T, disk string)
@@ -127,6 +127,7 @@ func TestAgentStartsOnABadDisk(t *testing.T) {
 
 // Without a state directory that can be used, a node runs on the local config and says why it takes no other.
 func TestAgentStartsWithoutRecords(t *testing.T) {
+	tier.System(t, tier.Root, tier.Mount)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, disk string)

@@ -14,6 +14,7 @@ import (
 	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/systemdenv"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // The environment in which the programs' names come to the copy of the test that runs under systemd.
@@ -25,6 +26,7 @@ const (
 // R-CS-20, R-CS-39, R-CS-42, C-01, C-07: the shipped unit under a real systemd. Restarts on request count against nobody; an agent that dies before it
 // reads anything, again and again, is counted by its guard, and its config left; then it comes up on the local one.
 func TestTheUnitUnderARealSystemd(t *testing.T) {
+	tier.System(t, tier.Root, tier.Systemd)
 	var env []string
 	if os.Getenv(envAgent) == "" && os.Geteuid() == 0 {
 		env = []string{envAgent + "=" + programs.Path(t, e2e.AgentPackage), envKubelet + "=" + programs.Path(t, e2e.FakeKubeletPackage)}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/belayproject/belay/examples/internal/controller/page"
 	"github.com/belayproject/belay/examples/internal/controller/page/pagetest"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 const (
@@ -86,6 +87,7 @@ func newBedOf(t *testing.T, n int, width, height int64, o page.Options) *bed {
 // find is the browser.
 func find(t *testing.T) string {
 	t.Helper()
+	tier.Require(t)
 	name := os.Getenv(browserVariable)
 	if name == "" {
 		name = "chromium"

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belayproject/belay/examples/internal/controller/page"
 	"github.com/belayproject/belay/examples/internal/controller/page/pagetest"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // soon has what takes minutes take moments.
@@ -29,6 +30,7 @@ func (b *bed) says(of, text string, so bool) {
 
 // Which cluster it is stands in the title, above the page, and above the commands, which name none.
 func TestWhichClusterItIs(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 100, 1280, 900)
 	b.becomes(`document.title === "prod-eu-1 - belay fleet" && document.querySelector("h1").textContent === "Fleet prod-eu-1"`)
 	b.says(`document.querySelector("#verbs .where").textContent`, "a context of prod-eu-1", true)
@@ -45,6 +47,7 @@ func TestWhichClusterItIs(t *testing.T) {
 
 // That the controller does not hear from the API server is said though the page hears the controller, in the story as above it; and no end is expected then.
 func TestDeafController(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBedOf(t, 100, 1280, 900, soon())
 	b.run(cell(2) + ".click()")
 	b.becomes(`document.getElementById("story-link").textContent === "live"`)
@@ -67,6 +70,7 @@ func TestDeafController(t *testing.T) {
 
 // A line that is there and brings nothing, as that of a tunnel whose far end is gone, is lost after three beats, and tried again.
 func TestLineThatHangs(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBedOf(t, 100, 1280, 900, soon())
 	b.line.frozen.Store(true)
 	b.becomes(linkIs("lost"))
@@ -79,6 +83,7 @@ func TestLineThatHangs(t *testing.T) {
 
 // That the controller is gone is said, with the time of the last contact, not of the last change.
 func TestLostConnection(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBedOf(t, 100, 1280, 900, soon())
 	b.run(`window.then = Date.now()`)
 	b.becomes(`Date.now() - window.then > 8000`)
@@ -96,6 +101,7 @@ func TestLostConnection(t *testing.T) {
 
 // A story that is open over a time without a connection is told anew after it, and the cell that had the focus has it still.
 func TestConnectionComesBack(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBedOf(t, 100, 1280, 900, soon())
 	b.run(cell(2) + ".click()")
 	b.says(storyText, "shop/cart-0", true)
@@ -123,6 +129,7 @@ func TestConnectionComesBack(t *testing.T) {
 
 // A story goes on though the cell of its node does not change; and what has not been answered in time is said, above what is known.
 func TestStoryGoesOn(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 100, 1280, 900)
 	b.run(`const plain = AbortSignal.timeout; AbortSignal.timeout = (ms) => { window.patience = ms; return plain.call(AbortSignal, window.brief || ms); }`)
 	b.run(cell(2) + ".click()")
@@ -143,6 +150,7 @@ func TestStoryGoesOn(t *testing.T) {
 
 // A page that nobody looks at gives its connection back, as a browser has six for all its tabs, and is live as soon as somebody looks.
 func TestPageThatNobodyLooksAt(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBedOf(t, 100, 1280, 900, soon())
 	b.listens(1)
 	b.run(`window.away = true; Object.defineProperty(document, "hidden", { get: () => window.away }); document.dispatchEvent(new Event("visibilitychange"))`)
@@ -156,6 +164,7 @@ func TestPageThatNobodyLooksAt(t *testing.T) {
 
 // After an upgrade of the controller the page is loaded anew: the script would not know what it is sent.
 func TestControllerOfAnotherVersion(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBedOf(t, 100, 1280, 900, soon())
 	b.run(`window.old = true`)
 	b.run(cell(3) + ".click()")
@@ -170,6 +179,7 @@ func TestControllerOfAnotherVersion(t *testing.T) {
 
 // An address that stands for nothing opens the page.
 func TestAddressOfNothing(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 100, 1280, 900)
 	for _, hash := range []string{"#/%E0", "#/constructor", "#/fleet/%E0"} {
 		b.run(fmt.Sprintf(`window.old = true; location.hash = %q; location.reload()`, hash))
@@ -188,6 +198,7 @@ func TestAddressOfNothing(t *testing.T) {
 
 // What changes next to it takes neither focus nor click from what somebody is at: a row of the list, a command, a command of the story.
 func TestNothingIsTakenAway(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 200, 1280, 900)
 	held := func(what, find string, change func(revision string)) {
 		t.Helper()

@@ -12,10 +12,12 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/belayproject/belay/examples/internal/controller/page/pagetest"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // The map has each node once, by stage, tells kinds apart without colour, is live, and asks for nothing from elsewhere.
 func TestMap(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 1000, 1280, 900)
 	for node, want := range map[int]string{0: "done", 2: "flight", 3: "broken", 4: "failed", 5: "deferred", 900: "waiting"} {
 		if kind := is[string](b, cell(node)+".dataset.kind"); kind != want {
@@ -48,6 +50,7 @@ func TestMap(t *testing.T) {
 
 // Whoever has a keyboard alone comes to every node, its story, the search, and back to where they were.
 func TestKeyboardAlone(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 200, 1280, 900)
 	focused := func() string {
 		return is[string](b, `document.activeElement.dataset.name || document.activeElement.id`)
@@ -106,6 +109,7 @@ func TestKeyboardAlone(t *testing.T) {
 
 // A story that is opened right after another was closed stays open, marked and told: that the other is gone is heard later, at the next frame.
 func TestStoryAfterStory(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 100, 1280, 900)
 	b.run(cell(2) + ".click()")
 	b.says(storyText, "shop/cart-0", true)
@@ -125,6 +129,7 @@ func TestStoryAfterStory(t *testing.T) {
 
 // A story is told on a click, is told anew when the node changes, and has the commands to copy.
 func TestStory(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 200, 1280, 900)
 	b.run(cell(2) + ".click()")
 	b.becomes(`document.getElementById("story-body").textContent.includes("shop/cart-0")`)
@@ -147,6 +152,7 @@ func TestStory(t *testing.T) {
 
 // On a phone nothing is wider than the screen, and a cell is large enough for a finger.
 func TestPhone(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 200, 390, 844)
 	b.becomes(keysShow)
 	b.touches()
@@ -200,6 +206,7 @@ func (b *bed) unbroken() {
 
 // With 5,000 nodes one that changes costs a few changes of the document, and an element each is all that there is.
 func TestFiveThousandNodes(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 5000, 1280, 900)
 	b.shot("fleet-page-5000")
 	if all := is[int](b, `document.querySelectorAll("*").length`); all > 5400 {
@@ -217,6 +224,7 @@ func TestFiveThousandNodes(t *testing.T) {
 
 // An address with a node in it opens its story.
 func TestAddressOfANode(t *testing.T) {
+	tier.System(t, tier.Browser)
 	b := newBed(t, 100, 1280, 900)
 	b.run(fmt.Sprintf(`location.hash = "#/fleet/%s"; location.reload()`, pagetest.NodeName(3)))
 	b.becomes(`document.getElementById("story") && document.getElementById("story").open && document.getElementById("story-title").textContent === "node-0003"`)

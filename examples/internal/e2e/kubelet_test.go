@@ -12,6 +12,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // ok is the ConfigOK condition of a node that uses what is wanted.
@@ -28,6 +30,7 @@ func fatal() map[string]any { return map[string]any{"cpuManagerPolicy": "static"
 // API server down during the rollback. R-CS-04, R-CS-16, R-CS-18, R-CS-20, R-CS-39, R-CS-42, R-CS-46, R-CS-56, R-CS-61, R-CS-71.
 // L-CS-29.
 func TestRealKubeletSurvivesBadConfig(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
 	n := newNode(t)
 	n.reports(time.Time{}, corev1.NodeCondition{
 		Status: corev1.ConditionUnknown, Message: "using current (init)", Reason: n.missing(),

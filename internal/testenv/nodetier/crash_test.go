@@ -13,11 +13,13 @@ import (
 
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // TestCrashesEndTheRealKubelet keeps the list true for the pinned kubelet, on a node whose unchanged configuration
 // keeps it running.
 func TestCrashesEndTheRealKubelet(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
 	nodetier.Require(t)
 	env := testenv.Start(t, testenv.Options{})
 	tier := nodetier.Start(t, env)

@@ -19,6 +19,7 @@ import (
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // ownerVariable makes the test binary, started again, own a node and wait to be killed.
@@ -75,6 +76,7 @@ func gone(id, dir string) error {
 // TestNodeRunsAPodAndLeavesNothing starts a real kubelet beside a real API server, waits until the node is Ready
 // and a pod runs, and ends it all in order.
 func TestNodeRunsAPodAndLeavesNothing(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
 	nodetier.Require(t)
 	env := testenv.Start(t, testenv.Options{})
 	before := settingsAtRest(t)
@@ -99,6 +101,7 @@ func TestNodeRunsAPodAndLeavesNothing(t *testing.T) {
 
 // TestKilledOwnerLeavesNoNode is the same promise when nothing of the owner's own code runs any more.
 func TestKilledOwnerLeavesNoNode(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
 	nodetier.Require(t)
 	before := settingsAtRest(t)
 	cmd := exec.Command(os.Args[0])

@@ -12,6 +12,7 @@ import (
 	"runtime"
 
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // ErrUnsupported is returned where this machine cannot run a kubelet.
@@ -76,6 +77,7 @@ type TB interface {
 // environment variable BELAY_REQUIRE_KUBELET is set.
 func Require(tb TB) {
 	tb.Helper()
+	tier.Require(tb)
 	err := Supported()
 	if err == nil {
 		return

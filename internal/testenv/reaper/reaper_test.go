@@ -14,6 +14,7 @@ import (
 
 	"github.com/belayproject/belay/internal/testenv/binaries"
 	"github.com/belayproject/belay/internal/testenv/reaper"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 func newReaper(t *testing.T) *reaper.Reaper {
@@ -63,9 +64,7 @@ func TestCloseRemovesProcessesAndFiles(t *testing.T) {
 
 // TestCloseDoesNotReachThroughMounts shows that what the owner had mounted survives the removal of the directory.
 func TestCloseDoesNotReachThroughMounts(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
-	}
+	tier.System(t, tier.Root, tier.Mount)
 	r := newReaper(t)
 	precious := t.TempDir()
 	file := filepath.Join(precious, "file")

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/machine/machinetest"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -55,6 +56,7 @@ func newSSHDPool(t *testing.T, n int) *pool {
 
 // lookFor skips a test that needs a program. sshd wants to be called by its whole path.
 func lookFor(t *testing.T, program, debian string) string {
+	tier.Require(t)
 	path, err := exec.LookPath(program)
 	if err != nil {
 		if path, err = exec.LookPath("/usr/sbin/" + program); err != nil {
@@ -114,6 +116,7 @@ func (p *pool) disconnect() {
 
 // The rules of providers, over real servers.
 func TestConformanceOverSSHD(t *testing.T) {
+	tier.System(t, tier.SSHD)
 	if os.Getenv("BELAY_MACHINE_SSHD") == "" {
 		t.Skip("takes minutes; TestConformance is the same over a command in the place of ssh: make machine-proof, or BELAY_MACHINE_SSHD=1")
 	}
@@ -124,6 +127,7 @@ func TestConformanceOverSSHD(t *testing.T) {
 
 // A host whose key is another one, or a user who is refused, is Unauthorized; a script runs on when its connection is cut.
 func TestRealRefusals(t *testing.T) {
+	tier.System(t, tier.SSHD)
 	p := newSSHDPool(t, 1)
 	t.Cleanup(p.disconnect)
 	c := p.provider()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/internal/systemdenv"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // nsenter stands for the host's namespaces, with the systemd of the test.
@@ -154,6 +155,7 @@ func TestHookMeetsTheEndOfItsUnit(t *testing.T) {
 // What changes the node is no process of the pod: it has the host's limits, and outlives the pod. Its exit code and output are those of the hook, and
 // there is one at a time.
 func TestHookOfTheManifestsUnderARealSystemd(t *testing.T) {
+	tier.System(t, tier.Root, tier.Systemd)
 	systemdenv.Run(t, nil, func(t *testing.T, _ string) {
 		h := newHostHook(t)
 		h.answers()
