@@ -4,7 +4,7 @@
 // Command gotest runs go test in one or more modules, shows the packages as they finish and the output of what failed, and
 // fails on a test that was skipped without leave.
 //
-//	gotest [-allow FILE] [-race auto|on|off] [-first "PACKAGES"] [-args "ARGS"] [DIR ...]
+//	gotest [-allow FILE] [-race auto|on|off] [-first "PACKAGES"] [-beside N] [-args "ARGS"] [-system | -list] [DIR ...]
 //
 // A skip is allowed by a line of the file: when, package, test and why, separated by blanks. When is "always" or
 // "non-root"; package is the path inside the module; test is a regular expression for the whole name; why is the rest of

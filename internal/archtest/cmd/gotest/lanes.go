@@ -13,122 +13,143 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/belayproject/belay/internal/archtest"
+	"github.com/belayproject/belay/internal/tier"
 )
 
-// A gate runs the tests of modules in two lanes. One has the first module, as many packages at a time as the arguments say. The other, a
-// package at a time, has the other modules, and what the first lane has left out under the race detector as soon as its package is through;
-// when the first lane is empty, it has the machine to itself, and the arguments count. So there is no end of a module at which processors
-// wait for the last package.
+// A gate runs the tests of modules: of each package by the module that it belongs to, as a user of that module builds it.
 type gate struct {
 	report *report
-	first  []string // packages to begin with, where a module has them
+	first  []string // packages to begin with, by their path inside the repository
 	args   []string // of the go command
-	race   []string // further ones for the race detector
+	beside int      // packages at a time of the modules after the first
+	env    []string // further variables for the tests
 }
 
+// run runs all tests of the modules in two lanes: one has the first module, the other the rest. So there is no end of a module at which
+// processors wait for its last package.
 func (g *gate) run(ctx context.Context, dirs []string) error {
+	return both(ctx, func(ctx context.Context) error {
+		return g.module(ctx, dirs[0], dirs[0], nil)
+	}, func(ctx context.Context) error {
+		for _, dir := range dirs[1:] {
+			if err := g.module(ctx, dirs[0], dir, []string{fmt.Sprintf("-p=%d", g.beside)}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// both runs two functions at the same time. An error of one ends the other.
+func both(ctx context.Context, one, other func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var errs [2]error
 	var lanes sync.WaitGroup
-	ended := make(chan struct{})
-	lanes.Go(func() {
-		defer close(ended)
-		if errs[0] = g.module(ctx, dirs[0], nil); errs[0] != nil {
-			cancel()
-		}
-	})
-	lanes.Go(func() {
-		if errs[1] = g.rest(ctx, dirs[1:], ended); errs[1] != nil {
-			cancel()
-		}
-	})
+	for i, lane := range []func(context.Context) error{one, other} {
+		lanes.Go(func() {
+			if errs[i] = lane(ctx); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
 	lanes.Wait()
 	return errors.Join(errs[:]...)
 }
 
-// one has the go command do one thing at a time.
-func one() []string { return []string{"-p=1"} }
-
-// rest is the second lane. It ends after the first one.
-func (g *gate) rest(ctx context.Context, dirs []string, ended <-chan struct{}) error {
-	for _, dir := range dirs {
-		if err := g.module(ctx, dir, one()); err != nil {
-			return err
-		}
-	}
-	for over := false; ; {
-		s, found := g.report.takeShare(g.first, over)
-		switch {
-		case found && over:
-			if err := g.again(ctx, s, nil); err != nil {
-				return err
-			}
-		case found:
-			if err := g.again(ctx, s, one()); err != nil {
-				return err
-			}
-		case over:
-			return nil
-		}
-		over = g.waitForShare(ended, found)
-	}
-}
-
-// waitForShare waits until there may be something to make good, and reports whether the first lane has ended. It does not wait where there may
-// be more.
-func (g *gate) waitForShare(ended <-chan struct{}, more bool) (over bool) {
-	if !more {
-		select {
-		case <-g.report.more:
-		case <-ended:
-		}
-	}
-	select {
-	case <-ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// module runs all tests of a module, where there is one with the race detector.
-func (g *gate) module(ctx context.Context, dir string, more []string) error {
-	return g.test(ctx, g.report.stream(dir, false), slices.Concat(g.args, more, g.race, packages(dir, g.first)))
-}
-
-// again runs, without the race detector, what has left out something under it, to do all of it. What vet says of these packages was said the
-// first time.
-func (g *gate) again(ctx context.Context, s share, more []string) error {
-	g.report.say(fmt.Sprintf("without the race detector, what does a share of its work under it: %d tests of %d packages\n", len(s.tests), len(s.pkgs)))
-	only := []string{"-vet=off", "-run=^(" + strings.Join(s.tests, "|") + ")$"}
-	return g.test(ctx, g.report.stream(s.dir, true), slices.Concat(g.args, more, only, s.pkgs))
+// module runs all tests of the module in dir.
+func (g *gate) module(ctx context.Context, root, dir string, more []string) error {
+	return g.test(ctx, dir, slices.Concat(g.args, more, packages(root, dir, g.first)))
 }
 
 // packages lists all packages of the module in dir. Those of first come first where they are there: go test starts them in this order.
-func packages(dir string, first []string) []string {
+func packages(root, dir string, first []string) []string {
 	var list []string
 	for _, pkg := range first {
-		if _, err := os.Stat(filepath.Join(dir, pkg)); err == nil {
-			list = append(list, "./"+pkg)
+		if rel, err := filepath.Rel(dir, filepath.Join(root, pkg)); err == nil && filepath.IsLocal(rel) && holds(dir, rel) {
+			list = append(list, "./"+filepath.ToSlash(rel))
 		}
 	}
 	return append(list, "./...")
 }
 
+// holds reports whether the module in dir has a package at a path below it, and no other module there has it.
+func holds(dir, rel string) bool {
+	for at := rel; at != "."; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(dir, at, "go.mod")); err == nil {
+			return false
+		}
+	}
+	_, err := os.Stat(filepath.Join(dir, rel))
+	return err == nil
+}
+
+// A job is the tests of the system tier in one package.
+type job struct {
+	dir   string // of the module
+	pkg   string // below dir
+	tests []string
+}
+
+// system runs the tests of the system tier of the modules, and no other test, package by package, two at a time.
+func (g *gate) system(ctx context.Context, dirs []string, tests []archtest.SystemTest) error {
+	jobs := make(chan job, len(tests))
+	for _, j := range jobsOf(dirs, tests) {
+		jobs <- j
+	}
+	close(jobs)
+	lane := func(ctx context.Context) error {
+		for j := range jobs {
+			only := []string{"-run=^(" + strings.Join(j.tests, "|") + ")$", "./" + j.pkg}
+			if err := g.test(ctx, j.dir, slices.Concat(g.args, only)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	g.env = append(g.env, tier.Variable+"="+tier.On)
+	err := both(ctx, lane, lane)
+	g.report.checkRan(tests)
+	return err
+}
+
+// jobsOf sorts tests by package, and finds the module of each: the innermost one. The first module is that at the root of the repository.
+func jobsOf(dirs []string, tests []archtest.SystemTest) []job {
+	var jobs []job
+	for i, t := range tests {
+		if i > 0 && tests[i-1].Dir == t.Dir {
+			last := &jobs[len(jobs)-1]
+			last.tests = append(last.tests, t.Name)
+			continue
+		}
+		j := job{dirs[0], t.Dir, []string{t.Name}}
+		for _, dir := range dirs[1:] {
+			rel, err := filepath.Rel(dir, filepath.Join(dirs[0], t.Dir))
+			if err == nil && filepath.IsLocal(rel) && len(dir) > len(j.dir) {
+				j.dir, j.pkg = dir, filepath.ToSlash(rel)
+			}
+		}
+		jobs = append(jobs, j)
+	}
+	return jobs
+}
+
 // test runs go test in one module. A test that fails is in the report; an error means that the run itself went wrong.
-func (g *gate) test(ctx context.Context, s *stream, args []string) error {
+func (g *gate) test(ctx context.Context, dir string, args []string) error {
+	s := g.report.stream()
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = s.dir
-	cmd.Env = environ(os.Environ())
+	cmd.Dir = dir
+	cmd.Env = append(environ(os.Environ()), g.env...)
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	events, err := cmd.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("running go test in %q: %w", s.dir, err)
+		return fmt.Errorf("running go test in %q: %w", dir, err)
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("running go test in %q: %w", s.dir, err)
+		return fmt.Errorf("running go test in %q: %w", dir, err)
 	}
 	readErr := s.read(events)
 	err = cmd.Wait()
@@ -137,16 +158,17 @@ func (g *gate) test(ctx context.Context, s *stream, args []string) error {
 	case readErr != nil:
 		return readErr
 	case errors.As(err, &exit) && s.failed == 0:
-		s.report.fail(fmt.Sprintf("go test in %q ended with code %d, but no test failed", s.dir, exit.ExitCode()))
+		s.report.fail(fmt.Sprintf("go test in %q ended with code %d, but no test failed", dir, exit.ExitCode()))
 	case err != nil && exit == nil:
-		return fmt.Errorf("running go test in %q: %w", s.dir, err)
+		return fmt.Errorf("running go test in %q: %w", dir, err)
 	}
 	return nil
 }
 
 // environ adds what saves time and proves no less. Memory is cheaper than processors: the collector of the go command, of the tests, and of
 // the servers that they start, waits until a heap is five times as large as what is live. A process with the race detector otherwise sleeps
-// for a second before it ends. What the environment says itself comes first.
+// for a second before it ends. What the environment says itself comes first. Workspaces are for editors: a module is tested with its own
+// requirements.
 func environ(env []string) []string {
 	gc, race := "GOGC=400", ""
 	for _, v := range env {
@@ -157,5 +179,5 @@ func environ(env []string) []string {
 			race = options
 		}
 	}
-	return append(slices.Clone(env), gc, "GORACE=atexit_sleep_ms=0 "+race)
+	return append(slices.Clone(env), gc, "GORACE=atexit_sleep_ms=0 "+race, "GOWORK=off")
 }

@@ -13,8 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/belayproject/belay/internal/archtest"
 )
 
 func main() {
@@ -35,7 +38,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	allow := flags.String("allow", "", "file with the skips that are allowed")
 	race := flags.String("race", "auto", "race detector: auto, on or off")
 	more := flags.String("args", "", "further arguments of go test, separated by blanks")
-	first := flags.String("first", "", "packages to begin with, where a module has them, separated by blanks")
+	first := flags.String("first", "", "packages to begin with, by their paths inside the repository, separated by blanks")
+	beside := flags.Int("beside", 1, "packages at a time of the modules after the first, which runs at the same time")
+	system := flags.Bool("system", false, "run the tests of the system tier, and no other")
+	list := flags.Bool("list", false, "list the tests of the system tier, and run nothing")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("reading the arguments: %w", err)
 	}
@@ -48,16 +54,41 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		dirs = []string{"."}
 	}
 	g := &gate{
-		report: newReport(out, rules), first: strings.Fields(*first), args: append([]string{"test", "-json"}, strings.Fields(*more)...),
+		report: newReport(out, rules), first: strings.Fields(*first), beside: *beside,
+		args: slices.Concat([]string{"test", "-json"}, raceFlags(ctx, *race, out), strings.Fields(*more)),
 	}
-	g.race = raceFlags(ctx, *race, out)
-	if err := g.run(ctx, dirs); err != nil {
+	if *list {
+		_, err := systemTests(dirs[0], out)
+		return err
+	}
+	if *system {
+		var tests []archtest.SystemTest
+		if tests, err = systemTests(dirs[0], io.Discard); err == nil {
+			err = g.system(ctx, dirs, tests)
+		}
+	} else {
+		err = g.run(ctx, dirs)
+	}
+	if err != nil {
 		return err
 	}
 	if !g.report.finish() {
 		return errFailed
 	}
 	return nil
+}
+
+// systemTests finds the tests of the system tier in the repository and prints them.
+func systemTests(root string, out io.Writer) ([]archtest.SystemTest, error) {
+	tree, err := archtest.ReadTree(os.DirFS(root))
+	if err != nil {
+		return nil, err
+	}
+	tests := archtest.SystemTests(tree)
+	for _, t := range tests {
+		fmt.Fprintf(out, "%s.%s\n", t.Dir, t.Name)
+	}
+	return tests, nil
 }
 
 // raceFlags gives -race where it is asked for and can work, and says why where it cannot.

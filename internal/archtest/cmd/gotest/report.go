@@ -16,6 +16,7 @@ import (
 
 	"github.com/belayproject/belay/internal/archtest"
 	"github.com/belayproject/belay/internal/raceshare"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // An event is one line of go test -json.
@@ -26,46 +27,40 @@ type event struct {
 	Output      string
 	FailedBuild string
 	Key         string
+	Elapsed     float64
 }
 
 // A report is what is said of one or more runs of go test, which may go on at the same time.
 type report struct {
 	rules []rule
-	more  chan struct{} // has an element when there is something new in shares
 
-	mu     sync.Mutex // guards all below, and out
-	out    io.Writer
-	shares []share // by package, in the order in which the packages ended
+	mu  sync.Mutex // guards all below, and out
+	out io.Writer
 
 	passed, failed, skipped int
 	unexpected              []string
-}
-
-// A share is what has left out something under the race detector.
-type share struct {
-	dir         string // of the module
-	pkgs, tests []string
+	ended                   map[string]bool // tests by package and name
+	shared                  map[string]bool // tests that have left out something under the race detector
+	left                    map[string]bool // tests that are left to the system tier
+	times                   map[string]float64
 }
 
 func newReport(out io.Writer, rules []rule) *report {
-	return &report{out: out, rules: rules, more: make(chan struct{}, 1)}
+	return &report{
+		out: out, rules: rules, ended: map[string]bool{}, shared: map[string]bool{}, left: map[string]bool{}, times: map[string]float64{},
+	}
 }
 
 // A stream follows the events of one run of go test.
 type stream struct {
 	report  *report
-	dir     string
-	full    bool                           // it must leave out nothing
-	output  map[[2]string][]string         // by package and test, until the test ends
-	failing map[string]bool                // packages with a failed test
-	sharing map[string]map[string]struct{} // by package, the tests that have left out something, without their subtests
+	output  map[[2]string][]string // by package and test, until the test ends
+	failing map[string]bool        // packages with a failed test
 	failed  int
 }
 
-func (r *report) stream(dir string, full bool) *stream {
-	return &stream{
-		report: r, dir: dir, full: full, output: map[[2]string][]string{}, failing: map[string]bool{}, sharing: map[string]map[string]struct{}{},
-	}
+func (r *report) stream() *stream {
+	return &stream{report: r, output: map[[2]string][]string{}, failing: map[string]bool{}}
 }
 
 // read takes in events until the end. Lines that are no events are shown as they are.
@@ -100,8 +95,12 @@ func (s *stream) take(e event) {
 	case "output":
 		s.output[key] = append(s.output[key], e.Output)
 	case "attr":
-		if e.Key == raceshare.Attribute {
-			s.share(e)
+		switch e.Key {
+		case raceshare.Attribute:
+			test, _, _ := strings.Cut(e.Test, "/")
+			s.report.shared[e.name(test)] = true
+		case tier.Attribute:
+			s.report.left[e.name(e.Test)] = true
 		}
 	case "pass", "fail", "skip":
 		output := s.output[key]
@@ -114,24 +113,21 @@ func (s *stream) take(e event) {
 	}
 }
 
-func (s *stream) share(e event) {
-	if s.sharing[e.Package] == nil {
-		s.sharing[e.Package] = map[string]struct{}{}
-	}
-	test, _, _ := strings.Cut(e.Test, "/")
-	s.sharing[e.Package][test] = struct{}{}
-}
+// name is that of a test, with the path of its package inside the repository.
+func (e event) name(test string) string { return inModule(e.Package) + "." + test }
 
 func (s *stream) endTest(e event, output []string) {
 	r := s.report
+	r.ended[e.name(e.Test)] = true
 	switch e.Action {
 	case "pass":
 		r.passed++
 	case "fail":
 		s.fail(e.Package, output)
 	case "skip":
-		r.skipped++
-		r.skip(e, reason(output))
+		if !r.left[e.name(e.Test)] {
+			r.skip(e, reason(output))
+		}
 	}
 }
 
@@ -145,7 +141,7 @@ func (s *stream) fail(pkg string, output []string) {
 // endPackage shows the package's own line, or all it said if it failed. A package that fails although none of its tests did
 // (it does not build, or was ended from outside) counts as a failure.
 func (s *stream) endPackage(e event, output []string) {
-	s.endShare(e.Package)
+	s.report.times[inModule(e.Package)] += e.Elapsed
 	if e.Action == "fail" {
 		fmt.Fprint(s.report.out, strings.Join(output, ""))
 		if e.FailedBuild != "" || !s.failing[e.Package] {
@@ -161,23 +157,6 @@ func (s *stream) endPackage(e event, output []string) {
 	}
 }
 
-// endShare has what a package has left out made good, which it may be when the package is through.
-func (s *stream) endShare(pkg string) {
-	tests := slices.Sorted(maps.Keys(s.sharing[pkg]))
-	switch {
-	case len(tests) == 0:
-		return
-	case s.full:
-		s.fail(pkg, []string{fmt.Sprintf("%q of %q leave out something without the race detector\n", tests, pkg)})
-		return
-	}
-	s.report.shares = append(s.report.shares, share{s.dir, []string{pkg}, tests})
-	select {
-	case s.report.more <- struct{}{}:
-	default:
-	}
-}
-
 // tellUnfinished shows what tests that never ended have said.
 func (s *stream) tellUnfinished(pkg string) {
 	for key, output := range s.output {
@@ -188,36 +167,9 @@ func (s *stream) tellUnfinished(pkg string) {
 	}
 }
 
-// takeShare gives what one package has left out, those of first before others, or all that is there of one module.
-func (r *report) takeShare(first []string, all bool) (share, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.shares) == 0 {
-		return share{}, false
-	}
-	place := func(s share) int {
-		at := slices.Index(first, inModule(s.pkgs[0]))
-		if at < 0 {
-			return len(first)
-		}
-		return at
-	}
-	slices.SortStableFunc(r.shares, func(a, b share) int { return cmp.Compare(place(a), place(b)) })
-	taken := share{dir: r.shares[0].dir}
-	r.shares = slices.DeleteFunc(r.shares, func(s share) bool {
-		if s.dir != taken.dir || len(taken.pkgs) > 0 && !all {
-			return false
-		}
-		taken.pkgs, taken.tests = append(taken.pkgs, s.pkgs...), append(taken.tests, s.tests...)
-		return true
-	})
-	slices.Sort(taken.tests)
-	taken.tests = slices.Compact(taken.tests)
-	return taken, true
-}
-
 func (r *report) skip(e event, why string) {
-	name := inModule(e.Package) + "." + e.Test
+	r.skipped++
+	name := e.name(e.Test)
 	for _, rule := range r.rules {
 		if rule.allows(inModule(e.Package), e.Test) {
 			fmt.Fprintf(r.out, "skipped, as allowed (%s): %s: %s\n", rule.why, name, why)
@@ -240,6 +192,18 @@ func (r *report) fail(why string) {
 	fmt.Fprintln(r.out, why)
 }
 
+// checkRan fails for each test that was to run and did not: it is excluded by a build constraint, or was never started.
+func (r *report) checkRan(tests []archtest.SystemTest) {
+	for _, t := range tests {
+		if name := t.Dir + "." + t.Name; !r.ended[name] {
+			r.fail("did not run: " + name)
+		}
+	}
+}
+
+// longest is the number of packages whose time the report shows.
+const longest = 12
+
 // finish prints the end of the report and tells whether all is well. No stream is read any more.
 func (r *report) finish() bool {
 	for _, s := range r.unexpected {
@@ -247,6 +211,16 @@ func (r *report) finish() bool {
 	}
 	if r.passed+r.failed == 0 {
 		r.fail("no test ran")
+	}
+	pkgs := slices.SortedFunc(maps.Keys(r.times), func(a, b string) int { return cmp.Compare(r.times[b], r.times[a]) })
+	for _, pkg := range pkgs[:min(longest, len(pkgs))] {
+		fmt.Fprintf(r.out, "%6.0f s %s\n", r.times[pkg], pkg)
+	}
+	if len(r.shared) > 0 {
+		fmt.Fprintf(r.out, "%d tests did a share of their work under the race detector: make searches does all of it\n", len(r.shared))
+	}
+	if len(r.left) > 0 {
+		fmt.Fprintf(r.out, "%d tests are left to make test-system\n", len(r.left))
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	return r.failed == 0 && len(r.unexpected) == 0

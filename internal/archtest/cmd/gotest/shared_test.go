@@ -11,58 +11,83 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belayproject/belay/internal/archtest"
 	"github.com/belayproject/belay/internal/raceshare"
 )
 
-// sharing is a module whose package a has a test that leaves something out under the race detector, as raceshare does it. That test has one
-// subtest under the detector and three without, and does what broken says without it.
-func sharing(t *testing.T, broken string) string {
-	t.Helper()
+// TestSharesAreTold shows that the report counts the tests that have left out something, each once, and that they do not fail.
+func TestSharesAreTold(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "go.mod", module)
-	if err := os.Mkdir(filepath.Join(dir, "a"), 0o755); err != nil {
-		t.Fatal(err)
+	write(t, dir, "a_test.go", "package m\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { t.Attr(\"colour\", \"green\") }\n\n"+
+		"func TestLong(t *testing.T) {\n\tfor range 2 {\n\t\tt.Run(\"\", func(t *testing.T) { t.Attr(\""+raceshare.Attribute+"\", \"one in ten\") })\n\t}\n}\n")
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"-race", "off", dir}, &out); err != nil {
+		t.Errorf("got error %v:\n%s", err, out.String())
 	}
-	if broken == "" { // another package
-		write(t, dir, "b_test.go", passing)
+	const want = "\n1 tests did a share of their work under the race detector: make searches does all of it\n4 passed, 0 failed, 0 skipped\n"
+	if !strings.HasSuffix(out.String(), want) {
+		t.Errorf("the output does not end with %q:\n%s", want, out.String())
 	}
-	write(t, dir, "a/on_test.go", "//go:build race\n\npackage a\n\nimport \"testing\"\n\n"+
-		"func cases(t *testing.T) int { t.Attr(\""+raceshare.Attribute+"\", \"one in three\"); return 1 }\n")
-	write(t, dir, "a/off_test.go", "//go:build !race\n\npackage a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nvar exit = os.Exit\n\nfunc cases(t *testing.T) int { "+broken+"return 3 }\n")
-	write(t, dir, "a/a_test.go", "package a\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { t.Attr(\"colour\", \"green\") }\n\n"+
-		"func TestLong(t *testing.T) {\n\tt.Run(\"all\", func(t *testing.T) {\n\t\tfor range cases(t) {\n\t\t\tt.Run(\"\", func(*testing.T) {})\n\t\t}\n\t})\n}\n")
-	return dir
 }
 
-// TestSharesAreMadeGood shows that what does a share of its work under the race detector, and only that, runs once more without it and counts
-// again, and that its failures there count too. Without the detector each test runs once, and does all of it.
-func TestSharesAreMadeGood(t *testing.T) {
-	const again = "without the race detector, what does a share of its work under it: 1 tests of 1 packages\n"
+// tiers is a repository of two modules with tests of both tiers; code is added to a test file of the second.
+func tiers(t *testing.T, code string) (root, second string) {
+	t.Helper()
+	root = t.TempDir()
+	second = filepath.Join(root, "examples")
+	for _, dir := range []string{"internal/tier", "lkg", "examples/agent"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(repository + "/internal/tier/tier.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const library, head = archtest.Module, "\n\nimport (\n\t\"testing\"\n\n\t\"" + archtest.Module + "/internal/tier\"\n)\n\n"
+	write(t, root, "go.mod", "module "+library+"\n\ngo 1.25\n")
+	write(t, root, "internal/tier/tier.go", string(text))
+	write(t, root, "lkg/a_test.go", "package lkg"+head+"func TestPure(*testing.T) {}\n\nfunc TestPart(t *testing.T) {\n"+
+		"\tt.Run(\"pure\", func(*testing.T) {})\n\tt.Run(\"root\", func(t *testing.T) { tier.System(t, tier.Root) })\n}\n")
+	write(t, second, "go.mod", "module "+library+"/examples\n\ngo 1.25\n\nrequire "+library+" v0.0.0\n\nreplace "+library+" => ../\n")
+	write(t, second, "agent/a_test.go", "package agent"+head+"func TestPure(*testing.T) {}\n\nfunc TestKubelet(t *testing.T) { tier.System(t, tier.Kubelet) }\n")
+	write(t, second, "agent/b_test.go", code)
+	return root, second
+}
+
+// TestTiers shows that what one tier leaves out the other one runs: each test runs in one of them, in each module, and a test that is marked
+// and does not run is a failure.
+func TestTiers(t *testing.T) {
+	const head = "package agent\n\nimport (\n\t\"testing\"\n\n\t\"" + archtest.Module + "/internal/tier\"\n)\n\n"
 	for _, c := range []struct {
-		name, race, broken string
-		want               error
-		again              bool
-		says               string
+		name, code string
+		args       []string
+		want       error
+		says       string
 	}{
-		{"on", "auto", "", nil, true, "\n11 passed, 0 failed, 0 skipped\n"}, // 2 of the other package, 4 of a, and 5 again
-		{"off", "off", "", nil, false, "\n8 passed, 0 failed, 0 skipped\n"},
-		{"fails in full", "auto", "t.Error(\"case 2\"); ", errFailed, true, "\n7 passed, 2 failed, 0 skipped\n"},
-		{"ends early in full", "auto", "exit(3); ", errFailed, true, "\n4 passed, 1 failed, 0 skipped\n"},
-		{"is skipped in full", "auto", "t.Skip(\"no time\"); ", errFailed, true, "skipped without leave: example.test/m/a.TestLong/all: "},
-		{"leaves something out for ever", "auto", "t.Attr(\"" + raceshare.Attribute + "\", \"\"); ", errFailed, true, "leave out something without the race detector"},
+		{"the default tier", "", nil, nil, "\n2 tests are left to make test-system\n4 passed, 0 failed, 0 skipped\n"},
+		{"the system tier", "", []string{"-system"}, nil, "\n4 passed, 0 failed, 0 skipped\n"}, // TestPart has two subtests
+		{"a marked test that is not built", "//go:build never\n\n" + head + "func TestGone(t *testing.T) { tier.System(t) }\n",
+			[]string{"-system"}, errFailed, "did not run: examples/agent.TestGone\n"},
+		{"a marked test that is skipped", head + "func TestSkips(t *testing.T) { tier.System(t); t.Skip(\"no kubelet\") }\n",
+			[]string{"-system"}, errFailed, "skipped without leave: examples/agent.TestSkips: "},
+		{"a marked test that fails", head + "func TestFails(t *testing.T) { tier.System(t); t.Error(\"broken\") }\n",
+			[]string{"-system"}, errFailed, "\n4 passed, 1 failed, 0 skipped\n"},
+		{"a test without a mark that needs more", head + "func TestBare(t *testing.T) { tier.Require(t) }\n", nil, errFailed, "calls tier.System first"},
+		{"the list", "", []string{"-list"}, nil, "examples/agent.TestKubelet\nlkg.TestPart\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if missing := noCompiler(t.Context()); missing != "" && c.race == "auto" {
-				t.Log("there is no race detector here:", missing) // the row "off" shows all that there is to be seen
-				return
+			if c.code == "" {
+				c.code = "package agent\n"
 			}
-			dir := sharing(t, c.broken)
+			root, second := tiers(t, c.code)
 			var out bytes.Buffer
-			if err := run(t.Context(), []string{"-race", c.race, dir}, &out); !errors.Is(err, c.want) {
+			if err := run(t.Context(), append(c.args, "-race", "off", root, second), &out); !errors.Is(err, c.want) {
 				t.Errorf("got error %v, want %v", err, c.want)
 			}
-			if got := strings.Contains(out.String(), again); got != c.again || !strings.Contains(out.String(), c.says) {
-				t.Errorf("ran again: %t, want %t and %q:\n%s", got, c.again, c.says, out.String())
+			if !strings.Contains("\n"+out.String(), c.says) {
+				t.Errorf("the output lacks %q:\n%s", c.says, out.String())
 			}
 		})
 	}
