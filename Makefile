@@ -1,8 +1,9 @@
 # Copyright The belay Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-# Two targets are for everybody: `make demo` and `make test`. Everything they need beyond Go, git, make and bash is built or
-# installed on the first run, with progress, and kept outside the work tree.
+# Two targets are for everybody: `make demo` and `make test`. They need Go, git, make and bash, and neither root nor packages: the servers
+# are built on the first run, with progress, and kept outside the work tree. `make test-system` is for root: it says which packages it
+# installs before it does.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -14,9 +15,10 @@ GO ?= go
 export GOWORK := off
 # Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
 RACE ?= auto
-# Tests of real servers wait more than they compute, so that more of them run at a time than there are processors. The longest
-# packages begin, so that no long one is alone in the end.
-OVERLAP := -p 3 -parallel 8
+# Tests of real servers wait more than they compute, so that more of them run at a time than there are processors: two packages of the
+# library, beside two of the other modules. The longest packages begin, so that no long one is alone in the end.
+OVERLAP := -p 2 -parallel 8
+BESIDE := 2
 LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent/app machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain/app examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller/app identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay/app drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/fake examples/demo/internal/fleet lkg/lkgtest configsync
 # How many nodes the rollouts of the demo go over.
 NODES ?= 50
@@ -40,13 +42,22 @@ override VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12
 LDFLAGS = -X k8s.io/component-base/version.gitVersion=$(VERSION)
 
 BINARIES := $(wildcard internal/testenv/cmd/binaries)
+# What the tests of the system tier need: how to see that it is there, the Debian packages, and what is said where they can't be installed.
+SYSTEM_DEPS := KUBELET SSH QEMU BROWSER SYSTEMD FAULT
 KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
+KUBELET_CHECK = command -v containerd && command -v runc && command -v iptables && test -x /usr/lib/cni/bridge
 CC_PACKAGES := gcc libc6-dev
+CC_CHECK = command -v "$$($(GO) env CC | cut -d' ' -f1)"
 SSH_PACKAGES := openssh-server openssh-client
+SSH_CHECK = test -x /usr/sbin/sshd && command -v ssh
 QEMU_PACKAGES := qemu-system-x86 e2fsprogs
+QEMU_CHECK = command -v qemu-system-x86_64 && command -v mkfs.ext4
 BROWSER_PACKAGES := chromium fonts-dejavu-core
+BROWSER_CHECK = command -v "$${BELAY_CHROMIUM:-chromium}"
 SYSTEMD_PACKAGES := systemd
+SYSTEMD_CHECK = test -x /usr/lib/systemd/systemd && command -v systemctl
 FAULT_PACKAGES := e2fsprogs xfsprogs btrfs-progs
+FAULT_CHECK = command -v mkfs.ext4 && command -v mkfs.xfs && command -v mkfs.btrfs
 
 .PHONY: help
 help: ## list the targets
@@ -60,12 +71,38 @@ demo: ## run the main job on several nodes, then rollouts over NODES, 50 if it i
 	bin/demo $(or $(DEMO_KUBECONFIG:%=--kubeconfig=%),'--control-plane=bin/controlplane -stdin') $(DEMOARGS)
 	$(if $(DEMO_KUBECONFIG),,bin/demo fleet --nodes=$(NODES) '--control-plane=bin/controlplane -stdin -fleet -with=kube-controller-manager,kube-scheduler,kwok' $(FLEETARGS))
 
+# PKG names the packages to test, by their paths inside the repository: make test PKG="drain examples/drain".
+PKG ?=
+GOTEST = $(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -first "$(LONGEST)" -only "$(PKG)"
+GOTEST_ARGS = -timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)
+
 .PHONY: test
-test: binaries kubelet-deps ssh-deps qemu-deps browser-deps systemd-deps compiler ## run every test, with the race detector; long searches in part with it, and in full without
-	$(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -race $(RACE) -first "$(LONGEST)" -args "-timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)" $(MODULES)
+test: binaries ## run the tests that need no root and no packages of the system, with the race detector; long searches in part
+	$(GOTEST) -race $(RACE) -beside $(BESIDE) -args "$(GOTEST_ARGS)" $(MODULES)
+
+.PHONY: test-system
+test-system: is-root system-plan binaries system-deps ## run the tests that need root, a kubelet, qemu, sshd, systemd or a browser; says what it installs
+	$(GOTEST) -race $(SYSTEM_RACE) -system -args "$(GOTEST_ARGS)" $(MODULES)
+
+# What is under test there are programs that the tests start, most of them not ours.
+SYSTEM_RACE ?= off
+
+.PHONY: is-root
+is-root:
+	@[ "$$(id -u)" = 0 ] || { echo "make test-system needs root; make test needs neither root nor packages" >&2; exit 1; }
+
+.PHONY: system-plan
+system-plan: ## list the tests that make test-system runs, and the packages that it installs where they are missing
+	@echo "make test-system runs:"; $(GO) run ./internal/archtest/cmd/gotest -list | sed 's/^/  /'
+	@echo "It installs by apt-get what is missing of:"
+	@$(foreach d,$(SYSTEM_DEPS),$(call plan-packages,$($(d)_CHECK),$($(d)_PACKAGES));)
+
+.PHONY: searches
+searches: binaries compiler ## run the tests without the race detector: long searches in whole; about 20 minutes
+	$(MAKE) test RACE=off
 
 .PHONY: race
-race: ## run every test, long searches too, with the race detector; about an hour
+race: binaries compiler ## run every test of make test, long searches in whole, with the race detector; about an hour
 	BELAY_RACE=all $(MAKE) test RACE=on
 
 .PHONY: mutants
@@ -198,20 +235,20 @@ soak: binaries ## let a fleet of NODES, 1000 if it is not set, live through faul
 .PHONY: machine-proof
 machine-proof: binaries ssh-deps qemu-deps ## kill the controllers of machines a hundred times, on a cloud and on local processes; the suite of providers over sshd and qemu; 15 minutes
 	BELAY_MACHINE_KILLS=100 $(GO) test -count=1 -timeout 60m -v ./internal/machineproof
-	BELAY_MACHINE_SSHD=1 $(GO) test -count=1 -timeout 60m -v -run SSHD ./machine/provider/ssh
-	BELAY_MACHINE_QEMU=1 $(GO) test -count=1 -timeout 60m -v -run Conformance ./internal/machineqemu
+	BELAY_TIER=system BELAY_MACHINE_SSHD=1 $(GO) test -count=1 -timeout 60m -v -run SSHD ./machine/provider/ssh
+	BELAY_TIER=system BELAY_MACHINE_QEMU=1 $(GO) test -count=1 -timeout 60m -v -run Conformance ./internal/machineqemu
 
 .PHONY: faults
 faults: fault-deps ## crash, starve and break the disks under checkpoint, and checkpoint itself: crash states, power cuts, kills, mutants; 10 minutes; LONG=1: hours
 	@lines() { grep -vE '^ *(=== |--- PASS|PASS)' | sed -E 's/^ *[a-z_]+_test\.go:[0-9]+: fault /fault /'; }; \
-	export BELAY_FAULTS=$(if $(LONG),long,1) GOGC=400; \
+	export BELAY_TIER=system BELAY_FAULTS=$(if $(LONG),long,1) GOGC=400; \
 	$(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -p 1 -v -run '^Test(Fault|Protocols)' ./checkpoint/... | lines; \
 	(cd internal/faultproof && $(GO) test -count=1 -timeout $(if $(LONG),24h,15m) -v ./...) | lines; \
 	BELAY_MUTANTS=all $(GO) test -count=1 -timeout 30m -v -run '^TestIncidents$$' ./checkpoint | lines
 
 .PHONY: page-shots
 page-shots: browser-deps ## write the pictures of the fleet page that the docs show
-	cd examples/internal/browser && BELAY_REQUIRE_BROWSER=1 BELAY_SHOTS="$(CURDIR)/docs" $(GO) test -count=1 .
+	cd examples/internal/browser && BELAY_TIER=system BELAY_REQUIRE_BROWSER=1 BELAY_SHOTS="$(CURDIR)/docs" $(GO) test -count=1 .
 
 .PHONY: generate
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
@@ -262,47 +299,53 @@ done; }; \
 mv "$@.$$$$" "$@"; echo "  $(@F): done in $$SECONDS s"
 endef
 
-# install-packages installs those of the Debian packages $(2) for which the check $(1) fails. Without root,
-# apt or a network it only says so, with $(3).
+# install-packages installs the Debian packages of $(1), such as KUBELET, where their check fails, and says so before. Without root, apt
+# or a network it only says so, with $(2).
 define install-packages
-if ! { $(1); } >/dev/null 2>&1; then \
+if ! { $($(1)_CHECK); } >/dev/null 2>&1; then \
   if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-    echo "installing $(2)"; \
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2) >/dev/null; } || echo "$(3)"; \
-  else echo "$(3)"; fi; fi
+    echo "installing $($(1)_PACKAGES)"; \
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $($(1)_PACKAGES) >/dev/null; } || echo "$(2)"; \
+  else echo "$(2)"; fi; fi
 endef
+
+# plan-packages says whether the check $(1) finds the packages $(2).
+plan-packages = if { $(1); } >/dev/null 2>&1; then echo "  there:   $(2)"; else echo "  missing: $(2)"; fi
+
+.PHONY: system-deps
+system-deps: kubelet-deps ssh-deps qemu-deps browser-deps systemd-deps fault-deps
 
 .PHONY: kubelet-deps
 kubelet-deps: ## install what a real kubelet needs (Debian, root; else it only says what is missing)
-	@$(if $(BINARIES),$(call install-packages,command -v containerd && command -v runc && command -v iptables && test -x /usr/lib/cni/bridge,$(KUBELET_PACKAGES),the tests with a real kubelet are skipped: they need root and $(KUBELET_PACKAGES)),true)
+	@$(call install-packages,KUBELET,the tests with a real kubelet are skipped: they need root and $(KUBELET_PACKAGES))
 
 .PHONY: ssh-deps
 ssh-deps:
-	@$(call install-packages,test -x /usr/sbin/sshd && command -v ssh,$(SSH_PACKAGES),the tests with a real sshd are skipped: they need $(SSH_PACKAGES))
+	@$(call install-packages,SSH,the tests with a real sshd are skipped: they need $(SSH_PACKAGES))
 
 # The kernels are fetched, not installed: they lie in the user's cache. The archive's list is there where the packages were installed just now.
 .PHONY: qemu-deps
 qemu-deps:
-	@$(call install-packages,command -v qemu-system-x86_64 && command -v mkfs.ext4,$(QEMU_PACKAGES),the tests with virtual machines are skipped: they need $(QEMU_PACKAGES))
+	@$(call install-packages,QEMU,the tests with virtual machines are skipped: they need $(QEMU_PACKAGES))
 	@if command -v qemu-system-x86_64 >/dev/null && command -v apt-get >/dev/null; then \
 	  $(GO) run ./internal/machineqemu/cmd/kernels || { [ "$$(id -u)" = 0 ] && apt-get update -qq && $(GO) run ./internal/machineqemu/cmd/kernels; } || \
 	  echo "the tests with virtual machines are skipped: they need two kernels from Debian's archive"; fi
 
 .PHONY: browser-deps
 browser-deps:
-	@$(call install-packages,command -v "$${BELAY_CHROMIUM:-chromium}",$(BROWSER_PACKAGES),the tests of the fleet page in a browser are skipped: they need $(BROWSER_PACKAGES))
+	@$(call install-packages,BROWSER,the tests of the fleet page in a browser are skipped: they need $(BROWSER_PACKAGES))
 
 .PHONY: systemd-deps
 systemd-deps:
-	@$(call install-packages,test -x /usr/lib/systemd/systemd && command -v systemctl,$(SYSTEMD_PACKAGES),the tests under a real systemd are skipped: they need root and $(SYSTEMD_PACKAGES))
+	@$(call install-packages,SYSTEMD,the tests under a real systemd are skipped: they need root and $(SYSTEMD_PACKAGES))
 
 .PHONY: fault-deps
 fault-deps:
-	@$(call install-packages,command -v mkfs.ext4 && command -v mkfs.xfs && command -v mkfs.btrfs,$(FAULT_PACKAGES),the tests on real file systems are skipped: they need root and $(FAULT_PACKAGES))
+	@$(call install-packages,FAULT,the tests on real file systems are skipped: they need root and $(FAULT_PACKAGES))
 
 .PHONY: compiler
 compiler:
-	@$(call install-packages,command -v "$$($(GO) env CC | cut -d' ' -f1)",$(CC_PACKAGES),there is no C compiler: the race detector stays off)
+	@$(call install-packages,CC,there is no C compiler: the race detector stays off)
 
 .PHONY: clean
 clean: ## remove what was built in the work tree; compiled tools and servers stay in the user's cache

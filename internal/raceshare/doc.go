@@ -5,8 +5,8 @@
 //
 // The detector makes code 5 to 20 times slower, and finds nothing in a search or a simulation that has one goroutine. So such a test
 // asks [Of] for the number of its seeds, or [Step] for the distance of its places: one in ten under the detector, all without it. It then
-// has an attribute, by which internal/archtest/cmd/gotest knows it, and runs it once more without the detector: make test leaves
-// nothing out. There is no list of such tests that could be out of date.
+// has an attribute, by which internal/archtest/cmd/gotest counts it. make searches runs the tests without the detector and leaves nothing
+// out; CI runs it each night.
 //
 // A test that proves by how much it has seen ("at least 20 of each kind") demands all of it where Step is one, and its share, or nothing, else.
 //

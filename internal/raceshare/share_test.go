@@ -5,7 +5,7 @@ package raceshare
 
 import "testing"
 
-// Under the race detector there is one case in ten, and never none; make test runs this test with and without it.
+// Under the race detector there is one case in ten, and never none; make test runs this test with it, and make searches without.
 func TestShare(t *testing.T) {
 	for _, c := range []struct{ all, share int }{{0, 0}, {1, 1}, {9, 1}, {10, 1}, {11, 2}, {500, 50}} {
 		want := c.all

@@ -23,6 +23,7 @@ type gate struct {
 	report *report
 	first  []string // packages to begin with, by their path inside the repository
 	args   []string // of the go command
+	only   []string // packages to run, if not all
 	beside int      // packages at a time of the modules after the first
 	env    []string // further variables for the tests
 }
@@ -59,20 +60,26 @@ func both(ctx context.Context, one, other func(context.Context) error) error {
 	return errors.Join(errs[:]...)
 }
 
-// module runs all tests of the module in dir.
+// module runs the tests of the module in dir.
 func (g *gate) module(ctx context.Context, root, dir string, more []string) error {
-	return g.test(ctx, dir, slices.Concat(g.args, more, packages(root, dir, g.first)))
+	pkgs := append(inside(root, dir, g.first), "./...")
+	if len(g.only) > 0 {
+		if pkgs = inside(root, dir, g.only); len(pkgs) == 0 {
+			return nil
+		}
+	}
+	return g.test(ctx, dir, slices.Concat(g.args, more, pkgs))
 }
 
-// packages lists all packages of the module in dir. Those of first come first where they are there: go test starts them in this order.
-func packages(root, dir string, first []string) []string {
+// inside gives those of the packages that the module in dir has. go test starts packages in the order in which they are named.
+func inside(root, dir string, pkgs []string) []string {
 	var list []string
-	for _, pkg := range first {
+	for _, pkg := range pkgs {
 		if rel, err := filepath.Rel(dir, filepath.Join(root, pkg)); err == nil && filepath.IsLocal(rel) && holds(dir, rel) {
 			list = append(list, "./"+filepath.ToSlash(rel))
 		}
 	}
-	return append(list, "./...")
+	return list
 }
 
 // holds reports whether the module in dir has a package at a path below it, and no other module there has it.
@@ -96,6 +103,9 @@ type job struct {
 // system runs the tests of the system tier of the modules, and no other test, package by package, two at a time.
 func (g *gate) system(ctx context.Context, dirs []string, tests []archtest.SystemTest) error {
 	jobs := make(chan job, len(tests))
+	if len(g.only) > 0 {
+		tests = slices.DeleteFunc(tests, func(t archtest.SystemTest) bool { return !slices.Contains(g.only, t.Dir) })
+	}
 	for _, j := range jobsOf(dirs, tests) {
 		jobs <- j
 	}

@@ -19,8 +19,8 @@ type rule struct {
 
 func (r rule) allows(pkg, test string) bool { return r.pkg == pkg && r.test.MatchString(test) }
 
-// readRules reads the rules that hold for this user. No file, no rules.
-func readRules(name string, root bool) ([]rule, error) {
+// readRules reads the rules of a file. No file, no rules.
+func readRules(name string) ([]rule, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -28,14 +28,14 @@ func readRules(name string, root bool) ([]rule, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the allowed skips: %w", err)
 	}
-	rules, err := parseRules(string(text), root)
+	rules, err := parseRules(string(text))
 	if err != nil {
 		return nil, fmt.Errorf("reading the allowed skips: %q: %w", name, err)
 	}
 	return rules, nil
 }
 
-func parseRules(text string, root bool) ([]rule, error) {
+func parseRules(text string) ([]rule, error) {
 	var rules []rule
 	for i, line := range strings.Split(text, "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -43,24 +43,14 @@ func parseRules(text string, root bool) ([]rule, error) {
 		if len(fields) == 0 {
 			continue
 		}
-		if len(fields) < 4 {
-			return nil, fmt.Errorf("line %d: must be when, package, test and why", i+1)
+		if len(fields) < 3 {
+			return nil, fmt.Errorf("line %d: must be package, test and why", i+1)
 		}
-		test, err := regexp.Compile("^(?:" + fields[2] + ")$")
+		test, err := regexp.Compile("^(?:" + fields[1] + ")$")
 		if err != nil {
 			return nil, fmt.Errorf("line %d: reading the test's pattern: %w", i+1, err)
 		}
-		r := rule{pkg: fields[1], test: test, why: strings.Join(fields[3:], " ")}
-		switch fields[0] {
-		case "always":
-			rules = append(rules, r)
-		case "non-root":
-			if !root {
-				rules = append(rules, r)
-			}
-		default:
-			return nil, fmt.Errorf("line %d: when must be \"always\" or \"non-root\", not %q", i+1, fields[0])
-		}
+		rules = append(rules, rule{pkg: fields[0], test: test, why: strings.Join(fields[2:], " ")})
 	}
 	return rules, nil
 }

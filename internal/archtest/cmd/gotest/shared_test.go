@@ -75,6 +75,8 @@ func TestTiers(t *testing.T) {
 		{"a marked test that fails", head + "func TestFails(t *testing.T) { tier.System(t); t.Error(\"broken\") }\n",
 			[]string{"-system"}, errFailed, "\n4 passed, 1 failed, 0 skipped\n"},
 		{"a test without a mark that needs more", head + "func TestBare(t *testing.T) { tier.Require(t) }\n", nil, errFailed, "calls tier.System first"},
+		{"one package", "", []string{"-only", "examples/agent"}, nil, "\n1 tests are left to make test-system\n1 passed, 0 failed, 0 skipped\n"},
+		{"one package of the system tier", "", []string{"-system", "-only", "lkg"}, nil, "\n3 passed, 0 failed, 0 skipped\n"},
 		{"the list", "", []string{"-list"}, nil, "examples/agent.TestKubelet\nlkg.TestPart\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
