@@ -16,7 +16,7 @@ import (
 // setWorkers is how many nodes of a set are looked at at once.
 const setWorkers = 16
 
-// ReconcileSet is one bounded pass over a set of nodes; what it returns is as in [Drainer.Reconcile].
+// ReconcileSet is one bounded pass over a set of nodes; what it returns is as in [Drainer.ReconcileRequest].
 func (d *Drainer) ReconcileSet(ctx context.Context, s Set) (SetStatus, time.Duration, error) {
 	return d.reconcileSet(ctx, s, nil)
 }
@@ -203,7 +203,7 @@ func (d *Drainer) reconcileAll(ctx context.Context, s Set, chosen []*member, tod
 				r.Last = &last
 			}
 			begin := todo.begin(m.node)
-			st, a, err := d.Reconcile(ctx, r)
+			st, a, err := d.ReconcileRequest(ctx, r)
 			todo.done(m.node, begin, d.o.Now(), a)
 			mu.Lock()
 			defer mu.Unlock()

@@ -69,7 +69,7 @@ func (n *NodeDrainer) CordonWith(ctx context.Context, node, uid string, attempt 
 	}
 	r := n.request(node, uid, attempt, Cordon, n.Policy)
 	r.drains, r.annotate = drains, annotate
-	st, _, err := n.Drainer.Reconcile(ctx, r)
+	st, _, err := n.Drainer.ReconcileRequest(ctx, r)
 	if err == nil && st.Phase == Failed {
 		err = n.failed(st)
 	}
@@ -89,7 +89,7 @@ func (n *NodeDrainer) Drain(ctx context.Context, node, uid string, attempt int64
 	}
 	r := n.request(node, uid, attempt, Drain, policy)
 	r.unlatched = true
-	st, after, err := n.Drainer.Reconcile(ctx, r)
+	st, after, err := n.Drainer.ReconcileRequest(ctx, r)
 	switch {
 	case err != nil:
 		return false, "", after, err
@@ -108,7 +108,7 @@ func (n *NodeDrainer) Release(ctx context.Context, node, uid string, attempt int
 	if is, held := n.seen(node); held && is > attempt {
 		return true, nil
 	}
-	st, _, err := n.Drainer.Reconcile(ctx, n.request(node, uid, attempt, Release, Policy{}))
+	st, _, err := n.Drainer.ReconcileRequest(ctx, n.request(node, uid, attempt, Release, Policy{}))
 	return st.Phase == Released && err == nil, err
 }
 
@@ -128,6 +128,9 @@ func (n *NodeDrainer) request(node, uid string, attempt int64, mode Mode, policy
 }
 
 func (n *NodeDrainer) failed(st Status) error {
+	if st.Reason == NodeNotFound {
+		return fmt.Errorf("%s: %w", st.Mode, &NodeNotFoundError{Node: st.Node, Mode: st.Mode})
+	}
 	return fmt.Errorf("%s of node %q: %w", st.Mode, st.Node, errors.New(cmp.Or(st.Message, string(st.Reason))))
 }
 

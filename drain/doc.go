@@ -4,7 +4,7 @@
 // Package drain empties Kubernetes nodes, one or many at once, keeps every PodDisruptionBudget, and has a reason for every pod that
 // stays. It also holds a node in maintenance, and gives back what it found.
 //
-// [Plan] is the whole decision: a pure function from what was seen to an action and a reason for each pod. [Drainer.Reconcile] is
+// [Plan] is the whole decision: a pure function from what was seen to an action and a reason for each pod. [Drainer.ReconcileRequest] is
 // one bounded pass that acts on that plan; it never sleeps and keeps nothing that it could not lose. [Drainer.ReconcileSet] takes
 // a set of nodes through it, in groups, a few at a time. A dry run prints the plan that the drain would follow.
 //
@@ -79,7 +79,7 @@
 //	EvictErrorRetryDelay             none: the next try comes with a change of the budget or the pod, or some time later
 //	AdditionalFilters                Policy.Rules, and BehaviorLabel on the pods; a filter's code becomes data
 //	Out, ErrOut                      none: Status is data; Options.Recorder gets events
-//	DryRunStrategy                   Drainer.Plan, which makes no request
+//	DryRunStrategy                   Drainer.Plan, which writes nothing
 //	OnPodDeletedOrEvicted,           Status.Evicted, Status.Forced and Status.Blockers after each pass;
 //	OnPodDeletionOrEvictionStarted,  Metrics.Eviction for each answer of the server
 //	OnPodDeletionOrEvictionFinished

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Options are the parts of a [Drainer]. Cache and Client are required.
@@ -36,6 +38,11 @@ type Options struct {
 	// Recorder gets an event on each edge; nil means none.
 	Recorder Recorder
 	Metrics  Metrics
+	// Requests says what is wanted of a node, for [Drainer.Reconcile]; wanted is false where nothing is. Ask for [Release] until the
+	// Status is [Released]: a node that is no longer wanted stays as it is.
+	Requests func(ctx context.Context, node string) (request Request, wanted bool, err error)
+	// Report takes the Status of each pass of [Drainer.Reconcile]. An error makes that pass an error. Nil means that nothing keeps it.
+	Report func(ctx context.Context, status Status) error
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
 }
@@ -49,13 +56,17 @@ type Drainer struct {
 
 // New checks the options and returns a Drainer. It wraps [ErrOption] where they can't be used.
 func New(o Options) (*Drainer, error) {
-	if o.Cache == nil || o.Client == nil {
-		return nil, fmt.Errorf("making a Drainer: Options.Cache and Options.Client must be set: %w", ErrOption)
-	}
-	for name, r := range o.Responders {
-		if name == "" || r == nil {
-			return nil, fmt.Errorf("making a Drainer: Options.Responders[%q] must have a name and a responder: %w", name, ErrOption)
+	check := option.For("drain.New", ErrOption)
+	check.Require("Options.Cache", o.Cache, "see drain/kube.NewCache")
+	check.Require("Options.Client", o.Client, "see drain/kube.NewClient")
+	for _, name := range sortedKeys(o.Responders) {
+		if name == "" {
+			check.Wrong("Options.Responders has an empty name: use the name that pods and rules give")
 		}
+		check.Require(fmt.Sprintf("Options.Responders[%q]", name), o.Responders[name], "see drain/kube.NewAnnotationResponder")
+	}
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -70,11 +81,41 @@ func New(o Options) (*Drainer, error) {
 	return d, nil
 }
 
-// Reconcile is one bounded pass over one node. It returns what it found and did, and after how long to call again at the latest: zero
-// means that only a change (see [Drainer.Watch]) or a new request can matter. An error means that the pass could not run; blocked
-// pods are status. The status is valid with an error too. When ctx ends, no further eviction starts, those under way are
-// waited for, and ctx's error is returned.
-func (d *Drainer) Reconcile(ctx context.Context, r Request) (Status, time.Duration, error) {
+// Reconcile is one bounded pass over one node: it asks [Options].Requests what is wanted, does it as [Drainer.ReconcileRequest] does, and
+// gives the result to [Options].Report. requeueAfter is when to call again at the latest; zero means that only a change (see
+// [Drainer.Watch]) or a new request can matter. With an error, call again after a back-off. The error wraps [ErrNodeNotFound] where
+// something is wanted of a Node that does not exist: the request stands until the embedder withdraws it.
+func (d *Drainer) Reconcile(ctx context.Context, node string) (requeueAfter time.Duration, err error) {
+	if d.o.Requests == nil {
+		check := option.For("drain.Drainer.Reconcile", ErrOption)
+		check.Require("Options.Requests", nil, "it says what is wanted of a node; or call ReconcileRequest")
+		return 0, check.Err()
+	}
+	r, wanted, err := d.o.Requests(ctx, node)
+	if err != nil {
+		return 0, fmt.Errorf("looking up the request for node %q: %w", node, err)
+	}
+	if !wanted {
+		return 0, nil
+	}
+	r.Node = node
+	st, after, err := d.ReconcileRequest(ctx, r)
+	if err == nil && st.Phase == Failed && st.Reason == NodeNotFound {
+		err = &NodeNotFoundError{Node: node, Mode: r.Mode}
+	}
+	if d.o.Report != nil {
+		if reported := d.o.Report(ctx, st); reported != nil {
+			err = errors.Join(err, fmt.Errorf("reporting the status of node %q: %w", node, reported))
+		}
+	}
+	return after, err
+}
+
+// ReconcileRequest is one bounded pass over one node. It returns what it found and did, and after how long to call again at the latest:
+// zero means that only a change (see [Drainer.Watch]) or a new request can matter. An error means that the pass could not run; blocked
+// pods are status, and so is a Node that does not exist: [Failed] for [NodeNotFound]. The status is valid with an error too. When ctx
+// ends, no further eviction starts, those under way are waited for, and ctx's error is returned.
+func (d *Drainer) ReconcileRequest(ctx context.Context, r Request) (Status, time.Duration, error) {
 	st := Status{Node: r.Node, Holder: r.Holder, Maintenance: r.Maintenance, Mode: r.Mode, Phase: Pending}
 	if err := r.Validate(); err != nil {
 		return st, 0, err
@@ -100,59 +141,6 @@ func (d *Drainer) Reconcile(ctx context.Context, r Request) (Status, time.Durati
 		p.ask(firstFallback)
 	}
 	return p.st, p.after, err
-}
-
-// Plan is the dry run: what a drain of these nodes under the policy would decide if it began now. It reads the cache and makes no request. Of
-// a drain under way it knows nothing: for that, look at its [Status].
-func (d *Drainer) Plan(policy Policy, nodes ...string) (Result, error) {
-	if err := policy.Validate(); err != nil {
-		return Result{}, err
-	}
-	views, err := d.views(nodes)
-	if err != nil {
-		return Result{}, fmt.Errorf("planning a drain: %w", err)
-	}
-	s, err := d.snapshotOf(policy, views...)
-	if err != nil {
-		return Result{}, err
-	}
-	r := Plan(s, policy, d.o.Now())
-	for i := range r.Nodes {
-		d.unknownHooks(&r.Nodes[i])
-	}
-	return r, nil
-}
-
-// Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off.
-func (d *Drainer) Preflight(policy Policy, nodes ...string) ([]Finding, error) {
-	if err := policy.Validate(); err != nil {
-		return nil, err
-	}
-	views, err := d.views(nodes)
-	if err != nil {
-		return nil, fmt.Errorf("checking what would stop a drain: %w", err)
-	}
-	s, err := d.snapshotOf(policy, views...)
-	if err != nil {
-		return nil, err
-	}
-	return Preflight(s, policy, d.o.Now()), nil
-}
-
-// views are nodes as a drain that has not begun sees them.
-func (d *Drainer) views(nodes []string) ([]NodeView, error) {
-	var views []NodeView
-	for i, name := range nodes {
-		node := d.o.Cache.Node(name)
-		if node == nil {
-			return nil, fmt.Errorf("there is no node %q", name)
-		}
-		if slices.Contains(nodes[:i], name) {
-			return nil, fmt.Errorf("node %q is named twice", name)
-		}
-		views = append(views, NodeView{Node: node, Pods: d.o.Cache.Pods(name)})
-	}
-	return views, nil
 }
 
 // Watch calls changed, until stop is called, with the name of a node whose drain has reason to be reconciled before its time. It must

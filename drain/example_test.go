@@ -27,7 +27,7 @@ func ExamplePlan() {
 		fmt.Println(err)
 		return
 	}
-	plan, err := d.Plan(drain.Policy{}, "node-1")
+	plan, err := d.Plan(context.Background(), drain.Policy{}, "node-1")
 	if err != nil {
 		fmt.Println(err)
 		return

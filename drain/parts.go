@@ -32,6 +32,10 @@ type Cache interface {
 	// Watch calls changed, until stop is called, with what has changed since. It may be called from any goroutine, must not block, and
 	// may repeat itself.
 	Watch(changed func(Change)) (stop func())
+	// Check returns nil while the other methods return what the cluster has, late at most, and otherwise says why they do not: the cache has
+	// not synced, its watch is refused, or a read behind one of the methods has failed. It makes no request. While it returns an error the
+	// Drainer begins no drain, evicts nothing and plans nothing: an empty answer of such a cache is not an empty node.
+	Check() error
 }
 
 // A VolumeCache is a [Cache] that also knows volumes. The volume stage and [Policy].Removal need it.

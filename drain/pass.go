@@ -20,7 +20,7 @@ var ErrOption = errors.New("invalid option")
 // soon is how long a pass asks to be called again after something that is expected to be over at once.
 const soon = 200 * time.Millisecond
 
-// A pass is one call of [Drainer.Reconcile]. It owns all its fields.
+// A pass is one call of [Drainer.ReconcileRequest]. It owns all its fields.
 type pass struct {
 	d       *Drainer
 	r       Request
@@ -45,6 +45,11 @@ func (p *pass) run(ctx context.Context) error {
 		return nil
 	}
 	uid := uidOf(p.r, p.memory.uid)
+	if p.node == nil {
+		if err := p.d.nodeMissing(ctx, p.r.Node); !errors.Is(err, ErrNodeNotFound) {
+			return err
+		}
+	}
 	if p.node == nil || (uid != "" && p.node.UID != uid) {
 		return p.nodeGone(ctx)
 	}

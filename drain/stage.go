@@ -68,6 +68,10 @@ func (p *pass) begin(ctx context.Context) (bool, error) {
 
 // goOn is the pass over a node that is cordoned for this drain.
 func (p *pass) goOn(ctx context.Context) error {
+	p.st.Phase = Draining
+	if err := p.d.checkCache(); err != nil {
+		return err
+	}
 	for _, left := range p.memory.look(p.d.o.Cache.Pods(p.node.Name), !p.node.Spec.Unschedulable) {
 		p.d.scheduler.left(left)
 	}
@@ -75,7 +79,6 @@ func (p *pass) goOn(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.st.Phase = Draining
 	stopped, err := p.stopped(ctx)
 	if err != nil {
 		return err
@@ -265,7 +268,7 @@ func (p *pass) poweredOff(ctx context.Context) bool {
 	return false
 }
 
-// snapshotOf completes views with budgets, owners and volumes from the cache.
+// snapshotOf completes views with budgets, owners and volumes from the cache. A read that has failed meanwhile is an error.
 func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error) {
 	s := Snapshot{Nodes: views, Fits: d.o.Fits}
 	namespaces := map[string]bool{}
@@ -280,7 +283,10 @@ func (d *Drainer) snapshotOf(policy Policy, views ...NodeView) (Snapshot, error)
 	d.scheduler.observe(s.Budgets)
 	s.Spent, s.Dips = d.scheduler.spent(), d.scheduler.dips()
 	d.owners(&s)
-	return s, d.volumes(&s, policy)
+	if err := d.volumes(&s, policy); err != nil {
+		return s, err
+	}
+	return s, d.checkCache()
 }
 
 // owners notes which of the DaemonSets that the pods name exist.

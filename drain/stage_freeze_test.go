@@ -42,6 +42,7 @@ func (s *stageTest) freezes(when string) {
 // R-DR-06: the process that has frozen the fleet begins no other node, though its cache does not show the freeze yet.
 func TestFreezeIsSeenBeforeTheCacheShowsIt(t *testing.T) {
 	stage(t, draintest.Options{CacheLag: 2 * time.Second}, nil, func(s *stageTest) {
+		s.sleep(3 * time.Second) // until the cache shows the Nodes
 		r := s.released(s.request("n1"))
 		s.c.UpdatePod("default", "back", func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}

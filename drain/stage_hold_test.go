@@ -120,7 +120,7 @@ func TestHoldWithoutHeartbeatIsGivenUpForGood(t *testing.T) {
 		r := s.hold(time.Hour)
 		s.wants(s.pass(r), drain.Holding, "", "")
 		broken = true
-		if _, after, err := s.d.Reconcile(s.Context(), r); err == nil || after > 10*time.Second {
+		if _, after, err := s.d.ReconcileRequest(s.Context(), r); err == nil || after > 10*time.Second {
 			t.Errorf("unknown heartbeat: got %v and %s, want an error and another try within 10 s", err, after)
 		}
 		if n := len(s.renewals(time.Now())); n != 1 {
@@ -153,7 +153,7 @@ func TestHoldOutOfBoundsIsRefused(t *testing.T) {
 	for _, d := range []time.Duration{drain.MaxHold + 1, 0, -time.Hour} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {
 			r := s.hold(d)
-			st, _, err := s.d.Reconcile(s.Context(), r)
+			st, _, err := s.d.ReconcileRequest(s.Context(), r)
 			if !errors.Is(err, drain.ErrOption) {
 				t.Errorf("hold for %s: got %v, want it refused", d, err)
 			}

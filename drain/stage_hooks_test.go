@@ -196,7 +196,7 @@ func TestUnknownResponderBlocksThePod(t *testing.T) {
 // R-DR-15, R-DR-03: the dry run says the same, and counts the pod among those that stay.
 func TestUnknownResponderIsInTheDryRun(t *testing.T) {
 	hooked(t, "c,a", func(s *stageTest, r drain.Request, _, _ *stageResponder) {
-		plan, err := s.d.Plan(r.Policy, "n1")
+		plan, err := s.d.Plan(s.Context(), r.Policy, "n1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestReleaseTakesHookRequestsBack(t *testing.T) {
 			}
 			a.broken = errors.New("not now")
 			r.Mode = drain.Release
-			if _, _, err := s.d.Reconcile(s.Context(), r); !errors.Is(err, a.broken) {
+			if _, _, err := s.d.ReconcileRequest(s.Context(), r); !errors.Is(err, a.broken) {
 				t.Errorf("release: got %v, want the responder's error", err)
 			}
 			if n := s.c.LiveNode("n1"); n.Spec.Unschedulable || n.Annotations[drain.MarkAnnotation] != "" {
@@ -270,7 +270,7 @@ func TestReleaseOpensTheNodeWhateverRespondersDo(t *testing.T) {
 			r.Mode = drain.Release
 			ctx, cancel := context.WithTimeout(s.Context(), within)
 			defer cancel()
-			if _, _, err := s.d.Reconcile(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
+			if _, _, err := s.d.ReconcileRequest(ctx, r); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("release within %s: got %v, want that the responder did not answer", within, err)
 			}
 			n := s.c.LiveNode("n1")
@@ -340,7 +340,7 @@ func TestPassJustBeforeADeadline(t *testing.T) {
 		began := time.Now()
 		before := began.Add(drain.DefaultHookSilence - 500*time.Microsecond)
 		for len(b.asked) == 0 && time.Since(began) < time.Hour {
-			_, after, err := s.d.Reconcile(s.Context(), r)
+			_, after, err := s.d.ReconcileRequest(s.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}

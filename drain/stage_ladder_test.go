@@ -126,7 +126,7 @@ func TestOutOfServiceOnlyWithProof(t *testing.T) {
 		end := at.Add(time.Hour)
 		s.until(r, 3*time.Hour, "time to pass", func(drain.Status) bool { return time.Now().After(end) })
 		broken = errors.New("no route to the controller")
-		if _, _, err := s.d.Reconcile(s.Context(), r); !errors.Is(err, broken) || s.taint() != "" {
+		if _, _, err := s.d.ReconcileRequest(s.Context(), r); !errors.Is(err, broken) || s.taint() != "" {
 			t.Errorf("proof that cannot be had: got %v and taint %q, want the error and no taint", err, s.taint())
 		}
 		off, broken = true, nil

@@ -18,7 +18,7 @@ func (s *stageTest) lagRelease(r drain.Request, limit time.Duration) {
 	s.Helper()
 	r.Mode = drain.Release
 	for end := time.Now().Add(limit); time.Now().Before(end); {
-		st, after, err := s.d.Reconcile(s.Context(), r)
+		st, after, err := s.d.ReconcileRequest(s.Context(), r)
 		n := s.c.LiveNode("n1")
 		if st.Phase == drain.Released && err == nil {
 			if mark := n.Annotations[drain.MarkAnnotation]; mark != "" || n.Spec.Unschedulable {

@@ -283,13 +283,13 @@ func TestDryRunOfWhatCannotBeMeantIsRefused(t *testing.T) {
 	} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {
 			s.web("web", 3, "n1")
-			if found, err := s.d.Preflight(c.policy, c.nodes...); err == nil || !strings.Contains(err.Error(), c.want) {
+			if found, err := s.d.Preflight(s.Context(), c.policy, c.nodes...); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: Preflight: got %v, %v, want an error with %q", name, found, err, c.want)
 			}
-			if plan, err := s.d.Plan(c.policy, c.nodes...); err == nil || !strings.Contains(err.Error(), c.want) {
+			if plan, err := s.d.Plan(s.Context(), c.policy, c.nodes...); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: Plan: got %+v, %v, want an error with %q", name, plan, err, c.want)
 			}
-			if _, err := s.d.Preflight(drain.Policy{Removal: &drain.Removal{}}, "n1", "n2"); err != nil {
+			if _, err := s.d.Preflight(s.Context(), drain.Policy{Removal: &drain.Removal{}}, "n1", "n2"); err != nil {
 				t.Errorf("Preflight of what can be meant: got %v, want nil", err)
 			}
 		})

@@ -217,7 +217,7 @@ func TestFallbackWhenNothingChanges(t *testing.T) {
 		var waits []time.Duration
 		s.restart()
 		for range 7 {
-			_, after, err := s.d.Reconcile(s.Context(), r)
+			_, after, err := s.d.ReconcileRequest(s.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}

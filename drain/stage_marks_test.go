@@ -28,7 +28,7 @@ func TestNamesThatAMarkCannotKeepAreRefused(t *testing.T) {
 			r := s.request("n1", change)
 			wantErrors(t, r.Validate(), field)
 			wantErrors(t, drain.Set{Request: r, Groups: [][]string{{"n1"}}}.Validate(), field)
-			if _, _, err := s.d.Reconcile(s.Context(), r); err == nil || !strings.Contains(err.Error(), field) {
+			if _, _, err := s.d.ReconcileRequest(s.Context(), r); err == nil || !strings.Contains(err.Error(), field) {
 				t.Errorf("pass: got %v, want an error about the %s", err, field)
 			}
 			if calls := s.c.Log(); len(calls) != 0 {
@@ -66,7 +66,7 @@ func TestServerThatDropsTheMarkKeepsNoCordonOfOurs(t *testing.T) {
 				s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = found })
 				r := s.request("n1", func(r *drain.Request) { r.Mode, r.HoldUntil = mode, time.Now().Add(time.Hour) })
 				for range 3 {
-					st, after, err := s.d.Reconcile(s.Context(), r)
+					st, after, err := s.d.ReconcileRequest(s.Context(), r)
 					if err == nil || !strings.Contains(err.Error(), drain.MarkAnnotation) || !strings.Contains(err.Error(), "n1") {
 						t.Errorf("%s: got %s, %v, want an error that names the node and the annotation", mode, stageLine(st), err)
 					}
@@ -93,7 +93,7 @@ func TestCordonWithoutItsMarkIsTakenOffLater(t *testing.T) {
 			s.c.Faults(fault)
 			r := s.request("n1")
 			for range 3 {
-				if _, _, err := s.d.Reconcile(s.Context(), r); err == nil {
+				if _, _, err := s.d.ReconcileRequest(s.Context(), r); err == nil {
 					t.Error("got a pass, want an error")
 				}
 				s.sleep(10 * time.Second)
@@ -104,7 +104,7 @@ func TestCordonWithoutItsMarkIsTakenOffLater(t *testing.T) {
 			if release {
 				r.Mode = drain.Release
 			}
-			if _, _, err := s.d.Reconcile(s.Context(), r); (err == nil) != release {
+			if _, _, err := s.d.ReconcileRequest(s.Context(), r); (err == nil) != release {
 				t.Errorf("release %v: got %v", release, err)
 			}
 			s.sleep(time.Second)
@@ -226,7 +226,7 @@ func TestReleaseOfAnUnreadableMarkFails(t *testing.T) {
 		s.markDamage()
 		s.c.ClearLog()
 		r := s.request("n1", func(r *drain.Request) { r.Mode = drain.Release })
-		st, _, _ := s.d.Reconcile(s.Context(), r) // whether that is an error too is not the point
+		st, _, _ := s.d.ReconcileRequest(s.Context(), r) // whether that is an error too is not the point
 		s.markDamaged(st)
 		ctx, cancel := context.WithTimeout(s.Context(), time.Hour)
 		defer cancel()

@@ -139,7 +139,7 @@ func TestDamagedMark(t *testing.T) {
 		s.c.UpdateNode("n1", damage)
 		for _, mode := range []drain.Mode{drain.Cordon, drain.Drain, drain.Hold, drain.Release} {
 			r := s.request("n1", func(r *drain.Request) { r.Mode, r.HoldUntil = mode, time.Now().Add(time.Hour) })
-			st, after, err := s.d.Reconcile(s.Context(), r)
+			st, after, err := s.d.ReconcileRequest(s.Context(), r)
 			if err != nil || after <= 0 || !strings.Contains(st.Message, drain.MarkAnnotation) || !strings.Contains(st.Message, "n1") {
 				t.Errorf("%s: got %s, %s, %v, want a message that names node and annotation, and another try", mode, stageLine(st), after, err)
 			}
@@ -171,7 +171,7 @@ func TestReleaseRightAfterTheCordonWithALateCache(t *testing.T) {
 					s.c.Faults(draintest.On(draintest.PatchNode, 1, *fault))
 				}
 				r := s.request("n1")
-				if _, _, err := s.d.Reconcile(s.Context(), r); (err != nil) != (fault != nil && name != "gone") {
+				if _, _, err := s.d.ReconcileRequest(s.Context(), r); (err != nil) != (fault != nil && name != "gone") {
 					t.Errorf("cordon: got %v", err)
 				}
 				r.Mode = drain.Release
@@ -224,7 +224,7 @@ func TestEndedContextStartsNoWrite(t *testing.T) {
 		ctx, cancel := stageCancelled(s)
 		defer cancel()
 		for range 20 { // which of two channels that are ready is received from is random
-			if _, _, err := s.d.Reconcile(ctx, s.request("n1")); !errors.Is(err, ctx.Err()) {
+			if _, _, err := s.d.ReconcileRequest(ctx, s.request("n1")); !errors.Is(err, ctx.Err()) {
 				t.Errorf("got %v, want %v", err, ctx.Err())
 			}
 		}

@@ -36,7 +36,7 @@ func (l pulseLeases) Renew(ctx context.Context, node string) error {
 // pulseless fails the test unless a hold says, with an error, that it does not hold.
 func (s *stageTest) pulseless(when string, r drain.Request, want error) {
 	s.Helper()
-	st, after, err := s.d.Reconcile(s.Context(), r)
+	st, after, err := s.d.ReconcileRequest(s.Context(), r)
 	if !errors.Is(err, want) || after <= 0 || after > 10*time.Second {
 		s.Errorf("%s: got %v and %s, want %v and another try within 10s", when, err, after, want)
 	}
@@ -210,7 +210,7 @@ func TestProofThatHeedsNoContextIsCutOff(t *testing.T) {
 		s.web("late", 2, "n1")
 		for range 5 {
 			began := time.Now()
-			if _, _, err := s.d.Reconcile(s.Context(), r); err == nil || time.Since(began) > 10*time.Second {
+			if _, _, err := s.d.ReconcileRequest(s.Context(), r); err == nil || time.Since(began) > 10*time.Second {
 				t.Errorf("pass: got %v after %s, want an error within 10s", err, time.Since(began))
 			}
 			s.sleep(10 * time.Second)

@@ -201,7 +201,7 @@ func TestWindowThatClosesTriesAgainToTakeHooksBack(t *testing.T) {
 		a.broken = errors.New("not now")
 		var err error
 		for after := time.Duration(0); err == nil && after < 10*time.Second; s.sleep(after) {
-			_, after, err = s.d.Reconcile(s.Context(), r) // a write may meet that of another controller first
+			_, after, err = s.d.ReconcileRequest(s.Context(), r) // a write may meet that of another controller first
 		}
 		if !errors.Is(err, a.broken) {
 			s.Errorf("got %v, want the responder's error", err)

@@ -75,7 +75,7 @@ func TestUnconfirmedIsNotDrained(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		r := s.request("n1", func(r *drain.Request) { r.Policy.Settle = ptr.To(time.Duration(0)) })
 		s.c.Faults(draintest.On(draintest.ListPods, 1, draintest.Unavailable()))
-		if st, after, err := s.d.Reconcile(s.Context(), r); err == nil || st.Phase == drain.Drained || after <= 0 {
+		if st, after, err := s.d.ReconcileRequest(s.Context(), r); err == nil || st.Phase == drain.Drained || after <= 0 {
 			t.Errorf("got %s, %s, %v, want an error and another try", stageLine(st), after, err)
 		}
 		s.phase(r, time.Minute, drain.Drained)

@@ -62,7 +62,7 @@ func (s *stageTest) restart() {
 // pass is one pass that has to be able to run.
 func (s *stageTest) pass(r drain.Request) drain.Status {
 	s.Helper()
-	st, _, err := s.d.Reconcile(s.Context(), r)
+	st, _, err := s.d.ReconcileRequest(s.Context(), r)
 	if err != nil {
 		s.Fatalf("Reconcile: got %v, want a pass", err)
 	}
@@ -81,7 +81,7 @@ func (s *stageTest) until(r drain.Request, limit time.Duration, what string, don
 		}
 	})()
 	for {
-		st, after, err := s.d.Reconcile(s.Context(), r)
+		st, after, err := s.d.ReconcileRequest(s.Context(), r)
 		if err != nil {
 			s.Fatalf("Reconcile: got %v, want a pass", err)
 		}

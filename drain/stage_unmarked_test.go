@@ -149,7 +149,7 @@ func TestTwoHoldsAskForTheHeartbeat(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, r := range []drain.Request{a, b} {
 				wg.Go(func() {
-					if st, _, err := s.d.Reconcile(s.Context(), r); round > 1 && (err != nil || st.Phase != drain.Holding) {
+					if st, _, err := s.d.ReconcileRequest(s.Context(), r); round > 1 && (err != nil || st.Phase != drain.Holding) {
 						t.Errorf("round %d: holder %q: %s, %v", round, r.Holder, st.Phase, err)
 					}
 				})
@@ -171,7 +171,7 @@ func TestLateProofReadsItsOwnNode(t *testing.T) {
 			r.Policy.Escalation = []drain.Escalation{{After: 1, Step: drain.StepOutOfService}}
 		})
 		for range 4 {
-			_, _, _ = s.d.Reconcile(s.Context(), r) // that there is no proof is an error here
+			_, _, _ = s.d.ReconcileRequest(s.Context(), r) // that there is no proof is an error here
 			s.sleep(10 * time.Second)
 		}
 		s.sleep(time.Minute)

@@ -16,6 +16,9 @@ import (
 func (c *Cluster) Node(name string) *corev1.Node {
 	c.lock()
 	defer c.unlock()
+	if c.cacheFailure != nil {
+		return nil
+	}
 	return c.nodes.seen[name]
 }
 
@@ -23,6 +26,9 @@ func (c *Cluster) Node(name string) *corev1.Node {
 func (c *Cluster) Nodes() []*corev1.Node {
 	c.lock()
 	defer c.unlock()
+	if c.cacheFailure != nil {
+		return nil
+	}
 	return sorted(c.nodes.seen, nil)
 }
 
@@ -30,6 +36,9 @@ func (c *Cluster) Nodes() []*corev1.Node {
 func (c *Cluster) Pods(node string) []*corev1.Pod {
 	c.lock()
 	defer c.unlock()
+	if c.cacheFailure != nil {
+		return nil
+	}
 	return sorted(c.pods.seen, func(p *corev1.Pod) bool { return p.Spec.NodeName == node })
 }
 
@@ -37,6 +46,9 @@ func (c *Cluster) Pods(node string) []*corev1.Pod {
 func (c *Cluster) Pod(namespace, name string) *corev1.Pod {
 	c.lock()
 	defer c.unlock()
+	if c.cacheFailure != nil {
+		return nil
+	}
 	return c.pods.seen[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
@@ -44,6 +56,9 @@ func (c *Cluster) Pod(namespace, name string) *corev1.Pod {
 func (c *Cluster) Budgets(namespace string) []*policyv1.PodDisruptionBudget {
 	c.lock()
 	defer c.unlock()
+	if c.cacheFailure != nil {
+		return nil
+	}
 	return sorted(c.budgets.seen, func(b *policyv1.PodDisruptionBudget) bool { return b.Namespace == namespace })
 }
 
@@ -78,6 +93,20 @@ func (c *Cluster) DaemonSet(namespace, name string) (types.UID, bool) {
 		}
 	}
 	return "", false
+}
+
+// Check implements [drain.Cache]. It returns what [Cluster.FailCache] was given. A lost watch is not noticed, as by an informer.
+func (c *Cluster) Check() error {
+	c.lock()
+	defer c.unlock()
+	return c.cacheFailure
+}
+
+// FailCache makes the cache blind: it shows nothing, and Check returns err. Nil ends that.
+func (c *Cluster) FailCache(err error) {
+	c.lock()
+	defer c.unlock()
+	c.cacheFailure = err
 }
 
 // Watch implements [drain.Cache]. Calls come from [Cluster.Run] alone, one after the other.

@@ -73,6 +73,7 @@ type Cluster struct {
 	budgetsPaused bool
 	epoch         int // of the watch; an event of another one is not delivered
 	watchDown     bool
+	cacheFailure  error
 	watchers      map[int]func(drain.Change)
 	nextWatcher   int
 	news          []drain.Change

@@ -183,7 +183,7 @@ func (y *yard) reconcile(r drain.Request, want wish) drain.Status {
 	y.t.Helper()
 	deadline := time.Now().Add(y.Patience())
 	for {
-		st, after, err := y.drainer.Reconcile(y.t.Context(), r)
+		st, after, err := y.drainer.ReconcileRequest(y.t.Context(), r)
 		if errors.Is(err, ErrCrash) || y.Plot().Crashed() {
 			return st
 		}
@@ -219,7 +219,7 @@ func (y *yard) pass(r drain.Request, d time.Duration) drain.Status {
 	y.t.Helper()
 	end := time.Now().Add(d)
 	for {
-		st, after, err := y.drainer.Reconcile(y.t.Context(), r)
+		st, after, err := y.drainer.ReconcileRequest(y.t.Context(), r)
 		if y.note(err); err != nil {
 			st.Message += fmt.Sprintf(" (error: %v)", err)
 		}

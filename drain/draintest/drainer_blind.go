@@ -5,6 +5,8 @@ package draintest
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,7 +46,7 @@ func lostCordon(y *yard, b blindBed, f Fault) {
 	y.Plot().Faults(Always(PatchNode, TimeoutAfter(y.Silence())))
 	y.eventually("the cordon on the server", func() error {
 		b.DropWatch()
-		if st, _, err := y.drainer.Reconcile(y.t.Context(), r); err == nil || st.Phase == drain.Cordoned {
+		if st, _, err := y.drainer.ReconcileRequest(y.t.Context(), r); err == nil || st.Phase == drain.Cordoned {
 			y.errorf("got %+v and error %v, want the lost answer", st, err)
 		}
 		if y.writes(node) > 0 {
@@ -71,6 +73,7 @@ func lostCordon(y *yard, b blindBed, f Fault) {
 // blindCases take the watch away. They say nothing where the bed has none to lose.
 func blindCases() []drainerCase {
 	return []drainerCase{
+		{"a dry run over a cache that does not show a pod of the server is an error", blind(planOverBlindCache)},
 		{"a watch that is lost in the middle leads to no wrong word, and the drain goes on when it is back", blind(watchLost)},
 		{"a node does not count as drained while the server has a pod on it that the cache does not show", blind(unseenPod)},
 		{"a pod that came back elsewhere under its name while the cache shows the old one is not evicted", blind(namesake)},
@@ -100,6 +103,33 @@ func watchLost(y *yard, b blindBed) {
 	b.RestoreWatch()
 	y.reconcile(r, phase(drain.Drained))
 	y.arrived(node, r)
+}
+
+// planOverBlindCache binds a pod to a node while the cache is frozen. A plan without it would say that the node is empty.
+func planOverBlindCache(y *yard, b blindBed) {
+	node := y.Node(y.t, "a")
+	plan, err := y.drainer.Plan(y.t.Context(), drain.Policy{}, node)
+	if err != nil || len(plan.Nodes) != 1 || len(plan.Nodes[0].Pods) != 0 {
+		y.errorf("before: got %+v and error %v, want a plan without pods", plan, err)
+	}
+	b.DropWatch()
+	y.Pod(y.t, NewPod(y.Namespace(), "unseen", node))
+	plan, err = y.drainer.Plan(y.t.Context(), drain.Policy{}, node)
+	_, err2 := y.drainer.Preflight(y.t.Context(), drain.Policy{}, node)
+	for _, err := range []error{err, err2} {
+		var blind *drain.CacheError
+		if !errors.As(err, &blind) || !strings.Contains(err.Error(), "unseen") {
+			y.errorf("got %+v and error %v, want a CacheError that names the pod", plan, err)
+		}
+	}
+	b.RestoreWatch()
+	y.eventually("a plan with the pod", func() error {
+		plan, err := y.drainer.Plan(y.t.Context(), drain.Policy{}, node)
+		if err == nil && len(plan.Nodes[0].Pods) != 1 {
+			err = fmt.Errorf("got %+v, want one pod", plan.Nodes[0])
+		}
+		return err
+	})
 }
 
 // ours are the names of the test's pods on the node.

@@ -38,8 +38,8 @@ func nodeCases() []drainerCase {
 			if st.Reason != drain.NodeNotFound || st.Outcome != drain.OutcomeFailed {
 				y.errorf("got %+v, want NodeNotFound", st)
 			}
-			if log := y.Plot().Log(); len(log) > 0 {
-				y.errorf("got %v, want no request", log)
+			if log := y.Plot().Log(); len(log) != 1 || log[0].Verb != GetNode {
+				y.errorf("got %v, want the server asked once whether there is such a node, and nothing else", log)
 			}
 		}},
 		{"R-DR-09: a node that is deleted in the middle of its drain fails, and nothing more is done", deletedMidway},

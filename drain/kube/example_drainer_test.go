@@ -55,7 +55,7 @@ func Example_drainer() {
 		return
 	}
 	for _, policy := range []drain.Policy{{}, {Unmanaged: drain.EvictPods}} {
-		plan, err := d.Plan(policy, "node-1")
+		plan, err := d.Plan(ctx, policy, "node-1")
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -82,7 +82,7 @@ func (c *cluster) stops(t *testing.T, d *drain.Drainer, s drain.Set, losses map[
 // finds compares what the preflight of the cluster's node finds.
 func (c *cluster) finds(t *testing.T, d *drain.Drainer, policy drain.Policy, want map[string]drain.Reason) {
 	t.Helper()
-	found, err := d.Preflight(policy, c.name+"-a")
+	found, err := d.Preflight(t.Context(), policy, c.name+"-a")
 	must(t, err)
 	got := map[string]drain.Reason{}
 	for _, f := range found {

@@ -45,11 +45,11 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 	if err != nil {
 		return err
 	}
-	result, err := c.drainer.Plan(policy, names...)
+	result, err := c.drainer.Plan(ctx, policy, names...)
 	if err != nil {
 		return wrong(err)
 	}
-	found, err := c.drainer.Preflight(policy, names...)
+	found, err := c.drainer.Preflight(ctx, policy, names...)
 	if err != nil {
 		return wrong(err)
 	}

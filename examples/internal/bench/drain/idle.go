@@ -50,7 +50,7 @@ func idle(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	if err := b.plan(drainer); err != nil {
+	if err := b.plan(ctx, drainer); err != nil {
 		return err
 	}
 	return b.rest(ctx, p, drainer)
@@ -99,8 +99,8 @@ func heap() uint64 {
 }
 
 // plan measures the decision about one node.
-func (b *bench) plan(drainer *drain.Drainer) error {
-	result, err := drainer.Plan(drain.Policy{}, paperNode(0))
+func (b *bench) plan(ctx context.Context, drainer *drain.Drainer) error {
+	result, err := drainer.Plan(ctx, drain.Policy{}, paperNode(0))
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (b *bench) plan(drainer *drain.Drainer) error {
 	measured := testing.Benchmark(func(t *testing.B) {
 		t.ReportAllocs()
 		for t.Loop() {
-			if _, err := drainer.Plan(drain.Policy{}, paperNode(0)); err != nil {
+			if _, err := drainer.Plan(ctx, drain.Policy{}, paperNode(0)); err != nil {
 				t.Fatal(err)
 			}
 		}

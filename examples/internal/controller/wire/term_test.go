@@ -33,7 +33,7 @@ func TestEndOfATermForgetsItsDrains(t *testing.T) {
 	}
 	var phase drain.Phase
 	for _, domain := range p.s.Domains {
-		st, _, _ := p.drainer.Reconcile(t.Context(), drain.Request{Node: "node", Holder: "rollout/" + domain, Maintenance: "m", Mode: drain.Drain}) // of a node that is not there
+		st, _, _ := p.drainer.ReconcileRequest(t.Context(), drain.Request{Node: "node", Holder: "rollout/" + domain, Maintenance: "m", Mode: drain.Drain}) // of a node that is not there
 		phase = st.Phase
 	}
 	shows := func(when, count string) {

@@ -1,0 +1,70 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package drain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// ErrNodeNotFound is wrapped by the errors about a Node that the API server does not have.
+var ErrNodeNotFound = errors.New("the node does not exist")
+
+// errSelectsTooLittle is the usual cause of objects that a cache never shows.
+var errSelectsTooLittle = errors.New("it is late, or its informers select too little: they must watch every pod and Node, " +
+	"without selectors, and keep metadata.uid and spec.nodeName")
+
+// A NodeNotFoundError is a Node of which something is wanted and that the API server does not have. It wraps [ErrNodeNotFound].
+type NodeNotFoundError struct {
+	Node string
+	// Mode is what is wanted; empty for a plan.
+	Mode Mode
+}
+
+// Error names the Node.
+func (e *NodeNotFoundError) Error() string { return fmt.Sprintf("there is no node %q", e.Node) }
+
+// Unwrap returns [ErrNodeNotFound].
+func (e *NodeNotFoundError) Unwrap() error { return ErrNodeNotFound }
+
+// A CacheError is a [Cache] that does not show what the API server has. Nothing is decided on it.
+type CacheError struct {
+	// Err is what [Cache].Check has returned, or what the server has and the cache does not show.
+	Err error
+}
+
+// Error says what is wrong with the cache.
+func (e *CacheError) Error() string {
+	return "the cache (Options.Cache) cannot be used: " + e.Err.Error()
+}
+
+// Unwrap returns what is wrong with it.
+func (e *CacheError) Unwrap() error { return e.Err }
+
+// checkCache returns an error while the cache may not be read.
+func (d *Drainer) checkCache() error {
+	if err := d.o.Cache.Check(); err != nil {
+		return &CacheError{Err: err}
+	}
+	return nil
+}
+
+// nodeMissing asks the server for a Node that the cache does not show. It always returns an error: a [NodeNotFoundError] only if the server
+// has no such Node.
+func (d *Drainer) nodeMissing(ctx context.Context, name string) error {
+	if err := d.checkCache(); err != nil {
+		return err
+	}
+	_, err := d.o.Client.GetNode(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return &NodeNotFoundError{Node: name}
+	case err != nil:
+		return fmt.Errorf("making sure that there is no node %q: %w", name, err)
+	}
+	return &CacheError{Err: fmt.Errorf("it does not show node %q, which the server has: %w", name, errSelectsTooLittle)}
+}
