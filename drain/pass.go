@@ -46,7 +46,7 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	uid := uidOf(p.r, p.memory.uid)
 	if p.node == nil {
-		if err := p.d.nodeMissing(ctx, p.r.Node); !errors.Is(err, ErrNodeNotFound) {
+		if err := p.believeGone(ctx); err != nil {
 			return err
 		}
 	}
@@ -86,6 +86,18 @@ func (p *pass) carryOut(ctx context.Context) error {
 	default:
 		return p.drain(ctx)
 	}
+}
+
+// believeGone returns an error unless the API server has no such Node. A Node that the cache has shown and shows no more was deleted; whether
+// there is one that it has never shown, the server is asked.
+func (p *pass) believeGone(ctx context.Context) error {
+	if p.memory.uid != "" {
+		return p.d.checkCache()
+	}
+	if err := p.d.nodeMissing(ctx, p.r.Node); !errors.Is(err, ErrNodeNotFound) {
+		return err
+	}
+	return nil
 }
 
 // drainedLast reports whether the caller's last status is the result that is asked for. It is believed also when the node is gone, or the

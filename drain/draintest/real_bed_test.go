@@ -50,7 +50,7 @@ type realBed struct {
 
 func newRealBed(t *testing.T, env *testenv.Env) *realBed {
 	t.Helper()
-	client, err := kube.NewClient(env.Config(), kube.ClientOptions{QPS: 1000, Burst: 1000})
+	client, err := kube.NewClientForConfig(env.Config(), nil, kube.ClientOptions{QPS: 1000, Burst: 1000})
 	must(t, "making a client", 0, err)
 	typed := kubernetes.NewForConfigOrDie(env.Config())
 	o := kube.CacheOptions{DaemonSets: true}

@@ -49,7 +49,7 @@ func newWireBed(t *testing.T, env *testenv.Env) wireBed {
 	wire := draintest.NewWire()
 	config := env.Config()
 	config.Wrap(wire.Requests)
-	client, err := kube.NewClient(config, kube.ClientOptions{QPS: 1000, Burst: 1000})
+	client, err := kube.NewClientForConfig(config, nil, kube.ClientOptions{QPS: 1000, Burst: 1000})
 	must(t, "making a client", 0, err)
 	ns := env.Namespace(t)
 	b := &realBed{real: real{env: env, typed: kubernetes.NewForConfigOrDie(env.Config()), client: client}, ns: ns}

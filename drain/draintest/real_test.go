@@ -49,7 +49,7 @@ type real struct {
 
 func newReal(t *testing.T, env *testenv.Env) real {
 	t.Helper()
-	client, err := kube.NewClient(env.Config(), kube.ClientOptions{QPS: 1000, Burst: 1000})
+	client, err := kube.NewClientForConfig(env.Config(), nil, kube.ClientOptions{QPS: 1000, Burst: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

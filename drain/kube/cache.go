@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,9 +11,11 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // CacheOptions say what a [Cache] and its factory watch besides pods, Nodes and PodDisruptionBudgets. The zero value is for a controller
@@ -32,9 +33,12 @@ type CacheOptions struct {
 // byNode indexes what a Node has; budgets are indexed by [cache.NamespaceIndex].
 const byNode = "drain.belay.dev/node"
 
-// A Cache is a [drain.Cache] over shared informers. It makes no request but theirs. Its methods may be called from several goroutines.
+// A Cache is a [drain.Cache] over shared informers. It makes no request but theirs, and those of [Cache.WaitForSync] over the informers of
+// an embedder. Its methods may be called from several goroutines.
 type Cache struct {
 	node      string
+	client    kubernetes.Interface // what the informers of an embedder are compared with; nil where they are the package's own
+	state     cacheState
 	watchers  watchers
 	informers []*informer
 
@@ -48,33 +52,30 @@ var (
 	_ drain.OwnerCache  = owners{}
 )
 
-// NewCache returns a Cache over the informers of the factory, which it makes where they are missing. The factory must not have
-// started them. The caller starts it, and calls [Cache.WaitForSync]. Make one Cache for a factory: it takes over the informers' handler
-// of watch errors. [NewFactory] makes a factory that needs less memory and sees less than others.
+// NewCache returns a Cache over the informers of a factory, which it makes where they are missing. The factory may have been started or not;
+// the caller starts it, and calls [Cache.WaitForSync]. Of informers that are not started the Cache takes over the handler of watch errors,
+// so that [Cache.Check] can say which right is missing: make one Cache for a factory. [NewFactory] makes a factory that needs less memory
+// and sees less than others. For informers with a transform or a selector of your own, see [NewCacheFromInformers].
 func NewCache(factory informers.SharedInformerFactory, o CacheOptions) (*Cache, error) {
-	if factory == nil {
-		return nil, errors.New("making a cache: factory must be set")
+	check := option.For("drain/kube.NewCache", nil)
+	check.Require("factory", factory, "see drain/kube.NewFactory, or give your informers to drain/kube.NewCacheFromInformers")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
-	c := &Cache{node: o.Node}
 	core := factory.Core().V1()
-	parts := []part{
-		{&c.nodes, "nodes", core.Nodes().Informer, nil, nodeOfNode},
-		{&c.pods, "pods", core.Pods().Informer, nodeOfPod, nodeOfPod},
-		{&c.budgets, "poddisruptionbudgets", factory.Policy().V1().PodDisruptionBudgets().Informer, nil, nil},
+	from := Informers{
+		Nodes: core.Nodes().Informer(), Pods: core.Pods().Informer(), Budgets: factory.Policy().V1().PodDisruptionBudgets().Informer(),
 	}
 	if o.Volumes {
-		parts = append(parts,
-			part{&c.attachments, "volumeattachments", factory.Storage().V1().VolumeAttachments().Informer, nodeOfAttachment, nodeOfAttachment},
-			part{&c.claims, "persistentvolumeclaims", core.PersistentVolumeClaims().Informer, nil, nil},
-			part{&c.persistentVolumes, "persistentvolumes", core.PersistentVolumes().Informer, nil, nil})
+		from.Attachments = factory.Storage().V1().VolumeAttachments().Informer()
+		from.Claims, from.Volumes = core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer()
 	}
 	if o.DaemonSets {
-		parts = append(parts, part{&c.daemonSets, "daemonsets", factory.Apps().V1().DaemonSets().Informer, nil, nil})
+		from.DaemonSets = factory.Apps().V1().DaemonSets().Informer()
 	}
-	for _, p := range parts {
-		if err := c.add(p); err != nil {
-			return nil, fmt.Errorf("making a cache: informer of %s: %w", p.resource, err)
-		}
+	c := &Cache{node: o.Node}
+	if err := c.addAll(from, true); err != nil {
+		return nil, fmt.Errorf("drain/kube.NewCache: %w", err)
 	}
 	return c, nil
 }

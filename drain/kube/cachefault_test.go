@@ -164,7 +164,7 @@ func TestNarrowViewOfAWideFactory(t *testing.T) {
 	}
 }
 
-// TestWaitForSyncSaysWhatIsMissing shows the errors of a cache that nobody has started, and of one that comes too late.
+// TestWaitForSyncSaysWhatIsMissing shows the errors of a cache that nobody has started, and that one of a factory that runs already works.
 func TestWaitForSyncSaysWhatIsMissing(t *testing.T) {
 	c := newCluster(t)
 	factory := kube.NewFactory(c.admin, kube.CacheOptions{})
@@ -182,15 +182,18 @@ func TestWaitForSyncSaysWhatIsMissing(t *testing.T) {
 			t.Errorf("got %v, want it to name %s", err, resource)
 		}
 	}
+	if err := cache.WaitForSync(t.Context()); !errors.Is(err, kube.ErrInformerNotStarted) {
+		t.Errorf("without a deadline: got %v, want ErrInformerNotStarted", err)
+	}
 	started, stop := context.WithCancel(t.Context())
 	defer factory.Shutdown()
 	defer stop()
 	factory.Start(started.Done())
 	must(t, cache.WaitForSync(t.Context()))
-	if _, err := kube.NewCache(factory, kube.CacheOptions{}); err == nil || !strings.Contains(err.Error(), "before the factory starts") {
-		t.Errorf("got %v, want a started factory refused", err)
-	}
-	if _, err := kube.NewCache(nil, kube.CacheOptions{}); err == nil || !strings.Contains(err.Error(), "factory must be set") {
+	again, err := kube.NewCache(factory, kube.CacheOptions{})
+	must(t, err)
+	must(t, again.WaitForSync(t.Context()))
+	if _, err := kube.NewCache(nil, kube.CacheOptions{}); err == nil || !strings.Contains(err.Error(), "drain/kube.NewCache: factory is required (see drain/kube.NewFactory") {
 		t.Errorf("got %v, want it to miss the factory", err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/option"
 )
 
 const (
@@ -56,22 +58,60 @@ type Client struct {
 
 var _ drain.Client = (*Client)(nil)
 
-// NewClient returns a Client with a rate limit of its own. A timeout and limits in config aren't used. config is not changed.
-func NewClient(config *rest.Config, o ClientOptions) (*Client, error) {
-	if config == nil {
-		return nil, errors.New("making a client: config must be set")
+// NewClient returns a Client that sends its requests by a clientset, with its rate limit, beside those of the clientset's other users. The
+// QPS and Burst of o must be zero. A fake clientset cannot evict: package drain/draintest has a Client for tests.
+func NewClient(clientset kubernetes.Interface, o ClientOptions) (*Client, error) {
+	check := checkClient("drain/kube.NewClient", o)
+	check.Require("clientset", clientset, "see k8s.io/client-go/kubernetes.NewForConfig, or drain/kube.NewClientForConfig")
+	if o.QPS > 0 || o.Burst > 0 {
+		check.Wrong("ClientOptions.QPS and Burst are those of the clientset: set them in its rest.Config, or use NewClientForConfig")
 	}
-	if o.Timeout < 0 || o.QPS < 0 || o.Burst < 0 {
-		return nil, fmt.Errorf("making a client: timeout, QPS and burst must not be negative, got %s, %g and %d", o.Timeout, o.QPS, o.Burst)
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	return newClient(check, clientset, o)
+}
+
+// NewClientForConfig returns a Client with a rate limit of its own. A timeout and limits in config aren't used. config is not changed. The
+// httpClient may be nil; GetHTTPClient of a controller-runtime manager returns one that shares its connections.
+func NewClientForConfig(config *rest.Config, httpClient *http.Client, o ClientOptions) (*Client, error) {
+	check := checkClient("drain/kube.NewClientForConfig", o)
+	check.Require("config", config, "see k8s.io/client-go/tools/clientcmd or k8s.io/client-go/rest.InClusterConfig")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	config = rest.CopyConfig(config)
 	config.Timeout, config.RateLimiter = 0, nil
 	config.QPS, config.Burst = orDefault(o.QPS, DefaultQPS), orDefault(o.Burst, DefaultBurst)
-	client, err := kubernetes.NewForConfig(config)
+	clientset, err := newClientset(config, httpClient)
 	if err != nil {
-		return nil, fmt.Errorf("making a client: %w", err)
+		return nil, fmt.Errorf("drain/kube.NewClientForConfig: %w", err)
 	}
-	return &Client{core: client.CoreV1().RESTClient(), timeout: orDefault(o.Timeout, DefaultTimeout)}, nil
+	return newClient(check, clientset, o)
+}
+
+func checkClient(call string, o ClientOptions) *option.Checker {
+	check := option.For(call, nil)
+	if o.Timeout < 0 || o.QPS < 0 || o.Burst < 0 {
+		check.Wrong("ClientOptions.Timeout, QPS and Burst must not be negative, got %s, %g and %d", o.Timeout, o.QPS, o.Burst)
+	}
+	return check
+}
+
+func newClientset(config *rest.Config, httpClient *http.Client) (*kubernetes.Clientset, error) {
+	if httpClient != nil {
+		return kubernetes.NewForConfigAndClient(config, httpClient)
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+func newClient(check *option.Checker, clientset kubernetes.Interface, o ClientOptions) (*Client, error) {
+	core := clientset.CoreV1().RESTClient()
+	check.Require("clientset.CoreV1().RESTClient()", core, "a fake clientset has none: use drain/draintest in tests")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	return &Client{core: core, timeout: orDefault(o.Timeout, DefaultTimeout)}, nil
 }
 
 // errNoUID is for a pod whose UID is empty, which the server would take for no precondition.

@@ -219,12 +219,12 @@ func TestClientHasItsOwnLimits(t *testing.T) {
 		o      kube.ClientOptions
 		want   string
 	}{
-		{nil, kube.ClientOptions{}, "config must be set"},
+		{nil, kube.ClientOptions{}, "drain/kube.NewClientForConfig: config is required ("},
 		{config, kube.ClientOptions{Timeout: -1}, "must not be negative"},
 		{config, kube.ClientOptions{QPS: -1}, "must not be negative"},
-		{&rest.Config{Host: "://"}, kube.ClientOptions{}, "making a client"},
+		{&rest.Config{Host: "://"}, kube.ClientOptions{}, "drain/kube.NewClientForConfig: "},
 	} {
-		if _, err := kube.NewClient(c.config, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := kube.NewClientForConfig(c.config, nil, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}

@@ -1,19 +1,24 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube connects package drain to an API server: a [Cache] over shared informers, a [Client] that never repeats a request, a
-// [LeaseKeeper] that stands in for a kubelet, and an [AnnotationResponder] by which pods evacuate themselves.
+// Package kube connects package drain to an API server. It drains a node in one call, as "kubectl drain" does:
 //
-//	options := kube.CacheOptions{Volumes: true, DaemonSets: true}
-//	factory := kube.NewFactory(clientset, options)
-//	cache, err := kube.NewCache(factory, options)
+//	status, err := kube.DrainNode(ctx, config, "node-1", kube.DrainOptions{Holder: "kernel-upgrade"})
+//
+// A program that drains many nodes opens a [Drainer] once, and gives it sets, or one node a pass in a controller:
+//
+//	d, err := kube.Open(ctx, config, kube.OpenOptions{})
 //	…
-//	factory.Start(ctx.Done())
-//	err = cache.WaitForSync(ctx)
-//	…
-//	client, err := kube.NewClient(config, kube.ClientOptions{})
-//	…
-//	drainer, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
+//	defer d.Close()
+//	result, err := d.Run(ctx, drain.Set{Groups: [][]string{{"node-1", "node-2"}}, Request: request}, nil)
+//
+// A program that has informers already, of client-go or of a controller-runtime manager, gives them, and no second watch begins:
+//
+//	informers := kube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets} // as mgr.GetCache().GetInformer returns them
+//	d, err := kube.Open(ctx, mgr.GetConfig(), kube.OpenOptions{Informers: informers, HTTPClient: mgr.GetHTTPClient()})
+//
+// The parts can be had one by one: a [Cache] over shared informers, a [Client] that never repeats a request, a [LeaseKeeper] that stands in
+// for a kubelet, and an [AnnotationResponder] by which pods evacuate themselves.
 //
 // # Promise
 //
@@ -22,6 +27,8 @@
 //   - Each call has a deadline. The Client sends a request once, whatever Retry-After the server names.
 //   - Every eviction and deletion carries the pod's UID, every patch of a pod too.
 //   - A Cache whose watch the server refuses says so, with the server's words: see [Cache.Check].
+//   - Informers of an embedder that were not started, have stopped, drop a field or select too little are an [InformerError] that names the
+//     option. No drain and no dry run relies on them.
 //
 // # How a pod evacuates itself
 //

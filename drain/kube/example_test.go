@@ -78,7 +78,7 @@ func ExampleClient() {
 		})
 	}))
 	defer server.Close()
-	client, err := kube.NewClient(&rest.Config{Host: server.URL}, kube.ClientOptions{})
+	client, err := kube.NewClientForConfig(&rest.Config{Host: server.URL}, nil, kube.ClientOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -17,22 +17,12 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// syncEvery is the pause between two looks whether the informers have synced.
-const syncEvery = 50 * time.Millisecond
-
-// part is one kind of object that a Cache watches.
-type part struct {
-	store    *cache.Indexer
-	resource string
-	informer func() cache.SharedIndexInformer
-	indexBy  func(obj any) string // for byNode; nil for none
-	node     func(obj any) string // what a change is reported as; nil where changes are not reported as a node
-}
-
-// informer is a shared informer and what is wrong with it.
+// informer is an informer and what is wrong with it.
 type informer struct {
-	cache.SharedIndexInformer
+	Informer
 	resource string
+	option   string // the field of [Informers]; empty where the informer comes from a factory
+	handler  cache.ResourceEventHandlerRegistration
 
 	mu      sync.Mutex
 	failure error
@@ -40,24 +30,18 @@ type informer struct {
 	version string // the last resource version that it had heard of at the failure
 }
 
-// add makes the informer of a part, with its index and its handlers.
-func (c *Cache) add(p part) error {
-	inf := &informer{SharedIndexInformer: p.informer(), resource: p.resource}
-	if err := inf.SetWatchErrorHandlerWithContext(inf.failed); err != nil {
-		return fmt.Errorf("make the cache before the factory starts: %w", err)
+// hasStarted is false where the informer is known not to run.
+func (i *informer) hasStarted() bool {
+	s, ok := i.Informer.(interface{ HasStarted() bool })
+	return !ok || s.HasStarted()
+}
+
+// lastVersion is empty for an informer that does not tell.
+func (i *informer) lastVersion() string {
+	if v, ok := i.Informer.(interface{ LastSyncResourceVersion() string }); ok {
+		return v.LastSyncResourceVersion()
 	}
-	if p.indexBy != nil && inf.GetIndexer().GetIndexers()[byNode] == nil {
-		err := inf.AddIndexers(cache.Indexers{byNode: func(obj any) ([]string, error) { return present(p.indexBy(obj)), nil }})
-		if err != nil {
-			return fmt.Errorf("adding an index: %w", err)
-		}
-	}
-	if _, err := inf.AddEventHandler(c.watchers.handler(p.node)); err != nil {
-		return fmt.Errorf("adding a handler: %w", err)
-	}
-	*p.store = inf.GetIndexer()
-	c.informers = append(c.informers, inf)
-	return nil
+	return ""
 }
 
 // failed keeps the error of a list or watch. The informer tries again by itself.
@@ -66,7 +50,7 @@ func (i *informer) failed(ctx context.Context, r *cache.Reflector, err error) {
 	if away(err) {
 		return
 	}
-	version := i.LastSyncResourceVersion()
+	version := i.lastVersion()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.failure, i.at, i.version = err, time.Now(), version
@@ -85,81 +69,74 @@ const quiet = 2 * time.Minute
 
 // check says what is wrong with the informer. A failure is over when the informer has heard of a later version, or has not failed again for two minutes.
 func (i *informer) check() error {
-	synced, version := i.HasSynced(), i.LastSyncResourceVersion()
+	synced, version := i.HasSynced(), i.lastVersion()
+	if i.IsStopped() {
+		return i.wrong(synced, ErrInformerStopped)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.failure != nil && version == i.version && time.Since(i.at) < quiet {
-		return &InformerError{Resource: i.resource, Synced: synced, Err: i.failure}
+		return i.wrong(synced, i.failure)
 	}
 	i.failure = nil
-	if !synced {
-		return &InformerError{Resource: i.resource, Err: errNoAnswer}
+	switch {
+	case synced:
+		return nil
+	case !i.hasStarted():
+		return i.wrong(false, ErrInformerNotStarted)
+	default:
+		return i.wrong(false, errNoAnswer)
 	}
-	return nil
 }
 
-var errNoAnswer = errors.New("not started, or the API server has not answered yet")
+// wrong is an error about the informer.
+func (i *informer) wrong(synced bool, err error) *InformerError {
+	return &InformerError{Resource: i.resource, Option: i.option, Synced: synced, Err: err}
+}
 
-// An InformerError says which informer of a [Cache] lags, and why.
+// Errors of informers, wrapped by an [InformerError].
+var (
+	// ErrInformerNotStarted is for an informer that its owner has not started.
+	ErrInformerNotStarted = errors.New("not started: start the factory, or the manager, before the cache is used")
+	// ErrInformerStopped is for an informer that its owner has stopped. It shows the past, and never starts again.
+	ErrInformerStopped = errors.New("it has stopped: end the drains with the context or the manager that ends their informers")
+	// ErrFieldMissing is for an informer with a transform that drops what a drain reads.
+	ErrFieldMissing = errors.New("its transform drops a field that a drain reads: keep what drain/kube.Transform keeps")
+	// ErrSelectsTooLittle is for an informer that does not show everything.
+	ErrSelectsTooLittle = errors.New("it selects too little: watch all namespaces, without a label or field selector")
+
+	errNoAnswer    = errors.New("the API server has not answered yet")
+	errNoStore     = errors.New("it has no method GetIndexer, as one over several namespaces: give one that watches the cluster")
+	errNotCompared = errors.New("the cache has not been compared with the API server yet: call WaitForSync before it is used")
+	errClosed      = errors.New("the cache is closed")
+)
+
+// An InformerError says which informer of a [Cache] cannot be used, and why.
 type InformerError struct {
 	// Resource is what it watches: "pods".
 	Resource string
+	// Option is the field that it was given in: "Informers.Pods". It is empty for an informer of a factory.
+	Option string
 	// Synced is true where the Cache has seen all objects once, and is now out of date.
 	Synced bool
-	// Err is the last error of its list or watch. For a missing right it names user, verb and resource.
+	// Err is one of the errors of this package, or the last one of its list or watch. For a missing right it names user, verb and resource.
 	Err error
 }
 
-// Error names the resource and the cause.
+// Error names the option, the resource and the cause.
 func (e *InformerError) Error() string {
-	if e.Synced {
-		return fmt.Sprintf("informer of %s is out of date: %v", e.Resource, e.Err)
+	name := "informer of " + e.Resource
+	if e.Option != "" {
+		name = e.Option + ": " + name
 	}
-	return fmt.Sprintf("informer of %s has not synced: %v", e.Resource, e.Err)
+	if e.Synced {
+		return fmt.Sprintf("%s is out of date: %v", name, e.Err)
+	}
+	return fmt.Sprintf("%s has not synced: %v", name, e.Err)
 }
 
 // Unwrap returns the cause.
 func (e *InformerError) Unwrap() error { return e.Err }
-
-// Synced says whether every informer has seen all objects once.
-func (c *Cache) Synced() bool {
-	for _, i := range c.informers {
-		if !i.HasSynced() {
-			return false
-		}
-	}
-	return true
-}
-
-// Check returns nil if the Cache has synced and no watch is refused, or else an [InformerError] for each informer. A watch that came back
-// still counts as failing until it hears something, or has not failed again for two minutes. Watches wait for an API server
-// that can't be reached or is overloaded: that is no answer yet for a Cache that has not synced, and not noticed here by one that has.
-func (c *Cache) Check() error {
-	var errs []error
-	for _, i := range c.informers {
-		errs = append(errs, i.check())
-	}
-	return errors.Join(errs...)
-}
-
-// WaitForSync waits until [Cache.Check] finds nothing. If ctx ends first, the error holds what it found. The Cache then shows what the API server
-// had when the factory was started, where server and client stream lists (WatchList, the default from Kubernetes 1.34 and client-go
-// 0.35 on); elsewhere what the API server's own cache had, which is behind by less than a second in health.
-func (c *Cache) WaitForSync(ctx context.Context) error {
-	ticker := time.NewTicker(syncEvery)
-	defer ticker.Stop()
-	for {
-		err := c.Check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the cache: %w: %w", context.Cause(ctx), err)
-		case <-ticker.C:
-		}
-	}
-}
 
 func nodeOfNode(obj any) string {
 	if node, ok := obj.(*corev1.Node); ok {

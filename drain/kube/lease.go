@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // ErrNoLease is wrapped by the errors of a [LeaseKeeper] about a node that has no Lease. None is made: there was no kubelet to stand
@@ -39,11 +40,12 @@ var _ drain.LeaseKeeper = (*LeaseKeeper)(nil)
 
 // NewLeaseKeeper returns a LeaseKeeper.
 func NewLeaseKeeper(client kubernetes.Interface, o Options) (*LeaseKeeper, error) {
-	c, err := newCaller(client, o)
-	if err != nil {
-		return nil, fmt.Errorf("making a lease keeper: %w", err)
+	check := option.For("drain/kube.NewLeaseKeeper", nil)
+	checkCaller(check, client, o)
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
-	return &LeaseKeeper{caller: c, seen: map[string]time.Time{}}, nil
+	return &LeaseKeeper{caller: newCaller(client, o), seen: map[string]time.Time{}}, nil
 }
 
 // Renew sets the renew time of the node's Lease to now, or, where another clock is ahead, to a little later than it is. If the renew time

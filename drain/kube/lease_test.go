@@ -134,10 +134,10 @@ func TestNoLeaseIsMade(t *testing.T) {
 	if _, err := c.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), "never", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("got %v, want no Lease", err)
 	}
-	if _, err := kube.NewLeaseKeeper(nil, kube.Options{}); err == nil || !strings.Contains(err.Error(), "client must be set") {
+	if _, err := kube.NewLeaseKeeper(nil, kube.Options{}); err == nil || !strings.Contains(err.Error(), "drain/kube.NewLeaseKeeper: client is required (") {
 		t.Errorf("got %v, want it to miss the client", err)
 	}
-	if _, err := kube.NewLeaseKeeper(c.admin, kube.Options{Timeout: -1}); err == nil || !strings.Contains(err.Error(), "timeout must not be negative") {
+	if _, err := kube.NewLeaseKeeper(c.admin, kube.Options{Timeout: -1}); err == nil || !strings.Contains(err.Error(), "Timeout must not be negative") {
 		t.Errorf("got %v, want it to refuse the timeout", err)
 	}
 }

@@ -84,7 +84,7 @@ func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 
 func newClient(t *testing.T, config *rest.Config, o kube.ClientOptions) *kube.Client {
 	t.Helper()
-	client, err := kube.NewClient(config, o)
+	client, err := kube.NewClientForConfig(config, nil, o)
 	must(t, err)
 	return client
 }

@@ -5,11 +5,11 @@ package kube
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Options are common to the [LeaseKeeper] and the [AnnotationResponder]. The zero value is the usual choice.
@@ -30,18 +30,20 @@ type caller struct {
 	now     func() time.Time
 }
 
-func newCaller(client kubernetes.Interface, o Options) (caller, error) {
-	if client == nil {
-		return caller{}, errors.New("client must be set")
-	}
+// checkCaller notes in check what is wrong with the parts of a caller.
+func checkCaller(check *option.Checker, client kubernetes.Interface, o Options) {
+	check.Require("client", client, "see k8s.io/client-go/kubernetes.NewForConfig")
 	if o.Timeout < 0 {
-		return caller{}, fmt.Errorf("timeout must not be negative, got %s", o.Timeout)
+		check.Wrong("Options.Timeout must not be negative, got %s", o.Timeout)
 	}
+}
+
+func newCaller(client kubernetes.Interface, o Options) caller {
 	c := caller{client: client, timeout: orDefault(o.Timeout, shortTimeout), now: o.Now}
 	if c.now == nil {
 		c.now = time.Now
 	}
-	return c, nil
+	return c
 }
 
 func (c caller) within(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // The annotations by which a pod and a drain talk. The package comment says how.
@@ -58,14 +59,13 @@ var _ drain.Responder = (*AnnotationResponder)(nil)
 
 // NewAnnotationResponder returns a responder that finds the pods in the cache.
 func NewAnnotationResponder(client kubernetes.Interface, pods drain.Cache, o Options) (*AnnotationResponder, error) {
-	c, err := newCaller(client, o)
-	if err != nil {
-		return nil, fmt.Errorf("making a responder: %w", err)
+	check := option.For("drain/kube.NewAnnotationResponder", nil)
+	checkCaller(check, client, o)
+	check.Require("pods", pods, "see drain/kube.NewCache")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
-	if pods == nil {
-		return nil, errors.New("making a responder: cache must be set")
-	}
-	return &AnnotationResponder{caller: c, pods: pods}, nil
+	return &AnnotationResponder{caller: newCaller(client, o), pods: pods}, nil
 }
 
 // request is the value of RequestAnnotation.

@@ -239,7 +239,7 @@ func TestAnotherPodIsNotAsked(t *testing.T) {
 		func() error { _, err := kube.NewAnnotationResponder(nil, c.cache, kube.Options{}); return err },
 		func() error { _, err := kube.NewAnnotationResponder(c.admin, nil, kube.Options{}); return err },
 	} {
-		if err := bad(); err == nil || !strings.Contains(err.Error(), "must be set") {
+		if err := bad(); err == nil || !strings.Contains(err.Error(), " is required (") {
 			t.Errorf("got %v, want it to say what is missing", err)
 		}
 	}

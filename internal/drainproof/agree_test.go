@@ -86,7 +86,7 @@ type agreement struct {
 
 func newAgreement(t *testing.T) *agreement {
 	config := bare.Env(t).Config()
-	client, err := kube.NewClient(config, kube.ClientOptions{QPS: 1000, Burst: 1000})
+	client, err := kube.NewClientForConfig(config, nil, kube.ClientOptions{QPS: 1000, Burst: 1000})
 	must(t, err)
 	return &agreement{api: clientset(t, config), client: client, reason: map[drain.Reason]int{}, answer: map[drain.Verdict]int{}}
 }

@@ -93,7 +93,7 @@ func connectWith(ctx context.Context, config *rest.Config, options kube.CacheOpt
 	if err := cache.WaitForSync(ctx); err != nil {
 		return nil, err
 	}
-	client, err := kube.NewClient(config, kube.ClientOptions{})
+	client, err := kube.NewClientForConfig(config, nil, kube.ClientOptions{})
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func (c *cluster) blockade(t *testing.T, node string) {
 	must(t, c.healthy(t.Context(), "only", 1))
 	must(t, c.healthy(t.Context(), "pair", 1))
 	c.deny(t, `object.metadata.name != "denied"`)
-	client, err := kube.NewClient(c.env.Config(), kube.ClientOptions{})
+	client, err := kube.NewClientForConfig(c.env.Config(), nil, kube.ClientOptions{})
 	must(t, err)
 	eventually(t, "the policy is in force", func() error {
 		if client.DryRunEvict(t.Context(), denied) == nil {

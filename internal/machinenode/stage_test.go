@@ -193,7 +193,7 @@ func (s *stage) drainer(ctx context.Context) controller.Drainer {
 	s.must(err)
 	factory.Start(ctx.Done())
 	s.must(cache.WaitForSync(ctx))
-	client, err := drainkube.NewClient(s.env.Config(), drainkube.ClientOptions{})
+	client, err := drainkube.NewClientForConfig(s.env.Config(), nil, drainkube.ClientOptions{})
 	s.must(err)
 	d, err := drain.New(drain.Options{Cache: cache.View(), Client: client})
 	s.must(err)

@@ -120,7 +120,7 @@ func (c *child) drainer(ctx context.Context, config *rest.Config, core kubernete
 	if err := cache.WaitForSync(ctx); err != nil {
 		return nil, nil, nil, err
 	}
-	client, err := drainkube.NewClient(config, drainkube.ClientOptions{QPS: 500, Burst: 500})
+	client, err := drainkube.NewClientForConfig(config, nil, drainkube.ClientOptions{QPS: 500, Burst: 500})
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -146,7 +146,7 @@ func denials(err error) error {
 
 // newDrainer makes the Drainer on the cache.
 func (c *cluster) newDrainer(config *rest.Config, clientset kubernetes.Interface, n needs) error {
-	client, err := kube.NewClient(config, kube.ClientOptions{QPS: max(kube.DefaultQPS, float32(2*n.limits.Rate))})
+	client, err := kube.NewClientForConfig(config, nil, kube.ClientOptions{QPS: max(kube.DefaultQPS, float32(2*n.limits.Rate))})
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func newDrainer(ctx context.Context, config *rest.Config) (_ *drain.Drainer, end
 	if config.QPS > 0 {
 		limit = kube.ClientOptions{QPS: config.QPS, Burst: config.Burst}
 	}
-	client, err := kube.NewClient(config, limit)
+	client, err := kube.NewClientForConfig(config, nil, limit)
 	if err != nil {
 		return nil, nil, err
 	}

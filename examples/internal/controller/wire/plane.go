@@ -122,7 +122,7 @@ func (p *Plane) drains() error {
 			return err
 		}
 	}
-	client, err := drainkube.NewClient(p.config, drainkube.ClientOptions{})
+	client, err := drainkube.NewClientForConfig(p.config, nil, drainkube.ClientOptions{})
 	if err != nil {
 		return err
 	}

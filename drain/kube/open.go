@@ -1,0 +1,252 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/option"
+)
+
+// DefaultSyncTimeout bounds the first look at the cluster where [OpenOptions] have no other time.
+const DefaultSyncTimeout = time.Minute
+
+// OpenOptions are those of [Open]. The zero value is the usual choice.
+type OpenOptions struct {
+	// Cache says what is watched. With Informers only its Node is used.
+	Cache CacheOptions
+	// Informers, where one of them is set, are used instead of watches of this package's own: see [NewCacheFromInformers].
+	Informers Informers
+	// Client is for the requests that a drain sends.
+	Client ClientOptions
+	// HTTPClient, when set, is used for the requests of the Client and of the watches: that of a controller-runtime manager, for example.
+	HTTPClient *http.Client
+	// SyncTimeout bounds the first look at the cluster. Zero means [DefaultSyncTimeout].
+	SyncTimeout time.Duration
+	// Drain has the other parts of the Drainer. Its Cache and Client, where nil, are those that Open makes.
+	Drain drain.Options
+}
+
+// A Drainer is a [drain.Drainer] with the parts that [Open] has made for it.
+type Drainer struct {
+	*drain.Drainer
+	// View is what the Drainer sees, Client what it sends its requests by.
+	View   drain.Cache
+	Client drain.Client
+
+	cache   *Cache
+	factory informers.SharedInformerFactory // nil over the informers of an embedder
+	stop    context.CancelFunc
+}
+
+// Open watches the cluster, waits until all of it has been seen, and returns a Drainer for it. ctx bounds that wait alone: the watches go on
+// until [Drainer.Close] is called, as what a drain gives back when its own context ends is given back through them. Where a right is
+// missing, or the informers of an embedder cannot be used, Open does not wait: its error wraps an [InformerError].
+func Open(ctx context.Context, config *rest.Config, o OpenOptions) (*Drainer, error) {
+	check := option.For("drain/kube.Open", nil)
+	check.Require("config", config, "see k8s.io/client-go/tools/clientcmd or k8s.io/client-go/rest.InClusterConfig")
+	if o.SyncTimeout < 0 {
+		check.Wrong("OpenOptions.SyncTimeout must not be negative, got %s", o.SyncTimeout)
+	}
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
+	d := &Drainer{stop: func() {}}
+	if err := d.open(ctx, config, o); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Drainer) open(ctx context.Context, config *rest.Config, o OpenOptions) error {
+	client, err := NewClientForConfig(config, o.HTTPClient, o.Client)
+	if err != nil {
+		return err
+	}
+	if err := d.openCache(ctx, config, o); err != nil {
+		return err
+	}
+	if err := d.waitForCache(ctx, orDefault(o.SyncTimeout, DefaultSyncTimeout)); err != nil {
+		return fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
+	}
+	parts := o.Drain
+	if parts.Cache == nil {
+		parts.Cache = d.cache.View()
+	}
+	if parts.Client == nil {
+		parts.Client = client
+	}
+	d.View, d.Client = parts.Cache, parts.Client
+	d.Drainer, err = drain.New(parts)
+	return err
+}
+
+// openCache makes the Cache, and starts its informers where they are not those of an embedder.
+func (d *Drainer) openCache(ctx context.Context, config *rest.Config, o OpenOptions) error {
+	clientset, err := newClientset(config, o.HTTPClient)
+	if err != nil {
+		return fmt.Errorf("drain/kube.Open: %w", err)
+	}
+	if o.Informers != (Informers{}) {
+		d.cache, err = NewCacheFromInformers(clientset, o.Informers, CacheOptions{Node: o.Cache.Node})
+		return err
+	}
+	d.factory = NewFactory(clientset, o.Cache)
+	if d.cache, err = NewCache(d.factory, o.Cache); err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	d.stop = stop
+	d.factory.Start(watching.Done())
+	return nil
+}
+
+// waitForCache waits for the first look, but not for a right that is missing.
+func (d *Drainer) waitForCache(ctx context.Context, most time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, most, fmt.Errorf("not seen whole within %s", most))
+	defer cancel()
+	ctx, deny := context.WithCancelCause(ctx)
+	defer deny(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticker := time.NewTicker(syncEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				if err := denied(d.cache.checkInformers()); err != nil {
+					deny(err)
+					return
+				}
+			}
+		}
+	}()
+	err := d.cache.WaitForSync(ctx)
+	deny(nil)
+	<-done
+	return err
+}
+
+// denied is the first error of an informer for which a right is missing.
+func denied(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the errors of the informers, not what they wrap
+	if !ok {
+		return nil
+	}
+	for _, e := range joined.Unwrap() {
+		if apierrors.IsForbidden(e) || apierrors.IsUnauthorized(e) {
+			return e
+		}
+	}
+	return nil
+}
+
+// Close ends the watches and waits for them. The informers of an embedder go on. No pass may be under way.
+func (d *Drainer) Close() {
+	if d.cache != nil {
+		d.cache.Close()
+	}
+	d.stop()
+	if d.factory != nil {
+		d.factory.Shutdown()
+	}
+}
+
+// DrainOptions are those of [DrainNode] and [ReleaseNode]. The zero value is the usual choice.
+type DrainOptions struct {
+	// Holder names who drains, the same over restarts and different from every other actor. Empty means [DefaultHolder].
+	Holder string
+	// Maintenance identifies this maintenance of the node: a call with the same one goes on with a drain that has begun, and takes one that is
+	// done for done. Empty means one of its own for each call.
+	Maintenance string
+	// Policy says how pods are treated. The zero value is the safe one.
+	Policy drain.Policy
+	// Timeout, when set, ends the drain: the node then stays cordoned. Zero means as long as ctx.
+	Timeout time.Duration
+	// Report, when set, takes the status after each pass.
+	Report func(drain.Status)
+	// Open has the options of the connection. The node alone is watched.
+	Open OpenOptions
+}
+
+// DefaultHolder is the holder of a drain whose [DrainOptions] have no other.
+const DefaultHolder = "belay-drain"
+
+// DrainNode cordons a node and empties it, as "kubectl drain" does, and returns when it is empty. Where it is not, the error is a
+// [NotDrainedError] that names the pods, a [drain.NodeNotFoundError], or ctx's: when ctx ends, the node is given back as it was found; after
+// a Timeout it stays cordoned. [ReleaseNode] ends the maintenance.
+func DrainNode(ctx context.Context, config *rest.Config, name string, o DrainOptions) (drain.Status, error) {
+	return runNode(ctx, config, name, drain.Drain, o)
+}
+
+// ReleaseNode takes the holder's cordon off a node, as "kubectl uncordon" does: with the last holder, the node is as schedulable as it was
+// before the first.
+func ReleaseNode(ctx context.Context, config *rest.Config, name string, o DrainOptions) (drain.Status, error) {
+	return runNode(ctx, config, name, drain.Release, o)
+}
+
+func runNode(ctx context.Context, config *rest.Config, name string, mode drain.Mode, o DrainOptions) (drain.Status, error) {
+	o.Open.Cache.Node, o.Open.Cache.DaemonSets = name, true
+	o.Open.Cache.Volumes = o.Open.Cache.Volumes || o.Policy.Volumes || o.Policy.Removal != nil
+	now := time.Now()
+	r := drain.Request{
+		Holder: orDefault(o.Holder, DefaultHolder), Maintenance: orDefault(o.Maintenance, now.UTC().Format(time.RFC3339Nano)),
+		Mode: mode, Policy: o.Policy,
+	}
+	if o.Timeout > 0 {
+		r.Deadline = now.Add(o.Timeout)
+	}
+	d, err := Open(ctx, config, o.Open)
+	if err != nil {
+		return drain.Status{Node: name, Mode: mode, Phase: drain.Pending}, err
+	}
+	defer d.Close()
+	set, err := d.Run(ctx, drain.Set{Request: r, Groups: [][]string{{name}}}, func(st drain.SetStatus) {
+		if o.Report != nil && len(st.Nodes) == 1 {
+			o.Report(st.Nodes[0])
+		}
+	})
+	if len(set.Nodes) != 1 {
+		return drain.Status{Node: name, Mode: mode, Phase: drain.Pending}, err
+	}
+	st := set.Nodes[0]
+	switch {
+	case err != nil, st.Phase == drain.Drained, st.Phase == drain.Released:
+		return st, err
+	case st.Reason == drain.NodeNotFound:
+		return st, &drain.NodeNotFoundError{Node: name, Mode: mode}
+	default:
+		return st, &NotDrainedError{Status: st}
+	}
+}
+
+// A NotDrainedError is a node that [DrainNode] has not emptied.
+type NotDrainedError struct{ Status drain.Status }
+
+// Error names the node, why it is not empty, and the pods that are left.
+func (e *NotDrainedError) Error() string {
+	text := fmt.Sprintf("node %q is %s", e.Status.Node, e.Status.Phase)
+	if e.Status.Reason != "" {
+		text += fmt.Sprintf(" (%s)", e.Status.Reason)
+	}
+	if e.Status.Message != "" {
+		text += ": " + e.Status.Message
+	}
+	for _, b := range e.Status.Blockers {
+		text += fmt.Sprintf("; pod %s: %s", b.PodRef, orDefault(b.Message, string(b.Reason)))
+	}
+	return text
+}

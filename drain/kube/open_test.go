@@ -1,0 +1,121 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/drain/kube"
+)
+
+func fakeClientset() kubernetes.Interface { return fake.NewClientset() }
+
+// TestDrainNode drains a node in one call, finds it drained, and releases it in another.
+func TestDrainNode(t *testing.T) {
+	c := newCluster(t)
+	node := c.nodeWithPods(t, "app", "other")
+	defer c.playKubelet(t, node)()
+	options := kube.DrainOptions{Policy: evictAll("").Policy}
+	var reports int
+	options.Report = func(drain.Status) { reports++ }
+	st, err := kube.DrainNode(t.Context(), c.env.Config(), node, options)
+	if err != nil || st.Phase != drain.Drained || len(st.Evicted) != 2 || reports == 0 {
+		t.Errorf("got %+v, error %v and %d reports, want the node Drained of 2 pods", st, err, reports)
+	}
+	if got, err := c.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{}); err != nil || !got.Spec.Unschedulable {
+		t.Errorf("got %+v and error %v, want the node cordoned", got, err)
+	}
+	st, err = kube.ReleaseNode(t.Context(), c.env.Config(), node, options)
+	if err != nil || st.Phase != drain.Released {
+		t.Errorf("got %+v and error %v, want the node Released", st, err)
+	}
+	if got, err := c.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{}); err != nil || got.Spec.Unschedulable || len(got.Annotations[drain.MarkAnnotation]) > 0 {
+		t.Errorf("got %+v and error %v, want the node as it was", got, err)
+	}
+}
+
+// TestDrainNodeThatCannotBeDrained shows the errors of the one-shot: a pod that stays, a Node that does not exist, a right that is missing, a
+// context that ends.
+func TestDrainNodeThatCannotBeDrained(t *testing.T) {
+	c := newCluster(t)
+	node := c.nodeWithPods(t, "app")
+	c.runs(t, "debug", node)
+	st, err := kube.DrainNode(t.Context(), c.env.Config(), node, kube.DrainOptions{Timeout: 300 * time.Millisecond})
+	var left *kube.NotDrainedError
+	if !errors.As(err, &left) || left.Status.Phase == drain.Drained || !strings.Contains(err.Error(), "/debug: no controller") || st.Node != node {
+		t.Errorf("got %+v and error %v, want a NotDrainedError that names the pod debug", st, err)
+	}
+	_, err = kube.DrainNode(t.Context(), c.env.Config(), "no-such-node", kube.DrainOptions{})
+	if !errors.Is(err, drain.ErrNodeNotFound) || !strings.Contains(err.Error(), `"no-such-node"`) {
+		t.Errorf("got error %v, want ErrNodeNotFound", err)
+	}
+	user := "drainer-" + c.namespace
+	c.allow(t, user, rbacv1.PolicyRule{Verbs: []string{"list", "watch"}, APIGroups: []string{""}, Resources: []string{"nodes"}})
+	begun := time.Now()
+	_, err = kube.Open(t.Context(), c.env.User(t, user), kube.OpenOptions{})
+	if err == nil || !strings.Contains(err.Error(), user) || !strings.Contains(err.Error(), "pods") || time.Since(begun) > 20*time.Second {
+		t.Errorf("after %s: got error %v, want the right that is missing, at once", time.Since(begun), err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = kube.DrainNode(ctx, c.env.Config(), node, kube.DrainOptions{Holder: "cancelled", Report: func(st drain.Status) {
+		if st.Phase == drain.Draining {
+			cancel()
+		}
+	}})
+	cancel()
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got error %v, want that of the context", err)
+	}
+	_, err = kube.ReleaseNode(t.Context(), c.env.Config(), node, kube.DrainOptions{})
+	must(t, err)
+	if got, err := c.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{}); err != nil || got.Spec.Unschedulable {
+		t.Errorf("got %+v and error %v, want the node given back", got, err)
+	}
+}
+
+// TestClientOfAClientset evicts through a clientset that the embedder has.
+func TestClientOfAClientset(t *testing.T) {
+	c := newCluster(t)
+	client, err := kube.NewClient(c.admin, kube.ClientOptions{})
+	must(t, err)
+	pod := c.runs(t, "app", c.namespace)
+	must(t, client.Evict(t.Context(), refTo(pod), nil))
+	pods, err := client.ListPods(t.Context(), c.namespace)
+	if err != nil || len(pods) != 1 || pods[0].DeletionTimestamp == nil {
+		t.Errorf("got %v and error %v, want the pod ending", pods, err)
+	}
+}
+
+// Both recorders of client-go can be used.
+var (
+	_ drain.Recorder    = events.EventRecorder(nil)
+	_ kube.CoreRecorder = record.EventRecorder(nil)
+)
+
+// TestCoreRecorder shows what an event of the core API has of one of a drain.
+func TestCoreRecorder(t *testing.T) {
+	recorder := record.NewFakeRecorder(1)
+	r := kube.NewCoreRecorder(recorder)
+	r.Eventf(&metav1.PartialObjectMetadata{}, runtime.Object(nil), "Normal", "Drained", "Drain", "%d pods left", 3)
+	if got, want := fmt.Sprint(<-recorder.Events), "Normal Drained 3 pods left"; got != want {
+		t.Errorf("got the event %q, want %q", got, want)
+	}
+	if r := kube.NewCoreRecorder(nil); r != nil {
+		t.Errorf("got %v of no recorder, want nil", r)
+	}
+}
