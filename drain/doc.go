@@ -4,6 +4,14 @@
 // Package drain empties Kubernetes nodes, one or many at once, keeps every PodDisruptionBudget, and has a reason for every pod that
 // stays. It also holds a node in maintenance, and gives back what it found.
 //
+//	d, err := kube.Open(ctx, config, kube.OpenOptions{}) // package drain/kube: the cache and the client
+//	…
+//	defer d.Close()
+//	result, err := d.Run(ctx, drain.Set{
+//		Groups:  [][]string{{"node-1", "node-2"}},
+//		Request: drain.Request{Holder: "kernel-upgrade", Maintenance: "6.12", Mode: drain.Drain},
+//	}, nil)
+//
 // [Plan] is the whole decision: a pure function from what was seen to an action and a reason for each pod. [Drainer.ReconcileRequest] is
 // one bounded pass that acts on that plan; it never sleeps and keeps nothing that it could not lose. [Drainer.ReconcileSet] takes
 // a set of nodes through it, in groups, a few at a time. A dry run prints the plan that the drain would follow.
@@ -84,8 +92,8 @@
 //	OnPodDeletionOrEvictionStarted,  Metrics.Eviction for each answer of the server
 //	OnPodDeletionOrEvictionFinished
 //
-// And of the functions: RunCordonOrUncordon is a [Request] of mode [Cordon] or [Release], RunNodeDrain is [Drainer.Run] with a [Set] of
-// one node, GetPodsForDeletion is [Drainer.Plan]. What differs in what they do:
+// And of the functions: RunCordonOrUncordon is a [Request] of mode [Cordon] or [Release], RunNodeDrain is DrainNode of drain/kube, or
+// [Drainer.Run] with a [Set] of one node, GetPodsForDeletion is [Drainer.Plan]. What differs in what they do:
 //
 //   - A pod that is not to be evicted blocks itself, not its node: there, one pod with local data or without a controller is an error before
 //     the first eviction, and the node stays cordoned. The same goes for answers of the server that Helper takes for the end of the drain.
