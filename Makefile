@@ -106,8 +106,8 @@ race: binaries compiler ## run every test of make test, long searches in whole, 
 	BELAY_RACE=all $(MAKE) test RACE=on
 
 .PHONY: mutants
-mutants: $(if $(PKG),,binaries) ## run every hand-written mutant; PKG=./drain [RUN=regexp] [MAX=n] [SEED=s] [FUNC=name]: break that package by operators and print which mutants its tests kill
-	$(GO) run ./internal/mutate/cmd/mutants $(if $(PKG),$(RUN:%=-run '%') $(MAX:%=-max %) $(SEED:%=-seed %) $(FUNC:%=-func '%') '$(PKG)')
+mutants: $(if $(PKG),,binaries) ## run every hand-written mutant; PKG=./drain [RUN=regexp] [MAX=n] [SEED=s] [FUNC=name] [PARALLEL=n]: break that package by operators and print which mutants its tests kill
+	$(GO) run ./internal/mutate/cmd/mutants $(if $(PKG),$(RUN:%=-run '%') $(MAX:%=-max %) $(SEED:%=-seed %) $(PARALLEL:%=-parallel %) $(FUNC:%=-func '%') '$(PKG)')
 
 # MATRIXARGS='-only "0.35 runtime-0.23 gains"' names lines; SKEWARGS='-releases 1.35 drain/kube' releases and packages.
 MATRIXARGS ?=

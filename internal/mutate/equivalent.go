@@ -30,9 +30,9 @@ func equivalents() equivalentSet {
 }
 
 // reason returns why a mutant of a package is equivalent, or nothing if it is not known to be.
-func (s equivalentSet) reason(pkg string, m Mutant) string {
+func (s equivalentSet) reason(pkg string, m mutant) string {
 	for _, e := range s {
-		if pkg == modulePath+e.pkg && m.Func == e.function && m.Operator == e.operator && m.Expr == canonical(e.expr) {
+		if pkg == modulePath+e.pkg && m.function == e.function && m.operator == e.operator && m.expr == canonical(e.expr) {
 			return e.why
 		}
 	}

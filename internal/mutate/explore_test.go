@@ -6,8 +6,11 @@ package mutate
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -88,5 +91,35 @@ func TestHungTestsTimeOut(t *testing.T) {
 	}
 	if outcome, detail := s.execute(t.Context(), dir, program, "", time.Second); outcome != TimedOut {
 		t.Errorf("a test that hangs: %s %s, want %s", outcome, detail, TimedOut)
+	}
+}
+
+// Verdicts come in the order of the mutants, whichever test ends first, and no more tests run at a time than asked for.
+func TestVerdictsComeInOrder(t *testing.T) {
+	for _, parallel := range []int{1, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			mutants := make([]mutant, 10)
+			for i := range mutants {
+				mutants[i].line = i
+			}
+			var running, most atomic.Int32
+			next := 0
+			for m, v := range inOrder(mutants, parallel, func(m mutant) verdict {
+				now := running.Add(1)
+				defer running.Add(-1)
+				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				}
+				time.Sleep(time.Duration(10-m.line) * time.Second)
+				return verdict{detail: strconv.Itoa(m.line)}
+			}) {
+				if m.line != next || v.detail != strconv.Itoa(next) {
+					t.Errorf("verdict %d is of mutant %d: %q", next, m.line, v.detail)
+				}
+				next++
+			}
+			if next != len(mutants) || int(most.Load()) != parallel {
+				t.Errorf("%d verdicts, %d tests at a time; want %d and %d", next, most.Load(), len(mutants), parallel)
+			}
+		})
 	}
 }

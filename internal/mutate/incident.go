@@ -77,13 +77,13 @@ func Incidents(t *testing.T, incidents []Incident) {
 }
 
 // locate finds the place of an incident among the sources of its package.
-func (in Incident) locate(sources []*source) (Mutant, error) {
+func (in Incident) locate(sources []*source) (mutant, error) {
 	count, err := countStatements(in.Replace)
 	if err != nil {
-		return Mutant{}, fmt.Errorf("Replace is %w", err)
+		return mutant{}, fmt.Errorf("Replace is %w", err)
 	}
 	want := canonical(in.Replace)
-	var found []Mutant
+	var found []mutant
 	scopes := 0
 	for _, s := range sources {
 		for _, sc := range s.scopes() {
@@ -99,12 +99,12 @@ func (in Incident) locate(sources []*source) (Mutant, error) {
 	}
 	switch {
 	case scopes == 0:
-		return Mutant{}, fmt.Errorf("no function, constant or variable %q in the package", in.Func)
+		return mutant{}, fmt.Errorf("no function, constant or variable %q in the package", in.Func)
 	case len(found) != 1:
-		return Mutant{}, fmt.Errorf("%s holds %q %d times, want once", in.Func, in.Replace, len(found))
+		return mutant{}, fmt.Errorf("%s holds %q %d times, want once", in.Func, in.Replace, len(found))
 	}
 	if _, err := parseSource(token.NewFileSet(), found[0].source.path, found[0].mutated()); err != nil {
-		return Mutant{}, fmt.Errorf("the mutant does not parse: %w", err)
+		return mutant{}, fmt.Errorf("the mutant does not parse: %w", err)
 	}
 	return found[0], nil
 }
@@ -123,7 +123,7 @@ func (in Incident) replacement(count int) string {
 }
 
 // kill runs the tests that must fail.
-func (in Incident) kill(t *testing.T, p *pkg, m Mutant) {
+func (in Incident) kill(t *testing.T, p *pkg, m mutant) {
 	t.Helper()
 	tests := suite{dir: ".", run: in.Run}
 	if outcome, detail := tests.try(t.Context(), p, m, incidentLimit); outcome != Killed && outcome != TimedOut {

@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A listed package is what go list tells of it.
@@ -37,6 +38,7 @@ type pkg struct {
 	sources  []*source
 	info     *types.Info
 	importer types.Importer
+	checking sync.Mutex // the importer is for one check at a time
 }
 
 // load reads and checks the package in a directory, with the export data of what it imports.
@@ -116,11 +118,13 @@ func (p *pkg) check(sources []*source, info *types.Info) []types.Error {
 var errNotCompiled = errors.New("does not compile")
 
 // repair returns the text of the mutated file. Variables and imports that are unused in the mutant become used.
-func (p *pkg) repair(m Mutant) (string, error) {
+func (p *pkg) repair(m mutant) (string, error) {
 	i := slices.IndexFunc(p.sources, func(s *source) bool { return sameFile(s.path, m.source.path) })
 	if i < 0 {
 		return "", fmt.Errorf("%s is not built on this platform", m.source.path)
 	}
+	p.checking.Lock()
+	defer p.checking.Unlock()
 	text := m.mutated()
 	for {
 		s, err := parseSource(p.fset, p.sources[i].path, text)

@@ -9,49 +9,44 @@ import (
 	"strings"
 )
 
-// A Mutant is one way to break a package: a text in place of another one in one file.
-type Mutant struct {
-	// Operator names the kind of change.
-	Operator string
-	// Func names the function, constant or variable that is broken.
-	Func string
-	// Expr is the expression or statement that is replaced, in canonical form.
-	Expr string
-	// With is the text that replaces it.
-	With string
-	// Line is the line of the change in its file.
-	Line int
+// A mutant is one way to break a package: a text in place of another one in one file.
+type mutant struct {
+	operator string // the kind of change
+	function string // the function, constant or variable that is broken
+	expr     string // the expression or statement that is replaced, in canonical form
+	with     string // the text that replaces it
+	line     int    // of the change in its file
+	detail   string // what a report says of the change, if not with
 
 	source     *source
 	start, end int
-	detail     string // what a report says of the change, if not With
 }
 
 // newMutant returns the mutant that has with in place of r.
-func newMutant(s *source, scope, operator string, r span, with string) Mutant {
-	return Mutant{
-		Operator: operator, Func: scope, Expr: canonical(s.textOf(r)), With: with, Line: s.fset.Position(r.pos).Line,
+func newMutant(s *source, scope, operator string, r span, with string) mutant {
+	return mutant{
+		operator: operator, function: scope, expr: canonical(s.textOf(r)), with: with, line: s.fset.Position(r.pos).Line,
 		source: s, start: s.offset(r.pos), end: s.offset(r.end),
 	}
 }
 
 // mutated returns the text of the broken file.
-func (m Mutant) mutated() string { return m.source.text[:m.start] + m.With + m.source.text[m.end:] }
+func (m mutant) mutated() string { return m.source.text[:m.start] + m.with + m.source.text[m.end:] }
 
 // String says where the mutant is and what it changes.
-func (m Mutant) String() string {
+func (m mutant) String() string {
 	old, change := shorten(m.source.text[m.start:m.end]), m.detail
 	switch {
 	case change != "":
-	case m.With == "":
+	case m.with == "":
 		change = "delete it"
 	default:
-		change = "replace it by " + shorten(m.With)
+		change = "replace it by " + shorten(m.with)
 	}
 	if old != "" {
 		change = old + ": " + change
 	}
-	return fmt.Sprintf("%s:%d %s %s: %s", filepath.Base(m.source.path), m.Line, m.Func, m.Operator, change)
+	return fmt.Sprintf("%s:%d %s %s: %s", filepath.Base(m.source.path), m.line, m.function, m.operator, change)
 }
 
 // shorten returns a text in one line of bounded length.

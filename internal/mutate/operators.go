@@ -41,12 +41,12 @@ type generator struct {
 	*source
 	info  *types.Info
 	scope string
-	found []Mutant
+	found []mutant
 }
 
 // generate returns every mutant of a package, in the order of its text.
-func (p *pkg) generate() []Mutant {
-	var all []Mutant
+func (p *pkg) generate() []mutant {
+	var all []mutant
 	for _, s := range p.sources {
 		if ast.IsGenerated(s.file) {
 			continue
@@ -57,14 +57,14 @@ func (p *pkg) generate() []Mutant {
 				g.mutateStart(f)
 			}
 			ast.Inspect(sc.node, g.visit)
-			slices.SortStableFunc(g.found, func(a, b Mutant) int { return a.start - b.start })
+			slices.SortStableFunc(g.found, func(a, b mutant) int { return a.start - b.start })
 			all = append(all, g.found...)
 		}
 	}
 	return all
 }
 
-func (g *generator) add(operator string, r span, with string) *Mutant {
+func (g *generator) add(operator string, r span, with string) *mutant {
 	g.found = append(g.found, newMutant(g.source, g.scope, operator, r, with))
 	return &g.found[len(g.found)-1]
 }

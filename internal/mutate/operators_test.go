@@ -75,8 +75,8 @@ func TestOperators(t *testing.T) {
 			p := packageOf(t, c.text+declarations)
 			for _, m := range p.generate() {
 				inText := m.start < len("package a\n\n")+len(c.text)
-				if m.Operator == c.operator && inText {
-					got = append(got, p.sources[0].text[m.start:m.end]+" -> "+m.With)
+				if m.operator == c.operator && inText {
+					got = append(got, p.sources[0].text[m.start:m.end]+" -> "+m.with)
 				}
 			}
 			if !slices.Equal(got, c.want) {
@@ -104,7 +104,7 @@ func f() (n int, err error) {
 	compiled := map[string]int{}
 	for _, m := range p.generate() {
 		if _, err := p.repair(m); err == nil {
-			compiled[m.Operator]++
+			compiled[m.operator]++
 		}
 	}
 	for _, op := range operators() {
@@ -130,7 +130,7 @@ func f() {
 }`+declarations)
 	calls := 0
 	for _, m := range p.generate() {
-		if m.Operator != deleteCall || m.Func != "f" {
+		if m.operator != deleteCall || m.function != "f" {
 			continue
 		}
 		calls++
@@ -152,13 +152,13 @@ func f() {
 }
 
 func TestDrawIsDeterministic(t *testing.T) {
-	mutants := make([]Mutant, 100)
+	mutants := make([]mutant, 100)
 	for i := range mutants {
-		mutants[i].Line = i
+		mutants[i].line = i
 	}
 	lines := func(seed uint64) (l []int) {
 		for _, m := range draw(slices.Clone(mutants), 10, seed) {
-			l = append(l, m.Line)
+			l = append(l, m.line)
 		}
 		return l
 	}

@@ -38,7 +38,7 @@ type suite struct {
 }
 
 // try builds and runs the tests on a mutant of a package.
-func (s suite) try(ctx context.Context, p *pkg, m Mutant, limit time.Duration) (Outcome, string) {
+func (s suite) try(ctx context.Context, p *pkg, m mutant, limit time.Duration) (Outcome, string) {
 	text, err := p.repair(m)
 	if errors.Is(err, errNotCompiled) {
 		return NotCompiled, firstLine(err.Error())

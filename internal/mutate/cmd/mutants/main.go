@@ -3,7 +3,7 @@
 
 // Command mutants breaks a package by operators over its syntax tree and prints which mutants its tests kill:
 //
-//	go run ./internal/mutate/cmd/mutants [-run regexp] [-max n] [-seed s] [-func name] [-tests dir] [-long] DIR
+//	go run ./internal/mutate/cmd/mutants [-run regexp] [-max n] [-seed s] [-parallel n] [-func name] [-tests dir] [-long] DIR
 //
 // Without a directory it runs every hand-written mutant, package after package.
 package main
@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.StringVar(&o.Run, "run", "", "pattern of the tests that run, as of go test")
 	f.IntVar(&o.Max, "max", 100, "how many mutants run at most; 0 is all")
 	f.Uint64Var(&o.Seed, "seed", 1, "chooses the mutants where there are more than -max")
+	f.IntVar(&o.Parallel, "parallel", 1, "how many mutants are tested at a time")
 	f.StringVar(&o.Func, "func", "", "the one function to break, as a stack trace names it")
 	f.StringVar(&o.Tests, "tests", "", "directory of the package whose tests run, if it is another")
 	f.BoolVar(&o.Long, "long", false, "run long tests too: without -test.short")
