@@ -190,23 +190,35 @@ func (s *source) use(e types.Error) (at int, insert string) {
 				}
 			}
 		}
-		// A variable of an if, for or range is used first thing in its body.
-		if body := bodyOf(n); body != nil && e.Pos < body.Pos() {
-			at, insert = s.offset(body.Lbrace)+1, " _ = "+name+";"
+		// A variable of an if, a loop or a switch is used first thing in its body.
+		if start := bodyStart(n); e.Pos < start {
+			at, insert = s.offset(start), " _ = "+name+";"
 		}
 		return true
 	})
 	return at, insert
 }
 
-func bodyOf(n ast.Node) *ast.BlockStmt {
+// bodyStart returns where the body of an if or a loop, or the first case of a switch, begins.
+func bodyStart(n ast.Node) token.Pos {
 	switch n := n.(type) {
 	case *ast.IfStmt:
-		return n.Body
+		return n.Body.Lbrace + 1
 	case *ast.ForStmt:
-		return n.Body
+		return n.Body.Lbrace + 1
 	case *ast.RangeStmt:
-		return n.Body
+		return n.Body.Lbrace + 1
+	case *ast.SwitchStmt:
+		return firstCase(n.Body)
+	case *ast.TypeSwitchStmt:
+		return firstCase(n.Body)
 	}
-	return nil
+	return token.NoPos
+}
+
+func firstCase(body *ast.BlockStmt) token.Pos {
+	if len(body.List) == 0 {
+		return token.NoPos
+	}
+	return body.List[0].(*ast.CaseClause).Colon + 1
 }

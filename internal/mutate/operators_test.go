@@ -124,6 +124,10 @@ func f() {
 	if d := j; p {
 		call(d)
 	}
+	switch e := j; {
+	case p:
+		call(e)
+	}
 	for range 2 {
 		call(b, c)
 	}
@@ -142,8 +146,8 @@ func f() {
 			t.Errorf("%s: lines were moved: %s", m, text)
 		}
 	}
-	if calls != 3 {
-		t.Errorf("%d calls were deleted, want 3", calls)
+	if calls != 4 {
+		t.Errorf("%d calls were deleted, want 4", calls)
 	}
 	wrong := newMutant(p.sources[0], "f", "incident", spanOf(p.sources[0].file.Decls[0].(*ast.FuncDecl).Body), `{ i = "no number" }`)
 	if _, err := p.repair(wrong); err == nil {

@@ -41,7 +41,7 @@ type suite struct {
 func (s suite) try(ctx context.Context, p *pkg, m mutant, limit time.Duration) (Outcome, string) {
 	text, err := p.repair(m)
 	if errors.Is(err, errNotCompiled) {
-		return NotCompiled, firstLine(err.Error())
+		return NotCompiled, firstLine(strings.TrimPrefix(err.Error(), errNotCompiled.Error()+": "))
 	} else if err != nil {
 		return Failed, err.Error()
 	}
@@ -56,7 +56,7 @@ func (s suite) try(ctx context.Context, p *pkg, m mutant, limit time.Duration) (
 	}
 	program, err := s.build(ctx, dir, overlay)
 	if err != nil {
-		return NotCompiled, firstLine(err.Error())
+		return NotCompiled, firstLine(strings.TrimPrefix(err.Error(), errNotCompiled.Error()+": "))
 	}
 	return s.execute(ctx, dir, program, overlay, limit)
 }
