@@ -41,7 +41,6 @@ VERSION_ASKED := $(VERSION)
 override VERSION = v0.0.0-$(or $(shell git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null),$(shell find . -name '*.go' -type f | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12))
 LDFLAGS = -X k8s.io/component-base/version.gitVersion=$(VERSION)
 
-BINARIES := $(wildcard internal/testenv/cmd/binaries)
 # What the tests of the system tier need: how to see that it is there, the Debian packages, and what is said where they can't be installed.
 SYSTEM_DEPS := KUBELET SSH QEMU BROWSER SYSTEMD FAULT
 KUBELET_PACKAGES := containerd runc containernetworking-plugins iptables
@@ -77,7 +76,7 @@ GOTEST = $(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -first "$
 GOTEST_ARGS = -timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)
 
 .PHONY: test
-test: binaries ## run the tests that need no root and no packages of the system, with the race detector; long searches in part
+test: servers ## run the tests that need no root and no packages of the system, with the race detector; long searches in part
 	$(GOTEST) -race $(RACE) -beside $(BESIDE) -args "$(GOTEST_ARGS)" $(MODULES)
 
 .PHONY: test-system
@@ -98,11 +97,11 @@ system-plan: ## list the tests that make test-system runs, and the packages that
 	@$(foreach d,$(SYSTEM_DEPS),$(call plan-packages,$($(d)_CHECK),$($(d)_PACKAGES));)
 
 .PHONY: searches
-searches: binaries compiler ## run the tests without the race detector: long searches in whole; about 20 minutes
+searches: servers compiler ## run the tests without the race detector: long searches in whole; about 20 minutes
 	$(MAKE) test RACE=off
 
 .PHONY: race
-race: binaries compiler ## run every test of make test, long searches in whole, with the race detector; about an hour
+race: servers compiler ## run every test of make test, long searches in whole, with the race detector; about an hour
 	BELAY_RACE=all $(MAKE) test RACE=on
 
 .PHONY: mutants
@@ -274,9 +273,13 @@ release-check: verify ## say what stands between the work tree and the release V
 	cd examples && $(GO) build -trimpath -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION_ASKED)' -o ../bin/release/ ./agent ./controller ./drain ./kubectl-belay
 	@for p in bin/release/*; do "$$p" --version | grep -F -- "$(VERSION_ASKED)" || { echo "$$p does not say $(VERSION_ASKED)" >&2; exit 1; }; done
 
+.PHONY: servers
+servers: ## build etcd and the Kubernetes servers that make test runs
+	@$(GO) run ./internal/testenv/cmd/binaries reaper etcd kube-apiserver kube-controller-manager kube-scheduler kwok
+
 .PHONY: binaries
-binaries: ## build etcd and the Kubernetes servers for the tests
-	@$(if $(BINARIES),$(GO) run ./$(BINARIES),echo "no test needs a control plane yet")
+binaries: ## build what all tests run: the servers, kubelets and containerd
+	@$(GO) run ./internal/testenv/cmd/binaries
 
 .PHONY: tools
 tools: $(TOOLS)/golangci-lint $(TOOLS)/controller-gen ## build the linters and generators of tools/go.mod
