@@ -108,14 +108,14 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 	}
 	old, err := Required(filepath.Join(root, "internal", "controlplane", "v1.36", "go.mod"), "k8s.io/kubernetes")
 	must(t, err)
-	row := fmt.Sprintf("| kubelet | %s, %s | `make test` |", strings.TrimPrefix(old, "v"), servers[len(servers)-1])
+	row := fmt.Sprintf("| kubelet | %s, %s | `make test-system` |", strings.TrimPrefix(old, "v"), servers[len(servers)-1])
 	if !strings.Contains(page, "\n"+row+"\n") {
 		t.Errorf("docs/compatibility.md lacks the row\n%s", row)
 	}
 }
 
-// TestGainsAreTrue holds the page for embedders against the imports as they are: each public package has a line, with
-// the number of packages that it links. The other columns need module sums, which make matrix compares.
+// TestGainsAreTrue holds the page for embedders against the imports as they are: each public package has a line, and
+// links no more packages than that says. make matrix compares all columns, to the last digit.
 func TestGainsAreTrue(t *testing.T) {
 	listed, err := ParseGains(readPage(t, "docs", "embedding", "dependencies.md"))
 	must(t, err)
@@ -136,8 +136,8 @@ func TestGainsAreTrue(t *testing.T) {
 		t.Errorf("a package has two lines: %d lines for %d packages", len(listed), len(have))
 	}
 	for name, n := range linked {
-		if got, ok := have[name]; !ok || got != n {
-			t.Errorf("dependencies.md says that %s links %d packages (in the table: %t), want %d; to write it: "+
+		if got, ok := have[name]; !ok || got < n {
+			t.Errorf("dependencies.md says that %s links %d packages (in the table: %t), and it links %d; to write it: "+
 				"make matrix MATRIXARGS='-only gains -write'", name, got, ok, n)
 		}
 	}
