@@ -14,8 +14,8 @@ func TestIncidents(t *testing.T) {
 	mutate.Incidents(t, []mutate.Incident{
 		{
 			Why:     "children outlive a killed agent",
-			Func:    "own",
-			Replace: "cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL",
+			Func:    "begin",
+			Replace: "process.DieWithParent(cmd)",
 			Run:     "TestKilledAgent",
 		},
 	})

@@ -49,9 +49,10 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "the children of a hook outlive its deadline",
-			Func:    "(*group).kill",
-			Replace: "-g.pid",
-			With:    "g.pid",
+			Package: "../../internal/process",
+			Func:    "signalGroup",
+			Replace: "-leader.Pid",
+			With:    "leader.Pid",
 			Run:     "TestHookIsKilledAtItsDeadline",
 		},
 		{
