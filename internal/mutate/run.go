@@ -13,8 +13,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/belayproject/belay/internal/process"
 )
 
 // An Outcome is what became of a mutant.
@@ -103,19 +104,19 @@ func (s suite) execute(ctx context.Context, dir, program, overlay string, limit 
 	if s.short {
 		args = append(args, "-test.short")
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.Command(program, args...) // its context ends the whole group
 	cmd.Dir, cmd.Env = s.dir, environment(dir, overlay)
 	cmd.WaitDelay = 5 * time.Second // a process that outlives the tests may hold their output
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	out := &tail{}
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	group, err := process.Start(cmd)
+	if err != nil {
 		return Failed, err.Error()
 	}
-	limitMemory(cmd.Process.Pid)
-	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what the tests left behind
+	limitMemory(group.PID())
+	defer context.AfterFunc(ctx, func() { group.Signal(os.Kill) })()
+	<-group.Done()
+	err = group.Err()
 	var exit *exec.ExitError
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
