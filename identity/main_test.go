@@ -7,7 +7,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/belayproject/belay/internal/resume/resumetest"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -28,6 +27,5 @@ func TestMain(m *testing.M) {
 	if task := os.Getenv(childEnv); task != "" {
 		os.Exit(childMain(task))
 	}
-	resumetest.LetBubblesIdle()
 	os.Exit(shared.Main(m))
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/kube/internal/matrix"
 	"github.com/belayproject/belay/configsync/v1alpha1"
-	"github.com/belayproject/belay/internal/resume/resumetest"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -37,7 +36,6 @@ var shared testenv.Shared
 func TestMain(m *testing.M) {
 	// The second one pauses after an error, by a time that it keeps for the whole process: an error in a bubble, whose time is another, would hold up other tests.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // it has no other switch
-	resumetest.LetBubblesIdle()
 	os.Exit(shared.Main(m))
 }
 

@@ -23,11 +23,13 @@ import (
 
 	"github.com/belayproject/belay/internal/resume"
 	wire "github.com/belayproject/belay/internal/resume/resumetest"
+	"github.com/belayproject/belay/internal/testenv"
 )
 
 func TestMain(m *testing.M) {
 	// The second one pauses after an error, by a time that it keeps for the whole process: an error in a bubble, whose time is another, would hold up other tests.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // it has no other switch
+	testenv.LetBubblesIdle()
 	os.Exit(m.Run())
 }
 

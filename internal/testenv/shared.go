@@ -85,8 +85,9 @@ func (s *Shared) Env(tb TB) *Env {
 }
 
 // Main runs the tests, ends the control plane where one was started, and returns the exit code for os.Exit. The
-// argument is a *testing.M.
+// argument is a *testing.M. Informers may run in synctest bubbles of these tests.
 func (s *Shared) Main(m interface{ Run() int }) int {
+	LetBubblesIdle()
 	code := m.Run()
 	if s.env == nil {
 		return code

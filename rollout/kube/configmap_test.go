@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typed "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/belayproject/belay/internal/resume/resumetest"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/kube"
@@ -35,7 +34,6 @@ func TestMain(m *testing.M) {
 	// The second one pauses after an error, by a time that it keeps for the whole process: after an error in a bubble, whose time is another, an informer
 	// of another test would be held up for as long as the two are apart.
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // it has no other switch
-	resumetest.LetBubblesIdle()
 	os.Exit(shared.Main(m))
 }
 

@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package resumetest
+package testenv
 
 import (
 	"time"
@@ -17,6 +17,6 @@ import (
 //go:linkname neverExitWatch k8s.io/client-go/tools/cache.neverExitWatch
 var neverExitWatch <-chan time.Time
 
-// LetBubblesIdle lets informers run in synctest bubbles with each supported release of client-go. A TestMain calls it
-// before its tests.
+// LetBubblesIdle lets informers run in synctest bubbles with each supported release of client-go. [Shared.Main] calls
+// it; a package that has no server calls it in its TestMain.
 func LetBubblesIdle() { neverExitWatch = nil }
