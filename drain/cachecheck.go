@@ -14,6 +14,9 @@ import (
 // ErrNodeNotFound is wrapped by the errors about a Node that the API server does not have.
 var ErrNodeNotFound = errors.New("the node does not exist")
 
+// ErrCacheStopped is wrapped by the error of [Cache].Check where the cache will never show anything new, as its informers have been stopped.
+var ErrCacheStopped = errors.New("the cache has stopped")
+
 // errSelectsTooLittle is the usual cause of objects that a cache never shows.
 var errSelectsTooLittle = errors.New("it is late, or its informers select too little: they must watch every pod and Node, " +
 	"without selectors, and keep metadata.uid and spec.nodeName")

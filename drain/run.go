@@ -20,7 +20,8 @@ const releaseTime = time.Minute
 // Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends before the set
 // is done, Run releases all its nodes, within a minute, before it returns ctx's error with the statuses as they were: no eviction starts
 // after it has returned. Of nodes that this Drainer has not written for the maintenance it asks the server whether an earlier process has. A pass that cannot run is tried again, at growing intervals; SetStatus.Message has its error meanwhile. An invalid
-// set is an error at once.
+// set is an error at once, and so is, within a second, a cache that has stopped ([ErrCacheStopped]): the nodes then stay as they are, as after a
+// crash, and the next process goes on.
 func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetStatus, error) {
 	if err := s.Validate(); err != nil {
 		return SetStatus{}, err
@@ -29,6 +30,9 @@ func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetSt
 	defer d.Watch(todo.changed)()
 	failures := 0
 	for {
+		if err := d.checkCache(); errors.Is(err, ErrCacheStopped) {
+			return lastOf(s), err
+		}
 		st, after, err := d.reconcileSet(ctx, s, todo)
 		s.Last = &st
 		if err != nil && ctx.Err() == nil {
@@ -56,13 +60,27 @@ func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetSt
 	}
 }
 
+// lastOf is the last status of a set, if there is one.
+func lastOf(s Set) SetStatus {
+	if s.Last == nil {
+		return SetStatus{}
+	}
+	return *s.Last
+}
+
 // terminalOf is the part of err that trying again cannot mend.
 func terminalOf(err error) error {
-	if errors.Is(err, ErrOption) {
+	if errors.Is(err, ErrOption) || errors.Is(err, ErrCacheStopped) {
 		return err
 	}
 	return nil
 }
+
+// stoppedInterval is how often Run looks whether its cache has stopped. There is no event for it.
+const stoppedInterval = 500 * time.Millisecond
+
+// hasStopped reports whether the cache will never show anything new.
+func (d *Drainer) hasStopped() bool { return errors.Is(d.o.Cache.Check(), ErrCacheStopped) }
 
 // pause waits for the next pass: for its time, for a change, or for the end of ctx, which it reports as false. After failures a change
 // does not shorten the wait.
@@ -75,13 +93,21 @@ func (d *Drainer) pause(ctx context.Context, wake <-chan struct{}, after time.Du
 	}
 	t := time.NewTimer(after)
 	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-	case <-wake:
+	look := time.NewTicker(stoppedInterval)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+			if !d.hasStopped() {
+				continue
+			}
+		case <-t.C:
+		case <-wake:
+		}
+		return ctx.Err() == nil
 	}
-	return ctx.Err() == nil
 }
 
 // restore releases the nodes of a set whose drain was cancelled: those that carry its mark. What the holder has cordoned for anything else is

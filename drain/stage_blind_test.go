@@ -6,6 +6,7 @@ package drain_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -178,4 +179,26 @@ func TestNewNamesAllThatIsMissing(t *testing.T) {
 	if _, err := d.Reconcile(t.Context(), "n1"); !errors.Is(err, drain.ErrOption) || !strings.Contains(err.Error(), "Options.Requests is required") {
 		t.Errorf("got %v, want it to miss Options.Requests", err)
 	}
+}
+
+// TestRunEndsWithItsCache shows that Run does not wait over a cache that has stopped, and returns its error within a second.
+func TestRunEndsWithItsCache(t *testing.T) {
+	stage(t, draintest.Options{}, nil, func(s *stageTest) {
+		s.c.AddPod("default", "debug", "n1") // stays
+		s.sleep(time.Minute)
+		stopped := time.Now()
+		go func() {
+			time.Sleep(10 * time.Minute)
+			stopped = time.Now()
+			s.c.FailCache(fmt.Errorf("pods: %w", drain.ErrCacheStopped))
+		}()
+		_, err := s.d.Run(s.Context(), drain.Set{Groups: [][]string{{"n1"}}, Request: s.request("")}, nil)
+		var blind *drain.CacheError
+		if took := time.Since(stopped); !errors.As(err, &blind) || !errors.Is(err, drain.ErrCacheStopped) || took > time.Second {
+			s.Errorf("after %s: got error %v, want that of the cache within a second", took, err)
+		}
+		if !s.c.LiveNode("n1").Spec.Unschedulable {
+			s.Error("got the node schedulable, want it as it was when the cache stopped")
+		}
+	})
 }

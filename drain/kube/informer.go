@@ -15,6 +15,8 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/drain"
 )
 
 // informer is an informer and what is wrong with it.
@@ -99,7 +101,8 @@ var (
 	// ErrInformerNotStarted is for an informer that its owner has not started.
 	ErrInformerNotStarted = errors.New("not started: start the factory, or the manager, before the cache is used")
 	// ErrInformerStopped is for an informer that its owner has stopped. It shows the past, and never starts again.
-	ErrInformerStopped = errors.New("it has stopped: end the drains with the context or the manager that ends their informers")
+	// It wraps [drain.ErrCacheStopped].
+	ErrInformerStopped = fmt.Errorf("%w: end the drains with the context or the manager that ends its informers", drain.ErrCacheStopped)
 	// ErrFieldMissing is for an informer with a transform that drops what a drain reads.
 	ErrFieldMissing = errors.New("its transform drops a field that a drain reads: keep what drain/kube.Transform keeps")
 	// ErrSelectsTooLittle is for an informer that does not show everything.
@@ -108,7 +111,7 @@ var (
 	errNoAnswer    = errors.New("the API server has not answered yet")
 	errNoStore     = errors.New("it has no method GetIndexer, as one over several namespaces: give one that watches the cluster")
 	errNotCompared = errors.New("the cache has not been compared with the API server yet: call WaitForSync before it is used")
-	errClosed      = errors.New("the cache is closed")
+	errClosed      = fmt.Errorf("%w: it is closed", drain.ErrCacheStopped)
 )
 
 // An InformerError says which informer of a [Cache] cannot be used, and why.

@@ -166,33 +166,18 @@ func dropping(drop func(p *corev1.Pod)) informers.SharedInformerOption {
 	})
 }
 
-// TestInformersThatCannotBeUsed gives a Cache the informers of an embedder that drop a field or select too little. Each is a typed error within a
-// second, which names the option and the field; no drain and no dry run relies on them; and no goroutine is left.
-func TestInformersThatCannotBeUsed(t *testing.T) {
-	c := newCluster(t)
-	node := c.nodeWithPods(t, "app", "ending")
-	c.guards(t, "guard", "app", func(*policyv1.PodDisruptionBudgetStatus) {})
-	must(t, c.admin.CoreV1().Pods(c.namespace).Delete(t.Context(), "ending", metav1.DeleteOptions{}))
+// A badInformer is an informer of an embedder that cannot be used, and what the error says.
+type badInformer struct {
+	name, option, want string
+	is                 error
+	with               informers.SharedInformerOption
+}
+
+func badInformers() []badInformer {
 	only := func(change func(*metav1.ListOptions)) informers.SharedInformerOption {
 		return informers.WithTweakListOptions(change)
 	}
-	for _, bad := range []struct {
-		name, option, want string
-		is                 error
-		with               informers.SharedInformerOption
-	}{
-		{"uid", "Informers.Pods", "metadata.uid", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.UID = "" })},
-		{"version", "Informers.Pods", "metadata.resourceVersion", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.ResourceVersion = "" })},
-		{"deletion", "Informers.Pods", "metadata.deletionTimestamp", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.DeletionTimestamp = nil })},
-		{"owners", "Informers.Pods", "metadata.ownerReferences", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.OwnerReferences = nil })},
-		{"labels", "Informers.Pods", "metadata.labels", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Labels = nil })},
-		{"finalizers", "Informers.Pods", "metadata.finalizers", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Finalizers = nil })},
-		{"node", "Informers.Pods", "spec.nodeName", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.NodeName = "" })},
-		{"tolerations", "Informers.Pods", "spec.tolerations", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.Tolerations = nil })},
-		{"volumes", "Informers.Pods", "spec.volumes", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.Volumes = nil })},
-		{"grace", "Informers.Pods", "spec.terminationGracePeriodSeconds", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil })},
-		{"phase", "Informers.Pods", "status.phase", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Status.Phase = "" })},
-		{"conditions", "Informers.Pods", "status.conditions", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Status.Conditions = nil })},
+	return append(badPodInformers(), []badInformer{
 		{"taints", "Informers.Nodes", "spec.taints", kube.ErrFieldMissing, informers.WithTransform(func(obj any) (any, error) {
 			if n, ok := obj.(*corev1.Node); ok {
 				n.Spec.Taints = nil
@@ -214,7 +199,34 @@ func TestInformersThatCannotBeUsed(t *testing.T) {
 		{"namespace", "Informers.Pods", "pods of the server", kube.ErrSelectsTooLittle, informers.WithNamespace("default")},
 		{"label", "Informers.Nodes", "nodes of the server", kube.ErrSelectsTooLittle, only(func(o *metav1.ListOptions) { o.LabelSelector = "app=app" })},
 		{"field", "Informers.Nodes", "nodes of the server", kube.ErrSelectsTooLittle, only(func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=other" })},
-	} {
+	}...)
+}
+
+func badPodInformers() []badInformer {
+	return []badInformer{
+		{"uid", "Informers.Pods", "metadata.uid", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.UID = "" })},
+		{"version", "Informers.Pods", "metadata.resourceVersion", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.ResourceVersion = "" })},
+		{"deletion", "Informers.Pods", "metadata.deletionTimestamp", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.DeletionTimestamp = nil })},
+		{"owners", "Informers.Pods", "metadata.ownerReferences", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.OwnerReferences = nil })},
+		{"labels", "Informers.Pods", "metadata.labels", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Labels = nil })},
+		{"finalizers", "Informers.Pods", "metadata.finalizers", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Finalizers = nil })},
+		{"node", "Informers.Pods", "spec.nodeName", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.NodeName = "" })},
+		{"tolerations", "Informers.Pods", "spec.tolerations", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.Tolerations = nil })},
+		{"volumes", "Informers.Pods", "spec.volumes", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.Volumes = nil })},
+		{"grace", "Informers.Pods", "spec.terminationGracePeriodSeconds", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = nil })},
+		{"phase", "Informers.Pods", "status.phase", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Status.Phase = "" })},
+		{"conditions", "Informers.Pods", "status.conditions", kube.ErrFieldMissing, dropping(func(p *corev1.Pod) { p.Status.Conditions = nil })},
+	}
+}
+
+// TestInformersThatCannotBeUsed gives a Cache the informers of an embedder that drop a field or select too little. Each is a typed error within a
+// second, which names the option and the field; no drain and no dry run relies on them; and no goroutine is left.
+func TestInformersThatCannotBeUsed(t *testing.T) {
+	c := newCluster(t)
+	node := c.nodeWithPods(t, "app", "ending")
+	c.guards(t, "guard", "app", func(*policyv1.PodDisruptionBudgetStatus) {})
+	must(t, c.admin.CoreV1().Pods(c.namespace).Delete(t.Context(), "ending", metav1.DeleteOptions{}))
+	for _, bad := range badInformers() {
 		t.Run(bad.name, func(t *testing.T) {
 			e := embed(t, c.admin, bad.with)
 			e.factory.WaitForCacheSync(t.Context().Done())
@@ -285,7 +297,26 @@ func TestInformersThatDoNotRun(t *testing.T) {
 	if _, err := d.Plan(t.Context(), drain.Policy{}, node); err != nil {
 		t.Errorf("over informers that run: got error %v", err)
 	}
+	c.runs(t, "debug", node)
+	ended := make(chan error, 1)
+	begins := make(chan struct{}, 1)
+	go func() {
+		_, err := d.Run(t.Context(), drain.Set{Groups: [][]string{{node}}, Request: evictAll("stops")}, func(drain.SetStatus) {
+			select {
+			case begins <- struct{}{}:
+			default:
+			}
+		})
+		ended <- err
+	}()
+	<-begins
 	e.stop()
+	select {
+	case err := <-ended:
+		wantInformerError(t, err, "Informers.Nodes", "has stopped", drain.ErrCacheStopped)
+	case <-time.After(atOnce):
+		t.Errorf("a drain over informers that have stopped goes on after %s, want its end within a second", atOnce)
+	}
 	_, err = d.Plan(t.Context(), drain.Policy{}, node)
 	wantInformerError(t, err, "Informers.Nodes", "has stopped", kube.ErrInformerStopped)
 	_, err = kube.NewCacheFromInformers(c.admin, e.informers(), kube.CacheOptions{})
