@@ -23,7 +23,7 @@ import (
 )
 
 // updates brings the node to what its shadow orders until ctx ends or the agent is asked to stop. It owns the state directory meanwhile.
-func updates(ctx context.Context, s *settings.Update) (err error) {
+func updates(ctx context.Context, s *settings.Update, own *parts) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	log := klog.FromContext(ctx)
@@ -34,7 +34,7 @@ func updates(ctx context.Context, s *settings.Update) (err error) {
 		return fmt.Errorf("opening the state directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	updater, err := hooks(s.Hooks)
+	updater, err := own.updaterFor(s.Hooks)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func updates(ctx context.Context, s *settings.Update) (err error) {
 	if err != nil {
 		return err
 	}
-	log.Info("Started agent", "version", settings.Version(), "node", s.NodeName, "hooks", s.Hooks)
+	log.Info("Started agent", "version", settings.Version(), "node", s.NodeName, "hooks", s.Hooks, "updater", s.Updater)
 	return part.Run(ctx)
 }
 
@@ -55,8 +55,8 @@ func (a *agent) enlist(ctx context.Context) (err error) {
 	default:
 		a.syncer, err = configsync.New(ctx, a.options)
 	}
-	if err == nil && a.s.Hooks != "" {
-		updater, err = hooks(a.s.Hooks)
+	if err == nil && a.s.Updates() {
+		updater, err = a.own.updaterFor(a.s.Hooks)
 	}
 	if err != nil || updater == nil || a.store == nil {
 		return err
@@ -81,8 +81,11 @@ func (a *agent) steer(ctx context.Context) (nodeagent.Updater, error) {
 	return update.Configs(steered), nil
 }
 
-// hooks is the updater of --hooks.
-func hooks(dir string) (nodeagent.Updater, error) {
+// updaterFor returns the program's own updater, or that of --hooks.
+func (p *parts) updaterFor(dir string) (nodeagent.Updater, error) {
+	if p.updater != nil {
+		return p.updater, nil
+	}
 	u, err := update.Hooks(dir, os.Stderr)
 	if err != nil {
 		return nil, &settings.FlagError{Flag: "hooks", Value: dir, Want: "must be a directory of hooks: " + err.Error()}

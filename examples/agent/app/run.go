@@ -38,6 +38,7 @@ const stopTimeout = 5 * time.Second
 // An agent is the parts of one run.
 type agent struct {
 	s          *settings.Run
+	own        *parts
 	log        klog.Logger
 	file       *drift.Watch      // what the child reads
 	store      *checkpoint.Store // nil without a state directory that can be used
@@ -56,10 +57,10 @@ type agent struct {
 }
 
 // run supervises the child until ctx ends or the agent is asked to stop. It owns the state directory meanwhile.
-func run(ctx context.Context, s *settings.Run) (err error) {
+func run(ctx context.Context, s *settings.Run, own *parts) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	a := &agent{s: s, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(), chosen: make(chan struct{})}
+	a := &agent{s: s, own: own, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(), chosen: make(chan struct{})}
 	if err := a.openStore(); err != nil {
 		return err
 	}

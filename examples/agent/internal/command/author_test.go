@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belayproject/belay/examples/internal/agent/settings"
+
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -44,7 +46,7 @@ func file(t *testing.T, text string) string {
 
 // R-CS-83: the name carries the digest, the object is immutable, and the config is in it byte for byte.
 func TestConfigMap(t *testing.T) {
-	out, err := execute(t, ConfigMap(), "kubelet-config", "--namespace=kube-system", "--from-file=kubelet="+file(t, good),
+	out, err := execute(t, ConfigMap(settings.Parts{}), "kubelet-config", "--namespace=kube-system", "--from-file=kubelet="+file(t, good),
 		"--trial=15m", "--crash-loop-threshold=0")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +73,7 @@ func TestConfigMap(t *testing.T) {
 			t.Errorf("the source that names it lacks the line %q:\n%s", line, out)
 		}
 	}
-	again, err := execute(t, Check(), file(t, out))
+	again, err := execute(t, Check(settings.Parts{}), file(t, out))
 	if err != nil || !strings.Contains(again, "is good: trial 15m0s, unexplained restarts tolerated: 0, digest "+digest) {
 		t.Errorf("check says %q, %v of the ConfigMap, want that it is good, its limits and the digest", again, err)
 	}
@@ -80,7 +82,7 @@ func TestConfigMap(t *testing.T) {
 func TestConfigMapOfOtherContentHasAnotherName(t *testing.T) {
 	name := func(args ...string) string {
 		t.Helper()
-		out, err := execute(t, ConfigMap(), append([]string{"c", "--namespace=n"}, args...)...)
+		out, err := execute(t, ConfigMap(settings.Parts{}), append([]string{"c", "--namespace=n"}, args...)...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +120,7 @@ func TestConfigMapRefusesWhatNodesWouldRefuse(t *testing.T) {
 		{"no such file", []string{"c", "--namespace=n", "--from-file=kubelet=/absent"}},
 		{"the name that the ConfigMap's own begins with", []string{"--namespace=n"}},
 	} {
-		if out, err := execute(t, ConfigMap(), c.args...); err == nil || !strings.Contains(err.Error(), c.want) || out != "" {
+		if out, err := execute(t, ConfigMap(settings.Parts{}), c.args...); err == nil || !strings.Contains(err.Error(), c.want) || out != "" {
 			t.Errorf("%q prints %q and %v, want an error with %q alone", c.args, out, err, c.want)
 		}
 	}
@@ -143,7 +145,7 @@ func TestCheck(t *testing.T) {
 		{text: "kind: ConfigMap\nmetadata: {name: c}\ndata: {other: " + `'{"apiVersion":"` + kubeletpayload.APIVersion + `","kind":"KubeletConfiguration"}'` + "}\n", want: "is good", good: true, args: []string{"--key=other"}},
 		{text: good, want: `--min-trial="0s"`, args: []string{"--min-trial=0"}},
 	} {
-		out, err := execute(t, Check(), append(c.args, file(t, c.text))...)
+		out, err := execute(t, Check(settings.Parts{}), append(c.args, file(t, c.text))...)
 		switch {
 		case c.good && (err != nil || !strings.Contains(out, c.want)):
 			t.Errorf("check %q %q prints %q and %v, want %q", c.args, c.text, out, err, c.want)
@@ -154,7 +156,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckReadsNoHugeFile(t *testing.T) {
-	if _, err := execute(t, Check(), file(t, strings.Repeat("# x\n", maxFile/4+1))); err == nil || !strings.Contains(err.Error(), "has more than") {
+	if _, err := execute(t, Check(settings.Parts{}), file(t, strings.Repeat("# x\n", maxFile/4+1))); err == nil || !strings.Contains(err.Error(), "has more than") {
 		t.Errorf("check of a file above the limit: %v, want an error with the limit", err)
 	}
 }

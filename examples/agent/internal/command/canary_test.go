@@ -231,16 +231,16 @@ func (a *aviary) dead(t *testing.T) {
 		a.said[output] = text
 	}
 	for _, format := range []string{"table", "json", "yaml"} {
-		text, err := execute(t, Explain(), append(a.flags, "--output="+format)...)
+		text, err := execute(t, Explain(settings.Parts{}), append(a.flags, "--output="+format)...)
 		say("explain "+format, text, err)
-		text, err = execute(t, Doctor(), append(a.flags, "--output="+format, "--unit=", "--source=directory=/absent", "--render="+a.dir+"/rendered")...)
+		text, err = execute(t, Doctor(settings.Parts{}), append(a.flags, "--output="+format, "--unit=", "--source=directory=/absent", "--render="+a.dir+"/rendered")...)
 		say("doctor "+format, text, err)
 	}
-	text, err := execute(t, Status(), a.flags...)
+	text, err := execute(t, Status(settings.Parts{}), a.flags...)
 	say("status", text, err)
-	text, err = execute(t, Check(), append(a.flags[1:], file(t, local0+a.config))...)
+	text, err = execute(t, Check(settings.Parts{}), append(a.flags[1:], file(t, local0+a.config))...)
 	say("check", text, err)
-	text, err = execute(t, Guard(), append(a.flags, "--render="+a.dir+"/rendered")...)
+	text, err = execute(t, Guard(settings.Parts{}), append(a.flags, "--render="+a.dir+"/rendered")...)
 	say("guard", text, err)
 }
 

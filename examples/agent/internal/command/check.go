@@ -25,8 +25,8 @@ const maxFile = configsync.MaxObject
 const futureUID = "to-be-created"
 
 // Check judges a config without a node.
-func Check() *cobra.Command {
-	var l settings.Local
+func Check(own settings.Parts) *cobra.Command {
+	l := settings.Local{Own: own}
 	var local bool
 	var from string
 	c := &cobra.Command{

@@ -35,8 +35,8 @@ type configMap struct {
 }
 
 // ConfigMap prints an immutable ConfigMap whose name carries the digest of its content, and the source that names it.
-func ConfigMap() *cobra.Command {
-	var m configMap
+func ConfigMap(own settings.Parts) *cobra.Command {
+	m := configMap{local: settings.Local{Own: own}}
 	c := &cobra.Command{
 		Use:   "configmap NAME --namespace NAMESPACE --from-file KEY=FILE",
 		Short: "Print an immutable ConfigMap for a config, and the source by which a node is moved to it",
@@ -91,8 +91,9 @@ func (m *configMap) build(ctx context.Context, name string) (*corev1.ConfigMap, 
 	if err != nil {
 		return nil, err
 	}
+	own := m.local.Own
 	m.local = *settings.Defaults()
-	m.local.Key = key
+	m.local.Key, m.local.Own = key, own
 	cm := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace},

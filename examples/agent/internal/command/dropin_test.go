@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belayproject/belay/examples/internal/agent/settings"
+
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -29,7 +31,7 @@ func TestADropInComesAndGoes(t *testing.T) {
 		t.Helper()
 		t.Setenv("INVOCATION_ID", id)
 		t.Setenv("MAINPID", "")
-		says, err := execute(t, Guard(), "--state-dir="+h.state, "--init-config="+h.init, "--config-dir="+dir)
+		says, err := execute(t, Guard(settings.Parts{}), "--state-dir="+h.state, "--init-config="+h.init, "--config-dir="+dir)
 		h.must(err)
 		list, err := os.ReadDir(dir)
 		h.must(err)
@@ -60,7 +62,7 @@ func TestADropInThatNoLongerFits(t *testing.T) {
 	dropIn, flags := filepath.Join(dir, "90-belay.conf"), []string{"--init-config=" + h.init, "--config-dir=" + dir}
 	guard := func(id string) (string, error) {
 		t.Setenv("INVOCATION_ID", id)
-		return execute(t, Guard(), append(flags, "--state-dir="+h.state)...)
+		return execute(t, Guard(settings.Parts{}), append(flags, "--state-dir="+h.state)...)
 	}
 	_, err := guard("1")
 	h.must(err)
@@ -68,7 +70,7 @@ func TestADropInThatNoLongerFits(t *testing.T) {
 		t.Fatalf("the drop-in is %q (%v), want the assigned config", text, err)
 	}
 	h.must(os.WriteFile(h.init, []byte(kubeadm), 0o600))
-	out, err := execute(t, Check(), append(flags, file(t, shared))...)
+	out, err := execute(t, Check(settings.Parts{}), append(flags, file(t, shared))...)
 	if err == nil || !strings.Contains(err.Error(), "imageGCLowThresholdPercent") || out != "" {
 		t.Errorf("check prints %q and %v, want the rule that both break together", out, err)
 	}
@@ -108,14 +110,14 @@ func key(t *testing.T) (private, trusted string) {
 // R-CS-83: a signed ConfigMap is one that nodes take which ask for that key; its name carries the new digest, and the config is untouched.
 func TestSign(t *testing.T) {
 	private, trusted := key(t)
-	plain, err := execute(t, ConfigMap(), "c", "--namespace=n", "--from-file=kubelet="+file(t, good))
+	plain, err := execute(t, ConfigMap(settings.Parts{}), "c", "--namespace=n", "--from-file=kubelet="+file(t, good))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := execute(t, Check(), "--trusted-keys="+trusted, file(t, plain)); err == nil || !strings.Contains(err.Error(), `entry "signatures" holds none`) {
+	if out, err := execute(t, Check(settings.Parts{}), "--trusted-keys="+trusted, file(t, plain)); err == nil || !strings.Contains(err.Error(), `entry "signatures" holds none`) {
 		t.Errorf("check of an unsigned config prints %q and %v, want that it lacks a signature", out, err)
 	}
-	out, err := execute(t, Sign(), "--private-key="+private, file(t, plain))
+	out, err := execute(t, Sign(settings.Parts{}), "--private-key="+private, file(t, plain))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,11 +129,11 @@ func TestSign(t *testing.T) {
 	if cm.Data["kubelet"] != good || cm.Name != "c-"+digest[len("sha256:"):][:10] || !strings.Contains(out, "#       digest: "+digest+"\n") {
 		t.Errorf("sign prints %s, want the config as it was, under a name with the digest %s", out, digest)
 	}
-	if says, err := execute(t, Check(), "--trusted-keys="+trusted, file(t, out)); err != nil || !strings.Contains(says, digest) {
+	if says, err := execute(t, Check(settings.Parts{}), "--trusted-keys="+trusted, file(t, out)); err != nil || !strings.Contains(says, digest) {
 		t.Errorf("check of the signed config prints %q and %v, want that it is good", says, err)
 	}
 	forged := strings.Replace(out, "maxPods: 42", "maxPods: 43", 1)
-	if says, err := execute(t, Check(), "--trusted-keys="+trusted, file(t, forged)); err == nil || !strings.Contains(err.Error(), "does not fit the content") {
+	if says, err := execute(t, Check(settings.Parts{}), "--trusted-keys="+trusted, file(t, forged)); err == nil || !strings.Contains(err.Error(), "does not fit the content") {
 		t.Errorf("check of a config that was changed after prints %q and %v, want a refusal", says, err)
 	}
 }
@@ -139,7 +141,7 @@ func TestSign(t *testing.T) {
 // R-CS-83: what nodes would refuse is not signed, and no error repeats a key.
 func TestSignRefuses(t *testing.T) {
 	private, trusted := key(t)
-	plain, err := execute(t, ConfigMap(), "c", "--namespace=n", "--from-file=kubelet="+file(t, good))
+	plain, err := execute(t, ConfigMap(settings.Parts{}), "c", "--namespace=n", "--from-file=kubelet="+file(t, good))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +153,7 @@ func TestSignRefuses(t *testing.T) {
 		"binaryData must be empty":    {"--private-key=" + private, file(t, plain+"binaryData: {a: aGk=}\n")},
 		`key ID "A" must be`:          {"--private-key=" + private, "--key-id=A", file(t, plain)},
 	} {
-		out, err := execute(t, Sign(), args...)
+		out, err := execute(t, Sign(settings.Parts{}), args...)
 		if err == nil || !strings.Contains(err.Error(), want) || out != "" || strings.Contains(err.Error(), "belay-canary-key") {
 			t.Errorf("sign %q prints %q and %v, want an error with %q alone", args, out, err, want)
 		}
@@ -178,7 +180,7 @@ func TestCheckAsksThePolicy(t *testing.T) {
 		{"disruption: None\n", true, []string{"--from=" + before, "--init-config=" + node, file(t, good+"clusterDomain: b\n")}},
 		{"is good", true, []string{file(t, good)}},
 	} {
-		out, err := execute(t, Check(), append([]string{"--field-policy=" + policy}, c.args...)...)
+		out, err := execute(t, Check(settings.Parts{}), append([]string{"--field-policy=" + policy}, c.args...)...)
 		if c.ok && (err != nil || !strings.Contains(out, c.want)) || !c.ok && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("check %q prints %q and %v, want %q", c.args, out, err, c.want)
 		}

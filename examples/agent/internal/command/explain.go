@@ -19,8 +19,8 @@ import (
 )
 
 // Explain prints what status does, where each field comes from, and what has happened.
-func Explain() *cobra.Command {
-	var s shown
+func Explain(own settings.Parts) *cobra.Command {
+	s := shown{local: settings.Local{Own: own}}
 	return s.addFlags(&cobra.Command{
 		Use:   "explain --state-dir DIR --init-config FILE",
 		Short: "Say what status says, where each field of the config comes from, and what has happened; also when no agent runs",
@@ -45,8 +45,8 @@ func Explain() *cobra.Command {
 var errProblems = errors.New("there are problems")
 
 // Doctor prints what is wrong with the setup of this node, and what helps.
-func Doctor() *cobra.Command {
-	var s settings.Run
+func Doctor(own settings.Parts) *cobra.Command {
+	s := settings.Run{Local: settings.Local{Own: own}}
 	var format, unit string
 	c := &cobra.Command{
 		Use:   "doctor [flags of run] [-- CHILD]",

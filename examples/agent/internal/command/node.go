@@ -66,8 +66,8 @@ func (s *shown) status(ctx context.Context, write func(f report.Format, d report
 }
 
 // Status prints which config the node uses, why, and what the next start would do.
-func Status() *cobra.Command {
-	var s shown
+func Status(own settings.Parts) *cobra.Command {
+	s := shown{local: settings.Local{Own: own}}
 	return s.addFlags(&cobra.Command{
 		Use:   "status --state-dir DIR",
 		Short: "Say which config this node uses, why and since when, what was rejected, and what the next start would do",
@@ -79,8 +79,8 @@ func Status() *cobra.Command {
 }
 
 // ForgetBad takes back the rejection of a config.
-func ForgetBad() *cobra.Command {
-	var l settings.Local
+func ForgetBad(own settings.Parts) *cobra.Command {
+	l := settings.Local{Own: own}
 	c := &cobra.Command{
 		Use:   "forget-bad UID --state-dir DIR",
 		Short: "Take back the rejection of a config, so that it is tried again",
@@ -130,8 +130,8 @@ func rejectedUIDs(list []report.Rejected) string {
 }
 
 // UseLocal leaves the assigned config for the local one.
-func UseLocal() *cobra.Command {
-	var l settings.Local
+func UseLocal(own settings.Parts) *cobra.Command {
+	l := settings.Local{Own: own}
 	var reason string
 	c := &cobra.Command{
 		Use:   "use-local --state-dir DIR",

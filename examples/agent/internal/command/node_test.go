@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belayproject/belay/examples/internal/agent/settings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -14,7 +16,7 @@ import (
 func TestNodeCommandsNeedAStateDirectory(t *testing.T) {
 	absent := t.TempDir() + "/absent"
 	for _, c := range []struct {
-		make func() *cobra.Command
+		make func(settings.Parts) *cobra.Command
 		args []string
 		want string
 	}{
@@ -27,7 +29,7 @@ func TestNodeCommandsNeedAStateDirectory(t *testing.T) {
 		{UseLocal, []string{"--state-dir=" + absent}, "no agent has run on state directory"},
 		{Status, []string{"--state-dir=" + absent, "-o=wide"}, `output format "wide" is not known: it must be table, json or yaml`},
 	} {
-		cmd := c.make()
+		cmd := c.make(settings.Parts{})
 		out, err := execute(t, cmd, c.args...)
 		if err == nil || !strings.Contains(err.Error(), c.want) || out != "" {
 			t.Errorf("%s %q prints %q and %v, want an error with %q alone", cmd.Name(), c.args, out, err, c.want)

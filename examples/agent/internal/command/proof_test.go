@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belayproject/belay/examples/internal/agent/settings"
 )
 
 // Guard, explain and check go by the same program. A config on trial whose answer is not known is passed over and not held as bad, explain runs
@@ -34,7 +36,7 @@ func TestTheProgramIsAskedAlike(t *testing.T) {
 		{"65", "no answer is on record yet", local0, 3},
 	} {
 		script := append(flags, "--prove-arg=echo >> "+ran+"; exit "+step.exits)
-		says, err := execute(t, Explain(), append(script, "--state-dir="+h.state, "--output=json")...)
+		says, err := execute(t, Explain(settings.Parts{}), append(script, "--state-dir="+h.state, "--output=json")...)
 		h.must(err)
 		if !strings.Contains(says, step.explains) || strings.Contains(says, `"rejected"`) {
 			t.Errorf("step %d: explain says %s, want %q, and nothing rejected", i, says, step.explains)
@@ -42,7 +44,7 @@ func TestTheProgramIsAskedAlike(t *testing.T) {
 		h.start += "i"
 		t.Setenv("INVOCATION_ID", h.start)
 		t.Setenv("MAINPID", "")
-		says, err = execute(t, Guard(), append(script, "--state-dir="+h.state, "--render="+h.render)...)
+		says, err = execute(t, Guard(settings.Parts{}), append(script, "--state-dir="+h.state, "--render="+h.render)...)
 		h.must(err)
 		text, err := os.ReadFile(h.render)
 		h.must(err)
@@ -52,14 +54,14 @@ func TestTheProgramIsAskedAlike(t *testing.T) {
 		h.stops()
 	}
 	refuses := append(flags, "--prove-arg=echo >> "+ran+"; exit 65")
-	says, err := execute(t, Explain(), append(refuses, "--state-dir="+h.state)...)
+	says, err := execute(t, Explain(settings.Parts{}), append(refuses, "--state-dir="+h.state)...)
 	if err != nil || !strings.Contains(says, "the program refuses it with exit status 65") {
 		t.Errorf("explain says %s (%v), want the refusal", says, err)
 	}
-	if says, err := execute(t, Check(), append(refuses, file(t, good))...); err == nil || !strings.Contains(err.Error(), "the program refuses it with exit status 65") || says != "" {
+	if says, err := execute(t, Check(settings.Parts{}), append(refuses, file(t, good))...); err == nil || !strings.Contains(err.Error(), "the program refuses it with exit status 65") || says != "" {
 		t.Errorf("check says %s and %v, want the refusal", says, err)
 	}
-	if _, err := execute(t, Check(), append(refuses, "--init", file(t, good))...); err != nil || runs() != 4 {
+	if _, err := execute(t, Check(settings.Parts{}), append(refuses, "--init", file(t, good))...); err != nil || runs() != 4 {
 		t.Errorf("check of an init config: %v after %d runs, want nil: it is nobody's to prove", err, runs())
 	}
 }

@@ -22,11 +22,12 @@ import (
 // signature is what the sign sub-command is told.
 type signature struct {
 	privateKey, id, key string
+	own                 settings.Parts
 }
 
 // Sign prints a ConfigMap with a signature of its content.
-func Sign() *cobra.Command {
-	var s signature
+func Sign(own settings.Parts) *cobra.Command {
+	s := signature{own: own}
 	c := &cobra.Command{
 		Use:   "sign FILE --private-key KEY.pem",
 		Short: "Print a ConfigMap of agent configmap with a signature, for nodes that ask for one with --trusted-keys",
@@ -71,7 +72,7 @@ func (s *signature) sign(ctx context.Context, path string) (*corev1.ConfigMap, e
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	l := settings.Defaults()
-	l.Key = s.key
+	l.Key, l.Own = s.key, s.own
 	if _, err := judge(ctx, l, object(cm)); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

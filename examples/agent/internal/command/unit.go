@@ -25,8 +25,8 @@ import (
 )
 
 // Guard counts a start of the unit and puts the config in place that it is to use, from disk alone, as its ExecStartPre command.
-func Guard() *cobra.Command {
-	var g settings.Guard
+func Guard(own settings.Parts) *cobra.Command {
+	g := settings.Guard{Local: settings.Local{Own: own}}
 	c := &cobra.Command{
 		Use:   "guard --state-dir DIR --render FILE [flags]",
 		Short: "Count a start and put its config in place, as ExecStartPre of a systemd unit, also where no agent comes up",

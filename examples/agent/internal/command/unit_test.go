@@ -76,7 +76,7 @@ func (h *unitHost) begin() (says, config string) {
 	h.start += "i"
 	h.t.Setenv("INVOCATION_ID", h.start)
 	h.t.Setenv("MAINPID", "")
-	says, err := execute(h.t, Guard(), "--state-dir="+h.state, "--init-config="+h.init, "--render="+h.render)
+	says, err := execute(h.t, Guard(settings.Parts{}), "--state-dir="+h.state, "--init-config="+h.init, "--render="+h.render)
 	h.must(err)
 	text, err := os.ReadFile(h.render)
 	h.must(err)
@@ -150,13 +150,13 @@ func TestGuardOnAnyStateDirectory(t *testing.T) {
 	h := newUnitHost(t)
 	store, err := checkpoint.Open(h.state, checkpoint.Options{})
 	h.must(err)
-	says, err := execute(t, Guard(), "--state-dir="+h.state, "--init-config="+h.init, "--render="+h.render)
+	says, err := execute(t, Guard(settings.Parts{}), "--state-dir="+h.state, "--init-config="+h.init, "--render="+h.render)
 	if _, none := os.Stat(h.render); err != nil || !strings.Contains(says, "An agent holds the state directory") || none == nil {
 		t.Errorf("beside an agent the guard says %q, %v, and the config's file is there (%v), want nothing done", says, err, none)
 	}
 	h.must(store.Close())
 	h.state = file(t, "a file in its place")
-	_, err = execute(t, Guard(), "--state-dir="+h.state, "--init-config="+h.init, "--render="+h.render)
+	_, err = execute(t, Guard(settings.Parts{}), "--state-dir="+h.state, "--init-config="+h.init, "--render="+h.render)
 	text, _ := os.ReadFile(h.render)
 	if string(text) != local0 || err == nil {
 		t.Errorf("without a state directory in place is %q, %v, want the local config, and the trouble", text, err)
@@ -176,7 +176,7 @@ func TestUnitCommandsEndInTime(t *testing.T) {
 
 // Each command says what is missing before it touches anything.
 func TestUnitCommandsNeedTheirFlags(t *testing.T) {
-	for _, c := range []*cobra.Command{Guard(), Stopping(), Ended()} {
+	for _, c := range []*cobra.Command{Guard(settings.Parts{}), Stopping(), Ended()} {
 		if _, err := execute(t, c); err == nil || !strings.Contains(err.Error(), `--state-dir="": must be an absolute path`) {
 			t.Errorf("%s ends with %v, want what is missing", c.Name(), err)
 		}

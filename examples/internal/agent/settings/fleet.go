@@ -39,6 +39,8 @@ type Fleet struct {
 	Lease time.Duration
 	// Guard is the name of the admission policy that holds agents to their own nodes. Empty means that nobody asks whether it is there.
 	Guard string
+	// Updater is the name of the program's own updater, which no flag sets. Empty means that there is none.
+	Updater string
 }
 
 // AddFlags adds the flags with their defaults.
@@ -61,6 +63,7 @@ func (r *Fleet) validateFleet(p *problems) {
 		_, err := update.Hooks(r.Hooks, nil)
 		p.need(!filepath.IsAbs(r.Hooks) || err == nil, "hooks", r.Hooks, fmt.Sprint("must be a directory of hooks: ", text(err)))
 	}
+	p.need(r.Hooks == "" || r.Updater == "", "hooks", r.Hooks, fmt.Sprintf("must be empty: the updater %q of this program brings the node to a revision", r.Updater))
 	p.positive("verify-for", r.VerifyFor, "1m")
 	p.positive("verify-every", r.VerifyEvery, "10s")
 	p.need(r.VerifyWithin > r.VerifyFor, "verify-within", r.VerifyWithin, fmt.Sprintf("must be more than --verify-for, which is %s", r.VerifyFor))
@@ -74,15 +77,24 @@ func (r *Fleet) validateFleet(p *problems) {
 }
 
 // Rollouts reports whether this agent takes part in rollouts.
-func (r *Run) Rollouts() bool { return r.Source == SourceShadow || r.Hooks != "" }
+func (r *Run) Rollouts() bool { return r.Source == SourceShadow || r.Updates() }
+
+// Updates reports whether hooks or an updater of the program's own bring the node to a revision.
+func (r *Fleet) Updates() bool { return r.Hooks != "" || r.Updater != "" }
 
 // validateRollouts checks what a supervised child and rollouts have in common. A NodeShadow orders one thing.
 func (r *Run) validateRollouts(p *problems) {
 	r.validateFleet(p)
 	p.need(r.Hooks == "" || r.Source != SourceShadow, "hooks", r.Hooks,
 		"must be empty with --source=shadow: the revisions that a NodeShadow orders are configs, or what hooks apply, not both")
-	p.need(r.Hooks == "" || r.Kubeconfig != "", "kubeconfig", r.Kubeconfig, "must name a file, because --hooks asks for a NodeShadow")
-	p.need(r.Hooks == "" || r.StateDir != "", "state-dir", r.StateDir, "must name a directory, because --hooks keeps a record of each update")
+	by := "--hooks"
+	if r.Updater != "" {
+		by = fmt.Sprintf("the updater %q", r.Updater)
+	}
+	p.need(r.Updater == "" || r.Source != SourceShadow, "source", r.Source,
+		fmt.Sprintf("must not be shadow: the updater %q brings the node to the revisions that a NodeShadow orders", r.Updater))
+	p.need(!r.Updates() || r.Kubeconfig != "", "kubeconfig", r.Kubeconfig, "must name a file, because "+by+" asks for a NodeShadow")
+	p.need(!r.Updates() || r.StateDir != "", "state-dir", r.StateDir, "must name a directory, because "+by+" keeps a record of each update")
 }
 
 // Update is what the update sub-command needs.
@@ -114,7 +126,7 @@ func (u *Update) AddFlags(f *pflag.FlagSet) {
 func (u *Update) Validate() error {
 	var p problems
 	u.validateFleet(&p)
-	p.need(u.Hooks != "", "hooks", u.Hooks, "must name the directory of the hooks, such as /etc/belay-agent/hooks")
+	p.need(u.Updates(), "hooks", u.Hooks, "must name the directory of the hooks, such as /etc/belay-agent/hooks")
 	p.need(u.NodeName != "", "node-name", u.NodeName, "must be the name of this node")
 	p.need(filepath.IsAbs(u.StateDir), "state-dir", u.StateDir, "must be an absolute path, such as /var/lib/belay-agent")
 	if u.Kubeconfig != "" {

@@ -148,6 +148,10 @@ func (l *Local) judge(o *options, around func() (layers.Stack, error)) {
 // validateJudges checks what a node must be able to read to judge a config.
 func (l *Local) validateJudges(p *problems) {
 	l.Prove.validate(p)
+	const ownCodec = "must be empty: the codec of this program decodes whole configs"
+	p.need(l.Own.Codec == nil || l.ConfigDir == "", "config-dir", l.ConfigDir, ownCodec)
+	p.need(l.Own.Codec == nil || l.NodeConfig == "", "node-config", l.NodeConfig, ownCodec)
+	p.need(l.Own.Codec == nil || l.FieldPolicy == "", "field-policy", l.FieldPolicy, ownCodec)
 	if l.FieldPolicy != "" {
 		_, err := l.policy()
 		p.need(err == nil, "field-policy", l.FieldPolicy, "must be a FieldPolicy that can be read: "+text(err))

@@ -35,6 +35,10 @@ func (l *Local) On(store configsync.Store) configsync.Options[*kubeletpayload.Co
 		Validators: kubeletpayload.Validators(),
 		Bounds:     lkg.Bounds{MinTrial: l.MinTrial, MaxTrial: l.MaxTrial},
 	}
+	if l.Own.Codec != nil {
+		o.Codec = l.Own.Codec
+	}
+	o.Validators = append(o.Validators, l.Own.Validators...)
 	o.Store = store
 	l.judge(&o, around)
 	switch {

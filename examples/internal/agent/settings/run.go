@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/drift"
 	"github.com/belayproject/belay/examples/internal/agent/probe"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
@@ -57,6 +58,17 @@ type Local struct {
 	TrustedKeys string
 	// Prove is the program that judges a config before it is adopted.
 	Prove Prove
+	// Own are the parts of the program itself. No flag sets them.
+	Own Parts
+}
+
+// Parts are what a program adds to the agent.
+type Parts struct {
+	// Codec decodes configs in place of the agent's. Nil means the agent's.
+	Codec configsync.Codec[*kubeletpayload.Config]
+	// Validators judge a config after those of the agent, Probes whether it works.
+	Validators []configsync.Validator[*kubeletpayload.Config]
+	Probes     []configsync.Probe
 }
 
 // Reread is how often an agent looks whether its Node still has the condition that it has reported last: a fleet at rest asks the API server for nothing else.
