@@ -43,10 +43,15 @@ func Run(c *cobra.Command) (code int) {
 	return 0
 }
 
-// NewCommand makes the command of the controller.
-func NewCommand() *cobra.Command {
+// NewCommand makes the command of the controller, with parts of the caller's own. Where the options can't be used, the command fails with an
+// error that says so whatever its arguments are.
+func NewCommand(options ...Option) *cobra.Command {
+	var own parts
+	for _, add := range options {
+		add(&own)
+	}
 	var s settings.Run
-	var begin func() (end func(), err error)
+	begin := func() (end func(), err error) { return func() {}, nil }
 	c := &cobra.Command{
 		Use:           "controller [flags]",
 		Short:         "Carry out the rollouts of disruption domains, never over their caps",
@@ -63,20 +68,22 @@ func NewCommand() *cobra.Command {
 				return fmt.Errorf("the command line is wrong\n%w", err)
 			}
 			defer end()
-			return run(c.Context(), &s)
+			return run(own.context(c.Context()), &s, own.wire)
 		},
 	}
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return drainsettings.ParseError(err) })
 	s.AddFlags(c.Flags())
-	begin = logging.AddFlags(c.Flags())
-	return c
+	if own.log == nil {
+		begin = logging.AddFlags(c.Flags())
+	}
+	return own.problems.Command(c)
 }
 
 // run leads what nobody else leads, and answers, until ctx ends.
-func run(ctx context.Context, s *settings.Run) error {
+func run(ctx context.Context, s *settings.Run, own wire.Parts) error {
 	m := metrics.New()
-	plane, err := wire.New(s, m)
+	plane, err := wire.New(s, m, own)
 	if err != nil {
 		return err
 	}

@@ -24,19 +24,27 @@ import (
 // app is one run of the command.
 type app struct {
 	out, errs *os.File
+	own       parts
 	exit      func(code int) // ends the process at the second Ctrl-C
+}
+
+// policy returns the policy of the command line, with the program's own rules before those of the file.
+func (a *app) policy(s *settings.Pods) (drain.Policy, error) {
+	policy, err := s.Policy()
+	policy.Rules = slices.Concat(a.own.rules, policy.Rules)
+	return policy, err
 }
 
 // plan prints what a drain would do, and sends nothing that writes.
 func (a *app) plan(ctx context.Context, s *settings.Plan) error {
-	policy, err := s.Policy()
+	policy, err := a.policy(&s.Pods)
 	if err != nil {
 		return err
 	}
 	tell := a.tellerFor(s.JSON())
 	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, tell, needs{policy: policy, responders: s.Responders.Known})
+	c, err := connect(ctx, s.Cluster, tell, needs{policy: policy, responders: s.Responders.Known, own: a.own.responders})
 	if err != nil {
 		return err
 	}
@@ -71,7 +79,7 @@ func (a *app) plan(ctx context.Context, s *settings.Plan) error {
 
 // drain empties nodes and leaves them cordoned, or gives them back at the end.
 func (a *app) drain(ctx context.Context, s *settings.Drain) error {
-	policy, err := s.Policy()
+	policy, err := a.policy(&s.Pods)
 	if err != nil {
 		return err
 	}
@@ -111,7 +119,7 @@ func (a *app) resume(ctx context.Context, s *settings.Resume) error {
 	tell := a.tellerFor(false)
 	ctx, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(ctx, s.Cluster, tell, needs{})
+	c, err := connect(ctx, s.Cluster, tell, needs{own: a.own.responders})
 	if err != nil {
 		return err
 	}

@@ -90,13 +90,19 @@ func Run(c *cobra.Command) int {
 	return code
 }
 
-// NewCommand makes the command of drain.
-func NewCommand() *cobra.Command { return newCommand(os.Stdout, os.Stderr) }
+// NewCommand makes the command of drain, with parts of the caller's own. Where the options can't be used, the command fails with an error
+// that says so whatever its arguments are.
+func NewCommand(options ...Option) *cobra.Command {
+	return newCommand(os.Stdout, os.Stderr, options...)
+}
 
 // newCommand makes the command, which writes to out and errs.
-func newCommand(out, errs *os.File) *cobra.Command {
+func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	var s settings.Drain
 	a := &app{out: out, errs: errs, exit: os.Exit}
+	for _, add := range options {
+		add(&a.own)
+	}
 	c := checked(&s, &s.Names, func(ctx context.Context) error {
 		if s.DryRun {
 			return a.plan(ctx, &s.Plan)
@@ -111,7 +117,7 @@ func newCommand(out, errs *os.File) *cobra.Command {
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.AddCommand(planCommand(a), releaseCommand(a), holdCommand(a), resumeCommand(a))
-	return c
+	return a.own.problems.Command(c)
 }
 
 // told is what a command line says.

@@ -61,7 +61,8 @@ type needs struct {
 	limits     drain.SchedulerOptions
 	policy     drain.Policy
 	responders []string
-	release    string // the holder whose requests to responders are to be taken back, empty for nobody's
+	own        map[string]drain.Responder // the program's own
+	release    string                     // the holder whose requests to responders are to be taken back, empty for nobody's
 }
 
 // connect watches the cluster and returns when all of it has been seen. The watches go on when ctx ends, for what must be given back

@@ -5,6 +5,7 @@ package app
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"k8s.io/client-go/kubernetes"
@@ -13,7 +14,7 @@ import (
 	"github.com/belayproject/belay/drain/kube"
 )
 
-// responders are those that can be asked, by name. All of them are the pods themselves, over their annotations.
+// responders are those that can be asked, by name: the pods themselves, over their annotations, and the program's own.
 func (c *cluster) responders(clientset kubernetes.Interface, n needs) (map[string]drain.Responder, error) {
 	pods, err := kube.NewAnnotationResponder(clientset, c.cache, kube.Options{})
 	if err != nil {
@@ -27,6 +28,7 @@ func (c *cluster) responders(clientset kubernetes.Interface, n needs) (map[strin
 	for _, name := range names {
 		known[name] = pods
 	}
+	maps.Copy(known, n.own)
 	return known, nil
 }
 

@@ -31,7 +31,7 @@ func (a *app) run(ctx context.Context, t task) error {
 	tell := a.tellerFor(t.json)
 	running, end := a.watchSignals(ctx, tell)
 	defer end()
-	c, err := connect(running, t.cluster, tell, t.needs())
+	c, err := connect(running, t.cluster, tell, t.needs(a.own.responders))
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func (a *app) run(ctx context.Context, t task) error {
 }
 
 // needs are what the task wants of the cluster.
-func (t *task) needs() needs {
-	n := needs{limits: t.limits, policy: t.set.Request.Policy, responders: t.responders}
+func (t *task) needs(own map[string]drain.Responder) needs {
+	n := needs{own: own, limits: t.limits, policy: t.set.Request.Policy, responders: t.responders}
 	if t.set.Request.Mode == drain.Release {
 		n.release = t.set.Request.Holder
 	}

@@ -62,7 +62,7 @@ func runController(ctx context.Context, args []string) error {
 		return err
 	}
 	m := metrics.New()
-	plane, err := wire.New(&s, m)
+	plane, err := wire.New(&s, m, wire.Parts{})
 	if err != nil {
 		return err
 	}

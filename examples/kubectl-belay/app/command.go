@@ -46,7 +46,7 @@ const exitCodes = `Exit codes:
 const long = `Run rollouts: see how far they are and why nodes wait, plan them ahead, and steer them.
 
 A verb is one patch of the Rollout with a request ID of its own; the command waits until the controller has answered that
-request, and says what came of it. Everything else changes nothing.
+request, and says what came of it. install applies definitions, rights and policies. Everything else changes nothing.
 
 ` + exitCodes
 
@@ -54,7 +54,8 @@ const examples = `  kubectl belay status fleet --watch          # how far it is,
   kubectl belay why node-7                    # why this node waits, and what would change it
   kubectl belay plan -f rollout.yaml          # order, stages, time, and what can break, before anything is applied
   kubectl belay pause fleet                   # and resume, abort, promote, accept, rollback, acknowledge
-  kubectl belay doctor                        # what keeps rollouts from working, and what helps`
+  kubectl belay doctor                        # what keeps rollouts from working, and what helps
+  kubectl belay install --dry-run             # the definitions, rights and policies, as the API server would take them`
 
 // codedError ends the command with a code of its own. Err is nil where everything has been said.
 type codedError struct {
@@ -99,12 +100,19 @@ func Run(c *cobra.Command) int {
 	return code
 }
 
-// NewCommand makes the command of kubectl-belay.
-func NewCommand() *cobra.Command { return newCommand(os.Stdout, os.Stderr) }
+// NewCommand makes the command of kubectl-belay, with parts of the caller's own. Where the options can't be used, the command fails with an
+// error that says so whatever its arguments are.
+func NewCommand(options ...Option) *cobra.Command {
+	return newCommand(os.Stdout, os.Stderr, options...)
+}
 
 // newCommand makes the command, which writes to out and errs.
-func newCommand(out, errs io.Writer) *cobra.Command {
+func newCommand(out, errs io.Writer, options ...Option) *cobra.Command {
 	a := &app{out: out, errs: errs}
+	var own parts
+	for _, add := range options {
+		add(&own)
+	}
 	c := &cobra.Command{
 		Use: "kubectl-belay", Short: "Run rollouts: status, why, plan, history, verbs and doctor", Long: long, Example: examples,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl belay"},
@@ -119,8 +127,9 @@ func newCommand(out, errs io.Writer) *cobra.Command {
 	for _, do := range []rollout.Do{rollout.Pause, rollout.Resume, rollout.Abort, rollout.Promote, rollout.Accept, rollout.Acknowledge} {
 		c.AddCommand(verbCommand(a, v1alpha1.Do(do)))
 	}
-	c.AddCommand(verbCommand(a, v1alpha1.DoRollback))
-	return c
+	c.AddCommand(verbCommand(a, v1alpha1.DoRollback), installCommand(a))
+	own.addTo(c)
+	return own.problems.Command(c)
 }
 
 // unknownCommand refuses what is no command; cobra names those that are near.

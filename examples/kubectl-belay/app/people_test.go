@@ -118,7 +118,7 @@ func (c *cast) startController() {
 		PodUID: c.t.Name(), Lease: 5 * time.Second, Listen: "127.0.0.1:0", Evictions: 20, Stop: 5 * time.Second, OwnNode: "node-0003", MaxUnavailable: 1,
 	}
 	must(c.t, s.Validate())
-	plane, err := wire.New(s, metrics.New())
+	plane, err := wire.New(s, metrics.New(), wire.Parts{})
 	must(c.t, err)
 	c.plane = plane
 	ctx, cancel := context.WithCancel(klog.NewContext(c.t.Context(), klog.Logger{}))

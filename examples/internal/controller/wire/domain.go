@@ -50,6 +50,7 @@ func (p *Plane) term(ctx context.Context, name string, ledger *kube.LedgerStore)
 	c, err := controller.New(controller.Options{
 		Ledger: ledger, Fleet: fleet, Health: p.health, Shadows: records, Rollouts: rollouts,
 		Drainer: &drain.NodeDrainer{Drainer: p.drainer, Holder: holder, Policy: p.s.Policy, Forced: p.s.Forced},
+		Gates:   p.own.Gates, StageGates: p.own.StageGates,
 		OwnNode: p.s.OwnNode, Off: p.toggle.off, Caps: p.caps(), Metrics: counts, Recorder: p.events.NewRecorder(p.scheme, "belay-rollout"),
 		Notify: func(n controller.Notice) {
 			logger.Info("Rollout changed its phase", "rollout", n.Rollout, "from", n.From, "to", n.To, "reason", n.Reason, "message", n.Message)

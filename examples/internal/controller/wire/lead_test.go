@@ -25,7 +25,7 @@ func TestWhoNeverSeesTheClusterShowsThatItDoesNotLead(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer server.Close()
 	m := metrics.New()
-	p, err := New(run(t, server.URL), m)
+	p, err := New(run(t, server.URL), m, Parts{})
 	if err != nil {
 		t.Fatal(err)
 	}

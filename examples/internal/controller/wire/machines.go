@@ -42,9 +42,12 @@ func (p *Plane) machines(ctx context.Context) error {
 	})
 }
 
-// provider waits for one that answers: rollouts go on without it.
-func (p *Plane) provider(ctx context.Context) (cloud *exec.Provider, err error) {
+// provider returns the program's own one of that name, or waits until the program of that name answers: rollouts go on without it.
+func (p *Plane) provider(ctx context.Context) (cloud provider.Provider, err error) {
 	of := p.s.Machines
+	if own := p.own.Providers[of.Provider]; own != nil {
+		return own, nil
+	}
 	env := []string{"PATH=" + os.Getenv("PATH")}
 	for _, name := range of.Env {
 		if value, there := os.LookupEnv(name); there {

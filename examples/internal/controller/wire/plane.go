@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
@@ -28,6 +29,8 @@ import (
 	"github.com/belayproject/belay/examples/internal/controller/metrics"
 	"github.com/belayproject/belay/examples/internal/controller/settings"
 	machinekube "github.com/belayproject/belay/machine/kube"
+	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -35,6 +38,7 @@ import (
 // A Plane is the API server as this process sees it: one cache of each kind of object, whatever the number of domains.
 type Plane struct {
 	s       *settings.Run
+	own     Parts
 	metrics *metrics.Set
 	config  *rest.Config
 	core    kubernetes.Interface
@@ -59,8 +63,21 @@ type Plane struct {
 	synced  atomic.Bool
 }
 
+// Parts are what a program adds to the controller. All may be empty.
+type Parts struct {
+	// Gates are asked at each pass of each domain, StageGates while a rollout is at a stage that names them.
+	Gates      []controller.Gate
+	StageGates map[string]controller.Gate
+	// Providers make machines, by the name that --machine-provider gives.
+	Providers map[string]provider.Provider
+	// Responders evacuate pods, by the name that pods and drain rules give.
+	Responders map[string]drain.Responder
+	// PoweredOff proves that the machine of a node is off; see drain.Options.
+	PoweredOff func(ctx context.Context, node *corev1.Node) (bool, error)
+}
+
 // New makes the parts. Nothing is asked of the API server yet.
-func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
+func New(s *settings.Run, m *metrics.Set, own Parts) (*Plane, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		return nil, &settings.FlagError{Flag: "kubeconfig", Value: s.Kubeconfig, Want: "must be a kubeconfig, or empty in a pod: " + err.Error()}
@@ -68,7 +85,7 @@ func New(s *settings.Run, m *metrics.Set) (*Plane, error) {
 	// The API server's own fairness bounds this process; evictions have a bound of their own.
 	config.UserAgent, config.QPS = "belay-controller/"+version.Get().GitVersion, -1
 	config.Wrap(m.Requests)
-	p := &Plane{s: s, metrics: m, config: config}
+	p := &Plane{s: s, own: own, metrics: m, config: config}
 	config.Wrap(p.heard.wrap)
 	if p.core, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, fmt.Errorf("connecting: %w", err)
@@ -137,7 +154,7 @@ func (p *Plane) drains() error {
 	p.events = events.NewBroadcaster(&events.EventSinkImpl{Interface: p.core.EventsV1()})
 	p.drainer, err = drain.New(drain.Options{
 		Cache: p.pods.View(), Client: client, Scheduler: scheduler, Metrics: p.metrics.Drain(),
-		Recorder: p.events.NewRecorder(p.scheme, "belay-drain"),
+		Recorder: p.events.NewRecorder(p.scheme, "belay-drain"), Responders: p.own.Responders, PoweredOff: p.own.PoweredOff,
 	})
 	return err
 }

@@ -27,7 +27,7 @@ func TestEndOfATermForgetsItsDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := metrics.New()
-	p, err := New(&settings.Run{Kubeconfig: kubeconfig, Domains: []string{"one", "two"}, Namespace: "n", Switch: "s", Evictions: 1, Stop: 10 * time.Second}, m)
+	p, err := New(&settings.Run{Kubeconfig: kubeconfig, Domains: []string{"one", "two"}, Namespace: "n", Switch: "s", Evictions: 1, Stop: 10 * time.Second}, m, Parts{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,6 +52,15 @@ type Cluster struct {
 
 // Connect reads the kubeconfig as kubectl does. Nothing is asked of the API server yet.
 func Connect(s drainsettings.Cluster) (*Cluster, error) {
+	config, err := Config(s)
+	if err != nil {
+		return nil, err
+	}
+	return Of(config)
+}
+
+// Config reads the kubeconfig as kubectl does.
+func Config(s drainsettings.Cluster) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = s.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: s.Context}
@@ -62,7 +71,7 @@ func Connect(s drainsettings.Cluster) (*Cluster, error) {
 		}
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	return Of(config)
+	return config, nil
 }
 
 // Of is the cluster of a configuration.

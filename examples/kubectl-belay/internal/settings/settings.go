@@ -237,3 +237,18 @@ func (s *Doctor) Validate() error {
 func wrong(flag string, value any, want string) error {
 	return drainsettings.Usage(&FlagError{Flag: flag, Value: fmt.Sprint(value), Want: want})
 }
+
+// Install is what install is told.
+type Install struct {
+	Common
+	// CRDs leaves out everything but the definitions, DryRun stores nothing, Force takes over fields of other field managers.
+	CRDs, DryRun, Force bool
+}
+
+// AddFlags adds the flags with their defaults.
+func (i *Install) AddFlags(f *pflag.FlagSet) {
+	f.BoolVar(&i.CRDs, "crds", false, "apply the CustomResourceDefinitions alone")
+	f.BoolVar(&i.DryRun, "dry-run", false, "have the API server check the objects, and store none")
+	f.BoolVar(&i.Force, "force-conflicts", false, "take over fields that another field manager owns")
+	i.Common.AddFlags(f)
+}
