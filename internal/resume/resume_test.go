@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/features"
+	featurestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/internal/resume"
@@ -76,7 +78,9 @@ func TestWordlessEndBeforeTheWord(t *testing.T) {
 }
 
 // TestAListThatIsAWatchGoesOn covers R-CS-37: the watch that a list has become is not begun anew with another one; a list that was cut is.
+// It turns on what client-go has off by default before 0.35.
 func TestAListThatIsAWatchGoesOn(t *testing.T) {
+	featurestesting.SetFeatureDuringTest(t, features.WatchListClient, true)
 	of := new(wire.Thread)
 	for name, c := range map[string]struct {
 		first wire.Answer
@@ -94,13 +98,23 @@ func TestAListThatIsAWatchGoesOn(t *testing.T) {
 	}
 }
 
+// requestPause is the pause of client-go's REST client before it sends a request again whose connection was lost.
+const requestPause = time.Second
+
 // TestAWatchWithoutAServerEndsAtOnce: whoever stops an agent does not wait for the pause of a watch that never had an answer.
 func TestAWatchWithoutAServerEndsAtOnce(t *testing.T) {
 	for name, way := range map[string]wire.Answer{"refused": wire.Fails(syscall.ECONNREFUSED), "429": wire.Says(http.StatusTooManyRequests, wire.Status(429, "")), "lost": wire.Fails(errLost)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := 0
-				stop := informed(t, &wire.Thread{Initial: func(req *http.Request) (*http.Response, error) { n++; return way(req) }})
+				n, last := 0, time.Time{}
+				// A list that loses its connection is a row of requests with a second between them.
+				stop := informed(t, &wire.Thread{Initial: func(req *http.Request) (*http.Response, error) {
+					if time.Since(last) > requestPause {
+						n++
+					}
+					last = time.Now()
+					return way(req)
+				}})
 				<-time.After(10*time.Minute + 500*time.Millisecond)
 				stop()
 				if n < 5 || n > 30 {
