@@ -5,9 +5,10 @@ package configsync
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // semaphore is a lock that gives up with a context. It may be held across disk I/O, never across a call to a server.
@@ -66,20 +67,13 @@ func (g *group) wait() error {
 	return context.Cause(g.ctx)
 }
 
-// backoff doubles a wait from min to max, with up to a fifth of jitter so that a fleet spreads out.
-type backoff struct {
-	min, max, next time.Duration
-}
-
-func (b *backoff) reset() { b.next = 0 }
-
-func (b *backoff) step() time.Duration {
-	b.next = min(max(b.next*2, b.min), b.max)
-	return jittered(b.next)
+// retryBackoff returns the backoff of a loop.
+func (s *Syncer[T]) retryBackoff() backoff.Backoff {
+	return backoff.Backoff{First: s.o.RetryMin, Most: s.o.RetryMax}
 }
 
 // jittered takes up to a fifth from d, so that a fleet spreads out.
-func jittered(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/5+1)) }
+func jittered(d time.Duration) time.Duration { return backoff.Jitter(d, 0.8, 1, nil) }
 
 // pause waits for d, a wake-up or the end of ctx; d of 0 waits for ever. It reports whether ctx goes on.
 func pause(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -20,15 +20,15 @@ func (s *Syncer[T]) watchSource(ctx context.Context) error {
 
 // keepWatching calls watch again and again. Each new watch is followed by a pass, for what was missed in between.
 func (s *Syncer[T]) keepWatching(ctx context.Context, watch func(context.Context, func()) error) error {
-	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
+	b := s.retryBackoff()
 	for ctx.Err() == nil {
 		began := time.Now()
 		_ = watch(ctx, s.stir) // what is wrong shows when the source is read
 		if time.Since(began) > s.o.RetryMax {
-			b.reset()
+			b.Reset()
 		}
 		s.stir()
-		if !pause(ctx, b.step(), nil) {
+		if !pause(ctx, jittered(b.Next()), nil) {
 			return nil
 		}
 	}
@@ -39,7 +39,7 @@ func (s *Syncer[T]) keepWatching(ctx context.Context, watch func(context.Context
 func (s *Syncer[T]) syncLoop(ctx context.Context) error {
 	f := follower{stop: func() {}}
 	defer func() { f.stop() }()
-	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
+	b := s.retryBackoff()
 	for {
 		again, err := s.pass(ctx, &f)
 		var ask *restartError
@@ -48,9 +48,9 @@ func (s *Syncer[T]) syncLoop(ctx context.Context) error {
 		}
 		switch {
 		case err != nil:
-			again = b.step()
+			again = jittered(b.Next())
 		default:
-			b.reset()
+			b.Reset()
 			again = s.recheck(again)
 		}
 		if !pause(ctx, again, s.wakeSync) {
@@ -286,7 +286,7 @@ func (f *follower) delay(spec Spec, from, to lkg.Ref, jitter time.Duration) time
 		return 0
 	}
 	if !f.to.Same(to) {
-		f.to, f.due = to, time.Now().Add(time.Duration(rand.Int64N(int64(jitter))))
+		f.to, f.due = to, time.Now().Add(backoff.Jitter(jitter, 0, 1, nil))
 	}
 	return time.Until(f.due)
 }

@@ -31,7 +31,7 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 // reportLoop reports each new status until it lands. Where no look at a source does it, it also reports each Resync although
 // nothing is new.
 func (s *Syncer[T]) reportLoop(ctx context.Context) error {
-	b := backoff{min: s.o.RetryMin, max: s.o.RetryMax}
+	b := s.retryBackoff()
 	for {
 		if wait := s.restarts(); wait > 0 {
 			if !pause(ctx, wait, s.wakeReport) {
@@ -44,9 +44,9 @@ func (s *Syncer[T]) reportLoop(ctx context.Context) error {
 			again = jittered(s.o.Resync)
 		}
 		if err := s.report(ctx); err != nil {
-			again = b.step()
+			again = jittered(b.Next())
 		} else {
-			b.reset()
+			b.Reset()
 		}
 		if !pause(ctx, again, s.wakeReport) {
 			return nil

@@ -3,7 +3,11 @@
 
 package drain
 
-import "time"
+import (
+	"time"
+
+	"github.com/belayproject/belay/internal/backoff"
+)
 
 // How long is waited after refusals: doubling from the first to the most.
 const (
@@ -28,10 +32,7 @@ type schedBackoff struct {
 func (b *schedBackoff) raise(now time.Time, ticket, last uint64, retryAfter time.Duration, random float64) bool {
 	fresh := ticket > b.raised
 	if fresh {
-		wait := b.most
-		if b.steps < 16 { // more would overflow, and the most is reached long before
-			wait = min(wait, b.first<<b.steps)
-		}
+		wait := backoff.After(b.steps, b.first, b.most)
 		b.until, b.raised = now.Add(schedJitter(wait, random)), last
 		b.steps++
 	}
@@ -56,5 +57,5 @@ func (b *schedBackoff) wait(now time.Time) time.Duration { return max(0, b.until
 
 // schedJitter adds up to a fifth, so that those who were refused together do not come back together, and none too early.
 func schedJitter(d time.Duration, random float64) time.Duration {
-	return d + time.Duration(float64(d)/5*random)
+	return backoff.Jitter(d, 1, 1.2, func() float64 { return random })
 }

@@ -11,12 +11,15 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 const (
 	firstFallback = 10 * time.Second // a drain that nothing wakes looks again after this, doubling
 	lastFallback  = 2 * time.Minute
-	sentFor       = time.Minute // how long an accepted eviction may take to show in the cache before it counts as lost
+	retryMost     = 64 * time.Second // the longest delay after passes that failed
+	sentFor       = time.Minute      // how long an accepted eviction may take to show in the cache before it counts as lost
 )
 
 // A memory is what a Drainer keeps of one holder's business with one node between passes. All of it may be lost: what has to survive is
@@ -181,7 +184,7 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, n
 
 // fallback is the time to wait after n tries in vain.
 func fallback(n int) time.Duration {
-	return min(firstFallback<<min(n, 6), lastFallback)
+	return backoff.After(n, firstFallback, lastFallback)
 }
 
 // A registry holds the memories of a Drainer, and the locks of its passes.

@@ -7,13 +7,14 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // blockers turns the plan into the status: counts, and every pod that has not left.
@@ -183,7 +184,7 @@ func (p *pass) event(kind, reason, note string) {
 
 // jitter spreads d by a tenth, so that drains that began together do not look together for ever.
 func jitter(d time.Duration) time.Duration {
-	return d - d/20 + rand.N(d/10)
+	return backoff.Jitter(d, 0.95, 1.05, nil)
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // releaseTime bounds what [Drainer.Run] does after its context has ended.
@@ -89,7 +91,7 @@ func (d *Drainer) pause(ctx context.Context, wake <-chan struct{}, after time.Du
 		after = lastFallback
 	}
 	if failures > 0 { // no later than a node asks for that has not failed: a held one counts on it
-		after, wake = min(max(after, time.Second), jitter(min(time.Second<<min(failures, 6), lastFallback))), nil
+		after, wake = min(max(after, time.Second), jitter(backoff.After(failures, time.Second, retryMost))), nil
 	}
 	t := time.NewTimer(after)
 	defer t.Stop()

@@ -36,8 +36,8 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a hold counts from the answer and not from the request",
 			Func:    "(*tenure).answered",
-			Replace: "t.lease, t.good, t.retry = r.value, r.sent, backoff{}",
-			With:    "t.lease, t.good, t.retry = r.value, r.answered, backoff{}",
+			Replace: "t.lease, t.good, t.retry = r.value, r.sent, retryDelay{}",
+			With:    "t.lease, t.good, t.retry = r.value, r.answered, retryDelay{}",
 			Run:     "^TestNobodyAliveIsCollected$",
 		},
 		{

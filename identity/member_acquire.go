@@ -19,7 +19,7 @@ type acquisition struct {
 	m      *Member
 	holder string
 	seen   watch
-	retry  backoff
+	retry  retryDelay
 	// unsure is set once a write has failed: it may have been carried out all the same.
 	unsure bool
 }
@@ -96,7 +96,7 @@ func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Leas
 		m.foundDuplicate(ctx, dup)
 	}
 	// A read alone is no progress where a write is due: the reads may work, and the writes fail for long.
-	a.retry = backoff{}
+	a.retry = retryDelay{}
 	m.know(func(k *known) { k.phase = Watching })
 	return nil, min(t.Renew/2, t.Liveness-quiet), nil
 }

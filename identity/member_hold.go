@@ -7,13 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // A tenure is one hold of the Lease. The goroutine of Run owns it; a request runs in another one, so that the end of the hold is seen
@@ -27,7 +28,7 @@ type tenure struct {
 	// due is when the next request is to be sent; reread makes it a GET, to see who has written in between.
 	due    time.Duration
 	reread bool
-	retry  backoff
+	retry  retryDelay
 	// replies is where the answer comes, nil while no request is under way; cancel ends it.
 	replies <-chan reply[*coordinationv1.Lease]
 	cancel  context.CancelFunc
@@ -51,7 +52,7 @@ func (m *Member) begin(ctx context.Context, e Epoch, r reply[*coordinationv1.Lea
 
 // interval is the time from one renewal to the next.
 func (t Timing) interval() time.Duration {
-	return t.Renew + time.Duration(rand.Float64()*t.Jitter*float64(t.Renew))
+	return backoff.Jitter(t.Renew, 1, 1+t.Jitter, nil)
 }
 
 // longest is the longest interval.
@@ -169,7 +170,7 @@ func (t *tenure) answered(r reply[*coordinationv1.Lease]) LossReason {
 	case t.reread:
 		return t.found(r)
 	default:
-		t.lease, t.good, t.retry = r.value, r.sent, backoff{}
+		t.lease, t.good, t.retry = r.value, r.sent, retryDelay{}
 		t.due = r.sent + t.m.spec.Timing.interval()
 		t.m.know(func(k *known) { k.wrote(r) })
 	}
@@ -178,7 +179,7 @@ func (t *tenure) answered(r reply[*coordinationv1.Lease]) LossReason {
 
 // again plans the next try after an error. A conflict means that another version is stored: it is read at once the first time.
 func (t *tenure) again(r reply[*coordinationv1.Lease]) {
-	first := t.retry == backoff{}
+	first := t.retry == retryDelay{}
 	wait := t.retry.after(r.err, t.m.spec.Timing.Renew)
 	if apierrors.IsConflict(r.err) {
 		t.reread = true

@@ -50,7 +50,7 @@ func (m *Member) atTheEnd(ctx context.Context) (context.Context, context.CancelF
 func (t *tenure) giveBack(ctx context.Context) {
 	m := t.m
 	log := klog.FromContext(ctx).WithValues("lease", klog.KRef(m.spec.Namespace, m.spec.Name), "holder", t.epoch.Holder)
-	var retry backoff
+	var retry retryDelay
 	for {
 		released, err := t.tryRelease(ctx)
 		if released {

@@ -6,13 +6,14 @@ package identity
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // The back-off of requests that failed: KEP-1965's.
@@ -101,13 +102,13 @@ func absent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// A backoff is the wait between tries of something that fails.
-type backoff struct{ delay time.Duration }
+// A retryDelay is the wait between tries of something that fails.
+type retryDelay struct{ delay time.Duration }
 
 // after is how long to wait after err: longer each time, by chance, and no less than the server asks for, up to limit.
-func (b *backoff) after(err error, limit time.Duration) time.Duration {
-	b.delay = min(max(2*b.delay, firstDelay), lastDelay)
-	wait := b.delay/2 + rand.N(b.delay/2)
+func (b *retryDelay) after(err error, limit time.Duration) time.Duration {
+	b.delay = backoff.Next(b.delay, firstDelay, lastDelay)
+	wait := backoff.Jitter(b.delay, 0.5, 1, nil)
 	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 		wait = max(wait, min(time.Duration(seconds)*time.Second, limit))
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestBackoff is R-ID-15: from 200 ms, doubling, to 7 s, half of it by chance; and what the server asks for is granted, up to a limit.
 func TestBackoff(t *testing.T) {
-	var b backoff
+	var b retryDelay
 	boom := errors.New("boom")
 	for i, ms := range []int{200, 400, 800, 1600, 3200, 6400, 7000, 7000} {
 		full := time.Duration(ms) * time.Millisecond

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // The pauses of a Teller, and how long one entry may take, and what is left when a restart waits.
@@ -31,15 +33,14 @@ func NewTeller(j *Journal, send func(context.Context, Entry) error) *Teller {
 
 // Run passes entries on until ctx ends, those that an earlier process left among them.
 func (t *Teller) Run(ctx context.Context) {
-	wait := retryMin
+	retry := backoff.Backoff{First: retryMin, Most: retryMax}
 	for ctx.Err() == nil {
 		if err := t.pass(ctx); err == nil {
-			wait = retryMin
+			retry.Reset()
 			t.pause(ctx, 0)
 			continue
 		}
-		t.pause(ctx, wait)
-		wait = min(2*wait, retryMax)
+		t.pause(ctx, retry.Next())
 	}
 }
 

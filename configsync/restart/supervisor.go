@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/process"
 	"github.com/belayproject/belay/lkg"
 )
@@ -93,19 +94,18 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	}
 	defer close(s.ended)
 	var last lkg.Exit
-	var wait time.Duration
+	retry := backoff.Backoff{First: s.o.BackoffMin, Most: s.o.BackoffMax}
 	for ctx.Err() == nil {
 		ran, asked, err := s.once(ctx, &last)
 		if err != nil {
 			return err
 		}
-		switch {
-		case asked:
-			wait = 0
-		case ran >= s.o.Steady:
-			wait = s.o.BackoffMin
-		default:
-			wait = min(max(wait*2, s.o.BackoffMin), s.o.BackoffMax)
+		if asked || ran >= s.o.Steady {
+			retry.Reset()
+		}
+		var wait time.Duration
+		if !asked {
+			wait = retry.Next()
 		}
 		s.pause(ctx, wait)
 	}

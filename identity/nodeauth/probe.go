@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // ErrUnguarded says that the API server would let an agent write what belongs to another node: the policy is missing, is not
@@ -64,7 +65,8 @@ func (p Probe) Run(ctx context.Context, work func(ctx context.Context) error) er
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var ended chan error // work's, once it has begun
-	for retry := time.Second; ctx.Err() == nil; {
+	retry := backoff.Backoff{First: time.Second, Most: time.Minute}
+	for ctx.Err() == nil {
 		err := p.once(ctx)
 		wait := cmp.Or(max(p.Every, 0), time.Hour)
 		switch {
@@ -74,9 +76,9 @@ func (p Probe) Run(ctx context.Context, work func(ctx context.Context) error) er
 			stop(err)
 			return errors.Join(err, outcome(ended))
 		case err != nil:
-			wait, retry = min(wait, retry), min(2*retry, time.Minute)
+			wait = min(wait, retry.Next())
 		default:
-			retry = time.Second
+			retry.Reset()
 			if ended == nil {
 				ended = begin(working, work)
 			}
@@ -128,7 +130,7 @@ func outcome(ended chan error) error {
 // pause waits up to a tenth longer than d, so that agents which were started together don't probe together for ever. worked says that work has
 // ended meanwhile, with that error.
 func pause(ctx context.Context, d time.Duration, ended chan error) (worked bool, err error) {
-	timer := time.NewTimer(d + rand.N(d/10+1))
+	timer := time.NewTimer(backoff.Jitter(d, 1, 1.1, nil))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/machine"
 )
 
@@ -75,11 +76,11 @@ func (r resumes) due(token string, now time.Time) bool {
 
 // note takes down that the instance of a token was carried forward.
 func (r *resumes) note(token string, now time.Time) {
-	wait := resumeMin
+	var last time.Duration
 	if r.token == token {
-		wait = min(2*r.wait, resumeMax)
+		last = r.wait
 	}
-	*r = resumes{token, now, wait}
+	*r = resumes{token, now, backoff.Next(last, resumeMin, resumeMax)}
 }
 
 // holdBack has the next token wait after some that were refused.

@@ -3,16 +3,20 @@
 
 package provider
 
-import "time"
+import (
+	"time"
+
+	"github.com/belayproject/belay/internal/backoff"
+)
 
 // longest is the longest backoff: whatever has happened, the world may have changed since.
 const longest = 10 * time.Minute
 
-// backoff is how long to wait after the first failure, and at most.
-type backoff struct{ base, most time.Duration }
+// backoffLimits is how long to wait after the first failure, and at most.
+type backoffLimits struct{ base, most time.Duration }
 
 // backoffs is the table in the documentation of the package.
-var backoffs = map[Class]backoff{
+var backoffs = map[Class]backoffLimits{
 	InvalidConfig: {time.Minute, longest},
 	Unauthorized:  {30 * time.Second, longest},
 	Stockout:      {30 * time.Second, longest},
@@ -32,11 +36,7 @@ func (c Class) Backoff(tries int) time.Duration {
 		return 0
 	}
 	b := backoffs[known(c)]
-	wait := b.base
-	for ; tries > 1 && wait < b.most; tries-- {
-		wait *= 2
-	}
-	return min(wait, b.most)
+	return backoff.After(tries-1, b.base, b.most)
 }
 
 // RetryElsewhere reports whether the same machine may be possible in another zone or with another config: after a [Stockout] alone.

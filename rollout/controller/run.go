@@ -7,10 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // Bounds of the time after a pass with an error.
@@ -34,23 +35,23 @@ func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
 		return fmt.Errorf("rollout/controller: Controller.Run: %w", ErrRunning)
 	}
 	defer c.running.Store(false)
-	retry := retryMin
+	retry := backoff.Backoff{First: retryMin, Most: retryMax}
 	for ctx.Err() == nil {
 		e, after, err := c.pass(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			klog.FromContext(ctx).Info("Rollout pass failed", "err", err, "again", retry)
+			delay := retry.Next()
+			klog.FromContext(ctx).Info("Rollout pass failed", "err", err, "again", delay)
 			pause(ctx, nil, retryMin)
-			later := jittered(retry) - retryMin/2
+			later := jittered(delay) - retryMin/2
 			if asked := after - retryMin; after > 0 && asked < later {
 				later = asked // what other nodes wait for does not wait for the one with the error
 			}
 			after = max(soon, later)
-			retry = min(2*retry, retryMax)
 		default:
-			retry = retryMin
+			retry.Reset()
 			rest := e.rest(after)
 			if c.sleep(ctx, wake, rest, e.asked) {
 				continue
@@ -120,4 +121,5 @@ func pause(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 	}
 }
 
-func jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
+// jittered takes up to a half from d.
+func jittered(d time.Duration) time.Duration { return backoff.Jitter(d, 0.5, 1, nil) }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/compat"
 
 	"k8s.io/klog/v2"
@@ -109,7 +110,7 @@ func (c Config) Apply(ctx context.Context, a Attempt) error {
 
 // adopt has a config adopted, and goes on while nothing is known of it.
 func (c Config) adopt(ctx context.Context, r protocol.Revision) error {
-	for wait := c.every(); ; wait = min(2*wait, adoptSlowest*c.every()) {
+	for wait := c.every(); ; wait = backoff.Next(wait, c.every(), adoptSlowest*c.every()) {
 		err := c.Syncer.Adopt(ctx, spelled(r))
 		if err == nil {
 			return nil

@@ -6,16 +6,17 @@ package nodeagent
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // Run calls [Agent.Reconcile] whenever the shadow may have changed, and when it asks for it, until ctx ends; then it returns nil. Errors are
 // logged, and tried again after a time that grows. Call it once.
 func (a *Agent) Run(ctx context.Context) error {
-	retry := a.o.RetryMin
+	retry := backoff.Backoff{First: a.o.RetryMin, Most: a.o.RetryMax}
 	for ctx.Err() == nil {
 		after, err := a.Reconcile(ctx)
 		switch {
@@ -26,11 +27,12 @@ func (a *Agent) Run(ctx context.Context) error {
 			if errors.Is(err, context.DeadlineExceeded) {
 				level = 1 // a server that is away is the controller's news
 			}
-			klog.FromContext(ctx).V(level).Info("Rollout pass failed", "err", err, "again", retry)
-			after = jittered(retry)
-			retry = min(2*retry, a.o.RetryMax)
+			delay := retry.Next()
+			klog.FromContext(ctx).V(level).Info("Rollout pass failed", "err", err, "again", delay)
+			after = jittered(delay)
 		default:
-			if retry = a.o.RetryMin; after == 0 || after > a.o.Resync {
+			retry.Reset()
+			if after == 0 || after > a.o.Resync {
 				after = jittered(a.o.Resync)
 			}
 		}
@@ -51,4 +53,4 @@ func (a *Agent) pause(ctx context.Context, d time.Duration) {
 }
 
 // jittered spreads what agents of a fleet do at the same time over half of the time.
-func jittered(d time.Duration) time.Duration { return d - rand.N(d/2+1) }
+func jittered(d time.Duration) time.Duration { return backoff.Jitter(d, 0.5, 1, nil) }

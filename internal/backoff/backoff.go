@@ -1,0 +1,66 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package backoff has the one exponential backoff and the one jitter of this module.
+//
+// A delay begins at first, doubles with each failure, and stays at most. Neither limit is exceeded by an overflow, however
+// many failures there are. A first that exceeds most is cut to most.
+//
+// [Backoff] counts failures in a row; [Next] and [After] are for callers that keep the last delay, or the number of failures,
+// in a record of their own. None of them adds jitter: [Jitter] does, by factors that the caller names.
+//
+// The package imports the standard library only, so leaves may import it.
+package backoff
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A Backoff is the delay after failures in a row. It is for one goroutine.
+type Backoff struct {
+	First, Most time.Duration
+	last        time.Duration
+}
+
+// Next returns the delay after one more failure: First, then twice the delay before, up to Most.
+func (b *Backoff) Next() time.Duration {
+	b.last = Next(b.last, b.First, b.Most)
+	return b.last
+}
+
+// Reset is for a success: the next delay is First again.
+func (b *Backoff) Reset() { b.last = 0 }
+
+// Next returns the delay that follows last: first if last is 0, and twice last otherwise, but no less than first and no more
+// than most.
+func Next(last, first, most time.Duration) time.Duration {
+	if last > most/2 {
+		return most
+	}
+	return min(max(2*last, first), most)
+}
+
+// After returns first, doubled that many times, but no more than most.
+func After(doublings int, first, most time.Duration) time.Duration {
+	delay := min(first, most)
+	for ; doublings > 0 && delay > 0 && delay < most; doublings-- {
+		delay = Next(delay, first, most)
+	}
+	return delay
+}
+
+// Jitter returns d times a factor between from and to, drawn evenly by random, which returns a number in [0,1); a nil random
+// is [rand.Float64]. Callers that failed together then retry apart. Factors of 0.8 and 1 shorten d by up to a fifth, 1 and 1.2
+// lengthen it by as much.
+func Jitter(d time.Duration, from, to float64, random func() float64) time.Duration {
+	if random == nil {
+		random = rand.Float64
+	}
+	jittered := math.Round(float64(d) * (from + (to-from)*random()))
+	if jittered >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(jittered)
+}
