@@ -14,14 +14,16 @@ import (
 // ErrNodeNotFound is wrapped by the errors about a Node that the API server does not have.
 var ErrNodeNotFound = errors.New("the node does not exist")
 
-// ErrCacheStopped is wrapped by the error of [Cache].Check where the cache will never show anything new, as its informers have been stopped.
+// ErrCacheStopped is wrapped by the error of [Cache].Check where the cache will never show anything new, as its
+// informers have been stopped.
 var ErrCacheStopped = errors.New("the cache has stopped")
 
 // errSelectsTooLittle is the usual cause of objects that a cache never shows.
 var errSelectsTooLittle = errors.New("it is late, or its informers select too little: they must watch every pod and Node, " +
 	"without selectors, and keep metadata.uid and spec.nodeName")
 
-// A NodeNotFoundError is a Node of which something is wanted and that the API server does not have. It wraps [ErrNodeNotFound].
+// A NodeNotFoundError is a Node of which something is wanted and that the API server does not have. It wraps
+// [ErrNodeNotFound].
 type NodeNotFoundError struct {
 	Node string
 	// Mode is what is wanted; empty for a plan.
@@ -56,8 +58,8 @@ func (d *Drainer) checkCache() error {
 	return nil
 }
 
-// nodeMissing asks the server for a Node that the cache does not show. It always returns an error: a [NodeNotFoundError] only if the server
-// has no such Node.
+// nodeMissing asks the server for a Node that the cache does not show. It always returns an error: a
+// [NodeNotFoundError] only if the server has no such Node.
 func (d *Drainer) nodeMissing(ctx context.Context, name string) error {
 	if err := d.checkCache(); err != nil {
 		return err

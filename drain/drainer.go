@@ -25,9 +25,9 @@ type Options struct {
 	Responders map[string]Responder
 	// Leases is needed for Hold.
 	Leases LeaseKeeper
-	// Heartbeat, when set, says whether the agent on a held node still gives signs of life of its own. A hold ends when it has not. A
-	// call that has not returned after 5 s is no answer, and no other is made about that node for that holder before it returns; the
-	// same goes for PoweredOff.
+	// Heartbeat, when set, says whether the agent on a held node still gives signs of life of its own. A hold ends when
+	// it has not. A call that has not returned after 5 s is no answer, and no other is made about that node for that
+	// holder before it returns; the same goes for PoweredOff.
 	Heartbeat func(ctx context.Context, node string) (bool, error)
 	// PoweredOff proves that the machine of a node is off. Without it StepOutOfService is never taken.
 	PoweredOff func(ctx context.Context, node *corev1.Node) (bool, error)
@@ -38,10 +38,11 @@ type Options struct {
 	// Recorder gets an event on each edge; nil means none.
 	Recorder Recorder
 	Metrics  Metrics
-	// Requests says what is wanted of a node, for [Drainer.Reconcile]; wanted is false where nothing is. Ask for [Release] until the
-	// Status is [Released]: a node that is no longer wanted stays as it is.
+	// Requests says what is wanted of a node, for [Drainer.Reconcile]; wanted is false where nothing is. Ask for
+	// [Release] until the Status is [Released]: a node that is no longer wanted stays as it is.
 	Requests func(ctx context.Context, node string) (request Request, wanted bool, err error)
-	// Report takes the Status of each pass of [Drainer.Reconcile]. An error makes that pass an error. Nil means that nothing keeps it.
+	// Report takes the Status of each pass of [Drainer.Reconcile]. An error makes that pass an error. Nil means that
+	// nothing keeps it.
 	Report func(ctx context.Context, status Status) error
 	// Now is the wall clock; nil means time.Now.
 	Now func() time.Time
@@ -81,10 +82,11 @@ func New(o Options) (*Drainer, error) {
 	return d, nil
 }
 
-// Reconcile is one bounded pass over one node: it asks [Options].Requests what is wanted, does it as [Drainer.ReconcileRequest] does, and
-// gives the result to [Options].Report. requeueAfter is when to call again at the latest; zero means that only a change (see
-// [Drainer.Watch]) or a new request can matter. With an error, call again after a back-off. The error wraps [ErrNodeNotFound] where
-// something is wanted of a Node that does not exist: the request stands until the embedder withdraws it.
+// Reconcile is one bounded pass over one node: it asks [Options].Requests what is wanted, does it as
+// [Drainer.ReconcileRequest] does, and gives the result to [Options].Report. requeueAfter is when to call again at the
+// latest; zero means that only a change (see [Drainer.Watch]) or a new request can matter. With an error, call again
+// after a back-off. The error wraps [ErrNodeNotFound] where something is wanted of a Node that does not exist: the
+// request stands until the embedder withdraws it.
 func (d *Drainer) Reconcile(ctx context.Context, node string) (requeueAfter time.Duration, err error) {
 	if d.o.Requests == nil {
 		check := option.For("drain.Drainer.Reconcile", ErrOption)
@@ -111,10 +113,11 @@ func (d *Drainer) Reconcile(ctx context.Context, node string) (requeueAfter time
 	return after, err
 }
 
-// ReconcileRequest is one bounded pass over one node. It returns what it found and did, and after how long to call again at the latest:
-// zero means that only a change (see [Drainer.Watch]) or a new request can matter. An error means that the pass could not run; blocked
-// pods are status, and so is a Node that does not exist: [Failed] for [NodeNotFound]. The status is valid with an error too. When ctx
-// ends, no further eviction starts, those under way are waited for, and ctx's error is returned.
+// ReconcileRequest is one bounded pass over one node. It returns what it found and did, and after how long to call
+// again at the latest: zero means that only a change (see [Drainer.Watch]) or a new request can matter. An error means
+// that the pass could not run; blocked pods are status, and so is a Node that does not exist: [Failed] for
+// [NodeNotFound]. The status is valid with an error too. When ctx ends, no further eviction starts, those under way are
+// waited for, and ctx's error is returned.
 func (d *Drainer) ReconcileRequest(ctx context.Context, r Request) (Status, time.Duration, error) {
 	st := Status{Node: r.Node, Holder: r.Holder, Maintenance: r.Maintenance, Mode: r.Mode, Phase: Pending}
 	if err := r.Validate(); err != nil {
@@ -143,8 +146,8 @@ func (d *Drainer) ReconcileRequest(ctx context.Context, r Request) (Status, time
 	return p.st, p.after, err
 }
 
-// Watch calls changed, until stop is called, with the name of a node whose drain has reason to be reconciled before its time. It must
-// not block.
+// Watch calls changed, until stop is called, with the name of a node whose drain has reason to be reconciled before its
+// time. It must not block.
 func (d *Drainer) Watch(changed func(node string)) (stop func()) {
 	off := d.registry.watch(changed)
 	stopCache := d.o.Cache.Watch(d.registry.changed)
@@ -161,8 +164,8 @@ func resumed(m mark, name string) nodeChange {
 	return nodeChange{mark: m.with(h)}
 }
 
-// Resume ends the freeze of a holder's fleet: it takes the marks off the nodes that went bad after their return. Those that could not be
-// written are in the error; calling it again goes on with them.
+// Resume ends the freeze of a holder's fleet: it takes the marks off the nodes that went bad after their return. Those
+// that could not be written are in the error; calling it again goes on with them.
 func (d *Drainer) Resume(ctx context.Context, holder string) error {
 	var errs []error
 	for _, node := range d.o.Cache.Nodes() {

@@ -21,9 +21,10 @@ const (
 	catchUpInterval = 20 * time.Millisecond
 )
 
-// Plan is the dry run: what a drain of these nodes under the policy would decide if it began now. It decides on the cache, as the drain
-// does, and lists the pods of each node from the server beside it: a [CacheError] says that the cache does not show them all. It writes
-// nothing. Of a drain under way it knows nothing: for that, look at its [Status].
+// Plan is the dry run: what a drain of these nodes under the policy would decide if it began now. It decides on the
+// cache, as the drain does, and lists the pods of each node from the server beside it: a [CacheError] says that the
+// cache does not show them all. It writes nothing. Of a drain under way it knows nothing: for that, look at its
+// [Status].
 func (d *Drainer) Plan(ctx context.Context, policy Policy, nodes ...string) (Result, error) {
 	s, err := d.dryRun(ctx, policy, nodes)
 	if err != nil {
@@ -36,8 +37,8 @@ func (d *Drainer) Plan(ctx context.Context, policy Policy, nodes ...string) (Res
 	return r, nil
 }
 
-// Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off. It reads what
-// [Drainer.Plan] reads, with the same errors.
+// Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off. It
+// reads what [Drainer.Plan] reads, with the same errors.
 func (d *Drainer) Preflight(ctx context.Context, policy Policy, nodes ...string) ([]Finding, error) {
 	s, err := d.dryRun(ctx, policy, nodes)
 	if err != nil {
@@ -137,7 +138,8 @@ func (d *Drainer) stillMissing(ctx context.Context, name string, missing map[typ
 	if first == nil {
 		return nil
 	}
-	return &CacheError{Err: fmt.Errorf("it shows %d of the %d pods of node %q, not %q: %w", shown, len(live), name, *first, errSelectsTooLittle)}
+	return &CacheError{Err: fmt.Errorf("it shows %d of the %d pods of node %q, not %q: %w",
+		shown, len(live), name, *first, errSelectsTooLittle)}
 }
 
 // missingPods are those of live that the cache does not show.

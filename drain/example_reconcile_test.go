@@ -13,8 +13,9 @@ import (
 	"github.com/belayproject/belay/drain/draintest"
 )
 
-// A controller with the shape of controller-runtime: a key in, a time and an error out. What is wanted of a node comes from its own object,
-// here a map, and the status goes there. In production it is called by a work queue that [drain.Drainer.Watch] fills.
+// A controller with the shape of controller-runtime: a key in, a time and an error out. What is wanted of a node comes
+// from its own object, here a map, and the status goes there. In production it is called by a work queue that
+// [drain.Drainer.Watch] fills.
 func ExampleDrainer_Reconcile() {
 	cluster := draintest.New(draintest.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

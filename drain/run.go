@@ -19,11 +19,13 @@ import (
 // releaseTime bounds what [Drainer.Run] does after its context has ended.
 const releaseTime = time.Minute
 
-// Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends before the set
-// is done, Run releases all its nodes, within a minute, before it returns ctx's error with the statuses as they were: no eviction starts
-// after it has returned. Of nodes that this Drainer has not written for the maintenance it asks the server whether an earlier process has. A pass that cannot run is tried again, at growing intervals; SetStatus.Message has its error meanwhile. An invalid
-// set is an error at once, and so is, within a second, a cache that has stopped ([ErrCacheStopped]): the nodes then stay as they are, as after a
-// crash, and the next process goes on.
+// Run reconciles a set until it is done or ctx ends, and tells report, which may be nil, after each pass. When ctx ends
+// before the set is done, Run releases all its nodes, within a minute, before it returns ctx's error with the statuses
+// as they were: no eviction starts after it has returned. Of nodes that this Drainer has not written for the
+// maintenance it asks the server whether an earlier process has. A pass that cannot run is tried again, at growing
+// intervals; SetStatus.Message has its error meanwhile. An invalid set is an error at once, and so is, within a second,
+// a cache that has stopped ([ErrCacheStopped]): the nodes then stay as they are, as after a crash, and the next process
+// goes on.
 func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetStatus, error) {
 	if err := s.Validate(); err != nil {
 		return SetStatus{}, err
@@ -84,8 +86,8 @@ const stoppedInterval = 500 * time.Millisecond
 // hasStopped reports whether the cache will never show anything new.
 func (d *Drainer) hasStopped() bool { return errors.Is(d.o.Cache.Check(), ErrCacheStopped) }
 
-// pause waits for the next pass: for its time, for a change, or for the end of ctx, which it reports as false. After failures a change
-// does not shorten the wait.
+// pause waits for the next pass: for its time, for a change, or for the end of ctx, which it reports as false. After
+// failures a change does not shorten the wait.
 func (d *Drainer) pause(ctx context.Context, wake <-chan struct{}, after time.Duration, failures int) bool {
 	if after == 0 {
 		after = lastFallback
@@ -112,8 +114,8 @@ func (d *Drainer) pause(ctx context.Context, wake <-chan struct{}, after time.Du
 	}
 }
 
-// restore releases the nodes of a set whose drain was cancelled: those that carry its mark. What the holder has cordoned for anything else is
-// left as it is.
+// restore releases the nodes of a set whose drain was cancelled: those that carry its mark. What the holder has
+// cordoned for anything else is left as it is.
 func (d *Drainer) restore(ctx context.Context, s Set, st SetStatus) (SetStatus, error) {
 	cause := ctx.Err()
 	if s.Request.Mode == Release {
@@ -168,8 +170,9 @@ func (d *Drainer) marked(s Set, st SetStatus) []string {
 	return out
 }
 
-// unseen asks the server about the other nodes of a set, and names those that carry its mark though the cache does not show it: a write whose
-// answer was lost may have put it there, or, for a Drainer that has not written the node yet, an earlier process.
+// unseen asks the server about the other nodes of a set, and names those that carry its mark though the cache does not
+// show it: a write whose answer was lost may have put it there, or, for a Drainer that has not written the node yet, an
+// earlier process.
 func (d *Drainer) unseen(ctx context.Context, s Set, st SetStatus) ([]string, error) {
 	var mu sync.Mutex
 	var out []string

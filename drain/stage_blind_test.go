@@ -26,8 +26,9 @@ func (s *stageTest) wantBlind(what string, err error) {
 	}
 }
 
-// TestBlindCacheIsNotAnEmptyNode shows that a cache which reports an error stops each decision that would take its answer for the cluster's:
-// the dry run, the beginning of a drain, its evictions and its end. The drain goes on when the error has gone.
+// TestBlindCacheIsNotAnEmptyNode shows that a cache which reports an error stops each decision that would take its
+// answer for the cluster's: the dry run, the beginning of a drain, its evictions and its end. The drain goes on when
+// the error has gone.
 func TestBlindCacheIsNotAnEmptyNode(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.c.AddWorkload(draintest.Workload{Namespace: "default", Name: "web", Replicas: 2, On: []string{"n1", "n2"}})
@@ -99,8 +100,8 @@ func TestPlanWaitsForALateCache(t *testing.T) {
 	})
 }
 
-// TestReconcileByKey shows the shape that a controller calls: the request comes from a lookup, the status goes to a sink, and a Node that does
-// not exist is an error that can be told from others.
+// TestReconcileByKey shows the shape that a controller calls: the request comes from a lookup, the status goes to a
+// sink, and a Node that does not exist is an error that can be told from others.
 func TestReconcileByKey(t *testing.T) {
 	wanted := map[string]drain.Request{}
 	var reported []drain.Status
@@ -155,7 +156,8 @@ func TestReconcileByKey(t *testing.T) {
 	})
 }
 
-// TestNewNamesAllThatIsMissing shows that one error has all missing options with their remedies, for nil and for a nil pointer in an interface.
+// TestNewNamesAllThatIsMissing shows that one error has all missing options with their remedies, for nil and for a nil
+// pointer in an interface.
 func TestNewNamesAllThatIsMissing(t *testing.T) {
 	var none *draintest.Cluster
 	for _, o := range []drain.Options{{}, {Cache: none, Client: none}} {
@@ -181,7 +183,8 @@ func TestNewNamesAllThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithItsCache shows that Run does not wait over a cache that has stopped, and returns its error within a second.
+// TestRunEndsWithItsCache shows that Run does not wait over a cache that has stopped, and returns its error within a
+// second.
 func TestRunEndsWithItsCache(t *testing.T) {
 	stage(t, draintest.Options{}, nil, func(s *stageTest) {
 		s.c.AddPod("default", "debug", "n1") // stays

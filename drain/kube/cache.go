@@ -18,23 +18,23 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// CacheOptions say what a [Cache] and its factory watch besides pods, Nodes and PodDisruptionBudgets. The zero value is for a controller
-// that uses neither volumes nor the check for orphaned pods of DaemonSets.
+// CacheOptions say what a [Cache] and its factory watch besides pods, Nodes and PodDisruptionBudgets. The zero value is
+// for a controller that uses neither volumes nor the check for orphaned pods of DaemonSets.
 type CacheOptions struct {
 	// Volumes also watches VolumeAttachments, PersistentVolumeClaims and PersistentVolumes.
 	Volumes bool
 	// DaemonSets also watches DaemonSets.
 	DaemonSets bool
-	// Node, when set, is the only Node that is watched, with its pods, so that an agent doesn't see the cluster. Budgets, and what
-	// the fields above add, know no node and are watched whole.
+	// Node, when set, is the only Node that is watched, with its pods, so that an agent doesn't see the cluster.
+	// Budgets, and what the fields above add, know no node and are watched whole.
 	Node string
 }
 
 // byNode indexes what a Node has; budgets are indexed by [cache.NamespaceIndex].
 const byNode = "drain.belay.dev/node"
 
-// A Cache is a [drain.Cache] over shared informers. It makes no request but theirs, and those of [Cache.WaitForSync] over the informers of
-// an embedder. Its methods may be called from several goroutines.
+// A Cache is a [drain.Cache] over shared informers. It makes no request but theirs, and those of [Cache.WaitForSync]
+// over the informers of an embedder. Its methods may be called from several goroutines.
 type Cache struct {
 	node      string
 	client    kubernetes.Interface // what the informers of an embedder are compared with; nil where they are the package's own
@@ -52,10 +52,11 @@ var (
 	_ drain.OwnerCache  = owners{}
 )
 
-// NewCache returns a Cache over the informers of a factory, which it makes where they are missing. The factory may have been started or not;
-// the caller starts it, and calls [Cache.WaitForSync]. Of informers that are not started the Cache takes over the handler of watch errors,
-// so that [Cache.Check] can say which right is missing: make one Cache for a factory. [NewFactory] makes a factory that needs less memory
-// and sees less than others. For informers with a transform or a selector of your own, see [NewCacheFromInformers].
+// NewCache returns a Cache over the informers of a factory, which it makes where they are missing. The factory may have
+// been started or not; the caller starts it, and calls [Cache.WaitForSync]. Of informers that are not started the Cache
+// takes over the handler of watch errors, so that [Cache.Check] can say which right is missing: make one Cache for a
+// factory. [NewFactory] makes a factory that needs less memory and sees less than others. For informers with a
+// transform or a selector of your own, see [NewCacheFromInformers].
 func NewCache(factory informers.SharedInformerFactory, o CacheOptions) (*Cache, error) {
 	check := option.For("drain/kube.NewCache", nil)
 	check.Require("factory", factory, "see drain/kube.NewFactory, or give your informers to drain/kube.NewCacheFromInformers")
@@ -80,8 +81,9 @@ func NewCache(factory informers.SharedInformerFactory, o CacheOptions) (*Cache, 
 	return c, nil
 }
 
-// View is the Cache with what it was asked to watch: a [drain.VolumeCache] with [CacheOptions].Volumes and a [drain.OwnerCache] with
-// [CacheOptions].DaemonSets. The Cache itself is neither, so that nobody takes what isn't watched for what doesn't exist.
+// View is the Cache with what it was asked to watch: a [drain.VolumeCache] with [CacheOptions].Volumes and a
+// [drain.OwnerCache] with [CacheOptions].DaemonSets. The Cache itself is neither, so that nobody takes what isn't
+// watched for what doesn't exist.
 func (c *Cache) View() drain.Cache {
 	switch {
 	case c.attachments != nil && c.daemonSets != nil:

@@ -27,8 +27,8 @@ import (
 const (
 	// FieldManager stands in the managed fields of what this package writes.
 	FieldManager = "belay-drain"
-	// DefaultTimeout bounds each call where the options have no other. An API server works on an eviction for up to 34 s; its own
-	// answer is worth waiting for, as without one nobody knows whether the pod is going.
+	// DefaultTimeout bounds each call where the options have no other. An API server works on an eviction for up to 34
+	// s; its own answer is worth waiting for, as without one nobody knows whether the pod is going.
 	DefaultTimeout = 40 * time.Second
 	// DefaultQPS bounds the requests a second of a [Client] where [ClientOptions] have no other.
 	DefaultQPS = 50
@@ -43,14 +43,15 @@ const pageSize = 500
 type ClientOptions struct {
 	// Timeout bounds each call. Zero means [DefaultTimeout].
 	Timeout time.Duration
-	// QPS and Burst bound the requests a second, apart from the [drain.Scheduler], which has a limit of its own for evictions. Zero
-	// means [DefaultQPS] and [DefaultBurst]; there is no unlimited.
+	// QPS and Burst bound the requests a second, apart from the [drain.Scheduler], which has a limit of its own for
+	// evictions. Zero means [DefaultQPS] and [DefaultBurst]; there is no unlimited.
 	QPS   float32
 	Burst int
 }
 
-// A Client is a [drain.Client] for an API server. No call is repeated, whatever the server asks for: the Drainer decides when to ask
-// again. Errors can be given to [drain.Classify]. Its methods may be called from several goroutines.
+// A Client is a [drain.Client] for an API server. No call is repeated, whatever the server asks for: the Drainer
+// decides when to ask again. Errors can be given to [drain.Classify]. Its methods may be called from several
+// goroutines.
 type Client struct {
 	core    rest.Interface
 	timeout time.Duration
@@ -58,8 +59,9 @@ type Client struct {
 
 var _ drain.Client = (*Client)(nil)
 
-// NewClient returns a Client that sends its requests by a clientset, with its rate limit, beside those of the clientset's other users. The
-// QPS and Burst of o must be zero. A fake clientset cannot evict: package drain/draintest has a Client for tests.
+// NewClient returns a Client that sends its requests by a clientset, with its rate limit, beside those of the
+// clientset's other users. The QPS and Burst of o must be zero. A fake clientset cannot evict: package drain/draintest
+// has a Client for tests.
 func NewClient(clientset kubernetes.Interface, o ClientOptions) (*Client, error) {
 	check := checkClient("drain/kube.NewClient", o)
 	check.Require("clientset", clientset, "see k8s.io/client-go/kubernetes.NewForConfig, or drain/kube.NewClientForConfig")
@@ -72,8 +74,9 @@ func NewClient(clientset kubernetes.Interface, o ClientOptions) (*Client, error)
 	return newClient(check, clientset, o)
 }
 
-// NewClientForConfig returns a Client with a rate limit of its own. A timeout and limits in config aren't used. config is not changed. The
-// httpClient may be nil; GetHTTPClient of a controller-runtime manager returns one that shares its connections.
+// NewClientForConfig returns a Client with a rate limit of its own. A timeout and limits in config aren't used. config
+// is not changed. The httpClient may be nil; GetHTTPClient of a controller-runtime manager returns one that shares its
+// connections.
 func NewClientForConfig(config *rest.Config, httpClient *http.Client, o ClientOptions) (*Client, error) {
 	check := checkClient("drain/kube.NewClientForConfig", o)
 	check.Require("config", config, "see k8s.io/client-go/tools/clientcmd or k8s.io/client-go/rest.InClusterConfig")
@@ -181,7 +184,8 @@ func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, statu
 	return node, nil
 }
 
-// GetNode reads a Node from etcd, not from a cache of the API server. It lists by name, so that it needs no right that the watch does not.
+// GetNode reads a Node from etcd, not from a cache of the API server. It lists by name, so that it needs no right that
+// the watch does not.
 func (c *Client) GetNode(ctx context.Context, name string) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -29,8 +29,11 @@ const (
 	catchUpTime = 400 * time.Millisecond
 )
 
-// sample reads a few objects of a kind from the server. more is how many there are beyond them, where the server says so.
+// sample reads a few objects of a kind from the server.
 type sample func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
+
+// lister returns the objects of a sample, and how many there are beyond them where the server says so.
+type lister func(ctx context.Context) (objects []runtime.Object, more int64, err error)
 
 // samples are the reads for what the Cache watches, by resource.
 func (c *Cache) samples() map[string]sample {
@@ -98,7 +101,7 @@ func readSample(ctx context.Context, read sample) (objects []runtime.Object, mor
 }
 
 // compare reads a sample until the informer shows all of it, or has had the time to.
-func (i *informer) compare(ctx context.Context, store cache.Indexer, list func(context.Context) ([]runtime.Object, int64, error)) error {
+func (i *informer) compare(ctx context.Context, store cache.Indexer, list lister) error {
 	end := time.Now().Add(catchUpTime)
 	for {
 		objects, more, err := list(ctx)
@@ -117,7 +120,8 @@ func (i *informer) compare(ctx context.Context, store cache.Indexer, list func(c
 	}
 }
 
-// compareOnce returns an [InformerError] for the first object of the sample that the informer does not show as a drain needs it.
+// compareOnce returns an [InformerError] for the first object of the sample that the informer does not show as a drain
+// needs it.
 func (i *informer) compareOnce(store cache.Indexer, objects []runtime.Object, more int64) error {
 	shown := 0
 	var missing string
@@ -137,16 +141,19 @@ func (i *informer) compareOnce(store cache.Indexer, objects []runtime.Object, mo
 		}
 	}
 	if missing != "" {
-		return i.wrong(true, fmt.Errorf("it shows %d of %d %s of the server, not %q: %w", shown, len(objects), i.resource, missing, ErrSelectsTooLittle))
+		return i.wrong(true, fmt.Errorf("it shows %d of %d %s of the server, not %q: %w",
+			shown, len(objects), i.resource, missing, ErrSelectsTooLittle))
 	}
 	total, have := int64(len(objects))+more, int64(len(store.ListKeys()))
 	if have < total-total/10 { // the numbers of a busy cluster differ
-		return i.wrong(true, fmt.Errorf("it shows %d of %d %s of the server: %w", have, total, i.resource, ErrSelectsTooLittle))
+		return i.wrong(true, fmt.Errorf("it shows %d of %d %s of the server: %w",
+			have, total, i.resource, ErrSelectsTooLittle))
 	}
 	return nil
 }
 
-// compareObject returns an error for a field that the server has in this version of the object, and the cached object has not.
+// compareObject returns an error for a field that the server has in this version of the object, and the cached object
+// has not.
 func compareObject(live runtime.Object, cached any) error {
 	if want, got := fmt.Sprintf("%T", live), fmt.Sprintf("%T", cached); got != want && got != "*"+want {
 		return fmt.Errorf("the informer holds %s, want %s: %w", got, want, ErrFieldMissing)
@@ -201,9 +208,10 @@ func fieldsOf(live, cached any) []field {
 		}
 	case *corev1.Node:
 		if c, ok := cached.(*corev1.Node); ok {
+			const mark = drain.MarkAnnotation
 			return []field{
 				{"metadata.labels", l.Labels, c.Labels},
-				{"metadata.annotations[" + drain.MarkAnnotation + "]", l.Annotations[drain.MarkAnnotation], c.Annotations[drain.MarkAnnotation]},
+				{"metadata.annotations[" + mark + "]", l.Annotations[mark], c.Annotations[mark]},
 				{"spec.unschedulable", l.Spec.Unschedulable, c.Spec.Unschedulable},
 				{"spec.taints", l.Spec.Taints, c.Spec.Taints},
 				{"status.conditions", l.Status.Conditions, c.Status.Conditions},
@@ -211,7 +219,9 @@ func fieldsOf(live, cached any) []field {
 		}
 	case *policyv1.PodDisruptionBudget:
 		if c, ok := cached.(*policyv1.PodDisruptionBudget); ok {
-			return []field{{"metadata.generation", l.Generation, c.Generation}, {"spec", l.Spec, c.Spec}, {"status", l.Status, c.Status}}
+			return []field{
+				{"metadata.generation", l.Generation, c.Generation}, {"spec", l.Spec, c.Spec}, {"status", l.Status, c.Status},
+			}
 		}
 	case *storagev1.VolumeAttachment:
 		if c, ok := cached.(*storagev1.VolumeAttachment); ok {
@@ -242,7 +252,8 @@ func fieldsOfPod(live, cached *corev1.Pod) []field {
 		{"spec.tolerations", live.Spec.Tolerations, cached.Spec.Tolerations},
 		{"spec.priority", live.Spec.Priority, cached.Spec.Priority},
 		{"spec.restartPolicy", live.Spec.RestartPolicy, cached.Spec.RestartPolicy},
-		{"spec.terminationGracePeriodSeconds", live.Spec.TerminationGracePeriodSeconds, cached.Spec.TerminationGracePeriodSeconds},
+		{"spec.terminationGracePeriodSeconds",
+			live.Spec.TerminationGracePeriodSeconds, cached.Spec.TerminationGracePeriodSeconds},
 		{"spec.volumes", live.Spec.Volumes, cached.Spec.Volumes},
 		{"spec.containers", live.Spec.Containers, cached.Spec.Containers},
 		{"spec.initContainers", live.Spec.InitContainers, cached.Spec.InitContainers},

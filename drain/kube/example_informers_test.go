@@ -17,9 +17,9 @@ import (
 	"github.com/belayproject/belay/drain/kube"
 )
 
-// A cache over informers that run already, so that the process has one watch of each kind. In production the clientset comes from
-// kubernetes.NewForConfig, and kube.Open makes the Drainer too; in a controller-runtime program the informers come from
-// mgr.GetCache().GetInformer.
+// A cache over informers that run already, so that the process has one watch of each kind. In production the clientset
+// comes from kubernetes.NewForConfig, and kube.Open makes the Drainer too; in a controller-runtime program the
+// informers come from mgr.GetCache().GetInformer.
 func ExampleNewCacheFromInformers() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

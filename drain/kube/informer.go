@@ -58,11 +58,13 @@ func (i *informer) failed(ctx context.Context, r *cache.Reflector, err error) {
 	i.failure, i.at, i.version = err, time.Now(), version
 }
 
-// away reports whether an error is that of an API server that gave no answer, or none yet: its watches come back with it, and whoever waits for it is not refused.
+// away reports whether an error is that of an API server that gave no answer, or none yet, or no longer has the version that a watch began
+// with: its watches come back by themselves, and nothing is refused.
 func away(err error) bool {
 	var unanswered *url.Error
 	return errors.As(err, &unanswered) || errors.Is(err, context.DeadlineExceeded) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) ||
-		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) ||
+		apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
 }
 
 // quiet is how long after a failure no other one means that the watch has come back, though it has had nothing to tell: an informer tries again within a

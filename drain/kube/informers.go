@@ -12,8 +12,9 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// An Informer is a shared informer that its owner runs: a cache.SharedIndexInformer of client-go, or what GetInformer of a
-// controller-runtime cache returns. It must watch the whole cluster, except for [CacheOptions].Node, and keep what [Transform] keeps.
+// An Informer is a shared informer that its owner runs: a cache.SharedIndexInformer of client-go, or what GetInformer
+// of a controller-runtime cache returns. It must watch the whole cluster, except for [CacheOptions].Node, and keep what
+// [Transform] keeps.
 type Informer interface {
 	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
 	RemoveEventHandler(handle cache.ResourceEventHandlerRegistration) error
@@ -22,8 +23,8 @@ type Informer interface {
 	IsStopped() bool
 }
 
-// Informers are the informers of an embedder. Pods, Nodes and Budgets are required; DaemonSets makes the Cache a [drain.OwnerCache], and
-// Attachments, Claims and Volumes together make it a [drain.VolumeCache].
+// Informers are the informers of an embedder. Pods, Nodes and Budgets are required; DaemonSets makes the Cache a
+// [drain.OwnerCache], and Attachments, Claims and Volumes together make it a [drain.VolumeCache].
 type Informers struct {
 	Pods    Informer // of corev1.Pod
 	Nodes   Informer // of corev1.Node
@@ -35,12 +36,13 @@ type Informers struct {
 	Volumes     Informer // of corev1.PersistentVolume
 }
 
-// NewCacheFromInformers returns a Cache over informers that somebody else runs, so that a process has one watch of each kind of object. It
-// adds an index and a handler to them, keeps no copy of an object, and leaves their transforms and handlers of watch errors alone. It may
-// be called before they are started or after.
+// NewCacheFromInformers returns a Cache over informers that somebody else runs, so that a process has one watch of each
+// kind of object. It adds an index and a handler to them, keeps no copy of an object, and leaves their transforms and
+// handlers of watch errors alone. It may be called before they are started or after.
 //
-// What the informers show is compared with the server once, by the client, in [Cache.WaitForSync]: until that has been called, [Cache.Check]
-// returns an error, so that no drain relies on an informer that drops fields or selects too little.
+// What the informers show is compared with the server once, by the client, in [Cache.WaitForSync]: until that has been
+// called, [Cache.Check] returns an error, so that no drain relies on an informer that drops fields or selects too
+// little.
 func NewCacheFromInformers(client kubernetes.Interface, from Informers, o CacheOptions) (*Cache, error) {
 	check := option.For("drain/kube.NewCacheFromInformers", nil)
 	check.Require("client", client, "see k8s.io/client-go/kubernetes.NewForConfig")
@@ -82,8 +84,8 @@ func (from Informers) parts() []part {
 			store: func(c *Cache) *cache.Indexer { return &c.pods }},
 		{informer: from.Budgets, field: "Budgets", resource: "poddisruptionbudgets", required: true,
 			store: func(c *Cache) *cache.Indexer { return &c.budgets }},
-		{informer: from.Attachments, field: "Attachments", resource: "volumeattachments", ofVolumes: true, node: nodeOfAttachment,
-			indexBy: nodeOfAttachment, store: func(c *Cache) *cache.Indexer { return &c.attachments }},
+		{informer: from.Attachments, field: "Attachments", resource: "volumeattachments", ofVolumes: true,
+			node: nodeOfAttachment, indexBy: nodeOfAttachment, store: func(c *Cache) *cache.Indexer { return &c.attachments }},
 		{informer: from.Claims, field: "Claims", resource: "persistentvolumeclaims", ofVolumes: true,
 			store: func(c *Cache) *cache.Indexer { return &c.claims }},
 		{informer: from.Volumes, field: "Volumes", resource: "persistentvolumes", ofVolumes: true,
@@ -155,13 +157,14 @@ func (p *part) indexers() cache.Indexers {
 	}
 }
 
-// noteFailures takes over the handler of watch errors of an informer that has not been started. One that runs keeps its own.
+// noteFailures takes over the handler of watch errors of an informer that has not been started. One that runs keeps its
+// own.
 func (i *informer) noteFailures() {
 	s, ok := i.Informer.(interface {
 		SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error
 	})
 	if ok && !i.hasStarted() {
-		_ = s.SetWatchErrorHandlerWithContext(i.failed) // the one error is that of an informer that has been started meanwhile
+		_ = s.SetWatchErrorHandlerWithContext(i.failed) // the one error: the informer has been started meanwhile
 	}
 }
 

@@ -22,11 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/drain"
-	"github.com/belayproject/belay/drain/draintest"
 	"github.com/belayproject/belay/drain/kube"
 )
 
@@ -64,7 +62,8 @@ func (e *embedder) informers() kube.Informers {
 	}
 }
 
-// TestOneWatchOfEachKind shows that a Drainer over the informers of an embedder begins no watch of its own, and drains all the same.
+// TestOneWatchOfEachKind shows that a Drainer over the informers of an embedder begins no watch of its own, and drains
+// all the same.
 func TestOneWatchOfEachKind(t *testing.T) {
 	c := newCluster(t)
 	node := c.nodeWithPods(t, "app")
@@ -219,8 +218,9 @@ func badPodInformers() []badInformer {
 	}
 }
 
-// TestInformersThatCannotBeUsed gives a Cache the informers of an embedder that drop a field or select too little. Each is a typed error within a
-// second, which names the option and the field; no drain and no dry run relies on them; and no goroutine is left.
+// TestInformersThatCannotBeUsed gives a Cache the informers of an embedder that drop a field or select too little. Each
+// is a typed error within a second, which names the option and the field; no drain and no dry run relies on them; and
+// no goroutine is left.
 func TestInformersThatCannotBeUsed(t *testing.T) {
 	c := newCluster(t)
 	node := c.nodeWithPods(t, "app", "ending")
@@ -323,8 +323,8 @@ func TestInformersThatDoNotRun(t *testing.T) {
 	wantInformerError(t, err, "Informers.Nodes", "has stopped", kube.ErrInformerStopped)
 }
 
-// TestStartedFactory shows that a Cache can be made of a factory that runs, and that one of the informers of an embedder is not used before
-// it was compared with the server.
+// TestStartedFactory shows that a Cache can be made of a factory that runs, and that one of the informers of an
+// embedder is not used before it was compared with the server.
 func TestStartedFactory(t *testing.T) {
 	c := newCluster(t)
 	node := c.nodeWithPods(t, "app")
@@ -345,58 +345,5 @@ func TestStartedFactory(t *testing.T) {
 	other.Close()
 	if err := other.Check(); err == nil || !strings.Contains(err.Error(), "closed") {
 		t.Errorf("got error %v, want the cache closed", err)
-	}
-}
-
-// TestConstructorsNameAllThatIsMissing calls the constructors with nil, and with nil pointers in interfaces.
-func TestConstructorsNameAllThatIsMissing(t *testing.T) {
-	var noInformer *managed
-	var noClient *kubernetes.Clientset
-	fake := draintest.New(draintest.Options{})
-	for want, call := range map[string]func() error{
-		"drain/kube.NewCacheFromInformers: client is required (see k8s.io/client-go/kubernetes.NewForConfig); Informers.Nodes is required": func() error {
-			_, err := kube.NewCacheFromInformers(nil, kube.Informers{}, kube.CacheOptions{})
-			return err
-		},
-		"Informers.Pods is required (an informer of pods for the whole cluster); Informers.Budgets is required": func() error {
-			_, err := kube.NewCacheFromInformers(noClient, kube.Informers{Pods: noInformer}, kube.CacheOptions{})
-			return err
-		},
-		"Informers.Attachments is required": func() error {
-			_, err := kube.NewCacheFromInformers(noClient, kube.Informers{}, kube.CacheOptions{Volumes: true})
-			return err
-		},
-		"drain/kube.Open: config is required (": func() error {
-			_, err := kube.Open(t.Context(), nil, kube.OpenOptions{})
-			return err
-		},
-		"drain/kube.Open: config is required": func() error {
-			_, err := kube.DrainNode(t.Context(), nil, "", kube.DrainOptions{})
-			return err
-		},
-		"drain/kube.NewClient: clientset is required (": func() error {
-			_, err := kube.NewClient(noClient, kube.ClientOptions{})
-			return err
-		},
-		"drain/kube.NewClient: clientset.CoreV1().RESTClient() is required (a fake clientset has none": func() error {
-			_, err := kube.NewClient(fakeClientset(), kube.ClientOptions{})
-			return err
-		},
-		"ClientOptions.QPS and Burst are those of the clientset": func() error {
-			_, err := kube.NewClient(fakeClientset(), kube.ClientOptions{QPS: 1})
-			return err
-		},
-		"drain/kube.NewClientForConfig: config is required (": func() error {
-			_, err := kube.NewClientForConfig((*rest.Config)(nil), nil, kube.ClientOptions{})
-			return err
-		},
-		"drain/kube.NewAnnotationResponder: client is required (": func() error {
-			_, err := kube.NewAnnotationResponder(nil, fake, kube.Options{})
-			return err
-		},
-	} {
-		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v\nwant %s", err, want)
-		}
 	}
 }

@@ -28,7 +28,8 @@ type OpenOptions struct {
 	Informers Informers
 	// Client is for the requests that a drain sends.
 	Client ClientOptions
-	// HTTPClient, when set, is used for the requests of the Client and of the watches: that of a controller-runtime manager, for example.
+	// HTTPClient, when set, is used for the requests of the Client and of the watches: that of a controller-runtime
+	// manager, for example.
 	HTTPClient *http.Client
 	// SyncTimeout bounds the first look at the cluster. Zero means [DefaultSyncTimeout].
 	SyncTimeout time.Duration
@@ -48,9 +49,10 @@ type Drainer struct {
 	stop    context.CancelFunc
 }
 
-// Open watches the cluster, waits until all of it has been seen, and returns a Drainer for it. ctx bounds that wait alone: the watches go on
-// until [Drainer.Close] is called, as what a drain gives back when its own context ends is given back through them. Where a right is
-// missing, or the informers of an embedder cannot be used, Open does not wait: its error wraps an [InformerError].
+// Open watches the cluster, waits until all of it has been seen, and returns a Drainer for it. ctx bounds that wait
+// alone: the watches go on until [Drainer.Close] is called, as what a drain gives back when its own context ends is
+// given back through them. Where a right is missing, or the informers of an embedder cannot be used, Open does not
+// wait: its error wraps an [InformerError].
 func Open(ctx context.Context, config *rest.Config, o OpenOptions) (*Drainer, error) {
 	check := option.For("drain/kube.Open", nil)
 	check.Require("config", config, "see k8s.io/client-go/tools/clientcmd or k8s.io/client-go/rest.InClusterConfig")
@@ -169,8 +171,8 @@ func (d *Drainer) Close() {
 type DrainOptions struct {
 	// Holder names who drains, the same over restarts and different from every other actor. Empty means [DefaultHolder].
 	Holder string
-	// Maintenance identifies this maintenance of the node: a call with the same one goes on with a drain that has begun, and takes one that is
-	// done for done. Empty means one of its own for each call.
+	// Maintenance identifies this maintenance of the node: a call with the same one goes on with a drain that has
+	// begun, and takes one that is done for done. Empty means one of its own for each call.
 	Maintenance string
 	// Policy says how pods are treated. The zero value is the safe one.
 	Policy drain.Policy
@@ -185,20 +187,22 @@ type DrainOptions struct {
 // DefaultHolder is the holder of a drain whose [DrainOptions] have no other.
 const DefaultHolder = "belay-drain"
 
-// DrainNode cordons a node and empties it, as "kubectl drain" does, and returns when it is empty. Where it is not, the error is a
-// [NotDrainedError] that names the pods, a [drain.NodeNotFoundError], or ctx's: when ctx ends, the node is given back as it was found; after
-// a Timeout it stays cordoned. [ReleaseNode] ends the maintenance.
+// DrainNode cordons a node and empties it, as "kubectl drain" does, and returns when it is empty. Where it is not, the
+// error is a [NotDrainedError] that names the pods, a [drain.NodeNotFoundError], or ctx's: when ctx ends, the node is
+// given back as it was found; after a Timeout it stays cordoned. [ReleaseNode] ends the maintenance.
 func DrainNode(ctx context.Context, config *rest.Config, name string, o DrainOptions) (drain.Status, error) {
 	return runNode(ctx, config, name, drain.Drain, o)
 }
 
-// ReleaseNode takes the holder's cordon off a node, as "kubectl uncordon" does: with the last holder, the node is as schedulable as it was
-// before the first.
+// ReleaseNode takes the holder's cordon off a node, as "kubectl uncordon" does: with the last holder, the node is as
+// schedulable as it was before the first.
 func ReleaseNode(ctx context.Context, config *rest.Config, name string, o DrainOptions) (drain.Status, error) {
 	return runNode(ctx, config, name, drain.Release, o)
 }
 
-func runNode(ctx context.Context, config *rest.Config, name string, mode drain.Mode, o DrainOptions) (drain.Status, error) {
+func runNode(
+	ctx context.Context, config *rest.Config, name string, mode drain.Mode, o DrainOptions,
+) (drain.Status, error) {
 	o.Open.Cache.Node, o.Open.Cache.DaemonSets = name, true
 	o.Open.Cache.Volumes = o.Open.Cache.Volumes || o.Policy.Volumes || o.Policy.Removal != nil
 	now := time.Now()

@@ -49,8 +49,8 @@ func TestDrainNode(t *testing.T) {
 	}
 }
 
-// TestDrainNodeThatCannotBeDrained shows the errors of the one-shot: a pod that stays, a Node that does not exist, a right that is missing, a
-// context that ends.
+// TestDrainNodeThatCannotBeDrained shows the errors of the one-shot: a pod that stays, a Node that does not exist, a
+// right that is missing, a context that ends.
 func TestDrainNodeThatCannotBeDrained(t *testing.T) {
 	c := newCluster(t)
 	node := c.nodeWithPods(t, "app")

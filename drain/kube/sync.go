@@ -14,7 +14,8 @@ import (
 const (
 	// syncEvery is the pause between two looks whether the informers have synced.
 	syncEvery = 50 * time.Millisecond
-	// startTime is how long an informer may take to be started: a factory starts its informers a moment after its Start has returned.
+	// startTime is how long an informer may take to be started: a factory starts its informers a moment after its Start
+	// has returned.
 	startTime = 500 * time.Millisecond
 )
 
@@ -53,10 +54,11 @@ func (c *Cache) Synced() bool {
 	return true
 }
 
-// Check returns nil if the Cache has synced, its informers run and no watch is refused, or else an [InformerError] for each informer. A watch
-// that came back still counts as failing until it hears something, or has not failed again for two minutes. Watches wait for an API server
-// that can't be reached or is overloaded: that is no answer yet for a Cache that has not synced, and not noticed here by one that has. Watch
-// errors are not known of informers that ran before the Cache was made, or that belong to an embedder.
+// Check returns nil if the Cache has synced, its informers run and no watch is refused, or else an [InformerError] for
+// each informer. A watch that came back still counts as failing until it hears something, or has not failed again for
+// two minutes. Watches wait for an API server that can't be reached or is overloaded: that is no answer yet for a Cache
+// that has not synced, and not noticed here by one that has. Watch errors are not known of informers that ran before
+// the Cache was made, or that belong to an embedder.
 func (c *Cache) Check() error {
 	compared, closed := c.state.get()
 	if closed {
@@ -79,12 +81,14 @@ func (c *Cache) checkInformers() error {
 	return errors.Join(errs...)
 }
 
-// WaitForSync waits until every informer has synced. Over the informers of an embedder it then compares what they show with a short list from the
-// server, and returns an [InformerError] for one that drops a field or selects too little. It does not wait for
-// an informer that has not been started or has stopped. If ctx ends first, the error holds what [Cache.Check] found.
+// WaitForSync waits until every informer has synced. Over the informers of an embedder it then compares what they show
+// with a short list from the server, and returns an [InformerError] for one that drops a field or selects too little.
+// It does not wait for an informer that has not been started or has stopped. If ctx ends first, the error holds what
+// [Cache.Check] found.
 //
-// The Cache then shows what the API server had when its informers were started, where server and client stream lists (WatchList, the default
-// from Kubernetes 1.34 and client-go 0.35 on); elsewhere what the API server's own cache had, which is behind by less than a second in health.
+// The Cache then shows what the API server had when its informers were started, where server and client stream lists
+// (WatchList, the default from Kubernetes 1.34 and client-go 0.35 on); elsewhere what the API server's own cache had,
+// which is behind by less than a second in health.
 func (c *Cache) WaitForSync(ctx context.Context) error {
 	if err := c.waitForInformers(ctx); err != nil {
 		return fmt.Errorf("waiting for the cache: %w", err)

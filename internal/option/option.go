@@ -15,7 +15,8 @@ type Error struct {
 	Call string
 	// Missing names the arguments and fields that are required and nil or empty: "Options.Cache".
 	Missing []string
-	// Problems has a sentence for each thing that is wrong, the missing ones included, in the order in which they were found.
+	// Problems has a sentence for each thing that is wrong, the missing ones included, in the order in which they were
+	// found.
 	Problems []string
 
 	kind error
@@ -30,11 +31,12 @@ func (e *Error) Unwrap() error { return e.kind }
 // A Checker collects what is wrong with the arguments of one call.
 type Checker struct{ err Error }
 
-// For returns a Checker for a call, such as "drain.New". kind is the sentinel error that the result wraps; nil for none.
+// For returns a Checker for a call, such as "drain.New". kind is the sentinel error that the result wraps; nil for
+// none.
 func For(call string, kind error) *Checker { return &Checker{Error{Call: call, kind: kind}} }
 
-// Require notes that name is missing if value is nil, a nil pointer, map, slice, function or channel in an interface, or an empty string.
-// remedy says what would be right: "see drain/kube.NewCache"; empty for a name that says so itself.
+// Require notes that name is missing if value is nil, a nil pointer, map, slice, function or channel in an interface,
+// or an empty string. remedy says what would be right: "see drain/kube.NewCache"; empty for a name that says so itself.
 func (c *Checker) Require(name string, value any, remedy string) {
 	if !isMissing(value) {
 		return

@@ -13,8 +13,8 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// TestAllProblemsInOneError shows that one error names everything that is missing, with its remedy, and that a nil pointer in an interface
-// counts as missing.
+// TestAllProblemsInOneError shows that one error names everything that is missing, with its remedy, and that a nil
+// pointer in an interface counts as missing.
 func TestAllProblemsInOneError(t *testing.T) {
 	kind := errors.New("invalid option")
 	c := option.For("drain.New", kind)
