@@ -1,0 +1,23 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package update
+
+import (
+	"testing"
+
+	"github.com/belayproject/belay/internal/mutate"
+)
+
+// TestIncidents breaks the safety rules of the package one by one. Each mutant must fail the tests it names.
+func TestIncidents(t *testing.T) {
+	mutate.Incidents(t, []mutate.Incident{
+		{
+			Why:     "an agent writes without its Lease",
+			Func:    "(*door).Store",
+			Replace: "!d.open.Load()",
+			With:    "false",
+			Run:     "TestDoor",
+		},
+	})
+}
