@@ -78,6 +78,13 @@ func TestPackageVarsCatch(t *testing.T) {
 	}
 }
 
+// TestPackageVarsOfOthers shows that what serves tests may set a variable that it links to, and a package for users may not.
+func TestPackageVarsOfOthers(t *testing.T) {
+	const code = "\n\n//go:linkname v a.b/c.v\nvar v int\n\nfunc f() { v = 1 }\n"
+	wantOnly(t, PackageVars(tree(t, "internal/x/a.go", "package x"+code)), "")
+	wantOnly(t, PackageVars(tree(t, "lkg/a.go", "package lkg"+code)), "v is written to")
+}
+
 // TestPackageVarsSeeTests shows that a table that only a test writes to is found all the same.
 func TestPackageVarsSeeTests(t *testing.T) {
 	tree := tree(t, "lkg/a.go", "package lkg\n\nvar rows = []int{1}\n", "lkg/a_test.go", "package lkg\n\nfunc f() { rows = nil }\n")

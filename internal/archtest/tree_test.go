@@ -88,6 +88,10 @@ var longFunc = "package lkg\n\nfunc F() {\n" + strings.Repeat("\tF()\n", 59) + "
 var shapeCases = []treeCase{
 	{"function of 61 lines", "sizes", []string{"lkg/a.go", longFunc}, "function F has 61 lines"},
 	{"function of 60 lines", "sizes", []string{"lkg/a.go", strings.Replace(longFunc, "\tF()\n", "", 1)}, ""},
+	{"test with a table", "sizes", []string{"lkg/a_test.go", "package lkg\n\nfunc TestX() {\n\tx := []int{\n" + strings.Repeat("\t\t1,\n", 90) + "\t}\n}\n"}, ""},
+	{"long test with a table", "sizes",
+		[]string{"lkg/a_test.go", "package lkg\n\nfunc TestX() {\n\tx := map[int]int{\n\t\t1: 1,\n\t}\n" + strings.Repeat("\tF()\n", 58) + "}\n"}, "TestX has 61 lines"},
+	{"function with a table", "sizes", []string{"lkg/a.go", "package lkg\n\nfunc F() {\n\tx := []int{\n" + strings.Repeat("\t\t1,\n", 90) + "\t}\n}\n"}, "function F has 94 lines"},
 	{"file of 401 lines", "sizes", []string{"lkg/a_test.go", "package lkg\n" + strings.Repeat("\n", 397)}, "has 401 lines"},
 	{"file of 400 lines", "sizes", []string{"lkg/a_test.go", "package lkg\n" + strings.Repeat("\n", 396)}, ""},
 	{"generated", "sizes",

@@ -53,7 +53,7 @@ func varsIn(f *File, gen *ast.GenDecl, written map[string]bool) []Violation {
 				value = spec.Values[i]
 			}
 			switch {
-			case name.Name == "_":
+			case name.Name == "_", links(gen.Doc) && isInternal(f.Dir()):
 			case written[name.Name]:
 				vs = append(vs, Violation{f.at(name), fmt.Sprintf("package variable %s is written to", name.Name), whyVars})
 			case !embedded && !isFixed(name, value):
@@ -66,6 +66,11 @@ func varsIn(f *File, gen *ast.GenDecl, written map[string]bool) []Violation {
 
 func embeds(doc *ast.CommentGroup) bool {
 	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
+}
+
+// links reports whether a variable is that of another package, which a go:linkname directive names: its state is there.
+func links(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:linkname ") })
 }
 
 func isFixed(name *ast.Ident, value ast.Expr) bool {
