@@ -26,6 +26,12 @@ func (text) Decode(key string, o configsync.Object) (string, lkg.Limits, error) 
 	return o.Data[key], lkg.Limits{CrashLoopThreshold: 1}, nil
 }
 
+// env is the environment of an ExecStopPost command.
+func env(result, code, status string) func(string) string {
+	set := map[string]string{"SERVICE_RESULT": result, "EXIT_CODE": code, "EXIT_STATUS": status}
+	return func(name string) string { return set[name] }
+}
+
 // A process that takes up a config by being started again: Syncer.Run returns the Restarter's error, and main exits with its code.
 func ExampleExit() {
 	restarter := restart.Exit{Code: 75} // for a unit with Restart=on-failure

@@ -14,12 +14,6 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// env is the environment of an ExecStopPost command.
-func env(result, code, status string) func(string) string {
-	set := map[string]string{"SERVICE_RESULT": result, "EXIT_CODE": code, "EXIT_STATUS": status}
-	return func(name string) string { return set[name] }
-}
-
 func end(t *testing.T, result, code, status string) restart.End {
 	t.Helper()
 	e, err := restart.EndFromEnv(env(result, code, status))

@@ -13,6 +13,8 @@ import (
 	"github.com/belayproject/belay/configsync/prove"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/drain"
+	drainkube "github.com/belayproject/belay/drain/kube"
+	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/lkg"
 	machinecontroller "github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/etcd"
@@ -61,6 +63,13 @@ var (
 	_ controller.MarkingDrainer = (*drain.NodeDrainer)(nil)
 	_ controller.Health         = (*rolloutkube.Health)(nil)
 
+	_ rolloutkube.Drains   = (*drain.Drainer)(nil)
+	_ machinekube.Drains   = (*drain.Drainer)(nil)
+	_ rolloutkube.Informer = drainkube.Informer(nil)
+	_ machinekube.Informer = drainkube.Informer(nil)
+
+	_ = rolloutkube.ControllerOptions{Lead: identity.Elect(nil, identity.LeadOptions{})}
+
 	_ machinecontroller.Drainer    = (*drain.NodeDrainer)(nil)
 	_ machinecontroller.Members    = (*etcd.Client)(nil)
 	_ machinecontroller.MemberList = (*etcd.Client)(nil)
@@ -68,6 +77,5 @@ var (
 	_ machinecontroller.Budget = (*rollout.Slots)(nil)
 	_ machinecontroller.Left   = (*rollout.Slots)(nil)
 	_ machinecontroller.Blame  = (*rollout.Slots)(nil)
-	_ machinekube.Drains       = (*drain.Drainer)(nil)
 	_ rollout.Holders          = (*machinekube.Machines)(nil)
 )
