@@ -12,13 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/internal/option"
-	"github.com/belayproject/belay/internal/resume"
+	listwatch "github.com/belayproject/belay/internal/watch"
 )
 
 // A LeaseWatcher lists and watches the Leases of one namespace. The LeaseInterface of client-go satisfies it.
@@ -48,17 +47,8 @@ func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexIn
 	if err != nil {
 		return nil, err
 	}
-	list := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = selector
-			return leases.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			o.LabelSelector = selector
-			return leases.Watch(ctx, o)
-		},
-	}
-	source := resume.ListerWatcher(list, leases, resume.Most)
+	list := listwatch.NewListWatch[*coordinationv1.LeaseList](leases, func(o *metav1.ListOptions) { o.LabelSelector = selector })
+	source := listwatch.Resume(list, leases, listwatch.MaxPause)
 	informer := cache.NewSharedIndexInformer(source, &coordinationv1.Lease{}, 0, cache.Indexers{})
 	if err := informer.SetTransform(slimObject); err != nil {
 		return nil, fmt.Errorf("making the informer of Leases: %w", err)

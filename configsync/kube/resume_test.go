@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync/kube"
-	"github.com/belayproject/belay/internal/resume/resumetest"
+	"github.com/belayproject/belay/internal/watch/watchtest"
 )
 
 // TestSourceDoesNotListAgain covers R-CS-37: the watch of a source goes on from where it was when it ends without a word.
 func TestSourceDoesNotListAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &resumetest.Thread{First: []resumetest.Answer{resumetest.Says(http.StatusOK, "")}}
+		w := &watchtest.Thread{First: []watchtest.Answer{watchtest.Says(http.StatusOK, "")}}
 		source, err := kube.NewNodeConfigSource(clientFor(t, w.Config()), "n", kube.Options{})
 		must(t, err)
-		stop := resumetest.Runs(t, func(ctx context.Context) { must(t, source.Watch(ctx, func() {})) })
+		stop := watchtest.Runs(t, func(ctx context.Context) { must(t, source.Watch(ctx, func() {})) })
 		<-time.After(5 * time.Minute)
 		if got, want := w.Asked(), "list, watch 7, watch 7"; got != want {
 			t.Errorf("asked %s, want %s", got, want)

@@ -6,17 +6,15 @@ package kube
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"github.com/belayproject/belay/internal/resume"
+	"github.com/belayproject/belay/internal/watch"
 )
 
 // watch calls changed once at the start and then whenever the fingerprint of the target is another one; its absence is a fingerprint
@@ -32,43 +30,25 @@ func (c caller) watchSeen(ctx context.Context, t target, s *seen, fingerprint fu
 	ctx = klog.NewContext(ctx, logger)
 	store := &trigger{name: t.name, seen: s, fingerprint: fingerprint, changed: changed}
 	reflector := cache.NewReflectorWithOptions(c.listWatch(t), nil, store, cache.ReflectorOptions{Name: "configsync/kube", TypeDescription: t.String()})
-	c.runReflector(ctx, reflector)
+	watch.RunReflector(ctx, reflector, c.retryMax)
 	if store.known {
 		s.follow(-1)
 	}
 	return nil
 }
 
-// runReflector keeps the reflector running until ctx ends. Its own Run takes no back-off of ours in older client-go.
-func (c caller) runReflector(ctx context.Context, reflector *cache.Reflector) {
-	delay := resume.Pauses(c.retryMax).DelayFunc()
-	for ctx.Err() == nil {
-		began := time.Now()
-		if err := reflector.ListAndWatchWithContext(ctx); err != nil {
-			cache.DefaultWatchErrorHandler(ctx, reflector, err)
-		}
-		if time.Since(began) > c.retryMax {
-			delay = resume.Pauses(c.retryMax).DelayFunc()
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(delay()):
-		}
-	}
-}
-
 // listWatch lists and watches the target alone, by a field selector, so that a right on that name is enough.
 func (c caller) listWatch(t target) cache.ListerWatcher {
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, t.name).String()
-	return resume.ListerWatcher(&cache.ListWatch{
+	only := watch.SelectName(t.name)
+	return watch.Resume(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			ctx, cancel := c.within(ctx)
 			defer cancel()
-			o.FieldSelector = only
+			only(&o)
 			return c.at(t).List(ctx, o)
 		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector = only
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			only(&o)
 			return c.at(t).Watch(ctx, o)
 		},
 	}, c.client, c.retryMax)

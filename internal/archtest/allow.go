@@ -56,7 +56,7 @@ var allowances = []allowance{
 	{packages: "machine/...", modules: ringModules, internal: true, why: whyRing},
 
 	{packages: "examples/...", modules: mainModules, why: whyMain},
-	{packages: "internal/resume", modules: ringModules, why: whyRing},
+	{packages: "internal/watch", modules: ringModules, why: whyRing},
 	{packages: "internal/archtest/...", internal: true, why: whyTool},
 	{packages: "internal/...", modules: serverModules, internal: true, why: whyTest},
 }

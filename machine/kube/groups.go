@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/belayproject/belay/internal/resume"
+	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/v1alpha1"
@@ -49,7 +49,7 @@ type kindOf[O, C any] struct {
 func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *Groups {
 	informer := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 		by := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-		return resume.Informer(client, r, namespace, by, nil)
+		return watch.NewInformer(client, r, namespace, by, nil)
 	}
 	return &Groups{
 		client: client, machines: machines,

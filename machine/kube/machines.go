@@ -23,7 +23,7 @@ import (
 
 	"github.com/belayproject/belay/internal/resourceversion"
 
-	"github.com/belayproject/belay/internal/resume"
+	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/v1alpha1"
@@ -64,7 +64,7 @@ func NewMachines(client dynamic.Interface, namespace string) *Machines {
 	indexers := cache.Indexers{
 		byProviderID: index(providerIDs), byToken: index(func(m *v1alpha1.Machine) []string { return []string{m.Status.Token} }),
 	}
-	informer := resume.Informer(client, v1alpha1.MachinesResource, namespace, indexers, nil)
+	informer := watch.NewInformer(client, v1alpha1.MachinesResource, namespace, indexers, nil)
 	return &Machines{client: client, namespace: namespace, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}, unread: map[machine.Key]error{}}
 }
 

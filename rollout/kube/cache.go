@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/internal/informer"
-	"github.com/belayproject/belay/internal/resume"
+	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -65,20 +65,20 @@ func NewOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.N
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, selectName(node))
+	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, watch.SelectName(node))
 }
 
 func newCache[T any](
-	client dynamic.Interface, kind string, resource schema.GroupVersionResource, only func(*metav1.ListOptions),
+	client dynamic.Interface, kind string, resource schema.GroupVersionResource, only watch.Selector,
 ) (*Cache[T], error) {
 	check := checkerFor("New" + strings.TrimPrefix(kind, "Node") + "Cache")
 	check.Require("client", client, clientRemedy)
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	i := resume.Informer(client, resource, metav1.NamespaceAll, cache.Indexers{}, only)
-	watch := &Watch{resource: resource.Resource, informer: i}
-	return &Cache[T]{kind: kind, informer: i, own: i, store: i.GetIndexer(), watch: watch}, nil
+	i := watch.NewInformer(client, resource, metav1.NamespaceAll, cache.Indexers{}, only)
+	health := &Watch{resource: resource.Resource, informer: i}
+	return &Cache[T]{kind: kind, informer: i, own: i, store: i.GetIndexer(), watch: health}, nil
 }
 
 // cacheOver returns a cache over an informer that its owner runs. It may hold objects of type *T or unstructured ones.
@@ -88,11 +88,6 @@ func cacheOver[T any](i informer.Interface, kind, option string) (*Cache[T], err
 		return nil, err
 	}
 	return &Cache[T]{kind: kind, option: option, informer: i, store: store, converted: map[string]conversion[T]{}}, nil
-}
-
-// selectName selects the one object of that name.
-func selectName(name string) func(*metav1.ListOptions) {
-	return func(o *metav1.ListOptions) { o.FieldSelector = metav1.ObjectNameField + "=" + name }
 }
 
 // Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it

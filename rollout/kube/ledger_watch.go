@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/belayproject/belay/internal/resume"
+	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // Run watches the ledger, for Seen, until ctx ends. changed is called after each change; it must not block.
 func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
-	informer := resume.Informer(s.client, v1alpha1.DisruptionLedgersResource, metav1.NamespaceAll, cache.Indexers{}, selectName(s.name))
+	informer := watch.NewInformer(s.client, v1alpha1.DisruptionLedgersResource, metav1.NamespaceAll, cache.Indexers{}, watch.SelectName(s.name))
 	see := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			s.remember(u)
@@ -34,11 +34,11 @@ func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
 	if err != nil {
 		return fmt.Errorf("watching %s %q: %w", s.objects.kind, s.name, err)
 	}
-	watch, err := NewWatch(informer, v1alpha1.DisruptionLedgersResource.Resource)
+	health, err := NewWatch(informer, v1alpha1.DisruptionLedgersResource.Resource)
 	if err != nil {
 		return err
 	}
-	s.watched(watch)
+	s.watched(health)
 	defer s.watched(nil)
 	informer.RunWithContext(ctx)
 	return nil

@@ -12,7 +12,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 
-	"github.com/belayproject/belay/internal/resume/resumetest"
+	"github.com/belayproject/belay/internal/watch/watchtest"
 	"github.com/belayproject/belay/rollout/kube"
 )
 
@@ -35,12 +35,12 @@ func TestAgentDoesNotListAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := &resumetest.Thread{Version: "belay.dev/v1alpha1", Kind: c.kind, First: []resumetest.Answer{resumetest.Says(http.StatusOK, "")}}
+				w := &watchtest.Thread{Version: "belay.dev/v1alpha1", Kind: c.kind, First: []watchtest.Answer{watchtest.Says(http.StatusOK, "")}}
 				client, err := dynamic.NewForConfig(w.Config())
 				if err != nil {
 					t.Fatal(err)
 				}
-				stop := resumetest.Runs(t, func(ctx context.Context) {
+				stop := watchtest.Runs(t, func(ctx context.Context) {
 					if err := c.run(ctx, client); err != nil {
 						t.Error(err)
 					}

@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package resume
+package watch
 
 import (
 	"context"
@@ -18,11 +18,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ListerWatcher returns a lister and watcher for a reflector or an informer, whose watches go on by themselves. The client is what lw asks. Between watches of which nothing came are [Pauses] of up to most.
-func ListerWatcher(lw *cache.ListWatch, client any, most time.Duration) cache.ListerWatcher {
+// Resume returns a lister and watcher, for a reflector or an informer, whose watches resume by themselves. The client is what lw
+// asks. After a watch without an event is a pause, of up to most.
+func Resume(lw *cache.ListWatch, client any, most time.Duration) cache.ListerWatcher {
 	resuming := *lw
 	resuming.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return begin(ctx, o, lw.WatchFuncWithContext, func() *wait.Backoff { return Pauses(most) })
+		return begin(ctx, o, lw.WatchFuncWithContext, func() *wait.Backoff { return pauses(most) })
 	}
 	return withSemantics{ListWatch: &resuming, client: client}
 }
@@ -40,11 +41,11 @@ func (w withSemantics) IsWatchListSemanticsUnSupported() bool {
 	return ok && c.IsWatchListSemanticsUnSupported()
 }
 
-// Most is the longest pause where nobody says otherwise.
-const Most = 30 * time.Second
+// MaxPause is the usual longest pause.
+const MaxPause = 30 * time.Second
 
-// Pauses double from a second to most, with as much again of jitter so that the nodes of a fleet come back spread out.
-func Pauses(most time.Duration) *wait.Backoff {
+// pauses double from a second to most, with as much again of jitter so that the nodes of a fleet come back spread out.
+func pauses(most time.Duration) *wait.Backoff {
 	return &wait.Backoff{Duration: min(time.Second, most), Cap: most, Steps: 64, Factor: 2, Jitter: 1}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package resume_test
+package watch_test
 
 import (
 	"errors"
@@ -23,9 +23,9 @@ import (
 	featurestesting "k8s.io/client-go/features/testing"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/belayproject/belay/internal/resume"
-	wire "github.com/belayproject/belay/internal/resume/resumetest"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/watch"
+	wire "github.com/belayproject/belay/internal/watch/watchtest"
 )
 
 func TestMain(m *testing.M) {
@@ -146,7 +146,7 @@ func informed(t *testing.T, w *wire.Thread) (stop func()) {
 		t.Fatal(err)
 	}
 	resource := schema.GroupVersionResource{Group: "belay.dev", Version: "v1alpha1", Resource: "nodeconfigs"}
-	informer := resume.Informer(client, resource, metav1.NamespaceAll, cache.Indexers{}, nil)
+	informer := watch.NewInformer(client, resource, metav1.NamespaceAll, cache.Indexers{}, nil)
 	err = informer.SetTransform(func(obj any) (any, error) { // an object belongs to who has taken it: without that, the race detector says so
 		obj.(*unstructured.Unstructured).SetResourceVersion("1")
 		return obj, nil
