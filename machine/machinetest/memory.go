@@ -4,17 +4,14 @@
 package machinetest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -92,13 +89,8 @@ func decodeConfig(raw []byte) (memoryConfig, error) {
 	if len(raw) == 0 {
 		return c, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c); err != nil {
+	if err := strictjson.Decode(raw, &c); err != nil {
 		return c, provider.Errorf(provider.InvalidConfig, "config: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return c, provider.Errorf(provider.InvalidConfig, "config: there is something after the JSON object")
 	}
 	return c, nil
 }

@@ -5,15 +5,13 @@ package nodeagent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/belayproject/belay/internal/compat"
+	"github.com/belayproject/belay/internal/strictjson"
 
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -219,13 +217,8 @@ func meaning(err error) error {
 
 // decodeAnswer is strict: a field that is misspelt would be a verdict that is missed.
 func decodeAnswer(verb string, out []byte, into any) error {
-	d := json.NewDecoder(strings.NewReader(string(out)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := strictjson.Decode(out, into); err != nil {
 		return fmt.Errorf("hook %s: its output of %d bytes is not the JSON object that is asked for: %w", verb, len(out), err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("hook %s: its output of %d bytes has more than one JSON object", verb, len(out))
 	}
 	return nil
 }

@@ -4,10 +4,10 @@
 package nodeagent
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -44,9 +44,7 @@ type why struct {
 
 func decodeRecord(payload []byte) (record, error) {
 	var r record
-	d := json.NewDecoder(bytes.NewReader(payload))
-	d.DisallowUnknownFields() // a newer agent has written it, who may mean something by that
-	if err := d.Decode(&r); err != nil {
+	if err := strictjson.Decode(payload, &r); err != nil { // a newer agent may mean something by a field that is unknown
 		return record{}, fmt.Errorf("decoding the record %q: %w", Stream, err)
 	}
 	if r.Format != format {

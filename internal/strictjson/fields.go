@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package configsync
+package strictjson
 
 import (
 	"maps"
