@@ -26,6 +26,7 @@ func TestAskedHasNoOrder(t *testing.T) {
 	all := []*v1alpha1.Rollout{made("a", "fleet"), made("b", "fleet"), made("c", "other")}
 	s := must1(kube.NewRollouts(dynamic.NewForConfigOrDie(&rest.Config{}), kube.RolloutsOptions{
 		Domain: "fleet", List: func() []*v1alpha1.Rollout { return slices.Clone(all) },
+		Revision: func(string) (*v1alpha1.Revision, bool) { return nil, false },
 	}))
 	first := s.Asked()
 	slices.Reverse(all)
