@@ -191,7 +191,7 @@ func TestRunEndsWithItsCache(t *testing.T) {
 		s.sleep(time.Minute)
 		stopped := time.Now()
 		go func() {
-			time.Sleep(10 * time.Minute)
+			<-time.After(10 * time.Minute)
 			stopped = time.Now()
 			s.c.FailCache(fmt.Errorf("pods: %w", drain.ErrCacheStopped))
 		}()
