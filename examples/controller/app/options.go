@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/belayproject/belay/examples/internal/appoption"
 	"github.com/belayproject/belay/examples/internal/controller/wire"
 	"github.com/belayproject/belay/machine/provider"
+	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
 )
 
@@ -41,8 +43,21 @@ func WithGate(name string, g controller.Gate) Option {
 	return func(p *parts) {
 		appoption.Named(&p.problems, "WithGate", name, g, p.gates, "change-freeze")
 		p.gates = add(p.gates, name, true)
-		p.wire.Gates = append(p.wire.Gates, g)
+		p.wire.Gates = append(p.wire.Gates, namedGate{name, g})
 	}
+}
+
+// A namedGate names itself where its verdict names no gate.
+type namedGate struct {
+	name string
+	controller.Gate
+}
+
+// Verdict implements controller.Gate.
+func (g namedGate) Verdict(ctx context.Context) rollout.Verdict {
+	v := g.Gate.Verdict(ctx)
+	v.From = cmp.Or(v.From, g.name)
+	return v
 }
 
 // WithStageGate has g decide whether a stage of a Rollout that lists the name in its gates is complete: a smoke test, an approval.

@@ -16,7 +16,7 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: drainnode NODE")
+		fmt.Fprintln(os.Stderr, "usage: drain NODE")
 		os.Exit(2)
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -33,7 +33,7 @@ func run(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
-	status, err := kube.DrainNode(ctx, config, node, kube.DrainOptions{Holder: "drainnode"})
+	status, err := kube.DrainNode(ctx, config, node, kube.DrainOptions{Holder: "small-drain"})
 	for _, pod := range status.Evicted {
 		fmt.Println(pod, "evicted")
 	}

@@ -1,6 +1,0 @@
-// Copyright The belay Authors.
-// SPDX-License-Identifier: Apache-2.0
-
-// Command drainnode empties one node of the cluster that $KUBECONFIG names, and prints the pods that have left. It is
-// the smallest program over drain/kube, made to be copied: go run . node-1
-package main
