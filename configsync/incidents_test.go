@@ -106,7 +106,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "a UID may be a path",
-			Func:    "ValidateUID",
+			Func:    "validateUID",
 			Replace: `len(uid) > 100 || !isPlain(uid) || strings.Contains(uid, "..")`,
 			With:    `uid == "" || strings.Contains(uid, "\x00")`,
 			Run:     "FuzzHostileObject",

@@ -29,7 +29,7 @@ func goodStream(r lkg.Ref) string {
 
 // load returns the stored object that r names, from its checkpoint or the good copy, verified by UID and digest.
 func (s *Syncer[T]) load(ctx context.Context, r lkg.Ref) (Object, error) {
-	if err := ValidateUID(r.UID); err != nil {
+	if err := validateUID(r.UID); err != nil {
 		return Object{}, fmt.Errorf("loading the checkpoint: %w", err)
 	}
 	var errs []error

@@ -89,8 +89,8 @@ func (o Object) check() error {
 		return fmt.Errorf("field %q: %s", "metadata.namespace", namespaceProblem(o.Namespace))
 	case o.Name != "" && !isObjectName(o.Name):
 		return fmt.Errorf("field %q: %s", "metadata.name", nameProblem(o.Name))
-	case o.UID != "" && ValidateUID(o.UID) != nil:
-		return fmt.Errorf("field %q: %w", "metadata.uid", ValidateUID(o.UID))
+	case o.UID != "" && validateUID(o.UID) != nil:
+		return fmt.Errorf("field %q: %w", "metadata.uid", validateUID(o.UID))
 	}
 	size := 0
 	for key, value := range o.Data {
@@ -219,10 +219,10 @@ func DigestOf(data map[string]string) string {
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
-// HashedName is a name for an immutable object that holds data: base, a dash and the first 10 hex digits of the digest. New
+// hashedName is a name for an immutable object that holds data: base, a dash and the first 10 hex digits of the digest. New
 // content gets a new name, so that no reader can be served an older object of the same name. base is cut so that the name fits
 // the 253 bytes that an object name may have.
-func HashedName(base string, data map[string]string) string {
+func hashedName(base string, data map[string]string) string {
 	suffix := "-" + strings.TrimPrefix(DigestOf(data), "sha256:")[:10]
 	if most := 253 - len(suffix); len(base) > most {
 		base = strings.TrimRight(base[:most], "-.")

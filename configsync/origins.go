@@ -13,8 +13,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// MaxFields bounds the fields of an [Explanation].
-const MaxFields = 1000
+// maxFields bounds the fields of an [Explanation].
+const maxFields = 1000
 
 // maxPath bounds the path of a field, in bytes: names of a payload may be long.
 const maxPath = 256
@@ -64,7 +64,7 @@ func originsOf(paths []string, whole string, layers map[string]string) []Field {
 	maps.Copy(origins, layers)
 	var out []Field
 	for _, p := range slices.Sorted(maps.Keys(origins)) {
-		if len(out) == MaxFields {
+		if len(out) == maxFields {
 			break
 		}
 		out = append(out, Field{Path: p, Origin: origins[p]})

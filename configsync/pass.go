@@ -192,7 +192,7 @@ func (s *Syncer[T]) fetch(ctx context.Context, spec Spec) (Object, error) {
 // CheckObject says whether obj is the object that spec names and may be used under its policy. Its errors wrap [ErrMismatch]
 // and [ErrMutable]; a Fetcher may use it, the Syncer always does.
 func CheckObject(spec Spec, obj Object) error {
-	if err := ValidateUID(obj.UID); err != nil {
+	if err := validateUID(obj.UID); err != nil {
 		return fmt.Errorf("%w: %w", ErrMismatch, err)
 	}
 	name := obj.Namespace + "/" + obj.Name

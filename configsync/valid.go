@@ -22,8 +22,8 @@ func (s Spec) Validate() error {
 		return err
 	}
 	switch {
-	case s.UID != "" && ValidateUID(s.UID) != nil:
-		return &InvalidError{Field: "uid", Problem: ValidateUID(s.UID).Error()}
+	case s.UID != "" && validateUID(s.UID) != nil:
+		return &InvalidError{Field: "uid", Problem: validateUID(s.UID).Error()}
 	case s.Key != "" && !isKey(s.Key):
 		return &InvalidError{Field: "key", Problem: keyNameProblem(s.Key)}
 	case s.Digest != "" && !isDigest(s.Digest):
@@ -49,9 +49,9 @@ func (s Spec) validateName() error {
 	return nil
 }
 
-// ValidateUID says whether uid can name a checkpoint: one path element of at most 100 of [a-z0-9.-], beginning and ending with a
+// validateUID says whether uid can name a checkpoint: one path element of at most 100 of [a-z0-9.-], beginning and ending with a
 // letter or digit, without two dots in a row. The UIDs of an API server are of that form.
-func ValidateUID(uid string) error {
+func validateUID(uid string) error {
 	if len(uid) > 100 || !isPlain(uid) || strings.Contains(uid, "..") {
 		return fmt.Errorf("UID %q must be 1 to 100 of [-.a-z0-9], beginning and ending with a letter or digit, without %q", clipped(uid), "..")
 	}

@@ -32,7 +32,7 @@ type Explanation struct {
 	// Limits are those of the assigned config, within the operator's bounds; zero where it can't be loaded.
 	Limits lkg.Limits
 	// Fields are those of the config that the next start would use, by path, with their origins and without their values. At most
-	// [MaxFields] are told. Built-in defaults and what can't be read have none.
+	// [maxFields] are told. Built-in defaults and what can't be read have none.
 	Fields []Field
 }
 

@@ -38,8 +38,8 @@ type Exit struct {
 	Detail string // for people, for example "exit status 255"
 }
 
-// A Moment is a wall clock reading with the boot it was taken in. BootID is empty where the platform has none.
-type Moment struct {
+// A moment is a wall clock reading with the boot it was taken in. BootID is empty where the platform has none.
+type moment struct {
 	Wall   time.Time
 	BootID string
 }
@@ -76,14 +76,14 @@ type Start struct {
 	Settled    bool      `json:"settled,omitempty"`    // a fallback was healthy for a whole trial since: not counted against it
 }
 
-// Classify says why a start at now happened, from the start before it (nil: none on record), the marker that no
+// classify says why a start at now happened, from the start before it (nil: none on record), the marker that no
 // start consumed yet (nil: none) and the way the previous run ended. detail is a short text for people.
 //
 // The first rule that fits decides. A marker made in this boot, or in that of the previous start, gives its own
 // kind. Another boot than that of the previous start is a reboot. An exit that was asked for is planned, one that is known
 // to be bad is a crash. All else is unknown; so is a clean exit, because nobody planned it: whoever stops the process on
 // purpose says ExitPlanned, or calls [Tracker.PlanRestart] first.
-func Classify(prev *Start, marker *Marker, now Moment, e Exit) (cause Cause, detail string) {
+func classify(prev *Start, marker *Marker, now moment, e Exit) (cause Cause, detail string) {
 	switch {
 	case marker.announces(prev, now):
 		return marker.Kind, "restart announced at " + marker.At.UTC().Format(time.RFC3339)
@@ -104,7 +104,7 @@ func Classify(prev *Start, marker *Marker, now Moment, e Exit) (cause Cause, det
 
 // announces reports whether m, which no start consumed yet, can explain a start at now. A marker of an older boot was
 // made for a restart that never came.
-func (m *Marker) announces(prev *Start, now Moment) bool {
+func (m *Marker) announces(prev *Start, now moment) bool {
 	if m == nil || m.ID == "" || (m.Kind != CauseAdoption && m.Kind != CausePlanned) {
 		return false
 	}

@@ -50,8 +50,8 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a failed probe does not break the healthy run",
 			Func:    "Soak.after",
-			Replace: "k.Last, k.Run = SoakFailing, 0",
-			With:    "k.Last = SoakFailing",
+			Replace: "k.Last, k.Run = soakFailing, 0",
+			With:    "k.Last = soakFailing",
 			Run:     "TestPromoteTable",
 		},
 	})

@@ -27,7 +27,7 @@ type Store interface {
 	Put(ctx context.Context, stream string, payload []byte) error
 }
 
-// The names of the records. Beliefs lie under the agent's version: see [BeliefStream].
+// The names of the records. Beliefs lie under the agent's version: see [beliefStream].
 const (
 	StreamCurrent       = "current"
 	StreamLastKnownGood = "last-known-good"
@@ -42,10 +42,10 @@ const (
 // maxVersion bounds the version's part of a record name, before the hash.
 const maxVersion = 64
 
-// BeliefStream is the name of a belief record of one agent version, for example "v1.2.3/startups". A version that is
+// beliefStream is the name of a belief record of one agent version, for example "v1.2.3/startups". A version that is
 // not a "v" with up to 63 of a-z, 0-9, dot and dash behind it is made so, with a hash, so that different versions get
 // different names.
-func BeliefStream(version, belief string) string {
+func beliefStream(version, belief string) string {
 	return safeVersion(version) + "/" + belief
 }
 
@@ -177,15 +177,15 @@ func (l *loaded) beliefs(version string, read reader) {
 	s := &l.state
 	var times []time.Time
 	var trial trialRecord
-	read(BeliefStream(version, BeliefBad), func(b []byte) (err error) {
+	read(beliefStream(version, BeliefBad), func(b []byte) (err error) {
 		s.Bad, err = decodeBad(b)
 		return err
 	})
-	read(BeliefStream(version, BeliefStartups), func(b []byte) (err error) {
+	read(beliefStream(version, BeliefStartups), func(b []byte) (err error) {
 		times, err = decodeStartups(b)
 		return err
 	})
-	read(BeliefStream(version, BeliefTrial), func(b []byte) (err error) {
+	read(beliefStream(version, BeliefTrial), func(b []byte) (err error) {
 		trial, err = decodeTrial(b)
 		return err
 	})

@@ -80,11 +80,11 @@ func Promote(s State, l Limits, h Health) Progress {
 func (p *Progress) judge(r Ref, failing string) {
 	l, k := p.Limits, p.Soak
 	switch {
-	case k.Last == SoakFailing && k.Failing > l.ProbeDeadline:
+	case k.Last == soakFailing && k.Failing > l.ProbeDeadline:
 		reason := reasonProbe(r, failing, l.ProbeDeadline)
 		p.Result, p.Why = ResultRejected, reason
 		p.Rejected = &BadEntry{Ref: r, Reason: reason, Evidence: "healthy before for " + k.Accumulated.String()}
-	case k.Last == SoakFailing:
+	case k.Last == soakFailing:
 		p.Result, p.Why = ResultWait, "required probe "+strconv.Quote(failing)+" fails"
 	case k.Accumulated <= l.Trial:
 		p.Result, p.Why = ResultWait, "healthy for "+k.Accumulated.String()+", needed: more than "+l.Trial.String()
@@ -103,14 +103,14 @@ func (k Soak) after(s *State, elapsed time.Duration, healthy bool) Soak {
 	k.BootID = s.BootID
 	before := k.Last
 	if !healthy {
-		k.Last, k.Run = SoakFailing, 0
-		if before != SoakHealthy {
+		k.Last, k.Run = soakFailing, 0
+		if before != soakHealthy {
 			k.Failing += elapsed
 		}
 		return k
 	}
-	k.Last, k.Failing = SoakHealthy, 0
-	if before != SoakFailing {
+	k.Last, k.Failing = soakHealthy, 0
+	if before != soakFailing {
 		k.Run += elapsed
 		k.Accumulated += elapsed
 	}

@@ -140,7 +140,7 @@ func FuzzMarkerAndDesired(f *testing.F) {
 		var m Marker
 		var o Outcome
 		if json.Unmarshal(payload, &m) == nil {
-			cause, detail := Classify(nil, &m, Moment{BootID: m.BootID}, Exit{})
+			cause, detail := classify(nil, &m, moment{BootID: m.BootID}, Exit{})
 			if (cause != CauseUnknown && m.ID == "") || detail == "" {
 				t.Fatalf("%+v gives %s %q", m, cause, detail)
 			}

@@ -44,14 +44,14 @@ type Soak struct {
 	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
 	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run
 	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
-	Last        string        `json:"last,omitempty"`        // of the present run: SoakHealthy, SoakFailing, or none
+	Last        string        `json:"last,omitempty"`        // of the present run: soakHealthy, soakFailing, or none
 	BootID      string        `json:"bootID,omitempty"`
 }
 
 // What the last report of a run was.
 const (
-	SoakHealthy = "healthy"
-	SoakFailing = "failing"
+	soakHealthy = "healthy"
+	soakFailing = "failing"
 )
 
 // A Floor is how far fallbacks stepped down: none goes above Role. It holds until there is a new last known good config.

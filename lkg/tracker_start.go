@@ -40,8 +40,8 @@ func (t *Tracker) addStart(e Exit) {
 	}
 	prev, marker := s.lastStart(), s.freshMarker()
 	st := Start{At: t.now(), BootID: s.BootID, Assignment: s.Current.ID, Good: s.GoodID, N: 1}
-	now := Moment{st.At, s.BootID}
-	st.Cause, st.Detail = Classify(s.lastEvidence(), marker, now, e)
+	now := moment{st.At, s.BootID}
+	st.Cause, st.Detail = classify(s.lastEvidence(), marker, now, e)
 	if marker.announces(s.lastEvidence(), now) {
 		st.MarkerID, s.Consumed = marker.ID, marker.ID
 	}

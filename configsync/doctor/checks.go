@@ -13,19 +13,19 @@ import (
 
 // The names of the checks.
 const (
-	CheckSettings = "settings"
-	CheckState    = "state"
-	CheckAgent    = "agent"
-	CheckRecords  = "records"
-	CheckBaseline = "baseline"
-	CheckSource   = "source"
-	CheckServer   = "server"
-	CheckRights   = "rights"
-	CheckConfig   = "config"
-	CheckProof    = "proof"
-	CheckTrial    = "trial"
-	CheckRestart  = "restart"
-	CheckClock    = "clock"
+	checkSettings = "settings"
+	checkState    = "state"
+	checkAgent    = "agent"
+	checkRecords  = "records"
+	checkBaseline = "baseline"
+	checkSource   = "source"
+	checkServer   = "server"
+	checkRights   = "rights"
+	checkConfig   = "config"
+	checkProof    = "proof"
+	checkTrial    = "trial"
+	checkRestart  = "restart"
+	checkClock    = "clock"
 )
 
 // Examine makes all checks. It is pure. A check that finds nothing wrong says so.
@@ -50,7 +50,7 @@ func one(check string, level Level, what, remedy string) []Finding {
 func settings(f *Facts) []Finding {
 	var found []Finding
 	for _, err := range f.Settings {
-		found = append(found, Finding{CheckSettings, Problem, err.Error(), "start the agent with that put right: as it is, it doesn't start"})
+		found = append(found, Finding{checkSettings, Problem, err.Error(), "start the agent with that put right: as it is, it doesn't start"})
 	}
 	return found
 }
@@ -65,17 +65,17 @@ func state(f *Facts) []Finding {
 	d := f.Dir
 	switch {
 	case d == nil && sourceless(f):
-		return one(CheckState, Note, "no state directory is given, and no source: the node keeps to its local config", "")
+		return one(checkState, Note, "no state directory is given, and no source: the node keeps to its local config", "")
 	case d == nil:
-		return one(CheckState, Problem, "no state directory is given: that switches dynamic config off, whatever the source names",
+		return one(checkState, Problem, "no state directory is given: that switches dynamic config off, whatever the source names",
 			"give the agent a directory of its own, such as --state-dir=/var/lib/belay-agent")
 	case errors.Is(d.Err, fs.ErrNotExist):
-		return one(CheckState, Problem, fmt.Sprintf("the state directory %q is not there: no agent has run with it", d.Path),
+		return one(checkState, Problem, fmt.Sprintf("the state directory %q is not there: no agent has run with it", d.Path),
 			"start the agent, or name the directory that it is started with")
 	case d.Err != nil:
-		return one(CheckState, Unknown, fmt.Sprintf("the state directory can't be looked at: %v", d.Err), "run this as the user of the agent, usually root")
+		return one(checkState, Unknown, fmt.Sprintf("the state directory can't be looked at: %v", d.Err), "run this as the user of the agent, usually root")
 	case d.NotDir:
-		return one(CheckState, Problem, fmt.Sprintf("%q is not a directory", d.Path), "name a directory that belongs to the agent alone")
+		return one(checkState, Problem, fmt.Sprintf("%q is not a directory", d.Path), "name a directory that belongs to the agent alone")
 	}
 	return stateIn(d)
 }
@@ -84,7 +84,7 @@ func state(f *Facts) []Finding {
 func stateIn(d *Dir) []Finding {
 	var found []Finding
 	add := func(level Level, what, remedy string) {
-		found = append(found, Finding{CheckState, level, what, remedy})
+		found = append(found, Finding{checkState, level, what, remedy})
 	}
 	if d.Mode&0o077 != 0 {
 		add(Problem, fmt.Sprintf("others can get at the state directory %q, mode %04o: whoever writes there decides what this node runs", d.Path, d.Mode), "chmod 0700 "+d.Path)
@@ -99,7 +99,7 @@ func stateIn(d *Dir) []Finding {
 		add(Note, fmt.Sprintf("the state directory %q is on %s, where records were not shown to outlive a power cut", d.Path, named(d.FileSystem)), "prefer ext4, xfs or btrfs")
 	}
 	if found == nil {
-		return fine(CheckState, fmt.Sprintf("%q is private, and on %s", d.Path, d.FileSystem))
+		return fine(checkState, fmt.Sprintf("%q is private, and on %s", d.Path, d.FileSystem))
 	}
 	return found
 }
@@ -118,9 +118,9 @@ func agent(f *Facts) []Finding {
 	case f.Running == nil:
 		return nil
 	case *f.Running:
-		return fine(CheckAgent, "it is running")
+		return fine(checkAgent, "it is running")
 	default:
-		return one(CheckAgent, Problem, "no agent is running on the state directory: nobody adopts, watches or leaves a config",
+		return one(checkAgent, Problem, "no agent is running on the state directory: nobody adopts, watches or leaves a config",
 			"systemctl start the agent's unit, and see its log")
 	}
 }
@@ -131,12 +131,12 @@ func restart(f *Facts) []Finding {
 	case u == nil:
 		return nil
 	case u.Err != nil:
-		return one(CheckRestart, Unknown, fmt.Sprintf("the unit %q can't be looked at: %v", u.Name, u.Err), "see that whatever starts the agent also starts it again after exit status 0")
+		return one(checkRestart, Unknown, fmt.Sprintf("the unit %q can't be looked at: %v", u.Name, u.Err), "see that whatever starts the agent also starts it again after exit status 0")
 	case !u.Loaded:
-		return one(CheckRestart, Problem, fmt.Sprintf("there is no unit %q: nobody starts the agent", u.Name), "install the unit, or name the one that there is")
+		return one(checkRestart, Problem, fmt.Sprintf("there is no unit %q: nobody starts the agent", u.Name), "install the unit, or name the one that there is")
 	}
 	var found []Finding
-	add := func(what, remedy string) { found = append(found, Finding{CheckRestart, Problem, what, remedy}) }
+	add := func(what, remedy string) { found = append(found, Finding{checkRestart, Problem, what, remedy}) }
 	if u.Restart != "always" {
 		add(fmt.Sprintf("unit %q has Restart=%s: it stays down after an exit that was meant to bring another config", u.Name, u.Restart), "set Restart=always, as in examples/agent/systemd")
 	}
@@ -147,7 +147,7 @@ func restart(f *Facts) []Finding {
 		add(fmt.Sprintf("unit %q doesn't come with a boot", u.Name), "systemctl enable "+u.Name)
 	}
 	if found == nil {
-		return fine(CheckRestart, fmt.Sprintf("unit %q comes back from every exit and every boot", u.Name))
+		return fine(checkRestart, fmt.Sprintf("unit %q comes back from every exit and every boot", u.Name))
 	}
 	return found
 }
@@ -155,7 +155,7 @@ func restart(f *Facts) []Finding {
 func clock(f *Facts) []Finding {
 	var found []Finding
 	add := func(level Level, what, remedy string) {
-		found = append(found, Finding{CheckClock, level, what, remedy})
+		found = append(found, Finding{checkClock, level, what, remedy})
 	}
 	if e := f.Explanation; e != nil {
 		if ahead := e.State.Current.At.Sub(f.Now); ahead > clockSlack {
@@ -173,7 +173,7 @@ func clock(f *Facts) []Finding {
 		add(Note, "the clock is not synchronized", "run a time service, such as chrony: certificates of the API server depend on it")
 	}
 	if found == nil {
-		return fine(CheckClock, "there is a hardware clock, and times on record are not ahead of it")
+		return fine(checkClock, "there is a hardware clock, and times on record are not ahead of it")
 	}
 	return found
 }

@@ -29,42 +29,42 @@ func Overdue(since time.Time, needed time.Duration, now time.Time) bool {
 
 func records(f *Facts) []Finding {
 	if f.ExplainErr != nil {
-		return one(CheckRecords, Problem, fmt.Sprintf("what is on record can't be read: %v", f.ExplainErr), "see the check state; the agent itself goes on with its local config")
+		return one(checkRecords, Problem, fmt.Sprintf("what is on record can't be read: %v", f.ExplainErr), "see the check state; the agent itself goes on with its local config")
 	}
 	if f.Explanation == nil {
 		return nil
 	}
 	var found []Finding
 	for _, n := range f.Explanation.State.Notices {
-		found = append(found, Finding{CheckRecords, Problem, fmt.Sprintf("record %q can't be used: %v", n.Stream, n.Err),
+		found = append(found, Finding{checkRecords, Problem, fmt.Sprintf("record %q can't be used: %v", n.Stream, n.Err),
 			"the next start goes on without it; look for a failing disk"})
 	}
 	if found == nil {
-		return fine(CheckRecords, "every record can be read")
+		return fine(checkRecords, "every record can be read")
 	}
 	return found
 }
 
 func baseline(f *Facts) []Finding {
 	if f.NoBaseline {
-		return one(CheckBaseline, Problem, "no local config is named: it is what is left when no other config works, and the agent refuses to start without",
+		return one(checkBaseline, Problem, "no local config is named: it is what is left when no other config works, and the agent refuses to start without",
 			"name the config that the node was provisioned with: --init-config")
 	}
 	if e := f.Explanation; e != nil && e.Next.Refuse != nil {
-		return one(CheckBaseline, Problem, "the next start refuses: "+e.Next.Refuse.Error(), "repair the local config on this node; no config from elsewhere can stand in for it")
+		return one(checkBaseline, Problem, "the next start refuses: "+e.Next.Refuse.Error(), "repair the local config on this node; no config from elsewhere can stand in for it")
 	}
 	if f.Explanation == nil || f.Explanation.Next.Role == "" {
 		return nil
 	}
-	return fine(CheckBaseline, fmt.Sprintf("the local config (%s) is good", f.Explanation.Next.Origin))
+	return fine(checkBaseline, fmt.Sprintf("the local config (%s) is good", f.Explanation.Next.Origin))
 }
 
 func source(f *Facts) []Finding {
 	if sourceless(f) {
 		if s := f.Server; s != nil && s.Names {
-			return one(CheckSource, Problem, fmt.Sprintf("the %s of this node names a config, and the agent doesn't look at it", s.Kind), "start the agent with --source, or take the name away")
+			return one(checkSource, Problem, fmt.Sprintf("the %s of this node names a config, and the agent doesn't look at it", s.Kind), "start the agent with --source, or take the name away")
 		}
-		return one(CheckSource, Note, "no source is given: the node keeps to what it has", "")
+		return one(checkSource, Note, "no source is given: the node keeps to what it has", "")
 	}
 	if f.Explanation == nil {
 		return nil
@@ -76,14 +76,14 @@ func source(f *Facts) []Finding {
 	}
 	switch d.Kind {
 	case lkg.DesiredUnknown:
-		return one(CheckSource, Problem, "the source was never seen: no agent on this state directory has had an answer from it",
+		return one(checkSource, Problem, "the source was never seen: no agent on this state directory has had an answer from it",
 			"see the checks agent, server and rights; also beliefs of another version of the agent don't count here")
 	case lkg.DesiredCorrect:
-		return fine(CheckSource, "it names a config that is there"+since)
+		return fine(checkSource, "it names a config that is there"+since)
 	case lkg.DesiredEmpty:
-		return one(CheckSource, Note, "it names no config, so the local one is wanted"+since, "")
+		return one(checkSource, Note, "it names no config, so the local one is wanted"+since, "")
 	}
-	return one(CheckSource, Problem, fmt.Sprintf("the wanted config is unclear (%s)%s: %s", d.Kind, since, d.Cause), remedies(d.Kind))
+	return one(checkSource, Problem, fmt.Sprintf("the wanted config is unclear (%s)%s: %s", d.Kind, since, d.Cause), remedies(d.Kind))
 }
 
 // remedies say what helps against each trouble with a source.
@@ -108,17 +108,17 @@ func server(f *Facts) []Finding {
 	case s == nil:
 		return nil
 	case s.Err != nil:
-		return one(CheckServer, Problem, fmt.Sprintf("the API server gives no answer: %v", s.Err), "check the kubeconfig and the network; the node goes on with what it has")
+		return one(checkServer, Problem, fmt.Sprintf("the API server gives no answer: %v", s.Err), "check the kubeconfig and the network; the node goes on with what it has")
 	case s.NotServed:
-		return one(CheckServer, Problem, fmt.Sprintf("the API server doesn't know the kind %s", s.Kind), "install its CustomResourceDefinition: kubectl apply --server-side -k examples/manifests/crds")
+		return one(checkServer, Problem, fmt.Sprintf("the API server doesn't know the kind %s", s.Kind), "install its CustomResourceDefinition: kubectl apply --server-side -k examples/manifests/crds")
 	case s.Absent && s.Awaited:
-		return one(CheckServer, Note, fmt.Sprintf("there is no %s of this node: no Rollout has selected it yet", s.Kind), "")
+		return one(checkServer, Note, fmt.Sprintf("there is no %s of this node: no Rollout has selected it yet", s.Kind), "")
 	case s.Absent:
-		return one(CheckServer, Problem, fmt.Sprintf("there is no %s of this node", s.Kind), "create it with the name of the node, or start the agent with another --source or --node-name")
+		return one(checkServer, Problem, fmt.Sprintf("there is no %s of this node", s.Kind), "create it with the name of the node, or start the agent with another --source or --node-name")
 	case len(s.Drops) > 0:
-		return one(CheckServer, Problem, fmt.Sprintf("the API server drops what is written to %s: %s", s.Kind, list(s.Drops)), "install the CustomResourceDefinition of this version, or use another kind of source")
+		return one(checkServer, Problem, fmt.Sprintf("the API server drops what is written to %s: %s", s.Kind, list(s.Drops)), "install the CustomResourceDefinition of this version, or use another kind of source")
 	default:
-		return fine(CheckServer, "it answers")
+		return fine(checkServer, "it answers")
 	}
 }
 
@@ -128,11 +128,11 @@ func rights(f *Facts) []Finding {
 	case s == nil || s.Err != nil:
 		return nil
 	case s.Unasked != nil:
-		return one(CheckRights, Unknown, fmt.Sprintf("what the agent may do can't be asked: %v", s.Unasked), "ask with kubectl auth can-i --as")
+		return one(checkRights, Unknown, fmt.Sprintf("what the agent may do can't be asked: %v", s.Unasked), "ask with kubectl auth can-i --as")
 	case len(s.Denied) > 0:
-		return one(CheckRights, Problem, "the agent may not "+list(s.Denied), "bind the rules that configsync/kube and rollout/kube name for its parts to the agent's user; for kubelets' certificates examples/manifests/host-agent has them")
+		return one(checkRights, Problem, "the agent may not "+list(s.Denied), "bind the rules that configsync/kube and rollout/kube name for its parts to the agent's user; for kubelets' certificates examples/manifests/host-agent has them")
 	default:
-		return fine(CheckRights, "the agent may do what it has to")
+		return fine(checkRights, "the agent may do what it has to")
 	}
 }
 
@@ -142,13 +142,13 @@ func config(f *Facts) []Finding {
 		return nil
 	}
 	if a := e.Next.Alarm; a != "" {
-		return one(CheckConfig, Problem, "nothing is left to fall back to: "+a, "look at the child's log; repair the local config, or assign a config that works")
+		return one(checkConfig, Problem, "nothing is left to fall back to: "+a, "look at the child's log; repair the local config, or assign a config that works")
 	}
 	if r := e.Next.Rejected; r != nil {
-		return one(CheckConfig, Problem, "the assigned config is avoided: "+r.Reason,
+		return one(checkConfig, Problem, "the assigned config is avoided: "+r.Reason,
 			fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID))
 	}
-	return fine(CheckConfig, e.Next.Condition.Message)
+	return fine(checkConfig, e.Next.Condition.Message)
 }
 
 // proof says that nothing new is adopted.
@@ -156,7 +156,7 @@ func proof(f *Facts) []Finding {
 	if f.Proof == nil {
 		return nil
 	}
-	return one(CheckProof, Problem, "new configs wait, as what proves them can't: "+f.Proof.Error(), "put the program in its place, writable for root alone; what is in use goes on, and no config is rejected for this")
+	return one(checkProof, Problem, "new configs wait, as what proves them can't: "+f.Proof.Error(), "put the program in its place, writable for root alone; what is in use goes on, and no config is rejected for this")
 }
 
 func trial(f *Facts) []Finding {
@@ -166,12 +166,12 @@ func trial(f *Facts) []Finding {
 	}
 	since := e.State.Current.At
 	if !Overdue(since, e.Limits.Trial, f.Now) {
-		return one(CheckTrial, Note, "the assigned config is on trial, since "+since.UTC().Format(time.RFC3339), "")
+		return one(checkTrial, Note, "the assigned config is on trial, since "+since.UTC().Format(time.RFC3339), "")
 	}
 	what := fmt.Sprintf("the assigned config is on trial since %s, neither promoted nor rejected; healthy so far: %s",
 		since.UTC().Format(time.RFC3339), e.State.Soak.Accumulated.Round(time.Second))
 	if len(f.Failing) > 0 {
 		what += "; failing now: " + list(f.Failing)
 	}
-	return one(CheckTrial, Problem, what, "see which probes fail, and whether the child keeps restarting; promote nothing by hand that is not healthy")
+	return one(checkTrial, Problem, what, "see which probes fail, and whether the child keeps restarting; promote nothing by hand that is not healthy")
 }

@@ -31,8 +31,8 @@ const (
 // What is found where there is no content to have a digest.
 const (
 	Absent     = "absent"
-	NotRegular = "not a regular file"
-	Unreadable = "unreadable"
+	notRegular = "not a regular file"
+	unreadable = "unreadable"
 )
 
 // A Store keeps the record. *checkpoint.Store satisfies it.
@@ -280,5 +280,5 @@ func wordFor(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Absent
 	}
-	return Unreadable
+	return unreadable
 }

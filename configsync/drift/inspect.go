@@ -20,7 +20,7 @@ func inspect(path string) string {
 		return wordFor(err)
 	}
 	if !info.Mode().IsRegular() {
-		return NotRegular
+		return notRegular
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -29,7 +29,7 @@ func inspect(path string) string {
 	sum := sha256.New()
 	_, err = io.Copy(sum, io.LimitReader(f, maxFile))
 	if cerr := f.Close(); err != nil || cerr != nil {
-		return Unreadable
+		return unreadable
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil))
 }

@@ -38,8 +38,8 @@ const (
 	Kind       = "FieldPolicy"
 )
 
-// MaxRules is the most rules that a policy may have.
-const MaxRules = 1000
+// maxRules is the most rules that a policy may have.
+const maxRules = 1000
 
 // A Rule is about one field and all below it.
 type Rule struct {
@@ -92,8 +92,8 @@ func New(fallback Action, rules []Rule) (*Policy, error) {
 	switch {
 	case fallback.strength() < 1:
 		return nil, fmt.Errorf("field policy: field %q must be %s", "default", actionWords)
-	case len(rules) > MaxRules:
-		return nil, fmt.Errorf("field policy: it has %d rules, at most %d are taken", len(rules), MaxRules)
+	case len(rules) > maxRules:
+		return nil, fmt.Errorf("field policy: it has %d rules, at most %d are taken", len(rules), maxRules)
 	}
 	for i, r := range rules {
 		if err := p.add(r); err != nil {

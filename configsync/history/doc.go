@@ -11,7 +11,7 @@
 //
 //   - What is written down is durable, and survives any crash: the journal is one record of the Store, and what was compared last is in
 //     the same record. So an edge that a process died on is found by the next one, and none is written down twice.
-//   - It is bounded: [MaxEntries] entries, the oldest go first. The same thing again and again is one entry with a count. Totals never shrink
+//   - It is bounded: [maxEntries] entries, the oldest go first. The same thing again and again is one entry with a count. Totals never shrink
 //     and outlive restarts, so that metrics may be taken from them.
 //   - A record that can't be read costs the story before it, and is an entry itself. It never stops anything.
 //   - A Teller passes each entry on at least once, in order, unless it is dropped for its age before. It gives a restart no more than a

@@ -29,8 +29,8 @@ type Seen struct {
 	Overdue bool `json:"overdue,omitempty"`
 }
 
-// SeenIn is what of s is compared. now is the wall clock, by which a trial is overdue.
-func SeenIn(s configsync.Status, now time.Time) Seen {
+// seenIn is what of s is compared. now is the wall clock, by which a trial is overdue.
+func seenIn(s configsync.Status, now time.Time) Seen {
 	seen := Seen{
 		Assigned: configOf(s.Assigned), Active: configOf(s.Active), Good: configOf(s.LastKnownGood),
 		StartedAt: s.StartedAt.UTC(), Stuck: s.Error != "", Alarm: s.Alarm != "",
@@ -51,7 +51,7 @@ func markOf(b lkg.BadEntry) string {
 
 // Edges is what has happened between before and s, in an order in which it can have happened. It is pure; N and At are not set.
 func Edges(before Seen, s configsync.Status, at time.Time) []Entry {
-	now := SeenIn(s, at)
+	now := seenIn(s, at)
 	var out []Entry
 	add := func(k Kind, c Config, why string) { out = append(out, Entry{Kind: k, Config: c, Why: why}) }
 	if now.Good != before.Good && now.Good != (Config{}) {

@@ -22,10 +22,10 @@ import (
 const (
 	// Stream is the record of the Store that holds the journal.
 	Stream = "history"
-	// MaxEntries is how many entries are kept.
-	MaxEntries = 256
-	// MaxWhy bounds the reason of an entry, in bytes.
-	MaxWhy = 512
+	// maxEntries is how many entries are kept.
+	maxEntries = 256
+	// maxWhy bounds the reason of an entry, in bytes.
+	maxWhy = 512
 	// format is that of the record. One of a later version is not touched.
 	format = 1
 )
@@ -66,7 +66,7 @@ func (r record) sound() bool {
 	const most = math.MaxUint64 / 2
 	before, kinds := uint64(0), map[Total]bool{}
 	for _, e := range r.Entries {
-		if e.N <= before || len(e.Why) > MaxWhy || e.Times < 0 {
+		if e.N <= before || len(e.Why) > maxWhy || e.Times < 0 {
 			return false
 		}
 		before = e.N
@@ -77,7 +77,7 @@ func (r record) sound() bool {
 		}
 		kinds[Total{Kind: t.Kind, Class: t.Class}] = true
 	}
-	return before <= r.Last && r.Told <= r.Last && r.Last <= most && len(r.Entries) <= MaxEntries
+	return before <= r.Last && r.Told <= r.Last && r.Last <= most && len(r.Entries) <= maxEntries
 }
 
 // add appends e, or counts it with the newest entry if it tells the same.
@@ -92,7 +92,7 @@ func (r *record) add(e Entry) {
 	r.Last++
 	e.N = r.Last
 	r.Entries = append(r.Entries, e)
-	if over := len(r.Entries) - MaxEntries; over > 0 {
+	if over := len(r.Entries) - maxEntries; over > 0 {
 		r.Entries = slices.Delete(r.Entries, 0, over)
 	}
 }
@@ -108,10 +108,10 @@ func (r *record) count(e Entry) {
 }
 
 func clip(s string) string {
-	if len(s) <= MaxWhy {
+	if len(s) <= maxWhy {
 		return s
 	}
-	end := MaxWhy
+	end := maxWhy
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
@@ -210,7 +210,7 @@ func (j *Journal) Report(ctx context.Context, s configsync.Status) error {
 	return j.change(ctx, func(r *record) bool {
 		before := r.Seen
 		if !r.Began { // what was there before the journal is no news
-			before, r.Began = SeenIn(s, at), true
+			before, r.Began = seenIn(s, at), true
 			before.StartedAt, before.Overdue = time.Time{}, false
 		}
 		edges := Edges(before, s, at)
@@ -218,7 +218,7 @@ func (j *Journal) Report(ctx context.Context, s configsync.Status) error {
 			e.At = at
 			r.add(e)
 		}
-		r.Seen = SeenIn(s, at)
+		r.Seen = seenIn(s, at)
 		return len(edges) > 0
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
-// MaxShown is the most bytes of output that an [Error] holds, under Options.ShowOutput.
-const MaxShown = 512
+// maxShown is the most bytes of output that an [Error] holds, under Options.ShowOutput.
+const maxShown = 512
 
 // An Error says why a config is not proven. It wraps configsync.ErrUndecided unless the program has refused the config.
 type Error struct {
@@ -85,13 +85,13 @@ type tail struct{ kept []byte }
 // Write implements io.Writer.
 func (t *tail) Write(p []byte) (int, error) {
 	n := len(p)
-	p = p[max(0, n-MaxShown):]
+	p = p[max(0, n-maxShown):]
 	t.kept = append(t.kept, p...)
-	t.kept = t.kept[max(0, len(t.kept)-MaxShown):]
+	t.kept = t.kept[max(0, len(t.kept)-maxShown):]
 	return n, nil
 }
 
-// line is what was kept in one line of at most MaxShown bytes, without what a terminal would obey.
+// line is what was kept in one line of at most maxShown bytes, without what a terminal would obey.
 func (t *tail) line() string {
 	clean := strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {

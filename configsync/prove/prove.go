@@ -24,8 +24,8 @@ const (
 	Refusal = 65
 	// PayloadFile stands, anywhere in an argument, for the path of a file with the payload.
 	PayloadFile = "{config}"
-	// DefaultTimeout is for how long a program may run where Options say nothing.
-	DefaultTimeout = 30 * time.Second
+	// defaultTimeout is for how long a program may run where Options say nothing.
+	defaultTimeout = 30 * time.Second
 	// minSecret is the fewest bytes of a secret.
 	minSecret = 16
 )
@@ -54,9 +54,9 @@ type Options struct {
 	// FileDir is the directory of PayloadFile, absolute: the agent's own, for this purpose alone. It is made, with mode 0700, where it is missing.
 	// Required where an argument holds PayloadFile.
 	FileDir string
-	// Timeout is for how long the program may run: DefaultTimeout.
+	// Timeout is for how long the program may run: defaultTimeout.
 	Timeout time.Duration
-	// ShowOutput says that what the program writes holds nothing of a payload. Then the end of it, at most MaxShown bytes, stands in errors, and so in
+	// ShowOutput says that what the program writes holds nothing of a payload. Then the end of it, at most maxShown bytes, stands in errors, and so in
 	// the status, in events and in logs.
 	ShowOutput bool
 	// Payload gives what the program is to judge: the merged document of several layers, say. Nil means the entry of the object, byte for byte. Its
@@ -80,7 +80,7 @@ func (o Options) check() error {
 	need(filepath.IsAbs(o.Path), "Path must be absolute, got %q", o.Path)
 	need(o.Dir == "" || filepath.IsAbs(o.Dir), "Dir must be absolute, got %q", o.Dir)
 	need(o.Version != "", "Version must be set: answers are kept for each version")
-	need(o.Timeout >= 0, "Timeout must be positive, or 0 for %s, got %s", DefaultTimeout, o.Timeout)
+	need(o.Timeout >= 0, "Timeout must be positive, or 0 for %s, got %s", defaultTimeout, o.Timeout)
 	need(!o.byFile() || filepath.IsAbs(o.FileDir), "FileDir must be absolute, as an argument holds %s, got %q", PayloadFile, o.FileDir)
 	need(o.Secret == nil || len(o.Secret) >= minSecret, "Secret must have at least %d bytes, got %d", minSecret, len(o.Secret))
 	return errors.Join(errs...)
@@ -121,7 +121,7 @@ func New(o Options) (*Program, error) {
 		return nil, err
 	}
 	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = defaultTimeout
 	}
 	if o.Dir == "" {
 		o.Dir = "/"

@@ -19,8 +19,8 @@ import (
 const (
 	// Stream is the record of the Store that holds the answers.
 	Stream = "proofs"
-	// MaxAnswers is how many answers are kept. The oldest are dropped.
-	MaxAnswers = 64
+	// maxAnswers is how many answers are kept. The oldest are dropped.
+	maxAnswers = 64
 	// format is that of the record. What is of another one is not read: to ask again costs a run.
 	format = 1
 )
@@ -119,4 +119,4 @@ func find(all []result, s subject) (result, bool) {
 }
 
 // kept is the newest of all.
-func kept(all []result) []result { return all[max(0, len(all)-MaxAnswers):] }
+func kept(all []result) []result { return all[max(0, len(all)-maxAnswers):] }

@@ -15,9 +15,9 @@ import (
 	"strings"
 )
 
-// MaxKeys is the most keys of a directory, maxKeyFile the most bytes of a file.
+// maxKeys is the most keys of a directory, maxKeyFile the most bytes of a file.
 const (
-	MaxKeys    = 64
+	maxKeys    = 64
 	maxKeyFile = 16 << 10
 )
 
@@ -56,8 +56,8 @@ func load(dir string) (map[string]ed25519.PublicKey, error) {
 		if !ok || strings.HasPrefix(name, ".") {
 			continue
 		}
-		if len(keys) == MaxKeys {
-			return nil, fmt.Errorf("it has more than %d keys", MaxKeys)
+		if len(keys) == maxKeys {
+			return nil, fmt.Errorf("it has more than %d keys", maxKeys)
 		}
 		if keys[id], err = readKey(root, name); err != nil {
 			return nil, fmt.Errorf("file %q: %w", filepath.Base(name), err)
@@ -94,11 +94,11 @@ func readKey(root *os.Root, name string) (ed25519.PublicKey, error) {
 	if len(text) > maxKeyFile {
 		return nil, fmt.Errorf("must have at most %d bytes", maxKeyFile)
 	}
-	return ParseKey(text)
+	return parseKey(text)
 }
 
-// ParseKey reads one public key from PEM, as openssl pkey -pubout writes it.
-func ParseKey(text []byte) (ed25519.PublicKey, error) {
+// parseKey reads one public key from PEM, as openssl pkey -pubout writes it.
+func parseKey(text []byte) (ed25519.PublicKey, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "PUBLIC KEY" || strings.TrimSpace(string(rest)) != "" {
 		return nil, errors.New("must hold one PEM block of type PUBLIC KEY and nothing behind it")

@@ -20,8 +20,8 @@ const Entry = "signatures"
 
 // The limits of [Entry].
 const (
-	// MaxSignatures is the most lines with a signature.
-	MaxSignatures = 16
+	// maxSignatures is the most lines with a signature.
+	maxSignatures = 16
 	// maxEntry is the most bytes.
 	maxEntry = 16 << 10
 )
@@ -109,8 +109,8 @@ func signatures(text string) ([]signature, error) {
 		id, encoded, _ := strings.Cut(line, " ")
 		sum, err := base64.StdEncoding.Strict().DecodeString(encoded)
 		switch {
-		case len(all) == MaxSignatures:
-			return nil, &UnsignedError{Problem: fmt.Sprintf("entry %q has more than %d signatures", Entry, MaxSignatures)}
+		case len(all) == maxSignatures:
+			return nil, &UnsignedError{Problem: fmt.Sprintf("entry %q has more than %d signatures", Entry, maxSignatures)}
 		case !isID(id) || err != nil || len(sum) != ed25519.SignatureSize:
 			return nil, &UnsignedError{Problem: fmt.Sprintf("entry %q, line %d: must be the ID of a key, a space and an Ed25519 signature in base64", Entry, n)}
 		}

@@ -28,38 +28,38 @@ type TypedProvider[C any] interface {
 	Delete(ctx context.Context, r DeleteRequest) (Progress, error)
 }
 
-// A TypedPlanner is a [Planner] that is given its config decoded.
-type TypedPlanner[C any] interface {
+// A typedPlanner is a [Planner] that is given its config decoded.
+type typedPlanner[C any] interface {
 	// Plan is as in [Planner].
 	Plan(ctx context.Context, r UpdateRequest, config C) (Plan, error)
 }
 
-// A TypedUpdater is an [Updater] that is given its config decoded.
-type TypedUpdater[C any] interface {
+// A typedUpdater is an [Updater] that is given its config decoded.
+type typedUpdater[C any] interface {
 	// Update is as in [Updater].
 	Update(ctx context.Context, r UpdateRequest, config C) (Progress, error)
 }
 
-// A TypedValidator is a [Validator] that is given its config decoded.
-type TypedValidator[C any] interface {
+// A typedValidator is a [Validator] that is given its config decoded.
+type typedValidator[C any] interface {
 	// Validate is as in [Validator]. It is asked after the config's own Validate.
 	Validate(ctx context.Context, d Desired, config C) error
 }
 
-// A TypedAdopter is an [Adopter] that is given its config decoded.
-type TypedAdopter[C any] interface {
+// A typedAdopter is an [Adopter] that is given its config decoded.
+type typedAdopter[C any] interface {
 	// Adopt is as in [Adopter], with the config of r.As.Desired.
 	Adopt(ctx context.Context, r AdoptRequest, config C) (Instance, error)
 }
 
-// A TypedCapacity is a [Capacity] that is given its config decoded.
-type TypedCapacity[C any] interface {
+// A typedCapacity is a [Capacity] that is given its config decoded.
+type typedCapacity[C any] interface {
 	// Capacity is as in [Capacity].
 	Capacity(ctx context.Context, d Desired, config C) (map[string]string, error)
 }
 
-// A TypedGroup is a [Group] that is given its config decoded.
-type TypedGroup[C any] interface {
+// A typedGroup is a [Group] that is given its config decoded.
+type typedGroup[C any] interface {
 	// Resize is as in [Group].
 	Resize(ctx context.Context, name string, size int, d Desired, config C) error
 }
@@ -70,7 +70,7 @@ type TypedGroup[C any] interface {
 // and no value but of apiVersion and kind.
 //
 // If *C has a method Default(), it is called after that, and then Validate() error, whose error is InvalidConfig. Delete, Get, List and the abilities
-// [Power] and [Console] never look at a config. The other abilities are found by assertion in their typed form ([TypedPlanner] and so on);
+// [Power] and [Console] never look at a config. The other abilities are found by assertion in their typed form ([typedPlanner] and so on);
 // [Validator] is always there.
 func Typed[C any](kind Kind, p TypedProvider[C]) Provider {
 	return typed[C]{p, decoder[C]{kind: kind, complete: hasKind(reflect.TypeFor[C]())}}
@@ -101,19 +101,19 @@ func (t typed[C]) Delete(ctx context.Context, r DeleteRequest) (Progress, error)
 func (t typed[C]) Abilities() Abilities {
 	able := typedAbilities[C](t)
 	a := Abilities{Validator: able}
-	if _, ok := t.inner.(TypedPlanner[C]); ok {
+	if _, ok := t.inner.(typedPlanner[C]); ok {
 		a.Planner = able
 	}
-	if _, ok := t.inner.(TypedUpdater[C]); ok {
+	if _, ok := t.inner.(typedUpdater[C]); ok {
 		a.Updater = able
 	}
-	if _, ok := t.inner.(TypedAdopter[C]); ok {
+	if _, ok := t.inner.(typedAdopter[C]); ok {
 		a.Adopter = able
 	}
-	if _, ok := t.inner.(TypedCapacity[C]); ok {
+	if _, ok := t.inner.(typedCapacity[C]); ok {
 		a.Capacity = able
 	}
-	if _, ok := t.inner.(TypedGroup[C]); ok {
+	if _, ok := t.inner.(typedGroup[C]); ok {
 		a.Group = able
 	}
 	a.Power, _ = t.inner.(Power)
@@ -129,7 +129,7 @@ func (t typedAbilities[C]) Plan(ctx context.Context, r UpdateRequest) (Plan, err
 	if err != nil {
 		return Plan{}, err
 	}
-	return t.inner.(TypedPlanner[C]).Plan(ctx, r, c)
+	return t.inner.(typedPlanner[C]).Plan(ctx, r, c)
 }
 
 func (t typedAbilities[C]) Update(ctx context.Context, r UpdateRequest) (Progress, error) {
@@ -137,12 +137,12 @@ func (t typedAbilities[C]) Update(ctx context.Context, r UpdateRequest) (Progres
 	if err != nil {
 		return Progress{}, err
 	}
-	return t.inner.(TypedUpdater[C]).Update(ctx, r, c)
+	return t.inner.(typedUpdater[C]).Update(ctx, r, c)
 }
 
 func (t typedAbilities[C]) Validate(ctx context.Context, d Desired) error {
 	c, err := t.config.decode("validate", "", d)
-	if v, ok := t.inner.(TypedValidator[C]); ok && err == nil {
+	if v, ok := t.inner.(typedValidator[C]); ok && err == nil {
 		return v.Validate(ctx, d, c)
 	}
 	return err
@@ -153,7 +153,7 @@ func (t typedAbilities[C]) Adopt(ctx context.Context, r AdoptRequest) (Instance,
 	if err != nil {
 		return Instance{}, err
 	}
-	return t.inner.(TypedAdopter[C]).Adopt(ctx, r, c)
+	return t.inner.(typedAdopter[C]).Adopt(ctx, r, c)
 }
 
 func (t typedAbilities[C]) Capacity(ctx context.Context, d Desired) (map[string]string, error) {
@@ -161,7 +161,7 @@ func (t typedAbilities[C]) Capacity(ctx context.Context, d Desired) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	return t.inner.(TypedCapacity[C]).Capacity(ctx, d, c)
+	return t.inner.(typedCapacity[C]).Capacity(ctx, d, c)
 }
 
 func (t typedAbilities[C]) Resize(ctx context.Context, name string, size int, d Desired) error {
@@ -169,5 +169,5 @@ func (t typedAbilities[C]) Resize(ctx context.Context, name string, size int, d 
 	if err != nil {
 		return err
 	}
-	return t.inner.(TypedGroup[C]).Resize(ctx, name, size, d, c)
+	return t.inner.(typedGroup[C]).Resize(ctx, name, size, d, c)
 }

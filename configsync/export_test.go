@@ -1,0 +1,12 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configsync
+
+// What only the tests of package configsync_test use.
+
+const MaxFields = maxFields
+
+var HashedName = hashedName
+
+var ValidateUID = validateUID
