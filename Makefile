@@ -13,6 +13,8 @@ MAKEFLAGS += --no-print-directory --no-builtin-rules
 GO ?= go
 # Each module is built by itself, as its users build it; go.work is for editors.
 export GOWORK := off
+# The build cache serves every clone: what is compiled does not hold the directory that it was compiled in.
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
 # Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
 RACE ?= auto
 # Tests of real servers wait more than they compute, so that more of them run at a time than there are processors: two packages of the
