@@ -94,7 +94,7 @@ func brokenConfigs() []breakage {
 		{name: "decodes leniently", caught: "UnknownFieldIsInvalidConfig", apply: func(b *broken) {
 			b.create = func(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
 				i, err := b.Memory.Create(ctx, r)
-				if err != nil && strings.Contains(err.Error(), "unknown field") {
+				if err != nil && strings.Contains(err.Error(), "is not known") {
 					r.Desired.Config = nil
 					return b.Memory.Create(ctx, r)
 				}
