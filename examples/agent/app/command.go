@@ -38,7 +38,9 @@ func NewCommand(options ...Option) *cobra.Command {
 		Short:         "Give a kubelet its config from the API server, and go back to the last known good one by itself",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       settings.Version(),
 	}
+	c.Flags().Bool("version", false, "print the version and exit") // without cobra's shorthand: -v is for logs elsewhere
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return settings.ParseError(err) })
 	config := own.config

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/version"
 
 	"github.com/belayproject/belay/examples/internal/drain/settings"
 )
@@ -111,6 +112,8 @@ func newCommand(out, errs *os.File, options ...Option) *cobra.Command {
 	})
 	c.Use, c.Short, c.Long, c.Example = "drain NODE... | --selector SELECTOR", "Empty nodes for maintenance, and keep every PodDisruptionBudget", long, examples
 	c.Args, c.SilenceUsage, c.SilenceErrors = cobra.ArbitraryArgs, true, true
+	c.Version = version.Get().GitVersion
+	c.Flags().Bool("version", false, "print the version and exit") // without cobra's shorthand: -v is for logs elsewhere
 	c.SetOut(out)
 	c.SetErr(errs)
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
 	drainsettings "github.com/belayproject/belay/examples/internal/drain/settings"
@@ -116,8 +117,10 @@ func newCommand(out, errs io.Writer, options ...Option) *cobra.Command {
 	c := &cobra.Command{
 		Use: "kubectl-belay", Short: "Run rollouts: status, why, plan, history, verbs and doctor", Long: long, Example: examples,
 		Annotations:  map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl belay"},
+		Version:      version.Get().GitVersion,
 		SilenceUsage: true, SilenceErrors: true, Args: unknownCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
+	c.Flags().Bool("version", false, "print the version and exit") // without cobra's shorthand: -v is for logs elsewhere
 	c.SetOut(out)
 	c.SetErr(errs)
 	c.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)

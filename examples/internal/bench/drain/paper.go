@@ -180,8 +180,14 @@ func (p *paper) GetNode(context.Context, string) (*corev1.Node, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// ListPods is not asked for: no node gets empty.
-func (p *paper) ListPods(context.Context, string) ([]*corev1.Pod, error) {
+// ListPods returns the pods of a node, as a plan asks for them.
+func (p *paper) ListPods(_ context.Context, node string) ([]*corev1.Pod, error) {
 	p.asks.Add(1)
-	return nil, errors.New("nothing is listed here")
+	var pods []*corev1.Pod
+	for i := range paperNodes * paperPodsPerNode {
+		if paperNode(i%paperNodes) == node {
+			pods = append(pods, paperPod(i))
+		}
+	}
+	return pods, nil
 }

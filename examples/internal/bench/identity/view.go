@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/identity"
 )
 
 // heapBar is how many bytes a view may keep of a member besides the Lease.
