@@ -100,6 +100,33 @@ func TestPlanWaitsForALateCache(t *testing.T) {
 	})
 }
 
+// checkNotFound checks what Reconcile returned and reported for a Node that does not exist.
+func (s *stageTest) checkNotFound(node string, after time.Duration, err error, last drain.Status) {
+	s.Helper()
+	var typed *drain.NodeNotFoundError
+	if !errors.Is(err, drain.ErrNodeNotFound) || !errors.As(err, &typed) || typed.Node != node {
+		s.Errorf("no such node: got error %v, want ErrNodeNotFound for %s", err, node)
+	}
+	if after != 0 || last.Phase != drain.Failed || last.Reason != drain.NodeNotFound {
+		s.Errorf("no such node: got %s and status %s, want Failed", after, stageLine(last))
+	}
+}
+
+// reconcileUntilIdle calls Reconcile when it asks for it, until it waits for a trigger.
+func (s *stageTest) reconcileUntilIdle(node string) {
+	s.Helper()
+	for range 60 {
+		after, err := s.d.Reconcile(s.Context(), node)
+		if err != nil {
+			s.Fatalf("got error %v", err)
+		}
+		if after == 0 {
+			return
+		}
+		s.sleep(after)
+	}
+}
+
 // TestReconcileByKey shows the shape that a controller calls: the request comes from a lookup, the status goes to a
 // sink, and a Node that does not exist is an error that can be told from others.
 func TestReconcileByKey(t *testing.T) {
@@ -124,26 +151,13 @@ func TestReconcileByKey(t *testing.T) {
 			s.Errorf("nothing wanted: got %s, error %v, reports %v and requests %v, want none", after, err, reported, s.c.Log())
 		}
 		wanted["n1"] = s.request("")
-		for range 60 {
-			after, err := s.d.Reconcile(s.Context(), "n1")
-			if err != nil {
-				s.Fatalf("got error %v", err)
-			}
-			if after == 0 {
-				break
-			}
-			s.sleep(after)
-		}
+		s.reconcileUntilIdle("n1")
 		if last := reported[len(reported)-1]; last.Node != "n1" || last.Phase != drain.Drained {
 			s.Errorf("got %s, want n1 Drained", stageLine(last))
 		}
 		wanted["n9"] = s.request("")
 		after, err := s.d.Reconcile(s.Context(), "n9")
-		var typed *drain.NodeNotFoundError
-		last := reported[len(reported)-1]
-		if !errors.Is(err, drain.ErrNodeNotFound) || !errors.As(err, &typed) || typed.Node != "n9" || after != 0 || last.Phase != drain.Failed || last.Reason != drain.NodeNotFound {
-			s.Errorf("no such node: got %s, error %v and status %s, want ErrNodeNotFound and Failed", after, err, stageLine(last))
-		}
+		s.checkNotFound("n9", after, err, reported[len(reported)-1])
 		sink = errors.New("the object has changed")
 		if _, err := s.d.Reconcile(s.Context(), "n1"); !errors.Is(err, sink) {
 			s.Errorf("got error %v, want that of the sink", err)

@@ -144,7 +144,7 @@ func (d *Drainer) waitForCache(ctx context.Context, most time.Duration) error {
 
 // denied is the first error of an informer for which a right is missing.
 func denied(err error) error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the errors of the informers, not what they wrap
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}

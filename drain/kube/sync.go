@@ -125,7 +125,7 @@ func (c *Cache) waitForInformers(ctx context.Context) error {
 
 // isFinal reports whether waiting longer cannot mend what is wrong with an informer.
 func isFinal(err error, waited time.Duration) bool {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // the errors of the informers, not what they wrap
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return false
 	}

@@ -8,6 +8,6 @@ import "errors"
 // AsType is errors.AsType of Go 1.26: the first error in the tree of err that is an E.
 func AsType[E any](err error) (E, bool) {
 	var found E
-	ok := errors.As(err, &found) //nolint:govet // E is an error or an interface, as errors.As asks
+	ok := errors.As(err, &found)
 	return found, ok
 }

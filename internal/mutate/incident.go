@@ -80,7 +80,7 @@ func Incidents(t *testing.T, incidents []Incident) {
 func (in Incident) locate(sources []*source) (mutant, error) {
 	count, err := countStatements(in.Replace)
 	if err != nil {
-		return mutant{}, fmt.Errorf("Replace is %w", err)
+		return mutant{}, fmt.Errorf("field Replace is %w", err)
 	}
 	want := canonical(in.Replace)
 	var found []mutant

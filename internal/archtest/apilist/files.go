@@ -96,7 +96,7 @@ func Compare(pkgs map[string]*types.Package, committed Listing) ([]archtest.Viol
 func Read(root string) (Listing, error) {
 	l := Listing{}
 	fsys := os.DirFS(root)
-	err := fs.WalkDir(fsys, Dir, func(file string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(fsys, Dir, func(file string, _ fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}

@@ -168,7 +168,8 @@ func Version(ctx context.Context, name Name) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir, module := "", kubernetesModule
+	var dir string
+	module := kubernetesModule
 	switch name {
 	case APIServer, ControllerManager, Scheduler, Kubelet, OldKubelet:
 		if dir, err = kubernetesDir(root, name); err != nil {
