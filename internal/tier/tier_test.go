@@ -14,7 +14,7 @@ type recorder struct{ said string }
 func (r *recorder) Helper()                {}
 func (r *recorder) Attr(key, value string) { r.said += fmt.Sprintf("attr %s=%s, ", key, value) }
 func (r *recorder) Skip(args ...any)       { r.said += "skip: " + fmt.Sprint(args...) }
-func (r *recorder) Fatal(...any)      { r.said += "fatal" }
+func (r *recorder) Fatal(...any)           { r.said += "fatal" }
 
 // TestSystemSkipsOutsideOfItsTier: a marked test runs where the tier is on. Elsewhere it has the attribute by which gotest knows it, and
 // its skip says who runs it and what it needs.
