@@ -163,8 +163,8 @@ func (i *informer) noteFailures() {
 	s, ok := i.Informer.(interface {
 		SetWatchErrorHandlerWithContext(handler cache.WatchErrorHandlerWithContext) error
 	})
-	if ok && !i.hasStarted() {
-		_ = s.SetWatchErrorHandlerWithContext(i.failed) // the one error: the informer has been started meanwhile
+	if ok {
+		_ = s.SetWatchErrorHandlerWithContext(i.failed) // the one error: the informer has been started
 	}
 }
 
