@@ -145,8 +145,8 @@ func (k *kubelet) compare(o configsync.Object, refused string) {
 	}
 }
 
-// run gives the config that a kubelet has read, as it prints it before it does anything with it, and its last line. It ends by itself: it is
-// told to look for a lock, and not where.
+// run returns the config that a kubelet has accepted, as the kubelet logs it, and the last line of its log. The kubelet ends by itself: it is
+// told to look for a lock, and not where. Kubelets from 1.37 on log the config before they validate it.
 func (k *kubelet) run(args ...string) (config, says string) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), time.Minute)
@@ -158,7 +158,14 @@ func (k *kubelet) run(args ...string) (config, says string) {
 		k.Fatalf("the kubelet ended with %v: %s", err, out)
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	_, rest, _ := strings.Cut(string(out), `"KubeletConfiguration" configuration=`)
+	says = lines[len(lines)-1]
+	if !strings.Contains(says, "no lock file specified") {
+		return "", says
+	}
+	_, rest, found := strings.Cut(string(out), `"Effective KubeletConfiguration" config=`)
+	if !found {
+		_, rest, _ = strings.Cut(string(out), `"KubeletConfiguration" configuration=`)
+	}
 	config, _, _ = strings.Cut(rest, "\n >\n")
-	return config, lines[len(lines)-1]
+	return config, says
 }
