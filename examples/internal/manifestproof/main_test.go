@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 
 const (
 	// root is that of the main module, as it is seen from this package.
-	root      = "../.."
+	root      = "../../.."
 	manifests = root + "/examples/manifests"
 
 	// systemNamespace is where the controller lives, agentNamespace where agents in pods do.
