@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 )
 
@@ -19,21 +20,13 @@ const errorTail = 4 << 10
 func goCommand(ctx context.Context, dir string, env []string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "GOWORK=off"), env...)
-	var stdout, all bytes.Buffer
-	cmd.Stdout, cmd.Stderr = writers{&stdout, &all}, &all
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		tail := all.Bytes()
+		tail := slices.Concat(stdout.Bytes(), stderr.Bytes())
 		return stdout.String(), fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, tail[max(0, len(tail)-errorTail):])
 	}
 	return stdout.String(), nil
-}
-
-// writers writes to both buffers.
-type writers [2]*bytes.Buffer
-
-func (w writers) Write(p []byte) (int, error) {
-	w[0].Write(p)
-	return w[1].Write(p)
 }
 
 // Table writes a Markdown table whose columns are aligned.

@@ -79,7 +79,7 @@ func TestControllerRunsAsItIsDeployed(t *testing.T) {
 	if p := service.Spec.Ports[0]; p.TargetPort.String() != port.Name || p.Port != port.ContainerPort {
 		t.Errorf("the Service's port is %d to %s, want %d to %s", p.Port, p.TargetPort.String(), port.ContainerPort, port.Name)
 	}
-	served := read(t, root+"/examples/controller/main.go")
+	served := read(t, root+"/examples/controller/app/command.go")
 	for what, probe := range map[string]*corev1.Probe{"liveness": container.LivenessProbe, "readiness": container.ReadinessProbe} {
 		if probe == nil || probe.HTTPGet.Port.String() != port.Name || !strings.Contains(served, `"GET `+probe.HTTPGet.Path+`"`) {
 			t.Errorf("the %s probe is %v, want one that is served on %s", what, probe, port.Name)
