@@ -52,6 +52,42 @@ func TestUncordonedNodeIsNotDrained(t *testing.T) {
 	})
 }
 
+// Two processes that drain a node under one holder, each for a maintenance of its own, do not take it from each other with
+// every pass: the later one has it, and the earlier one writes nothing more, also when it is the one that is told again.
+func TestAnotherMaintenanceOfTheHolderSupersedes(t *testing.T) {
+	for _, mode := range []drain.Mode{drain.Drain, drain.Cordon} {
+		stage(t, draintest.Options{}, nil, func(s *stageTest) {
+			s.stuck()
+			earlier := s.request("n1", func(r *drain.Request) { r.Mode = mode })
+			later := s.request("n1", func(r *drain.Request) { r.Mode, r.Maintenance = mode, "m2" })
+			s.pass(earlier)
+			first := s.d
+			s.restart()
+			s.pass(later)
+			second := s.d
+			s.sleep(time.Second)
+			s.c.ClearLog()
+			for range 3 {
+				s.d = first
+				s.wants(s.pass(earlier), drain.Failed, drain.Superseded, drain.OutcomeFailed)
+				s.d = second
+				if st := s.pass(later); st.Phase == drain.Failed {
+					t.Errorf("%s: the later maintenance is %s", mode, stageLine(st))
+				}
+			}
+			for _, call := range s.c.Log() {
+				if call.Patch != "" {
+					t.Errorf("%s: got %v, want no further write of the node", mode, call)
+				}
+			}
+			later.Mode = drain.Release
+			s.phase(later, time.Minute, drain.Released)
+			s.sleep(time.Second)
+			s.clean("n1")
+		})
+	}
+}
+
 // Recordon takes the node back, and evicts nothing before it has.
 func TestRecordonTakesTheNodeBack(t *testing.T) {
 	for _, mode := range []drain.Mode{drain.Drain, drain.Cordon} {

@@ -24,7 +24,7 @@ const (
 	HoldEnded Phase = "HoldEnded" // the Lease is renewed no more
 	Soak      Phase = "Soaking"   // released, and watched
 	Released  Phase = "Released"  // nothing of this holder is left on the node
-	Failed    Phase = "Failed"    // cannot be done, and nothing of this holder is left on the node
+	Failed    Phase = "Failed"    // cannot be done; nothing of this maintenance is left on the node
 )
 
 // An Outcome is the result of a drain, for those who count. It is empty while the drain can still go on by itself.

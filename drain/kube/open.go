@@ -188,8 +188,9 @@ type DrainOptions struct {
 const DefaultHolder = "belay-drain"
 
 // DrainNode cordons a node and empties it, as "kubectl drain" does, and returns when it is empty. Where it is not, the
-// error is a [NotDrainedError] that names the pods, a [drain.NodeNotFoundError], or ctx's: when ctx ends, the node is
-// given back as it was found; after a Timeout it stays cordoned. [ReleaseNode] ends the maintenance.
+// error is a [drain.NodeNotFoundError] or a [NotDrainedError] that names the pods: when ctx ends, it wraps ctx's error,
+// and the node is given back as it was found; after a Timeout it stays cordoned. Of two calls of the same Holder the
+// later one goes on, and the other one ends. [ReleaseNode] ends the maintenance.
 func DrainNode(ctx context.Context, config *rest.Config, name string, o DrainOptions) (drain.Status, error) {
 	return runNode(ctx, config, name, drain.Drain, o)
 }
@@ -228,8 +229,10 @@ func runNode(
 	}
 	st := set.Nodes[0]
 	switch {
-	case err != nil, st.Phase == drain.Drained, st.Phase == drain.Released:
-		return st, err
+	case err != nil:
+		return st, &NotDrainedError{Status: st, Err: err}
+	case st.Phase == drain.Drained, st.Phase == drain.Released:
+		return st, nil
 	case st.Reason == drain.NodeNotFound:
 		return st, &drain.NodeNotFoundError{Node: name, Mode: mode}
 	default:
@@ -238,11 +241,22 @@ func runNode(
 }
 
 // A NotDrainedError is a node that [DrainNode] has not emptied.
-type NotDrainedError struct{ Status drain.Status }
+type NotDrainedError struct {
+	// Status is that of the last pass.
+	Status drain.Status
+	// Err is what ended the drain: that of its context, for example. Nil is the status itself.
+	Err error
+}
+
+// Unwrap returns what ended the drain.
+func (e *NotDrainedError) Unwrap() error { return e.Err }
 
 // Error names the node, why it is not empty, and the pods that are left.
 func (e *NotDrainedError) Error() string {
 	text := fmt.Sprintf("node %q is %s", e.Status.Node, e.Status.Phase)
+	if e.Err != nil {
+		text = e.Err.Error() + ": " + text
+	}
 	if e.Status.Reason != "" {
 		text += fmt.Sprintf(" (%s)", e.Status.Reason)
 	}

@@ -8,16 +8,20 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
@@ -78,12 +82,60 @@ func TestDrainNodeThatCannotBeDrained(t *testing.T) {
 		}
 	}})
 	cancel()
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got error %v, want that of the context", err)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "/debug: no controller") {
+		t.Errorf("got error %v, want that of the context, and the pod that is left", err)
 	}
 	_, err = kube.ReleaseNode(t.Context(), c.env.Config(), node, kube.DrainOptions{})
 	must(t, err)
 	if got, err := c.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{}); err != nil || got.Spec.Unschedulable {
+		t.Errorf("got %+v and error %v, want the node given back", got, err)
+	}
+}
+
+// TestDrainNodeTwiceAtOnce has two people drain one node under the same holder, where no pod may leave: the later one
+// goes on, the earlier one ends, and its end does not open the node of the other.
+func TestDrainNodeTwiceAtOnce(t *testing.T) {
+	c := newCluster(t)
+	node := c.nodeWithPods(t, "app")
+	_, err := c.admin.PolicyV1().PodDisruptionBudgets(c.namespace).Create(t.Context(), &policyv1.PodDisruptionBudget{
+		ObjectMeta: metav1.ObjectMeta{Name: "guard"},
+		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+	}, metav1.CreateOptions{})
+	must(t, err)
+	begin := func() (stop context.CancelFunc, ended <-chan error) {
+		ctx, cancel := context.WithCancel(t.Context())
+		draining, end := make(chan struct{}), make(chan error, 1)
+		begun := sync.OnceFunc(func() { close(draining) })
+		go func() {
+			_, err := kube.DrainNode(ctx, c.env.Config(), node, kube.DrainOptions{Policy: evictAll("").Policy, Report: func(st drain.Status) {
+				if st.Phase == drain.Draining {
+					begun()
+				}
+			}})
+			begun()
+			end <- err
+		}()
+		<-draining
+		return cancel, end
+	}
+	stopFirst, first := begin()
+	defer stopFirst()
+	stopSecond, second := begin()
+	defer stopSecond()
+	var left *kube.NotDrainedError
+	if err := <-first; !errors.As(err, &left) || left.Status.Reason != drain.Superseded || left.Err != nil {
+		t.Errorf("the first drain ended with %v, want %s", err, drain.Superseded)
+	}
+	got, err := c.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil || !got.Spec.Unschedulable {
+		t.Errorf("got %+v and error %v, want the node cordoned for the second drain", got, err)
+	}
+	stopSecond()
+	if err := <-second; !errors.As(err, &left) || !errors.Is(err, context.Canceled) {
+		t.Errorf("the second drain ended with %v, want its context's error", err)
+	}
+	got, err = c.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{})
+	if err != nil || got.Spec.Unschedulable || got.Annotations[drain.MarkAnnotation] != "" {
 		t.Errorf("got %+v and error %v, want the node given back", got, err)
 	}
 }
