@@ -11,6 +11,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,10 +53,7 @@ func (s Set) Install(ctx context.Context, config *rest.Config) error {
 		if err != nil {
 			return err
 		}
-		if err := s.apply(ctx, client.Resource(definitions()), d.object); err != nil {
-			return err
-		}
-		if err := d.awaitServed(ctx, client); err != nil {
+		if err := s.define(ctx, client, d); err != nil {
 			return err
 		}
 	}
@@ -136,26 +134,40 @@ func decodeDefinition(manifest []byte) (d definition, err error) {
 	return d, nil
 }
 
-// awaitServed waits until every served version can be listed. That the definition is established is not enough: the API server
-// answers requests a moment later.
-func (d definition) awaitServed(ctx context.Context, client dynamic.Interface) error {
-	var last error
+// define applies a definition and waits until every served version can be listed. That the definition is established is
+// not enough: the API server answers requests a moment later. One that is being deleted takes what is applied and goes
+// all the same, with all objects of its kind: it is made anew when it is gone.
+func (s Set) define(ctx context.Context, client dynamic.Interface, d definition) error {
+	last := errGone
 	err := wait.PollUntilContextCancel(ctx, servedEvery, true, func(ctx context.Context) (bool, error) {
+		if errors.Is(last, errGone) {
+			if err := s.apply(ctx, client.Resource(definitions()), d.object); err != nil {
+				return false, err
+			}
+		}
 		last = d.isServed(ctx, client)
 		return last == nil, nil
 	})
-	if err != nil {
+	if ctx.Err() != nil {
 		return fmt.Errorf("waiting for CustomResourceDefinition %q to be served: %w", d.object.GetName(), errors.Join(err, last))
 	}
-	return nil
+	return err
 }
+
+var errGone = errors.New("it does not exist")
 
 func (d definition) isServed(ctx context.Context, client dynamic.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	u, err := client.Resource(definitions()).Get(ctx, d.object.GetName(), metav1.GetOptions{})
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err):
+		return errGone
+	case err != nil:
 		return err
+	case u.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("it is being deleted since %s, and is made anew when it is gone: "+
+			"finalizers of its objects may hold it", u.GetDeletionTimestamp().UTC().Format(time.RFC3339))
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if !isEstablished(conditions) {

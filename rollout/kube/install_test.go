@@ -4,11 +4,18 @@
 package kube_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/internal/testenv"
@@ -46,5 +53,70 @@ func TestInstall(t *testing.T) {
 		if rules, _ := role.Object["rules"].([]any); len(rules) == 0 {
 			t.Errorf("role %q has no rules", name)
 		}
+	}
+}
+
+// A definition that somebody has just deleted, and that an object with a finalizer holds, is not taken for an installed one:
+// Install says what it waits for, and makes it anew when it is gone.
+func TestInstallOverADefinitionThatIsBeingDeleted(t *testing.T) {
+	env := testenv.Start(t, testenv.Options{})
+	install := func(ctx context.Context) error { return kube.Install(ctx, env.Config()) }
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(install(t.Context()))
+	client := dynamic.NewForConfigOrDie(env.Config())
+	revisions := client.Resource(v1alpha1.RevisionsResource)
+	held := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": v1alpha1.RevisionKind,
+		"metadata": map[string]any{"name": "held", "finalizers": []any{"example.com/hold"}},
+		"spec":     map[string]any{"class": "NonIntrusive", "opaque": "two", "digest": v1alpha1.OpaqueDigest("two")},
+	}}
+	_, err := revisions.Create(t.Context(), held, metav1.CreateOptions{})
+	check(err)
+	definitions := client.Resource(schema.GroupVersionResource{
+		Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+	})
+	name := v1alpha1.RevisionsResource.GroupResource().String()
+	check(definitions.Delete(t.Context(), name, metav1.DeleteOptions{}))
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	defer stop()
+	if err := install(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is being deleted") {
+		t.Errorf("Install over a definition that is being deleted: %v, want the end of its time, and why", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- install(t.Context()) }()
+	_, err = revisions.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	check(err)
+	check(<-ended)
+	if _, err := revisions.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+		t.Errorf("a Revision right after Install: %v, want that the kind is served", err)
+	}
+}
+
+// A process whose kinds are not installed is told how to install them.
+func TestWatchOfAKindThatIsNotInstalled(t *testing.T) {
+	env := testenv.Start(t, testenv.Options{})
+	caches, err := kube.NewCaches(env.Config(), kube.CachesOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- caches.Run(ctx) }()
+	const want = "rollouts has not seen all yet: the API server does not serve this kind: see Install"
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		err := caches.Check()
+		return err != nil && strings.Contains(err.Error(), want), nil
+	})
+	if err != nil {
+		t.Errorf("without definitions the caches say %v, want the name of Install", caches.Check())
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the caches ended with %v, want nil", err)
 	}
 }

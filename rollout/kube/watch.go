@@ -95,10 +95,14 @@ type WatchError struct {
 
 // Error names the resource and the cause.
 func (e *WatchError) Error() string {
+	text := "watch of " + e.Resource + " has not seen all yet: "
 	if e.Synced {
-		return fmt.Sprintf("watch of %s is out of date: %v", e.Resource, e.Err)
+		text = "watch of " + e.Resource + " is out of date: "
 	}
-	return fmt.Sprintf("watch of %s has not seen all yet: %v", e.Resource, e.Err)
+	if apierrors.IsNotFound(e.Err) { // of a kind, which a list names no object of
+		text += "the API server does not serve this kind: see Install: "
+	}
+	return text + e.Err.Error()
 }
 
 // Unwrap returns the cause.
