@@ -42,7 +42,6 @@ type memory struct {
 	doubt       atomic.Bool         // this process tried to cordon the node, and it is not known whether it carries the mark
 	mine        *mark               // of this holder alone, as it was last seen on the node, while the cordon stands
 	stray       bool                // the node has a cordon of ours without its mark
-	entered     bool                // the mark has named this maintenance
 	cancel      []HookRequest       // to be taken back
 	named       bool                // those that an earlier process may have asked are among them
 	emptySince  time.Time

@@ -76,7 +76,11 @@ func (p *pass) run(ctx context.Context) error {
 
 // carryOut does what the mode asks for.
 func (p *pass) carryOut(ctx context.Context) error {
-	if p.superseded() {
+	if by := findSuperseding(p.mark.of(p.r.Holder), p.memory.mine, p.r); by != nil {
+		p.d.scheduler.forget(p.r.Node)
+		p.st.Phase, p.st.Outcome, p.st.Reason = Failed, OutcomeFailed, Superseded
+		p.st.Message = fmt.Sprintf("holder %q has begun maintenance %q of node %q since, at %s",
+			p.r.Holder, by.Maintenance, p.node.Name, by.Since.UTC().Format(time.RFC3339))
 		return nil
 	}
 	switch p.r.Mode {
@@ -197,21 +201,6 @@ func (p *pass) enter(ctx context.Context, h holder) (bool, error) {
 	return true, nil
 }
 
-// superseded ends a maintenance that the same holder has replaced by another one since it began: two processes that each
-// enter their own would take the node from each other with every pass, and the end of one would open the node of the
-// other. The later one has it.
-func (p *pass) superseded() bool {
-	mine := p.mark.of(p.r.Holder)
-	if p.r.Mode == Release || mine == nil || mine.Maintenance == p.r.Maintenance || !mine.Released.IsZero() || !p.memory.entered {
-		return false
-	}
-	p.d.scheduler.forget(p.r.Node)
-	p.st.Phase, p.st.Outcome, p.st.Reason = Failed, OutcomeFailed, Superseded
-	p.st.Message = fmt.Sprintf("holder %q has begun maintenance %q of node %q since, at %s",
-		p.r.Holder, mine.Maintenance, p.node.Name, mine.Since.UTC().Format(time.RFC3339))
-	return true
-}
-
 // markAgain answers to somebody who has removed this holder's entry, and not the cordon of which it speaks: it is written again as it was,
 // so that what was latched, the end of a hold and the time of each step stand. It reports whether the pass may go on. A release goes by
 // what the entry said, and writes none.
@@ -292,9 +281,12 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 // remember keeps what the mark says of this holder's cordon, or that there is none: a mark that goes while the cordon stays was not taken
 // off by a release, and what the node was before is known here alone.
 func (p *pass) remember() {
+	mine := p.mark.of(p.r.Holder)
+	if findSuperseding(mine, p.memory.mine, p.r) != nil {
+		return
+	}
 	p.memory.mine = nil
-	if mine := p.mark.of(p.r.Holder); mine != nil && mine.Released.IsZero() {
-		p.memory.entered = p.memory.entered || mine.Maintenance == p.r.Maintenance
+	if mine != nil && mine.Released.IsZero() {
 		p.memory.mine = &mark{Unschedulable: p.mark.Unschedulable, Holders: []holder{*mine}}
 		p.memory.mine.Holders[0].Frozen = "" // that is over with the mark
 	}

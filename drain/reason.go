@@ -58,7 +58,7 @@ const (
 const (
 	NodeNotFound      Reason = "NodeNotFound"      // no Node of that name
 	NodeReplaced      Reason = "NodeReplaced"      // a Node of that name with another UID
-	Superseded        Reason = "Superseded"        // the same holder has begun another maintenance since, in another process
+	Superseded        Reason = "Superseded"        // another process has begun another maintenance for the holder
 	UncordonedByOther Reason = "UncordonedByOther" // somebody has uncordoned the node
 	PodUnhealthy      Reason = "PodUnhealthy"      // put off: a pod is not ready
 	DataLoss          Reason = "DataLoss"          // stopped: the removal would lose data

@@ -52,8 +52,8 @@ func TestUncordonedNodeIsNotDrained(t *testing.T) {
 	})
 }
 
-// Two processes that drain a node under one holder, each for a maintenance of its own, do not take it from each other with
-// every pass: the later one has it, and the earlier one writes nothing more, also when it is the one that is told again.
+// Two processes that drain a node under one holder, each for a maintenance of its own, do not take it from each other
+// with every pass: the later one has it, and the earlier one writes nothing more.
 func TestAnotherMaintenanceOfTheHolderSupersedes(t *testing.T) {
 	for _, mode := range []drain.Mode{drain.Drain, drain.Cordon} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {

@@ -99,7 +99,9 @@ func TestDrainNodeTwiceAtOnce(t *testing.T) {
 	node := c.nodeWithPods(t, "app")
 	_, err := c.admin.PolicyV1().PodDisruptionBudgets(c.namespace).Create(t.Context(), &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "guard"},
-		Spec:       policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}, MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+		Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{}, MaxUnavailable: ptr.To(intstr.FromInt32(0)),
+		},
 	}, metav1.CreateOptions{})
 	must(t, err)
 	begin := func() (stop context.CancelFunc, ended <-chan error) {
@@ -107,11 +109,12 @@ func TestDrainNodeTwiceAtOnce(t *testing.T) {
 		draining, end := make(chan struct{}), make(chan error, 1)
 		begun := sync.OnceFunc(func() { close(draining) })
 		go func() {
-			_, err := kube.DrainNode(ctx, c.env.Config(), node, kube.DrainOptions{Policy: evictAll("").Policy, Report: func(st drain.Status) {
+			o := kube.DrainOptions{Policy: evictAll("").Policy, Report: func(st drain.Status) {
 				if st.Phase == drain.Draining {
 					begun()
 				}
-			}})
+			}}
+			_, err := kube.DrainNode(ctx, c.env.Config(), node, o)
 			begun()
 			end <- err
 		}()

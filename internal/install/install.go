@@ -53,7 +53,7 @@ func (s Set) Install(ctx context.Context, config *rest.Config) error {
 		if err != nil {
 			return err
 		}
-		if err := s.define(ctx, client, d); err != nil {
+		if err := s.applyDefinition(ctx, client, d); err != nil {
 			return err
 		}
 	}
@@ -134,10 +134,10 @@ func decodeDefinition(manifest []byte) (d definition, err error) {
 	return d, nil
 }
 
-// define applies a definition and waits until every served version can be listed. That the definition is established is
+// applyDefinition applies a definition and waits until every served version can be listed. That the definition is established is
 // not enough: the API server answers requests a moment later. One that is being deleted takes what is applied and goes
 // all the same, with all objects of its kind: it is made anew when it is gone.
-func (s Set) define(ctx context.Context, client dynamic.Interface, d definition) error {
+func (s Set) applyDefinition(ctx context.Context, client dynamic.Interface, d definition) error {
 	last := errGone
 	err := wait.PollUntilContextCancel(ctx, servedEvery, true, func(ctx context.Context) (bool, error) {
 		if errors.Is(last, errGone) {

@@ -56,8 +56,8 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// A definition that somebody has just deleted, and that an object with a finalizer holds, is not taken for an installed one:
-// Install says what it waits for, and makes it anew when it is gone.
+// A definition that was just deleted, and that an object with a finalizer holds, is not taken for an installed
+// one: Install says what it waits for, and makes it anew when it is gone.
 func TestInstallOverADefinitionThatIsBeingDeleted(t *testing.T) {
 	env := testenv.Start(t, testenv.Options{})
 	install := func(ctx context.Context) error { return kube.Install(ctx, env.Config()) }
@@ -84,12 +84,14 @@ func TestInstallOverADefinitionThatIsBeingDeleted(t *testing.T) {
 	check(definitions.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
 	defer stop()
-	if err := install(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is being deleted") {
+	err = install(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is being deleted") {
 		t.Errorf("Install over a definition that is being deleted: %v, want the end of its time, and why", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- install(t.Context()) }()
-	_, err = revisions.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	free := []byte(`{"metadata":{"finalizers":null}}`)
+	_, err = revisions.Patch(t.Context(), "held", types.MergePatchType, free, metav1.PatchOptions{})
 	check(err)
 	check(<-ended)
 	if _, err := revisions.Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
@@ -108,10 +110,11 @@ func TestWatchOfAKindThatIsNotInstalled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- caches.Run(ctx) }()
 	const want = "rollouts has not seen all yet: the API server does not serve this kind: see Install"
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+	told := func(context.Context) (bool, error) {
 		err := caches.Check()
 		return err != nil && strings.Contains(err.Error(), want), nil
-	})
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, told)
 	if err != nil {
 		t.Errorf("without definitions the caches say %v, want the name of Install", caches.Check())
 	}

@@ -23,7 +23,7 @@ func (freeze) Verdict(context.Context) rollout.Verdict {
 	return rollout.Verdict{Answer: rollout.Allow}
 }
 
-// A controller with a gate and a provider of the fleet's own. It says what its command line lacks before it does anything.
+// A controller with a gate and a provider of the fleet's own. It says what its command line lacks at once.
 func ExampleNewCommand() {
 	cloud, err := fake.New(fake.Options{URL: "http://127.0.0.1:8080"})
 	if err != nil {
@@ -40,9 +40,9 @@ func ExampleNewCommand() {
 
 // Options that can't be used are one error, whatever the arguments are.
 func ExampleNewCommand_wrongOptions() {
-	c := app.NewCommand(app.WithGate("", nil), app.WithProvider("mycloud", nil))
+	c := app.NewCommand(app.WithGate("", freeze{}))
 	c.SetArgs([]string{"--domains=workers"})
 	fmt.Println(c.Execute())
 	// Output:
-	// app.NewCommand: WithGate: name is required (such as "change-freeze"); WithGate: its argument is nil (leave the option out instead); WithProvider: its argument is nil (leave the option out instead)
+	// app.NewCommand: WithGate: name is required (such as "change-freeze")
 }

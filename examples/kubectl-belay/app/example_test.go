@@ -34,7 +34,8 @@ func ExampleNewCommand() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "kubeconfig")
-	text := "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters:\n- {name: a, cluster: {server: https://127.0.0.1:6443}}\n" +
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: a\n" +
+		"clusters:\n- {name: a, cluster: {server: https://127.0.0.1:6443}}\n" +
 		"contexts:\n- {name: a, context: {cluster: a}}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		fmt.Println(err)
