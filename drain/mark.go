@@ -211,8 +211,8 @@ func uidOf(r Request, remembered types.UID) types.UID {
 }
 
 // findSuperseding returns the holder's entry where it is for another maintenance than the request's, which was entered
-// before, as known says. Two processes that each enter their own would take the node from each other with every pass, and
-// the end of one would open the node of the other: the later one has it. A release takes off whatever there is.
+// before, as known says. Two processes that each enter their own would take the node from each other with every pass,
+// and the end of one would open the node of the other: the later one has it. A release takes off whatever there is.
 func findSuperseding(now *holder, known *mark, r Request) *holder {
 	if r.Mode == Release || now == nil || known == nil || !now.Released.IsZero() {
 		return nil
