@@ -60,7 +60,7 @@ func (m *member) ended() bool {
 
 // failed reports whether it ended without being drained.
 func (m *member) failed() bool {
-	return m.status.Phase == Failed || m.status.Reason == DeadlinePassed
+	return m.status.Phase == Failed || m.status.Reason == reasonDeadlinePassed
 }
 
 // members lists the nodes of a set with what is known of them before the pass: from the marks, then from the last status.
@@ -139,11 +139,11 @@ func admit(members []*member, slots int, skipFailed bool, mode Mode) []*member {
 		}
 		switch {
 		case failed != nil:
-			m.wait(SetStopped, fmt.Sprintf("node %q has not been drained: %s", failed.node, failed.status.Message))
+			m.wait(reasonSetStopped, fmt.Sprintf("node %q has not been drained: %s", failed.node, failed.status.Message))
 		case m.group > group:
-			m.wait(WaitingForGroup, fmt.Sprintf("group %d is not done", group+1))
+			m.wait(reasonWaitingForGroup, fmt.Sprintf("group %d is not done", group+1))
 		case active+len(chosen) >= slots:
-			m.wait(WaitingForSlot, fmt.Sprintf("%d of %d nodes are draining", active+len(chosen), slots))
+			m.wait(reasonWaitingForSlot, fmt.Sprintf("%d of %d nodes are draining", active+len(chosen), slots))
 		default:
 			chosen = append(chosen, m)
 		}
@@ -258,5 +258,5 @@ func restful(s Status, mode Mode) bool {
 	case Cordoned:
 		return mode == Cordon
 	}
-	return s.Reason == DeadlinePassed || s.Phase == Soak && s.Reason == Frozen
+	return s.Reason == reasonDeadlinePassed || s.Phase == Soak && s.Reason == Frozen
 }

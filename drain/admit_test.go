@@ -30,9 +30,9 @@ func build(line string) []*member {
 		case 'F':
 			m.visited, m.status.Phase = true, Failed
 		case 'x':
-			m.begun, m.visited, m.status.Phase, m.status.Reason = true, true, Draining, DeadlinePassed
+			m.begun, m.visited, m.status.Phase, m.status.Reason = true, true, Draining, reasonDeadlinePassed
 		case 'p':
-			m.visited, m.status.Reason = true, PodUnhealthy
+			m.visited, m.status.Reason = true, reasonPodUnhealthy
 		}
 		out = append(out, m)
 	}
@@ -81,7 +81,7 @@ func TestAdmission(t *testing.T) {
 func TestWhoWaitsIsTold(t *testing.T) {
 	members := build("dw ww")
 	admit(members, 1, false, Drain)
-	for i, want := range []Reason{"", WaitingForSlot, WaitingForGroup, WaitingForGroup} {
+	for i, want := range []Reason{"", reasonWaitingForSlot, reasonWaitingForGroup, reasonWaitingForGroup} {
 		if got := members[i].status.Reason; got != want {
 			t.Errorf("node %d: got reason %q, want %q", i, got, want)
 		}

@@ -187,7 +187,7 @@ func percentOrCount(v *intstr.IntOrString) int {
 // pods than its owner wants.
 func (n *nodePass) budgetObstacle(w *podWork) (Reason, string) {
 	if w.crowded {
-		return MultipleBudgets, fmt.Sprintf("the server refuses a pod under more than one budget, it has %d: %q", len(w.Budgets), w.Budgets)
+		return reasonMultipleBudgets, fmt.Sprintf("the server refuses a pod under more than one budget, it has %d: %q", len(w.Budgets), w.Budgets)
 	}
 	if w.Guarded {
 		n.wake(w.budget.dipEnd)
@@ -196,7 +196,7 @@ func (n *nodePass) budgetObstacle(w *podWork) (Reason, string) {
 		_, reason, message := w.budget.refusal(podReady(w.pod))
 		return reason, message
 	}
-	return ReasonNone, ""
+	return reasonNone, ""
 }
 
 // spend takes one from the pod's budget, or says why there is none.
@@ -221,7 +221,7 @@ func (b *planBudget) refusal(ready bool) (Action, Reason, string) {
 		message = fmt.Sprintf("budget %q: its status is for generation %d, its spec is of generation %d", b.pdb.Name, b.pdb.Status.ObservedGeneration, b.pdb.Generation)
 	}
 	if !ready {
-		reason = UnhealthyProtected
+		reason = reasonUnhealthyProtected
 		message = "it is not ready, and " + message + `; unhealthyPodEvictionPolicy "AlwaysAllow" would let it go`
 	}
 	return action, reason, message

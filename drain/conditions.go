@@ -15,24 +15,24 @@ import (
 
 // The conditions of a node under maintenance, as KEP-5683 names them.
 const (
-	DrainInProgress       corev1.NodeConditionType = "DrainInProgress"
-	NodeDrained           corev1.NodeConditionType = "Drained"
-	MaintenancePlanned    corev1.NodeConditionType = "MaintenancePlanned"
-	MaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
+	conditionDrainInProgress       corev1.NodeConditionType = "DrainInProgress"
+	conditionDrained               corev1.NodeConditionType = "Drained"
+	conditionMaintenancePlanned    corev1.NodeConditionType = "MaintenancePlanned"
+	conditionMaintenanceInProgress corev1.NodeConditionType = "MaintenanceInProgress"
 )
 
-// Conditions says a status in the conditions of KEP-5683, always all four, without times.
-func Conditions(s Status) []corev1.NodeCondition {
+// nodeConditions says a status in the conditions of KEP-5683, always all four, without times.
+func nodeConditions(s Status) []corev1.NodeCondition {
 	is := map[corev1.NodeConditionType]bool{}
 	switch s.Phase {
 	case Pending:
-		is[MaintenancePlanned] = true
+		is[conditionMaintenancePlanned] = true
 	case Draining, Paused, Settling:
-		is[DrainInProgress], is[MaintenanceInProgress] = true, true
+		is[conditionDrainInProgress], is[conditionMaintenanceInProgress] = true, true
 	case Drained:
-		is[NodeDrained], is[MaintenanceInProgress] = true, true
+		is[conditionDrained], is[conditionMaintenanceInProgress] = true, true
 	case Cordoned, Holding, HoldEnded:
-		is[MaintenanceInProgress] = true
+		is[conditionMaintenanceInProgress] = true
 	}
 	var out []corev1.NodeCondition
 	for _, t := range maintenanceConditions() {
@@ -47,13 +47,13 @@ func Conditions(s Status) []corev1.NodeCondition {
 }
 
 func maintenanceConditions() []corev1.NodeConditionType {
-	return []corev1.NodeConditionType{DrainInProgress, NodeDrained, MaintenancePlanned, MaintenanceInProgress}
+	return []corev1.NodeConditionType{conditionDrainInProgress, conditionDrained, conditionMaintenancePlanned, conditionMaintenanceInProgress}
 }
 
 // conditionsOn is the node's whole list with those of s, each with the time at which it last changed.
 func conditionsOn(node *corev1.Node, s Status, now time.Time) []corev1.NodeCondition {
 	list := withoutConditions(node)
-	for _, c := range Conditions(s) {
+	for _, c := range nodeConditions(s) {
 		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(now), metav1.NewTime(now)
 		for _, old := range node.Status.Conditions {
 			if old.Type == c.Type && old.Status == c.Status {
@@ -78,7 +78,7 @@ func withoutConditions(node *corev1.Node) []corev1.NodeCondition {
 // publish writes the conditions at the beginning of a drain, where that is asked for. It reports whether they are on the node.
 func (p *pass) publish(ctx context.Context) (bool, error) {
 	there := slices.ContainsFunc(p.node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == DrainInProgress && c.Status == corev1.ConditionTrue
+		return c.Type == conditionDrainInProgress && c.Status == corev1.ConditionTrue
 	})
 	if !p.d.o.NodeConditions || there {
 		return true, nil

@@ -37,7 +37,7 @@ func (p *pass) hold(ctx context.Context) error {
 		p.holdOver(*mine)
 		return nil
 	}
-	p.st.Phase, p.st.Reason, p.st.Message = Pending, LeaseNotRenewed, "the Lease has not been renewed in place of the kubelet yet: leave it running"
+	p.st.Phase, p.st.Reason, p.st.Message = Pending, reasonLeaseNotRenewed, "the Lease has not been renewed in place of the kubelet yet: leave it running"
 	if !p.memory.renewed.IsZero() {
 		p.st.Phase = Holding
 	}
@@ -68,10 +68,10 @@ func (p *pass) beginHold(ctx context.Context) (bool, error) {
 // holdOver reports a hold that has ended: by its time, or because it was abandoned before.
 func (p *pass) holdOver(mine holder) {
 	p.after = 0
-	p.st.Phase, p.st.Reason, p.st.Finished = HoldEnded, HoldExpired, mine.Until
+	p.st.Phase, p.st.Reason, p.st.Finished = HoldEnded, reasonHoldExpired, mine.Until
 	p.st.Message = fmt.Sprintf("held until %s: the Lease is renewed no more, and a node without its kubelet is lost as usual", mine.Until.UTC().Format(time.RFC3339))
 	if mine.Abandoned {
-		p.st.Reason = HoldAbandoned
+		p.st.Reason = reasonHoldAbandoned
 	}
 }
 
@@ -104,7 +104,7 @@ func (p *pass) abandon(ctx context.Context, mine holder) error {
 // renew keeps the node's Lease fresh: at its time, not at every change of the node. A failure is the pass's: the next one comes as early.
 func (p *pass) renew(ctx context.Context) error {
 	if wait := p.memory.renewed.Add(holdEvery).Sub(p.now); !p.memory.renewed.IsZero() && wait > 0 && wait <= holdEvery {
-		p.st.Phase, p.st.Reason, p.st.Message = Holding, ReasonNone, ""
+		p.st.Phase, p.st.Reason, p.st.Message = Holding, reasonNone, ""
 		p.ask(wait)
 		return nil
 	}
@@ -114,6 +114,6 @@ func (p *pass) renew(ctx context.Context) error {
 		return fmt.Errorf("renewing the Lease of held node %q: %w", p.node.Name, err)
 	}
 	p.memory.renewed = p.now
-	p.st.Phase, p.st.Reason, p.st.Message = Holding, ReasonNone, ""
+	p.st.Phase, p.st.Reason, p.st.Message = Holding, reasonNone, ""
 	return nil
 }

@@ -55,7 +55,7 @@ func (p *pass) run(ctx context.Context) error {
 	}
 	var err error
 	if p.mark, err = markOf(p.node); err != nil {
-		p.st.Phase, p.st.Outcome, p.st.Reason, p.st.Message = Failed, OutcomeFailed, MarkUnreadable, err.Error()
+		p.st.Phase, p.st.Outcome, p.st.Reason, p.st.Message = Failed, OutcomeFailed, reasonMarkUnreadable, err.Error()
 		p.ask(lastFallback) // somebody may mend it
 		p.d.scheduler.forget(p.r.Node)
 		return nil
@@ -262,7 +262,7 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
+		p.st.Reason, p.st.Message = reasonWriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 		p.ask(soon)
 		return false, nil
 	case err != nil:

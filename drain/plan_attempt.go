@@ -49,7 +49,7 @@ func (a Answer) meaning() (Action, Reason, string) {
 	case VerdictBudgetContended:
 		return Wait, BudgetContended, "the server could not update its budget in time"
 	case VerdictMultipleBudgets:
-		return Block, MultipleBudgets, "the server refused a pod under more than one budget"
+		return Block, reasonMultipleBudgets, "the server refused a pod under more than one budget"
 	case VerdictNamespaceTerminating:
 		return Wait, NamespaceTerminating, "it goes with its namespace"
 	case VerdictAdmissionDenied:
@@ -61,5 +61,5 @@ func (a Answer) meaning() (Action, Reason, string) {
 	case VerdictUnknown:
 		return Wait, NoAnswer, "the server gave no clear answer, it is asked again later"
 	}
-	return Block, EvictionRejected, "the server refused"
+	return Block, reasonEvictionRejected, "the server refused"
 }

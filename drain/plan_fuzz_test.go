@@ -184,7 +184,7 @@ func (c *planCase) heldByBudget(p drain.PodPlan) bool {
 		return false
 	}
 	switch p.Reason {
-	case drain.BudgetExhausted, drain.BudgetStale, drain.BudgetNeverAllows, drain.UnhealthyProtected:
+	case drain.BudgetExhausted, drain.BudgetStale, drain.BudgetNeverAllows, "UnhealthyProtected":
 		return true
 	}
 	return false

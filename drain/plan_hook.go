@@ -10,7 +10,7 @@ import "fmt"
 func (n *nodePass) waitsForHook(w *podWork) bool {
 	silence := w.behavior.deadline
 	if silence <= 0 {
-		silence = DefaultHookSilence
+		silence = defaultHookSilence
 	}
 	turn := 0
 	state, asked := n.view.Hooks[w.UID]
@@ -36,7 +36,7 @@ func (n *nodePass) waitsForHook(w *podWork) bool {
 		return false
 	}
 	w.fresh, w.Hook, w.HookSilence = true, w.behavior.hooks[turn], silence
-	w.decide(Hook, WaitingForHook, fmt.Sprintf("responder %q is to be asked, %d of %d", w.Hook, turn+1, len(w.behavior.hooks)))
+	w.decide(Hook, reasonWaitingForHook, fmt.Sprintf("responder %q is to be asked, %d of %d", w.Hook, turn+1, len(w.behavior.hooks)))
 	return true
 }
 
@@ -49,7 +49,7 @@ func (n *nodePass) askedHook(w *podWork, state HookState) {
 	if state.Message != "" {
 		message += ": " + state.Message
 	}
-	w.decide(Hook, WaitingForHook, message)
+	w.decide(Hook, reasonWaitingForHook, message)
 }
 
 // lastIndex finds a responder from the end, so that one that is named twice is not asked for ever.

@@ -38,8 +38,8 @@ func TestLadderIsAnnouncedAndThenTaken(t *testing.T) {
 			rc.set(c)
 		}
 		switch rc.reason {
-		case drain.FinalizersRemain, drain.NodeUnreachable, drain.StuckTerminating, drain.Terminating,
-			drain.WaitingForCompletion, drain.WaitingForHook, drain.WaitingForOrder, drain.WindowClosed:
+		case "FinalizersRemain", "NodeUnreachable", "StuckTerminating", drain.Terminating,
+			"WaitingForCompletion", "WaitingForHook", drain.WaitingForOrder, drain.WindowClosed:
 			continue // nothing to delete, or a condition of their own
 		}
 		t.Run(rc.name, func(t *testing.T) {
@@ -72,11 +72,11 @@ func TestNothingEscalatesByItself(t *testing.T) {
 
 // No step is taken for a pod that is skipped, may finish, or has a responder.
 func TestLadderPassesBySomePods(t *testing.T) {
-	c := newPlanCase(planPod("skip", labeled(drain.BehaviorLabel, "Skip")), planPod("finish", labeled(drain.BehaviorLabel, "WaitCompleted")),
+	c := newPlanCase(planPod("skip", labeled("drain.belay.dev/behavior", "Skip")), planPod("finish", labeled("drain.belay.dev/behavior", "WaitCompleted")),
 		planPod("hook", annotated(drain.HookAnnotation, "vm")), planPod("ending", deletedAt(0)))
 	c.policy.Escalation = []drain.Escalation{{After: time.Minute, Step: drain.StepDelete}, {After: time.Hour, Step: drain.StepDelete}}
-	c.want(t, "skip", drain.Skip, drain.SkippedByRule)
-	c.want(t, "ending", drain.Block, drain.StuckTerminating)
+	c.want(t, "skip", drain.Skip, "SkippedByRule")
+	c.want(t, "ending", drain.Block, "StuckTerminating")
 	for _, name := range []string{"finish", "hook", "ending"} {
 		wantNextStep(t, c.pod(t, name), "", 0)
 	}
@@ -121,19 +121,19 @@ func TestAnswersHoldBackOnTheLadder(t *testing.T) {
 
 // The out-of-service step needs the proof that the machine is off; with it everything goes that is not skipped.
 func TestOutOfServiceNeedsProof(t *testing.T) {
-	c := newPlanCase(planPod("ending", deletedAt(0)), planPod("finish", labeled(drain.BehaviorLabel, "WaitCompleted")), planPod("ds", ownedBy("DaemonSet", "ds")))
+	c := newPlanCase(planPod("ending", deletedAt(0)), planPod("finish", labeled("drain.belay.dev/behavior", "WaitCompleted")), planPod("ds", ownedBy("DaemonSet", "ds")))
 	c.policy.Escalation = []drain.Escalation{{After: time.Minute, Step: drain.StepDelete}, {After: time.Hour, Step: drain.StepOutOfService}}
 	c.after(2 * time.Hour)
-	wantNextStep(t, c.want(t, "ending", drain.Block, drain.StuckTerminating), "", 0)
+	wantNextStep(t, c.want(t, "ending", drain.Block, "StuckTerminating"), "", 0)
 	c.Nodes[0].PoweredOff = true
 	c.after(time.Hour - 1)
-	wantNextStep(t, c.want(t, "ending", drain.Block, drain.StuckTerminating), drain.StepOutOfService, time.Hour)
-	wantNextStep(t, c.want(t, "finish", drain.Wait, drain.WaitingForCompletion), drain.StepOutOfService, time.Hour)
+	wantNextStep(t, c.want(t, "ending", drain.Block, "StuckTerminating"), drain.StepOutOfService, time.Hour)
+	wantNextStep(t, c.want(t, "finish", drain.Wait, "WaitingForCompletion"), drain.StepOutOfService, time.Hour)
 	c.wantNext(t, time.Hour)
 	c.after(time.Hour)
 	wantStep(t, c.pod(t, "ending"), drain.StepOutOfService, nil)
 	wantStep(t, c.pod(t, "finish"), drain.StepOutOfService, nil)
-	c.want(t, "ds", drain.Skip, drain.DaemonSetPod)
+	c.want(t, "ds", drain.Skip, "DaemonSetPod")
 }
 
 // The grace period is the step's, else the policy's, else the pod's own, and never 0.
@@ -170,13 +170,13 @@ func TestNothingStartsOutsideTheWindows(t *testing.T) {
 	wantNextStep(t, c.want(t, "hook", drain.Wait, drain.WindowClosed), "", 0)
 	c.want(t, "b", drain.Block, drain.Unmanaged)
 	c.want(t, "ending", drain.Wait, drain.Terminating)
-	c.want(t, "asked", drain.Hook, drain.WaitingForHook)
+	c.want(t, "asked", drain.Hook, "WaitingForHook")
 	c.Nodes[0].Pods[2].DeletionTimestamp.Time = at(24 * time.Hour)
 	c.wantNext(t, 2*time.Hour)
 
 	c.after(2 * time.Hour)
 	c.want(t, "a", drain.Evict, "")
-	c.want(t, "hook", drain.Hook, drain.WaitingForHook)
+	c.want(t, "hook", drain.Hook, "WaitingForHook")
 	c.wantNext(t, 5*time.Hour) // the end of two windows that overlap
 	c.after(5 * time.Hour)
 	c.want(t, "a", drain.Wait, drain.WindowClosed)
@@ -202,13 +202,13 @@ func TestLadderWaitsForTheWindow(t *testing.T) {
 
 // A pod with a hook is evicted when the responder is done, has declined, or has fallen silent, each after its turn (R-DR-15).
 func TestPodWithHookWaitsForItsResponders(t *testing.T) {
-	c := newPlanCase(planPod("p", annotated(drain.HookAnnotation, "first, second"), annotated(drain.DeadlineAnnotation, "5m")))
+	c := newPlanCase(planPod("p", annotated(drain.HookAnnotation, "first, second"), annotated("drain.belay.dev/deadline", "5m")))
 	says := func(responder string, progress drain.HookProgress, beat time.Duration) {
 		c.Nodes[0].Hooks = map[types.UID]drain.HookState{"uid-p": {Responder: responder, Progress: progress, LastBeat: planStart().Add(beat), Message: "copying"}}
 	}
 	asks := func(responder string) {
 		t.Helper()
-		if p := c.want(t, "p", drain.Hook, drain.WaitingForHook, responder); p.Hook != responder || p.HookSilence != 5*time.Minute {
+		if p := c.want(t, "p", drain.Hook, "WaitingForHook", responder); p.Hook != responder || p.HookSilence != 5*time.Minute {
 			t.Errorf("got responder %q, silent for %s at most, want %q, 5m", p.Hook, p.HookSilence, responder)
 		}
 	}
@@ -216,7 +216,7 @@ func TestPodWithHookWaitsForItsResponders(t *testing.T) {
 	c.wantNext(t, -1)
 	says("first", drain.HookWorking, time.Minute)
 	asks("first")
-	c.want(t, "p", drain.Hook, drain.WaitingForHook, "at it: copying")
+	c.want(t, "p", drain.Hook, "WaitingForHook", "at it: copying")
 	c.wantNext(t, 6*time.Minute)
 	c.after(6*time.Minute - 1)
 	asks("first")
@@ -239,7 +239,7 @@ func TestPodWithHookWaitsForItsResponders(t *testing.T) {
 // What a responder has evacuated needs no protection; where it has declined the policy still protects (R-DR-15).
 func TestEvacuatedPodMayLoseWhatIsLeft(t *testing.T) {
 	c := newPlanCase(planPod("p", annotated(drain.HookAnnotation, "vm"), withEmptyDir("disk", "")))
-	c.want(t, "p", drain.Hook, drain.WaitingForHook)
+	c.want(t, "p", drain.Hook, "WaitingForHook")
 	c.Nodes[0].Hooks = map[types.UID]drain.HookState{"uid-p": {Responder: "vm", Progress: drain.HookDone}}
 	c.want(t, "p", drain.Evict, "")
 	c.Nodes[0].Hooks = map[types.UID]drain.HookState{"uid-p": {Responder: "vm", Progress: drain.HookDeclined}}
@@ -254,8 +254,8 @@ func TestHookHasADefaultSilenceAndKeepsTheOrder(t *testing.T) {
 		t.Errorf("got responder %q to be asked, want none before its turn", p.Hook)
 	}
 	c.Nodes[0].Pods = c.Nodes[0].Pods[1:]
-	if p := c.want(t, "b", drain.Hook, drain.WaitingForHook); p.HookSilence != drain.DefaultHookSilence {
-		t.Errorf("got %s of silence, want %s", p.HookSilence, drain.DefaultHookSilence)
+	if p := c.want(t, "b", drain.Hook, "WaitingForHook"); p.HookSilence != 20*time.Minute {
+		t.Errorf("got %s of silence, want %s", p.HookSilence, 20*time.Minute)
 	}
 	c.Nodes[0].Hooks = map[types.UID]drain.HookState{"uid-b": {Responder: "vm", Progress: drain.HookDeclined}}
 	c.want(t, "b", drain.Evict, "")

@@ -103,21 +103,21 @@ func TestRules(t *testing.T) {
 		"other labels":                      {nil, skip(tierOf("db", 0)), false},
 		"the owner":                         {nil, skip(drain.Rule{OwnerKinds: []string{"ReplicaSet"}}), true},
 		"another owner":                     {nil, skip(drain.Rule{OwnerKinds: []string{"Job"}}), false},
-		"no owner":                          {[]podOption{unowned, labeled(drain.BehaviorLabel, "Evict")}, skip(drain.Rule{OwnerKinds: []string{"Job"}}), false},
+		"no owner":                          {[]podOption{unowned, labeled("drain.belay.dev/behavior", "Evict")}, skip(drain.Rule{OwnerKinds: []string{"Job"}}), false},
 		"the priority":                      {[]podOption{prioritized}, skip(drain.Rule{MinPriority: &high, MaxPriority: &high}), true},
 		"a priority that is too low":        {nil, skip(drain.Rule{MinPriority: &low}), false},
 		"a priority that is too high":       {[]podOption{prioritized}, skip(drain.Rule{MaxPriority: &low}), false},
 		"one of two does not match":         {nil, skip(drain.Rule{Namespaces: []string{"shop"}, OwnerKinds: []string{"Job"}}), false},
 		"the first decides":                 {nil, append([]drain.Rule{{Behavior: drain.BehaviorEvict}}, skip(drain.Rule{})...), false},
-		"the rule beats the label":          {[]podOption{labeled(drain.BehaviorLabel, "Skip")}, []drain.Rule{{Behavior: drain.BehaviorEvict}}, false},
-		"the label fills an empty behavior": {[]podOption{labeled(drain.BehaviorLabel, "Skip")}, []drain.Rule{{Tier: 3}}, true},
+		"the rule beats the label":          {[]podOption{labeled("drain.belay.dev/behavior", "Skip")}, []drain.Rule{{Behavior: drain.BehaviorEvict}}, false},
+		"the label fills an empty behavior": {[]podOption{labeled("drain.belay.dev/behavior", "Skip")}, []drain.Rule{{Tier: 3}}, true},
 		"a selector that cannot be read":    {nil, skip(drain.Rule{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a b"}}}), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newPlanCase(planPod("p", tc.pod...))
 			c.policy.Rules = tc.rules
 			if tc.skips {
-				c.want(t, "p", drain.Skip, drain.SkippedByRule)
+				c.want(t, "p", drain.Skip, "SkippedByRule")
 			} else {
 				c.want(t, "p", drain.Evict, "")
 			}
@@ -134,9 +134,9 @@ func TestRuleThatEvictsAllowsLoss(t *testing.T) {
 
 // A rule's deadline and responders stand in for what the pod does not say.
 func TestPodFillsInWhatItsRuleLeavesOpen(t *testing.T) {
-	c := newPlanCase(planPod("p", labeled(drain.BehaviorLabel, "Hook"), annotated(drain.DeadlineAnnotation, "3m")))
+	c := newPlanCase(planPod("p", labeled("drain.belay.dev/behavior", "Hook"), annotated("drain.belay.dev/deadline", "3m")))
 	c.policy.Rules = []drain.Rule{{Hooks: []string{"vm"}, Deadline: time.Hour}}
-	if p := c.want(t, "p", drain.Hook, drain.WaitingForHook); p.Hook != "vm" || p.HookSilence != 3*time.Minute {
+	if p := c.want(t, "p", drain.Hook, "WaitingForHook"); p.Hook != "vm" || p.HookSilence != 3*time.Minute {
 		t.Errorf("got hook %q, silent for %s at most, want vm, 3m", p.Hook, p.HookSilence)
 	}
 }
@@ -145,12 +145,12 @@ func TestPodFillsInWhatItsRuleLeavesOpen(t *testing.T) {
 func TestWaitCompletedEnds(t *testing.T) {
 	c := newPlanCase(planPod("p"))
 	c.policy.Rules = []drain.Rule{{Name: "batch", Behavior: drain.BehaviorWaitCompleted, Deadline: time.Hour}}
-	c.want(t, "p", drain.Wait, drain.WaitingForCompletion, `rule "batch"`, "until 2026-08-01T13:00:00Z")
+	c.want(t, "p", drain.Wait, "WaitingForCompletion", `rule "batch"`, "until 2026-08-01T13:00:00Z")
 	c.wantNext(t, time.Hour)
 	c.after(time.Hour)
 	c.want(t, "p", drain.Evict, "")
 	c.Nodes[0].Started = time.Time{}
-	c.want(t, "p", drain.Wait, drain.WaitingForCompletion)
+	c.want(t, "p", drain.Wait, "WaitingForCompletion")
 	c.wantNext(t, -1)
 }
 
@@ -163,6 +163,6 @@ func TestTerminatingPodIsWaitedForWithAMargin(t *testing.T) {
 		t.Errorf("got counts %+v, want one that is terminating", got)
 	}
 	c.after(90 * time.Second)
-	c.want(t, "p", drain.Block, drain.StuckTerminating)
+	c.want(t, "p", drain.Block, "StuckTerminating")
 	c.wantNext(t, -1)
 }

@@ -81,8 +81,8 @@ func randomPod(r *rand.Rand, name string) *corev1.Pod {
 	pod := planPod(name, inNamespace(pick(r, "shop", "shop", "bank")), ofApp(pick(r, "web", "web", "db")))
 	for _, o := range []podOption{
 		unready, unready, unready, unowned, ownedBy("DaemonSet", "ds"), ownedBy("Node", "n1"), inPhase(corev1.PodPending), inPhase(corev1.PodFailed), toleratingAll, withEmptyDir("a", "1Ki"),
-		withClaim("data"), deletedAt(randomTime(r)), annotated(drain.HookAnnotation, "a,b"), labeled(drain.BehaviorLabel, pick(r, "Skip", "WaitCompleted", "Evct")),
-		annotated(drain.DeadlineAnnotation, "11m"), func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} }, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(0) },
+		withClaim("data"), deletedAt(randomTime(r)), annotated(drain.HookAnnotation, "a,b"), labeled("drain.belay.dev/behavior", pick(r, "Skip", "WaitCompleted", "Evct")),
+		annotated("drain.belay.dev/deadline", "11m"), func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} }, func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = seconds(0) },
 	} {
 		if r.IntN(12) == 0 {
 			o(pod)

@@ -18,7 +18,7 @@ func (n *nodePass) attached() []Attached {
 	for i := range n.work {
 		w := &n.work[i]
 		for _, volume := range n.volumesOf(w.pod) {
-			if w.Action == Skip && w.Reason != Terminal {
+			if w.Action == Skip && w.Reason != reasonTerminal {
 				kept[volume] = true
 			} else if !slices.Contains(users[volume], w.PodRef) {
 				users[volume] = append(users[volume], w.PodRef)

@@ -14,7 +14,7 @@ import (
 func (n *nodePass) judge(w *podWork) {
 	w.behavior = n.behaviorOf(w.pod)
 	w.Tier = w.behavior.tier
-	if reason, message := n.skip(w); reason != ReasonNone {
+	if reason, message := n.skip(w); reason != reasonNone {
 		w.decide(Skip, reason, message)
 		return
 	}
@@ -22,7 +22,7 @@ func (n *nodePass) judge(w *podWork) {
 	switch {
 	case n.ladder.forced:
 		// The machine is off: its pods run no more, whatever they wait for.
-		w.decide(Evict, ReasonNone, "")
+		w.decide(Evict, reasonNone, "")
 		w.Step = StepOutOfService
 	case w.pod.DeletionTimestamp != nil:
 		n.judgeTerminating(w)
@@ -40,40 +40,40 @@ func (n *nodePass) judge(w *podWork) {
 func (n *nodePass) skip(w *podWork) (Reason, string) {
 	pod := w.pod
 	if podIsMirror(pod) {
-		return MirrorPod, "a static pod: only the kubelet can stop it"
+		return reasonMirrorPod, "a static pod: only the kubelet can stop it"
 	}
 	if podFinished(pod) && !n.p.DeleteFinished {
-		return Terminal, "has ended with phase " + string(pod.Status.Phase)
+		return reasonTerminal, "has ended with phase " + string(pod.Status.Phase)
 	}
 	owner := metav1.GetControllerOfNoCopy(pod)
 	switch {
 	case n.wantedByDaemonSet(owner):
 		if n.p.DaemonSets != LastDaemonSets {
-			return DaemonSetPod, fmt.Sprintf("DaemonSet %q would put it back at once", owner.Name)
+			return reasonDaemonSetPod, fmt.Sprintf("DaemonSet %q would put it back at once", owner.Name)
 		}
 		w.Tier = planDaemonTier
-		if reason, message := n.bounced(owner); reason != ReasonNone {
+		if reason, message := n.bounced(owner); reason != reasonNone {
 			return reason, message
 		}
 	case toleratesCordon(pod) && !ownedByDaemonSet(owner):
 		if n.p.Tolerating != EvictTolerating {
-			return ToleratesCordon, "tolerates the cordon and would be scheduled here again"
+			return reasonToleratesCordon, "tolerates the cordon and would be scheduled here again"
 		}
-		if reason, message := n.bounced(owner); reason != ReasonNone {
+		if reason, message := n.bounced(owner); reason != reasonNone {
 			return reason, message
 		}
 	}
 	if w.behavior.kind == BehaviorSkip {
-		return SkippedByRule, w.behavior.source() + " leaves it alone"
+		return reasonSkippedByRule, w.behavior.source() + " leaves it alone"
 	}
-	return ReasonNone, ""
+	return reasonNone, ""
 }
 
 func (n *nodePass) bounced(owner *metav1.OwnerReference) (Reason, string) {
 	if owner == nil || n.view.Bounces[owner.UID] < planBounces {
-		return ReasonNone, ""
+		return reasonNone, ""
 	}
-	return Bounced, fmt.Sprintf("pods of %s %q came back %d times", owner.Kind, owner.Name, n.view.Bounces[owner.UID])
+	return reasonBounced, fmt.Sprintf("pods of %s %q came back %d times", owner.Kind, owner.Name, n.view.Bounces[owner.UID])
 }
 
 // judgeTerminating waits for a pod that has been asked to leave, and after its time says what holds it.
@@ -89,11 +89,11 @@ func (n *nodePass) judgeTerminating(w *podWork) {
 	// The silent kubelet goes first: a finalizer is often removed only after it has said that the containers are gone.
 	switch {
 	case n.unreachable:
-		w.decide(Block, NodeUnreachable, fmt.Sprintf("should be gone since %s, and the kubelet of its node does not answer", since))
+		w.decide(Block, reasonNodeUnreachable, fmt.Sprintf("should be gone since %s, and the kubelet of its node does not answer", since))
 	case len(w.pod.Finalizers) > 0:
-		w.decide(Block, FinalizersRemain, fmt.Sprintf("should be gone since %s, %d finalizers hold it: %q", since, len(w.pod.Finalizers), w.pod.Finalizers))
+		w.decide(Block, reasonFinalizersRemain, fmt.Sprintf("should be gone since %s, %d finalizers hold it: %q", since, len(w.pod.Finalizers), w.pod.Finalizers))
 	default:
-		w.decide(Block, StuckTerminating, fmt.Sprintf("should be gone since %s, and its kubelet answers", since))
+		w.decide(Block, reasonStuckTerminating, fmt.Sprintf("should be gone since %s, and its kubelet answers", since))
 	}
 }
 
@@ -109,7 +109,7 @@ func (n *nodePass) waitsForCompletion(w *podWork) bool {
 		n.wake(end)
 		message += ", until " + planTime(end)
 	}
-	w.decide(Wait, WaitingForCompletion, message)
+	w.decide(Wait, reasonWaitingForCompletion, message)
 	return true
 }
 
@@ -133,14 +133,14 @@ func (n *nodePass) settle(w *podWork) {
 		reason, message = n.obstacle(w)
 	}
 	switch {
-	case reason != ReasonNone:
+	case reason != reasonNone:
 		w.decide(Block, reason, message)
 	case held:
 		n.hold(w, answer)
 	case w.gated:
 		n.waitForOrder(w)
 	case due != nil:
-		w.decide(Evict, ReasonNone, "")
+		w.decide(Evict, reasonNone, "")
 		w.Step, w.GracePeriodSeconds = due.Step, n.grace(w.pod, due.GracePeriodSeconds)
 	case w.Guarded:
 		w.stage = stageBudget
@@ -150,7 +150,7 @@ func (n *nodePass) settle(w *podWork) {
 }
 
 func (n *nodePass) evict(w *podWork) {
-	w.decide(Evict, ReasonNone, "")
+	w.decide(Evict, reasonNone, "")
 	w.Step, w.GracePeriodSeconds = StepEvict, n.grace(w.pod, nil)
 }
 
@@ -172,21 +172,21 @@ func (n *nodePass) grace(pod *corev1.Pod, step *int64) *int64 {
 // obstacle says what somebody has to do something about before the pod can leave.
 func (n *nodePass) obstacle(w *podWork) (Reason, string) {
 	if podFinished(w.pod) {
-		return ReasonNone, ""
+		return reasonNone, ""
 	}
 	if w.behavior.invalid != "" {
 		return InvalidBehavior, w.behavior.invalid
 	}
-	if reason, message := n.protection(w); reason != ReasonNone {
+	if reason, message := n.protection(w); reason != reasonNone {
 		return reason, message
 	}
 	owner := metav1.GetControllerOfNoCopy(w.pod)
-	if reason, message := n.bounced(owner); reason != ReasonNone && w.behavior.kind != BehaviorEvict {
+	if reason, message := n.bounced(owner); reason != reasonNone && w.behavior.kind != BehaviorEvict {
 		return reason, message
 	}
 	if n.s.Fits != nil && owner != nil && !ownedByDaemonSet(owner) {
 		if ok, why := n.s.Fits(w.pod); !ok {
-			return NowhereToGo, "no other node takes it: " + why
+			return reasonNowhereToGo, "no other node takes it: " + why
 		}
 	}
 	return n.budgetObstacle(w)
@@ -195,13 +195,13 @@ func (n *nodePass) obstacle(w *podWork) (Reason, string) {
 // protection keeps what would be lost for good. It is asked after a responder has had its chance, and not if that one has evacuated the pod.
 func (n *nodePass) protection(w *podWork) (Reason, string) {
 	if w.hookDone {
-		return ReasonNone, ""
+		return reasonNone, ""
 	}
 	if l := n.losses(w.pod, &w.behavior); len(l) > 0 {
 		return l[0].reason, l[0].message
 	}
 	if w.behavior.kind == BehaviorEvict {
-		return ReasonNone, ""
+		return reasonNone, ""
 	}
 	if n.p.Unmanaged != EvictPods && !n.managed(w.pod) {
 		return Unmanaged, "no controller would create it again"
@@ -211,7 +211,7 @@ func (n *nodePass) protection(w *podWork) (Reason, string) {
 			return LocalStorage, message
 		}
 	}
-	return ReasonNone, ""
+	return reasonNone, ""
 }
 
 // managed reports whether something creates the pod again. A DaemonSet that does not exist any more does not.

@@ -41,7 +41,7 @@ func leavingCases() []reasonCase {
 		{name: "a pod without a budget leaves", action: drain.Evict},
 		{name: "a finished pod is deleted if asked for", pod: []podOption{inPhase(corev1.PodFailed), unowned, withEmptyDir("a", "")},
 			set: func(c *planCase) { c.policy.DeleteFinished = true }, action: drain.Evict},
-		{name: "the pod's own label allows the loss of its data", pod: []podOption{withEmptyDir("a", ""), unowned, labeled(drain.BehaviorLabel, "Evict")}, action: drain.Evict},
+		{name: "the pod's own label allows the loss of its data", pod: []podOption{withEmptyDir("a", ""), unowned, labeled("drain.belay.dev/behavior", "Evict")}, action: drain.Evict},
 		{name: "the policy allows the loss of local data", pod: []podOption{withEmptyDir("a", "")},
 			set: func(c *planCase) { c.policy.LocalData = drain.EvictPods }, action: drain.Evict},
 		{name: "little local data may be lost", pod: []podOption{withEmptyDir("a", "512"), withEmptyDir("b", "512")},
@@ -53,9 +53,9 @@ func leavingCases() []reasonCase {
 		{name: "a toleration of a taint with a value is none of the cordon", action: drain.Evict,
 			pod: []podOption{tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Value: "x"}),
 				tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})}},
-		{name: "labels without effect", pod: []podOption{labeled(drain.BehaviorLabel, "Skip"), annotated(drain.HookAnnotation, "x")},
+		{name: "labels without effect", pod: []podOption{labeled("drain.belay.dev/behavior", "Skip"), annotated(drain.HookAnnotation, "x")},
 			set: func(c *planCase) { c.policy.IgnorePodLabels = true }, action: drain.Evict},
-		{name: "the time to finish is over", pod: []podOption{labeled(drain.BehaviorLabel, "WaitCompleted"), annotated(drain.DeadlineAnnotation, "1m")}, action: drain.Evict},
+		{name: "the time to finish is over", pod: []podOption{labeled("drain.belay.dev/behavior", "WaitCompleted"), annotated("drain.belay.dev/deadline", "1m")}, action: drain.Evict},
 	}
 }
 
@@ -63,38 +63,38 @@ func skippedCases() []reasonCase {
 	rule := func(r drain.Rule) func(*planCase) { return func(c *planCase) { c.policy.Rules = []drain.Rule{r} } }
 	return []reasonCase{
 		{name: "mirror pod by annotation, although a DaemonSet owns it", pod: []podOption{annotated(corev1.MirrorPodAnnotationKey, ""), ownedBy("DaemonSet", "ds"), inPhase(corev1.PodFailed)},
-			action: drain.Skip, reason: drain.MirrorPod},
-		{name: "mirror pod by owner", pod: []podOption{ownedBy("Node", "n1"), deletedAt(0)}, action: drain.Skip, reason: drain.MirrorPod},
-		{name: "pod of a DaemonSet", pod: []podOption{ownedBy("DaemonSet", "ds"), toleratingAll}, action: drain.Skip, reason: drain.DaemonSetPod, parts: []string{`"ds"`}},
+			action: drain.Skip, reason: "MirrorPod"},
+		{name: "mirror pod by owner", pod: []podOption{ownedBy("Node", "n1"), deletedAt(0)}, action: drain.Skip, reason: "MirrorPod"},
+		{name: "pod of a DaemonSet", pod: []podOption{ownedBy("DaemonSet", "ds"), toleratingAll}, action: drain.Skip, reason: "DaemonSetPod", parts: []string{`"ds"`}},
 		{name: "no rule evicts a pod of a DaemonSet", pod: []podOption{ownedBy("DaemonSet", "ds")}, set: rule(drain.Rule{Behavior: drain.BehaviorEvict}),
-			action: drain.Skip, reason: drain.DaemonSetPod},
-		{name: "finished pod", pod: []podOption{inPhase(corev1.PodSucceeded), unowned}, action: drain.Skip, reason: drain.Terminal, parts: []string{"Succeeded"}},
-		{name: "finished pod that finalizers hold", pod: []podOption{inPhase(corev1.PodFailed), deletedAt(-time.Hour)}, action: drain.Skip, reason: drain.Terminal},
-		{name: "tolerates everything", pod: []podOption{toleratingAll}, action: drain.Skip, reason: drain.ToleratesCordon},
+			action: drain.Skip, reason: "DaemonSetPod"},
+		{name: "finished pod", pod: []podOption{inPhase(corev1.PodSucceeded), unowned}, action: drain.Skip, reason: "Terminal", parts: []string{"Succeeded"}},
+		{name: "finished pod that finalizers hold", pod: []podOption{inPhase(corev1.PodFailed), deletedAt(-time.Hour)}, action: drain.Skip, reason: "Terminal"},
+		{name: "tolerates everything", pod: []podOption{toleratingAll}, action: drain.Skip, reason: "ToleratesCordon"},
 		{name: "tolerates the cordon", pod: []podOption{tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule})},
-			action: drain.Skip, reason: drain.ToleratesCordon},
-		{name: "came back", pod: []podOption{toleratingAll}, action: drain.Skip, reason: drain.Bounced, parts: []string{`ReplicaSet "web-1"`, "2 times"},
+			action: drain.Skip, reason: "ToleratesCordon"},
+		{name: "came back", pod: []podOption{toleratingAll}, action: drain.Skip, reason: "Bounced", parts: []string{`ReplicaSet "web-1"`, "2 times"},
 			set: func(c *planCase) {
 				c.policy.Tolerating = drain.EvictTolerating
 				c.Nodes[0].Bounces = map[types.UID]int{"uid-web-1": 2}
 			}},
-		{name: "a daemon came back", pod: []podOption{ownedBy("DaemonSet", "ds")}, action: drain.Skip, reason: drain.Bounced, parts: []string{"3 times"},
+		{name: "a daemon came back", pod: []podOption{ownedBy("DaemonSet", "ds")}, action: drain.Skip, reason: "Bounced", parts: []string{"3 times"},
 			set: func(c *planCase) {
 				c.policy.DaemonSets = drain.LastDaemonSets
 				c.Nodes[0].Bounces = map[types.UID]int{"uid-ds": 3}
 			}},
-		{name: "skipped by rule", set: rule(drain.Rule{Name: "keep", Behavior: drain.BehaviorSkip}), action: drain.Skip, reason: drain.SkippedByRule, parts: []string{`rule "keep"`}},
-		{name: "skipped by label", pod: []podOption{labeled(drain.BehaviorLabel, "Skip")}, action: drain.Skip, reason: drain.SkippedByRule, parts: []string{"own label"}},
+		{name: "skipped by rule", set: rule(drain.Rule{Name: "keep", Behavior: drain.BehaviorSkip}), action: drain.Skip, reason: "SkippedByRule", parts: []string{`rule "keep"`}},
+		{name: "skipped by label", pod: []podOption{labeled("drain.belay.dev/behavior", "Skip")}, action: drain.Skip, reason: "SkippedByRule", parts: []string{"own label"}},
 	}
 }
 
 func waitingCases() []reasonCase {
 	return []reasonCase{
 		{name: "within its grace period", pod: []podOption{deletedAt(31 * time.Second)}, action: drain.Wait, reason: drain.Terminating},
-		{name: "may finish", pod: []podOption{labeled(drain.BehaviorLabel, "WaitCompleted"), withEmptyDir("a", "")}, action: drain.Wait, reason: drain.WaitingForCompletion},
-		{name: "may finish for a while", pod: []podOption{labeled(drain.BehaviorLabel, "WaitCompleted"), annotated(drain.DeadlineAnnotation, "61s")},
-			action: drain.Wait, reason: drain.WaitingForCompletion, parts: []string{"until 2026-08-01T12:01:01Z"}},
-		{name: "a hook", pod: []podOption{annotated(drain.HookAnnotation, "vm")}, action: drain.Hook, reason: drain.WaitingForHook, parts: []string{`"vm"`}},
+		{name: "may finish", pod: []podOption{labeled("drain.belay.dev/behavior", "WaitCompleted"), withEmptyDir("a", "")}, action: drain.Wait, reason: "WaitingForCompletion"},
+		{name: "may finish for a while", pod: []podOption{labeled("drain.belay.dev/behavior", "WaitCompleted"), annotated("drain.belay.dev/deadline", "61s")},
+			action: drain.Wait, reason: "WaitingForCompletion", parts: []string{"until 2026-08-01T12:01:01Z"}},
+		{name: "a hook", pod: []podOption{annotated(drain.HookAnnotation, "vm")}, action: drain.Hook, reason: "WaitingForHook", parts: []string{`"vm"`}},
 		{name: "an earlier tier", action: drain.Wait, reason: drain.WaitingForOrder, parts: []string{"tier 1", "1 pods"},
 			set: func(c *planCase) {
 				c.policy.Rules = []drain.Rule{{OwnerKinds: []string{"ReplicaSet"}, Tier: 1}}
@@ -106,7 +106,7 @@ func waitingCases() []reasonCase {
 			set: func(c *planCase) { c.addBudgets(planBudget("web", 1, 3, 3, stale)) }},
 		{name: "a closed window", action: drain.Wait, reason: drain.WindowClosed, parts: []string{"none follows"},
 			set: func(c *planCase) { c.policy.Windows = []drain.Window{{Until: planStart()}} }},
-		{name: "not ready, its budget does not let it go", pod: []podOption{unready}, action: drain.Wait, reason: drain.UnhealthyProtected, parts: []string{"AlwaysAllow", "1 of 3 pods healthy, 2 needed"},
+		{name: "not ready, its budget does not let it go", pod: []podOption{unready}, action: drain.Wait, reason: "UnhealthyProtected", parts: []string{"AlwaysAllow", "1 of 3 pods healthy, 2 needed"},
 			set: func(c *planCase) { c.addBudgets(planBudget("web", 2, 1, 3)) }},
 	}
 }
@@ -118,19 +118,19 @@ func blockedCases() []reasonCase {
 	}
 	return []reasonCase{
 		{name: "finalizers", pod: []podOption{deletedAt(30 * time.Second), func(p *corev1.Pod) { p.Finalizers = []string{"a/b"} }},
-			action: drain.Block, reason: drain.FinalizersRemain, parts: []string{"a/b", "2026-08-01T12:00:30Z"}},
-		{name: "a silent kubelet", pod: []podOption{deletedAt(0)}, action: drain.Block, reason: drain.NodeUnreachable,
+			action: drain.Block, reason: "FinalizersRemain", parts: []string{"a/b", "2026-08-01T12:00:30Z"}},
+		{name: "a silent kubelet", pod: []podOption{deletedAt(0)}, action: drain.Block, reason: "NodeUnreachable",
 			set: func(c *planCase) {
 				c.Nodes[0].Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}}
 			}},
-		{name: "a node with the taint of a silent kubelet", pod: []podOption{deletedAt(0)}, action: drain.Block, reason: drain.NodeUnreachable,
+		{name: "a node with the taint of a silent kubelet", pod: []podOption{deletedAt(0)}, action: drain.Block, reason: "NodeUnreachable",
 			set: func(c *planCase) { c.Nodes[0].Node.Spec.Taints = []corev1.Taint{{Key: corev1.TaintNodeUnreachable}} }},
-		{name: "ends for too long", pod: []podOption{deletedAt(0)}, action: drain.Block, reason: drain.StuckTerminating},
+		{name: "ends for too long", pod: []podOption{deletedAt(0)}, action: drain.Block, reason: "StuckTerminating"},
 		{name: "a budget that never allows", action: drain.Block, reason: drain.BudgetNeverAllows, parts: []string{"1 of 1 pods healthy, 1 needed"},
 			set: func(c *planCase) { c.addBudgets(planBudget("web", 1, 1, 1)) }},
-		{name: "not ready under a budget that never allows", pod: []podOption{unready}, action: drain.Block, reason: drain.UnhealthyProtected, parts: []string{"AlwaysAllow", "none even"},
+		{name: "not ready under a budget that never allows", pod: []podOption{unready}, action: drain.Block, reason: "UnhealthyProtected", parts: []string{"AlwaysAllow", "none even"},
 			set: func(c *planCase) { c.addBudgets(planBudget("web", 1, 0, 1)) }},
-		{name: "two budgets", action: drain.Block, reason: drain.MultipleBudgets, parts: []string{`["all" "web"]`},
+		{name: "two budgets", action: drain.Block, reason: "MultipleBudgets", parts: []string{`["all" "web"]`},
 			set: func(c *planCase) {
 				c.addBudgets(planBudget("web", 1, 3, 3), planBudget("all", 1, 3, 3, matchingAll))
 			}},
@@ -142,15 +142,15 @@ func blockedCases() []reasonCase {
 			set: func(c *planCase) { c.policy.LocalDataLimit = 1024 }},
 		{name: "too much local data", pod: []podOption{withEmptyDir("a", "1Ki"), withEmptyDir("b", "1")}, action: drain.Block, reason: drain.LocalStorage, parts: []string{"1025 bytes", "1024"},
 			set: func(c *planCase) { c.policy.LocalDataLimit = 1024 }},
-		{name: "nowhere to go", action: drain.Block, reason: drain.NowhereToGo, parts: []string{"no GPU"},
+		{name: "nowhere to go", action: drain.Block, reason: "NowhereToGo", parts: []string{"no GPU"},
 			set: func(c *planCase) { c.Fits = func(*corev1.Pod) (bool, string) { return false, "no GPU" } }},
-		{name: "the last replica", pod: []podOption{withClaim("data")}, action: drain.Block, reason: drain.LastReplica, parts: []string{`"data"`}, set: removal},
-		{name: "a member of a quorum", pod: []podOption{labeled("db", "yes")}, action: drain.Block, reason: drain.QuorumMember, parts: []string{`rule "db"`}, set: removal},
-		{name: "an unknown behavior", pod: []podOption{labeled(drain.BehaviorLabel, "Evct")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{`"Evct"`, `"WaitCompleted"`}},
-		{name: "an empty behavior", pod: []podOption{labeled(drain.BehaviorLabel, "")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{"is empty"}},
-		{name: "a hook without a responder", pod: []podOption{labeled(drain.BehaviorLabel, "Hook")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{"no responder"}},
+		{name: "the last replica", pod: []podOption{withClaim("data")}, action: drain.Block, reason: "LastReplica", parts: []string{`"data"`}, set: removal},
+		{name: "a member of a quorum", pod: []podOption{labeled("db", "yes")}, action: drain.Block, reason: "QuorumMember", parts: []string{`rule "db"`}, set: removal},
+		{name: "an unknown behavior", pod: []podOption{labeled("drain.belay.dev/behavior", "Evct")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{`"Evct"`, `"WaitCompleted"`}},
+		{name: "an empty behavior", pod: []podOption{labeled("drain.belay.dev/behavior", "")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{"is empty"}},
+		{name: "a hook without a responder", pod: []podOption{labeled("drain.belay.dev/behavior", "Hook")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{"no responder"}},
 		{name: "a responder without a name", pod: []podOption{annotated(drain.HookAnnotation, "a,,b")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{`"a,,b"`}},
-		{name: "an unknown deadline", pod: []podOption{annotated(drain.HookAnnotation, "a"), annotated(drain.DeadlineAnnotation, "soon")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{`"soon"`, "30m"}},
+		{name: "an unknown deadline", pod: []podOption{annotated(drain.HookAnnotation, "a"), annotated("drain.belay.dev/deadline", "soon")}, action: drain.Block, reason: drain.InvalidBehavior, parts: []string{`"soon"`, "30m"}},
 	}
 }
 
@@ -169,13 +169,13 @@ func answerCases() []reasonCase {
 		answer(drain.VerdictBudgetExhausted, drain.Wait, drain.BudgetExhausted),
 		answer(drain.VerdictBudgetStale, drain.Wait, drain.BudgetStale),
 		answer(drain.VerdictBudgetContended, drain.Wait, drain.BudgetContended),
-		answer(drain.VerdictMultipleBudgets, drain.Block, drain.MultipleBudgets),
+		answer(drain.VerdictMultipleBudgets, drain.Block, "MultipleBudgets"),
 		answer(drain.VerdictNamespaceTerminating, drain.Wait, drain.NamespaceTerminating),
 		answer(drain.VerdictAdmissionDenied, drain.Block, drain.AdmissionDenied),
 		answer(drain.VerdictForbidden, drain.Block, drain.EvictionForbidden),
 		answer(drain.VerdictOverloaded, drain.Wait, drain.ServerOverloaded),
 		answer(drain.VerdictUnknown, drain.Wait, drain.NoAnswer),
-		answer(drain.VerdictRejected, drain.Block, drain.EvictionRejected),
+		answer(drain.VerdictRejected, drain.Block, "EvictionRejected"),
 	}
 }
 

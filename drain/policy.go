@@ -17,9 +17,9 @@ import (
 // +kubebuilder:pruning:PreserveUnknownFields
 type Policy struct {
 	// Rules are asked in order, the first that matches a pod decides. What none matches is decided by the pod's own
-	// [BehaviorLabel], then by the fields below.
+	// label drain.belay.dev/behavior, then by the fields below.
 	Rules []Rule `json:"rules,omitempty"`
-	// IgnorePodLabels leaves [BehaviorLabel] and [HookAnnotation] on pods without effect.
+	// IgnorePodLabels leaves that label and [HookAnnotation] on pods without effect.
 	IgnorePodLabels bool `json:"ignorePodLabels,omitempty"`
 
 	// DaemonSets says what happens to pods of DaemonSets: Skip (default), or Last, to evict them after everything else. Last needs a
@@ -72,7 +72,7 @@ type Treatment string
 
 // The treatments. The empty string is Block.
 const (
-	BlockPods Treatment = "Block"
+	blockPods Treatment = "Block"
 	EvictPods Treatment = "Evict"
 )
 
@@ -81,7 +81,7 @@ type DaemonSetTreatment string
 
 // The treatments of DaemonSet pods. The empty string is Skip.
 const (
-	SkipDaemonSets DaemonSetTreatment = "Skip"
+	skipDaemonSets DaemonSetTreatment = "Skip"
 	LastDaemonSets DaemonSetTreatment = "Last"
 )
 
@@ -90,7 +90,7 @@ type TolerationTreatment string
 
 // The treatments of pods that tolerate the cordon. The empty string is Skip.
 const (
-	SkipTolerating  TolerationTreatment = "Skip"
+	skipTolerating  TolerationTreatment = "Skip"
 	EvictTolerating TolerationTreatment = "Evict"
 )
 
@@ -99,7 +99,7 @@ type WindowTreatment string
 
 // The treatments of the cordon outside the windows. The empty string is Hold.
 const (
-	HoldCordon WindowTreatment = "Hold"
+	holdCordon WindowTreatment = "Hold"
 	UndoCordon WindowTreatment = "Undo"
 )
 
@@ -109,7 +109,7 @@ type UncordonResponse string
 // The responses to an uncordon by others. The empty string is Pause: no eviction starts until the node is cordoned again, by
 // anybody, and the status says so.
 const (
-	PauseOnUncordon UncordonResponse = "Pause"
+	pauseOnUncordon UncordonResponse = "Pause"
 	Recordon        UncordonResponse = "Recordon"
 )
 
@@ -150,7 +150,7 @@ type Rule struct {
 	// Tier orders the pods that leave: the lowest goes first, and a later tier starts when the earlier ones are gone. Default 0.
 	Tier int32 `json:"tier,omitempty"`
 	// Deadline bounds WaitCompleted (after it the pod is evicted; zero: no end) and is the longest silence of a hook
-	// (zero: [DefaultHookSilence]).
+	// (zero: 20 minutes).
 	Deadline time.Duration `json:"deadline,omitempty"`
 	// Hooks names the responders for [BehaviorHook], asked in order.
 	Hooks []string `json:"hooks,omitempty"`
@@ -171,16 +171,16 @@ const (
 
 // What pods may say of themselves, unless [Policy].IgnorePodLabels is set.
 const (
-	// BehaviorLabel holds a [Behavior].
-	BehaviorLabel = "drain.belay.dev/behavior"
+	// behaviorLabel holds a [Behavior].
+	behaviorLabel = "drain.belay.dev/behavior"
 	// HookAnnotation names the responders of a pod, in order, separated by commas. It implies [BehaviorHook].
 	HookAnnotation = "drain.belay.dev/hooks"
-	// DeadlineAnnotation bounds WaitCompleted and the silence of a hook: a Go duration, "30m".
-	DeadlineAnnotation = "drain.belay.dev/deadline"
+	// deadlineAnnotation bounds WaitCompleted and the silence of a hook: a Go duration, "30m".
+	deadlineAnnotation = "drain.belay.dev/deadline"
 )
 
-// DefaultHookSilence is how long a hook may give no sign of life. It is the time that KEP-4563 gives its responders.
-const DefaultHookSilence = 20 * time.Minute
+// defaultHookSilence is how long a hook may give no sign of life. It is the time that KEP-4563 gives its responders.
+const defaultHookSilence = 20 * time.Minute
 
 // An Escalation is one step of the ladder: After this time from the start of the drain, Step is used for pods that are still there.
 //

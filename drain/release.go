@@ -37,7 +37,7 @@ func (p *pass) release(ctx context.Context) error {
 		if after == nil {
 			return p.released(ctx, nil)
 		}
-		mine, p.st.Reason, p.st.Message = after, ReasonNone, ""
+		mine, p.st.Reason, p.st.Message = after, reasonNone, ""
 	}
 	switch {
 	case mine.Frozen != "":
@@ -107,7 +107,7 @@ func (p *pass) markedOnServer(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	p.d.registry.wrote(p.d.o.Cache, node)
-	p.st.Reason, p.st.Message = WriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
+	p.st.Reason, p.st.Message = reasonWriteConflict, fmt.Sprintf("node %q has changed since it was read", p.node.Name)
 	p.ask(soon)
 	return true, nil
 }
@@ -134,7 +134,7 @@ func (p *pass) released(ctx context.Context, hooks error) error {
 		p.st.Phase = Pending
 		return err
 	}
-	p.st.Phase, p.st.Reason, p.st.Message = Released, ReasonNone, ""
+	p.st.Phase, p.st.Reason, p.st.Message = Released, reasonNone, ""
 	if hooks == nil {
 		p.drop()
 	}
@@ -143,7 +143,7 @@ func (p *pass) released(ctx context.Context, hooks error) error {
 
 // soak watches a returned node. Trouble is recorded on it, which freezes the holder's fleet; without any the mark goes.
 func (p *pass) soak(ctx context.Context, mine holder) error {
-	p.st.Phase, p.st.Reason = Soak, Soaking
+	p.st.Phase, p.st.Reason = Soak, reasonSoaking
 	end := mine.Released.Add(p.r.Policy.Soak)
 	if ok, err := p.unpublish(ctx); !ok {
 		return err // a node that is open is not under maintenance

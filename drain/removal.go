@@ -18,8 +18,8 @@ import (
 type Finding struct {
 	Node string
 	PodRef
-	// Reason is [LocalStorage], [LastReplica] or [QuorumMember] for what stops the drain of a node that does not come back, and
-	// [PodUnhealthy] for what puts a drain off.
+	// Reason is [LocalStorage], LastReplica or QuorumMember for what stops the drain of a node that does not come back, and
+	// PodUnhealthy for what puts a drain off.
 	Reason  Reason
 	Message string
 }
@@ -53,13 +53,13 @@ func (n *nodePass) preflight(findings []Finding, pod *corev1.Pod) []Finding {
 	w := podWork{pod: pod, behavior: n.behaviorOf(pod)}
 	skipped, _ := n.skip(&w)
 	for _, l := range n.losses(pod, &w.behavior) {
-		if l.reason == LocalStorage && (skipped == MirrorPod || w.Tier == planDaemonTier || skipped == DaemonSetPod) {
+		if l.reason == LocalStorage && (skipped == reasonMirrorPod || w.Tier == planDaemonTier || skipped == reasonDaemonSetPod) {
 			continue
 		}
 		findings = append(findings, Finding{Node: planNode(n.view), PodRef: refOf(pod), Reason: l.reason, Message: l.message})
 	}
-	if n.p.RequireHealthy && skipped == ReasonNone && pod.DeletionTimestamp == nil && !podReady(pod) {
-		findings = append(findings, Finding{Node: planNode(n.view), PodRef: refOf(pod), Reason: PodUnhealthy, Message: "is not ready, its phase is " + string(pod.Status.Phase)})
+	if n.p.RequireHealthy && skipped == reasonNone && pod.DeletionTimestamp == nil && !podReady(pod) {
+		findings = append(findings, Finding{Node: planNode(n.view), PodRef: refOf(pod), Reason: reasonPodUnhealthy, Message: "is not ready, its phase is " + string(pod.Status.Phase)})
 	}
 	return findings
 }
@@ -89,11 +89,11 @@ func (n *nodePass) losses(pod *corev1.Pod, b *planBehavior) []planLoss {
 			add(LocalStorage, cmp.Or(n.scratch(pod), hostData(pod)))
 		}
 		if !r.AllowLastReplica {
-			add(LastReplica, n.replica(pod))
+			add(reasonLastReplica, n.replica(pod))
 		}
 	}
 	if !r.AllowQuorum && b.rule != nil && b.rule.Quorum {
-		add(QuorumMember, "a member of a quorum by "+b.rule.String()+", and the node does not come back")
+		add(reasonQuorumMember, "a member of a quorum by "+b.rule.String()+", and the node does not come back")
 	}
 	return all
 }

@@ -132,7 +132,7 @@ func TestRuleAllowsLossInARemoval(t *testing.T) {
 	c := removalCase()
 	c.policy.LocalData = drain.EvictPods
 	for _, p := range c.Nodes[0].Pods {
-		p.Labels[drain.BehaviorLabel] = "Evict"
+		p.Labels["drain.belay.dev/behavior"] = "Evict"
 	}
 	if got := len(c.findings()); got != 7 {
 		t.Errorf("labels: got %d findings (%q), want all 7", got, c.findings())
@@ -148,8 +148,8 @@ func TestPlanBlocksWhatThePreflightStopsFor(t *testing.T) {
 	c := removalCase()
 	c.want(t, "scratch", drain.Block, drain.LocalStorage)
 	c.want(t, "host", drain.Block, drain.LocalStorage, `"/data"`)
-	c.want(t, "replica", drain.Block, drain.LastReplica)
-	c.want(t, "member", drain.Block, drain.QuorumMember)
+	c.want(t, "replica", drain.Block, "LastReplica")
+	c.want(t, "member", drain.Block, "QuorumMember")
 	c.want(t, "plain", drain.Evict, "")
 	c.policy.Removal = &drain.Removal{AllowLocalData: true, AllowLastReplica: true, AllowQuorum: true}
 	for _, name := range []string{"scratch", "host", "replica", "member"} {
@@ -187,10 +187,10 @@ func TestVolumeThatDoesNotLeaveTheNode(t *testing.T) {
 	}
 	c := newPlanCase(planPod("p", withClaim("data")))
 	c.policy.Removal = &drain.Removal{}
-	c.want(t, "p", drain.Block, drain.LastReplica, `claim "data" is not known`)
+	c.want(t, "p", drain.Block, "LastReplica", `claim "data" is not known`)
 	c.addVolume("data", corev1.PersistentVolumeSpec{})
 	delete(c.Volumes, "pv-data")
-	c.want(t, "p", drain.Block, drain.LastReplica, `volume "pv-data"`, "is not known")
+	c.want(t, "p", drain.Block, "LastReplica", `volume "pv-data"`, "is not known")
 	c.Claims[types.NamespacedName{Namespace: "shop", Name: "data"}].Spec.VolumeName = ""
 	c.want(t, "p", drain.Evict, "")
 }

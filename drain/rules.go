@@ -104,12 +104,12 @@ const behaviorNames = `"Evict", "Skip", "WaitCompleted" or "Hook"`
 // ask reads what the pod says of itself. The hooks and the deadline of its rule stand in for what it does not say.
 func (b *planBehavior) ask(pod *corev1.Pod) {
 	hooks, hooked := pod.Annotations[HookAnnotation]
-	label, labeled := pod.Labels[BehaviorLabel]
+	label, labeled := pod.Labels[behaviorLabel]
 	switch {
 	case labeled:
 		b.kind = Behavior(label)
 		if label == "" {
-			b.invalid = fmt.Sprintf("its label %s is empty, want %s", BehaviorLabel, behaviorNames)
+			b.invalid = fmt.Sprintf("its label %s is empty, want %s", behaviorLabel, behaviorNames)
 		}
 	case hooked:
 		b.kind = BehaviorHook
@@ -122,10 +122,10 @@ func (b *planBehavior) ask(pod *corev1.Pod) {
 			}
 		}
 	}
-	if text, ok := pod.Annotations[DeadlineAnnotation]; ok && (b.kind == BehaviorHook || b.kind == BehaviorWaitCompleted) {
+	if text, ok := pod.Annotations[deadlineAnnotation]; ok && (b.kind == BehaviorHook || b.kind == BehaviorWaitCompleted) {
 		d, err := time.ParseDuration(text)
 		if err != nil || d <= 0 {
-			b.invalid = fmt.Sprintf("its annotation %s is %q, want a duration above zero, for example \"30m\"", DeadlineAnnotation, text)
+			b.invalid = fmt.Sprintf("its annotation %s is %q, want a duration above zero, for example \"30m\"", deadlineAnnotation, text)
 		}
 		b.deadline = d
 	}

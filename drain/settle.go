@@ -30,7 +30,7 @@ func (p *pass) finish(ctx context.Context, s Snapshot, stopped bool) error {
 		p.again()
 		return nil
 	}
-	if settles := p.st.Reason == WindowClosed || p.st.Reason == DeadlinePassed && p.st.Phase != Paused; stopped && (!settles || p.mark.of(p.r.Holder) == nil) {
+	if settles := p.st.Reason == WindowClosed || p.st.Reason == reasonDeadlinePassed && p.st.Phase != Paused; stopped && (!settles || p.mark.of(p.r.Holder) == nil) {
 		return nil // a node that is open, or has been given back, is not drained
 	}
 	return p.settle(ctx, s)
@@ -58,7 +58,7 @@ func (p *pass) settle(ctx context.Context, s Snapshot) error {
 	}
 	p.st.Phase, p.st.Outcome = Settling, ""
 	if wait := p.memory.emptySince.Add(p.r.Policy.settle()).Sub(p.now); wait > 0 {
-		p.st.Reason, p.st.Message = SettleWindow, fmt.Sprintf("empty; watched for latecomers for %s", p.r.Policy.settle())
+		p.st.Reason, p.st.Message = reasonSettleWindow, fmt.Sprintf("empty; watched for latecomers for %s", p.r.Policy.settle())
 		p.ask(wait)
 		return nil
 	}
@@ -102,7 +102,7 @@ func (p *pass) detaching() bool {
 	for _, a := range p.st.Attached {
 		names = append(names, a.Volume)
 	}
-	p.st.Reason, p.st.Message = VolumeAttached, "still attached: "+strings.Join(names, ", ")
+	p.st.Reason, p.st.Message = reasonVolumeAttached, "still attached: "+strings.Join(names, ", ")
 	p.again()
 	return true
 }
@@ -136,7 +136,7 @@ func (p *pass) latch(ctx context.Context) error {
 	mine.Drained = p.now
 	mine.Forced = mine.Forced || mine.OutOfService || len(p.memory.forced) > 0
 	if p.r.unlatched && !p.d.o.NodeConditions {
-		p.st.Reason, p.st.Message = ReasonNone, ""
+		p.st.Reason, p.st.Message = reasonNone, ""
 		p.latched(mine)
 		return nil
 	}
@@ -148,7 +148,7 @@ func (p *pass) latch(ctx context.Context) error {
 	}
 	ok, err := p.write(ctx, c)
 	if ok {
-		p.st.Reason, p.st.Message = ReasonNone, ""
+		p.st.Reason, p.st.Message = reasonNone, ""
 		p.latched(mine)
 	}
 	return err

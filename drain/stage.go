@@ -147,9 +147,9 @@ func (p *pass) preflight(found []Finding) bool {
 	if len(found) == 0 {
 		return false
 	}
-	p.st.Reason, p.st.Phase, p.st.Outcome = DataLoss, Failed, OutcomeFailed
-	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Reason != PodUnhealthy }) {
-		p.st.Reason, p.st.Phase, p.st.Outcome = PodUnhealthy, Pending, ""
+	p.st.Reason, p.st.Phase, p.st.Outcome = reasonDataLoss, Failed, OutcomeFailed
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Reason != reasonPodUnhealthy }) {
+		p.st.Reason, p.st.Phase, p.st.Outcome = reasonPodUnhealthy, Pending, ""
 		p.ask(firstFallback)
 	}
 	for _, f := range found {
@@ -214,7 +214,7 @@ func (p *pass) pastDeadline() bool {
 		p.askAt(p.r.Deadline)
 		return false
 	}
-	p.st.Outcome, p.st.Reason = OutcomeBlocked, DeadlinePassed
+	p.st.Outcome, p.st.Reason = OutcomeBlocked, reasonDeadlinePassed
 	p.st.Message = fmt.Sprintf("the deadline %s is over: no further eviction starts", p.r.Deadline.UTC().Format(time.RFC3339))
 	return true
 }

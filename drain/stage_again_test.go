@@ -16,7 +16,7 @@ import (
 // againSettles fails the test unless the whole settle time begins now.
 func (s *stageTest) againSettles(when string, r drain.Request) {
 	s.Helper()
-	if st := s.pass(r); st.Phase != drain.Settling || st.Reason != drain.SettleWindow {
+	if st := s.pass(r); st.Phase != drain.Settling || st.Reason != "SettleWindow" {
 		s.Errorf("%s: got %s, want the settle window", when, stageLine(st))
 	}
 	began := time.Now()
@@ -28,14 +28,14 @@ func (s *stageTest) againSettles(when string, r drain.Request) {
 
 // While the node was open pods could come: how long it had been empty before does not count.
 func TestSettleTimeStartsAgainAfterAnUncordon(t *testing.T) {
-	for _, policy := range []drain.UncordonResponse{drain.PauseOnUncordon, drain.Recordon} {
+	for _, policy := range []drain.UncordonResponse{"Pause", drain.Recordon} {
 		stage(t, draintest.Options{}, nil, func(s *stageTest) {
 			r := s.request("n1", func(r *drain.Request) { r.Policy.Uncordoned = policy })
 			s.phase(r, time.Minute, drain.Settling)
 			s.sleep(4 * time.Second)
 			s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = false })
 			s.sleep(time.Second)
-			if policy == drain.PauseOnUncordon {
+			if policy == "Pause" {
 				s.wants(s.pass(r), drain.Paused, drain.UncordonedByOther, "")
 				s.sleep(time.Hour)
 				s.wants(s.pass(r), drain.Paused, drain.UncordonedByOther, "")
@@ -57,7 +57,7 @@ func TestSettleTimeStartsAgainWithTheNextWindow(t *testing.T) {
 			r.Policy.OutsideWindow = drain.UndoCordon
 			r.Policy.Windows = []drain.Window{{Until: now.Add(3 * time.Second)}, {From: now.Add(time.Hour)}}
 		})
-		s.wants(s.pass(r), drain.Settling, drain.SettleWindow, "")
+		s.wants(s.pass(r), drain.Settling, "SettleWindow", "")
 		s.sleep(4 * time.Second)
 		s.wants(s.pass(r), drain.Pending, drain.WindowClosed, "")
 		s.sleep(time.Hour)

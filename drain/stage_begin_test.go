@@ -24,8 +24,8 @@ func TestUnreadyPodPutsTheDrainOff(t *testing.T) {
 		s.c.SetReady("default", name, false)
 		r := s.request("n1", func(r *drain.Request) { r.Policy.RequireHealthy = true })
 		st := s.pass(r)
-		s.wants(st, drain.Pending, drain.PodUnhealthy, "")
-		if b := s.blocker(st, name); b.Reason != drain.PodUnhealthy || len(st.Blockers) != 1 {
+		s.wants(st, drain.Pending, "PodUnhealthy", "")
+		if b := s.blocker(st, name); b.Reason != "PodUnhealthy" || len(st.Blockers) != 1 {
 			s.Errorf("blockers: got %s, want the unready pod alone", stageLine(st))
 		}
 		if !strings.Contains(st.Message, "default/"+name) {
@@ -87,8 +87,8 @@ func TestRemovalThatLosesDataStopsBeforeTheCordon(t *testing.T) {
 			r.Policy.Rules = []drain.Rule{{Name: "quorum", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"quorum": "yes"}}, Quorum: true}}
 		})
 		st := s.pass(r)
-		s.wants(st, drain.Failed, drain.DataLoss, drain.OutcomeFailed)
-		want := map[string]drain.Reason{"scratch": drain.LocalStorage, "disk": drain.LastReplica, "member": drain.QuorumMember}
+		s.wants(st, drain.Failed, "DataLoss", drain.OutcomeFailed)
+		want := map[string]drain.Reason{"scratch": drain.LocalStorage, "disk": "LastReplica", "member": "QuorumMember"}
 		for name, reason := range want {
 			if got := s.blocker(st, name).Reason; got != reason {
 				s.Errorf("pod %s: got reason %q, want %q", name, got, reason)
@@ -117,7 +117,7 @@ func stageClaim(name string) func(*corev1.Pod) {
 // R-DR-12: when the window closes mid-drain no eviction starts any more, what is terminating finishes, and the drain goes on with the next
 // window; the cordon is kept or undone meanwhile, by policy.
 func TestWindowThatClosesMidDrain(t *testing.T) {
-	for _, treatment := range []drain.WindowTreatment{drain.HoldCordon, drain.UndoCordon} {
+	for _, treatment := range []drain.WindowTreatment{"Hold", drain.UndoCordon} {
 		t.Run(string(treatment), func(t *testing.T) {
 			o := draintest.Options{Termination: 20 * time.Second, Startup: 10 * time.Second}
 			stage(t, o, func(o *drain.Options) { o.NodeConditions = treatment == drain.UndoCordon }, func(s *stageTest) {
@@ -145,10 +145,10 @@ func TestWindowThatClosesMidDrain(t *testing.T) {
 						s.Errorf("got %s, want none after %s", call, closes)
 					}
 				}
-				if left := len(s.c.LivePods("n1")); treatment == drain.HoldCordon && left != 4-before {
+				if left := len(s.c.LivePods("n1")); treatment == "Hold" && left != 4-before {
 					s.Errorf("pods while the window is closed: got %d, want %d: what was terminating finishes", left, 4-before)
 				}
-				if got := s.c.LiveNode("n1").Spec.Unschedulable; got != (treatment == drain.HoldCordon) {
+				if got := s.c.LiveNode("n1").Spec.Unschedulable; got != (treatment == "Hold") {
 					s.Errorf("cordoned while the window is closed: got %v with %s", got, treatment)
 				}
 				if treatment == drain.UndoCordon {
@@ -158,7 +158,7 @@ func TestWindowThatClosesMidDrain(t *testing.T) {
 				for len(last) > 0 {
 					st = <-last
 				}
-				phase := map[drain.WindowTreatment]drain.Phase{drain.HoldCordon: drain.Paused, drain.UndoCordon: drain.Pending}[treatment]
+				phase := map[drain.WindowTreatment]drain.Phase{"Hold": drain.Paused, drain.UndoCordon: drain.Pending}[treatment]
 				s.wants(st.Nodes[0], phase, drain.WindowClosed, "")
 				s.sleep(10 * time.Minute)
 				select {
@@ -174,7 +174,7 @@ func TestWindowThatClosesMidDrain(t *testing.T) {
 
 // R-DR-12: a drain that waits for its window has written nothing, and a window that closes while the node settles ends in no harm.
 func TestWindowAroundTheDrain(t *testing.T) {
-	for _, treatment := range []drain.WindowTreatment{drain.HoldCordon, drain.UndoCordon} {
+	for _, treatment := range []drain.WindowTreatment{"Hold", drain.UndoCordon} {
 		for closes := time.Duration(0); closes < 8*time.Second; closes += 500 * time.Millisecond {
 			stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 				s.web("web", 2, "n1")
@@ -221,7 +221,7 @@ func TestSlowPassStartsNothingPastItsEnd(t *testing.T) {
 				}
 				st := s.pass(r)
 				if name == "deadline" {
-					s.wants(st, drain.Draining, drain.DeadlinePassed, drain.OutcomeBlocked)
+					s.wants(st, drain.Draining, "DeadlinePassed", drain.OutcomeBlocked)
 				}
 			})
 		})

@@ -70,8 +70,8 @@ func TestHoldRenewsTheLeaseUpToItsEnd(t *testing.T) {
 		}
 		s.sleep(time.Hour)
 		st := <-done
-		s.wants(st.Nodes[0], drain.HoldEnded, drain.HoldExpired, "")
-		s.wants(s.pass(s.hold(10*time.Minute)), drain.HoldEnded, drain.HoldExpired, "")
+		s.wants(st.Nodes[0], drain.HoldEnded, "HoldExpired", "")
+		s.wants(s.pass(s.hold(10*time.Minute)), drain.HoldEnded, "HoldExpired", "")
 		for _, at := range s.renewals(began) {
 			if at >= 10*time.Minute {
 				t.Errorf("renewal after %s, want none from 10m0s on", at)
@@ -131,12 +131,12 @@ func TestHoldWithoutHeartbeatIsGivenUpForGood(t *testing.T) {
 		if st := s.pass(r); st.Phase == drain.HoldEnded {
 			t.Errorf("before it is in the mark: got %s, want another try", stageLine(st))
 		}
-		s.wants(s.pass(r), drain.HoldEnded, drain.HoldAbandoned, "")
+		s.wants(s.pass(r), drain.HoldEnded, "HoldAbandoned", "")
 		alive = true
 		s.sleep(time.Minute)
-		s.wants(s.pass(r), drain.HoldEnded, drain.HoldAbandoned, "")
+		s.wants(s.pass(r), drain.HoldEnded, "HoldAbandoned", "")
 		s.restart()
-		s.wants(s.pass(r), drain.HoldEnded, drain.HoldAbandoned, "")
+		s.wants(s.pass(r), drain.HoldEnded, "HoldAbandoned", "")
 		if n := len(s.renewals(time.Now())); n != 1 {
 			t.Errorf("renewals: got %d, want the 1 before the silence", n)
 		}

@@ -85,7 +85,7 @@ func (s *stageTest) vmEvicted() (at time.Time) {
 // waitsForHook fails the test unless the pod waits and has not been evicted; its neighbour has.
 func (s *stageTest) waitsForHook(st drain.Status) {
 	s.Helper()
-	if b := s.blocker(st, "vm"); b.Reason != drain.WaitingForHook || !s.vmEvicted().IsZero() {
+	if b := s.blocker(st, "vm"); b.Reason != "WaitingForHook" || !s.vmEvicted().IsZero() {
 		s.Fatalf("got %s and eviction %s, want the pod to wait for its hook", stageLine(st), s.vmEvicted())
 	}
 	if calls := s.evictions(); len(calls) != 1 {
@@ -150,13 +150,13 @@ func TestHookThatIsSilent(t *testing.T) {
 					s.waitsForHook(st)
 					return len(b.asked) > 0
 				})
-				if took := time.Since(began); took != drain.DefaultHookSilence {
-					t.Errorf("first responder: got given up after %s, want %s", took, drain.DefaultHookSilence)
+				if took := time.Since(began); took != 20*time.Minute {
+					t.Errorf("first responder: got given up after %s, want %s", took, 20*time.Minute)
 				}
 				b.says(silent.answer, silent.err)
 				s.phase(r, time.Hour, drain.Drained)
-				if took := s.vmEvicted().Sub(began); took < 2*drain.DefaultHookSilence || took > 2*drain.DefaultHookSilence+11*time.Second {
-					t.Errorf("eviction: got it after %s, want it after twice %s", took, drain.DefaultHookSilence)
+				if took := s.vmEvicted().Sub(began); took < 2*20*time.Minute || took > 2*20*time.Minute+11*time.Second {
+					t.Errorf("eviction: got it after %s, want it after twice %s", took, 20*time.Minute)
 				}
 			})
 		})
@@ -166,7 +166,7 @@ func TestHookThatIsSilent(t *testing.T) {
 // R-DR-15: the pod's own deadline replaces the default.
 func TestHookDeadlineOfThePod(t *testing.T) {
 	hooked(t, "a", func(s *stageTest, r drain.Request, a, _ *stageResponder) {
-		s.c.UpdatePod("default", "vm", func(p *corev1.Pod) { p.Annotations[drain.DeadlineAnnotation] = "45s" })
+		s.c.UpdatePod("default", "vm", func(p *corev1.Pod) { p.Annotations["drain.belay.dev/deadline"] = "45s" })
 		began := time.Now()
 		a.says(drain.HookAnswer{Progress: drain.HookAsked}, nil)
 		s.phase(r, 10*time.Minute, drain.Drained)
@@ -338,7 +338,7 @@ func TestPassJustBeforeADeadline(t *testing.T) {
 	hooked(t, "a,b", func(s *stageTest, r drain.Request, a, b *stageResponder) {
 		a.says(drain.HookAnswer{Progress: drain.HookWorking, Beat: "7"}, nil)
 		began := time.Now()
-		before := began.Add(drain.DefaultHookSilence - 500*time.Microsecond)
+		before := began.Add(20*time.Minute - 500*time.Microsecond)
 		for len(b.asked) == 0 && time.Since(began) < time.Hour {
 			_, after, err := s.d.ReconcileRequest(s.Context(), r)
 			if err != nil {
@@ -349,8 +349,8 @@ func TestPassJustBeforeADeadline(t *testing.T) {
 			}
 			s.sleep(after)
 		}
-		if len(b.at) == 0 || b.at[0].Sub(began) != drain.DefaultHookSilence {
-			t.Errorf("second responder: asked at %s, want it at %s", b.at, began.Add(drain.DefaultHookSilence))
+		if len(b.at) == 0 || b.at[0].Sub(began) != 20*time.Minute {
+			t.Errorf("second responder: asked at %s, want it at %s", b.at, began.Add(20*time.Minute))
 		}
 	})
 }

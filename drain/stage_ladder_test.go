@@ -39,7 +39,7 @@ func TestOutcomes(t *testing.T) {
 		s.wants(s.phase(s.request("n2"), time.Hour, drain.Drained), drain.Drained, "", drain.OutcomeDrained)
 		s.wants(s.pass(s.request("n9")), drain.Failed, drain.NodeNotFound, drain.OutcomeFailed)
 		late := s.request("n3", func(r *drain.Request) { r.Deadline = time.Now() })
-		s.wants(s.pass(late), drain.Pending, drain.DeadlinePassed, drain.OutcomeBlocked)
+		s.wants(s.pass(late), drain.Pending, "DeadlinePassed", drain.OutcomeBlocked)
 		force := s.request("n1", func(r *drain.Request) {
 			r.Policy.Escalation = []drain.Escalation{{After: time.Minute, Step: drain.StepDelete}}
 		})
@@ -114,7 +114,7 @@ func TestOutOfServiceOnlyWithProof(t *testing.T) {
 			r.Policy.Escalation = []drain.Escalation{{After: 10 * time.Minute, Step: drain.StepOutOfService}}
 		})
 		st := s.pass(r)
-		if b := st.Blockers[0]; b.Reason != drain.NodeUnreachable || b.Next != "" {
+		if b := st.Blockers[0]; b.Reason != "NodeUnreachable" || b.Next != "" {
 			t.Errorf("without proof: got %+v, want the pod unreachable and nothing announced", b)
 		}
 		s.sleep(time.Minute)
@@ -176,13 +176,13 @@ func TestOutOfServiceTaintOfOthersStays(t *testing.T) {
 // A pod that has outlived its grace period is reported with what holds it, and blocks: it is not asked again.
 func TestStuckTerminatingPodsAreToldApart(t *testing.T) {
 	for reason, spoil := range map[drain.Reason]func(*stageTest){
-		drain.FinalizersRemain: func(s *stageTest) {
+		"FinalizersRemain": func(s *stageTest) {
 			for _, p := range s.c.LivePods("n1") {
 				s.c.UpdatePod(p.Namespace, p.Name, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/hold"} })
 			}
 		},
-		drain.StuckTerminating: func(*stageTest) {},
-		drain.NodeUnreachable:  func(s *stageTest) { s.c.StopKubelet("n1") },
+		"StuckTerminating": func(*stageTest) {},
+		"NodeUnreachable":  func(s *stageTest) { s.c.StopKubelet("n1") },
 	} {
 		t.Run(fmt.Sprint(reason), func(t *testing.T) {
 			stage(t, draintest.Options{NoKubelets: true}, nil, func(s *stageTest) {

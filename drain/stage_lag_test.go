@@ -94,12 +94,12 @@ func TestPlaceOfANodeThatHasNotBegunIsFree(t *testing.T) {
 		r := s.request("", func(r *drain.Request) { r.Policy.RequireHealthy = true })
 		set := drain.Set{Request: r, Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
 		st, _, err := s.d.ReconcileSet(s.Context(), set)
-		if err != nil || st.Nodes[0].Reason != drain.WriteConflict || st.Nodes[1].Reason != drain.WaitingForSlot {
+		if err != nil || st.Nodes[0].Reason != "WriteConflict" || st.Nodes[1].Reason != "WaitingForSlot" {
 			t.Fatalf("first pass: got %+v, %v, want n1 to be tried again and n2 to wait", st, err)
 		}
 		s.c.SetReady("default", s.c.LivePods("n1")[0].Name, false)
 		s.sleep(time.Second)
-		if st, _, err = s.d.ReconcileSet(s.Context(), set); err != nil || st.Nodes[0].Reason != drain.PodUnhealthy {
+		if st, _, err = s.d.ReconcileSet(s.Context(), set); err != nil || st.Nodes[0].Reason != "PodUnhealthy" {
 			t.Fatalf("next pass: got %+v, %v, want n1 put off", st, err)
 		}
 		if !s.c.LiveNode("n2").Spec.Unschedulable {
@@ -122,7 +122,7 @@ func TestMaxNodesHoldsWithALateCacheAndNoLast(t *testing.T) {
 		s.sleep(1990 * time.Millisecond)
 		set := drain.Set{Request: s.request("", func(r *drain.Request) { r.Policy.RequireHealthy = true }), Groups: [][]string{{"n1", "n2"}}, MaxNodes: intstr.FromInt32(1)}
 		st, _, err := s.d.ReconcileSet(s.Context(), set)
-		if err != nil || st.Nodes[0].Reason != drain.PodUnhealthy || !s.c.LiveNode("n2").Spec.Unschedulable {
+		if err != nil || st.Nodes[0].Reason != "PodUnhealthy" || !s.c.LiveNode("n2").Spec.Unschedulable {
 			t.Fatalf("first pass: got %+v, %v, want n1 put off and n2 begun", st, err)
 		}
 		for range 10 {
@@ -133,7 +133,7 @@ func TestMaxNodesHoldsWithALateCacheAndNoLast(t *testing.T) {
 			if s.c.LiveNode("n1").Spec.Unschedulable {
 				t.Fatalf("next pass: got n1 begun beside n2: %+v", st)
 			}
-			s.wants(st.Nodes[0], drain.Pending, drain.WaitingForSlot, "")
+			s.wants(st.Nodes[0], drain.Pending, "WaitingForSlot", "")
 		}
 		for end := time.Now().Add(time.Hour); !st.Done && time.Now().Before(end); s.sleep(time.Second) {
 			if st, _, err = s.d.ReconcileSet(s.Context(), set); err != nil {

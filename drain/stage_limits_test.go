@@ -36,7 +36,7 @@ func TestPodsThatComeBackAreNotEvictedForEver(t *testing.T) {
 				s.until(r, 10*time.Minute, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
 				end := time.Now().Add(time.Hour)
 				st := s.until(r, 2*time.Hour, "time to pass", func(drain.Status) bool { return time.Now().After(end) })
-				s.wants(st, drain.Draining, drain.Bounced, drain.OutcomeBlocked)
+				s.wants(st, drain.Draining, "Bounced", drain.OutcomeBlocked)
 				if len(st.Blockers) != 1 || st.Blockers[0].Action != drain.Block || !strings.Contains(st.Blockers[0].Message, "pinned") {
 					t.Errorf("got %s, want the pod that came back blocked, with its owner named", stageLine(st))
 				}
@@ -188,7 +188,7 @@ func (s *stageTest) limitsReported(r drain.Request) (at time.Duration, st drain.
 	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Hour)
 	defer cancel()
 	_, _ = s.d.Run(ctx, drain.Set{Request: r, Groups: [][]string{{"n1"}}}, func(set drain.SetStatus) {
-		if n := set.Nodes[0]; n.Reason == drain.DeadlinePassed && at == 0 {
+		if n := set.Nodes[0]; n.Reason == "DeadlinePassed" && at == 0 {
 			at, st = time.Since(began), n
 		}
 	})
@@ -235,7 +235,7 @@ func TestDeadlineIsReportedAtItsTime(t *testing.T) {
 					if at < after || at > after+100*time.Millisecond {
 						t.Errorf("deadline at %s: got it reported at %s", after, at)
 					}
-					s.wants(st, c.phase, drain.DeadlinePassed, drain.OutcomeBlocked)
+					s.wants(st, c.phase, "DeadlinePassed", drain.OutcomeBlocked)
 				})
 			})
 		}
@@ -251,7 +251,7 @@ func TestDeadlineDoesNotStopANodeThatSettles(t *testing.T) {
 			r := s.request("n1", func(r *drain.Request) { r.Deadline = began.Add(3 * time.Second) })
 			s.phase(r, time.Second, drain.Settling)
 			s.sleep(3 * time.Second)
-			s.wants(s.pass(r), drain.Settling, drain.SettleWindow, "")
+			s.wants(s.pass(r), drain.Settling, "SettleWindow", "")
 			s.wants(s.phase(r, time.Minute, drain.Drained), drain.Drained, "", drain.OutcomeDrained)
 			if took := time.Since(began); took < 5*time.Second || took > 6*time.Second {
 				t.Errorf("%d pods: got it drained after %s, want 5s", pods, took)

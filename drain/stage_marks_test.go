@@ -157,7 +157,7 @@ func TestCordonAfterAReleaseByOthersIsTheirs(t *testing.T) {
 		r.Policy.RequireHealthy = true
 		s.c.SetReady("default", s.c.LivePods("n1")[0].Name, false)
 		s.sleep(time.Second)
-		s.wants(s.pass(r), drain.Pending, drain.PodUnhealthy, "")
+		s.wants(s.pass(r), drain.Pending, "PodUnhealthy", "")
 		s.c.UpdateNode("n1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		s.c.SetReady("default", s.c.LivePods("n1")[0].Name, true)
 		s.sleep(time.Second)
@@ -178,8 +178,8 @@ func (s *stageTest) markDamage() {
 // markDamaged fails the test unless n1 has ended because of its mark and has been left alone.
 func (s *stageTest) markDamaged(st drain.Status) {
 	s.Helper()
-	if st.Node != "n1" || st.Phase != drain.Failed || st.Reason != drain.MarkUnreadable || st.Message == "" {
-		s.Errorf("node n1: got %s, want it Failed with reason %s and a message", stageLine(st), drain.MarkUnreadable)
+	if st.Node != "n1" || st.Phase != drain.Failed || st.Reason != "MarkUnreadable" || st.Message == "" {
+		s.Errorf("node n1: got %s, want it Failed with reason %s and a message", stageLine(st), "MarkUnreadable")
 	}
 	for _, c := range s.c.Log() {
 		if c.Object == "n1" {
@@ -207,10 +207,10 @@ func TestUnreadableMarkFailsItsNodeInASet(t *testing.T) {
 				s.wants(st.Nodes[2], drain.Drained, "", drain.OutcomeDrained)
 				return
 			}
-			s.wants(st.Nodes[1], drain.Pending, drain.SetStopped, "")
-			s.wants(st.Nodes[2], drain.Pending, drain.SetStopped, "")
-			if st.Reason != drain.MarkUnreadable || !strings.Contains(st.Message, "n1") {
-				t.Errorf("set: got reason %q, message %q, want %s and the node", st.Reason, st.Message, drain.MarkUnreadable)
+			s.wants(st.Nodes[1], drain.Pending, "SetStopped", "")
+			s.wants(st.Nodes[2], drain.Pending, "SetStopped", "")
+			if st.Reason != "MarkUnreadable" || !strings.Contains(st.Message, "n1") {
+				t.Errorf("set: got reason %q, message %q, want %s and the node", st.Reason, st.Message, "MarkUnreadable")
 			}
 			if calls := s.c.Log(); len(calls) != 0 {
 				t.Errorf("requests of a set that stopped: got %v, want none", calls)

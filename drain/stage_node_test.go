@@ -179,7 +179,7 @@ func TestDamagedMark(t *testing.T) {
 			if err != nil || after <= 0 || !strings.Contains(st.Message, drain.MarkAnnotation) || !strings.Contains(st.Message, "n1") {
 				t.Errorf("%s: got %s, %s, %v, want a message that names node and annotation, and another try", mode, stageLine(st), after, err)
 			}
-			s.wants(st, drain.Failed, drain.MarkUnreadable, drain.OutcomeFailed)
+			s.wants(st, drain.Failed, "MarkUnreadable", drain.OutcomeFailed)
 		}
 		if calls := s.c.Log(); len(calls) != 0 {
 			t.Errorf("requests: got %v, want none", calls)

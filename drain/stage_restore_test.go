@@ -186,7 +186,7 @@ func TestWindowThatGivesTheNodeBackTakesEverythingBack(t *testing.T) {
 		}
 		s.sleep(time.Hour)
 		st := s.until(r, time.Minute, "a question", func(drain.Status) bool { return len(a.asked) > asked })
-		if len(a.asked) != asked+1 || s.blocker(st, "vm").Reason != drain.WaitingForHook || len(s.evictions()) != 0 {
+		if len(a.asked) != asked+1 || s.blocker(st, "vm").Reason != "WaitingForHook" || len(s.evictions()) != 0 {
 			s.Errorf("next window: got %d questions, %d evictions and %s, want it asked anew", len(a.asked)-asked, len(s.evictions()), stageLine(st))
 		}
 		s.conditions("DrainInProgress=True Drained=False MaintenancePlanned=False MaintenanceInProgress=True")

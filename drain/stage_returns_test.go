@@ -65,7 +65,7 @@ func TestPodsThatAreMadeAfterwardsHaveComeBack(t *testing.T) {
 	stage(t, draintest.Options{Termination: time.Second}, nil, func(s *stageTest) {
 		r := s.late(2, 0)
 		st := s.until(r, 10*time.Minute, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
-		s.wants(st, drain.Draining, drain.Bounced, drain.OutcomeBlocked)
+		s.wants(st, drain.Draining, "Bounced", drain.OutcomeBlocked)
 		if n := len(s.evictions()); n != 2 {
 			t.Errorf("got %d evictions, want 2", n)
 		}
@@ -90,7 +90,7 @@ func TestLostAnswersDoNotHideWhoComesBack(t *testing.T) {
 		s.limitsPinned(draintest.ReplicaSet)
 		s.c.Faults(draintest.Always(draintest.Evict, draintest.TimeoutAfter(time.Second)))
 		st := s.until(s.request("n1"), time.Hour, "a blocked drain", func(st drain.Status) bool { return st.Outcome == drain.OutcomeBlocked })
-		s.wants(st, drain.Draining, drain.Bounced, drain.OutcomeBlocked)
+		s.wants(st, drain.Draining, "Bounced", drain.OutcomeBlocked)
 		if n := len(s.evictions()); n != 2 {
 			t.Errorf("got %d evictions, want 2", n)
 		}

@@ -33,7 +33,7 @@ func TestLatecomerStartsTheSettleTimeAgain(t *testing.T) {
 			began := time.Now()
 			r := s.request("n1", func(r *drain.Request) { r.Policy.Settle = settle })
 			st := s.phase(r, time.Minute, drain.Settling)
-			s.wants(st, drain.Settling, drain.SettleWindow, "")
+			s.wants(st, drain.Settling, "SettleWindow", "")
 			time.AfterFunc(wait-time.Second, func() { s.latecomer("late") })
 			st = s.phase(r, 10*time.Minute, drain.Drained)
 			if took := time.Since(began); took < 2*wait-time.Second || took > 2*wait+time.Second {
@@ -159,7 +159,7 @@ func TestVolumesOfPodsThatLeftAreWaitedFor(t *testing.T) {
 		r := s.request("n1", func(r *drain.Request) { r.Policy.Volumes = true })
 		end := time.Now().Add(time.Hour)
 		st := s.until(r, 2*time.Hour, "time to pass", func(drain.Status) bool { return time.Now().After(end) })
-		s.wants(st, drain.Settling, drain.VolumeAttached, "")
+		s.wants(st, drain.Settling, "VolumeAttached", "")
 		want := drain.Attached{Volume: "pv", Pods: []drain.PodRef{{Namespace: "default", Name: "db", UID: uid}}}
 		if len(st.Attached) != 1 || st.Attached[0].Volume != want.Volume || !slices.Equal(st.Attached[0].Pods, want.Pods) {
 			t.Errorf("attached: got %+v, want %+v", st.Attached, want)

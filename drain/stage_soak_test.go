@@ -21,8 +21,8 @@ func (s *stageTest) released(r drain.Request) drain.Request {
 	s.phase(r, time.Minute, drain.Drained)
 	r.Mode = drain.Release
 	r.Policy.Soak = time.Minute
-	st := s.until(r, time.Second, "a watch", func(st drain.Status) bool { return st.Reason == drain.Soaking })
-	s.wants(st, drain.Soak, drain.Soaking, "")
+	st := s.until(r, time.Second, "a watch", func(st drain.Status) bool { return st.Reason == "Soaking" })
+	s.wants(st, drain.Soak, "Soaking", "")
 	if n := s.c.LiveNode("n1"); n.Spec.Unschedulable {
 		s.Error("watched node: got it cordoned, want it schedulable")
 	}
@@ -66,7 +66,7 @@ func TestCrashLoopAfterTheReleaseFreezesTheFleet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			stage(t, draintest.Options{}, nil, func(s *stageTest) {
 				r := s.released(s.request("n1"))
-				s.wants(s.pass(r), drain.Soak, drain.Soaking, "")
+				s.wants(s.pass(r), drain.Soak, "Soaking", "")
 				s.c.UpdatePod("default", "back", func(p *corev1.Pod) { p.Status.ContainerStatuses = []corev1.ContainerStatus{crash.status} })
 				s.pass(r)
 				s.frozen(r, crash.why)

@@ -146,12 +146,12 @@ func (f *fieldErrors) policy(at string, p *Policy) {
 	for i := range p.Rules {
 		f.rule(fmt.Sprintf("%srules[%d]", at, i), &p.Rules[i])
 	}
-	f.oneOf(at+"daemonSets", string(p.DaemonSets), string(SkipDaemonSets), string(LastDaemonSets))
-	f.oneOf(at+"localData", string(p.LocalData), string(BlockPods), string(EvictPods))
-	f.oneOf(at+"unmanaged", string(p.Unmanaged), string(BlockPods), string(EvictPods))
-	f.oneOf(at+"tolerating", string(p.Tolerating), string(SkipTolerating), string(EvictTolerating))
-	f.oneOf(at+"outsideWindow", string(p.OutsideWindow), string(HoldCordon), string(UndoCordon))
-	f.oneOf(at+"uncordoned", string(p.Uncordoned), string(PauseOnUncordon), string(Recordon))
+	f.oneOf(at+"daemonSets", string(p.DaemonSets), string(skipDaemonSets), string(LastDaemonSets))
+	f.oneOf(at+"localData", string(p.LocalData), string(blockPods), string(EvictPods))
+	f.oneOf(at+"unmanaged", string(p.Unmanaged), string(blockPods), string(EvictPods))
+	f.oneOf(at+"tolerating", string(p.Tolerating), string(skipTolerating), string(EvictTolerating))
+	f.oneOf(at+"outsideWindow", string(p.OutsideWindow), string(holdCordon), string(UndoCordon))
+	f.oneOf(at+"uncordoned", string(p.Uncordoned), string(pauseOnUncordon), string(Recordon))
 	if p.LocalDataLimit < 0 {
 		f.add(at+"localDataLimit", "is %d, want at least 0 bytes", p.LocalDataLimit)
 	}

@@ -93,7 +93,7 @@ func (p *plan) tryAgain(f *flight) {
 		return
 	}
 	p.ledger, f.do = next.Draft(), protocol.EventRetry
-	f.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("the broken node gets attempt %d in its place", next.Epoch)}
+	f.why = &Why{Reason: reasonNextInOrder, Message: fmt.Sprintf("the broken node gets attempt %d in its place", next.Epoch)}
 }
 
 // admit gives slots to the nodes that may go, in order, as far as all caps have room. It gives every other one its reason.
@@ -187,7 +187,7 @@ func (a *admission) waitFresh(m *member, v verdict) *Why {
 // quorum says why a serial node has to wait for the others of its kind, or nil.
 func (a *admission) quorum(m *member) *Why {
 	if after := a.limits.serialUp - 1; m.serial && a.quorumKept && after < a.sizes.serial/2+1 {
-		return &Why{Reason: ReasonQuorum, Message: fmt.Sprintf("%d of %d serial nodes would be available, a majority is %d", after, a.sizes.serial, a.sizes.serial/2+1)}
+		return &Why{Reason: reasonQuorum, Message: fmt.Sprintf("%d of %d serial nodes would be available, a majority is %d", after, a.sizes.serial, a.sizes.serial/2+1)}
 	}
 	return nil
 }
@@ -199,13 +199,13 @@ func (p *plan) setFor(m *member) setOf {
 // laterStage is the reason of all nodes of a stage that has not begun. What the stage under way waits for is part of it.
 func (a *admission) laterStage(s int, m *member) *Why {
 	if m.joined {
-		return a.limits.share(ReasonJoined, "the node has joined after the rollout began: it has its turn in the last stage")
+		return a.limits.share(reasonJoined, "the node has joined after the rollout began: it has its turn in the last stage")
 	}
 	if a.later == nil {
 		a.later = make([]*Why, len(a.stages))
 	}
 	if a.later[s] == nil {
-		a.later[s] = &Why{Reason: ReasonStage, Message: fmt.Sprintf("%s has to be passed first", a.stageName(a.stage))}
+		a.later[s] = &Why{Reason: reasonStage, Message: fmt.Sprintf("%s has to be passed first", a.stageName(a.stage))}
 		if h := a.holdWhy; h != nil {
 			*a.later[s] = Why{Reason: h.Reason, Message: h.Message, After: h.After}
 		}
@@ -218,7 +218,7 @@ func (a *admission) heldBy() *Why {
 	if a.holdWhy != nil {
 		return a.holdWhy
 	}
-	return a.limits.share(ReasonStage, a.stageName(a.stage)+" has as many nodes as it should")
+	return a.limits.share(reasonStage, a.stageName(a.stage)+" has as many nodes as it should")
 }
 
 // verdict says what keeps a revision back.
@@ -259,7 +259,7 @@ func (a *admission) begin(m *member) {
 		a.room = max(0, a.room-1)
 	}
 	m.class = flying
-	m.why = &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", k, a.next(m).Name)}
+	m.why = &Why{Reason: reasonNextInOrder, Message: fmt.Sprintf("attempt %d is to bring %q", k, a.next(m).Name)}
 	e := a.progress.Nodes[m.node.UID]
 	e.Node, e.Attempt, e.State, e.Since, e.Admitted = m.node.Name, k, protocol.Admitted, a.now, a.now
 	e.Stage, e.Critical, e.Result = a.stage, a.isCritical(m.node), ""
@@ -268,8 +268,8 @@ func (a *admission) begin(m *member) {
 
 // refusal is the reason of a node that the ledger refused.
 func refusal(err error) *Why {
-	why := &Why{Reason: ReasonCap, Message: err.Error()}
-	if e := (&protocol.Error{}); errors.As(err, &e) && e.Rule != protocol.RuleCap {
+	why := &Why{Reason: reasonCap, Message: err.Error()}
+	if e := (&protocol.Error{}); errors.As(err, &e) && e.Cap == nil {
 		why.Reason = ReasonInFlight
 	}
 	return why

@@ -142,7 +142,7 @@ func (p *plan) young(r *Revision) *Why {
 		return nil
 	}
 	return &Why{
-		Reason: ReasonMinAge, Message: fmt.Sprintf("revision %q has to be %s old, that is at %s", r.Name, r.MinAge, due.UTC().Format(time.RFC3339)),
+		Reason: reasonMinAge, Message: fmt.Sprintf("revision %q has to be %s old, that is at %s", r.Name, r.MinAge, due.UTC().Format(time.RFC3339)),
 		After: due.Sub(p.now),
 	}
 }

@@ -251,10 +251,10 @@ func (s *keySet) full() *Why {
 }
 
 func (u *usage) explain() *Why {
-	reason, what := ReasonCap, "nodes of the domain"
+	reason, what := reasonCap, "nodes of the domain"
 	switch {
 	case u.cap.Key == serialKey:
-		reason, what = ReasonSerial, "nodes that go one at a time"
+		reason, what = reasonSerial, "nodes that go one at a time"
 	case u.cap.Key != "":
 		what = fmt.Sprintf("nodes of %q", u.cap.Key)
 	}

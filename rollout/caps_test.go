@@ -76,7 +76,7 @@ func TestCapsBindAtOnce(t *testing.T) {
 			t.Errorf("%s: admitted %v, want %v", c.name, got, c.want)
 		}
 		for _, n := range d.Nodes {
-			if n.Do == "" && n.Why.Reason != ReasonCap {
+			if n.Do == "" && n.Why.Reason != "Cap" {
 				t.Errorf("%s: node %q waits for %s", c.name, n.Node, n.Why.Reason)
 			}
 		}
@@ -110,7 +110,7 @@ func TestCapsWithKeysAloneAreNoLicence(t *testing.T) {
 			t.Errorf("%s: %d nodes are admitted, want %d", name, got, c.want)
 		}
 		if c.want == 1 && !slices.ContainsFunc(d.Nodes, func(n Decision) bool {
-			return n.Why.Reason == ReasonCap && strings.Contains(n.Why.Message, "no cap of the policy covers every node")
+			return n.Why.Reason == "Cap" && strings.Contains(n.Why.Message, "no cap of the policy covers every node")
 		}) {
 			t.Errorf("%s: no node says that the default binds: %s", name, d.Message)
 		}
@@ -163,14 +163,14 @@ func TestSerialNodesKeepTheirQuorum(t *testing.T) {
 		want        int
 		reason      Reason
 	}{
-		{5, 0, false, 1, ReasonSerial},
-		{5, 1, false, 1, ReasonSerial},
-		{5, 2, false, 0, ReasonQuorum},
-		{3, 0, false, 1, ReasonSerial},
-		{3, 1, false, 0, ReasonQuorum},
-		{2, 0, false, 0, ReasonQuorum},
-		{1, 0, false, 0, ReasonQuorum},
-		{2, 0, true, 1, ReasonSerial},
+		{5, 0, false, 1, "OneAtATime"},
+		{5, 1, false, 1, "OneAtATime"},
+		{5, 2, false, 0, "Quorum"},
+		{3, 0, false, 1, "OneAtATime"},
+		{3, 1, false, 0, "Quorum"},
+		{2, 0, false, 0, "Quorum"},
+		{1, 0, false, 0, "Quorum"},
+		{2, 0, true, 1, "OneAtATime"},
 		{1, 0, true, 1, ""},
 	} {
 		f := newFleet(t, 0)

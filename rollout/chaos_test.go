@@ -60,7 +60,7 @@ func TestChaos(t *testing.T) {
 
 func newChaos(t *testing.T, r *rand.Rand) *chaos {
 	c := &chaos{fleet: randomFleet(t, r), r: r, shadows: map[string][]protocol.Shadow{}, applied: map[string]int{}}
-	c.fails, c.p.Windows, c.p.LoseQuorum, c.p.StuckDrain = nil, nil, true, HoldDrain
+	c.fails, c.p.Windows, c.p.LoseQuorum, c.p.StuckDrain = nil, nil, true, "Hold"
 	c.p.Caps = []Cap{{Scope: Total, Max: number(1 + r.IntN(4))}, {Scope: ByZone, Max: number(1 + r.IntN(2))}}
 	c.p.CommitWithin, c.p.ApplyWithin, c.p.VerifyWithin = time.Hour, 100*time.Hour, 100*time.Hour
 	c.p.Detectors = []Detector{}

@@ -97,7 +97,7 @@ func wantFinding(t *testing.T, d Decisions, name, check, says string, mode Check
 	if !strings.Contains(d.Message, d.Findings[0].Message) {
 		t.Errorf("%s, %s: message %q, want the finding in it", name, mode, d.Message)
 	}
-	reason := map[string]Reason{"Quorum": ReasonQuorum}[check]
+	reason := map[string]Reason{"Quorum": "Quorum"}[check]
 	if reason == "" {
 		reason = ReasonCheck
 	}
@@ -123,7 +123,7 @@ func TestFindingsOfTheQuorum(t *testing.T) {
 		t.Errorf("%v are begun, want one", doing(d, protocol.EventAdmit))
 	}
 	f.node("cp2").Away = ""
-	f.p.StuckDrain = HoldDrain
+	f.p.StuckDrain = "Hold"
 	f.passes(100, Completed)
 	f.node("cp0").Away, f.node("cp1").Away = "not ready", "not ready"
 	if d := f.plan(); len(d.Findings) != 0 {

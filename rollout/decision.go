@@ -86,46 +86,48 @@ type Counts struct {
 	Broken, Lost int
 }
 
-// A Reason says why a node waits or is touched.
+// A Reason says why a node waits or is touched. Besides the constants of this package it is NextInOrder, Prefetch or Requested for
+// a node that is touched, and for one that waits LaterStage, Gate, Soak, WindowClosed, DoesNotFitWindow, Cap, OneAtATime, Quorum,
+// TooYoung, FailingRevision, Frozen, Aborted, JoinedLater, BrokenNodesFirst or Superseded.
 type Reason string
 
 // Reasons.
 const (
 	ReasonNone        Reason = ""
 	ReasonUpToDate    Reason = "UpToDate"
-	ReasonNextInOrder Reason = "NextInOrder"
+	reasonNextInOrder Reason = "NextInOrder"
 	ReasonInFlight    Reason = "InFlight"
-	ReasonStage       Reason = "LaterStage"
-	ReasonGate        Reason = "Gate"
+	reasonStage       Reason = "LaterStage"
+	reasonGate        Reason = "Gate"
 	ReasonApproval    Reason = "Approval"
-	ReasonSoak        Reason = "Soak"
-	ReasonWindow      Reason = "WindowClosed"
-	ReasonDoesNotFit  Reason = "DoesNotFitWindow"
-	ReasonCap         Reason = "Cap"
-	ReasonSerial      Reason = "OneAtATime"
-	ReasonQuorum      Reason = "Quorum"
+	reasonSoak        Reason = "Soak"
+	reasonWindow      Reason = "WindowClosed"
+	reasonDoesNotFit  Reason = "DoesNotFitWindow"
+	reasonCap         Reason = "Cap"
+	reasonSerial      Reason = "OneAtATime"
+	reasonQuorum      Reason = "Quorum"
 	ReasonUnhealthy   Reason = "Unhealthy"
 	ReasonAway        Reason = "Away"
 	ReasonNoAgent     Reason = "NoAgent"
-	ReasonMinAge      Reason = "TooYoung"
+	reasonMinAge      Reason = "TooYoung"
 	ReasonBackOff     Reason = "BackOff"
 	ReasonGivenUp     Reason = "GivenUp"
-	ReasonFailing     Reason = "FailingRevision"
+	reasonFailing     Reason = "FailingRevision"
 	ReasonClosed      Reason = "LedgerClosed"
 	ReasonPaused      Reason = "Paused"
-	ReasonFrozen      Reason = "Frozen"
-	ReasonAborted     Reason = "Aborted"
+	reasonFrozen      Reason = "Frozen"
+	reasonAborted     Reason = "Aborted"
 	ReasonBound       Reason = "TooManyCouldBreak"
 	ReasonCheck       Reason = "CheckFailed"
 	ReasonDeadline    Reason = "DeadlinePassed"
 	ReasonBlocked     Reason = "DrainBlocked"
-	ReasonJoined      Reason = "JoinedLater"
+	reasonJoined      Reason = "JoinedLater"
 	ReasonOther       Reason = "OtherRollout"
-	ReasonRescue      Reason = "BrokenNodesFirst"
+	reasonRescue      Reason = "BrokenNodesFirst"
 	ReasonStranded    Reason = "BrokenNodesStuck"
 	ReasonLost        Reason = "Lost"
 	ReasonLeaving     Reason = "NotSelected"
-	ReasonSuperseded  Reason = "Superseded"
-	ReasonRequest     Reason = "Requested"
-	ReasonPrefetch    Reason = "Prefetch"
+	reasonSuperseded  Reason = "Superseded"
+	reasonRequest     Reason = "Requested"
+	reasonPrefetch    Reason = "Prefetch"
 )

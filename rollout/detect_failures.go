@@ -19,7 +19,7 @@ type Failures struct {
 	// Of is what a percentage is of. It goes with a percentage, and only with that.
 	Of Denominator
 	// After is how many nodes have to be attempted before a percentage of them says anything; a rollout that has fewer nodes is judged at
-	// its end. It goes with [OfAttempted] only. Zero means 1.
+	// its end. It goes with OfAttempted only. Zero means 1.
 	After int
 }
 

@@ -12,7 +12,7 @@ import (
 // it is not known how long a node takes. [Simulate] says it exactly, and takes its time.
 func (p *plan) expectedEnd() time.Time {
 	cycle := p.usualCycle()
-	waits := p.holdWhy != nil && p.holdWhy.Reason != ReasonSoak
+	waits := p.holdWhy != nil && p.holdWhy.Reason != reasonSoak
 	if phase := p.progress.Phase; cycle == 0 || waits || len(p.policy.Windows) > 0 || phase != Running && phase != AtGate {
 		return time.Time{}
 	}

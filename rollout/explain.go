@@ -46,7 +46,7 @@ func (d Decisions) Why(node string) (Explanation, bool) {
 	if p, known := d.Progress.Nodes[n.UID]; known && d.Ledger.Slot(n.UID) != nil {
 		e.Since = p.Since
 	}
-	if n.Why.Reason == ReasonSoak {
+	if n.Why.Reason == reasonSoak {
 		e.Since = d.Progress.SoakSince
 	}
 	if say.others {

@@ -26,7 +26,7 @@ func reasons(t *testing.T) (all []Reason) {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Reason") {
+		if !ok || !strings.HasPrefix(strings.ToLower(spec.Names[0].Name), "reason") {
 			return true
 		}
 		value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)

@@ -18,7 +18,7 @@ func sayTurn(r Reason) (saying, bool) {
 	switch r {
 	case ReasonUpToDate:
 		return saying{what: "it runs the revision that it should run", change: "Nothing is left to be done"}, true
-	case ReasonNextInOrder:
+	case reasonNextInOrder:
 		return saying{what: "it has its turn now", change: "It goes on by itself", verbs: []Do{Pause, Abort}}, true
 	case ReasonInFlight:
 		return saying{
@@ -27,11 +27,11 @@ func sayTurn(r Reason) (saying, bool) {
 		}, true
 	case ReasonLeaving:
 		return saying{what: "it is not selected any more, and its update is taken back", change: "It is given back by itself, or can be selected again"}, true
-	case ReasonSuperseded:
+	case reasonSuperseded:
 		return saying{what: "the update that it was given is not wanted any more, and is taken back", change: "It gets the newer revision when it has its turn"}, true
-	case ReasonRequest:
+	case reasonRequest:
 		return saying{what: "somebody has asked for it", change: "It goes on by itself"}, true
-	case ReasonPrefetch:
+	case reasonPrefetch:
 		return saying{what: "it fetches the revision ahead, and goes on working", change: "It goes on by itself"}, true
 	}
 	return saying{}, false
@@ -40,19 +40,19 @@ func sayTurn(r Reason) (saying, bool) {
 // sayStage is of nodes that wait for the stages.
 func sayStage(r Reason) (saying, bool) {
 	switch r {
-	case ReasonStage:
+	case reasonStage:
 		return saying{
 			what:   "its stage has not begun yet, or the one under way has as many nodes as it should",
 			change: "The stage under way has to come to a good end; promoting leaves those of its nodes behind that cannot be touched",
 			verbs:  []Do{Promote}, others: true,
 		}, true
-	case ReasonSoak:
+	case reasonSoak:
 		return saying{what: "the nodes before it are being watched for a while", change: "The time has to pass without trouble; promoting skips the rest of it", verbs: []Do{Promote}}, true
 	case ReasonApproval:
 		return saying{what: "the stage before it is over, and waits for somebody's approval", change: "Somebody has to promote the rollout", verbs: []Do{Promote}}, true
-	case ReasonJoined:
+	case reasonJoined:
 		return saying{what: "it has come after the rollout began, and has its turn at the end", change: "The stages before the last one have to be passed", verbs: []Do{Promote}, others: true}, true
-	case ReasonRescue:
+	case reasonRescue:
 		return saying{
 			what:   "nodes that an earlier revision has broken get this one first",
 			change: "One of them has to recover, or be given up by acknowledging it", verbs: []Do{Acknowledge}, others: true,
@@ -64,7 +64,7 @@ func sayStage(r Reason) (saying, bool) {
 				"and does not by itself let further nodes get a revision that has failed",
 			verbs: []Do{Acknowledge}, others: true,
 		}, true
-	case ReasonMinAge:
+	case reasonMinAge:
 		return saying{what: "the revision is too young to be begun", change: "It has to grow older, or its minimum age has to be lowered in a new one"}, true
 	}
 	return saying{}, false
@@ -73,23 +73,23 @@ func sayStage(r Reason) (saying, bool) {
 // sayFleet is of nodes that wait for the time, the fleet, or others.
 func sayFleet(r Reason) (saying, bool) {
 	switch r {
-	case ReasonGate:
+	case reasonGate:
 		return saying{what: "a check of the whole fleet, or of the stage under way, does not allow to go on", change: "The check has to allow it: see to what it complains about"}, true
-	case ReasonWindow:
+	case reasonWindow:
 		return saying{what: "it is not the time of day or week in which nodes may be begun", change: "The next window has to open, or the windows of the policy have to be changed"}, true
-	case ReasonDoesNotFit:
+	case reasonDoesNotFit:
 		return saying{what: "the time that a node takes does not fit into what is left of the window", change: "A longer window has to open, or the windows of the policy have to be changed"}, true
-	case ReasonCap:
+	case reasonCap:
 		return saying{
 			what: "as many nodes are away as may be at a time", change: "One of those has to come back, or the limit has to be raised; a broken one can be given up by acknowledging it",
 			verbs: []Do{Acknowledge}, others: true,
 		}, true
-	case ReasonSerial:
+	case reasonSerial:
 		return saying{
 			what: "nodes of its kind go one at a time, and another one is away", change: "That one has to come back; a broken one can be given up by acknowledging it",
 			verbs: []Do{Acknowledge}, others: true,
 		}, true
-	case ReasonQuorum:
+	case reasonQuorum:
 		return saying{
 			what:   "too few nodes of its kind would stay available without it",
 			change: "Others of its kind have to come back, or the policy has to allow to lose the majority", others: true,
@@ -137,7 +137,7 @@ func sayFailure(r Reason) (saying, bool) {
 			what:   "the revision has failed on it as often as it may, or that was accepted",
 			change: "Another revision has to come; the capacity of a broken node can be given up by acknowledging it", verbs: []Do{Acknowledge},
 		}, true
-	case ReasonFailing:
+	case reasonFailing:
 		return saying{
 			what:   "the revision has failed, and is not tried on further nodes before it has succeeded where it failed",
 			change: "It has to succeed where it has failed, or another revision has to come", verbs: []Do{Abort}, others: true,
@@ -158,9 +158,9 @@ func sayStop(r Reason) (saying, bool) {
 	switch r {
 	case ReasonPaused:
 		return saying{what: "somebody has paused the rollout", change: "Somebody has to resume it", verbs: []Do{Resume}}, true
-	case ReasonAborted:
+	case reasonAborted:
 		return saying{what: "somebody has aborted the rollout", change: "Somebody has to resume it, or name another revision", verbs: []Do{Resume}}, true
-	case ReasonFrozen:
+	case reasonFrozen:
 		return saying{
 			what:   "the rollout has stopped by itself, as something has gone wrong",
 			change: "Somebody has to look at it, and accept it, abort the rollout or name another revision", verbs: []Do{Accept, Abort},

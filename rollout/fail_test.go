@@ -39,7 +39,7 @@ func TestFailingRevisionIsNotTriedOnFreshNodes(t *testing.T) {
 	if d = f.pass(); d.Ledger.ClosedFor(f.p.UID) == nil || !d.Acknowledged {
 		t.Errorf("closures %v, acknowledged %t", d.Ledger.Closures, d.Acknowledged)
 	}
-	f.wantReason(d, "node-001", ReasonFrozen)
+	f.wantReason(d, "node-001", "Frozen")
 }
 
 func TestRetriesRestLongerEachTime(t *testing.T) {
@@ -176,7 +176,7 @@ func TestRefusalIsNoFailure(t *testing.T) {
 
 // A blocked drain names its culprit before its deadline; then the policy decides (R-RO-12).
 func TestStuckDrain(t *testing.T) {
-	for _, policy := range []StuckDrain{"", HoldDrain, UndoDrain, ForceDrain} {
+	for _, policy := range []StuckDrain{"", "Hold", UndoDrain, ForceDrain} {
 		f := newFleet(t, 2)
 		f.p.StuckDrain, f.p.DrainWithin = policy, time.Minute
 		f.stuck["node-000"] = true
@@ -234,7 +234,7 @@ func TestSupersedingRevisionGoesToNodesWhoseWorkIsGone(t *testing.T) {
 	f.passes(30, Frozen)
 	f.p.Target = revision("v3")
 	f.passes(3)
-	f.wantReason(f.last, "node-001", ReasonRescue)
+	f.wantReason(f.last, "node-001", "BrokenNodesFirst")
 	f.node("node-000").Health = Verdict{Answer: Allow}
 	f.passes(100, Completed)
 	if f.runs("v3") != 3 || !slices.Equal(f.begun, []string{"node-000", "node-001", "node-002"}) {
@@ -353,7 +353,7 @@ func TestSupersedingRevisionGoesToBrokenNodesFirst(t *testing.T) {
 	}
 	f.p.Target = revision("v4")
 	d := f.pass()
-	f.wantReason(d, "node-001", ReasonRescue)
+	f.wantReason(d, "node-001", "BrokenNodesFirst")
 	if got := doing(d, protocol.EventRetry); !slices.Equal(got, []string{"node-000"}) {
 		t.Fatalf("tried again: %v", got)
 	}

@@ -173,7 +173,7 @@ func (p *plan) mark(f *flight, event protocol.Event, state protocol.SlotState, m
 		return // it is thought worse of already
 	}
 	p.ledger, f.do, f.slot.State = next.Draft(), event, state
-	reason := ReasonFailing
+	reason := reasonFailing
 	if event == protocol.EventSuspect {
 		reason = ReasonDeadline
 	}

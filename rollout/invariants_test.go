@@ -73,7 +73,7 @@ func (f *fleet) wantOrder(d Decisions) {
 			continue
 		}
 		for _, b := range d.Nodes {
-			if b.Why.Reason != ReasonCap || b.Do != "" || !f.fresh(d, b) || a.Group != b.Group || a.Stage != b.Stage {
+			if b.Why.Reason != "Cap" || b.Do != "" || !f.fresh(d, b) || a.Group != b.Group || a.Stage != b.Stage {
 				continue
 			}
 			x, y := f.node(a.Node), f.node(b.Node)

@@ -73,7 +73,7 @@ func TestNodeThatIsAwayUsesCapacity(t *testing.T) {
 	f.node("node-002").Away = "not ready"
 	d := f.pass()
 	f.wantReason(d, "node-002", ReasonAway)
-	f.wantReason(d, "node-000", ReasonCap)
+	f.wantReason(d, "node-000", "Cap")
 }
 
 func TestCommittedNodeIsCordonedDrainedAndGivenBack(t *testing.T) {
@@ -130,7 +130,7 @@ func TestJoinedNodeGetsTheCompletedRevisionFirst(t *testing.T) {
 	if got := f.node("joined").Runs.Name; got != "v1" {
 		t.Fatalf("the node that joined runs %q at the gate, want v1", got)
 	}
-	f.wantReason(f.last, "joined", ReasonJoined)
+	f.wantReason(f.last, "joined", "JoinedLater")
 	if len(f.last.Progress.Outcomes) != 1 {
 		t.Errorf("outcomes %v: that of another revision is no evidence", f.last.Progress.Outcomes)
 	}

@@ -56,7 +56,7 @@ type Policy struct {
 	// CommitWithin, DrainWithin, ApplyWithin and VerifyWithin are the deadlines of the phases, by the controller's clock. Zero means
 	// 5 minutes, 1 hour, 30 minutes and 30 minutes.
 	CommitWithin, DrainWithin, ApplyWithin, VerifyWithin time.Duration
-	// StuckDrain is what happens to a node whose drain has passed its deadline. Empty means [HoldDrain].
+	// StuckDrain is what happens to a node whose drain has passed its deadline. Empty: the node stays cordoned and keeps its slot.
 	StuckDrain StuckDrain
 	// MaxBroken refuses a rollout of which more nodes could be broken before it stops: see [Bound]. Nil means no limit.
 	MaxBroken *intstr.IntOrString
@@ -173,8 +173,8 @@ type StuckDrain string
 
 // Answers to a stuck drain.
 const (
-	// HoldDrain: it stays cordoned and keeps its slot, and the rollout says which pod and budget are in the way.
-	HoldDrain StuckDrain = "Hold"
+	// holdDrain: it stays cordoned and keeps its slot, and the rollout says which pod and budget are in the way.
+	holdDrain StuckDrain = "Hold"
 	// UndoDrain: it is given back, and tried again later.
 	UndoDrain StuckDrain = "Undo"
 	// ForceDrain: the drain is told to go on past what is in the way.

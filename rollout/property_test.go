@@ -61,7 +61,7 @@ func randomFleet(t *testing.T, r *rand.Rand) *fleet {
 		f.p.Windows, f.p.Cycle = []Window{{Open: 11 * time.Hour, Close: 12*time.Hour + 12*time.Minute}}, 2*time.Minute
 	}
 	f.p.RetryAfter, f.p.ApplyWithin, f.p.VerifyWithin, f.p.CommitWithin = 10*time.Second, 2*time.Minute, 2*time.Minute, time.Minute
-	f.p.StuckDrain, f.p.DrainWithin = []StuckDrain{HoldDrain, UndoDrain, ForceDrain}[r.IntN(3)], 2*time.Minute
+	f.p.StuckDrain, f.p.DrainWithin = []StuckDrain{"Hold", UndoDrain, ForceDrain}[r.IntN(3)], 2*time.Minute
 	f.p.Detectors = []Detector{twoFailures{}}
 	if r.IntN(3) == 0 {
 		f.p.Critical = labels.SelectorFromSet(labels.Set{zone: "x"})

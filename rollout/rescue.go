@@ -25,7 +25,7 @@ func (p *plan) rescues() *Why {
 	case broken == len(stranded):
 		return strandedWhy("the nodes that are broken get the revision first", stranded)
 	}
-	return &Why{Reason: ReasonRescue, Message: "the nodes that are broken get the revision first, and none has recovered yet"}
+	return &Why{Reason: reasonRescue, Message: "the nodes that are broken get the revision first, and none has recovered yet"}
 }
 
 // stranding is why fresh nodes don't get a revision that has failed: somebody has to do something if no node is left on which it could still succeed.
@@ -35,7 +35,7 @@ func (p *plan) stranding(failed string) *Why {
 		return m.group >= 0 && (m.class == flying || m.class == resting || m.class == waiting && m.retried)
 	})
 	if hope || broken == 0 || broken > len(stranded) {
-		return &Why{Reason: ReasonFailing, Message: failed}
+		return &Why{Reason: reasonFailing, Message: failed}
 	}
 	return strandedWhy(failed, stranded)
 }

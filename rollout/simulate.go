@@ -63,9 +63,9 @@ const (
 	EndCompleted Ending = "Completed"
 	// EndStalled: nothing more follows unless somebody does something, and stages are left.
 	EndStalled Ending = "Stalled"
-	// EndOfTime and EndOfSteps: it was not followed any further.
-	EndOfTime  Ending = "OutOfTime"
-	EndOfSteps Ending = "OutOfSteps"
+	// endOfTime and EndOfSteps: it was not followed any further.
+	endOfTime  Ending = "OutOfTime"
+	endOfSteps Ending = "OutOfSteps"
 )
 
 // A StageCourse is how one stage goes.

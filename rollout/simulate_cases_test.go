@@ -46,8 +46,8 @@ func heldUps() []heldUp {
 		}, EndCompleted, 24*hour + hour/6, 25 * hour, 6, "DoesNotFitWindow 1 23h10m0s, Cap 5 50m0s", ""},
 		{"a window in which nothing fits", func(f *fleet, a *Assumptions) {
 			f.p.Windows, a.Within = []Window{{Open: 12 * hour, Close: 12*hour + 15*time.Minute}}, 72*hour
-		}, EndOfTime, 72 * hour, 72 * hour, 0, "DoesNotFitWindow 6 72h0m0s", "node-000 DoesNotFitWindow, node-001 DoesNotFitWindow, node-002 DoesNotFitWindow, node-003 DoesNotFitWindow, node-004 DoesNotFitWindow, node-005 DoesNotFitWindow"},
-		{"few steps", func(_ *fleet, a *Assumptions) { a.Steps = 3 }, EndOfSteps, hour / 3, 2 * hour / 3, 3, "Cap 5 20m0s", "node-003 Cap, node-004 Cap, node-005 Cap"},
+		}, "OutOfTime", 72 * hour, 72 * hour, 0, "DoesNotFitWindow 6 72h0m0s", "node-000 DoesNotFitWindow, node-001 DoesNotFitWindow, node-002 DoesNotFitWindow, node-003 DoesNotFitWindow, node-004 DoesNotFitWindow, node-005 DoesNotFitWindow"},
+		{"few steps", func(_ *fleet, a *Assumptions) { a.Steps = 3 }, "OutOfSteps", hour / 3, 2 * hour / 3, 3, "Cap 5 20m0s", "node-003 Cap, node-004 Cap, node-005 Cap"},
 		{"a gate", func(f *fleet, _ *Assumptions) {
 			f.s.Gates = []Verdict{{From: "alerts", Answer: Deny, RetryAfter: time.Minute}}
 		}, EndStalled, 0, 0, 0, "", "node-000 Gate, node-001 Gate, node-002 Gate, node-003 Gate, node-004 Gate, node-005 Gate"},

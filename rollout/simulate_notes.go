@@ -184,7 +184,7 @@ func (w *simWorld) noteStage(stage int) {
 func (w *simWorld) stop(ending Ending) Course {
 	p, c := w.last, &w.course
 	w.elapse()
-	if c.Ending = ending; ending == EndOfTime || ending == EndOfSteps {
+	if c.Ending = ending; ending == endOfTime || ending == endOfSteps {
 		c.End = w.now
 	}
 	counts, reasons := Counts{}, map[Reason]int{}

@@ -84,16 +84,16 @@ func (w *simWorld) run() (Course, error) {
 		next := w.next(p)
 		switch {
 		case again:
-			return w.stop(EndOfSteps), nil
+			return w.stop(endOfSteps), nil
 		case next.IsZero() && p.progress.Stage < len(p.stages):
 			return w.stop(EndStalled), nil
 		case next.IsZero():
 			return w.stop(EndCompleted), nil
 		case next.After(w.until):
 			w.now = w.until
-			return w.stop(EndOfTime), nil
+			return w.stop(endOfTime), nil
 		case w.course.Steps >= w.steps:
-			return w.stop(EndOfSteps), nil
+			return w.stop(endOfSteps), nil
 		}
 		w.pass(next)
 	}

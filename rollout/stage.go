@@ -163,7 +163,7 @@ func (p *plan) hold(i int) *Why {
 	if end := p.progress.SoakSince.Add(s.Soak); end.After(p.now) {
 		p.again(end.Sub(p.now))
 		return &Why{
-			Reason: ReasonSoak, Message: fmt.Sprintf("%s soaks until %s", p.stageName(i), end.UTC().Format(time.RFC3339)), After: end.Sub(p.now),
+			Reason: reasonSoak, Message: fmt.Sprintf("%s soaks until %s", p.stageName(i), end.UTC().Format(time.RFC3339)), After: end.Sub(p.now),
 		}
 	}
 	if s.Approval {
@@ -190,14 +190,14 @@ func (p *plan) gate(stage int) *Why {
 			continue
 		}
 		p.again(v.RetryAfter)
-		return &Why{Reason: ReasonGate, Message: "a gate does not allow it: " + v.text(), After: v.RetryAfter}
+		return &Why{Reason: reasonGate, Message: "a gate does not allow it: " + v.text(), After: v.RetryAfter}
 	}
 	if stage == noStage {
 		return nil
 	}
 	for _, name := range p.stages[stage].Gates {
 		if !slices.ContainsFunc(p.snapshot.Gates, func(v Verdict) bool { return v.From == name }) {
-			return &Why{Reason: ReasonGate, Message: fmt.Sprintf("nothing was heard of gate %q, which %s names", name, p.stageName(stage))}
+			return &Why{Reason: reasonGate, Message: fmt.Sprintf("nothing was heard of gate %q, which %s names", name, p.stageName(stage))}
 		}
 	}
 	return nil

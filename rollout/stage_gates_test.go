@@ -23,7 +23,7 @@ func TestGatesOfAStage(t *testing.T) {
 		t.Helper()
 		f.s.Gates = gates
 		d := f.passes(30)
-		if len(f.begun) != 1 || d.Phase != AtGate || d.Reason != ReasonGate || !strings.Contains(d.Message, says) {
+		if len(f.begun) != 1 || d.Phase != AtGate || d.Reason != "Gate" || !strings.Contains(d.Message, says) {
 			t.Fatalf("%v begun, %s, %s: %s, want the canary alone, and %q", f.begun, d.Phase, d.Reason, d.Message, says)
 		}
 	}

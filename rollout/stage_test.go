@@ -25,7 +25,7 @@ func TestStagesArePassedInOrder(t *testing.T) {
 	}
 	begun := func() int { return len(f.begun) }
 	d := f.passes(30)
-	if begun() != 1 || d.Phase != AtGate || d.Reason != ReasonSoak || d.After == 0 {
+	if begun() != 1 || d.Phase != AtGate || d.Reason != "Soak" || d.After == 0 {
 		t.Fatalf("%d begun, phase %s, %s, again in %s", begun(), d.Phase, d.Reason, d.After)
 	}
 	f.s.Gates = []Verdict{{From: "alerts", Answer: Deny, Message: "2 alerts"}}
@@ -33,11 +33,11 @@ func TestStagesArePassedInOrder(t *testing.T) {
 	f.pass()
 	f.s.Gates[0].Answer = Unknown
 	f.now = f.now.Add(9 * time.Minute)
-	if d = f.pass(); begun() != 1 || d.Reason != ReasonGate {
+	if d = f.pass(); begun() != 1 || d.Reason != "Gate" {
 		t.Fatalf("%d begun, %s: a gate whose answer is not known does not allow", begun(), d.Reason)
 	}
 	f.s.Gates[0].Answer = Allow
-	if d = f.pass(); begun() != 1 || d.Reason != ReasonSoak {
+	if d = f.pass(); begun() != 1 || d.Reason != "Soak" {
 		t.Fatalf("%d begun, %s: what went wrong begins the soak anew", begun(), d.Reason)
 	}
 	f.now = f.now.Add(10 * time.Minute)
@@ -66,7 +66,7 @@ func TestGatesHoldBackNodes(t *testing.T) {
 		f := newFleet(t, 2)
 		f.s.Gates = []Verdict{{From: "a", Answer: Allow}, {From: "b", Answer: answer, RetryAfter: time.Minute}}
 		d := f.plan()
-		f.wantReason(d, "node-000", ReasonGate)
+		f.wantReason(d, "node-000", "Gate")
 		if d.After != time.Minute {
 			t.Errorf("again in %s, want 1m", d.After)
 		}
@@ -145,7 +145,7 @@ func TestRevisionHasToAge(t *testing.T) {
 	f := newFleet(t, 1)
 	f.p.Target.Created, f.p.Target.MinAge = f.now.Add(-time.Hour), 3*time.Hour
 	d := f.plan()
-	f.wantReason(d, "node-000", ReasonMinAge)
+	f.wantReason(d, "node-000", "TooYoung")
 	if d.After != 2*time.Hour {
 		t.Errorf("again in %s, want 2h", d.After)
 	}
@@ -164,13 +164,13 @@ func TestWindowsHoldBackNodes(t *testing.T) {
 	f.pass()
 	f.now = start().Add(5*time.Minute + time.Second)
 	f.passes(20)
-	f.wantReason(f.last, "node-029", ReasonDoesNotFit)
+	f.wantReason(f.last, "node-029", "DoesNotFitWindow")
 	if f.last.Counts.InFlight != 0 || f.runs("v2") != 1 {
 		t.Errorf("counts %+v: what was begun ends", f.last.Counts)
 	}
 	f.now = start().Add(11 * time.Minute)
 	d = f.pass()
-	f.wantReason(d, "node-029", ReasonWindow)
+	f.wantReason(d, "node-029", "WindowClosed")
 	if want := start().Add(day).Sub(start().Add(11 * time.Minute)); d.After != want {
 		t.Errorf("again in %s, want %s", d.After, want)
 	}

@@ -87,7 +87,7 @@ func (p *plan) uncommitted(f *flight, halt *Why) {
 		f.do, f.why = protocol.EventRevoke, &Why{Reason: ReasonGivenUp, Message: "there is no revision left to try on the node"}
 		return
 	}
-	f.do, f.why = protocol.EventGrant, &Why{Reason: ReasonNextInOrder, Message: fmt.Sprintf("attempt %d brings %q", k, f.revision.Name)}
+	f.do, f.why = protocol.EventGrant, &Why{Reason: reasonNextInOrder, Message: fmt.Sprintf("attempt %d brings %q", k, f.revision.Name)}
 }
 
 // takeBack says why an attempt that the agent has not answered must not be committed any more, or nil.
@@ -105,12 +105,12 @@ func (p *plan) takeBack(f *flight, halt *Why) *Why {
 	if len(p.policy.Windows) > 0 {
 		until, open := openUntil(p.policy.Windows, p.now)
 		if !open {
-			return &Why{Reason: ReasonWindow, Message: "the window has closed before the agent has answered"}
+			return &Why{Reason: reasonWindow, Message: "the window has closed before the agent has answered"}
 		}
 		p.again(until.Sub(p.now))
 	}
 	if granted := protocol.ParseRevision(f.sh.Orders.Revision); f.sh.Orders.Grant >= f.slot.Attempt && !p.wanted(m, granted) {
-		return &Why{Reason: ReasonSuperseded, Message: fmt.Sprintf("the attempt would bring %q, which is not wanted any more", granted)}
+		return &Why{Reason: reasonSuperseded, Message: fmt.Sprintf("the attempt would bring %q, which is not wanted any more", granted)}
 	}
 	if e := p.progress.Nodes[f.slot.UID]; p.passed(e.Since, p.within(f.state)) {
 		return &Why{Reason: ReasonDeadline, Message: fmt.Sprintf("the agent has not answered within %s", p.within(f.state))}
@@ -202,12 +202,12 @@ func (p *plan) giveUp(f *flight, m *member, halt *Why) *Why {
 	switch {
 	case isBad(f.slot.State):
 		return nil
-	case halt != nil && (halt.Reason == ReasonAborted || halt.Reason == ReasonFrozen):
+	case halt != nil && (halt.Reason == reasonAborted || halt.Reason == reasonFrozen):
 		return halt
 	case m.group < 0:
 		return &Why{Reason: ReasonLeaving, Message: "the node is not selected any more"}
 	case !p.wanted(m, r):
-		return &Why{Reason: ReasonSuperseded, Message: fmt.Sprintf("the attempt would bring %q, which is not wanted any more", r)}
+		return &Why{Reason: reasonSuperseded, Message: fmt.Sprintf("the attempt would bring %q, which is not wanted any more", r)}
 	}
 	return nil
 }

@@ -25,12 +25,12 @@ func TestDenialDuringASoakIsWrittenOnce(t *testing.T) {
 	f.s.Gates = []Verdict{{From: "operator", Answer: Deny, Message: "off"}}
 	f.passes(3)
 	was := f.s.Progress
-	if f.passes(10); !reflect.DeepEqual(was, f.s.Progress) || f.last.Reason != ReasonGate {
+	if f.passes(10); !reflect.DeepEqual(was, f.s.Progress) || f.last.Reason != "Gate" {
 		t.Errorf("remembered is %+v, want %+v as before; the rollout waits for %s", f.s.Progress, was, f.last.Reason)
 	}
 	f.s.Gates[0].Answer = Allow
 	f.passes(4)
-	if len(f.begun) != 1 || f.last.Reason != ReasonSoak {
+	if len(f.begun) != 1 || f.last.Reason != "Soak" {
 		t.Errorf("%v begun, the rollout waits for %s, want it to soak anew", f.begun, f.last.Reason)
 	}
 	f.passes(60, Completed)

@@ -238,8 +238,8 @@ func (v *validator) settings() {
 		v.check(d.value >= 0, d.field, d.value, "0 or more")
 	}
 	v.check(p.Attempts >= 0, "attempts", p.Attempts, "0 or more")
-	v.check(slices.Contains([]StuckDrain{"", HoldDrain, UndoDrain, ForceDrain}, p.StuckDrain), "stuckDrain", string(p.StuckDrain),
-		fmt.Sprintf("%q, %q or %q", HoldDrain, UndoDrain, ForceDrain))
+	v.check(slices.Contains([]StuckDrain{"", holdDrain, UndoDrain, ForceDrain}, p.StuckDrain), "stuckDrain", string(p.StuckDrain),
+		fmt.Sprintf("%q, %q or %q", holdDrain, UndoDrain, ForceDrain))
 	if p.MaxBroken != nil {
 		v.amount("maxBroken", *p.MaxBroken)
 	}

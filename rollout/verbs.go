@@ -261,9 +261,9 @@ func (p *plan) fence() {
 func (p *plan) halt() *Why {
 	switch c := p.ledger.ClosedFor(p.policy.UID); {
 	case p.progress.Phase == Aborting, p.progress.Phase == Aborted:
-		return p.halted(ReasonAborted, "the rollout was aborted by request "+p.progress.Stopped)
+		return p.halted(reasonAborted, "the rollout was aborted by request "+p.progress.Stopped)
 	case p.progress.Frozen != "":
-		return p.halted(ReasonFrozen, p.progress.Frozen)
+		return p.halted(reasonFrozen, p.progress.Frozen)
 	case p.progress.Phase == Paused:
 		return p.halted(ReasonPaused, "the rollout was paused by request "+p.progress.Stopped)
 	case c != nil:

@@ -264,7 +264,7 @@ func TestPromoteSkipsTheSoakAndLeavesSickNodesBehind(t *testing.T) {
 	if f.last.Progress.Stage != 0 || f.runs("v2") != 1 {
 		t.Fatalf("stage %d, %d nodes run v2", f.last.Progress.Stage, f.runs("v2"))
 	}
-	f.wantReason(f.last, "node-002", ReasonStage)
+	f.wantReason(f.last, "node-002", "LaterStage")
 	f.p.Verb = Verb{Request: "1", Do: Promote}
 	f.passes(30)
 	if f.last.Progress.Stage != 2 || f.runs("v2") != 2 {

@@ -129,12 +129,12 @@ func (p *plan) window() *Why {
 		return nil
 	}
 	until, open := openUntil(p.policy.Windows, p.now)
-	why := &Why{Reason: ReasonWindow, Message: "no window is open"}
+	why := &Why{Reason: reasonWindow, Message: "no window is open"}
 	if open {
 		if !p.now.Add(p.cycle).After(until) {
 			return nil
 		}
-		why = &Why{Reason: ReasonDoesNotFit, Message: "a node takes " + p.cycle.String() + ", the window closes at " + until.UTC().Format(time.RFC3339)}
+		why = &Why{Reason: reasonDoesNotFit, Message: "a node takes " + p.cycle.String() + ", the window closes at " + until.UTC().Format(time.RFC3339)}
 	}
 	if next := nextOpen(p.policy.Windows, p.now); !next.IsZero() {
 		why.After = next.Sub(p.now)

@@ -25,15 +25,15 @@ import (
 )
 
 const (
-	// FieldManager stands in the managed fields of what this package writes.
-	FieldManager = "belay-drain"
-	// DefaultTimeout bounds each call where the options have no other. An API server works on an eviction for up to 34
+	// fieldManager stands in the managed fields of what this package writes.
+	fieldManager = "belay-drain"
+	// defaultTimeout bounds each call where the options have no other. An API server works on an eviction for up to 34
 	// s; its own answer is worth waiting for, as without one nobody knows whether the pod is going.
-	DefaultTimeout = 40 * time.Second
+	defaultTimeout = 40 * time.Second
 	// DefaultQPS bounds the requests a second of a [Client] where [ClientOptions] have no other.
 	DefaultQPS = 50
-	// DefaultBurst is how many requests may come at once where [ClientOptions] have no other.
-	DefaultBurst = 100
+	// defaultBurst is how many requests may come at once where [ClientOptions] have no other.
+	defaultBurst = 100
 )
 
 // pageSize is how many pods are read at once.
@@ -41,10 +41,10 @@ const pageSize = 500
 
 // ClientOptions are those of a [Client]. The zero value is the usual choice.
 type ClientOptions struct {
-	// Timeout bounds each call. Zero means [DefaultTimeout].
+	// Timeout bounds each call. Zero means 40 seconds.
 	Timeout time.Duration
 	// QPS and Burst bound the requests a second, apart from the [drain.Scheduler], which has a limit of its own for
-	// evictions. Zero means [DefaultQPS] and [DefaultBurst]; there is no unlimited.
+	// evictions. Zero means [DefaultQPS], and 100 at once; there is no unlimited.
 	QPS   float32
 	Burst int
 }
@@ -85,7 +85,7 @@ func NewClientForConfig(config *rest.Config, httpClient *http.Client, o ClientOp
 	}
 	config = rest.CopyConfig(config)
 	config.Timeout, config.RateLimiter = 0, nil
-	config.QPS, config.Burst = orDefault(o.QPS, DefaultQPS), orDefault(o.Burst, DefaultBurst)
+	config.QPS, config.Burst = orDefault(o.QPS, DefaultQPS), orDefault(o.Burst, defaultBurst)
 	clientset, err := newClientset(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("drain/kube.NewClientForConfig: %w", err)
@@ -114,7 +114,7 @@ func newClient(check *option.Checker, clientset kubernetes.Interface, o ClientOp
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return &Client{core: core, timeout: orDefault(o.Timeout, DefaultTimeout)}, nil
+	return &Client{core: core, timeout: orDefault(o.Timeout, defaultTimeout)}, nil
 }
 
 // errNoUID is for a pod whose UID is empty, which the server would take for no precondition.
@@ -172,7 +172,7 @@ func (c *Client) Delete(ctx context.Context, pod drain.PodRef, gracePeriodSecond
 func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	request := c.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Param("fieldManager", FieldManager)
+	request := c.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Param("fieldManager", fieldManager)
 	what := fmt.Sprintf("node %q", name)
 	if status {
 		request, what = request.SubResource("status"), "the status of "+what

@@ -160,9 +160,9 @@ func TestNodePatches(t *testing.T) {
 	patch := fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q,"annotations":{"a":"b"}},"spec":{"unschedulable":true}}`, node.ResourceVersion)
 	got, err := client.PatchNode(t.Context(), c.namespace, patch, false)
 	must(t, err)
-	ours := slices.ContainsFunc(got.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == kube.FieldManager })
+	ours := slices.ContainsFunc(got.ManagedFields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == "belay-drain" })
 	if !got.Spec.Unschedulable || got.Annotations["a"] != "b" || !ours {
-		t.Errorf("got %+v, want it cordoned, by %s", got, kube.FieldManager)
+		t.Errorf("got %+v, want it cordoned, by %s", got, "belay-drain")
 	}
 	if _, err := client.PatchNode(t.Context(), c.namespace, patch, false); !apierrors.IsConflict(err) || !strings.Contains(err.Error(), c.namespace) {
 		t.Errorf("got %v, want a conflict that names the node", err)

@@ -37,7 +37,7 @@
 //
 //  1. The pod gets the annotation [RequestAnnotation]: {"holder":"…","maintenance":"…","responder":"…"}. An answer that an earlier request
 //     left behind is removed by the same write.
-//  2. The pod, or its controller, sets the annotation [AnswerAnnotation]: {"responder":"…","progress":"Working","beat":"1","message":"…"}.
+//  2. The pod, or its controller, sets the annotation drain.belay.dev/evacuation: {"responder":"…","progress":"Working","beat":"1","message":"…"}.
 //     The responder is the one of the request, beat any string that is another one at each sign of life. Who is silent for longer than
 //     the policy allows is passed over.
 //  3. It ends with "progress":"Done", after which what is left of the pod is evicted, or "Declined", after which the next responder is

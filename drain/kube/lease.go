@@ -20,9 +20,9 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// ErrNoLease is wrapped by the errors of a [LeaseKeeper] about a node that has no Lease. None is made: there was no kubelet to stand
+// errNoLease is wrapped by the errors of a [LeaseKeeper] about a node that has no Lease. None is made: there was no kubelet to stand
 // in for.
-var ErrNoLease = errors.New("the node has no Lease")
+var errNoLease = errors.New("the node has no Lease")
 
 // renewAttempts is how often a renewal is tried that meets another writer.
 const renewAttempts = 2
@@ -50,7 +50,7 @@ func NewLeaseKeeper(client kubernetes.Interface, o Options) (*LeaseKeeper, error
 
 // Renew sets the renew time of the node's Lease to now, or, where another clock is ahead, to a little later than it is. If the renew time
 // is another one than at the end of the last call, somebody else lives and renews it, and it is left alone. A node without a
-// Lease is [ErrNoLease].
+// Lease is an error.
 func (k *LeaseKeeper) Renew(ctx context.Context, node string) error {
 	var err error
 	for range renewAttempts {
@@ -71,7 +71,7 @@ func (k *LeaseKeeper) renew(ctx context.Context, node string) error {
 	lease, err := leases.Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		k.forget(node)
-		return fmt.Errorf("%w: %w", ErrNoLease, err)
+		return fmt.Errorf("%w: %w", errNoLease, err)
 	}
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (k *LeaseKeeper) renew(ctx context.Context, node string) error {
 		next = found.Add(time.Microsecond)
 	}
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: next}
-	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{FieldManager: fieldManager}); err != nil {
 		return err
 	}
 	k.see(node, next)

@@ -17,8 +17,8 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// DefaultSyncTimeout bounds the first look at the cluster where [OpenOptions] have no other time.
-const DefaultSyncTimeout = time.Minute
+// defaultSyncTimeout bounds the first look at the cluster where [OpenOptions] have no other time.
+const defaultSyncTimeout = time.Minute
 
 // OpenOptions are those of [Open]. The zero value is the usual choice.
 type OpenOptions struct {
@@ -31,7 +31,7 @@ type OpenOptions struct {
 	// HTTPClient, when set, is used for the requests of the Client and of the watches: that of a controller-runtime
 	// manager, for example.
 	HTTPClient *http.Client
-	// SyncTimeout bounds the first look at the cluster. Zero means [DefaultSyncTimeout].
+	// SyncTimeout bounds the first look at the cluster. Zero means one minute.
 	SyncTimeout time.Duration
 	// Drain has the other parts of the Drainer. Its Cache and Client, where nil, are those that Open makes.
 	Drain drain.Options
@@ -78,7 +78,7 @@ func (d *Drainer) open(ctx context.Context, config *rest.Config, o OpenOptions) 
 	if err := d.openCache(ctx, config, o); err != nil {
 		return err
 	}
-	if err := d.waitForCache(ctx, orDefault(o.SyncTimeout, DefaultSyncTimeout)); err != nil {
+	if err := d.waitForCache(ctx, orDefault(o.SyncTimeout, defaultSyncTimeout)); err != nil {
 		return fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
 	}
 	parts := o.Drain
@@ -169,7 +169,7 @@ func (d *Drainer) Close() {
 
 // DrainOptions are those of [DrainNode] and [ReleaseNode]. The zero value is the usual choice.
 type DrainOptions struct {
-	// Holder names who drains, the same over restarts and different from every other actor. Empty means [DefaultHolder].
+	// Holder names who drains, the same over restarts and different from every other actor. Empty means "belay-drain".
 	Holder string
 	// Maintenance identifies this maintenance of the node: a call with the same one goes on with a drain that has
 	// begun, and takes one that is done for done. Empty means one of its own for each call.
@@ -184,8 +184,8 @@ type DrainOptions struct {
 	Open OpenOptions
 }
 
-// DefaultHolder is the holder of a drain whose [DrainOptions] have no other.
-const DefaultHolder = "belay-drain"
+// defaultHolder is the holder of a drain whose [DrainOptions] have no other.
+const defaultHolder = "belay-drain"
 
 // DrainNode cordons a node and empties it, as "kubectl drain" does, and returns when it is empty. Where it is not, the
 // error is a [drain.NodeNotFoundError] or a [NotDrainedError] that names the pods: when ctx ends, it wraps ctx's error,
@@ -208,7 +208,7 @@ func runNode(
 	o.Open.Cache.Volumes = o.Open.Cache.Volumes || o.Policy.Volumes || o.Policy.Removal != nil
 	now := time.Now()
 	r := drain.Request{
-		Holder: orDefault(o.Holder, DefaultHolder), Maintenance: orDefault(o.Maintenance, now.UTC().Format(time.RFC3339Nano)),
+		Holder: orDefault(o.Holder, defaultHolder), Maintenance: orDefault(o.Maintenance, now.UTC().Format(time.RFC3339Nano)),
 		Mode: mode, Policy: o.Policy,
 	}
 	if o.Timeout > 0 {

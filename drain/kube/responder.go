@@ -24,15 +24,15 @@ import (
 const (
 	// RequestAnnotation asks a pod to evacuate.
 	RequestAnnotation = annotationPrefix + "evacuate"
-	// AnswerAnnotation is the pod's answer.
-	AnswerAnnotation = annotationPrefix + "evacuation"
+	// answerAnnotation is the pod's answer.
+	answerAnnotation = annotationPrefix + "evacuation"
 )
 
-// ErrPodGone is wrapped by the errors of an [AnnotationResponder] about a pod that isn't there, or is another one of the same name.
-var ErrPodGone = errors.New("the pod is gone")
+// errPodGone is wrapped by the errors of an [AnnotationResponder] about a pod that isn't there, or is another one of the same name.
+var errPodGone = errors.New("the pod is gone")
 
-// An AnswerError is an answer of a pod that can't be understood.
-type AnswerError struct {
+// An answerError is an answer of a pod that can't be understood.
+type answerError struct {
 	// Pod is whose it is, Annotation where it stands.
 	Pod        drain.PodRef
 	Annotation string
@@ -40,12 +40,12 @@ type AnswerError struct {
 }
 
 // Error names the pod and the annotation.
-func (e *AnswerError) Error() string {
+func (e *answerError) Error() string {
 	return fmt.Sprintf("annotation %q of pod %q: %v", e.Annotation, e.Pod, e.Err)
 }
 
 // Unwrap returns what is wrong with it.
-func (e *AnswerError) Unwrap() error { return e.Err }
+func (e *answerError) Unwrap() error { return e.Err }
 
 // An AnnotationResponder is a [drain.Responder] for pods that evacuate themselves: it asks by an annotation of the pod, and reads the
 // answer from another in the Cache. It writes when it asks and when it takes that back, and not in between. Its methods may be called
@@ -84,11 +84,11 @@ type answer struct {
 }
 
 // Respond asks the pod, if it has not been asked, and returns its answer. Where another holder has asked the same responder, its
-// request stands for both. An answer that can't be understood is an [AnswerError], a pod that isn't there [ErrPodGone].
+// request stands for both. An answer that can't be understood is an error, and so is a pod that isn't there.
 func (r *AnnotationResponder) Respond(ctx context.Context, req drain.HookRequest) (drain.HookAnswer, error) {
 	pod := r.pod(req.Pod)
 	if pod == nil {
-		return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, ErrPodGone)
+		return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, errPodGone)
 	}
 	want := request{Holder: req.Holder, Maintenance: req.Maintenance, Responder: req.Responder}
 	if got := requestOf(pod); got != want && (got.Responder != want.Responder || got.Holder == want.Holder) {
@@ -122,12 +122,12 @@ func (r *AnnotationResponder) ask(ctx context.Context, pod *corev1.Pod, want req
 		return err
 	}
 	ref := drain.PodRef{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID}
-	err = r.annotate(ctx, ref, pod.ResourceVersion, map[string]any{RequestAnnotation: string(value), AnswerAnnotation: nil})
+	err = r.annotate(ctx, ref, pod.ResourceVersion, map[string]any{RequestAnnotation: string(value), answerAnnotation: nil})
 	switch {
 	case apierrors.IsConflict(err):
 		return nil
 	case apierrors.IsNotFound(err):
-		return fmt.Errorf("%w: %w", ErrPodGone, err)
+		return fmt.Errorf("%w: %w", errPodGone, err)
 	default:
 		return err
 	}
@@ -145,7 +145,7 @@ func (r *AnnotationResponder) annotate(ctx context.Context, pod drain.PodRef, ve
 	if err != nil {
 		return err
 	}
-	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	_, err = r.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager})
 	return err
 }
 
@@ -175,13 +175,13 @@ func requestOf(pod *corev1.Pod) request {
 
 // answerOf reads the answer to a request that is on the pod. That of another responder is none.
 func answerOf(pod *corev1.Pod, req drain.HookRequest) (drain.HookAnswer, error) {
-	value, ok := pod.Annotations[AnswerAnnotation]
+	value, ok := pod.Annotations[answerAnnotation]
 	if !ok {
 		return drain.HookAnswer{Progress: drain.HookAsked}, nil
 	}
 	var a answer
 	if err := json.Unmarshal([]byte(value), &a); err != nil {
-		return drain.HookAnswer{}, &AnswerError{Pod: req.Pod, Annotation: AnswerAnnotation, Err: err}
+		return drain.HookAnswer{}, &answerError{Pod: req.Pod, Annotation: answerAnnotation, Err: err}
 	}
 	if a.Responder != req.Responder {
 		return drain.HookAnswer{Progress: drain.HookAsked}, nil
@@ -191,7 +191,7 @@ func answerOf(pod *corev1.Pod, req drain.HookRequest) (drain.HookAnswer, error) 
 		return drain.HookAnswer{Progress: a.Progress, Beat: a.Beat, Message: shortened(a.Message)}, nil
 	default:
 		err := fmt.Errorf("progress must be %s, %s or %s, got %.40q", drain.HookWorking, drain.HookDone, drain.HookDeclined, a.Progress)
-		return drain.HookAnswer{}, &AnswerError{Pod: req.Pod, Annotation: AnswerAnnotation, Err: err}
+		return drain.HookAnswer{}, &answerError{Pod: req.Pod, Annotation: answerAnnotation, Err: err}
 	}
 }
 

@@ -59,9 +59,9 @@ func (c *conversation) annotation(t *testing.T, key string) *string {
 // says sets the pod's answer, and waits until the cache has it.
 func (c *conversation) says(t *testing.T, answer string) {
 	t.Helper()
-	c.annotate(t, kube.AnswerAnnotation, answer)
+	c.annotate(t, "drain.belay.dev/evacuation", answer)
 	c.sees(t, func(pod *corev1.Pod) bool {
-		said, ok := pod.Annotations[kube.AnswerAnnotation]
+		said, ok := pod.Annotations["drain.belay.dev/evacuation"]
 		return ok && said == answer
 	})
 }
@@ -146,10 +146,10 @@ func TestOldAnswersCountForNothing(t *testing.T) {
 			}
 			change(&c.request)
 			c.answered(t, drain.HookAnswer{Progress: drain.HookAsked})
-			if got := c.annotation(t, kube.AnswerAnnotation); got != nil {
+			if got := c.annotation(t, "drain.belay.dev/evacuation"); got != nil {
 				t.Errorf("got the answer %s, want none", *got)
 			}
-			c.sees(t, func(pod *corev1.Pod) bool { return pod.Annotations[kube.AnswerAnnotation] == "" })
+			c.sees(t, func(pod *corev1.Pod) bool { return pod.Annotations["drain.belay.dev/evacuation"] == "" })
 			c.answered(t, drain.HookAnswer{Progress: drain.HookAsked})
 			if got := c.annotation(t, kube.RequestAnnotation); got == nil || !strings.Contains(*got, c.request.Maintenance+`","responder":"`+c.request.Responder) {
 				t.Errorf("got the request %v, want the new one", got)
@@ -173,9 +173,9 @@ func TestLaggingCacheRemovesNoAnswer(t *testing.T) {
 	must(t, err)
 	c.responder = responder
 	c.answered(t, drain.HookAnswer{Progress: drain.HookAsked})
-	c.annotate(t, kube.AnswerAnnotation, "{}")
+	c.annotate(t, "drain.belay.dev/evacuation", "{}")
 	c.answered(t, drain.HookAnswer{Progress: drain.HookAsked})
-	if c.annotation(t, kube.AnswerAnnotation) == nil {
+	if c.annotation(t, "drain.belay.dev/evacuation") == nil {
 		t.Error("the answer is gone")
 	}
 }
@@ -208,7 +208,7 @@ func TestBadAnswersNameTheirAnnotation(t *testing.T) {
 		c.says(t, bad)
 		got, err := c.responder.Respond(t.Context(), c.request)
 		var malformed *kube.AnswerError
-		if !errors.As(err, &malformed) || malformed.Pod != c.request.Pod || !strings.Contains(err.Error(), `"`+kube.AnswerAnnotation+`" of pod "`+c.namespace+`/vm"`) {
+		if !errors.As(err, &malformed) || malformed.Pod != c.request.Pod || !strings.Contains(err.Error(), `"`+"drain.belay.dev/evacuation"+`" of pod "`+c.namespace+`/vm"`) {
 			t.Errorf("%s: got %v, want an AnswerError that names the annotation and the pod", bad, err)
 		}
 		if got != (drain.HookAnswer{}) {

@@ -112,8 +112,8 @@ func oddities() []func(*corev1.Pod) {
 	}
 	annotated := func(key, value string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Annotations[key] = value } }
 	return []func(*corev1.Pod){
-		annotated(corev1.MirrorPodAnnotationKey, "x"), annotated(drain.HookAnnotation, "migrate"), annotated(drain.DeadlineAnnotation, "3m"),
-		func(p *corev1.Pod) { p.Labels[drain.BehaviorLabel] = string(drain.BehaviorWaitCompleted) },
+		annotated(corev1.MirrorPodAnnotationKey, "x"), annotated(drain.HookAnnotation, "migrate"), annotated("drain.belay.dev/deadline", "3m"),
+		func(p *corev1.Pod) { p.Labels["drain.belay.dev/behavior"] = string(drain.BehaviorWaitCompleted) },
 		func(p *corev1.Pod) { p.OwnerReferences = nil },
 		owned("apps/v1", "DaemonSet"), owned("v1", "Node"),
 		func(p *corev1.Pod) { p.Spec.Priority = ptr.To(int32(1000)) },

@@ -110,8 +110,8 @@ func (a *agreement) covered(t *testing.T) {
 	if a.failures() > 0 {
 		return
 	}
-	for _, r := range []drain.Reason{drain.ReasonNone, drain.Terminating, drain.BudgetExhausted, drain.BudgetNeverAllows, drain.BudgetStale,
-		drain.MultipleBudgets, drain.UnhealthyProtected} {
+	for _, r := range []drain.Reason{"", drain.Terminating, drain.BudgetExhausted, drain.BudgetNeverAllows, drain.BudgetStale,
+		"MultipleBudgets", "UnhealthyProtected"} {
 		if a.reason[r] == 0 {
 			t.Errorf("no pod of %d clusters has reason %q, want some: %v", agreeClusters(), r, a.reason)
 		}
@@ -193,11 +193,11 @@ func (c *agreeCluster) ask(ctx context.Context, ref drain.PodRef, request func(c
 func reasonsFor(v drain.Verdict) []drain.Reason {
 	switch v {
 	case drain.VerdictBudgetExhausted:
-		return []drain.Reason{drain.BudgetExhausted, drain.BudgetNeverAllows, drain.UnhealthyProtected}
+		return []drain.Reason{drain.BudgetExhausted, drain.BudgetNeverAllows, "UnhealthyProtected"}
 	case drain.VerdictBudgetStale:
-		return []drain.Reason{drain.BudgetStale, drain.BudgetNeverAllows, drain.UnhealthyProtected}
+		return []drain.Reason{drain.BudgetStale, drain.BudgetNeverAllows, "UnhealthyProtected"}
 	case drain.VerdictMultipleBudgets:
-		return []drain.Reason{drain.MultipleBudgets}
+		return []drain.Reason{"MultipleBudgets"}
 	}
 	return nil
 }

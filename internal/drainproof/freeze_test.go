@@ -73,7 +73,7 @@ func (c *cluster) returnsBad(t *testing.T, d *drain.Drainer, s drain.Set) {
 	s.Request.Policy.Soak = 10 * time.Minute
 	run := start(t, d, s)
 	run.reconciled(t, "the node is watched after its return", func(s drain.SetStatus) bool {
-		return len(s.Nodes) == 1 && s.Nodes[0].Phase == drain.Soak && s.Nodes[0].Reason == drain.Soaking
+		return len(s.Nodes) == 1 && s.Nodes[0].Phase == drain.Soak && s.Nodes[0].Reason == "Soaking"
 	})
 	c.mustPod(t, "back", "plain", s.Groups[0][0])
 	c.settled(t, 3)

@@ -48,7 +48,7 @@ func TestSecondGroupStartsAfterTheLastNodeOfTheFirst(t *testing.T) {
 	run := start(t, mustConnect(t, c.asDrainer(t, user), nil), s)
 
 	waits := func(s drain.SetStatus) bool {
-		return len(s.Nodes) == 3 && s.Nodes[0].Phase == drain.Draining && s.Nodes[1].Phase == drain.Drained && s.Nodes[2].Reason == drain.WaitingForGroup
+		return len(s.Nodes) == 3 && s.Nodes[0].Phase == drain.Draining && s.Nodes[1].Phase == drain.Drained && s.Nodes[2].Reason == "WaitingForGroup"
 	}
 	run.reconciled(t, "the second group waits for one node", waits)
 	c.looksAgain(t, run, a)
@@ -95,7 +95,7 @@ func (c *cluster) inTurn(t *testing.T, user string, before []string, next string
 // Fails when a failure does not stop the set, when SkipFailed is not followed, and when the deletion of pods counts as a drain by evictions.
 func TestFailedNodeStopsTheGroupAfterItOrIsSkipped(t *testing.T) {
 	for name, want := range map[string][3]result{
-		"stops": {{drain.Failed, drain.OutcomeFailed, drain.NodeNotFound}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Pending, "", drain.SetStopped}},
+		"stops": {{drain.Failed, drain.OutcomeFailed, drain.NodeNotFound}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Pending, "", "SetStopped"}},
 		"is skipped": {
 			{drain.Failed, drain.OutcomeFailed, drain.NodeNotFound}, {drain.Drained, drain.OutcomeForced, ""}, {drain.Drained, drain.OutcomeDrained, ""},
 		},
@@ -216,7 +216,7 @@ func TestNodePastItsDeadlineIsBlocked(t *testing.T) {
 	must(t, c.touch(t.Context(), a))
 	st, err := run.wait(t)
 	must(t, err)
-	if got, want := resultOf(st.Nodes[0]), (result{drain.Draining, drain.OutcomeBlocked, drain.DeadlinePassed}); got != want {
+	if got, want := resultOf(st.Nodes[0]), (result{drain.Draining, drain.OutcomeBlocked, "DeadlinePassed"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -62,7 +62,7 @@ func TestNodeWithAnUnreadyPodIsLeftForLater(t *testing.T) {
 
 // putOff reports whether the first node waits for a pod to become ready.
 func putOff(s drain.SetStatus) bool {
-	return len(s.Nodes) > 0 && s.Nodes[0].Phase == drain.Pending && s.Nodes[0].Reason == drain.PodUnhealthy && s.Nodes[0].Outcome == ""
+	return len(s.Nodes) > 0 && s.Nodes[0].Phase == drain.Pending && s.Nodes[0].Reason == "PodUnhealthy" && s.Nodes[0].Outcome == ""
 }
 
 // touch changes a Node in a way that means nothing.

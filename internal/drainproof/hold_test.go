@@ -85,8 +85,8 @@ func proveHold(t *testing.T, timing holdTiming) {
 		t.Errorf("the held node, %s after its kubelet has stopped: %v", time.Since(stopped).Round(time.Second), err)
 	}
 	<-run.ended
-	if st := run.status.Nodes[0]; run.err != nil || st.Phase != drain.HoldEnded || st.Reason != drain.HoldExpired {
-		t.Errorf("the hold ended with %s, %v, want phase %q for reason %q", inJSON(st), run.err, drain.HoldEnded, drain.HoldExpired)
+	if st := run.status.Nodes[0]; run.err != nil || st.Phase != drain.HoldEnded || st.Reason != "HoldExpired" {
+		t.Errorf("the hold ended with %s, %v, want phase %q for reason %q", inJSON(st), run.err, drain.HoldEnded, "HoldExpired")
 	}
 	c.lostBy(t, held, s.Request.HoldUntil.Add(timing.grace+lateness))
 	c.emptiedBy(t, held, s.Request.HoldUntil.Add(lost+2*lateness))

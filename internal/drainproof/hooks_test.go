@@ -26,7 +26,7 @@ func TestPodsAnswerTheirHooks(t *testing.T) {
 	a := c.mustNode(t, "a", workRole).Name
 	pods := map[types.UID]string{}
 	for pod, silence := range map[string]string{"done": "1h", "declined": "1h", "silent": "2s", "working": "1h"} {
-		uid := c.mustPod(t, pod, "plain", a, hooked, func(p *corev1.Pod) { p.Annotations[drain.DeadlineAnnotation] = silence }).UID
+		uid := c.mustPod(t, pod, "plain", a, hooked, func(p *corev1.Pod) { p.Annotations["drain.belay.dev/deadline"] = silence }).UID
 		pods[uid] = pod
 	}
 	c.settled(t, len(pods))
@@ -41,7 +41,7 @@ func TestPodsAnswerTheirHooks(t *testing.T) {
 	}
 	run.reconciled(t, "all but one leave", func(s drain.SetStatus) bool { return len(s.Nodes) == 1 && s.Nodes[0].Counts.Remaining == 1 })
 	n := run.last().Nodes[0]
-	if b := n.Blockers[0]; b.Name != "working" || b.Reason != drain.WaitingForHook {
+	if b := n.Blockers[0]; b.Name != "working" || b.Reason != "WaitingForHook" {
 		t.Errorf("got %s, want only pod %q waited for", inJSON(n), "working")
 	}
 	answered["silent"] = n.Started.Add(2 * time.Second) // it was asked later than that the drain has begun
@@ -80,7 +80,7 @@ func (c *cluster) answer(ctx context.Context, pod string, progress drain.HookPro
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{kube.AnswerAnnotation: string(says)}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"drain.belay.dev/evacuation": string(says)}}})
 	if err != nil {
 		return err
 	}

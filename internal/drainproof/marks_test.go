@@ -89,7 +89,7 @@ func TestNothingStaysWhenTheWorkIsOver(t *testing.T) {
 
 	run := start(t, d, setOf(user, drain.Drain, a))
 	run.reconciled(t, "the responder is asked", func(s drain.SetStatus) bool {
-		return len(s.Nodes) == 1 && len(s.Nodes[0].Blockers) == 1 && s.Nodes[0].Blockers[0].Reason == drain.WaitingForHook
+		return len(s.Nodes) == 1 && len(s.Nodes[0].Blockers) == 1 && s.Nodes[0].Blockers[0].Reason == "WaitingForHook"
 	})
 	c.during(t, a)
 	run.cancel()
@@ -149,7 +149,7 @@ func (c *cluster) traces(t *testing.T, node string) map[string]string {
 	leases, err := c.api.CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	for _, l := range leases.Items {
-		if strings.Contains(inJSON(l), c.name) || strings.Contains(inJSON(l.ManagedFields), kube.FieldManager) {
+		if strings.Contains(inJSON(l), c.name) || strings.Contains(inJSON(l.ManagedFields), "belay-drain") {
 			out["lease "+l.Namespace+"/"+l.Name] = inJSON(l.Spec)
 		}
 	}
@@ -160,12 +160,12 @@ func (c *cluster) traces(t *testing.T, node string) map[string]string {
 func (c *cluster) during(t *testing.T, node string) {
 	t.Helper()
 	n := c.getNode(t, node)
-	condition := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == drain.DrainInProgress })
+	condition := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == "DrainInProgress" })
 	pod, err := c.api.CoreV1().Pods(c.namespace).Get(t.Context(), "hooked", metav1.GetOptions{})
 	must(t, err)
 	if !marked(n) || !n.Spec.Unschedulable || !condition || pod.Annotations[kube.RequestAnnotation] == "" {
 		t.Errorf("during the drain, the node has annotations %q, unschedulable %t, conditions %v, and the pod has annotations %q, want a mark, the cordon, %s and a request",
-			n.Annotations, n.Spec.Unschedulable, n.Status.Conditions, pod.Annotations, drain.DrainInProgress)
+			n.Annotations, n.Spec.Unschedulable, n.Status.Conditions, pod.Annotations, "DrainInProgress")
 	}
 }
 

@@ -38,7 +38,7 @@ func TestRemovalNamesWhatTheNodeTakesWithIt(t *testing.T) {
 	policy.Removal = &drain.Removal{}
 	policy.Rules = []drain.Rule{{Name: "voters", OwnerKinds: []string{"StatefulSet"}, Quorum: true}}
 
-	losses := map[string]drain.Reason{"scratch": drain.LocalStorage, "replica": drain.LastReplica, "member-0": drain.QuorumMember}
+	losses := map[string]drain.Reason{"scratch": drain.LocalStorage, "replica": "LastReplica", "member-0": "QuorumMember"}
 	c.finds(t, d, *policy, losses)
 	for pod, allow := range map[string]drain.Removal{"scratch": {AllowLocalData: true}, "replica": {AllowLastReplica: true}, "member-0": {AllowQuorum: true}} {
 		allowing, rest := *policy, maps.Clone(losses)
@@ -74,7 +74,7 @@ func (c *cluster) stops(t *testing.T, d *drain.Drainer, s drain.Set, losses map[
 	for _, b := range n.Blockers {
 		named[b.Name] = b.Reason
 	}
-	if got, want := resultOf(n), (result{drain.Failed, drain.OutcomeFailed, drain.DataLoss}); got != want || !maps.Equal(named, losses) {
+	if got, want := resultOf(n), (result{drain.Failed, drain.OutcomeFailed, "DataLoss"}); got != want || !maps.Equal(named, losses) {
 		t.Errorf("got %s, want %+v with %v", inJSON(n), want, losses)
 	}
 }
@@ -86,7 +86,7 @@ func (c *cluster) finds(t *testing.T, d *drain.Drainer, policy drain.Policy, wan
 	must(t, err)
 	got := map[string]drain.Reason{}
 	for _, f := range found {
-		if got[f.Name] = f.Reason; f.Reason == drain.LastReplica && !strings.Contains(f.Message, `volume "`+c.name+`"`) {
+		if got[f.Name] = f.Reason; f.Reason == "LastReplica" && !strings.Contains(f.Message, `volume "`+c.name+`"`) {
 			t.Errorf("%q is not found to be on volume %q: %s", f.Name, c.name, f.Message)
 		}
 	}

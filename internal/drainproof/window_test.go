@@ -61,7 +61,7 @@ func windowed(clock *leapClock, g *gate) changer {
 // Fails when a pass does not look at the clock before each eviction, when the end of a window does not stop the drain, and when the cordon
 // is not treated as the policy says.
 func TestWindowClosesInTheMiddleOfADrain(t *testing.T) {
-	for _, treatment := range []drain.WindowTreatment{drain.HoldCordon, drain.UndoCordon} {
+	for _, treatment := range []drain.WindowTreatment{"Hold", drain.UndoCordon} {
 		t.Run(string(treatment), func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
@@ -117,7 +117,7 @@ func (c *cluster) pausesAfter(t *testing.T, run *running, node, user string, tre
 	if len(all) != 3 || len(accepted) != 3 || accepted[third] != 1 {
 		t.Errorf("%d evictions were asked for and %d accepted, want 3, the one under way (%s) among them:%s", len(all), len(accepted), third, describe(all))
 	}
-	hold := treatment == drain.HoldCordon
+	hold := treatment == "Hold"
 	if n := c.getNode(t, node); n.Spec.Unschedulable != hold || marked(n) != hold {
 		t.Errorf("outside the window node %q is unschedulable: %t, marked: %t, want both to be %t", node, n.Spec.Unschedulable, marked(n), hold)
 	}

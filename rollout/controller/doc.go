@@ -19,7 +19,7 @@
 //   - Any number of controllers may work on a domain, be killed at any line, be frozen and thawed: the caps hold, and no node is disrupted
 //     twice for a permission. Leader election saves work; nothing here rests on it.
 //   - Nothing is evicted before the node carries the cordon of the attempt, and the live shadow has shown after that that its agent waits in
-//     that attempt. A slot is freed after the node was given back, which the Node tells by its mark, and by [LastAnnotation] later: with a [MarkingDrainer]
+//     that attempt. A slot is freed after the node was given back, which the Node tells by its mark, and by the annotation rollout.belay.dev/last-attempt later: with a [MarkingDrainer]
 //     no controller, however late its lists are, cordons it again for that attempt.
 //   - What is on a node is put right from the Node itself, at every pass: a cordon or mark that no slot stands behind is taken off, whoever has
 //     died over it. What somebody else has cordoned, and a scale-down mark of somebody else, stay as they are.

@@ -177,8 +177,8 @@ func (p *pass) bounded(name string) string {
 	if name == "" || known[name] {
 		return name
 	}
-	if len(known) >= MaxRevisions {
-		return OtherRevision
+	if len(known) >= maxRevisions {
+		return otherRevision
 	}
 	known[name] = true
 	return name

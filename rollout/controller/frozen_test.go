@@ -177,7 +177,7 @@ func TestAttemptsAreCountedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 1)
 		for i := range 2 {
-			w.c.EditNode(name(i), func(n *controller.Node) { n.Annotations[controller.LastAnnotation] = "999" })
+			w.c.EditNode(name(i), func(n *controller.Node) { n.Annotations["rollout.belay.dev/last-attempt"] = "999" })
 		}
 		count, cordons := counted()
 		w.client.OnWrite = count
@@ -192,7 +192,7 @@ func TestAttemptsAreCountedAnew(t *testing.T) {
 		}
 		onceEach(t, cordons)
 		for i := range 2 {
-			if got := w.c.Node(name(i)).Annotations[controller.LastAnnotation]; got == "999" || got == "" {
+			if got := w.c.Node(name(i)).Annotations["rollout.belay.dev/last-attempt"]; got == "999" || got == "" {
 				t.Errorf("the last attempt of %q is %q, want the one that it was", name(i), got)
 			}
 		}

@@ -30,9 +30,9 @@ const (
 	// ScaleDownAnnotation keeps the cluster-autoscaler from removing a node. It is "true" while the node has a slot, unless somebody else had
 	// set it before. On a node that is to be cordoned it may come with the cordon, or some seconds after the admission, whichever is first.
 	ScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// LastAnnotation stays on a Node that had a slot: the number of its last attempt. A controller that knows of no newer state of the node than one in this
+	// lastAnnotation stays on a Node that had a slot: the number of its last attempt. A controller that knows of no newer state of the node than one in this
 	// attempt, or in one before, looks before it cordons the node. It may be removed.
-	LastAnnotation = "rollout.belay.dev/last-attempt"
+	lastAnnotation = "rollout.belay.dev/last-attempt"
 )
 
 // A mark is the content of [HeldAnnotation].
@@ -80,7 +80,7 @@ func (m mark) drop(annotations map[string]string) map[string]*string {
 	change := map[string]*string{HeldAnnotation: nil}
 	if m.Attempt > 0 {
 		last := strconv.FormatInt(int64(m.Attempt), 10)
-		change[LastAnnotation] = &last
+		change[lastAnnotation] = &last
 	}
 	if m.ScaleDown && annotations[ScaleDownAnnotation] == "true" {
 		change[ScaleDownAnnotation] = nil
@@ -94,7 +94,7 @@ func (m mark) isOver(annotations map[string]string, k protocol.Attempt) bool {
 	if m.Attempt > k || m.Attempt == k && m.Closed {
 		return true
 	}
-	last, err := strconv.ParseInt(annotations[LastAnnotation], 10, 64)
+	last, err := strconv.ParseInt(annotations[lastAnnotation], 10, 64)
 	return err == nil && protocol.Attempt(last) >= k
 }
 

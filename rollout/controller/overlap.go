@@ -10,8 +10,8 @@ import (
 	"github.com/belayproject/belay/rollout"
 )
 
-// CheckOverlap is the check that finds nodes which a rollout selects, and that belong to another one.
-const CheckOverlap = rollout.CheckOverlap
+// checkOverlap is the check that finds nodes which a rollout selects, and that belong to another one.
+const checkOverlap = rollout.CheckOverlap
 
 // ownerOf is a rollout as one to which nodes can belong.
 func ownerOf(r *Rollout) rollout.Owner {

@@ -50,7 +50,7 @@ func TestNodeBelongsToOneRollout(t *testing.T) {
 			t.Errorf("R-RO-27: the second one shows %+v, want it running with 3 nodes that wait for %s", shown, rollout.ReasonOther)
 		}
 		if !strings.Contains(shown.Message, `"workers"`) || strings.Contains(shown.Message, string(rollout.ReasonUnhealthy)) || len(shown.Findings) != 1 ||
-			shown.Findings[0].Check != controller.CheckOverlap || !strings.Contains(shown.Findings[0].Message, `3 nodes`) {
+			shown.Findings[0].Check != "Overlap" || !strings.Contains(shown.Findings[0].Message, `3 nodes`) {
 			t.Errorf("R-RO-27: the second one says %q and finds %+v, want the first one's name and the number of nodes", shown.Message, shown.Findings)
 		}
 		w.c.EditRollout(uid, func(r *controller.Rollout) { r.Deleting = true })

@@ -177,7 +177,7 @@ type Notice struct {
 }
 
 // Metrics has a function for each thing that can be counted; those that are nil are not called. They must not block. Revisions are names; of
-// more than [MaxRevisions] in the life of a Controller the later ones are called [OtherRevision].
+// more than 20 in the life of a Controller the later ones are called "other".
 type Metrics struct {
 	// Transition counts a node that has gone from one state of the protocol to another, in an update from one revision to another. Each
 	// edge that is stored is one call.
@@ -195,6 +195,6 @@ type Metrics struct {
 
 // Bounds of what [Metrics] are told.
 const (
-	MaxRevisions  = 20
-	OtherRevision = "other"
+	maxRevisions  = 20
+	otherRevision = "other"
 )

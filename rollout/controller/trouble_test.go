@@ -23,7 +23,7 @@ func TestStuckDrain(t *testing.T) {
 	for _, c := range []struct {
 		do  rollout.StuckDrain
 		end string
-	}{{rollout.HoldDrain, "v1"}, {rollout.UndoDrain, "v1"}, {rollout.ForceDrain, "v2"}} {
+	}{{"Hold", "v1"}, {rollout.UndoDrain, "v1"}, {rollout.ForceDrain, "v2"}} {
 		t.Run(string(c.do), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { stuck(t, c.do, c.end) })
 		})
@@ -50,7 +50,7 @@ func stuck(t *testing.T, do rollout.StuckDrain, end string) {
 	}
 	n, slot := w.c.Node(name(0)), w.c.Ledger().Slot(w.c.Node(name(0)).UID)
 	switch do {
-	case rollout.HoldDrain:
+	case "Hold":
 		if slot == nil || !n.Unschedulable || w.c.Runs("v2") != 0 {
 			t.Errorf("R-RO-12: Hold: slot %+v, cordoned %t, %d others begun, want the node held and the cap kept", slot, n.Unschedulable, w.c.Runs("v2"))
 		}

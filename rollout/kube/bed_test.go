@@ -157,7 +157,7 @@ func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.mu.Lock()
 	call := r.Method + " " + r.URL.Path
 	c.all = append(c.all, call)
-	if q := r.URL.Query(); r.Method != http.MethodGet && r.Method != http.MethodDelete && q.Get("fieldValidation")+q.Get("fieldManager") != "Strict"+kube.FieldManager {
+	if q := r.URL.Query(); r.Method != http.MethodGet && r.Method != http.MethodDelete && q.Get("fieldValidation")+q.Get("fieldManager") != "Strict"+"belay-rollout" {
 		c.lax = append(c.lax, call)
 	}
 	after := c.after

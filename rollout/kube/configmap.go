@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// LedgerKey is the key of the ConfigMap that holds the ledger, as JSON.
-	LedgerKey = "ledger.json"
-	// LedgerFinalizer keeps the object of a ledger from being deleted by accident.
-	LedgerFinalizer = "rollout.belay.dev/ledger"
+	// ledgerKey is the key of the ConfigMap that holds the ledger, as JSON.
+	ledgerKey = "ledger.json"
+	// ledgerFinalizer keeps the object of a ledger from being deleted by accident.
+	ledgerFinalizer = "rollout.belay.dev/ledger"
 
 	callTime = 10 * time.Second
 )
@@ -111,7 +111,7 @@ func (c *ConfigMapLedger) remember(object *corev1.ConfigMap) {
 }
 
 func (c *ConfigMapLedger) create(ctx context.Context, l protocol.Ledger) (string, error) {
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: c.name, Finalizers: []string{LedgerFinalizer}}}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: c.name, Finalizers: []string{ledgerFinalizer}}}
 	if err := encode(object, l); err != nil {
 		return "", err
 	}
@@ -160,26 +160,26 @@ func encode(object *corev1.ConfigMap, l protocol.Ledger) error {
 	if object.Data == nil {
 		object.Data = map[string]string{}
 	}
-	object.Data[LedgerKey] = string(text)
+	object.Data[ledgerKey] = string(text)
 	return nil
 }
 
 // decode reads the ledger strictly: a field that this version does not know may be one that keeps a cap.
 func decode(object *corev1.ConfigMap) (l protocol.Ledger, err error) {
-	text, ok := object.Data[LedgerKey]
+	text, ok := object.Data[ledgerKey]
 	if !ok {
-		return l, fmt.Errorf("ConfigMap %q has no key %q: it must hold the ledger that a rollout has written", object.Name, LedgerKey)
+		return l, fmt.Errorf("ConfigMap %q has no key %q: it must hold the ledger that a rollout has written", object.Name, ledgerKey)
 	}
 	d := json.NewDecoder(bytes.NewBufferString(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&l); err != nil {
-		return l, fmt.Errorf("ConfigMap %q, key %q: %w", object.Name, LedgerKey, err)
+		return l, fmt.Errorf("ConfigMap %q, key %q: %w", object.Name, ledgerKey, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return l, fmt.Errorf("ConfigMap %q, key %q: there is more than one JSON value", object.Name, LedgerKey)
+		return l, fmt.Errorf("ConfigMap %q, key %q: there is more than one JSON value", object.Name, ledgerKey)
 	}
 	if err := l.Validate(); err != nil {
-		return l, fmt.Errorf("ConfigMap %q, key %q: %w", object.Name, LedgerKey, err)
+		return l, fmt.Errorf("ConfigMap %q, key %q: %w", object.Name, ledgerKey, err)
 	}
 	return l, nil
 }

@@ -83,7 +83,7 @@ func TestLedgerLeavesTheRestAlone(t *testing.T) {
 	if err := client.Delete(t.Context(), "domain", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if o := get(t, client); o.Labels["a"] != "b" || o.Data["note"] != "kept" || o.Finalizers[0] != kube.LedgerFinalizer {
+	if o := get(t, client); o.Labels["a"] != "b" || o.Data["note"] != "kept" || o.Finalizers[0] != "rollout.belay.dev/ledger" {
 		t.Errorf("got labels %v, data %v, finalizers %v, want them kept and the object there after its deletion", o.Labels, o.Data, o.Finalizers)
 	}
 }
@@ -102,11 +102,11 @@ func TestWhatIsNoLedger(t *testing.T) {
 	client := configMaps(t, "broken")
 	for _, c := range []struct{ name, key, text, want string }{
 		{"no-key", "other", "{}", `no key "ledger.json"`},
-		{"no-json", kube.LedgerKey, "epoch: 1", "invalid character"},
-		{"unknown", kube.LedgerKey, `{"epoch":1,"maxima":{}}`, `unknown field "maxima"`},
-		{"two", kube.LedgerKey, `{"epoch":1}{}`, "more than one"},
-		{"wrong", kube.LedgerKey, `{"epoch":1,"slots":[{"node":"a","uid":"u","rollout":"r","attempt":2}]}`, "slots[0]: attempt is 2, want 1 to 1"},
-		{"double", kube.LedgerKey, `{"epoch":2,"slots":[{"node":"a","uid":"u","rollout":"r","attempt":1},{"node":"b","uid":"u","rollout":"r","attempt":2}]}`, "same uid"},
+		{"no-json", "ledger.json", "epoch: 1", "invalid character"},
+		{"unknown", "ledger.json", `{"epoch":1,"maxima":{}}`, `unknown field "maxima"`},
+		{"two", "ledger.json", `{"epoch":1}{}`, "more than one"},
+		{"wrong", "ledger.json", `{"epoch":1,"slots":[{"node":"a","uid":"u","rollout":"r","attempt":2}]}`, "slots[0]: attempt is 2, want 1 to 1"},
+		{"double", "ledger.json", `{"epoch":2,"slots":[{"node":"a","uid":"u","rollout":"r","attempt":1},{"node":"b","uid":"u","rollout":"r","attempt":2}]}`, "same uid"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			create(t.Context(), t, client, c.name, map[string]string{c.key: c.text})

@@ -96,7 +96,7 @@ func (f *Fleet) Annotate(ctx context.Context, read controller.Node, change map[s
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	options := metav1.PatchOptions{FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict}
+	options := metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
 	u, err := f.nodes.client.Patch(ctx, read.Name, types.MergePatchType, body, options)
 	if err := f.nodes.written("writing", read.Name, err); err != nil {
 		return read, err

@@ -130,7 +130,7 @@ func TestShadowsOfOneDomain(t *testing.T) {
 		t.Errorf("Create of what is there: got error %v, want ErrConflict", err)
 	}
 	change := []byte(`{"spec":{"domain":"theirs"}}`)
-	_, err = b.client.Resource(v1alpha1.NodeShadowsResource).Patch(b.ctx(), "domain", types.MergePatchType, change, metav1.PatchOptions{FieldManager: kube.FieldManager})
+	_, err = b.client.Resource(v1alpha1.NodeShadowsResource).Patch(b.ctx(), "domain", types.MergePatchType, change, metav1.PatchOptions{FieldManager: "belay-rollout"})
 	if err == nil || !strings.Contains(err.Error(), "domain must not change") {
 		t.Errorf("moving a shadow: got error %v, want it refused", err)
 	}

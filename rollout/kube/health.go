@@ -49,13 +49,13 @@ const healthAgain = 10 * time.Second
 
 // Reasons of verdicts of a [Health].
 const (
-	ReasonNotSeen           = "NotSeen"
-	ReasonNotReady          = "NotReady"
-	ReasonCondition         = "BadCondition"
-	ReasonPodNotReady       = "PodNotReady"
-	ReasonDaemonSetNotReady = "DaemonSetNotReady"
-	ReasonWorkMissing       = "WorkMissing"
-	ReasonBaseline          = "BaselineUnreadable"
+	reasonNotSeen           = "NotSeen"
+	reasonNotReady          = "NotReady"
+	reasonCondition         = "BadCondition"
+	reasonPodNotReady       = "PodNotReady"
+	reasonDaemonSetNotReady = "DaemonSetNotReady"
+	reasonWorkMissing       = "WorkMissing"
+	reasonBaseline          = "BaselineUnreadable"
 )
 
 // NewHealth returns a Health over the informers of Nodes, pods, Deployments, StatefulSets and DaemonSets, all of which are
@@ -89,14 +89,14 @@ func (h *Health) Baseline(_ context.Context, n controller.Node) (string, error) 
 func (h *Health) Verdict(_ context.Context, n controller.Node, baseline string) rollout.Verdict {
 	node, err := h.node(n)
 	if err != nil {
-		return verdict(rollout.Unknown, ReasonNotSeen, "%v", err)
+		return verdict(rollout.Unknown, reasonNotSeen, "%v", err)
 	}
 	if baseline == "" {
 		return h.before(node)
 	}
 	then, err := readBaseline(baseline)
 	if err != nil {
-		return verdict(rollout.Unknown, ReasonBaseline, "what the node was like before can't be read: %v", err)
+		return verdict(rollout.Unknown, reasonBaseline, "what the node was like before can't be read: %v", err)
 	}
 	return h.after(node, then)
 }
@@ -130,7 +130,7 @@ func (h *Health) before(node *corev1.Node) rollout.Verdict {
 		sick = append(sick, pod.Namespace+"/"+pod.Name)
 	}
 	if len(sick) > 0 {
-		return verdict(rollout.Deny, ReasonPodNotReady, "pod %q is not ready%s", slices.Min(sick), andMore(len(sick)))
+		return verdict(rollout.Deny, reasonPodNotReady, "pod %q is not ready%s", slices.Min(sick), andMore(len(sick)))
 	}
 	return rollout.Verdict{From: "health", Answer: rollout.Allow}
 }
@@ -141,10 +141,10 @@ func (h *Health) after(node *corev1.Node, then baseline) rollout.Verdict {
 		return v
 	}
 	if missing := h.daemonsMissing(node, then.daemons); len(missing) > 0 {
-		return verdict(rollout.Deny, ReasonDaemonSetNotReady, "DaemonSet %q had a ready pod on the node, and has none%s", missing[0], andMore(len(missing)))
+		return verdict(rollout.Deny, reasonDaemonSetNotReady, "DaemonSet %q had a ready pod on the node, and has none%s", missing[0], andMore(len(missing)))
 	}
 	if missing := h.workMissing(then.work); len(missing) > 0 {
-		return verdict(rollout.Deny, ReasonWorkMissing, "%s%s", missing[0], andMore(len(missing)))
+		return verdict(rollout.Deny, reasonWorkMissing, "%s%s", missing[0], andMore(len(missing)))
 	}
 	return rollout.Verdict{From: "health", Answer: rollout.Allow}
 }
@@ -154,9 +154,9 @@ func (h *Health) conditions(node *corev1.Node, then []string) (rollout.Verdict, 
 	for _, c := range h.bad(node) {
 		switch {
 		case c.Type == corev1.NodeReady:
-			return verdict(rollout.Deny, ReasonNotReady, "the node is not ready: %s", c.Message), true
+			return verdict(rollout.Deny, reasonNotReady, "the node is not ready: %s", c.Message), true
 		case !slices.Contains(then, string(c.Type)):
-			return verdict(rollout.Deny, ReasonCondition, "condition %s of the node is %s: %s", c.Type, c.Status, c.Message), true
+			return verdict(rollout.Deny, reasonCondition, "condition %s of the node is %s: %s", c.Type, c.Status, c.Message), true
 		}
 	}
 	return rollout.Verdict{}, false

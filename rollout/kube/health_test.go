@@ -186,10 +186,10 @@ func TestHealthBefore(t *testing.T) {
 	w := newWard(t, "before", kube.HealthOptions{Bad: []corev1.NodeConditionType{"KernelDeadlock"}})
 	agent := w.pods("agent")[0].Name
 	w.sick[agent] = true
-	w.wants("a pod is not ready", "", rollout.Deny, kube.ReasonPodNotReady, agent)
+	w.wants("a pod is not ready", "", rollout.Deny, "PodNotReady", agent)
 	delete(w.sick, agent)
 	w.wants("it is again", "", rollout.Allow, "", "")
-	for kind, reason := range map[corev1.NodeConditionType]string{corev1.NodeDiskPressure: kube.ReasonCondition, "KernelDeadlock": kube.ReasonCondition} {
+	for kind, reason := range map[corev1.NodeConditionType]string{corev1.NodeDiskPressure: "BadCondition", "KernelDeadlock": "BadCondition"} {
 		w.conditions[kind] = corev1.ConditionTrue
 		w.wants("a bad condition", "", rollout.Deny, reason, string(kind))
 		w.conditions[kind] = corev1.ConditionFalse
@@ -197,9 +197,9 @@ func TestHealthBefore(t *testing.T) {
 	w.conditions["Odd"] = corev1.ConditionTrue
 	w.wants("a condition of which nobody has said that it is bad", "", rollout.Allow, "", "")
 	w.conditions[corev1.NodeReady] = corev1.ConditionUnknown
-	w.wants("the kubelet is gone", "", rollout.Deny, kube.ReasonNotReady, "")
+	w.wants("the kubelet is gone", "", rollout.Deny, "NotReady", "")
 	w.node.UID = "another"
-	w.wants("another node of the name", "", rollout.Unknown, kube.ReasonNotSeen, "")
+	w.wants("another node of the name", "", rollout.Unknown, "NotSeen", "")
 }
 
 // R-RO-10: a node has come back when its DaemonSets' pods and the work that was on it are ready again, wherever that is now, and its conditions are
@@ -207,7 +207,7 @@ func TestHealthBefore(t *testing.T) {
 func TestHealthAfter(t *testing.T) {
 	w := newWard(t, "after", kube.HealthOptions{})
 	w.conditions[corev1.NodePIDPressure] = corev1.ConditionTrue
-	w.wants("a node under pressure", "", rollout.Deny, kube.ReasonCondition, "PIDPressure")
+	w.wants("a node under pressure", "", rollout.Deny, "BadCondition", "PIDPressure")
 	before, err := w.h.Baseline(w.ctx(), w.node)
 	w.must(err)
 	if again, err := w.h.Baseline(w.ctx(), w.node); err != nil || again != before || len(before) > 100 {
@@ -216,22 +216,22 @@ func TestHealthAfter(t *testing.T) {
 	w.wants("no worse than before", before, rollout.Allow, "", "")
 	w.idle = true
 	w.remove("web", w.node.Name)
-	w.wants("the work is not back", before, rollout.Deny, kube.ReasonWorkMissing, fmt.Sprintf(`Deployment "%s/web" has 1 ready pods, want 2`, w.ns))
+	w.wants("the work is not back", before, rollout.Deny, "WorkMissing", fmt.Sprintf(`Deployment "%s/web" has 1 ready pods, want 2`, w.ns))
 	w.idle, w.spare = false, w.other.Name
 	w.wants("it is back on another node", before, rollout.Allow, "", "")
 	w.idle = true
 	w.remove("agent", w.node.Name)
-	w.wants("the DaemonSet's pod is not back", before, rollout.Deny, kube.ReasonDaemonSetNotReady, w.ns+"/agent")
+	w.wants("the DaemonSet's pod is not back", before, rollout.Deny, "DaemonSetNotReady", w.ns+"/agent")
 	w.idle = false
 	w.wants("it is", before, rollout.Allow, "", "")
 	w.conditions[corev1.NodeMemoryPressure] = corev1.ConditionTrue
-	w.wants("worse than before", before, rollout.Deny, kube.ReasonCondition, "MemoryPressure")
+	w.wants("worse than before", before, rollout.Deny, "BadCondition", "MemoryPressure")
 	w.conditions[corev1.NodeMemoryPressure] = corev1.ConditionFalse
 	w.conditions[corev1.NodeReady] = corev1.ConditionFalse
-	w.wants("not ready", before, rollout.Deny, kube.ReasonNotReady, "")
+	w.wants("not ready", before, rollout.Deny, "NotReady", "")
 	w.conditions[corev1.NodeReady] = corev1.ConditionTrue
-	w.wants("a baseline of another version", "2 x", rollout.Unknown, kube.ReasonBaseline, `form "2"`)
-	w.wants("a baseline that somebody has changed", before+" x=1", rollout.Unknown, kube.ReasonBaseline, `"x=1"`)
+	w.wants("a baseline of another version", "2 x", rollout.Unknown, "BaselineUnreadable", `form "2"`)
+	w.wants("a baseline that somebody has changed", before+" x=1", rollout.Unknown, "BaselineUnreadable", `"x=1"`)
 }
 
 // R-RO-10: what people change meanwhile is no damage: another version of a Deployment, fewer replicas, a DaemonSet that goes elsewhere.
@@ -258,15 +258,15 @@ func TestHealthOfWorkThatIsChanged(t *testing.T) {
 	w.wants("its pods are the Deployment's", before, rollout.Allow, "", "")
 	w.idle = true
 	w.remove("web", "")
-	w.wants("one is gone", before, rollout.Deny, kube.ReasonWorkMissing, "want 2")
+	w.wants("one is gone", before, rollout.Deny, "WorkMissing", "want 2")
 	patch(`{"spec":{"replicas":1}}`)
 	w.wants("it is not wanted any more", before, rollout.Allow, "", "")
 	w.remove("web", "")
-	w.wants("none is left", before, rollout.Deny, kube.ReasonWorkMissing, "has 0 ready pods, want 1: it had 2 before")
+	w.wants("none is left", before, rollout.Deny, "WorkMissing", "has 0 ready pods, want 1: it had 2 before")
 	w.must(deployments.Delete(w.ctx(), "web", metav1.DeleteOptions{}))
 	w.wants("the Deployment is gone", before, rollout.Allow, "", "")
 	w.remove("agent", w.node.Name)
-	w.wants("the DaemonSet's pod is gone", before, rollout.Deny, kube.ReasonDaemonSetNotReady, "agent")
+	w.wants("the DaemonSet's pod is gone", before, rollout.Deny, "DaemonSetNotReady", "agent")
 	_, err = w.core.CoreV1().Nodes().Patch(w.ctx(), w.node.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"ward":""}}}`), metav1.PatchOptions{})
 	w.must(err)
 	w.wants("the DaemonSet does not select the node", before, rollout.Allow, "", "")

@@ -17,18 +17,18 @@ import (
 
 // Names of the ClusterRoles that [Install] makes, to be bound to the accounts of the two programs. They are bound to no one.
 const (
-	ControllerRole = "belay-rollout-controller"
-	AgentRole      = "belay-rollout-agent"
+	controllerRole = "belay-rollout-controller"
+	agentRole      = "belay-rollout-agent"
 )
 
 // Install brings the definitions of Rollouts, Revisions, NodeShadows and DisruptionLedgers (v1alpha1.CRDs) and the ClusterRoles
-// [ControllerRole] and [AgentRole] to this version, by server-side apply, and waits until the kinds are served. It may be
+// belay-rollout-controller and belay-rollout-agent to this version, by server-side apply, and waits until the kinds are served. It may be
 // repeated. ctx bounds the wait; each call has 10 seconds. The caller needs the rights of an administrator, which neither a
 // controller nor an agent should have.
 func Install(ctx context.Context, config *rest.Config) error {
 	agent := append(AgentRules(""), rule("", "nodes", []string{"get"})) // for the UID of its Node
-	set := install.Set{FieldManager: FieldManager, CRDs: v1alpha1.CRDs(), Roles: map[string][]rbacv1.PolicyRule{
-		ControllerRole: slices.Concat(ControllerRules(), HealthRules()), AgentRole: agent,
+	set := install.Set{FieldManager: fieldManager, CRDs: v1alpha1.CRDs(), Roles: map[string][]rbacv1.PolicyRule{
+		controllerRole: slices.Concat(ControllerRules(), HealthRules()), agentRole: agent,
 	}}
 	if err := set.Install(ctx, config); err != nil {
 		return fmt.Errorf("rollout/kube.Install: %w", err)

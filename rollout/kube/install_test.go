@@ -44,7 +44,7 @@ func TestInstall(t *testing.T) {
 		}
 	}
 	roles := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
-	for _, name := range []string{kube.ControllerRole, kube.AgentRole} {
+	for _, name := range []string{"belay-rollout-controller", "belay-rollout-agent"} {
 		role, err := client.Resource(roles).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			t.Errorf("role %q: %v", name, err)

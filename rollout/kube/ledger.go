@@ -79,7 +79,7 @@ func (s *LedgerStore) Store(ctx context.Context, l protocol.Ledger, version stri
 	u.SetResourceVersion(version) // the server refuses if it has gone on
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	stored, err := s.objects.client.Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict})
+	stored, err := s.objects.client.Update(ctx, u, metav1.UpdateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
 	if err := s.objects.written("writing", s.name, err); err != nil {
 		return "", err
 	}
@@ -90,7 +90,7 @@ func (s *LedgerStore) create(ctx context.Context, spec map[string]any) (string, 
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(s.objects.kind))
 	u.SetName(s.name)
-	u.SetFinalizers([]string{LedgerFinalizer})
+	u.SetFinalizers([]string{ledgerFinalizer})
 	made, err := s.objects.create(ctx, u)
 	if err != nil {
 		return "", err

@@ -55,7 +55,7 @@ func TestLedgerStoreLeavesTheRestAlone(t *testing.T) {
 	b.must(objects.Delete(b.ctx(), "rest", metav1.DeleteOptions{}))
 	u, err = objects.Get(b.ctx(), "rest", metav1.GetOptions{})
 	b.must(err)
-	if u.GetLabels()["a"] != "b" || !slices.Equal(u.GetFinalizers(), []string{kube.LedgerFinalizer}) {
+	if u.GetLabels()["a"] != "b" || !slices.Equal(u.GetFinalizers(), []string{"rollout.belay.dev/ledger"}) {
 		t.Errorf("got labels %v, finalizers %v, want them kept and the object there after its deletion", u.GetLabels(), u.GetFinalizers())
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/belayproject/belay/rollout"
 )
 
-// FieldManager is the name under which this package writes.
-const FieldManager = "belay-rollout"
+// fieldManager is the name under which this package writes.
+const fieldManager = "belay-rollout"
 
 // checkerFor collects what is missing in the arguments of a call of this package.
 func checkerFor(call string) *option.Checker { return option.For("rollout/kube."+call, nil) }
@@ -56,7 +56,7 @@ func (o objects) get(ctx context.Context, name string) (*unstructured.Unstructur
 func (o objects) create(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	made, err := o.client.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict})
+	made, err := o.client.Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
 	return made, o.written("creating", u.GetName(), err)
 }
 

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/belayproject/belay/rollout"
-	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -22,7 +21,7 @@ func TestOverlapShows(t *testing.T) {
 	}{
 		{nil, "False " + v1alpha1.ReasonNoOverlap + " "},
 		{[]rollout.Finding{{Check: "Quorum", Message: "q"}}, "False " + v1alpha1.ReasonNoOverlap + " "},
-		{[]rollout.Finding{{Check: "Quorum", Message: "q"}, {Check: controller.CheckOverlap, Message: "two"}}, "True " + v1alpha1.ReasonOverlap + " two"},
+		{[]rollout.Finding{{Check: "Quorum", Message: "q"}, {Check: "Overlap", Message: "two"}}, "True " + v1alpha1.ReasonOverlap + " two"},
 	} {
 		d := rollout.Decisions{Phase: rollout.Running, Findings: c.findings}
 		s, _ := v1alpha1.StatusOf(&v1alpha1.Rollout{}, v1alpha1.Observed{Decisions: d}, time.Unix(1e9, 0))

@@ -25,8 +25,8 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// RolloutFinalizer keeps a Rollout until its slots have ended.
-const RolloutFinalizer = "rollout.belay.dev/rollout"
+// rolloutFinalizer keeps a Rollout until its slots have ended.
+const rolloutFinalizer = "rollout.belay.dev/rollout"
 
 var _ controller.Attentive = (*Rollouts)(nil)
 
@@ -106,16 +106,16 @@ func (s *Rollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {
 	return seen
 }
 
-// Store implements [controller.Rollouts]. The first one puts [RolloutFinalizer] on the Rollout.
+// Store implements [controller.Rollouts]. The first one puts rolloutFinalizer on the Rollout.
 func (s *Rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, time.Duration, error) {
 	v, ok := read.Version.(rolloutVersion)
 	if !ok {
 		return read, 0, fmt.Errorf("writing %s %q: its version is not of these Rollouts", s.objects.kind, read.Name)
 	}
 	r := v.read
-	if r.DeletionTimestamp == nil && !slices.Contains(r.Finalizers, RolloutFinalizer) {
+	if r.DeletionTimestamp == nil && !slices.Contains(r.Finalizers, rolloutFinalizer) {
 		var err error
-		if r, err = s.finalizers(ctx, r, append(slices.Clone(r.Finalizers), RolloutFinalizer)); err != nil {
+		if r, err = s.finalizers(ctx, r, append(slices.Clone(r.Finalizers), rolloutFinalizer)); err != nil {
 			return read, 0, err
 		}
 	}
@@ -157,7 +157,7 @@ func (s *Rollouts) Finish(ctx context.Context, read controller.Rollout) error {
 	if !ok {
 		return fmt.Errorf("writing %s %q: its version is not of these Rollouts", s.objects.kind, read.Name)
 	}
-	rest := slices.DeleteFunc(slices.Clone(v.read.Finalizers), func(f string) bool { return f == RolloutFinalizer })
+	rest := slices.DeleteFunc(slices.Clone(v.read.Finalizers), func(f string) bool { return f == rolloutFinalizer })
 	if len(rest) == len(v.read.Finalizers) {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (s *Rollouts) patch(ctx context.Context, r *v1alpha1.Rollout, patch map[str
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	options := metav1.PatchOptions{FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict}
+	options := metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
 	u, err := s.objects.client.Patch(ctx, r.Name, types.MergePatchType, body, options, subresource...)
 	if err := s.objects.written("writing", r.Name, err); err != nil {
 		return nil, err

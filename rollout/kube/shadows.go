@@ -94,7 +94,7 @@ func (s *Shadows) Create(ctx context.Context, sh protocol.Shadow) (*v1alpha1.Nod
 	made := v1alpha1.NodeShadow{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.NodeShadowKind},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: sh.Node, Finalizers: []string{ShadowFinalizer},
+			Name: sh.Node, Finalizers: []string{shadowFinalizer},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: sh.Node, UID: types.UID(sh.UID)}},
 		},
 		Spec: v1alpha1.NodeShadowSpec{NodeUID: sh.UID, Domain: s.domain},
@@ -183,7 +183,7 @@ func (s *Shadows) merge(ctx context.Context, read *v1alpha1.NodeShadow, patch ma
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	options := metav1.PatchOptions{FieldManager: FieldManager, FieldValidation: metav1.FieldValidationStrict}
+	options := metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict}
 	u, err := s.objects.client.Patch(ctx, read.Name, types.MergePatchType, body, options, subresource...)
 	if err := s.objects.written("writing", read.Name, err); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// ShadowFinalizer keeps a shadow until the node is at rest, or gone.
-const ShadowFinalizer = "rollout.belay.dev/shadow"
+// shadowFinalizer keeps a shadow until the node is at rest, or gone.
+const shadowFinalizer = "rollout.belay.dev/shadow"
 
 // What keeps a shadow from being removed.
 var (
@@ -68,7 +68,7 @@ func (s *Shadows) remove(ctx context.Context, read *v1alpha1.NodeShadow, may fun
 	if err := may(read); err != nil {
 		return fmt.Errorf("removing %s %q: %w", s.objects.kind, read.Name, err)
 	}
-	rest := slices.DeleteFunc(slices.Clone(read.Finalizers), func(f string) bool { return f == ShadowFinalizer })
+	rest := slices.DeleteFunc(slices.Clone(read.Finalizers), func(f string) bool { return f == shadowFinalizer })
 	_, err := s.merge(ctx, read, map[string]any{"metadata": map[string]any{"finalizers": rest}})
 	return err
 }

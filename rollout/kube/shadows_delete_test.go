@@ -110,7 +110,7 @@ func TestDeletedByHand(t *testing.T) {
 func TestDeleteLeavesOtherFinalizers(t *testing.T) {
 	b := newBed(t)
 	sh := b.shadow("finalizers", 0)
-	patch := fmt.Sprintf(`{"metadata":{"finalizers":[%q,"example.com/other"]}}`, kube.ShadowFinalizer)
+	patch := fmt.Sprintf(`{"metadata":{"finalizers":[%q,"example.com/other"]}}`, "rollout.belay.dev/shadow")
 	_, err := b.client.Resource(v1alpha1.NodeShadowsResource).Patch(b.ctx(), sh.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	b.must(err)
 	sh, err = b.shadows.Get(b.ctx(), sh.Name)

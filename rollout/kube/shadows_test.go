@@ -41,8 +41,8 @@ func TestCreate(t *testing.T) {
 		t.Errorf("Get: got %+v, want %+v", sh, want)
 	}
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "create", UID: types.UID(uid)}
-	if !slices.Equal(got.OwnerReferences, []metav1.OwnerReference{owner}) || !slices.Equal(got.Finalizers, []string{kube.ShadowFinalizer}) {
-		t.Errorf("got owners %v, finalizers %v, want %v and %q", got.OwnerReferences, got.Finalizers, owner, kube.ShadowFinalizer)
+	if !slices.Equal(got.OwnerReferences, []metav1.OwnerReference{owner}) || !slices.Equal(got.Finalizers, []string{"rollout.belay.dev/shadow"}) {
+		t.Errorf("got owners %v, finalizers %v, want %v and %q", got.OwnerReferences, got.Finalizers, owner, "rollout.belay.dev/shadow")
 	}
 	if _, err := b.shadows.Create(b.ctx(), want); !errors.Is(err, rollout.ErrConflict) {
 		t.Errorf("second Create: got error %v, want ErrConflict", err)

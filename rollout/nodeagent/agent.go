@@ -106,12 +106,12 @@ func (a *Agent) look(ctx context.Context) (l look, err error) {
 func (a *Agent) load(ctx context.Context) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.o.CallTimeout)
 	defer cancel()
-	payload, err := a.o.Disk.Get(ctx, Stream)
+	payload, err := a.o.Disk.Get(ctx, recordStream)
 	if errors.Is(err, fs.ErrNotExist) {
 		return record{}, nil
 	}
 	if err != nil {
-		return record{}, fmt.Errorf("nodeagent: reading the record %q: %w", Stream, err)
+		return record{}, fmt.Errorf("nodeagent: reading the record %q: %w", recordStream, err)
 	}
 	r, err := decodeRecord(payload)
 	if err != nil {
@@ -155,8 +155,8 @@ func (a *Agent) put(ctx context.Context, r record) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.o.CallTimeout)
 	defer cancel()
-	if err := a.o.Disk.Put(ctx, Stream, payload); err != nil {
-		return fmt.Errorf("nodeagent: writing the record %q: %w", Stream, err)
+	if err := a.o.Disk.Put(ctx, recordStream, payload); err != nil {
+		return fmt.Errorf("nodeagent: writing the record %q: %w", recordStream, err)
 	}
 	return nil
 }

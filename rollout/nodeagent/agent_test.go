@@ -113,7 +113,7 @@ func TestPreflight(t *testing.T) {
 		w.grant(v2, false)
 		w.passes(time.Minute)
 		w.wantPhase("")
-		w.wantReason(nodeagent.ReasonPreflightFailed)
+		w.wantReason("PreflightFailed")
 		err = nil
 		w.passes(time.Minute)
 		w.wantPhase(protocol.PhaseCommitted)
@@ -126,7 +126,7 @@ func TestPreflight(t *testing.T) {
 		w.grant(v2, false)
 		w.passes(time.Minute)
 		w.wantPhase("")
-		w.wantReason(nodeagent.ReasonPreflightFailed)
+		w.wantReason("PreflightFailed")
 	})
 	bubble(t, "no answer, and revoked", func(t *testing.T) {
 		w := newWorld(t)
@@ -149,7 +149,7 @@ func TestIrreversible(t *testing.T) {
 		w.grant(v1, true)
 		w.passes(time.Hour)
 		w.wantPhase(protocol.PhaseRefused)
-		w.wantReason(nodeagent.ReasonIrreversible)
+		w.wantReason("Irreversible")
 		w.wantCalls()
 	})
 	bubble(t, "known after", func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestIrreversible(t *testing.T) {
 		w.proceed()
 		w.passes(time.Hour)
 		w.wantPhase(protocol.PhaseFailedClean)
-		w.wantReason(nodeagent.ReasonIrreversible)
+		w.wantReason("Irreversible")
 	})
 	// A broken node can't refuse, which would say that it is well. It says why it does not commit, and stays broken.
 	bubble(t, "broken", func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestIrreversible(t *testing.T) {
 		w.grant(v1, true)
 		w.passes(time.Minute)
 		w.wantPhase(protocol.PhaseFailedBroken)
-		w.wantReason(nodeagent.ReasonIrreversible)
+		w.wantReason("Irreversible")
 		w.want("attempt", w.status().Report.Attempt, 1)
 		w.wantCalls("apply uid-1-1 v2")
 	})
@@ -198,7 +198,7 @@ func TestStaged(t *testing.T) {
 		w.node.fetch = func() error { return errBoom }
 		w.order(func(sh protocol.Shadow) (protocol.Orders, error) { return sh.Prefetch(v2.String()) })
 		w.passes(time.Minute)
-		w.wantReason(nodeagent.ReasonPrepareFailed)
+		w.wantReason("PrepareFailed")
 		w.want("staged", w.status().Report.Staged, "")
 		w.node.fetch = nil
 		w.passes(time.Minute)

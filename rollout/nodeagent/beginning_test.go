@@ -64,7 +64,7 @@ func TestUnforeseenBoot(t *testing.T) {
 		w.proceed()
 		w.passes(time.Minute)
 		w.wantPhase(protocol.PhaseApplying)
-		w.wantReason(nodeagent.ReasonRebooting)
+		w.wantReason("Rebooting")
 		w.node.current, w.node.boot = v2, 2
 		w.start()
 		w.passes(time.Hour)

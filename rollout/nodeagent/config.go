@@ -45,11 +45,11 @@ type Config struct {
 
 // Reasons of [Config].
 const (
-	ReasonConfigBad = "ConfigBad" // the syncer has found it to be bad
-	ReasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far
-	ReasonNotInUse  = "NotInUse"  // another one is in use
+	reasonConfigBad = "ConfigBad" // the syncer has found it to be bad
+	reasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far
+	reasonNotInUse  = "NotInUse"  // another one is in use
 
-	ReasonConfigForbidden = "ConfigForbidden" // the node's policy forbids the change
+	reasonConfigForbidden = "ConfigForbidden" // the node's policy forbids the change
 )
 
 // Observe implements [Updater].
@@ -75,18 +75,18 @@ func (c Config) Observe(ctx context.Context) (o Observation, err error) {
 // withdrawTime bounds how long it takes to give up a config.
 const withdrawTime = 10 * time.Second
 
-// LocalConfig is the name of the config that the node came with.
-const LocalConfig = "local"
+// localConfig is the name of the config that the node came with.
+const localConfig = "local"
 
 func named(config string) protocol.Revision {
 	if config == "" {
-		return protocol.Revision{Name: LocalConfig}
+		return protocol.Revision{Name: localConfig}
 	}
 	return protocol.ParseRevision(config)
 }
 
 func spelled(r protocol.Revision) string {
-	if r.Name == LocalConfig {
+	if r.Name == localConfig {
 		return ""
 	}
 	return r.String()
@@ -176,13 +176,13 @@ func (c Config) Verify(ctx context.Context, a Attempt) (Health, error) {
 	case err != nil:
 		return Health{}, fmt.Errorf("asking about config %q: %w", config, err)
 	case bad:
-		return Health{Verdict: Fail, Reason: ReasonConfigBad, Message: said}, nil
+		return Health{Verdict: Fail, Reason: reasonConfigBad, Message: said}, nil
 	case !used:
-		return Health{Verdict: Fail, Reason: ReasonNotInUse, Message: fmt.Sprintf("config %q is in use, want %q", inUse, a.Revision)}, nil
+		return Health{Verdict: Fail, Reason: reasonNotInUse, Message: fmt.Sprintf("config %q is in use, want %q", inUse, a.Revision)}, nil
 	case good:
 		return Health{Verdict: Pass}, nil
 	}
-	return Health{Verdict: NotYet, Reason: ReasonOnTrial, Message: said}, nil
+	return Health{Verdict: NotYet, Reason: reasonOnTrial, Message: said}, nil
 }
 
 // Revert implements [Updater]. A config can be taken up again unless it was found to be bad.
@@ -229,4 +229,4 @@ type configError struct{ said string }
 func (e *configError) Error() string { return "the config was found to be bad: " + e.said }
 
 // Why is the reason for the status.
-func (e *configError) Why() (reason, message string) { return ReasonConfigBad, e.said }
+func (e *configError) Why() (reason, message string) { return reasonConfigBad, e.said }

@@ -28,7 +28,7 @@ func (c Config) Preflight(ctx context.Context, a Attempt) error {
 	case err != nil:
 		return fmt.Errorf("asking what config %q changes: %w", a.Revision, err)
 	case refused != "":
-		return &DeclinedError{Reason: ReasonConfigForbidden, Message: refused}
+		return &DeclinedError{Reason: reasonConfigForbidden, Message: refused}
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestConfigKnowsWhatItDisrupts(t *testing.T) {
 	forbidden := nodeagent.Config{Syncer: &knowing{refused: "field a must not be changed"}}
 	var declined *nodeagent.DeclinedError
 	err := forbidden.Preflight(t.Context(), nodeagent.Attempt{})
-	if !errors.As(err, &declined) || declined.Reason != nodeagent.ReasonConfigForbidden || declined.Message != "field a must not be changed" {
+	if !errors.As(err, &declined) || declined.Reason != "ConfigForbidden" || declined.Message != "field a must not be changed" {
 		t.Errorf("forbidden: %v, want that it is declined", err)
 	}
 	if err := forbidden.Preflight(t.Context(), nodeagent.Attempt{Revert: true}); err != nil {

@@ -111,7 +111,7 @@ func (s *steered) wants(phase protocol.Phase, reason string, current protocol.Re
 	s.wantReason(reason)
 	s.want("current", s.status().Current, current)
 	inUse, _, err := s.syncer.Configs(s.t.Context())
-	s.want("in use", inUse, strings.TrimPrefix(current.String(), nodeagent.LocalConfig))
+	s.want("in use", inUse, strings.TrimPrefix(current.String(), "local"))
 	s.want("error", err, nil)
 }
 
@@ -120,7 +120,7 @@ func (s *steered) wants(phase protocol.Phase, reason string, current protocol.Re
 func TestRolloutOfConfigs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteered(t)
-		local := protocol.Revision{Name: nodeagent.LocalConfig}
+		local := protocol.Revision{Name: "local"}
 		s.want("current", s.status().Current, local)
 		good, crashing, sick := s.config("one", "good"), s.config("two", "crash"), s.config("three", "sick")
 		s.roll(good, false)
@@ -129,11 +129,11 @@ func TestRolloutOfConfigs(t *testing.T) {
 			t.Errorf("the config that was rolled out: good %t, bad %t, %s, %v, want it good", ok, bad, why, err)
 		}
 		s.roll(crashing, false)
-		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonFellBack, good)
+		s.wants(protocol.PhaseFailedClean, "FellBack", good)
 		s.roll(crashing, false)
-		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonApplyFailed, good) // it is listed
+		s.wants(protocol.PhaseFailedClean, "ApplyFailed", good) // it is listed
 		s.roll(sick, false)
-		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonOnTrial, good)
+		s.wants(protocol.PhaseFailedClean, "OnTrial", good)
 		if _, bad, why, err := s.syncer.Judge(t.Context(), sick.String()); !bad || err != nil || !strings.Contains(why, "the rollout goes back") {
 			t.Errorf("the config that was left: bad %t, %q, %v, want it listed by the rollout", bad, why, err)
 		}
@@ -156,11 +156,11 @@ func TestConfigThatComesTooLate(t *testing.T) {
 		late := s.config("two", "good, and late")
 		s.server.Down(true)
 		s.roll(late, false)
-		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonTimedOut, good)
+		s.wants(protocol.PhaseFailedClean, "TimedOut", good)
 		s.server.Down(false)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		s.passes(time.Minute)
-		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonTimedOut, good)
+		s.wants(protocol.PhaseFailedClean, "TimedOut", good)
 	})
 }

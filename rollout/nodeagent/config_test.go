@@ -107,7 +107,7 @@ func TestConfigIsRolledOut(t *testing.T) {
 		w.proceed()
 		w.passes(5 * time.Minute)
 		w.wantPhase(protocol.PhaseVerifying)
-		w.wantReason(nodeagent.ReasonOnTrial)
+		w.wantReason("OnTrial")
 		s.verdict[v2.String()], s.good = true, v2.String()
 		w.passes(2 * time.Minute)
 		w.wantPhase(protocol.PhaseDone)
@@ -129,7 +129,7 @@ func TestBadConfig(t *testing.T) {
 		s.verdict[v2.String()] = false
 		w.roll(v2, false)
 		w.wantPhase(protocol.PhaseFailedClean)
-		w.wantReason(nodeagent.ReasonApplyFailed)
+		w.wantReason("ApplyFailed")
 	})
 	bubble(t, "found while it is taken up", func(t *testing.T) {
 		_, s := configWorld(t)
@@ -144,8 +144,8 @@ func TestBadConfig(t *testing.T) {
 		if !ok {
 			t.Fatalf("got error %v, want one that names its reason", err)
 		}
-		if reason, _ := named.Why(); reason != nodeagent.ReasonConfigBad {
-			t.Errorf("got reason %q, want %q", reason, nodeagent.ReasonConfigBad)
+		if reason, _ := named.Why(); reason != "ConfigBad" {
+			t.Errorf("got reason %q, want %q", reason, "ConfigBad")
 		}
 	})
 }
@@ -209,7 +209,7 @@ func TestServerAwayWhileAConfigIsAdopted(t *testing.T) {
 		w.start()
 		w.roll(v2, false)
 		w.wantPhase(protocol.PhaseFailedClean)
-		w.wantReason(nodeagent.ReasonTimedOut)
+		w.wantReason("TimedOut")
 		if got := w.status().Message; !strings.Contains(got, "no answer") {
 			t.Errorf("got message %q, want what was in the way", got)
 		}
@@ -240,7 +240,7 @@ func TestConfigGoesBack(t *testing.T) {
 	}{
 		{"to the last known good one", v1, "leave " + v2.String()},
 		{"to an older one", protocol.Revision{Name: "v0"}, "adopt v0"},
-		{"to the local one", protocol.Revision{Name: nodeagent.LocalConfig}, "adopt "},
+		{"to the local one", protocol.Revision{Name: "local"}, "adopt "},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
 			w, s := configWorld(t)
@@ -261,7 +261,7 @@ func TestConfigBounds(t *testing.T) {
 		w, s := configWorld(t)
 		w.roll(v2, false)
 		w.wantPhase(protocol.PhaseFailedClean)
-		w.wantReason(nodeagent.ReasonOnTrial)
+		w.wantReason("OnTrial")
 		w.want("calls", s.log, []string{"adopt " + v2.String(), "leave " + v2.String()})
 	})
 	bubble(t, "apply", func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestConfigBounds(t *testing.T) {
 		w.start()
 		w.roll(v2, false)
 		w.wantPhase(protocol.PhaseFailedClean)
-		w.wantReason(nodeagent.ReasonTimedOut)
+		w.wantReason("TimedOut")
 	})
 	bubble(t, "nothing in use", func(t *testing.T) {
 		w, s := configWorld(t)
@@ -285,7 +285,7 @@ func TestConfigBounds(t *testing.T) {
 func TestConfigNotInUse(t *testing.T) {
 	s := &syncer{inUse: v1.String(), verdict: map[string]bool{v1.String(): true}}
 	h, err := nodeagent.Config{Syncer: s}.Verify(t.Context(), nodeagent.Attempt{Revision: v2})
-	if err != nil || h.Verdict != nodeagent.Fail || h.Reason != nodeagent.ReasonNotInUse {
+	if err != nil || h.Verdict != nodeagent.Fail || h.Reason != "NotInUse" {
 		t.Errorf("got %+v, %v, want a failure: NotInUse", h, err)
 	}
 }

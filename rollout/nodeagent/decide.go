@@ -169,9 +169,9 @@ func (v view) settle(w why) action {
 	case rec.target().Is(v.seen.Current):
 		return v.turn(protocol.EventApplied, why{})
 	case rec.Status.From.Is(v.seen.Current):
-		return v.turn(protocol.EventFellBack, w.or(ReasonFellBack, "the node runs what it ran before, "+rec.Status.From.String()))
+		return v.turn(protocol.EventFellBack, w.or(reasonFellBack, "the node runs what it ran before, "+rec.Status.From.String()))
 	}
-	return v.turn(protocol.EventBroke, w.or(ReasonRunsOther, "the node runs "+quoted(v.seen.Current)+", want "+quoted(rec.target())))
+	return v.turn(protocol.EventBroke, w.or(reasonRunsOther, "the node runs "+quoted(v.seen.Current)+", want "+quoted(rec.target())))
 }
 
 // verifying watches the node, and takes it back if that is asked for.
@@ -192,7 +192,7 @@ func (v view) verifying(now time.Time) action {
 
 // giveUp ends a verification that has come to its bound.
 func (v view) giveUp() action {
-	rec, w := v.disk, v.disk.Trial.Why.or(ReasonNotHealthy, "the node was not healthy for "+v.limits.verifyFor.String()+" within "+v.limits.verifyWithin.String())
+	rec, w := v.disk, v.disk.Trial.Why.or(reasonNotHealthy, "the node was not healthy for "+v.limits.verifyFor.String()+" within "+v.limits.verifyWithin.String())
 	back := rec.Status.From
 	if !v.limits.revertBroken || rec.Revert || !v.seen.CanRevert || back.Name == "" || back.Is(v.seen.Current) {
 		return v.turn(protocol.EventBroke, w)
@@ -266,7 +266,7 @@ func (v view) granted() (action, bool) {
 	a := v.tell(protocol.EventCommit, rec)
 	a.act = answer
 	if rec.Revert && !v.seen.CanRevert && !rec.target().Is(v.seen.Current) {
-		a.refuse = why{ReasonIrreversible, "there is no way back from " + quoted(v.seen.Current) + " to " + quoted(rec.target())}
+		a.refuse = why{reasonIrreversible, "there is no way back from " + quoted(v.seen.Current) + " to " + quoted(rec.target())}
 	}
 	return a, true
 }

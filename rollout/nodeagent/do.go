@@ -96,16 +96,16 @@ func (a *Agent) answer(ctx context.Context, l look, act action) error {
 	if p, ok := a.o.Updater.(Preflighter); ok {
 		err := p.Preflight(check, r.attempt())
 		if declined, is := compat.AsType[*DeclinedError](err); is {
-			return a.refuse(ctx, l, r, why{declined.Reason, declined.Message}.or(ReasonDeclined, declined.Message))
+			return a.refuse(ctx, l, r, why{declined.Reason, declined.Message}.or(reasonDeclined, declined.Message))
 		}
 		if err != nil {
-			return a.trouble(ctx, l, why{ReasonPreflightFailed, err.Error()}, fmt.Errorf("nodeagent: preflight of %s: %w", r.Key, err))
+			return a.trouble(ctx, l, why{reasonPreflightFailed, err.Error()}, fmt.Errorf("nodeagent: preflight of %s: %w", r.Key, err))
 		}
 	}
 	if d, ok := a.o.Updater.(Disrupter); ok {
 		var err error
 		if r.Status.Disruption, err = d.Disruption(check, l.seen.Current, r.target()); err != nil {
-			return a.trouble(ctx, l, why{ReasonPreflightFailed, err.Error()}, fmt.Errorf("nodeagent: asking what %s disrupts: %w", r.Key, err))
+			return a.trouble(ctx, l, why{reasonPreflightFailed, err.Error()}, fmt.Errorf("nodeagent: asking what %s disrupts: %w", r.Key, err))
 		}
 	}
 	return a.tell(ctx, l, protocol.EventCommit, r)
@@ -144,7 +144,7 @@ func (a *Agent) prepare(ctx context.Context, l look, act action) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return a.trouble(ctx, l, why{ReasonPrepareFailed, err.Error()}, fmt.Errorf("nodeagent: preparing %q: %w", r, err))
+		return a.trouble(ctx, l, why{reasonPrepareFailed, err.Error()}, fmt.Errorf("nodeagent: preparing %q: %w", r, err))
 	}
 	return a.tell(ctx, l, act.event, act.record)
 }
@@ -155,12 +155,12 @@ func (a *Agent) run(ctx context.Context, r record) error {
 		return err
 	}
 	back := r.Back != ""
-	attempt, call, failed := r.attempt(), a.o.Updater.Apply, ReasonApplyFailed
+	attempt, call, failed := r.attempt(), a.o.Updater.Apply, reasonApplyFailed
 	if back {
 		attempt = r.goingBack()
 	}
 	if attempt.Revert {
-		call, failed = a.o.Updater.Revert, ReasonRevertFailed
+		call, failed = a.o.Updater.Revert, reasonRevertFailed
 	}
 	limited, cancel := context.WithTimeout(ctx, a.o.ApplyTimeout)
 	defer cancel()
@@ -172,11 +172,11 @@ func (a *Agent) run(ctx context.Context, r record) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, ErrRebooting):
-		done.rebooting, a.mind.note = true, why{ReasonRebooting, err.Error()}
+		done.rebooting, a.mind.note = true, why{reasonRebooting, err.Error()}
 	case errors.Is(err, ErrIrreversible):
-		done.why = why{ReasonIrreversible, err.Error()}
+		done.why = why{reasonIrreversible, err.Error()}
 	case limited.Err() != nil:
-		done.why = why{ReasonTimedOut, fmt.Sprintf("not done after %s: %v", a.o.ApplyTimeout, err)}
+		done.why = why{reasonTimedOut, fmt.Sprintf("not done after %s: %v", a.o.ApplyTimeout, err)}
 	default:
 		done.why = reasonOf(err, failed)
 	}
@@ -197,13 +197,13 @@ func (a *Agent) verify(ctx context.Context, l look, r record) error {
 	now := check{key: r.Key, boot: l.seen.BootID, at: time.Now(), verdict: h.Verdict, why: why{h.Reason, h.Message}}
 	switch {
 	case err != nil:
-		now.verdict, now.why = NotYet, why{ReasonNoAnswer, err.Error()}
+		now.verdict, now.why = NotYet, why{reasonNoAnswer, err.Error()}
 	case h.Verdict == Pass:
 		now.why = why{}
 	case h.Verdict == Fail:
-		now.why = now.why.or(ReasonUnhealthy, h.Message)
+		now.why = now.why.or(reasonUnhealthy, h.Message)
 	default:
-		now.verdict, now.why = NotYet, now.why.or(ReasonNotYet, h.Message)
+		now.verdict, now.why = NotYet, now.why.or(reasonNotYet, h.Message)
 	}
 	last := a.mind.check
 	a.mind.check = now

@@ -19,9 +19,9 @@ import (
 // What the exit code of a hook means. Any other one than these is a failure.
 const (
 	ExitDone         = 0
-	ExitDeclined     = 10 // preflight: the attempt is refused, nothing was touched
-	ExitRebooting    = 11 // apply, revert: a reboot is under way
-	ExitIrreversible = 12 // revert: there is no way back, nothing was touched
+	exitDeclined     = 10 // preflight: the attempt is refused, nothing was touched
+	exitRebooting    = 11 // apply, revert: a reboot is under way
+	exitIrreversible = 12 // revert: there is no way back, nothing was touched
 )
 
 // Exec is an [Updater] that runs commands, for operating systems and whatever else brings a tool of its own.
@@ -76,8 +76,8 @@ func (e Exec) NewUpdater() (Updater, error) {
 	return &hooks{e}, nil
 }
 
-// A HookError says how a command failed.
-type HookError struct {
+// A hookError says how a command failed.
+type hookError struct {
 	// Verb is the verb, Code the exit code; -1 if a signal ended it, or it could not be started.
 	Verb string
 	Code int
@@ -88,7 +88,7 @@ type HookError struct {
 }
 
 // Error implements error.
-func (e *HookError) Error() string {
+func (e *hookError) Error() string {
 	text := fmt.Sprintf("hook %s: exit code %d", e.Verb, e.Code)
 	if e.Err != nil {
 		text = fmt.Sprintf("hook %s: %v", e.Verb, e.Err)
@@ -100,10 +100,10 @@ func (e *HookError) Error() string {
 }
 
 // Unwrap is the cause.
-func (e *HookError) Unwrap() error { return e.Err }
+func (e *hookError) Unwrap() error { return e.Err }
 
 // Why is what the command said of it, for the status.
-func (e *HookError) Why() (reason, message string) {
+func (e *hookError) Why() (reason, message string) {
 	if e.Message == "" {
 		return e.Reason, e.Error()
 	}
@@ -144,7 +144,7 @@ func (h *hooks) Preflight(ctx context.Context, a Attempt) error {
 		return nil
 	}
 	_, err := h.call(ctx, "preflight", h.e.Preflight, a)
-	if failed, ok := compat.AsType[*HookError](err); ok && failed.Code == ExitDeclined {
+	if failed, ok := compat.AsType[*hookError](err); ok && failed.Code == exitDeclined {
 		return &DeclinedError{Reason: failed.Reason, Message: failed.Message}
 	}
 	return err
@@ -201,7 +201,7 @@ func (h *hooks) Revert(ctx context.Context, a Attempt) error {
 		return ErrIrreversible
 	}
 	_, err := h.call(ctx, "revert", h.e.Revert, a)
-	if failed, ok := compat.AsType[*HookError](err); ok && failed.Code == ExitIrreversible {
+	if failed, ok := compat.AsType[*hookError](err); ok && failed.Code == exitIrreversible {
 		return fmt.Errorf("%w: %w", ErrIrreversible, err)
 	}
 	return meaning(err)
@@ -209,7 +209,7 @@ func (h *hooks) Revert(ctx context.Context, a Attempt) error {
 
 // meaning gives the exit codes of apply and revert their errors.
 func meaning(err error) error {
-	if failed, ok := compat.AsType[*HookError](err); ok && failed.Code == ExitRebooting {
+	if failed, ok := compat.AsType[*hookError](err); ok && failed.Code == exitRebooting {
 		return fmt.Errorf("%w: %w", ErrRebooting, err)
 	}
 	return err

@@ -22,7 +22,7 @@ const maxOutput = 64 << 10
 // call runs one hook to its end, and returns what it wrote.
 func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt, more ...string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, &HookError{Verb: verb, Code: -1, Err: err}
+		return nil, &hookError{Verb: verb, Code: -1, Err: err}
 	}
 	out := &bounded{}
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -34,13 +34,13 @@ func (h *hooks) call(ctx context.Context, verb string, argv []string, a Attempt,
 	err := process.Run(ctx, cmd)
 	switch {
 	case ctx.Err() != nil && err != nil:
-		return nil, &HookError{Verb: verb, Code: -1, Err: fmt.Errorf("it was killed: %w", ctx.Err())}
+		return nil, &hookError{Verb: verb, Code: -1, Err: fmt.Errorf("it was killed: %w", ctx.Err())}
 	case out.over:
-		return nil, &HookError{Verb: verb, Code: codeOf(cmd), Err: fmt.Errorf("it has written more than %d bytes", maxOutput)}
+		return nil, &hookError{Verb: verb, Code: codeOf(cmd), Err: fmt.Errorf("it has written more than %d bytes", maxOutput)}
 	case err == nil:
 		return out.kept.Bytes(), nil
 	}
-	failed := &HookError{Verb: verb, Code: codeOf(cmd)}
+	failed := &hookError{Verb: verb, Code: codeOf(cmd)}
 	if _, exited := compat.AsType[*exec.ExitError](err); !exited || failed.Code < 0 {
 		failed.Err = err
 	}

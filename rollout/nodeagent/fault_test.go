@@ -195,7 +195,7 @@ func TestRecordUnreadable(t *testing.T) {
 			w.passes(time.Minute)
 			w.grant(v2, false)
 			w.disk.seen = []byte(payload)
-			if _, err := w.pass(); err == nil || !strings.Contains(err.Error(), nodeagent.Stream) {
+			if _, err := w.pass(); err == nil || !strings.Contains(err.Error(), "rollout-attempt") {
 				t.Errorf("got error %v, want one that names the record", err)
 			}
 			w.passes(time.Minute)

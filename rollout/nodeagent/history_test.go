@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
-	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -55,7 +54,7 @@ func TestRevisionComesBackFromHistory(t *testing.T) {
 		forged := s.server.Put("configs", "one", map[string]string{"word": "forged"}, true)
 		back := wayBack(t, all...)
 		s.roll(back, false)
-		s.wants(protocol.PhaseFailedClean, nodeagent.ReasonTimedOut, all[3])
+		s.wants(protocol.PhaseFailedClean, "TimedOut", all[3])
 		s.server.Delete("configs", "one")
 		again := s.server.Put("configs", "one", was.Data, true)
 		if again.UID == was.UID || again.UID == forged.UID || again.Digest() != was.Digest() {

@@ -11,8 +11,8 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// Stream is the record of an agent on its [Disk].
-const Stream = "rollout-attempt"
+// recordStream is the record of an agent on its [Disk].
+const recordStream = "rollout-attempt"
 
 // format is what the record means. A record of another one is not read.
 const format = 1
@@ -45,10 +45,10 @@ type why struct {
 func decodeRecord(payload []byte) (record, error) {
 	var r record
 	if err := strictjson.Decode(payload, &r); err != nil { // a newer agent may mean something by a field that is unknown
-		return record{}, fmt.Errorf("decoding the record %q: %w", Stream, err)
+		return record{}, fmt.Errorf("decoding the record %q: %w", recordStream, err)
 	}
 	if r.Format != format {
-		return record{}, fmt.Errorf("decoding the record %q: format is %d, want %d", Stream, r.Format, format)
+		return record{}, fmt.Errorf("decoding the record %q: format is %d, want %d", recordStream, r.Format, format)
 	}
 	return r, nil
 }
@@ -57,7 +57,7 @@ func (r record) encode() ([]byte, error) {
 	r.Format = format
 	payload, err := json.Marshal(r)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the record %q: %w", Stream, err)
+		return nil, fmt.Errorf("encoding the record %q: %w", recordStream, err)
 	}
 	return payload, nil
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/rollout"
-	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -19,7 +18,7 @@ import (
 // what it ran before; so a detector that allows one rejection stops the rollout at the second node, and the default one at its fourth.
 func TestRejectedConfigsAreToldToARollout(t *testing.T) {
 	for word, reason := range map[string]string{
-		"crash": nodeagent.ReasonFellBack, "sick": nodeagent.ReasonOnTrial, "wrong": nodeagent.ReasonConfigBad, "unproven": nodeagent.ReasonConfigBad,
+		"crash": "FellBack", "sick": "OnTrial", "wrong": "ConfigBad", "unproven": "ConfigBad",
 	} {
 		t.Run(word, func(t *testing.T) {
 			var told []rollout.Outcome

@@ -60,24 +60,26 @@ type Status struct {
 	// BootID names the boot of the node.
 	BootID string `json:"bootID,omitempty"`
 	// Reason says in one word why the attempt is where it is, and Message in a sentence. Both are empty if there is nothing to say.
+	// Reason is that of the Updater, or Declined, PreflightFailed, PrepareFailed, ApplyFailed, RevertFailed, Rebooting, Irreversible,
+	// TimedOut, FellBack, RunsOther, NotYet, Unhealthy, NoAnswer or NotHealthy.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
 // Reasons of a status. Those of hooks and checks stand beside them.
 const (
-	ReasonDeclined        = "Declined"        // preflight
-	ReasonIrreversible    = "Irreversible"    // there is no way back
-	ReasonPreflightFailed = "PreflightFailed" // no answer; it is asked again
-	ReasonPrepareFailed   = "PrepareFailed"   // it is tried again
-	ReasonApplyFailed     = "ApplyFailed"
-	ReasonRevertFailed    = "RevertFailed"
-	ReasonTimedOut        = "TimedOut" // Apply, Revert
-	ReasonRebooting       = "Rebooting"
-	ReasonFellBack        = "FellBack"   // what ran before runs again, and nobody said why
-	ReasonRunsOther       = "RunsOther"  // neither the target nor what ran before
-	ReasonNotYet          = "NotYet"     // the check waits
-	ReasonUnhealthy       = "Unhealthy"  // the check failed
-	ReasonNoAnswer        = "NoAnswer"   // the check could not be made
-	ReasonNotHealthy      = "NotHealthy" // the bound has passed
+	reasonDeclined        = "Declined"        // preflight
+	reasonIrreversible    = "Irreversible"    // there is no way back
+	reasonPreflightFailed = "PreflightFailed" // no answer; it is asked again
+	reasonPrepareFailed   = "PrepareFailed"   // it is tried again
+	reasonApplyFailed     = "ApplyFailed"
+	reasonRevertFailed    = "RevertFailed"
+	reasonTimedOut        = "TimedOut" // Apply, Revert
+	reasonRebooting       = "Rebooting"
+	reasonFellBack        = "FellBack"   // what ran before runs again, and nobody said why
+	reasonRunsOther       = "RunsOther"  // neither the target nor what ran before
+	reasonNotYet          = "NotYet"     // the check waits
+	reasonUnhealthy       = "Unhealthy"  // the check failed
+	reasonNoAnswer        = "NoAnswer"   // the check could not be made
+	reasonNotHealthy      = "NotHealthy" // the bound has passed
 )

@@ -105,7 +105,7 @@ var (
 
 // A DeclinedError is the refusal of an attempt before anything was touched.
 type DeclinedError struct {
-	// Reason is one word in the form of condition reasons, Message a sentence. An empty Reason is [ReasonDeclined].
+	// Reason is one word in the form of condition reasons, Message a sentence. An empty Reason is "Declined".
 	Reason, Message string
 }
 

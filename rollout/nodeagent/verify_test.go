@@ -47,10 +47,10 @@ func TestHealthyTimeIsInterrupted(t *testing.T) {
 		reason string
 		more   time.Duration // to go after 50 s of health and one check that did not pass
 	}{
-		{"failed", verdict(nodeagent.Fail), nodeagent.ReasonUnhealthy, 70 * time.Second},
-		{"not yet", verdict(nodeagent.NotYet), nodeagent.ReasonNotYet, 20 * time.Second},
-		{"silent", verdict(""), nodeagent.ReasonNotYet, 20 * time.Second},
-		{"no answer", func() (nodeagent.Health, error) { return nodeagent.Health{Verdict: nodeagent.Pass}, errBoom }, nodeagent.ReasonNoAnswer, 20 * time.Second},
+		{"failed", verdict(nodeagent.Fail), "Unhealthy", 70 * time.Second},
+		{"not yet", verdict(nodeagent.NotYet), "NotYet", 20 * time.Second},
+		{"silent", verdict(""), "NotYet", 20 * time.Second},
+		{"no answer", func() (nodeagent.Health, error) { return nodeagent.Health{Verdict: nodeagent.Pass}, errBoom }, "NoAnswer", 20 * time.Second},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
 			w := verifying(t, nil)
@@ -126,10 +126,10 @@ func TestTakenBack(t *testing.T) {
 		{"no way", func(w *world) { w.node.no = true }, false, protocol.PhaseFailedBroken, "Sick", 1},
 		{"fails", func(w *world) {
 			w.node.onRevert = func(nodeagent.Attempt) error { return errBoom }
-		}, false, protocol.PhaseFailedBroken, nodeagent.ReasonRevertFailed, 2},
+		}, false, protocol.PhaseFailedBroken, "RevertFailed", 2},
 		{"irreversible", func(w *world) {
 			w.node.onRevert = func(nodeagent.Attempt) error { return nodeagent.ErrIrreversible }
-		}, false, protocol.PhaseFailedBroken, nodeagent.ReasonIrreversible, 2},
+		}, false, protocol.PhaseFailedBroken, "Irreversible", 2},
 		{"back already", func(w *world) { w.node.current, w.node.previous = v2, v1 }, true, protocol.PhaseFailedBroken, "Sick", 1},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestRebooting(t *testing.T) {
 		w.proceed()
 		w.passes(time.Minute)
 		w.wantPhase(protocol.PhaseApplying)
-		w.wantReason(nodeagent.ReasonRebooting)
+		w.wantReason("Rebooting")
 		w.node.boot++
 		w.node.current = v2
 		w.start()
@@ -237,7 +237,7 @@ func TestRebooting(t *testing.T) {
 		w.start()
 		w.passes(time.Hour)
 		w.wantPhase(protocol.PhaseFailedClean)
-		w.wantReason(nodeagent.ReasonFellBack)
+		w.wantReason("FellBack")
 	})
 	bubble(t, "does not", func(t *testing.T) {
 		w := committed(t, v2, false)

@@ -35,7 +35,7 @@ const (
 func (sh Shadow) Answer(event Event) (Report, error) {
 	r := sh.Report
 	if !r.Known {
-		return r, refuse(event, RuleKnown, "the shadow of node %q is a new one: the agent has to say first what it did before", sh.Node)
+		return r, refuse(event, ruleKnown, "the shadow of node %q is a new one: the agent has to say first what it did before", sh.Node)
 	}
 	switch event {
 	case EventCommit, EventRefuse:
@@ -44,7 +44,7 @@ func (sh Shadow) Answer(event Event) (Report, error) {
 		return sh.heed(event)
 	case EventStaged:
 		if sh.Orders.Stage == r.Staged {
-			return r, refuse(event, RuleOnce, "node %q has staged %q", sh.Node, r.Staged)
+			return r, refuse(event, ruleOnce, "node %q has staged %q", sh.Node, r.Staged)
 		}
 		r.Staged = sh.Orders.Stage
 		return r, nil
@@ -63,7 +63,7 @@ func (sh Shadow) Answer(event Event) (Report, error) {
 			return r, nil
 		}
 	}
-	return r, refuse(event, RulePhase, "node %q is %q in attempt %d", sh.Node, r.Phase, r.Attempt)
+	return r, refuse(event, rulePhase, "node %q is %q in attempt %d", sh.Node, r.Phase, r.Attempt)
 }
 
 // take answers a grant.
@@ -71,13 +71,13 @@ func (sh Shadow) take(event Event) (Report, error) {
 	r, o := sh.Report, sh.Orders
 	switch {
 	case o.Grant <= r.Attempt:
-		return r, refuse(event, RuleGrows, "node %q has answered attempt %d, and was granted %d", sh.Node, r.Attempt, o.Grant)
+		return r, refuse(event, ruleGrows, "node %q has answered attempt %d, and was granted %d", sh.Node, r.Attempt, o.Grant)
 	case o.Grant <= o.Revoked:
-		return r, refuse(event, RuleRevoked, "attempt %d of node %q is revoked, up to %d", o.Grant, sh.Node, o.Revoked)
+		return r, refuse(event, ruleRevoked, "attempt %d of node %q is revoked, up to %d", o.Grant, sh.Node, o.Revoked)
 	case !r.Phase.AtRest() && r.Phase != PhaseFailedBroken:
-		return r, refuse(event, RuleEnded, "node %q is %s in attempt %d", sh.Node, r.Phase, r.Attempt)
+		return r, refuse(event, ruleEnded, "node %q is %s in attempt %d", sh.Node, r.Phase, r.Attempt)
 	case event == EventRefuse && r.Phase == PhaseFailedBroken:
-		return r, refuse(event, RuleAtRest, "node %q is broken: to refuse attempt %d would report it as untouched", sh.Node, o.Grant)
+		return r, refuse(event, ruleAtRest, "node %q is broken: to refuse attempt %d would report it as untouched", sh.Node, o.Grant)
 	}
 	next := Report{Staged: r.Staged, Attempt: o.Grant, Phase: PhaseCommitted, Revision: o.Revision, Broken: r.Phase == PhaseFailedBroken, Known: true}
 	if event == EventRefuse {
@@ -95,9 +95,9 @@ func (sh Shadow) heed(event Event) (Report, error) {
 	}
 	switch {
 	case r.Phase != PhaseCommitted:
-		return r, refuse(event, RuleCommitted, "node %q is %q in attempt %d, want Committed", sh.Node, r.Phase, r.Attempt)
+		return r, refuse(event, ruleCommitted, "node %q is %q in attempt %d, want Committed", sh.Node, r.Phase, r.Attempt)
 	case !ordered:
-		return r, refuse(event, RuleOrdered, "attempt %d of node %q was told to proceed up to %d, and to be undone up to %d", r.Attempt, sh.Node, o.Proceed, o.Undo)
+		return r, refuse(event, ruleOrdered, "attempt %d of node %q was told to proceed up to %d, and to be undone up to %d", r.Attempt, sh.Node, o.Proceed, o.Undo)
 	}
 	r.Phase = to
 	return r, nil

@@ -66,17 +66,17 @@ func (l Ledger) Borrow(b Loan, caps []Cap, absent []Absent) (Ledger, error) {
 		return l.relend(b), nil
 	}
 	if b.Holder == "" || b.Name == "" {
-		return l, refuse(EventAdmit, RuleField, "holder is %q and name %q, want neither of them empty", b.Holder, b.Name)
+		return l, refuse(EventAdmit, ruleField, "holder is %q and name %q, want neither of them empty", b.Holder, b.Name)
 	}
 	if b.Node == "" || b.UID == "" {
 		b.Node, b.UID = borrowed+b.Holder, borrowed+b.Holder
 	}
 	if c := l.ClosedFor(""); c != nil {
-		return l, refuse(EventAdmit, RuleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
+		return l, refuse(EventAdmit, ruleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
 	}
 	for _, s := range l.Slots {
 		if s.UID == b.UID || s.Node == b.Node {
-			return l, refuse(EventAdmit, RuleOneSlot, "node %q has a slot, attempt %d", s.Node, s.Attempt)
+			return l, refuse(EventAdmit, ruleOneSlot, "node %q has a slot, attempt %d", s.Node, s.Attempt)
 		}
 	}
 	next := l.clone()
@@ -126,7 +126,7 @@ func (l Ledger) Return(holder, id string) Ledger {
 func (l Ledger) Default(holder, reason string, critical bool) (Ledger, error) {
 	s := l.Loan(holder)
 	if s == nil {
-		return l, refuse(EventBreak, RuleSlot, "%q has no slot", holder)
+		return l, refuse(EventBreak, ruleSlot, "%q has no slot", holder)
 	}
 	if s.State.rank() < SlotBroken.rank() {
 		next, err := l.Mark(s.UID, SlotBroken)

@@ -32,7 +32,7 @@ func (l Ledger) over(a Admission, caps []Cap, absent []Absent) error {
 		}
 		if used := l.used(c.Key, absent); used > c.Max {
 			return &Error{
-				Event: EventAdmit, Rule: RuleCap, Cap: c,
+				Event: EventAdmit, rule: ruleCap, Cap: &c,
 				message: capMessage(a.Shadow.Node, c, used-1),
 			}
 		}

@@ -22,16 +22,16 @@ func (d *Draft) Admit(a Admission, caps []Cap, absent []Absent) error {
 		return err
 	}
 	if c := d.ClosedFor(a.Rollout); c != nil {
-		return refuse(EventAdmit, RuleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
+		return refuse(EventAdmit, ruleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
 	}
 	sh := &a.Shadow
 	for i := range d.Slots {
 		if s := &d.Slots[i]; s.UID == sh.UID || s.Node == sh.Node {
-			return refuse(EventAdmit, RuleOneSlot, "node %q has a slot, attempt %d", s.Node, s.Attempt)
+			return refuse(EventAdmit, ruleOneSlot, "node %q has a slot, attempt %d", s.Node, s.Attempt)
 		}
 	}
 	if !sh.Removable() {
-		return refuse(EventAdmit, RuleAtRest, "node %q is %q in attempt %d, granted %d, and its agent has spoken: %t",
+		return refuse(EventAdmit, ruleAtRest, "node %q is %q in attempt %d, granted %d, and its agent has spoken: %t",
 			sh.Node, sh.Report.Phase, sh.Report.Attempt, sh.Orders.Grant, sh.Report.Known)
 	}
 	d.copy()

@@ -114,10 +114,10 @@ func (l Ledger) Retry(sh Shadow, rollout string) (Ledger, error) {
 		return l, err
 	}
 	if k := l.Slots[i].Attempt; sh.waiting(EventRetry, k) == nil && sh.Orders.Proceed < k && sh.Orders.Undo < k {
-		return l, refuse(EventRetry, RuleOrdered, "attempt %d of node %q has neither been told to proceed nor to be undone", k, sh.Node)
+		return l, refuse(EventRetry, ruleOrdered, "attempt %d of node %q has neither been told to proceed nor to be undone", k, sh.Node)
 	}
 	if c := l.ClosedFor(rollout); c != nil {
-		return l, refuse(EventRetry, RuleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
+		return l, refuse(EventRetry, ruleClosed, "the ledger is closed by %q: %s", c.Request, c.Reason)
 	}
 	next := l.clone()
 	next.Epoch++
@@ -129,10 +129,10 @@ func (l Ledger) Retry(sh Shadow, rollout string) (Ledger, error) {
 func (l Ledger) decided(event Event, sh Shadow) (int, error) {
 	i := l.index(sh.UID)
 	if i < 0 {
-		return i, refuse(event, RuleSlot, "node %q has no slot", sh.Node)
+		return i, refuse(event, ruleSlot, "node %q has no slot", sh.Node)
 	}
 	if k := l.Slots[i].Attempt; sh.Report.Attempt < k && sh.Orders.Revoked < k {
-		return i, refuse(event, RuleAnswered, "attempt %d of node %q is neither answered nor revoked", k, sh.Node)
+		return i, refuse(event, ruleAnswered, "attempt %d of node %q is neither answered nor revoked", k, sh.Node)
 	}
 	return i, nil
 }
@@ -142,10 +142,10 @@ func (l Ledger) decided(event Event, sh Shadow) (int, error) {
 func (l Ledger) Mark(uid string, state SlotState) (Ledger, error) {
 	i := l.index(uid)
 	if i < 0 {
-		return l, refuse(EventSuspect, RuleSlot, "node with UID %q has no slot", uid)
+		return l, refuse(EventSuspect, ruleSlot, "node with UID %q has no slot", uid)
 	}
 	if state.rank() <= l.Slots[i].State.rank() {
-		return l, refuse(EventSuspect, RuleWorse, "the slot of node %q is %q, %q is not worse", l.Slots[i].Node, l.Slots[i].State, state)
+		return l, refuse(EventSuspect, ruleWorse, "the slot of node %q is %q, %q is not worse", l.Slots[i].Node, l.Slots[i].State, state)
 	}
 	next := l.clone()
 	next.Slots[i].State = state
@@ -170,7 +170,7 @@ func (l Ledger) Release(sh Shadow) (Ledger, error) {
 func (l Ledger) ended(sh Shadow) (int, error) {
 	i := l.index(sh.UID)
 	if i < 0 {
-		return i, refuse(EventRelease, RuleSlot, "node %q has no slot", sh.Node)
+		return i, refuse(EventRelease, ruleSlot, "node %q has no slot", sh.Node)
 	}
 	if err := sh.ended(l.Slots[i].Attempt); err != nil {
 		return i, err
@@ -183,7 +183,7 @@ func (l Ledger) ended(sh Shadow) (int, error) {
 func (l Ledger) Gone(uid string) (Ledger, error) {
 	i := l.index(uid)
 	if i < 0 {
-		return l, refuse(EventGone, RuleSlot, "node with UID %q has no slot", uid)
+		return l, refuse(EventGone, ruleSlot, "node with UID %q has no slot", uid)
 	}
 	return l.drop(i), nil
 }
@@ -198,7 +198,7 @@ func (l Ledger) Acknowledge(sh Shadow) (Ledger, error) {
 		return l, err
 	}
 	if l.Slots[i].State == "" {
-		return l, refuse(EventAcknowledge, RuleBroken, "node %q is neither suspect nor broken", l.Slots[i].Node)
+		return l, refuse(EventAcknowledge, ruleBroken, "node %q is neither suspect nor broken", l.Slots[i].Node)
 	}
 	return l.drop(i), nil
 }

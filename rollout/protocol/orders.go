@@ -9,13 +9,13 @@ func (sh Shadow) Give(s Slot, revision string, revert bool) (Orders, error) {
 	o, k := sh.Orders, s.Attempt
 	switch {
 	case s.UID != sh.UID:
-		return o, refuse(EventGrant, RuleUID, "the slot is of the Node with UID %q, the shadow of %q", s.UID, sh.UID)
+		return o, refuse(EventGrant, ruleUID, "the slot is of the Node with UID %q, the shadow of %q", s.UID, sh.UID)
 	case k <= o.Revoked:
-		return o, refuse(EventGrant, RuleRevoked, "attempt %d of node %q is revoked, up to %d", k, sh.Node, o.Revoked)
+		return o, refuse(EventGrant, ruleRevoked, "attempt %d of node %q is revoked, up to %d", k, sh.Node, o.Revoked)
 	case k <= sh.Report.Attempt, k <= o.Grant:
-		return o, refuse(EventGrant, RuleGrows, "attempt %d of node %q was granted before, up to %d", k, sh.Node, max(sh.Report.Attempt, o.Grant))
+		return o, refuse(EventGrant, ruleGrows, "attempt %d of node %q was granted before, up to %d", k, sh.Node, max(sh.Report.Attempt, o.Grant))
 	case revision == "":
-		return o, refuse(EventGrant, RuleRevision, "attempt %d of node %q names no revision", k, sh.Node)
+		return o, refuse(EventGrant, ruleRevision, "attempt %d of node %q names no revision", k, sh.Node)
 	}
 	o.Grant, o.Revision, o.Revert = k, revision, revert
 	return o, nil
@@ -25,7 +25,7 @@ func (sh Shadow) Give(s Slot, revision string, revert bool) (Orders, error) {
 func (sh Shadow) Prefetch(revision string) (Orders, error) {
 	o := sh.Orders
 	if o.Stage == revision {
-		return o, refuse(EventStage, RuleOnce, "node %q was told to stage %q", sh.Node, revision)
+		return o, refuse(EventStage, ruleOnce, "node %q was told to stage %q", sh.Node, revision)
 	}
 	o.Stage = revision
 	return o, nil
@@ -36,9 +36,9 @@ func (sh Shadow) Revoke(k Attempt) (Orders, error) {
 	o := sh.Orders
 	switch {
 	case sh.Report.Attempt >= k:
-		return o, refuse(EventRevoke, RuleUncommitted, "node %q has answered attempt %d with %s", sh.Node, sh.Report.Attempt, sh.Report.Phase)
+		return o, refuse(EventRevoke, ruleUncommitted, "node %q has answered attempt %d with %s", sh.Node, sh.Report.Attempt, sh.Report.Phase)
 	case o.Revoked >= k:
-		return o, refuse(EventRevoke, RuleGrows, "attempt %d of node %q is revoked already", k, sh.Node)
+		return o, refuse(EventRevoke, ruleGrows, "attempt %d of node %q is revoked already", k, sh.Node)
 	}
 	o.Revoked = k
 	return o, nil
@@ -51,7 +51,7 @@ func (sh Shadow) Go(k Attempt) (Orders, error) {
 		return o, err
 	}
 	if o.Proceed >= k || o.Undo >= k {
-		return o, refuse(EventProceed, RuleOnce, "attempt %d of node %q was told to proceed up to %d, and to be undone up to %d", k, sh.Node, o.Proceed, o.Undo)
+		return o, refuse(EventProceed, ruleOnce, "attempt %d of node %q was told to proceed up to %d, and to be undone up to %d", k, sh.Node, o.Proceed, o.Undo)
 	}
 	o.Proceed = k
 	return o, nil
@@ -64,7 +64,7 @@ func (sh Shadow) Stop(k Attempt) (Orders, error) {
 		return o, err
 	}
 	if o.Proceed >= k || o.Undo >= k {
-		return o, refuse(EventUndo, RuleOnce, "attempt %d of node %q was told to proceed up to %d, and to be undone up to %d", k, sh.Node, o.Proceed, o.Undo)
+		return o, refuse(EventUndo, ruleOnce, "attempt %d of node %q was told to proceed up to %d, and to be undone up to %d", k, sh.Node, o.Proceed, o.Undo)
 	}
 	o.Undo = k
 	return o, nil
@@ -73,7 +73,7 @@ func (sh Shadow) Stop(k Attempt) (Orders, error) {
 // waiting returns nil if the agent has committed attempt k and done nothing yet.
 func (sh Shadow) waiting(event Event, k Attempt) error {
 	if sh.Report.Attempt != k || sh.Report.Phase != PhaseCommitted {
-		return refuse(event, RuleCommitted, "node %q is at attempt %d, %s, want %d, Committed", sh.Node, sh.Report.Attempt, sh.Report.Phase, k)
+		return refuse(event, ruleCommitted, "node %q is at attempt %d, %s, want %d, Committed", sh.Node, sh.Report.Attempt, sh.Report.Phase, k)
 	}
 	return nil
 }

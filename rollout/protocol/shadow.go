@@ -105,11 +105,11 @@ func (sh Shadow) ended(k Attempt) error {
 	r := sh.Report
 	switch {
 	case !r.Known:
-		return refuse(EventRelease, RuleKnown, "the shadow of node %q is a new one, and its agent has not said yet what it did before", sh.Node)
+		return refuse(EventRelease, ruleKnown, "the shadow of node %q is a new one, and its agent has not said yet what it did before", sh.Node)
 	case !r.Phase.AtRest():
-		return refuse(EventRelease, RuleAtRest, "node %q is %s in attempt %d", sh.Node, r.Phase, r.Attempt)
+		return refuse(EventRelease, ruleAtRest, "node %q is %s in attempt %d", sh.Node, r.Phase, r.Attempt)
 	case r.Attempt >= k, sh.Orders.Revoked >= k:
 		return nil
 	}
-	return refuse(EventRelease, RuleEnded, "attempt %d of node %q has neither ended nor been revoked", k, sh.Node)
+	return refuse(EventRelease, ruleEnded, "attempt %d of node %q has neither ended nor been revoked", k, sh.Node)
 }

@@ -17,7 +17,7 @@ type World struct {
 // Step makes one event happen, by the functions that production calls, with the caps and the revision given. It refuses with an [Error].
 func Step(w World, event Event, caps []Cap, revision string) (World, error) {
 	if w.Gone {
-		return w, refuse(event, RuleUID, "node %q is gone", w.Shadow.Node)
+		return w, refuse(event, ruleUID, "node %q is gone", w.Shadow.Node)
 	}
 	switch event {
 	case EventAdmit, EventRetry, EventRelease, EventAcknowledge, EventGone, EventSuspect, EventBreak, EventQuarantine:
@@ -37,7 +37,7 @@ func Step(w World, event Event, caps []Cap, revision string) (World, error) {
 	case EventRecall:
 		r, changed := Recall(w.Shadow, w.Disk)
 		if !changed {
-			return w, refuse(event, RuleKnown, "the shadow of node %q says what the disk says", w.Shadow.Node)
+			return w, refuse(event, ruleKnown, "the shadow of node %q says what the disk says", w.Shadow.Node)
 		}
 		w.Shadow.Report, w.Disk = r, r
 	default:
@@ -78,7 +78,7 @@ func stepOrders(w World, event Event, revision string) (Orders, error) {
 	}
 	slot := w.Ledger.Slot(sh.UID)
 	if slot == nil {
-		return sh.Orders, refuse(event, RuleSlot, "node %q has no slot", sh.Node)
+		return sh.Orders, refuse(event, ruleSlot, "node %q has no slot", sh.Node)
 	}
 	switch event {
 	case EventGrant:

@@ -12,7 +12,7 @@ import (
 func (a Admission) validate() error {
 	for _, f := range []struct{ name, value string }{{"shadow.node", a.Shadow.Node}, {"shadow.uid", a.Shadow.UID}, {"rollout", a.Rollout}} {
 		if f.value == "" {
-			return refuse(EventAdmit, RuleField, "%s is empty", f.name)
+			return refuse(EventAdmit, ruleField, "%s is empty", f.name)
 		}
 	}
 	return nil

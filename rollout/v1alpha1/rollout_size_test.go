@@ -69,13 +69,13 @@ func bigRollout(t *testing.T, n, remembered int) (*v1alpha1.Rollout, v1alpha1.Ob
 		Policy: rollout.Policy{UID: "uid-r", Target: inPolicy("v2")},
 		Decisions: rollout.Decisions{
 			Phase: rollout.Running, Reason: rollout.ReasonInFlight, Message: "under way", Progress: bigProgress(n, remembered),
-			Counts: rollout.Counts{Selected: n, InFlight: remembered}, Waiting: map[rollout.Reason]int{rollout.ReasonCap: n - remembered},
+			Counts: rollout.Counts{Selected: n, InFlight: remembered}, Waiting: map[rollout.Reason]int{"Cap": n - remembered},
 		},
 	}
 	for i := range n {
 		o.Decisions.Nodes = append(o.Decisions.Nodes, rollout.Decision{
 			Node: bigName(rnd), UID: o.Decisions.Progress.Members[i], State: protocol.Resting,
-			Why: &rollout.Why{Reason: rollout.ReasonCap, Message: fmt.Sprintf("%d nodes of the domain are away, the limit is 250 by caps[0]", rnd.IntN(1000))},
+			Why: &rollout.Why{Reason: "Cap", Message: fmt.Sprintf("%d nodes of the domain are away, the limit is 250 by caps[0]", rnd.IntN(1000))},
 		})
 	}
 	for i := range int64(v1alpha1.DefaultHistoryLimit) {

@@ -58,13 +58,13 @@ func TestConditionsByPhase(t *testing.T) {
 		{rollout.Pending, rollout.ReasonBound, 0, "Valid Stalled"},
 		{rollout.Running, rollout.ReasonInFlight, 0, "Valid Progressing"},
 		{rollout.Running, "", 2, "Valid Progressing Degraded"},
-		{rollout.AtGate, rollout.ReasonSoak, 0, "Valid Progressing"},
-		{rollout.AtGate, rollout.ReasonGate, 0, "Valid Progressing"},
+		{rollout.AtGate, "Soak", 0, "Valid Progressing"},
+		{rollout.AtGate, "Gate", 0, "Valid Progressing"},
 		{rollout.AtGate, rollout.ReasonApproval, 0, "Valid Stalled"},
 		{rollout.Paused, rollout.ReasonPaused, 0, "Valid Paused"},
-		{rollout.Frozen, rollout.ReasonFrozen, 3, "Valid Stalled Degraded"},
-		{rollout.Aborting, rollout.ReasonAborted, 0, "Valid Paused"},
-		{rollout.Aborted, rollout.ReasonAborted, 1, "Valid Paused Degraded"},
+		{rollout.Frozen, "Frozen", 3, "Valid Stalled Degraded"},
+		{rollout.Aborting, "Aborted", 0, "Valid Paused"},
+		{rollout.Aborted, "Aborted", 1, "Valid Paused Degraded"},
 		{rollout.Completed, rollout.ReasonUpToDate, 0, "Valid Completed"},
 	} {
 		d := rollout.Decisions{Phase: c.phase, Reason: c.reason, Message: "m", Counts: rollout.Counts{Failed: c.failed}}
@@ -223,7 +223,7 @@ func TestStatusNamesTheNodesInTrouble(t *testing.T) {
 		d.Nodes = append(d.Nodes, rollout.Decision{Node: name, UID: name, State: state, Why: why})
 	}
 	for i := range 2 * v1alpha1.MaxNodeReasons {
-		add(fmt.Sprint("waits-", i), protocol.Resting, rollout.ReasonCap)
+		add(fmt.Sprint("waits-", i), protocol.Resting, "Cap")
 		add(fmt.Sprint("done-", i), protocol.Resting, rollout.ReasonUpToDate)
 	}
 	add("sick", protocol.Resting, rollout.ReasonUnhealthy)
@@ -232,7 +232,7 @@ func TestStatusNamesTheNodesInTrouble(t *testing.T) {
 	add("suspect", protocol.Applying, rollout.ReasonInFlight)
 	add("stuck", protocol.Committed, rollout.ReasonBlocked)
 	add("given-up", protocol.Resting, rollout.ReasonGivenUp)
-	next := &rollout.Why{Reason: rollout.ReasonNextInOrder}
+	next := &rollout.Why{Reason: "NextInOrder"}
 	d.Nodes = append(d.Nodes, rollout.Decision{Node: "begins", UID: "begins", Do: protocol.EventAdmit, Why: next})
 	d.Ledger.Slots = []protocol.Slot{{UID: "flies"}, {UID: "broken"}, {UID: "suspect", State: protocol.SlotSuspect}, {UID: "stuck"}}
 	s, _ := decided(t, rolloutOf(t, ""), d, epoch())

@@ -191,7 +191,7 @@ func TestTheWorstNodeGivesTheCode(t *testing.T) {
 	drained := drain.Status{Phase: drain.Drained, Outcome: drain.OutcomeForced}
 	blocked := drain.Status{Phase: drain.Draining, Outcome: drain.OutcomeBlocked}
 	failed := drain.Status{Phase: drain.Failed, Outcome: drain.OutcomeFailed}
-	waiting := drain.Status{Phase: drain.Pending, Reason: drain.WaitingForSlot}
+	waiting := drain.Status{Phase: drain.Pending, Reason: "WaitingForSlot"}
 	for _, c := range []struct {
 		nodes []drain.Status
 		want  int

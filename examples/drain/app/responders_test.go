@@ -75,14 +75,14 @@ func TestResponderIsNamedByAFlag(t *testing.T) {
 	if got := w.request(t, vm, true); !strings.Contains(got, `"responder":"migrate"`) {
 		t.Errorf("the pod was asked %s, want it asked by the name of its responder", got)
 	}
-	w.annotate(t, vm, kube.AnswerAnnotation, `{"responder":"migrate","progress":"Working","beat":"1","message":"half way"}`)
+	w.annotate(t, vm, "drain.belay.dev/evacuation", `{"responder":"migrate","progress":"Working","beat":"1","message":"half way"}`)
 	e2e.Throughout(t, 3*time.Second, "a pod stays while it evacuates itself", func() error {
 		if left := w.pods(t, n1); len(left) != 1 || left[0] != vm {
 			return fmt.Errorf("on the node are %q, want %s", left, vm)
 		}
 		return nil
 	})
-	w.annotate(t, vm, kube.AnswerAnnotation, `{"responder":"migrate","progress":"Done","beat":"2"}`)
+	w.annotate(t, vm, "drain.belay.dev/evacuation", `{"responder":"migrate","progress":"Done","beat":"2"}`)
 	p.ends(t, exitDone)
 	p.says(t, "evicted "+w.namespace+"/"+vm)
 }

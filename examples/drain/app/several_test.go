@@ -214,7 +214,7 @@ func TestMissingRights(t *testing.T) {
 		}
 		if c.code == exitError {
 			w.asFound(t, n1, false)
-			if strings.Contains(p.out.String(), string(drain.DeadlinePassed)) {
+			if strings.Contains(p.out.String(), string("DeadlinePassed")) {
 				t.Errorf("%s: waited for the time-out, want an end at once\n%s", c.name, p)
 			}
 		}

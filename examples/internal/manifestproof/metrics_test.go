@@ -63,16 +63,16 @@ func exported(t testing.TB) vocabulary {
 	r.Transition(protocol.Resting, protocol.Admitted, "v1", "v2")
 	waiting := map[rollout.Reason]int{}
 	for _, reason := range []rollout.Reason{
-		rollout.ReasonStage, rollout.ReasonGate, rollout.ReasonApproval, rollout.ReasonSoak, rollout.ReasonWindow, rollout.ReasonCap, rollout.ReasonSerial,
-		rollout.ReasonQuorum, rollout.ReasonUnhealthy, rollout.ReasonAway, rollout.ReasonNoAgent, rollout.ReasonBackOff, rollout.ReasonGivenUp,
-		rollout.ReasonFailing, rollout.ReasonStranded, rollout.ReasonPaused, rollout.ReasonFrozen, rollout.ReasonAborted, rollout.ReasonBound, rollout.ReasonCheck,
+		"LaterStage", "Gate", rollout.ReasonApproval, "Soak", "WindowClosed", "Cap", "OneAtATime",
+		"Quorum", rollout.ReasonUnhealthy, rollout.ReasonAway, rollout.ReasonNoAgent, rollout.ReasonBackOff, rollout.ReasonGivenUp,
+		"FailingRevision", rollout.ReasonStranded, rollout.ReasonPaused, "Frozen", "Aborted", rollout.ReasonBound, rollout.ReasonCheck,
 	} {
 		waiting[reason] = 1
 	}
 	for _, phase := range rollout.Phases() {
 		r.Rollout(string(phase), phase, rollout.Counts{}, waiting)
 	}
-	for _, reason := range []rollout.Reason{v1alpha1.ReasonPausedTooLong, rollout.ReasonFrozen, rollout.ReasonApproval, rollout.ReasonStranded, rollout.ReasonBlocked} {
+	for _, reason := range []rollout.Reason{v1alpha1.ReasonPausedTooLong, "Frozen", rollout.ReasonApproval, rollout.ReasonStranded, rollout.ReasonBlocked} {
 		r.Stalled(string(reason), string(reason))
 	}
 	countParts(set)

@@ -22,7 +22,7 @@ func TestFlagsThatWouldHelpAreNamed(t *testing.T) {
 		{drain.LocalStorage, "", "--delete-emptydir-data evicts it"},
 		{drain.InvalidBehavior, "migrate", "--responder=migrate asks the pod to evacuate itself"},
 		{drain.InvalidBehavior, "", ""},
-		{drain.WaitingForHook, "migrate", ""},
+		{"WaitingForHook", "migrate", ""},
 		{drain.BudgetNeverAllows, "", ""},
 	} {
 		want := "why"

@@ -44,8 +44,8 @@ func planned() drain.Result {
 					PodRef: pod("cache-0"), Action: drain.Block, Reason: drain.LocalStorage, Tier: 10, Message: "volume tmp would be lost",
 					Next: drain.StepDelete, NextAt: start.Add(10 * time.Minute),
 				},
-				{PodRef: pod("agent-x"), Action: drain.Skip, Reason: drain.DaemonSetPod},
-				{PodRef: pod("job-1"), Action: drain.Skip, Reason: drain.Terminal},
+				{PodRef: pod("agent-x"), Action: drain.Skip, Reason: "DaemonSetPod"},
+				{PodRef: pod("job-1"), Action: drain.Skip, Reason: "Terminal"},
 			}},
 			{Node: "node-2", Counts: drain.Counts{Remaining: 1, Evictable: 1}, Pods: []drain.PodPlan{
 				{PodRef: pod("late-0"), Action: drain.Evict, Step: drain.StepDelete},
@@ -71,7 +71,7 @@ func TestPlanText(t *testing.T) {
 		{PodRef: pod("web-1"), Action: drain.Evict, Step: drain.StepEvict},
 	}}}}
 	golden.Check(t, "plan-free.txt", PlanOf(free, nil).Text(start))
-	found := []drain.Finding{{Node: "node-1", PodRef: pod("web-1"), Reason: drain.PodUnhealthy, Message: "is not ready"}}
+	found := []drain.Finding{{Node: "node-1", PodRef: pod("web-1"), Reason: "PodUnhealthy", Message: "is not ready"}}
 	golden.Check(t, "plan-unhealthy.txt", PlanOf(free, found).Text(start))
 	if PlanOf(free, nil).Stands() || !PlanOf(free, found).Stands() || !p.Stands() {
 		t.Error("a drain stands exactly where a pod is blocked, or keeps it from beginning")
@@ -108,7 +108,7 @@ func story() []drain.SetStatus {
 	}
 	ending := drain.Blocker{PodRef: pod("app-0"), Action: drain.Wait, Reason: drain.Terminating}
 	gone := []drain.PodRef{pod("app-0"), pod("web-0"), pod("web-1"), pod("web-2"), pod("web-3"), pod("web-4")}
-	n2 := drain.Status{Node: "node-2", Phase: drain.Pending, Reason: drain.WaitingForSlot, Message: "1 of 1 nodes is draining"}
+	n2 := drain.Status{Node: "node-2", Phase: drain.Pending, Reason: "WaitingForSlot", Message: "1 of 1 nodes is draining"}
 	n1 := func(phase drain.Phase, evicted int, blockers ...drain.Blocker) drain.Status {
 		s := drain.Status{Node: "node-1", Phase: phase, Started: start, Blockers: blockers, Evicted: gone[:evicted]}
 		s.Counts = drain.Counts{Remaining: len(blockers), Evicted: evicted}
@@ -126,7 +126,7 @@ func story() []drain.SetStatus {
 	}
 	set := func(nodes ...drain.Status) drain.SetStatus { return drain.SetStatus{Nodes: nodes} }
 	settling := n1(drain.Settling, 6)
-	settling.Reason, settling.Message = drain.SettleWindow, "empty for 0s of 5s"
+	settling.Reason, settling.Message = "SettleWindow", "empty for 0s of 5s"
 	settling.Attached = []drain.Attached{{Volume: "pv-7", Pods: []drain.PodRef{pod("app-0")}}}
 	drained := n1(drain.Drained, 6)
 	drained.Outcome, drained.Finished = drain.OutcomeForced, start.Add(11*time.Minute)

@@ -43,7 +43,7 @@ func TestStalledShows(t *testing.T) {
 func TestStandingIsForgotten(t *testing.T) {
 	s := New()
 	m, forget := s.Rollouts("d")
-	m.Rollout("r", rollout.Running, rollout.Counts{Selected: 2, Waiting: 2}, map[rollout.Reason]int{rollout.ReasonCap: 2})
+	m.Rollout("r", rollout.Running, rollout.Counts{Selected: 2, Waiting: 2}, map[rollout.Reason]int{"Cap": 2})
 	m.Stalled("r", "DrainBlocked")
 	if n := len(strings.Split(page(s), "\n")); n != 10 {
 		t.Errorf("%d series, want 7 states, a phase, a reason to wait, and one to be stalled:\n%s", n, page(s))

@@ -82,7 +82,7 @@ func TestSwitchedOffShows(t *testing.T) {
 	s.Gates = []rollout.Verdict{view.Disabled("the audit is on")}
 	for _, n := range s.Nodes {
 		w := report.WhyOf(s, n.Name, s.Rollouts)
-		if in := w.Rollouts[0]; in.Reason != string(rollout.ReasonGate) || !strings.Contains(in.Detail, "the audit is on") {
+		if in := w.Rollouts[0]; in.Reason != string("Gate") || !strings.Contains(in.Detail, "the audit is on") {
 			t.Errorf("node %s waits for %s: %s; want the switch", n.Name, in.Reason, in.Detail)
 		}
 	}

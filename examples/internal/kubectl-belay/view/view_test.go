@@ -63,7 +63,7 @@ func TestNear(t *testing.T) {
 
 // Every reason has a meaning, and says what would change it.
 func TestMeaning(t *testing.T) {
-	for _, r := range []rollout.Reason{rollout.ReasonCap, rollout.ReasonFrozen, rollout.ReasonBlocked, rollout.ReasonNoAgent} {
+	for _, r := range []rollout.Reason{"Cap", "Frozen", rollout.ReasonBlocked, rollout.ReasonNoAgent} {
 		if what, change := view.Meaning(r); what == "" || change == "" || strings.Contains(what, "no description") {
 			t.Errorf("%s means %q, and changes with %q", r, what, change)
 		}
