@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/rollout/kube"
+	"github.com/belayproject/belay/rollout/internal/model"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -23,7 +24,7 @@ import (
 type walker struct {
 	*bed
 	name    string
-	world   protocol.World
+	world   model.World
 	shadow  *v1alpha1.NodeShadow
 	ledger  *kube.LedgerStore
 	version string
@@ -35,7 +36,7 @@ func TestServerAllowsTheProtocol(t *testing.T) {
 	b := newBed(t)
 	taken := map[protocol.Event]int{}
 	var events []protocol.Event
-	for _, tr := range protocol.Transitions() {
+	for _, tr := range model.Transitions() {
 		if tr.Event != protocol.EventGone && !slices.Contains(events, tr.Event) {
 			events = append(events, tr.Event)
 		}
@@ -71,9 +72,9 @@ func (w *walker) step(r *rand.Rand, seed uint64, events []protocol.Event) {
 	w.t.Helper()
 	revision := fmt.Sprintf("v%d@sha256:%d", r.IntN(3), r.IntN(2))
 	least, seldom := protocol.Event(""), r.IntN(2) == 0
-	var next protocol.World
+	var next model.World
 	for _, i := range r.Perm(len(events)) {
-		to, err := protocol.Step(w.world, events[i], nil, revision)
+		to, err := model.Step(w.world, events[i], nil, revision)
 		if err == nil && (least == "" || seldom && w.taken[events[i]] < w.taken[least]) {
 			least, next = events[i], to
 		}
@@ -89,9 +90,9 @@ func (w *walker) step(r *rand.Rand, seed uint64, events []protocol.Event) {
 }
 
 // write stores what an event has changed.
-func (w *walker) write(event protocol.Event, next protocol.World) (err error) {
+func (w *walker) write(event protocol.Event, next model.World) (err error) {
 	switch {
-	case event == protocol.EventRecreate:
+	case event == model.EventRecreate:
 		return w.recreate(next.Shadow)
 	case !reflect.DeepEqual(next.Ledger, w.world.Ledger):
 		w.version, err = w.ledger.Store(w.ctx(), next.Ledger, w.version)

@@ -3,7 +3,8 @@
 
 package protocol
 
-// An Event is something that a controller, an agent or a person does, or that happens to a node. [Transitions] says what each means where.
+// An Event is something that a controller, an agent or a person does, or that happens to a node. docs/rollout-protocol.md says what
+// each means where.
 type Event string
 
 // Events of the agent. What it does itself it stores in its shadow by compare-and-swap, before which it has put it on its own disk.

@@ -12,8 +12,8 @@
 //
 //	Admitted -> Granted -> Committed -> Draining -> Proceeding -> Applying -> Verifying -> Done -> released
 //
-// [Transitions] is the whole table: every state, every event, its guard, its writer. The diagram in the documents and the tests are made
-// from it; what it does not list is refused by [Step] with an [Error].
+// docs/rollout-protocol.md has the whole table: every state, every event, its guard, its writer. Tests walk it; what it does not list
+// is refused with an [Error].
 //
 // # Promise
 //

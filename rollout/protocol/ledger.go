@@ -193,12 +193,12 @@ func (l Ledger) Gone(uid string) (Ledger, error) {
 // and not yet told to proceed waits for a word that does not come any more, until its Node is gone or its shadow is deleted. It is refused
 // unless some version of the shadow shows that the attempt was answered or revoked.
 func (l Ledger) Acknowledge(sh Shadow) (Ledger, error) {
-	i, err := l.decided(EventAcknowledge, sh)
+	i, err := l.decided(eventAcknowledge, sh)
 	if err != nil {
 		return l, err
 	}
 	if l.Slots[i].State == "" {
-		return l, refuse(EventAcknowledge, ruleBroken, "node %q is neither suspect nor broken", l.Slots[i].Node)
+		return l, refuse(eventAcknowledge, ruleBroken, "node %q is neither suspect nor broken", l.Slots[i].Node)
 	}
 	return l.drop(i), nil
 }

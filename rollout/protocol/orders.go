@@ -88,12 +88,10 @@ const (
 	EventUndo        Event = "Undo"        // orders: give it up
 	EventSuspect     Event = "Suspect"     // ledger: a deadline has passed
 	EventBreak       Event = "Break"       // ledger: the node has failed
-	EventQuarantine  Event = "Quarantine"  // ledger: the failure is accepted
 	EventRetry       Event = "Retry"       // ledger: the next attempt in the same place
 	EventRelease     Event = "Release"     // ledger: the slot is free, by a fact
-	EventAcknowledge Event = "Acknowledge" // ledger: the slot is free, by somebody's word
+	eventAcknowledge Event = "Acknowledge" // ledger: the slot is free, by somebody's word
 	EventGone        Event = "Gone"        // ledger: the slot is free, there is no such Node any more
-	EventRecreate    Event = "Recreate"    // shadow: a new one, the one before is lost
 )
 
 // Acknowledged reports whether an abort or a pause of a scope is complete: the ledger is closed for it, and of every slot of the scope some

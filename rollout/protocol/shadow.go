@@ -74,11 +74,6 @@ const (
 	PhaseFailedBroken Phase = "FailedBroken"
 )
 
-// Phases are all of them, in the order in which an attempt may pass through them.
-func Phases() []Phase {
-	return []Phase{"", PhaseRefused, PhaseCommitted, PhaseUndone, PhaseApplying, PhaseVerifying, PhaseDone, PhaseFailedClean, PhaseFailedBroken}
-}
-
 // AtRest reports whether a node in this phase is not disrupted: it was not touched, or it is well again.
 func (p Phase) AtRest() bool {
 	return slices.Contains([]Phase{"", PhaseRefused, PhaseUndone, PhaseDone, PhaseFailedClean}, p)

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/belayproject/belay/rollout/internal/model"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -169,7 +170,7 @@ func TestPhasesAreThoseOfTheProtocol(t *testing.T) {
 
 func phases() map[string]bool {
 	all := map[string]bool{}
-	for _, p := range protocol.Phases() {
+	for _, p := range model.Phases() {
 		if p != "" {
 			all[string(p)] = true
 		}

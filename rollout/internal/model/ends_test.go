@@ -1,24 +1,25 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package protocol_test
+package model_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/belayproject/belay/rollout/internal/model"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
 // From every world there is a way to one in which the node is at rest and has no slot, by the steps of controllers and agents alone: without a person, a
 // lost shadow, or the end of the Node. The one exception is a node that a person has given up between its commit and the word to go on.
 func TestNoDeadEnds(t *testing.T) {
-	before, all := map[string][]string{}, map[string]protocol.World{}
-	key := func(w protocol.World) string { return fmt.Sprintf("%+v", w) }
-	worlds(t, func(from protocol.World, event protocol.Event, to protocol.World, err error) {
+	before, all := map[string][]string{}, map[string]model.World{}
+	key := func(w model.World) string { return fmt.Sprintf("%+v", w) }
+	worlds(t, func(from model.World, event protocol.Event, to model.World, err error) {
 		all[key(from)] = from
-		helps := !slices.Contains([]protocol.Event{protocol.EventRecreate, protocol.EventGone, protocol.EventAcknowledge, protocol.EventQuarantine}, event)
+		helps := !slices.Contains([]protocol.Event{model.EventRecreate, protocol.EventGone, model.EventAcknowledge, model.EventQuarantine}, event)
 		if err == nil && helps {
 			all[key(to)] = to
 			before[key(to)] = append(before[key(to)], key(from))

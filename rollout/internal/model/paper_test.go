@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package protocol_test
+package model_test
 
 import (
 	"fmt"
@@ -10,19 +10,20 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/internal/golden"
+	"github.com/belayproject/belay/rollout/internal/model"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
 // R-RO-14: the page on the protocol is made from its table.
 func TestThePageIsTheTable(t *testing.T) {
-	golden.Check(t, "../../../docs/rollout-protocol.md", page())
+	golden.Check(t, "../../../../docs/rollout-protocol.md", page())
 }
 
 func page() string {
 	var b strings.Builder
 	b.WriteString(`# How a rollout disrupts a node
 
-This page is made from the table in package ` + "`rollout/protocol`" + ` (` + "`UPDATE_GOLDEN=1 go test ./rollout/protocol`" + `), which the tests walk: every pair of a
+This page is made from the table in package ` + "`rollout/internal/model`" + ` (` + "`UPDATE_GOLDEN=1 go test ./rollout/internal/model`" + `), which the tests walk: every pair of a
 state and an event is either in it, or is refused.
 
 The way of one attempt; what goes wrong, retries and the loss of shadows are in the table below.
@@ -49,7 +50,7 @@ func shown() []protocol.Event {
 }
 
 func diagram() (lines []string) {
-	for _, tr := range protocol.Transitions() {
+	for _, tr := range model.Transitions() {
 		if tr.From == protocol.Retrying || tr.From == protocol.Lost || !slices.Contains(shown(), tr.Event) {
 			continue
 		}
@@ -64,7 +65,7 @@ func diagram() (lines []string) {
 
 // rows are the lines of the table, those that differ in the state alone in one.
 func rows() (lines []string) {
-	all := protocol.Transitions()
+	all := model.Transitions()
 	for i := 0; i < len(all); {
 		tr, from := all[i], []protocol.State{}
 		same := slices.Equal(tr.To, []protocol.State{tr.From})

@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package protocol_test
+package model_test
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/internal/raceshare"
+	"github.com/belayproject/belay/rollout/internal/model"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
 // events are all that the table speaks of.
 func events() []protocol.Event {
 	var out []protocol.Event
-	for _, t := range protocol.Transitions() {
+	for _, t := range model.Transitions() {
 		if !slices.Contains(out, t.Event) {
 			out = append(out, t.Event)
 		}
@@ -34,10 +35,10 @@ func most(t *testing.T) protocol.Attempt {
 }
 
 // worlds are all that can be reached from a node that is at rest, each once, with what each event makes of it.
-func worlds(t *testing.T, see func(from protocol.World, event protocol.Event, to protocol.World, err error)) int {
+func worlds(t *testing.T, see func(from model.World, event protocol.Event, to model.World, err error)) int {
 	t.Helper()
-	first := protocol.World{Shadow: protocol.NewShadow("n", "uid", protocol.Ledger{})}
-	seen, queue := map[string]bool{}, []protocol.World{first}
+	first := model.World{Shadow: protocol.NewShadow("n", "uid", protocol.Ledger{})}
+	seen, queue := map[string]bool{}, []model.World{first}
 	caps, most := []protocol.Cap{{Max: 1}}, most(t)
 	for len(queue) > 0 {
 		w := queue[0]
@@ -47,7 +48,7 @@ func worlds(t *testing.T, see func(from protocol.World, event protocol.Event, to
 			if event == protocol.EventStage && w.Shadow.Orders.Stage == "v1" {
 				revision = ""
 			}
-			next, err := protocol.Step(w, event, caps, revision)
+			next, err := model.Step(w, event, caps, revision)
 			see(w, event, next, err)
 			if key := fmt.Sprintf("%+v", next); err == nil && next.Ledger.Epoch <= most && !seen[key] {
 				seen[key] = true
@@ -65,7 +66,7 @@ func TestTableIsTheProtocol(t *testing.T) {
 		event protocol.Event
 	}
 	allowed, happened := map[pair][]protocol.State{}, map[pair]map[protocol.State]bool{}
-	for _, tr := range protocol.Transitions() {
+	for _, tr := range model.Transitions() {
 		p := pair{tr.From, tr.Event}
 		if allowed[p] != nil {
 			t.Errorf("%s in %s is listed twice", tr.Event, tr.From)
@@ -73,7 +74,7 @@ func TestTableIsTheProtocol(t *testing.T) {
 		allowed[p], happened[p] = tr.To, map[protocol.State]bool{}
 	}
 	wrong := map[string]bool{}
-	n := worlds(t, func(from protocol.World, event protocol.Event, to protocol.World, err error) {
+	n := worlds(t, func(from model.World, event protocol.Event, to model.World, err error) {
 		p := pair{from.State(), event}
 		if err != nil {
 			if !errors.Is(err, protocol.ErrRefused) {
@@ -98,14 +99,14 @@ func TestTableIsTheProtocol(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d worlds, %d lines", n, len(protocol.Transitions()))
+	t.Logf("%d worlds, %d lines", n, len(model.Transitions()))
 }
 
 // Numbers only grow, whatever happens, as long as the shadow is the same one: I3.
 func TestNumbersOnlyGrow(t *testing.T) {
-	worlds(t, func(from protocol.World, event protocol.Event, to protocol.World, err error) {
+	worlds(t, func(from model.World, event protocol.Event, to model.World, err error) {
 		a, b := from.Shadow, to.Shadow
-		if event == protocol.EventRecreate || err != nil {
+		if event == model.EventRecreate || err != nil {
 			return
 		}
 		if b.Orders.Grant < a.Orders.Grant || b.Orders.Revoked < a.Orders.Revoked || b.Orders.Proceed < a.Orders.Proceed ||
