@@ -83,7 +83,7 @@ func TestBudgetIsSharedByTheFewestPodsLeft(t *testing.T) {
 	f.pass(slowEviction) // so that the next one need not wait for it
 	f.taken("small", "p3")
 	f.refused("big", "p1", BudgetExhausted)
-	first.done(Answer{Verdict: VerdictForbidden})
+	first.done(Answer{Verdict: verdictForbidden})
 	f.pass(slowEviction)
 	f.taken("big", "p1")
 	f.refused("small", "p2", BudgetExhausted)
@@ -132,7 +132,7 @@ func TestRateIsSharedByTheFewestPodsLeft(t *testing.T) {
 	f := newSched(t, SchedulerOptions{Rate: 1, Burst: 1})
 	f.want("big", 30, 0)
 	f.want("small", 2, 0)
-	f.takenFree("x", "p0").done(Answer{Verdict: VerdictAccepted})
+	f.takenFree("x", "p0").done(Answer{Verdict: verdictAccepted})
 	if r := f.refusedFree("big", "p1", WaitingForRate); r.after != time.Second {
 		t.Errorf("got %v until the node may ask again, want 1 s", r.after)
 	}
@@ -142,7 +142,7 @@ func TestRateIsSharedByTheFewestPodsLeft(t *testing.T) {
 	}
 	f.pass(time.Second)
 	f.refusedFree("big", "p1", WaitingForRate)
-	f.takenFree("small", "p2").done(Answer{Verdict: VerdictAccepted})
+	f.takenFree("small", "p2").done(Answer{Verdict: verdictAccepted})
 	f.pass(time.Second)
 	f.takenFree("big", "p1")
 }
@@ -170,7 +170,7 @@ func TestPlaceInTheQueueIsKeptOnlyForAWhile(t *testing.T) {
 			f := newSched(t, SchedulerOptions{Rate: 1, Burst: 1})
 			f.want("big", 30, 0)
 			f.want("small", 2, 0)
-			f.takenFree("x", "p0").done(Answer{Verdict: VerdictAccepted})
+			f.takenFree("x", "p0").done(Answer{Verdict: verdictAccepted})
 			f.refusedFree("small", "p2", WaitingForRate)
 			pass(f)
 			f.takenFree("big", "p1")
@@ -182,7 +182,7 @@ func TestPlaceInTheQueueIsKeptOnlyForAWhile(t *testing.T) {
 func TestNobodyStarvesForTheRate(t *testing.T) {
 	f := newSched(t, SchedulerOptions{Rate: 1, Burst: 1})
 	f.want("big", 30, 0)
-	f.takenFree("x", "p0").done(Answer{Verdict: VerdictAccepted})
+	f.takenFree("x", "p0").done(Answer{Verdict: verdictAccepted})
 	f.refusedFree("big", "p1", WaitingForRate)
 	var waiting []string
 	for i := range 40 {
@@ -191,7 +191,7 @@ func TestNobodyStarvesForTheRate(t *testing.T) {
 		for _, node := range waiting {
 			f.want(node, 1, 0)
 			if ticket, _ := f.s.take(node, f.pod(node), types.NamespacedName{}); ticket != nil {
-				ticket.done(Answer{Verdict: VerdictAccepted})
+				ticket.done(Answer{Verdict: verdictAccepted})
 				f.s.forget(node)
 				waiting = slices.DeleteFunc(waiting, func(n string) bool { return n == node })
 				break
@@ -213,7 +213,7 @@ func TestAskingOftenDoesNotLengthenTheQueue(t *testing.T) {
 	f := newSched(t, SchedulerOptions{Rate: 1, Burst: 1})
 	f.want("small", 2, 0)
 	f.want("big", 30, 0)
-	f.takenFree("x", "p0").done(Answer{Verdict: VerdictAccepted})
+	f.takenFree("x", "p0").done(Answer{Verdict: verdictAccepted})
 	for range 50 {
 		f.refusedFree("small", "p1", WaitingForRate)
 	}

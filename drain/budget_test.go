@@ -181,7 +181,7 @@ func sorted(names []string) []string {
 func TestBlockedPodHoldsNoShareOfItsBudget(t *testing.T) {
 	c := newPlanCase(planPod("a"), planPod("b", withEmptyDir("x", "")), planPod("c"), planPod("d"))
 	c.addBudgets(planBudget("web", 3, 4, 4))
-	c.Nodes[0].Attempts = map[types.UID]drain.Answer{"uid-a": {Verdict: drain.VerdictAdmissionDenied}}
+	c.Nodes[0].Attempts = map[types.UID]drain.Answer{"uid-a": {Verdict: "AdmissionDenied"}}
 	if got := leaving(c.plan()); !slices.Equal(got, []string{"c"}) {
 		t.Errorf("got %q leaving, want c: a is refused by admission, b has local data", got)
 	}

@@ -21,24 +21,24 @@ const MaxAnswerMessage = 1024
 
 // Classify says what the result of an eviction means. It looks at codes, reasons, kinds and causes, never at the words of a message.
 //
-//   - nil is [VerdictAccepted]. What is no answer of a server, such as a lost connection or an ended context, is [VerdictUnknown]:
+//   - nil is Accepted. What is no answer of a server, such as a lost connection or an ended context, is Unknown:
 //     the server may have accepted.
 //   - A server's own errors carry details, a refusal by an admission webhook carries none, a refusal by an admission policy has a cause
-//     without a type. So a webhook that answers 429 to hold a pod back is [VerdictAdmissionDenied] for that pod alone, and not
-//     [VerdictOverloaded].
-//   - [VerdictGone] is a missing pod or namespace. A path that the server doesn't know is [VerdictRejected], a budget that was deleted
-//     meanwhile is [VerdictBudgetContended].
+//     without a type. So a webhook that answers 429 to hold a pod back is AdmissionDenied for that pod alone, and not
+//     Overloaded.
+//   - Gone is a missing pod or namespace. A path that the server doesn't know is Rejected, a budget that was deleted
+//     meanwhile is BudgetContended.
 //
-// Three answers can't be told apart. A webhook that denies with code 500 and no reason reads like [VerdictMultipleBudgets]: who knows
+// Three answers can't be told apart. A webhook that denies with code 500 and no reason reads like MultipleBudgets: who knows
 // the pod's budgets knows better. One whose match condition fails, or an API server that is about to start, reads like
-// [VerdictForbidden]. And a pod that became ready while it was being evicted reads like [VerdictBudgetStale].
+// Forbidden. And a pod that became ready while it was being evicted reads like BudgetStale.
 func Classify(err error) Answer {
 	if err == nil {
-		return Answer{Verdict: VerdictAccepted, Code: http.StatusCreated}
+		return Answer{Verdict: verdictAccepted, Code: http.StatusCreated}
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Answer{Verdict: VerdictUnknown, Message: bounded(err.Error())}
+		return Answer{Verdict: verdictUnknown, Message: bounded(err.Error())}
 	}
 	s := status.Status()
 	a := Answer{Verdict: verdictOf(s), Code: int(s.Code), Message: s.Message}
@@ -55,19 +55,19 @@ func Classify(err error) Answer {
 func verdictOf(s metav1.Status) Verdict {
 	switch {
 	case s.Code == http.StatusForbidden && causeOf(s, corev1.NamespaceTerminatingCause) != nil:
-		return VerdictNamespaceTerminating
+		return verdictNamespaceTerminating
 	case deniedByAdmission(s):
-		return VerdictAdmissionDenied
+		return verdictAdmissionDenied
 	case s.Code >= 400 && s.Code < 500:
 		return verdictOfRefusal(s)
 	case s.Code == http.StatusInternalServerError:
 		return verdictOfInternalError(s)
 	case s.Code == http.StatusServiceUnavailable:
-		return VerdictOverloaded
+		return verdictOverloaded
 	case s.Code == http.StatusGatewayTimeout:
 		return verdictOfTimeout(s)
 	default:
-		return VerdictUnknown
+		return verdictUnknown
 	}
 }
 
@@ -77,18 +77,18 @@ func verdictOfRefusal(s metav1.Status) Verdict {
 	case http.StatusTooManyRequests:
 		return verdictOfTooMany(s)
 	case http.StatusUnauthorized:
-		return VerdictForbidden
+		return verdictForbidden
 	case http.StatusForbidden:
 		if isKind(s, "poddisruptionbudget") { // it has more evictions to confirm than the server lets it have
-			return VerdictBudgetStale
+			return verdictBudgetStale
 		}
-		return VerdictForbidden
+		return verdictForbidden
 	case http.StatusConflict:
-		return verdictOfObject(s, VerdictReplaced)
+		return verdictOfObject(s, verdictReplaced)
 	case http.StatusNotFound:
-		return verdictOfObject(s, VerdictGone)
+		return verdictOfObject(s, verdictGone)
 	default:
-		return VerdictRejected
+		return verdictRejected
 	}
 }
 
@@ -96,11 +96,11 @@ func verdictOfRefusal(s metav1.Status) Verdict {
 func verdictOfTooMany(s metav1.Status) Verdict {
 	switch {
 	case causeOf(s, policyv1.DisruptionBudgetCause) == nil:
-		return VerdictOverloaded
+		return verdictOverloaded
 	case s.Details.RetryAfterSeconds > 0:
-		return VerdictBudgetStale
+		return verdictBudgetStale
 	default:
-		return VerdictBudgetExhausted
+		return verdictBudgetExhausted
 	}
 }
 
@@ -108,33 +108,33 @@ func verdictOfTooMany(s metav1.Status) Verdict {
 func verdictOfObject(s metav1.Status, pod Verdict) Verdict {
 	switch {
 	case causeOf(s, metav1.CauseTypeUnexpectedServerResponse) != nil: // said by no API server: the kind is the client's guess
-		return VerdictRejected
+		return verdictRejected
 	case isKind(s, "pod"):
 		return pod
 	case isKind(s, "poddisruptionbudget"):
-		return VerdictBudgetContended
+		return verdictBudgetContended
 	case isKind(s, "namespace") && s.Code == http.StatusNotFound:
-		return VerdictGone
+		return verdictGone
 	default:
-		return VerdictRejected
+		return verdictRejected
 	}
 }
 
 // verdictOfInternalError knows the one error of the eviction API that the server builds by hand: it has a code and a message.
 func verdictOfInternalError(s metav1.Status) Verdict {
 	if s.Reason == metav1.StatusReasonUnknown && s.Details == nil {
-		return VerdictMultipleBudgets
+		return verdictMultipleBudgets
 	}
-	return VerdictUnknown
+	return verdictUnknown
 }
 
 // verdictOfTimeout tells an eviction that ended, as it lost every race for the budget, from one that still runs at the server: only
 // the first names a time to wait.
 func verdictOfTimeout(s metav1.Status) Verdict {
 	if s.Reason == metav1.StatusReasonTimeout && s.Details != nil && s.Details.RetryAfterSeconds > 0 {
-		return VerdictBudgetContended
+		return verdictBudgetContended
 	}
-	return VerdictUnknown
+	return verdictUnknown
 }
 
 // deniedByAdmission knows a webhook by what its answers lack and a policy by its cause. The server itself has a few answers without

@@ -12,47 +12,33 @@ import (
 // DeepCopyInto writes a copy that shares nothing into out.
 func (p *Policy) DeepCopyInto(out *Policy) {
 	*out = *p
-	out.Rules = copiesOf(p.Rules, (*Rule).DeepCopyInto)
+	out.Rules = copiesOf(p.Rules, (*Rule).deepCopyInto)
 	out.GracePeriodSeconds, out.Settle, out.Removal = copyOf(p.GracePeriodSeconds), copyOf(p.Settle), copyOf(p.Removal)
-	out.Escalation = copiesOf(p.Escalation, (*Escalation).DeepCopyInto)
+	out.Escalation = copiesOf(p.Escalation, (*Escalation).deepCopyInto)
 	out.Windows = slices.Clone(p.Windows)
 }
 
 // DeepCopy returns a copy that shares nothing.
 func (p *Policy) DeepCopy() *Policy { return deepCopyOf(p, (*Policy).DeepCopyInto) }
 
-// DeepCopyInto writes a copy that shares nothing into out.
-func (r *Rule) DeepCopyInto(out *Rule) {
+func (r *Rule) deepCopyInto(out *Rule) {
 	*out = *r
 	out.Namespaces, out.OwnerKinds, out.Hooks = slices.Clone(r.Namespaces), slices.Clone(r.OwnerKinds), slices.Clone(r.Hooks)
 	out.Selector = deepCopyOf(r.Selector, (*metav1.LabelSelector).DeepCopyInto)
 	out.MinPriority, out.MaxPriority = copyOf(r.MinPriority), copyOf(r.MaxPriority)
 }
 
-// DeepCopy returns a copy that shares nothing.
-func (r *Rule) DeepCopy() *Rule { return deepCopyOf(r, (*Rule).DeepCopyInto) }
-
-// DeepCopyInto writes a copy that shares nothing into out.
-func (e *Escalation) DeepCopyInto(out *Escalation) {
+func (e *Escalation) deepCopyInto(out *Escalation) {
 	*out = *e
 	out.GracePeriodSeconds = copyOf(e.GracePeriodSeconds)
 }
 
-// DeepCopy returns a copy that shares nothing.
-func (e *Escalation) DeepCopy() *Escalation { return deepCopyOf(e, (*Escalation).DeepCopyInto) }
-
-// DeepCopyInto writes a copy into out; a Window shares nothing.
-func (w *Window) DeepCopyInto(out *Window) { *out = *w }
-
-// DeepCopy returns a copy.
-func (w *Window) DeepCopy() *Window { return copyOf(w) }
-
 // DeepCopyInto writes a copy that shares nothing into out.
 func (s *Status) DeepCopyInto(out *Status) {
 	*out = *s
-	out.Blockers = copiesOf(s.Blockers, (*Blocker).DeepCopyInto)
+	out.Blockers = copiesOf(s.Blockers, (*Blocker).deepCopyInto)
 	out.Evicted, out.Forced = slices.Clone(s.Evicted), slices.Clone(s.Forced)
-	out.Attached = copiesOf(s.Attached, (*Attached).DeepCopyInto)
+	out.Attached = copiesOf(s.Attached, (*Attached).deepCopyInto)
 }
 
 // DeepCopy returns a copy that shares nothing.
@@ -67,23 +53,15 @@ func (s *SetStatus) DeepCopyInto(out *SetStatus) {
 // DeepCopy returns a copy that shares nothing.
 func (s *SetStatus) DeepCopy() *SetStatus { return deepCopyOf(s, (*SetStatus).DeepCopyInto) }
 
-// DeepCopyInto writes a copy that shares nothing into out.
-func (b *Blocker) DeepCopyInto(out *Blocker) {
+func (b *Blocker) deepCopyInto(out *Blocker) {
 	*out = *b
 	out.Budgets = slices.Clone(b.Budgets)
 }
 
-// DeepCopy returns a copy that shares nothing.
-func (b *Blocker) DeepCopy() *Blocker { return deepCopyOf(b, (*Blocker).DeepCopyInto) }
-
-// DeepCopyInto writes a copy that shares nothing into out.
-func (a *Attached) DeepCopyInto(out *Attached) {
+func (a *Attached) deepCopyInto(out *Attached) {
 	*out = *a
 	out.Pods = slices.Clone(a.Pods)
 }
-
-// DeepCopy returns a copy that shares nothing.
-func (a *Attached) DeepCopy() *Attached { return deepCopyOf(a, (*Attached).DeepCopyInto) }
 
 // copyOf copies what p points to, which shares nothing.
 func copyOf[T any](p *T) *T {

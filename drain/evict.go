@@ -185,9 +185,9 @@ func (p *pass) evict(ctx context.Context, e eviction, answers chan<- eviction) {
 // asked again when it changes, a server when it has recovered.
 func (e eviction) shared() bool {
 	switch e.answer.Verdict {
-	case VerdictOverloaded:
+	case verdictOverloaded:
 		return true
-	case VerdictBudgetExhausted, VerdictBudgetStale, VerdictBudgetContended:
+	case verdictBudgetExhausted, verdictBudgetStale, verdictBudgetContended:
 		return e.ticket.budget != nil
 	}
 	return false
@@ -222,14 +222,14 @@ func (p *pass) settleAnswer(e eviction) {
 	action, reason, text := e.answer.meaning()
 	e.plan.Action, e.plan.Reason, e.plan.Message = action, reason, cmp.Or(e.answer.Message, text)
 	switch e.answer.Verdict {
-	case VerdictAccepted:
+	case verdictAccepted:
 		e.plan.Message = "the server has accepted that it leaves"
 		if e.plan.Step != StepEvict {
 			p.event(corev1.EventTypeWarning, "Forced", fmt.Sprintf("pod %s is deleted past its budget", e.plan.PodRef))
 		}
-	case VerdictAdmissionDenied, VerdictForbidden, VerdictRejected, VerdictMultipleBudgets:
+	case verdictAdmissionDenied, verdictForbidden, verdictRejected, verdictMultipleBudgets:
 		p.ask(fallback(p.memory.attempts[e.plan.UID].tries - 1))
-	case VerdictGone, VerdictReplaced:
+	case verdictGone, verdictReplaced:
 		p.ask(soon)
 	default:
 		p.ask(max(e.answer.RetryAfter, soon))

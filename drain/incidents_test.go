@@ -50,7 +50,7 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "an eviction without an answer does not charge the budget",
 			Func:    "(*Scheduler).answered",
-			Replace: "VerdictUnknown",
+			Replace: "verdictUnknown",
 			With:    `"none"`,
 			Run:     "TestWhatMayHaveBeenAcceptedIsSpent",
 		},

@@ -143,7 +143,7 @@ func (m *memory) answers(now time.Time) map[types.UID]Answer {
 	}
 	for uid, s := range m.sent {
 		if s.accepted && now.Before(s.at.Add(sentFor)) {
-			out[uid] = Answer{Verdict: VerdictAccepted}
+			out[uid] = Answer{Verdict: verdictAccepted}
 		}
 	}
 	return out
@@ -162,7 +162,7 @@ func (m *memory) nextTry(now time.Time) (next time.Time) {
 // learn takes in the server's answer to an eviction, or a deletion, of a pod.
 func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, now time.Time) {
 	switch a.Verdict {
-	case VerdictAccepted:
+	case verdictAccepted:
 		m.sent[ref.UID] = sentPod{ref, now, true}
 		delete(m.attempts, ref.UID)
 		if !slices.Contains(m.evicted, ref) {
@@ -173,7 +173,7 @@ func (m *memory) learn(pod *corev1.Pod, ref PodRef, step Step, a Answer, sent, n
 		}
 		m.returns.evicted(pod, sent)
 	default: // also for a pod that is gone: a cache that has lost its watch would have it asked for in every pass
-		if a.Verdict == VerdictUnknown {
+		if a.Verdict == verdictUnknown {
 			m.sent[ref.UID] = sentPod{ref: ref, at: now}
 			m.returns.evicted(pod, sent)
 		}

@@ -257,7 +257,7 @@ func (p *pass) write(ctx context.Context, c nodeChange) (bool, error) {
 		return false, err
 	}
 	node, err := p.d.o.Client.PatchNode(context.WithoutCancel(ctx), p.node.Name, patch, c.conditions != nil)
-	if err != nil && p.r.Mode == Drain && !p.begun() && (apierrors.IsConflict(err) || Classify(err).Verdict == VerdictUnknown) {
+	if err != nil && p.r.Mode == Drain && !p.begun() && (apierrors.IsConflict(err) || Classify(err).Verdict == verdictUnknown) {
 		p.memory.doubt.Store(true)
 	}
 	switch {

@@ -8,7 +8,7 @@ import "fmt"
 // ofBudget reports whether an answer is about budgets: one that only an eviction can get, and no deletion.
 func (a Answer) ofBudget() bool {
 	switch a.Verdict {
-	case VerdictBudgetExhausted, VerdictBudgetStale, VerdictBudgetContended, VerdictMultipleBudgets:
+	case verdictBudgetExhausted, verdictBudgetStale, verdictBudgetContended, verdictMultipleBudgets:
 		return true
 	}
 	return false
@@ -38,27 +38,27 @@ func (n *nodePass) hold(w *podWork, a Answer) {
 // meaning says what an answer means for the pod. No answer may be an eviction that was accepted: the pod is asked for again later.
 func (a Answer) meaning() (Action, Reason, string) {
 	switch a.Verdict {
-	case VerdictAccepted:
+	case verdictAccepted:
 		return Wait, Terminating, "the server has accepted the eviction"
-	case VerdictGone, VerdictReplaced:
+	case verdictGone, verdictReplaced:
 		return Wait, Terminating, "the server has this pod no more"
-	case VerdictBudgetExhausted:
+	case verdictBudgetExhausted:
 		return Wait, BudgetExhausted, "its budget allowed none"
-	case VerdictBudgetStale:
+	case verdictBudgetStale:
 		return Wait, BudgetStale, "the status of its budget was older than its spec"
-	case VerdictBudgetContended:
+	case verdictBudgetContended:
 		return Wait, BudgetContended, "the server could not update its budget in time"
-	case VerdictMultipleBudgets:
+	case verdictMultipleBudgets:
 		return Block, reasonMultipleBudgets, "the server refused a pod under more than one budget"
-	case VerdictNamespaceTerminating:
+	case verdictNamespaceTerminating:
 		return Wait, NamespaceTerminating, "it goes with its namespace"
-	case VerdictAdmissionDenied:
+	case verdictAdmissionDenied:
 		return Block, AdmissionDenied, "admission refused"
-	case VerdictForbidden:
+	case verdictForbidden:
 		return Block, EvictionForbidden, "the right to evict is missing"
-	case VerdictOverloaded:
+	case verdictOverloaded:
 		return Wait, ServerOverloaded, "the server asked for less"
-	case VerdictUnknown:
+	case verdictUnknown:
 		return Wait, NoAnswer, "the server gave no clear answer, it is asked again later"
 	}
 	return Block, reasonEvictionRejected, "the server refused"

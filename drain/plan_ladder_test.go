@@ -103,9 +103,9 @@ func TestAnswersHoldBackOnTheLadder(t *testing.T) {
 		verdict drain.Verdict
 		held    bool
 	}{
-		{drain.VerdictBudgetExhausted, false}, {drain.VerdictBudgetStale, false}, {drain.VerdictBudgetContended, false}, {drain.VerdictMultipleBudgets, false},
-		{drain.VerdictAdmissionDenied, true}, {drain.VerdictForbidden, true}, {drain.VerdictRejected, true}, {drain.VerdictUnknown, true},
-		{drain.VerdictOverloaded, true}, {drain.VerdictNamespaceTerminating, true}, {drain.VerdictGone, true},
+		{"BudgetExhausted", false}, {"BudgetStale", false}, {"BudgetContended", false}, {"MultipleBudgets", false},
+		{"AdmissionDenied", true}, {"Forbidden", true}, {"Rejected", true}, {"Unknown", true},
+		{"Overloaded", true}, {"NamespaceTerminating", true}, {"Gone", true},
 	} {
 		c := newPlanCase(planPod("p", unowned))
 		c.policy.Escalation = []drain.Escalation{{After: time.Hour, Step: drain.StepDelete}}

@@ -100,7 +100,7 @@ func randomView(r *rand.Rand, v *drain.NodeView) {
 				Progress: pick(r, drain.HookAsked, drain.HookWorking, drain.HookDone, drain.HookDeclined)}
 		}
 		if r.IntN(6) == 0 {
-			v.Attempts[p.UID] = drain.Answer{Code: 429, Verdict: pick(r, drain.VerdictBudgetExhausted, drain.VerdictBudgetContended, drain.VerdictAdmissionDenied, drain.VerdictUnknown)}
+			v.Attempts[p.UID] = drain.Answer{Code: 429, Verdict: pick[drain.Verdict](r, "BudgetExhausted", "BudgetContended", "AdmissionDenied", "Unknown")}
 		}
 	}
 }

@@ -163,19 +163,19 @@ func answerCases() []reasonCase {
 			}}
 	}
 	return []reasonCase{
-		answer(drain.VerdictAccepted, drain.Wait, drain.Terminating),
-		answer(drain.VerdictGone, drain.Wait, drain.Terminating),
-		answer(drain.VerdictReplaced, drain.Wait, drain.Terminating),
-		answer(drain.VerdictBudgetExhausted, drain.Wait, drain.BudgetExhausted),
-		answer(drain.VerdictBudgetStale, drain.Wait, drain.BudgetStale),
-		answer(drain.VerdictBudgetContended, drain.Wait, drain.BudgetContended),
-		answer(drain.VerdictMultipleBudgets, drain.Block, "MultipleBudgets"),
-		answer(drain.VerdictNamespaceTerminating, drain.Wait, drain.NamespaceTerminating),
-		answer(drain.VerdictAdmissionDenied, drain.Block, drain.AdmissionDenied),
-		answer(drain.VerdictForbidden, drain.Block, drain.EvictionForbidden),
-		answer(drain.VerdictOverloaded, drain.Wait, drain.ServerOverloaded),
-		answer(drain.VerdictUnknown, drain.Wait, drain.NoAnswer),
-		answer(drain.VerdictRejected, drain.Block, "EvictionRejected"),
+		answer("Accepted", drain.Wait, drain.Terminating),
+		answer("Gone", drain.Wait, drain.Terminating),
+		answer("Replaced", drain.Wait, drain.Terminating),
+		answer("BudgetExhausted", drain.Wait, drain.BudgetExhausted),
+		answer("BudgetStale", drain.Wait, drain.BudgetStale),
+		answer("BudgetContended", drain.Wait, drain.BudgetContended),
+		answer("MultipleBudgets", drain.Block, "MultipleBudgets"),
+		answer("NamespaceTerminating", drain.Wait, drain.NamespaceTerminating),
+		answer("AdmissionDenied", drain.Block, drain.AdmissionDenied),
+		answer("Forbidden", drain.Block, drain.EvictionForbidden),
+		answer("Overloaded", drain.Wait, drain.ServerOverloaded),
+		answer("Unknown", drain.Wait, drain.NoAnswer),
+		answer("Rejected", drain.Block, "EvictionRejected"),
 	}
 }
 

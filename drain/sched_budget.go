@@ -205,16 +205,16 @@ func (s *Scheduler) answered(t *ticket, a Answer, now time.Time) {
 	b.flying--
 	u.flying = false
 	switch a.Verdict {
-	case VerdictAccepted:
+	case verdictAccepted:
 		u.spentAt = now
 		if t.number > b.closed.raised {
 			b.closed.reset(t.number)
 			b.limit = min(b.limit+1, s.o.PerBudget)
 		}
-	case VerdictUnknown, VerdictReplaced:
+	case verdictUnknown, verdictReplaced:
 		// The server charges the budget before it compares the UID, so that a pod which was replaced has cost a unit too.
 		u.spentAt = now
-	case VerdictBudgetExhausted, VerdictBudgetStale, VerdictBudgetContended:
+	case verdictBudgetExhausted, verdictBudgetStale, verdictBudgetContended:
 		s.refused(t, a, now)
 	}
 	s.settle(b, now)
@@ -231,9 +231,9 @@ func (s *Scheduler) refused(t *ticket, a Answer, now time.Time) {
 		return
 	}
 	switch a.Verdict {
-	case VerdictBudgetStale:
+	case verdictBudgetStale:
 		b.reason = BudgetStale
-	case VerdictBudgetContended:
+	case verdictBudgetContended:
 		b.reason = BudgetContended
 		b.limit = max(1, min(b.limit, b.flying+1)/2)
 	default:

@@ -27,11 +27,11 @@ func TestBudgetBoundsWhatIsInFlight(t *testing.T) {
 	f.observe("3", 9)
 	two := f.taken("n", "p2")
 	f.refused("n", "p3", WaitingForRate)
-	one.done(Answer{Verdict: VerdictAccepted})
+	one.done(Answer{Verdict: verdictAccepted})
 	f.taken("n", "p3")
 	f.refused("n", "p4", WaitingForRate)
-	two.done(Answer{Verdict: VerdictGone})
-	two.done(Answer{Verdict: VerdictGone}) // the second call must not free another slot
+	two.done(Answer{Verdict: verdictGone})
+	two.done(Answer{Verdict: verdictGone}) // the second call must not free another slot
 	f.taken("n", "p4")
 	f.refused("n", "p5", WaitingForRate)
 	f.takenFree("n", "p6") // no budget, no bound
@@ -59,7 +59,7 @@ func TestEvictionsDoNotMeetAtABudget(t *testing.T) {
 		if r := f.refused("n", "x", WaitingForRate); c.want < 16 && r.after != schedShortest {
 			t.Errorf("%+v: got %v until it is asked again, want %v", c, r.after, schedShortest)
 		}
-		first.done(Answer{Verdict: VerdictAccepted})
+		first.done(Answer{Verdict: verdictAccepted})
 		f.taken("n", "x")
 		f.refused("n", "y", WaitingForRate)
 		if f.pass(slowEviction); c.want < 16 {
@@ -126,10 +126,10 @@ func TestRefusalClosesTheBudget(t *testing.T) {
 		want   Reason
 		after  time.Duration
 	}{
-		{Answer{Verdict: VerdictBudgetExhausted}, BudgetExhausted, 10 * time.Second},
-		{Answer{Verdict: VerdictBudgetContended}, BudgetContended, 10 * time.Second},
-		{Answer{Verdict: VerdictBudgetStale, RetryAfter: 10 * time.Second}, BudgetStale, 10 * time.Second},
-		{Answer{Verdict: VerdictBudgetStale, RetryAfter: 25 * time.Second}, BudgetStale, 25 * time.Second},
+		{Answer{Verdict: verdictBudgetExhausted}, BudgetExhausted, 10 * time.Second},
+		{Answer{Verdict: verdictBudgetContended}, BudgetContended, 10 * time.Second},
+		{Answer{Verdict: verdictBudgetStale, RetryAfter: 10 * time.Second}, BudgetStale, 10 * time.Second},
+		{Answer{Verdict: verdictBudgetStale, RetryAfter: 25 * time.Second}, BudgetStale, 25 * time.Second},
 	} {
 		t.Run(string(c.want)+c.after.String(), func(t *testing.T) {
 			f := newSched(t, SchedulerOptions{})
@@ -151,7 +151,7 @@ func TestRefusalClosesTheBudget(t *testing.T) {
 			f.observe("2", 9)
 			one := f.taken("n", "p1")
 			f.refused("n", "p2", c.want) // one at a time
-			one.done(Answer{Verdict: VerdictAccepted})
+			one.done(Answer{Verdict: verdictAccepted})
 			f.taken("n", "p2")
 		})
 	}
@@ -166,7 +166,7 @@ func TestRefusalsOfOneRoundCountOnce(t *testing.T) {
 		tickets = append(tickets, f.taken("n", p))
 	}
 	for _, ticket := range tickets {
-		ticket.done(Answer{Verdict: VerdictBudgetExhausted})
+		ticket.done(Answer{Verdict: verdictBudgetExhausted})
 	}
 	if r := f.refused("n", "a", BudgetExhausted); r.after != 10*time.Second {
 		t.Errorf("got %v until it is asked again, want 10 s", r.after)
@@ -178,7 +178,7 @@ func TestRefusalsOfOneRoundCountOnce(t *testing.T) {
 
 // A refusal that was on its way while the budget changed says nothing of the new state: waiting for yet another change could be long.
 func TestRefusalOfAnOlderStateDoesNotClose(t *testing.T) {
-	for _, v := range []Verdict{VerdictBudgetExhausted, VerdictBudgetStale} {
+	for _, v := range []Verdict{verdictBudgetExhausted, verdictBudgetStale} {
 		f := newSched(t, SchedulerOptions{})
 		f.observe("1", 2)
 		one, two := f.taken("n", "p1"), f.taken("n", "p2")
@@ -198,7 +198,7 @@ func TestContentionHalvesWhatIsInFlight(t *testing.T) {
 		tickets = append(tickets, f.taken("n", p))
 	}
 	for _, ticket := range tickets {
-		ticket.done(Answer{Verdict: VerdictBudgetContended})
+		ticket.done(Answer{Verdict: verdictBudgetContended})
 	}
 	f.observe("2", 100)
 	f.accepted("n", "tries")
@@ -207,7 +207,7 @@ func TestContentionHalvesWhatIsInFlight(t *testing.T) {
 	}
 	f.refused("n", "F", BudgetContended)
 	for _, ticket := range tickets[len(tickets)-5:] {
-		ticket.done(Answer{Verdict: VerdictAccepted})
+		ticket.done(Answer{Verdict: verdictAccepted})
 	}
 	for _, p := range strings.Split("12345678", "") {
 		f.taken("n", p)
@@ -219,7 +219,7 @@ func TestContentionLeavesAtLeastOne(t *testing.T) {
 	f := newSched(t, SchedulerOptions{PerBudget: 8})
 	for i, version := range []string{"1", "2", "3", "4"} {
 		f.observe(version, 100)
-		f.taken("n", "p").done(Answer{Verdict: VerdictBudgetContended})
+		f.taken("n", "p").done(Answer{Verdict: verdictBudgetContended})
 		if got := f.s.budgets[f.budget].limit; got != 1 {
 			t.Errorf("refusal %d: got a limit of %d, want 1: there was one in flight", i+1, got)
 		}
@@ -229,7 +229,7 @@ func TestContentionLeavesAtLeastOne(t *testing.T) {
 // What says nothing of the budget or the server frees the slot, and that is all.
 func TestOtherAnswersFreeTheSlot(t *testing.T) {
 	for _, v := range []Verdict{
-		VerdictGone, VerdictMultipleBudgets, VerdictNamespaceTerminating, VerdictAdmissionDenied, VerdictForbidden, VerdictRejected,
+		verdictGone, verdictMultipleBudgets, verdictNamespaceTerminating, verdictAdmissionDenied, verdictForbidden, verdictRejected,
 	} {
 		f := newSched(t, SchedulerOptions{InFlight: 1})
 		f.observe("1", 1)
@@ -246,7 +246,7 @@ func TestBudgetsDoNotHinderEachOther(t *testing.T) {
 	other := f.state("1", 1, nil)
 	other.Name = "other"
 	f.s.observe([]*policyv1.PodDisruptionBudget{f.state("1", 1, nil), other})
-	f.taken("n", "p1").done(Answer{Verdict: VerdictBudgetExhausted})
+	f.taken("n", "p1").done(Answer{Verdict: verdictBudgetExhausted})
 	f.refused("n", "p1", BudgetExhausted)
 	f.got(f.s.take("n", f.pod("p2"), types.NamespacedName{Namespace: "ns", Name: "other"}))
 }

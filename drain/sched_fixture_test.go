@@ -108,7 +108,7 @@ func (f *sched) not(ticket *ticket, r *refusal, want Reason) *refusal {
 // accepted evicts a pod.
 func (f *sched) accepted(node, pod string) {
 	f.t.Helper()
-	f.taken(node, pod).done(Answer{Verdict: VerdictAccepted})
+	f.taken(node, pod).done(Answer{Verdict: verdictAccepted})
 }
 
 func (f *sched) spent(want int) {

@@ -174,9 +174,9 @@ func (m *simServer) evict(p *simPod, answer func(Answer)) {
 	m.evictions++
 	reply := func(v Verdict) {
 		m.after(m.between(1, 30), func() {
-			if v == VerdictAccepted && m.r.Float64() < m.lost {
+			if v == verdictAccepted && m.r.Float64() < m.lost {
 				m.unknown++
-				v = VerdictUnknown
+				v = verdictUnknown
 			}
 			answer(Answer{Verdict: v})
 		})
@@ -190,16 +190,16 @@ func (m *simServer) decide(p *simPod, reply func(Verdict), tries int) {
 	switch {
 	case up >= m.overload[0] && up < m.overload[1]:
 		m.overloaded++
-		reply(VerdictOverloaded)
+		reply(verdictOverloaded)
 	case p.gone:
-		reply(VerdictGone)
+		reply(verdictGone)
 	case p.ending:
-		reply(VerdictAccepted)
+		reply(verdictAccepted)
 	case b.pdb.Status.DisruptionsAllowed == 0:
 		m.refused++
-		reply(VerdictBudgetExhausted)
+		reply(verdictBudgetExhausted)
 	case m.now.Sub(b.updated) < 3*time.Millisecond && tries >= 20:
-		reply(VerdictBudgetContended)
+		reply(verdictBudgetContended)
 	case m.now.Sub(b.updated) < 3*time.Millisecond:
 		m.after(500*time.Millisecond, func() { m.decide(p, reply, tries+1) })
 	default:
@@ -210,7 +210,7 @@ func (m *simServer) decide(p *simPod, reply func(Verdict), tries int) {
 		})
 		m.after(m.between(2, 15), func() {
 			m.end(p)
-			reply(VerdictAccepted)
+			reply(verdictAccepted)
 		})
 	}
 }

@@ -112,7 +112,7 @@ func (n *simNode) send(leave []*simPod) {
 		n.busy++
 		n.m.evict(p, func(a Answer) {
 			t.done(a)
-			p.accepted = p.accepted || a.Verdict == VerdictAccepted
+			p.accepted = p.accepted || a.Verdict == verdictAccepted
 			if n.busy--; n.busy == 0 {
 				n.timer++
 				n.m.after(n.m.between(0, 5), n.timed(n.timer))

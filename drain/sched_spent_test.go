@@ -29,7 +29,7 @@ func TestAcceptedIsSpentUntilTheStatusShowsIt(t *testing.T) {
 
 // Never counted twice: the watch may be faster than the answer.
 func TestStatusMayShowItBeforeTheAnswer(t *testing.T) {
-	for _, v := range []Verdict{VerdictAccepted, VerdictUnknown} {
+	for _, v := range []Verdict{verdictAccepted, verdictUnknown} {
 		f := newSched(t, SchedulerOptions{})
 		f.observe("1", 2)
 		ticket := f.taken("n", "p1")
@@ -120,7 +120,7 @@ func TestPodMayLeaveBeforeTheAnswer(t *testing.T) {
 	ticket := f.taken("n", "p1")
 	f.s.left(f.pod("p1"))
 	f.observe("2", 9)
-	ticket.done(Answer{Verdict: VerdictAccepted})
+	ticket.done(Answer{Verdict: verdictAccepted})
 	f.spent(1)
 	f.pass(unitConfirm)
 	f.observe("2", 9)
@@ -129,7 +129,7 @@ func TestPodMayLeaveBeforeTheAnswer(t *testing.T) {
 
 // An eviction without an answer may have been accepted. The server charges the budget before it finds that the UID is another.
 func TestWhatMayHaveBeenAcceptedIsSpent(t *testing.T) {
-	for _, v := range []Verdict{VerdictUnknown, VerdictReplaced} {
+	for _, v := range []Verdict{verdictUnknown, verdictReplaced} {
 		f := newSched(t, SchedulerOptions{})
 		f.observe("1", 1)
 		f.taken("n", "p1").done(Answer{Verdict: v})
@@ -147,14 +147,14 @@ func TestWhatMayHaveBeenAcceptedIsSpent(t *testing.T) {
 func TestPodThatIsAskedAgainIsCountedOnce(t *testing.T) {
 	f := newSched(t, SchedulerOptions{})
 	f.observe("1", 1)
-	f.taken("n", "p1").done(Answer{Verdict: VerdictUnknown})
+	f.taken("n", "p1").done(Answer{Verdict: verdictUnknown})
 	f.refused("n", "p2", BudgetExhausted)
 	again := f.taken("n", "p1")
 	f.spent(1)
 	f.observe("2", 2)
 	f.taken("n", "p2")
 	f.refused("n", "p3", BudgetExhausted)
-	again.done(Answer{Verdict: VerdictForbidden})
+	again.done(Answer{Verdict: verdictForbidden})
 	f.spent(1) // the first may still have been accepted
 	f.pass(unitForget)
 	f.spent(0)
@@ -165,9 +165,9 @@ func TestPodMayComeUnderAnotherBudget(t *testing.T) {
 	other := f.state("2", 1, nil)
 	other.Name = "other"
 	f.s.observe([]*policyv1.PodDisruptionBudget{f.state("1", 1, nil), other})
-	f.taken("n", "p1").done(Answer{Verdict: VerdictUnknown})
+	f.taken("n", "p1").done(Answer{Verdict: verdictUnknown})
 	key := types.NamespacedName{Namespace: "ns", Name: "other"}
-	f.got(f.s.take("n", f.pod("p1"), key)).done(Answer{Verdict: VerdictAccepted})
+	f.got(f.s.take("n", f.pod("p1"), key)).done(Answer{Verdict: verdictAccepted})
 	if got := f.s.spent(); len(got) != 1 || got[key] != 1 {
 		t.Errorf("got %v spent, want 1 under %v", got, key)
 	}

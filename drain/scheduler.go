@@ -255,9 +255,9 @@ func (t *ticket) done(a Answer) {
 	delete(s.flying, t.pod)
 	now := s.tick()
 	switch a.Verdict {
-	case VerdictOverloaded:
+	case verdictOverloaded:
 		s.server.raise(now, t.number, s.tickets, a.RetryAfter, s.random())
-	case VerdictAccepted:
+	case verdictAccepted:
 		s.server.reset(t.number)
 	}
 	if t.budget != nil {

@@ -55,7 +55,7 @@ func TestBurstThenRate(t *testing.T) {
 				f.not(ticket, r, WaitingForRate)
 				return n
 			}
-			ticket.done(Answer{Verdict: VerdictAccepted})
+			ticket.done(Answer{Verdict: verdictAccepted})
 		}
 	}
 	for _, c := range []struct {
@@ -83,8 +83,8 @@ func TestInFlightIsBounded(t *testing.T) {
 	one := f.takenFree("n", "p1")
 	f.taken("n", "p2")
 	f.refusedFree("n", "p3", WaitingForRate)
-	one.done(Answer{Verdict: VerdictRejected})
-	one.done(Answer{Verdict: VerdictRejected})
+	one.done(Answer{Verdict: verdictRejected})
+	one.done(Answer{Verdict: verdictRejected})
 	f.takenFree("n", "p3")
 	f.refusedFree("n", "p4", WaitingForRate)
 }
@@ -95,7 +95,7 @@ func TestOverloadBacksOffGlobally(t *testing.T) {
 	f.observe("1", 9)
 	for i, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
 		want := time.Duration(seconds) * time.Second
-		f.taken("n", "p1").done(Answer{Verdict: VerdictOverloaded})
+		f.taken("n", "p1").done(Answer{Verdict: verdictOverloaded})
 		for _, node := range []string{"n", "other"} {
 			if r := f.refusedFree(node, "p9", ServerOverloaded); r.after != want {
 				t.Errorf("refusal %d: got %v until %q asks again, want %v", i+1, r.after, node, want)
@@ -109,9 +109,9 @@ func TestOverloadBacksOffGlobally(t *testing.T) {
 	}
 	probe := f.taken("n", "p1")
 	f.refusedFree("other", "p9", ServerOverloaded) // one tries
-	probe.done(Answer{Verdict: VerdictAccepted})
+	probe.done(Answer{Verdict: verdictAccepted})
 	f.takenFree("other", "p9")
-	f.taken("n", "p2").done(Answer{Verdict: VerdictOverloaded})
+	f.taken("n", "p2").done(Answer{Verdict: verdictOverloaded})
 	if r := f.refusedFree("n", "p3", ServerOverloaded); r.after != time.Second {
 		t.Errorf("after an acceptance: got %v until it is asked again, want 1 s", r.after)
 	}
@@ -125,9 +125,9 @@ func TestOverloadOfOneRoundCountsOnce(t *testing.T) {
 		tickets = append(tickets, f.takenFree("n", fmt.Sprint(i)))
 	}
 	for _, ticket := range tickets[1:] {
-		ticket.done(Answer{Verdict: VerdictOverloaded})
+		ticket.done(Answer{Verdict: verdictOverloaded})
 	}
-	tickets[0].done(Answer{Verdict: VerdictAccepted})
+	tickets[0].done(Answer{Verdict: verdictAccepted})
 	if r := f.refusedFree("n", "p", ServerOverloaded); r.after != time.Second {
 		t.Errorf("got %v until it is asked again, want 1 s", r.after)
 	}
@@ -136,7 +136,7 @@ func TestOverloadOfOneRoundCountsOnce(t *testing.T) {
 // R-DR-19.
 func TestOverloadHonoursRetryAfter(t *testing.T) {
 	f := newSched(t, SchedulerOptions{})
-	f.takenFree("n", "p1").done(Answer{Verdict: VerdictOverloaded, RetryAfter: 7 * time.Second})
+	f.takenFree("n", "p1").done(Answer{Verdict: verdictOverloaded, RetryAfter: 7 * time.Second})
 	if r := f.refusedFree("n", "p1", ServerOverloaded); r.after != 7*time.Second {
 		t.Errorf("got %v until it is asked again, want the 7 s that the server asks for", r.after)
 	}
@@ -152,7 +152,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		f.observe("1", 2)
 		f.want(node, 3, 1)
 		f.accepted(node, pod)
-		f.takenFree(node, pod+"-free").done(Answer{Verdict: VerdictUnknown})
+		f.takenFree(node, pod+"-free").done(Answer{Verdict: verdictUnknown})
 		f.pass(time.Second)
 		// 30 s of units, a minute of demands and ten of budgets, each with a sweep's delay.
 		if len(f.s.units) > 45 || len(f.s.nodes) > 75 || len(f.s.budgets) > 700 || len(f.s.flying) > 0 {
@@ -191,7 +191,7 @@ func evictTen(s *Scheduler, node string, began time.Time) {
 			continue
 		}
 		<-time.After(100 * time.Millisecond)
-		ticket.done(Answer{Verdict: VerdictAccepted})
+		ticket.done(Answer{Verdict: verdictAccepted})
 		left--
 	}
 	s.forget(node)
@@ -205,7 +205,7 @@ func TestBoundsHoldUnderConcurrency(t *testing.T) {
 	}
 	var all, guarded, most atomic.Int64
 	f := sched{t: t, budget: types.NamespacedName{Namespace: "ns", Name: "web"}}
-	verdicts := []Verdict{VerdictAccepted, VerdictGone, VerdictUnknown, VerdictForbidden, VerdictReplaced}
+	verdicts := []Verdict{verdictAccepted, verdictGone, verdictUnknown, verdictForbidden, verdictReplaced}
 	var wg sync.WaitGroup
 	for n := range 12 {
 		wg.Go(func() {

@@ -31,7 +31,7 @@ func detectBinomial(n, f int, p float64) float64 {
 		}
 		return 0
 	}
-	return math.Exp(causeLogChoose(n, f) + float64(f)*math.Log(p) + float64(n-f)*math.Log1p(-p))
+	return math.Exp(logChoose(n, f) + float64(f)*math.Log(p) + float64(n-f)*math.Log1p(-p))
 }
 
 // detectLost is how much probability may get lost in detectCUSUMExact, by runs of more failures than it follows.
@@ -117,4 +117,11 @@ func TestExactFigures(t *testing.T) {
 	near("halts fatal of 3", fatal[3].halts, 0)
 	near("halts fatal of 4", fatal[4].halts, 1)
 	near("failed fatal of 100", fatal[100].failed, 4)
+}
+
+func logChoose(n, k int) float64 {
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return a - b - c
 }

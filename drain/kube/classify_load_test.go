@@ -56,10 +56,10 @@ func TestContendedBudgets(t *testing.T) {
 		}
 	}
 	answersAreUnderstood(t, []answerCase{
-		{"conflict", drain.Answer{Verdict: drain.VerdictBudgetContended, Code: 409, Message: "guard"}, func(t *testing.T, c *cluster) error {
+		{"conflict", drain.Answer{Verdict: "BudgetContended", Code: 409, Message: "guard"}, func(t *testing.T, c *cluster) error {
 			return contended(t, c, touched(t, c))
 		}},
-		{"deleted meanwhile", drain.Answer{Verdict: drain.VerdictBudgetContended, Code: 404, Message: "guard"}, func(t *testing.T, c *cluster) error {
+		{"deleted meanwhile", drain.Answer{Verdict: "BudgetContended", Code: 404, Message: "guard"}, func(t *testing.T, c *cluster) error {
 			return contended(t, c, func(int) {
 				err := c.admin.PolicyV1().PodDisruptionBudgets(c.namespace).Delete(t.Context(), "guard", metav1.DeleteOptions{})
 				if err != nil && !apierrors.IsNotFound(err) {
@@ -67,7 +67,7 @@ func TestContendedBudgets(t *testing.T) {
 				}
 			})
 		}},
-		{"out of the server's time", drain.Answer{Verdict: drain.VerdictUnknown, Code: 504}, func(t *testing.T, c *cluster) error {
+		{"out of the server's time", drain.Answer{Verdict: "Unknown", Code: 504}, func(t *testing.T, c *cluster) error {
 			touch := touched(t, c)
 			return contended(t, c, func(n int) {
 				select {
@@ -101,7 +101,7 @@ func (c *cluster) awaitWebhook(t *testing.T, asked *atomic.Int32) {
 // user, and a webhook keeps the eviction of another pod sitting on it.
 func TestOverload(t *testing.T) {
 	answersAreUnderstood(t, []answerCase{
-		{"no seat", drain.Answer{Verdict: drain.VerdictOverloaded, Code: 429, RetryAfter: time.Second}, func(t *testing.T, c *cluster) error {
+		{"no seat", drain.Answer{Verdict: "Overloaded", Code: 429, RetryAfter: time.Second}, func(t *testing.T, c *cluster) error {
 			user := c.namespace
 			pod, slow := refTo(c.runs(t, "app", "")), refTo(c.runs(t, "slow", ""))
 			sitting := make(chan struct{})
@@ -192,7 +192,7 @@ func TestLostAnswers(t *testing.T) {
 			return err
 		}
 	}
-	unknown := drain.Answer{Verdict: drain.VerdictUnknown}
+	unknown := drain.Answer{Verdict: "Unknown"}
 	answersAreUnderstood(t, []answerCase{
 		{"connection lost", unknown, lost(func(*http.Request) error { return io.ErrUnexpectedEOF })},
 		{"deadline", unknown, lost(func(r *http.Request) error { <-r.Context().Done(); return r.Context().Err() })},

@@ -19,15 +19,15 @@ import (
 // TestMissingRights shows that the lack of a right is not taken for an admission's refusal.
 func TestMissingRights(t *testing.T) {
 	answersAreUnderstood(t, []answerCase{
-		{"no right", drain.Answer{Verdict: drain.VerdictForbidden, Code: 403, Message: "pods/eviction"}, func(t *testing.T, c *cluster) error {
+		{"no right", drain.Answer{Verdict: "Forbidden", Code: 403, Message: "pods/eviction"}, func(t *testing.T, c *cluster) error {
 			config := c.env.User(t, "nobody")
 			return newClient(t, config, kube.ClientOptions{}).Evict(t.Context(), refTo(c.runs(t, "app", "")), nil)
 		}},
-		{"the pod of another node", drain.Answer{Verdict: drain.VerdictForbidden, Code: 403}, func(t *testing.T, c *cluster) error {
+		{"the pod of another node", drain.Answer{Verdict: "Forbidden", Code: 403}, func(t *testing.T, c *cluster) error {
 			config := c.env.User(t, "system:node:here", "system:nodes")
 			return newClient(t, config, kube.ClientOptions{}).Evict(t.Context(), refTo(c.runs(t, "app", "elsewhere")), nil)
 		}},
-		{"unknown user", drain.Answer{Verdict: drain.VerdictForbidden, Code: 401}, func(t *testing.T, c *cluster) error {
+		{"unknown user", drain.Answer{Verdict: "Forbidden", Code: 401}, func(t *testing.T, c *cluster) error {
 			config := c.env.Config()
 			config.CertData, config.KeyData, config.BearerToken = nil, nil, "nonsense"
 			return newClient(t, config, kube.ClientOptions{}).Evict(t.Context(), refTo(c.runs(t, "app", "")), nil)
@@ -39,7 +39,7 @@ func TestMissingRights(t *testing.T) {
 // Webhooks that evacuate a pod themselves answer 429, so that kubectl asks again.
 func TestRefusalsByWebhooks(t *testing.T) {
 	denied := func(code int32, message string, refusal metav1.Status) answerCase {
-		want := drain.Answer{Verdict: drain.VerdictAdmissionDenied, Code: int(code), Message: message}
+		want := drain.Answer{Verdict: "AdmissionDenied", Code: int(code), Message: message}
 		return answerCase{message, want, func(t *testing.T, c *cluster) error { return c.refusedByWebhook(t, &refusal) }}
 	}
 	answersAreUnderstood(t, []answerCase{
@@ -53,7 +53,7 @@ func TestRefusalsByWebhooks(t *testing.T) {
 		denied(429, "evacuating", metav1.Status{Code: 429, Message: "evacuating"}),
 		denied(429, "evacuating still", metav1.Status{Code: 429, Reason: metav1.StatusReasonTooManyRequests, Message: "evacuating still"}),
 		denied(503, "not now", metav1.Status{Code: 503, Message: "not now"}),
-		{"500 is like two budgets", drain.Answer{Verdict: drain.VerdictMultipleBudgets, Code: 500}, func(t *testing.T, c *cluster) error {
+		{"500 is like two budgets", drain.Answer{Verdict: "MultipleBudgets", Code: 500}, func(t *testing.T, c *cluster) error {
 			return c.refusedByWebhook(t, &metav1.Status{Code: 500, Message: "broken"})
 		}},
 	})
@@ -83,17 +83,17 @@ func (c *cluster) onceRefused(t *testing.T, pod drain.PodRef) error {
 // TestRefusalsByPolicies shows the same for policies, and for a webhook that can't be called.
 func TestRefusalsByPolicies(t *testing.T) {
 	denied := func(name string, code int, reason *metav1.StatusReason) answerCase {
-		want := drain.Answer{Verdict: drain.VerdictAdmissionDenied, Code: code, Message: "not on Fridays"}
+		want := drain.Answer{Verdict: "AdmissionDenied", Code: code, Message: "not on Fridays"}
 		return answerCase{name, want, func(t *testing.T, c *cluster) error { return c.refusedByPolicy(t, "false", reason) }}
 	}
 	answersAreUnderstood(t, []answerCase{
 		denied("no reason", 422, nil),
 		denied("forbidden", 403, ptr.To(metav1.StatusReasonForbidden)),
 		denied("too large", 413, ptr.To(metav1.StatusReasonRequestEntityTooLarge)),
-		{"broken policy", drain.Answer{Verdict: drain.VerdictAdmissionDenied, Code: 422}, func(t *testing.T, c *cluster) error {
+		{"broken policy", drain.Answer{Verdict: "AdmissionDenied", Code: 422}, func(t *testing.T, c *cluster) error {
 			return c.refusedByPolicy(t, "object.metadata.labels['x'] == 'y'", nil)
 		}},
-		{"broken webhook", drain.Answer{Verdict: drain.VerdictUnknown, Code: 500}, func(t *testing.T, c *cluster) error {
+		{"broken webhook", drain.Answer{Verdict: "Unknown", Code: 500}, func(t *testing.T, c *cluster) error {
 			pod := refTo(c.runs(t, "app", ""))
 			c.register(t, "https://127.0.0.1:1", admissionregistrationv1.Create, "", "pods/eviction")
 			return c.onceRefused(t, pod)

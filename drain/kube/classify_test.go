@@ -86,26 +86,26 @@ func (c *cluster) evict(t *testing.T, pod drain.PodRef) error {
 // TestAnswersOfTheEvictionAPI drives the API server into each of its own answers. R-DR-02, R-DR-19.
 func TestAnswersOfTheEvictionAPI(t *testing.T) {
 	answersAreUnderstood(t, []answerCase{
-		{"accepted", drain.Answer{Verdict: drain.VerdictAccepted, Code: 201}, func(t *testing.T, c *cluster) error {
+		{"accepted", drain.Answer{Verdict: "Accepted", Code: 201}, func(t *testing.T, c *cluster) error {
 			return c.evict(t, refTo(c.runs(t, "app", "")))
 		}},
-		{"accepted again", drain.Answer{Verdict: drain.VerdictAccepted, Code: 201}, func(t *testing.T, c *cluster) error {
+		{"accepted again", drain.Answer{Verdict: "Accepted", Code: 201}, func(t *testing.T, c *cluster) error {
 			pod := c.runs(t, "app", "elsewhere", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(600)) })
 			must(t, c.evict(t, refTo(pod)))
 			return c.evict(t, refTo(pod))
 		}},
-		{"no pod", drain.Answer{Verdict: drain.VerdictGone, Code: 404, Message: `"app" not found`}, func(t *testing.T, c *cluster) error {
+		{"no pod", drain.Answer{Verdict: "Gone", Code: 404, Message: `"app" not found`}, func(t *testing.T, c *cluster) error {
 			return c.evict(t, drain.PodRef{Namespace: c.namespace, Name: "app", UID: "u"})
 		}},
-		{"no namespace", drain.Answer{Verdict: drain.VerdictGone, Code: 404}, func(t *testing.T, c *cluster) error {
+		{"no namespace", drain.Answer{Verdict: "Gone", Code: 404}, func(t *testing.T, c *cluster) error {
 			return c.evict(t, drain.PodRef{Namespace: "nowhere", Name: "app", UID: "u"})
 		}},
-		{"another pod", drain.Answer{Verdict: drain.VerdictReplaced, Code: 409, Message: "UID"}, func(t *testing.T, c *cluster) error {
+		{"another pod", drain.Answer{Verdict: "Replaced", Code: 409, Message: "UID"}, func(t *testing.T, c *cluster) error {
 			ref := refTo(c.runs(t, "app", ""))
 			ref.UID = "another"
 			return c.evict(t, ref)
 		}},
-		{"another name", drain.Answer{Verdict: drain.VerdictRejected, Code: 400, Message: "name"}, func(t *testing.T, c *cluster) error {
+		{"another name", drain.Answer{Verdict: "Rejected", Code: 400, Message: "name"}, func(t *testing.T, c *cluster) error {
 			ref := refTo(c.runs(t, "app", ""))
 			config := through(c.env.Config(), func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 				r.URL.Path = strings.Replace(r.URL.Path, "/app/", "/other/", 1)
@@ -113,12 +113,12 @@ func TestAnswersOfTheEvictionAPI(t *testing.T) {
 			})
 			return newClient(t, config, kube.ClientOptions{}).Evict(t.Context(), ref, nil)
 		}},
-		{"another server", drain.Answer{Verdict: drain.VerdictRejected, Code: 404}, func(t *testing.T, c *cluster) error {
+		{"another server", drain.Answer{Verdict: "Rejected", Code: 404}, func(t *testing.T, c *cluster) error {
 			config := c.env.Config()
 			config.Host += "/nowhere"
 			return newClient(t, config, kube.ClientOptions{}).Evict(t.Context(), refTo(c.runs(t, "app", "")), nil)
 		}},
-		{"ending namespace", drain.Answer{Verdict: drain.VerdictNamespaceTerminating, Code: 403}, func(t *testing.T, c *cluster) error {
+		{"ending namespace", drain.Answer{Verdict: "NamespaceTerminating", Code: 403}, func(t *testing.T, c *cluster) error {
 			pod := c.runs(t, "app", "elsewhere")
 			must(t, c.admin.CoreV1().Namespaces().Delete(t.Context(), c.namespace, metav1.DeleteOptions{}))
 			return c.evict(t, refTo(pod))
@@ -136,19 +136,19 @@ func TestAnswersAboutBudgets(t *testing.T) {
 		}
 	}
 	answersAreUnderstood(t, []answerCase{
-		{"allows", drain.Answer{Verdict: drain.VerdictAccepted, Code: 201}, with(func(*policyv1.PodDisruptionBudgetStatus) {})},
-		{"empty", drain.Answer{Verdict: drain.VerdictBudgetExhausted, Code: 429, Message: "guard needs 1 healthy pods and has 1"},
+		{"allows", drain.Answer{Verdict: "Accepted", Code: 201}, with(func(*policyv1.PodDisruptionBudgetStatus) {})},
+		{"empty", drain.Answer{Verdict: "BudgetExhausted", Code: 429, Message: "guard needs 1 healthy pods and has 1"},
 			with(func(s *policyv1.PodDisruptionBudgetStatus) { s.DisruptionsAllowed, s.CurrentHealthy = 0, 1 })},
-		{"older than its spec", drain.Answer{Verdict: drain.VerdictBudgetStale, Code: 429, RetryAfter: 10 * time.Second, Message: "guard"},
+		{"older than its spec", drain.Answer{Verdict: "BudgetStale", Code: 429, RetryAfter: 10 * time.Second, Message: "guard"},
 			with(func(s *policyv1.PodDisruptionBudgetStatus) { s.ObservedGeneration = 0 })},
-		{"too much to confirm", drain.Answer{Verdict: drain.VerdictBudgetStale, Code: 403, Message: "guard"},
+		{"too much to confirm", drain.Answer{Verdict: "BudgetStale", Code: 403, Message: "guard"},
 			with(func(s *policyv1.PodDisruptionBudgetStatus) {
 				s.DisruptedPods = map[string]metav1.Time{}
 				for i := range 2001 {
 					s.DisruptedPods[fmt.Sprintf("gone-%d", i)] = metav1.Now()
 				}
 			})},
-		{"two of them", drain.Answer{Verdict: drain.VerdictMultipleBudgets, Code: 500, Message: "more than one"}, func(t *testing.T, c *cluster) error {
+		{"two of them", drain.Answer{Verdict: "MultipleBudgets", Code: 500, Message: "more than one"}, func(t *testing.T, c *cluster) error {
 			pod := c.runs(t, "app", "")
 			for _, name := range []string{"one", "two"} {
 				c.guards(t, name, "app", func(*policyv1.PodDisruptionBudgetStatus) {})

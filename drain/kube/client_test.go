@@ -46,7 +46,7 @@ func TestNoRequestIsRepeated(t *testing.T) {
 	var n atomic.Int32
 	began := time.Now()
 	err := newClient(t, counted(c.env.Config(), &n), kube.ClientOptions{}).Evict(t.Context(), pod, nil)
-	if a := drain.Classify(err); a.Verdict != drain.VerdictBudgetStale || a.RetryAfter != 10*time.Second {
+	if a := drain.Classify(err); a.Verdict != "BudgetStale" || a.RetryAfter != 10*time.Second {
 		t.Errorf("got %+v, want a stale budget that asks for 10 s", a)
 	}
 	if took := time.Since(began); n.Load() != 1 || took > 8*time.Second {
@@ -68,7 +68,7 @@ func TestOverloadedServerIsAskedOnce(t *testing.T) {
 	for name, call := range callsOf(t.Context(), pod) {
 		n.Store(0)
 		err := call(newClient(t, counted(&rest.Config{Host: s.URL}, &n), kube.ClientOptions{}))
-		if a := drain.Classify(err); a.Verdict != drain.VerdictOverloaded || a.RetryAfter != time.Second || n.Load() != 1 {
+		if a := drain.Classify(err); a.Verdict != "Overloaded" || a.RetryAfter != time.Second || n.Load() != 1 {
 			t.Errorf("%s: got %+v after %d requests, want an overload that asks for 1 s after 1", name, a, n.Load())
 		}
 	}
@@ -95,7 +95,7 @@ func TestSilenceEndsByTheDeadline(t *testing.T) {
 	pod := drain.PodRef{Namespace: "ns", Name: "app", UID: "u"}
 	for name, call := range callsOf(t.Context(), pod) {
 		err := call(newClient(t, &rest.Config{Host: s.URL}, kube.ClientOptions{Timeout: 100 * time.Millisecond}))
-		if !errors.Is(err, context.DeadlineExceeded) || drain.Classify(err).Verdict != drain.VerdictUnknown {
+		if !errors.Is(err, context.DeadlineExceeded) || drain.Classify(err).Verdict != "Unknown" {
 			t.Errorf("%s: got %v, want the deadline, and that nothing is known", name, err)
 		}
 	}
@@ -146,7 +146,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 		t.Errorf("got %d allowed, want 1", budget.Status.DisruptionsAllowed)
 	}
 	must(t, client.Evict(t.Context(), pod, nil))
-	if err := client.DryRunEvict(t.Context(), pod); drain.Classify(err).Verdict != drain.VerdictGone {
+	if err := client.DryRunEvict(t.Context(), pod); drain.Classify(err).Verdict != "Gone" {
 		t.Errorf("got %v, want no pod", err)
 	}
 }

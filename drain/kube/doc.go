@@ -17,8 +17,8 @@
 //	informers := kube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets} // as mgr.GetCache().GetInformer returns them
 //	d, err := kube.Open(ctx, mgr.GetConfig(), kube.OpenOptions{Informers: informers, HTTPClient: mgr.GetHTTPClient()})
 //
-// The parts can be had one by one: a [Cache] over shared informers, a [Client] that never repeats a request, a [LeaseKeeper] that stands in
-// for a kubelet, and an [AnnotationResponder] by which pods evacuate themselves.
+// The parts can be had one by one: a [Cache] over shared informers, a [Client] that never repeats a request, [NewLeaseKeeper] for what stands in
+// for a kubelet, and [NewAnnotationResponder] by which pods evacuate themselves.
 //
 // # Promise
 //
@@ -33,7 +33,7 @@
 // # How a pod evacuates itself
 //
 // A pod asks to be told before it is evicted by the annotation [drain.HookAnnotation], with the names of responders in order; the operator
-// has an [AnnotationResponder] under each of these names. Then, when its node is drained:
+// has a responder of [NewAnnotationResponder] under each of these names. Then, when its node is drained:
 //
 //  1. The pod gets the annotation [RequestAnnotation]: {"holder":"…","maintenance":"…","responder":"…"}. An answer that an earlier request
 //     left behind is removed by the same write.

@@ -20,7 +20,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "the Lease of a living kubelet is overruled",
-			Func:    "(*LeaseKeeper).renew",
+			Func:    "(*leaseKeeper).renew",
 			Replace: "!last.Equal(found)",
 			With:    "last.Equal(time.Time{})",
 			Run:     "TestLivingKubeletIsLeftAlone|TestKubeletComesInBetween",

@@ -20,38 +20,38 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// errNoLease is wrapped by the errors of a [LeaseKeeper] about a node that has no Lease. None is made: there was no kubelet to stand
+// errNoLease is wrapped by the errors of a leaseKeeper about a node that has no Lease. None is made: there was no kubelet to stand
 // in for.
 var errNoLease = errors.New("the node has no Lease")
 
 // renewAttempts is how often a renewal is tried that meets another writer.
 const renewAttempts = 2
 
-// A LeaseKeeper is a [drain.LeaseKeeper] for the Leases by which kubelets show that they live. It keeps the holder and the duration
-// that the kubelet wrote. Its methods may be called from several goroutines.
-type LeaseKeeper struct {
+// A leaseKeeper remembers what it has seen of the Leases that it renews.
+type leaseKeeper struct {
 	caller
 
 	mu   sync.Mutex
 	seen map[string]time.Time // by node, the renew time at the end of the last call
 }
 
-var _ drain.LeaseKeeper = (*LeaseKeeper)(nil)
+var _ drain.LeaseKeeper = (*leaseKeeper)(nil)
 
-// NewLeaseKeeper returns a LeaseKeeper.
-func NewLeaseKeeper(client kubernetes.Interface, o Options) (*LeaseKeeper, error) {
+// NewLeaseKeeper returns a [drain.LeaseKeeper] for the Leases by which kubelets show that they live. It keeps the holder and the
+// duration that the kubelet wrote. Its methods may be called from several goroutines.
+func NewLeaseKeeper(client kubernetes.Interface, o Options) (drain.LeaseKeeper, error) {
 	check := option.For("drain/kube.NewLeaseKeeper", nil)
 	checkCaller(check, client, o)
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return &LeaseKeeper{caller: newCaller(client, o), seen: map[string]time.Time{}}, nil
+	return &leaseKeeper{caller: newCaller(client, o), seen: map[string]time.Time{}}, nil
 }
 
 // Renew sets the renew time of the node's Lease to now, or, where another clock is ahead, to a little later than it is. If the renew time
 // is another one than at the end of the last call, somebody else lives and renews it, and it is left alone. A node without a
 // Lease is an error.
-func (k *LeaseKeeper) Renew(ctx context.Context, node string) error {
+func (k *leaseKeeper) Renew(ctx context.Context, node string) error {
 	var err error
 	for range renewAttempts {
 		if err = k.renew(ctx, node); !apierrors.IsConflict(err) {
@@ -64,7 +64,7 @@ func (k *LeaseKeeper) Renew(ctx context.Context, node string) error {
 	return nil
 }
 
-func (k *LeaseKeeper) renew(ctx context.Context, node string) error {
+func (k *leaseKeeper) renew(ctx context.Context, node string) error {
 	ctx, cancel := k.within(ctx)
 	defer cancel()
 	leases := k.client.CoordinationV1().Leases(corev1.NamespaceNodeLease)
@@ -93,20 +93,20 @@ func (k *LeaseKeeper) renew(ctx context.Context, node string) error {
 	return nil
 }
 
-func (k *LeaseKeeper) last(node string) (time.Time, bool) {
+func (k *leaseKeeper) last(node string) (time.Time, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	last, ok := k.seen[node]
 	return last, ok
 }
 
-func (k *LeaseKeeper) see(node string, renewed time.Time) {
+func (k *leaseKeeper) see(node string, renewed time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seen[node] = renewed
 }
 
-func (k *LeaseKeeper) forget(node string) {
+func (k *leaseKeeper) forget(node string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.seen, node)

@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
 )
 
@@ -47,7 +48,7 @@ func (c *cluster) heard(t *testing.T, node string, at time.Time) {
 }
 
 // keeper renews the Lease of a node by a clock that stands at *now.
-func (c *cluster) keeper(t *testing.T, now *time.Time) *kube.LeaseKeeper {
+func (c *cluster) keeper(t *testing.T, now *time.Time) drain.LeaseKeeper {
 	t.Helper()
 	keeper, err := kube.NewLeaseKeeper(c.admin, kube.Options{Now: func() time.Time { return *now }})
 	must(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Options are common to the [LeaseKeeper] and the [AnnotationResponder]. The zero value is the usual choice.
+// Options are common to [NewLeaseKeeper] and [NewAnnotationResponder]. The zero value is the usual choice.
 type Options struct {
 	// Timeout bounds each call. Zero means 10 s.
 	Timeout time.Duration

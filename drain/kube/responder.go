@@ -28,7 +28,7 @@ const (
 	answerAnnotation = annotationPrefix + "evacuation"
 )
 
-// errPodGone is wrapped by the errors of an [AnnotationResponder] about a pod that isn't there, or is another one of the same name.
+// errPodGone is wrapped by the errors of an annotationResponder about a pod that isn't there, or is another one of the same name.
 var errPodGone = errors.New("the pod is gone")
 
 // An answerError is an answer of a pod that can't be understood.
@@ -47,25 +47,25 @@ func (e *answerError) Error() string {
 // Unwrap returns what is wrong with it.
 func (e *answerError) Unwrap() error { return e.Err }
 
-// An AnnotationResponder is a [drain.Responder] for pods that evacuate themselves: it asks by an annotation of the pod, and reads the
-// answer from another in the Cache. It writes when it asks and when it takes that back, and not in between. Its methods may be called
-// from several goroutines.
-type AnnotationResponder struct {
+// An annotationResponder asks pods by their annotations.
+type annotationResponder struct {
 	caller
 	pods drain.Cache
 }
 
-var _ drain.Responder = (*AnnotationResponder)(nil)
+var _ drain.Responder = (*annotationResponder)(nil)
 
-// NewAnnotationResponder returns a responder that finds the pods in the cache.
-func NewAnnotationResponder(client kubernetes.Interface, pods drain.Cache, o Options) (*AnnotationResponder, error) {
+// NewAnnotationResponder returns a [drain.Responder] for pods that evacuate themselves: it asks by an annotation of the pod,
+// [RequestAnnotation], and reads the answer from another in the cache. It writes when it asks and when it takes that back, and not in
+// between. Its methods may be called from several goroutines.
+func NewAnnotationResponder(client kubernetes.Interface, pods drain.Cache, o Options) (drain.Responder, error) {
 	check := option.For("drain/kube.NewAnnotationResponder", nil)
 	checkCaller(check, client, o)
 	check.Require("pods", pods, "see drain/kube.NewCache")
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return &AnnotationResponder{caller: newCaller(client, o), pods: pods}, nil
+	return &annotationResponder{caller: newCaller(client, o), pods: pods}, nil
 }
 
 // request is the value of RequestAnnotation.
@@ -85,7 +85,7 @@ type answer struct {
 
 // Respond asks the pod, if it has not been asked, and returns its answer. Where another holder has asked the same responder, its
 // request stands for both. An answer that can't be understood is an error, and so is a pod that isn't there.
-func (r *AnnotationResponder) Respond(ctx context.Context, req drain.HookRequest) (drain.HookAnswer, error) {
+func (r *annotationResponder) Respond(ctx context.Context, req drain.HookRequest) (drain.HookAnswer, error) {
 	pod := r.pod(req.Pod)
 	if pod == nil {
 		return drain.HookAnswer{}, fmt.Errorf("asking pod %q to evacuate: %w", req.Pod, errPodGone)
@@ -101,7 +101,7 @@ func (r *AnnotationResponder) Respond(ctx context.Context, req drain.HookRequest
 }
 
 // Cancel takes the holder's request off the pod, and leaves that of another holder.
-func (r *AnnotationResponder) Cancel(ctx context.Context, req drain.HookRequest) error {
+func (r *annotationResponder) Cancel(ctx context.Context, req drain.HookRequest) error {
 	if pod := r.pod(req.Pod); pod != nil {
 		if got := requestOf(pod); got.Holder != "" && got.Holder != req.Holder {
 			return nil
@@ -116,7 +116,7 @@ func (r *AnnotationResponder) Cancel(ctx context.Context, req drain.HookRequest)
 
 // ask writes the request, and removes an answer, which was to another one. A Cache that lags behind the pod's answer to this very
 // request must not remove it: then nothing is written, and the change that the Cache has yet to see brings the next call.
-func (r *AnnotationResponder) ask(ctx context.Context, pod *corev1.Pod, want request) error {
+func (r *annotationResponder) ask(ctx context.Context, pod *corev1.Pod, want request) error {
 	value, err := json.Marshal(want)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (r *AnnotationResponder) ask(ctx context.Context, pod *corev1.Pod, want req
 }
 
 // annotate changes annotations of the pod, if it is still the same, and, unless version is empty, unchanged.
-func (r *AnnotationResponder) annotate(ctx context.Context, pod drain.PodRef, version string, annotations map[string]any) error {
+func (r *annotationResponder) annotate(ctx context.Context, pod drain.PodRef, version string, annotations map[string]any) error {
 	ctx, cancel := r.within(ctx)
 	defer cancel()
 	meta := map[string]any{"uid": pod.UID, "annotations": annotations}
@@ -156,7 +156,7 @@ func isOtherUID(err error) bool {
 }
 
 // pod returns the pod from the cache, or nil if it is another one or not there.
-func (r *AnnotationResponder) pod(ref drain.PodRef) *corev1.Pod {
+func (r *annotationResponder) pod(ref drain.PodRef) *corev1.Pod {
 	pod := r.pods.Pod(ref.Namespace, ref.Name)
 	if pod == nil || pod.UID != ref.UID {
 		return nil

@@ -24,7 +24,7 @@ import (
 type conversation struct {
 	*cluster
 	cache     *kube.Cache
-	responder *kube.AnnotationResponder
+	responder drain.Responder
 	writes    atomic.Int32
 	request   drain.HookRequest
 }

@@ -159,17 +159,17 @@ func (c *agreeCluster) agree(ctx context.Context, pod *corev1.Pod, plan drain.Po
 	}
 	answer := c.ask(ctx, plan.PodRef, c.client.DryRunEvict)
 	c.saw(plan, answer.Verdict)
-	if admitted := answer.Verdict == drain.VerdictAccepted; admitted != (plan.Action == drain.Evict) {
+	if admitted := answer.Verdict == "Accepted"; admitted != (plan.Action == drain.Evict) {
 		return fmt.Errorf("the server says %s (%d) %q", answer.Verdict, answer.Code, answer.Message)
 	}
-	if answer.Verdict != drain.VerdictAccepted {
+	if answer.Verdict != "Accepted" {
 		if !slices.Contains(reasonsFor(answer.Verdict), plan.Reason) {
 			return fmt.Errorf("the server says %s %q, want one of %v", answer.Verdict, answer.Message, reasonsFor(answer.Verdict))
 		}
 		return nil
 	}
 	evict := func(ctx context.Context, ref drain.PodRef) error { return c.client.Evict(ctx, ref, nil) }
-	if answer := c.ask(ctx, plan.PodRef, evict); answer.Verdict != drain.VerdictAccepted {
+	if answer := c.ask(ctx, plan.PodRef, evict); answer.Verdict != "Accepted" {
 		return fmt.Errorf("the server admits it in a dry run, and then says %s (%d) %q", answer.Verdict, answer.Code, answer.Message)
 	}
 	return nil
@@ -181,7 +181,7 @@ func (c *agreeCluster) ask(ctx context.Context, ref drain.PodRef, request func(c
 	for range 5 {
 		answer = drain.Classify(request(ctx, ref))
 		switch answer.Verdict {
-		case drain.VerdictBudgetContended, drain.VerdictOverloaded, drain.VerdictUnknown:
+		case "BudgetContended", "Overloaded", "Unknown":
 		default:
 			return answer
 		}
@@ -192,11 +192,11 @@ func (c *agreeCluster) ask(ctx context.Context, ref drain.PodRef, request func(c
 // reasonsFor are the words that Plan may have for an answer of the server: it knows more, for example that waiting is of no use.
 func reasonsFor(v drain.Verdict) []drain.Reason {
 	switch v {
-	case drain.VerdictBudgetExhausted:
+	case "BudgetExhausted":
 		return []drain.Reason{drain.BudgetExhausted, drain.BudgetNeverAllows, "UnhealthyProtected"}
-	case drain.VerdictBudgetStale:
+	case "BudgetStale":
 		return []drain.Reason{drain.BudgetStale, drain.BudgetNeverAllows, "UnhealthyProtected"}
-	case drain.VerdictMultipleBudgets:
+	case "MultipleBudgets":
 		return []drain.Reason{"MultipleBudgets"}
 	}
 	return nil

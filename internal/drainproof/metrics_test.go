@@ -51,7 +51,7 @@ func (g *gauges) count(o *drain.Options, _ *kube.Cache, _ kubernetes.Interface) 
 		Eviction: func(verdict drain.Verdict, code int, took time.Duration) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			if g.answers[code]++; (verdict == drain.VerdictAccepted) != (code == 201) || took <= 0 {
+			if g.answers[code]++; (verdict == "Accepted") != (code == 201) || took <= 0 {
 				g.wrong = append(g.wrong, fmt.Sprintf("%s with code %d after %s", verdict, code, took))
 			}
 		},

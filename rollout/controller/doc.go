@@ -41,7 +41,7 @@
 //     after the last change at the latest. A phase, a failure, a request and whatever else would not be found again is stored before anything
 //     follows on it; that there was an attempt, before its slot is freed.
 //   - What has come free goes before the rest: a node that was admitted is granted before anything else is done, and where another attempt ends during a
-//     pass, and [Options].Shadows are [WatchfulShadows], the pass begins anew after its next write, three times in a row at most.
+//     pass, the pass begins anew after its next write, three times in a row at most.
 //   - An idle pass writes nothing. Trouble with one node is an error of the pass, and stops no other node.
 //
 // # No promise

@@ -56,7 +56,7 @@ func (p *pass) run() error {
 
 // gather reads everything. The ledger comes last: a shadow that was missing before it was read is made with its epoch.
 func (p *pass) gather() error {
-	p.asked = p.c.wanted()
+	p.asked = p.c.o.Rollouts.Asked()
 	var nodes []Node
 	for _, read := range []struct {
 		what string
@@ -79,14 +79,6 @@ func (p *pass) gather() error {
 	slices.SortFunc(p.rollouts, func(a, b Rollout) int { return ownerOf(&a).Compare(ownerOf(&b)) })
 	p.catchUp()
 	return p.load()
-}
-
-// wanted changes with what people want, as far as that is noticed.
-func (c *Controller) wanted() string {
-	if a, ok := c.o.Rollouts.(Attentive); ok {
-		return a.Asked()
-	}
-	return ""
 }
 
 // load reads the ledger, and makes one where there is none. One that was seen is as good for a while, unless what was read before speaks of a later

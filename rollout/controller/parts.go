@@ -26,13 +26,9 @@ type Rollouts interface {
 	Finish(ctx context.Context, read Rollout) error
 	// Gone asks the API server whether there is no rollout of that UID any more.
 	Gone(ctx context.Context, uid string) (bool, error)
-}
-
-// Attentive are [Rollouts] that notice when somebody asks for something. The pass then looks again before it goes on to the next node, so that nobody
-// who aborts waits for the nodes of a pass; and [Controller.Run] does not rest while somebody waits.
-type Attentive interface {
-	Rollouts
-	// Asked is a text that changes with what anybody wants of any of them, and with nothing else. It is asked for often, and so answers from memory.
+	// Asked is a text that changes with what anybody wants of any of them, and with nothing else: a pass looks again then before it goes
+	// on to the next node, so that nobody who aborts waits for the nodes of a pass. It is asked for often, and so answers from memory.
+	// Empty where that is not known.
 	Asked() string
 }
 
@@ -96,14 +92,9 @@ type Shadows interface {
 	Delete(ctx context.Context, read Shadow) error
 	// Bury removes the shadow of a Node that is gone, by the API server's word: [rollout.ErrConflict] if it is not.
 	Bury(ctx context.Context, read Shadow) error
-}
-
-// WatchfulShadows are [Shadows] that notice when an attempt ends. The pass then begins anew before it goes on to what other nodes wait for that have their
-// slots: what has come free is given to the next node first. It does so three times in a row at most.
-type WatchfulShadows interface {
-	Shadows
-	// Ended reports whether an attempt of any of these slots is over by the agent's word, as far as that is known by now: see [Ended]. It is asked for often,
-	// and so answers from memory.
+	// Ended reports whether an attempt of any of these slots is over by the agent's word, as far as that is known by now: see [Ended].
+	// A pass begins anew then, three times in a row at most, so that what has come free is given to the next node first. It is asked for
+	// often, and so answers from memory.
 	Ended(slots []protocol.Slot) bool
 }
 

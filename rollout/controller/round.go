@@ -71,7 +71,7 @@ func (p *pass) carryOut(i int, alone, early bool) (moved bool, err error) {
 			if p.act(i, d) {
 				moved, alone = true, alone || early && d.Do == protocol.EventRevoke
 			}
-			if p.calls > before && p.c.wanted() != p.asked {
+			if p.calls > before && p.c.o.Rollouts.Asked() != p.asked {
 				return false, errAgain
 			}
 			if !urgent && p.sooner(written) {

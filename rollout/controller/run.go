@@ -26,7 +26,7 @@ var ErrRunning = errors.New("already running")
 // Run calls [Controller.Pass] whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it returns nil. Whoever
 // watches nodes, shadows, rollouts and drains puts it there, into a channel with a place for one. Errors are logged; a pass with one is
 // followed by the next after a time that grows, and not sooner than a second by a wake-up. A pass that has written nothing new, while no slot goes on, is
-// followed by a rest, which a wake-up does not end unless people want something else ([Attentive]): thirty times as long as the pass took, and two seconds at
+// followed by a rest, which a wake-up does not end unless people want something else ([Rollouts].Asked): thirty times as long as the pass took, and two seconds at
 // most. So kubelets that write their Nodes, and pods that come and go, keep a controller of thousands of nodes at work for a small share of the time, and not for
 // all of it. A second Run while the first one goes on is [ErrRunning]. A process that leads again makes a [New] controller, as what
 // this one remembers may not be true any more.
@@ -99,7 +99,7 @@ func (c *Controller) sleep(ctx context.Context, wake <-chan struct{}, d time.Dur
 			return woken
 		case <-wake:
 			woken = true
-			if c.wanted() != asked {
+			if c.o.Rollouts.Asked() != asked {
 				return true
 			}
 		}

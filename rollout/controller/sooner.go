@@ -20,8 +20,7 @@ var errSooner = errors.New("an attempt has ended since the shadows were read")
 // that was not over when the shadows were read. since is how many writes there were before the last step: after one without a write it is not looked for, so
 // that each pass gets something done.
 func (p *pass) sooner(since int) bool {
-	s, ok := p.c.o.Shadows.(WatchfulShadows)
-	if !ok || p.writes == since || p.c.mind.cuts >= cuts {
+	if p.writes == since || p.c.mind.cuts >= cuts {
 		return false
 	}
 	open := p.flying[:0]
@@ -32,7 +31,7 @@ func (p *pass) sooner(since int) bool {
 		}
 	}
 	p.flying = open
-	return len(open) > 0 && s.Ended(open)
+	return len(open) > 0 && p.c.o.Shadows.Ended(open)
 }
 
 // write is a call that writes.

@@ -77,8 +77,7 @@ func TestPassesAreCutShortThreeTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fiveInFlight(t)
 		tries := []int{} // the writes of each
-		shadows, _ := w.o.Shadows.(controller.WatchfulShadows)
-		w.o.Shadows = &ending{watched{shadows, func() { tries = append(tries, 0) }}}
+		w.o.Shadows = &ending{watched{w.o.Shadows, func() { tries = append(tries, 0) }}}
 		w.client.OnWrite = func(_ string, done bool) {
 			if done {
 				tries[len(tries)-1]++
@@ -111,8 +110,7 @@ func TestStuckEndCutsNothingShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, 3)
 		lists, stuck := 0, true
-		shadows, _ := w.o.Shadows.(controller.WatchfulShadows)
-		w.o.Shadows = &watched{shadows, func() { lists++ }}
+		w.o.Shadows = &watched{w.o.Shadows, func() { lists++ }}
 		w.o.Drainer, w.o.Health = stubborn{w.o.Drainer, &stuck}, nil
 		w.start()
 		w.want()
@@ -130,11 +128,11 @@ func TestStuckEndCutsNothingShort(t *testing.T) {
 
 // watched are shadows that tell when they are listed.
 type watched struct {
-	controller.WatchfulShadows
+	controller.Shadows
 	listed func()
 }
 
 func (s *watched) List(ctx context.Context) ([]controller.Shadow, error) {
 	s.listed()
-	return s.WatchfulShadows.List(ctx)
+	return s.Shadows.List(ctx)
 }

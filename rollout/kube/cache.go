@@ -57,9 +57,9 @@ func NewRevisionCache(client dynamic.Interface) (*Cache[v1alpha1.Revision], erro
 	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource, nil)
 }
 
-// NewOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow.See].
-func NewOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.NodeShadow], error) {
-	check := checkerFor("NewOwnShadowCache")
+// newOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow.See].
+func newOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.NodeShadow], error) {
+	check := checkerFor("newOwnShadowCache")
 	check.Require("client", client, clientRemedy)
 	check.Require("node", node, nodeRemedy)
 	if err := check.Err(); err != nil {

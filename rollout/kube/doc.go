@@ -3,11 +3,10 @@
 
 // Package kube keeps what a rollout remembers in the API server.
 //
-// A [LedgerStore] is the ledger of a disruption domain in a DisruptionLedger, a [ConfigMapLedger] the same for those who don't want
-// that definition. [Shadows] are the records of the nodes, for controllers; an [AgentShadow] is the one of an agent's own node. A [Fleet] and
-// [Records] are the Nodes and shadows of a controller of package controller, [Rollouts] its rollouts, each from a [Cache]; where labels say which
-// Nodes are of the domain, [NewNodeCache] and [Fleet.Of] leave the others out. A [Health] says whether a
-// node and the work on it are well, before and after.
+// A [LedgerStore] is the ledger of a disruption domain in a DisruptionLedger. [Shadows] are the records of the nodes, for controllers;
+// an [AgentShadow] is the one of an agent's own node. [NewFleet] and [NewRecords] make the Nodes and shadows of a controller of package
+// controller, [NewRollouts] its rollouts, each from a [Cache]. A [Health] says whether a node and the work on it are well, before and
+// after.
 //
 // # Promise
 //
@@ -36,8 +35,7 @@
 //	health      list, watch of nodes, pods, deployments.apps, statefulsets.apps and daemonsets.apps
 //
 // A write of the spec does not touch the status, nor the other way round: a side that has no right on the other's part can't write it. Revisions are
-// created by people or their pipelines. A ConfigMapLedger takes get, create and update on configmaps, best on the one name alone; create
-// cannot be limited to a name.
+// created by people or their pipelines.
 //
 // # Concurrency and crash behaviour
 //

@@ -25,32 +25,41 @@ import (
 	"github.com/belayproject/belay/rollout/controller"
 )
 
-var _ controller.Fleet = (*Fleet)(nil)
+var _ controller.Fleet = (*fleet)(nil)
 
-// A Fleet is the Nodes of a disruption domain, as a controller sees and marks them: [controller.Fleet].
-type Fleet struct {
+// A fleet is the Nodes of a disruption domain, as a controller sees and marks them: [controller.Fleet].
+type fleet struct {
 	nodes objects
 	list  func() []*corev1.Node
 	own   written[*corev1.Node]
-	// selector and records are those of a domain: see [Fleet.Of].
+	// selector and records are those of a domain: see newFleet.
 	selector labels.Selector
 	records  controller.Shadows
 }
 
-// NewFleet returns the Nodes that list returns: from a cache, such as that of package drain/kube, or a lister. They are not changed. Nodes
-// that this Fleet has written are seen as they were written, until the cache has come so far. They are all of one domain, unless [Fleet.Of] says which.
-func NewFleet(client dynamic.Interface, list func() []*corev1.Node) (*Fleet, error) {
+// NewFleet returns the Nodes that list returns, which are all of one domain: from a cache, such as that of package drain/kube, or a lister.
+// They are not changed. Nodes that this fleet has written are seen as they were written, until the cache has come so far. RunController
+// makes the fleet of a domain whose Nodes a selector says: see [ControllerOptions].
+func NewFleet(client dynamic.Interface, list func() []*corev1.Node) (controller.Fleet, error) {
 	check := checkerFor("NewFleet")
 	check.Require("client", client, clientRemedy)
 	check.Require("list", list, "Nodes from a cache, such as Caches.Nodes")
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return &Fleet{nodes: objects{"Node", client.Resource(nodesResource())}, list: list}, nil
+	return newFleet(client, list, nil, nil), nil
+}
+
+// newFleet returns the Nodes of one disruption domain: those whose labels match, of which the percentages of its rollouts are, and those
+// that have one of the domain's records, whatever their labels are by now, so that what was begun comes to its end. The list may be of
+// all Nodes, or of those that match: a Node that has lost its labels and still has a record is read from the API server then, with one
+// call for each List. A nil selector selects all Nodes.
+func newFleet(client dynamic.Interface, list func() []*corev1.Node, nodes labels.Selector, records controller.Shadows) *fleet {
+	return &fleet{nodes: objects{"Node", client.Resource(nodesResource())}, list: list, selector: nodes, records: records}
 }
 
 // List implements [controller.Fleet].
-func (f *Fleet) List(ctx context.Context) ([]controller.Node, error) {
+func (f *fleet) List(ctx context.Context) ([]controller.Node, error) {
 	seen, err := f.within(ctx, f.own.over(f.list()))
 	if err != nil {
 		return nil, err
@@ -76,7 +85,7 @@ func nodeOf(n *corev1.Node) controller.Node {
 }
 
 // Gone implements [controller.Fleet].
-func (f *Fleet) Gone(ctx context.Context, name, uid string) (bool, error) {
+func (f *fleet) Gone(ctx context.Context, name, uid string) (bool, error) {
 	n, err := f.nodes.get(ctx, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -85,10 +94,10 @@ func (f *Fleet) Gone(ctx context.Context, name, uid string) (bool, error) {
 }
 
 // Annotate implements [controller.Fleet].
-func (f *Fleet) Annotate(ctx context.Context, read controller.Node, change map[string]*string) (controller.Node, error) {
+func (f *fleet) Annotate(ctx context.Context, read controller.Node, change map[string]*string) (controller.Node, error) {
 	version, ok := read.Version.(string)
 	if !ok {
-		return read, fmt.Errorf("writing Node %q: the version %v is not of this Fleet", read.Name, read.Version)
+		return read, fmt.Errorf("writing Node %q: the version %v is not of this fleet", read.Name, read.Version)
 	}
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": read.UID, "resourceVersion": version, "annotations": change}})
 	if err != nil {
@@ -154,33 +163,12 @@ func behind(o, than metav1.Object) bool {
 	return err == nil && order < 0
 }
 
-// NewNodeCache is like [NewShadowCache], of the Nodes whose labels match alone: the others are neither listed nor watched. It is for a [Fleet] of a domain:
-// see [Fleet.Of].
-func NewNodeCache(client dynamic.Interface, of labels.Selector) (*Cache[corev1.Node], error) {
-	check := checkerFor("NewNodeCache")
-	check.Require("client", client, clientRemedy)
-	check.Require("of", of, "labels.Everything() selects all Nodes")
-	if err := check.Err(); err != nil {
-		return nil, err
-	}
-	matching := func(o *metav1.ListOptions) { o.LabelSelector = of.String() }
-	return newCache[corev1.Node](client, "Node", nodesResource(), matching)
-}
-
 func nodesResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 }
 
-// Of returns the Fleet of one disruption domain: the Nodes whose labels match, of which the percentages of its rollouts are, and those that have one of
-// the domain's records, whatever their labels are by now, so that what was begun comes to its end. Call it before the Fleet is used. The list of
-// [NewFleet] may be of all Nodes, or of a [NewNodeCache] with the same selector. Then a Node that has lost its labels and still has a record
-// is read from the API server, with one call for each List.
-func (f *Fleet) Of(nodes labels.Selector, records controller.Shadows) *Fleet {
-	return &Fleet{nodes: f.nodes, list: f.list, selector: nodes, records: records}
-}
-
 // within are those of the Nodes that are of the domain, and those of it that are not among them.
-func (f *Fleet) within(ctx context.Context, seen []*corev1.Node) ([]*corev1.Node, error) {
+func (f *fleet) within(ctx context.Context, seen []*corev1.Node) ([]*corev1.Node, error) {
 	if f.selector == nil {
 		return seen, nil
 	}
@@ -214,7 +202,7 @@ func (f *Fleet) within(ctx context.Context, seen []*corev1.Node) ([]*corev1.Node
 }
 
 // read is a Node as the API server has it.
-func (f *Fleet) read(ctx context.Context, name string) (*corev1.Node, error) {
+func (f *fleet) read(ctx context.Context, name string) (*corev1.Node, error) {
 	u, err := f.nodes.get(ctx, name)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,6 @@
 package kube_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"testing"
 
@@ -14,12 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// The fleet of a domain has the Nodes with its labels, and those that lost them as long as they have a record in the domain; its cache neither lists nor
-// watches the others (R-RO-04).
+// The fleet of a domain has the Nodes with its labels, and those that lost them as long as they have a record in the domain
+// (R-RO-04).
 func TestFleetOfADomain(t *testing.T) {
 	b := newBed(t)
 	selector := labels.SelectorFromSet(labels.Set{"domain": t.Name()})
@@ -34,24 +33,21 @@ func TestFleetOfADomain(t *testing.T) {
 	}
 	b.record("fd-mine", "fd-left")
 	b.record("fd-other", "fd-theirs")
-	cache := must1(kube.NewNodeCache(b.client, selector))
-	ended := make(chan error, 1)
-	ctx, stop := context.WithCancel(t.Context())
-	go func() { ended <- cache.Run(ctx, func() {}) }()
-	defer func() { stop(); b.must(<-ended) }()
-	every := func() []*corev1.Node {
-		all, err := b.core.CoreV1().Nodes().List(b.ctx(), metav1.ListOptions{})
-		b.must(err)
-		var nodes []*corev1.Node
-		for i := range all.Items {
-			nodes = append(nodes, &all.Items[i])
+	list := func(of labels.Selector) func() []*corev1.Node {
+		return func() []*corev1.Node {
+			all, err := b.core.CoreV1().Nodes().List(b.ctx(), metav1.ListOptions{LabelSelector: of.String()})
+			b.must(err)
+			var nodes []*corev1.Node
+			for i := range all.Items {
+				nodes = append(nodes, &all.Items[i])
+			}
+			return nodes
 		}
-		return nodes
 	}
-	fleets := map[string]*kube.Fleet{
-		"its own cache": must1(kube.NewFleet(b.client, cache.List)).Of(selector, mine), "a cache of all nodes": must1(kube.NewFleet(b.client, every)).Of(selector, mine),
+	fleets := map[string]controller.Fleet{
+		"those that match": kube.NewDomainFleet(b.client, list(selector), selector, mine),
+		"all nodes":        kube.NewDomainFleet(b.client, list(labels.Everything()), selector, mine),
 	}
-	b.eventually("the cache is filled", b.now(func() error { return b.cached(cache, "fd-in", "fd-left") }))
 	b.fleetsHave(fleets, "fd-in", "fd-left")
 
 	unlabel := []byte(`{"metadata":{"labels":{"domain":null}}}`)
@@ -59,7 +55,6 @@ func TestFleetOfADomain(t *testing.T) {
 		_, err := b.core.CoreV1().Nodes().Patch(b.ctx(), name, types.MergePatchType, unlabel, metav1.PatchOptions{})
 		b.must(err)
 	}
-	b.eventually("the cache has lost the nodes", b.now(func() error { return b.cached(cache) }))
 	b.fleetsHave(fleets, "fd-left")
 
 	// A record of a Node that is another one by now, or is gone, keeps nothing.
@@ -79,19 +74,7 @@ func (b *bed) record(domain, node string) {
 	b.must(err)
 }
 
-func (b *bed) cached(cache *kube.Cache[corev1.Node], want ...string) error {
-	var names []string
-	for _, n := range cache.List() {
-		names = append(names, n.Name)
-	}
-	slices.Sort(names)
-	if !cache.Synced() || !slices.Equal(names, want) {
-		return fmt.Errorf("the cache has %q, want %q", names, want)
-	}
-	return nil
-}
-
-func (b *bed) fleetsHave(fleets map[string]*kube.Fleet, want ...string) {
+func (b *bed) fleetsHave(fleets map[string]controller.Fleet, want ...string) {
 	b.t.Helper()
 	for name, f := range fleets {
 		nodes, err := f.List(b.ctx())

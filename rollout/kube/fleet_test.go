@@ -115,7 +115,7 @@ func TestShadowsOfOneDomain(t *testing.T) {
 	made, err := b.shadows.Get(b.ctx(), "domain")
 	b.must(err)
 	cached := must1(kube.NewRecords(b.shadows.In("theirs"), func() []*v1alpha1.NodeShadow { return []*v1alpha1.NodeShadow{made} }))
-	for name, r := range map[string]*kube.Records{"mine": mine, "theirs": theirs, "theirs, cached": cached} {
+	for name, r := range map[string]controller.Shadows{"mine": mine, "theirs": theirs, "theirs, cached": cached} {
 		all, err := r.List(b.ctx())
 		b.must(err)
 		if there := slices.ContainsFunc(all, func(s controller.Shadow) bool { return s.Node == "domain" }); there != (name == "mine") {

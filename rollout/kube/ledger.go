@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +23,13 @@ import (
 )
 
 var _ rollout.SeenLedger = (*LedgerStore)(nil)
+
+const (
+	// ledgerFinalizer keeps the object of a ledger from being deleted by accident.
+	ledgerFinalizer = "rollout.belay.dev/ledger"
+
+	callTime = 10 * time.Second
+)
 
 // A LedgerStore is a [rollout.LedgerStore] in one DisruptionLedger, and a [rollout.SeenLedger] while Run goes on.
 type LedgerStore struct {

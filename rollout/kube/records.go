@@ -14,10 +14,10 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-var _ controller.WatchfulShadows = (*Records)(nil)
+var _ controller.Shadows = (*records)(nil)
 
-// Records are the NodeShadows of a disruption domain as its controller uses them: [controller.Shadows].
-type Records struct {
+// records are the NodeShadows of a disruption domain as its controller uses them: [controller.Shadows].
+type records struct {
 	shadows *Shadows
 	list    func() []*v1alpha1.NodeShadow
 	own     written[*v1alpha1.NodeShadow]
@@ -25,18 +25,18 @@ type Records struct {
 
 // NewRecords returns the shadows of a domain: see [Shadows.In]. list returns those of all domains from a cache, and nil means that each List asks the
 // API server. They are not changed.
-// Shadows that these Records have written are seen as they were written, until the cache has come so far.
-func NewRecords(shadows *Shadows, list func() []*v1alpha1.NodeShadow) (*Records, error) {
+// Shadows that these records have written are seen as they were written, until the cache has come so far.
+func NewRecords(shadows *Shadows, list func() []*v1alpha1.NodeShadow) (controller.Shadows, error) {
 	check := checkerFor("NewRecords")
 	check.Require("shadows", shadows, "see NewShadows")
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return &Records{shadows: shadows, list: list}, nil
+	return &records{shadows: shadows, list: list}, nil
 }
 
 // List implements [controller.Shadows].
-func (r *Records) List(ctx context.Context) ([]controller.Shadow, error) {
+func (r *records) List(ctx context.Context) ([]controller.Shadow, error) {
 	if r.list == nil {
 		return r.Live(ctx)
 	}
@@ -50,8 +50,8 @@ func (r *Records) List(ctx context.Context) ([]controller.Shadow, error) {
 	return all, ctx.Err()
 }
 
-// Ended implements [controller.WatchfulShadows], by the cache.
-func (r *Records) Ended(slots []protocol.Slot) bool {
+// Ended implements [controller.Shadows], by the cache.
+func (r *records) Ended(slots []protocol.Slot) bool {
 	if r.list == nil {
 		return false
 	}
@@ -68,7 +68,7 @@ func (r *Records) Ended(slots []protocol.Slot) bool {
 }
 
 // Live implements [controller.Shadows].
-func (r *Records) Live(ctx context.Context) ([]controller.Shadow, error) {
+func (r *records) Live(ctx context.Context) ([]controller.Shadow, error) {
 	live, err := r.shadows.List(ctx)
 	if err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func recordOf(sh *v1alpha1.NodeShadow) controller.Shadow {
 }
 
 // Get implements [controller.Shadows].
-func (r *Records) Get(ctx context.Context, node string) (controller.Shadow, error) {
+func (r *records) Get(ctx context.Context, node string) (controller.Shadow, error) {
 	sh, err := r.shadows.Get(ctx, node)
 	if err != nil {
 		return controller.Shadow{}, err
@@ -97,7 +97,7 @@ func (r *Records) Get(ctx context.Context, node string) (controller.Shadow, erro
 }
 
 // Create implements [controller.Shadows]. That the node is in another domain is no conflict: it may be so for long.
-func (r *Records) Create(ctx context.Context, sh protocol.Shadow) (controller.Shadow, error) {
+func (r *records) Create(ctx context.Context, sh protocol.Shadow) (controller.Shadow, error) {
 	made, err := r.shadows.Create(ctx, sh)
 	if errors.Is(err, rollout.ErrConflict) {
 		if other, readErr := r.shadows.Get(ctx, sh.Node); readErr == nil && !r.shadows.has(other) {
@@ -112,13 +112,13 @@ func (r *Records) Create(ctx context.Context, sh protocol.Shadow) (controller.Sh
 }
 
 // Order implements [controller.Shadows].
-func (r *Records) Order(ctx context.Context, read controller.Shadow, o protocol.Orders) (controller.Shadow, error) {
+func (r *records) Order(ctx context.Context, read controller.Shadow, o protocol.Orders) (controller.Shadow, error) {
 	sh, err := versionOf(read)
 	if err != nil {
 		return read, err
 	}
 	next, err := r.shadows.Order(ctx, sh, o)
-	if errors.Is(err, ErrDeleting) {
+	if errors.Is(err, errDeleting) {
 		err = fmt.Errorf("%w: %w", rollout.ErrConflict, err)
 	}
 	if err != nil {
@@ -129,21 +129,21 @@ func (r *Records) Order(ctx context.Context, read controller.Shadow, o protocol.
 }
 
 // Delete implements [controller.Shadows].
-func (r *Records) Delete(ctx context.Context, read controller.Shadow) error {
+func (r *records) Delete(ctx context.Context, read controller.Shadow) error {
 	sh, err := versionOf(read)
 	if err != nil {
 		return err
 	}
-	return asConflict(r.shadows.Delete(ctx, sh), ErrNotRemovable)
+	return asConflict(r.shadows.Delete(ctx, sh), errNotRemovable)
 }
 
 // Bury implements [controller.Shadows].
-func (r *Records) Bury(ctx context.Context, read controller.Shadow) error {
+func (r *records) Bury(ctx context.Context, read controller.Shadow) error {
 	sh, err := versionOf(read)
 	if err != nil {
 		return err
 	}
-	return asConflict(r.shadows.Bury(ctx, sh), ErrNodeExists)
+	return asConflict(r.shadows.Bury(ctx, sh), errNodeExists)
 }
 
 // asConflict makes what somebody else has done meanwhile a conflict.
@@ -157,7 +157,7 @@ func asConflict(err, what error) error {
 func versionOf(read controller.Shadow) (*v1alpha1.NodeShadow, error) {
 	sh, ok := read.Version.(*v1alpha1.NodeShadow)
 	if !ok {
-		return nil, fmt.Errorf("writing %s %q: its version is not of these Records", v1alpha1.NodeShadowKind, read.Node)
+		return nil, fmt.Errorf("writing %s %q: its version is not of these records", v1alpha1.NodeShadowKind, read.Node)
 	}
 	return sh, nil
 }

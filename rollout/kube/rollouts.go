@@ -28,10 +28,10 @@ import (
 // rolloutFinalizer keeps a Rollout until its slots have ended.
 const rolloutFinalizer = "rollout.belay.dev/rollout"
 
-var _ controller.Attentive = (*Rollouts)(nil)
+var _ controller.Rollouts = (*domainRollouts)(nil)
 
-// Rollouts are the Rollouts of one disruption domain, as a controller uses them: [controller.Rollouts].
-type Rollouts struct {
+// domainRollouts are the Rollouts of one disruption domain, as a controller uses them: [controller.Rollouts].
+type domainRollouts struct {
 	objects objects
 	o       RolloutsOptions
 	own     written[*v1alpha1.Rollout]
@@ -49,7 +49,7 @@ type RolloutsOptions struct {
 }
 
 // NewRollouts returns the Rollouts of a domain. Those that they have written are seen as they were written, until the cache has come so far.
-func NewRollouts(client dynamic.Interface, o RolloutsOptions) (*Rollouts, error) {
+func NewRollouts(client dynamic.Interface, o RolloutsOptions) (controller.Rollouts, error) {
 	check := checkerFor("NewRollouts")
 	check.Require("client", client, clientRemedy)
 	check.Require("RolloutsOptions.Domain", o.Domain, domainRemedy)
@@ -61,14 +61,14 @@ func NewRollouts(client dynamic.Interface, o RolloutsOptions) (*Rollouts, error)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Rollouts{objects: objects{v1alpha1.RolloutKind, client.Resource(v1alpha1.RolloutsResource)}, o: o}, nil
+	return &domainRollouts{objects: objects{v1alpha1.RolloutKind, client.Resource(v1alpha1.RolloutsResource)}, o: o}, nil
 }
 
 // A rolloutVersion is a Rollout as it was read, and with the answer to a rollback.
 type rolloutVersion struct{ read, heeded *v1alpha1.Rollout }
 
 // List implements [controller.Rollouts].
-func (s *Rollouts) List(ctx context.Context) ([]controller.Rollout, error) {
+func (s *domainRollouts) List(ctx context.Context) ([]controller.Rollout, error) {
 	var all []controller.Rollout
 	for _, r := range s.own.over(s.o.List()) {
 		if r.Spec.Domain == s.o.Domain {
@@ -78,8 +78,8 @@ func (s *Rollouts) List(ctx context.Context) ([]controller.Rollout, error) {
 	return all, ctx.Err()
 }
 
-// Asked implements [controller.Attentive]. It goes by the generations of the Rollouts that List returns.
-func (s *Rollouts) Asked() string {
+// Asked implements [controller.Rollouts]. It goes by the generations of the Rollouts that List returns.
+func (s *domainRollouts) Asked() string {
 	var all []string
 	for _, r := range s.o.List() { // in any order
 		if r.Spec.Domain == s.o.Domain {
@@ -90,7 +90,7 @@ func (s *Rollouts) Asked() string {
 	return strings.Join(all, " ")
 }
 
-func (s *Rollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {
+func (s *domainRollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {
 	v := rolloutVersion{read: r, heeded: v1alpha1.HeedRollback(r, s.o.Revision)}
 	seen := controller.Rollout{Name: r.Name, Created: r.CreationTimestamp.Time, Deleting: r.DeletionTimestamp != nil, Object: r, Version: v}
 	if c := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionStalled); c != nil && c.Status == metav1.ConditionTrue {
@@ -107,7 +107,7 @@ func (s *Rollouts) rolloutOf(r *v1alpha1.Rollout) controller.Rollout {
 }
 
 // Store implements [controller.Rollouts]. The first one puts rolloutFinalizer on the Rollout.
-func (s *Rollouts) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, time.Duration, error) {
+func (s *domainRollouts) Store(ctx context.Context, read controller.Rollout, d rollout.Decisions) (controller.Rollout, time.Duration, error) {
 	v, ok := read.Version.(rolloutVersion)
 	if !ok {
 		return read, 0, fmt.Errorf("writing %s %q: its version is not of these Rollouts", s.objects.kind, read.Name)
@@ -136,7 +136,7 @@ func (s *Rollouts) Store(ctx context.Context, read controller.Rollout, d rollout
 	return s.rolloutOf(r), after, nil
 }
 
-func (s *Rollouts) status(r *v1alpha1.Rollout, read controller.Rollout, d rollout.Decisions) (v1alpha1.RolloutStatus, time.Duration) {
+func (s *domainRollouts) status(r *v1alpha1.Rollout, read controller.Rollout, d rollout.Decisions) (v1alpha1.RolloutStatus, time.Duration) {
 	switch d.Reason {
 	case controller.ReasonInvalid:
 	case controller.ReasonStopped:
@@ -152,7 +152,7 @@ func (s *Rollouts) status(r *v1alpha1.Rollout, read controller.Rollout, d rollou
 }
 
 // Finish implements [controller.Rollouts].
-func (s *Rollouts) Finish(ctx context.Context, read controller.Rollout) error {
+func (s *domainRollouts) Finish(ctx context.Context, read controller.Rollout) error {
 	v, ok := read.Version.(rolloutVersion)
 	if !ok {
 		return fmt.Errorf("writing %s %q: its version is not of these Rollouts", s.objects.kind, read.Name)
@@ -166,7 +166,7 @@ func (s *Rollouts) Finish(ctx context.Context, read controller.Rollout) error {
 }
 
 // Gone implements [controller.Rollouts].
-func (s *Rollouts) Gone(ctx context.Context, uid string) (bool, error) {
+func (s *domainRollouts) Gone(ctx context.Context, uid string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	list, err := s.objects.client.List(ctx, metav1.ListOptions{})
@@ -176,12 +176,12 @@ func (s *Rollouts) Gone(ctx context.Context, uid string) (bool, error) {
 	return !slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return string(u.GetUID()) == uid }), nil
 }
 
-func (s *Rollouts) finalizers(ctx context.Context, r *v1alpha1.Rollout, all []string) (*v1alpha1.Rollout, error) {
+func (s *domainRollouts) finalizers(ctx context.Context, r *v1alpha1.Rollout, all []string) (*v1alpha1.Rollout, error) {
 	return s.patch(ctx, r, map[string]any{"metadata": map[string]any{"finalizers": all}})
 }
 
 // patch sends a merge patch of the version that was read.
-func (s *Rollouts) patch(ctx context.Context, r *v1alpha1.Rollout, patch map[string]any, subresource ...string) (*v1alpha1.Rollout, error) {
+func (s *domainRollouts) patch(ctx context.Context, r *v1alpha1.Rollout, patch map[string]any, subresource ...string) (*v1alpha1.Rollout, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}

@@ -151,12 +151,8 @@ func (o ControllerOptions) complete(caches *Caches, ledger *LedgerStore) (contro
 	if c.Fleet != nil {
 		return c, nil
 	}
-	fleet, err := NewFleet(caches.Client, caches.Nodes)
-	if err == nil && o.Nodes != nil {
-		fleet = fleet.Of(o.Nodes, c.Shadows)
-	}
-	c.Fleet = fleet
-	return c, err
+	c.Fleet = newFleet(caches.Client, caches.Nodes, o.Nodes, c.Shadows)
+	return c, nil
 }
 
 // AgentOptions are those of [RunAgent]. Node, Agent.Disk and Agent.Updater are required.
@@ -228,7 +224,7 @@ func RunAgent(ctx context.Context, config *rest.Config, o AgentOptions) error {
 // cache is that of the one shadow, or over the informer of the embedder.
 func (o AgentOptions) cache(client dynamic.Interface) (*Cache[v1alpha1.NodeShadow], error) {
 	if o.Shadows == nil {
-		return NewOwnShadowCache(client, o.Node)
+		return newOwnShadowCache(client, o.Node)
 	}
 	return cacheOver[v1alpha1.NodeShadow](o.Shadows, v1alpha1.NodeShadowKind, "AgentOptions.Shadows")
 }

@@ -169,18 +169,16 @@ func TestRunWithoutOptions(t *testing.T) {
 	_, err = kube.NewCaches(nil, kube.CachesOptions{})
 	wantNames(t, "NewCaches", err, "config")
 	for name, construct := range map[string]func() error{
-		"NewShadows":         func() error { _, err := kube.NewShadows(nil); return err },
-		"NewShadowCache":     func() error { _, err := kube.NewShadowCache(nil); return err },
-		"NewRolloutCache":    func() error { _, err := kube.NewRolloutCache(nil); return err },
-		"NewRevisionCache":   func() error { _, err := kube.NewRevisionCache(nil); return err },
-		"NewOwnShadowCache":  func() error { _, err := kube.NewOwnShadowCache(nil, "n"); return err },
-		"NewNodeCache":       func() error { _, err := kube.NewNodeCache(nil, nil); return err },
-		"NewFleet":           func() error { _, err := kube.NewFleet(nil, nil); return err },
-		"NewRecords":         func() error { _, err := kube.NewRecords(nil, nil); return err },
-		"NewRollouts":        func() error { _, err := kube.NewRollouts(nil, kube.RolloutsOptions{}); return err },
-		"NewLedgerStore":     func() error { _, err := kube.NewLedgerStore(nil, ""); return err },
-		"NewConfigMapLedger": func() error { _, err := kube.NewConfigMapLedger(nil, ""); return err },
-		"NewAgentShadow":     func() error { _, err := kube.NewAgentShadow(nil, "", nil); return err },
+		"NewShadows":        func() error { _, err := kube.NewShadows(nil); return err },
+		"NewShadowCache":    func() error { _, err := kube.NewShadowCache(nil); return err },
+		"NewRolloutCache":   func() error { _, err := kube.NewRolloutCache(nil); return err },
+		"NewRevisionCache":  func() error { _, err := kube.NewRevisionCache(nil); return err },
+		"NewOwnShadowCache": func() error { _, err := kube.NewOwnShadowCache(nil, "n"); return err },
+		"NewFleet":          func() error { _, err := kube.NewFleet(nil, nil); return err },
+		"NewRecords":        func() error { _, err := kube.NewRecords(nil, nil); return err },
+		"NewRollouts":       func() error { _, err := kube.NewRollouts(nil, kube.RolloutsOptions{}); return err },
+		"NewLedgerStore":    func() error { _, err := kube.NewLedgerStore(nil, ""); return err },
+		"NewAgentShadow":    func() error { _, err := kube.NewAgentShadow(nil, "", nil); return err },
 	} {
 		wantNames(t, name, construct(), "is required")
 	}

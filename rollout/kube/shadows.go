@@ -21,8 +21,8 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// ErrDeleting means that a shadow is being deleted, and so is granted nothing any more.
-var ErrDeleting = errors.New("the shadow is being deleted")
+// errDeleting means that a shadow is being deleted, and so is granted nothing any more.
+var errDeleting = errors.New("the shadow is being deleted")
 
 // Shadows are the NodeShadows of a cluster. Every write is a compare-and-swap on the version that is passed with it: [rollout.ErrConflict]
 // means that the shadow is not that version any more, is gone, or is another one of the same name, and that nothing was written. After any
@@ -113,10 +113,10 @@ func (s *Shadows) Create(ctx context.Context, sh protocol.Shadow) (*v1alpha1.Nod
 }
 
 // Order makes o the orders of the shadow that was read, and returns the next version. It is for controllers. Orders that are given already
-// write nothing. A shadow that is being deleted gets no higher grant: [ErrDeleting].
+// write nothing. A shadow that is being deleted gets no higher grant: an error.
 func (s *Shadows) Order(ctx context.Context, read *v1alpha1.NodeShadow, o protocol.Orders) (*v1alpha1.NodeShadow, error) {
 	if read.DeletionTimestamp != nil && o.Grant > v1alpha1.OrdersOf(read.Spec).Grant {
-		return nil, fmt.Errorf("granting attempt %d in %s %q: %w", o.Grant, s.objects.kind, read.Name, ErrDeleting)
+		return nil, fmt.Errorf("granting attempt %d in %s %q: %w", o.Grant, s.objects.kind, read.Name, errDeleting)
 	}
 	next := read.Spec
 	next.SetOrders(o)

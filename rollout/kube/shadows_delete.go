@@ -21,25 +21,25 @@ const shadowFinalizer = "rollout.belay.dev/shadow"
 
 // What keeps a shadow from being removed.
 var (
-	// ErrNotRemovable: the node is not at rest, may still commit a grant, or its agent has not spoken. See [protocol.Shadow.Removable].
-	ErrNotRemovable = errors.New("the shadow must not be removed yet")
-	// ErrNodeExists: the Node that the shadow belongs to is there.
-	ErrNodeExists = errors.New("the Node of the shadow exists")
+	// errNotRemovable: the node is not at rest, may still commit a grant, or its agent has not spoken. See [protocol.Shadow.Removable].
+	errNotRemovable = errors.New("the shadow must not be removed yet")
+	// errNodeExists: the Node that the shadow belongs to is there.
+	errNodeExists = errors.New("the Node of the shadow exists")
 )
 
-// Delete removes the shadow of a Node that lives on, if it is removable; [ErrNotRemovable] if not, and nothing is changed. If the shadow has stopped
+// Delete removes the shadow of a Node that lives on, if it is removable; an error if not, and nothing is changed. If the shadow has stopped
 // being removable by the time at which it is marked as deleted, it stays so marked, is granted nothing more, and a later Delete removes it.
 func (s *Shadows) Delete(ctx context.Context, read *v1alpha1.NodeShadow) error {
 	return s.remove(ctx, read, func(sh *v1alpha1.NodeShadow) error {
 		if p := v1alpha1.ShadowOf(sh); !p.Removable() {
-			return fmt.Errorf("%w: it is %q in attempt %d, granted %d, revoked up to %d, and its agent has spoken: %t", ErrNotRemovable,
+			return fmt.Errorf("%w: it is %q in attempt %d, granted %d, revoked up to %d, and its agent has spoken: %t", errNotRemovable,
 				p.Report.Phase, p.Report.Attempt, p.Orders.Grant, p.Orders.Revoked, p.Report.Known)
 		}
 		return nil
 	})
 }
 
-// Bury removes the shadow of a Node that is gone, whatever it says; [ErrNodeExists] if the API server still has the Node of that UID. A
+// Bury removes the shadow of a Node that is gone, whatever it says; an error if the API server still has the Node of that UID. A
 // Node of the same name and another UID is another one.
 func (s *Shadows) Bury(ctx context.Context, read *v1alpha1.NodeShadow) error {
 	node, err := s.nodes.get(ctx, read.Name)
@@ -48,7 +48,7 @@ func (s *Shadows) Bury(ctx context.Context, read *v1alpha1.NodeShadow) error {
 	case err != nil:
 		return fmt.Errorf("removing %s %q: %w", s.objects.kind, read.Name, err)
 	case string(node.GetUID()) == read.Spec.NodeUID:
-		return fmt.Errorf("removing %s %q: %w: its UID is %q", s.objects.kind, read.Name, ErrNodeExists, read.Spec.NodeUID)
+		return fmt.Errorf("removing %s %q: %w: its UID is %q", s.objects.kind, read.Name, errNodeExists, read.Spec.NodeUID)
 	}
 	return s.remove(ctx, read, func(*v1alpha1.NodeShadow) error { return nil })
 }

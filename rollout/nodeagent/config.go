@@ -32,7 +32,7 @@ type ConfigSyncer interface {
 	GoBack(ctx context.Context, config, reason string) error
 }
 
-// Config is an [Updater] over a config syncer: an attempt's revision is a config.
+// Config makes an [Updater] over a config syncer: an attempt's revision is a config.
 type Config struct {
 	// Syncer does the work.
 	Syncer ConfigSyncer
@@ -43,7 +43,18 @@ type Config struct {
 	Every time.Duration
 }
 
-// Reasons of [Config].
+// NewUpdater returns the updater. The error says that Syncer is missing.
+func (c Config) NewUpdater() (Updater, error) {
+	if c.Syncer == nil {
+		return nil, errors.New("nodeagent: Config.Syncer is required, see configsync.NewSteered")
+	}
+	return configUpdater{c}, nil
+}
+
+// A configUpdater is the [Updater], [Preflighter] and [Disrupter] of a Config.
+type configUpdater struct{ Config }
+
+// Reasons of [Config]: OnTrial and ConfigBad from the syncer's trial, NotInUse, and ConfigForbidden by the node's policy.
 const (
 	reasonConfigBad = "ConfigBad" // the syncer has found it to be bad
 	reasonOnTrial   = "OnTrial"   // it is in use, and nothing is wrong so far
@@ -53,7 +64,7 @@ const (
 )
 
 // Observe implements [Updater].
-func (c Config) Observe(ctx context.Context) (o Observation, err error) {
+func (c configUpdater) Observe(ctx context.Context) (o Observation, err error) {
 	inUse, good, err := c.Syncer.Configs(ctx)
 	if err != nil {
 		return o, fmt.Errorf("asking which config is in use: %w", err)
@@ -93,11 +104,11 @@ func spelled(r protocol.Revision) string {
 }
 
 // Prepare implements [Updater]. A config is small: there is nothing to fetch ahead.
-func (c Config) Prepare(context.Context, protocol.Revision) error { return nil }
+func (c configUpdater) Prepare(context.Context, protocol.Revision) error { return nil }
 
 // Apply implements [Updater]: it returns when the config is in use, or was found to be bad. A server that is away is waited for: it is no failure of
 // the node. A config that is neither when the time is over is not wanted any more, so that it is not taken up later, without an attempt.
-func (c Config) Apply(ctx context.Context, a Attempt) error {
+func (c configUpdater) Apply(ctx context.Context, a Attempt) error {
 	err := c.adopt(ctx, a.Revision)
 	if err == nil {
 		err = c.await(ctx, a.Revision)
@@ -109,7 +120,7 @@ func (c Config) Apply(ctx context.Context, a Attempt) error {
 }
 
 // adopt has a config adopted, and goes on while nothing is known of it.
-func (c Config) adopt(ctx context.Context, r protocol.Revision) error {
+func (c configUpdater) adopt(ctx context.Context, r protocol.Revision) error {
 	for wait := c.every(); ; wait = backoff.Next(wait, c.every(), adoptSlowest*c.every()) {
 		err := c.Syncer.Adopt(ctx, spelled(r))
 		if err == nil {
@@ -139,7 +150,7 @@ type temporary interface {
 // adoptSlowest bounds the time between two calls of Adopt, in times of Config.Every.
 const adoptSlowest = 8
 
-func (c Config) every() time.Duration {
+func (c configUpdater) every() time.Duration {
 	if c.Every <= 0 {
 		return time.Second
 	}
@@ -147,7 +158,7 @@ func (c Config) every() time.Duration {
 }
 
 // withdraw makes the config that is in use the wanted one.
-func (c Config) withdraw(ctx context.Context) error {
+func (c configUpdater) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), withdrawTime)
 	defer cancel()
 	inUse, _, err := c.Syncer.Configs(ctx)
@@ -161,7 +172,7 @@ func (c Config) withdraw(ctx context.Context) error {
 }
 
 // Verify implements [Updater]: the syncer's own trial decides.
-func (c Config) Verify(ctx context.Context, a Attempt) (Health, error) {
+func (c configUpdater) Verify(ctx context.Context, a Attempt) (Health, error) {
 	inUse, _, err := c.Syncer.Configs(ctx)
 	if err != nil {
 		return Health{}, fmt.Errorf("asking which config is in use: %w", err)
@@ -186,7 +197,7 @@ func (c Config) Verify(ctx context.Context, a Attempt) (Health, error) {
 }
 
 // Revert implements [Updater]. A config can be taken up again unless it was found to be bad.
-func (c Config) Revert(ctx context.Context, a Attempt) error {
+func (c configUpdater) Revert(ctx context.Context, a Attempt) error {
 	inUse, good, err := c.Syncer.Configs(ctx)
 	switch {
 	case err != nil:
@@ -203,7 +214,7 @@ func (c Config) Revert(ctx context.Context, a Attempt) error {
 }
 
 // await returns when a config is in use, or is bad.
-func (c Config) await(ctx context.Context, r protocol.Revision) error {
+func (c configUpdater) await(ctx context.Context, r protocol.Revision) error {
 	look := time.NewTicker(c.every())
 	defer look.Stop()
 	for {

@@ -18,7 +18,7 @@ type ConfigDisrupter interface {
 }
 
 // Preflight implements [Preflighter]: a change that the node's policy forbids is declined. The way back is not asked for.
-func (c Config) Preflight(ctx context.Context, a Attempt) error {
+func (c configUpdater) Preflight(ctx context.Context, a Attempt) error {
 	s, ok := c.Syncer.(ConfigDisrupter)
 	if !ok || a.Revert {
 		return nil
@@ -34,7 +34,7 @@ func (c Config) Preflight(ctx context.Context, a Attempt) error {
 }
 
 // Disruption implements [Disrupter]. It is not known where the syncer is no [ConfigDisrupter].
-func (c Config) Disruption(ctx context.Context, _, to protocol.Revision) (Disruption, error) {
+func (c configUpdater) Disruption(ctx context.Context, _, to protocol.Revision) (Disruption, error) {
 	s, ok := c.Syncer.(ConfigDisrupter)
 	if !ok {
 		return "", nil

@@ -31,7 +31,7 @@ func TestConfigKnowsWhatItDisrupts(t *testing.T) {
 		"None": nodeagent.DisruptionNone, "Restart": nodeagent.DisruptionRestart, "Drain": nodeagent.DisruptionDrain, "Reboot": nodeagent.DisruptionReboot,
 		"": "", "Anything": "",
 	} {
-		c := nodeagent.Config{Syncer: &knowing{word: word}}
+		c := updaterOf(t, nodeagent.Config{Syncer: &knowing{word: word}})
 		if got, err := c.Disruption(t.Context(), protocol.Revision{}, protocol.Revision{Name: "v2"}); got != want || err != nil {
 			t.Errorf("the syncer says %q: %q, %v; want %q", word, got, err, want)
 		}
@@ -39,7 +39,7 @@ func TestConfigKnowsWhatItDisrupts(t *testing.T) {
 			t.Errorf("the syncer says %q: %v, want that the attempt goes on", word, err)
 		}
 	}
-	forbidden := nodeagent.Config{Syncer: &knowing{refused: "field a must not be changed"}}
+	forbidden := updaterOf(t, nodeagent.Config{Syncer: &knowing{refused: "field a must not be changed"}})
 	var declined *nodeagent.DeclinedError
 	err := forbidden.Preflight(t.Context(), nodeagent.Attempt{})
 	if !errors.As(err, &declined) || declined.Reason != "ConfigForbidden" || declined.Message != "field a must not be changed" {
@@ -48,12 +48,12 @@ func TestConfigKnowsWhatItDisrupts(t *testing.T) {
 	if err := forbidden.Preflight(t.Context(), nodeagent.Attempt{Revert: true}); err != nil {
 		t.Errorf("the way back: %v, want that it is open", err)
 	}
-	silent := nodeagent.Config{Syncer: &knowing{err: errBoom}}
+	silent := updaterOf(t, nodeagent.Config{Syncer: &knowing{err: errBoom}})
 	_, err = silent.Disruption(t.Context(), protocol.Revision{}, protocol.Revision{})
 	if err2 := silent.Preflight(t.Context(), nodeagent.Attempt{}); !errors.Is(err, errBoom) || !errors.Is(err2, errBoom) {
 		t.Errorf("no answer: %v and %v, want the error", err, err2)
 	}
-	if d, err := (nodeagent.Config{Syncer: &syncer{}}).Disruption(t.Context(), protocol.Revision{}, protocol.Revision{}); d != "" || err != nil {
+	if d, err := updaterOf(t, nodeagent.Config{Syncer: &syncer{}}).Disruption(t.Context(), protocol.Revision{}, protocol.Revision{}); d != "" || err != nil {
 		t.Errorf("a syncer that doesn't know: %q, %v", d, err)
 	}
 }

@@ -73,7 +73,7 @@ func newSteered(t *testing.T) *steered {
 		t.Fatal(err)
 	}
 	s.live()
-	s.o.Updater = nodeagent.Config{Syncer: s.syncer, Boot: func() (string, error) { return "boot-1", nil }}
+	s.o.Updater = updaterOf(t, nodeagent.Config{Syncer: s.syncer, Boot: func() (string, error) { return "boot-1", nil }})
 	s.o.RevertBroken = true
 	s.start()
 	s.passes(time.Minute)
@@ -163,4 +163,24 @@ func TestConfigThatComesTooLate(t *testing.T) {
 		s.passes(time.Minute)
 		s.wants(protocol.PhaseFailedClean, "TimedOut", good)
 	})
+}
+
+// A configUpdater is what [nodeagent.Config] makes.
+type configUpdater interface {
+	nodeagent.Updater
+	nodeagent.Preflighter
+	nodeagent.Disrupter
+}
+
+func updaterOf(t *testing.T, c nodeagent.Config) configUpdater {
+	t.Helper()
+	u, err := c.NewUpdater()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, ok := u.(configUpdater)
+	if !ok {
+		t.Fatalf("%T is no Preflighter or Disrupter", u)
+	}
+	return all
 }

@@ -83,7 +83,7 @@ func (s *syncer) later(d time.Duration, do func()) {
 func configWorld(t *testing.T) (*world, *syncer) {
 	w := newWorld(t)
 	s := &syncer{inUse: v1.String(), good: v1.String(), verdict: map[string]bool{v1.String(): true}}
-	w.o.Updater = nodeagent.Config{Syncer: s, Boot: func() (string, error) { return "boot-1", nil }}
+	w.o.Updater = updaterOf(t, nodeagent.Config{Syncer: s, Boot: func() (string, error) { return "boot-1", nil }})
 	w.o.RevertBroken = true
 	w.start()
 	w.passes(time.Minute)
@@ -135,7 +135,7 @@ func TestBadConfig(t *testing.T) {
 		_, s := configWorld(t)
 		s.verdict["v9"] = true
 		s.later(1500*time.Millisecond, func() { s.verdict["v9"] = false })
-		c := nodeagent.Config{Syncer: stuck{s}}
+		c := updaterOf(t, nodeagent.Config{Syncer: stuck{s}})
 		err := c.Apply(t.Context(), nodeagent.Attempt{Revision: protocol.Revision{Name: "v9"}})
 		named, ok := compat.AsType[interface {
 			error
@@ -192,7 +192,7 @@ func TestServerAwayWhileAConfigIsAdopted(t *testing.T) {
 			w, s := configWorld(t)
 			s.inUse, s.verdict[c.to.String()] = c.inUse.String(), true
 			away := &absent{syncer: s, until: time.Now().Add(20 * time.Minute)}
-			w.o.Updater = nodeagent.Config{Syncer: away, Boot: func() (string, error) { return "boot-1", nil }}
+			w.o.Updater = updaterOf(t, nodeagent.Config{Syncer: away, Boot: func() (string, error) { return "boot-1", nil }})
 			w.start()
 			w.passes(time.Minute)
 			w.roll(c.to, c.revert)
@@ -205,7 +205,7 @@ func TestServerAwayWhileAConfigIsAdopted(t *testing.T) {
 	}
 	bubble(t, "for good", func(t *testing.T) {
 		w, s := configWorld(t)
-		w.o.Updater = nodeagent.Config{Syncer: &absent{syncer: s, until: time.Now().Add(24 * time.Hour)}, Boot: func() (string, error) { return "boot-1", nil }}
+		w.o.Updater = updaterOf(t, nodeagent.Config{Syncer: &absent{syncer: s, until: time.Now().Add(24 * time.Hour)}, Boot: func() (string, error) { return "boot-1", nil }})
 		w.start()
 		w.roll(v2, false)
 		w.wantPhase(protocol.PhaseFailedClean)
@@ -215,7 +215,7 @@ func TestServerAwayWhileAConfigIsAdopted(t *testing.T) {
 		}
 	})
 	for _, err := range []error{errBoom, noAnswerError{}} {
-		c := nodeagent.Config{Syncer: failing{&syncer{}, err}}
+		c := updaterOf(t, nodeagent.Config{Syncer: failing{&syncer{}, err}})
 		if got := c.Apply(t.Context(), nodeagent.Attempt{Revision: v2}); !errors.Is(got, err) {
 			t.Errorf("got %v, want %v at once", got, err)
 		}
@@ -266,7 +266,7 @@ func TestConfigBounds(t *testing.T) {
 	})
 	bubble(t, "apply", func(t *testing.T) {
 		w, s := configWorld(t)
-		w.o.Updater = nodeagent.Config{Syncer: stuck{s}, Boot: func() (string, error) { return "boot-1", nil }}
+		w.o.Updater = updaterOf(t, nodeagent.Config{Syncer: stuck{s}, Boot: func() (string, error) { return "boot-1", nil }})
 		w.start()
 		w.roll(v2, false)
 		w.wantPhase(protocol.PhaseFailedClean)
@@ -284,7 +284,7 @@ func TestConfigBounds(t *testing.T) {
 // A check of a config that is not in use fails.
 func TestConfigNotInUse(t *testing.T) {
 	s := &syncer{inUse: v1.String(), verdict: map[string]bool{v1.String(): true}}
-	h, err := nodeagent.Config{Syncer: s}.Verify(t.Context(), nodeagent.Attempt{Revision: v2})
+	h, err := updaterOf(t, nodeagent.Config{Syncer: s}).Verify(t.Context(), nodeagent.Attempt{Revision: v2})
 	if err != nil || h.Verdict != nodeagent.Fail || h.Reason != "NotInUse" {
 		t.Errorf("got %+v, %v, want a failure: NotInUse", h, err)
 	}

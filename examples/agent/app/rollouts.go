@@ -78,7 +78,7 @@ func (a *agent) steer(ctx context.Context) (nodeagent.Updater, error) {
 		return nil, err
 	}
 	a.syncer = steered.Syncer
-	return update.Configs(steered), nil
+	return nodeagent.Config{Syncer: steered}.NewUpdater()
 }
 
 // updaterFor returns the program's own updater, or that of --hooks.

@@ -47,9 +47,9 @@ func exported(t testing.TB) vocabulary {
 		d.Phase("", p)
 	}
 	for _, v := range []drain.Verdict{
-		drain.VerdictAccepted, drain.VerdictGone, drain.VerdictReplaced, drain.VerdictBudgetExhausted, drain.VerdictBudgetStale, drain.VerdictBudgetContended,
-		drain.VerdictMultipleBudgets, drain.VerdictNamespaceTerminating, drain.VerdictAdmissionDenied, drain.VerdictForbidden, drain.VerdictOverloaded,
-		drain.VerdictUnknown, drain.VerdictRejected,
+		"Accepted", "Gone", "Replaced", "BudgetExhausted", "BudgetStale", "BudgetContended",
+		"MultipleBudgets", "NamespaceTerminating", "AdmissionDenied", "Forbidden", "Overloaded",
+		"Unknown", "Rejected",
 	} {
 		d.Eviction(v, http.StatusOK, time.Second)
 	}

@@ -232,7 +232,7 @@ func changed(is map[string]string, change map[string]*string) map[string]string 
 
 type shadows struct{ *Client }
 
-var _ controller.WatchfulShadows = shadows{}
+var _ controller.Shadows = shadows{}
 
 func (k shadows) List(ctx context.Context) ([]controller.Shadow, error) {
 	k.c.mu.Lock()
@@ -244,7 +244,7 @@ func (k shadows) List(ctx context.Context) ([]controller.Shadow, error) {
 	return append([]controller.Shadow(nil), lagging(seer, k.c.pastShadows)...), ctx.Err()
 }
 
-// Ended implements [controller.WatchfulShadows] by what is stored, and so may be ahead of List.
+// Ended implements [controller.Shadows] by what is stored, and so may be ahead of List.
 func (k shadows) Ended(slots []protocol.Slot) bool {
 	k.c.mu.Lock()
 	defer k.c.mu.Unlock()

@@ -15,12 +15,8 @@ import (
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kube"
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
-	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
-
-// Configs is the updater of a node whose revisions are configs.
-func Configs(s nodeagent.ConfigSyncer) nodeagent.Updater { return nodeagent.Config{Syncer: s} }
 
 // Revisions finds each config in the ConfigMap that the Revision of its name stands for. A Revision of another digest than the
 // one that was ordered is refused, and so is one that stands for no config.
