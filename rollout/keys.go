@@ -5,8 +5,8 @@ package rollout
 
 import "time"
 
-// Keys are what a slot of the node counts for in a rollout of the policy, besides the total. They are for slots that have to be found again: see
-// [github.com/belayproject/belay/rollout/protocol.Ledger.Resettle].
+// Keys are what a slot of the node counts for in a rollout of the policy, besides the total. They are for the slots of a ledger that was
+// lost.
 func (policy Policy) Keys(n Node) []string {
 	policy.Groups = policy.Groups[:min(len(policy.Groups), 1<<groupBits)] // Validate refuses more
 	p := newPlan(&Snapshot{Nodes: []Node{n}}, &policy, time.Time{}, &scratch{})

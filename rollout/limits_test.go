@@ -23,7 +23,7 @@ func TestMoreZonesThanBits(t *testing.T) {
 		for i := range zones {
 			f.add(fmt.Sprintf("n%06d", i), map[string]string{zone: fmt.Sprintf("z%06d", i)})
 		}
-		f.s.Nodes[zones-1].Labels[CanaryLabel] = ""
+		f.s.Nodes[zones-1].Labels["belay.dev/canary"] = ""
 		f.p.Caps = []Cap{{Scope: Total, Max: number(2)}}
 		d, err := Plan(f.s, f.p, f.now)
 		if got := doing(d, protocol.EventAdmit); err != nil || !slices.Equal(got, []string{f.s.Nodes[zones-1].Name, "n000000"}) {

@@ -10,10 +10,10 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// CanaryLabel with any value puts a node before the others of its stage.
-const CanaryLabel = "belay.dev/canary"
+// canaryLabel with any value puts a node before the others of its stage.
+const canaryLabel = "belay.dev/canary"
 
-// DefaultOrder is the order without [Policy].Order: the node of the controller itself last, broken nodes first, then those with [CanaryLabel],
+// DefaultOrder is the order without [Policy].Order: the node of the controller itself last, broken nodes first, then those with the label belay.dev/canary,
 // then zone by zone.
 func DefaultOrder(a, b *Node) int {
 	return cmp.Or(
@@ -55,7 +55,7 @@ func isBroken(n *Node) bool {
 }
 
 func isCanary(n *Node) bool {
-	_, ok := n.Labels[CanaryLabel]
+	_, ok := n.Labels[canaryLabel]
 	return ok
 }
 

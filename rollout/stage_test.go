@@ -81,7 +81,7 @@ func TestOrder(t *testing.T) {
 			f.add(fmt.Sprintf("n%d", i), map[string]string{zone: z})
 		}
 		f.node("n1").Own = true
-		f.node("n4").Labels[CanaryLabel] = ""
+		f.node("n4").Labels["belay.dev/canary"] = ""
 		return f
 	}
 	f := nodes()

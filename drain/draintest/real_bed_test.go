@@ -100,7 +100,7 @@ func (b *realBed) Node(t *testing.T, name string) string {
 	node, err := b.env.CreateNode(t.Context(), name, testenv.KwokNode, func(n *corev1.Node) { n.Labels[bedLabel] = b.ns })
 	node = must(t, "making a node", node, err)
 	b.await(t, func() string {
-		n := b.cache.Node(name)
+		n := b.cache.View().Node(name)
 		if n == nil || n.UID != node.UID || len(n.Spec.Taints) > 0 {
 			return fmt.Sprintf("node %s is not there, or has taints", name)
 		}
@@ -118,7 +118,7 @@ func (b *realBed) DeleteNode(t *testing.T, name string) {
 	t.Helper()
 	must(t, "deleting a node", 0, b.typed.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}))
 	b.await(t, func() string {
-		if b.cache.Node(name) != nil {
+		if b.cache.View().Node(name) != nil {
 			return fmt.Sprintf("node %s is still there", name)
 		}
 		return ""
@@ -172,8 +172,8 @@ func (b *realBed) App(t *testing.T, kind, name string, replicas int) {
 	must(t, "making an app", 0, err)
 	b.await(t, func() string {
 		ready := 0
-		for _, node := range b.cache.Nodes() {
-			for _, pod := range b.cache.Pods(node.Name) {
+		for _, node := range b.cache.View().Nodes() {
+			for _, pod := range b.cache.View().Pods(node.Name) {
 				if pod.Namespace == b.ns && pod.Labels["app"] == name && podReady(pod) {
 					ready++
 				}
@@ -200,7 +200,7 @@ func (b *realBed) Pod(t *testing.T, pod *corev1.Pod) {
 	_, err := b.typed.CoreV1().Pods(pod.Namespace).Create(t.Context(), pod, metav1.CreateOptions{})
 	must(t, "making a pod", 0, err)
 	b.await(t, func() string {
-		if p := b.cache.Pod(pod.Namespace, pod.Name); p == nil || !podReady(p) {
+		if p := b.cache.View().Pod(pod.Namespace, pod.Name); p == nil || !podReady(p) {
 			return fmt.Sprintf("pod %s is not ready", pod.Name)
 		}
 		return ""
@@ -216,7 +216,7 @@ func (b *realBed) Budget(t *testing.T, budget *policyv1.PodDisruptionBudget) {
 	t.Helper()
 	b.real.Budget(t, budget)
 	b.await(t, func() string {
-		for _, now := range b.cache.Budgets(b.ns) {
+		for _, now := range b.cache.View().Budgets(b.ns) {
 			c := meta.FindStatusCondition(now.Status.Conditions, policyv1.DisruptionAllowedCondition)
 			if now.Name == budget.Name && now.Status.ObservedGeneration == now.Generation && c != nil && c.Reason != policyv1.SyncFailedReason {
 				return ""

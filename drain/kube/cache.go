@@ -33,7 +33,7 @@ type CacheOptions struct {
 // byNode indexes what a Node has; budgets are indexed by [cache.NamespaceIndex].
 const byNode = "drain.belay.dev/node"
 
-// A Cache is a [drain.Cache] over shared informers. It makes no request but theirs, and those of [Cache.WaitForSync]
+// A Cache watches by shared informers; [Cache.View] is what a Drainer sees of it. It makes no request but theirs, and those of [Cache.WaitForSync]
 // over the informers of an embedder. Its methods may be called from several goroutines.
 type Cache struct {
 	node      string
@@ -47,7 +47,7 @@ type Cache struct {
 }
 
 var (
-	_ drain.Cache       = (*Cache)(nil)
+	_ drain.Cache       = view{}
 	_ drain.VolumeCache = volumes{}
 	_ drain.OwnerCache  = owners{}
 )
@@ -81,34 +81,37 @@ func NewCache(factory informers.SharedInformerFactory, o CacheOptions) (*Cache, 
 	return c, nil
 }
 
-// View is the Cache with what it was asked to watch: a [drain.VolumeCache] with [CacheOptions].Volumes and a
-// [drain.OwnerCache] with [CacheOptions].DaemonSets. The Cache itself is neither, so that nobody takes what isn't
-// watched for what doesn't exist.
+// View returns what the Cache was asked to watch: a [drain.VolumeCache] as well with [CacheOptions].Volumes, and a
+// [drain.OwnerCache] with [CacheOptions].DaemonSets. It is neither without, so that what isn't watched is not taken for what
+// doesn't exist.
 func (c *Cache) View() drain.Cache {
 	switch {
 	case c.attachments != nil && c.daemonSets != nil:
 		return struct {
-			*Cache
+			view
 			volumes
 			owners
-		}{c, volumes{c}, owners{c}}
+		}{view{c}, volumes{c}, owners{c}}
 	case c.attachments != nil:
 		return struct {
-			*Cache
+			view
 			volumes
-		}{c, volumes{c}}
+		}{view{c}, volumes{c}}
 	case c.daemonSets != nil:
 		return struct {
-			*Cache
+			view
 			owners
-		}{c, owners{c}}
+		}{view{c}, owners{c}}
 	default:
-		return c
+		return view{c}
 	}
 }
 
+// A view is the [drain.Cache] of what every Cache watches.
+type view struct{ *Cache }
+
 // Node returns the Node of that name, or nil.
-func (c *Cache) Node(name string) *corev1.Node {
+func (c view) Node(name string) *corev1.Node {
 	if !c.sees(name) {
 		return nil
 	}
@@ -116,7 +119,7 @@ func (c *Cache) Node(name string) *corev1.Node {
 }
 
 // Nodes returns every Node that is watched.
-func (c *Cache) Nodes() []*corev1.Node {
+func (c view) Nodes() []*corev1.Node {
 	if c.node == "" {
 		return typed[*corev1.Node](c.nodes.List())
 	}
@@ -127,7 +130,7 @@ func (c *Cache) Nodes() []*corev1.Node {
 }
 
 // Pods returns the pods bound to a node, in any order.
-func (c *Cache) Pods(node string) []*corev1.Pod {
+func (c view) Pods(node string) []*corev1.Pod {
 	if !c.sees(node) {
 		return nil
 	}
@@ -135,7 +138,7 @@ func (c *Cache) Pods(node string) []*corev1.Pod {
 }
 
 // Pod returns the pod of that name, or nil. With [CacheOptions].Node it knows the pods of that node only.
-func (c *Cache) Pod(namespace, name string) *corev1.Pod {
+func (c view) Pod(namespace, name string) *corev1.Pod {
 	pod := get[*corev1.Pod](c.pods, namespace, name)
 	if pod == nil || !c.sees(pod.Spec.NodeName) {
 		return nil
@@ -144,7 +147,7 @@ func (c *Cache) Pod(namespace, name string) *corev1.Pod {
 }
 
 // Budgets returns the PodDisruptionBudgets of a namespace.
-func (c *Cache) Budgets(namespace string) []*policyv1.PodDisruptionBudget {
+func (c view) Budgets(namespace string) []*policyv1.PodDisruptionBudget {
 	return indexed[*policyv1.PodDisruptionBudget](c.budgets, cache.NamespaceIndex, namespace)
 }
 

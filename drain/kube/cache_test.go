@@ -42,13 +42,13 @@ func TestPodsAreIndexedByNode(t *testing.T) {
 	node := c.namespace
 	cache := syncedCache(t, c.env.Config(), kube.CacheOptions{})
 	var told seen
-	defer cache.Watch(told.add)()
+	defer cache.View().Watch(told.add)()
 	c.runs(t, "bound", node)
 	c.runs(t, "unbound", "")
 	expect := func(want string) {
 		t.Helper()
 		eventually(t, func() string {
-			if got := podNames(cache.Pods(node)); got != want || told.count(drain.Change{Node: node}) == 0 {
+			if got := podNames(cache.View().Pods(node)); got != want || told.count(drain.Change{Node: node}) == 0 {
 				return fmt.Sprintf("got %s and %d changes, want %s and a change", got, told.count(drain.Change{Node: node}), want)
 			}
 			return ""
@@ -60,7 +60,7 @@ func TestPodsAreIndexedByNode(t *testing.T) {
 	expect("[bound unbound]")
 	c.gone(t, "bound")
 	expect("[unbound]")
-	if pod := cache.Pod(c.namespace, "unbound"); pod == nil || cache.Pod(c.namespace, "bound") != nil || cache.Pod("x", "unbound") != nil {
+	if pod := cache.View().Pod(c.namespace, "unbound"); pod == nil || cache.View().Pod(c.namespace, "bound") != nil || cache.View().Pod("x", "unbound") != nil {
 		t.Errorf("got %v by name, want what is there", pod)
 	}
 }
@@ -71,7 +71,7 @@ func TestWholeViewOfCluster(t *testing.T) {
 	name := c.namespace
 	cache := syncedCache(t, c.env.Config(), kube.CacheOptions{Volumes: true, DaemonSets: true})
 	var told seen
-	defer cache.Watch(told.add)()
+	defer cache.View().Watch(told.add)()
 	node, err := c.env.CreateNode(t.Context(), name)
 	must(t, err)
 	c.guards(t, "guard", "app", func(*policyv1.PodDisruptionBudgetStatus) {})
@@ -165,12 +165,12 @@ func TestNothingIsReadInSteadyState(t *testing.T) {
 	cache := syncedCache(t, config, kube.CacheOptions{Volumes: true, DaemonSets: true})
 	client := newClient(t, config, kube.ClientOptions{})
 	requestsBefore, watchesBefore := requests.Load(), watches.Load()
-	for _, pod := range cache.Pods(node) {
+	for _, pod := range cache.View().Pods(node) {
 		must(t, client.Evict(t.Context(), refTo(pod), nil))
 		c.gone(t, pod.Name)
 	}
 	eventually(t, func() string {
-		if left := cache.Pods(node); len(left) > 0 {
+		if left := cache.View().Pods(node); len(left) > 0 {
 			return "left: " + podNames(left)
 		}
 		return ""

@@ -33,24 +33,24 @@ func TestCacheComesBackFromALostWatch(t *testing.T) {
 			var network aNetwork
 			cache := syncedCache(t, network.through(c.env.Config()), kube.CacheOptions{})
 			var told seen
-			defer cache.Watch(told.add)()
+			defer cache.View().Watch(told.add)()
 			c.runs(t, "goes", node)
 			c.runs(t, "moves", elsewhere)
 			c.runs(t, "stays", node)
-			eventually(t, func() string { return unlike(podNames(cache.Pods(node)), "[goes stays]") })
+			eventually(t, func() string { return unlike(podNames(cache.View().Pods(node)), "[goes stays]") })
 			network.fall()
 			told.forget()
 			c.gone(t, "goes")
 			c.gone(t, "moves")
 			c.runs(t, "moves", node)
-			if got := podNames(cache.Pods(node)); got != "[goes stays]" {
+			if got := podNames(cache.View().Pods(node)); got != "[goes stays]" {
 				t.Errorf("without a watch: got %s, want it as it was", got)
 			}
 			network.rise(expired)
-			eventually(t, func() string { return unlike(podNames(cache.Pods(node)), "[moves stays]") })
+			eventually(t, func() string { return unlike(podNames(cache.View().Pods(node)), "[moves stays]") })
 			eventually(t, func() string {
-				if len(cache.Pods(elsewhere)) > 0 || told.count(drain.Change{Node: node}) == 0 || told.count(drain.Change{Node: elsewhere}) == 0 {
-					return fmt.Sprintf("got %s elsewhere, and the changes %v, want a pod to leave one node for another", podNames(cache.Pods(elsewhere)), told.all())
+				if len(cache.View().Pods(elsewhere)) > 0 || told.count(drain.Change{Node: node}) == 0 || told.count(drain.Change{Node: elsewhere}) == 0 {
+					return fmt.Sprintf("got %s elsewhere, and the changes %v, want a pod to leave one node for another", podNames(cache.View().Pods(elsewhere)), told.all())
 				}
 				return unlike(fmt.Sprint(cache.Check()), "<nil>")
 			})
@@ -72,19 +72,19 @@ func TestCacheComesBackFromADeadServer(t *testing.T) {
 	c := &cluster{env: env, admin: clientset(t, env.Config()), namespace: env.Namespace(t)}
 	cache := syncedCache(t, env.Config(), kube.CacheOptions{})
 	c.runs(t, "before", "node-1")
-	eventually(t, func() string { return unlike(podNames(cache.Pods("node-1")), "[before]") })
+	eventually(t, func() string { return unlike(podNames(cache.View().Pods("node-1")), "[before]") })
 	must(t, env.APIServer().Kill())
 	late := startCache(t, env.Config(), kube.CacheOptions{})
 	if err := late.Check(); err == nil || !strings.Contains(err.Error(), "informer of pods has not synced") {
 		t.Errorf("got %v, want it to miss the pods", err)
 	}
-	if got := podNames(cache.Pods("node-1")); got != "[before]" || !cache.Synced() || late.Synced() {
+	if got := podNames(cache.View().Pods("node-1")); got != "[before]" || !cache.Synced() || late.Synced() {
 		t.Errorf("without a server: got %s, want what there was", got)
 	}
 	must(t, env.APIServer().Start(t.Context()))
 	c.runs(t, "after", "node-1")
 	for _, cache := range []*kube.Cache{cache, late} {
-		eventually(t, func() string { return unlike(podNames(cache.Pods("node-1")), "[after before]") })
+		eventually(t, func() string { return unlike(podNames(cache.View().Pods("node-1")), "[after before]") })
 		eventually(t, func() string { return unlike(fmt.Sprint(cache.Check()), "<nil>") })
 	}
 }
@@ -111,10 +111,10 @@ func TestAgentSeesItsNodeAlone(t *testing.T) {
 		return next.RoundTrip(r)
 	})
 	cache := syncedCache(t, watched, kube.CacheOptions{Node: mine})
-	if len(cache.Nodes()) != 1 || cache.Node(mine) == nil || cache.Node(other) != nil {
-		t.Errorf("got %d nodes, want %s alone", len(cache.Nodes()), mine)
+	if len(cache.View().Nodes()) != 1 || cache.View().Node(mine) == nil || cache.View().Node(other) != nil {
+		t.Errorf("got %d nodes, want %s alone", len(cache.View().Nodes()), mine)
 	}
-	if got := podNames(cache.Pods(mine)); got != "[on-"+mine+"]" || len(cache.Pods(other)) != 0 || cache.Pod(c.namespace, "on-"+other) != nil {
+	if got := podNames(cache.View().Pods(mine)); got != "[on-"+mine+"]" || len(cache.View().Pods(other)) != 0 || cache.View().Pod(c.namespace, "on-"+other) != nil {
 		t.Errorf("got %s, want its pods alone", got)
 	}
 	mu.Lock()
@@ -147,7 +147,7 @@ func TestNarrowViewOfAWideFactory(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(c.admin, 0)
 	cache, err := kube.NewCache(factory, kube.CacheOptions{Node: mine, Volumes: true})
 	must(t, err)
-	if got := cache.Nodes(); len(got) != 0 {
+	if got := cache.View().Nodes(); len(got) != 0 {
 		t.Errorf("before the start: got %v, want none", got)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -156,10 +156,10 @@ func TestNarrowViewOfAWideFactory(t *testing.T) {
 	factory.Start(ctx.Done())
 	must(t, cache.WaitForSync(t.Context()))
 	attachments := cache.View().(drain.VolumeCache).Attachments(other)
-	if len(cache.Nodes()) != 1 || cache.Node(other) != nil || len(cache.Pods(other)) != 0 || cache.Pod(c.namespace, "on-"+other) != nil || len(attachments) != 0 {
-		t.Errorf("got %d nodes, %d pods and %d attachments of another, want none", len(cache.Nodes()), len(cache.Pods(other)), len(attachments))
+	if len(cache.View().Nodes()) != 1 || cache.View().Node(other) != nil || len(cache.View().Pods(other)) != 0 || cache.View().Pod(c.namespace, "on-"+other) != nil || len(attachments) != 0 {
+		t.Errorf("got %d nodes, %d pods and %d attachments of another, want none", len(cache.View().Nodes()), len(cache.View().Pods(other)), len(attachments))
 	}
-	if cache.Pod(c.namespace, "on-"+mine) == nil || len(cache.Pods(mine)) != 1 {
+	if cache.View().Pod(c.namespace, "on-"+mine) == nil || len(cache.View().Pods(mine)) != 1 {
 		t.Error("its own pod is missing")
 	}
 }

@@ -50,7 +50,7 @@ func ExampleNewCacheFromInformers() {
 	}
 	for _, policy := range []drain.Policy{{}, {Unmanaged: drain.EvictPods}} {
 		plan := drain.Plan(drain.Snapshot{
-			Nodes: []drain.NodeView{{Node: cache.Node("node-1"), Pods: cache.Pods("node-1")}}, Budgets: cache.Budgets("shop"),
+			Nodes: []drain.NodeView{{Node: cache.View().Node("node-1"), Pods: cache.View().Pods("node-1")}}, Budgets: cache.View().Budgets("shop"),
 		}, policy, time.Now())
 		for _, p := range plan.Nodes[0].Pods {
 			fmt.Println(p.PodRef, p.Action, p.Message)

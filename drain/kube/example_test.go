@@ -57,8 +57,8 @@ func Example() {
 		return
 	}
 	plan := drain.Plan(drain.Snapshot{
-		Nodes:   []drain.NodeView{{Node: cache.Node("node-1"), Pods: cache.Pods("node-1")}},
-		Budgets: cache.Budgets("shop"),
+		Nodes:   []drain.NodeView{{Node: cache.View().Node("node-1"), Pods: cache.View().Pods("node-1")}},
+		Budgets: cache.View().Budgets("shop"),
 	}, drain.Policy{}, time.Now())
 	for _, p := range plan.Nodes[0].Pods {
 		fmt.Println(p.PodRef, p.Action, p.Reason)

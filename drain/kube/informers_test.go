@@ -332,8 +332,8 @@ func TestStartedFactory(t *testing.T) {
 	cached, err := kube.NewCache(e.factory, kube.CacheOptions{DaemonSets: true})
 	must(t, err)
 	must(t, cached.WaitForSync(t.Context()))
-	if err := cached.Check(); err != nil || podNames(cached.Pods(node)) != "[app]" {
-		t.Errorf("got the pods %s and error %v, want [app]", podNames(cached.Pods(node)), err)
+	if err := cached.Check(); err != nil || podNames(cached.View().Pods(node)) != "[app]" {
+		t.Errorf("got the pods %s and error %v, want [app]", podNames(cached.View().Pods(node)), err)
 	}
 	other, err := kube.NewCacheFromInformers(c.admin, e.informers(), kube.CacheOptions{})
 	must(t, err)

@@ -39,7 +39,7 @@ func newConversation(t *testing.T) *conversation {
 	})
 	c.cache = syncedCache(t, c.env.Config(), kube.CacheOptions{})
 	var err error
-	c.responder, err = kube.NewAnnotationResponder(clientset(t, config), c.cache, kube.Options{})
+	c.responder, err = kube.NewAnnotationResponder(clientset(t, config), c.cache.View(), kube.Options{})
 	must(t, err)
 	c.request = drain.HookRequest{Pod: refTo(pod), Node: c.namespace, Holder: "h", Maintenance: "m", Responder: "migrate"}
 	return c
@@ -78,7 +78,7 @@ func (c *conversation) annotate(t *testing.T, key, value string) {
 func (c *conversation) sees(t *testing.T, like func(*corev1.Pod) bool) {
 	t.Helper()
 	eventually(t, func() string {
-		if pod := c.cache.Pod(c.namespace, "vm"); pod == nil || !like(pod) {
+		if pod := c.cache.View().Pod(c.namespace, "vm"); pod == nil || !like(pod) {
 			return fmt.Sprintf("the cache has %v", pod)
 		}
 		return ""
@@ -169,7 +169,7 @@ func (l lagging) Pod(string, string) *corev1.Pod { return l.pod }
 // TestLaggingCacheRemovesNoAnswer shows that a request that the cache doesn't show yet isn't made again over the pod's answer.
 func TestLaggingCacheRemovesNoAnswer(t *testing.T) {
 	c := newConversation(t)
-	responder, err := kube.NewAnnotationResponder(c.admin, lagging{c.cache, c.cache.Pod(c.namespace, "vm")}, kube.Options{})
+	responder, err := kube.NewAnnotationResponder(c.admin, lagging{c.cache.View(), c.cache.View().Pod(c.namespace, "vm")}, kube.Options{})
 	must(t, err)
 	c.responder = responder
 	c.answered(t, drain.HookAnswer{Progress: drain.HookAsked})
@@ -236,7 +236,7 @@ func TestAnotherPodIsNotAsked(t *testing.T) {
 	c.request.Pod.Name = "none"
 	must(t, c.responder.Cancel(t.Context(), c.request))
 	for _, bad := range []func() error{
-		func() error { _, err := kube.NewAnnotationResponder(nil, c.cache, kube.Options{}); return err },
+		func() error { _, err := kube.NewAnnotationResponder(nil, c.cache.View(), kube.Options{}); return err },
 		func() error { _, err := kube.NewAnnotationResponder(c.admin, nil, kube.Options{}); return err },
 	} {
 		if err := bad(); err == nil || !strings.Contains(err.Error(), " is required (") {

@@ -142,7 +142,7 @@ func (c *cluster) everything(t *testing.T, config *rest.Config) func() (denials 
 	client, clients := newClient(t, config, kube.ClientOptions{}), clientset(t, config)
 	keeper, err := kube.NewLeaseKeeper(clients, kube.Options{})
 	must(t, err)
-	responder, err := kube.NewAnnotationResponder(clients, cache, kube.Options{})
+	responder, err := kube.NewAnnotationResponder(clients, cache.View(), kube.Options{})
 	must(t, err)
 	ref := drain.PodRef{Namespace: c.namespace, Name: "none", UID: "u"} // the server looks at rights first
 	return func() ([]string, error) {

@@ -19,7 +19,7 @@ import (
 // object moves, and with each PodDisruptionBudget that does. The Cache shows the change already. Calls come from the informers'
 // goroutines, one for each kind of object, and hold up the informer's other handlers; one that is under way when stop is called ends
 // after it.
-func (c *Cache) Watch(changed func(drain.Change)) (stop func()) { return c.watchers.add(changed) }
+func (c view) Watch(changed func(drain.Change)) (stop func()) { return c.watchers.add(changed) }
 
 // watchers are those who want to hear of changes.
 type watchers struct {

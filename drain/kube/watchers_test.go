@@ -42,7 +42,7 @@ func inBubble(t *testing.T, f func(t *testing.T, client kubernetes.Interface, ca
 // changesOf collects what is told while f runs. The bubble is at rest when it reads them.
 func changesOf(cache *kube.Cache, f func()) []drain.Change {
 	var told seen
-	stop := cache.Watch(told.add)
+	stop := cache.View().Watch(told.add)
 	f()
 	synctest.Wait()
 	stop()
@@ -119,16 +119,16 @@ func TestWatchersComeAndGo(t *testing.T) {
 		}
 		var always, once, later []string
 		var stopOnce, stopLater func()
-		stopAlways := cache.Watch(func(c drain.Change) {
+		stopAlways := cache.View().Watch(func(c drain.Change) {
 			always = append(always, c.Node)
-			if cache.Node(c.Node) == nil {
+			if cache.View().Node(c.Node) == nil {
 				t.Errorf("the cache doesn't have %q, which was told", c.Node)
 			}
 		})
-		stopOnce = cache.Watch(func(c drain.Change) {
+		stopOnce = cache.View().Watch(func(c drain.Change) {
 			once = append(once, c.Node)
 			stopOnce()
-			stopLater = cache.Watch(func(c drain.Change) { later = append(later, c.Node) })
+			stopLater = cache.View().Watch(func(c drain.Change) { later = append(later, c.Node) })
 		})
 		add("a")
 		add("b")

@@ -68,7 +68,7 @@ func TestMaintenanceCostsFourNodeWrites(t *testing.T) {
 
 // withEverything switches on all that leaves something behind: conditions, and hooks, which are annotations of pods.
 func withEverything(o *drain.Options, cache *kube.Cache, client kubernetes.Interface) error {
-	responder, err := kube.NewAnnotationResponder(client, cache, kube.Options{})
+	responder, err := kube.NewAnnotationResponder(client, cache.View(), kube.Options{})
 	o.NodeConditions, o.Responders = true, map[string]drain.Responder{"migrate": responder}
 	return err
 }

@@ -128,9 +128,9 @@ func (c *child) drainer(ctx context.Context, config *rest.Config, core kubernete
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	cache.Watch(func(drain.Change) { c.poke() })
+	cache.View().Watch(func(drain.Change) { c.poke() })
 	d.Watch(func(string) { c.poke() })
-	return d, cache.Nodes, health, c.wait(ctx, health)
+	return d, cache.View().Nodes, health, c.wait(ctx, health)
 }
 
 // health is nil if the task does not ask for it.

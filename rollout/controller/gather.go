@@ -130,7 +130,7 @@ func (p *pass) newLedger() error {
 	}
 	var l protocol.Ledger
 	if len(shadows) > 0 {
-		l = protocol.Reborn(protocolOf(shadows))
+		l = ledgerAfterLoss(protocolOf(shadows))
 	}
 	err = p.call(func(ctx context.Context) error { _, err := p.c.o.Ledger.Store(ctx, l, ""); return err })
 	if err != nil && !errors.Is(err, rollout.ErrConflict) {
@@ -158,7 +158,7 @@ func protocolOf(shadows []Shadow) []protocol.Shadow {
 
 // reborn reports whether the ledger is one that follows a lost one, and is not settled yet.
 func (p *pass) reborn() bool {
-	return slices.ContainsFunc(p.ledger.Closures, func(c protocol.Closure) bool { return c.Scope == "" && c.Request == protocol.RebornRequest })
+	return slices.ContainsFunc(p.ledger.Closures, func(c protocol.Closure) bool { return c.Scope == "" && c.Request == rebornRequest })
 }
 
 // resettle revokes what the lost ledger had admitted, gives a slot to every node that is disrupted, and opens the ledger.
@@ -180,7 +180,7 @@ func (p *pass) resettle() error {
 			p.note("controller: revoking what a lost ledger has admitted for node %q", err, sh.Node)
 		}
 	}
-	next, waiting := p.ledger.Resettle(protocolOf(shadows), p.place)
+	next, waiting := rebuildSlots(p.ledger, protocolOf(shadows), p.place)
 	if len(waiting) > 0 {
 		p.again(soon)
 		return errors.Join(p.errs...)

@@ -226,8 +226,8 @@ func (c *Caches) Synced() bool {
 	return c.Health.Synced() && c.Shadows.Synced() && c.Rollouts.Synced() && c.Revisions.Synced()
 }
 
-// Check returns nil while the caches are up to date as far as is known, or else a [WatchError] or [InformerError] for each kind of
-// object.
+// Check returns nil while the caches are up to date as far as is known, or else an error for each kind of object: see [Watch.Check] and
+// [InformerError].
 func (c *Caches) Check() error {
 	errs := []error{c.Shadows.Check(), c.Rollouts.Check(), c.Revisions.Check()}
 	for _, w := range c.watches {

@@ -22,7 +22,8 @@
 // # No promise
 //
 // Whoever may write a ledger may break every cap: give that right to the controller alone. A finalizer keeps it from being deleted by
-// accident; somebody who removes that as well costs capacity: see [github.com/belayproject/belay/rollout/protocol.Reborn]. The same holds of a shadow: see [github.com/belayproject/belay/rollout/protocol.NewShadow].
+// accident; somebody who removes that as well costs capacity, as the controller then looks for what the lost one had admitted. The
+// same holds of a shadow: see [github.com/belayproject/belay/rollout/protocol.NewShadow].
 //
 // # Rights
 //

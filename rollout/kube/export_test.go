@@ -23,5 +23,8 @@ func NewDomainFleet(client dynamic.Interface, list func() []*corev1.Node, of lab
 	return newFleet(client, list, of, records)
 }
 
+// WatchError is the error of a watch that lags.
+type WatchError = watchError
+
 // NewOwnShadowCache is the cache of RunAgent.
 var NewOwnShadowCache = newOwnShadowCache

@@ -56,7 +56,7 @@ func (s *LedgerStore) Check() error {
 	watch := s.watch
 	s.mu.Unlock()
 	if watch == nil {
-		return &WatchError{Resource: v1alpha1.DisruptionLedgersResource.Resource, Err: errNoAnswer}
+		return &watchError{Resource: v1alpha1.DisruptionLedgersResource.Resource, Err: errNoAnswer}
 	}
 	return watch.Check()
 }

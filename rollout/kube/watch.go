@@ -64,7 +64,8 @@ func away(err error) bool {
 		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// Check returns nil if the informer has seen all objects once and its watch is not refused, or else a [WatchError]. A watch that came back
+// Check returns nil if the informer has seen all objects once and its watch is not refused, or else an error that names the resource and why its
+// watch lags. A watch that came back
 // still counts as failing until it hears something, or has not failed again for two minutes. One that waits for an API
 // server that can't be reached, or is overloaded, is not noticed here.
 func (w *Watch) Check() error {
@@ -72,19 +73,19 @@ func (w *Watch) Check() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failure != nil && version == w.version && time.Since(w.at) < quiet {
-		return &WatchError{Resource: w.resource, Synced: synced, Err: w.failure}
+		return &watchError{Resource: w.resource, Synced: synced, Err: w.failure}
 	}
 	w.failure = nil
 	if !synced {
-		return &WatchError{Resource: w.resource, Err: errNoAnswer}
+		return &watchError{Resource: w.resource, Err: errNoAnswer}
 	}
 	return nil
 }
 
 var errNoAnswer = errors.New("not started, or the API server has not answered yet")
 
-// A WatchError says which watch lags, and why.
-type WatchError struct {
+// A watchError says which watch lags, and why.
+type watchError struct {
 	// Resource is what is watched: "nodeshadows".
 	Resource string
 	// Synced is true where all objects were seen once, and what is known of them is now out of date.
@@ -94,7 +95,7 @@ type WatchError struct {
 }
 
 // Error names the resource and the cause.
-func (e *WatchError) Error() string {
+func (e *watchError) Error() string {
 	text := "watch of " + e.Resource + " has not seen all yet: "
 	if e.Synced {
 		text = "watch of " + e.Resource + " is out of date: "
@@ -106,4 +107,4 @@ func (e *WatchError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *WatchError) Unwrap() error { return e.Err }
+func (e *watchError) Unwrap() error { return e.Err }

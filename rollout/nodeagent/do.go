@@ -16,9 +16,9 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// ErrOtherNode means that the shadow belongs to another incarnation of the Node than the one that the agent runs on. Its orders are not followed, and an
+// errOtherNode means that the shadow belongs to another incarnation of the Node than the one that the agent runs on. Its orders are not followed, and an
 // attempt that it is in is not this node's.
-var ErrOtherNode = errors.New("the shadow belongs to another incarnation of the node")
+var errOtherNode = errors.New("the shadow belongs to another incarnation of the node")
 
 // do takes a step. The next one is decided on what is seen then.
 func (a *Agent) do(ctx context.Context, l look, act action) error {
@@ -53,7 +53,7 @@ func (a *Agent) own(ctx context.Context, sh Shadow) error {
 		return fmt.Errorf("nodeagent: asking for the UID of node %q: %w", sh.Node, err)
 	}
 	if uid == "" || uid != sh.UID {
-		return fmt.Errorf("nodeagent: node %q has UID %q, its shadow is for %q: %w", sh.Node, uid, sh.UID, ErrOtherNode)
+		return fmt.Errorf("nodeagent: node %q has UID %q, its shadow is for %q: %w", sh.Node, uid, sh.UID, errOtherNode)
 	}
 	return nil
 }

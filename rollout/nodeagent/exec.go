@@ -18,7 +18,6 @@ import (
 
 // What the exit code of a hook means. Any other one than these is a failure.
 const (
-	ExitDone         = 0
 	exitDeclined     = 10 // preflight: the attempt is refused, nothing was touched
 	exitRebooting    = 11 // apply, revert: a reboot is under way
 	exitIrreversible = 12 // revert: there is no way back, nothing was touched

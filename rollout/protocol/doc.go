@@ -26,7 +26,7 @@
 //   - An attempt is committed at most once, whatever restarts. Attempt numbers only grow.
 //   - A controller that drains does so after the commit; a node whose agent is dead is never drained.
 //   - A slot is freed by a fact that cannot become false again, never by time.
-//   - A shadow that was deleted by hand, and a ledger that was ([Rebuild]), cost capacity, and break no cap.
+//   - A shadow that was deleted by hand, and a ledger that was, cost capacity, and break no cap.
 //
 // # No promise
 //

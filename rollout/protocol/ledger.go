@@ -16,7 +16,8 @@ type Attempt int64
 type Ledger struct {
 	// Epoch is the last attempt that was admitted.
 	Epoch Attempt `json:"epoch"`
-	// Fence: attempts up to it were admitted by a ledger that is lost. See [Reborn].
+	// Fence: attempts up to it were admitted by a ledger that is lost: the controller of package rollout/controller makes
+	// one anew.
 	Fence Attempt `json:"fence,omitempty"`
 	// Closures say what may not be admitted.
 	Closures []Closure `json:"closures,omitempty"`

@@ -192,7 +192,7 @@ func TestDetectorsCanBeOff(t *testing.T) {
 
 // R-RO-16, R-RO-29: the order of nodes is the one that is named; without a name it is the default one, and that of a rollback while there is one.
 func TestOrderCanBeNamed(t *testing.T) {
-	canary := &rollout.Node{Name: "canary", Labels: map[string]string{rollout.CanaryLabel: ""}}
+	canary := &rollout.Node{Name: "canary", Labels: map[string]string{"belay.dev/canary": ""}}
 	touched := &rollout.Node{Name: "touched", Shadow: &protocol.Shadow{Report: protocol.Report{Attempt: 7}}}
 	for _, c := range []struct {
 		spec                string

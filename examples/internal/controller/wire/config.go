@@ -20,7 +20,7 @@ func (p *Plane) configs() map[string]int {
 	if !p.synced.Load() {
 		return nil
 	}
-	for _, n := range p.pods.Nodes() {
+	for _, n := range p.pods.View().Nodes() {
 		count[configOf(n)]++
 	}
 	return count

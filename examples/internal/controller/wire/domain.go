@@ -38,7 +38,7 @@ func (p *Plane) term(ctx context.Context, name string, ledger *kube.LedgerStore)
 	holder := "rollout/" + name
 	defer p.forget(ctx, holder)
 	shadows, err1 := kube.NewShadows(p.client)
-	fleet, err2 := kube.NewFleet(p.client, p.pods.Nodes)
+	fleet, err2 := kube.NewFleet(p.client, p.pods.View().Nodes)
 	rollouts, err3 := kube.NewRollouts(p.client, kube.RolloutsOptions{Domain: name, List: p.rollouts.List, Revision: p.revisions.Get})
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return fmt.Errorf("domain %q: %w", name, err)

@@ -31,7 +31,7 @@ func (p *Plane) Seen() (*view.Seen, bool) {
 		return nil, false
 	}
 	s := &view.Seen{
-		Nodes: p.pods.Nodes(), Revisions: values(p.revisions.List()), Shadows: values(p.shadows.List()), Now: time.Now(), Health: p.verdict,
+		Nodes: p.pods.View().Nodes(), Revisions: values(p.revisions.List()), Shadows: values(p.shadows.List()), Now: time.Now(), Health: p.verdict,
 		Caps: p.caps(), OwnNode: p.s.OwnNode,
 	}
 	if why := p.toggle.off(); why != "" {
@@ -58,7 +58,7 @@ func (p *Plane) verdict(n *corev1.Node) rollout.Verdict {
 
 // On implements [page.Source].
 func (p *Plane) On(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) {
-	pods := p.pods.Pods(node)
+	pods := p.pods.View().Pods(node)
 	var budgets []policyv1.PodDisruptionBudget
 	asked := map[string]bool{}
 	for _, pod := range pods {
@@ -66,7 +66,7 @@ func (p *Plane) On(node string) ([]*corev1.Pod, []policyv1.PodDisruptionBudget) 
 			continue
 		}
 		asked[pod.Namespace] = true
-		for _, b := range p.pods.Budgets(pod.Namespace) {
+		for _, b := range p.pods.View().Budgets(pod.Namespace) {
 			budgets = append(budgets, *b)
 		}
 	}

@@ -167,7 +167,7 @@ func (p *Plane) Run(ctx context.Context) error {
 		return err
 	}
 	p.factory.StartWithContext(ctx)
-	p.pods.Watch(func(drain.Change) { p.changed.ring() })
+	p.pods.View().Watch(func(drain.Change) { p.changed.ring() })
 	p.drainer.Watch(func(string) { p.changed.ring() })
 	for _, run := range []func(context.Context, func()) error{p.shadows.Run, p.rollouts.Run, p.revisions.Run, p.toggle.run} {
 		g.Go(func() error { return run(ctx, p.changed.ring) })
