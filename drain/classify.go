@@ -16,8 +16,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// MaxAnswerMessage bounds [Answer].Message, in bytes. Webhooks write what they like.
-const MaxAnswerMessage = 1024
+// maxAnswerMessage bounds [Answer].Message, in bytes. Webhooks write what they like.
+const maxAnswerMessage = 1024
 
 // Classify says what the result of an eviction means. It looks at codes, reasons, kinds and causes, never at the words of a message.
 //
@@ -172,8 +172,8 @@ func isKind(s metav1.Status, kind string) bool {
 }
 
 func bounded(message string) string {
-	if len(message) <= MaxAnswerMessage {
+	if len(message) <= maxAnswerMessage {
 		return message
 	}
-	return strings.ToValidUTF8(message[:MaxAnswerMessage], "")
+	return strings.ToValidUTF8(message[:maxAnswerMessage], "")
 }

@@ -56,7 +56,7 @@ func (n *nodePass) skip(w *podWork) (Reason, string) {
 			return reason, message
 		}
 	case toleratesCordon(pod) && !ownedByDaemonSet(owner):
-		if n.p.Tolerating != EvictTolerating {
+		if n.p.Tolerating != EvictPods {
 			return reasonToleratesCordon, "tolerates the cordon and would be scheduled here again"
 		}
 		if reason, message := n.bounced(owner); reason != reasonNone {

@@ -49,7 +49,7 @@ func leavingCases() []reasonCase {
 		{name: "the policy lets unmanaged pods go", pod: []podOption{unowned},
 			set: func(c *planCase) { c.policy.Unmanaged = drain.EvictPods }, action: drain.Evict},
 		{name: "the policy evicts tolerating pods", pod: []podOption{toleratingAll},
-			set: func(c *planCase) { c.policy.Tolerating = drain.EvictTolerating }, action: drain.Evict},
+			set: func(c *planCase) { c.policy.Tolerating = drain.EvictPods }, action: drain.Evict},
 		{name: "a toleration of a taint with a value is none of the cordon", action: drain.Evict,
 			pod: []podOption{tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Value: "x"}),
 				tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute})}},
@@ -75,7 +75,7 @@ func skippedCases() []reasonCase {
 			action: drain.Skip, reason: "ToleratesCordon"},
 		{name: "came back", pod: []podOption{toleratingAll}, action: drain.Skip, reason: "Bounced", parts: []string{`ReplicaSet "web-1"`, "2 times"},
 			set: func(c *planCase) {
-				c.policy.Tolerating = drain.EvictTolerating
+				c.policy.Tolerating = drain.EvictPods
 				c.Nodes[0].Bounces = map[types.UID]int{"uid-web-1": 2}
 			}},
 		{name: "a daemon came back", pod: []podOption{ownedBy("DaemonSet", "ds")}, action: drain.Skip, reason: "Bounced", parts: []string{"3 times"},

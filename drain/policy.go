@@ -24,7 +24,7 @@ type Policy struct {
 
 	// DaemonSets says what happens to pods of DaemonSets: Skip (default), or Last, to evict them after everything else. Last needs a
 	// taint that they don't tolerate, or they come back: see Reason Bounced.
-	DaemonSets DaemonSetTreatment `json:"daemonSets,omitempty"`
+	DaemonSets Treatment `json:"daemonSets,omitempty"`
 	// LocalData says what happens to pods with emptyDir volumes: Block (default) or Evict, which loses that data. A pod whose
 	// emptyDir volumes are all limited to LocalDataLimit bytes in sum leaves under Block too.
 	LocalData      Treatment `json:"localData,omitempty"`
@@ -33,7 +33,7 @@ type Policy struct {
 	Unmanaged Treatment `json:"unmanaged,omitempty"`
 	// Tolerating says what happens to pods that tolerate the cordon: Skip (default), or Evict, once for each owner until its pods
 	// come back.
-	Tolerating TolerationTreatment `json:"tolerating,omitempty"`
+	Tolerating Treatment `json:"tolerating,omitempty"`
 	// DeleteFinished deletes pods that have succeeded or failed. By default they stay: they hold nothing on the node.
 	DeleteFinished bool `json:"deleteFinished,omitempty"`
 
@@ -67,31 +67,15 @@ type Policy struct {
 	Soak time.Duration `json:"soak,omitempty"`
 }
 
-// A Treatment is what happens to pods of some kind.
+// A Treatment is what happens to pods of some kind. Which are allowed, and which the empty string stands for, is said at the field.
 type Treatment string
 
-// The treatments. The empty string is Block.
+// The treatments.
 const (
-	blockPods Treatment = "Block"
-	EvictPods Treatment = "Evict"
-)
-
-// A DaemonSetTreatment is what happens to pods of DaemonSets.
-type DaemonSetTreatment string
-
-// The treatments of DaemonSet pods. The empty string is Skip.
-const (
-	skipDaemonSets DaemonSetTreatment = "Skip"
-	LastDaemonSets DaemonSetTreatment = "Last"
-)
-
-// A TolerationTreatment is what happens to pods that tolerate the cordon.
-type TolerationTreatment string
-
-// The treatments of pods that tolerate the cordon. The empty string is Skip.
-const (
-	skipTolerating  TolerationTreatment = "Skip"
-	EvictTolerating TolerationTreatment = "Evict"
+	blockPods      Treatment = "Block" // nothing happens to them, and the node is not drained while they are there
+	skipPods       Treatment = "Skip"  // nothing happens to them, and they are not waited for
+	EvictPods      Treatment = "Evict"
+	LastDaemonSets Treatment = "Last" // they are evicted after all others
 )
 
 // A WindowTreatment is what happens to the cordon outside the windows.

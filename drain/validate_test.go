@@ -47,7 +47,7 @@ func TestValidPolicies(t *testing.T) {
 				Behavior: drain.BehaviorHook, Hooks: []string{"migrate", "drain.example/save"}, Tier: -3, Deadline: time.Hour},
 			{Hooks: []string{"migrate"}}, {Behavior: drain.BehaviorEvict}, {Behavior: drain.BehaviorSkip}, {Behavior: drain.BehaviorWaitCompleted},
 		},
-		DaemonSets: drain.LastDaemonSets, LocalData: drain.EvictPods, LocalDataLimit: 1, Unmanaged: "Block", Tolerating: drain.EvictTolerating,
+		DaemonSets: drain.LastDaemonSets, LocalData: drain.EvictPods, LocalDataLimit: 1, Unmanaged: "Block", Tolerating: drain.EvictPods,
 		GracePeriodSeconds: seconds(1), TierDeadline: 1, Settle: &settle, VolumeDeadline: 1, Soak: 1, OutsideWindow: drain.UndoCordon, Uncordoned: drain.Recordon,
 		Escalation: []drain.Escalation{{After: 1, Step: drain.StepDelete, GracePeriodSeconds: seconds(1)}, {After: 2, Step: drain.StepOutOfService}},
 		Windows:    []drain.Window{{}, {From: planStart()}, {Until: planStart()}, {From: planStart(), Until: planStart().Add(1)}},

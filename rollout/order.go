@@ -13,9 +13,9 @@ import (
 // canaryLabel with any value puts a node before the others of its stage.
 const canaryLabel = "belay.dev/canary"
 
-// DefaultOrder is the order without [Policy].Order: the node of the controller itself last, broken nodes first, then those with the label belay.dev/canary,
+// defaultOrder is the order without [Policy].Order: the node of the controller itself last, broken nodes first, then those with the label belay.dev/canary,
 // then zone by zone.
-func DefaultOrder(a, b *Node) int {
+func defaultOrder(a, b *Node) int {
 	return cmp.Or(
 		cmp.Compare(number(a.Own), number(b.Own)),
 		cmp.Compare(number(isBroken(b)), number(isBroken(a))),
@@ -31,7 +31,7 @@ func RollbackOrder(a, b *Node) int {
 		cmp.Compare(number(a.Own), number(b.Own)),
 		cmp.Compare(number(isBroken(b)), number(isBroken(a))),
 		cmp.Compare(touched(b), touched(a)),
-		DefaultOrder(a, b),
+		defaultOrder(a, b),
 	)
 }
 
@@ -101,7 +101,7 @@ func (p *plan) order() []int32 {
 	return order
 }
 
-// place is a number by which nodes can be sorted as [DefaultOrder] does it.
+// place is a number by which nodes can be sorted as defaultOrder does it.
 func (p *plan) place(m *member, i int, rank []int) uint64 {
 	v := uint64(p.stageOf(m))
 	for _, b := range []bool{m.retried, m.node.Own, !isBroken(m.node), !m.canary} {
@@ -129,7 +129,7 @@ func (p *plan) compare(i, j int32) int {
 	}
 	first := p.policy.Order
 	if first == nil {
-		first = DefaultOrder
+		first = defaultOrder
 	}
 	return cmp.Or(first(a.node, b.node), cmp.Compare(a.group, b.group), cmp.Compare(i, j))
 }

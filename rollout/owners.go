@@ -66,8 +66,8 @@ func (o *Owners) take(uid string) {
 	}
 }
 
-// Of is the rollout to which a node belongs, for another one; false if the node belongs to that, to none, or if that has begun with it, by its slot in the ledger.
-func (o *Owners) Of(node, rollout string, l protocol.Ledger) (Owner, bool) {
+// ownerOf is the rollout to which a node belongs, for another one; false if the node belongs to that, to none, or if that has begun with it, by its slot in the ledger.
+func (o *Owners) ownerOf(node, rollout string, l protocol.Ledger) (Owner, bool) {
 	i, taken := o.of[node]
 	if !taken || o.all[i].UID == rollout {
 		return Owner{}, false
@@ -84,7 +84,7 @@ func (o *Owners) Hide(nodes []Node, rollout string, l protocol.Ledger) (seen []N
 	}
 	seen = nodes
 	for i := range nodes {
-		owner, is := o.Of(nodes[i].UID, rollout, l)
+		owner, is := o.ownerOf(nodes[i].UID, rollout, l)
 		if !is {
 			continue
 		}

@@ -27,7 +27,8 @@ type Policy struct {
 	// Caps bind at the same time; the strictest decides. Unless one of them has no key, as each of the scope [Total], one node at a time besides: a list
 	// that names some zones, groups or classes says nothing of the others.
 	Caps []Cap
-	// Order says which of the nodes of a stage that may go is next. Nil means [DefaultOrder].
+	// Order says which of the nodes of a stage that may go is next. Nil means: the node of the
+	// controller itself last, broken nodes first, then canaries, then zone by zone.
 	Order Order
 	// Windows are when nodes may be begun. None means always.
 	Windows []Window

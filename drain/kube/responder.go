@@ -31,6 +31,9 @@ const (
 // errPodGone is wrapped by the errors of an annotationResponder about a pod that isn't there, or is another one of the same name.
 var errPodGone = errors.New("the pod is gone")
 
+// maxMessage bounds the message of an answer, in bytes: pods write what they like.
+const maxMessage = 1024
+
 // An answerError is an answer of a pod that can't be understood.
 type answerError struct {
 	// Pod is whose it is, Annotation where it stands.
@@ -197,8 +200,8 @@ func answerOf(pod *corev1.Pod, req drain.HookRequest) (drain.HookAnswer, error) 
 
 // shortened bounds what a pod says to what a server may say.
 func shortened(message string) string {
-	if len(message) <= drain.MaxAnswerMessage {
+	if len(message) <= maxMessage {
 		return message
 	}
-	return strings.ToValidUTF8(message[:drain.MaxAnswerMessage], "")
+	return strings.ToValidUTF8(message[:maxMessage], "")
 }

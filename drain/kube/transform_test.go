@@ -142,7 +142,7 @@ func TestTransformLeavesThePlanAsItIs(t *testing.T) {
 	rules := []drain.Rule{{Name: "high", MinPriority: ptr.To(int32(500)), Behavior: drain.BehaviorHook, Hooks: []string{"copy"}}}
 	policies := []drain.Policy{
 		{}, {Removal: &drain.Removal{}, LocalDataLimit: 2 << 20}, {Volumes: true, LocalData: drain.EvictPods, Unmanaged: drain.EvictPods, Rules: rules},
-		{DaemonSets: drain.LastDaemonSets, Tolerating: drain.EvictTolerating, DeleteFinished: true, Removal: &drain.Removal{}},
+		{DaemonSets: drain.LastDaemonSets, Tolerating: drain.EvictPods, DeleteFinished: true, Removal: &drain.Removal{}},
 	}
 	reasons := map[drain.Reason]int{}
 	for range 100 {

@@ -101,12 +101,12 @@ func TestSlotsKeepTheControllerAwake(t *testing.T) {
 		w := newWorld(t, 1, 1)
 		w.want()
 		w.until("the node is cordoned", func() bool { return w.c.Node(name(0)).Unschedulable })
-		if after, err := w.ctl.Pass(quiet(t)); err != nil || after <= 0 || after > 3*time.Second {
+		if after, err := w.ctl.Reconcile(quiet(t), ""); err != nil || after <= 0 || after > 3*time.Second {
 			t.Errorf("with a slot a pass asks for the next one in %s, %v; want in 3s at most", after, err)
 		}
 		w.untilPhase(rollout.Completed)
 		w.steps(3)
-		if after, err := w.ctl.Pass(quiet(t)); err != nil || after != 0 {
+		if after, err := w.ctl.Reconcile(quiet(t), ""); err != nil || after != 0 {
 			t.Errorf("when all is done a pass asks for the next one in %s, %v; want none", after, err)
 		}
 	})

@@ -156,20 +156,16 @@ func (o Options) check(c *option.Checker) error {
 	return c.Err()
 }
 
-// Reconcile is [Controller.Pass] in the shape of a reconciler whose key is the name of the disruption domain. Any event of a Node,
-// a shadow, a rollout or the ledger of the domain maps to that one key. A key that is not [Options].Domain is an error.
+// Reconcile makes a pass: it does all that can be done now. The key is the name of the disruption domain; any event of a Node, a shadow,
+// a rollout or the ledger of the domain maps to that one key. One that is not [Options].Domain is an error, unless that is empty.
+// requeueAfter is when to call it again though nothing has changed; zero means not before. After an error it is to be called again,
+// backing off: what could be done was done.
 func (c *Controller) Reconcile(ctx context.Context, domain string) (requeueAfter time.Duration, err error) {
 	if c.o.Domain != "" && domain != c.o.Domain {
 		return 0, fmt.Errorf("rollout/controller: reconciling domain %q: this controller is that of domain %q", domain, c.o.Domain)
 	}
-	return c.Pass(ctx)
-}
-
-// Pass does all that can be done now. after is when to call it again though nothing has changed; zero means not before. After an error it is
-// to be called again, backing off: what could be done was done.
-func (c *Controller) Pass(ctx context.Context) (after time.Duration, err error) {
-	_, after, err = c.pass(ctx)
-	return after, err
+	_, requeueAfter, err = c.pass(ctx)
+	return requeueAfter, err
 }
 
 // An effort is what a pass took, and what for.
@@ -225,7 +221,7 @@ var errAgain = errors.New("it has changed since it was read")
 // errUnstored means that a rollout can't be carried out, as nobody would remember it.
 var errUnstored = errors.New("its status can't be written")
 
-// A pass is one try of [Controller.Pass]. Errors of single nodes are collected and stop nothing else.
+// A pass is one try of [Controller.Reconcile]. Errors of single nodes are collected and stop nothing else.
 type pass struct {
 	c     *Controller
 	ctx   context.Context

@@ -3,7 +3,7 @@
 
 // Package controller carries out what package rollout decides: for one disruption domain and all rollouts in it.
 //
-// A [Controller] decides nothing itself. A [Controller.Pass] reads the fleet, its shadows, its rollouts and the ledger, has
+// A [Controller] decides nothing itself. A pass, [Controller.Reconcile], reads the fleet, its shadows, its rollouts and the ledger, has
 // [github.com/belayproject/belay/rollout.Plan] decide for one rollout after the other, each under the caps of all, and acts:
 //
 //	give back the nodes whose attempt has ended -> the ledger, by compare-and-swap -> what each rollout remembers -> marks, cordons,

@@ -17,7 +17,7 @@ import (
 )
 
 // A controller takes a revision over three nodes, two at a time. The cluster here is in memory; the agents take a step after each pass.
-func ExampleController_Pass() {
+func ExampleController_Reconcile() {
 	cluster := controllertest.New(controllertest.Options{})
 	for _, name := range []string{"a", "b", "c"} {
 		cluster.AddNode(name, nil, protocol.Revision{Name: "v1", Digest: "sha256:11"})
@@ -34,7 +34,7 @@ func ExampleController_Pass() {
 	}
 	most := 0
 	for cluster.Runs("v2") < 3 {
-		if _, err := c.Pass(context.Background()); err != nil {
+		if _, err := c.Reconcile(context.Background(), ""); err != nil {
 			fmt.Println(err)
 			return
 		}

@@ -42,7 +42,7 @@ func frozenAt(t *testing.T, at int) {
 	go func() { // works alone until it freezes
 		defer close(ended)
 		for range 60 {
-			if _, err := first.Pass(quiet(t)); err != nil {
+			if _, err := first.Reconcile(quiet(t), ""); err != nil {
 				t.Errorf("the frozen controller: %v", err)
 			}
 			w.c.Agents()
@@ -102,7 +102,7 @@ func thawedAt(t *testing.T, at int) {
 	go func() {
 		defer close(ended)
 		for range 60 {
-			if _, err := first.Pass(quiet(t)); err != nil {
+			if _, err := first.Reconcile(quiet(t), ""); err != nil {
 				t.Errorf("the frozen controller: %v", err)
 			}
 			w.c.Agents()
@@ -148,7 +148,7 @@ func TestFrozenBeforeTheFirstCordon(t *testing.T) {
 			defer close(ended)
 			for cordons == 0 {
 				w.c.Agents()
-				if _, err := first.Pass(quiet(t)); err != nil {
+				if _, err := first.Reconcile(quiet(t), ""); err != nil {
 					t.Errorf("the frozen controller: %v", err)
 				}
 				<-time.After(tick)
@@ -238,7 +238,7 @@ func TestLateShadowsCordonNothingTwice(t *testing.T) {
 			w.want()
 			for range 60 {
 				w.step()
-				if _, err := other.Pass(quiet(t)); err != nil {
+				if _, err := other.Reconcile(quiet(t), ""); err != nil {
 					t.Errorf("the late controller: %v", err)
 				}
 			}

@@ -100,7 +100,7 @@ func (w *world) pass() {
 	go func() {
 		killed := true
 		defer func() { done <- killed }()
-		if _, err := w.ctl.Pass(quiet(w.t)); err != nil {
+		if _, err := w.ctl.Reconcile(quiet(w.t), ""); err != nil {
 			w.errs = append(w.errs, err)
 		}
 		killed = false

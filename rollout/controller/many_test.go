@@ -49,7 +49,7 @@ func twoControllers(t *testing.T, seed uint64) {
 	w.want()
 	for range 600 {
 		for range random.IntN(3) {
-			if _, err := second.Pass(quiet(t)); err != nil {
+			if _, err := second.Reconcile(quiet(t), ""); err != nil {
 				t.Errorf("the second controller: %v", err)
 			}
 		}

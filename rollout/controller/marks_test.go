@@ -97,7 +97,7 @@ func TestNodeThatWaitsIsMarked(t *testing.T) {
 		var after time.Duration
 		for sh, _ := w.c.Shadow(name(0)); !sh.Open(); sh, _ = w.c.Shadow(name(0)) {
 			var err error
-			if after, err = w.ctl.Pass(quiet(t)); err != nil || after == 0 || after > 10*time.Second {
+			if after, err = w.ctl.Reconcile(quiet(t), ""); err != nil || after == 0 || after > 10*time.Second {
 				t.Fatalf("a pass asks to be called again in %s, %v; want in 10s at most, for the mark", after, err)
 			}
 		}
@@ -107,7 +107,7 @@ func TestNodeThatWaitsIsMarked(t *testing.T) {
 		for admitted := time.Now(); time.Since(admitted) < 10*time.Second; {
 			<-time.After(after)
 			var err error
-			if after, err = w.ctl.Pass(quiet(t)); err != nil || after == 0 {
+			if after, err = w.ctl.Reconcile(quiet(t), ""); err != nil || after == 0 {
 				t.Fatalf("a pass asks to be called again in %s, %v", after, err)
 			}
 		}

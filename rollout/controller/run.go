@@ -23,7 +23,7 @@ const (
 // ErrRunning means that Run was called while another Run of the same value goes on.
 var ErrRunning = errors.New("already running")
 
-// Run calls [Controller.Pass] whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it returns nil. Whoever
+// Run makes a pass whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it returns nil. Whoever
 // watches nodes, shadows, rollouts and drains puts it there, into a channel with a place for one. Errors are logged; a pass with one is
 // followed by the next after a time that grows, and not sooner than a second by a wake-up. A pass that has written nothing new, while no slot goes on, is
 // followed by a rest, which a wake-up does not end unless people want something else ([Rollouts].Asked): thirty times as long as the pass took, and two seconds at

@@ -90,7 +90,7 @@ func (a *AgentShadow) Store(ctx context.Context, s nodeagent.Status, version str
 	}
 	status := *base.Status.DeepCopy()
 	say(&status, s)
-	next, err := a.shadows.Report(ctx, base, status, a.now())
+	next, err := a.shadows.report(ctx, base, status, a.now())
 	if err != nil { // it may have been written all the same
 		a.forget()
 	}
@@ -115,7 +115,7 @@ func (a *AgentShadow) base(ctx context.Context, version string) (*v1alpha1.NodeS
 }
 
 func (a *AgentShadow) get(ctx context.Context) (*v1alpha1.NodeShadow, error) {
-	sh, err := a.shadows.Get(ctx, a.node)
+	sh, err := a.shadows.read(ctx, a.node)
 	if err != nil {
 		return nil, err
 	}

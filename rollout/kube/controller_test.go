@@ -201,7 +201,7 @@ func (f *realFleet) pass() {
 	ctx, cancel := context.WithCancel(klog.NewContext(f.t.Context(), klog.Logger{}))
 	defer cancel()
 	f.dying.begin(cancel)
-	_, f.last = f.ctl.Pass(ctx)
+	_, f.last = f.ctl.Reconcile(ctx, "")
 	if ctx.Err() != nil {
 		f.deaths++
 		ctl, err := controller.New(f.dying.o)

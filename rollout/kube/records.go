@@ -89,7 +89,7 @@ func recordOf(sh *v1alpha1.NodeShadow) controller.Shadow {
 
 // Get implements [controller.Shadows].
 func (r *records) Get(ctx context.Context, node string) (controller.Shadow, error) {
-	sh, err := r.shadows.Get(ctx, node)
+	sh, err := r.shadows.read(ctx, node)
 	if err != nil {
 		return controller.Shadow{}, err
 	}
@@ -100,7 +100,7 @@ func (r *records) Get(ctx context.Context, node string) (controller.Shadow, erro
 func (r *records) Create(ctx context.Context, sh protocol.Shadow) (controller.Shadow, error) {
 	made, err := r.shadows.Create(ctx, sh)
 	if errors.Is(err, rollout.ErrConflict) {
-		if other, readErr := r.shadows.Get(ctx, sh.Node); readErr == nil && !r.shadows.has(other) {
+		if other, readErr := r.shadows.read(ctx, sh.Node); readErr == nil && !r.shadows.has(other) {
 			return controller.Shadow{}, fmt.Errorf("node %q is in domain %q, want %q: a rollout there selects it, or its %s is left over: %w",
 				sh.Node, other.Spec.Domain, r.shadows.domain, v1alpha1.NodeShadowKind, controller.ErrOtherDomain)
 		}
@@ -117,7 +117,7 @@ func (r *records) Order(ctx context.Context, read controller.Shadow, o protocol.
 	if err != nil {
 		return read, err
 	}
-	next, err := r.shadows.Order(ctx, sh, o)
+	next, err := r.shadows.order(ctx, sh, o)
 	if errors.Is(err, errDeleting) {
 		err = fmt.Errorf("%w: %w", rollout.ErrConflict, err)
 	}
@@ -134,7 +134,7 @@ func (r *records) Delete(ctx context.Context, read controller.Shadow) error {
 	if err != nil {
 		return err
 	}
-	return asConflict(r.shadows.Delete(ctx, sh), errNotRemovable)
+	return asConflict(r.shadows.deleteRemovable(ctx, sh), errNotRemovable)
 }
 
 // Bury implements [controller.Shadows].
@@ -143,7 +143,7 @@ func (r *records) Bury(ctx context.Context, read controller.Shadow) error {
 	if err != nil {
 		return err
 	}
-	return asConflict(r.shadows.Bury(ctx, sh), errNodeExists)
+	return asConflict(r.shadows.bury(ctx, sh), errNodeExists)
 }
 
 // asConflict makes what somebody else has done meanwhile a conflict.

@@ -58,8 +58,8 @@ func (s *Shadows) has(sh *v1alpha1.NodeShadow) bool {
 	return s.domain == "" || sh.Spec.Domain == s.domain
 }
 
-// Get returns the shadow of the node of that name, of whatever incarnation. It is fs.ErrNotExist if there is none.
-func (s *Shadows) Get(ctx context.Context, node string) (*v1alpha1.NodeShadow, error) {
+// read returns the shadow of the node of that name, of whatever incarnation. It is fs.ErrNotExist if there is none.
+func (s *Shadows) read(ctx context.Context, node string) (*v1alpha1.NodeShadow, error) {
 	u, err := s.objects.get(ctx, node)
 	if err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (s *Shadows) Create(ctx context.Context, sh protocol.Shadow) (*v1alpha1.Nod
 	return shadowIn(u)
 }
 
-// Order makes o the orders of the shadow that was read, and returns the next version. It is for controllers. Orders that are given already
+// order makes o the orders of the shadow that was read, and returns the next version. It is for controllers. Orders that are given already
 // write nothing. A shadow that is being deleted gets no higher grant: an error.
-func (s *Shadows) Order(ctx context.Context, read *v1alpha1.NodeShadow, o protocol.Orders) (*v1alpha1.NodeShadow, error) {
+func (s *Shadows) order(ctx context.Context, read *v1alpha1.NodeShadow, o protocol.Orders) (*v1alpha1.NodeShadow, error) {
 	if read.DeletionTimestamp != nil && o.Grant > v1alpha1.OrdersOf(read.Spec).Grant {
 		return nil, fmt.Errorf("granting attempt %d in %s %q: %w", o.Grant, s.objects.kind, read.Name, errDeleting)
 	}
@@ -123,10 +123,10 @@ func (s *Shadows) Order(ctx context.Context, read *v1alpha1.NodeShadow, o protoc
 	return s.patch(ctx, read, "spec", &read.Spec, &next)
 }
 
-// Report makes status the status of the shadow that was read, and returns the next version. It is for the node's agent. A status that is there
+// report makes status the status of the shadow that was read, and returns the next version. It is for the node's agent. A status that is there
 // already writes nothing. The condition [v1alpha1.ConditionAtRest] is made of what the status says, and need not be in it; now is the
 // time at which it may have changed, for people.
-func (s *Shadows) Report(ctx context.Context, read *v1alpha1.NodeShadow, status v1alpha1.NodeShadowStatus, now time.Time) (*v1alpha1.NodeShadow, error) {
+func (s *Shadows) report(ctx context.Context, read *v1alpha1.NodeShadow, status v1alpha1.NodeShadowStatus, now time.Time) (*v1alpha1.NodeShadow, error) {
 	next := status.DeepCopy()
 	if next.Conditions == nil {
 		next.Conditions = read.Status.DeepCopy().Conditions

@@ -27,9 +27,9 @@ var (
 	errNodeExists = errors.New("the Node of the shadow exists")
 )
 
-// Delete removes the shadow of a Node that lives on, if it is removable; an error if not, and nothing is changed. If the shadow has stopped
+// deleteRemovable removes the shadow of a Node that lives on, if it is removable; an error if not, and nothing is changed. If the shadow has stopped
 // being removable by the time at which it is marked as deleted, it stays so marked, is granted nothing more, and a later Delete removes it.
-func (s *Shadows) Delete(ctx context.Context, read *v1alpha1.NodeShadow) error {
+func (s *Shadows) deleteRemovable(ctx context.Context, read *v1alpha1.NodeShadow) error {
 	return s.remove(ctx, read, func(sh *v1alpha1.NodeShadow) error {
 		if p := v1alpha1.ShadowOf(sh); !p.Removable() {
 			return fmt.Errorf("%w: it is %q in attempt %d, granted %d, revoked up to %d, and its agent has spoken: %t", errNotRemovable,
@@ -39,9 +39,9 @@ func (s *Shadows) Delete(ctx context.Context, read *v1alpha1.NodeShadow) error {
 	})
 }
 
-// Bury removes the shadow of a Node that is gone, whatever it says; an error if the API server still has the Node of that UID. A
+// bury removes the shadow of a Node that is gone, whatever it says; an error if the API server still has the Node of that UID. A
 // Node of the same name and another UID is another one.
-func (s *Shadows) Bury(ctx context.Context, read *v1alpha1.NodeShadow) error {
+func (s *Shadows) bury(ctx context.Context, read *v1alpha1.NodeShadow) error {
 	node, err := s.nodes.get(ctx, read.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -78,7 +78,7 @@ func (s *Shadows) mark(ctx context.Context, read *v1alpha1.NodeShadow) (*v1alpha
 	if err := s.delete(ctx, read); err != nil {
 		return nil, err
 	}
-	kept, err := s.Get(ctx, read.Name)
+	kept, err := s.read(ctx, read.Name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && kept.UID != read.UID:
 		return nil, nil
