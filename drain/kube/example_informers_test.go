@@ -48,9 +48,10 @@ func ExampleNewCacheFromInformers() {
 		fmt.Println(err)
 		return
 	}
+	view := cache.View()
 	for _, policy := range []drain.Policy{{}, {Unmanaged: drain.EvictPods}} {
 		plan := drain.Plan(drain.Snapshot{
-			Nodes: []drain.NodeView{{Node: cache.View().Node("node-1"), Pods: cache.View().Pods("node-1")}}, Budgets: cache.View().Budgets("shop"),
+			Nodes: []drain.NodeView{{Node: view.Node("node-1"), Pods: view.Pods("node-1")}}, Budgets: view.Budgets("shop"),
 		}, policy, time.Now())
 		for _, p := range plan.Nodes[0].Pods {
 			fmt.Println(p.PodRef, p.Action, p.Message)

@@ -20,8 +20,8 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// Options are what a Controller is made of. Ledger, Rollouts, Fleet and Shadows are required; a nil of the others means what stands
-// there.
+// Options are what a Controller is made of. Ledger, Rollouts, Fleet and Shadows are required; a nil of the others
+// means what stands there.
 type Options struct {
 	// Domain is the name of the disruption domain: the key of [Controller.Reconcile]. Empty means that any key is it.
 	Domain   string
@@ -35,13 +35,14 @@ type Options struct {
 	Health Health
 	// Gates are asked in order. None means that the fleet always allows.
 	Gates []Gate
-	// StageGates are asked while a rollout is at a stage that names them, as they are named here, and are heard when that stage is over: a smoke test, or what
-	// a person has to look at. Nothing else waits for them. None means that a stage which names one is not passed unless somebody promotes it.
+	// StageGates are asked while a rollout is at a stage that names them, as they are named here, and are heard when
+	// that stage is over: a smoke test, or what a person has to look at. Nothing else waits for them. None means that a
+	// stage which names one is not passed unless somebody promotes it.
 	StageGates map[string]Gate
 	// Caps are those of others who use the ledger, as a [rollout.Slots]: they bind every rollout.
 	Caps []protocol.Cap
-	// Off says why nothing may be begun in the domain, empty that it may: the switch of the operator. It is asked again before an
-	// admission is stored, and every second while nodes wait for it. What has begun goes on. Nil means on.
+	// Off says why nothing may be begun in the domain, empty that it may: the switch of the operator. It is asked again
+	// before an admission is stored, and every second while nodes wait for it. What has begun goes on. Nil means on.
 	Off func() string
 	// OwnNode is the name of the node that the controller runs on. It goes last.
 	OwnNode string
@@ -52,9 +53,9 @@ type Options struct {
 	Metrics  Metrics
 	// CallTimeout bounds each call. Zero means 10 seconds.
 	CallTimeout time.Duration
-	// ShowEvery is how long what a rollout only shows waits for more of it before it is written: texts and numbers for people, which nodes are on
-	// their way and which have got there. What would not be found again does not wait: a phase, a failure, a request, that no node commits any
-	// more. Zero means 10 seconds.
+	// ShowEvery is how long what a rollout only shows waits for more of it before it is written: texts and numbers for
+	// people, which nodes are on their way and which have got there. What would not be found again does not wait: a
+	// phase, a failure, a request, that no node commits any more. Zero means 10 seconds.
 	ShowEvery time.Duration
 }
 
@@ -80,10 +81,12 @@ type mind struct {
 	showAt, sure time.Time
 	// elsewhere are when the nodes and rollouts of other domains were found to be there, by UID.
 	elsewhere map[string]time.Time
-	// ahead is what was decided of rollouts and not stored yet, acknowledged those of which it was stored that no node of theirs commits, by UID.
+	// ahead is what was decided of rollouts and not stored yet, acknowledged those of which it was stored that no node
+	// of theirs commits, by UID.
 	ahead        map[string]ahead
 	acknowledged map[string]bool
-	// overlaps are the rollouts that selected nodes of others when they were planned last, by UID; seen is memory for the nodes as such a one is to see them.
+	// overlaps are the rollouts that selected nodes of others when they were planned last, by UID; seen is memory for
+	// the nodes as such a one is to see them.
 	overlaps map[string]bool
 	seen     []rollout.Node
 	// orphans is what was decided of rollouts that are gone and have left slots, by UID.
@@ -105,8 +108,9 @@ const (
 	offAgain = time.Second
 	// soon is when to look again after something that is over at once.
 	soon = 200 * time.Millisecond
-	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader that was frozen is still the leader,
-	// by the usual length of a lease. elsewhere is how long it is believed that something is in another domain.
+	// trust is how long the ledger that is seen is believed in after it was read as it is stored: as long as a leader
+	// that was frozen is still the leader, by the usual length of a lease. elsewhere is how long it is believed that
+	// something is in another domain.
 	trust     = 15 * time.Second
 	elsewhere = time.Minute
 	// attend is how long a slot is left alone at most: what wakes a controller may have been missed.
@@ -156,10 +160,10 @@ func (o Options) check(c *option.Checker) error {
 	return c.Err()
 }
 
-// Reconcile makes a pass: it does all that can be done now. The key is the name of the disruption domain; any event of a Node, a shadow,
-// a rollout or the ledger of the domain maps to that one key. One that is not [Options].Domain is an error, unless that is empty.
-// requeueAfter is when to call it again though nothing has changed; zero means not before. After an error it is to be called again,
-// backing off: what could be done was done.
+// Reconcile makes a pass: it does all that can be done now. The key is the name of the disruption domain; any event
+// of a Node, a shadow, a rollout or the ledger of the domain maps to that one key. One that is not [Options].Domain
+// is an error, unless that is empty. requeueAfter is when to call it again though nothing has changed; zero means not
+// before. After an error it is to be called again, backing off: what could be done was done.
 func (c *Controller) Reconcile(ctx context.Context, domain string) (requeueAfter time.Duration, err error) {
 	if c.o.Domain != "" && domain != c.o.Domain {
 		return 0, fmt.Errorf("rollout/controller: reconciling domain %q: this controller is that of domain %q", domain, c.o.Domain)
@@ -209,7 +213,8 @@ func (c *Controller) pass(ctx context.Context) (e effort, after time.Duration, e
 	return e, after, err
 }
 
-// goesOn reports whether a slot is one that a controller brings further. One that is marked waits for its node or for people, one that is lent for its holder.
+// goesOn reports whether a slot is one that a controller brings further. One that is marked waits for its node or for
+// people, one that is lent for its holder.
 func goesOn(s protocol.Slot) bool {
 	_, _, lent := s.Borrower()
 	return s.State == "" && !lent
@@ -232,8 +237,8 @@ type pass struct {
 	live  bool // the ledger is to be read as it is stored
 	asked string
 	calls int // how many were made
-	// writes is how many of them write, repeated how many of those have only said again why nothing is decided, flying is memory for the slots whose
-	// attempts go on.
+	// writes is how many of them write, repeated how many of those have only said again why nothing is decided, flying
+	// is memory for the slots whose attempts go on.
 	writes, repeated int
 	flying           []protocol.Slot
 
@@ -272,7 +277,8 @@ func (p *pass) again(d time.Duration) {
 	}
 }
 
-// note collects an error of one node. A conflict is none: somebody else was first, and the next pass sees what has become of it.
+// note collects an error of one node. A conflict is none: somebody else was first, and the next pass sees what has
+// become of it.
 func (p *pass) note(format string, err error, args ...any) {
 	if errors.Is(err, rollout.ErrConflict) || errors.Is(err, protocol.ErrRefused) {
 		p.again(soon)

@@ -3,7 +3,8 @@
 
 // Package controller carries out what package rollout decides: for one disruption domain and all rollouts in it.
 //
-// A [Controller] decides nothing itself. A pass, [Controller.Reconcile], reads the fleet, its shadows, its rollouts and the ledger, has
+// A [Controller] decides nothing itself. A pass, [Controller.Reconcile], reads the fleet, its shadows, its rollouts and
+// the ledger, has
 // [github.com/belayproject/belay/rollout.Plan] decide for one rollout after the other, each under the caps of all, and acts:
 //
 //	give back the nodes whose attempt has ended -> the ledger, by compare-and-swap -> what each rollout remembers -> marks, cordons,
@@ -19,7 +20,8 @@
 //   - Any number of controllers may work on a domain, be killed at any line, be frozen and thawed: the caps hold, and no node is disrupted
 //     twice for a permission. Leader election saves work; nothing here rests on it.
 //   - Nothing is evicted before the node carries the cordon of the attempt, and the live shadow has shown after that that its agent waits in
-//     that attempt. A slot is freed after the node was given back, which the Node tells by its mark, and by the annotation rollout.belay.dev/last-attempt later: with a [MarkingDrainer]
+//     that attempt. A slot is freed after the node was given back, which the Node tells by its mark, and by the annotation
+//     rollout.belay.dev/last-attempt later: with a [MarkingDrainer]
 //     no controller, however late its lists are, cordons it again for that attempt.
 //   - What is on a node is put right from the Node itself, at every pass: a cordon or mark that no slot stands behind is taken off, whoever has
 //     died over it. What somebody else has cordoned, and a scale-down mark of somebody else, stay as they are.

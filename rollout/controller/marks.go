@@ -16,8 +16,8 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// unmarked is how long after its admission a node may be without its mark, which waits for the cordon. The autoscaler takes longer to find a node that
-// it does not need.
+// unmarked is how long after its admission a node may be without its mark, which waits for the cordon. The autoscaler
+// takes longer to find a node that it does not need.
 const unmarked = 10 * time.Second
 
 // intrusive is the key of slots whose node is to be cordoned.
@@ -27,11 +27,13 @@ const intrusive = "class/" + string(rollout.Intrusive)
 const (
 	// HeldAnnotation is on a Node while it has a slot: the mark of maintenance. Its content is this package's.
 	HeldAnnotation = "rollout.belay.dev/held"
-	// ScaleDownAnnotation keeps the cluster-autoscaler from removing a node. It is "true" while the node has a slot, unless somebody else had
-	// set it before. On a node that is to be cordoned it may come with the cordon, or some seconds after the admission, whichever is first.
+	// ScaleDownAnnotation keeps the cluster-autoscaler from removing a node. It is "true" while the node has a slot,
+	// unless somebody else had set it before. On a node that is to be cordoned it may come with the cordon, or some
+	// seconds after the admission, whichever is first.
 	ScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// lastAnnotation stays on a Node that had a slot: the number of its last attempt. A controller that knows of no newer state of the node than one in this
-	// attempt, or in one before, looks before it cordons the node. It may be removed.
+	// lastAnnotation stays on a Node that had a slot: the number of its last attempt. A controller that knows of no
+	// newer state of the node than one in this attempt, or in one before, looks before it cordons the node. It may be
+	// removed.
 	lastAnnotation = "rollout.belay.dev/last-attempt"
 )
 
@@ -39,7 +41,8 @@ const (
 type mark struct {
 	Attempt protocol.Attempt `json:"attempt"`
 	Rollout string           `json:"rollout"`
-	// From is what the node ran before, Baseline what its health was. Lost: that is not known any more, and the node has been disrupted since.
+	// From is what the node ran before, Baseline what its health was. Lost: that is not known any more, and the node has
+	// been disrupted since.
 	From     string `json:"from,omitempty"`
 	Baseline string `json:"baseline,omitempty"`
 	Lost     bool   `json:"lost,omitempty"`
@@ -75,7 +78,8 @@ func (m mark) set(annotations map[string]string, want mark) (mark, map[string]*s
 	return want, change
 }
 
-// drop is the change of annotations that removes the mark, and the autoscaler's as far as it is ours and as we have set it. It leaves which attempt it was.
+// drop is the change of annotations that removes the mark, and the autoscaler's as far as it is ours and as we have
+// set it. It leaves which attempt it was.
 func (m mark) drop(annotations map[string]string) map[string]*string {
 	change := map[string]*string{HeldAnnotation: nil}
 	if m.Attempt > 0 {
@@ -88,8 +92,8 @@ func (m mark) drop(annotations map[string]string) map[string]*string {
 	return change
 }
 
-// isOver reports whether a Node that is not cordoned for an attempt seems to have been given back after it, or after a later one. It need not: somebody may have
-// taken the cordon off, or attempts are counted anew.
+// isOver reports whether a Node that is not cordoned for an attempt seems to have been given back after it, or after
+// a later one. It need not: somebody may have taken the cordon off, or attempts are counted anew.
 func (m mark) isOver(annotations map[string]string, k protocol.Attempt) bool {
 	if m.Attempt > k || m.Attempt == k && m.Closed {
 		return true
@@ -98,8 +102,8 @@ func (m mark) isOver(annotations map[string]string, k protocol.Attempt) bool {
 	return err == nil && protocol.Attempt(last) >= k
 }
 
-// overtake is set with the cordon, on a version of the Node that may be newer than what was decided on: what a later attempt has marked stays, and so does
-// what is known of the node as it was before this slot.
+// overtake is set with the cordon, on a version of the Node that may be newer than what was decided on: what a later
+// attempt has marked stays, and so does what is known of the node as it was before this slot.
 func (m mark) overtake(annotations map[string]string, want mark) (mark, map[string]*string) {
 	want.Closed = true
 	switch {
@@ -118,8 +122,8 @@ func (m mark) overtake(annotations map[string]string, want mark) (mark, map[stri
 // tells reports whether the mark says what the node was before it was disrupted.
 func (m mark) tells() bool { return m.there && m.Rollout != "" && !m.Lost }
 
-// marked makes sure that the node carries the mark of its slot, or gets it with its cordon, and reports whether it does. The baseline is recorded with
-// the first attempt in the slot. A node of which there is none is not granted.
+// marked makes sure that the node carries the mark of its slot, or gets it with its cordon, and reports whether it
+// does. The baseline is recorded with the first attempt in the slot. A node of which there is none is not granted.
 func (p *pass) marked(i int, n *nodeView, s *protocol.Slot, d rollout.Decision) bool {
 	if n.mark.of(s) {
 		return true
@@ -146,8 +150,8 @@ func (m mark) of(s *protocol.Slot) bool {
 	return m.there && m.Attempt == s.Attempt && m.Rollout == s.Rollout
 }
 
-// rides reports whether the mark of a node comes with its cordon, which it lacks: as long as nothing was done to the node, the autoscaler may take it. One
-// that waits for its agent does not go without for long.
+// rides reports whether the mark of a node comes with its cordon, which it lacks: as long as nothing was done to the
+// node, the autoscaler may take it. One that waits for its agent does not go without for long.
 func (p *pass) rides(i int, n *nodeView, s *protocol.Slot, d rollout.Decision) bool {
 	if _, ok := p.c.o.Drainer.(MarkingDrainer); !ok || n.held || !slices.Contains(s.Keys, intrusive) {
 		return false
@@ -174,8 +178,9 @@ func (p *pass) unmark(n *nodeView) {
 	n.mark = mark{}
 }
 
-// wants is the mark that the node of a slot is to carry, with what is to be known of it when it comes back: what its mark says, or what is true now
-// if it has none yet. Where it was disrupted already, what is true now is no measure: if there is no mark, that is lost. ok is false if that can't be found out.
+// wants is the mark that the node of a slot is to carry, with what is to be known of it when it comes back: what its
+// mark says, or what is true now if it has none yet. Where it was disrupted already, what is true now is no measure:
+// if there is no mark, that is lost. ok is false if that can't be found out.
 func (p *pass) wants(n *nodeView, s *protocol.Slot) (want mark, ok bool) {
 	want = mark{Attempt: s.Attempt, Rollout: s.Rollout, From: n.mark.From, Baseline: n.mark.Baseline}
 	late := p.isDisrupted(n, s)
@@ -233,8 +238,9 @@ func (p *pass) disrupts(n *nodeView, s *protocol.Slot, sh protocol.Shadow) bool 
 	return false
 }
 
-// unmeasured is the verdict on a node that was disrupted, and of which it is not known what it was before; is is false if that is known. Nobody can say then
-// that its work has come back: it is for a person to look. Where only the list of Nodes is behind, the next one shows the mark.
+// unmeasured is the verdict on a node that was disrupted, and of which it is not known what it was before; is is
+// false if that is known. Nobody can say then that its work has come back: it is for a person to look. Where only the
+// list of Nodes is behind, the next one shows the mark.
 func (p *pass) unmeasured(n *nodeView) (v rollout.Verdict, is bool) {
 	s := p.ledger.Slot(n.UID)
 	if s == nil || n.mark.tells() {

@@ -23,13 +23,15 @@ const (
 // ErrRunning means that Run was called while another Run of the same value goes on.
 var ErrRunning = errors.New("already running")
 
-// Run makes a pass whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it returns nil. Whoever
-// watches nodes, shadows, rollouts and drains puts it there, into a channel with a place for one. Errors are logged; a pass with one is
-// followed by the next after a time that grows, and not sooner than a second by a wake-up. A pass that has written nothing new, while no slot goes on, is
-// followed by a rest, which a wake-up does not end unless people want something else ([Rollouts].Asked): thirty times as long as the pass took, and two seconds at
-// most. So kubelets that write their Nodes, and pods that come and go, keep a controller of thousands of nodes at work for a small share of the time, and not for
-// all of it. A second Run while the first one goes on is [ErrRunning]. A process that leads again makes a [New] controller, as what
-// this one remembers may not be true any more.
+// Run makes a pass whenever there is a value in wake, and when a pass has asked for it, until ctx ends; then it
+// returns nil. Whoever watches nodes, shadows, rollouts and drains puts it there, into a channel with a place for
+// one. Errors are logged; a pass with one is followed by the next after a time that grows, and not sooner than a
+// second by a wake-up. A pass that has written nothing new, while no slot goes on, is followed by a rest, which a
+// wake-up does not end unless people want something else ([Rollouts].Asked): thirty times as long as the pass took,
+// and two seconds at most. So kubelets that write their Nodes, and pods that come and go, keep a controller of
+// thousands of nodes at work for a small share of the time, and not for all of it. A second Run while the first one
+// goes on is [ErrRunning]. A process that leads again makes a [New] controller, as what this one remembers may not be
+// true any more.
 func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
 	if !c.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("rollout/controller: Controller.Run: %w", ErrRunning)
@@ -84,7 +86,8 @@ func (e effort) rest(after time.Duration) time.Duration {
 	return d
 }
 
-// sleep waits for that time, or until people want something else than what was asked. It reports whether there was a wake-up.
+// sleep waits for that time, or until people want something else than what was asked. It reports whether there was a
+// wake-up.
 func (c *Controller) sleep(ctx context.Context, wake <-chan struct{}, d time.Duration, asked string) (woken bool) {
 	if d <= 0 {
 		return false

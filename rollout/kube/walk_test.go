@@ -36,7 +36,7 @@ func TestServerAllowsTheProtocol(t *testing.T) {
 	b := newBed(t)
 	taken := map[protocol.Event]int{}
 	var events []protocol.Event
-	for _, tr := range model.Transitions() {
+	for _, tr := range model.AllTransitions() {
 		if tr.Event != protocol.EventGone && !slices.Contains(events, tr.Event) {
 			events = append(events, tr.Event)
 		}
@@ -74,13 +74,13 @@ func (w *walker) step(r *rand.Rand, seed uint64, events []protocol.Event) {
 	least, seldom := protocol.Event(""), r.IntN(2) == 0
 	var next model.World
 	for _, i := range r.Perm(len(events)) {
-		to, err := model.Step(w.world, events[i], nil, revision)
+		to, err := model.ApplyEvent(w.world, events[i], nil, revision)
 		if err == nil && (least == "" || seldom && w.taken[events[i]] < w.taken[least]) {
 			least, next = events[i], to
 		}
 	}
 	if err := w.write(least, next); err != nil {
-		w.t.Fatalf("seed %d: %s in state %s: got error %v, want it stored: %+v", seed, least, w.world.State(), err, next)
+		w.t.Fatalf("seed %d: %s in state %s: got error %v, want it stored: %+v", seed, least, w.world.NodeState(), err, next)
 	}
 	w.taken[least]++
 	w.world = next

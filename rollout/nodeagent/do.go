@@ -16,8 +16,8 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// errOtherNode means that the shadow belongs to another incarnation of the Node than the one that the agent runs on. Its orders are not followed, and an
-// attempt that it is in is not this node's.
+// errOtherNode means that the shadow belongs to another incarnation of the Node than the one that the agent runs on.
+// Its orders are not followed, and an attempt that it is in is not this node's.
 var errOtherNode = errors.New("the shadow belongs to another incarnation of the node")
 
 // do takes a step. The next one is decided on what is seen then.
@@ -43,8 +43,9 @@ func (a *Agent) do(ctx context.Context, l look, act action) error {
 	return a.tell(ctx, l, act.event, act.record)
 }
 
-// own returns nil if the shadow belongs to the Node that the agent runs on. That is asked before each order that is followed, and before an attempt is
-// believed that the disk does not know: the shadow of a Node that was deleted may be there for a while, and its slot is free already.
+// own returns nil if the shadow belongs to the Node that the agent runs on. That is asked before each order that is
+// followed, and before an attempt is believed that the disk does not know: the shadow of a Node that was deleted may
+// be there for a while, and its slot is free already.
 func (a *Agent) own(ctx context.Context, sh Shadow) error {
 	ctx, cancel := context.WithTimeout(ctx, a.o.CallTimeout)
 	defer cancel()
@@ -69,7 +70,8 @@ func (a *Agent) tell(ctx context.Context, l look, event protocol.Event, r record
 	return nil
 }
 
-// noted logs a step, and forgets what was thought of the one before. That the node is about to boot is no thought of a step before.
+// noted logs a step, and forgets what was thought of the one before. That the node is about to boot is no thought of
+// a step before.
 func (a *Agent) noted(ctx context.Context, event protocol.Event, r record) {
 	rep := r.Status.Report
 	if event != protocol.EventRecall || rep.Phase != protocol.PhaseApplying {
@@ -111,8 +113,8 @@ func (a *Agent) answer(ctx context.Context, l look, act action) error {
 	return a.tell(ctx, l, protocol.EventCommit, r)
 }
 
-// refuse declines an attempt. A node that is broken can't: that would say that it is well. There the controller gets the reason, and has to
-// revoke the attempt.
+// refuse declines an attempt. A node that is broken can't: that would say that it is well. There the controller gets
+// the reason, and has to revoke the attempt.
 func (a *Agent) refuse(ctx context.Context, l look, r record, w why) error {
 	rep, err := l.shadow.protocol().Answer(protocol.EventRefuse)
 	if err != nil {
@@ -149,7 +151,8 @@ func (a *Agent) prepare(ctx context.Context, l look, act action) error {
 	return a.tell(ctx, l, act.event, act.record)
 }
 
-// run puts the intent, and calls Apply or Revert. That the call was ended because the agent is to end is no return: the next agent repeats it.
+// run puts the intent, and calls Apply or Revert. That the call was ended because the agent is to end is no return:
+// the next agent repeats it.
 func (a *Agent) run(ctx context.Context, r record) error {
 	if err := a.put(ctx, r); err != nil {
 		return err

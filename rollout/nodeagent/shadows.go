@@ -15,11 +15,12 @@ var ErrConflict = errors.New("the shadow has changed")
 
 // Shadows is the agent's access to the one shadow of its own node.
 type Shadows interface {
-	// Read returns the shadow and its version: never one that is older than what the same value has read or stored before. A shadow
-	// that does not exist is fs.ErrNotExist.
+	// Read returns the shadow and its version: never one that is older than what the same value has read or stored
+	// before. A shadow that does not exist is fs.ErrNotExist.
 	Read(ctx context.Context) (Shadow, string, error)
-	// Store replaces the status in the shadow of that version. [ErrConflict] means that nothing was written, also where the shadow is gone
-	// or is another one of the same name. After any other error the status may be the old one or the new one.
+	// Store replaces the status in the shadow of that version. [ErrConflict] means that nothing was written, also where
+	// the shadow is gone or is another one of the same name. After any other error the status may be the old one or the
+	// new one.
 	Store(ctx context.Context, s Status, version string) error
 }
 
@@ -27,7 +28,8 @@ type Shadows interface {
 type Disk interface {
 	// Get returns the newest payload of a stream; absence is fs.ErrNotExist.
 	Get(ctx context.Context, stream string) ([]byte, error)
-	// Put makes payload the newest of its stream, durably. After an error a further Put of the same payload is a write again.
+	// Put makes payload the newest of its stream, durably. After an error a further Put of the same payload is a write
+	// again.
 	Put(ctx context.Context, stream string, payload []byte) error
 }
 
@@ -59,9 +61,9 @@ type Status struct {
 	Disruption Disruption `json:"disruption,omitempty"`
 	// BootID names the boot of the node.
 	BootID string `json:"bootID,omitempty"`
-	// Reason says in one word why the attempt is where it is, and Message in a sentence. Both are empty if there is nothing to say.
-	// Reason is that of the Updater, or Declined, PreflightFailed, PrepareFailed, ApplyFailed, RevertFailed, Rebooting, Irreversible,
-	// TimedOut, FellBack, RunsOther, NotYet, Unhealthy, NoAnswer or NotHealthy.
+	// Reason says in one word why the attempt is where it is, and Message in a sentence. Both are empty if there is
+	// nothing to say. Reason is that of the Updater, or Declined, PreflightFailed, PrepareFailed, ApplyFailed,
+	// RevertFailed, Rebooting, Irreversible, TimedOut, FellBack, RunsOther, NotYet, Unhealthy, NoAnswer or NotHealthy.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }

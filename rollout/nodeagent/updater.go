@@ -11,26 +11,27 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// An Updater brings one node to a revision. Every call ends with its context, and may be repeated: after a restart the agent does not know
-// whether the one before has come to its end.
+// An Updater brings one node to a revision. Every call ends with its context, and may be repeated: after a restart
+// the agent does not know whether the one before has come to its end.
 type Updater interface {
 	// Observe says what the node runs. It changes nothing.
 	Observe(ctx context.Context) (Observation, error)
 	// Prepare fetches a revision ahead. It disrupts nothing on the node.
 	Prepare(ctx context.Context, r protocol.Revision) error
-	// Apply brings the node to the attempt's revision. It may reboot the node and never return; [ErrRebooting] says that a reboot is under way.
-	// After any other return Observe decides what was achieved; the error is the reason that people get to see. Calls with the same key have one
-	// effect.
+	// Apply brings the node to the attempt's revision. It may reboot the node and never return; [ErrRebooting] says that
+	// a reboot is under way. After any other return Observe decides what was achieved; the error is the reason that
+	// people get to see. Calls with the same key have one effect.
 	Apply(ctx context.Context, a Attempt) error
-	// Verify says whether the node is well with the attempt's revision. An error is no answer: it neither counts as health nor ends it.
+	// Verify says whether the node is well with the attempt's revision. An error is no answer: it neither counts as
+	// health nor ends it.
 	Verify(ctx context.Context, a Attempt) (Health, error)
-	// Revert brings the node back to the attempt's revision, which it has run before. It is otherwise like Apply. [ErrIrreversible]
-	// means that there is no way back, and that nothing was touched.
+	// Revert brings the node back to the attempt's revision, which it has run before. It is otherwise like Apply.
+	// [ErrIrreversible] means that there is no way back, and that nothing was touched.
 	Revert(ctx context.Context, a Attempt) error
 }
 
-// A Preflighter is an Updater that is asked before an attempt is committed. Nil means to go on, a [*DeclinedError] declines the attempt; after
-// any other error it is asked again.
+// A Preflighter is an Updater that is asked before an attempt is committed. Nil means to go on, a [*DeclinedError]
+// declines the attempt; after any other error it is asked again.
 type Preflighter interface {
 	Preflight(ctx context.Context, a Attempt) error
 }
@@ -53,7 +54,8 @@ const (
 
 // An Attempt is one permission to change the node.
 type Attempt struct {
-	// Key names the attempt among all of this node, for as long as the node lives: letters, digits and hyphens. A restart does not change it.
+	// Key names the attempt among all of this node, for as long as the node lives: letters, digits and hyphens. A
+	// restart does not change it.
 	Key string
 	// Revision is what to bring the node to.
 	Revision protocol.Revision
@@ -63,7 +65,8 @@ type Attempt struct {
 
 // An Observation is what a node runs.
 type Observation struct {
-	// Current is what the node runs, whole. It is empty if the node is between two revisions; what is not known is an error.
+	// Current is what the node runs, whole. It is empty if the node is between two revisions; what is not known is an
+	// error.
 	Current protocol.Revision `json:"current"`
 	// Previous is what Revert would go back to, Staged what was fetched ahead. Either may be empty.
 	Previous protocol.Revision `json:"previous"`
@@ -97,7 +100,8 @@ const (
 )
 
 var (
-	// ErrRebooting means that a reboot is under way. The agent waits for another boot ID, as long as the call might have taken.
+	// ErrRebooting means that a reboot is under way. The agent waits for another boot ID, as long as the call might have
+	// taken.
 	ErrRebooting = errors.New("the node is about to reboot")
 	// ErrIrreversible means that there is no way back.
 	ErrIrreversible = errors.New("there is no way back from what the node runs")

@@ -170,7 +170,7 @@ func TestPhasesAreThoseOfTheProtocol(t *testing.T) {
 
 func phases() map[string]bool {
 	all := map[string]bool{}
-	for _, p := range model.Phases() {
+	for _, p := range model.AllPhases() {
 		if p != "" {
 			all[string(p)] = true
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/agent/update"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/rollout/nodeagent"
 )
 
 // How the agents look at a config that is on trial: quicker than in production, where minutes pass.
@@ -119,8 +120,12 @@ func (c *Crowd) agent(ctx context.Context, name string, p *process) error {
 	if err != nil {
 		return err
 	}
+	updater, err := nodeagent.Config{Syncer: syncer}.NewUpdater()
+	if err != nil {
+		return err
+	}
 	part, err := update.New(update.Options{
-		Node: name, Config: c.o.Config, Disk: store, Updater: update.Configs(syncer),
+		Node: name, Config: c.o.Config, Disk: store, Updater: updater,
 		VerifyFor: verifyFor, VerifyEvery: probeEvery, VerifyWithin: verifyWithin, RetryMin: retryMin, RetryMax: retryMax,
 	})
 	if err != nil {

@@ -12,14 +12,16 @@ import (
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
-// From every world there is a way to one in which the node is at rest and has no slot, by the steps of controllers and agents alone: without a person, a
-// lost shadow, or the end of the Node. The one exception is a node that a person has given up between its commit and the word to go on.
+// From every world there is a way to one in which the node is idle and has no slot, by the steps of controllers
+// and agents alone: without a person, a lost shadow, or the end of the Node. The one exception is a node that a
+// person has given up between its commit and the word to go on.
 func TestNoDeadEnds(t *testing.T) {
 	before, all := map[string][]string{}, map[string]model.World{}
 	key := func(w model.World) string { return fmt.Sprintf("%+v", w) }
 	worlds(t, func(from model.World, event protocol.Event, to model.World, err error) {
 		all[key(from)] = from
-		helps := !slices.Contains([]protocol.Event{model.EventRecreate, protocol.EventGone, model.EventAcknowledge, model.EventQuarantine}, event)
+		accidents := []protocol.Event{model.EventRecreate, protocol.EventGone, model.EventAcknowledge, model.EventQuarantine}
+		helps := !slices.Contains(accidents, event)
 		if err == nil && helps {
 			all[key(to)] = to
 			before[key(to)] = append(before[key(to)], key(from))
@@ -37,9 +39,10 @@ func TestNoDeadEnds(t *testing.T) {
 	most := most(t)
 	for k, w := range all {
 		r, o := w.Shadow.Report, w.Shadow.Orders
-		givenUp := len(w.Ledger.Slots) == 0 && r.Phase == protocol.PhaseCommitted && o.Proceed < r.Attempt && o.Undo < r.Attempt
+		undecided := r.Phase == protocol.PhaseCommitted && o.Proceed < r.Attempt && o.Undo < r.Attempt
+		givenUp := len(w.Ledger.Slots) == 0 && undecided
 		if !rests[k] && !givenUp && w.Ledger.Epoch <= most {
-			t.Fatalf("no way leads from %s to rest: %s", w.State(), k)
+			t.Fatalf("no way leads from %s to rest: %s", w.NodeState(), k)
 		}
 	}
 	t.Logf("%d worlds", len(all))

@@ -23,8 +23,9 @@ func page() string {
 	var b strings.Builder
 	b.WriteString(`# How a rollout disrupts a node
 
-This page is made from the table in package ` + "`rollout/internal/model`" + ` (` + "`UPDATE_GOLDEN=1 go test ./rollout/internal/model`" + `), which the tests walk: every pair of a
-state and an event is either in it, or is refused.
+This page is made from the table in package ` + "`rollout/internal/model`" + `
+(` + "`UPDATE_GOLDEN=1 go test ./rollout/internal/model`" + `),
+which the tests walk: every pair of a state and an event is either in it, or is refused.
 
 The way of one attempt; what goes wrong, retries and the loss of shadows are in the table below.
 
@@ -43,14 +44,15 @@ The way of one attempt; what goes wrong, retries and the loss of shadows are in 
 // shown are the events of the diagram.
 func shown() []protocol.Event {
 	return []protocol.Event{
-		protocol.EventStaged, protocol.EventAdmit, protocol.EventGrant, protocol.EventRevoke, protocol.EventCommit, protocol.EventRefuse,
-		protocol.EventProceed, protocol.EventUndo, protocol.EventUndone, protocol.EventApply, protocol.EventApplied, protocol.EventFellBack,
+		protocol.EventStaged, protocol.EventAdmit, protocol.EventGrant, protocol.EventRevoke, protocol.EventCommit,
+		protocol.EventRefuse, protocol.EventProceed, protocol.EventUndo, protocol.EventUndone, protocol.EventApply,
+		protocol.EventApplied, protocol.EventFellBack,
 		protocol.EventBroke, protocol.EventVerified, protocol.EventRelease,
 	}
 }
 
 func diagram() (lines []string) {
-	for _, tr := range model.Transitions() {
+	for _, tr := range model.AllTransitions() {
 		if tr.From == protocol.Retrying || tr.From == protocol.Lost || !slices.Contains(shown(), tr.Event) {
 			continue
 		}
@@ -65,7 +67,7 @@ func diagram() (lines []string) {
 
 // rows are the lines of the table, those that differ in the state alone in one.
 func rows() (lines []string) {
-	all := model.Transitions()
+	all := model.AllTransitions()
 	for i := 0; i < len(all); {
 		tr, from := all[i], []protocol.State{}
 		same := slices.Equal(tr.To, []protocol.State{tr.From})
@@ -79,7 +81,8 @@ func rows() (lines []string) {
 		if same {
 			to = "the same"
 		}
-		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %s |", names(from), tr.Event, to, tr.Writer, tr.Writes, tr.Guard))
+		cells := []string{names(from), string(tr.Event), to, string(tr.Writer), tr.Writes, tr.Guard}
+		lines = append(lines, "| "+strings.Join(cells, " | ")+" |")
 	}
 	return lines
 }

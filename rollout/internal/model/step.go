@@ -10,7 +10,7 @@ import (
 )
 
 // A World is one node with its ledger, its shadow and its agent's disk, each as of now. It is what
-// [Transitions] speaks of. In production each writer has its own view of each part, and calls the functions
+// [AllTransitions] speaks of. In production each writer has its own view of each part, and calls the functions
 // for it.
 type World struct {
 	Ledger protocol.Ledger
@@ -21,11 +21,11 @@ type World struct {
 	Gone bool
 }
 
-// Step makes one event happen, by the functions that production calls, with the caps and the revision given.
+// ApplyEvent makes one event happen, by the functions that production calls, with the caps and the revision given.
 // It refuses with a [protocol.ErrRefused].
-func Step(w World, event protocol.Event, caps []protocol.Cap, revision string) (World, error) {
+func ApplyEvent(w World, event protocol.Event, caps []protocol.Cap, revision string) (World, error) {
 	if w.Gone {
-		return w, refuse(event, "node %q is gone", w.Shadow.Node)
+		return w, refuseEvent(event, "node %q is gone", w.Shadow.Node)
 	}
 	switch event {
 	case protocol.EventAdmit, protocol.EventRetry, protocol.EventRelease, EventAcknowledge, protocol.EventGone,
@@ -46,7 +46,7 @@ func Step(w World, event protocol.Event, caps []protocol.Cap, revision string) (
 	case protocol.EventRecall:
 		r, changed := protocol.Recall(w.Shadow, w.Disk)
 		if !changed {
-			return w, refuse(event, "the shadow of node %q says what the disk says", w.Shadow.Node)
+			return w, refuseEvent(event, "the shadow of node %q says what the disk says", w.Shadow.Node)
 		}
 		w.Shadow.Report, w.Disk = r, r
 	default:
@@ -87,7 +87,7 @@ func stepOrders(w World, event protocol.Event, revision string) (protocol.Orders
 	}
 	slot := w.Ledger.Slot(sh.UID)
 	if slot == nil {
-		return sh.Orders, refuse(event, "node %q has no slot", sh.Node)
+		return sh.Orders, refuseEvent(event, "node %q has no slot", sh.Node)
 	}
 	switch event {
 	case protocol.EventGrant:
@@ -100,8 +100,8 @@ func stepOrders(w World, event protocol.Event, revision string) (protocol.Orders
 	return sh.Stop(slot.Attempt)
 }
 
-// State is [protocol.StateOf] the world, or [protocol.Gone].
-func (w World) State() protocol.State {
+// NodeState is [protocol.StateOf] the world, or [protocol.Gone].
+func (w World) NodeState() protocol.State {
 	if w.Gone {
 		return protocol.Gone
 	}
@@ -110,17 +110,17 @@ func (w World) State() protocol.State {
 
 // Events of people and of accidents, which have functions in package protocol and no names there.
 const (
-	EventAcknowledge protocol.Event = "Acknowledge" // ledger: the slot is free, by somebody's word
+	EventAcknowledge protocol.Event = "Acknowledge" // ledger: the slot is free, by a person's word
 	EventQuarantine  protocol.Event = "Quarantine"  // ledger: the failure is accepted
 	EventRecreate    protocol.Event = "Recreate"    // shadow: a new one, the one before is lost
 )
 
-func refuse(event protocol.Event, format string, args ...any) error {
+func refuseEvent(event protocol.Event, format string, args ...any) error {
 	return fmt.Errorf("%s: %s: %w", event, fmt.Sprintf(format, args...), protocol.ErrRefused)
 }
 
-// Phases are all of them, in the order in which an attempt may pass through them.
-func Phases() []protocol.Phase {
+// AllPhases are all of them, in the order in which an attempt may pass through them.
+func AllPhases() []protocol.Phase {
 	return []protocol.Phase{
 		"", protocol.PhaseRefused, protocol.PhaseCommitted, protocol.PhaseUndone, protocol.PhaseApplying,
 		protocol.PhaseVerifying, protocol.PhaseDone, protocol.PhaseFailedClean, protocol.PhaseFailedBroken,

@@ -32,9 +32,9 @@ type Transition struct {
 	Guard string
 }
 
-// Transitions is the table of the protocol: what it does not list cannot happen. What the mark of a slot says
+// AllTransitions is the table of the protocol: what it does not list cannot happen. What the mark of a slot says
 // does not change the state.
-func Transitions() []Transition {
+func AllTransitions() []Transition {
 	var all []Transition
 	add := func(event protocol.Event, writer Writer, writes, guard string, froms []protocol.State,
 		to ...protocol.State) {
@@ -49,6 +49,7 @@ func Transitions() []Transition {
 	}
 	addAdmission(add)
 	addAttempt(add)
+	addEarlierAttempt(add)
 	addTrouble(add)
 	addEnd(add)
 	return all
@@ -57,8 +58,8 @@ func Transitions() []Transition {
 type addFunc func(event protocol.Event, writer Writer, writes, guard string, froms []protocol.State,
 	to ...protocol.State)
 
-// slotted are the states of a node that has a slot and whose agent has spoken.
-func slotted() []protocol.State {
+// slottedStates are the states of a node that has a slot and whose agent has spoken.
+func slottedStates() []protocol.State {
 	return []protocol.State{
 		protocol.Admitted, protocol.Granted, protocol.Revoked, protocol.Refused, protocol.Committed,
 		protocol.Undoing, protocol.Undone, protocol.Proceeding, protocol.Applying, protocol.Verifying,
@@ -72,11 +73,11 @@ func addAdmission(add addFunc) {
 	add(protocol.EventStage, Controller, "orders.stage", "the stage of the rollout allows to fetch ahead",
 		[]protocol.State{protocol.Staged}, protocol.Resting)
 	add(protocol.EventStage, Controller, "orders.stage", "the stage of the rollout allows to fetch ahead",
-		append(slotted(), protocol.Lost, protocol.Unknown))
+		append(slottedStates(), protocol.Lost, protocol.Unknown))
 	add(protocol.EventStaged, Agent, "report.staged", "the revision is on the node, and nothing was disrupted",
 		[]protocol.State{protocol.Resting}, protocol.Resting, protocol.Staged)
 	add(protocol.EventStaged, Agent, "report.staged", "the revision is on the node, and nothing was disrupted",
-		append(slotted(), protocol.Lost))
+		append(slottedStates(), protocol.Lost))
 	add(protocol.EventAdmit, Controller, "ledger: a slot, epoch + 1",
 		"the ledger is open for the rollout, the node has no slot, every cap holds on the new ledger",
 		[]protocol.State{protocol.Resting, protocol.Staged}, protocol.Admitted)
@@ -127,6 +128,10 @@ func addAttempt(add addFunc) {
 	add(protocol.EventBroke, Agent, "disk, then report.phase",
 		"the intent was on the disk before anything was touched; the node runs neither well",
 		[]protocol.State{protocol.Proceeding}, protocol.FailedBroken)
+}
+
+// addEarlierAttempt has what an attempt does that has lost its slot, or waits for the next attempt of its node.
+func addEarlierAttempt(add addFunc) {
 	// Before a retried attempt is committed, the one before goes on to its end.
 	add(protocol.EventUndone, Agent, "report.phase", "the attempt before: nothing was applied",
 		[]protocol.State{protocol.Retrying}, protocol.Retrying, protocol.Admitted, protocol.Granted,
@@ -161,7 +166,7 @@ func addTrouble(add addFunc) {
 		protocol.Resting, protocol.Staged, protocol.Admitted, protocol.Granted, protocol.Revoked,
 		protocol.Refused, protocol.Undone, protocol.Applying, protocol.Verifying, protocol.Done,
 		protocol.FailedClean, protocol.FailedBroken, protocol.Retrying, protocol.Lost)
-	marked := append(slotted(), protocol.Unknown)
+	marked := append(slottedStates(), protocol.Unknown)
 	add(protocol.EventSuspect, Controller, "ledger: the slot's state",
 		"a deadline has passed by the controller's own clock", marked)
 	add(protocol.EventBreak, Controller, "ledger: the slot's state",
@@ -179,7 +184,7 @@ func addTrouble(add addFunc) {
 		"the ledger is open for the rollout, the attempt before was revoked, or answered and not left waiting",
 		[]protocol.State{protocol.Unknown})
 	add(EventRecreate, Controller, "shadow: a new one, revoked = the ledger's epoch",
-		"the shadow was deleted; while the node is not at rest that takes a hand that removes its finalizer",
+		"the shadow was deleted; while the node is not idle that takes a hand that removes its finalizer",
 		slices.DeleteFunc(protocol.States(), func(s protocol.State) bool { return s == protocol.Gone }),
 		protocol.Unknown)
 }
@@ -198,5 +203,5 @@ func addEnd(add addFunc) {
 	add(EventAcknowledge, Person, "ledger: no slot",
 		"the slot is suspect or broken, and its capacity is given up", []protocol.State{protocol.Unknown})
 	add(protocol.EventGone, Controller, "ledger: no slot", "the API server has no Node of that UID",
-		append(slotted(), protocol.Unknown), protocol.Gone)
+		append(slottedStates(), protocol.Unknown), protocol.Gone)
 }

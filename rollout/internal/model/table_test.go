@@ -17,7 +17,7 @@ import (
 // events are all that the table speaks of.
 func events() []protocol.Event {
 	var out []protocol.Event
-	for _, t := range model.Transitions() {
+	for _, t := range model.AllTransitions() {
 		if !slices.Contains(out, t.Event) {
 			out = append(out, t.Event)
 		}
@@ -34,7 +34,7 @@ func most(t *testing.T) protocol.Attempt {
 	return 3
 }
 
-// worlds are all that can be reached from a node that is at rest, each once, with what each event makes of it.
+// worlds are all that can be reached from a node that is idle, each once, with what each event makes of it.
 func worlds(t *testing.T, see func(from model.World, event protocol.Event, to model.World, err error)) int {
 	t.Helper()
 	first := model.World{Shadow: protocol.NewShadow("n", "uid", protocol.Ledger{})}
@@ -48,7 +48,7 @@ func worlds(t *testing.T, see func(from model.World, event protocol.Event, to mo
 			if event == protocol.EventStage && w.Shadow.Orders.Stage == "v1" {
 				revision = ""
 			}
-			next, err := model.Step(w, event, caps, revision)
+			next, err := model.ApplyEvent(w, event, caps, revision)
 			see(w, event, next, err)
 			if key := fmt.Sprintf("%+v", next); err == nil && next.Ledger.Epoch <= most && !seen[key] {
 				seen[key] = true
@@ -66,7 +66,7 @@ func TestTableIsTheProtocol(t *testing.T) {
 		event protocol.Event
 	}
 	allowed, happened := map[pair][]protocol.State{}, map[pair]map[protocol.State]bool{}
-	for _, tr := range model.Transitions() {
+	for _, tr := range model.AllTransitions() {
 		p := pair{tr.From, tr.Event}
 		if allowed[p] != nil {
 			t.Errorf("%s in %s is listed twice", tr.Event, tr.From)
@@ -75,14 +75,14 @@ func TestTableIsTheProtocol(t *testing.T) {
 	}
 	wrong := map[string]bool{}
 	n := worlds(t, func(from model.World, event protocol.Event, to model.World, err error) {
-		p := pair{from.State(), event}
+		p := pair{from.NodeState(), event}
 		if err != nil {
 			if !errors.Is(err, protocol.ErrRefused) {
 				t.Fatalf("%s in %s: got error %v, want a refusal", event, p.from, err)
 			}
 			return
 		}
-		after := to.State()
+		after := to.NodeState()
 		if !slices.Contains(allowed[p], after) {
 			wrong[fmt.Sprintf("%s in %s leads to %s, the table says %q", event, p.from, after, allowed[p])] = true
 			return
@@ -99,7 +99,7 @@ func TestTableIsTheProtocol(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d worlds, %d lines", n, len(model.Transitions()))
+	t.Logf("%d worlds, %d lines", n, len(model.AllTransitions()))
 }
 
 // Numbers only grow, whatever happens, as long as the shadow is the same one: I3.
