@@ -21,7 +21,7 @@ RACE ?= auto
 # library, beside two of the other modules. The longest packages begin, so that no long one is alone in the end.
 OVERLAP := -p 2 -parallel 8
 BESIDE := 2
-LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent/app machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain/app examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller/app identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay/app drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/fake examples/demo/internal/fleet lkg/lkgtest configsync
+LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent/app machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain/app examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller/app identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay/app drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/providertest examples/demo/internal/fleet lkg/lkgtest configsync
 # How many nodes the rollouts of the demo go over.
 NODES ?= 50
 # Further arguments of go test, of the demo and its second part, and of the long benchmarks.

@@ -41,7 +41,7 @@
 //	machine/provider/exec      experimental  machines by a program in any language, with JSON in and JSON out
 //	machine/provider/ssh       experimental  machines of a pool of hosts that are there already, by ssh
 //	machine/provider/local     experimental  machines of processes on this host
-//	machine/provider/fake      experimental  a cloud for tests, with its state on disk, and faults on demand
+//	machine/provider/providertest  experimental  a cloud for tests, with its state on disk, and faults on demand
 //	machine/controller         experimental  carries out what was decided, over any store
 //	machine/admission          experimental  the checks before an end as an admission function
 //	machine/etcd               experimental  members of etcd: who they are, and out with one before its machine is switched off

@@ -19,8 +19,8 @@ import (
 
 	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/machine/provider"
-	"github.com/belayproject/belay/machine/provider/fake"
 	"github.com/belayproject/belay/machine/provider/local"
+	"github.com/belayproject/belay/machine/provider/providertest"
 )
 
 const fleetSize = 6
@@ -44,19 +44,20 @@ func minKills(t *testing.T) int64 {
 // no time has a machine two instances that are alive, and nothing is left: no instance, no disk, no Node, no object.
 func TestKilledOnTheFakeCloud(t *testing.T) {
 	t.Parallel()
-	server, err := fake.NewServer(fake.ServerOptions{Dir: t.TempDir()})
+	server, err := providertest.NewServer(providertest.ServerOptions{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cloud := httptest.NewServer(server)
 	defer cloud.Close()
-	admin, err := fake.NewAdmin(fake.Options{URL: cloud.URL})
+	admin, err := providertest.NewAdmin(providertest.Options{URL: cloud.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := newStage(t, fakeEnv+"="+cloud.URL)
 	s.config = func(size string) any {
-		return fake.Config{Kind: provider.Kind{APIVersion: fake.APIVersion, Kind: fake.KindName}, Size: size, StartMilliseconds: 150,
+		return providertest.Config{
+			Kind: provider.Kind{APIVersion: providertest.APIVersion, Kind: providertest.KindName}, Size: size, StartMilliseconds: 150,
 			StopMilliseconds: 50, ReleaseMilliseconds: 50, UpdateMilliseconds: 100, Updates: map[string]provider.Method{"size": provider.Replace}}
 	}
 	s.sizes, s.least = []string{"small", "large"}, 100*time.Millisecond

@@ -27,7 +27,7 @@ import (
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/machine/provider"
-	"github.com/belayproject/belay/machine/provider/fake"
+	"github.com/belayproject/belay/machine/provider/providertest"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
@@ -42,7 +42,7 @@ type pool struct {
 	core        kubernetes.Interface
 	deployments dynamic.ResourceInterface
 	machines    dynamic.ResourceInterface
-	admin       *fake.Admin
+	admin       *providertest.Admin
 }
 
 // R-MA-09 and R-MA-11: a deployment goes from 0 to many and back to 0 by its replicas alone. Its Nodes are those of kwok, which reports what they run and keeps
@@ -65,7 +65,7 @@ func TestPoolOfKwokNodes(t *testing.T) {
 
 func newPool(t *testing.T) *pool {
 	t.Helper()
-	server, err := fake.NewServer(fake.ServerOptions{Dir: t.TempDir()})
+	server, err := providertest.NewServer(providertest.ServerOptions{Dir: t.TempDir()})
 	check(t, err)
 	cloud := httptest.NewServer(server)
 	t.Cleanup(cloud.Close)
@@ -77,9 +77,9 @@ func newPool(t *testing.T) *pool {
 	p := &pool{t: t, env: env, namespace: env.Namespace(t), core: kubernetes.NewForConfigOrDie(config)}
 	p.deployments = objects.Resource(v1alpha1.MachineDeploymentsResource).Namespace(p.namespace)
 	p.machines = objects.Resource(v1alpha1.MachinesResource).Namespace(p.namespace)
-	p.admin, err = fake.NewAdmin(fake.Options{URL: cloud.URL})
+	p.admin, err = providertest.NewAdmin(providertest.Options{URL: cloud.URL})
 	check(t, err)
-	clouds, err := fake.New(fake.Options{URL: cloud.URL})
+	clouds, err := providertest.New(providertest.Options{URL: cloud.URL})
 	check(t, err)
 	p.create()
 	ctx, stop := context.WithCancel(t.Context())
@@ -157,8 +157,10 @@ func (p *pool) create() {
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
-			"providerConfig": map[string]any{"apiVersion": fake.APIVersion, "kind": fake.KindName, "size": "small", "startMilliseconds": int64(100)},
-			"deletion":       map[string]any{"diskPolicy": "Destroy"},
+			"providerConfig": map[string]any{
+				"apiVersion": providertest.APIVersion, "kind": providertest.KindName, "size": "small", "startMilliseconds": int64(100),
+			},
+			"deletion": map[string]any{"diskPolicy": "Destroy"},
 		}},
 	}}}
 	o.SetAPIVersion(v1alpha1.GroupVersion.String())

@@ -19,8 +19,8 @@ import (
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/machine/provider"
-	"github.com/belayproject/belay/machine/provider/fake"
 	"github.com/belayproject/belay/machine/provider/local"
+	"github.com/belayproject/belay/machine/provider/providertest"
 )
 
 var shared testenv.Shared
@@ -80,7 +80,7 @@ func control(ctx context.Context) error {
 
 func open(ctx context.Context) (provider.Provider, error) {
 	if url := os.Getenv(fakeEnv); url != "" {
-		return fake.New(fake.Options{URL: url})
+		return providertest.New(providertest.Options{URL: url})
 	}
 	return local.New(ctx, local.Options{Root: os.Getenv(localEnv)})
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/machine/provider"
 	execprovider "github.com/belayproject/belay/machine/provider/exec"
-	"github.com/belayproject/belay/machine/provider/fake"
+	"github.com/belayproject/belay/machine/provider/providertest"
 	machinev1alpha1 "github.com/belayproject/belay/machine/v1alpha1"
 	rolloutv1alpha1 "github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -43,7 +43,7 @@ const (
 
 // beProvider is the program that the controller calls.
 func beProvider() error {
-	cloud, err := fake.New(fake.Options{URL: os.Getenv(cloudEnv)})
+	cloud, err := providertest.New(providertest.Options{URL: os.Getenv(cloudEnv)})
 	if err != nil {
 		return err
 	}
@@ -121,13 +121,13 @@ type machineStage struct {
 	env     *testenv.Env
 	core    kubernetes.Interface
 	objects dynamic.Interface
-	admin   *fake.Admin
+	admin   *providertest.Admin
 	replica *replica
 }
 
 func newMachineStage(t *testing.T) *machineStage {
 	t.Helper()
-	server, err := fake.NewServer(fake.ServerOptions{Dir: t.TempDir()})
+	server, err := providertest.NewServer(providertest.ServerOptions{Dir: t.TempDir()})
 	must(t, err)
 	cloud := httptest.NewServer(server)
 	t.Cleanup(cloud.Close)
@@ -139,7 +139,7 @@ func newMachineStage(t *testing.T) *machineStage {
 	s := &machineStage{t: t, env: env, core: kubernetes.NewForConfigOrDie(env.Config()), objects: dynamic.NewForConfigOrDie(env.Config())}
 	mayBegin(t, s.core, authorizationv1.ResourceAttributes{Resource: "persistentvolumes", Verb: "list"}, // the last binding in the cluster
 		authorizationv1.ResourceAttributes{Group: "coordination.k8s.io", Resource: "leases", Verb: "list", Namespace: "belay-agents"}) // and in a namespace
-	s.admin, err = fake.NewAdmin(fake.Options{URL: cloud.URL})
+	s.admin, err = providertest.NewAdmin(providertest.Options{URL: cloud.URL})
 	must(t, err)
 	self, err := os.Executable()
 	must(t, err)
@@ -161,7 +161,9 @@ func (s *machineStage) create(name string) {
 	s.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"roles": []any{"worker"}, "deletion": map[string]any{"diskPolicy": "Destroy"},
-		"providerConfig": map[string]any{"apiVersion": fake.APIVersion, "kind": fake.KindName, "size": "small", "startMilliseconds": int64(100)},
+		"providerConfig": map[string]any{
+			"apiVersion": providertest.APIVersion, "kind": providertest.KindName, "size": "small", "startMilliseconds": int64(100),
+		},
 	}}}
 	o.SetAPIVersion(machinev1alpha1.GroupVersion.String())
 	o.SetKind(machinev1alpha1.MachineKind)

@@ -25,7 +25,7 @@ import (
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 	execprovider "github.com/belayproject/belay/machine/provider/exec"
-	"github.com/belayproject/belay/machine/provider/fake"
+	"github.com/belayproject/belay/machine/provider/providertest"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
@@ -34,7 +34,7 @@ const machineSpace = "belay-machines"
 
 // runProvider is a provider of machines at the address that the first argument is. The last one is the verb.
 func runProvider(ctx context.Context, args []string) error {
-	cloud, err := fake.New(fake.Options{URL: args[0]})
+	cloud, err := providertest.New(providertest.Options{URL: args[0]})
 	if err != nil {
 		return err
 	}
@@ -63,13 +63,13 @@ func TestMachinesUseTheirRightsAlone(t *testing.T) {
 }
 
 // newMachines is a control plane with the manifests of the controller and of machines, one pod of the Deployment with its program, and a cloud.
-func newMachines(t *testing.T) (*fleet, *fake.Admin) {
+func newMachines(t *testing.T) (*fleet, *providertest.Admin) {
 	t.Helper()
-	server, err := fake.NewServer(fake.ServerOptions{Dir: t.TempDir(), NoSync: true})
+	server, err := providertest.NewServer(providertest.ServerOptions{Dir: t.TempDir(), NoSync: true})
 	must(t, err)
 	cloud := httptest.NewServer(server)
 	t.Cleanup(cloud.Close)
-	admin, err := fake.NewAdmin(fake.Options{URL: cloud.URL})
+	admin, err := providertest.NewAdmin(providertest.Options{URL: cloud.URL})
 	must(t, err)
 	env := testenv.Start(t, testenv.Options{AuditPolicy: fleetAudit, Args: map[testenv.Component][]string{testenv.APIServer: {"--feature-gates=WatchList=false"}}})
 	f := &fleet{cluster: clusterOf(t, env), t: t, dir: t.TempDir()}
@@ -95,7 +95,8 @@ func pool(name string, replicas int64, more map[string]any) map[string]any {
 		"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
 			"providerConfig": map[string]any{
-				"apiVersion": fake.APIVersion, "kind": fake.KindName, "size": "small", "zone": "a", "startMilliseconds": int64(50),
+				"apiVersion": providertest.APIVersion, "kind": providertest.KindName,
+				"size": "small", "zone": "a", "startMilliseconds": int64(50),
 				"updates": map[string]any{"size": string(provider.InPlace), "zone": string(provider.Replace)},
 			},
 			"deletion":     map[string]any{"diskPolicy": "Destroy"},
@@ -199,7 +200,7 @@ func (f *fleet) contended() {
 }
 
 // kubelets registers the Node of each instance that runs, and reports again and again, until ctx ends.
-func (f *fleet) kubelets(ctx context.Context, admin *fake.Admin) {
+func (f *fleet) kubelets(ctx context.Context, admin *providertest.Admin) {
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		select {
 		case <-ctx.Done():

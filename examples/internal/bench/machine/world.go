@@ -27,7 +27,7 @@ import (
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/kube"
 	"github.com/belayproject/belay/machine/provider"
-	"github.com/belayproject/belay/machine/provider/fake"
+	"github.com/belayproject/belay/machine/provider/providertest"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
@@ -38,7 +38,7 @@ type world struct {
 	env   *testenv.Env
 	dir   string
 	cloud *httptest.Server
-	admin *fake.Admin
+	admin *providertest.Admin
 	calls *calls
 	core  kubernetes.Interface
 	sets  dynamic.ResourceInterface
@@ -92,12 +92,12 @@ func newWorld(ctx context.Context, start time.Duration) (w *world, err error) {
 	if w.dir, err = os.MkdirTemp("", "bench-machine-"); err != nil {
 		return w, err
 	}
-	server, err := fake.NewServer(fake.ServerOptions{Dir: w.dir, NoSync: true})
+	server, err := providertest.NewServer(providertest.ServerOptions{Dir: w.dir, NoSync: true})
 	if err != nil {
 		return w, err
 	}
 	w.cloud = httptest.NewServer(server)
-	if w.admin, err = fake.NewAdmin(fake.Options{URL: w.cloud.URL}); err != nil {
+	if w.admin, err = providertest.NewAdmin(providertest.Options{URL: w.cloud.URL}); err != nil {
 		return w, err
 	}
 	config := w.env.Config()
@@ -118,7 +118,7 @@ func (w *world) control(ctx context.Context) error {
 	config.QPS = -1
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, w.calls} })
 	core, objects := kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
-	p, err := fake.New(fake.Options{URL: w.cloud.URL})
+	p, err := providertest.New(providertest.Options{URL: w.cloud.URL})
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,9 @@ func (w *world) create(ctx context.Context, start time.Duration) error {
 		"replicas": int64(0), "selector": map[string]any{"matchLabels": labels},
 		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": map[string]any{
 			"roles": []any{"worker"}, "deletion": map[string]any{"diskPolicy": "Destroy"},
-			"providerConfig": map[string]any{"apiVersion": fake.APIVersion, "kind": fake.KindName, "startMilliseconds": start.Milliseconds()},
+			"providerConfig": map[string]any{
+				"apiVersion": providertest.APIVersion, "kind": providertest.KindName, "startMilliseconds": start.Milliseconds(),
+			},
 		}},
 	}}}
 	o.SetAPIVersion(v1alpha1.GroupVersion.String())

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/controller/app"
-	"github.com/belayproject/belay/machine/provider/fake"
+	"github.com/belayproject/belay/machine/provider/providertest"
 	"github.com/belayproject/belay/rollout"
 )
 
@@ -25,7 +25,7 @@ func (freeze) Verdict(context.Context) rollout.Verdict {
 }
 
 func main() {
-	cloud, err := fake.New(fake.Options{URL: "http://127.0.0.1:8080"})
+	cloud, err := providertest.New(providertest.Options{URL: "http://127.0.0.1:8080"})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
