@@ -22,10 +22,6 @@
 //	configsync/fields          experimental  what a change of each field asks of a node: live, reload, restart, drain first, forbidden
 //	configsync/layers          experimental  defaults, init, shared, node and flags over one another, with the origin of each field
 //	configsync/signed          experimental  detached signatures of configs, checked with keys from the node's own disk
-//	configsync/prove           experimental  a program's word on a config before it is adopted: run once, killed in time, on record
-//	configsync/doctor          experimental  what keeps a node from its config, and what helps
-//	configsync/history         experimental  what has happened to the configs of a node, on record
-//	configsync/drift           experimental  notices when a rendered file is no longer what was rendered, tells, and repairs
 //	identity                   experimental  which processes are alive, by Lease, without trust in clocks or names
 //	identity/nodeauth          experimental  which node is calling, and what it may write
 //	drain                      experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays

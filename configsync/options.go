@@ -32,7 +32,7 @@ type Options[T any] struct {
 	Changes ChangePolicy
 	// Proofs judge an object after all else, until it has passed its trial: a trial run of the program, say. They are asked again at
 	// each start, and are to remember what they said. One with a method Recall(lkg.Getter) Inspector is asked by [Explain] for what it
-	// remembers, alone. Package configsync/prove has one that runs a program.
+	// remembers, alone. The reference agent has one that runs a program.
 	Proofs []Inspector
 
 	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil is the same.

@@ -13,14 +13,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 	"k8s.io/utils/ptr"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/kube/internal/matrix"
 	"github.com/belayproject/belay/lkg"
@@ -113,9 +111,6 @@ func newAviary(t *testing.T, validator configsync.Validator[entry]) *aviary {
 			o.Validators = append(o.Validators, validator)
 		}
 		a.options = *o
-		journal, err := history.Open(t.Context(), n.disk, nil)
-		must(t, err)
-		o.Reporter = configsync.Joined(o.Reporter, journal)
 	}, logged{status, a.logger}, logged{condition, a.logger})
 	return a
 }
@@ -165,23 +160,11 @@ func (a *aviary) collect(t *testing.T) {
 	explained, err := configsync.Explain(deadline(t), a.disk, a.options)
 	must(t, err)
 	keep("explanation", explained)
-	entries, totals, err := history.Read(deadline(t), a.disk)
-	must(t, err)
-	keep("history", entries)
-	sender, err := kube.NewEventSender(a.all, a.node, kube.Options{})
-	must(t, err)
-	for _, e := range entries {
-		must(t, sender.Send(klog.NewContext(deadline(t), a.logger), e))
-	}
-	keep("totals", totals)
 	sink, ok := a.logger.GetSink().(ktesting.Underlier)
 	if !ok {
 		t.Fatal("the log can't be read")
 	}
 	a.said["log"] = sink.GetBuffer().String()
-	events, err := kubernetes.NewForConfigOrDie(a.env.Config()).EventsV1().Events("").List(deadline(t), metav1.ListOptions{})
-	must(t, err)
-	keep("events", events.Items)
 }
 
 // heard are the outputs in which there is a canary, with what stands around it.
@@ -196,7 +179,7 @@ func (a *aviary) heard() (where []string) {
 
 // TestNoCanaryIsHeard: a node with canaries in every input, in payloads that are taken and payloads that each part refuses, in the other entries,
 // labels and annotations of their objects, in its token and its environment, says none of them: in no status, condition,
-// event, explanation, line of the history or of the log. S-CS-07.
+// explanation or line of the log. S-CS-07.
 func TestNoCanaryIsHeard(t *testing.T) {
 	a := newAviary(t, nil)
 	for _, p := range cages() {
@@ -206,7 +189,7 @@ func TestNoCanaryIsHeard(t *testing.T) {
 	for _, h := range a.heard() {
 		t.Errorf("S-CS-07: a canary is in %s", h)
 	}
-	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current", "explanation": "cage-good", "history": "cage-good", "events": "cage-good"} {
+	for output, word := range map[string]string{"log": "Applied status", "statuses": "cage-good", "NodeConfig": "cage-good", "condition": "failed to load current", "explanation": "cage-good"} {
 		if !strings.Contains(a.said[output], word) {
 			t.Errorf("the output %q does not even say %q: %.200q", output, word, a.said[output])
 		}

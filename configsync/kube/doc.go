@@ -5,8 +5,7 @@
 //
 // [NodeConfigSource] reads a NodeConfig, [AnnotationSource] an annotation of the Node, [LegacySource] the field that API servers up to
 // 1.25 kept. [ConfigMapFetcher] gets what they name. [NodeConditionReporter] reports the ConfigOK condition of the Node,
-// [StatusReporter] the status of the NodeConfig; configsync.Joined makes one reporter of both. [EventSender] makes events
-// of what a journal of configsync/history holds. [NewClient] makes the client that they
+// [StatusReporter] the status of the NodeConfig; configsync.Joined makes one reporter of both. [NewClient] makes the client that they
 // all use, [Install] what the API server needs to know NodeConfigs.
 //
 // # Promise
@@ -43,7 +42,6 @@
 //	AnnotationSource       get, list, watch of nodes
 //	LegacySource           get, list, watch of nodes
 //	NodeConditionReporter  get of nodes, patch of nodes/status
-//	EventSender            create of events.events.k8s.io in the namespace "default"
 //	ConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
 //
 // Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status apart: whoever may

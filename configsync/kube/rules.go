@@ -38,12 +38,6 @@ func ConfigMapRules(names ...string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule("", configMaps.Resource, []string{"get", "list", "watch"}, names...)}
 }
 
-// EventRules are the rights that [EventSender] needs, for a Role in [EventNamespace]. A kubelet's own credentials have them. RBAC can't tell
-// whom an event is about: who has them may say anything about any node.
-func EventRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{rule(events.Group, events.Resource, []string{"create"})}
-}
-
 func rule(group, resource string, verbs []string, names ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs, ResourceNames: names}
 }

@@ -44,10 +44,6 @@ var allowances = []allowance{
 	{packages: "configsync/file", modules: coreModules, why: whyCore},
 	{packages: "configsync/restart", modules: coreModules, why: whyCore},
 	{packages: "configsync/restart/systemd", modules: systemdModules, why: whySystemd},
-	{packages: "configsync/doctor", modules: leafModules, why: whyLeaf},
-	{packages: "configsync/history", modules: leafModules, why: whyLeaf},
-	{packages: "configsync/prove", modules: leafModules, why: whyLeaf},
-	{packages: "configsync/drift", modules: leafModules, why: whyLeaf},
 
 	{packages: "configsync/...", modules: ringModules, internal: true, why: whyRing},
 	{packages: "identity/...", modules: ringModules, internal: true, why: whyRing},

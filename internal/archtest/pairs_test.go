@@ -10,7 +10,6 @@ import (
 	"github.com/belayproject/belay/configsync/configsynctest"
 	"github.com/belayproject/belay/configsync/file"
 	"github.com/belayproject/belay/configsync/kube"
-	"github.com/belayproject/belay/configsync/prove"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/drain"
 	drainkube "github.com/belayproject/belay/drain/kube"
@@ -49,9 +48,6 @@ var (
 	_ configsync.Reporter      = (*kube.StatusReporter)(nil)
 	_ configsync.Restarter     = (*restart.Supervisor)(nil)
 	_ configsync.Restarter     = restart.Exit{}
-
-	_ configsync.Inspector = (*prove.Program)(nil)
-	_ prove.Store          = (*checkpoint.Store)(nil)
 
 	_ nodeagent.Disk    = (*checkpoint.Store)(nil)
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)

@@ -7,9 +7,9 @@ import (
 	"context"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/examples/agent/internal/node"
 	"github.com/belayproject/belay/examples/agent/internal/wire"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 )
 
 // writeDown has what happens to configs written down, and told as events, also right before a restart.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/drift"
+	"github.com/belayproject/belay/examples/internal/agent/drift"
 	"github.com/belayproject/belay/lkg"
 )
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
 )
 
 // callTimeout bounds each call of the API server.
@@ -80,8 +81,8 @@ func (c *Cluster) Grant(t testing.TB, user, node string) {
 	_, err4 := c.Client.RbacV1().RoleBindings(c.Namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 	}, metav1.CreateOptions{})
-	_, err5 := c.Client.RbacV1().Roles(kube.EventNamespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: kube.EventRules()}, metav1.CreateOptions{})
-	_, err6 := c.Client.RbacV1().RoleBindings(kube.EventNamespace).Create(ctx, &rbacv1.RoleBinding{
+	_, err5 := c.Client.RbacV1().Roles(apiserver.EventNamespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: apiserver.EventRules()}, metav1.CreateOptions{})
+	_, err6 := c.Client.RbacV1().RoleBindings(apiserver.EventNamespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name},
 	}, metav1.CreateOptions{})
 	if err := errors.Join(err, err2, err3, err4, err5, err6); err != nil {
@@ -94,13 +95,13 @@ func (c *Cluster) Told(t testing.TB, node string) ([]string, error) {
 	t.Helper()
 	ctx, cancel := within(t)
 	defer cancel()
-	list, err := c.Client.EventsV1().Events(kube.EventNamespace).List(ctx, metav1.ListOptions{})
+	list, err := c.Client.EventsV1().Events(apiserver.EventNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
 	var out []string
 	for _, e := range list.Items {
-		if e.Regarding.Kind == "Node" && e.Regarding.Name == node && e.ReportingController == kube.EventController {
+		if e.Regarding.Kind == "Node" && e.Regarding.Name == node && e.ReportingController == apiserver.EventController {
 			out = append(out, e.Reason)
 		}
 	}

@@ -19,14 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
-	"github.com/belayproject/belay/configsync/history"
-	configkube "github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 )
 
 // told tries to make an event about a node's config, as package configsync/kube does.
 func told(node string) action {
 	return func(ctx context.Context, _ *stage, who *actor) error {
-		_, err := who.core.EventsV1().Events(configkube.EventNamespace).Create(ctx, configEvent(node), metav1.CreateOptions{DryRun: dry})
+		_, err := who.core.EventsV1().Events(apiserver.EventNamespace).Create(ctx, configEvent(node), metav1.CreateOptions{DryRun: dry})
 		return err
 	}
 }
@@ -34,7 +34,7 @@ func told(node string) action {
 func configEvent(node string) *eventsv1.Event {
 	return &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: "matrix." + node}, EventTime: metav1.NewMicroTime(time.Now()), Type: corev1.EventTypeNormal,
-		ReportingController: configkube.EventController, ReportingInstance: node, Action: configkube.EventAction, Reason: configkube.EventReasonPrefix + "Adopted",
+		ReportingController: apiserver.EventController, ReportingInstance: node, Action: apiserver.EventAction, Reason: apiserver.EventReasonPrefix + "Adopted",
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node},
 	}
 }
@@ -60,8 +60,8 @@ func TestConfigEventsTakeTheirRightsAlone(t *testing.T) {
 	const name = "belay-config-events"
 	all := withEvents(t, "")
 	role := find[rbacv1.Role](t, all, "Role", name)
-	if got, want := flat(role.Rules), flat(configkube.EventRules()); !maps.Equal(got, want) || role.Namespace != configkube.EventNamespace {
-		t.Errorf("the Role gives %v in %q, want %v in %q", got, role.Namespace, want, configkube.EventNamespace)
+	if got, want := flat(role.Rules), flat(apiserver.EventRules()); !maps.Equal(got, want) || role.Namespace != apiserver.EventNamespace {
+		t.Errorf("the Role gives %v in %q, want %v in %q", got, role.Namespace, want, apiserver.EventNamespace)
 	}
 	if len(all) != 2 {
 		t.Errorf("the component has %q, want a Role and its binding alone", keys(all))
@@ -129,11 +129,11 @@ func wrapped(what string, err error) error {
 // beyondEvents is what is refused to who may make events.
 func (c *cluster) beyondEvents(t *testing.T, who *actor) map[string]error {
 	t.Helper()
-	ctx, api := t.Context(), who.core.EventsV1().Events(configkube.EventNamespace)
+	ctx, api := t.Context(), who.core.EventsV1().Events(apiserver.EventNamespace)
 	_, list := api.List(ctx, metav1.ListOptions{Limit: 1})
 	_, update := api.Update(ctx, configEvent(ownNode), metav1.UpdateOptions{DryRun: dry})
 	_, elsewhere := who.core.EventsV1().Events(systemNamespace).Create(ctx, configEvent(ownNode), metav1.CreateOptions{DryRun: dry})
-	_, old := who.core.CoreV1().Events(configkube.EventNamespace).List(ctx, metav1.ListOptions{Limit: 1})
+	_, old := who.core.CoreV1().Events(apiserver.EventNamespace).List(ctx, metav1.ListOptions{Limit: 1})
 	_, node := who.core.CoreV1().Nodes().Get(ctx, ownNode, metav1.GetOptions{})
 	return map[string]error{
 		"listing events": list, "changing an event": update, "an event of another namespace": elsewhere, "listing core events": old, "reading a Node": node,
@@ -145,17 +145,17 @@ func (c *cluster) beyondEvents(t *testing.T, who *actor) map[string]error {
 // too, and tell of their own nodes.
 func (c *cluster) sent(t *testing.T, who *actor) {
 	t.Helper()
-	sender, err := configkube.NewEventSender(who.objects, ownNode, configkube.Options{})
+	sender, err := apiserver.NewEventSender(who.objects, ownNode)
 	must(t, err)
 	entry := history.Entry{N: 1, At: time.Now(), Kind: history.RolledBack}
 	must(t, sender.Send(t.Context(), entry))
 	must(t, sender.Send(t.Context(), entry))
-	api := c.admin.EventsV1().Events(configkube.EventNamespace)
+	api := c.admin.EventsV1().Events(apiserver.EventNamespace)
 	found, err := api.List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	var ours []string
 	for _, e := range found.Items {
-		if e.ReportingController == configkube.EventController && e.ReportingInstance == ownNode {
+		if e.ReportingController == apiserver.EventController && e.ReportingInstance == ownNode {
 			ours = append(ours, e.Name)
 			must(t, api.Delete(t.Context(), e.Name, metav1.DeleteOptions{}))
 		}

@@ -4,6 +4,7 @@
 package checkup
 
 import (
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
 	"github.com/belayproject/belay/examples/internal/agent/connect"
 
 	"context"
@@ -13,10 +14,10 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/belayproject/belay/configsync/doctor"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/examples/agent/internal/admin"
 	"github.com/belayproject/belay/examples/agent/internal/node"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	rolloutkube "github.com/belayproject/belay/rollout/kube"
 	rollout "github.com/belayproject/belay/rollout/v1alpha1"
@@ -95,7 +96,7 @@ func lookAtServer(ctx context.Context, s *settings.Run, f *doctor.Facts) *doctor
 			APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}, ResourceNames: []string{r.Name},
 		})
 	}
-	server, err := kube.Look(ctx, client, setup, kube.Options{Timeout: serverTimeout})
+	server, err := apiserver.Look(ctx, client, setup, serverTimeout)
 	if err != nil {
 		return &doctor.Server{Err: err}
 	}
@@ -103,23 +104,23 @@ func lookAtServer(ctx context.Context, s *settings.Run, f *doctor.Facts) *doctor
 }
 
 // setupOf is what the parts need that wire.Options picks.
-func setupOf(s *settings.Run) kube.Setup {
-	setup := kube.Setup{
+func setupOf(s *settings.Run) apiserver.Setup {
+	setup := apiserver.Setup{
 		Node: s.NodeName, Rules: kube.NodeConditionRules(s.NodeName),
-		Namespaced: map[string][]rbacv1.PolicyRule{kube.EventNamespace: kube.EventRules()},
+		Namespaced: map[string][]rbacv1.PolicyRule{apiserver.EventNamespace: apiserver.EventRules()},
 	}
 	switch s.Source {
 	case settings.SourceNodeConfig:
-		setup.Source = kube.LookForNodeConfig
+		setup.Source = apiserver.LookForNodeConfig
 		setup.Rules = append(setup.Rules, kube.NodeConfigRules(s.NodeName)...)
 	case settings.SourceAnnotation:
-		setup.Source = kube.LookForAnnotation
+		setup.Source = apiserver.LookForAnnotation
 		setup.Rules = append(setup.Rules, kube.NodeSourceRules(s.NodeName)...)
 	case settings.SourceLegacy:
-		setup.Source = kube.LookForLegacy
+		setup.Source = apiserver.LookForLegacy
 		setup.Rules = append(setup.Rules, kube.NodeSourceRules(s.NodeName)...)
 	case settings.SourceShadow:
-		setup.Source = kube.LookForNodeShadow
+		setup.Source = apiserver.LookForNodeShadow
 		setup.Rules = append(setup.Rules, rolloutkube.AgentRules(s.NodeName)...)
 	}
 	addRollouts(&setup, s)
@@ -127,7 +128,7 @@ func setupOf(s *settings.Run) kube.Setup {
 }
 
 // addRollouts adds what taking part in rollouts needs besides the source: hooks their orders, and the Lease.
-func addRollouts(setup *kube.Setup, s *settings.Run) {
+func addRollouts(setup *apiserver.Setup, s *settings.Run) {
 	if s.Hooks != "" {
 		orders := slices.DeleteFunc(rolloutkube.AgentRules(s.NodeName), func(r rbacv1.PolicyRule) bool {
 			return slices.Contains(r.Resources, rollout.RevisionsResource.Resource) // hooks have no use for them

@@ -14,10 +14,10 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/belayproject/belay/checkpoint"
-	"github.com/belayproject/belay/configsync/doctor"
-	"github.com/belayproject/belay/configsync/history"
-	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/examples/agent/internal/node"
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/report"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/lkg"
@@ -151,10 +151,13 @@ func TestServerIsAskedForWhatTheFlagsNeed(t *testing.T) {
 		kind                  string
 		want, not             []string
 	}{
-		{"nodeconfig", "", "agents", kube.LookForNodeConfig, []string{"patch nodeconfigs/status"}, []string{"nodeshadows", "revisions", "leases"}},
-		{"shadow", "", "", kube.LookForNodeShadow, []string{orders, "get revisions"}, []string{"nodeconfigs", "leases"}},
-		{"shadow", "", "agents", kube.LookForNodeShadow, []string{orders, "get revisions", leases}, []string{"nodeconfigs"}},
-		{"nodeconfig", "/hooks", "agents", kube.LookForNodeConfig, []string{"patch nodeconfigs/status", orders, leases}, []string{"revisions"}},
+		{"nodeconfig", "", "agents", apiserver.LookForNodeConfig, []string{"patch nodeconfigs/status"}, []string{"nodeshadows", "revisions", "leases"}},
+		{"shadow", "", "", apiserver.LookForNodeShadow, []string{orders, "get revisions"}, []string{"nodeconfigs", "leases"}},
+		{"shadow", "", "agents", apiserver.LookForNodeShadow, []string{orders, "get revisions", leases}, []string{"nodeconfigs"}},
+		{
+			"nodeconfig", "/hooks", "agents", apiserver.LookForNodeConfig,
+			[]string{"patch nodeconfigs/status", orders, leases}, []string{"revisions"},
+		},
 		{"none", "/hooks", "", "", []string{orders}, []string{"nodeconfigs", "revisions", "leases"}},
 	} {
 		s := run(t)

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 )
 
 // unitTimeout bounds the question to the service manager.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belayproject/belay/configsync/doctor"
 	"github.com/belayproject/belay/examples/agent/internal/checkup"
 	"github.com/belayproject/belay/examples/agent/internal/node"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 	"github.com/belayproject/belay/examples/internal/agent/report"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/kubectl-belay/page"

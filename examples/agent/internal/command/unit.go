@@ -15,11 +15,11 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/drift"
-	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/internal/node"
 	"github.com/belayproject/belay/examples/agent/internal/wire"
+	"github.com/belayproject/belay/examples/internal/agent/drift"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )

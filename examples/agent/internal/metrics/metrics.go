@@ -11,7 +11,7 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/lkg"
 )
 

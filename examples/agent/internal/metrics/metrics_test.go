@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/lkg"
 )
 

@@ -7,8 +7,8 @@ import (
 	"context"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/drift"
-	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/examples/internal/agent/drift"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/render"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/examples/agent/internal/admin"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/report"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/lkg"

@@ -4,14 +4,14 @@
 package wire
 
 import (
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
 	"github.com/belayproject/belay/examples/internal/agent/connect"
 
 	"context"
 
 	"k8s.io/klog/v2"
 
-	"github.com/belayproject/belay/configsync/history"
-	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 )
 
@@ -25,7 +25,7 @@ func Events(s *settings.Run) (func(context.Context, history.Entry) error, error)
 	if err != nil {
 		return nil, err
 	}
-	sender, err := kube.NewEventSender(client, s.NodeName, kube.Options{})
+	sender, err := apiserver.NewEventSender(client, s.NodeName)
 	if err != nil {
 		return nil, err
 	}

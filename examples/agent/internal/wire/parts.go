@@ -13,11 +13,11 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/drift"
 	"github.com/belayproject/belay/configsync/file"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/internal/node"
+	"github.com/belayproject/belay/examples/internal/agent/drift"
 	"github.com/belayproject/belay/examples/internal/agent/probe"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"

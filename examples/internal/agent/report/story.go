@@ -8,7 +8,7 @@ import (
 	"io"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 )
 
 // A Story is a document with what led to it.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/layers"
-	"github.com/belayproject/belay/configsync/prove"
+	"github.com/belayproject/belay/examples/internal/agent/prove"
 )
 
 // proofDir is the directory in the state directory where the program that proves finds a config. No name of a record reaches it.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/prove"
+	"github.com/belayproject/belay/examples/internal/agent/prove"
 )
 
 // shell has a script of the shell judge configs.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/drift"
+	"github.com/belayproject/belay/examples/internal/agent/drift"
 	"github.com/belayproject/belay/examples/internal/agent/probe"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/lkg"

@@ -27,6 +27,7 @@ import (
 
 	"github.com/belayproject/belay/configsync/kube"
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
 	"github.com/belayproject/belay/identity/nodeauth"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -65,7 +66,7 @@ func (w *world) guarded(ctx context.Context) (kubeconfig string, err error) {
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	objects = append(objects, account)
 	objects = append(objects, grant(namespace, kube.ConfigMapRules())...)
-	objects = append(objects, grant(kube.EventNamespace, kube.EventRules())...)
+	objects = append(objects, grant(apiserver.EventNamespace, apiserver.EventRules())...)
 	for _, o := range objects {
 		if err := w.create(ctx, o); err != nil {
 			return "", err

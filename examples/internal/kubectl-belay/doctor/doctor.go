@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 	"github.com/belayproject/belay/examples/internal/kubectl-belay/view"
 )
 

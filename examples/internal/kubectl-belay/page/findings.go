@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 )
 
 // Findings is the report of a doctor for people.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 	"github.com/belayproject/belay/lkg"
 )
 

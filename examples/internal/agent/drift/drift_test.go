@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/drift"
+	"github.com/belayproject/belay/examples/internal/agent/drift"
 )
 
 // A node is a file, a disk that outlives processes, and what was told.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 )
 
 // What is wrong with a setup comes with what helps.

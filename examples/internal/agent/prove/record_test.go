@@ -15,7 +15,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/prove"
+	"github.com/belayproject/belay/examples/internal/agent/prove"
 	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/lkg"
 )

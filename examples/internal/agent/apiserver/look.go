@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package apiserver
 
 import (
 	"context"
@@ -19,8 +19,9 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/doctor"
+	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -47,10 +48,10 @@ type Setup struct {
 }
 
 // Look says how things stand at the API server for an agent with client's credentials: whether the kind is served, the object is there,
-// it keeps what is written to it, and the agent has its rights. It changes nothing: writes are dry runs. Each call has the deadline of o.
+// it keeps what is written to it, and the agent has its rights. It changes nothing: writes are dry runs. Each call ends after timeout.
 // The error is a mistake of the caller.
-func Look(ctx context.Context, client dynamic.Interface, setup Setup, o Options) (*doctor.Server, error) {
-	c, err := newNodeCaller(client, setup.Node, o)
+func Look(ctx context.Context, client dynamic.Interface, setup Setup, timeout time.Duration) (*doctor.Server, error) {
+	c, err := newCaller(client, setup.Node, timeout)
 	if err != nil {
 		return nil, fmt.Errorf("looking at the API server: %w", err)
 	}
@@ -66,12 +67,12 @@ func Look(ctx context.Context, client dynamic.Interface, setup Setup, o Options)
 func (c caller) lookAtSource(ctx context.Context, setup Setup, s *doctor.Server) {
 	t := targetOf(setup)
 	s.Awaited = setup.Source == LookForNodeShadow
-	u, err := c.get(ctx, t)
+	u, err := c.getObject(ctx, t)
 	switch {
 	case err == nil:
-		s.Names = names(u, setup.Source)
+		s.Names = namesConfig(u, setup.Source)
 		c.lookForDrops(ctx, t, u, s)
-	case notServed(err):
+	case isNotServed(err):
 		s.NotServed = true
 	case errors.Is(err, configsync.ErrMissing):
 		s.Absent = true
@@ -85,21 +86,21 @@ func (c caller) lookAtSource(ctx context.Context, setup Setup, s *doctor.Server)
 func targetOf(setup Setup) target {
 	switch setup.Source {
 	case LookForNodeConfig:
-		return nodeConfigOf(setup.Node)
+		return target{v1alpha1.NodeConfigKind, v1alpha1.NodeConfigsResource}
 	case LookForNodeShadow:
-		return target{kind: LookForNodeShadow, name: setup.Node, resource: v1alpha1.GroupVersion.WithResource("nodeshadows")}
+		return target{LookForNodeShadow, v1alpha1.GroupVersion.WithResource("nodeshadows")}
 	}
-	return nodeOf(setup.Node)
+	return nodeTarget()
 }
 
-// names reports whether u names a config, whatever it is worth.
-func names(u *unstructured.Unstructured, source string) bool {
+// namesConfig reports whether u names a config, whatever it is worth.
+func namesConfig(u *unstructured.Unstructured, source string) bool {
 	found := false
 	switch source {
 	case LookForNodeConfig:
 		_, found, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "source")
 	case LookForAnnotation:
-		_, found = u.GetAnnotations()[SourceAnnotation]
+		_, found = u.GetAnnotations()[kube.SourceAnnotation]
 	case LookForLegacy:
 		_, found, _ = unstructured.NestedFieldNoCopy(u.Object, "spec", "configSource")
 	case LookForNodeShadow:
@@ -116,9 +117,9 @@ func (c caller) lookForDrops(ctx context.Context, t target, u *unstructured.Unst
 			s.Drops = []string{"spec.configSource, unless it is of version 1.25 or older"}
 		}
 	case LookForNodeConfig:
-		want := StatusOf(everyField(), statusIn(u), c.now())
+		want := kube.StatusOf(everyField(), statusIn(u), time.Now())
 		got, err := c.tryStatus(ctx, t, u, want)
-		if err == nil && !sameJSON(want, statusIn(got)) {
+		if err == nil && !isSameStatus(want, statusIn(got)) {
 			s.Drops = []string{"fields of its status"}
 		}
 	}
@@ -134,9 +135,10 @@ func (c caller) tryStatus(ctx context.Context, t target, read *unstructured.Unst
 	}
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": t.resource.GroupVersion().String(), "kind": t.kind, "status": body,
-		"metadata": map[string]any{"name": t.name, "resourceVersion": read.GetResourceVersion()},
+		"metadata": map[string]any{"name": c.node, "resourceVersion": read.GetResourceVersion()},
 	}}
-	return c.at(t).ApplyStatus(ctx, t.name, u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true, DryRun: []string{metav1.DryRunAll}})
+	o := metav1.ApplyOptions{FieldManager: kube.FieldManager, Force: true, DryRun: []string{metav1.DryRunAll}}
+	return c.client.Resource(t.resource).ApplyStatus(ctx, c.node, u, o)
 }
 
 // everyField is a status that uses every field.
@@ -216,7 +218,7 @@ func (c caller) may(ctx context.Context, a authorizationv1.ResourceAttributes) (
 	}
 	got, err := c.client.Resource(reviews).Create(ctx, &unstructured.Unstructured{Object: body}, metav1.CreateOptions{})
 	if err != nil {
-		return false, Classified(err)
+		return false, kube.Classified(err)
 	}
 	allowed, _, err := unstructured.NestedBool(got.Object, "status", "allowed")
 	return allowed, err

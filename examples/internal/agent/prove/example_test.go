@@ -9,7 +9,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/prove"
+	"github.com/belayproject/belay/examples/internal/agent/prove"
 )
 
 // The program here is a shell that looks for a word. In production it is what is configured, with the flag that has it check a config and exit.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/prove"
+	"github.com/belayproject/belay/examples/internal/agent/prove"
 )
 
 // Whatever is in the record, no answer comes from it that was not kept with the secret, and nothing of it is in the error.

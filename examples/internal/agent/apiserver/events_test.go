@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kube_test
+package apiserver_test
 
 import (
 	"errors"
@@ -18,14 +18,14 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/history"
-	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 )
 
 // eventsOf are the events about the cluster's node.
 func (c *cluster) eventsOf(t *testing.T) []eventsv1.Event {
 	t.Helper()
-	list, err := c.admin.EventsV1().Events(kube.EventNamespace).List(deadline(t), metav1.ListOptions{})
+	list, err := c.admin.EventsV1().Events(apiserver.EventNamespace).List(deadline(t), metav1.ListOptions{})
 	must(t, err)
 	return slices.DeleteFunc(list.Items, func(e eventsv1.Event) bool { return e.Regarding.Name != c.node })
 }
@@ -35,7 +35,7 @@ func (c *cluster) eventsOf(t *testing.T) []eventsv1.Event {
 func TestEntriesAreEvents(t *testing.T) {
 	c := newCluster(t)
 	user := "teller-" + c.node
-	sender, err := kube.NewEventSender(clientFor(t, c.env.User(t, user)), c.node, kube.Options{})
+	sender, err := apiserver.NewEventSender(clientFor(t, c.env.User(t, user)), c.node)
 	must(t, err)
 	disk := &configsynctest.Disk{}
 	journal, err := history.Open(t.Context(), disk, nil)
@@ -48,7 +48,7 @@ func TestEntriesAreEvents(t *testing.T) {
 	if err := history.NewTeller(journal, sender.Send).Flush(deadline(t)); !errors.Is(err, configsync.ErrForbidden) || len(c.eventsOf(t)) > 0 {
 		t.Fatalf("without rights it gave %v and made events", err)
 	}
-	c.bindIn(t, kube.EventNamespace, user, kube.EventRules()...)
+	c.bindIn(t, apiserver.EventNamespace, user, apiserver.EventRules()...)
 	eventually(t, "the events", func() error { return history.NewTeller(journal, sender.Send).Flush(deadline(t)) })
 	for _, e := range journal.Entries() { // as a process does that died before it could note what it had sent
 		must(t, sender.Send(deadline(t), e))
@@ -75,7 +75,7 @@ func TestEntriesAreEvents(t *testing.T) {
 func TestKubeletIdentitySendsEvents(t *testing.T) {
 	c := newCluster(t)
 	kubelet := c.env.User(t, "system:node:"+c.node, "system:nodes")
-	sender, err := kube.NewEventSender(clientFor(t, kubelet), c.node, kube.Options{})
+	sender, err := apiserver.NewEventSender(clientFor(t, kubelet), c.node)
 	must(t, err)
 	config := history.Config{Namespace: "ns", Name: "v2", UID: "u2"}
 	entry := history.Entry{N: 1, At: time.Unix(1, 0), Kind: history.Rejected, Why: "bad", Config: config}
@@ -86,17 +86,19 @@ func TestKubeletIdentitySendsEvents(t *testing.T) {
 		t.Fatalf("there are %d events, want the one that was sent twice", len(got))
 	}
 	e := got[0]
-	told := e.Type == "Warning" && e.Reason == "ConfigRejected" && e.Note == "ns/v2 (UID: u2): bad" && e.Action == kube.EventAction
+	told := e.Type == "Warning" && e.Reason == "ConfigRejected" && e.Note == "ns/v2 (UID: u2): bad" &&
+		e.Action == apiserver.EventAction
 	about := e.Related != nil && e.Related.Name == "v2" && e.EventTime.Time.Equal(time.Unix(1, 0))
-	by := e.ReportingController == kube.EventController && e.ReportingInstance == c.node
+	by := e.ReportingController == apiserver.EventController && e.ReportingInstance == c.node
 	if !told || !about || !by {
 		t.Errorf("the event is %+v, want it whole, whichever group it was made in", e)
 	}
 	direct := eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Name: "direct-" + c.node}, EventTime: metav1.NowMicro(),
-		ReportingController: kube.EventController, ReportingInstance: c.node, Action: kube.EventAction, Reason: "Direct", Type: "Normal", Regarding: e.Regarding,
+		ReportingController: apiserver.EventController, ReportingInstance: c.node, Action: apiserver.EventAction,
+		Reason: "Direct", Type: "Normal", Regarding: e.Regarding,
 	}
-	client := kubernetes.NewForConfigOrDie(kubelet).EventsV1().Events(kube.EventNamespace)
+	client := kubernetes.NewForConfigOrDie(kubelet).EventsV1().Events(apiserver.EventNamespace)
 	_, err = client.Create(deadline(t), &direct, metav1.CreateOptions{})
 	if c.env.Minor(t) < 35 {
 		if !apierrors.IsForbidden(err) {
@@ -112,7 +114,7 @@ func TestKubeletIdentitySendsEvents(t *testing.T) {
 func TestCoreEventsWhereOthersAreForbidden(t *testing.T) {
 	c := newCluster(t)
 	user := "core-teller-" + c.node
-	sender, err := kube.NewEventSender(clientFor(t, c.env.User(t, user)), c.node, kube.Options{})
+	sender, err := apiserver.NewEventSender(clientFor(t, c.env.User(t, user)), c.node)
 	must(t, err)
 	entry := history.Entry{N: 1, At: time.Unix(1, 0), Kind: history.Adopted}
 	err = sender.Send(deadline(t), entry)
@@ -120,7 +122,7 @@ func TestCoreEventsWhereOthersAreForbidden(t *testing.T) {
 		t.Fatalf("without rights it gave %v, want that the right to create events of events.k8s.io is missing", err)
 	}
 	right := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"create"}}
-	c.bindIn(t, kube.EventNamespace, user, right)
+	c.bindIn(t, apiserver.EventNamespace, user, right)
 	eventually(t, "the event", func() error { return sender.Send(deadline(t), entry) })
 	must(t, sender.Send(deadline(t), entry)) // it is there
 	if got := c.eventsOf(t); len(got) != 1 || got[0].Reason != "ConfigAdopted" {

@@ -1,12 +1,11 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kube_test
+package apiserver_test
 
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
@@ -17,21 +16,22 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/belayproject/belay/configsync/doctor"
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/examples/internal/agent/apiserver"
+	"github.com/belayproject/belay/examples/internal/agent/doctor"
 )
 
 // C-08, C-09, R-CS-30: what is missing at the API server is named, and looking changes nothing.
 func TestLookNamesWhatIsMissing(t *testing.T) {
 	c := newCluster(t)
-	setup := kube.Setup{
-		Node: c.node, Source: kube.LookForNodeConfig, Rules: kube.NodeConfigRules(c.node),
+	setup := apiserver.Setup{
+		Node: c.node, Source: apiserver.LookForNodeConfig, Rules: kube.NodeConfigRules(c.node),
 		Namespaced: map[string][]rbacv1.PolicyRule{c.namespace: kube.ConfigMapRules(), c.hidden: kube.ConfigMapRules()},
 	}
 	look := func(client dynamic.Interface) doctor.Server {
 		t.Helper()
-		s, err := kube.Look(deadline(t), client, setup, kube.Options{})
+		s, err := apiserver.Look(deadline(t), client, setup, time.Minute)
 		must(t, err)
 		return *s
 	}
@@ -39,16 +39,16 @@ func TestLookNamesWhatIsMissing(t *testing.T) {
 	if got, want := look(c.client), (doctor.Server{Kind: "NodeConfig", Absent: true, Denied: denied}); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("without a NodeConfig: %+v, want %+v", got, want)
 	}
-	must(t, c.assignNodeConfig(deadline(t), `{"configMapRef":{"namespace":"ns","name":"cm2","uid":"u2"}}`))
+	c.assignNodeConfig(t)
 	before := c.nodeConfig(t)
 	delete(setup.Namespaced, c.hidden)
 	if got, want := look(c.client), (doctor.Server{Kind: "NodeConfig", Names: true}); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("with a NodeConfig: %+v, want %+v", got, want)
 	}
-	if after := c.nodeConfig(t); !reflect.DeepEqual(after, before) {
+	if after := c.nodeConfig(t); after != before {
 		t.Errorf("the look changed the NodeConfig to %+v", after)
 	}
-	setup.Source, setup.Rules, setup.Namespaced = kube.LookForLegacy, kube.NodeSourceRules(c.node), nil
+	setup.Source, setup.Rules, setup.Namespaced = apiserver.LookForLegacy, kube.NodeSourceRules(c.node), nil
 	if got := look(c.client); len(got.Drops) != 1 || got.Names {
 		t.Errorf("of the legacy field: %+v, want it said that this server drops it", got)
 	}
@@ -61,19 +61,19 @@ func TestLookNamesWhatIsMissing(t *testing.T) {
 // C-08: a server that isn't there, and one that doesn't know the kind, are told apart.
 func TestLookWithoutAnAnswer(t *testing.T) {
 	c := newCluster(t)
-	setup := kube.Setup{Node: c.node, Source: kube.LookForNodeConfig, Rules: kube.NodeConfigRules(c.node)}
+	setup := apiserver.Setup{Node: c.node, Source: apiserver.LookForNodeConfig, Rules: kube.NodeConfigRules(c.node)}
 	nobody := clientFor(t, &rest.Config{Host: "https://127.0.0.1:1"})
-	s, err := kube.Look(deadline(t), nobody, setup, kube.Options{Timeout: time.Second})
+	s, err := apiserver.Look(deadline(t), nobody, setup, time.Second)
 	must(t, err)
 	if s.Err == nil || s.NotServed || s.Absent || s.Denied != nil {
 		t.Errorf("without a server: %+v, want an error alone", s)
 	}
-	s, err = kube.Look(deadline(t), unserved{c.client}, setup, kube.Options{})
+	s, err = apiserver.Look(deadline(t), unserved{c.client}, setup, time.Minute)
 	must(t, err)
 	if s.Err != nil || !s.NotServed || s.Absent {
 		t.Errorf("without the CustomResourceDefinition: %+v, want it said", s)
 	}
-	if _, err := kube.Look(deadline(t), c.client, kube.Setup{Node: "no/node"}, kube.Options{}); err == nil {
+	if _, err := apiserver.Look(deadline(t), c.client, apiserver.Setup{Node: "no/node"}, time.Minute); err == nil {
 		t.Error("Look at a node that can't be = nil, want an error")
 	}
 }
@@ -91,8 +91,9 @@ func (u unserved) Resource(r schema.GroupVersionResource) dynamic.NamespaceableR
 // C-09: a definition that is older than this package drops fields, and the dry run notices.
 func TestLookNoticesDroppedFields(t *testing.T) {
 	c := newCluster(t)
-	must(t, c.assignNodeConfig(deadline(t), `{"configMapRef":{"namespace":"ns","name":"cm2","uid":"u2"}}`))
-	s, err := kube.Look(deadline(t), dropping{c.client}, kube.Setup{Node: c.node, Source: kube.LookForNodeConfig}, kube.Options{})
+	c.assignNodeConfig(t)
+	setup := apiserver.Setup{Node: c.node, Source: apiserver.LookForNodeConfig}
+	s, err := apiserver.Look(deadline(t), dropping{c.client}, setup, time.Minute)
 	must(t, err)
 	if len(s.Drops) != 1 {
 		t.Errorf("drops %v, want it said that fields of the status are dropped", s.Drops)

@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kube
+package apiserver
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 
-	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 )
 
 const (
@@ -54,18 +56,15 @@ var (
 // group: before Kubernetes 1.35 the API server lets a kubelet's identity create no others.
 //
 // It may be used concurrently.
-type EventSender struct {
-	caller
-	node string
-}
+type EventSender struct{ caller }
 
 // NewEventSender returns the sender of the named node. Its errors are mistakes of the caller.
-func NewEventSender(client dynamic.Interface, node string, o Options) (*EventSender, error) {
-	c, err := newNodeCaller(client, node, o)
+func NewEventSender(client dynamic.Interface, node string) (*EventSender, error) {
+	c, err := newCaller(client, node, kube.DefaultTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("making an event sender: %w", err)
 	}
-	return &EventSender{c, node}, nil
+	return &EventSender{c}, nil
 }
 
 // Send makes sure that there is, or was, an event of e. One that the API server finds invalid is logged and left: it would stand in the way of
@@ -98,7 +97,7 @@ func (s *EventSender) Send(ctx context.Context, e history.Entry) error {
 		klog.FromContext(ctx).Error(err, "Event was refused and is left out", "node", s.node, "reason", event.Reason, "entry", e.N)
 		return nil
 	default:
-		return fmt.Errorf("creating an event of Node %q: %w", s.node, Classified(err))
+		return fmt.Errorf("creating an event of Node %q: %w", s.node, kube.Classified(err))
 	}
 }
 
@@ -123,6 +122,13 @@ func coreOf(e *eventsv1.Event) *corev1.Event {
 	}
 }
 
+// EventRules are the rights that [EventSender] needs, for a Role in [EventNamespace]. A kubelet's own credentials have them. RBAC can't tell
+// whom an event is about: who has them may say anything about any node.
+func EventRules() []rbacv1.PolicyRule {
+	verbs := []string{"create"}
+	return []rbacv1.PolicyRule{{APIGroups: []string{events.Group}, Resources: []string{events.Resource}, Verbs: verbs}}
+}
+
 // told reports whether people get to know of such an entry.
 func told(k history.Kind) bool {
 	return k != history.Started && k != history.Freed && k != history.Forgotten
@@ -138,10 +144,10 @@ func eventOf(node string, e history.Entry) *eventsv1.Event {
 		TypeMeta:            metav1.TypeMeta{APIVersion: eventsv1.SchemeGroupVersion.String(), Kind: "Event"},
 		ObjectMeta:          metav1.ObjectMeta{Name: eventName(node, e), Namespace: EventNamespace},
 		EventTime:           metav1.NewMicroTime(e.At),
-		ReportingController: EventController, ReportingInstance: clip(node, maxInstance),
+		ReportingController: EventController, ReportingInstance: clipText(node, maxInstance),
 		Action: EventAction, Reason: EventReasonPrefix + string(e.Kind), Type: kind,
 		Regarding: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node, UID: types.UID(node)},
-		Note:      clip(noteOf(e), maxNote),
+		Note:      clipText(noteOf(e), maxNote),
 	}
 	if c := e.Config; c != (history.Config{}) {
 		event.Related = &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: c.Namespace, Name: c.Name, UID: types.UID(c.UID)}

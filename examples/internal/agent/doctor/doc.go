@@ -5,7 +5,7 @@
 // would otherwise be silent.
 //
 // [Examine] is a pure function of [Facts]. What could not be looked at is a finding too, and never a clean bill. [LookAtDir] and
-// [LookAtClock] look at the machine; configsync/kube.Look looks at the API server; configsync.Explain reads the records. None of
+// [LookAtClock] look at the machine; apiserver.Look at the API server; configsync.Explain reads the records. None of
 // them needs a running agent, and none of them changes anything.
 //
 // No finding holds a value of a config.

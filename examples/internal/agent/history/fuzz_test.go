@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 )
 
 // C-06: whatever is in the record, a journal goes on from it, within its bounds, with numbers that grow, or is begun anew; one of a later format is

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/drift"
+	"github.com/belayproject/belay/examples/internal/agent/drift"
 )
 
 // Somebody edits the file that a config was rendered to.

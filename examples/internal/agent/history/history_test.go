@@ -16,7 +16,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
-	"github.com/belayproject/belay/configsync/history"
+	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/lkg"
 )
 
