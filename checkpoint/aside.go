@@ -19,9 +19,9 @@ func (st *stream) addAside(a aside) {
 // file: it is found damaged again.
 func (s *Store) setAside(st *stream, gen uint64, f *flaw) {
 	switch f.reason {
-	case ReasonTooNew, ReasonUntrusted, ReasonUnreadable:
+	case reasonTooNew, reasonUntrusted, reasonUnreadable:
 		return
-	case ReasonMissing:
+	case reasonMissing:
 		s.forget(st, gen)
 		return
 	}
@@ -67,7 +67,7 @@ func (s *Store) bound(st *stream) {
 // surplus is which of too many to drop: the oldest, but not the only sign of damage beside foreign records, without which the stream would read as absent.
 func surplus(all []aside) int {
 	last := len(all) - 1
-	damaged := func(a aside) bool { return a.reason != ReasonForeign }
+	damaged := func(a aside) bool { return a.reason != reasonForeign }
 	if damaged(all[last]) && !slices.ContainsFunc(all[:last], damaged) {
 		return last - 1
 	}

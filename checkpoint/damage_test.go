@@ -33,13 +33,13 @@ func spoilers(t *testing.T) map[Reason]func(whole []byte) []byte {
 		}
 	}
 	return map[Reason]func([]byte) []byte{
-		ReasonEmpty:           func([]byte) []byte { return nil },
-		ReasonTruncated:       func(b []byte) []byte { return b[:len(b)-1] },
-		ReasonTrailing:        func(b []byte) []byte { return append(b, 0) },
-		ReasonHeader:          func(b []byte) []byte { b[3] ^= 1; return b },
-		ReasonDigest:          func(b []byte) []byte { b[len(b)-len(endMark)-1] ^= 1; return b },
-		ReasonEndMark:         func(b []byte) []byte { b[len(b)-2] ^= 1; return b },
-		ReasonForeign:         foreign(func(h *header) { h.machine = strings.Repeat("0", machineDigits) }),
+		reasonEmpty:           func([]byte) []byte { return nil },
+		reasonTruncated:       func(b []byte) []byte { return b[:len(b)-1] },
+		reasonTrailing:        func(b []byte) []byte { return append(b, 0) },
+		reasonHeader:          func(b []byte) []byte { b[3] ^= 1; return b },
+		reasonDigest:          func(b []byte) []byte { b[len(b)-len(endMark)-1] ^= 1; return b },
+		reasonEndMark:         func(b []byte) []byte { b[len(b)-2] ^= 1; return b },
+		reasonForeign:         foreign(func(h *header) { h.machine = strings.Repeat("0", machineDigits) }),
 		"foreign, stream":     foreign(func(h *header) { h.stream = "b" }),
 		"foreign, generation": foreign(func(h *header) { h.generation = 1 }),
 		"digest, zeroed page": func(b []byte) []byte { clear(b[len(b)-len(endMark)-8 : len(b)-len(endMark)]); return b },
@@ -119,7 +119,7 @@ func checkFallback(t *testing.T, reason Reason, spoil func([]byte) []byte, live 
 func TestAllDamagedIsNotAbsent(t *testing.T) {
 	for key, spoil := range spoilers(t) {
 		reason := reasonOf(key)
-		if reason == ReasonForeign {
+		if reason == reasonForeign {
 			continue
 		}
 		t.Run(strings.ReplaceAll(string(key), ", ", "-"), func(t *testing.T) {
@@ -261,7 +261,7 @@ func TestPlantedFilesAreNotTrusted(t *testing.T) {
 			s := openStore(t, dir, bare())
 			for _, reads := range []reads{s, openReader(t, dir)} {
 				rec := wantRecord(t, reads, "a", "payload 3", 3)
-				if len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonUntrusted || !errors.Is(&rec.Damage[0], ErrUntrusted) {
+				if len(rec.Damage) != 1 || rec.Damage[0].Reason != reasonUntrusted || !errors.Is(&rec.Damage[0], ErrUntrusted) {
 					t.Fatalf("Record.Damage: got %v, want untrusted", rec.Damage)
 				}
 			}

@@ -88,8 +88,8 @@ func (s *Store) planRemoval(st *stream) (removal, error) {
 	defer s.mu.Unlock()
 	var r removal
 	for _, g := range st.gens {
-		if g.is(ReasonTooNew) {
-			return r, &Damage{Stream: st.name.String(), Generation: g.gen, Reason: ReasonTooNew, Err: g.flaw.err}
+		if g.is(reasonTooNew) {
+			return r, &Damage{Stream: st.name.String(), Generation: g.gen, Reason: reasonTooNew, Err: g.flaw.err}
 		}
 		file := recordFile(st.name.base, g.gen)
 		if g.flaw == nil && r.last == "" {

@@ -316,9 +316,9 @@ func TestHousekeepingThatFails(t *testing.T) {
 // Damage that is told by its size.
 func TestOversizedAndGrowingFilesAreDamage(t *testing.T) {
 	dir := storeOf(t)
-	check(t, os.Truncate(place(dir, "a", 3), DefaultMaxStore+1))
+	check(t, os.Truncate(place(dir, "a", 3), defaultMaxStore+1))
 	rec := wantRecord(t, openReader(t, dir), "a", "payload 2", 2)
-	if len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonOversize {
+	if len(rec.Damage) != 1 || rec.Damage[0].Reason != reasonOversize {
 		t.Fatalf("damage: got %v, want oversize", rec.Damage)
 	}
 	r, err := openReaderOn(&growing{}, storeOf(t), bare())

@@ -87,24 +87,25 @@ func (e *CorruptError) Unwrap() []error {
 	return errs
 }
 
-// A Reason says in one word what is wrong with a file.
+// A Reason says in one word what is wrong with a file, for logs and for people: empty, truncated, trailing, header,
+// digest, endmark or oversize of one that is set aside as damaged, foreign of one that is set aside as foreign, and
+// toonew, untrusted, unreadable or missing of one that is left where it is.
 type Reason string
 
-// The reasons. Those up to ReasonOversize set the file aside as damaged, ReasonForeign sets it aside as foreign, and the
-// rest leave it where it is.
+// The reasons, in the order of the comment of [Reason].
 const (
-	ReasonEmpty      Reason = "empty"      // a file of 0 bytes
-	ReasonTruncated  Reason = "truncated"  // shorter than its header says
-	ReasonTrailing   Reason = "trailing"   // longer than its header says
-	ReasonHeader     Reason = "header"     // the header does not verify
-	ReasonDigest     Reason = "digest"     // the payload does not verify
-	ReasonEndMark    Reason = "endmark"    // the end mark is not there
-	ReasonOversize   Reason = "oversize"   // larger than the whole store may be
-	ReasonForeign    Reason = "foreign"    // verifies, and belongs to another machine, stream or generation
-	ReasonTooNew     Reason = "toonew"     // verifies as a format that this version does not know
-	ReasonUntrusted  Reason = "untrusted"  // not a plain file of ours
-	ReasonUnreadable Reason = "unreadable" // the system returned an error twice
-	ReasonMissing    Reason = "missing"    // known to this Store, and gone from the directory
+	reasonEmpty      Reason = "empty"      // a file of 0 bytes
+	reasonTruncated  Reason = "truncated"  // shorter than its header says
+	reasonTrailing   Reason = "trailing"   // longer than its header says
+	reasonHeader     Reason = "header"     // the header does not verify
+	reasonDigest     Reason = "digest"     // the payload does not verify
+	reasonEndMark    Reason = "endmark"    // the end mark is not there
+	reasonOversize   Reason = "oversize"   // larger than the whole store may be
+	reasonForeign    Reason = "foreign"    // verifies, and belongs to another machine, stream or generation
+	reasonTooNew     Reason = "toonew"     // verifies as a format that this version does not know
+	reasonUntrusted  Reason = "untrusted"  // not a plain file of ours
+	reasonUnreadable Reason = "unreadable" // the system returned an error twice
+	reasonMissing    Reason = "missing"    // known to this Store, and gone from the directory
 )
 
 // Damage says what is wrong with one file of a stream. It holds no part of a payload.
@@ -130,13 +131,13 @@ func (d *Damage) Error() string { return "stream " + strconv.Quote(d.Stream) + "
 func (d *Damage) Unwrap() []error {
 	var errs []error
 	switch d.Reason {
-	case ReasonForeign:
+	case reasonForeign:
 		errs = append(errs, ErrForeign)
-	case ReasonTooNew:
+	case reasonTooNew:
 		errs = append(errs, ErrTooNew)
-	case ReasonUntrusted:
+	case reasonUntrusted:
 		errs = append(errs, ErrUntrusted)
-	case ReasonUnreadable:
+	case reasonUnreadable:
 	default:
 		errs = append(errs, ErrCorrupt)
 	}

@@ -140,7 +140,7 @@ func (st *stream) drop(gen uint64) (generation, bool) {
 func (st *stream) surplus(keep int) (uint64, bool) {
 	verified := 0
 	for i, g := range st.gens {
-		if i >= keep && verified >= minGenerations && !g.is(ReasonTooNew) {
+		if i >= keep && verified >= minGenerations && !g.is(reasonTooNew) {
 			return st.lowest(i)
 		}
 		if g.verified {
@@ -153,7 +153,7 @@ func (st *stream) surplus(keep int) (uint64, bool) {
 // lowest returns the lowest generation that may go, given that the one at index i may.
 func (st *stream) lowest(i int) (uint64, bool) {
 	for j := len(st.gens) - 1; j > i; j-- {
-		if !st.gens[j].is(ReasonTooNew) {
+		if !st.gens[j].is(reasonTooNew) {
 			return st.gens[j].gen, true
 		}
 	}

@@ -184,7 +184,7 @@ func TestDamagedFilesAreBounded(t *testing.T) {
 		_, err := s.Get(t.Context(), "a")
 		wantError(t, "Get", err, ErrCorrupt)
 	}
-	wantFiles(t, dir, asideFile("a", 6, ReasonTruncated), asideFile("a", 7, ReasonTruncated), asideFile("a", 8, ReasonTruncated))
+	wantFiles(t, dir, asideFile("a", 6, reasonTruncated), asideFile("a", 7, reasonTruncated), asideFile("a", 8, reasonTruncated))
 
 	for i := range 6 {
 		stream := fmt.Sprint("big", i)

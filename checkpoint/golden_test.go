@@ -53,7 +53,7 @@ func wantGolden(t *testing.T, s reads, unconfirmed uint64) {
 	t.Helper()
 	wantRecord(t, s, "current", "third", 3)
 	wantRecord(t, s, "checkpoints/uid-1", "object\nwith lines\n", 1)
-	if rec := wantRecord(t, s, "broken", "whole", 1); len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonDigest || rec.Damage[0].Generation != 2 {
+	if rec := wantRecord(t, s, "broken", "whole", 1); len(rec.Damage) != 1 || rec.Damage[0].Reason != reasonDigest || rec.Damage[0].Generation != 2 {
 		t.Fatalf("damage of the damaged stream: got %v", rec.Damage)
 	}
 	_, err := s.Read(t.Context(), "cloned")

@@ -30,7 +30,7 @@ func TestDamagedFileThatGoesWhileItIsRead(t *testing.T) {
 		return nil
 	}
 	_, _, _, f := s.load.load(s.root.fd, name{base: "a"}, 2, nil)
-	if f == nil || f.reason != ReasonMissing {
+	if f == nil || f.reason != reasonMissing {
 		t.Errorf("got %+v, want it missing", f)
 	}
 }

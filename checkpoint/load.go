@@ -20,15 +20,15 @@ type loader struct {
 func (l *loader) load(dir int, n name, gen uint64, buf []byte) (header, []byte, []byte, *flaw) {
 	file := recordFile(n.base, gen)
 	h, payload, grown, f := l.judge(dir, file, n, gen, buf)
-	if f != nil && f.reason == ReasonUnreadable {
+	if f != nil && f.reason == reasonUnreadable {
 		h, payload, grown, f = l.judge(dir, file, n, gen, buf) // once more: a bus may have hiccups
 	}
-	if f == nil || f.reason == ReasonMissing {
+	if f == nil || f.reason == reasonMissing {
 		return h, payload, grown, f
 	}
 	// A file that was dropped, or emptied after its stream was deleted, while it was read says nothing.
 	if _, err := l.sys.statAt(dir, file); isGone(err) {
-		f = &flaw{ReasonMissing, err}
+		f = &flaw{reasonMissing, err}
 	}
 	return h, payload, grown, f
 }
@@ -49,11 +49,11 @@ func (l *loader) judge(dir int, file string, n name, gen uint64, buf []byte) (he
 func (l *loader) place(h *header, n name, gen uint64) *flaw {
 	switch {
 	case h.stream != n.String():
-		return flawed(ReasonForeign, "written for stream %q", h.stream)
+		return flawed(reasonForeign, "written for stream %q", h.stream)
 	case h.generation != gen:
-		return flawed(ReasonForeign, "written as generation %d", h.generation)
+		return flawed(reasonForeign, "written as generation %d", h.generation)
 	case h.machine != l.machine && h.machine != none && l.machine != none:
-		return flawed(ReasonForeign, "written by machine %s, this is %s", h.machine, l.machine)
+		return flawed(reasonForeign, "written by machine %s, this is %s", h.machine, l.machine)
 	}
 	return nil
 }
@@ -77,10 +77,10 @@ func (l *loader) readFD(fd int, buf []byte) ([]byte, *flaw) {
 		return nil, flawOf(err)
 	}
 	if err := info.checkFile(l.uid); err != nil {
-		return nil, &flaw{ReasonUntrusted, err}
+		return nil, &flaw{reasonUntrusted, err}
 	}
 	if info.size > l.limit {
-		return nil, flawed(ReasonOversize, "%d bytes, the store may have %d", info.size, l.limit)
+		return nil, flawed(reasonOversize, "%d bytes, the store may have %d", info.size, l.limit)
 	}
 	// One byte more than there should be, to see the end.
 	data := slices.Grow(buf[:0], int(info.size)+1)
@@ -93,7 +93,7 @@ func (l *loader) readFD(fd int, buf []byte) ([]byte, *flaw) {
 			return data, nil
 		}
 		if data = data[:len(data)+n]; len(data) == cap(data) {
-			return nil, flawed(ReasonTrailing, "more than the %d bytes that it had at first", info.size)
+			return nil, flawed(reasonTrailing, "more than the %d bytes that it had at first", info.size)
 		}
 	}
 }
@@ -102,11 +102,11 @@ func (l *loader) readFD(fd int, buf []byte) ([]byte, *flaw) {
 func flawOf(err error) *flaw {
 	switch {
 	case isGone(err):
-		return &flaw{ReasonMissing, err}
+		return &flaw{reasonMissing, err}
 	case isTrap(err):
-		return &flaw{ReasonUntrusted, err}
+		return &flaw{reasonUntrusted, err}
 	}
-	return &flaw{ReasonUnreadable, err}
+	return &flaw{reasonUnreadable, err}
 }
 
 // openFolder opens a directory in the store's own and checks that it is ours.

@@ -140,7 +140,7 @@ func parseFile(file string) (fileName, bool) {
 	case damaged && reason != "":
 		f.kind, f.reason = kindDamaged, Reason(reason)
 	case tail == foreignTail:
-		f.kind, f.reason = kindForeign, ReasonForeign
+		f.kind, f.reason = kindForeign, reasonForeign
 	default:
 		f.gen, ok = parseGen(tail)
 		return f, ok && segmentProblem(base) == ""
@@ -175,7 +175,7 @@ func recordFile(base string, gen uint64) string {
 }
 
 func asideFile(base string, gen uint64, r Reason) string {
-	if r == ReasonForeign {
+	if r == reasonForeign {
 		return recordFile(base, gen) + "." + foreignTail
 	}
 	return recordFile(base, gen) + "." + damagedTail + string(r)

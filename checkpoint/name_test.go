@@ -46,8 +46,8 @@ func TestFileNamesHaveOneReading(t *testing.T) {
 		{"a.3fffffffffffffff", fileName{base: "a", gen: maxGeneration}, true},
 		{"a.b.unsure", fileName{base: "a.b", kind: kindUnsure}, true},
 		{"a.unsure.0000000000000007", fileName{base: "a.unsure", gen: 7}, true},
-		{"a.0000000000000001.foreign", fileName{base: "a", gen: 1, kind: kindForeign, reason: ReasonForeign}, true},
-		{"a.000000000000000a.damaged-digest", fileName{base: "a", gen: 10, kind: kindDamaged, reason: ReasonDigest}, true},
+		{"a.0000000000000001.foreign", fileName{base: "a", gen: 1, kind: kindForeign, reason: reasonForeign}, true},
+		{"a.000000000000000a.damaged-digest", fileName{base: "a", gen: 10, kind: kindDamaged, reason: reasonDigest}, true},
 		{"a.4000000000000000", fileName{}, false}, // out of any writer's reach: a stranger's, it uses up no number
 		{"a.ffffffffffffffff", fileName{}, false},
 		{"a.0000000000000000", fileName{}, false},
@@ -90,8 +90,8 @@ func FuzzNames(f *testing.F) {
 			return
 		}
 		for file, kind := range map[string]fileKind{
-			recordFile(n.base, gen): kindRecord, asideFile(n.base, gen, ReasonForeign): kindForeign,
-			asideFile(n.base, gen, ReasonDigest): kindDamaged, unsureFile(n.base): kindUnsure,
+			recordFile(n.base, gen): kindRecord, asideFile(n.base, gen, reasonForeign): kindForeign,
+			asideFile(n.base, gen, reasonDigest): kindDamaged, unsureFile(n.base): kindUnsure,
 		} {
 			if got, ok := parseFile(file); !ok || got.base != n.base || got.kind != kind {
 				t.Fatalf("parseFile(%q): got %+v, %t, want stream %q of kind %d", file, got, ok, n.base, kind)

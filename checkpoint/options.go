@@ -14,9 +14,9 @@ import (
 
 // Defaults of [Options], in bytes where not said otherwise.
 const (
-	DefaultGenerations = 3        // kept of each stream
+	defaultGenerations = 3        // kept of each stream
 	DefaultMaxPayload  = 4 << 20  // of one record
-	DefaultMaxStore    = 64 << 20 // of all files together
+	defaultMaxStore    = 64 << 20 // of all files together
 	DefaultBallast     = 1 << 20  // given back when the disk is full
 )
 
@@ -41,11 +41,11 @@ type Options struct {
 	MachineID string
 	// Writer names the version of the program in each record, for people: up to 64 letters, digits and any of ".+_-".
 	Writer string
-	// Generations is how many records of a stream are kept, at least 2; 0 = DefaultGenerations.
+	// Generations is how many records of a stream are kept, at least 2; 0 = 3.
 	Generations int
 	// MaxPayload is the largest payload that Put takes, in bytes; 0 = DefaultMaxPayload. It does not bound reading.
 	MaxPayload int64
-	// MaxStore bounds all files of the store together, in bytes; 0 = DefaultMaxStore. A Put that would go above it returns
+	// MaxStore bounds all files of the store together, in bytes; 0 = 64 MiB. A Put that would go above it returns
 	// ErrFull, after everything below the two newest verified generations of each stream was dropped. The marks that keep the
 	// numbers of deleted streams are not counted: they are empty, but for one that a crash left in the middle of a Delete.
 	MaxStore int64
@@ -60,13 +60,13 @@ type Options struct {
 // complete fills in the defaults and refuses what can not be meant.
 func (o Options) complete() (Options, error) {
 	if o.Generations == 0 {
-		o.Generations = DefaultGenerations
+		o.Generations = defaultGenerations
 	}
 	if o.MaxPayload == 0 {
 		o.MaxPayload = DefaultMaxPayload
 	}
 	if o.MaxStore == 0 {
-		o.MaxStore = DefaultMaxStore
+		o.MaxStore = defaultMaxStore
 	}
 	if o.Ballast == 0 {
 		o.Ballast = DefaultBallast

@@ -329,7 +329,7 @@ func TestOldKernelsAreServedByTheOlderCalls(t *testing.T) {
 	}
 	mustClose(t, s)
 	s = openSpied(t, old, dir, bare())
-	if rec := wantRecord(t, s, "d/a", "z", 4); len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonUntrusted {
+	if rec := wantRecord(t, s, "d/a", "z", 4); len(rec.Damage) != 1 || rec.Damage[0].Reason != reasonUntrusted {
 		t.Fatalf("a planted link: got damage %v, want untrusted", rec.Damage)
 	}
 }

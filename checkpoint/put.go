@@ -75,8 +75,8 @@ func (s *Store) standing(st *stream) (generation, error) {
 		return generation{}, nil
 	}
 	newest := st.gens[0]
-	if newest.is(ReasonTooNew) {
-		return generation{}, &Damage{Stream: st.name.String(), Generation: newest.gen, Reason: ReasonTooNew, Err: newest.flaw.err}
+	if newest.is(reasonTooNew) {
+		return generation{}, &Damage{Stream: st.name.String(), Generation: newest.gen, Reason: reasonTooNew, Err: newest.flaw.err}
 	}
 	return newest, nil
 }

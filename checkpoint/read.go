@@ -81,10 +81,10 @@ func (s *Store) read(ctx context.Context, st *stream) (Record, error) {
 		if f == nil {
 			return s.found(st, &h, payload, damage), nil
 		}
-		if f.reason == ReasonTooNew {
+		if f.reason == reasonTooNew {
 			return Record{}, &Damage{Stream: st.name.String(), Generation: gen, Reason: f.reason, Err: f.err}
 		}
-		if f.reason == ReasonMissing && s.superseded(ctx, st, gen) {
+		if f.reason == reasonMissing && s.superseded(ctx, st, gen) {
 			below, damage = maxGeneration+1, nil
 			continue
 		}
@@ -169,7 +169,7 @@ func absence(n name, damage []Damage) error {
 	if len(damage) == 0 {
 		return fs.ErrNotExist
 	}
-	if slices.ContainsFunc(damage, func(d Damage) bool { return d.Reason != ReasonForeign }) {
+	if slices.ContainsFunc(damage, func(d Damage) bool { return d.Reason != reasonForeign }) {
 		return &CorruptError{Stream: n.String(), Damage: damage}
 	}
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, &damage[0])
@@ -214,5 +214,5 @@ func (s *Store) list(ctx context.Context, dir string) ([]string, error) {
 
 // present reports whether reading the stream gives something else than fs.ErrNotExist. Called with Store.mu.
 func (st *stream) present() bool {
-	return len(st.gens) > 0 || slices.ContainsFunc(st.aside, func(a aside) bool { return a.reason != ReasonForeign })
+	return len(st.gens) > 0 || slices.ContainsFunc(st.aside, func(a aside) bool { return a.reason != reasonForeign })
 }

@@ -170,11 +170,11 @@ func (r *Reader) pick(fd int, n name, s sight) (rec Record, gone bool, err error
 			rec.Damage = mergeAside(n, s.aside, gen, damage)
 			return rec, false, nil
 		}
-		if f.reason == ReasonMissing {
+		if f.reason == reasonMissing {
 			return Record{}, true, nil
 		}
 		d := Damage{Stream: n.String(), Generation: gen, Reason: f.reason, Err: f.err}
-		if f.reason == ReasonTooNew {
+		if f.reason == reasonTooNew {
 			return Record{}, false, &d
 		}
 		damage = append(damage, d)

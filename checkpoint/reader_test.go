@@ -79,7 +79,7 @@ func TestReaderChangesNothing(t *testing.T) {
 	replace(t, filepath.Join(dir, unsureFile("a")), nil)
 	before := files(t, dir)
 	r := openReader(t, dir)
-	if rec := wantRecord(t, r, "a", "payload 2", 2); len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonEmpty {
+	if rec := wantRecord(t, r, "a", "payload 2", 2); len(rec.Damage) != 1 || rec.Damage[0].Reason != reasonEmpty {
 		t.Fatalf("Record.Damage: got %v, want generation 3 empty", rec.Damage)
 	}
 	names, err := r.List(t.Context(), "")
@@ -144,7 +144,7 @@ func TestUnreadableFileIsTriedTwiceAndStaysInPlace(t *testing.T) {
 			continue
 		}
 		rec := wantRecord(t, s, "a", "payload 2", 2)
-		if len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonUnreadable {
+		if len(rec.Damage) != 1 || rec.Damage[0].Reason != reasonUnreadable {
 			t.Fatalf("Record.Damage: got %v, want one unreadable file", rec.Damage)
 		}
 		if d := &rec.Damage[0]; !errors.Is(d, unix.EIO) || errors.Is(d, ErrCorrupt) {
@@ -160,7 +160,7 @@ func TestRemovedFileIsReported(t *testing.T) {
 	dir := storeOf(t)
 	s := openStore(t, dir, bare())
 	check(t, unix.Unlink(place(dir, "a", 3)))
-	if rec := wantRecord(t, s, "a", "payload 2", 2); len(rec.Damage) != 1 || rec.Damage[0].Reason != ReasonMissing {
+	if rec := wantRecord(t, s, "a", "payload 2", 2); len(rec.Damage) != 1 || rec.Damage[0].Reason != reasonMissing {
 		t.Fatalf("Record.Damage: got %v, want generation 3 missing", rec.Damage)
 	}
 	mustPut(t, s, "a", "next")

@@ -67,14 +67,14 @@ func flawed(r Reason, format string, args ...any) *flaw {
 // decode takes the bytes of a file apart. The payload shares data's memory.
 func decode(data []byte) (header, []byte, *flaw) {
 	if len(data) == 0 {
-		return header{}, nil, &flaw{reason: ReasonEmpty}
+		return header{}, nil, &flaw{reason: reasonEmpty}
 	}
 	end := bytes.IndexByte(data[:min(len(data), headerMax)], '\n')
 	if end < 0 {
 		if len(data) < headerMax {
-			return header{}, nil, flawed(ReasonTruncated, "%d bytes and no whole header", len(data))
+			return header{}, nil, flawed(reasonTruncated, "%d bytes and no whole header", len(data))
 		}
-		return header{}, nil, flawed(ReasonHeader, "no end within %d bytes", headerMax)
+		return header{}, nil, flawed(reasonHeader, "no end within %d bytes", headerMax)
 	}
 	h, f := decodeHeader(data[:end+1])
 	if f != nil {
@@ -87,14 +87,14 @@ func decode(data []byte) (header, []byte, *flaw) {
 func decodeHeader(line []byte) (header, *flaw) {
 	version, err := checkLine(line)
 	if err != nil {
-		return header{}, &flaw{ReasonHeader, err}
+		return header{}, &flaw{reasonHeader, err}
 	}
 	if version > formatVersion {
-		return header{}, flawed(ReasonTooNew, "format %d, this version knows up to %d", version, formatVersion)
+		return header{}, flawed(reasonTooNew, "format %d, this version knows up to %d", version, formatVersion)
 	}
 	h, err := parseHeader(line)
 	if err != nil {
-		return header{}, &flaw{ReasonHeader, err}
+		return header{}, &flaw{reasonHeader, err}
 	}
 	return h, nil
 }
@@ -103,15 +103,15 @@ func decodeBody(h *header, body []byte) ([]byte, *flaw) {
 	want := h.length + int64(len(endMark))
 	switch {
 	case int64(len(body)) < want:
-		return nil, flawed(ReasonTruncated, "%d bytes after the header, want %d", len(body), want)
+		return nil, flawed(reasonTruncated, "%d bytes after the header, want %d", len(body), want)
 	case int64(len(body)) > want:
-		return nil, flawed(ReasonTrailing, "%d bytes after the header, want %d", len(body), want)
+		return nil, flawed(reasonTrailing, "%d bytes after the header, want %d", len(body), want)
 	case string(body[h.length:]) != endMark:
-		return nil, &flaw{reason: ReasonEndMark}
+		return nil, &flaw{reason: reasonEndMark}
 	}
 	payload := body[:h.length:h.length]
 	if got := digest(sha256.Sum256(payload)); got != h.payload {
-		return nil, flawed(ReasonDigest, "payload is %s, want %s", got, h.payload)
+		return nil, flawed(reasonDigest, "payload is %s, want %s", got, h.payload)
 	}
 	return payload, nil
 }

@@ -59,7 +59,7 @@ func TestFaultD9BitRot(t *testing.T) {
 		for i := range len(whole) * 8 {
 			data := bytes.Clone(whole)
 			data[i/8] ^= 1 << (i % 8)
-			if _, _, f := decode(data); f == nil || f.reason == ReasonTooNew {
+			if _, _, f := decode(data); f == nil || f.reason == reasonTooNew {
 				t.Fatalf("payload of %d bytes: bit %d flipped: got %v, want it refused as damaged", size, i, f)
 			}
 			flips++
@@ -72,7 +72,7 @@ func TestFaultD9BitRot(t *testing.T) {
 func cuts(t *testing.T, whole []byte) int {
 	t.Helper()
 	for n := range len(whole) {
-		if _, _, f := decode(whole[:n]); f == nil || n > 0 && f.reason != ReasonTruncated || n == 0 && f.reason != ReasonEmpty {
+		if _, _, f := decode(whole[:n]); f == nil || n > 0 && f.reason != reasonTruncated || n == 0 && f.reason != reasonEmpty {
 			t.Fatalf("cut at %d of %d: got %v, want truncated", n, len(whole), f)
 		}
 	}
@@ -83,7 +83,7 @@ func growths(t *testing.T, whole []byte) int {
 	t.Helper()
 	tails := []string{"\x00", "\n", endMark, string(whole), strings.Repeat("\x00", 4096)}
 	for _, more := range tails {
-		if _, _, f := decode(append(bytes.Clone(whole), more...)); f == nil || f.reason != ReasonTrailing {
+		if _, _, f := decode(append(bytes.Clone(whole), more...)); f == nil || f.reason != reasonTrailing {
 			t.Fatalf("%d bytes more: got %v, want trailing", len(more), f)
 		}
 	}
@@ -118,8 +118,8 @@ func TestNewerFormatIsToldFromDamage(t *testing.T) {
 		version string
 		want    Reason
 	}{
-		{"2", ReasonTooNew}, {"17", ReasonTooNew}, {"4294967295", ReasonTooNew},
-		{"0", ReasonHeader}, {"1", ReasonHeader}, {"x", ReasonHeader}, {"-2", ReasonHeader}, {"4294967296", ReasonHeader}, {"", ReasonHeader},
+		{"2", reasonTooNew}, {"17", reasonTooNew}, {"4294967295", reasonTooNew},
+		{"0", reasonHeader}, {"1", reasonHeader}, {"x", reasonHeader}, {"-2", reasonHeader}, {"4294967296", reasonHeader}, {"", reasonHeader},
 	}
 	for _, tt := range tests {
 		if _, _, f := decode(newer(tt.version)); f == nil || f.reason != tt.want {
@@ -128,8 +128,8 @@ func TestNewerFormatIsToldFromDamage(t *testing.T) {
 	}
 	data := newer("2")
 	data[len(magic)+4] ^= 1
-	if _, _, f := decode(data); f == nil || f.reason != ReasonHeader {
-		t.Errorf("version 2 with a flipped bit: got %v, want %s", f, ReasonHeader)
+	if _, _, f := decode(data); f == nil || f.reason != reasonHeader {
+		t.Errorf("version 2 with a flipped bit: got %v, want %s", f, reasonHeader)
 	}
 }
 
@@ -154,8 +154,8 @@ func TestHeaderHasOneSpelling(t *testing.T) {
 		{"generation=000000000000001a", "generation=000000000000001A"}, {"payload-sha256=", "payload-sha256=00"}, {" length=", " size="},
 	}
 	for _, c := range changes {
-		if _, _, f := decode(sign(strings.Replace(line, c[0], c[1], 1))); f == nil || f.reason != ReasonHeader {
-			t.Errorf("%q for %q: got %v, want %s", c[1], c[0], f, ReasonHeader)
+		if _, _, f := decode(sign(strings.Replace(line, c[0], c[1], 1))); f == nil || f.reason != reasonHeader {
+			t.Errorf("%q for %q: got %v, want %s", c[1], c[0], f, reasonHeader)
 		}
 	}
 }

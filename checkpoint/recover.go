@@ -26,7 +26,7 @@ func (s *Store) recover() error {
 			continue // a stranger's, or one of ours with another meaning
 		}
 		if f := s.takeIn(dir); f.err != nil {
-			s.o.OnDamage(Damage{Stream: dir, Reason: ReasonUnreadable, Err: f.err})
+			s.o.OnDamage(Damage{Stream: dir, Reason: reasonUnreadable, Err: f.err})
 		}
 	}
 	s.openBallast()
@@ -170,7 +170,7 @@ func (s *Store) verify(st *stream, buf []byte) []byte {
 func (s *Store) confirm(f *folder) {
 	ctx := context.Background() //nolint:forbidigo // Open has none, and what it reads is bounded
 	for _, st := range s.sorted(f) {
-		if !st.marked || len(st.gens) == 0 || st.gens[0].is(ReasonTooNew) {
+		if !st.marked || len(st.gens) == 0 || st.gens[0].is(reasonTooNew) {
 			continue
 		}
 		rec, err := s.read(ctx, st)

@@ -49,7 +49,7 @@ func judge(s sighting) verdict {
 // lockProves reports whether the holder ran on this boot of this machine and had the lock that is ours now. As long as it runs it has the
 // file open, so that no other file can have that inode.
 func (s sighting) lockProves() bool {
-	return s.lock != "" && s.lease.Annotations[LockFileAnnotation] == s.lock &&
+	return s.lock != "" && s.lease.Annotations[lockFileAnnotation] == s.lock &&
 		s.fingerprint.SameBoot(fingerprintOf(s.lease))
 }
 

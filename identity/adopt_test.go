@@ -19,7 +19,7 @@ const testLock = "2049:131073"
 func foreign(changes ...func(*coordinationv1.Lease)) *coordinationv1.Lease {
 	l := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "5", Annotations: map[string]string{
-			FingerprintAnnotation: `{"bootID":"boot","machineID":"m"}`, LockFileAnnotation: testLock,
+			FingerprintAnnotation: `{"bootID":"boot","machineID":"m"}`, lockFileAnnotation: testLock,
 		}},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To("m_other"), RenewTime: ptr.To(metav1.NewMicroTime(time.Unix(1000, 0)))},
 	}
@@ -46,8 +46,8 @@ func TestJudge(t *testing.T) {
 		"alive, and quiet since":  {func(s *sighting) { s.alive, s.quiet = true, s.liveness }, adopt},
 		"gone by the lock":        {func(s *sighting) { s.lock = testLock }, adopt},
 		"it had another lock":     {func(s *sighting) { s.lock = "2049:131074" }, keepWatching},
-		"it had no lock":          {func(s *sighting) { s.lock = testLock; delete(s.lease.Annotations, LockFileAnnotation) }, keepWatching},
-		"we have no lock, nor it": {func(s *sighting) { delete(s.lease.Annotations, LockFileAnnotation) }, keepWatching},
+		"it had no lock":          {func(s *sighting) { s.lock = testLock; delete(s.lease.Annotations, lockFileAnnotation) }, keepWatching},
+		"we have no lock, nor it": {func(s *sighting) { delete(s.lease.Annotations, lockFileAnnotation) }, keepWatching},
 		"the lock on another boot": {func(s *sighting) {
 			s.lock, s.fingerprint.BootID = testLock, "boot-2"
 		}, keepWatching},

@@ -23,9 +23,9 @@ const (
 	FingerprintAnnotation = "identity.belay.dev/fingerprint"
 	// EpochAnnotation holds [Epoch].Number of the holder, in decimal. It may be missing for a moment after the Lease was created.
 	EpochAnnotation = "identity.belay.dev/epoch"
-	// LockFileAnnotation holds the device and the inode of [Spec].LockFile, as "device:inode", if the holder has locked one: only the lock of
+	// lockFileAnnotation holds the device and the inode of [Spec].LockFile, as "device:inode", if the holder has locked one: only the lock of
 	// that very file proves that it is gone. Its path does not: the file may have been replaced, or be another one in another container.
-	LockFileAnnotation = "identity.belay.dev/lock-file"
+	lockFileAnnotation = "identity.belay.dev/lock-file"
 )
 
 // A LeaseClient reads and writes the Leases of one namespace. The LeaseInterface of client-go satisfies it. Every call gets a context

@@ -83,7 +83,7 @@ func (s Spec) annotate(l *coordinationv1.Lease, c claim) {
 	annotations[HostAnnotation] = text(s.Host)
 	annotations[FingerprintAnnotation] = s.Fingerprint.encode()
 	setOrDelete(annotations, EpochAnnotation, strconv.FormatUint(c.epoch, 10), c.epoch != 0)
-	setOrDelete(annotations, LockFileAnnotation, c.lock, c.lock != "")
+	setOrDelete(annotations, lockFileAnnotation, c.lock, c.lock != "")
 	l.Annotations = annotations
 }
 

@@ -85,7 +85,7 @@ func TestClaimWritesAll(t *testing.T) {
 			Name: "m", Namespace: "ns", UID: "uid", ResourceVersion: "5",
 			Labels: map[string]string{"theirs": "x", "team": "a", HostLabel: "h", ComponentLabel: "c"},
 			Annotations: map[string]string{
-				"theirs": "y", "note": "n", EpochAnnotation: "9", HostAnnotation: "h", LockFileAnnotation: testLock,
+				"theirs": "y", "note": "n", EpochAnnotation: "9", HostAnnotation: "h", lockFileAnnotation: testLock,
 				FingerprintAnnotation: `{"host":"h","bootID":"boot"}`,
 			},
 			OwnerReferences: []metav1.OwnerReference{*s.Owner}, ManagedFields: []metav1.ManagedFieldsEntry{{}},
@@ -106,7 +106,7 @@ func TestClaimWritesAll(t *testing.T) {
 	}
 	s.Host, s.Owner = "-", nil
 	next := s.claimed(got, claim{holder: "m_2", epoch: 10}, now)
-	if _, ok := next.Labels[HostLabel]; ok || next.Annotations[LockFileAnnotation] != "" || len(next.OwnerReferences) != 1 {
+	if _, ok := next.Labels[HostLabel]; ok || next.Annotations[lockFileAnnotation] != "" || len(next.OwnerReferences) != 1 {
 		t.Errorf("what is no longer so stays: %v", next.ObjectMeta)
 	}
 }

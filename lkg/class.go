@@ -5,17 +5,18 @@ package lkg
 
 import "strings"
 
-// A Class is the kind of evidence for which a config was rejected: few enough for a label of a metric.
+// A Class is the kind of evidence for which a config was rejected: Undecodable, Invalid, CrashLoop, Unhealthy, Request
+// or Other. They are few enough for a label of a metric.
 type Class string
 
 // The classes of evidence.
 const (
-	ClassUndecodable Class = "Undecodable" // it can't be decoded
-	ClassInvalid     Class = "Invalid"     // it does not pass the checks
-	ClassCrashLoop   Class = "CrashLoop"   // more unexplained starts than its threshold
-	ClassUnhealthy   Class = "Unhealthy"   // a required probe failed for too long
-	ClassRequest     Class = "Request"     // somebody outside said so
-	ClassOther       Class = "Other"       // listed by another program, or by hand
+	classUndecodable Class = "Undecodable" // it can't be decoded
+	classInvalid     Class = "Invalid"     // it does not pass the checks
+	classCrashLoop   Class = "CrashLoop"   // more unexplained starts than its threshold
+	classUnhealthy   Class = "Unhealthy"   // a required probe failed for too long
+	classRequest     Class = "Request"     // somebody outside said so
+	classOther       Class = "Other"       // listed by another program, or by hand
 )
 
 // Class says for which kind of evidence e was listed. It compares the reason with those that this package gives to its config, and parses
@@ -27,16 +28,16 @@ func (e BadEntry) Class() Class {
 	}
 	switch {
 	case e.Reason == reasonLoad(e.Ref):
-		return ClassUndecodable
+		return classUndecodable
 	case e.Reason == reasonValidate(e.Ref):
-		return ClassInvalid
+		return classInvalid
 	case begins(reasonCrashLoop(e.Ref, 0, 0), "crash loop: "):
-		return ClassCrashLoop
+		return classCrashLoop
 	case begins(reasonProbe(e.Ref, "", 0), "required probe "):
-		return ClassUnhealthy
+		return classUnhealthy
 	case begins(reasonPerson(e.Ref, ""), "cause: "):
-		return ClassRequest
+		return classRequest
 	default:
-		return ClassOther
+		return classOther
 	}
 }

@@ -12,9 +12,9 @@ import (
 func TestClassOfEvidence(t *testing.T) {
 	r := Ref{UID: "u1"}
 	for reason, want := range map[string]Class{
-		reasonLoad(r): ClassUndecodable, reasonValidate(r): ClassInvalid, reasonCrashLoop(r, 3, 2): ClassCrashLoop,
-		reasonProbe(r, "healthz", time.Minute): ClassUnhealthy, reasonPerson(r, "drill"): ClassRequest,
-		reasonLoad(Ref{UID: "u2"}): ClassOther, "": ClassOther, "by hand": ClassOther,
+		reasonLoad(r): classUndecodable, reasonValidate(r): classInvalid, reasonCrashLoop(r, 3, 2): classCrashLoop,
+		reasonProbe(r, "healthz", time.Minute): classUnhealthy, reasonPerson(r, "drill"): classRequest,
+		reasonLoad(Ref{UID: "u2"}): classOther, "": classOther, "by hand": classOther,
 	} {
 		if got := (BadEntry{Ref: r, Reason: reason}).Class(); got != want {
 			t.Errorf("%q is of class %s, want %s", reason, got, want)

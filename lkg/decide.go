@@ -74,8 +74,8 @@ type Verdict struct {
 //  7. Use it.
 //
 // Falling back means the last known good config, the one before it, or the local one: the first that is not below
-// the floor, not listed as bad, OK, and did not itself crash more often while it was a fallback than its threshold and
-// FallbackThreshold tolerate.
+// the floor, not listed as bad, OK, and did not itself crash more often while it was a fallback than the larger of
+// its threshold and 3.
 func Decide(in Input, check func(Ref) Check) Verdict {
 	local := check(Ref{})
 	d := decision{in: in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Floor: in.State.floor()}}

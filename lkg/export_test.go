@@ -10,3 +10,7 @@ type Moment = moment
 var BeliefStream = beliefStream
 
 var Classify = classify
+
+const DefaultMinHealthyRun = defaultMinHealthyRun
+
+const FallbackThreshold = fallbackThreshold

@@ -69,7 +69,7 @@ func (d *decision) fallBackToLocal() {
 
 // lower sets the floor to next if r crashed more often as a fallback than its limits tolerate, and says so.
 func (d *decision) lower(r Ref, next Role) string {
-	n, threshold := crashesAsFallback(&d.in.State, r), max(d.limits(r).CrashLoopThreshold, FallbackThreshold)
+	n, threshold := crashesAsFallback(&d.in.State, r), max(d.limits(r).CrashLoopThreshold, fallbackThreshold)
 	if n <= threshold {
 		return ""
 	}

@@ -20,7 +20,7 @@ type Limits struct {
 	CrashLoopThreshold int
 	// MinHealthyRun is how long the run that earns the promotion must itself have been healthy, without a break. A config
 	// that takes the machine down, or crashes where nobody sees it, is never promoted if it lives for less than that.
-	// Zero means [DefaultMinHealthyRun]. A value above Trial means Trial.
+	// Zero means 10 minutes. A value above Trial means Trial.
 	MinHealthyRun time.Duration
 	// ProbeDeadline is how long a required probe may fail without a break during the trial before the config is
 	// rejected. Zero means [DefaultProbeDeadline].
@@ -30,14 +30,14 @@ type Limits struct {
 // The defaults of [Limits] and the range of a threshold.
 const (
 	DefaultTrial          = 10 * time.Minute
-	DefaultMinHealthyRun  = 10 * time.Minute
+	defaultMinHealthyRun  = 10 * time.Minute
 	DefaultProbeDeadline  = 5 * time.Minute
 	MaxCrashLoopThreshold = 10
 
-	// FallbackThreshold is how many unexplained restarts are tolerated at least while a config is used as a fallback. It has
+	// fallbackThreshold is how many unexplained restarts are tolerated at least while a config is used as a fallback. It has
 	// proven itself before, and what is below it is older still: a config that tolerates none of them on trial
 	// is not given up for a single one here.
-	FallbackThreshold = 3
+	fallbackThreshold = 3
 )
 
 // The defaults of Bounds.
@@ -73,7 +73,7 @@ func (l Limits) Validate() error {
 // effective fills in the defaults. Values that Validate refuses become the nearest safe ones.
 func (l Limits) effective() Limits {
 	l.Trial = positive(l.Trial, DefaultTrial)
-	l.MinHealthyRun = min(positive(l.MinHealthyRun, DefaultMinHealthyRun), l.Trial)
+	l.MinHealthyRun = min(positive(l.MinHealthyRun, defaultMinHealthyRun), l.Trial)
 	l.ProbeDeadline = positive(l.ProbeDeadline, DefaultProbeDeadline)
 	l.CrashLoopThreshold = min(max(l.CrashLoopThreshold, 0), MaxCrashLoopThreshold)
 	return l

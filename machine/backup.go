@@ -71,8 +71,8 @@ func (m Machine) Changing() (changing, sent bool) {
 // claims means that it would go next, if nobody else does.
 func (m Machine) claims() bool { return m.Step.Name == StepBackup }
 
-// Before reports whether of two machines that are about to be changed this one goes first: the one that has come to that first. Ties are broken by name.
-func (m Machine) Before(o Machine) bool {
+// before reports whether of two machines that are about to be changed this one goes first: the one that has come to that first. Ties are broken by name.
+func (m Machine) before(o Machine) bool {
 	if !m.Step.Since.Equal(o.Step.Since) {
 		return m.Step.Since.Before(o.Step.Since)
 	}
@@ -104,7 +104,7 @@ func (m Machine) WaitsFor(o Machine) (why string, yields bool) {
 	queues := changing && mine && !o.Spec.Paused
 	switch {
 	case sent, claims, queues && o.precedes(m):
-		return fmt.Sprintf("machine %q of the control plane is being changed: they go one by one", o.Key), claims && m.claims() && o.Before(m)
+		return fmt.Sprintf("machine %q of the control plane is being changed: they go one by one", o.Key), claims && m.claims() && o.before(m)
 	case !mine && m.stands() && o.fell():
 		return fmt.Sprintf("machine %q of the control plane does not work: it is mended first, or taken out", o.Key), false
 	}
@@ -112,7 +112,7 @@ func (m Machine) WaitsFor(o Machine) (why string, yields bool) {
 }
 
 // precedes means that another one queues behind this one: it has not claimed its turn.
-func (m Machine) precedes(o Machine) bool { return !o.claims() && m.Before(o) }
+func (m Machine) precedes(o Machine) bool { return !o.claims() && m.before(o) }
 
 func (l *learner) backedUp() {
 	if l.o.Err != nil || !l.o.Done {

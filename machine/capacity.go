@@ -15,8 +15,8 @@ import (
 const (
 	// MaxSizeAnnotation is on a deployment, or a set without one, that the cluster-autoscaler scales.
 	MaxSizeAnnotation = "belay.dev/cluster-api-autoscaler-node-group-max-size"
-	// CapacityAnnotation on a deployment or set has the record of what was written there of its capacity.
-	CapacityAnnotation = "machine.belay.dev/capacity"
+	// capacityAnnotation on a deployment or set has the record of what was written there of its capacity.
+	capacityAnnotation = "machine.belay.dev/capacity"
 	// capacityPrefix begins what the cluster-autoscaler reads of a Node that there is none of yet.
 	capacityPrefix = "capacity.cluster-autoscaler.kubernetes.io/"
 )
@@ -55,7 +55,7 @@ func CapacityAnnotations(quantities map[string]string, n provider.NodeSettings) 
 // nothing is to be written. What somebody else has written there counts, and stays.
 func CapacityChange(is, want map[string]string) map[string]*string {
 	var wrote map[string]string
-	if json.Unmarshal([]byte(is[CapacityAnnotation]), &wrote) != nil {
+	if json.Unmarshal([]byte(is[capacityAnnotation]), &wrote) != nil {
 		wrote = nil // there is none, or it can't be read: then nothing there is ours
 	}
 	change, record := map[string]*string{}, map[string]string{}
@@ -75,10 +75,10 @@ func CapacityChange(is, want map[string]string) map[string]*string {
 	}
 	data, _ := json.Marshal(record) // strings can always be encoded
 	switch text := string(data); {
-	case len(record) == 0 && is[CapacityAnnotation] != "":
-		change[CapacityAnnotation] = nil
-	case len(record) > 0 && is[CapacityAnnotation] != text:
-		change[CapacityAnnotation] = &text
+	case len(record) == 0 && is[capacityAnnotation] != "":
+		change[capacityAnnotation] = nil
+	case len(record) > 0 && is[capacityAnnotation] != text:
+		change[capacityAnnotation] = &text
 	}
 	return change
 }

@@ -36,9 +36,9 @@ type DeploymentSpec struct {
 	Order           DeleteOrder
 	MaxProvisioning int
 	MinReady        time.Duration
-	// Deadline is how long a rollout may stand still until that is a failure; 0 is [DefaultDeadline].
+	// Deadline is how long a rollout may stand still until that is a failure; 0 is 30 minutes.
 	Deadline time.Duration
-	// History is how many old sets without machines are kept; 0 is [DefaultHistory], less keeps none.
+	// History is how many old sets without machines are kept; 0 is 10, less keeps none.
 	History int
 	// Paused stops every change, between any two machines. Status follows.
 	Paused bool
@@ -46,8 +46,8 @@ type DeploymentSpec struct {
 
 // Defaults of a deployment.
 const (
-	DefaultDeadline = 30 * time.Minute
-	DefaultHistory  = 10
+	defaultDeadline = 30 * time.Minute
+	defaultHistory  = 10
 )
 
 // A Strategy is how machines come to a new template. The zero value is a RollingUpdate with one machine more at a time.
@@ -108,8 +108,8 @@ const (
 	// NoScaleDownAnnotation on the Node of a machine that is drained keeps the cluster-autoscaler from removing it, unless the machine is being deleted
 	// anyway.
 	NoScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// HashLabel on sets and machines has the hash of the template.
-	HashLabel = "machine.belay.dev/template-hash"
+	// hashLabel on sets and machines has the hash of the template.
+	hashLabel = "machine.belay.dev/template-hash"
 )
 
 // A DeploymentView is all that [DecideDeployment] looks at.

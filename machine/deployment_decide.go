@@ -75,9 +75,9 @@ func (p *deploymentPass) stopped() string {
 		return err.Error()
 	case d.Spec.Paused:
 		return "paused by spec.paused"
-	case (p.Restored || len(p.lost) > 0) && d.Annotations[AdoptedAnnotation] != d.UID:
+	case (p.Restored || len(p.lost) > 0) && d.Annotations[adoptedAnnotation] != d.UID:
 		return fmt.Sprintf("restored from a copy, with %d sets that had another deployment: nothing is changed until the annotation %s is %q",
-			len(p.lost), AdoptedAnnotation, d.UID)
+			len(p.lost), adoptedAnnotation, d.UID)
 	}
 	return ""
 }

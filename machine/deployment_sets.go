@@ -180,13 +180,13 @@ func (p *deploymentPass) create() {
 	}
 	p.s.Revision = max(p.s.Revision, 1)
 	t := d.Spec.Template
-	t.Labels, t.Annotations, t.Spec = with(with(t.Labels, HashLabel, label), DeploymentLabel, labelOf(d.Name)), maps.Clone(t.Annotations), t.Spec.forOne()
+	t.Labels, t.Annotations, t.Spec = with(with(t.Labels, hashLabel, label), DeploymentLabel, labelOf(d.Name)), maps.Clone(t.Annotations), t.Spec.forOne()
 	p.d.Create = &Set{
 		Key:         Key{Namespace: d.Namespace, Name: name},
 		Labels:      maps.Clone(t.Labels),
 		Annotations: map[string]string{RevisionAnnotation: strconv.FormatInt(p.s.Revision, 10), NoCreateAnnotation: "new"},
 		Owner:       Owner{UID: d.UID, Name: d.Name},
-		Spec: SetSpec{Selector: with(d.Spec.Selector, HashLabel, label), Template: t,
+		Spec: SetSpec{Selector: with(d.Spec.Selector, hashLabel, label), Template: t,
 			Order: d.Spec.Order, MaxProvisioning: d.Spec.MaxProvisioning, MinReady: d.Spec.MinReady},
 	}
 }
@@ -219,7 +219,7 @@ func (p *deploymentPass) clean() {
 			empty = append(empty, g)
 		}
 	}
-	keep := max(0, cmp.Or(d.History, DefaultHistory))
+	keep := max(0, cmp.Or(d.History, defaultHistory))
 	for _, g := range empty[:max(0, len(empty)-keep)] {
 		g.why = ""
 		p.d.Delete = append(p.d.Delete, Choice{g.was.Key, g.was.UID, g.was.Version, "an old one without machines, beyond the history"})

@@ -81,7 +81,7 @@ func (p *deploymentPass) stalled() {
 		f := *p.current.was.Status.Failure
 		p.s.Failure = &f
 	}
-	deadline := or(p.Deployment.Spec.Deadline, DefaultDeadline)
+	deadline := or(p.Deployment.Spec.Deadline, defaultDeadline)
 	if left := p.s.Progressed.Add(deadline).Sub(p.Now); left > 0 {
 		p.look(left)
 		return

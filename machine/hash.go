@@ -27,7 +27,7 @@ func (t Template) Hash() string {
 // digest is that of a fixed encoding, in which what is added later is left out where it is zero: names of fields here never change.
 func (t Template) digest() [sha256.Size]byte {
 	labels := maps.Clone(t.Labels)
-	delete(labels, HashLabel)
+	delete(labels, hashLabel)
 	delete(labels, DeploymentLabel)
 	s := t.Spec
 	h := hashed{

@@ -40,21 +40,21 @@ type HealthCheck struct {
 type HealthSpec struct {
 	// Selector are labels of its machines. A selector with expressions goes to [HealthView.Matches]. An empty one selects nothing.
 	Selector map[string]string
-	// Unhealthy is when a machine is, any of them; none is Ready=False and Ready=Unknown for [DefaultUnhealthy].
+	// Unhealthy is when a machine is, any of them; none is Ready=False and Ready=Unknown for 10 minutes.
 	Unhealthy []UnhealthyWhen
-	// StartupTimeout is how long a machine may have no Node since its creation, or none any more; 0 is [DefaultStartupTimeout].
+	// StartupTimeout is how long a machine may have no Node since its creation, or none any more; 0 is 10 minutes.
 	StartupTimeout time.Duration
 	// MaxUnhealthy is how many of the machines may be unhealthy, a share rounded up. With more nothing is begun, because then it is not the
-	// machines. The zero value is [DefaultMaxUnhealthy] percent.
+	// machines. The zero value is 20 percent.
 	MaxUnhealthy Amount
-	// Ladder are the remedies in their order; none is [DefaultLadder]. One that can't be had is left out.
+	// Ladder are the remedies in their order; none is a reboot, and then another machine. One that can't be had is left out.
 	Ladder []Rung
 	// Cooldown is how long a machine has to be healthy after a remedy until it has helped; before that the ladder is climbed further. 0 is
-	// [DefaultCooldown].
+	// 10 minutes.
 	Cooldown time.Duration
-	// MaxLineage is how many machines in a row are given up; 0 is [DefaultMaxLineage]. Then it is not the machine, but what it is made of.
+	// MaxLineage is how many machines in a row are given up; 0 is 3. Then it is not the machine, but what it is made of.
 	MaxLineage int
-	// Proven is the age at which a machine has shown that what it is made of is good: its lineage counts no more. 0 is [DefaultProven].
+	// Proven is the age at which a machine has shown that what it is made of is good: its lineage counts no more. 0 is 6 hours.
 	Proven time.Duration
 	// Paused stops every remedy. Status follows.
 	Paused bool
@@ -62,13 +62,13 @@ type HealthSpec struct {
 
 // Defaults of a health check.
 const (
-	DefaultUnhealthy      = 10 * time.Minute
-	DefaultStartupTimeout = 10 * time.Minute
-	DefaultMaxUnhealthy   = 20
-	DefaultCooldown       = 10 * time.Minute
-	DefaultMaxLineage     = 3
-	DefaultProven         = 6 * time.Hour
-	DefaultWait           = 10 * time.Minute
+	defaultUnhealthy      = 10 * time.Minute
+	defaultStartupTimeout = 10 * time.Minute
+	defaultMaxUnhealthy   = 20
+	defaultCooldown       = 10 * time.Minute
+	defaultMaxLineage     = 3
+	defaultProven         = 6 * time.Hour
+	defaultWait           = 10 * time.Minute
 )
 
 // An UnhealthyWhen is one way to be unhealthy: a condition of the Node with a status, or a phase of the machine, for a time.
@@ -84,7 +84,7 @@ type Rung struct {
 	Kind RemedyKind
 	// Tries is how often it is tried; 0 is once.
 	Tries int
-	// Wait is how long it is given to help; 0 is [DefaultWait].
+	// Wait is how long it is given to help; 0 is 10 minutes.
 	Wait time.Duration
 }
 

@@ -15,7 +15,7 @@ import (
 func DecideHealth(v HealthView) HealthDecision {
 	p := &healthPass{HealthView: v, s: HealthStatus{Attempts: slices.Clone(v.Check.Status.Attempts)}, ladder: v.Check.Spec.Ladder}
 	if len(p.ladder) == 0 {
-		p.ladder = DefaultLadder()
+		p.ladder = defaultLadder()
 	}
 	p.examine()
 	p.s.Message = p.halted()
@@ -28,8 +28,8 @@ func DecideHealth(v HealthView) HealthDecision {
 	return p.d
 }
 
-// DefaultLadder is what is done if nothing is said: a reboot, and then another machine.
-func DefaultLadder() []Rung { return []Rung{{Kind: RemedyReboot}, {Kind: RemedyReplace}} }
+// defaultLadder is what is done if nothing is said: a reboot, and then another machine.
+func defaultLadder() []Rung { return []Rung{{Kind: RemedyReboot}, {Kind: RemedyReplace}} }
 
 // A healthPass is one decision under way.
 type healthPass struct {
@@ -81,7 +81,7 @@ func (p *healthPass) halted() string {
 	spec := &p.Check.Spec
 	limit := spec.MaxUnhealthy
 	if limit == (Amount{}) {
-		limit = Amount{DefaultMaxUnhealthy, true}
+		limit = Amount{defaultMaxUnhealthy, true}
 	}
 	switch most := limit.Up(p.s.Expected); {
 	case spec.Paused:
@@ -132,7 +132,7 @@ func (p *healthPass) recover(i int) {
 	if a.Healthy.IsZero() {
 		a.Healthy = p.Now
 	}
-	left := a.Healthy.Add(or(p.Check.Spec.Cooldown, DefaultCooldown)).Sub(p.Now)
+	left := a.Healthy.Add(or(p.Check.Spec.Cooldown, defaultCooldown)).Sub(p.Now)
 	if left <= 0 {
 		p.s.Attempts = slices.Delete(p.s.Attempts, i, i+1)
 		return
@@ -203,7 +203,7 @@ func (p *healthPass) underWay(m *patient, a *Attempt) bool {
 	if a.Kind == "" || a.Rung >= len(p.ladder) {
 		return false
 	}
-	left := a.Since.Add(or(p.ladder[a.Rung].Wait, DefaultWait)).Sub(p.Now)
+	left := a.Since.Add(or(p.ladder[a.Rung].Wait, defaultWait)).Sub(p.Now)
 	if left <= 0 {
 		return false
 	}

@@ -43,7 +43,7 @@ func (p *healthPass) diagnose(m *Machine) finding {
 	worst := p.startup(m)
 	rules := p.Check.Spec.Unhealthy
 	if len(rules) == 0 {
-		rules = []UnhealthyWhen{{Condition: "Ready", Status: "False", For: DefaultUnhealthy}, {Condition: "Ready", Status: "Unknown", For: DefaultUnhealthy}}
+		rules = []UnhealthyWhen{{Condition: "Ready", Status: "False", For: defaultUnhealthy}, {Condition: "Ready", Status: "Unknown", For: defaultUnhealthy}}
 	}
 	for _, r := range rules {
 		worst = worst.or(p.apply(r, m))
@@ -69,7 +69,7 @@ func (p *healthPass) since(t time.Time, limit time.Duration, why string) finding
 
 // startup looks whether there is a Node. A machine that its provider can't make is not unhealthy: another one would be asked for in vain too.
 func (p *healthPass) startup(m *Machine) finding {
-	limit := or(p.Check.Spec.StartupTimeout, DefaultStartupTimeout)
+	limit := or(p.Check.Spec.StartupTimeout, defaultStartupTimeout)
 	node, known := p.Nodes[m.Key]
 	_, ready := node.ready()
 	switch {
@@ -131,7 +131,7 @@ func (p *healthPass) climb(m *patient, next *Attempt) (why string) {
 func (p *healthPass) cant(k RemedyKind, m *Machine) string {
 	most := p.Check.Spec.MaxLineage
 	if most == 0 {
-		most = DefaultMaxLineage
+		most = defaultMaxLineage
 	}
 	switch {
 	case k == RemedyRestartAgent && p.CanRestartAgent, k == RemedyReboot && p.CanReboot, k == RemedyQuarantine:
@@ -151,7 +151,7 @@ func (p *healthPass) cant(k RemedyKind, m *Machine) string {
 // lineage is how many were given up before, unless the machine has shown since that what it is made of is good.
 func (p *healthPass) lineage(m *Machine) int {
 	n, err := strconv.Atoi(m.Annotations[LineageAnnotation])
-	if err != nil || n < 0 || m.Node != nil && p.brokenAt(m).Sub(m.Created) >= or(p.Check.Spec.Proven, DefaultProven) {
+	if err != nil || n < 0 || m.Node != nil && p.brokenAt(m).Sub(m.Created) >= or(p.Check.Spec.Proven, defaultProven) {
 		return 0
 	}
 	return n
@@ -179,7 +179,7 @@ func (p *healthPass) issue(m *patient, a *Attempt) {
 	r := Remedy{Choice: Choice{m.Key, m.UID, m.Version, a.Reason}, Kind: a.Kind, ID: a.ID(), Loan: a.Loan()}
 	switch a.Kind {
 	case RemedyReplace:
-		r.Annotations = map[string]string{GivenUpAnnotation: strconv.Itoa(p.lineage(m.Machine) + 1)}
+		r.Annotations = map[string]string{givenUpAnnotation: strconv.Itoa(p.lineage(m.Machine) + 1)}
 	case RemedyQuarantine:
 		r.Annotations = map[string]string{QuarantineAnnotation: a.Reason}
 	}

@@ -94,19 +94,19 @@ type Heir struct {
 
 // Names of labels and annotations on sets and their machines.
 const (
-	// AdoptedAnnotation has the UID of a set or deployment that was restored from a copy, when somebody has looked at it: then it takes its machines
+	// adoptedAnnotation has the UID of a set or deployment that was restored from a copy, when somebody has looked at it: then it takes its machines
 	// over and goes on.
-	AdoptedAnnotation = "machine.belay.dev/adopted"
+	adoptedAnnotation = "machine.belay.dev/adopted"
 	// NoCreateAnnotation on a set, with any value, keeps it from creating machines: it is an old one, or machines are being moved to it.
 	NoCreateAnnotation = "machine.belay.dev/no-create"
 	// QuarantineAnnotation on a machine, with any value, keeps it for whoever looks into what broke it: it is neither mended nor chosen to go.
 	QuarantineAnnotation = "machine.belay.dev/quarantine"
 	// LineageAnnotation is how many machines were given up in a row before this one.
 	LineageAnnotation = "machine.belay.dev/lineage"
-	// ReplacementOfAnnotation is the name of the machine that this one stands in for.
-	ReplacementOfAnnotation = "machine.belay.dev/replacement-of"
-	// GivenUpAnnotation on a machine that is about to be deleted as broken has the lineage of its heir.
-	GivenUpAnnotation = "machine.belay.dev/given-up"
+	// replacementOfAnnotation is the name of the machine that this one stands in for.
+	replacementOfAnnotation = "machine.belay.dev/replacement-of"
+	// givenUpAnnotation on a machine that is about to be deleted as broken has the lineage of its heir.
+	givenUpAnnotation = "machine.belay.dev/given-up"
 )
 
 // A SetView is all that [DecideSet] looks at.
@@ -119,7 +119,7 @@ type SetView struct {
 	Matches func(labels map[string]string) bool
 	// Live means that Set, and after it Machines, were read from the server itself in this pass, and not from a cache.
 	Live bool
-	// Restored means that the set was restored from a copy of another cluster or time. It does nothing until [AdoptedAnnotation] says so.
+	// Restored means that the set was restored from a copy of another cluster or time. It does nothing until the annotation machine.belay.dev/adopted says so.
 	Restored bool
 	// Nodes are those of the machines; one that is missing is not known.
 	Nodes map[Key]NodeHealth

@@ -174,9 +174,9 @@ func (p *setPass) stopped() string {
 		return "the labels of the template are not those of the selector, or the selector is empty"
 	case spec.Paused:
 		return "paused by spec.paused"
-	case (p.Restored || len(p.lost) > 0) && p.Set.Annotations[AdoptedAnnotation] != p.Set.UID:
+	case (p.Restored || len(p.lost) > 0) && p.Set.Annotations[adoptedAnnotation] != p.Set.UID:
 		return fmt.Sprintf("restored from a copy, with %d machines that had another set: nothing is created or deleted until the annotation %s is %q",
-			len(p.lost), AdoptedAnnotation, p.Set.UID)
+			len(p.lost), adoptedAnnotation, p.Set.UID)
 	}
 	return ""
 }
@@ -195,7 +195,7 @@ func (p *setPass) adopt() (d SetDecision) {
 // inherit notes who is to stand in for machines that were given up, while they are still seen.
 func (p *setPass) inherit() {
 	for _, s := range p.owned {
-		lineage, err := strconv.Atoi(s.Annotations[GivenUpAnnotation])
+		lineage, err := strconv.Atoi(s.Annotations[givenUpAnnotation])
 		if err == nil && lineage > 0 && !p.hasHeir(s.Name) {
 			p.s.Heirs = append(p.s.Heirs, Heir{Of: s.Name, Lineage: lineage})
 		}
@@ -208,7 +208,7 @@ func (p *setPass) inherit() {
 func (p *setPass) hasHeir(name string) bool {
 	return slices.ContainsFunc(p.s.Heirs, func(h Heir) bool { return h.Of == name }) ||
 		slices.ContainsFunc(p.s.Reserved, func(r Reservation) bool { return r.Heir.Of == name }) ||
-		slices.ContainsFunc(p.owned, func(s standing) bool { return s.Annotations[ReplacementOfAnnotation] == name })
+		slices.ContainsFunc(p.owned, func(s standing) bool { return s.Annotations[replacementOfAnnotation] == name })
 }
 
 // shrink chooses n machines. What is only reserved is given up before.

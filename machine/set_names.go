@@ -24,7 +24,7 @@ func (s Set) Machine(r Reservation) Machine {
 		Spec:        s.Spec.Template.Spec.forOne(),
 	}
 	if r.Heir.Of != "" {
-		m.Annotations = with(m.Annotations, ReplacementOfAnnotation, r.Heir.Of)
+		m.Annotations = with(m.Annotations, replacementOfAnnotation, r.Heir.Of)
 		m.Annotations[LineageAnnotation] = strconv.Itoa(r.Heir.Lineage)
 	}
 	return m

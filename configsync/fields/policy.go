@@ -34,8 +34,8 @@ func (a Action) strength() int {
 
 // What a policy must say of itself.
 const (
-	APIVersion = "belay.dev/v1alpha1"
-	Kind       = "FieldPolicy"
+	apiVersion = "belay.dev/v1alpha1"
+	kindName   = "FieldPolicy"
 )
 
 // maxRules is the most rules that a policy may have.
@@ -78,10 +78,10 @@ func Parse(doc []byte) (*Policy, error) {
 		return nil, fmt.Errorf("field policy: %w", err)
 	}
 	switch {
-	case d.APIVersion != APIVersion:
-		return nil, fmt.Errorf("field policy: field %q must be %q", "apiVersion", APIVersion)
-	case d.Kind != Kind:
-		return nil, fmt.Errorf("field policy: field %q must be %q", "kind", Kind)
+	case d.APIVersion != apiVersion:
+		return nil, fmt.Errorf("field policy: field %q must be %q", "apiVersion", apiVersion)
+	case d.Kind != kindName:
+		return nil, fmt.Errorf("field policy: field %q must be %q", "kind", kindName)
 	}
 	return New(d.Default, d.Rules)
 }

@@ -21,12 +21,12 @@ import (
 const (
 	// FieldManager owns the fields that the reporters apply: the ConfigOK condition of a Node, and the status of a NodeConfig.
 	FieldManager = "belay-configsync"
-	// MaxResponse is the largest answer that is read from the API server, in bytes. A ConfigMap is at most 1 MiB of data.
-	MaxResponse = configsync.MaxObject
+	// maxResponse is the largest answer that is read from the API server, in bytes. A ConfigMap is at most 1 MiB of data.
+	maxResponse = configsync.MaxObject
 	// DefaultTimeout bounds each call where [Options] has no other.
 	DefaultTimeout = 10 * time.Second
-	// DefaultRetryMax bounds the pause between watches where [Options] has no other.
-	DefaultRetryMax = 30 * time.Second
+	// defaultRetryMax bounds the pause between watches where [Options] has no other.
+	defaultRetryMax = 30 * time.Second
 )
 
 // Options are common to the parts of this package. The zero value is the usual choice.
@@ -34,7 +34,7 @@ type Options struct {
 	// Timeout bounds each call of the API server, retries included. Zero means [DefaultTimeout].
 	Timeout time.Duration
 	// RetryMax is the longest pause, but for as much again of jitter, before a watch that broke is tried again. A node hears of a
-	// change so much later after the API server was away. Zero means [DefaultRetryMax].
+	// change so much later after the API server was away. Zero means 30 s.
 	RetryMax time.Duration
 	// Reread is for how long a reporter to a Node takes what the API server has acknowledged for what it holds, and does not read the Node again to find out that
 	// there is nothing to write. Zero means that it reads each time. Where a fleet reports again and again ([configsync.Options].Resync), that is most of what nodes
@@ -44,7 +44,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// NewClient returns a client for the parts of this package. It reads no more than [MaxResponse] of any answer but a watch's. A
+// NewClient returns a client for the parts of this package. It reads no more than [configsync.MaxObject] bytes of any answer but a watch's. A
 // timeout in config isn't used, as it would also end watches: each call has its own. config is not changed.
 func NewClient(config *rest.Config) (dynamic.Interface, error) {
 	check := option.For("configsync/kube.NewClient", nil)
@@ -69,7 +69,7 @@ type bounded struct{ next http.RoundTripper }
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := b.next.RoundTrip(req)
 	if err == nil && !isWatch(req) {
-		resp.Body = http.MaxBytesReader(nil, resp.Body, MaxResponse)
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxResponse)
 	}
 	return resp, err
 }
@@ -100,14 +100,14 @@ func newCaller(client dynamic.Interface, o Options) (caller, error) {
 		return caller{}, fmt.Errorf("timeout must be positive, or 0 for %s, got %s", DefaultTimeout, o.Timeout)
 	}
 	if o.RetryMax < 0 {
-		return caller{}, fmt.Errorf("retryMax must be positive, or 0 for %s, got %s", DefaultRetryMax, o.RetryMax)
+		return caller{}, fmt.Errorf("retryMax must be positive, or 0 for %s, got %s", defaultRetryMax, o.RetryMax)
 	}
 	if o.Reread < 0 {
 		return caller{}, fmt.Errorf("reread must be positive, or 0 for each time, got %s", o.Reread)
 	}
 	c := caller{client: client, timeout: o.Timeout, retryMax: o.RetryMax, reread: o.Reread, now: o.Now}
 	if c.retryMax == 0 {
-		c.retryMax = DefaultRetryMax
+		c.retryMax = defaultRetryMax
 	}
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout

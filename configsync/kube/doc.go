@@ -16,7 +16,7 @@
 //     that may change under its name is refused unless the source carries a digest or follows edits.
 //   - Errors say which of these holds: the server answered that there is nothing, that it may not be read, that it is another one,
 //     or there was no answer. Only the last one is [configsync.ErrUnreachable], which also stands for a server that doesn't know
-//     who is asking, and for an answer above [MaxResponse].
+//     who is asking, and for an answer above [configsync.MaxObject].
 //   - Each call has a deadline. Changes are learned from watches of single objects, never by polling; a watch outlives restarts of
 //     the API server, expired versions, and kinds that aren't installed yet. One whose connection failed goes on from where it was; only an answer
 //     of the API server has it list again.

@@ -18,7 +18,7 @@ type Stack struct {
 
 // Merge lays the stack around the config of the source; nil is none.
 func (s Stack) Merge(shared []byte) (Merged, error) {
-	return Merge(Layer{Defaults, s.Defaults}, Layer{Init, s.Init}, Layer{Shared, shared}, Layer{Node, s.Node}, Layer{Flags, s.Flags})
+	return Merge(Layer{layerDefaults, s.Defaults}, Layer{Init, s.Init}, Layer{Shared, shared}, Layer{Node, s.Node}, Layer{layerFlags, s.Flags})
 }
 
 // Of merges around the entry key of an object. The local config of a node, an object without a UID, takes the place of the init layer.

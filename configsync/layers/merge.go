@@ -18,11 +18,11 @@ import (
 
 // The names of the usual layers, from the weakest on.
 const (
-	Defaults = "defaults" // built into the program
-	Init     = "init"     // the config that the node was provisioned with
-	Shared   = "shared"   // of the source; nodes have it in common
-	Node     = "node"     // the node's own, on its disk
-	Flags    = "flags"    // the command line
+	layerDefaults = "defaults" // built into the program
+	Init          = "init"     // the config that the node was provisioned with
+	Shared        = "shared"   // of the source; nodes have it in common
+	Node          = "node"     // the node's own, on its disk
+	layerFlags    = "flags"    // the command line
 )
 
 // A Layer is one document, in YAML or JSON. One that is empty says nothing.

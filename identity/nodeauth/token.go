@@ -16,14 +16,14 @@ import (
 // The bounds of a token's life. The API server takes no less than the shortest. It silently makes a year of 3607 s, the life that
 // automounted tokens ask for, as long as the pod lives.
 const (
-	ShortestToken = 10 * time.Minute
+	shortestToken = 10 * time.Minute
 	LongestToken  = time.Hour
 )
 
 // TokenVolume is the volume from which an agent reads its token, under the names that rest.InClusterConfig looks for: token, ca.crt
 // and namespace. Mounted at /var/run/secrets/kubernetes.io/serviceaccount it takes the place of the automounted one. The audience is that
 // of a web API with a [Verifier], or empty for the API server. The kubelet renews the token when a fifth of its life is left; its
-// life is in whole seconds, from [ShortestToken] to [LongestToken].
+// life is in whole seconds, from 10 minutes to [LongestToken].
 func TokenVolume(name, audience string, life time.Duration) (corev1.Volume, error) {
 	seconds := int64(life / time.Second)
 	token := corev1.ServiceAccountTokenProjection{Audience: audience, ExpirationSeconds: &seconds, Path: "token"}
@@ -86,7 +86,7 @@ func checkToken(at *field.Path, token *corev1.ServiceAccountTokenProjection) fie
 	if token.ExpirationSeconds == nil {
 		return field.ErrorList{field.Required(at, "must be from 600 to 3600")}
 	}
-	if s := *token.ExpirationSeconds; s < int64(ShortestToken/time.Second) || s > int64(LongestToken/time.Second) {
+	if s := *token.ExpirationSeconds; s < int64(shortestToken/time.Second) || s > int64(LongestToken/time.Second) {
 		return field.ErrorList{field.Invalid(at, s, "must be from 600 to 3600")}
 	}
 	return nil

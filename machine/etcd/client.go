@@ -32,7 +32,8 @@ type Options struct {
 	Endpoints []string
 	// TLS has the certificates of a client that may change members, and of the cluster's CA. Nil is that of the system, without a client certificate.
 	TLS *tls.Config
-	// Runs says whether a member runs on a machine; nil is [Runs].
+	// Runs says whether a member runs on a machine. Nil compares the name of the member with those of the machine and
+	// of its Node, and the addresses at which it listens to its peers with theirs.
 	Runs func(m machine.Machine, member Member) bool
 	// CallTimeout bounds each call; 0 is 5 s.
 	CallTimeout time.Duration
@@ -58,7 +59,7 @@ func New(o Options) (*Client, error) {
 		o.CallTimeout = defaultTimeout
 	}
 	if o.Runs == nil {
-		o.Runs = Runs
+		o.Runs = runsEtcd
 	}
 	t := &http.Transport{TLSClientConfig: o.TLS, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute}
 	return &Client{o, &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}, nil

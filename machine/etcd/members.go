@@ -28,9 +28,9 @@ type Member struct {
 	Learner bool `json:"isLearner"`
 }
 
-// Runs reports whether a member runs on a machine: it has the name of the machine or of its Node, or listens to its peers at one of these or at an
+// runsEtcd reports whether a member runs on a machine: it has the name of the machine or of its Node, or listens to its peers at one of these or at an
 // address of the instance.
-func Runs(m machine.Machine, member Member) bool {
+func runsEtcd(m machine.Machine, member Member) bool {
 	at := []string{m.Name}
 	if m.Node != nil {
 		at = append(at, m.Node.Name)

@@ -28,12 +28,12 @@ import (
 )
 
 const (
-	// MachineAnnotation is written to a Node with whatever else its machine gives it: the namespace and name of the machine, and the token of the instance.
-	MachineAnnotation = "machine.belay.dev/machine"
-	// GivenAnnotation of a Node has the record of what its machine has given to it, a [machine.Given] in JSON.
-	GivenAnnotation = "machine.belay.dev/given"
-	// MarkAnnotation of a Node means that the annotation which keeps the cluster-autoscaler from it is ours.
-	MarkAnnotation = "machine.belay.dev/no-scale-down"
+	// machineAnnotation is written to a Node with whatever else its machine gives it: the namespace and name of the machine, and the token of the instance.
+	machineAnnotation = "machine.belay.dev/machine"
+	// givenAnnotation of a Node has the record of what its machine has given to it, a [machine.Given] in JSON.
+	givenAnnotation = "machine.belay.dev/given"
+	// markAnnotation of a Node means that the annotation which keeps the cluster-autoscaler from it is ours.
+	markAnnotation = "machine.belay.dev/no-scale-down"
 	// UninitializedTaint may be on a Node from its start, with any effect, as by the kubelet's registerWithTaints. It goes when the checks of the
 	// machine's roles have passed, and until then nothing that does not tolerate it runs there.
 	UninitializedTaint = "machine.belay.dev/uninitialized"
@@ -123,8 +123,8 @@ func differs(a *corev1.Node, obj any) bool {
 	}
 	return ready(a) != ready(b) || a.Spec.ProviderID != b.Spec.ProviderID || a.Spec.Unschedulable != b.Spec.Unschedulable ||
 		a.Status.NodeInfo != b.Status.NodeInfo || !slices.EqualFunc(a.Spec.Taints, b.Spec.Taints, func(x, y corev1.Taint) bool { return x.MatchTaint(&y) }) ||
-		len(a.Annotations) != len(b.Annotations) || a.Annotations[MachineAnnotation] != b.Annotations[MachineAnnotation] ||
-		a.Annotations[GivenAnnotation] != b.Annotations[GivenAnnotation] || a.UID != b.UID ||
+		len(a.Annotations) != len(b.Annotations) || a.Annotations[machineAnnotation] != b.Annotations[machineAnnotation] ||
+		a.Annotations[givenAnnotation] != b.Annotations[givenAnnotation] || a.UID != b.UID ||
 		!a.DeletionTimestamp.Equal(b.DeletionTimestamp)
 }
 
@@ -210,7 +210,7 @@ func (s *Nodes) probe(ctx context.Context) error {
 func nodeOf(n *corev1.Node) machine.Node {
 	c := machine.Node{
 		NodeRef: machine.NodeRef{Name: n.Name, UID: string(n.UID)}, ProviderID: n.Spec.ProviderID, Ready: ready(n), Labels: n.Labels, Annotations: n.Annotations,
-		Uninitialized: tainted(n), Given: givenTo(n), Marked: n.Annotations[MarkAnnotation] != "",
+		Uninitialized: tainted(n), Given: givenTo(n), Marked: n.Annotations[markAnnotation] != "",
 		Boot: n.Status.NodeInfo.BootID, Beat: beat(n),
 	}
 	for _, t := range n.Spec.Taints {

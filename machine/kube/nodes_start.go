@@ -22,7 +22,7 @@ import (
 
 // givenTo reads the record of a Node. One that can't be read is none: the Node is given everything again.
 func givenTo(n *corev1.Node) *machine.Given {
-	text, there := n.Annotations[GivenAnnotation]
+	text, there := n.Annotations[givenAnnotation]
 	if !there {
 		return nil
 	}
@@ -65,12 +65,12 @@ func (s *Nodes) Start(ctx context.Context, n machine.Node, m machine.Machine) er
 func startPatch(node *corev1.Node, m machine.Machine, change machine.NodeChange) ([]byte, error) {
 	given, err := json.Marshal(change.Given)
 	if err != nil {
-		return nil, fmt.Errorf("annotation %q: %w", GivenAnnotation, err)
+		return nil, fmt.Errorf("annotation %q: %w", givenAnnotation, err)
 	}
 	mine, record := m.Key.String()+"/"+m.Token, string(given)
 	annotations := map[string]*string{}
 	maps.Copy(annotations, change.Annotations)
-	annotations[MachineAnnotation], annotations[GivenAnnotation] = &mine, &record
+	annotations[machineAnnotation], annotations[givenAnnotation] = &mine, &record
 	meta := map[string]any{"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": annotations}
 	if len(change.Labels) > 0 {
 		meta["labels"] = change.Labels
@@ -104,7 +104,7 @@ func (s *Nodes) Mark(ctx context.Context, ref machine.NodeRef, on bool) error {
 	defer cancel()
 	o := applycorev1.Node(ref.Name).WithUID(uidOf(ref))
 	if on {
-		o.WithAnnotations(map[string]string{machine.NoScaleDownAnnotation: "true", MarkAnnotation: "true"})
+		o.WithAnnotations(map[string]string{machine.NoScaleDownAnnotation: "true", markAnnotation: "true"})
 	}
 	_, err := s.client.CoreV1().Nodes().Apply(ctx, o, metav1.ApplyOptions{FieldManager: FieldManager})
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {

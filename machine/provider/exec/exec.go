@@ -17,13 +17,13 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// Protocol is the version of the protocol that is spoken.
-const Protocol = 1
+// protocolVersion is the version of the protocol that is spoken.
+const protocolVersion = 1
 
 // Defaults of [Options].
 const (
-	DefaultTimeout   = 30 * time.Second
-	DefaultMaxOutput = 16 << 20
+	defaultTimeout   = 30 * time.Second
+	defaultMaxOutput = 16 << 20
 )
 
 // Options say which program to call, and how.
@@ -34,9 +34,9 @@ type Options struct {
 	Args []string
 	// Env is the whole environment of the program; nil is PATH alone. It must not hold secrets that are a machine's.
 	Env []string
-	// Timeout is how long a call may take; 0 is [DefaultTimeout]. The program is killed then.
+	// Timeout is how long a call may take; 0 is 30 s. The program is killed then.
 	Timeout time.Duration
-	// MaxOutput is how many bytes a reply may have; 0 is [DefaultMaxOutput].
+	// MaxOutput is how many bytes a reply may have; 0 is 16 MiB.
 	MaxOutput int
 }
 
@@ -55,17 +55,17 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 		return nil, provider.Errorf(provider.InvalidConfig, "new exec provider %q: Timeout is %s and MaxOutput %d: want 0 or more", o.Path, o.Timeout, o.MaxOutput)
 	}
 	o.Args, o.Env = slices.Clone(o.Args), slices.Clone(o.Env)
-	o.Timeout, o.MaxOutput = cmp.Or(o.Timeout, DefaultTimeout), cmp.Or(o.MaxOutput, DefaultMaxOutput)
+	o.Timeout, o.MaxOutput = cmp.Or(o.Timeout, defaultTimeout), cmp.Or(o.MaxOutput, defaultMaxOutput)
 	if o.Env == nil {
 		o.Env = []string{"PATH=" + os.Getenv("PATH")}
 	}
 	p := &Provider{o: o}
-	r, err := p.call(ctx, verbAbilities, hello{Protocol: Protocol})
+	r, err := p.call(ctx, verbAbilities, hello{Protocol: protocolVersion})
 	if err != nil {
 		return nil, fmt.Errorf("new exec provider %q: %w", o.Path, err)
 	}
-	if r.Protocol != Protocol {
-		return nil, provider.Errorf(provider.NotSupported, "new exec provider %q: it speaks protocol %d: want %d", o.Path, r.Protocol, Protocol)
+	if r.Protocol != protocolVersion {
+		return nil, provider.Errorf(provider.NotSupported, "new exec provider %q: it speaks protocol %d: want %d", o.Path, r.Protocol, protocolVersion)
 	}
 	p.verbs = r.Abilities
 	for _, verb := range []string{verbCreate, verbDelete} {

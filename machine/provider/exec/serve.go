@@ -33,7 +33,7 @@ func Serve(ctx context.Context, p provider.Provider, verb string, in io.Reader, 
 func serve(ctx context.Context, p provider.Provider, verb string, in []byte) (reply, error) {
 	handlers := map[string]func() (reply, error){
 		verbAbilities: func() (reply, error) {
-			return with(in, func(hello) (reply, error) { return reply{Protocol: Protocol, Abilities: verbsOf(p)}, nil })
+			return with(in, func(hello) (reply, error) { return reply{Protocol: protocolVersion, Abilities: verbsOf(p)}, nil })
 		},
 		verbCreate: func() (reply, error) {
 			return with(in, func(r provider.CreateRequest) (reply, error) { return instance(p.Create(ctx, r)) })

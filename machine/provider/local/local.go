@@ -99,7 +99,7 @@ func newCore(ctx context.Context, o Options) (*core, error) {
 	return c, nil
 }
 
-func (c *core) id(token string) string { return provider.ProviderID(Scheme, c.zone, token) }
+func (c *core) id(token string) string { return provider.ProviderID(scheme, c.zone, token) }
 
 // confined reports whether a machine has namespaces.
 func (c *core) confined(config Config) bool { return config.Namespaces != None && c.unshared == nil }

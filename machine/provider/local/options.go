@@ -5,8 +5,8 @@ package local
 
 import "time"
 
-// Scheme is that of ProviderIDs: "local:///token", or "local:///zone/token".
-const Scheme = "local"
+// scheme is that of ProviderIDs: "local:///token", or "local:///zone/token".
+const scheme = "local"
 
 // Options are what a [Provider] works with.
 type Options struct {

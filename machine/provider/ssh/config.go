@@ -10,10 +10,10 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// APIVersion and KindName are those of a [Config].
+// apiVersion and kindName are those of a Config.
 const (
-	APIVersion = "ssh.belay.dev/v1"
-	KindName   = "SSHConfig"
+	apiVersion = "ssh.belay.dev/v1"
+	kindName   = "SSHConfig"
 )
 
 // Config is what a machine of this provider is made of: which hosts will do, and what to run on them.

@@ -15,8 +15,8 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// Directory is where a host keeps its claim, unless the inventory says otherwise.
-const Directory = "/var/lib/belay/machine"
+// directoryName is where a host keeps its claim, unless the inventory says otherwise.
+const directoryName = "/var/lib/belay/machine"
 
 // Options say which hosts there are and how to reach them. Hosts or Inventory is required.
 type Options struct {
@@ -50,7 +50,7 @@ type Host struct {
 	Port int `json:"port,omitempty"`
 	// Labels are what configs select hosts by, as "zone".
 	Labels map[string]string `json:"labels,omitempty"`
-	// Directory is where the host keeps its claim and data; "" is [Directory]. It is absolute, and on a disk.
+	// Directory is where the host keeps its claim and data; "" is /var/lib/belay/machine. It is absolute, and on a disk.
 	Directory string `json:"directory,omitempty"`
 }
 
@@ -102,7 +102,7 @@ func (h Host) checked() (Host, error) {
 		h.Address = h.Name
 	}
 	if h.Directory == "" {
-		h.Directory = Directory
+		h.Directory = directoryName
 	}
 	for _, label := range strings.Split(h.Name, ".") {
 		if provider.CheckToken(label) != nil {
@@ -115,7 +115,7 @@ func (h Host) checked() (Host, error) {
 		}
 	}
 	if !path.IsAbs(h.Directory) || path.Clean(h.Directory) != h.Directory || h.Directory == "/" || strings.ContainsRune(h.Directory, 0) {
-		return h, fmt.Errorf("host %q: its directory %q is not absolute and clean, as %q", h.Name, h.Directory, Directory)
+		return h, fmt.Errorf("host %q: its directory %q is not absolute and clean, as %q", h.Name, h.Directory, directoryName)
 	}
 	if h.Port < 0 || h.Port > 65535 {
 		return h, fmt.Errorf("host %q: its port is %d: want 1 to 65535, or 0", h.Name, h.Port)

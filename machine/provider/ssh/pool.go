@@ -176,7 +176,7 @@ func twice(found []sight) error {
 // named splits a reference into its token and the host, if it names one.
 func named(ref provider.Ref) (token, host string, err error) {
 	token = ref.Token
-	path, ok := strings.CutPrefix(ref.ProviderID, Scheme+":///")
+	path, ok := strings.CutPrefix(ref.ProviderID, scheme+":///")
 	if token == "" {
 		token = provider.TokenOf(ref.ProviderID)
 	}
@@ -200,7 +200,7 @@ func (c *core) named(ctx context.Context, name string) (Host, error) {
 	return Host{}, provider.Errorf(provider.Unavailable, "host %q is not in the pool of %d hosts", name, len(hosts))
 }
 
-func providerID(host, token string) string { return provider.ProviderID(Scheme, host, token) }
+func providerID(host, token string) string { return provider.ProviderID(scheme, host, token) }
 
 // view is the instance of a token as it is seen. What is settled and not written yet counts.
 func (s sight) view(token string) provider.Instance {

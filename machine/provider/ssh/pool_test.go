@@ -176,7 +176,7 @@ func (s settings) with(o Options) (*core, error) {
 }
 
 func typed(c *core) *Provider {
-	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: APIVersion, Kind: KindName}, c), core: c}
+	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: apiVersion, Kind: kindName}, c), core: c}
 }
 
 func (p *pool) provider() *Provider {
@@ -197,7 +197,7 @@ func (p *pool) scripts(more map[string]any) []byte {
 	run := machine + "p=$(cat $m.pid 2>/dev/null) && kill -0 $p 2>/dev/null || { setsid sleep 1000000 </dev/null >/dev/null 2>&1 & echo $! >$m.pid; echo >>$m.boots; }\n"
 	kill := machine + "if p=$(cat $m.pid 2>/dev/null); then kill -KILL $p; rm -f $m.pid; fi\n"
 	config := map[string]any{
-		"apiVersion": APIVersion, "kind": KindName,
+		"apiVersion": apiVersion, "kind": kindName,
 		"bootstrap": "while [ -e " + quote(p.path("faults/slow")) + " ]; do sleep 0.05; done\n" +
 			machine + "echo begins >>$m.begun\nls \"$BELAY_JOIN\" >$m.join\ncat >$m.stdin\n" + run,
 		"update":        machine + "echo $BELAY_KUBELET_VERSION >$m.updated\n",

@@ -12,8 +12,8 @@ import (
 	"github.com/belayproject/belay/machine/provider"
 )
 
-// Scheme is that of ProviderIDs: "ssh:///HOST/TOKEN".
-const Scheme = "ssh"
+// scheme is that of ProviderIDs: "ssh:///HOST/TOKEN".
+const scheme = "ssh"
 
 // A Provider makes machines of hosts that are there. Make it with [New]. It has every ability but Capacity and Group.
 type Provider struct {
@@ -27,7 +27,7 @@ func New(o Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ssh hosts: %w", err)
 	}
-	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: APIVersion, Kind: KindName}, c), core: c}, nil
+	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: apiVersion, Kind: kindName}, c), core: c}, nil
 }
 
 // Abilities are what it can do beyond the four methods.

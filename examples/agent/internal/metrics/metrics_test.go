@@ -72,7 +72,7 @@ func TestScrapeOfTheRealOutput(t *testing.T) {
 		Rejected: []lkg.BadEntry{{Ref: bad, Reason: "failed to validate current (UID: u2)"}},
 	}
 	drifted = true
-	totals = []history.Total{{Kind: history.RolledBack, Class: lkg.ClassInvalid, Count: 3}, {Kind: history.Adopted, Count: 4}}
+	totals = []history.Total{{Kind: history.RolledBack, Class: "Invalid", Count: 3}, {Kind: history.Adopted, Count: 4}}
 	want("rolled back",
 		`belay_config_assigned{key="kubelet",resource_version="9",source="ns/v2",uid="u2"} 1`,
 		`belay_config_active{key="kubelet",resource_version="7",source="ns/v1",uid="u1"} 1`,

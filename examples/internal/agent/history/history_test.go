@@ -17,7 +17,6 @@ import (
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
 	"github.com/belayproject/belay/examples/internal/agent/history"
-	"github.com/belayproject/belay/lkg"
 )
 
 func want() []string {
@@ -65,7 +64,7 @@ func TestEdgesAreWrittenDownOnce(t *testing.T) {
 			t.Errorf("entry %d has number %d and time %s", i, e.N, e.At)
 		}
 	}
-	if !slices.Contains(totals, history.Total{Kind: history.RolledBack, Class: lkg.ClassInvalid, Count: 1}) {
+	if !slices.Contains(totals, history.Total{Kind: history.RolledBack, Class: "Invalid", Count: 1}) {
 		t.Errorf("totals %+v, want one rollback because of an invalid config", totals)
 	}
 }

@@ -1,0 +1,8 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+// What only the tests of package kube_test use.
+
+const MaxResponse = maxResponse
