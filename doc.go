@@ -40,7 +40,7 @@
 //	machine/provider/providertest  experimental  a cloud for tests, with its state on disk, and faults on demand
 //	machine/controller         experimental  carries out what was decided, over any store
 //	machine/admission          experimental  the checks before an end as an admission function
-//	machine/etcd               experimental  members of etcd: who they are, and out with one before its machine is switched off
+//	machine/etcd               experimental  members of etcd: lists them, removes one before its machine is switched off
 //	machine/v1alpha1           experimental  the machines API, in the shape that the cluster-autoscaler works with
 //	machine/kube               experimental  machines and Nodes in API servers
 //	machine/file               experimental  machines in a directory, for a first cluster
