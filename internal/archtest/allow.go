@@ -26,6 +26,8 @@ const (
 	whyRing    = "the Kubernetes ring goes with every embedder's client-go; each further module would bind their versions"
 	whySystemd = "restarts of units go over D-Bus, for those alone who import the package"
 	whyMain    = "examples are a module of programs: component-base with the collectors that its registries take, the kubelet's config types and cobra are for them alone"
+	whyManager = "the example of a controller-runtime manager is a module of its own: who embeds belay elsewhere does not get it"
+	whyMetrics = "the collectors of Prometheus are a module of their own, so that the library requires no Prometheus"
 	whyTool    = "the rules must build and run before anything else does"
 	whyTest    = "internal packages that have no line of their own serve tests and take what the library already requires"
 )
@@ -52,6 +54,8 @@ var allowances = []allowance{
 	{packages: "machine/...", modules: ringModules, internal: true, why: whyRing},
 
 	{packages: "examples/...", modules: mainModules, why: whyMain},
+	{packages: "examples/manager/...", modules: managerModules, why: whyManager},
+	{packages: "examples/metrics/...", modules: metricsModules, why: whyMetrics},
 	{packages: "internal/watch", modules: ringModules, why: whyRing},
 	{packages: "internal/archtest/...", internal: true, why: whyTool},
 	{packages: "internal/...", modules: serverModules, internal: true, why: whyTest},
@@ -73,6 +77,10 @@ var (
 		"k8s.io/kubelet", "github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term",
 		"github.com/prometheus/client_golang",
 	}
+	managerModules = []string{
+		"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "sigs.k8s.io/controller-runtime", "github.com/prometheus/client_golang",
+	}
+	metricsModules = []string{"github.com/prometheus/client_golang"}
 	// testModules are direct requirements that only tests import.
 	testModules = []string{"github.com/google/go-cmp"}
 )
