@@ -33,6 +33,9 @@ type OpenOptions struct {
 	HTTPClient *http.Client
 	// SyncTimeout bounds the first look at the cluster. Zero means one minute.
 	SyncTimeout time.Duration
+	// NoWait has [Open] return before the cluster has been seen: for the Informers of a manager that starts later. Then
+	// call WaitForSync of Drainer.Cache. Until it has returned nil, each pass and each dry run is a [drain.CacheError].
+	NoWait bool
 	// Drain has the other parts of the Drainer. Its Cache and Client, where nil, are those that Open makes.
 	Drain drain.Options
 }
@@ -40,11 +43,12 @@ type OpenOptions struct {
 // A Drainer is a [drain.Drainer] with the parts that [Open] has made for it.
 type Drainer struct {
 	*drain.Drainer
+	// Cache is the Cache that Open has made.
+	Cache *Cache
 	// View is what the Drainer sees, Client what it sends its requests by.
 	View   drain.Cache
 	Client drain.Client
 
-	cache   *Cache
 	factory informers.SharedInformerFactory // nil over the informers of an embedder
 	stop    context.CancelFunc
 }
@@ -52,7 +56,7 @@ type Drainer struct {
 // Open watches the cluster, waits until all of it has been seen, and returns a Drainer for it. ctx bounds that wait
 // alone: the watches go on until [Drainer.Close] is called, as what a drain gives back when its own context ends is
 // given back through them. Where a right is missing, or the informers of an embedder cannot be used, Open does not
-// wait: its error wraps an [InformerError].
+// wait: its error wraps an [InformerError]. With [OpenOptions].NoWait it never waits.
 func Open(ctx context.Context, config *rest.Config, o OpenOptions) (*Drainer, error) {
 	check := option.For("drain/kube.Open", nil)
 	check.Require("config", config, "see k8s.io/client-go/tools/clientcmd or k8s.io/client-go/rest.InClusterConfig")
@@ -78,12 +82,14 @@ func (d *Drainer) open(ctx context.Context, config *rest.Config, o OpenOptions) 
 	if err := d.openCache(ctx, config, o); err != nil {
 		return err
 	}
-	if err := d.waitForCache(ctx, orDefault(o.SyncTimeout, defaultSyncTimeout)); err != nil {
-		return fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
+	if !o.NoWait {
+		if err := d.waitForCache(ctx, orDefault(o.SyncTimeout, defaultSyncTimeout)); err != nil {
+			return fmt.Errorf("looking at the cluster at %s: %w", config.Host, err)
+		}
 	}
 	parts := o.Drain
 	if parts.Cache == nil {
-		parts.Cache = d.cache.View()
+		parts.Cache = d.Cache.View()
 	}
 	if parts.Client == nil {
 		parts.Client = client
@@ -100,11 +106,11 @@ func (d *Drainer) openCache(ctx context.Context, config *rest.Config, o OpenOpti
 		return fmt.Errorf("drain/kube.Open: %w", err)
 	}
 	if o.Informers != (Informers{}) {
-		d.cache, err = NewCacheFromInformers(clientset, o.Informers, CacheOptions{Node: o.Cache.Node})
+		d.Cache, err = NewCacheFromInformers(clientset, o.Informers, CacheOptions{Node: o.Cache.Node})
 		return err
 	}
 	d.factory = NewFactory(clientset, o.Cache)
-	if d.cache, err = NewCache(d.factory, o.Cache); err != nil {
+	if d.Cache, err = NewCache(d.factory, o.Cache); err != nil {
 		return err
 	}
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -129,14 +135,14 @@ func (d *Drainer) waitForCache(ctx context.Context, most time.Duration) error {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
-				if err := denied(d.cache.checkInformers()); err != nil {
+				if err := denied(d.Cache.checkInformers()); err != nil {
 					deny(err)
 					return
 				}
 			}
 		}
 	}()
-	err := d.cache.WaitForSync(ctx)
+	err := d.Cache.WaitForSync(ctx)
 	deny(nil)
 	<-done
 	return err
@@ -158,8 +164,8 @@ func denied(err error) error {
 
 // Close ends the watches and waits for them. The informers of an embedder go on. No pass may be under way.
 func (d *Drainer) Close() {
-	if d.cache != nil {
-		d.cache.Close()
+	if d.Cache != nil {
+		d.Cache.Close()
 	}
 	d.stop()
 	if d.factory != nil {
