@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/belayproject/belay/drain"
-	drainkube "github.com/belayproject/belay/drain/kube"
+	"github.com/belayproject/belay/drain/kube"
 	"github.com/belayproject/belay/examples/metrics"
 )
 
@@ -28,8 +28,8 @@ func addDrain(ctx context.Context, mgr ctrl.Manager, counts *metrics.Drain) (*dr
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	d, err := drainkube.Open(ctx, mgr.GetConfig(), drainkube.OpenOptions{
-		Informers: drainkube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets}, NoWait: true, HTTPClient: mgr.GetHTTPClient(),
+	d, err := kube.Open(ctx, mgr.GetConfig(), kube.OpenOptions{
+		Informers: kube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets}, NoWait: true, HTTPClient: mgr.GetHTTPClient(),
 		Drain: drain.Options{
 			Requests: requestsFrom(mgr.GetClient()), Recorder: mgr.GetEventRecorder("example-drain"), Metrics: counts.Hooks(),
 		},
@@ -37,13 +37,13 @@ func addDrain(ctx context.Context, mgr ctrl.Manager, counts *metrics.Drain) (*dr
 	if err != nil {
 		return nil, err
 	}
-	wake := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
+	wake := source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ctrl.Request]) error {
 		context.AfterFunc(ctx, d.Watch(func(node string) {
 			queue.Add(ctrl.Request{NamespacedName: client.ObjectKey{Name: node}})
 		}))
 		return d.Cache.WaitForSync(ctx) // compares the informers with the API server, once
-	}
-	return d.Drainer, ctrl.NewControllerManagedBy(mgr).Named("drain").For(&corev1.Node{}).WatchesRawSource(source.Func(wake)).
+	})
+	return d.Drainer, ctrl.NewControllerManagedBy(mgr).Named("drain").For(&corev1.Node{}).WatchesRawSource(wake).
 		Complete(reconcile.Func(func(ctx context.Context, node ctrl.Request) (ctrl.Result, error) {
 			after, err := d.Reconcile(ctx, node.Name)
 			return ctrl.Result{RequeueAfter: after}, err
