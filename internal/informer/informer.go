@@ -82,6 +82,32 @@ func missingFrom(store cache.Indexer, indexers cache.Indexers) cache.Indexers {
 	return missing
 }
 
+const (
+	// startTime is how long the owner of an informer has for starting it.
+	startTime = time.Second
+	// startedEvery is how often [WatchRunning] looks until the informer has synced.
+	startedEvery = 50 * time.Millisecond
+)
+
+// WatchRunning returns an [Error] when the owner of an informer has not started it within a second, or has ended it while
+// ctx goes on, and nil when ctx ends.
+func WatchRunning(ctx context.Context, option string, i Interface) error {
+	tick := time.NewTicker(startedEvery)
+	defer tick.Stop()
+	for begun := time.Now(); !i.HasSynced(); {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := CheckStarted(option, i)
+		if isNotStarted := errors.Is(err, ErrNotStarted); err != nil && (!isNotStarted || time.Since(begun) > startTime) {
+			return err
+		}
+	}
+	return WatchStopped(ctx, option, i)
+}
+
 // stoppedEvery is how often [WatchStopped] looks. There is no event for it.
 const stoppedEvery = 500 * time.Millisecond
 

@@ -86,6 +86,9 @@ func (s scratch) counts() (modules, sums int, err error) {
 	return modules, strings.Count(string(sum), "\n"), nil
 }
 
+// runtimeModule is the path of controller-runtime.
+const runtimeModule = "sigs.k8s.io/controller-runtime"
+
 // An Embedding is one line of the table of embedders.
 type Embedding struct {
 	Embedder Embedder
@@ -102,8 +105,7 @@ func EmbedWith(ctx context.Context, root string, e Embedder) Embedding {
 }
 
 func embed(ctx context.Context, root string, e Embedder) (string, error) {
-	const runtime = "sigs.k8s.io/controller-runtime"
-	before, err := newScratch(root, "1.25.0", map[string]string{runtime: e.Runtime}, runtime)
+	before, err := newScratch(root, "1.25.0", map[string]string{runtimeModule: e.Runtime}, runtimeModule)
 	if err != nil {
 		return "", err
 	}
@@ -122,8 +124,8 @@ func embed(ctx context.Context, root string, e Embedder) (string, error) {
 	if kubernetes != e.Kubernetes {
 		return goVersion, fmt.Errorf("controller-runtime %s requires k8s.io %s, want %s", e.Runtime, kubernetes, e.Kubernetes)
 	}
-	requires := map[string]string{runtime: e.Runtime, Module: "v0.0.0", systemdModule: "v0.0.0"}
-	with, err := newScratch(root, goVersion, requires, runtime, Module+"/checkpoint", Module+"/drain/kube")
+	requires := map[string]string{runtimeModule: e.Runtime, Module: "v0.0.0", systemdModule: "v0.0.0"}
+	with, err := newScratch(root, goVersion, requires, runtimeModule, Module+"/checkpoint", Module+"/drain/kube")
 	if err != nil {
 		return goVersion, err
 	}

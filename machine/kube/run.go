@@ -5,12 +5,14 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
+	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -35,8 +37,10 @@ type Drains interface {
 	Watch(changed func(node string)) (stop func())
 }
 
-// Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends, or returns at once why it can't. The informer of
-// Nodes is started by whoever made its factory. What fails meanwhile is logged as it comes. Call it once.
+// Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends, or
+// returns at once why it can't. The informer of Nodes is started by its owner: where that has not happened within a
+// second, or the owner stops it while ctx goes on, Run returns an [InformerError]. What fails meanwhile is logged as it
+// comes. Call it once.
 func Run(ctx context.Context, l Loop) error {
 	check := option.For("machine/kube.Run", nil)
 	check.Require("Loop.Controller", l.Controller, "see machine/controller.New")
@@ -55,12 +59,26 @@ func Run(ctx context.Context, l Loop) error {
 	if l.Drains != nil {
 		defer l.Drains.Watch(func(node string) { l.ofNode(node, queue.Add) })()
 	}
-	return looped(ctx, queue, func(ctx context.Context) error { return l.Machines.Run(ctx, queue.Add) }, l.Machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
+	return looped(ctx, queue, func(ctx context.Context) error { return l.watch(ctx, queue.Add) }, l.Machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
 		for range workers(l.Workers) {
 			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, l.Machines.refuse), "machine") })
 		}
 		wg.Go(func() { survey(ctx, l, queue.Add) })
 	}, func(ctx context.Context) { l.Nodes.Probe(ctx, 10*time.Second) })
+}
+
+// watch watches machines, and the informer of Nodes, until ctx ends or one of the two can't go on.
+func (l Loop) watch(ctx context.Context, changed func(machine.Key)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	nodes := make(chan error, 1)
+	go func() {
+		defer stop()
+		nodes <- informer.WatchRunning(ctx, "Loop.Nodes", l.Nodes.informer)
+	}()
+	err := l.Machines.Run(ctx, changed)
+	stop()
+	return errors.Join(err, <-nodes)
 }
 
 // ofNode tells of the machine of a Node, if it is being changed or ended: others have no drain.

@@ -72,6 +72,63 @@ func TestRunReturnsWhatIsWrong(t *testing.T) {
 	}
 }
 
+// An informer of Nodes that is not started, or is stopped while Run goes on, ends Run with an error that names the option.
+func TestRunWithoutARunningInformer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		runs bool
+		want string
+	}{
+		"not started": {false, "is not started: start the factory, or the manager"},
+		"stopped":     {true, "has stopped: run the consumer and the informer under one context"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+				map[schema.GroupVersionResource]string{v1alpha1.MachinesResource: "MachineList"})
+			core := fake.NewClientset()
+			factory := informers.NewSharedInformerFactory(core, 0)
+			machines := kube.NewMachines(client, "")
+			// Nodes ask a server whether it is there, which a fake has not.
+			workload := kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"})
+			nodes, err := kube.NewNodes(workload, factory.Core().V1().Nodes().Informer(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			controlled, err := controller.New(controller.Options{
+				Cluster: "c", Machines: machines, Nodes: nodes, Provider: &machinetest.Memory{}, Undrained: true,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			owner, stop := context.WithCancel(t.Context())
+			defer stop()
+			if c.runs {
+				factory.Start(owner.Done())
+			}
+			ended := make(chan error, 1)
+			go func() {
+				ended <- kube.Run(t.Context(), kube.Loop{Controller: controlled, Machines: machines, Nodes: nodes})
+			}()
+			if c.runs {
+				waitUntil(t, machines.Synced)
+				waitUntil(t, nodes.Synced)
+				stop()
+				factory.Shutdown()
+			}
+			select {
+			case err := <-ended:
+				var typed *kube.InformerError
+				if !errors.As(err, &typed) || typed.Option != "Loop.Nodes" || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("Run ended with %v, want an InformerError of Loop.Nodes that says %q", err, c.want)
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("Run goes on after 30 s, want an error within a second")
+			}
+		})
+	}
+}
+
 func waitUntil(t *testing.T, is func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !is(); {

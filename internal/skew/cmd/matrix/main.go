@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(m.packages) == 0 {
 		m.packages = []string{"./..."}
 	}
-	return errors.Join(m.libraries(ctx), m.embedders(ctx), m.gains(ctx))
+	return errors.Join(m.libraries(ctx), m.embedders(ctx), m.managers(ctx), m.gains(ctx))
 }
 
 func (m matrix) wants(line string) bool { return len(m.only) == 0 || slices.Contains(m.only, line) }
@@ -90,6 +90,25 @@ func (m matrix) embedders(ctx context.Context) error {
 			failed = errors.New("the library does not build beside a supported release of controller-runtime")
 		}
 		rows = append(rows, result.Row())
+	}
+	m.print(rows)
+	return failed
+}
+
+func (m matrix) managers(ctx context.Context) error {
+	rows := [][]string{{"examples/manager", "k8s.io", "go", "build", "vet", "test", "seconds", "verdict"}}
+	var failed error
+	for _, e := range skew.Managers() {
+		if !m.wants("manager") && !m.wants("manager-"+skew.Minor(e.Runtime)) {
+			continue
+		}
+		fmt.Fprintf(m.out, "building, vetting and testing examples/manager with controller-runtime %s\n", e.Runtime)
+		managed := skew.ManageWith(ctx, m.root, e)
+		if err := managed.Err(); err != nil {
+			fmt.Fprintf(m.out, "controller-runtime %s: %v\n", e.Runtime, err)
+			failed = errors.New("examples/manager fails with a supported release of controller-runtime")
+		}
+		rows = append(rows, managed.Row())
 	}
 	m.print(rows)
 	return failed
