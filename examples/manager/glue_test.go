@@ -53,7 +53,8 @@ func countGlue(text []byte) int {
 
 // TestCountGlue: comments, blank lines and imports are not glue.
 func TestCountGlue(t *testing.T) {
-	const text = "// Package\n\npackage main\n\nimport (\n\t\"fmt\"\n)\n\n// f is.\nfunc f() {\n\n\t// why\n\tfmt.Println(\n\t\t1)\n}\n"
+	const text = "// Package\n\npackage main\n\nimport (\n\t\"fmt\"\n)\n\n" +
+		"// f is.\nfunc f() {\n\n\t// why\n\tfmt.Println(\n\t\t1)\n}\n"
 	if n := countGlue([]byte(text)); n != 4 {
 		t.Errorf("%d lines of glue, want 4", n)
 	}

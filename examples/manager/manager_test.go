@@ -32,8 +32,8 @@ import (
 	rolloutv1alpha1 "github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// TestOneManager has one manager drain a node, take a rollout over two others, and make and end a machine, with one watch
-// of each kind of object for all three.
+// TestOneManager has one manager drain a node, take a rollout over two others, and make and end a machine, with one
+// watch of each kind of object for all three.
 func TestOneManager(t *testing.T) {
 	b := newBed(t)
 	const user = "example-manager"
@@ -254,7 +254,8 @@ func (b bed) makesMachine(namespace string, cloud *machinetest.Memory) {
 		}
 		return err
 	})
-	node, err := b.env.CreateNode(b.Context(), "machine-one", testenv.KwokNode, func(n *corev1.Node) { n.Spec.ProviderID = id })
+	withID := func(n *corev1.Node) { n.Spec.ProviderID = id }
+	node, err := b.env.CreateNode(b.Context(), "machine-one", testenv.KwokNode, withID)
 	b.must(err)
 	b.eventually("the machine to run", func(ctx context.Context) error {
 		phase, err := b.phase(ctx, machinev1alpha1.MachinesResource, namespace, "one")
