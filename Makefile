@@ -21,7 +21,7 @@ RACE ?= auto
 # library, beside two of the other modules. The longest packages begin, so that no long one is alone in the end.
 OVERLAP := -p 2 -parallel 8
 BESIDE := 2
-LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent/app machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain/app examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller/app identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay/app drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/providertest examples/demo/internal/fleet lkg/lkgtest configsync
+LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent/app machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain/app examples/manager examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller/app identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay/app drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/providertest examples/demo/internal/fleet lkg/lkgtest configsync
 # How many nodes the rollouts of the demo go over.
 NODES ?= 50
 # Further arguments of go test, of the demo and its second part, and of the long benchmarks.
@@ -115,7 +115,7 @@ MATRIXARGS ?=
 SKEWARGS ?=
 
 .PHONY: matrix
-matrix: ## build, vet and unit-test the library with each supported release of the k8s.io modules; beside controller-runtime; what embedders gain; 40 minutes
+matrix: ## build, vet and unit-test the library with each supported release of the k8s.io modules; beside controller-runtime; examples/manager with it; what embedders gain; an hour
 	$(GO) run ./internal/skew/cmd/matrix $(MATRIXARGS)
 
 .PHONY: skew

@@ -15,7 +15,9 @@
 // A program that has informers already, of client-go or of a controller-runtime manager, gives them, and no second watch begins:
 //
 //	informers := kube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets} // as mgr.GetCache().GetInformer returns them
-//	d, err := kube.Open(ctx, mgr.GetConfig(), kube.OpenOptions{Informers: informers, HTTPClient: mgr.GetHTTPClient()})
+//	d, err := kube.Open(ctx, mgr.GetConfig(), kube.OpenOptions{Informers: informers, NoWait: true})
+//	…
+//	err = d.Cache.WaitForSync(ctx) // when the manager has been started
 //
 // The parts can be had one by one: a [Cache] over shared informers, a [Client] that never repeats a request, [NewLeaseKeeper] for what stands in
 // for a kubelet, and [NewAnnotationResponder] by which pods evacuate themselves.

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"go/scanner"
 	"go/token"
 	"os"
@@ -13,6 +15,10 @@ import (
 // TestGlueIsShort counts the lines that an embedder writes for each of the three: those with code, without the package
 // clause and the imports.
 func TestGlueIsShort(t *testing.T) {
+	page, err := os.ReadFile("../../docs/embedding/controller-runtime.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for file, most := range map[string]int{"drain.go": 40, "rollout.go": 60, "machine.go": 60} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -22,6 +28,9 @@ func TestGlueIsShort(t *testing.T) {
 		t.Logf("%s has %d lines of glue, of at most %d", file, n, most)
 		if n > most || n == 0 {
 			t.Errorf("%s has %d lines of glue, want 1 to %d: mend the doors of the library, not this file", file, n, most)
+		}
+		if row := fmt.Sprintf("[%s](../../examples/manager/%s) | %d |", file, file, n); !bytes.Contains(page, []byte(row)) {
+			t.Errorf("docs/embedding/controller-runtime.md lacks %q", row)
 		}
 	}
 }

@@ -87,7 +87,8 @@ func requireRuntime(ctx context.Context, dir, modfile string, e Embedder) (strin
 			return "", err
 		}
 		if version != e.Kubernetes {
-			return "", fmt.Errorf("with controller-runtime %s it requires %s %s, want %s", e.Runtime, module, version, e.Kubernetes)
+			return "", fmt.Errorf("with controller-runtime %s it requires %s %s, want %s",
+				e.Runtime, module, version, e.Kubernetes)
 		}
 	}
 	return toolchainFor(ctx, modfile)

@@ -82,7 +82,7 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 	page := readPage(t, "docs", "compatibility.md")
 	servers, err := Servers(root)
 	must(t, err)
-	var libraries, runtimes, alphas []string
+	var libraries, runtimes, managers, alphas []string
 	for _, l := range Libraries() {
 		if l.MayFail {
 			alphas = append(alphas, l.Version)
@@ -93,6 +93,9 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 	for _, e := range Embedders() {
 		runtimes = append(runtimes, e.Runtime)
 	}
+	for _, e := range Managers() {
+		managers = append(managers, e.Runtime)
+	}
 	goVersion, err := GoLine(filepath.Join(root, "go.mod"))
 	must(t, err)
 	for _, row := range []string{
@@ -100,6 +103,8 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 		fmt.Sprintf("| k8s.io client libraries | %s | `make matrix` |", strings.Join(libraries, ", ")),
 		fmt.Sprintf("| the next k8s.io release, may fail | %s | `make matrix` |", strings.Join(alphas, ", ")),
 		fmt.Sprintf("| controller-runtime beside it | %s | `make matrix` |", strings.Join(runtimes, ", ")),
+		fmt.Sprintf("| controller-runtime of %s | %s | `make matrix` |",
+			"[examples/manager](embedding/controller-runtime.md)", strings.Join(managers, ", ")),
 		fmt.Sprintf("| Go | %s or newer | `make matrix` |", goVersion),
 	} {
 		if !strings.Contains(page, "\n"+row+"\n") {
@@ -111,6 +116,44 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 	row := fmt.Sprintf("| kubelet | %s, %s | `make test-system` |", strings.TrimPrefix(old, "v"), servers[len(servers)-1])
 	if !strings.Contains(page, "\n"+row+"\n") {
 		t.Errorf("docs/compatibility.md lacks the row\n%s", row)
+	}
+}
+
+// TestManagerHasTheNewest: the go.mod of examples/manager requires the newest controller-runtime of the table, and a
+// line of the matrix requires no more than its own.
+func TestManagerHasTheNewest(t *testing.T) {
+	modfile := filepath.Join(moduleRoot(t), managerDir, "go.mod")
+	have, err := Required(modfile, runtimeModule)
+	must(t, err)
+	all := Managers()
+	if newest := all[len(all)-1].Runtime; have != newest || len(all) != 3 {
+		t.Errorf("examples/manager requires controller-runtime %s, want %s, the newest of %d, and 3 of them",
+			have, newest, len(all))
+	}
+	text := "module m\n\ngo 1.26.0\n\nrequire (\n\t" + Module + " v0.0.0\n\tk8s.io/api v0.37.2\n\t" +
+		runtimeModule + " v0.25.2\n)\n\nrequire k8s.io/utils v0.1.0 // indirect\n\nreplace " + Module + " => ../..\n"
+	want := "module m\n\ngo " + EmbedderGo + "\n\nrequire " + runtimeModule + " v0.23.3\nrequire " + Module +
+		" v0.0.0\n\nreplace " + Module + " => ../..\n"
+	if got := lowestModule(text, Embedder{Runtime: "v0.23.3"}); got != want {
+		t.Errorf("the module is\n%swant\n%s", got, want)
+	}
+}
+
+// TestManagedRows: each step of a manager that fails is a failure.
+func TestManagedRows(t *testing.T) {
+	skipped := Result{Err: errSkipped}
+	for _, c := range []struct {
+		managed Managed
+		row     string
+	}{
+		{Managed{Embedder: Embedder{"v1", "v2"}, Go: "1.25.0"}, "controller-runtime v1 v2 1.25.0 ok ok ok 0 ok"},
+		{Managed{Test: Result{Err: errors.New("broken")}}, "controller-runtime    ok ok FAIL 0 FAIL"},
+		{Managed{Build: Result{Err: errors.New("broken")}, Vet: skipped, Test: skipped},
+			"controller-runtime    FAIL - - 0 FAIL"},
+	} {
+		if got := strings.Join(c.managed.Row(), " "); got != c.row {
+			t.Errorf("row %q, want %q", got, c.row)
+		}
 	}
 }
 

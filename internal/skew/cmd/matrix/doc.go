@@ -8,8 +8,9 @@
 //	matrix [-only "0.35 gains"] [-write] [PACKAGE ...]
 //
 // -only names the lines: minors of k8s.io such as 0.35, minors of controller-runtime after "runtime-" such as
-// runtime-0.23, manager for examples/manager or one of its lines such as manager-0.23, and gains. PACKAGES are patterns of the library module, ./... if there is none: they are for the first
-// table alone. Gains are compared with docs/embedding/dependencies.md; -write writes them there.
+// runtime-0.23, manager for examples/manager or one of its lines such as manager-0.23, and gains. PACKAGES are patterns
+// of the library module, ./... if there is none: they are for the first table alone. Gains are compared with
+// docs/embedding/dependencies.md; -write writes them there.
 //
 // The exit code is 1 where a line fails. A release that is not out may fail.
 package main
