@@ -64,8 +64,8 @@ func (b bed) wantNoGoroutine(before int) {
 	})
 }
 
-// TestCachesThatCannotBeUsed gives belay the informers of a manager whose cache drops a field or selects too little. The
-// manager ends by itself, with a typed error that names the option and says what would be right.
+// TestCachesThatCannotBeUsed gives belay the informers of a manager whose cache drops a field or selects too little.
+// The manager ends by itself, with a typed error that names the option and says what would be right.
 func TestCachesThatCannotBeUsed(t *testing.T) {
 	b := newBed(t)
 	namespace := b.env.Namespace(t)
@@ -153,8 +153,8 @@ func (b bed) loop(nodes machinekube.Informer) machinekube.Loop {
 	return machinekube.Loop{Controller: c, Machines: machines, Nodes: of}
 }
 
-// TestManagerThatDoesNotRun uses the informers of a manager that was not started, and of one that stops while the parts go
-// on.
+// TestManagerThatDoesNotRun uses the informers of a manager that was not started, and of one that stops while the parts
+// go on.
 func TestManagerThatDoesNotRun(t *testing.T) {
 	b := newBed(t)
 	for name, runs := range map[string]bool{"not started": false, "stopped": true} {
@@ -169,58 +169,27 @@ func TestManagerThatDoesNotRun(t *testing.T) {
 			b.must(err)
 			remedy, stop := "is not started: start", func() {}
 			if runs {
-				remedy = "has stopped"
-				stop = b.start(mgr)
+				remedy, stop = "has stopped", b.start(mgr)
 				b.must(d.Cache.WaitForSync(ctx))
+			} else if err := d.Cache.WaitForSync(ctx); !errors.Is(err, drainkube.ErrInformerNotStarted) {
+				t.Errorf("drain: got %v, want ErrInformerNotStarted", err)
+			} else {
+				wantSays(t, "drain", err, "Informers.Nodes", "not started: start")
 			}
-			rollouts, machines := make(chan error, 1), make(chan error, 1)
-			led := make(chan struct{})
-			go func() {
-				rollouts <- rolloutkube.RunController(ctx, b.env.Config(), rolloutkube.ControllerOptions{
-					Domain: "faults", CachesOptions: rolloutkube.CachesOptions{Informers: forRollout},
-					Lead: func(ctx context.Context, work func(context.Context) error) error {
-						close(led)
-						return work(ctx)
-					},
-				})
-			}()
-			loop := b.loop(forRollout.Nodes)
-			go func() { machines <- machinekube.Run(ctx, loop) }()
+			rollouts, machines, running := b.runParts(ctx, forRollout)
 			if runs {
-				<-led
-				b.eventually("the machines to be seen", func(context.Context) error {
-					if !loop.Machines.Synced() {
-						return errors.New("they are not")
-					}
-					return nil
-				})
+				running()
 				if n := belayGoroutines(); n <= before {
 					t.Errorf("%d goroutines run code of belay, %d before: this counts nothing", n, before)
 				}
 				stop()
-			} else {
-				err := d.Cache.WaitForSync(ctx)
-				wantSays(t, "drain", err, "Informers.Nodes", "not started: start")
-				if !errors.Is(err, drainkube.ErrInformerNotStarted) {
-					t.Errorf("drain: got %v, want ErrInformerNotStarted", err)
-				}
 			}
 			var blind *drain.CacheError
 			if _, err := d.Plan(ctx, drain.Policy{}, "no-node"); !errors.As(err, &blind) {
 				t.Errorf("a dry run: got %v, want a CacheError", err)
 			}
-			var ofRollouts *rolloutkube.InformerError
-			if err := <-rollouts; !errors.As(err, &ofRollouts) || !strings.HasPrefix(ofRollouts.Option, "Informers.") {
-				t.Errorf("rollouts: got %v, want an InformerError of one of the Informers", err)
-			} else {
-				wantSays(t, "rollouts", err, ofRollouts.Option, remedy)
-			}
-			var ofMachines *machinekube.InformerError
-			if err := <-machines; !errors.As(err, &ofMachines) || ofMachines.Option != "Loop.Nodes" {
-				t.Errorf("machines: got %v, want an InformerError of Loop.Nodes", err)
-			} else {
-				wantSays(t, "machines", err, "Loop.Nodes", remedy)
-			}
+			wantEnd(t, "rollouts", <-rollouts, "Informers.", remedy)
+			wantEnd(t, "machines", <-machines, "Loop.Nodes", remedy)
 			if ctx.Err() != nil {
 				t.Error("the parts went on for a minute, want errors within a second")
 			}
@@ -228,6 +197,47 @@ func TestManagerThatDoesNotRun(t *testing.T) {
 			b.wantNoGoroutine(before)
 		})
 	}
+}
+
+// runParts runs the controllers of rollouts and machines over the informers of a manager. They send why they have
+// ended; wait returns when both work.
+func (b bed) runParts(
+	ctx context.Context, in rolloutkube.Informers,
+) (rollouts, machines <-chan error, wait func()) {
+	b.Helper()
+	ofRollouts, ofMachines, leads := make(chan error, 1), make(chan error, 1), make(chan struct{})
+	go func() {
+		ofRollouts <- rolloutkube.RunController(ctx, b.env.Config(), rolloutkube.ControllerOptions{
+			Domain: "faults", CachesOptions: rolloutkube.CachesOptions{Informers: in},
+			Lead: func(ctx context.Context, work func(context.Context) error) error {
+				close(leads)
+				return work(ctx)
+			},
+		})
+	}()
+	loop := b.loop(in.Nodes)
+	go func() { ofMachines <- machinekube.Run(ctx, loop) }()
+	return ofRollouts, ofMachines, func() {
+		b.Helper()
+		<-leads
+		b.eventually("the machines to be seen", func(context.Context) error {
+			if !loop.Machines.Synced() {
+				return errors.New("they are not")
+			}
+			return nil
+		})
+	}
+}
+
+// wantEnd checks the error with which a part has ended. The InformerErrors of rollouts and machines are one type.
+func wantEnd(t *testing.T, what string, err error, option, remedy string) {
+	t.Helper()
+	var typed *rolloutkube.InformerError
+	if !errors.As(err, &typed) || !strings.HasPrefix(typed.Option, option) {
+		t.Errorf("%s: got %v, want an InformerError of %s", what, err, option)
+		return
+	}
+	wantSays(t, what, err, typed.Option, remedy)
 }
 
 // TestWithoutClients: what is nil is an error that names the option, and no panic.

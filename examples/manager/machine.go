@@ -35,7 +35,7 @@ func addMachine(
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		hooks, forget := counts.Hooks()
+		hooks, forget := counts.NewHooks()
 		defer forget()
 		machines := machinekube.NewMachines(objects, corev1.NamespaceAll)
 		c, err := controller.New(controller.Options{

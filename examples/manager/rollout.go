@@ -35,7 +35,7 @@ func addRollout(ctx context.Context, mgr ctrl.Manager, d *drain.Drainer, counts 
 		*kind.option = informer
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		hooks, forget := counts.Hooks("example")
+		hooks, forget := counts.NewHooks("example")
 		defer forget()
 		return rolloutkube.RunController(ctx, mgr.GetConfig(), rolloutkube.ControllerOptions{
 			Domain: "example", Drains: d,

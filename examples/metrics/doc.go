@@ -6,9 +6,9 @@
 //
 //	counts := metrics.NewDrain()
 //	registerer.MustRegister(counts) // controller-runtime's metrics.Registry is one
-//	d, err := drain.New(drain.Options{Metrics: counts.Hooks(), …})
+//	d, err := drain.New(drain.Options{Metrics: counts.NewHooks(), …})
 //
-// Each constructor returns a collector that is not registered. Hooks connects it to its package.
+// Each constructor returns a collector that is not registered. NewHooks connects it to its package.
 //
 // Labels are bounded: states, phases and results are the constants of the packages; revisions are bounded by package
 // rollout/controller; rollouts and domains are as many as an operator makes. No node, pod or message is a label. The

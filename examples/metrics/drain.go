@@ -21,7 +21,7 @@ type Drain struct {
 	passes    *prometheus.HistogramVec
 }
 
-// NewDrain returns a collector that counts nothing until its [Drain.Hooks] are called.
+// NewDrain returns a collector that counts nothing until its [Drain.NewHooks] are called.
 func NewDrain() *Drain {
 	d := &Drain{
 		nodes: newGauge("drain_nodes", "Nodes by the phase of their drain.", "phase"),
@@ -33,8 +33,8 @@ func NewDrain() *Drain {
 	return d
 }
 
-// Hooks returns the metrics of a Drainer: drain.Options.Metrics.
-func (d *Drain) Hooks() drain.Metrics {
+// NewHooks returns the metrics of a Drainer: drain.Options.Metrics.
+func (d *Drain) NewHooks() drain.Metrics {
 	return drain.Metrics{
 		Phase: func(from, to drain.Phase) {
 			if from != "" {

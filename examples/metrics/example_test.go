@@ -19,11 +19,11 @@ func Example() {
 	counts := metrics.NewDrain()
 	registry.MustRegister(counts)
 	cluster := draintest.New(draintest.Options{})
-	if _, err := drain.New(drain.Options{Cache: cluster, Client: cluster, Metrics: counts.Hooks()}); err != nil {
+	if _, err := drain.New(drain.Options{Cache: cluster, Client: cluster, Metrics: counts.NewHooks()}); err != nil {
 		fmt.Println(err)
 		return
 	}
-	counts.Hooks().Phase("", drain.Draining) // a Drainer calls this
+	counts.NewHooks().Phase("", drain.Draining) // a Drainer calls this
 	families, err := registry.Gather()
 	if err != nil {
 		fmt.Println(err)

@@ -38,8 +38,8 @@ func NewIdentity(count func() *Census) *Identity {
 	}
 }
 
-// Hooks returns the metrics of a Collector of Leases: identity.CollectorConfig.Metrics.
-func (i *Identity) Hooks() identity.CollectorMetrics {
+// NewHooks returns the metrics of a Collector of Leases: identity.CollectorConfig.Metrics.
+func (i *Identity) NewHooks() identity.CollectorMetrics {
 	return identity.CollectorMetrics{
 		Collected: func(o identity.CollectOutcome) { i.collectedOutcome.WithLabelValues(string(o)).Inc() },
 	}

@@ -26,7 +26,7 @@ type Machine struct {
 	orphans      *prometheus.GaugeVec
 }
 
-// NewMachine returns a collector that counts nothing until its [Machine.Hooks] are called.
+// NewMachine returns a collector that counts nothing until its [Machine.NewHooks] are called.
 func NewMachine() *Machine {
 	m := &Machine{
 		steps: newCounter("machine_steps_total", "Machines that went from one step to another.", "from", "to"),
@@ -40,9 +40,9 @@ func NewMachine() *Machine {
 	return m
 }
 
-// Hooks returns the metrics of a controller of machines: machine/controller.Options.Metrics. Call forget when another
-// process leads: it removes the number of orphans.
-func (m *Machine) Hooks() (hooks controller.Metrics, forget func()) {
+// NewHooks returns the metrics of a controller of machines: machine/controller.Options.Metrics. Call forget when
+// another process leads: it removes the number of orphans.
+func (m *Machine) NewHooks() (hooks controller.Metrics, forget func()) {
 	return controller.Metrics{
 		Step: func(from, to machine.StepName) { m.steps.WithLabelValues(string(from), string(to)).Inc() },
 		Call: func(kind machine.ActionKind, class provider.Class, took time.Duration) {

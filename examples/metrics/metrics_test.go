@@ -70,7 +70,7 @@ func TestEachCollectorIsSound(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	c := metrics.NewDrain()
-	m := c.Hooks()
+	m := c.NewHooks()
 	m.Phase("", drain.Draining)
 	m.Phase("", drain.Draining)
 	m.Phase(drain.Draining, drain.Drained)
@@ -90,7 +90,7 @@ func TestDrain(t *testing.T) {
 
 func TestRollout(t *testing.T) {
 	c := metrics.NewRollout()
-	m, _ := c.Hooks("d")
+	m, _ := c.NewHooks("d")
 	m.Transition(protocol.Admitted, protocol.Granted, "v1", "v2")
 	m.Update("v1", "v2", rollout.Succeeded)
 	m.Pass(time.Millisecond, nil)
@@ -105,7 +105,7 @@ func TestRollout(t *testing.T) {
 // R-RO-32: a rollout that is paused for too long has a series of its own, with the reason, as long as that is so.
 func TestRolloutStalled(t *testing.T) {
 	c := metrics.NewRollout()
-	m, _ := c.Hooks("d")
+	m, _ := c.NewHooks("d")
 	names := []string{"belay_rollout_stalled"}
 	m.Stalled("r", "PausedTooLong")
 	want(t, c, names, `belay_rollout_stalled{domain="d",reason="PausedTooLong",rollout="r"} 1`)
@@ -120,8 +120,8 @@ func TestRolloutStalled(t *testing.T) {
 // A process that leads no more shows nothing of how rollouts stand; another domain keeps its series.
 func TestRolloutForgets(t *testing.T) {
 	c := metrics.NewRollout()
-	m, forget := c.Hooks("d")
-	other, _ := c.Hooks("other")
+	m, forget := c.NewHooks("d")
+	other, _ := c.NewHooks("other")
 	names := []string{"belay_rollout_nodes", "belay_rollout_phase", "belay_rollout_waiting_nodes", "belay_rollout_stalled"}
 	m.Rollout("r", rollout.Running, rollout.Counts{Selected: 2, Waiting: 2}, map[rollout.Reason]int{rollout.ReasonCap: 2})
 	m.Stalled("r", "DrainBlocked")
@@ -137,7 +137,7 @@ func TestRolloutForgets(t *testing.T) {
 
 func TestMachine(t *testing.T) {
 	c := metrics.NewMachine()
-	m, forget := c.Hooks()
+	m, forget := c.NewHooks()
 	m.Step(machine.StepPending, machine.StepCreating)
 	m.Call(machine.Create, "", time.Second)
 	m.Call(machine.Create, provider.Stockout, time.Second)
@@ -163,7 +163,7 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("%d series without a view, want none", n)
 	}
 	census = &metrics.Census{States: map[string]int{"Alive": 3, "Lost": 0}, Fresh: true}
-	c.Hooks().Collected(identity.Gone)
+	c.NewHooks().Collected(identity.Gone)
 	want(t, c, nil,
 		`belay_agents{state="Alive"} 3`, `belay_agents{state="Lost"} 0`,
 		`belay_agents_view{condition="Fresh"} 1`, `belay_agents_view{condition="MassLoss"} 0`,

@@ -22,7 +22,7 @@ type Rollout struct {
 	passes                           *prometheus.HistogramVec
 }
 
-// NewRollout returns a collector that counts nothing until its [Rollout.Hooks] are called.
+// NewRollout returns a collector that counts nothing until its [Rollout.NewHooks] are called.
 func NewRollout() *Rollout {
 	r := &Rollout{
 		transitions: newCounter("rollout_transitions_total", "Nodes that went from one state of the protocol to another.",
@@ -34,7 +34,7 @@ func NewRollout() *Rollout {
 		waiting: newGauge("rollout_waiting_nodes", "Nodes of a rollout that wait, by reason.",
 			"domain", "rollout", "reason"),
 		phase: newGauge("rollout_phase", "1 for the phase that a rollout is in.", "domain", "rollout", "phase"),
-		stalled: newGauge("rollout_stalled", "1 for the reason why a rollout does not go on unless somebody does something.",
+		stalled: newGauge("rollout_stalled", "1 for the reason why a rollout does not go on by itself.",
 			"domain", "rollout", "reason"),
 		passes: newHistogram("rollout_pass_duration_seconds", "Time of a pass over a domain.", "domain"),
 	}
@@ -42,9 +42,9 @@ func NewRollout() *Rollout {
 	return r
 }
 
-// Hooks returns the metrics of the controller of a domain: rollout/controller.Options.Metrics. Call forget when another
-// process leads: it removes the gauges that say how the rollouts of the domain stand.
-func (r *Rollout) Hooks(domain string) (m controller.Metrics, forget func()) {
+// NewHooks returns the metrics of the controller of a domain: rollout/controller.Options.Metrics. Call forget when
+// another process leads: it removes the gauges that say how the rollouts of the domain stand.
+func (r *Rollout) NewHooks(domain string) (m controller.Metrics, forget func()) {
 	s := &standing{of: r, domain: domain, shown: map[string]shown{}, stalled: map[string]string{}}
 	return controller.Metrics{
 		Transition: func(from, to protocol.State, fromRevision, toRevision string) {

@@ -26,7 +26,7 @@ const (
 	whyRing    = "the Kubernetes ring goes with every embedder's client-go; each further module would bind their versions"
 	whySystemd = "restarts of units go over D-Bus, for those alone who import the package"
 	whyMain    = "examples are a module of programs: component-base with the collectors that its registries take, the kubelet's config types and cobra are for them alone"
-	whyManager = "the example of a controller-runtime manager is a module of its own: who embeds belay elsewhere does not get it"
+	whyManager = "the example of a controller-runtime manager is a module of its own: other embedders do not get it"
 	whyMetrics = "the collectors of Prometheus are a module of their own, so that the library requires no Prometheus"
 	whyTool    = "the rules must build and run before anything else does"
 	whyTest    = "internal packages that have no line of their own serve tests and take what the library already requires"
@@ -78,7 +78,8 @@ var (
 		"github.com/prometheus/client_golang",
 	}
 	managerModules = []string{
-		"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "sigs.k8s.io/controller-runtime", "github.com/prometheus/client_golang",
+		"k8s.io/api", "k8s.io/apimachinery", "k8s.io/client-go", "k8s.io/klog/v2", "sigs.k8s.io/controller-runtime",
+		"github.com/prometheus/client_golang",
 	}
 	metricsModules = []string{"github.com/prometheus/client_golang"}
 	// testModules are direct requirements that only tests import.

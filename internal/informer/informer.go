@@ -89,8 +89,8 @@ const (
 	startedEvery = 50 * time.Millisecond
 )
 
-// WatchRunning returns an [Error] when the owner of an informer has not started it within a second, or has ended it while
-// ctx goes on, and nil when ctx ends.
+// WatchRunning returns an [Error] when the owner of an informer has not started it within a second, or has ended it
+// while ctx goes on, and nil when ctx ends.
 func WatchRunning(ctx context.Context, option string, i Interface) error {
 	tick := time.NewTicker(startedEvery)
 	defer tick.Stop()

@@ -5,7 +5,6 @@ package skew
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,26 +20,19 @@ const managerDir = "examples/manager"
 // events.
 const oldestManager = "0.23"
 
-// Managers returns the releases of controller-runtime that examples/manager is tested with, the oldest first. The last
+// ManagerRuntimes returns the releases of controller-runtime that examples/manager is tested with, the oldest first. The last
 // one is that of its go.mod.
-func Managers() []Embedder {
+func ManagerRuntimes() []Embedder {
 	all := Embedders()
 	first := slices.IndexFunc(all, func(e Embedder) bool { return Minor(e.Runtime) == oldestManager })
 	return all[max(first, 0):]
 }
 
-// A Managed is one line of the table of managers.
-type Managed struct {
-	Embedder         Embedder
-	Go               string // the toolchain that builds and vets; the installed one tests
-	Build, Vet, Test Result
-}
-
 // ManageWith builds, vets and tests examples/manager with a release of controller-runtime, and with the k8s.io modules
-// that this release requires. The test runs on a real API server.
-func ManageWith(ctx context.Context, root string, e Embedder) Managed {
+// that this release requires. The oldest toolchain builds and vets, the installed one tests, on a real API server.
+func ManageWith(ctx context.Context, root string, e Embedder) Build {
 	skipped := Result{Err: errSkipped}
-	m := Managed{Embedder: e, Build: skipped, Vet: skipped, Test: skipped}
+	m := Build{Library: Library{Version: e.Kubernetes}, Build: skipped, Vet: skipped, Test: skipped}
 	tmp, err := os.MkdirTemp("", "belay-manager-")
 	if err != nil {
 		m.Build.Err = fmt.Errorf("making a directory: %w", err)
@@ -113,24 +105,4 @@ func lowestModule(text string, e Embedder) string {
 		b.WriteString(text[at:])
 	}
 	return b.String()
-}
-
-// Err returns all that went wrong.
-func (m Managed) Err() error {
-	var errs []error
-	for _, r := range []Result{m.Build, m.Vet, m.Test} {
-		if !errors.Is(r.Err, errSkipped) {
-			errs = append(errs, r.Err)
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Row is the line in words.
-func (m Managed) Row() []string {
-	took := m.Build.Took + m.Vet.Took + m.Test.Took
-	return []string{
-		"controller-runtime " + m.Embedder.Runtime, m.Embedder.Kubernetes, m.Go, word(m.Build.Err), word(m.Vet.Err),
-		word(m.Test.Err), fmt.Sprintf("%.0f", took.Seconds()), verdict(m.Err(), false),
-	}
 }

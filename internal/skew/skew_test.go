@@ -93,7 +93,7 @@ func TestCompatibilityPageIsTrue(t *testing.T) {
 	for _, e := range Embedders() {
 		runtimes = append(runtimes, e.Runtime)
 	}
-	for _, e := range Managers() {
+	for _, e := range ManagerRuntimes() {
 		managers = append(managers, e.Runtime)
 	}
 	goVersion, err := GoLine(filepath.Join(root, "go.mod"))
@@ -125,7 +125,7 @@ func TestManagerHasTheNewest(t *testing.T) {
 	modfile := filepath.Join(moduleRoot(t), managerDir, "go.mod")
 	have, err := Required(modfile, runtimeModule)
 	must(t, err)
-	all := Managers()
+	all := ManagerRuntimes()
 	if newest := all[len(all)-1].Runtime; have != newest || len(all) != 3 {
 		t.Errorf("examples/manager requires controller-runtime %s, want %s, the newest of %d, and 3 of them",
 			have, newest, len(all))
@@ -136,24 +136,6 @@ func TestManagerHasTheNewest(t *testing.T) {
 		" v0.0.0\n\nreplace " + Module + " => ../..\n"
 	if got := lowestModule(text, Embedder{Runtime: "v0.23.3"}); got != want {
 		t.Errorf("the module is\n%swant\n%s", got, want)
-	}
-}
-
-// TestManagedRows: each step of a manager that fails is a failure.
-func TestManagedRows(t *testing.T) {
-	skipped := Result{Err: errSkipped}
-	for _, c := range []struct {
-		managed Managed
-		row     string
-	}{
-		{Managed{Embedder: Embedder{"v1", "v2"}, Go: "1.25.0"}, "controller-runtime v1 v2 1.25.0 ok ok ok 0 ok"},
-		{Managed{Test: Result{Err: errors.New("broken")}}, "controller-runtime    ok ok FAIL 0 FAIL"},
-		{Managed{Build: Result{Err: errors.New("broken")}, Vet: skipped, Test: skipped},
-			"controller-runtime    FAIL - - 0 FAIL"},
-	} {
-		if got := strings.Join(c.managed.Row(), " "); got != c.row {
-			t.Errorf("row %q, want %q", got, c.row)
-		}
 	}
 }
 

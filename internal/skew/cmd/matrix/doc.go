@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command matrix builds, vets and unit-tests the library with each release of the k8s.io modules that it supports,
-// builds it beside releases of controller-runtime, tests examples/manager with them, and measures what each package brings
-// into the build of a program that imports it. It prints one table of each.
+// builds it beside releases of controller-runtime, tests examples/manager with them, and measures what each package
+// brings into the build of a program that imports it. It prints one table of each.
 //
 //	matrix [-only "0.35 gains"] [-write] [PACKAGE ...]
 //

@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(m.packages) == 0 {
 		m.packages = []string{"./..."}
 	}
-	return errors.Join(m.libraries(ctx), m.embedders(ctx), m.managers(ctx), m.gains(ctx))
+	return errors.Join(m.libraries(ctx), m.embedders(ctx), m.testManagers(ctx), m.gains(ctx))
 }
 
 func (m matrix) wants(line string) bool { return len(m.only) == 0 || slices.Contains(m.only, line) }
@@ -95,10 +95,10 @@ func (m matrix) embedders(ctx context.Context) error {
 	return failed
 }
 
-func (m matrix) managers(ctx context.Context) error {
-	rows := [][]string{{"examples/manager", "k8s.io", "go", "build", "vet", "test", "seconds", "verdict"}}
+func (m matrix) testManagers(ctx context.Context) error {
+	rows := [][]string{{"examples/manager", "library", "go", "build", "vet", "test", "seconds", "verdict"}}
 	var failed error
-	for _, e := range skew.Managers() {
+	for _, e := range skew.ManagerRuntimes() {
 		if !m.wants("manager") && !m.wants("manager-"+skew.Minor(e.Runtime)) {
 			continue
 		}
@@ -108,7 +108,7 @@ func (m matrix) managers(ctx context.Context) error {
 			fmt.Fprintf(m.out, "controller-runtime %s: %v\n", e.Runtime, err)
 			failed = errors.New("examples/manager fails with a supported release of controller-runtime")
 		}
-		rows = append(rows, managed.Row())
+		rows = append(rows, append([]string{"controller-runtime " + e.Runtime}, managed.Row()...))
 	}
 	m.print(rows)
 	return failed
