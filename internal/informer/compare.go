@@ -1,0 +1,164 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+)
+
+var (
+	// ErrFieldMissing means that an informer has a transform that drops what its consumer reads.
+	ErrFieldMissing = errors.New("its transform drops a field that is read: keep that field")
+	// ErrSelectsTooLittle means that an informer does not show everything.
+	ErrSelectsTooLittle = errors.New("it selects too little: watch all namespaces, without a label or field selector")
+)
+
+const (
+	// sampleSize is how many objects of a kind are read from the server.
+	sampleSize = 250
+	// catchUpTime is how long the informer may take to show an object of the sample.
+	catchUpTime = 400 * time.Millisecond
+	// compareEvery is the pause between two comparisons.
+	compareEvery = 50 * time.Millisecond
+	// listTime bounds the read of a sample.
+	listTime = 10 * time.Second
+)
+
+// A Field is one that the consumer of an informer reads, as one object has it.
+type Field struct {
+	Name  string
+	Value any
+}
+
+// A Sample is a short list of the objects of one kind that the API server has, to be compared with what an informer
+// shows of them.
+type Sample struct {
+	Resource string // the plural: "pods"
+	Store    cache.Indexer
+	// List reads a sample from the API server.
+	List func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
+	// Fields returns what is read of an object, in the same order for each. Metadata that every consumer reads (UID,
+	// resourceVersion, deletionTimestamp) need not be among them.
+	Fields func(obj any) []Field
+	// FieldMissing and SelectsTooLittle are wrapped by what is wrong; nil is [ErrFieldMissing] and
+	// [ErrSelectsTooLittle].
+	FieldMissing, SelectsTooLittle error
+}
+
+// Compare reads samples until the informer shows all of one, or has had the time to. wrong says which field it drops or
+// what it does not show; err says why that is not known.
+func (s Sample) Compare(ctx context.Context) (wrong, err error) {
+	end := time.Now().Add(catchUpTime)
+	for {
+		objects, more, err := s.read(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", s.Resource, err)
+		}
+		wrong := s.compareOnce(objects, more)
+		if wrong == nil || time.Now().After(end) {
+			return wrong, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), wrong)
+		case <-time.After(compareEvery):
+		}
+	}
+}
+
+// read returns the objects of a sample, and how many there are beyond them where the server says so.
+func (s Sample) read(ctx context.Context) (objects []runtime.Object, more int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	list, err := s.List(ctx, metav1.ListOptions{Limit: sampleSize})
+	if err != nil {
+		return nil, 0, err
+	}
+	if accessor, err := meta.ListAccessor(list); err == nil && accessor.GetRemainingItemCount() != nil {
+		more = *accessor.GetRemainingItemCount()
+	}
+	objects, err = meta.ExtractList(list)
+	return objects, more, err
+}
+
+// compareOnce returns what is wrong with the first object of the sample that the informer does not show as it is read.
+func (s Sample) compareOnce(objects []runtime.Object, more int64) error {
+	tooLittle := s.SelectsTooLittle
+	if tooLittle == nil {
+		tooLittle = ErrSelectsTooLittle
+	}
+	shown := 0
+	var missing string
+	for _, live := range objects {
+		key, err := cache.MetaNamespaceKeyFunc(live)
+		if err != nil {
+			return err
+		}
+		cached, ok, _ := s.Store.GetByKey(key) // a store in memory has no errors
+		if !ok {
+			missing = key
+			continue
+		}
+		shown++
+		if err := s.compareObject(live, cached); err != nil {
+			return fmt.Errorf("%q: %w", key, err)
+		}
+	}
+	if missing != "" {
+		return fmt.Errorf("it shows %d of %d %s of the server, not %q: %w",
+			shown, len(objects), s.Resource, missing, tooLittle)
+	}
+	total, have := int64(len(objects))+more, int64(len(s.Store.ListKeys()))
+	if have < total-total/10 { // the numbers of a busy cluster differ
+		return fmt.Errorf("it shows %d of %d %s of the server: %w", have, total, s.Resource, tooLittle)
+	}
+	return nil
+}
+
+// compareObject returns an error for a field that the server has in this version of the object, and the cached object
+// has not.
+func (s Sample) compareObject(live runtime.Object, cached any) error {
+	fieldMissing := s.FieldMissing
+	if fieldMissing == nil {
+		fieldMissing = ErrFieldMissing
+	}
+	if want, got := fmt.Sprintf("%T", live), fmt.Sprintf("%T", cached); got != want && got != "*"+want {
+		return fmt.Errorf("the informer holds %s, want %s: %w", got, want, fieldMissing)
+	}
+	liveMeta, err := meta.Accessor(live)
+	if err != nil {
+		return err
+	}
+	cachedMeta, err := meta.Accessor(cached)
+	if err != nil {
+		return err
+	}
+	if v := cachedMeta.GetResourceVersion(); v != "" && v != liveMeta.GetResourceVersion() {
+		return nil // another version: nothing to compare
+	}
+	want, have := append(metadata(liveMeta), s.Fields(live)...), append(metadata(cachedMeta), s.Fields(cached)...)
+	for i, f := range want {
+		if i >= len(have) || !equality.Semantic.DeepEqual(f.Value, have[i].Value) {
+			return fmt.Errorf("%s is not what the server has: %w", f.Name, fieldMissing)
+		}
+	}
+	return nil
+}
+
+func metadata(o metav1.Object) []Field {
+	return []Field{
+		{"metadata.uid", o.GetUID()},
+		{"metadata.resourceVersion", o.GetResourceVersion()},
+		{"metadata.deletionTimestamp", o.GetDeletionTimestamp()},
+	}
+}
