@@ -64,13 +64,13 @@ func (s Sample) Compare(ctx context.Context) (wrong, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", s.Resource, err)
 		}
-		wrong := s.compareOnce(objects, more)
-		if wrong == nil || time.Now().After(end) {
+		behind, wrong := s.compareOnce(objects, more)
+		if wrong == nil && behind == 0 || time.Now().After(end) {
 			return wrong, nil
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), wrong)
+			return nil, errors.Join(context.Cause(ctx), wrong)
 		case <-time.After(compareEvery):
 		}
 	}
@@ -91,8 +91,9 @@ func (s Sample) read(ctx context.Context) (objects []runtime.Object, more int64,
 	return objects, more, err
 }
 
-// compareOnce returns what is wrong with the first object of the sample that the informer does not show as it is read.
-func (s Sample) compareOnce(objects []runtime.Object, more int64) error {
+// compareOnce returns how many objects of the sample the informer shows in another version, which cannot be compared,
+// and what is wrong with the first one that it does not show as it is read.
+func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, wrong error) {
 	tooLittle := s.SelectsTooLittle
 	if tooLittle == nil {
 		tooLittle = ErrSelectsTooLittle
@@ -102,7 +103,7 @@ func (s Sample) compareOnce(objects []runtime.Object, more int64) error {
 	for _, live := range objects {
 		key, err := cache.MetaNamespaceKeyFunc(live)
 		if err != nil {
-			return err
+			return behind, err
 		}
 		cached, ok, _ := s.Store.GetByKey(key) // a store in memory has no errors
 		if !ok {
@@ -110,49 +111,53 @@ func (s Sample) compareOnce(objects []runtime.Object, more int64) error {
 			continue
 		}
 		shown++
-		if err := s.compareObject(live, cached); err != nil {
-			return fmt.Errorf("%q: %w", key, err)
+		same, err := s.compareObject(live, cached)
+		if err != nil {
+			return behind, fmt.Errorf("%q: %w", key, err)
+		}
+		if !same {
+			behind++
 		}
 	}
 	if missing != "" {
-		return fmt.Errorf("it shows %d of %d %s of the server, not %q: %w",
+		return behind, fmt.Errorf("it shows %d of %d %s of the server, not %q: %w",
 			shown, len(objects), s.Resource, missing, tooLittle)
 	}
 	total, have := int64(len(objects))+more, int64(len(s.Store.ListKeys()))
 	if have < total-total/10 { // the numbers of a busy cluster differ
-		return fmt.Errorf("it shows %d of %d %s of the server: %w", have, total, s.Resource, tooLittle)
+		return behind, fmt.Errorf("it shows %d of %d %s of the server: %w", have, total, s.Resource, tooLittle)
 	}
-	return nil
+	return behind, nil
 }
 
 // compareObject returns an error for a field that the server has in this version of the object, and the cached object
-// has not.
-func (s Sample) compareObject(live runtime.Object, cached any) error {
+// has not. same is false where the cached object is another version.
+func (s Sample) compareObject(live runtime.Object, cached any) (same bool, err error) {
 	fieldMissing := s.FieldMissing
 	if fieldMissing == nil {
 		fieldMissing = ErrFieldMissing
 	}
 	if want, got := fmt.Sprintf("%T", live), fmt.Sprintf("%T", cached); got != want && got != "*"+want {
-		return fmt.Errorf("the informer holds %s, want %s: %w", got, want, fieldMissing)
+		return true, fmt.Errorf("the informer holds %s, want %s: %w", got, want, fieldMissing)
 	}
 	liveMeta, err := meta.Accessor(live)
 	if err != nil {
-		return err
+		return true, err
 	}
 	cachedMeta, err := meta.Accessor(cached)
 	if err != nil {
-		return err
+		return true, err
 	}
 	if v := cachedMeta.GetResourceVersion(); v != "" && v != liveMeta.GetResourceVersion() {
-		return nil // another version: nothing to compare
+		return false, nil
 	}
 	want, have := append(metadata(liveMeta), s.Fields(live)...), append(metadata(cachedMeta), s.Fields(cached)...)
 	for i, f := range want {
 		if i >= len(have) || !equality.Semantic.DeepEqual(f.Value, have[i].Value) {
-			return fmt.Errorf("%s is not what the server has: %w", f.Name, fieldMissing)
+			return true, fmt.Errorf("%s is not what the server has: %w", f.Name, fieldMissing)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 func metadata(o metav1.Object) []Field {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
-	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -39,8 +38,8 @@ type Drains interface {
 
 // Run reconciles each machine when it has changed, when its Node has, and when it asked for it, until ctx ends, or
 // returns at once why it can't. The informer of Nodes is started by its owner: where that has not happened within a
-// second, or the owner stops it while ctx goes on, Run returns an [InformerError]. What fails meanwhile is logged as it
-// comes. Call it once.
+// second, where it drops a field or does not show all Nodes, or where the owner stops it while ctx goes on, Run returns
+// an [InformerError]. What fails meanwhile is logged as it comes. Call it once.
 func Run(ctx context.Context, l Loop) error {
 	check := option.For("machine/kube.Run", nil)
 	check.Require("Loop.Controller", l.Controller, "see machine/controller.New")
@@ -74,7 +73,7 @@ func (l Loop) watch(ctx context.Context, changed func(machine.Key)) error {
 	nodes := make(chan error, 1)
 	go func() {
 		defer stop()
-		nodes <- informer.WatchRunning(ctx, "Loop.Nodes", l.Nodes.informer)
+		nodes <- l.Nodes.watchInformer(ctx, "Loop.Nodes")
 	}()
 	err := l.Machines.Run(ctx, changed)
 	stop()

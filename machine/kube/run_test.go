@@ -5,11 +5,16 @@ package kube_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -72,47 +77,43 @@ func TestRunReturnsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// An informer of Nodes that is not started, or is stopped while Run goes on, ends Run with an error that names the option.
-func TestRunWithoutARunningInformer(t *testing.T) {
+// An informer of Nodes that is not started, shows too little, or is stopped while Run goes on, ends Run with an error
+// that names the option.
+func TestRunOverAnInformerThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
+	dropID := func(obj any) (any, error) {
+		if n, ok := obj.(*corev1.Node); ok {
+			n.Spec.ProviderID = ""
+		}
+		return obj, nil
+	}
+	selectNone := func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=other" }
 	for name, c := range map[string]struct {
-		runs bool
-		want string
+		with        informers.SharedInformerOption
+		start, stop bool
+		want        string
 	}{
-		"not started": {false, "is not started: start the factory, or the manager"},
-		"stopped":     {true, "has stopped: run the consumer and the informer under one context"},
+		"not started": {informers.WithTransform(nil), false, false, "is not started: start the factory, or the manager"},
+		"stopped":     {informers.WithTransform(nil), true, true, "has stopped: run the consumer and the informer under one"},
+		"transform":   {informers.WithTransform(dropID), true, false, "spec.providerID is not what the server has: its transform"},
+		"selector":    {informers.WithTweakListOptions(selectNone), true, false, "it shows 0 of 1 nodes of the server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
-				map[schema.GroupVersionResource]string{v1alpha1.MachinesResource: "MachineList"})
-			core := fake.NewClientset()
-			factory := informers.NewSharedInformerFactory(core, 0)
-			machines := kube.NewMachines(client, "")
-			// Nodes ask a server whether it is there, which a fake has not.
-			workload := kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"})
-			nodes, err := kube.NewNodes(workload, factory.Core().V1().Nodes().Informer(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			controlled, err := controller.New(controller.Options{
-				Cluster: "c", Machines: machines, Nodes: nodes, Provider: &machinetest.Memory{}, Undrained: true,
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			server := newNodeServer(t)
+			core := kubernetes.NewForConfigOrDie(&rest.Config{Host: server.URL})
+			factory := informers.NewSharedInformerFactoryWithOptions(core, 0, c.with)
+			l := loopOver(t, core, factory.Core().V1().Nodes().Informer())
 			owner, stop := context.WithCancel(t.Context())
 			defer stop()
-			if c.runs {
+			if c.start {
 				factory.Start(owner.Done())
 			}
 			ended := make(chan error, 1)
-			go func() {
-				ended <- kube.Run(t.Context(), kube.Loop{Controller: controlled, Machines: machines, Nodes: nodes})
-			}()
-			if c.runs {
-				waitUntil(t, machines.Synced)
-				waitUntil(t, nodes.Synced)
+			go func() { ended <- kube.Run(t.Context(), l) }()
+			if c.stop {
+				waitUntil(t, l.Machines.Synced)
+				waitUntil(t, l.Nodes.Synced)
 				stop()
 				factory.Shutdown()
 			}
@@ -127,6 +128,59 @@ func TestRunWithoutARunningInformer(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loopOver is a controller of no machines over an informer of Nodes.
+func loopOver(t *testing.T, core kubernetes.Interface, of kube.Informer) kube.Loop {
+	t.Helper()
+	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
+		map[schema.GroupVersionResource]string{v1alpha1.MachinesResource: "MachineList"})
+	machines := kube.NewMachines(client, "")
+	nodes, err := kube.NewNodes(core, of, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := controller.New(controller.Options{
+		Cluster: "c", Machines: machines, Nodes: nodes, Provider: &machinetest.Memory{}, Undrained: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kube.Loop{Controller: c, Machines: machines, Nodes: nodes}
+}
+
+// newNodeServer is an API server with one Node, whose watches never tell anything.
+func newNodeServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "u1", ResourceVersion: "7"}}
+	node.Spec.ProviderID = "memory:///token"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch q := r.URL.Query(); {
+		case r.URL.Path != "/api/v1/nodes":
+			_, _ = w.Write([]byte("ok"))
+		case q.Get("watch") != "" && q.Get("sendInitialEvents") != "": // as of a server that streams no lists
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_ = json.NewEncoder(w).Encode(metav1.Status{
+				Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity,
+			})
+		case q.Get("watch") != "":
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		default:
+			list := corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
+			list.ResourceVersion = "7"
+			if q.Get("fieldSelector") == "" {
+				list.Items = append(list.Items, node)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(list)
+		}
+	}))
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server
 }
 
 func waitUntil(t *testing.T, is func() bool) {

@@ -82,6 +82,8 @@ type Caches struct {
 	foreign map[string]Informer
 	changed wake
 	running onlyOnce
+
+	comparison comparison
 }
 
 // NewCaches makes the caches. It makes no request: see [Caches.Run].
@@ -91,6 +93,7 @@ func NewCaches(config *rest.Config, o CachesOptions) (*Caches, error) {
 		return nil, err
 	}
 	c := &Caches{Client: client, in: o.Informers, foreign: map[string]Informer{}}
+	c.comparison = comparison{core: core, done: map[string]bool{}}
 	c.factory = informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithTransform(dropManagedFields))
 	var errs [5]error
 	c.Shadows, errs[0] = cacheFor(c, "Shadows", o.Informers.Shadows, v1alpha1.NodeShadowKind, NewShadowCache)

@@ -48,7 +48,7 @@ type Drains interface {
 
 // RunController carries out the rollouts of one disruption domain until ctx ends; then it returns nil. It watches the cluster,
 // waits until the caches have synced, waits until it leads, and runs a [controller.Controller]. An error means that it can't go on:
-// an option is missing or an informer has stopped. Errors of the API server are logged and tried again.
+// an option is missing, or an informer was not started, drops a field, selects too little or has stopped. Errors of the API server are logged and tried again.
 //
 // The definitions have to be installed, see [Install], and the process takes [ControllerRules] and [HealthRules].
 func RunController(ctx context.Context, config *rest.Config, o ControllerOptions) error {
@@ -83,6 +83,9 @@ func RunController(ctx context.Context, config *rest.Config, o ControllerOptions
 	g.run(func() error { return ledger.Run(ctx, own.ring) })
 	g.run(func() error {
 		if synced, err := caches.waitForSync(ctx); !synced {
+			return err
+		}
+		if err := caches.compare(ctx); err != nil || ctx.Err() != nil {
 			return err
 		}
 		return o.lead(ctx, func(ctx context.Context) error { return o.runTerm(ctx, caches, ledger, &own) })

@@ -146,6 +146,55 @@ func TestRunControllerOverInformers(t *testing.T) {
 	}
 }
 
+// An informer of an embedder that drops a field or selects too little ends RunController before it does anything, with an
+// error that names the option.
+func TestRunControllerOverInformersThatShowTooLittle(t *testing.T) {
+	b := newBed(t)
+	b.readyNode("little-0", "little")
+	for name, c := range map[string]struct {
+		with   informers.SharedInformerOption
+		option string
+		want   string
+	}{
+		"transform": {informers.WithTransform(func(obj any) (any, error) {
+			if n, ok := obj.(*corev1.Node); ok {
+				n.Labels = nil
+			}
+			return obj, nil
+		}), "Informers.Nodes", "metadata.labels is not what the server has: its transform drops a field"},
+		"selector": {informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "no=node" }),
+			"Informers.Nodes", "nodes of the server, not"},
+		"metadata alone": {informers.WithTransform(func(obj any) (any, error) {
+			if n, ok := obj.(*corev1.Node); ok {
+				return &metav1.PartialObjectMetadata{ObjectMeta: n.ObjectMeta}, nil
+			}
+			return obj, nil
+		}), "Informers.Nodes", "want *v1.Node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			factory := informers.NewSharedInformerFactoryWithOptions(b.core, 0, c.with)
+			in := kube.FactoryInformers(factory)
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			factory.Start(ctx.Done())
+			err := kube.RunController(ctx, b.env.Config(), kube.ControllerOptions{
+				Domain: "little", CachesOptions: kube.CachesOptions{Informers: in},
+				Lead: func(context.Context, func(context.Context) error) error {
+					t.Error("it waits until it leads, want an error before that")
+					return nil
+				},
+			})
+			var typed *kube.InformerError
+			if !errors.As(err, &typed) || typed.Option != c.option || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("RunController returned %v, want an InformerError of %s that says %q", err, c.option, c.want)
+			}
+			if ctx.Err() != nil {
+				t.Error("RunController went on for a minute, want an error within a second")
+			}
+		})
+	}
+}
+
 // await waits for a controller to lead.
 func await(t *testing.T, led <-chan struct{}, ended <-chan error) {
 	t.Helper()
