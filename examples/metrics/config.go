@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -18,9 +17,15 @@ type ConfigOptions struct {
 	// Status is that of the node's Syncer. While its Condition has no Status, nothing is known yet.
 	Status func() configsync.Status
 	// Totals counts what has happened since the journal of the node began.
-	Totals func() []history.Total
+	Totals func() []EventTotal
 	// Drifted reports whether the rendered file is not what was rendered.
 	Drifted func() bool
+}
+
+// An EventTotal is how often something has happened on a node, such as RolledBack with the class CrashLoop.
+type EventTotal struct {
+	Kind, Class string
+	Count       uint64
 }
 
 // Config shows the config of one node: the metrics that begin with belay_config_.
@@ -71,7 +76,7 @@ func (c *Config) Collect(ch chan<- prometheus.Metric) {
 	if c.o.Totals != nil {
 		for _, t := range c.o.Totals() {
 			ch <- prometheus.MustNewConstMetric(c.events, prometheus.CounterValue, float64(t.Count),
-				string(t.Kind), string(t.Class))
+				t.Kind, t.Class)
 		}
 	}
 	if c.o.Status == nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/configsync/history"
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/examples/metrics"
 	"github.com/belayproject/belay/identity"
@@ -75,9 +74,9 @@ func TestDrain(t *testing.T) {
 	m.Phase("", drain.Draining)
 	m.Phase(drain.Draining, drain.Drained)
 	m.Phase(drain.Drained, "")
-	m.Eviction(drain.VerdictAccepted, 201, time.Second)
-	m.Eviction(drain.VerdictAccepted, 201, time.Second)
-	m.Eviction(drain.VerdictBudgetExhausted, 429, time.Second)
+	m.Eviction("Accepted", 201, time.Second)
+	m.Eviction("Accepted", 201, time.Second)
+	m.Eviction("BudgetExhausted", 429, time.Second)
 	m.Pass(2 * time.Millisecond)
 	want(t, c, []string{"belay_drain_nodes", "belay_drain_evictions_total"},
 		`belay_drain_nodes{phase="Draining"} 1`, `belay_drain_nodes{phase="Drained"} 0`,
@@ -180,10 +179,10 @@ func TestConfig(t *testing.T) {
 	good := lkg.Ref{Namespace: "ns", Name: "v1", UID: "u1", ResourceVersion: "7", Key: "kubelet", Digest: "sha256:1"}
 	bad := lkg.Ref{Namespace: "ns", Name: "v2", UID: "u2", ResourceVersion: "9", Key: "kubelet", Digest: "sha256:2"}
 	var s configsync.Status
-	var totals []history.Total
+	var totals []metrics.EventTotal
 	drifted := false
 	c := metrics.NewConfig(metrics.ConfigOptions{
-		Status: func() configsync.Status { return s }, Totals: func() []history.Total { return totals },
+		Status: func() configsync.Status { return s }, Totals: func() []metrics.EventTotal { return totals },
 		Drifted: func() bool { return drifted },
 	})
 	if n := testutil.CollectAndCount(c); n != 0 {
@@ -205,8 +204,8 @@ func TestConfig(t *testing.T) {
 		Rejected:  []lkg.BadEntry{{Ref: bad, Reason: "failed to validate current (UID: u2)"}},
 	}
 	drifted = true
-	totals = []history.Total{
-		{Kind: history.RolledBack, Class: lkg.ClassInvalid, Count: 3}, {Kind: history.Adopted, Count: 4},
+	totals = []metrics.EventTotal{
+		{Kind: "RolledBack", Class: string(lkg.ClassInvalid), Count: 3}, {Kind: "Adopted", Count: 4},
 	}
 	want(t, c, nil,
 		`belay_config_assigned{key="kubelet",resource_version="9",source="ns/v2",uid="u2"} 1`,
