@@ -122,7 +122,7 @@ func TestRolloutForgets(t *testing.T) {
 	m, forget := c.NewHooks("d")
 	other, _ := c.NewHooks("other")
 	names := []string{"belay_rollout_nodes", "belay_rollout_phase", "belay_rollout_waiting_nodes", "belay_rollout_stalled"}
-	m.Rollout("r", rollout.Running, rollout.Counts{Selected: 2, Waiting: 2}, map[rollout.Reason]int{rollout.ReasonCap: 2})
+	m.Rollout("r", rollout.Running, rollout.Counts{Selected: 2, Waiting: 2}, map[rollout.Reason]int{"Cap": 2})
 	m.Stalled("r", "DrainBlocked")
 	other.Stalled("o", "Frozen")
 	if n := testutil.CollectAndCount(c, names...); n != 11 {
@@ -205,7 +205,7 @@ func TestConfig(t *testing.T) {
 	}
 	drifted = true
 	totals = []metrics.EventTotal{
-		{Kind: "RolledBack", Class: string(lkg.ClassInvalid), Count: 3}, {Kind: "Adopted", Count: 4},
+		{Kind: "RolledBack", Class: "Invalid", Count: 3}, {Kind: "Adopted", Count: 4},
 	}
 	want(t, c, nil,
 		`belay_config_assigned{key="kubelet",resource_version="9",source="ns/v2",uid="u2"} 1`,

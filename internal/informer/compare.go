@@ -60,7 +60,7 @@ type Sample struct {
 func (s Sample) Compare(ctx context.Context) (wrong, err error) {
 	end := time.Now().Add(catchUpTime)
 	for {
-		objects, more, err := s.read(ctx)
+		objects, more, err := s.readLive(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", s.Resource, err)
 		}
@@ -76,8 +76,8 @@ func (s Sample) Compare(ctx context.Context) (wrong, err error) {
 	}
 }
 
-// read returns the objects of a sample, and how many there are beyond them where the server says so.
-func (s Sample) read(ctx context.Context) (objects []runtime.Object, more int64, err error) {
+// readLive returns the objects of a sample, and how many there are beyond them where the server says so.
+func (s Sample) readLive(ctx context.Context) (objects []runtime.Object, more int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	list, err := s.List(ctx, metav1.ListOptions{Limit: sampleSize})
@@ -151,7 +151,7 @@ func (s Sample) compareObject(live runtime.Object, cached any) (same bool, err e
 	if v := cachedMeta.GetResourceVersion(); v != "" && v != liveMeta.GetResourceVersion() {
 		return false, nil
 	}
-	want, have := append(metadata(liveMeta), s.Fields(live)...), append(metadata(cachedMeta), s.Fields(cached)...)
+	want, have := append(metadataFields(liveMeta), s.Fields(live)...), append(metadataFields(cachedMeta), s.Fields(cached)...)
 	for i, f := range want {
 		if i >= len(have) || !equality.Semantic.DeepEqual(f.Value, have[i].Value) {
 			return true, fmt.Errorf("%s is not what the server has: %w", f.Name, fieldMissing)
@@ -160,7 +160,7 @@ func (s Sample) compareObject(live runtime.Object, cached any) (same bool, err e
 	return true, nil
 }
 
-func metadata(o metav1.Object) []Field {
+func metadataFields(o metav1.Object) []Field {
 	return []Field{
 		{"metadata.uid", o.GetUID()},
 		{"metadata.resourceVersion", o.GetResourceVersion()},

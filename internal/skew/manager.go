@@ -20,8 +20,8 @@ const managerDir = "examples/manager"
 // events.
 const oldestManager = "0.23"
 
-// ManagerRuntimes returns the releases of controller-runtime that examples/manager is tested with, the oldest first. The
-// last one is that of its go.mod.
+// ManagerRuntimes returns the releases of controller-runtime that examples/manager is tested with, the oldest first.
+// The last one is that of its go.mod.
 func ManagerRuntimes() []Embedder {
 	all := Embedders()
 	first := slices.IndexFunc(all, func(e Embedder) bool { return Minor(e.Runtime) == oldestManager })
