@@ -151,7 +151,8 @@ func (s Sample) compareObject(live runtime.Object, cached any) (same bool, err e
 	if v := cachedMeta.GetResourceVersion(); v != "" && v != liveMeta.GetResourceVersion() {
 		return false, nil
 	}
-	want, have := append(metadataFields(liveMeta), s.Fields(live)...), append(metadataFields(cachedMeta), s.Fields(cached)...)
+	want := append(metadataFields(liveMeta), s.Fields(live)...)
+	have := append(metadataFields(cachedMeta), s.Fields(cached)...)
 	for i, f := range want {
 		if i >= len(have) || !equality.Semantic.DeepEqual(f.Value, have[i].Value) {
 			return true, fmt.Errorf("%s is not what the server has: %w", f.Name, fieldMissing)
