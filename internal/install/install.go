@@ -145,8 +145,11 @@ func (s Set) applyDefinition(ctx context.Context, client dynamic.Interface, d de
 				return false, err
 			}
 		}
-		last = d.isServed(ctx, client)
-		return last == nil, nil
+		err := d.isServed(ctx, client)
+		if err == nil || ctx.Err() == nil { // a look that the end of ctx cuts short tells nothing new
+			last = err
+		}
+		return err == nil, nil
 	})
 	if ctx.Err() != nil {
 		return fmt.Errorf("waiting for CustomResourceDefinition %q to be served: %w", d.object.GetName(), errors.Join(err, last))

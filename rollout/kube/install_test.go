@@ -82,7 +82,7 @@ func TestInstallOverADefinitionThatIsBeingDeleted(t *testing.T) {
 	})
 	name := v1alpha1.RevisionsResource.GroupResource().String()
 	check(definitions.Delete(t.Context(), name, metav1.DeleteOptions{}))
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 8*time.Second)
 	defer stop()
 	err = install(ctx)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "is being deleted") {
