@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/drain"
-	shared "github.com/belayproject/belay/internal/informer"
 )
 
 // informer is an informer and what is wrong with it.
@@ -109,7 +108,7 @@ var (
 	// ErrFieldMissing is for an informer with a transform that drops what a drain reads.
 	ErrFieldMissing = errors.New("its transform drops a field that a drain reads: keep what drain/kube.Transform keeps")
 	// ErrSelectsTooLittle is for an informer that does not show everything.
-	ErrSelectsTooLittle = shared.ErrSelectsTooLittle
+	ErrSelectsTooLittle = errors.New("it selects too little: watch all namespaces, without a label or field selector")
 
 	errNoAnswer    = errors.New("the API server has not answered yet")
 	errNoStore     = errors.New("it has no method GetIndexer, as one over several namespaces: give one that watches the cluster")

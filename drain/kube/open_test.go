@@ -75,8 +75,16 @@ func TestDrainNodeThatCannotBeDrained(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), user) || !strings.Contains(err.Error(), "pods") || time.Since(begun) > 20*time.Second {
 		t.Errorf("after %s: got error %v, want the right that is missing, at once", time.Since(begun), err)
 	}
+}
+
+// TestDrainNodeGivesBack shows a drain whose context ends: the error names the pod that is left, and the node is given
+// back.
+func TestDrainNodeGivesBack(t *testing.T) {
+	c := newCluster(t)
+	node := c.nodeWithPods(t, "app")
+	c.runs(t, "debug", node)
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = kube.DrainNode(ctx, c.env.Config(), node, kube.DrainOptions{Holder: "cancelled", Report: func(st drain.Status) {
+	_, err := kube.DrainNode(ctx, c.env.Config(), node, kube.DrainOptions{Holder: "cancelled", Report: func(st drain.Status) {
 		if st.Phase == drain.Draining {
 			cancel()
 		}

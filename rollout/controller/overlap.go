@@ -10,9 +10,6 @@ import (
 	"github.com/belayproject/belay/rollout"
 )
 
-// checkOverlap is the check that finds nodes which a rollout selects, and that belong to another one.
-const checkOverlap = rollout.CheckOverlap
-
 // ownerOf is a rollout as one to which nodes can belong.
 func ownerOf(r *Rollout) rollout.Owner {
 	return rollout.Owner{Name: r.Name, UID: r.Policy.UID, Created: r.Created}
