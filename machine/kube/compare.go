@@ -29,7 +29,7 @@ func (s *Nodes) watchInformer(ctx context.Context, option string) error {
 	compared := make(chan struct{})
 	go func() {
 		defer close(compared)
-		if wrong := s.compare(ctx); wrong != nil {
+		if wrong := s.compareInformer(ctx); wrong != nil {
 			stop(&InformerError{Option: option, Err: wrong})
 		}
 	}()
@@ -43,8 +43,8 @@ func (s *Nodes) watchInformer(ctx context.Context, option string) error {
 	return err
 }
 
-// compare waits until the informer has synced and returns what is wrong with what it shows, if anything.
-func (s *Nodes) compare(ctx context.Context) error {
+// compareInformer waits until the informer has synced and returns what is wrong with what it shows, if anything.
+func (s *Nodes) compareInformer(ctx context.Context) error {
 	if !waitFor(ctx, s.Synced) {
 		return nil
 	}

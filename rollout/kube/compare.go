@@ -33,13 +33,13 @@ type comparison struct {
 	done map[string]bool // by option
 }
 
-// compare compares what the informers of an embedder show with what the API server has, once. It returns an
+// compareInformers compares what the informers of an embedder show with what the API server has, once. It returns an
 // [InformerError] for one that drops a field or selects too little. Where the server does not answer it tries again,
 // until ctx ends.
-func (c *Caches) compare(ctx context.Context) error {
+func (c *Caches) compareInformers(ctx context.Context) error {
 	c.comparison.mu.Lock()
 	defer c.comparison.mu.Unlock()
-	for _, s := range c.samples() {
+	for _, s := range c.sampleKinds() {
 		for c.foreign[s.option] != nil && !c.comparison.done[s.option] {
 			wrong, err := s.Compare(ctx)
 			switch {
@@ -69,7 +69,8 @@ type sampled struct {
 	informer.Sample
 }
 
-func (c *Caches) samples() []sampled {
+// sampleKinds returns a sample for each informer that an embedder may give.
+func (c *Caches) sampleKinds() []sampled {
 	type options = metav1.ListOptions
 	const all = metav1.NamespaceAll
 	seen, core, apps := c.Health.seen, c.comparison.core.CoreV1(), c.comparison.core.AppsV1()

@@ -85,7 +85,7 @@ func RunController(ctx context.Context, config *rest.Config, o ControllerOptions
 		if synced, err := caches.waitForSync(ctx); !synced {
 			return err
 		}
-		if err := caches.compare(ctx); err != nil || ctx.Err() != nil {
+		if err := caches.compareInformers(ctx); err != nil || ctx.Err() != nil {
 			return err
 		}
 		return o.lead(ctx, func(ctx context.Context) error { return o.runTerm(ctx, caches, ledger, &own) })
