@@ -85,7 +85,7 @@
 //	SkipWaitForDeleteTimeoutSeconds  none: such a pod is a Blocker with the reason FinalizersRemain,
 //	                                 NodeUnreachable or StuckTerminating; StepOutOfService helps, with proof
 //	EvictErrorRetryDelay             none: the next try comes with a change of the budget or the pod, or some time later
-//	AdditionalFilters                Policy.Rules, and the label drain.belay.dev/behavior on the pods; a filter's code becomes data
+//	AdditionalFilters                Policy.Rules, and the label drain.belay.dev/behavior on pods; a filter is data
 //	Out, ErrOut                      none: Status is data; Options.Recorder gets events
 //	DryRunStrategy                   Drainer.Plan, which writes nothing
 //	OnPodDeletedOrEvicted,           Status.Evicted, Status.Forced and Status.Blockers after each pass;
