@@ -255,6 +255,7 @@ page-shots: browser-deps ## write the pictures of the fleet page that the docs s
 generate: $(TOOLS)/controller-gen ## write generated code, manifests and the last column of docs/requirements.md
 	for m in $(MODULES); do PATH="$(TOOLS):$$PATH" $(GO) generate -C "$$m" ./...; done
 	$(GO) run ./internal/archtest/cmd/requirements
+	$(GO) run ./internal/badinput/cmd/generate
 	$(GO) run ./internal/archtest/cmd/api
 	$(GO) run ./internal/archtest/cmd/ratchets
 
@@ -264,6 +265,7 @@ ratchets: ## lower the figures of internal/archtest/ratchets.txt that have shrun
 
 .PHONY: api
 api: ## write the listings of the exported API below docs/api; the test TestAPI of internal/archtest compares them
+	$(GO) run ./internal/badinput/cmd/generate
 	$(GO) run ./internal/archtest/cmd/api
 
 .PHONY: verify

@@ -3,6 +3,25 @@
 
 // Package checkpoint keeps named records on a node's disk so that an acknowledged write survives any crash.
 //
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/checkpoint"
+//	)
+//
+//	func save(ctx context.Context, dir string) ([]byte, error) {
+//		store, err := checkpoint.Open(dir, checkpoint.Options{})
+//		if err != nil {
+//			return nil, err
+//		}
+//		defer store.Close()
+//		if err := store.Put(ctx, "current", []byte("a record")); err != nil {
+//			return nil, err
+//		}
+//		return store.Get(ctx, "current")
+//	}
+//
 // A [Store] is one directory. A stream is a named record in it, for example "current" or "checkpoints/4f1d…".
 // Each [Store.Put] of a stream makes a new, numbered, immutable file (a generation); the value of a stream is the
 // highest generation that verifies. No pointer file, link or in-place change exists: one rename is the whole commit.

@@ -41,8 +41,8 @@ var (
 	ErrUntrusted = errors.New("not trusted")
 	// ErrMoved says that the store's directory, or one in it, is no longer the one that was opened.
 	ErrMoved = errors.New("the directory was moved or replaced")
-	// ErrNotOpen says that the Store was not made by [Open].
-	ErrNotOpen = errors.New("the store was not opened: make it with checkpoint.Open")
+	// ErrNotOpen says that the Store was not made by [Open], or the Reader by [OpenReader].
+	ErrNotOpen = errors.New("the store was not opened: make it with checkpoint.Open or checkpoint.OpenReader")
 	// ErrName says that a stream or directory name is not one that this package accepts; see [ValidateStream].
 	ErrName = errors.New("the name is not acceptable")
 )

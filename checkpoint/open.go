@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Open opens the store in a directory, which it makes, durably, where it is not there (0700, as are its parents). It takes
@@ -23,6 +25,16 @@ import (
 // other things), or [errors.ErrUnsupported] (a network file system, or not Linux).
 func Open(dir string, o Options) (*Store, error) {
 	return openOn(hostFS(), dir, o)
+}
+
+// absolutePath returns the path of a store's directory, which must be named.
+func absolutePath(call, dir string) (string, error) {
+	check := option.For(call, nil)
+	check.Require("dir", dir, "the directory of the store")
+	if err := check.Err(); err != nil {
+		return "", err
+	}
+	return filepath.Abs(dir)
 }
 
 func openOn(sys fsys, dir string, o Options) (*Store, error) {
@@ -47,9 +59,9 @@ func newStore(sys fsys, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	path, err := filepath.Abs(dir)
-	if err != nil || dir == "" {
-		return nil, errors.Join(err, errors.New("no directory given"))
+	path, err := absolutePath("checkpoint.Open", dir)
+	if err != nil {
+		return nil, err
 	}
 	return &Store{
 		sys: sys, o: o, path: path, lock: -1, pause: pauseFor,

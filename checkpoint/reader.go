@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 )
 
@@ -40,10 +39,7 @@ func openReaderOn(sys fsys, dir string, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the store in %q for reading: %w", dir, err)
 	}
-	path, err := filepath.Abs(dir)
-	if err == nil && dir == "" {
-		err = errors.New("no directory given")
-	}
+	path, err := absolutePath("checkpoint.OpenReader", dir)
 	r := &Reader{sys: sys, load: newLoader(sys, o), path: path}
 	if err == nil {
 		var fd int
@@ -83,6 +79,9 @@ func (r *Reader) List(ctx context.Context, dir string) ([]string, error) {
 
 // enter opens the store's directory, or one in it.
 func (r *Reader) enter(dir string) (int, error) {
+	if r.sys == nil {
+		return -1, ErrNotOpen
+	}
 	root, err := r.sys.openPath(r.path)
 	if err != nil || dir == "" {
 		return root, err

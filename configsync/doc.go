@@ -1,7 +1,28 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configsync brings a node to the config that a source names, and never lets a bad one keep the node down.
+// Package configsync keeps a node at a config, and no bad config keeps it down.
+//
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/configsync"
+//		"github.com/belayproject/belay/lkg"
+//	)
+//
+//	func run[T any](ctx context.Context, o configsync.Options[T], use func(T)) error {
+//		syncer, err := configsync.New(ctx, o)
+//		if err != nil {
+//			return err
+//		}
+//		active, err := syncer.Bootstrap(ctx, lkg.Exit{})
+//		if err != nil {
+//			return err
+//		}
+//		use(active.Config)
+//		return syncer.Run(ctx)
+//	}
 //
 // A [Syncer] joins small parts: a [Source] says which config is wanted, a [Fetcher] gets the object, a [Codec] decodes it,
 // [Validator]s judge it, a [Store] keeps it, a [Restarter] restarts what is configured, [Probe]s say whether it is well, and a

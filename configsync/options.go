@@ -5,12 +5,12 @@ package configsync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -138,27 +138,28 @@ func (o Options[T]) withDefaults() (Options[T], error) {
 
 // check returns one error that names every required part that is missing.
 func (o Options[T]) check() error {
-	var errs []error
-	need := func(ok bool, field, why string) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("configsync: Options.%s must be set%s", field, why))
-		}
+	check := option.For("configsync.New", nil)
+	check.Require("Options.Version", o.Version, "that of the agent")
+	check.Require("Options.Key", o.Key, "the entry of an object that holds the config")
+	check.Require("Options.Codec", o.Codec, "see YAML")
+	if err := o.Ack.check(); err != nil {
+		check.Wrong("%v", err)
 	}
-	need(o.Version != "", "Version", "")
-	need(o.Key != "", "Key", "")
-	need(o.Codec != nil, "Codec", "")
-	errs = append(errs, o.Ack.check())
-	need(o.Init != nil || o.Default != nil, "Init or Options.Default", ": without a local config there is nothing to fall back to")
+	if o.Init == nil && o.Default == nil {
+		check.Require("Options.Init or Options.Default", nil, "without a local config there is nothing to fall back to")
+	}
 	if o.Source != nil {
-		need(o.Store != nil, "Store", " with Source")
-		need(o.Fetcher != nil, "Fetcher", " with Source")
-		need(o.Restarter != nil, "Restarter", " with Source")
+		check.Require("Options.Store", o.Store, "with Source; see checkpoint.Open")
+		check.Require("Options.Fetcher", o.Fetcher, "with Source")
+		check.Require("Options.Restarter", o.Restarter, "with Source; see package restart")
 	}
 	for field, d := range map[string]time.Duration{
 		"CallTimeout": o.CallTimeout, "ProbeInterval": o.ProbeInterval, "ProbeTimeout": o.ProbeTimeout,
 		"RetryMin": o.RetryMin, "RetryMax": o.RetryMax, "Resync": o.Resync,
 	} {
-		need(d >= 0, field, fmt.Sprintf(" to a positive duration or 0 for the default, got %s", d))
+		if d < 0 {
+			check.Wrong("Options.%s must be positive, or 0 for the default, got %s", field, d)
+		}
 	}
-	return errors.Join(errs...)
+	return check.Err()
 }

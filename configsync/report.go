@@ -120,6 +120,9 @@ func (s *Syncer[T]) Status() Status {
 }
 
 func (s *Syncer[T]) status(ctx context.Context) Status {
+	if s.isMade() != nil {
+		return Status{}
+	}
 	now := s.snapshot()
 	if now.epoch == 0 {
 		return Status{}

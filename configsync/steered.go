@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -35,8 +36,13 @@ type Steered[T any] struct {
 // NewSteered is [New] for a Steered. The options have no Source, and the others that one requires. What is wanted is kept in o.Store, in the
 // stream "wanted". Where nothing was adopted yet, or that can't be read any more, what is assigned stays wanted.
 func NewSteered[T any](ctx context.Context, o Options[T], find Finder) (*Steered[T], error) {
-	if o.Source != nil || find == nil {
-		return nil, errors.New("configsync: a Steered must have a Finder, and no Options.Source")
+	check := option.For("configsync.NewSteered", nil)
+	check.Require("find", find, "see InNamespace")
+	if o.Source != nil {
+		check.Wrong("Options.Source must be nil: the calls of Adopt are the source")
+	}
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	w := &wanted{key: o.Key, turn: newSemaphore()}
 	o.Source = w
@@ -50,6 +56,9 @@ func NewSteered[T any](ctx context.Context, o Options[T], find Finder) (*Steered
 
 // Configs returns the config in use and the last known good one. The error is [ErrNotStarted] before Bootstrap.
 func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err error) {
+	if s.isMade() != nil {
+		return "", "", ErrNotMade
+	}
 	now := s.snapshot()
 	if now.epoch == 0 {
 		return "", "", ErrNotStarted
@@ -63,6 +72,12 @@ func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err 
 // Where the Finder could not ask, had no answer in time, or was not let read, the error has a method Temporary() bool that returns true: nothing is
 // known of the config, nothing has changed, and Adopt may be called again.
 func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
+	if s.isMade() != nil {
+		return ErrNotMade
+	}
+	if s == nil || s.wanted == nil {
+		return ErrNotMade
+	}
 	if err := s.wanted.turn.acquire(ctx); err != nil {
 		return err
 	}
@@ -139,6 +154,12 @@ func (s *Steered[T]) want(ctx context.Context, r record, config string) (record,
 
 // Judge says whether a config has passed its trial, or is listed as bad, and why. Neither means that this is open.
 func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, why string, err error) {
+	if s.isMade() != nil {
+		return false, false, "", ErrNotMade
+	}
+	if err := s.isMade(); err != nil {
+		return false, false, "", err
+	}
 	if config == "" {
 		return true, false, "the node came with it", nil
 	}
@@ -163,6 +184,9 @@ func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, 
 // GoBack leaves the config in use for the last known good one, and lists it as bad for that reason, until it is forgotten. It returns when that is on
 // record; Run does the rest.
 func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
+	if s.isMade() != nil {
+		return ErrNotMade
+	}
 	inUse := s.snapshot().active.Ref
 	if inUse.IsLocal() || !s.wanted.is(config, inUse) {
 		return fmt.Errorf("configsync: config %q is not in use, or is the one that the node came with: there is nothing to leave", config)

@@ -13,6 +13,9 @@ import (
 // Drain. It is empty where that is not known: without Options.Changes, or while the other config can't be had. refused is why the change would be
 // refused; empty where it would not. Nothing is adopted. The error is [ErrNotStarted] before Bootstrap.
 func (s *Steered[T]) Disruption(ctx context.Context, config string) (word, refused string, err error) {
+	if s.isMade() != nil {
+		return "", "", ErrNotMade
+	}
 	now := s.snapshot()
 	switch {
 	case now.epoch == 0:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -41,6 +42,9 @@ type Explanation struct {
 // Bounds and Policy; no Proof runs anything where it has a Recall. A Codec that is also [Origins] says where the fields come from.
 // A local config that is not good is in Next.Refuse.
 func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanation, error) {
+	if err := option.CheckRequired("configsync.Explain", "g", g, "see checkpoint.OpenReader"); err != nil {
+		return Explanation{}, err
+	}
 	o.Store, o.Source, o.Proofs = readOnly{nowhere{}, g}, nil, recalled(o.Proofs, g)
 	o, err := o.withDefaults()
 	if err != nil {

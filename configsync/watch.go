@@ -11,7 +11,13 @@ import (
 )
 
 // Wanted makes a probe that is shown in the status and decides nothing: all the others of Options.Probes are required.
-func Wanted(p Probe) Probe { return optional{p} }
+// That of nil is nil, which is no probe.
+func Wanted(p Probe) Probe {
+	if p == nil {
+		return nil
+	}
+	return optional{p}
+}
 
 // optional is a probe that is not required.
 type optional struct{ Probe }

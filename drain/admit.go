@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // setWorkers is how many nodes of a set are looked at at once.
@@ -18,6 +20,9 @@ const setWorkers = 16
 
 // ReconcileSet is one bounded pass over a set of nodes; what it returns is as in [Drainer.ReconcileRequest].
 func (d *Drainer) ReconcileSet(ctx context.Context, s Set) (SetStatus, time.Duration, error) {
+	if d == nil || d.registry == nil {
+		return SetStatus{}, 0, option.NotMade("drain.Drainer.ReconcileSet", "drain.New")
+	}
 	return d.reconcileSet(ctx, s, nil)
 }
 

@@ -16,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // A NodeDrainer drains one node at a time for numbered attempts: it is the Drainer of rollout controllers. Each attempt is a maintenance of its
@@ -55,6 +57,9 @@ func (n *NodeDrainer) Held(annotations map[string]string) (attempt int64, held b
 // called again soon. drains says that [NodeDrainer.Drain] follows at once: then the drain begins with the cordon, if it may, which saves a write.
 // Otherwise it begins with the first Drain, and so do its escalation and whatever else counts from its beginning.
 func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int64, drains bool) (done bool, err error) {
+	if n.Drainer == nil || n.Drainer.registry == nil {
+		return false, option.NotMade("drain.NodeDrainer.Cordon", "drain.New")
+	}
 	return n.CordonWith(ctx, node, uid, attempt, drains, nil)
 }
 
@@ -64,6 +69,9 @@ func (n *NodeDrainer) Cordon(ctx context.Context, node, uid string, attempt int6
 func (n *NodeDrainer) CordonWith(ctx context.Context, node, uid string, attempt int64, drains bool,
 	annotate func(annotations map[string]string) (change map[string]*string, ok bool),
 ) (done bool, err error) {
+	if n.Drainer == nil || n.Drainer.registry == nil {
+		return false, option.NotMade("drain.NodeDrainer.CordonWith", "drain.New")
+	}
 	if is, held := n.seen(node); held && is > attempt {
 		return false, nil
 	}
@@ -80,6 +88,9 @@ func (n *NodeDrainer) CordonWith(ctx context.Context, node, uid string, attempt 
 // not latched, unless [Options].NodeConditions is set: it was so when the server was asked, in this pass. blocked names the pod that is in the way for the longest time, and its budgets, or why
 // the drain is paused; after is when to go on though nothing has changed.
 func (n *NodeDrainer) Drain(ctx context.Context, node, uid string, attempt int64, force bool) (empty bool, blocked string, after time.Duration, err error) {
+	if n.Drainer == nil || n.Drainer.registry == nil {
+		return false, "", 0, option.NotMade("drain.NodeDrainer.Drain", "drain.New")
+	}
 	if is, held := n.seen(node); !held || is != attempt {
 		return false, "", soon, nil
 	}
@@ -105,6 +116,9 @@ func (n *NodeDrainer) Drain(ctx context.Context, node, uid string, attempt int64
 // Release takes the cordon of the attempt, or of an earlier one, off again, and leaves the Node as schedulable as it was before its first
 // holder. That of a later attempt stays. done means that there is nothing more to take off, also by the server's word where the cache may be behind.
 func (n *NodeDrainer) Release(ctx context.Context, node, uid string, attempt int64) (done bool, err error) {
+	if n.Drainer == nil || n.Drainer.registry == nil {
+		return false, option.NotMade("drain.NodeDrainer.Release", "drain.New")
+	}
 	if is, held := n.seen(node); held && is > attempt {
 		return true, nil
 	}

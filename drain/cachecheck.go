@@ -44,6 +44,9 @@ type CacheError struct {
 
 // Error says what is wrong with the cache.
 func (e *CacheError) Error() string {
+	if e.Err == nil {
+		return "the cache (Options.Cache) cannot be used"
+	}
 	return "the cache (Options.Cache) cannot be used: " + e.Err.Error()
 }
 

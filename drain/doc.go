@@ -4,13 +4,18 @@
 // Package drain empties Kubernetes nodes, one or many at once, keeps every PodDisruptionBudget, and has a reason for every pod that
 // stays. It also holds a node in maintenance, and gives back what it found.
 //
-//	d, err := kube.Open(ctx, config, kube.OpenOptions{}) // package drain/kube: the cache and the client
-//	…
-//	defer d.Close()
-//	result, err := d.Run(ctx, drain.Set{
-//		Groups:  [][]string{{"node-1", "node-2"}},
-//		Request: drain.Request{Holder: "kernel-upgrade", Maintenance: "6.12", Mode: drain.Drain},
-//	}, nil)
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/drain/kube"
+//		"k8s.io/client-go/rest"
+//	)
+//
+//	func empty(ctx context.Context, config *rest.Config, node string) error {
+//		_, err := kube.DrainNode(ctx, config, node, kube.DrainOptions{Holder: "kernel-upgrade"})
+//		return err // a kube.NotDrainedError names the pods that stay
+//	}
 //
 // [Plan] is the whole decision: a pure function from what was seen to an action and a reason for each pod. [Drainer.ReconcileRequest] is
 // one bounded pass that acts on that plan; it never sleeps and keeps nothing that it could not lose. [Drainer.ReconcileSet] takes

@@ -88,6 +88,9 @@ func New(o Options) (*Drainer, error) {
 // after a back-off. The error wraps [ErrNodeNotFound] where something is wanted of a Node that does not exist: the
 // request stands until the embedder withdraws it.
 func (d *Drainer) Reconcile(ctx context.Context, node string) (requeueAfter time.Duration, err error) {
+	if d == nil || d.registry == nil {
+		return 0, option.NotMade("drain.Drainer.Reconcile", "drain.New")
+	}
 	if d.o.Requests == nil {
 		check := option.For("drain.Drainer.Reconcile", ErrOption)
 		check.Require("Options.Requests", nil, "it says what is wanted of a node; or call ReconcileRequest")
@@ -119,6 +122,9 @@ func (d *Drainer) Reconcile(ctx context.Context, node string) (requeueAfter time
 // [NodeNotFound]. The status is valid with an error too. When ctx ends, no further eviction starts, those under way are
 // waited for, and ctx's error is returned.
 func (d *Drainer) ReconcileRequest(ctx context.Context, r Request) (Status, time.Duration, error) {
+	if d == nil || d.registry == nil {
+		return Status{}, 0, option.NotMade("drain.Drainer.ReconcileRequest", "drain.New")
+	}
 	st := Status{Node: r.Node, Holder: r.Holder, Maintenance: r.Maintenance, Mode: r.Mode, Phase: Pending}
 	if err := r.Validate(); err != nil {
 		return st, 0, err
@@ -149,9 +155,17 @@ func (d *Drainer) ReconcileRequest(ctx context.Context, r Request) (Status, time
 // Watch calls changed, until stop is called, with the name of a node whose drain has reason to be reconciled before its
 // time. It must not block.
 func (d *Drainer) Watch(changed func(node string)) (stop func()) {
+	if d == nil || d.registry == nil {
+		return func() {}
+	}
 	off := d.registry.watch(changed)
 	stopCache := d.o.Cache.Watch(d.registry.changed)
-	return func() { stopCache(); off() }
+	return func() {
+		if stopCache != nil {
+			stopCache()
+		}
+		off()
+	}
 }
 
 // resumed ends a freeze: the entry of a node that was given back goes, that of one that is held again stays.
@@ -167,6 +181,9 @@ func resumed(m mark, name string) nodeChange {
 // Resume ends the freeze of a holder's fleet: it takes the marks off the nodes that went bad after their return. Those
 // that could not be written are in the error; calling it again goes on with them.
 func (d *Drainer) Resume(ctx context.Context, holder string) error {
+	if d == nil || d.registry == nil {
+		return option.NotMade("drain.Drainer.Resume", "drain.New")
+	}
 	var errs []error
 	for _, node := range d.o.Cache.Nodes() {
 		if _, ok := node.Annotations[MarkAnnotation]; !ok {

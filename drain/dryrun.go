@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 const (
@@ -26,6 +28,9 @@ const (
 // cache does not show them all. It writes nothing. Of a drain under way it knows nothing: for that, look at its
 // [Status].
 func (d *Drainer) Plan(ctx context.Context, policy Policy, nodes ...string) (Result, error) {
+	if d == nil || d.registry == nil {
+		return Result{}, option.NotMade("drain.Drainer.Plan", "drain.New")
+	}
 	s, err := d.dryRun(ctx, policy, nodes)
 	if err != nil {
 		return Result{}, fmt.Errorf("planning a drain: %w", err)
@@ -40,6 +45,9 @@ func (d *Drainer) Plan(ctx context.Context, policy Policy, nodes ...string) (Res
 // Preflight says what would stop a drain of these nodes under the policy before its first write, or put it off. It
 // reads what [Drainer.Plan] reads, with the same errors.
 func (d *Drainer) Preflight(ctx context.Context, policy Policy, nodes ...string) ([]Finding, error) {
+	if d == nil || d.registry == nil {
+		return nil, option.NotMade("drain.Drainer.Preflight", "drain.New")
+	}
 	s, err := d.dryRun(ctx, policy, nodes)
 	if err != nil {
 		return nil, fmt.Errorf("checking what would stop a drain: %w", err)

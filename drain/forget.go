@@ -6,6 +6,8 @@ package drain
 import (
 	"context"
 	"fmt"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Forget lets go of all that this process remembers of a holder's drains, as if it had been started anew, and tells [Metrics] that it knows of these nodes
@@ -13,6 +15,9 @@ import (
 // that one to tell. The nodes stay as they are, and a pass that comes later begins with what is on them. It waits for the holder's passes that
 // are under way; if ctx ends before, its error is returned, and some of the drains may still be remembered.
 func (d *Drainer) Forget(ctx context.Context, holder string) error {
+	if d == nil || d.registry == nil {
+		return option.NotMade("drain.Drainer.Forget", "drain.New")
+	}
 	for _, k := range d.registry.of(holder) {
 		unlock, err := d.registry.lock(ctx, k)
 		if err != nil {

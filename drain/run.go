@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/belayproject/belay/internal/backoff"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // releaseTime bounds what [Drainer.Run] does after its context has ended.
@@ -27,6 +28,9 @@ const releaseTime = time.Minute
 // a cache that has stopped ([ErrCacheStopped]): the nodes then stay as they are, as after a crash, and the next process
 // goes on.
 func (d *Drainer) Run(ctx context.Context, s Set, report func(SetStatus)) (SetStatus, error) {
+	if d == nil || d.registry == nil {
+		return SetStatus{}, option.NotMade("drain.Drainer.Run", "drain.New")
+	}
 	if err := s.Validate(); err != nil {
 		return SetStatus{}, err
 	}

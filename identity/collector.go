@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 const (
@@ -82,11 +84,11 @@ type Collector struct {
 // NewCollector returns a Collector. leases must be of the namespace of the view's Leases, which is that of its canary. A Lease of another
 // namespace is never deleted: the view may have some, and leases may be of a wrong one.
 func NewCollector(leases LeaseClient, view *View, c CollectorConfig) (*Collector, error) {
-	switch {
-	case leases == nil:
-		return nil, errors.New("collector: leases is nil, want a client of Leases")
-	case view == nil:
-		return nil, errors.New("collector: view is nil, want a View")
+	check := option.For("identity.NewCollector", nil)
+	check.Require("leases", leases, "see client-go's CoordinationV1().Leases(namespace)")
+	check.Require("view", view, "see NewView")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	c = c.complete()
 	if err := c.validate(view.config.Liveness); err != nil {
@@ -103,6 +105,9 @@ func NewCollector(leases LeaseClient, view *View, c CollectorConfig) (*Collector
 // Those that are still due after a pass has tried them wait until it was the turn of all others: none that can't be deleted, however many
 // they are, keeps another from it. A Lease whose epoch is ahead of the server's versions is never deleted, see [Report].Kept.
 func (c *Collector) Collect(ctx context.Context) (Report, error) {
+	if c.view == nil {
+		return Report{}, option.NotMade("identity.Collector.Collect", "identity.NewCollector")
+	}
 	if c.inDoubt() {
 		return Report{Stale: true}, nil
 	}
@@ -128,6 +133,9 @@ func (c *Collector) Collect(ctx context.Context) (Report, error) {
 // Reconcile is [Collector.Collect] in the shape of a reconciler. The key is the namespace of the Leases; there is one. It asks to
 // be called again after [CollectorConfig].Period.
 func (c *Collector) Reconcile(ctx context.Context, namespace string) (requeueAfter time.Duration, err error) {
+	if c.view == nil {
+		return 0, option.NotMade("identity.Collector.Reconcile", "identity.NewCollector")
+	}
 	if own := c.view.canary.Namespace; namespace != own {
 		return 0, fmt.Errorf("collecting Leases of namespace %q: this collector is that of namespace %q", namespace, own)
 	}
@@ -191,6 +199,9 @@ func outcomeOf(err error, lease *coordinationv1.Lease) (outcome CollectOutcome, 
 
 // Run makes a pass each Period until ctx ends. Errors are logged and tried again at the next pass.
 func (c *Collector) Run(ctx context.Context) error {
+	if c.view == nil {
+		return option.NotMade("identity.Collector.Run", "identity.NewCollector")
+	}
 	if err := c.start(); err != nil {
 		return err
 	}
@@ -248,6 +259,9 @@ func (c *Collector) note(err error) {
 // Healthy returns nil if Run runs and one of its passes has ended without an error in the last two periods, or it began in these. A pass
 // that deleted nothing because the view was not up to date counts: see [View.Healthy].
 func (c *Collector) Healthy() error {
+	if c.view == nil {
+		return option.NotMade("identity.Collector.Healthy", "identity.NewCollector")
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ago := c.view.clock.Elapsed() - c.ended

@@ -3,6 +3,19 @@
 
 // Package identity says which processes are alive, by Lease, without being fooled by clocks or clones.
 //
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/identity"
+//		"k8s.io/client-go/rest"
+//	)
+//
+//	func lead(ctx context.Context, config *rest.Config, work func(context.Context, identity.Epoch) error) error {
+//		o := identity.LeadOptions{Namespace: "kube-system", Name: "my-controller"}
+//		return identity.Lead(ctx, config, o, work)
+//	}
+//
 // A [Member] keeps the Lease of one process: it acquires it, renews it, and gives it back. While it is held, and only then, the
 // process does its work. A [View] watches the Leases of all members and says who is alive. A [Collector] deletes the Leases of those
 // who have been gone for long. The three need nothing of each other but the Leases, and can run in different processes.

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // An Epoch is one hold of a name: a fencing token. Of two epochs of the same name the later has the greater Number.
@@ -58,12 +60,14 @@ type Member struct {
 
 // New returns a Member. It makes no request. An error names the field of spec, its value's shape and what would be right.
 func New(leases LeaseClient, spec Spec, o Options) (*Member, error) {
+	check := option.For("identity.New", nil)
+	check.Require("leases", leases, "see client-go's CoordinationV1().Leases(namespace)")
+	if err := check.Err(); err != nil {
+		return nil, err
+	}
 	spec, err := spec.complete()
 	if err != nil {
 		return nil, fmt.Errorf("the Spec of a member: %w", err)
-	}
-	if leases == nil {
-		return nil, errors.New("a member needs a LeaseClient, got nil")
 	}
 	if o.Clock == nil {
 		o.Clock = SystemClock()

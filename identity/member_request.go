@@ -86,7 +86,10 @@ func (m *Member) remove(ctx context.Context, l *coordinationv1.Lease) reply[stru
 
 // slim drops the record of who owns which field. A write without it leaves it as it is on the server, and is a third smaller.
 func slim(l *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
-	if err != nil || l == nil {
+	if err == nil && l == nil {
+		err = errors.New("the LeaseClient returned neither a Lease nor an error")
+	}
+	if err != nil {
 		return nil, err
 	}
 	c := *l

@@ -10,6 +10,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Phase is where a member stands.
@@ -100,12 +102,18 @@ func (k *known) holds(now time.Duration, t Timing) bool { return k.held && now-k
 // Epoch returns the current hold, and whether the Lease is held this instant, by the clock, also where no timer has fired since the machine
 // was suspended.
 func (m *Member) Epoch() (Epoch, bool) {
+	if m.clock == nil {
+		return Epoch{}, false
+	}
 	k, now := m.now()
 	return k.epoch, k.holds(now, m.spec.Timing)
 }
 
 // Healthy returns nil while the Lease is held and was renewed less than two intervals ago, and otherwise why not: for a health endpoint.
 func (m *Member) Healthy() error {
+	if m.clock == nil {
+		return option.NotMade("identity.Member.Healthy", "identity.New")
+	}
 	k, now := m.now()
 	t := m.spec.Timing
 	interval := t.longest()
@@ -122,6 +130,9 @@ func (m *Member) Healthy() error {
 
 // Status returns what is known now.
 func (m *Member) Status() Status {
+	if m.clock == nil {
+		return Status{}
+	}
 	k, now := m.now()
 	s := Status{Phase: k.phase, Epoch: k.epoch, Lease: k.lease, Err: k.err}
 	if k.writes > 0 {
@@ -139,6 +150,9 @@ func (m *Member) Key() types.NamespacedName { return m.spec.Key() }
 
 // Written is described at Key.
 func (m *Member) Written(resourceVersion string) (ago time.Duration, ok bool) {
+	if m.clock == nil {
+		return 0, false
+	}
 	k, now := m.now()
 	for _, v := range k.written {
 		if resourceVersion != "" && v.resourceVersion == resourceVersion {

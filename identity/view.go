@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // askAgain is the pause between two questions to the canary about the same version. The watch may bring it before the answer to its own
@@ -63,6 +65,9 @@ func NewView(c ViewConfig) (*View, error) {
 // Run watches until ctx ends, and returns when no handler of a subscriber runs any more. The Source must be run by the caller. Run can
 // be called once: a second call returns [ErrRunning].
 func (v *View) Run(ctx context.Context) error {
+	if v.clock == nil {
+		return option.NotMade("identity.View.Run", "identity.NewView")
+	}
 	if err := v.start(); err != nil {
 		return err
 	}
@@ -270,6 +275,9 @@ func (v *View) rouse() {
 
 // Peers returns the peers in one of the states, all if none is given, by name.
 func (v *View) Peers(states ...State) []Peer {
+	if v.clock == nil {
+		return nil
+	}
 	v.mu.Lock()
 	seen := v.glimpses(v.clock.Elapsed(), states)
 	v.mu.Unlock()
@@ -294,6 +302,9 @@ func in(r *record, states []State) bool {
 
 // Get returns one peer.
 func (v *View) Get(key types.NamespacedName) (Peer, bool) {
+	if v.clock == nil {
+		return Peer{}, false
+	}
 	v.mu.Lock()
 	r, ok := v.tracker.records[key]
 	if !ok {
@@ -307,6 +318,9 @@ func (v *View) Get(key types.NamespacedName) (Peer, bool) {
 
 // Indexed returns the peers that the function of [ViewConfig].IndexBy has put under value, by name. There are none under an unknown index.
 func (v *View) Indexed(index, value string, states ...State) []Peer {
+	if v.clock == nil {
+		return nil
+	}
 	v.mu.Lock()
 	at := v.tracker.clock.read(v.clock.Elapsed())
 	var seen []glimpse
@@ -331,6 +345,9 @@ type Freshness struct {
 
 // Freshness says whether the view is up to date.
 func (v *View) Freshness() Freshness {
+	if v.clock == nil {
+		return Freshness{}
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now, t := v.clock.Elapsed(), v.tracker
@@ -343,6 +360,9 @@ func (v *View) Freshness() Freshness {
 
 // Healthy returns nil while the view is up to date and no brake holds, and otherwise why not.
 func (v *View) Healthy() error {
+	if v.clock == nil {
+		return option.NotMade("identity.View.Healthy", "identity.NewView")
+	}
 	switch f := v.Freshness(); {
 	case !v.runs():
 		return errors.New("view: it does not run")

@@ -4,13 +4,13 @@
 package identity
 
 import (
-	"errors"
-	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // A Source tells of the Leases of a set of members: one namespace, one selector. A SharedIndexInformer of client-go satisfies it; see
@@ -92,14 +92,14 @@ func (c ViewConfig) complete() ViewConfig {
 
 // validate checks what complete returned. The error joins one for each wrong field.
 func (c ViewConfig) validate() error {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("view: "+format, args...)) }
-	if c.Source == nil {
-		wrong("Source is nil, want an informer of Leases")
+	check := option.For("identity.NewView", nil)
+	wrong := check.Wrong
+	check.Require("ViewConfig.Source", c.Source, "an informer of Leases, see NewInformer")
+	check.Require("ViewConfig.Canary", c.Canary, "the Member of this process")
+	if check.Err() != nil {
+		return check.Err()
 	}
-	if c.Canary == nil {
-		wrong("Canary is nil, want the Member of this process")
-	} else if key := c.Canary.Key(); key.Namespace == "" || key.Name == "" {
+	if key := c.Canary.Key(); key.Namespace == "" || key.Name == "" {
 		wrong("Canary has the Lease %q, want a namespace and a name", key)
 	}
 	if c.Liveness < 0 {
@@ -122,5 +122,5 @@ func (c ViewConfig) validate() error {
 			wrong("IndexBy has no function under %q", name)
 		}
 	}
-	return errors.Join(errs...)
+	return check.Err()
 }

@@ -50,6 +50,9 @@ type subscriber struct {
 //
 // After cancel has returned, or Run, handler is not called any more. cancel must not be called from handler.
 func (v *View) Subscribe(handler func(Event)) (cancel func()) {
+	if v.clock == nil {
+		return func() {}
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := &subscriber{handler: handler}

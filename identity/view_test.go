@@ -235,8 +235,8 @@ func TestIndexFollowsTheLeases(t *testing.T) {
 // TestViewConfigIsChecked names each wrong field.
 func TestViewConfigIsChecked(t *testing.T) {
 	for want, change := range map[string]func(*identity.ViewConfig){
-		"Source is nil":                      func(c *identity.ViewConfig) { c.Source = nil },
-		"Canary is nil":                      func(c *identity.ViewConfig) { c.Canary = nil },
+		"ViewConfig.Source is required":      func(c *identity.ViewConfig) { c.Source = nil },
+		"ViewConfig.Canary is required":      func(c *identity.ViewConfig) { c.Canary = nil },
 		"Canary has the Lease \"/\"":         func(c *identity.ViewConfig) { c.Canary = nobody{} },
 		"Liveness is -1s":                    func(c *identity.ViewConfig) { c.Liveness = -time.Second },
 		"Suspect is 41s, want at most":       func(c *identity.ViewConfig) { c.Suspect = 41 * time.Second },
@@ -255,7 +255,7 @@ func TestViewConfigIsChecked(t *testing.T) {
 			t.Fatalf("what is required alone is refused: %v", err)
 		}
 		change(&c)
-		if _, err := identity.NewView(c); err == nil || !strings.Contains(err.Error(), "view: "+want) {
+		if _, err := identity.NewView(c); err == nil || !strings.Contains(err.Error(), "identity.NewView: "+want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

@@ -76,7 +76,12 @@ type Verdict struct {
 // Falling back means the last known good config, the one before it, or the local one: the first that is not below
 // the floor, not listed as bad, OK, and did not itself crash more often while it was a fallback than the larger of
 // its threshold and 3.
+//
+// A nil check is one that cannot judge: its answer is CheckUnavailable.
 func Decide(in Input, check func(Ref) Check) Verdict {
+	if check == nil {
+		check = func(Ref) Check { return Check{} }
+	}
 	local := check(Ref{})
 	d := decision{in: in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Floor: in.State.floor()}}
 	if local.Outcome != CheckOK {

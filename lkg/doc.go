@@ -4,6 +4,24 @@
 // Package lkg decides which config a node uses: the assigned one on trial, the last known good one, or the
 // local baseline; and remembers, across crashes, which configs were good and which were bad.
 //
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/lkg"
+//	)
+//
+//	func choose(ctx context.Context, store lkg.Store, check func(lkg.Ref) lkg.Check) (lkg.Verdict, error) {
+//		tracker, err := lkg.NewTracker(ctx, store, lkg.Options{Version: "v1.0.0"})
+//		if err != nil {
+//			return lkg.Verdict{}, err
+//		}
+//		if err := tracker.Start(ctx, lkg.Exit{}); err != nil {
+//			return lkg.Verdict{}, err
+//		}
+//		return tracker.Decide(ctx, nil, check)
+//	}
+//
 // Two pure functions hold every rule. [Decide] answers, at a start, "which config do I use, and why?".
 // [Promote] answers, while a config runs, "has it earned to be the last known good one?". Neither reads a
 // clock, a file or the network, so the same functions serve production, dry runs and a status command.

@@ -47,7 +47,11 @@ func (e *FieldError) Error() string { return e.Field + " is " + e.Value + ": " +
 func (e *FieldError) Unwrap() error { return ErrInvalid }
 
 func (e *RecordError) Error() string {
-	return e.Op + ": record " + strconv.Quote(e.Stream) + ": " + e.Err.Error()
+	text := e.Op + ": record " + strconv.Quote(e.Stream)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
 }
 
 // Unwrap gives the error of the store.

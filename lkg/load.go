@@ -12,6 +12,8 @@ import (
 	"io/fs"
 	"strings"
 	"time"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // A Getter gives the newest payload of a record. A record that never was is an error for which
@@ -71,7 +73,7 @@ func safeVersion(version string) string {
 // Load reads the state of an agent version without changing anything, for a status command beside a live agent. Records
 // that can not be read are in State.Notices. The error is that of ctx, or of a missing version.
 func Load(ctx context.Context, g Getter, version string) (State, error) {
-	l, err := load(ctx, g, version)
+	l, err := load(ctx, "lkg.Load", g, version)
 	return l.state, err
 }
 
@@ -82,9 +84,12 @@ type loaded struct {
 	good    source
 }
 
-func load(ctx context.Context, g Getter, version string) (loaded, error) {
-	if version == "" {
-		return loaded{}, &FieldError{"version", `""`, "must be the version of the agent"}
+func load(ctx context.Context, call string, g Getter, version string) (loaded, error) {
+	check := option.For(call, ErrInvalid)
+	check.Require("store", g, "see checkpoint.Open")
+	check.Require("version", version, "that of the agent")
+	if err := check.Err(); err != nil {
+		return loaded{}, err
 	}
 	l := loaded{state: State{Version: safeVersion(version)}}
 	var fatal error

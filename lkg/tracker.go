@@ -56,7 +56,7 @@ type Tracker struct {
 // NewTracker reads the records. Records that can not be read are set aside, with a [Notice] in the state; only ctx and
 // wrong options are errors. It writes nothing.
 func NewTracker(ctx context.Context, store Store, o Options) (*Tracker, error) {
-	l, err := load(ctx, store, o.Version)
+	l, err := load(ctx, "lkg.NewTracker", store, o.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -73,8 +73,13 @@ func NewTracker(ctx context.Context, store Store, o Options) (*Tracker, error) {
 	return t, nil
 }
 
-// State is a deep copy of the present state. It waits for nobody.
-func (t *Tracker) State() State { return t.shown.Load().clone() }
+// State is a deep copy of the present state. It waits for nobody. That of a zero Tracker is empty.
+func (t *Tracker) State() State {
+	if s := t.shown.Load(); s != nil {
+		return s.clone()
+	}
+	return State{}
+}
 
 func (t *Tracker) show() {
 	c := t.s.clone()

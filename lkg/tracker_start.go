@@ -6,6 +6,8 @@ package lkg
 import (
 	"context"
 	"fmt"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Start records that the configured thing starts, and how its previous run ended. It is the first write of every start:
@@ -73,6 +75,11 @@ func (s *State) isBegun() bool {
 // With a [*BaselineError] nothing may be used. With a [*RecordError] the verdict is valid and safe to act on; tell
 // somebody about the disk. With any other error there is no verdict.
 func (t *Tracker) Decide(ctx context.Context, limits func(Ref) Limits, check func(Ref) Check) (Verdict, error) {
+	required := option.For("lkg.Tracker.Decide", nil)
+	required.Require("check", check, "what judges a config")
+	if err := required.Err(); err != nil {
+		return Verdict{}, err
+	}
 	leave, err := t.enter(ctx)
 	if err != nil {
 		return Verdict{}, err

@@ -3,6 +3,23 @@
 
 // Package machine decides what a machine needs next: one that is declared as an object, and made, changed and ended by a provider.
 //
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/machine/controller"
+//		"github.com/belayproject/belay/machine/kube"
+//	)
+//
+//	func run(ctx context.Context, o controller.Options, machines *kube.Machines, nodes *kube.Nodes) error {
+//		o.Machines, o.Nodes = machines, nodes
+//		c, err := controller.New(o)
+//		if err != nil {
+//			return err
+//		}
+//		return kube.Run(ctx, kube.Loop{Controller: c, Machines: machines, Nodes: nodes})
+//	}
+//
 // It holds decisions alone. [Decide] says of one machine, from all that was seen of it, what to store and which effect comes next; [Learn] says what
 // that effect has brought. [DecideSet], [DecideDeployment] and [DecideHealth] do the same for sets of machines, their revisions and their health.
 // Package github.com/belayproject/belay/machine/controller carries it out, with any store; the provider's side is

@@ -4,6 +4,21 @@
 // Package rollout takes a revision over a fleet of nodes: in stages, within every cap, with a reason for every node that waits, and stops by
 // itself when the revision is bad.
 //
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/rollout/controller"
+//		"github.com/belayproject/belay/rollout/kube"
+//		"k8s.io/client-go/rest"
+//	)
+//
+//	func run(ctx context.Context, config *rest.Config, drainer controller.Drainer) error {
+//		return kube.RunController(ctx, config, kube.ControllerOptions{
+//			Domain: "default", Controller: controller.Options{Drainer: drainer},
+//		})
+//	}
+//
 // [Plan] decides. It is a pure function of what was seen, what is wanted, and the time; a dry run, the answer to "why does this node
 // wait", the simulation and production call it, and who calls it again and again has a [Planner] do it. What it may do at all is settled by
 // package protocol: a slot in the ledger of the disruption domain is the right to disrupt a node, and every cap is checked again there, on the

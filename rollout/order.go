@@ -27,12 +27,21 @@ func defaultOrder(a, b *Node) int {
 // RollbackOrder is an order for going back: the node of the controller itself last, broken nodes first, then those that were touched last, be it by
 // the rollback itself, then the default order.
 func RollbackOrder(a, b *Node) int {
+	a, b = orEmpty(a), orEmpty(b)
 	return cmp.Or(
 		cmp.Compare(number(a.Own), number(b.Own)),
 		cmp.Compare(number(isBroken(b)), number(isBroken(a))),
 		cmp.Compare(touched(b), touched(a)),
 		defaultOrder(a, b),
 	)
+}
+
+// orEmpty has an empty node in the place of nil.
+func orEmpty(n *Node) *Node {
+	if n == nil {
+		return &Node{}
+	}
+	return n
 }
 
 // touched is the last attempt that the node has committed or refused, 0 for none.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -101,6 +102,11 @@ func (s *Slots) freed(ctx context.Context, l protocol.Ledger) (protocol.Ledger, 
 
 // Loan returns the ID of what a holder has; there is false if he has nothing.
 func (s *Slots) Loan(ctx context.Context, name, uid string) (id string, there bool, err error) {
+	if err := option.CheckRequired(
+		"rollout.Slots", "Slots.Ledger", s.Ledger, "see rollout/kube.NewLedgerStore",
+	); err != nil {
+		return "", false, err
+	}
 	l, _, err := s.Ledger.Load(ctx)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", false, fmt.Errorf("look for the slot of %q: %w", name, err)
@@ -147,6 +153,9 @@ func (s *Slots) change(ctx context.Context, f func(protocol.Ledger) (protocol.Le
 
 // Left is how many more slots there are, as far as the caps that count all nodes say; 0 if that can't be known.
 func (s *Slots) Left(ctx context.Context) int {
+	if s.Ledger == nil {
+		return 0
+	}
 	l, _, err := s.Ledger.Load(ctx)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || l.ClosedFor("") != nil {
 		return 0

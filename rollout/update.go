@@ -10,10 +10,17 @@ import (
 	"io/fs"
 	"reflect"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
 func updateOnce(ctx context.Context, s LedgerStore, create bool, change func(protocol.Ledger) (protocol.Ledger, error)) (protocol.Ledger, error) {
+	check := option.For("rollout.Update", nil)
+	check.Require("s", s, "see rollout/kube.NewLedgerStore")
+	check.Require("change", change, "what makes the new ledger")
+	if err := check.Err(); err != nil {
+		return protocol.Ledger{}, err
+	}
 	l, version, err := s.Load(ctx)
 	if err != nil && (!create || !errors.Is(err, fs.ErrNotExist)) {
 		return l, fmt.Errorf("loading the ledger: %w", err)

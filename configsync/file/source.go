@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // The names under which a directory's config appears in references and status.
@@ -53,6 +54,9 @@ func (s *Source) Fetch(_ context.Context, spec configsync.Spec) (configsync.Obje
 // Watch calls changed once when it begins, for what was changed before it looked, and then whenever the directory holds something
 // else than before. It looks every Interval, and returns nil when ctx ends.
 func (s *Source) Watch(ctx context.Context, changed func()) error {
+	if err := option.CheckRequired("configsync/file.Source.Watch", "changed", changed, "what looks again"); err != nil {
+		return err
+	}
 	interval := s.Interval
 	if interval <= 0 {
 		interval = 10 * time.Second

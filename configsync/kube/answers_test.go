@@ -228,8 +228,8 @@ func TestMistakesOfTheCaller(t *testing.T) {
 		err  func() error
 		want string
 	}{
-		{"no client", func() error { _, err := kube.NewConfigMapFetcher(nil, kube.Options{}); return err }, "client must be set"},
-		{"no node", func() error { _, err := kube.NewNodeConfigSource(client, "", kube.Options{}); return err }, `node name ""`},
+		{"no client", func() error { _, err := kube.NewConfigMapFetcher(nil, kube.Options{}); return err }, "client is required"},
+		{"no node", func() error { _, err := kube.NewNodeConfigSource(client, "", kube.Options{}); return err }, "node is required"},
 		{"no name of a node", func() error { _, err := kube.NewAnnotationSource(client, "../x", kube.Options{}); return err }, `node name "../x"`},
 		{"time that runs backwards", func() error {
 			_, err := kube.NewStatusReporter(client, "n", kube.Options{Timeout: -1})

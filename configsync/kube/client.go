@@ -5,7 +5,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -93,8 +92,8 @@ type caller struct {
 }
 
 func newCaller(client dynamic.Interface, o Options) (caller, error) {
-	if client == nil {
-		return caller{}, errors.New("client must be set")
+	if err := option.CheckRequired("configsync/kube", "client", client, "see NewClient"); err != nil {
+		return caller{}, err
 	}
 	if o.Timeout < 0 {
 		return caller{}, fmt.Errorf("timeout must be positive, or 0 for %s, got %s", DefaultTimeout, o.Timeout)
@@ -120,6 +119,12 @@ func newCaller(client dynamic.Interface, o Options) (caller, error) {
 
 // newNodeCaller is newCaller for a part that works on the objects of one node.
 func newNodeCaller(client dynamic.Interface, node string, o Options) (caller, error) {
+	check := option.For("configsync/kube", nil)
+	check.Require("client", client, "see NewClient")
+	check.Require("node", node, "the name of the Node")
+	if err := check.Err(); err != nil {
+		return caller{}, err
+	}
 	if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
 		return caller{}, fmt.Errorf("node name %q: %s", node, problems[0])
 	}

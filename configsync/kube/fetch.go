@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // ConfigMapFetcher gets ConfigMaps. It may be used concurrently.
@@ -30,6 +31,10 @@ func NewConfigMapFetcher(client dynamic.Interface, o Options) (*ConfigMapFetcher
 // [configsync.ErrMutable]. The Raw of the result is the object as the server sent it, metadata included, as JSON with sorted keys:
 // equal versions have equal bytes.
 func (f *ConfigMapFetcher) Fetch(ctx context.Context, s configsync.Spec) (configsync.Object, error) {
+	if f.client == nil {
+		err := option.NotMade("configsync/kube.ConfigMapFetcher.Fetch", "configsync/kube.NewConfigMapFetcher")
+		return configsync.Object{}, err
+	}
 	t := configMap(s)
 	u, err := f.get(ctx, t)
 	if err != nil {
@@ -47,6 +52,9 @@ func (f *ConfigMapFetcher) Fetch(ctx context.Context, s configsync.Spec) (config
 
 // WatchObject calls changed when the ConfigMap was edited, deleted or created. It ends like [NodeConfigSource.Watch].
 func (f *ConfigMapFetcher) WatchObject(ctx context.Context, s configsync.Spec, changed func()) error {
+	if f.client == nil {
+		return option.NotMade("configsync/kube.ConfigMapFetcher.WatchObject", "configsync/kube.NewConfigMapFetcher")
+	}
 	return f.watch(ctx, configMap(s), func(u *unstructured.Unstructured) string {
 		return string(u.GetUID()) + " " + u.GetResourceVersion()
 	}, changed)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // SourceAnnotation is the annotation of a Node that holds a NodeConfigSource as JSON.
@@ -46,6 +47,9 @@ func nodeOf(name string) target { return target{kind: "Node", name: name, resour
 
 // Desired reads the Node. Errors are as [configsync.Source] says.
 func (s *AnnotationSource) Desired(ctx context.Context) (*configsync.Spec, error) {
+	if s.client == nil {
+		return nil, option.NotMade("configsync/kube.AnnotationSource.Desired", "configsync/kube.NewAnnotationSource")
+	}
 	u, err := s.get(ctx, s.target)
 	if err != nil {
 		return nil, err
@@ -59,6 +63,9 @@ func (s *AnnotationSource) Desired(ctx context.Context) (*configsync.Spec, error
 
 // Watch calls changed when the Node is another one or the annotation changed. It ends like [NodeConfigSource.Watch].
 func (s *AnnotationSource) Watch(ctx context.Context, changed func()) error {
+	if s.client == nil {
+		return option.NotMade("configsync/kube.AnnotationSource.Watch", "configsync/kube.NewAnnotationSource")
+	}
 	return s.watch(ctx, s.target, func(u *unstructured.Unstructured) string {
 		raw, found := u.GetAnnotations()[SourceAnnotation]
 		return fmt.Sprintf("%s %t %s", u.GetUID(), found, raw)
@@ -89,6 +96,9 @@ func NewLegacySource(client dynamic.Interface, node string, o Options) (*LegacyS
 
 // Desired reads the Node. Errors are as [configsync.Source] says.
 func (s *LegacySource) Desired(ctx context.Context) (*configsync.Spec, error) {
+	if s.client == nil {
+		return nil, option.NotMade("configsync/kube.LegacySource.Desired", "configsync/kube.NewLegacySource")
+	}
 	u, err := s.get(ctx, s.target)
 	if err != nil {
 		return nil, err
@@ -127,6 +137,9 @@ func legacySpec(src corev1.NodeConfigSource) (*configsync.Spec, error) {
 
 // Watch calls changed when the Node is another one or the field changed. It ends like [NodeConfigSource.Watch].
 func (s *LegacySource) Watch(ctx context.Context, changed func()) error {
+	if s.client == nil {
+		return option.NotMade("configsync/kube.LegacySource.Watch", "configsync/kube.NewLegacySource")
+	}
 	return s.watch(ctx, s.target, func(u *unstructured.Unstructured) string {
 		value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "configSource")
 		raw, _ := json.Marshal(value) // it came as JSON

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -60,6 +61,9 @@ func NewNodeConditionReporter(client dynamic.Interface, node string, o Options) 
 // [configsync.ErrForbidden], [ErrDropped], and [configsync.ErrUnreachable]
 // where there was no answer.
 func (r *NodeConditionReporter) Report(ctx context.Context, s configsync.Status) error {
+	if r.client == nil {
+		return option.NotMade("configsync/kube.NodeConditionReporter.Report", "configsync/kube.NewNodeConditionReporter")
+	}
 	if s.Condition.Status == "" {
 		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)
 	}

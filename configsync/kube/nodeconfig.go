@@ -14,6 +14,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // NodeConfigSource takes the wanted config from the NodeConfig that has the name of the node.
@@ -47,11 +48,17 @@ func nodeConfigOf(node string) target {
 // StatusReporter returns a reporter to the status of the same NodeConfig, which compares with what the source has seen last instead of reading it, and
 // writes to that version alone. It is [NewStatusReporter] for an agent whose source is the NodeConfig, and asks the API server less.
 func (s *NodeConfigSource) StatusReporter() *StatusReporter {
+	if s.client == nil {
+		return nil
+	}
 	return &StatusReporter{s.caller, s.target, s.seen}
 }
 
 // Desired reads the NodeConfig. Errors are as [configsync.Source] says.
 func (s *NodeConfigSource) Desired(ctx context.Context) (*configsync.Spec, error) {
+	if s.client == nil {
+		return nil, option.NotMade("configsync/kube.NodeConfigSource.Desired", "configsync/kube.NewNodeConfigSource")
+	}
 	u, err := s.getSeen(ctx, s.target, s.seen)
 	if err != nil {
 		return nil, err
@@ -62,6 +69,9 @@ func (s *NodeConfigSource) Desired(ctx context.Context) (*configsync.Spec, error
 // Watch calls changed when the NodeConfig is another one or its spec changed. It returns nil when ctx ends, and not before: it
 // goes on through restarts of the API server, and where the kind isn't served yet.
 func (s *NodeConfigSource) Watch(ctx context.Context, changed func()) error {
+	if s.client == nil {
+		return option.NotMade("configsync/kube.NodeConfigSource.Watch", "configsync/kube.NewNodeConfigSource")
+	}
 	return s.watchSeen(ctx, s.target, s.seen, func(u *unstructured.Unstructured) string {
 		return fmt.Sprintf("%s %d", u.GetUID(), u.GetGeneration())
 	}, changed)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // ErrDropped means that the API server accepted a report and did not keep all of it.
@@ -49,6 +50,9 @@ func NewStatusReporter(client dynamic.Interface, node string, o Options) (*Statu
 // [ErrDropped] where the CustomResourceDefinition is older than this package, and [configsync.ErrUnreachable]
 // where there was no answer.
 func (r *StatusReporter) Report(ctx context.Context, s configsync.Status) error {
+	if r.client == nil {
+		return option.NotMade("configsync/kube.StatusReporter.Report", "configsync/kube.NewStatusReporter")
+	}
 	if s.Condition.Status == "" {
 		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)
 	}

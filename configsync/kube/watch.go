@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/watch"
 )
 
@@ -26,6 +27,9 @@ func (c caller) watch(ctx context.Context, t target, fingerprint func(*unstructu
 
 // watchSeen is watch, and tells s what comes before it calls changed.
 func (c caller) watchSeen(ctx context.Context, t target, s *seen, fingerprint func(*unstructured.Unstructured) string, changed func()) error {
+	if err := option.CheckRequired("configsync/kube", "changed", changed, "what looks again"); err != nil {
+		return err
+	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", t.kind, "object", klog.KRef(t.namespace, t.name))
 	ctx = klog.NewContext(ctx, logger)
 	store := &trigger{name: t.name, seen: s, fingerprint: fingerprint, changed: changed}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -28,6 +29,9 @@ var ErrNoEnd = errors.New("restart: SERVICE_RESULT is not set: this is no ExecSt
 // EndFromEnv reads the variables that systemd sets for an ExecStopPost command. getenv is os.Getenv. The error is [ErrNoEnd].
 // What is longer than a word of systemd, or holds other characters, is replaced: it comes to stand in a node's status.
 func EndFromEnv(getenv func(string) string) (End, error) {
+	if err := option.CheckRequired("configsync/restart.EndFromEnv", "getenv", getenv, "os.Getenv"); err != nil {
+		return End{}, err
+	}
 	e := End{Result: word(getenv("SERVICE_RESULT")), Code: word(getenv("EXIT_CODE")), Status: word(getenv("EXIT_STATUS"))}
 	if e.Result == "" {
 		return End{}, ErrNoEnd

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Guard is a start of what is configured, made from outside it, from disk alone: an ExecStartPre command calls it, so that a start is
@@ -22,6 +23,12 @@ import (
 // them. The error is that of use, a *lkg.BaselineError when the local config is not good, or for the log only; used says whether use has
 // returned nil. A kill at any moment leaves the start counted, or not; killed after the count, and before it is noted, it counts twice.
 func Guard[T any](ctx context.Context, o configsync.Options[T], u Unit, use func(context.Context, configsync.Active[T]) error) (used bool, err error) {
+	check := option.For("configsync/restart.Guard", nil)
+	check.Require("u.Store", u.Store, "see OwnUnit")
+	check.Require("use", use, "what puts a config in place")
+	if err := check.Err(); err != nil {
+		return false, err
+	}
 	exit, noteErr := u.Last(ctx)
 	o.Source, o.Fetcher, o.Restarter, o.Reporter, o.Probes = nil, nil, nil, nil, nil
 	o.BootID = u.Boot

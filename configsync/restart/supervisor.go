@@ -13,6 +13,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/internal/backoff"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/process"
 	"github.com/belayproject/belay/lkg"
 )
@@ -60,8 +61,9 @@ type ask struct{ done chan struct{} }
 
 // NewSupervisor returns a Supervisor that runs nothing yet. The error names the option that is wrong.
 func NewSupervisor(o Options) (*Supervisor, error) {
-	if o.Command == nil {
-		return nil, errors.New("restart: Options.Command must be set")
+	err := option.CheckRequired("configsync/restart.NewSupervisor", "Options.Command", o.Command, "what makes the child")
+	if err != nil {
+		return nil, err
 	}
 	for _, d := range []struct {
 		name string
@@ -85,6 +87,9 @@ func NewSupervisor(o Options) (*Supervisor, error) {
 // Run runs the child again and again until ctx ends, then stops it, within Grace, and returns nil. It returns an error of
 // Options.Command that retrying does not help.
 func (s *Supervisor) Run(ctx context.Context) error {
+	if s.ended == nil {
+		return option.NotMade("configsync/restart.Supervisor.Run", "configsync/restart.NewSupervisor")
+	}
 	s.mu.Lock()
 	again := s.begun
 	s.begun = true

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -50,6 +51,9 @@ type Unit struct {
 // OwnUnit is the unit that the calling process is part of: its boot ID and clock are the kernel's, its invocation ID is
 // INVOCATION_ID of the environment, which systemd sets. Without that, as outside systemd, nothing is handed over by a [Guard].
 func OwnUnit(store configsync.Store) (Unit, error) {
+	if err := option.CheckRequired("configsync/restart.OwnUnit", "store", store, "see checkpoint.Open"); err != nil {
+		return Unit{}, err
+	}
 	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return Unit{}, fmt.Errorf("restart: reading the boot ID: %w", err)
@@ -120,6 +124,9 @@ func (u Unit) Last(ctx context.Context) (lkg.Exit, error) {
 
 // takeEnd consumes the note of the last end.
 func (u Unit) takeEnd(ctx context.Context) (lkg.Exit, error) {
+	if err := u.isMade(); err != nil {
+		return lkg.Exit{}, err
+	}
 	var end endNote
 	err := u.get(ctx, streamEnd, &end)
 	if err == nil && end.Boot == "" {
@@ -151,8 +158,15 @@ func (u Unit) own(boot, invocation string) bool {
 	return boot != "" && invocation != "" && boot == u.Boot && invocation == u.Invocation
 }
 
+func (u Unit) isMade() error {
+	return option.CheckRequired("configsync/restart.Unit", "Unit.Store", u.Store, "see OwnUnit")
+}
+
 // get reads a note; one that is absent leaves v as it is.
 func (u Unit) get(ctx context.Context, stream string, v any) error {
+	if err := u.isMade(); err != nil {
+		return err
+	}
 	raw, err := u.Store.Get(ctx, stream)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -167,6 +181,9 @@ func (u Unit) get(ctx context.Context, stream string, v any) error {
 }
 
 func (u Unit) put(ctx context.Context, stream string, v any) error {
+	if err := u.isMade(); err != nil {
+		return err
+	}
 	raw, err := json.Marshal(v)
 	if err == nil {
 		err = u.Store.Put(ctx, stream, raw)

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // The group and version of the types, and the resource that serves NodeConfigs. They must not be assigned to.
@@ -20,6 +22,9 @@ const NodeConfigKind = "NodeConfig"
 
 // AddToScheme makes the types known to s. It may be called again for the same scheme.
 func AddToScheme(s *runtime.Scheme) error {
+	if err := option.CheckRequired("configsync/v1alpha1.AddToScheme", "s", s, "see runtime.NewScheme"); err != nil {
+		return err
+	}
 	s.AddKnownTypes(GroupVersion, &NodeConfig{}, &NodeConfigList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

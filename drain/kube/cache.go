@@ -85,6 +85,9 @@ func NewCache(factory informers.SharedInformerFactory, o CacheOptions) (*Cache, 
 // [drain.OwnerCache] with [CacheOptions].DaemonSets. It is neither without, so that what isn't watched is not taken for what
 // doesn't exist.
 func (c *Cache) View() drain.Cache {
+	if c.nodes == nil {
+		return nil
+	}
 	switch {
 	case c.attachments != nil && c.daemonSets != nil:
 		return struct {

@@ -122,12 +122,18 @@ var errNoUID = errors.New("the UID must be set")
 
 // Evict posts an eviction with the pod's UID as precondition.
 func (c *Client) Evict(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
+	if c.core == nil {
+		return option.NotMade("drain/kube.Client.Evict", "drain/kube.NewClient")
+	}
 	options := &metav1.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds}
 	return c.evict(ctx, pod, options)
 }
 
 // DryRunEvict asks the server whether it would accept an eviction now. It changes nothing.
 func (c *Client) DryRunEvict(ctx context.Context, pod drain.PodRef) error {
+	if c.core == nil {
+		return option.NotMade("drain/kube.Client.DryRunEvict", "drain/kube.NewClient")
+	}
 	return c.evict(ctx, pod, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
@@ -152,6 +158,9 @@ func (c *Client) evict(ctx context.Context, pod drain.PodRef, options *metav1.De
 
 // Delete deletes the pod with its UID as precondition.
 func (c *Client) Delete(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
+	if c.core == nil {
+		return option.NotMade("drain/kube.Client.Delete", "drain/kube.NewClient")
+	}
 	if pod.UID == "" {
 		return fmt.Errorf("deleting pod %q: %w", pod, errNoUID)
 	}
@@ -170,6 +179,9 @@ func (c *Client) Delete(ctx context.Context, pod drain.PodRef, gracePeriodSecond
 
 // PatchNode sends a JSON merge patch and returns the Node as it is then, whole.
 func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
+	if c.core == nil {
+		return nil, option.NotMade("drain/kube.Client.PatchNode", "drain/kube.NewClient")
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	request := c.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Param("fieldManager", fieldManager)
@@ -187,6 +199,9 @@ func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, statu
 // GetNode reads a Node from etcd, not from a cache of the API server. It lists by name, so that it needs no right that
 // the watch does not.
 func (c *Client) GetNode(ctx context.Context, name string) (*corev1.Node, error) {
+	if c.core == nil {
+		return nil, option.NotMade("drain/kube.Client.GetNode", "drain/kube.NewClient")
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
@@ -203,6 +218,9 @@ func (c *Client) GetNode(ctx context.Context, name string) (*corev1.Node, error)
 
 // ListPods reads the pods of a node from etcd, not from a cache of the API server.
 func (c *Client) ListPods(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	if c.core == nil {
+		return nil, option.NotMade("drain/kube.Client.ListPods", "drain/kube.NewClient")
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: pageSize}

@@ -3,21 +3,53 @@
 
 // Package kube connects package drain to an API server. It drains a node in one call, as "kubectl drain" does:
 //
-//	status, err := kube.DrainNode(ctx, config, "node-1", kube.DrainOptions{Holder: "kernel-upgrade"})
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/drain"
+//		"github.com/belayproject/belay/drain/kube"
+//		"k8s.io/client-go/rest"
+//	)
+//
+//	func drainOne(ctx context.Context, config *rest.Config) (drain.Status, error) {
+//		return kube.DrainNode(ctx, config, "node-1", kube.DrainOptions{Holder: "kernel-upgrade"})
+//	}
 //
 // A program that drains many nodes opens a [Drainer] once, and gives it sets, or one node a pass in a controller:
 //
-//	d, err := kube.Open(ctx, config, kube.OpenOptions{})
-//	…
-//	defer d.Close()
-//	result, err := d.Run(ctx, drain.Set{Groups: [][]string{{"node-1", "node-2"}}, Request: request}, nil)
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/drain"
+//		"github.com/belayproject/belay/drain/kube"
+//		"k8s.io/client-go/rest"
+//	)
+//
+//	func drainMany(ctx context.Context, config *rest.Config, request drain.Request) (drain.SetStatus, error) {
+//		d, err := kube.Open(ctx, config, kube.OpenOptions{})
+//		if err != nil {
+//			return drain.SetStatus{}, err
+//		}
+//		defer d.Close()
+//		return d.Run(ctx, drain.Set{Groups: [][]string{{"node-1", "node-2"}}, Request: request}, nil)
+//	}
 //
 // A program that has informers already, of client-go or of a controller-runtime manager, gives them, and no second watch begins:
 //
-//	informers := kube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets} // as mgr.GetCache().GetInformer returns them
-//	d, err := kube.Open(ctx, mgr.GetConfig(), kube.OpenOptions{Informers: informers, NoWait: true})
-//	…
-//	err = d.Cache.WaitForSync(ctx) // when the manager has been started
+//	package example
+//
+//	import (
+//		"context"
+//		"github.com/belayproject/belay/drain/kube"
+//		"k8s.io/client-go/rest"
+//	)
+//
+//	// openOver is given what mgr.GetCache().GetInformer returns. Call Cache.WaitForSync of its result in the manager.
+//	func openOver(ctx context.Context, config *rest.Config, informers kube.Informers) (*kube.Drainer, error) {
+//		return kube.Open(ctx, config, kube.OpenOptions{Informers: informers, NoWait: true})
+//	}
 //
 // The parts can be had one by one: a [Cache] over shared informers, a [Client] that never repeats a request, [NewLeaseKeeper] for what stands in
 // for a kubelet, and [NewAnnotationResponder] by which pods evacuate themselves.

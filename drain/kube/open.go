@@ -164,6 +164,9 @@ func denied(err error) error {
 
 // Close ends the watches and waits for them. The informers of an embedder go on. No pass may be under way.
 func (d *Drainer) Close() {
+	if d.stop == nil {
+		return
+	}
 	if d.Cache != nil {
 		d.Cache.Close()
 	}

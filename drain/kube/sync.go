@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 const (
@@ -60,6 +62,9 @@ func (c *Cache) Synced() bool {
 // that has not synced, and not noticed here by one that has. Watch errors are not known of informers that ran before
 // the Cache was made, or that belong to an embedder.
 func (c *Cache) Check() error {
+	if c.nodes == nil {
+		return option.NotMade("drain/kube.Cache.Check", "drain/kube.NewCache")
+	}
 	compared, closed := c.state.get()
 	if closed {
 		return errClosed
@@ -90,6 +95,9 @@ func (c *Cache) checkInformers() error {
 // (WatchList, the default from Kubernetes 1.34 and client-go 0.35 on); elsewhere what the API server's own cache had,
 // which is behind by less than a second in health.
 func (c *Cache) WaitForSync(ctx context.Context) error {
+	if c.nodes == nil {
+		return option.NotMade("drain/kube.Cache.WaitForSync", "drain/kube.NewCache")
+	}
 	if err := c.waitForInformers(ctx); err != nil {
 		return fmt.Errorf("waiting for the cache: %w", err)
 	}

@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // nodeSuffix is added to the name for the role with the rights on Nodes, which is for the service account alone.
@@ -21,6 +23,9 @@ const nodeSuffix = "-node"
 // The API server takes a second or so to obey a new policy: whoever cannot have that gap waits before the bindings until a dry run is
 // refused. A role that is bound without the policy lets every agent write for every node.
 func Objects(o Options) ([]runtime.Object, error) {
+	if err := option.CheckRequired("identity/nodeauth.Objects", "Options.Name", o.Name, "that of the policy"); err != nil {
+		return nil, err
+	}
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestOptionsSayWhatIsWrong(t *testing.T) {
 		change func(o *nodeauth.Options)
 		want   string
 	}{
-		{"no name", func(o *nodeauth.Options) { o.Name = "" }, "Name: Required value"},
+		{"no name", func(o *nodeauth.Options) { o.Name = "" }, "Options.Name is required"},
 		{"name", func(o *nodeauth.Options) { o.Name = "A'b" }, `Name: Invalid value: "A'b": a lowercase RFC 1123 subdomain`},
 		{"long name", func(o *nodeauth.Options) { o.Name = strings.Repeat("a", 249) }, "Name: Too long: may not be more than 248 bytes"},
 		{"no account", func(o *nodeauth.Options) { o.ServiceAccount = types.NamespacedName{} }, "ServiceAccount: Required value: the namespace and name"},

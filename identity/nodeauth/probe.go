@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/internal/backoff"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // ErrUnguarded says that the API server would let an agent write what belongs to another node: the policy is missing, is not
@@ -48,6 +49,11 @@ type Probe struct {
 // Any other error says that nothing is known: the API server did not answer, or refused the write before it asked the policy, because
 // the agent lacks the right to write at all. At its start an agent goes on after nil only.
 func (p Probe) Once(ctx context.Context) error {
+	check := option.For("identity/nodeauth.Probe.Once", nil)
+	check.Require("Probe.Try", p.Try, "see TryLease and TryPatch")
+	if err := check.Err(); err != nil {
+		return err
+	}
 	_, err := ask(ctx, p.Timeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, p.Try(ctx) })
 	if err = judge(p.Policy, err); err != nil {
 		return fmt.Errorf("probing the policy %q: %w", p.Policy, err)
@@ -62,6 +68,9 @@ func (p Probe) Once(ctx context.Context) error {
 // after work has returned: with its error, together with what has ErrUnguarded if that was found, and nil when ctx has ended and work returned
 // nil or the context's error. If the guard is missing from the start, work is not called at all.
 func (p Probe) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	if p.Try == nil {
+		return p.Once(ctx) // says so
+	}
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var ended chan error // work's, once it has begun
@@ -171,6 +180,11 @@ type LeaseCreator interface {
 // An agent that may create Leases can always be probed by it.
 func TryLease(leases LeaseCreator, name string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
+		check := option.For("identity/nodeauth.TryLease", nil)
+		check.Require("leases", leases, "see client-go's CoordinationV1().Leases(namespace)")
+		if err := check.Err(); err != nil {
+			return err
+		}
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		_, err := leases.Create(ctx, lease, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err
@@ -185,6 +199,11 @@ type Patcher[T any] interface {
 // TryPatch tries a patch that changes nothing of the object of another node, which must exist, or of a subresource of it.
 func TryPatch[T any](objects Patcher[T], name string, subresources ...string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
+		check := option.For("identity/nodeauth.TryPatch", nil)
+		check.Require("objects", objects, "a typed client of client-go")
+		if err := check.Err(); err != nil {
+			return err
+		}
 		_, err := objects.Patch(ctx, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
 		return err
 	}

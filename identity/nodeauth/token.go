@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // The bounds of a token's life. The API server takes no less than the shortest. It silently makes a year of 3607 s, the life that
@@ -45,6 +47,11 @@ func TokenVolume(name, audience string, life time.Duration) (corev1.Volume, erro
 // automounted token, a token volume of another life than [TokenVolume] gives, or no token for one of the audiences. These are what the agent has
 // to do with; none of them stands for one, the API server, whose tokens name no audience. It is meant for a test of the manifest.
 func (o Options) CheckPod(namespace string, spec *corev1.PodSpec, audiences ...string) error {
+	check := option.For("identity/nodeauth.Options.CheckPod", nil)
+	check.Require("spec", spec, "that of the pod's template")
+	if err := check.Err(); err != nil {
+		return err
+	}
 	var errs field.ErrorList
 	if got := (types.NamespacedName{Namespace: namespace, Name: spec.ServiceAccountName}); got != o.ServiceAccount {
 		errs = append(errs, field.Invalid(field.NewPath("spec", "serviceAccountName"), got.String(), "must be "+o.ServiceAccount.String()+", which the policy guards"))

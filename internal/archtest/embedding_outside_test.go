@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,102 @@ func TestPagesCompileOutside(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%d programs of the pages, outside of the repository: %v\n%s", n, err, out)
 	}
+}
+
+// firstScreen is how many lines of "go doc" a reader sees first.
+const firstScreen = 24
+
+// The Go code of a package comment is a whole file, which compiles as it stands in a module outside of the repository.
+// A root package begins with such a file, on the first screen of its documentation.
+func TestPackageCommentsCompileOutside(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	n := 0
+	for _, pkg := range libraryPackages(t, root) {
+		cmd := exec.Command("go", "doc", "./"+pkg)
+		cmd.Dir = root
+		cmd.Env = append(slices.Clone(os.Environ()), "GOWORK=off")
+		text, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go doc %s: %v", pkg, err)
+		}
+		called := false
+		for _, b := range indentedBlocks(listing.Split(string(text), 2)[0]) {
+			if !strings.HasPrefix(b.code, "package ") {
+				if goStatement.MatchString(b.code) {
+					t.Errorf("%s: Go code in the package comment that is not a whole file: show the whole file\n%s", pkg, b.code)
+				}
+				continue
+			}
+			n++
+			called = called || b.line+strings.Count(b.code, "\n") <= firstScreen
+			writeAll(t, filepath.Join(dir, fmt.Sprintf("comment%d", n), "program.go"), []byte(b.code))
+		}
+		if slices.Contains(publicRoots, pkg) && !called {
+			t.Errorf("%s: the first %d lines of go doc have no program: begin the package comment with one", pkg, firstScreen)
+		}
+	}
+	writeOutsideModule(t, root, dir)
+	cmd := exec.Command("go", "vet", "./...")
+	cmd.Dir = dir
+	cmd.Env = append(slices.Clone(os.Environ()), "GOWORK=off", "GOFLAGS=-mod=mod -trimpath", "GOPROXY=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%d files of package comments, outside of the repository: %v\n%s", n, err, out)
+	}
+}
+
+// listing is where go doc ends the package comment and begins the list of names.
+var listing = regexp.MustCompile(`(?m)^(const|var|func|type) `)
+
+// goStatement finds what only Go code has.
+var goStatement = regexp.MustCompile(`(?m):= |^func |, err = |\berr != nil`)
+
+// libraryPackages returns the public packages of the root module, by their path inside it.
+func libraryPackages(t *testing.T, root string) []string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "./...")
+	cmd.Dir = root
+	cmd.Env = append(slices.Clone(os.Environ()), "GOWORK=off")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packages []string
+	for path := range strings.FieldsSeq(string(out)) {
+		if rel := strings.TrimPrefix(path, Module+"/"); rel != path && IsPublic(rel) {
+			packages = append(packages, rel)
+		}
+	}
+	return packages
+}
+
+// indentedBlocks returns the code of a package comment as go doc shows it, with the number of lines before each.
+func indentedBlocks(text string) []goBlock {
+	var blocks []goBlock
+	var open *goBlock
+	for i, line := range strings.SplitAfter(text, "\n") {
+		code, indented := strings.CutPrefix(line, "    ")
+		switch {
+		case indented && open != nil:
+			open.code += code
+		case indented:
+			open = &goBlock{line: i, code: code}
+		case open != nil && strings.TrimSpace(line) == "":
+			open.code += line // a blank line is inside of the block where an indented line follows
+		case open != nil:
+			blocks, open = append(blocks, *open), nil
+		}
+	}
+	if open != nil {
+		blocks = append(blocks, *open)
+	}
+	for i := range blocks {
+		blocks[i].code = strings.TrimRight(blocks[i].code, "\n") + "\n"
+	}
+	return blocks
 }
 
 // writeOutsideModule makes the module of an embedder: it has the versions of the library's own requirements.

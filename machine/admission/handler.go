@@ -21,6 +21,9 @@ const (
 
 // ServeHTTP answers a POST of an AdmissionReview in JSON with one. What is no such review is a 400: the API server takes that for no answer.
 func (r Reviewer) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	if w == nil || q == nil {
+		return // there is no request to answer
+	}
 	if q.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		http.Error(w, "want a POST of an AdmissionReview", http.StatusMethodNotAllowed)

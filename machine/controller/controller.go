@@ -4,11 +4,10 @@
 package controller
 
 import (
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -103,16 +102,15 @@ type memory struct {
 
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.
 func New(o Options) (*Controller, error) {
-	var errs []error
-	for name, missing := range map[string]bool{"Cluster": o.Cluster == "", "Machines": o.Machines == nil, "Nodes": o.Nodes == nil, "Provider": o.Provider == nil} {
-		if missing {
-			errs = append(errs, fmt.Errorf("options: %s is required", name))
-		}
+	check := option.For("machine/controller.New", nil)
+	check.Require("Options.Cluster", o.Cluster, "the name of the cluster")
+	check.Require("Options.Machines", o.Machines, "see machine/kube.NewMachines")
+	check.Require("Options.Nodes", o.Nodes, "see machine/kube.NewNodes")
+	check.Require("Options.Provider", o.Provider, "what makes instances")
+	if !o.Undrained {
+		check.Require("Options.Drainer", o.Drainer, "or Undrained where Nodes need not be emptied")
 	}
-	if o.Drainer == nil && !o.Undrained {
-		errs = append(errs, errors.New("options: Drainer is required, or Undrained where Nodes need not be emptied"))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	if o.Now == nil {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -68,8 +69,10 @@ type loanKey struct{ namespace, uid string }
 
 // NewGroups returns a controller. It calls nothing yet.
 func NewGroups(o GroupOptions) (*GroupController, error) {
-	if o.Groups == nil {
-		return nil, errors.New("options: Groups is required")
+	if err := option.CheckRequired(
+		"machine/controller.NewGroups", "GroupOptions.Groups", o.Groups, "see machine/kube.NewGroups",
+	); err != nil {
+		return nil, err
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -90,6 +93,9 @@ func NewGroups(o GroupOptions) (*GroupController, error) {
 // Reconcile does all that can be done now for a namespace: deployments, then sets, then health checks. after is when to call it again though nothing has
 // changed; zero means not before. After an error it is to be called again, backing off: what could be done was done.
 func (g *GroupController) Reconcile(ctx context.Context, namespace string) (after time.Duration, err error) {
+	if g.plans == nil {
+		return 0, option.NotMade("machine/controller.GroupController.Reconcile", "machine/controller.NewGroups")
+	}
 	p := &groupPass{g: g, ctx: ctx, namespace: namespace, plans: map[planKey]bool{}, remedies: map[remedyKey]bool{}}
 	if err := p.read(false); err != nil {
 		return 0, err

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -21,6 +22,9 @@ const maxSteps = 64
 // Reconcile does all that can be done now for one machine. after is when to call it again though nothing has changed; zero means not before. After an
 // error it is to be called again, backing off. A machine that isn't there is no error.
 func (c *Controller) Reconcile(ctx context.Context, key machine.Key) (after time.Duration, err error) {
+	if c.memory == nil {
+		return 0, option.NotMade("machine/controller.Controller.Reconcile", "machine/controller.New")
+	}
 	mem := c.of(key)
 	mem.pass.Lock()
 	defer mem.pass.Unlock()

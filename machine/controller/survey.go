@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -38,6 +39,9 @@ type OrphanPolicy struct {
 // Survey asks the provider for its list. Call it once a period; one that fails is to be called again, backing off. Machines whose instance isn't as
 // they know it are returned: they are to be reconciled.
 func (c *Controller) Survey(ctx context.Context) ([]machine.Key, error) {
+	if c.memory == nil {
+		return nil, option.NotMade("machine/controller.Controller.Survey", "machine/controller.New")
+	}
 	begun := c.o.Now()
 	// What is in the store after the list was begun may own what the list has; what is not in it by then, may not have been in it either.
 	list, err := c.surveyProvider(ctx)

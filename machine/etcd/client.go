@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 )
 
@@ -48,7 +49,7 @@ type Client struct {
 // New returns a client. It calls nothing yet. The error names the option that is wrong.
 func New(o Options) (*Client, error) {
 	if len(o.Endpoints) == 0 {
-		return nil, errors.New("etcd: options: Endpoints is required")
+		return nil, option.CheckRequired("machine/etcd.New", "Options.Endpoints", nil, "URLs like https://10.0.0.1:2379")
 	}
 	for i, e := range o.Endpoints {
 		if u, err := url.Parse(e); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {

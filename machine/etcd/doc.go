@@ -7,9 +7,24 @@
 // A [Client] speaks the JSON gateway that every etcd since 3.4 serves beside gRPC, with the standard library alone: whoever needs it does not take over the
 // modules of etcd's own client.
 //
-//	members, err := etcd.New(etcd.Options{Endpoints: []string{"https://10.0.0.1:2379", "https://10.0.0.2:2379"}, TLS: config})
-//	options.Members = members
-//	options.Gates = []controller.Gate{controller.EndGate{Fleet: controller.Fleet{Machines: machines, Members: members}}}
+//	package example
+//
+//	import (
+//		"crypto/tls"
+//		"github.com/belayproject/belay/machine/controller"
+//		"github.com/belayproject/belay/machine/etcd"
+//	)
+//
+//	func guard(options *controller.Options, endpoints []string, config *tls.Config) error {
+//		members, err := etcd.New(etcd.Options{Endpoints: endpoints, TLS: config})
+//		if err != nil {
+//			return err
+//		}
+//		options.Members = members
+//		fleet := controller.Fleet{Machines: options.Machines, Members: members}
+//		options.Gates = []controller.Gate{controller.EndGate{Fleet: fleet}}
+//		return nil
+//	}
 //
 // # Promise
 //

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 )
 
@@ -107,6 +108,9 @@ func (c *Client) healthy(ctx context.Context, members []Member) []bool {
 
 // Leave removes the member that runs on a machine, if those that would remain have a quorum that is healthy. It is done for a machine without one.
 func (c *Client) Leave(ctx context.Context, m machine.Machine) (done bool, blocked string, err error) {
+	if c.http == nil {
+		return false, "", option.NotMade("machine/etcd.Client.Leave", "machine/etcd.New")
+	}
 	if !machine.Protected(m.Spec.Roles) {
 		return true, "", nil
 	}

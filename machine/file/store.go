@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/provider"
@@ -58,7 +59,12 @@ func Open(dir string) (*Store, error) {
 }
 
 // Close gives the directory back.
-func (s *Store) Close() error { return s.unlock() }
+func (s *Store) Close() error {
+	if s.unlock == nil {
+		return option.NotMade("machine/file.Store.Close", "machine/file.Open")
+	}
+	return s.unlock()
+}
 
 // load reads the records.
 func (s *Store) load() error {
@@ -208,6 +214,9 @@ func (s *Store) finish(key machine.Key, m *v1alpha1.Machine) error {
 // to this store alone, and would be done again there: a machine that is being made, changed, replaced, decommissioned or deleted, or has a Node that is still to be
 // removed, is an error that names it, and nothing is exported. Nobody may work at the machines of this store any more from then on: close it.
 func (s *Store) Export() ([]v1alpha1.Machine, error) {
+	if s.unlock == nil {
+		return nil, option.NotMade("machine/file.Store.Export", "machine/file.Open")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all, errs := make([]v1alpha1.Machine, 0, len(s.all)), []error(nil)
@@ -271,6 +280,9 @@ func (s *Store) Live(_ context.Context, key machine.Key) (machine.Machine, error
 
 // List implements [controller.Machines].
 func (s *Store) List(context.Context) ([]machine.Machine, error) {
+	if s.unlock == nil {
+		return nil, option.NotMade("machine/file.Store.List", "machine/file.Open")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []machine.Machine
@@ -287,10 +299,18 @@ func (s *Store) List(context.Context) ([]machine.Machine, error) {
 }
 
 // ListLive implements [controller.Machines].
-func (s *Store) ListLive(ctx context.Context) ([]machine.Machine, error) { return s.List(ctx) }
+func (s *Store) ListLive(ctx context.Context) ([]machine.Machine, error) {
+	if s.unlock == nil {
+		return nil, option.NotMade("machine/file.Store.ListLive", "machine/file.Open")
+	}
+	return s.List(ctx)
+}
 
 // Twins implements [controller.Machines].
 func (s *Store) Twins(_ context.Context, m machine.Machine, id string) ([]machine.Key, error) {
+	if s.unlock == nil {
+		return nil, option.NotMade("machine/file.Store.Twins", "machine/file.Open")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var twins []machine.Key

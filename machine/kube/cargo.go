@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -25,6 +26,9 @@ type Cargo struct{ Client kubernetes.Interface }
 
 // On implements [controller.Cargo].
 func (c Cargo) On(ctx context.Context, machines []machine.Machine) ([]machine.LocalVolume, []machine.Workload, error) {
+	if c.Client == nil {
+		return nil, nil, option.NotMade("machine/kube.Cargo.On", "a Cargo with a Client")
+	}
 	hosts := map[machine.Key]*corev1.Node{}
 	var here []corev1.Pod
 	for _, m := range machines {

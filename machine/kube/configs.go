@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	configv1alpha1 "github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
@@ -30,6 +31,9 @@ func NewConfigs(client dynamic.Interface) *NodeConfigs { return &NodeConfigs{cli
 
 // Point implements [Configs], by an apply: fields of others stay. A source that somebody else has applied is a conflict.
 func (c *NodeConfigs) Point(ctx context.Context, n machine.NodeRef, source []byte) error {
+	if c.client == nil {
+		return option.NotMade("machine/kube.NodeConfigs.Point", "machine/kube.NewConfigs")
+	}
 	applied := map[string]any{} // what was ours and is left out goes
 	if len(source) > 0 {
 		var fields map[string]any
@@ -57,6 +61,10 @@ type Secrets struct{ Client kubernetes.Interface }
 
 // Secret implements [controller.Secrets].
 func (s Secrets) Secret(ctx context.Context, key machine.Key) (map[string][]byte, error) {
+	err := option.CheckRequired("machine/kube.Secrets", "Secrets.Client", s.Client, "see kubernetes.NewForConfig")
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	secret, err := s.Client.CoreV1().Secrets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -45,8 +46,12 @@ type kindOf[O, C any] struct {
 	selector func(*O) *v1alpha1.MachineSelector // nil: none that goes beyond labels
 }
 
-// NewGroups returns those of the namespace of machines. They are empty until [Groups.Run].
+// NewGroups returns those of the namespace of machines. They are empty until [Groups.Run]. Without a client or
+// machines the methods return an error.
 func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *Groups {
+	if client == nil || machines == nil || machines.client == nil {
+		return &Groups{}
+	}
 	informer := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 		by := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 		return watch.NewInformer(client, r, namespace, by, nil)
@@ -66,6 +71,14 @@ func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *
 
 // Run watches until ctx ends, or returns why it can't. changed is called with the namespace of what has changed; it must not block. Call it once.
 func (g *Groups) Run(ctx context.Context, changed func(namespace string)) error {
+	if g.client == nil {
+		return option.NotMade("machine/kube.Groups.Run", "machine/kube.NewGroups")
+	}
+	if err := option.CheckRequired(
+		"machine/kube.Groups.Run", "changed", changed, "what reconciles a namespace",
+	); err != nil {
+		return err
+	}
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -97,11 +110,17 @@ func (g *Groups) Run(ctx context.Context, changed func(namespace string)) error 
 
 // Synced reports whether everything is there that there was when Run began.
 func (g *Groups) Synced() bool {
+	if g.client == nil {
+		return false
+	}
 	return g.deployments.informer.HasSynced() && g.sets.informer.HasSynced() && g.checks.informer.HasSynced()
 }
 
 // Read implements [controller.Groups].
 func (g *Groups) Read(ctx context.Context, namespace string, live bool) (group controller.Group, err error) {
+	if g.client == nil {
+		return controller.Group{}, option.NotMade("machine/kube.Groups.Read", "machine/kube.NewGroups")
+	}
 	group.Matches = map[string]func(map[string]string) bool{}
 	if group.Sets, err = g.sets.list(ctx, g.client, namespace, live, group.Matches); err != nil {
 		return group, err

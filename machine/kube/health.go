@@ -25,13 +25,16 @@ type Doctor struct {
 	seen map[string]map[string]machine.Condition // by token, then by type; a Node that is gone has the type ""
 }
 
-// NewDoctor returns one. What it has seen is lost with the process: times begin anew.
+// NewDoctor returns one. What it has seen is lost with the process: times begin anew. Without nodes it knows no Node.
 func NewDoctor(nodes *Nodes) *Doctor {
 	return &Doctor{nodes: nodes, now: time.Now, seen: map[string]map[string]machine.Condition{}}
 }
 
 // Health implements [controller.Doctor].
 func (d *Doctor) Health(_ context.Context, machines []machine.Machine) (map[machine.Key]machine.NodeHealth, bool) {
+	if d.nodes == nil {
+		return nil, false
+	}
 	if d.nodes.away() != nil || !d.nodes.Synced() {
 		return nil, false
 	}

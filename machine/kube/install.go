@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/internal/install"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
@@ -23,6 +24,10 @@ const ControllerRole = "belay-machine-controller"
 // ClusterRole [ControllerRole] to this version, by server-side apply, and waits until the kinds are served. It may be repeated. ctx
 // bounds the wait; each call has 10 seconds. The caller needs the rights of an administrator, which a controller should not have.
 func Install(ctx context.Context, config *rest.Config) error {
+	const remedy = "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"
+	if err := option.CheckRequired("machine/kube.Install", "config", config, remedy); err != nil {
+		return err
+	}
 	set := install.Set{FieldManager: FieldManager, CRDs: v1alpha1.CRDs(), Roles: map[string][]rbacv1.PolicyRule{
 		ControllerRole: slices.Concat(MachineRules(), GroupRules(), NodeRules(), CargoRules()),
 	}}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/resourceversion"
 
 	"github.com/belayproject/belay/internal/watch"
@@ -53,6 +54,9 @@ const byProviderID = "providerID"
 
 // NewMachines returns the machines of a namespace; "" is all. They are empty until [Machines.Run].
 func NewMachines(client dynamic.Interface, namespace string) *Machines {
+	if client == nil {
+		return &Machines{}
+	}
 	index := func(of func(*v1alpha1.Machine) []string) cache.IndexFunc {
 		return func(obj any) ([]string, error) {
 			if m, ok := obj.(*v1alpha1.Machine); ok {
@@ -79,6 +83,9 @@ func providerIDs(m *v1alpha1.Machine) []string {
 
 // Run watches until ctx ends. changed is called with each machine that has changed; it must not block. Call it once.
 func (s *Machines) Run(ctx context.Context, changed func(machine.Key)) error {
+	if s.client == nil {
+		return option.NotMade("machine/kube.Machines.Run", "machine/kube.NewMachines")
+	}
 	if err := s.informer.SetTransform(read[v1alpha1.Machine]); err != nil {
 		return fmt.Errorf("watch machines: %w", err)
 	}
@@ -91,6 +98,14 @@ func (s *Machines) Run(ctx context.Context, changed func(machine.Key)) error {
 
 // Watch has changed called with each machine that has changed; it must not block.
 func (s *Machines) Watch(changed func(machine.Key)) error {
+	if s.client == nil {
+		return option.NotMade("machine/kube.Machines.Watch", "machine/kube.NewMachines")
+	}
+	if err := option.CheckRequired(
+		"machine/kube.Machines.Watch", "changed", changed, "what reconciles a machine",
+	); err != nil {
+		return err
+	}
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -121,7 +136,12 @@ func read[T any](obj any) (any, error) {
 }
 
 // Synced reports whether everything is there that there was when Run began. Nothing must be reconciled before.
-func (s *Machines) Synced() bool { return s.informer.HasSynced() }
+func (s *Machines) Synced() bool {
+	if s.client == nil {
+		return false
+	}
+	return s.informer.HasSynced()
+}
 
 // Unread are machines that this version can't read, with the reason.
 func (s *Machines) Unread() map[machine.Key]error {
@@ -170,6 +190,9 @@ func (s *Machines) core(m *v1alpha1.Machine) (machine.Machine, error) {
 
 // Get implements [controller.Machines], from the cache.
 func (s *Machines) Get(_ context.Context, key machine.Key) (machine.Machine, error) {
+	if s.client == nil {
+		return machine.Machine{}, option.NotMade("machine/kube.Machines.Get", "machine/kube.NewMachines")
+	}
 	m := s.seen(key)
 	if m == nil {
 		return machine.Machine{}, fmt.Errorf("machine %q: %w", key, fs.ErrNotExist)
@@ -179,6 +202,9 @@ func (s *Machines) Get(_ context.Context, key machine.Key) (machine.Machine, err
 
 // Live implements [controller.Machines], from the API server.
 func (s *Machines) Live(ctx context.Context, key machine.Key) (machine.Machine, error) {
+	if s.client == nil {
+		return machine.Machine{}, option.NotMade("machine/kube.Machines.Live", "machine/kube.NewMachines")
+	}
 	m, err := s.live(ctx, key)
 	if err != nil {
 		return machine.Machine{}, err
@@ -227,10 +253,18 @@ func failed(doing string, key machine.Key, err error) error {
 }
 
 // List implements [controller.Machines], from the cache. What can't be read is left out, see [Machines.Unread].
-func (s *Machines) List(context.Context) ([]machine.Machine, error) { return s.readable(), nil }
+func (s *Machines) List(context.Context) ([]machine.Machine, error) {
+	if s.client == nil {
+		return nil, option.NotMade("machine/kube.Machines.List", "machine/kube.NewMachines")
+	}
+	return s.readable(), nil
+}
 
 // ListLive implements [controller.Machines], from the API server.
 func (s *Machines) ListLive(ctx context.Context) ([]machine.Machine, error) {
+	if s.client == nil {
+		return nil, option.NotMade("machine/kube.Machines.ListLive", "machine/kube.NewMachines")
+	}
 	return s.within(ctx, s.namespace, true)
 }
 
@@ -264,6 +298,9 @@ func (s *Machines) ofToken(token string, f func(machine.Key)) {
 
 // Twins implements [controller.Machines], from an index.
 func (s *Machines) Twins(_ context.Context, m machine.Machine, providerID string) ([]machine.Key, error) {
+	if s.client == nil {
+		return nil, option.NotMade("machine/kube.Machines.Twins", "machine/kube.NewMachines")
+	}
 	found, err := s.informer.GetIndexer().ByIndex(byProviderID, providerID)
 	if err != nil {
 		return nil, fmt.Errorf("look for ProviderID %q: %w", providerID, err)

@@ -94,6 +94,14 @@ func indexByToken(obj any) ([]string, error) {
 
 // Watch has changed called with the token of each Node that has changed; it must not block.
 func (s *Nodes) Watch(changed func(token string)) error {
+	if s.client == nil {
+		return option.NotMade("machine/kube.Nodes.Watch", "machine/kube.NewNodes")
+	}
+	if err := option.CheckRequired(
+		"machine/kube.Nodes.Watch", "changed", changed, "what reconciles a machine",
+	); err != nil {
+		return err
+	}
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -129,10 +137,20 @@ func differs(a *corev1.Node, obj any) bool {
 }
 
 // Synced reports whether all Nodes are there that there were at the start.
-func (s *Nodes) Synced() bool { return s.informer.HasSynced() }
+func (s *Nodes) Synced() bool {
+	if s.client == nil {
+		return false
+	}
+	return s.informer.HasSynced()
+}
 
 // Of implements [controller.Nodes], from the cache.
-func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) { return s.cached(token) }
+func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) {
+	if s.client == nil {
+		return nil, option.NotMade("machine/kube.Nodes.Of", "machine/kube.NewNodes")
+	}
+	return s.cached(token)
+}
 
 func (s *Nodes) cached(token string) ([]machine.Node, error) {
 	if err := s.away(); err != nil {
@@ -184,8 +202,15 @@ func (s *Nodes) away() error {
 	return nil
 }
 
-// Probe asks the workload API whether it answers, until ctx ends: what is seen of Nodes counts only as long as it does. Call it once.
+// Probe asks the workload API whether it answers, until ctx ends: what is seen of Nodes counts only as long as it does.
+// every is the time between two questions; 0 or less means 10 seconds. Call it once.
 func (s *Nodes) Probe(ctx context.Context, every time.Duration) {
+	if s.client == nil {
+		return
+	}
+	if every <= 0 {
+		every = 10 * time.Second
+	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -204,7 +229,13 @@ func (s *Nodes) Probe(ctx context.Context, every time.Duration) {
 func (s *Nodes) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	return s.client.Discovery().RESTClient().Get().AbsPath("/livez").Do(ctx).Error()
+	client := s.client.Discovery().RESTClient()
+	if err := option.CheckRequired(
+		"machine/kube.Nodes.Probe", "client.Discovery().RESTClient()", client, "a fake clientset has none",
+	); err != nil {
+		return err
+	}
+	return client.Get().AbsPath("/livez").Do(ctx).Error()
 }
 
 func nodeOf(n *corev1.Node) machine.Node {
@@ -254,6 +285,9 @@ func tainted(n *corev1.Node) bool {
 
 // Remove implements [controller.Nodes].
 func (s *Nodes) Remove(ctx context.Context, ref machine.NodeRef) error {
+	if s.client == nil {
+		return option.NotMade("machine/kube.Nodes.Remove", "machine/kube.NewNodes")
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	uid := types.UID(ref.UID)

@@ -56,7 +56,9 @@ func Run(ctx context.Context, l Loop) error {
 		return err
 	}
 	if l.Drains != nil {
-		defer l.Drains.Watch(func(node string) { l.ofNode(node, queue.Add) })()
+		if stop := l.Drains.Watch(func(node string) { l.ofNode(node, queue.Add) }); stop != nil {
+			defer stop()
+		}
 	}
 	return looped(ctx, queue, func(ctx context.Context) error { return l.watch(ctx, queue.Add) }, l.Machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
 		for range workers(l.Workers) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/v1alpha1"
@@ -36,6 +37,9 @@ func (s *Machines) base(ctx context.Context, m machine.Machine) (*v1alpha1.Machi
 
 // PutStatus implements [controller.Machines]. The conditions follow.
 func (s *Machines) PutStatus(ctx context.Context, m machine.Machine) (machine.Machine, error) {
+	if s.client == nil {
+		return machine.Machine{}, option.NotMade("machine/kube.Machines.PutStatus", "machine/kube.NewMachines")
+	}
 	o, err := s.base(ctx, m)
 	if err != nil {
 		return m, err
@@ -67,6 +71,9 @@ func (s *Machines) answer(doing string, m machine.Machine, u *unstructured.Unstr
 
 // SetFinalizer implements [controller.Machines]. Finalizers of others stay.
 func (s *Machines) SetFinalizer(ctx context.Context, m machine.Machine, on bool) (machine.Machine, error) {
+	if s.client == nil {
+		return machine.Machine{}, option.NotMade("machine/kube.Machines.SetFinalizer", "machine/kube.NewMachines")
+	}
 	o, err := s.base(ctx, m)
 	if err != nil {
 		return m, err
@@ -80,6 +87,9 @@ func (s *Machines) SetFinalizer(ctx context.Context, m machine.Machine, on bool)
 
 // SetProviderID implements [controller.Machines].
 func (s *Machines) SetProviderID(ctx context.Context, m machine.Machine, id string) (machine.Machine, error) {
+	if s.client == nil {
+		return machine.Machine{}, option.NotMade("machine/kube.Machines.SetProviderID", "machine/kube.NewMachines")
+	}
 	return s.patch(ctx, "write the ProviderID of", m, map[string]any{}, map[string]any{"providerID": id})
 }
 

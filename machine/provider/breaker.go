@@ -25,6 +25,7 @@ type BreakerOptions struct {
 // A call that its caller has cancelled says nothing, nor do [InvalidConfig], [NotSupported] and [RateLimited] or a Plan, Validate or Capacity that
 // succeeds: whatever made the instances need not have been asked.
 func Breaker(p Provider, o BreakerOptions) Provider {
+	p = orAbsent(p)
 	if o.Failures <= 0 {
 		o.Failures = 5
 	}

@@ -23,6 +23,7 @@ type CoalesceOptions struct {
 //
 // If the List fails as [Unavailable] or [RateLimited], so does Get. If it fails otherwise, every Get of the window is made.
 func CoalesceGet(p Provider, s Scope, o CoalesceOptions) Provider {
+	p = orAbsent(p)
 	if o.Window <= 0 {
 		o.Window = time.Second
 	}

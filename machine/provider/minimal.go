@@ -16,6 +16,9 @@ type CreateDeleter interface {
 // Minimal makes a provider of what can only create and delete. Get and List answer [NotSupported]: what was recorded of an instance is believed,
 // and orphans are not found. Its other abilities are kept. What is a [Provider] already is returned as it is.
 func Minimal(p CreateDeleter) Provider {
+	if p == nil {
+		return absent{}
+	}
 	if whole, ok := p.(Provider); ok {
 		return whole
 	}

@@ -23,7 +23,7 @@ func Observe(p Provider, see func(Call)) Provider {
 	if see == nil {
 		return p
 	}
-	return wrapped{p, func(ctx context.Context, method string, call func(context.Context) error) error {
+	return wrapped{orAbsent(p), func(ctx context.Context, method string, call func(context.Context) error) error {
 		began := time.Now()
 		err := call(ctx)
 		see(Call{Method: method, Class: known(ClassOf(err)), Took: time.Since(began)})
@@ -45,6 +45,7 @@ const defaultTimeout = time.Minute
 // Timeout gives each call a deadline; zero and less is a minute. A call that has passed it fails as [Unavailable], as it may have had its effect.
 // It relies on the provider to return when its ctx has ended.
 func Timeout(p Provider, limit time.Duration) Provider {
+	p = orAbsent(p)
 	if limit <= 0 {
 		limit = defaultTimeout
 	}

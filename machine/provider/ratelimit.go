@@ -38,6 +38,7 @@ func (o RateLimitOptions) defaulted() RateLimitOptions {
 //
 // A call whose turn would come after the end of its ctx, or later than the longest wait, fails at once as RateLimited, with After, and has no effect.
 func RateLimit(p Provider, o RateLimitOptions) Provider {
+	p = orAbsent(p)
 	o = o.defaulted()
 	b := &bucket{options: o, turn: make(chan struct{}, 1), tokens: float64(o.Burst), at: time.Now()}
 	return wrapped{p, b.around}

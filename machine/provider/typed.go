@@ -73,6 +73,9 @@ type typedGroup[C any] interface {
 // [Power] and [Console] never look at a config. The other abilities are found by assertion in their typed form ([typedPlanner] and so on);
 // [Validator] is always there.
 func Typed[C any](kind Kind, p TypedProvider[C]) Provider {
+	if p == nil {
+		return absent{}
+	}
 	return typed[C]{p, decoder[C]{kind: kind, complete: hasKind(reflect.TypeFor[C]())}}
 }
 

@@ -3,7 +3,11 @@
 
 package provider
 
-import "context"
+import (
+	"context"
+
+	"github.com/belayproject/belay/internal/option"
+)
 
 // Names of methods, as [Call] has them.
 const (
@@ -138,3 +142,29 @@ func (w wrappedAbilities) Console(ctx context.Context, ref Ref, limit int) ([]by
 func (w wrappedAbilities) Resize(ctx context.Context, name string, size int, d Desired) error {
 	return w.around(ctx, resize, func(ctx context.Context) error { return w.inner.Group.Resize(ctx, name, size, d) })
 }
+
+// absent stands for a nil provider in another one: each call says that it is missing.
+type absent struct{}
+
+func orAbsent(p Provider) Provider {
+	if p == nil {
+		return absent{}
+	}
+	return p
+}
+
+func (absent) missingError() error {
+	return Errorf(InvalidConfig, "%w", option.CheckRequired("machine/provider", "p", nil, "the provider that is wrapped"))
+}
+
+func (a absent) Create(context.Context, CreateRequest) (Instance, error) {
+	return Instance{}, a.missingError()
+}
+
+func (a absent) Delete(context.Context, DeleteRequest) (Progress, error) {
+	return Progress{}, a.missingError()
+}
+
+func (a absent) Get(context.Context, Ref) (Instance, error) { return Instance{}, a.missingError() }
+
+func (a absent) List(context.Context, Scope) ([]Instance, error) { return nil, a.missingError() }

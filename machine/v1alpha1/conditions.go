@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,6 +88,9 @@ func (m *Machine) SetInvalid(err error, now time.Time) {
 }
 
 func invalid(old []metav1.Condition, generation int64, err error, now time.Time) []metav1.Condition {
+	if err == nil {
+		err = errors.New("the reason is not known")
+	}
 	all := slices.Clone(old)
 	setter(&all, generation, now)(ConditionValid, false, ReasonInvalid, err.Error())
 	return all

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/internal/backoff"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Bounds of the time after a pass with an error.
@@ -33,6 +34,9 @@ var ErrRunning = errors.New("already running")
 // goes on is [ErrRunning]. A process that leads again makes a [New] controller, as what this one remembers may not be
 // true any more.
 func (c *Controller) Run(ctx context.Context, wake <-chan struct{}) error {
+	if c.o.Ledger == nil {
+		return option.NotMade("rollout/controller.Controller.Run", "rollout/controller.New")
+	}
 	if !c.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("rollout/controller: Controller.Run: %w", ErrRunning)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -61,6 +62,9 @@ func (a *AgentShadow) See(sh *v1alpha1.NodeShadow) {
 
 // Read implements [nodeagent.Shadows].
 func (a *AgentShadow) Read(ctx context.Context) (nodeagent.Shadow, string, error) {
+	if a.shadows == nil {
+		return nodeagent.Shadow{}, "", option.NotMade("rollout/kube.AgentShadow.Read", "rollout/kube.NewAgentShadow")
+	}
 	a.mu.Lock()
 	sh, known := a.last, a.seen && a.asked
 	a.mu.Unlock()
@@ -79,6 +83,9 @@ func readIn(sh *v1alpha1.NodeShadow) nodeagent.Shadow {
 
 // Store implements [nodeagent.Shadows].
 func (a *AgentShadow) Store(ctx context.Context, s nodeagent.Status, version string) error {
+	if a.shadows == nil {
+		return option.NotMade("rollout/kube.AgentShadow.Store", "rollout/kube.NewAgentShadow")
+	}
 	base, err := a.base(ctx, version)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/internal/informer"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -93,6 +94,9 @@ func cacheOver[T any](i informer.Interface, kind, option string) (*Cache[T], err
 // Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it
 // once.
 func (c *Cache[T]) Run(ctx context.Context, changed func()) error {
+	if c.store == nil {
+		return option.NotMade("rollout/kube.Cache.Run", "rollout/kube.NewNodeCache")
+	}
 	if c.own != nil {
 		if err := errors.Join(c.watch.begin(), c.own.SetTransform(c.decode)); err != nil {
 			return fmt.Errorf("watching %ss: %w", c.kind, err)
@@ -133,11 +137,19 @@ func (c *Cache[T]) decode(obj any) (any, error) {
 }
 
 // Synced reports whether the cache has every object that existed when it began. A controller must not pass before.
-func (c *Cache[T]) Synced() bool { return c.informer.HasSynced() }
+func (c *Cache[T]) Synced() bool {
+	if c.store == nil {
+		return false
+	}
+	return c.informer.HasSynced()
+}
 
 // Check returns nil while the cache is up to date as far as is known: see [Watch.Check]. Of an informer that its owner runs, it
 // says only whether it has synced and goes on. A process is not ready while Check returns an error.
 func (c *Cache[T]) Check() error {
+	if c.store == nil {
+		return option.NotMade("rollout/kube.Cache.Check", "rollout/kube.NewNodeCache")
+	}
 	if c.watch != nil {
 		return c.watch.Check()
 	}
@@ -152,6 +164,9 @@ func (c *Cache[T]) Check() error {
 
 // List returns all objects, in any order.
 func (c *Cache[T]) List() []*T {
+	if c.store == nil {
+		return nil
+	}
 	objects := c.store.List()
 	c.forgetDeleted(len(objects))
 	all := make([]*T, 0, len(objects))
@@ -174,6 +189,9 @@ func (c *Cache[T]) forgetDeleted(live int) {
 
 // Get returns the object of that name.
 func (c *Cache[T]) Get(name string) (*T, bool) {
+	if c.store == nil {
+		return nil, false
+	}
 	obj, _, _ := c.store.GetByKey(name) // the store of an informer has no errors
 	return c.typed(obj)
 }

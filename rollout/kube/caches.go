@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/internal/informer"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -178,6 +179,9 @@ func dropManagedFields(obj any) (any, error) {
 // Run fills the caches and keeps them up to date until ctx ends. It returns an error where it is called twice, and an
 // [InformerError] soon after the owner of an informer has stopped it.
 func (c *Caches) Run(ctx context.Context) error {
+	if c.Health == nil {
+		return option.NotMade("rollout/kube.Caches.Run", "rollout/kube.NewCaches")
+	}
 	if !c.running.begin() {
 		return fmt.Errorf("rollout/kube: Caches.Run: %w", controller.ErrRunning)
 	}
@@ -210,6 +214,9 @@ func (c *Caches) Run(ctx context.Context) error {
 
 // Nodes returns all Nodes. They must not be changed.
 func (c *Caches) Nodes() []*corev1.Node {
+	if c.Health == nil {
+		return nil
+	}
 	objects := c.Health.seen.nodes.List()
 	all := make([]*corev1.Node, 0, len(objects))
 	for _, o := range objects {
@@ -226,12 +233,18 @@ func (c *Caches) Watch() (changed <-chan struct{}, stop func()) { return c.chang
 
 // Synced reports whether the caches have every object that existed when they began.
 func (c *Caches) Synced() bool {
+	if c.Health == nil {
+		return false
+	}
 	return c.Health.Synced() && c.Shadows.Synced() && c.Rollouts.Synced() && c.Revisions.Synced()
 }
 
 // Check returns nil while the caches are up to date as far as is known, or else an error for each kind of object: see [Watch.Check] and
 // [InformerError].
 func (c *Caches) Check() error {
+	if c.Health == nil {
+		return option.NotMade("rollout/kube.Caches.Check", "rollout/kube.NewCaches")
+	}
 	errs := []error{c.Shadows.Check(), c.Rollouts.Check(), c.Revisions.Check()}
 	for _, w := range c.watches {
 		errs = append(errs, w.Check())

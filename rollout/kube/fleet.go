@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/resourceversion"
 	"github.com/belayproject/belay/rollout/controller"
 )
@@ -171,6 +172,9 @@ func nodesResource() schema.GroupVersionResource {
 func (f *fleet) within(ctx context.Context, seen []*corev1.Node) ([]*corev1.Node, error) {
 	if f.selector == nil {
 		return seen, nil
+	}
+	if err := option.CheckRequired("rollout/kube.Fleet.Of", "records", f.records, "those of the domain"); err != nil {
+		return nil, err
 	}
 	shadows, err := f.records.List(ctx)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/belayproject/belay/internal/informer"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
 )
@@ -62,6 +64,16 @@ const (
 // required: see [FactoryInformers]. Their owner runs them; those of package drain/kube will do, which keep less of each object.
 // A controller must not pass before [Health.Synced].
 func NewHealth(in Informers, o HealthOptions) (*Health, error) {
+	check := option.For("rollout/kube.NewHealth", nil)
+	for name, i := range map[string]Informer{
+		"Nodes": in.Nodes, "Pods": in.Pods,
+		"Deployments": in.Deployments, "StatefulSets": in.StatefulSets, "DaemonSets": in.DaemonSets,
+	} {
+		check.Require("Informers."+name, i, "see FactoryInformers")
+	}
+	if err := check.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, informer.ErrMissing)
+	}
 	h := &Health{o: o}
 	synced, err := h.seen.over(in)
 	if err != nil {
@@ -78,6 +90,9 @@ func (h *Health) Synced() bool {
 
 // Baseline implements [controller.Health].
 func (h *Health) Baseline(_ context.Context, n controller.Node) (string, error) {
+	if h.seen.nodes == nil {
+		return "", option.NotMade("rollout/kube.Health.Baseline", "rollout/kube.NewHealth")
+	}
 	node, err := h.node(n)
 	if err != nil {
 		return "", fmt.Errorf("looking at node %q as it is before: %w", n.Name, err)
@@ -87,6 +102,9 @@ func (h *Health) Baseline(_ context.Context, n controller.Node) (string, error) 
 
 // Verdict implements [controller.Health].
 func (h *Health) Verdict(_ context.Context, n controller.Node, baseline string) rollout.Verdict {
+	if h.seen.nodes == nil {
+		return rollout.Verdict{}
+	}
 	node, err := h.node(n)
 	if err != nil {
 		return verdict(rollout.Unknown, reasonNotSeen, "%v", err)

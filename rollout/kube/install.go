@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/internal/install"
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
@@ -26,6 +27,10 @@ const (
 // repeated. ctx bounds the wait; each call has 10 seconds. The caller needs the rights of an administrator, which neither a
 // controller nor an agent should have.
 func Install(ctx context.Context, config *rest.Config) error {
+	const remedy = "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"
+	if err := option.CheckRequired("rollout/kube.Install", "config", config, remedy); err != nil {
+		return err
+	}
 	agent := append(AgentRules(""), rule("", "nodes", []string{"get"})) // for the UID of its Node
 	set := install.Set{FieldManager: fieldManager, CRDs: v1alpha1.CRDs(), Roles: map[string][]rbacv1.PolicyRule{
 		controllerRole: slices.Concat(ControllerRules(), HealthRules()), agentRole: agent,

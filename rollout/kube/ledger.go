@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -56,6 +57,9 @@ func NewLedgerStore(client dynamic.Interface, domain string) (*LedgerStore, erro
 
 // Load implements [rollout.LedgerStore].
 func (s *LedgerStore) Load(ctx context.Context) (protocol.Ledger, string, error) {
+	if s.objects.client == nil {
+		return protocol.Ledger{}, "", option.NotMade("rollout/kube.LedgerStore.Load", "rollout/kube.NewLedgerStore")
+	}
 	u, err := s.get(ctx)
 	if err != nil {
 		return protocol.Ledger{}, "", err
@@ -69,6 +73,9 @@ func (s *LedgerStore) Load(ctx context.Context) (protocol.Ledger, string, error)
 
 // Store implements [rollout.LedgerStore].
 func (s *LedgerStore) Store(ctx context.Context, l protocol.Ledger, version string) (string, error) {
+	if s.objects.client == nil {
+		return "", option.NotMade("rollout/kube.LedgerStore.Store", "rollout/kube.NewLedgerStore")
+	}
 	spec, err := specOf(l)
 	if err != nil {
 		return "", fmt.Errorf("writing %s %q: %w", s.objects.kind, s.name, err)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -18,6 +19,14 @@ import (
 
 // Run watches the ledger, for Seen, until ctx ends. changed is called after each change; it must not block.
 func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
+	if s.objects.client == nil {
+		return option.NotMade("rollout/kube.LedgerStore.Run", "rollout/kube.NewLedgerStore")
+	}
+	if err := option.CheckRequired(
+		"rollout/kube.LedgerStore.Run", "changed", changed, "what looks at the ledger",
+	); err != nil {
+		return err
+	}
 	informer := watch.NewInformer(s.client, v1alpha1.DisruptionLedgersResource, metav1.NamespaceAll, cache.Indexers{}, watch.SelectName(s.name))
 	see := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {

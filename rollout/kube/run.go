@@ -78,7 +78,9 @@ func RunController(ctx context.Context, config *rest.Config, o ControllerOptions
 		g.run(func() error { return caches.Run(ctx) })
 	}
 	if o.Drains != nil {
-		defer o.Drains.Watch(func(string) { own.ring() })()
+		if stop := o.Drains.Watch(func(string) { own.ring() }); stop != nil {
+			defer stop()
+		}
 	}
 	g.run(func() error { return ledger.Run(ctx, own.ring) })
 	g.run(func() error {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -48,6 +49,9 @@ func NewShadows(client dynamic.Interface) (*Shadows, error) {
 
 // In returns the shadows of one disruption domain: those that it creates are of that domain, and it lists no others.
 func (s *Shadows) In(domain string) *Shadows {
+	if s.objects.client == nil {
+		return nil
+	}
 	one := *s
 	one.domain = domain
 	return &one
@@ -69,6 +73,9 @@ func (s *Shadows) read(ctx context.Context, node string) (*v1alpha1.NodeShadow, 
 
 // List returns all shadows of the domain, by one call.
 func (s *Shadows) List(ctx context.Context) ([]v1alpha1.NodeShadow, error) {
+	if s.objects.client == nil {
+		return nil, option.NotMade("rollout/kube.Shadows.List", "rollout/kube.NewShadows")
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	list, err := s.objects.client.List(ctx, metav1.ListOptions{})
@@ -91,6 +98,9 @@ func (s *Shadows) List(ctx context.Context) ([]v1alpha1.NodeShadow, error) {
 // Create makes the shadow of a Node that has none, see [protocol.NewShadow]: it belongs to the Node, and is removed with it, but
 // not before the finalizer is. What the report says is not stored: that is the agent's.
 func (s *Shadows) Create(ctx context.Context, sh protocol.Shadow) (*v1alpha1.NodeShadow, error) {
+	if s.objects.client == nil {
+		return nil, option.NotMade("rollout/kube.Shadows.Create", "rollout/kube.NewShadows")
+	}
 	made := v1alpha1.NodeShadow{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.NodeShadowKind},
 		ObjectMeta: metav1.ObjectMeta{

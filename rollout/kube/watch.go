@@ -13,6 +13,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // A Watch notes what goes wrong with the list and watch of an informer. A [Cache] and a [LedgerStore] have one each; make others with [NewWatch] for the
@@ -34,6 +36,9 @@ const quiet = 2 * time.Minute
 // NewWatch takes over the handler of watch errors of an informer that has not been started, or else it fails. The resource is the
 // plural: "deployments".
 func NewWatch(informer cache.SharedIndexInformer, resource string) (*Watch, error) {
+	if err := option.CheckRequired("rollout/kube.NewWatch", "informer", informer, "one that was not started"); err != nil {
+		return nil, err
+	}
 	w := &Watch{resource: resource, informer: informer}
 	return w, w.begin()
 }
@@ -69,6 +74,9 @@ func away(err error) bool {
 // still counts as failing until it hears something, or has not failed again for two minutes. One that waits for an API
 // server that can't be reached, or is overloaded, is not noticed here.
 func (w *Watch) Check() error {
+	if w.informer == nil {
+		return option.NotMade("rollout/kube.Watch.Check", "rollout/kube.NewWatch")
+	}
 	synced, version := w.informer.HasSynced(), w.informer.LastSyncResourceVersion()
 	w.mu.Lock()
 	defer w.mu.Unlock()

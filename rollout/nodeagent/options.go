@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Options are what an agent is made of. The first four are required.
@@ -43,13 +45,13 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	for _, f := range []struct {
-		name string
-		set  bool
-	}{{"Shadows", o.Shadows != nil}, {"Disk", o.Disk != nil}, {"Updater", o.Updater != nil}, {"NodeUID", o.NodeUID != nil}} {
-		if !f.set {
-			return o, fmt.Errorf("nodeagent: Options.%s is nil", f.name)
-		}
+	check := option.For("rollout/nodeagent.New", nil)
+	check.Require("Options.Shadows", o.Shadows, "see rollout/kube.NewAgentShadow")
+	check.Require("Options.Disk", o.Disk, "see checkpoint.Open")
+	check.Require("Options.Updater", o.Updater, "see Config")
+	check.Require("Options.NodeUID", o.NodeUID, "the UID of the agent's Node")
+	if err := check.Err(); err != nil {
+		return o, err
 	}
 	for _, f := range []struct {
 		name  string

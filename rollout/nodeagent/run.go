@@ -11,11 +11,15 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/internal/backoff"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Run calls [Agent.Reconcile] whenever the shadow may have changed, and when it asks for it, until ctx ends; then it returns nil. Errors are
 // logged, and tried again after a time that grows. Call it once.
 func (a *Agent) Run(ctx context.Context) error {
+	if a.turn == nil {
+		return option.NotMade("rollout/nodeagent.Agent.Run", "rollout/nodeagent.New")
+	}
 	retry := backoff.Backoff{First: a.o.RetryMin, Most: a.o.RetryMax}
 	for ctx.Err() == nil {
 		after, err := a.Reconcile(ctx)

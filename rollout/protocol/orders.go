@@ -102,7 +102,11 @@ func Acknowledged(l Ledger, rollout string, shadows func(uid string) (Shadow, bo
 		if rollout != "" && s.Rollout != rollout {
 			continue
 		}
-		sh, found := shadows(s.UID)
+		var sh Shadow
+		found := false
+		if shadows != nil {
+			sh, found = shadows(s.UID)
+		}
 		if !found || sh.Orders.Revoked < s.Attempt && sh.Report.Attempt < s.Attempt {
 			waiting = append(waiting, s.Node)
 		}

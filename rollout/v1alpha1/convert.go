@@ -15,6 +15,9 @@ import (
 
 // ShadowOf is what the protocol sees of a NodeShadow.
 func ShadowOf(s *NodeShadow) protocol.Shadow {
+	if s == nil {
+		return protocol.Shadow{}
+	}
 	return protocol.Shadow{Node: s.Name, UID: s.Spec.NodeUID, Orders: OrdersOf(s.Spec), Report: ReportOf(s.Status)}
 }
 

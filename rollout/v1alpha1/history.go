@@ -25,6 +25,7 @@ const RequestedByAnnotation = "belay.dev/requested-by"
 // that was begun since then is irreversible; a Revision of the entry is not there any more; or a group has a revision of its own that it had
 // not then. Then status.refusal says so, and nothing else changes.
 func HeedRollback(r *Rollout, revisions func(name string) (*Revision, bool)) *Rollout {
+	r = orEmpty(r)
 	v := r.Spec.Verb
 	if v == nil || v.Do != DoRollback || r.Status.Progress != nil && r.Status.Progress.Handled == v.Request {
 		return r
@@ -43,6 +44,14 @@ func HeedRollback(r *Rollout, revisions func(name string) (*Revision, bool)) *Ro
 	return out
 }
 
+// orEmpty has an empty Rollout in the place of nil.
+func orEmpty(r *Rollout) *Rollout {
+	if r == nil {
+		return &Rollout{}
+	}
+	return r
+}
+
 // goBack makes the targets of an entry those of the rollout, or says why not.
 func (r *Rollout) goBack(number int64, revisions func(name string) (*Revision, bool)) (refusal string) {
 	to, refusal := CanGoBack(r, number, revisions)
@@ -54,6 +63,7 @@ func (r *Rollout) goBack(number int64, revisions func(name string) (*Revision, b
 
 // CanGoBack says to what the nodes would be brought by a rollback to an entry of the history, or why [HeedRollback] would refuse it. R is not changed.
 func CanGoBack(r *Rollout, number int64, revisions func(name string) (*Revision, bool)) (to RolloutTargets, refusal string) {
+	r = orEmpty(r)
 	history := r.Status.History
 	i := slices.IndexFunc(history, func(e HistoryEntry) bool { return e.Number == number })
 	switch {
@@ -91,6 +101,7 @@ func CanGoBack(r *Rollout, number int64, revisions func(name string) (*Revision,
 // than what the rollout is about, and to which [CanGoBack] says yes. After a rollback it is one before the entry that was gone back to: what was just left is
 // not gone back to. Nil if there is none, and then refusal says why.
 func EntryBefore(r *Rollout, revisions func(name string) (*Revision, bool)) (entry *HistoryEntry, refusal string) {
+	r = orEmpty(r)
 	history := r.Status.History
 	if len(history) == 0 {
 		return nil, "it has no history"

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 )
 
@@ -26,6 +27,9 @@ import (
 // one, and, where the spec names no order of nodes, [rollout.RollbackOrder]; the revisions of the entry count as completed, so that a node that joins gets
 // them, and none is given back to what somebody goes back from.
 func PolicyOf(r *Rollout, revisions func(name string) (*Revision, bool)) (rollout.Policy, error) {
+	if err := option.CheckRequired("rollout/v1alpha1.PolicyOf", "r", r, "a Rollout"); err != nil {
+		return rollout.Policy{}, err
+	}
 	c := &converter{r: r, revisions: revisions, rollback: r.rollback()}
 	p := c.policy()
 	err := errors.Join(c.errs...)
@@ -165,7 +169,11 @@ func (c *converter) completed(ref PinnedRevision) rollout.Revision {
 
 // find looks a revision up; the field of its error is that of the reference.
 func find(ref PinnedRevision, revisions func(name string) (*Revision, bool)) (rollout.Revision, *rollout.FieldError) {
-	r, found := revisions(ref.Name)
+	var r *Revision
+	found := false
+	if revisions != nil {
+		r, found = revisions(ref.Name)
+	}
 	if !found {
 		return rollout.Revision{}, &rollout.FieldError{Field: ".name", Value: ref.Name, Want: "the name of a Revision that there is"}
 	}

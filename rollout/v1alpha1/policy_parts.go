@@ -27,7 +27,7 @@ func InFields(r *Rollout, err error) error {
 	if !errors.As(err, &f) {
 		return err
 	}
-	return &rollout.FieldError{Field: r.fieldOf(f.Field), Value: f.Value, Want: f.Want}
+	return &rollout.FieldError{Field: orEmpty(r).fieldOf(f.Field), Value: f.Value, Want: f.Want}
 }
 
 // fieldOf is the field of a Rollout that a field of its policy comes from.

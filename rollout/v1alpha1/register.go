@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // The group and version of the types, and the resources that serve them. They must not be assigned to.
@@ -28,6 +30,9 @@ const (
 
 // AddToScheme makes the types known to s. It may be called again for the same scheme.
 func AddToScheme(s *runtime.Scheme) error {
+	if err := option.CheckRequired("rollout/v1alpha1.AddToScheme", "s", s, "see runtime.NewScheme"); err != nil {
+		return err
+	}
 	s.AddKnownTypes(GroupVersion, &NodeShadow{}, &NodeShadowList{}, &DisruptionLedger{}, &DisruptionLedgerList{}, &Revision{}, &RevisionList{})
 	s.AddKnownTypes(GroupVersion, &Rollout{}, &RolloutList{})
 	metav1.AddToGroupVersion(s, GroupVersion)

@@ -34,6 +34,7 @@ type Observed struct {
 // After is when the status changes though nothing else does: the earliest one of that of the decisions, that at which a pause becomes too long, and
 // that at which a drain with something in its way has gone on for [StuckAfter]; zero means never.
 func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after time.Duration) {
+	r = orEmpty(r)
 	r.Status.DeepCopyInto(&s)
 	d, at := &o.Decisions, metav1.NewTime(now.UTC().Truncate(time.Second))
 	s.ObservedGeneration = r.Generation
@@ -65,6 +66,10 @@ func StatusOf(r *Rollout, o Observed, now time.Time) (s RolloutStatus, after tim
 // InvalidStatus is the status of a Rollout on which nothing can be decided, because of an error of [PolicyOf], [ProgressOf] or [rollout.Plan].
 // All that is remembered stays as it is, and so does what is said of nodes. It takes the answer of [HeedRollback] too.
 func InvalidStatus(r *Rollout, err error, now time.Time) RolloutStatus {
+	r = orEmpty(r)
+	if err == nil {
+		err = errors.New("nothing was decided")
+	}
 	var s RolloutStatus
 	r.Status.DeepCopyInto(&s)
 	s.ObservedGeneration = r.Generation
@@ -83,6 +88,7 @@ func InvalidStatus(r *Rollout, err error, now time.Time) RolloutStatus {
 // StoppedStatus is the status of a Rollout that somebody has paused or aborted though its policy can't be followed, as the message of d says: like
 // [InvalidStatus], but for what that has come to and is to be remembered. After is that of [StatusOf].
 func StoppedStatus(r *Rollout, d rollout.Decisions, now time.Time) (s RolloutStatus, after time.Duration) {
+	r = orEmpty(r)
 	s = InvalidStatus(r, errors.New(d.Message), now)
 	s.setProgress(d.Progress)
 	s.HandledRequest, s.Refusal = d.Progress.Handled, clip(d.Progress.Refused, 4096)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/internal/compat"
+	"github.com/belayproject/belay/internal/option"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -50,7 +51,8 @@ type Provider struct {
 func New(ctx context.Context, o Options) (*Provider, error) {
 	switch {
 	case o.Path == "":
-		return nil, provider.Errorf(provider.InvalidConfig, "new exec provider: there is no Path")
+		missing := option.CheckRequired("machine/provider/exec.New", "Options.Path", "", "the program")
+		return nil, provider.Errorf(provider.InvalidConfig, "new exec provider: %w", missing)
 	case o.Timeout < 0 || o.MaxOutput < 0:
 		return nil, provider.Errorf(provider.InvalidConfig, "new exec provider %q: Timeout is %s and MaxOutput %d: want 0 or more", o.Path, o.Timeout, o.MaxOutput)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/belayproject/belay/internal/compat"
+	"github.com/belayproject/belay/internal/option"
 
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -16,6 +17,13 @@ import (
 // Serve is the other side, for a program in Go: it carries out one verb on a provider, with the request from in and the reply to out. Its error is
 // one of in or out; what the provider returns is in the reply. The program then ends.
 func Serve(ctx context.Context, p provider.Provider, verb string, in io.Reader, out io.Writer) error {
+	check := option.For("machine/provider/exec.Serve", nil)
+	check.Require("p", p, "the provider")
+	check.Require("in", in, "os.Stdin")
+	check.Require("out", out, "os.Stdout")
+	if err := check.Err(); err != nil {
+		return err
+	}
 	data, err := io.ReadAll(in)
 	if err != nil {
 		return err

@@ -18,13 +18,60 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/provider"
 )
 
 // A Provider makes machines of processes on this host. Make it with [New]. It has every ability but Capacity and Group.
 type Provider struct {
-	provider.Provider
+	made
 	core *core
+}
+
+// made are the methods of the provider that New has made.
+type made struct{ inner provider.Provider }
+
+func (m made) innerProvider() (provider.Provider, error) {
+	if m.inner == nil {
+		return nil, option.NotMade("machine/provider/local.Provider", "machine/provider/local.New")
+	}
+	return m.inner, nil
+}
+
+// Create implements [provider.Provider].
+func (m made) Create(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return p.Create(ctx, r)
+}
+
+// Get implements [provider.Provider].
+func (m made) Get(ctx context.Context, ref provider.Ref) (provider.Instance, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return p.Get(ctx, ref)
+}
+
+// List implements [provider.Provider].
+func (m made) List(ctx context.Context, s provider.Scope) ([]provider.Instance, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return nil, err
+	}
+	return p.List(ctx, s)
+}
+
+// Delete implements [provider.Provider].
+func (m made) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return provider.Progress{}, err
+	}
+	return p.Delete(ctx, r)
 }
 
 // New opens the root, or makes it. Machines that were made before are there again, also those of a process that was killed.
@@ -33,15 +80,18 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local machines in %q: %w", o.Root, err)
 	}
-	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: APIVersion, Kind: KindName}, c), core: c}, nil
+	return &Provider{made{provider.Typed[Config](provider.Kind{APIVersion: APIVersion, Kind: KindName}, c)}, c}, nil
 }
 
 // Abilities are what it can do beyond the four methods.
-func (p *Provider) Abilities() provider.Abilities { return provider.AbilitiesOf(p.Provider) }
+func (p *Provider) Abilities() provider.Abilities { return provider.AbilitiesOf(p.inner) }
 
 // Close ends the goroutine that waits for machines which this process has started, and waits for it. The machines run on. Later calls are
 // Unavailable; none may be under way.
 func (p *Provider) Close() error {
+	if p.core == nil {
+		return option.NotMade("machine/provider/local.Provider.Close", "machine/provider/local.New")
+	}
 	if p.core.closed.CompareAndSwap(false, true) {
 		p.core.reaper.close()
 		p.core.store.close()
@@ -93,6 +143,9 @@ func newCore(ctx context.Context, o Options) (*core, error) {
 		c.reaper, err = newReaper()
 	}
 	if err = errors.Join(err, ctx.Err()); err != nil {
+		if c.reaper != nil {
+			c.reaper.close()
+		}
 		s.close()
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -51,8 +52,10 @@ func (s *store) at(step string) {
 }
 
 func openStore(root string) (*store, error) {
-	if root == "" {
-		return nil, errors.New("there is no Root")
+	if err := option.CheckRequired(
+		"machine/provider/local.New", "Options.Root", root, "the directory of the machines",
+	); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return nil, err

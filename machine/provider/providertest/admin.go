@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // An Admin does with a [Server] what no provider can: it lets things go wrong, and sees what is there. Make it with [NewAdmin].
@@ -25,6 +27,9 @@ func NewAdmin(o Options) (*Admin, error) {
 
 // Inject adds faults, which happen in this order.
 func (a *Admin) Inject(ctx context.Context, faults ...Fault) error {
+	if a.conn.http == nil {
+		return option.NotMade("machine/provider/fake.Admin.Inject", "machine/provider/fake.NewAdmin")
+	}
 	for _, f := range faults {
 		body, err := json.Marshal(f)
 		if err == nil {

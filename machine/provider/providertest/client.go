@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -44,6 +45,9 @@ type conn struct {
 }
 
 func newConn(o Options) (conn, error) {
+	if err := option.CheckRequired("machine/provider/fake", "Options.URL", o.URL, "that of the server"); err != nil {
+		return conn{}, err
+	}
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		return conn{}, err
@@ -59,6 +63,9 @@ func newConn(o Options) (conn, error) {
 
 // send makes one request and reads the reply. There are no retries: whoever calls knows what may have happened.
 func (c conn) send(ctx context.Context, method, path string, body []byte, into any) error {
+	if c.http == nil {
+		return option.NotMade("machine/provider/fake", "machine/provider/fake.New and NewAdmin")
+	}
 	r, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {
 		return provider.Errorf(provider.Internal, "request: %w", err)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -49,8 +50,10 @@ var errDead = errors.New("the server was killed")
 
 // NewServer reads the state in the directory and finishes what a crash has cut off there.
 func NewServer(o ServerOptions) (*Server, error) {
-	if o.Dir == "" {
-		return nil, errors.New("opening the fake cloud: the state directory is empty: want a path")
+	if err := option.CheckRequired(
+		"machine/provider/fake.NewServer", "ServerOptions.Dir", o.Dir, "the directory of the state",
+	); err != nil {
+		return nil, err
 	}
 	s := &Server{now: o.Now, kill: o.Kill, calls: map[string]int64{}, end: make(chan struct{})}
 	if s.now == nil {
@@ -66,6 +69,9 @@ func NewServer(o ServerOptions) (*Server, error) {
 
 // Close ends the calls that run, without a reply to those that wait, and lets another server use the directory.
 func (s *Server) Close() error {
+	if s.store == nil {
+		return option.NotMade("machine/provider/fake.Server.Close", "machine/provider/fake.NewServer")
+	}
 	s.halt()
 	s.running.Wait()
 	return s.store.close()
@@ -81,6 +87,9 @@ func (s *Server) halt() {
 
 // ServeHTTP answers one call.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if w == nil || r == nil {
+		return // there is no request to answer
+	}
 	if !s.begin() {
 		cut(w)
 		return

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -29,6 +30,9 @@ type sight struct {
 
 // inventory returns the hosts of the pool.
 func (c *core) inventory(ctx context.Context) ([]Host, error) {
+	if c == nil {
+		return nil, option.NotMade("machine/provider/ssh.Provider", "machine/provider/ssh.New")
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -176,7 +176,7 @@ func (s settings) with(o Options) (*core, error) {
 }
 
 func typed(c *core) *Provider {
-	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: apiVersion, Kind: kindName}, c), core: c}
+	return &Provider{made{provider.Typed[Config](provider.Kind{APIVersion: apiVersion, Kind: kindName}, c)}, c}
 }
 
 func (p *pool) provider() *Provider {

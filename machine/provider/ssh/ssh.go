@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -17,8 +18,54 @@ const scheme = "ssh"
 
 // A Provider makes machines of hosts that are there. Make it with [New]. It has every ability but Capacity and Group.
 type Provider struct {
-	provider.Provider
+	made
 	core *core
+}
+
+// made are the methods of the provider that New has made.
+type made struct{ inner provider.Provider }
+
+func (m made) innerProvider() (provider.Provider, error) {
+	if m.inner == nil {
+		return nil, option.NotMade("machine/provider/ssh.Provider", "machine/provider/ssh.New")
+	}
+	return m.inner, nil
+}
+
+// Create implements [provider.Provider].
+func (m made) Create(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return p.Create(ctx, r)
+}
+
+// Get implements [provider.Provider].
+func (m made) Get(ctx context.Context, ref provider.Ref) (provider.Instance, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return provider.Instance{}, err
+	}
+	return p.Get(ctx, ref)
+}
+
+// List implements [provider.Provider].
+func (m made) List(ctx context.Context, s provider.Scope) ([]provider.Instance, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return nil, err
+	}
+	return p.List(ctx, s)
+}
+
+// Delete implements [provider.Provider].
+func (m made) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
+	p, err := m.innerProvider()
+	if err != nil {
+		return provider.Progress{}, err
+	}
+	return p.Delete(ctx, r)
 }
 
 // New checks the options. It talks to no host.
@@ -27,11 +74,11 @@ func New(o Options) (*Provider, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ssh hosts: %w", err)
 	}
-	return &Provider{Provider: provider.Typed[Config](provider.Kind{APIVersion: apiVersion, Kind: kindName}, c), core: c}, nil
+	return &Provider{made{provider.Typed[Config](provider.Kind{APIVersion: apiVersion, Kind: kindName}, c)}, c}, nil
 }
 
 // Abilities are what it can do beyond the four methods.
-func (p *Provider) Abilities() provider.Abilities { return provider.AbilitiesOf(p.Provider) }
+func (p *Provider) Abilities() provider.Abilities { return provider.AbilitiesOf(p.inner) }
 
 // core is a provider whose config is decoded.
 type core struct {
@@ -40,7 +87,11 @@ type core struct {
 }
 
 func newCore(o Options) (*core, error) {
-	if (o.Hosts == nil) == (o.Inventory == nil) {
+	switch {
+	case o.Hosts == nil && o.Inventory == nil:
+		return nil, option.CheckRequired("machine/provider/ssh.New", "Options.Hosts or Options.Inventory", nil,
+			"want either Hosts or Inventory")
+	case o.Hosts != nil && o.Inventory != nil:
 		return nil, errors.New("want either Hosts or Inventory")
 	}
 	if strings.ContainsAny(o.ControlDir, " \t\n%") {
