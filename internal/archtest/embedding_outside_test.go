@@ -6,6 +6,7 @@ package archtest
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,34 +16,41 @@ import (
 	"testing"
 )
 
-// wholePages are the pages whose Go code is whole programs.
-func wholePages() []string { return []string{"configsync", "identity", "machine", "rollout"} }
+// elsewhere is the page whose code is files of a module of its own, examples/manager, which compiles them: it needs
+// controller-runtime, which the library's module has not. EmbeddingPages compares the texts.
+const elsewhere = "docs/embedding/controller-runtime.md"
 
-// Every Go block of these pages is a whole file, which compiles as it stands in a module outside of the repository.
+// Every Go block of every page is a whole file, which compiles as it stands in a module outside of the repository.
 func TestPagesCompileOutside(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
+	pages, err := listPages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	n := 0
-	for _, page := range wholePages() {
-		text, err := os.ReadFile(filepath.Join(root, embeddingDir, page+".md"))
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join(root, page))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, b := range goBlocks(text) {
 			if !strings.HasPrefix(b.code, "package ") {
-				t.Errorf("%s.md:%d: Go code that is not a whole program: show the whole file", page, b.line)
+				t.Errorf("%s:%d: Go code that is not a whole program: show the whole file", page, b.line)
+				continue
+			}
+			if page == elsewhere {
 				continue
 			}
 			n++
-			program := filepath.Join(dir, fmt.Sprintf("%s%d", page, n))
-			writeAll(t, filepath.Join(program, "program_test.go"), []byte(b.code))
+			writeAll(t, filepath.Join(dir, fmt.Sprintf("block%d", n), nameProgram(b.code)), []byte(b.code))
 		}
 	}
-	if n == 0 {
-		t.Fatal("the pages have no program")
+	if n < 20 {
+		t.Errorf("the pages have %d programs outside of %s", n, elsewhere)
 	}
 	writeOutsideModule(t, root, dir)
 	cmd := exec.Command("go", "vet", "./...")
@@ -51,6 +59,33 @@ func TestPagesCompileOutside(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%d programs of the pages, outside of the repository: %v\n%s", n, err, out)
 	}
+}
+
+// listPages returns the Markdown files of the repository, by their path inside it.
+func listPages(root string) (pages []string, err error) {
+	return pages, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "testdata" || name == "bin"):
+			return filepath.SkipDir
+		case filepath.Ext(name) == ".md":
+			rel, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			pages = append(pages, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+}
+
+// nameProgram returns the file name of a program: that of a test where its package is one.
+func nameProgram(code string) string {
+	if name, _, _ := strings.Cut(code, "\n"); strings.HasSuffix(name, "_test") {
+		return "program_test.go"
+	}
+	return "program.go"
 }
 
 // firstScreen is how many lines of "go doc" a reader sees first.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belayproject/belay/option"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // A result is how a call ended.

@@ -6,16 +6,36 @@ package option
 import (
 	"fmt"
 	"reflect"
-
-	"github.com/belayproject/belay/option"
+	"strings"
 )
 
+// An Error lists what is wrong with the arguments of one call. The root package of the module has it under the name
+// OptionError.
+type Error struct {
+	// Call is the function: "drain.New".
+	Call string
+	// Missing names the arguments and fields that are required and nil or empty: "Options.Cache"; "receiver" is a value
+	// that its constructor did not make.
+	Missing []string
+	// Problems has a sentence for each thing that is wrong, the missing ones included, in the order in which they were
+	// found.
+	Problems []string
+
+	kind error
+}
+
+// Error is the call and its problems.
+func (e *Error) Error() string { return e.Call + ": " + strings.Join(e.Problems, "; ") }
+
+// Unwrap returns the sentinel error of the package whose call it is, if it has one.
+func (e *Error) Unwrap() error { return e.kind }
+
 // A Checker collects what is wrong with the arguments of one call.
-type Checker struct{ err option.Error }
+type Checker struct{ err Error }
 
 // For returns a Checker for a call, such as "drain.New". kind is the sentinel error that the result wraps; nil for
 // none.
-func For(call string, kind error) *Checker { return &Checker{option.Error{Call: call, Kind: kind}} }
+func For(call string, kind error) *Checker { return &Checker{Error{Call: call, kind: kind}} }
 
 // Require notes that name is missing if value is nil, a nil pointer, map, slice, function or channel in an interface,
 // or an empty string. remedy says what would be right: "see drain/kube.NewCache"; empty for a name that says so itself.
@@ -51,7 +71,7 @@ func (c *Checker) Wrong(format string, args ...any) {
 	c.err.Problems = append(c.err.Problems, fmt.Sprintf(format, args...))
 }
 
-// Err returns nil if nothing is wrong, and otherwise an [option.Error] with everything that is.
+// Err returns nil if nothing is wrong, and otherwise an [Error] with everything that is.
 func (c *Checker) Err() error {
 	if len(c.err.Problems) == 0 {
 		return nil

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/internal/option"
-	public "github.com/belayproject/belay/option"
 )
 
 // TestAllProblemsInOneError shows that one error names everything that is missing, with its remedy, and that a nil
@@ -36,7 +35,7 @@ func TestAllProblemsInOneError(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	var typed *public.Error
+	var typed *option.Error
 	missing := []string{"Options.Cache", "Options.Out", "Options.Holder", "Options.Names", "Options.Now"}
 	if !errors.As(err, &typed) || !slices.Equal(typed.Missing, missing) || !errors.Is(err, kind) {
 		t.Errorf("got %#v, want an Error of the kind that misses %v", err, missing)
