@@ -1,9 +1,9 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package belay is the root of a library of composable reconcilers for the life of a Kubernetes node. It holds one type,
-// the error of a call whose arguments are missing: import one of the packages below it into a custom kubelet, a node
-// agent or a fleet controller.
+// Package belay is the root of a library of composable reconcilers for the life of a Kubernetes node. It holds one
+// type, the error of a call whose arguments are missing: import one of the packages below it into a custom kubelet, a
+// node agent or a fleet controller.
 //
 // To belay is to make fast, to hold a climber so that a fall is short, and to cancel an order: checkpoint, last-known-good
 // and abort are what every package here is about.
