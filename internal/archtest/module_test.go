@@ -73,7 +73,7 @@ var treeRules = map[string]func(*Tree) []Violation{
 	"words":             Words,
 	"status tables":     StatusTrue,
 	"embedding pages":   EmbeddingPages,
-	"system tier":       SystemMarks,
+	"test tiers":        TierMarks,
 }
 
 func moduleRoot(t *testing.T) string {

@@ -9,41 +9,49 @@ import (
 	"strings"
 )
 
-const whyTier = "make test-system runs the Test functions that call tier.System: make test would leave out what a helper marks, and no run would make it good"
+const whyTier = "make test-system runs the Test functions that call tier.System, and make proofs those that call tier.Proof or tier.Whole: " +
+	"make test would leave out what a helper marks, and no run would make it good"
 
-// tierPackage has the mark of tests that need more than the control plane.
+// tierPackage has the marks of tests that make test leaves out.
 const tierPackage = Module + "/internal/tier"
 
-// A SystemTest is a Test function of the system tier.
-type SystemTest struct {
+// A MarkedTest is a Test function that make test leaves out, or runs in part.
+type MarkedTest struct {
 	Dir  string // of its package, inside the repository
 	Name string
 }
 
 // SystemTests lists the Test functions that mark themselves, or a subtest in their body, as tests of the system tier, by package and name.
-func SystemTests(t *Tree) []SystemTest {
-	var tests []SystemTest
+func SystemTests(t *Tree) []MarkedTest { return t.markedTests(".System") }
+
+// ProofTests lists the Test functions that leave themselves, a subtest in their body or a part of their work to make proofs, by package and name.
+func ProofTests(t *Tree) []MarkedTest { return t.markedTests(".Proof", ".Whole") }
+
+func (t *Tree) markedTests(marks ...string) []MarkedTest {
+	var tests []MarkedTest
 	for _, f := range t.goFiles(mayMark) {
 		for _, d := range f.AST.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && isPlainTest(f, fn) && len(f.marks(fn)) > 0 {
-				tests = append(tests, SystemTest{f.Dir(), fn.Name.Name})
+			if fn, ok := d.(*ast.FuncDecl); ok && isPlainTest(f, fn) && len(f.marks(fn, marks...)) > 0 {
+				tests = append(tests, MarkedTest{f.Dir(), fn.Name.Name})
 			}
 		}
 	}
-	slices.SortFunc(tests, func(a, b SystemTest) int { return strings.Compare(a.Dir+"."+a.Name, b.Dir+"."+b.Name) })
+	slices.SortFunc(tests, func(a, b MarkedTest) int { return strings.Compare(a.Dir+"."+a.Name, b.Dir+"."+b.Name) })
 	return tests
 }
 
-// SystemMarks checks that nothing but a Test function marks a test as one of the system tier.
-func SystemMarks(t *Tree) []Violation {
+// TierMarks checks that nothing but a Test function leaves a test, or a part of one, to make test-system or make proofs.
+func TierMarks(t *Tree) []Violation {
 	var vs []Violation
 	for _, f := range t.goFiles(mayMark) {
 		for _, d := range f.AST.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && isPlainTest(f, fn) {
 				continue
 			}
-			for _, n := range f.marks(d) {
-				vs = append(vs, Violation{f.at(n), "calls tier.System outside of a Test function", whyTier})
+			for _, mark := range []string{".System", ".Proof", ".Whole"} {
+				for _, n := range f.marks(d, mark) {
+					vs = append(vs, Violation{f.at(n), "calls tier" + mark + " outside of a Test function", whyTier})
+				}
 			}
 		}
 	}
@@ -56,10 +64,10 @@ func isPlainTest(f *File, fn *ast.FuncDecl) bool {
 	return f.isTest() && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain"
 }
 
-// marks gives the places in a declaration that name tier.System: a value of it could be called anywhere.
-func (f *File) marks(d ast.Decl) (places []ast.Node) {
+// marks gives the places in a declaration that name one of these functions of package tier: a value of it could be called anywhere.
+func (f *File) marks(d ast.Decl, names ...string) (places []ast.Node) {
 	ast.Inspect(d, func(n ast.Node) bool {
-		if sel, ok := n.(*ast.SelectorExpr); ok && dotted(sel) == f.imported(tierPackage)+".System" {
+		if sel, ok := n.(*ast.SelectorExpr); ok && dotted(sel) == f.imported(tierPackage)+"."+sel.Sel.Name && slices.Contains(names, "."+sel.Sel.Name) {
 			places = append(places, n)
 		}
 		return true

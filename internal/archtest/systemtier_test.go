@@ -10,8 +10,8 @@ import (
 
 const marked = "package lkg\n\nimport \"" + tierPackage + "\"\n\n"
 
-// TestSystemMarksCatch shows the rule about marks of the system tier where they may stand and where a run would miss them.
-func TestSystemMarksCatch(t *testing.T) {
+// TestTierMarksCatch shows the rule about marks of test tiers where they may stand and where a run would miss them.
+func TestTierMarksCatch(t *testing.T) {
 	const mark = "tier.System(t, tier.Root)"
 	for _, c := range []struct{ name, path, code, want string }{
 		{"a test", "lkg/a_test.go", "func TestX(t *testing.T) { " + mark + " }", ""},
@@ -23,9 +23,12 @@ func TestSystemMarksCatch(t *testing.T) {
 		{"a method", "lkg/a_test.go", "func (s) TestX(t *testing.T) { " + mark + " }", "calls tier.System"},
 		{"TestMain", "lkg/a_test.go", "func TestMain(m *testing.M) { " + mark + " }", "calls tier.System"},
 		{"a fuzz target", "lkg/a_test.go", "func FuzzX(t *testing.F) { " + mark + " }", "calls tier.System"},
+		{"a part in a test", "lkg/a_test.go", "func TestX(t *testing.T) { _ = tier.Whole(t) }", ""},
+		{"a part in a helper", "lkg/a_test.go", "func help(t *testing.T) bool { return tier.Whole(t) }", "a_test.go:8: calls tier.Whole"},
+		{"a proof in a helper", "lkg/a_test.go", "func help(t *testing.T) { tier.Proof(t, \"\") }", "calls tier.Proof"},
 		{"not a test file", "lkg/a.go", "func TestX(t *testing.T) { " + mark + " }", "calls tier.System"},
 	} {
-		t.Run(c.name, func(t *testing.T) { wantOnly(t, SystemMarks(tree(t, c.path, marked+c.code+"\n")), c.want) })
+		t.Run(c.name, func(t *testing.T) { wantOnly(t, TierMarks(tree(t, c.path, marked+c.code+"\n")), c.want) })
 	}
 }
 
@@ -34,8 +37,19 @@ func TestSystemTestsFound(t *testing.T) {
 	tree := tree(t, "lkg/b_test.go", marked+"func TestB(t *testing.T) { tier.System(t) }\n\nfunc TestC(t *testing.T) { tier.Require(t) }\n",
 		"drain/a_test.go", "package drain\n\nimport mark \""+tierPackage+"\"\n\nfunc TestA(t *testing.T) { t.Run(\"\", func(t *testing.T) { mark.System(t) }) }\n",
 		"drain/b_test.go", "package drain\n\nimport \"a.b/tier\"\n\nfunc TestB(t *testing.T) { tier.System(t) }\n")
-	want := []SystemTest{{"drain", "TestA"}, {"lkg", "TestB"}}
+	want := []MarkedTest{{"drain", "TestA"}, {"lkg", "TestB"}}
 	if got := SystemTests(tree); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestProofTestsFound shows which tests make proofs runs: what is left out in whole, in a subtest, or in part.
+func TestProofTestsFound(t *testing.T) {
+	tree := tree(t, "lkg/b_test.go", marked+"func TestB(t *testing.T) { tier.Proof(t, \"\") }\n\nfunc TestC(t *testing.T) { tier.System(t) }\n",
+		"drain/a_test.go", "package drain\n\nimport mark \""+tierPackage+"\"\n\nfunc TestA(t *testing.T) { t.Run(\"\", func(t *testing.T) { mark.Proof(t, \"\") }) }\n\n"+
+			"func TestP(t *testing.T) { if mark.Whole(t) { t.Log() } }\n")
+	want := []MarkedTest{{"drain", "TestA"}, {"drain", "TestP"}, {"lkg", "TestB"}}
+	if got := ProofTests(tree); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

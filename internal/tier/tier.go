@@ -14,7 +14,9 @@ const (
 	Variable = "BELAY_TIER"
 	// On is the value of Variable.
 	On = "system"
-	// Attribute is what a test has that is left to make test-system.
+	// Proofs is the value of Variable with which make proofs runs tests in whole.
+	Proofs = "proofs"
+	// Attribute is what a test has that is left to make test-system or, in whole or in part, to make proofs; its value is [On] or Proofs.
 	Attribute = "tier"
 )
 
@@ -53,6 +55,27 @@ func System(t T, needs ...Need) {
 	}
 	t.Attr(Attribute, On)
 	t.Skip("make test-system runs it, as it needs " + list(needs))
+}
+
+// Proof leaves the calling test, a Test function or a subtest that is written in one, to make proofs. The rule is what it alone proves, or
+// why the tests of make test prove it as well.
+func Proof(t T, rule string) {
+	t.Helper()
+	if os.Getenv(Variable) != Proofs {
+		t.Attr(Attribute, Proofs)
+		t.Skip("make proofs runs it: " + rule)
+	}
+}
+
+// Whole reports whether the calling test, a Test function or a subtest that is written in one, does all of its work, as make proofs has it.
+// Elsewhere the test does a part that can fail for the same reasons: fewer nodes, seeds, rounds or cases.
+func Whole(t T) bool {
+	t.Helper()
+	if os.Getenv(Variable) == Proofs {
+		return true
+	}
+	t.Attr(Attribute, Proofs)
+	return false
 }
 
 // Require ends a test that has no call of [System]: it is for what starts kubelets, machines and the like.

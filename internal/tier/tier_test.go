@@ -32,6 +32,29 @@ func TestSystemSkipsOutsideOfItsTier(t *testing.T) {
 	}
 }
 
+// TestProofs: make proofs runs in whole what is marked. Elsewhere the test has the attribute by which gotest knows it, and is skipped with its
+// rule, or does a part.
+func TestProofs(t *testing.T) {
+	for value, want := range map[string]string{
+		Proofs: "",
+		"":     "attr tier=proofs, skip: make proofs runs it: no cap is broken",
+		On:     "attr tier=proofs, skip: make proofs runs it: no cap is broken",
+	} {
+		t.Setenv(Variable, value)
+		var r recorder
+		if Proof(&r, "no cap is broken"); r.said != want {
+			t.Errorf("%s=%q: got %q, want %q", Variable, value, r.said, want)
+		}
+		r, want = recorder{}, "attr tier=proofs, "
+		if value == Proofs {
+			want = ""
+		}
+		if whole := Whole(&r); whole != (value == Proofs) || r.said != want {
+			t.Errorf("%s=%q: got whole %t and %q, want %q", Variable, value, whole, r.said, want)
+		}
+	}
+}
+
 // TestRequireFailsWithoutTheTier: what starts a kubelet fails a test that has no mark, on each machine, also where a kubelet could run.
 func TestRequireFailsWithoutTheTier(t *testing.T) {
 	for value, want := range map[string]string{On: "", "": "fatal"} {

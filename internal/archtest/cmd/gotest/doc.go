@@ -4,14 +4,14 @@
 // Command gotest runs go test in one or more modules, shows the packages as they finish and the output of what failed, and
 // fails on a test that was skipped without leave.
 //
-//	gotest [-allow FILE] [-race auto|on|off] [-first "PACKAGES"] [-only "PACKAGES"] [-beside N] [-args "ARGS"] [-system | -list] [DIR ...]
+//	gotest [-allow FILE] [-race auto|on|off] [-first "PACKAGES"] [-only "PACKAGES"] [-beside N] [-args "ARGS"] [-system | -proofs] [-list] [DIR ...]
 //
 // A skip is allowed by a line of the file: package, test and why, separated by blanks. Package is the path inside the repository; test is
 // a regular expression for the whole name; why is the rest of the line. Everything from a # on is a comment.
 //
 // A test of the system tier (see internal/tier) is skipped and counted apart. With -system, gotest finds those tests in the sources, sets
-// BELAY_TIER, and runs them and no other; one that does not run is a failure. With -list it prints them and runs nothing. Both read the
-// repository in the first DIR.
+// BELAY_TIER, and runs them and no other; one that does not run is a failure. With -proofs it does the same for the tests that leave their
+// work, or a part of it, to make proofs. With -list it prints the tests of either and runs nothing. All read the repository in the first DIR.
 //
 // The race detector needs a C compiler. With -race auto, gotest says so where there is none, and runs without it. The report counts the
 // tests that do a share of their work under the race detector; see internal/raceshare.

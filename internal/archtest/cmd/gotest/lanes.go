@@ -93,18 +93,18 @@ func holds(dir, rel string) bool {
 	return err == nil
 }
 
-// A job is the tests of the system tier in one package.
+// A job is the tests of another tier in one package.
 type job struct {
 	dir   string // of the module
 	pkg   string // below dir
 	tests []string
 }
 
-// system runs the tests of the system tier of the modules, and no other test, package by package, two at a time.
-func (g *gate) system(ctx context.Context, dirs []string, tests []archtest.SystemTest) error {
+// marked runs the tests of another tier of the modules, and no other test, package by package, two at a time.
+func (g *gate) marked(ctx context.Context, name string, dirs []string, tests []archtest.MarkedTest) error {
 	jobs := make(chan job, len(tests))
 	if len(g.only) > 0 {
-		tests = slices.DeleteFunc(tests, func(t archtest.SystemTest) bool { return !slices.Contains(g.only, t.Dir) })
+		tests = slices.DeleteFunc(tests, func(t archtest.MarkedTest) bool { return !slices.Contains(g.only, t.Dir) })
 	}
 	for _, j := range jobsOf(dirs, tests) {
 		jobs <- j
@@ -119,14 +119,14 @@ func (g *gate) system(ctx context.Context, dirs []string, tests []archtest.Syste
 		}
 		return nil
 	}
-	g.env = append(g.env, tier.Variable+"="+tier.On)
+	g.env = append(g.env, tier.Variable+"="+name)
 	err := both(ctx, lane, lane)
 	g.report.checkRan(tests)
 	return err
 }
 
 // jobsOf sorts tests by package, and finds the module of each: the innermost one. The first module is that at the root of the repository.
-func jobsOf(dirs []string, tests []archtest.SystemTest) []job {
+func jobsOf(dirs []string, tests []archtest.MarkedTest) []job {
 	var jobs []job
 	for i, t := range tests {
 		if i > 0 && tests[i-1].Dir == t.Dir {

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/belayproject/belay/internal/archtest"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 func main() {
@@ -42,7 +43,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	only := flags.String("only", "", "packages to test, by their paths inside the repository, separated by blanks; all if empty")
 	beside := flags.Int("beside", 1, "packages at a time of the modules after the first, which runs at the same time")
 	system := flags.Bool("system", false, "run the tests of the system tier, and no other")
-	list := flags.Bool("list", false, "list the tests of the system tier, and run nothing")
+	proofs := flags.Bool("proofs", false, "run in whole the tests that are left to make proofs, and no other")
+	list := flags.Bool("list", false, "list the tests of the system tier, or with -proofs of the proofs, and run nothing")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("reading the arguments: %w", err)
 	}
@@ -58,16 +60,20 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		report: newReport(out, rules), first: strings.Fields(*first), only: strings.Fields(*only), beside: *beside,
 		args: slices.Concat([]string{"test", "-json"}, raceFlags(ctx, *race, out), strings.Fields(*more)),
 	}
-	if *list {
-		_, err := systemTests(dirs[0], out)
-		return err
+	name, find := tier.On, archtest.SystemTests
+	if *proofs {
+		name, find = tier.Proofs, archtest.ProofTests
 	}
-	if *system {
-		var tests []archtest.SystemTest
-		if tests, err = systemTests(dirs[0], io.Discard); err == nil {
-			err = g.system(ctx, dirs, tests)
+	switch {
+	case *list:
+		_, err := markedTests(dirs[0], find, out)
+		return err
+	case *system || *proofs:
+		var tests []archtest.MarkedTest
+		if tests, err = markedTests(dirs[0], find, io.Discard); err == nil {
+			err = g.marked(ctx, name, dirs, tests)
 		}
-	} else {
+	default:
 		err = g.run(ctx, dirs)
 	}
 	if err != nil {
@@ -79,13 +85,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// systemTests finds the tests of the system tier in the repository and prints them.
-func systemTests(root string, out io.Writer) ([]archtest.SystemTest, error) {
+// markedTests finds the tests of a tier in the repository and prints them.
+func markedTests(root string, find func(*archtest.Tree) []archtest.MarkedTest, out io.Writer) ([]archtest.MarkedTest, error) {
 	tree, err := archtest.ReadTree(os.DirFS(root))
 	if err != nil {
 		return nil, err
 	}
-	tests := archtest.SystemTests(tree)
+	tests := find(tree)
 	for _, t := range tests {
 		fmt.Fprintf(out, "%s.%s\n", t.Dir, t.Name)
 	}

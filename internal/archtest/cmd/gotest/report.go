@@ -26,7 +26,7 @@ type event struct {
 	Test        string
 	Output      string
 	FailedBuild string
-	Key         string
+	Key, Value  string
 	Elapsed     float64
 }
 
@@ -41,13 +41,13 @@ type report struct {
 	unexpected              []string
 	ended                   map[string]bool // tests by package and name
 	shared                  map[string]bool // tests that have left out something under the race detector
-	left                    map[string]bool // tests that are left to the system tier
+	left, parts             map[string]bool // tests that are left to the system tier; or to the proofs, in whole or in part
 	times                   map[string]float64
 }
 
 func newReport(out io.Writer, rules []rule) *report {
 	return &report{
-		out: out, rules: rules, ended: map[string]bool{}, shared: map[string]bool{}, left: map[string]bool{}, times: map[string]float64{},
+		out: out, rules: rules, ended: map[string]bool{}, shared: map[string]bool{}, left: map[string]bool{}, parts: map[string]bool{}, times: map[string]float64{},
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *stream) take(e event) {
 			test, _, _ := strings.Cut(e.Test, "/")
 			s.report.shared[e.name(test)] = true
 		case tier.Attribute:
-			s.report.left[e.name(e.Test)] = true
+			s.report.leave(e)
 		}
 	case "pass", "fail", "skip":
 		output := s.output[key]
@@ -116,6 +116,15 @@ func (s *stream) take(e event) {
 // name is that of a test, with the path of its package inside the repository.
 func (e event) name(test string) string { return inModule(e.Package) + "." + test }
 
+// leave notes that a test leaves its work, or a part of it, to another tier.
+func (r *report) leave(e event) {
+	if e.Value == tier.Proofs {
+		r.parts[e.name(e.Test)] = true
+	} else {
+		r.left[e.name(e.Test)] = true
+	}
+}
+
 func (s *stream) endTest(e event, output []string) {
 	r := s.report
 	r.ended[e.name(e.Test)] = true
@@ -125,7 +134,7 @@ func (s *stream) endTest(e event, output []string) {
 	case "fail":
 		s.fail(e.Package, output)
 	case "skip":
-		if !r.left[e.name(e.Test)] {
+		if name := e.name(e.Test); !r.left[name] && !r.parts[name] {
 			r.skip(e, reason(output))
 		}
 	}
@@ -192,10 +201,11 @@ func (r *report) fail(why string) {
 	fmt.Fprintln(r.out, why)
 }
 
-// checkRan fails for each test that was to run and did not: it is excluded by a build constraint, or was never started.
-func (r *report) checkRan(tests []archtest.SystemTest) {
+// checkRan fails for each test that was to run and did not: it is excluded by a build constraint, was never started, or leaves itself to
+// another tier.
+func (r *report) checkRan(tests []archtest.MarkedTest) {
 	for _, t := range tests {
-		if name := t.Dir + "." + t.Name; !r.ended[name] {
+		if name := t.Dir + "." + t.Name; !r.ended[name] || r.left[name] || r.parts[name] {
 			r.fail("did not run: " + name)
 		}
 	}
@@ -221,6 +231,9 @@ func (r *report) finish() bool {
 	}
 	if len(r.left) > 0 {
 		fmt.Fprintf(r.out, "%d tests are left to make test-system\n", len(r.left))
+	}
+	if len(r.parts) > 0 {
+		fmt.Fprintf(r.out, "%d tests leave their work, or a part of it, to make proofs\n", len(r.parts))
 	}
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", r.passed, r.failed, r.skipped)
 	return r.failed == 0 && len(r.unexpected) == 0
