@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/internal/rolloutstage"
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -28,7 +29,11 @@ import (
 // number (R-RO-29). Nodes and the work on them are judged before and after, as in production (R-RO-10): none of this is taken for work that is lost.
 func TestLifeOfAFleet(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, rolloutstage.Options{Nodes: 20, Cap: 5, PodsPerNode: 2, Verify: 200 * time.Millisecond})
+	nodes := 10
+	if tier.Whole(t) {
+		nodes = 20
+	}
+	f := newFleet(t, rolloutstage.Options{Nodes: nodes, Cap: 3, PodsPerNode: 2, Verify: 200 * time.Millisecond})
 	must(t, f.Begin(t.Context(), "v2", func(s *v1alpha1.RolloutSpec) {
 		s.Stages = []v1alpha1.Stage{
 			{Name: "canary", Size: ptr.To(intstr.FromInt32(3)), Soak: &metav1.Duration{Duration: time.Second}}, {Name: "rest"},

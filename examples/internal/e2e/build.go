@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -38,8 +39,8 @@ func (p *Programs) Main(m interface{ Run() int }, shared *testenv.Shared) int {
 	return code
 }
 
-// Path builds the command with that import path, the first time, and gives the program's file name. Where the test binary looks
-// for data races, so does the program.
+// Path builds the command with that import path, the first time, and gives the program's file name. In make race the
+// program looks for data races.
 func (p *Programs) Path(t testing.TB, pkg string) string {
 	t.Helper()
 	p.mu.Lock()
@@ -48,7 +49,7 @@ func (p *Programs) Path(t testing.TB, pkg string) string {
 		return path
 	}
 	path := filepath.Join(p.dir, fmt.Sprintf("%d-%s", len(p.built), filepath.Base(pkg)))
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", home(t), fmt.Sprintf("-race=%t", race), "-o", path, pkg)
+	build := exec.CommandContext(t.Context(), "go", "build", "-C", home(t), fmt.Sprintf("-race=%t", raceshare.Programs()), "-o", path, pkg)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building %s: %v\n%s", pkg, err, out)
 	}
