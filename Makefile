@@ -78,12 +78,20 @@ GOTEST = $(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -first "$
 GOTEST_ARGS = -timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)
 
 .PHONY: test
-test: servers ## run the tests that need no root and no packages of the system, with the race detector; long searches in part
+test: servers ## run the tests that need no root and no packages of the system, with the race detector; long searches and proofs in part
 	$(GOTEST) -race $(RACE) -beside $(BESIDE) -args "$(GOTEST_ARGS)" $(MODULES)
 
 .PHONY: test-system
 test-system: is-root system-plan binaries system-deps ## run the tests that need root, a kubelet, qemu, sshd, systemd or a browser; says what it installs
 	$(GOTEST) -race $(SYSTEM_RACE) -system -args "$(GOTEST_ARGS)" $(MODULES)
+
+.PHONY: proofs
+proofs: servers ## run in whole the long tests of real servers that make test runs in part, or leaves out: more nodes, kills, seeds and cases; PKG names packages
+	$(GOTEST) -race $(RACE) -proofs -args "$(GOTEST_ARGS)" $(MODULES)
+
+.PHONY: proofs-plan
+proofs-plan: ## list the tests that make proofs runs
+	@$(GO) run ./internal/archtest/cmd/gotest -proofs -list
 
 # What is under test there are programs that the tests start, most of them not ours.
 SYSTEM_RACE ?= off

@@ -6,6 +6,7 @@ package kube_test
 import (
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -150,11 +151,14 @@ func TestNothingIsReadInSteadyState(t *testing.T) {
 	const pods = 20
 	c := newCluster(t)
 	var requests, watches atomic.Int32
+	var listed, watched sync.Map
 	config := through(c.env.Config(), func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if isWatch(r) {
 			watches.Add(1)
+			watched.Store(r.URL.Path, true)
 		} else {
 			requests.Add(1)
+			listed.Store(r.URL.Path, true)
 		}
 		return next.RoundTrip(r)
 	})
@@ -164,6 +168,15 @@ func TestNothingIsReadInSteadyState(t *testing.T) {
 	}
 	cache := syncedCache(t, config, kube.CacheOptions{Volumes: true, DaemonSets: true})
 	client := newClient(t, config, kube.ClientOptions{})
+	eventually(t, func() (missing string) { // a watch begins after the list by which its cache was synced
+		listed.Range(func(path, _ any) bool {
+			if _, ok := watched.Load(path); !ok {
+				missing = fmt.Sprintf("no watch of %v", path)
+			}
+			return missing == ""
+		})
+		return missing
+	})
 	requestsBefore, watchesBefore := requests.Load(), watches.Load()
 	for _, pod := range cache.View().Pods(node) {
 		must(t, client.Evict(t.Context(), refTo(pod), nil))

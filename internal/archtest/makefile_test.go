@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,6 +85,29 @@ func TestMakeBenchFleetRunsBothBenchmarks(t *testing.T) {
 		}
 		if (err == nil) != (want == "") || !strings.Contains(out, want) {
 			t.Errorf("%s is short: make = %v, want it to say so:\n%s", short, err, out)
+		}
+	}
+}
+
+// TestNothingFallsBetweenTheTiers shows that CI runs each night what make test leaves out: the tests that are marked for another tier, and what the
+// race detector makes too long. That the marked ones run in whole is up to gotest.
+func TestNothingFallsBetweenTheTiers(t *testing.T) {
+	nightly, err := os.ReadFile("../../.github/workflows/nightly.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(nightly), "target: [")
+	list, _, _ = strings.Cut(list, "]")
+	targets := strings.Split(list, ", ")
+	for target, want := range map[string]string{
+		"test-system": " -system ", "proofs": " -proofs ", "searches": "RACE=off", "race": "BELAY_RACE=all",
+	} {
+		if !slices.Contains(targets, target) {
+			t.Errorf("nightly.yaml does not run make %s: %q", target, targets)
+		}
+		out, err := runMake(t, nil, "--dry-run", target)
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("make --dry-run %s = %v, want it to pass %q:\n%s", target, err, want, out)
 		}
 	}
 }
