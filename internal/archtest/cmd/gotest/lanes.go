@@ -25,6 +25,7 @@ type gate struct {
 	args   []string // of the go command
 	only   []string // packages to run, if not all
 	beside int      // packages at a time of the modules after the first
+	race   detector
 	env    []string // further variables for the tests
 }
 
@@ -68,7 +69,27 @@ func (g *gate) module(ctx context.Context, root, dir string, more []string) erro
 			return nil
 		}
 	}
-	return g.test(ctx, dir, slices.Concat(g.args, more, pkgs))
+	args := slices.Concat(g.args, more)
+	if g.race != detectPure {
+		return g.test(ctx, dir, slices.Concat(args, g.race.flags(), pkgs))
+	}
+	servers, pure, err := sortByServers(ctx, dir, pkgs)
+	if err != nil {
+		return err
+	}
+	return both(ctx, func(ctx context.Context) error {
+		return g.some(ctx, dir, args, servers)
+	}, func(ctx context.Context) error {
+		return g.some(ctx, dir, slices.Concat(args, []string{"-race", "-p=1"}), pure)
+	})
+}
+
+// some runs the tests of packages, if there are any.
+func (g *gate) some(ctx context.Context, dir string, args, pkgs []string) error {
+	if len(pkgs) == 0 {
+		return nil
+	}
+	return g.test(ctx, dir, slices.Concat(args, pkgs))
 }
 
 // inside gives those of the packages that the module in dir has. go test starts packages in the order in which they are named.
@@ -113,7 +134,7 @@ func (g *gate) marked(ctx context.Context, name string, dirs []string, tests []a
 	lane := func(ctx context.Context) error {
 		for j := range jobs {
 			only := []string{"-run=^(" + strings.Join(j.tests, "|") + ")$", "./" + j.pkg}
-			if err := g.test(ctx, j.dir, slices.Concat(g.args, only)); err != nil {
+			if err := g.test(ctx, j.dir, slices.Concat(g.args, g.race.flags(), only)); err != nil {
 				return err
 			}
 		}

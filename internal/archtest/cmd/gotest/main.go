@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -37,7 +36,7 @@ var errFailed = errors.New("the tests did not pass")
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("gotest", flag.ContinueOnError)
 	allow := flags.String("allow", "", "file with the skips that are allowed")
-	race := flags.String("race", "auto", "race detector: auto, on or off")
+	race := flags.String("race", "auto", "race detector: auto (in packages that start no servers), on or off")
 	more := flags.String("args", "", "further arguments of go test, separated by blanks")
 	first := flags.String("first", "", "packages to begin with, by their paths inside the repository, separated by blanks")
 	only := flags.String("only", "", "packages to test, by their paths inside the repository, separated by blanks; all if empty")
@@ -58,7 +57,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	g := &gate{
 		report: newReport(out, rules), first: strings.Fields(*first), only: strings.Fields(*only), beside: *beside,
-		args: slices.Concat([]string{"test", "-json"}, raceFlags(ctx, *race, out), strings.Fields(*more)),
+		race: detectorFor(ctx, *race, out), args: append([]string{"test", "-json"}, strings.Fields(*more)...),
 	}
 	name, find := tier.On, archtest.SystemTests
 	if *proofs {
@@ -98,18 +97,19 @@ func markedTests(root string, find func(*archtest.Tree) []archtest.MarkedTest, o
 	return tests, nil
 }
 
-// raceFlags gives -race where it is asked for and can work, and says why where it cannot.
-func raceFlags(ctx context.Context, mode string, out io.Writer) []string {
-	if mode == "off" {
-		return nil
+// detectorFor is what -race asks for: where it can't work, nothing, and why is said.
+func detectorFor(ctx context.Context, mode string, out io.Writer) detector {
+	switch mode {
+	case "off":
+		return detectNone
+	case "on":
+		return detectAll
 	}
-	if mode == "auto" {
-		if missing := noCompiler(ctx); missing != "" {
-			fmt.Fprintln(out, "running without the race detector:", missing)
-			return nil
-		}
+	if missing := noCompiler(ctx); missing != "" {
+		fmt.Fprintln(out, "running without the race detector:", missing)
+		return detectNone
 	}
-	return []string{"-race"}
+	return detectPure
 }
 
 // noCompiler says what keeps cgo, and with it the race detector, from working, or "".
