@@ -23,6 +23,7 @@ import (
 
 	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // serverPatience bounds each wait for the real server.
@@ -84,8 +85,7 @@ func (c *cluster) eventually(done func() string) {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), serverPatience)
 	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		missing := done()
 		if missing == "" {
@@ -94,7 +94,7 @@ func (c *cluster) eventually(done func() string) {
 		select {
 		case <-ctx.Done():
 			c.Fatalf("after %s: %s", serverPatience, missing)
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/belayproject/belay/identity"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // The times of the tests with a real server.
@@ -87,8 +88,7 @@ func (s *onServer) eventually(done func() string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, realPatience)
 	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		missing := done()
 		if missing == "" {
@@ -97,7 +97,7 @@ func (s *onServer) eventually(done func() string) {
 		select {
 		case <-ctx.Done():
 			s.t.Fatalf("after %v: %s", realPatience, missing)
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/belayproject/belay/configsync/kube/internal/matrix"
 	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 var shared testenv.Shared
@@ -163,8 +164,7 @@ func subject(user string) []rbacv1.Subject {
 // eventually asks until done returns nil, and ends the test if that takes a minute.
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	pace := testproc.NewPace()
 	end := time.After(time.Minute)
 	for {
 		err := done()
@@ -172,7 +172,7 @@ func eventually(t *testing.T, what string, done func() error) {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-pace.Next():
 		case <-end:
 			t.Fatalf("waiting for %s: %v", what, err)
 		}

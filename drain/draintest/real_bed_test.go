@@ -23,6 +23,7 @@ import (
 	"github.com/belayproject/belay/drain/draintest"
 	"github.com/belayproject/belay/drain/kube"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/internal/tier"
 )
 
@@ -93,8 +94,7 @@ func (b *realBed) Namespace() string       { return b.ns }
 func (b *realBed) await(t *testing.T, missing func() string) {
 	t.Helper()
 	deadline := time.After(b.Patience())
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		what := missing()
 		if what == "" {
@@ -103,7 +103,7 @@ func (b *realBed) await(t *testing.T, missing func() string) {
 		select {
 		case <-deadline:
 			t.Fatalf("after %v: %s", b.Patience(), what)
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

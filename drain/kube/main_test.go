@@ -21,6 +21,7 @@ import (
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 var shared testenv.Shared
@@ -47,8 +48,7 @@ func eventually(t *testing.T, done func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		missing := done()
 		if missing == "" {
@@ -57,7 +57,7 @@ func eventually(t *testing.T, done func() string) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("after %s: %s", patience(), missing)
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/examples/demo/internal/fleet"
+	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
 	"github.com/belayproject/belay/internal/testproc"
@@ -43,10 +44,8 @@ const dirVariable = "BELAY_DEMO_TEST_DIR"
 // binaries are built once, by the first test that needs them.
 var binaries = sync.OnceValues(func() (string, error) {
 	dir := os.Getenv(dirVariable)
-	cmd := exec.Command("go", "build", "-o", dir+"/", buildModule+"examples/demo", buildModule+"examples/agent",
+	return dir, e2e.Build(context.Background(), dir, buildModule+"examples/demo", buildModule+"examples/agent",
 		buildModule+"examples/controller", buildModule+"internal/testenv/cmd/controlplane")
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	return dir, cmd.Run()
 })
 
 // shared is the cluster of somebody else. Its controller manager finishes the deletion of namespaces.

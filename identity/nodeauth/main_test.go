@@ -31,6 +31,7 @@ import (
 
 	"github.com/belayproject/belay/identity/nodeauth"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 var shared testenv.Shared
@@ -80,8 +81,7 @@ func eventually(t testing.TB, done func() string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience())
 	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		missing := done()
 		if missing == "" {
@@ -90,7 +90,7 @@ func eventually(t testing.TB, done func() string) {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("after %s: %s", patience(), missing)
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // bare is an API server without controllers: budgets keep the status that a test gives them.
@@ -64,8 +65,7 @@ func must(t *testing.T, err error) {
 func until(ctx context.Context, done func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience())
 	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		err := done()
 		if err == nil {
@@ -74,7 +74,7 @@ func until(ctx context.Context, done func() error) error {
 		select {
 		case <-ctx.Done():
 			return err
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

@@ -81,13 +81,12 @@ func (s *stage) must(err error) {
 
 // look has kubelets register, and looks for two instances of a machine, until ctx ends.
 func (s *stage) look(ctx context.Context) {
-	tick := time.NewTicker(30 * time.Millisecond)
-	defer tick.Stop()
+	pace := testproc.NewPace()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-pace.Next():
 		}
 		all, err := s.instances(ctx)
 		if err != nil {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // Draws are those of a test: a seed is printed as the variable env, which draws the same again; stream keeps tests apart that have the same seed.
@@ -31,8 +33,7 @@ func Eventually(t testing.TB, rule string, within time.Duration, done func(ctx c
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
+	pace := testproc.NewPace()
 	var last error
 	for {
 		err := done(ctx)
@@ -45,7 +46,7 @@ func Eventually(t testing.TB, rule string, within time.Duration, done func(ctx c
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: after %s: %v", rule, within, last)
-		case <-tick.C:
+		case <-pace.Next():
 		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	readyPoll = 20 * time.Millisecond
+	readyPoll = 20 * time.Millisecond // at first; a server that starts slowly, as on a busy machine, is asked less often
+	rarest    = 250 * time.Millisecond
 	logTail   = 4 << 10 // bytes of a server's log kept in an error
 )
 
@@ -91,9 +92,7 @@ func (p *Process) awaitReady(ctx context.Context, run *running) error {
 	if p.ready == nil {
 		return nil
 	}
-	ticker := time.NewTicker(readyPoll)
-	defer ticker.Stop()
-	for {
+	for began := time.Now(); ; {
 		err := p.ready(ctx)
 		if err == nil {
 			return nil
@@ -103,7 +102,7 @@ func (p *Process) awaitReady(ctx context.Context, run *running) error {
 			return fmt.Errorf("it ended before it was ready: %w", errors.Join(ErrNotRunning, run.err))
 		case <-ctx.Done():
 			return fmt.Errorf("waiting until it is ready: %w (%w)", ctx.Err(), err)
-		case <-ticker.C:
+		case <-time.After(min(max(time.Since(began)/10, readyPoll), rarest)):
 		}
 	}
 }

@@ -5,13 +5,28 @@ package testproc
 
 import "time"
 
-// pause is the time between two questions.
-const pause = 20 * time.Millisecond
+// The pause between two questions, at least and at most.
+const (
+	shortest = 20 * time.Millisecond
+	longest  = 500 * time.Millisecond
+)
+
+// Pace is the pace of a poll for something that other processes do. The pause between two questions is a tenth of the time that was waited so
+// far: the questions of many tests would otherwise take the processors from the servers whose answer they wait for.
+type Pace struct{ began time.Time }
+
+// NewPace begins a poll.
+func NewPace() Pace { return Pace{time.Now()} }
+
+// Next returns a channel that receives when it is time for the next question.
+func (p Pace) Next() <-chan time.Time { return time.After(pauseAfter(time.Since(p.began))) }
+
+// pauseAfter is the pause when so much time was waited.
+func pauseAfter(waited time.Duration) time.Duration { return min(max(waited/10, shortest), longest) }
 
 // Poll calls check until it returns nil, and returns its last error after that time.
 func Poll(within time.Duration, check func() error) error {
-	again := time.NewTicker(pause)
-	defer again.Stop()
+	pace := NewPace()
 	end := time.NewTimer(within)
 	defer end.Stop()
 	for {
@@ -22,7 +37,7 @@ func Poll(within time.Duration, check func() error) error {
 		select {
 		case <-end.C:
 			return err
-		case <-again.C:
+		case <-pace.Next():
 		}
 	}
 }

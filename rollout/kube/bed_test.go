@@ -13,13 +13,13 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/internal/mutate"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -69,12 +69,17 @@ func (b *bed) eventually(what string, done func(ctx context.Context) error) {
 	if mutate.Running() { // what a mutant does not do, it does not do later
 		patience = 20 * time.Second
 	}
-	err := wait.PollUntilContextTimeout(b.t.Context(), 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		last = done(ctx)
-		return last == nil, nil
+	ctx, stop := context.WithTimeout(b.t.Context(), patience)
+	defer stop()
+	err := testproc.Poll(patience, func() error {
+		err := done(ctx)
+		if err == nil || ctx.Err() == nil { // not that time is up
+			last = err
+		}
+		return err
 	})
 	if err != nil {
-		b.t.Fatalf("%s: %v, last: %v", what, err, last)
+		b.t.Fatalf("%s: not within %s, last: %v", what, patience, last)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/rollout/internal/model"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/protocol"
@@ -42,11 +41,7 @@ func TestServerAllowsTheProtocol(t *testing.T) {
 			events = append(events, tr.Event)
 		}
 	}
-	walks := uint64(3)
-	if tier.Whole(t) {
-		walks = 8
-	}
-	for seed := range walks {
+	for seed := range uint64(8) {
 		w := b.walker(fmt.Sprintf("walk-%d", seed), taken)
 		r := rand.New(rand.NewPCG(seed, 1))
 		for range 100 {

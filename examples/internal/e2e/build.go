@@ -4,12 +4,17 @@
 package e2e
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/belayproject/belay/internal/raceshare"
@@ -49,20 +54,78 @@ func (p *Programs) Path(t testing.TB, pkg string) string {
 		return path
 	}
 	path := filepath.Join(p.dir, fmt.Sprintf("%d-%s", len(p.built), filepath.Base(pkg)))
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", home(t), fmt.Sprintf("-race=%t", raceshare.Programs()), "-o", path, pkg)
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building %s: %v\n%s", pkg, err, out)
+	if err := build(t.Context(), pkg, path); err != nil {
+		t.Fatal(err)
 	}
 	p.built[pkg] = path
 	return path
 }
 
-// home is the directory of this module: a test of another one builds the commands with what this one needs too.
-func home(t testing.TB) string {
-	t.Helper()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/belayproject/belay/examples").Output()
-	if err != nil {
-		t.Fatalf("finding the module: %v", err)
+// Build builds commands of this module and of those that it requires into a directory, where each has the last part of its import path as its name.
+func Build(ctx context.Context, dir string, pkgs ...string) error {
+	for _, pkg := range pkgs {
+		if err := build(ctx, pkg, filepath.Join(dir, filepath.Base(pkg))); err != nil {
+			return err
+		}
 	}
-	return strings.TrimSpace(string(dir))
+	return nil
+}
+
+// build builds a command and copies it, for a test to do with it what it likes. The command is built in the user's cache, so that the packages of a
+// run of the tests, and the runs after it, link again only what has changed. Each work tree has its own programs there.
+func build(ctx context.Context, pkg, to string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("building %s: %w", pkg, err)
+		}
+	}()
+	home, err := home(ctx)
+	if err != nil {
+		return err
+	}
+	dir, unlock, err := lockPrograms(home)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	path := filepath.Join(dir, filepath.Base(pkg))
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", home, fmt.Sprintf("-race=%t", raceshare.Programs()), "-o", path, pkg)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o755) //nolint:gosec // a program
+}
+
+// lockPrograms waits until no other process builds programs of the module in home, and returns the directory for them.
+func lockPrograms(home string) (dir string, unlock func(), err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil, err
+	}
+	kind := sha256.Sum256(fmt.Appendf(nil, "%s %t", home, raceshare.Programs()))
+	dir = filepath.Join(cache, "belay-test-programs", hex.EncodeToString(kind[:8]))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", nil, err
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", nil, errors.Join(err, lock.Close())
+	}
+	return dir, func() { _ = lock.Close() }, nil
+}
+
+// home is the directory of this module: a test of another one builds the commands with what this one needs too.
+func home(ctx context.Context) (string, error) {
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/belayproject/belay/examples").Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the module: %w", err)
+	}
+	return strings.TrimSpace(string(dir)), nil
 }

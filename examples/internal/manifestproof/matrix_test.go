@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // matrix is who may do what, as docs/security.md shows it. "yes" is allowed; "role" is refused because no role gives it; "policy" is refused by a
@@ -144,8 +146,7 @@ func (s *stage) outcome(t *testing.T, who *actor, do action, want string) (got s
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), settle)
 	defer cancel()
-	ticker := time.NewTicker(100 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		err = do(t.Context(), s, who)
 		if got = verdict(err); got == want {
@@ -154,7 +155,7 @@ func (s *stage) outcome(t *testing.T, who *actor, do action, want string) (got s
 		select {
 		case <-ctx.Done():
 			return got, err
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

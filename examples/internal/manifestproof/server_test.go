@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // A cluster is the shared control plane.
@@ -179,8 +180,7 @@ func within(t testing.TB, patience time.Duration, rule string, done func() error
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
+	pace := testproc.NewPace()
 	for {
 		err := done()
 		if err == nil {
@@ -189,7 +189,7 @@ func within(t testing.TB, patience time.Duration, rule string, done func() error
 		select {
 		case <-ctx.Done():
 			t.Fatalf("%s: after %s: %v", rule, patience, err)
-		case <-ticker.C:
+		case <-pace.Next():
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/belayproject/belay/configsync/kube"
 	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 var shared testenv.Shared
@@ -129,8 +130,7 @@ func roleRef(kind, name string) rbacv1.RoleRef {
 // eventually asks until done returns nil, and ends the test if that takes a minute.
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
+	pace := testproc.NewPace()
 	end := time.After(time.Minute)
 	for {
 		err := done()
@@ -138,7 +138,7 @@ func eventually(t *testing.T, what string, done func() error) {
 			return
 		}
 		select {
-		case <-tick.C:
+		case <-pace.Next():
 		case <-end:
 			t.Fatalf("waiting for %s: %v", what, err)
 		}
