@@ -15,13 +15,13 @@ GO ?= go
 export GOWORK := off
 # The build cache serves every clone: what is compiled does not hold the directory that it was compiled in.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
-# Race detector: auto, on or off. auto runs without it where there is no C compiler, and says so.
+# Race detector: auto, on or off. auto runs packages that start control planes without it, and all of them where there is no C compiler; it says so.
 RACE ?= auto
 # Tests of real servers wait more than they compute, so that more of them run at a time than there are processors: two packages of the
-# library, beside two of the other modules. The longest packages begin, so that no long one is alone in the end.
+# library, beside two of the other modules; and as many packages of either that start no servers. The longest packages begin, so that no long one is alone in the end.
 OVERLAP := -p 2 -parallel 8
 BESIDE := 2
-LONGEST := rollout/kube drain/draintest examples/internal/fleetproof internal/drainproof internal/machinenode examples/agent/app machine/provider/local internal/rolloutproof machine/provider/ssh examples/drain/app examples/manager examples/demo configsync/kube machine/provider/exec internal/machineqemu examples/internal/e2e internal/testenv examples/controller/app identity/nodeauth machine/controller machine/kube drain/kube identity checkpoint examples/kubectl-belay/app drain rollout rollout/controller rollout/nodeagent rollout/rollouttest machine/provider/providertest examples/demo/internal/fleet lkg/lkgtest configsync
+LONGEST := rollout/kube internal/drainproof drain/draintest internal/rolloutproof configsync/kube identity internal/testenv drain/kube machine/kube identity/nodeauth internal/testenv/cmd/controlplane machine/provider/ssh machine/provider/local rollout/controller rollout/nodeagent machine/controller checkpoint lkg/lkgtest drain rollout machine/machinetest configsync machine/provider/providertest internal/archtest machine/provider/exec examples/demo examples/internal/fleetproof examples/agent/app examples/drain/app examples/controller/app examples/kubectl-belay/app examples/demo/internal/fleet examples/internal/copies examples/manager
 # How many nodes the rollouts of the demo go over.
 NODES ?= 50
 # Further arguments of go test, of the demo and its second part, and of the long benchmarks.
@@ -78,7 +78,7 @@ GOTEST = $(GO) run ./internal/archtest/cmd/gotest -allow .ci/skips.txt -first "$
 GOTEST_ARGS = -timeout 30m -ldflags=-s $(OVERLAP) $(TESTARGS)
 
 .PHONY: test
-test: servers ## run the tests that need no root and no packages of the system, with the race detector; long searches and proofs in part
+test: servers ## run the tests that need no root and no packages of the system, those without servers with the race detector; long searches and proofs in part
 	$(GOTEST) -race $(RACE) -beside $(BESIDE) -args "$(GOTEST_ARGS)" $(MODULES)
 
 .PHONY: test-system

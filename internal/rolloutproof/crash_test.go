@@ -18,11 +18,11 @@ import (
 // back. Then it is done once more with controllers that have been at work for a while: each is killed around a later write, which is drawn.
 func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	t.Parallel()
-	whole, nodes := tier.Whole(t), 1
-	if whole {
-		nodes = 3
+	o := rolloutstage.Options{Nodes: 2, Cap: 1, PodsPerNode: 2, Verify: time.Millisecond}
+	if tier.Whole(t) {
+		o.Nodes, o.Cap = 3, 2
 	}
-	f := newFleet(t, rolloutstage.Options{Nodes: nodes, Cap: 2, PodsPerNode: 2, Verify: time.Millisecond})
+	f := newFleet(t, o)
 	must(t, f.Begin(t.Context(), "v2", nil))
 	p := f.spawn(rolloutstage.Task{})
 	f.completed(p, "v2")

@@ -29,11 +29,11 @@ import (
 // number (R-RO-29). Nodes and the work on them are judged before and after, as in production (R-RO-10): none of this is taken for work that is lost.
 func TestLifeOfAFleet(t *testing.T) {
 	t.Parallel()
-	nodes := 10
+	o := rolloutstage.Options{Nodes: 10, Cap: 3, PodsPerNode: 2, Verify: 200 * time.Millisecond}
 	if tier.Whole(t) {
-		nodes = 20
+		o.Nodes, o.Cap = 20, 5
 	}
-	f := newFleet(t, rolloutstage.Options{Nodes: nodes, Cap: 3, PodsPerNode: 2, Verify: 200 * time.Millisecond})
+	f := newFleet(t, o)
 	must(t, f.Begin(t.Context(), "v2", func(s *v1alpha1.RolloutSpec) {
 		s.Stages = []v1alpha1.Stage{
 			{Name: "canary", Size: ptr.To(intstr.FromInt32(3)), Soak: &metav1.Duration{Duration: time.Second}}, {Name: "rest"},

@@ -13,8 +13,7 @@
 // BELAY_TIER, and runs them and no other; one that does not run is a failure. With -proofs it does the same for the tests that leave their
 // work, or a part of it, to make proofs. With -list it prints the tests of either and runs nothing. All read the repository in the first DIR.
 //
-// With -race auto the packages whose tests start a control plane run without the race detector, beside the others, one at a time, which have
-// it: with it such a test takes twice the processor time, most of which servers and clients of them use. The detector needs a C compiler;
+// With -race auto the packages whose tests start a control plane run without the race detector, beside the others, which have it: with it such a test takes twice the processor time, most of which servers and clients of them use. The detector needs a C compiler;
 // where there is none, gotest says so, and runs without it. With -race on, as make race has it, all packages have it. The report counts the
 // tests that do a share of their work under the race detector; see internal/raceshare.
 //
