@@ -18,6 +18,7 @@ import (
 
 	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/machine/machinetest"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/provider/local"
@@ -41,6 +42,7 @@ func TestConformanceInNamespaces(t *testing.T) {
 		wantClass(t, "Create of a machine with namespaces", err, provider.InvalidConfig)
 		return
 	}
+	tier.Proof(t, "machines in namespaces keep every promise; in make test TestConformance has those without, and TestNamespaces what differs")
 	conform(t, local.Required, 10)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/internal/tier"
 )
 
 // TestEndsInEveryWay starts the command, uses the kubeconfig that it prints, and ends it in each way that the demo
@@ -43,6 +44,9 @@ func TestEndsInEveryWay(t *testing.T) {
 		"parent": {[]string{"sh", "-c", program + " & wait"}, signal(os.Kill)},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "kill" && name != "input" && name != "terminate" {
+				tier.Proof(t, "an interrupt ends it as SIGTERM does, and the end of a shell that has started it as a kill does")
+			}
 			cmd := exec.Command(c.argv[0], c.argv[1:]...)
 			stdin, path := testproc.Start(t, cmd)
 			answers(t, path)
