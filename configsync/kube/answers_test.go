@@ -139,7 +139,8 @@ func TestPackedAnswerIsNotUnpackedBeyondTheBound(t *testing.T) {
 		t.Errorf("got %v, want it to wrap %v", err, configsync.ErrUnreachable)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
-		t.Errorf("S-CS-04: %d bytes on the way took %d bytes of memory, want little more than a multiple of %d", len(answer), took, kube.MaxResponse)
+		t.Errorf("S-CS-04: %d bytes on the way took %d bytes of memory, want little more than a multiple of %d",
+			len(answer), took, kube.MaxResponse)
 	}
 }
 

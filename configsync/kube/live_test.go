@@ -188,7 +188,7 @@ func TestMatrixOnLiveNodes(t *testing.T) {
 // TestHundredFlipsLeakNothing moves a node between two configs a hundred times: R-CS-02, R-CS-17.
 func TestHundredFlipsLeakNothing(t *testing.T) {
 	flips := 30
-	if tier.Whole(t) {
+	if tier.RunsWhole(t) {
 		flips = 100
 	}
 	c := newCluster(t)

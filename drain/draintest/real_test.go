@@ -208,7 +208,7 @@ func (r real) DryRun(ctx context.Context, pod drain.PodRef) error {
 func TestTheServerAndTheClusterInMemoryDoNotDrift(t *testing.T) {
 	env := shared.Env(t)
 	seeds := uint64(2)
-	if tier.Whole(t) {
+	if tier.RunsWhole(t) {
 		seeds = 8
 	}
 	for seed := range seeds {

@@ -226,8 +226,9 @@ func playDemo(t *testing.T, args ...string) string {
 // TestInterruptedDemoLeavesNothing stops the demo while it starts, while a config is on trial, and while the API server is down.
 func TestInterruptedDemoLeavesNothing(t *testing.T) {
 	moments := []interruption{{"without the API server", "The API server is stopped now", syscall.SIGINT}}
-	if tier.Whole(t) {
-		moments = append(moments, interruption{"at the start", "Starting a control plane", syscall.SIGINT}, interruption{"on trial", "on trial", syscall.SIGTERM})
+	if tier.RunsWhole(t) {
+		moments = append(moments, interruption{"at the start", "Starting a control plane", syscall.SIGINT},
+			interruption{"on trial", "on trial", syscall.SIGTERM})
 	}
 	interruptDemo(t, "no", moments)
 }

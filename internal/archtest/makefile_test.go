@@ -89,8 +89,8 @@ func TestMakeBenchFleetRunsBothBenchmarks(t *testing.T) {
 	}
 }
 
-// TestNothingFallsBetweenTheTiers shows that CI runs each night what make test leaves out: the tests that are marked for another tier, and what the
-// race detector makes too long. That the marked ones run in whole is up to gotest.
+// TestNothingFallsBetweenTheTiers shows that CI runs each night what make test leaves out: the tests that are marked
+// for another tier, and what the race detector makes too long. That the marked ones run in whole is up to gotest.
 func TestNothingFallsBetweenTheTiers(t *testing.T) {
 	nightly, err := os.ReadFile("../../.github/workflows/nightly.yaml")
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-const whyTier = "make test-system runs the Test functions that call tier.System, and make proofs those that call tier.Proof or tier.Whole: " +
+const whyTier = "make test-system runs the Test functions that call tier.System, " +
+	"and make proofs those that call tier.LeaveToProofs or tier.RunsWhole: " +
 	"make test would leave out what a helper marks, and no run would make it good"
 
 // tierPackage has the marks of tests that make test leaves out.
@@ -24,8 +25,9 @@ type MarkedTest struct {
 // SystemTests lists the Test functions that mark themselves, or a subtest in their body, as tests of the system tier, by package and name.
 func SystemTests(t *Tree) []MarkedTest { return t.markedTests(".System") }
 
-// ProofTests lists the Test functions that leave themselves, a subtest in their body or a part of their work to make proofs, by package and name.
-func ProofTests(t *Tree) []MarkedTest { return t.markedTests(".Proof", ".Whole") }
+// ProofTests lists the Test functions that leave themselves, a subtest in their body or a part of their work to make
+// proofs, by package and name.
+func ProofTests(t *Tree) []MarkedTest { return t.markedTests(".LeaveToProofs", ".RunsWhole") }
 
 func (t *Tree) markedTests(marks ...string) []MarkedTest {
 	var tests []MarkedTest
@@ -40,7 +42,8 @@ func (t *Tree) markedTests(marks ...string) []MarkedTest {
 	return tests
 }
 
-// TierMarks checks that nothing but a Test function leaves a test, or a part of one, to make test-system or make proofs.
+// TierMarks checks that nothing but a Test function leaves a test, or a part of one, to make test-system or make
+// proofs.
 func TierMarks(t *Tree) []Violation {
 	var vs []Violation
 	for _, f := range t.goFiles(mayMark) {
@@ -48,7 +51,7 @@ func TierMarks(t *Tree) []Violation {
 			if fn, ok := d.(*ast.FuncDecl); ok && isPlainTest(f, fn) {
 				continue
 			}
-			for _, mark := range []string{".System", ".Proof", ".Whole"} {
+			for _, mark := range []string{".System", ".LeaveToProofs", ".RunsWhole"} {
 				for _, n := range f.marks(d, mark) {
 					vs = append(vs, Violation{f.at(n), "calls tier" + mark + " outside of a Test function", whyTier})
 				}
@@ -64,10 +67,12 @@ func isPlainTest(f *File, fn *ast.FuncDecl) bool {
 	return f.isTest() && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Test") && fn.Name.Name != "TestMain"
 }
 
-// marks gives the places in a declaration that name one of these functions of package tier: a value of it could be called anywhere.
+// marks gives the places in a declaration that name one of these functions of package tier: a value of it could be
+// called anywhere.
 func (f *File) marks(d ast.Decl, names ...string) (places []ast.Node) {
 	ast.Inspect(d, func(n ast.Node) bool {
-		if sel, ok := n.(*ast.SelectorExpr); ok && dotted(sel) == f.imported(tierPackage)+"."+sel.Sel.Name && slices.Contains(names, "."+sel.Sel.Name) {
+		sel, ok := n.(*ast.SelectorExpr)
+		if ok && slices.Contains(names, "."+sel.Sel.Name) && dotted(sel) == f.imported(tierPackage)+"."+sel.Sel.Name {
 			places = append(places, n)
 		}
 		return true

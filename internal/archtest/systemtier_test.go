@@ -23,9 +23,11 @@ func TestTierMarksCatch(t *testing.T) {
 		{"a method", "lkg/a_test.go", "func (s) TestX(t *testing.T) { " + mark + " }", "calls tier.System"},
 		{"TestMain", "lkg/a_test.go", "func TestMain(m *testing.M) { " + mark + " }", "calls tier.System"},
 		{"a fuzz target", "lkg/a_test.go", "func FuzzX(t *testing.F) { " + mark + " }", "calls tier.System"},
-		{"a part in a test", "lkg/a_test.go", "func TestX(t *testing.T) { _ = tier.Whole(t) }", ""},
-		{"a part in a helper", "lkg/a_test.go", "func help(t *testing.T) bool { return tier.Whole(t) }", "a_test.go:8: calls tier.Whole"},
-		{"a proof in a helper", "lkg/a_test.go", "func help(t *testing.T) { tier.Proof(t, \"\") }", "calls tier.Proof"},
+		{"a part in a test", "lkg/a_test.go", "func TestX(t *testing.T) { _ = tier.RunsWhole(t) }", ""},
+		{"a part in a helper", "lkg/a_test.go", "func help(t *testing.T) bool { return tier.RunsWhole(t) }",
+			"a_test.go:8: calls tier.RunsWhole"},
+		{"a proof in a helper", "lkg/a_test.go", "func help(t *testing.T) { tier.LeaveToProofs(t, \"\") }",
+			"calls tier.LeaveToProofs"},
 		{"not a test file", "lkg/a.go", "func TestX(t *testing.T) { " + mark + " }", "calls tier.System"},
 	} {
 		t.Run(c.name, func(t *testing.T) { wantOnly(t, TierMarks(tree(t, c.path, marked+c.code+"\n")), c.want) })
@@ -45,9 +47,12 @@ func TestSystemTestsFound(t *testing.T) {
 
 // TestProofTestsFound shows which tests make proofs runs: what is left out in whole, in a subtest, or in part.
 func TestProofTestsFound(t *testing.T) {
-	tree := tree(t, "lkg/b_test.go", marked+"func TestB(t *testing.T) { tier.Proof(t, \"\") }\n\nfunc TestC(t *testing.T) { tier.System(t) }\n",
-		"drain/a_test.go", "package drain\n\nimport mark \""+tierPackage+"\"\n\nfunc TestA(t *testing.T) { t.Run(\"\", func(t *testing.T) { mark.Proof(t, \"\") }) }\n\n"+
-			"func TestP(t *testing.T) { if mark.Whole(t) { t.Log() } }\n")
+	tree := tree(t,
+		"lkg/b_test.go", marked+"func TestB(t *testing.T) { tier.LeaveToProofs(t, \"\") }\n\n"+
+			"func TestC(t *testing.T) { tier.System(t) }\n",
+		"drain/a_test.go", "package drain\n\nimport mark \""+tierPackage+"\"\n\n"+
+			"func TestA(t *testing.T) { t.Run(\"\", func(t *testing.T) { mark.LeaveToProofs(t, \"\") }) }\n\n"+
+			"func TestP(t *testing.T) { if mark.RunsWhole(t) { t.Log() } }\n")
 	want := []MarkedTest{{"drain", "TestA"}, {"drain", "TestP"}, {"lkg", "TestB"}}
 	if got := ProofTests(tree); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

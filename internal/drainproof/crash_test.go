@@ -36,8 +36,9 @@ func crashRandom() int {
 	return 8
 }
 
-// TestKilledAtAnyWriteItGoesOn kills the drain once in each maintenance: when it is about to send its k-th write, and when the server
-// has carried that out and the drain has not heard of it; for each k. Without whole it is for each fourth k one of the two, in turn. R-DR-07
+// TestKilledAtAnyWriteItGoesOn kills the drain once in each maintenance: when it is about to send its k-th write, and
+// when the server has carried that out and the drain has not heard of it; for each k. Without whole it is for each
+// fourth k one of the two, in turn. R-DR-07
 func TestKilledAtAnyWriteItGoesOn(t *testing.T) {
 	w := newCrashWorkers(t)
 	var most atomic.Int64 // the least k that no child has reached

@@ -10,6 +10,6 @@
 //
 // A test that proves by how much it has seen ("at least 20 of each kind") demands all of it where Step is one, and its share, or nothing, else.
 //
-// With BELAY_RACE=all in the environment, as make race sets it, all is done under the race detector too, and the programs that tests build
-// have it: see [Programs].
+// With BELAY_RACE=all in the environment, as make race sets it, all is done under the race detector too, and the
+// programs that tests build have it: see [RacePrograms].
 package raceshare

@@ -24,9 +24,10 @@ func Of[N int | uint64](t testing.TB, n N) N {
 	return n/step + min(1, n%step)
 }
 
-// Programs reports whether a test builds the programs that it starts with the race detector. It does where nothing is left out, as in make
-// race: agents and controllers are processes of their own, whose packages make test runs under the detector as well.
-func Programs() bool { return race && os.Getenv(env) == "all" }
+// RacePrograms reports whether a test builds the programs that it starts with the race detector. It does where
+// nothing is left out, as in make race: agents and controllers are processes of their own, whose packages make test
+// runs under the detector as well.
+func RacePrograms() bool { return race && os.Getenv(env) == "all" }
 
 // Step returns one, or under the race detector ten: the distance from one case to the next for a test that goes through numbered ones.
 func Step(t testing.TB) int {

@@ -19,7 +19,7 @@ import (
 func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	t.Parallel()
 	o := rolloutstage.Options{Nodes: 2, Cap: 1, PodsPerNode: 2, Verify: time.Millisecond}
-	if tier.Whole(t) {
+	if tier.RunsWhole(t) {
 		o.Nodes, o.Cap = 3, 2
 	}
 	f := newFleet(t, o)

@@ -30,7 +30,7 @@ import (
 func TestLifeOfAFleet(t *testing.T) {
 	t.Parallel()
 	o := rolloutstage.Options{Nodes: 10, Cap: 3, PodsPerNode: 2, Verify: 200 * time.Millisecond}
-	if tier.Whole(t) {
+	if tier.RunsWhole(t) {
 		o.Nodes, o.Cap = 20, 5
 	}
 	f := newFleet(t, o)

@@ -65,7 +65,7 @@ func own(how string) {
 // any of its own code running.
 func TestNothingOutlivesItsOwner(t *testing.T) {
 	ways := []string{"panic", "frozen"}
-	if tier.Whole(t) {
+	if tier.RunsWhole(t) {
 		ways = append(ways, "exit", "killed")
 	}
 	for _, how := range ways {

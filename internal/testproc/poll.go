@@ -11,8 +11,9 @@ const (
 	longest  = 500 * time.Millisecond
 )
 
-// Pace is the pace of a poll for something that other processes do. The pause between two questions is a tenth of the time that was waited so
-// far: the questions of many tests would otherwise take the processors from the servers whose answer they wait for.
+// Pace is the pace of a poll for something that other processes do. The pause between two questions is a tenth of the
+// time that was waited so far: the questions of many tests would otherwise take the processors from the servers whose
+// answer they wait for.
 type Pace struct{ began time.Time }
 
 // NewPace begins a poll.

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestPollAsksLessAndLess shows that a poll asks often at first and seldom later, tells the last error in time, and ends with the first success.
+// TestPollAsksLessAndLess shows that a poll asks often at first and seldom later, tells the last error in time, and
+// ends with the first success.
 func TestPollAsksLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, asked := time.Now(), []time.Duration{}
@@ -29,10 +30,11 @@ func TestPollAsksLessAndLess(t *testing.T) {
 			}
 		}
 		if soon < 20 || late < 15 || late > 21 {
-			t.Errorf("asked %d times in the first second and %d times in the last ten, want 20 or more, and one every half second", soon, late)
+			t.Errorf("asked %d times in the first second and %d times in the last ten, want 20 or more, and 20", soon, late)
 		}
 		calls := 0
-		if err := Poll(time.Minute, func() error { calls++; return map[bool]error{true: want}[calls < 3] }); err != nil || calls != 3 {
+		err = Poll(time.Minute, func() error { calls++; return map[bool]error{true: want}[calls < 3] })
+		if err != nil || calls != 3 {
 			t.Errorf("got %v after %d questions, want nil after 3", err, calls)
 		}
 	})

@@ -16,7 +16,8 @@ const (
 	On = "system"
 	// Proofs is the value of Variable with which make proofs runs tests in whole.
 	Proofs = "proofs"
-	// Attribute is what a test has that is left to make test-system or, in whole or in part, to make proofs; its value is [On] or Proofs.
+	// Attribute is what a test has that is left to make test-system or, in whole or in part, to make proofs; its value
+	// is [On] or Proofs.
 	Attribute = "tier"
 )
 
@@ -57,9 +58,9 @@ func System(t T, needs ...Need) {
 	t.Skip("make test-system runs it, as it needs " + list(needs))
 }
 
-// Proof leaves the calling test, a Test function or a subtest that is written in one, to make proofs. The rule is what it alone proves, or
-// why the tests of make test prove it as well.
-func Proof(t T, rule string) {
+// LeaveToProofs leaves the calling test, a Test function or a subtest that is written in one, to make proofs. The
+// rule is what it alone proves, or why the tests of make test prove it as well.
+func LeaveToProofs(t T, rule string) {
 	t.Helper()
 	if os.Getenv(Variable) != Proofs {
 		t.Attr(Attribute, Proofs)
@@ -67,9 +68,10 @@ func Proof(t T, rule string) {
 	}
 }
 
-// Whole reports whether the calling test, a Test function or a subtest that is written in one, does all of its work, as make proofs has it.
-// Elsewhere the test does a part that can fail for the same reasons: fewer nodes, seeds, rounds or cases.
-func Whole(t T) bool {
+// RunsWhole reports whether the calling test, a Test function or a subtest that is written in one, does all of its
+// work, as make proofs has it. Elsewhere the test does a part that can fail for the same reasons: fewer nodes, seeds,
+// rounds or cases.
+func RunsWhole(t T) bool {
 	t.Helper()
 	if os.Getenv(Variable) == Proofs {
 		return true

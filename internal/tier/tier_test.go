@@ -32,8 +32,8 @@ func TestSystemSkipsOutsideOfItsTier(t *testing.T) {
 	}
 }
 
-// TestProofs: make proofs runs in whole what is marked. Elsewhere the test has the attribute by which gotest knows it, and is skipped with its
-// rule, or does a part.
+// TestProofs: make proofs runs in whole what is marked. Elsewhere the test has the attribute by which gotest knows
+// it, and is skipped with its rule, or does a part.
 func TestProofs(t *testing.T) {
 	for value, want := range map[string]string{
 		Proofs: "",
@@ -42,14 +42,14 @@ func TestProofs(t *testing.T) {
 	} {
 		t.Setenv(Variable, value)
 		var r recorder
-		if Proof(&r, "no cap is broken"); r.said != want {
+		if LeaveToProofs(&r, "no cap is broken"); r.said != want {
 			t.Errorf("%s=%q: got %q, want %q", Variable, value, r.said, want)
 		}
 		r, want = recorder{}, "attr tier=proofs, "
 		if value == Proofs {
 			want = ""
 		}
-		if whole := Whole(&r); whole != (value == Proofs) || r.said != want {
+		if whole := RunsWhole(&r); whole != (value == Proofs) || r.said != want {
 			t.Errorf("%s=%q: got whole %t and %q, want %q", Variable, value, whole, r.said, want)
 		}
 	}

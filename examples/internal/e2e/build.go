@@ -61,7 +61,8 @@ func (p *Programs) Path(t testing.TB, pkg string) string {
 	return path
 }
 
-// Build builds commands of this module and of those that it requires into a directory, where each has the last part of its import path as its name.
+// Build builds commands of this module and of those that it requires into a directory, where each has the last part
+// of its import path as its name.
 func Build(ctx context.Context, dir string, pkgs ...string) error {
 	for _, pkg := range pkgs {
 		if err := build(ctx, pkg, filepath.Join(dir, filepath.Base(pkg))); err != nil {
@@ -71,8 +72,9 @@ func Build(ctx context.Context, dir string, pkgs ...string) error {
 	return nil
 }
 
-// build builds a command and copies it, for a test to do with it what it likes. The command is built in the user's cache, so that the packages of a
-// run of the tests, and the runs after it, link again only what has changed. Each work tree has its own programs there.
+// build builds a command and copies it, for a test to do with it what it likes. The command is built in the user's
+// cache, so that the packages of a run of the tests, and the runs after it, link again only what has changed. Each
+// work tree has its own programs there.
 func build(ctx context.Context, pkg, to string) (err error) {
 	defer func() {
 		if err != nil {
@@ -89,7 +91,8 @@ func build(ctx context.Context, pkg, to string) (err error) {
 	}
 	defer unlock()
 	path := filepath.Join(dir, filepath.Base(pkg))
-	cmd := exec.CommandContext(ctx, "go", "build", "-C", home, fmt.Sprintf("-race=%t", raceshare.Programs()), "-o", path, pkg)
+	race := fmt.Sprintf("-race=%t", raceshare.RacePrograms())
+	cmd := exec.CommandContext(ctx, "go", "build", "-C", home, race, "-o", path, pkg)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
@@ -106,7 +109,7 @@ func lockPrograms(home string) (dir string, unlock func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	kind := sha256.Sum256(fmt.Appendf(nil, "%s %t", home, raceshare.Programs()))
+	kind := sha256.Sum256(fmt.Appendf(nil, "%s %t", home, raceshare.RacePrograms()))
 	dir = filepath.Join(cache, "belay-test-programs", hex.EncodeToString(kind[:8]))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", nil, err
@@ -123,7 +126,8 @@ func lockPrograms(home string) (dir string, unlock func(), err error) {
 
 // home is the directory of this module: a test of another one builds the commands with what this one needs too.
 func home(ctx context.Context) (string, error) {
-	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/belayproject/belay/examples").Output()
+	const module = "github.com/belayproject/belay/examples"
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("finding the module: %w", err)
 	}

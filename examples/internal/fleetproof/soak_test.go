@@ -24,7 +24,7 @@ import (
 // R-CS-16. What is checked meanwhile stands in the package's comment.
 func TestFleetLivesThroughFaults(t *testing.T) {
 	t.Parallel()
-	whole := tier.Whole(t)
+	whole := tier.RunsWhole(t)
 	s := newStage(t)
 	began := time.Now()
 	defer func() { // also of a run that fails

@@ -189,9 +189,10 @@ func (p *pool) taken() []Host {
 // The rules of providers, over a command that stands in for ssh.
 func TestConformance(t *testing.T) {
 	h := newPool(t, hosts).harness("ssh (stand-in)")
-	if !tier.Whole(t) { // each crash is a process of its own; TestHostDiesAtEachPoint and TestKilledControllersLeaveOneClaimEach have some
+	if !tier.RunsWhole(t) { // each crash is a process; TestHostDiesAtEachPoint has some
 		h.Crash = nil
-		h.Skips = append(h.Skips, "CreateSurvivesCrash", "DeleteSurvivesCrash", "DeleteAfterCrashedCreate", "UpdateSurvivesCrash", "AdoptSurvivesCrash")
+		h.Skips = append(h.Skips, "CreateSurvivesCrash", "DeleteSurvivesCrash", "DeleteAfterCrashedCreate",
+			"UpdateSurvivesCrash", "AdoptSurvivesCrash")
 	}
 	machinetest.Run(t, h)
 }

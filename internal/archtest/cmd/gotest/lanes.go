@@ -71,21 +71,21 @@ func (g *gate) module(ctx context.Context, root, dir string, more []string) erro
 	}
 	args := slices.Concat(g.args, more)
 	if g.race != detectPure {
-		return g.test(ctx, dir, slices.Concat(args, g.race.flags(), pkgs))
+		return g.test(ctx, dir, slices.Concat(args, g.race.raceFlags(), pkgs))
 	}
 	servers, pure, err := sortByServers(ctx, dir, pkgs)
 	if err != nil {
 		return err
 	}
 	return both(ctx, func(ctx context.Context) error {
-		return g.some(ctx, dir, args, servers)
+		return g.runPackages(ctx, dir, args, servers)
 	}, func(ctx context.Context) error {
-		return g.some(ctx, dir, append(args[:len(args):len(args)], "-race"), pure)
+		return g.runPackages(ctx, dir, append(args[:len(args):len(args)], "-race"), pure)
 	})
 }
 
-// some runs the tests of packages, if there are any.
-func (g *gate) some(ctx context.Context, dir string, args, pkgs []string) error {
+// runPackages runs the tests of packages, if there are any.
+func (g *gate) runPackages(ctx context.Context, dir string, args, pkgs []string) error {
 	if len(pkgs) == 0 {
 		return nil
 	}
@@ -121,8 +121,8 @@ type job struct {
 	tests []string
 }
 
-// marked runs the tests of another tier of the modules, and no other test, package by package, two at a time.
-func (g *gate) marked(ctx context.Context, name string, dirs []string, tests []archtest.MarkedTest) error {
+// runMarked runs the tests of another tier of the modules, and no other test, package by package, two at a time.
+func (g *gate) runMarked(ctx context.Context, name string, dirs []string, tests []archtest.MarkedTest) error {
 	jobs := make(chan job, len(tests))
 	if len(g.only) > 0 {
 		tests = slices.DeleteFunc(tests, func(t archtest.MarkedTest) bool { return !slices.Contains(g.only, t.Dir) })
@@ -134,7 +134,7 @@ func (g *gate) marked(ctx context.Context, name string, dirs []string, tests []a
 	lane := func(ctx context.Context) error {
 		for j := range jobs {
 			only := []string{"-run=^(" + strings.Join(j.tests, "|") + ")$", "./" + j.pkg}
-			if err := g.test(ctx, j.dir, slices.Concat(g.args, g.race.flags(), only)); err != nil {
+			if err := g.test(ctx, j.dir, slices.Concat(g.args, g.race.raceFlags(), only)); err != nil {
 				return err
 			}
 		}

@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case *system || *proofs:
 		var tests []archtest.MarkedTest
 		if tests, err = markedTests(dirs[0], find, io.Discard); err == nil {
-			err = g.marked(ctx, name, dirs, tests)
+			err = g.runMarked(ctx, name, dirs, tests)
 		}
 	default:
 		err = g.run(ctx, dirs)
@@ -85,7 +85,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // markedTests finds the tests of a tier in the repository and prints them.
-func markedTests(root string, find func(*archtest.Tree) []archtest.MarkedTest, out io.Writer) ([]archtest.MarkedTest, error) {
+func markedTests(
+	root string, find func(*archtest.Tree) []archtest.MarkedTest, out io.Writer,
+) ([]archtest.MarkedTest, error) {
 	tree, err := archtest.ReadTree(os.DirFS(root))
 	if err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ const (
 	detectAll
 )
 
-// flags are the arguments of go test for packages of both kinds.
-func (d detector) flags() []string {
+// raceFlags are the arguments of go test for packages of both kinds.
+func (d detector) raceFlags() []string {
 	if d == detectAll {
 		return []string{"-race"}
 	}
@@ -35,7 +35,8 @@ func (d detector) flags() []string {
 // serversPackage starts control planes.
 const serversPackage = archtest.Module + "/internal/testenv"
 
-// sortByServers lists the packages with tests in the module in dir, in their order: those whose tests can start a control plane, and the others.
+// sortByServers lists the packages with tests in the module in dir, in their order: those whose tests can start a
+// control plane, and the others.
 func sortByServers(ctx context.Context, dir string, patterns []string) (servers, pure []string, err error) {
 	const format = `{{if eq .Name "main"}}{{.ImportPath}}{{range .Deps}} {{.}}{{end}}{{end}}`
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"list", "-e", "-test", "-f", format}, patterns)...)

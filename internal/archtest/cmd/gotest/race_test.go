@@ -13,8 +13,8 @@ import (
 	"github.com/belayproject/belay/internal/archtest"
 )
 
-// raceModule is a repository with a package whose tests are pure, one whose tests can start a control plane, by way of a helper, and a command.
-// Each test says whether it has the race detector.
+// raceModule is a repository with a package whose tests are pure, one whose tests can start a control plane, by way
+// of a helper, and a command. Each test says whether it has the race detector.
 func raceModule(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -24,7 +24,8 @@ func raceModule(t *testing.T) string {
 		"internal/testenv/a.go": "package testenv\n",
 		"internal/help/a.go":    "package help\n\nimport _ \"" + serversPackage + "\"\n",
 		"pure/a_test.go":        "package pure\n\nimport \"testing\"\n\n" + strings.Replace(race, "NAME", "pure", 1),
-		"server/a_test.go": "package server\n\nimport (\n\t\"testing\"\n\n\t_ \"" + archtest.Module + "/internal/help\"\n)\n\n" +
+		"server/a_test.go": "package server\n\nimport (\n\t\"testing\"\n\n" +
+			"\t_ \"" + archtest.Module + "/internal/help\"\n)\n\n" +
 			strings.Replace(race, "NAME", "server", 1),
 		"pure/race_test.go":   "//go:build race\n\npackage pure\n\nconst cmdRace = true\n",
 		"pure/off_test.go":    "//go:build !race\n\npackage pure\n\nconst cmdRace = false\n",
@@ -40,7 +41,8 @@ func raceModule(t *testing.T) string {
 	return root
 }
 
-// TestDetectorOfEachPackage shows which packages run with the race detector: by default those that start no servers, on demand all or none.
+// TestDetectorOfEachPackage shows which packages run with the race detector: by default those that start no servers,
+// on demand all or none.
 func TestDetectorOfEachPackage(t *testing.T) {
 	root := raceModule(t)
 	modes := map[string][2]bool{"auto": {true, false}, "on": {true, true}, "off": {false, false}}
@@ -51,7 +53,8 @@ func TestDetectorOfEachPackage(t *testing.T) {
 		for only, packages := range map[string]int{"": 2, "server": 1} {
 			var out bytes.Buffer
 			err := run(t.Context(), []string{"-race", mode, "-only", only, root}, &out)
-			pure, server := strings.Contains(out.String(), "pure has the detector"), strings.Contains(out.String(), "server has the detector")
+			pure := strings.Contains(out.String(), "pure has the detector")
+			server := strings.Contains(out.String(), "server has the detector")
 			ran := strings.Count(out.String(), " s pure\n") + strings.Count(out.String(), " s server\n")
 			if ran != packages || pure != (want[0] && packages == 2) || server != want[1] {
 				t.Errorf("-race %s -only %q: got the detector in pure: %t, in server: %t, of %d packages, want %v of %d (%v):\n%s",

@@ -41,13 +41,15 @@ type report struct {
 	unexpected              []string
 	ended                   map[string]bool // tests by package and name
 	shared                  map[string]bool // tests that have left out something under the race detector
-	left, parts             map[string]bool // tests that are left to the system tier; or to the proofs, in whole or in part
+	left                    map[string]bool // tests that are left to the system tier
+	parts                   map[string]bool // tests that are left to the proofs, in whole or in part
 	times                   map[string]float64
 }
 
 func newReport(out io.Writer, rules []rule) *report {
 	return &report{
-		out: out, rules: rules, ended: map[string]bool{}, shared: map[string]bool{}, left: map[string]bool{}, parts: map[string]bool{}, times: map[string]float64{},
+		out: out, rules: rules, ended: map[string]bool{}, shared: map[string]bool{},
+		left: map[string]bool{}, parts: map[string]bool{}, times: map[string]float64{},
 	}
 }
 
@@ -100,7 +102,7 @@ func (s *stream) take(e event) {
 			test, _, _ := strings.Cut(e.Test, "/")
 			s.report.shared[e.name(test)] = true
 		case tier.Attribute:
-			s.report.leave(e)
+			s.report.noteLeft(e)
 		}
 	case "pass", "fail", "skip":
 		output := s.output[key]
@@ -116,8 +118,8 @@ func (s *stream) take(e event) {
 // name is that of a test, with the path of its package inside the repository.
 func (e event) name(test string) string { return inModule(e.Package) + "." + test }
 
-// leave notes that a test leaves its work, or a part of it, to another tier.
-func (r *report) leave(e event) {
+// noteLeft notes that a test leaves its work, or a part of it, to another tier.
+func (r *report) noteLeft(e event) {
 	if e.Value == tier.Proofs {
 		r.parts[e.name(e.Test)] = true
 	} else {
@@ -201,8 +203,8 @@ func (r *report) fail(why string) {
 	fmt.Fprintln(r.out, why)
 }
 
-// checkRan fails for each test that was to run and did not: it is excluded by a build constraint, was never started, or leaves itself to
-// another tier.
+// checkRan fails for each test that was to run and did not: it is excluded by a build constraint, was never started,
+// or leaves itself to another tier.
 func (r *report) checkRan(tests []archtest.MarkedTest) {
 	for _, t := range tests {
 		if name := t.Dir + "." + t.Name; !r.ended[name] || r.left[name] || r.parts[name] {

@@ -56,10 +56,11 @@ func tiers(t *testing.T, code string) (root, second string) {
 	return root, second
 }
 
-// TestTiers shows that what one tier leaves out another one runs: each test runs in one of them, in each module, and a test that is marked
-// and does not run is a failure.
+// TestTiers shows that what one tier leaves out another one runs: each test runs in one of them, in each module, and
+// a test that is marked and does not run is a failure.
 func TestTiers(t *testing.T) {
 	const head = "package agent\n\nimport (\n\t\"testing\"\n\n\t\"" + archtest.Module + "/internal/tier\"\n)\n\n"
+	const proof = "func TestProof(t *testing.T) { tier.LeaveToProofs(t, \"it\") }\n"
 	for _, c := range []struct {
 		name, code string
 		args       []string
@@ -77,13 +78,13 @@ func TestTiers(t *testing.T) {
 		{"a test without a mark that needs more", head + "func TestBare(t *testing.T) { tier.Require(t) }\n", nil, errFailed, "calls tier.System first"},
 		{"one package", "", []string{"-only", "examples/agent"}, nil, "\n1 tests are left to make test-system\n1 passed, 0 failed, 0 skipped\n"},
 		{"one package of the system tier", "", []string{"-system", "-only", "lkg"}, nil, "\n3 passed, 0 failed, 0 skipped\n"},
-		{"a proof and a part", head + "func TestProof(t *testing.T) { tier.Proof(t, \"it\") }\n\nfunc TestWhole(t *testing.T) { tier.Whole(t) }\n", nil, nil,
+		{"a proof and a part", head + proof + "\nfunc TestWhole(t *testing.T) { tier.RunsWhole(t) }\n", nil, nil,
 			"\n2 tests leave their work, or a part of it, to make proofs\n5 passed, 0 failed, 0 skipped\n"},
-		{"the proofs", head + "func TestProof(t *testing.T) { tier.Proof(t, \"it\") }\n\nfunc TestWhole(t *testing.T) {\n\tif !tier.Whole(t) {\n\t\tt.Error(\"a part\")\n\t}\n}\n",
+		{"the proofs", head + proof + "\nfunc TestWhole(t *testing.T) {\n\tif !tier.RunsWhole(t) {\n\t\tt.Error(\"a part\")\n\t}\n}\n",
 			[]string{"-proofs"}, nil, "\n2 passed, 0 failed, 0 skipped\n"},
-		{"a proof that another tier has", head + "func TestBoth(t *testing.T) { tier.Proof(t, \"it\"); tier.System(t) }\n",
+		{"a proof that another tier has", head + "func TestBoth(t *testing.T) {\n\ttier.LeaveToProofs(t, \"it\")\n\ttier.System(t)\n}\n",
 			[]string{"-proofs"}, errFailed, "did not run: examples/agent.TestBoth\n"},
-		{"the list of proofs", head + "func TestProof(t *testing.T) { tier.Proof(t, \"it\") }\n", []string{"-proofs", "-list"}, nil, "examples/agent.TestProof\n"},
+		{"the list of proofs", head + proof, []string{"-proofs", "-list"}, nil, "examples/agent.TestProof\n"},
 		{"the list", "", []string{"-list"}, nil, "examples/agent.TestKubelet\nlkg.TestPart\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

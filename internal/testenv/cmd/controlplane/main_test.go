@@ -45,7 +45,7 @@ func TestEndsInEveryWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "kill" && name != "input" && name != "terminate" {
-				tier.Proof(t, "an interrupt ends it as SIGTERM does, and the end of a shell that has started it as a kill does")
+				tier.LeaveToProofs(t, "an interrupt ends it as SIGTERM does, and the end of its parent as a kill does")
 			}
 			cmd := exec.Command(c.argv[0], c.argv[1:]...)
 			stdin, path := testproc.Start(t, cmd)
