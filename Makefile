@@ -15,12 +15,12 @@ GO ?= go
 export GOWORK := off
 # The build cache serves every clone: what is compiled does not hold the directory that it was compiled in.
 export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
-# Race detector: auto, on or off. auto runs packages that start control planes without it. Where there is no C compiler, it runs all of them
-# without it, and says so.
+# Race detector: auto, on or off. auto runs packages that start control planes without it. Where there is no C compiler,
+# it runs all of them without it, and says so.
 RACE ?= auto
-# Tests of real servers wait more than they compute, so that more of them run at a time than there are processors: two packages of the
-# library, beside two of the other modules; and as many of either that start no servers. The longest packages begin, so that no long one is
-# alone in the end.
+# Tests of real servers wait more than they compute, so that more of them run at a time than there are processors: two
+# packages of the library, beside two of the other modules; and as many of either that start no servers. The longest
+# packages begin, so that no long one is alone in the end.
 OVERLAP := -p 2 -parallel 8
 BESIDE := 2
 LONGEST := rollout/kube internal/drainproof drain/draintest internal/rolloutproof configsync/kube identity internal/testenv drain/kube machine/kube identity/nodeauth internal/testenv/cmd/controlplane machine/provider/ssh machine/provider/local rollout/controller rollout/nodeagent machine/controller checkpoint lkg/lkgtest drain rollout machine/machinetest configsync machine/provider/providertest internal/archtest machine/provider/exec examples/demo examples/internal/fleetproof examples/agent/app examples/drain/app examples/controller/app examples/kubectl-belay/app examples/demo/internal/fleet examples/internal/copies examples/manager
