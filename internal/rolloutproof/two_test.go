@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/internal/rolloutstage"
+	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -28,7 +29,13 @@ const mostStops = 5
 // version of the ledger breaks the cap, nor do cordons.
 func TestTwoControllersAtRandom(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, rolloutstage.Options{Nodes: 8, Cap: 3, PodsPerNode: 2, Verify: 100 * time.Millisecond, Spread: 200 * time.Millisecond})
+	o := rolloutstage.Options{
+		Nodes: 4, Cap: 2, PodsPerNode: 2, Verify: 100 * time.Millisecond, Spread: 200 * time.Millisecond,
+	}
+	if tier.RunsWhole(t) {
+		o.Nodes, o.Cap = 8, 3
+	}
+	f := newFleet(t, o)
 	r := draws(t)
 	must(t, f.Begin(t.Context(), "v2", func(s *v1alpha1.RolloutSpec) { s.RetryAfter = &metav1.Duration{Duration: time.Second} }))
 	kills, _ := f.twoAtRandom(r, "v2", false)
