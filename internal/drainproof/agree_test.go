@@ -32,7 +32,7 @@ func agreeClusters() int {
 	if whole() {
 		return 200
 	}
-	return 20
+	return 50
 }
 
 // agreePolicy takes every protection away that is not the server's, so that nothing but budgets and the pods' state decide.
