@@ -11,7 +11,7 @@
 //		"github.com/belayproject/belay/machine/kube"
 //	)
 //
-//	func run(ctx context.Context, o controller.Options, machines *kube.Machines, nodes *kube.Nodes) error {
+//	func run(ctx context.Context, o controller.Options, machines kube.Machines, nodes kube.Nodes) error {
 //		o.Machines, o.Nodes = machines, nodes
 //		c, err := controller.New(o)
 //		if err != nil {

@@ -139,9 +139,9 @@ func (c caller) within(ctx context.Context) (context.Context, context.CancelFunc
 // The parts are what a Syncer asks for.
 var (
 	_ configsync.Source        = (*NodeConfigSource)(nil)
-	_ configsync.Source        = (*AnnotationSource)(nil)
-	_ configsync.Source        = (*LegacySource)(nil)
-	_ configsync.FollowFetcher = (*ConfigMapFetcher)(nil)
-	_ configsync.Reporter      = (*NodeConditionReporter)(nil)
-	_ configsync.Reporter      = (*StatusReporter)(nil)
+	_ configsync.Source        = (*annotationSource)(nil)
+	_ configsync.Source        = (*legacySource)(nil)
+	_ configsync.FollowFetcher = (*configMapFetcher)(nil)
+	_ configsync.Reporter      = (*nodeConditionReporter)(nil)
+	_ configsync.Reporter      = (*statusReporter)(nil)
 )

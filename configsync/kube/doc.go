@@ -1,12 +1,14 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube connects a configsync.Syncer with the API server: sources of the wanted config, a fetcher of ConfigMaps, and reporters.
+// Package kube connects a configsync.Syncer with the API server: sources of the wanted config, a fetcher of
+// ConfigMaps, and reporters.
 //
-// [NodeConfigSource] reads a NodeConfig, [AnnotationSource] an annotation of the Node, [LegacySource] the field that API servers up to
-// 1.25 kept. [ConfigMapFetcher] gets what they name. [NodeConditionReporter] reports the ConfigOK condition of the Node,
-// [StatusReporter] the status of the NodeConfig; configsync.Joined makes one reporter of both. [NewClient] makes the client that they
-// all use, [Install] what the API server needs to know NodeConfigs.
+// [NodeConfigSource] reads a NodeConfig, [NewAnnotationSource] an annotation of the Node, [NewLegacySource] the field
+// that API servers up to 1.25 kept. [NewConfigMapFetcher] gets what they name. [NewNodeConditionReporter] reports the
+// ConfigOK condition of the Node, [NewStatusReporter] the status of the NodeConfig; configsync.Joined makes one
+// reporter of both. [NewClient] makes the client that they all use, [Install] what the API server needs to know
+// NodeConfigs.
 //
 // # Promise
 //
@@ -30,8 +32,8 @@
 //
 // # No promise
 //
-// A report may come late or not at all while the API server is away. A reporter doesn't retry; its caller does. NodeConditionReporter
-// takes the condition from whoever else writes one of that type.
+// A report may come late or not at all while the API server is away. A reporter doesn't retry; its caller does.
+// NodeConditionReporter takes the condition from whoever else writes one of that type.
 //
 // # Rights
 //
@@ -44,9 +46,9 @@
 //	NodeConditionReporter  get of nodes, patch of nodes/status
 //	ConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
 //
-// Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status apart: whoever may
-// patch nodes/status may patch all of it. The Node authorizer gives a kubelet's own credentials the rights on its Node, and on
-// the ConfigMaps that its pods use only: for others it needs a Role.
+// Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status
+// apart: whoever may patch nodes/status may patch all of it. The Node authorizer gives a kubelet's own credentials the
+// rights on its Node, and on the ConfigMaps that its pods use only: for others it needs a Role.
 //
 // # Concurrency
 //
@@ -54,5 +56,6 @@
 //
 // # Crash behaviour
 //
-// No part keeps anything that matters on a restart. A NodeConditionReporter that is new renews the heartbeat of the condition once.
+// No part keeps anything that matters on a restart. A NodeConditionReporter that is new renews the heartbeat of the
+// condition once.
 package kube

@@ -12,29 +12,23 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/internal/option"
 )
 
-// ConfigMapFetcher gets ConfigMaps. It may be used concurrently.
-type ConfigMapFetcher struct{ caller }
+type configMapFetcher struct{ caller }
 
-// NewConfigMapFetcher returns a fetcher. Its errors are mistakes of the caller.
-func NewConfigMapFetcher(client dynamic.Interface, o Options) (*ConfigMapFetcher, error) {
+// NewConfigMapFetcher returns what gets ConfigMaps. It may be used concurrently. The error names what is missing.
+func NewConfigMapFetcher(client dynamic.Interface, o Options) (configsync.FollowFetcher, error) {
 	c, err := newCaller(client, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a ConfigMap fetcher: %w", err)
 	}
-	return &ConfigMapFetcher{c}, nil
+	return &configMapFetcher{c}, nil
 }
 
 // Fetch reads the ConfigMap that s names, from etcd, and checks that it is the one. Its errors are as [configsync.Fetcher] says, and
 // [configsync.ErrMutable]. The Raw of the result is the object as the server sent it, metadata included, as JSON with sorted keys:
 // equal versions have equal bytes.
-func (f *ConfigMapFetcher) Fetch(ctx context.Context, s configsync.Spec) (configsync.Object, error) {
-	if f.client == nil {
-		err := option.NotMade("configsync/kube.ConfigMapFetcher.Fetch", "configsync/kube.NewConfigMapFetcher")
-		return configsync.Object{}, err
-	}
+func (f *configMapFetcher) Fetch(ctx context.Context, s configsync.Spec) (configsync.Object, error) {
 	t := configMap(s)
 	u, err := f.get(ctx, t)
 	if err != nil {
@@ -51,10 +45,7 @@ func (f *ConfigMapFetcher) Fetch(ctx context.Context, s configsync.Spec) (config
 }
 
 // WatchObject calls changed when the ConfigMap was edited, deleted or created. It ends like [NodeConfigSource.Watch].
-func (f *ConfigMapFetcher) WatchObject(ctx context.Context, s configsync.Spec, changed func()) error {
-	if f.client == nil {
-		return option.NotMade("configsync/kube.ConfigMapFetcher.WatchObject", "configsync/kube.NewConfigMapFetcher")
-	}
+func (f *configMapFetcher) WatchObject(ctx context.Context, s configsync.Spec, changed func()) error {
 	return f.watch(ctx, configMap(s), func(u *unstructured.Unstructured) string {
 		return string(u.GetUID()) + " " + u.GetResourceVersion()
 	}, changed)

@@ -26,7 +26,7 @@ func byUID(r matrix.Ref) configsync.Spec {
 	return configsync.Spec{Namespace: r.Namespace, Name: r.Name, UID: r.UID}
 }
 
-func fetcherOf(t *testing.T, c *cluster) *kube.ConfigMapFetcher {
+func fetcherOf(t *testing.T, c *cluster) configsync.FollowFetcher {
 	t.Helper()
 	f, err := kube.NewConfigMapFetcher(c.client, kube.Options{})
 	must(t, err)

@@ -17,39 +17,35 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/v1alpha1"
-	"github.com/belayproject/belay/internal/option"
 )
 
 // SourceAnnotation is the annotation of a Node that holds a NodeConfigSource as JSON.
 const SourceAnnotation = "configsync.belay.dev/source"
 
-// AnnotationSource takes the wanted config from [SourceAnnotation] of the Node. No annotation asks for the local config.
-//
-// It needs no CustomResourceDefinition, but the API server checks nothing, and a node may edit its own annotations: whoever takes over
-// a node decides what it runs. Prefer [NodeConfigSource].
-//
-// It may be used concurrently.
-type AnnotationSource struct {
+type annotationSource struct {
 	caller
 	target target
 }
 
-// NewAnnotationSource returns the source of the named node. Its errors are mistakes of the caller.
-func NewAnnotationSource(client dynamic.Interface, node string, o Options) (*AnnotationSource, error) {
+// NewAnnotationSource returns what takes the wanted config of a node from [SourceAnnotation] of the Node. No
+// annotation asks for the local config.
+//
+// It needs no CustomResourceDefinition, but the API server checks nothing, and a node may edit its own annotations:
+// whoever takes over a node decides what it runs. Prefer [NodeConfigSource].
+//
+// It may be used concurrently. The error names what is missing.
+func NewAnnotationSource(client dynamic.Interface, node string, o Options) (configsync.Source, error) {
 	c, err := newNodeCaller(client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making an annotation source: %w", err)
 	}
-	return &AnnotationSource{c, nodeOf(node)}, nil
+	return &annotationSource{c, nodeOf(node)}, nil
 }
 
 func nodeOf(name string) target { return target{kind: "Node", name: name, resource: nodes} }
 
 // Desired reads the Node. Errors are as [configsync.Source] says.
-func (s *AnnotationSource) Desired(ctx context.Context) (*configsync.Spec, error) {
-	if s.client == nil {
-		return nil, option.NotMade("configsync/kube.AnnotationSource.Desired", "configsync/kube.NewAnnotationSource")
-	}
+func (s *annotationSource) Desired(ctx context.Context) (*configsync.Spec, error) {
 	u, err := s.get(ctx, s.target)
 	if err != nil {
 		return nil, err
@@ -62,43 +58,37 @@ func (s *AnnotationSource) Desired(ctx context.Context) (*configsync.Spec, error
 }
 
 // Watch calls changed when the Node is another one or the annotation changed. It ends like [NodeConfigSource.Watch].
-func (s *AnnotationSource) Watch(ctx context.Context, changed func()) error {
-	if s.client == nil {
-		return option.NotMade("configsync/kube.AnnotationSource.Watch", "configsync/kube.NewAnnotationSource")
-	}
+func (s *annotationSource) Watch(ctx context.Context, changed func()) error {
 	return s.watch(ctx, s.target, func(u *unstructured.Unstructured) string {
 		raw, found := u.GetAnnotations()[SourceAnnotation]
 		return fmt.Sprintf("%s %t %s", u.GetUID(), found, raw)
 	}, changed)
 }
 
-// LegacySource takes the wanted config from Node.spec.configSource. No such field asks for the local config.
-//
-// API servers since 1.26 drop the field when it is written, without a word; a value that was stored before stays. So setting it there
-// has no effect that a node could see or report. It is for servers that keep the field.
-//
-// The field has neither digest nor policy. Those servers' nodes followed edits in place, and so does this source.
-//
-// It may be used concurrently.
-type LegacySource struct {
+type legacySource struct {
 	caller
 	target target
 }
 
-// NewLegacySource returns the source of the named node. Its errors are mistakes of the caller.
-func NewLegacySource(client dynamic.Interface, node string, o Options) (*LegacySource, error) {
+// NewLegacySource returns what takes the wanted config of a node from Node.spec.configSource. No such field asks for
+// the local config.
+//
+// API servers since 1.26 drop the field when it is written, without a word; a value that was stored before stays. So
+// setting it there has no effect that a node could see or report. It is for servers that keep the field.
+//
+// The field has neither digest nor policy. Those servers' nodes followed edits in place, and so does this source.
+//
+// It may be used concurrently. The error names what is missing.
+func NewLegacySource(client dynamic.Interface, node string, o Options) (configsync.Source, error) {
 	c, err := newNodeCaller(client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a legacy source: %w", err)
 	}
-	return &LegacySource{c, nodeOf(node)}, nil
+	return &legacySource{c, nodeOf(node)}, nil
 }
 
 // Desired reads the Node. Errors are as [configsync.Source] says.
-func (s *LegacySource) Desired(ctx context.Context) (*configsync.Spec, error) {
-	if s.client == nil {
-		return nil, option.NotMade("configsync/kube.LegacySource.Desired", "configsync/kube.NewLegacySource")
-	}
+func (s *legacySource) Desired(ctx context.Context) (*configsync.Spec, error) {
 	u, err := s.get(ctx, s.target)
 	if err != nil {
 		return nil, err
@@ -136,10 +126,7 @@ func legacySpec(src corev1.NodeConfigSource) (*configsync.Spec, error) {
 }
 
 // Watch calls changed when the Node is another one or the field changed. It ends like [NodeConfigSource.Watch].
-func (s *LegacySource) Watch(ctx context.Context, changed func()) error {
-	if s.client == nil {
-		return option.NotMade("configsync/kube.LegacySource.Watch", "configsync/kube.NewLegacySource")
-	}
+func (s *legacySource) Watch(ctx context.Context, changed func()) error {
 	return s.watch(ctx, s.target, func(u *unstructured.Unstructured) string {
 		value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "configSource")
 		raw, _ := json.Marshal(value) // it came as JSON

@@ -17,22 +17,10 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
 
-// NodeConditionReporter reports the ConfigOK condition of a Node, with the literal texts: the message is the effect, the reason
-// is the cause.
-//
-// There is one entry of that type, and this reporter owns it alone: other conditions are left as they are. The heartbeat time is
-// renewed by the first report after each start, and by each report of another condition; the transition time moves only when the
-// status, the reason or the message is another. Otherwise nothing is written.
-//
-// News are written without reading the Node before, to the Node with the UID that the reporter knows. That nothing is to be written is said of a Node
-// that was just read, or was read or written within Options.Reread.
-//
-// It may be used concurrently; of two reports at once, either may win.
-type NodeConditionReporter struct {
+type nodeConditionReporter struct {
 	caller
 	target target
 
@@ -48,22 +36,29 @@ type reported struct {
 	at        time.Time // monotonic: when the API server said so
 }
 
-// NewNodeConditionReporter returns the reporter of the named node. Its errors are mistakes of the caller.
-func NewNodeConditionReporter(client dynamic.Interface, node string, o Options) (*NodeConditionReporter, error) {
+// NewNodeConditionReporter returns what reports the ConfigOK condition of a Node, with the literal texts: the message
+// is the effect, the reason is the cause.
+//
+// There is one entry of that type, and this reporter owns it alone: other conditions are left as they are. The
+// heartbeat time is renewed by the first report after each start, and by each report of another condition; the
+// transition time moves only when the status, the reason or the message is another. Otherwise nothing is written.
+//
+// News are written without reading the Node before, to the Node with the UID that the reporter knows. That nothing is
+// to be written is said of a Node that was just read, or was read or written within Options.Reread.
+//
+// It may be used concurrently; of two reports at once, either may win.
+func NewNodeConditionReporter(client dynamic.Interface, node string, o Options) (configsync.Reporter, error) {
 	c, err := newNodeCaller(client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a node condition reporter: %w", err)
 	}
-	return &NodeConditionReporter{caller: c, target: nodeOf(node)}, nil
+	return &nodeConditionReporter{caller: c, target: nodeOf(node)}, nil
 }
 
 // Report makes the condition of s that of the Node. Errors wrap [configsync.ErrMissing] where there is no Node,
 // [configsync.ErrForbidden], [ErrDropped], and [configsync.ErrUnreachable]
 // where there was no answer.
-func (r *NodeConditionReporter) Report(ctx context.Context, s configsync.Status) error {
-	if r.client == nil {
-		return option.NotMade("configsync/kube.NodeConditionReporter.Report", "configsync/kube.NewNodeConditionReporter")
-	}
+func (r *nodeConditionReporter) Report(ctx context.Context, s configsync.Status) error {
 	if s.Condition.Status == "" {
 		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)
 	}
@@ -77,7 +72,7 @@ func (r *NodeConditionReporter) Report(ctx context.Context, s configsync.Status)
 	return nil
 }
 
-func (r *NodeConditionReporter) report(ctx context.Context, s configsync.Status) error {
+func (r *nodeConditionReporter) report(ctx context.Context, s configsync.Status) error {
 	err := r.news(ctx, s)
 	if !errors.Is(err, errUnread) {
 		return err
@@ -102,8 +97,9 @@ func (r *NodeConditionReporter) report(ctx context.Context, s configsync.Status)
 // errUnread means that the Node has to be read first.
 var errUnread = errors.New("the Node was not read")
 
-// news writes what differs from the last report, whatever else was written to the Node meanwhile: the kubelet does that all the time.
-func (r *NodeConditionReporter) news(ctx context.Context, s configsync.Status) error {
+// news writes what differs from the last report, whatever else was written to the Node meanwhile: the kubelet does
+// that all the time.
+func (r *nodeConditionReporter) news(ctx context.Context, s configsync.Status) error {
 	r.mu.Lock()
 	last := r.last
 	r.mu.Unlock()
@@ -128,13 +124,13 @@ func (r *NodeConditionReporter) news(ctx context.Context, s configsync.Status) e
 }
 
 // isRenewed says whether the start was reported by this reporter. A new process doesn't know, and so renews.
-func (r *NodeConditionReporter) isRenewed(startedAt time.Time) bool {
+func (r *nodeConditionReporter) isRenewed(startedAt time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.renewed != nil && r.renewed.Equal(startedAt)
 }
 
-func (r *NodeConditionReporter) write(ctx context.Context, o only, want corev1.NodeCondition) error {
+func (r *nodeConditionReporter) write(ctx context.Context, o only, want corev1.NodeCondition) error {
 	r.keep(nil) // it may land and be lost
 	entry, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&want)
 	if err != nil {
@@ -152,7 +148,7 @@ func (r *NodeConditionReporter) write(ctx context.Context, o only, want corev1.N
 	return nil
 }
 
-func (r *NodeConditionReporter) keep(last *reported) {
+func (r *nodeConditionReporter) keep(last *reported) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = last

@@ -77,7 +77,7 @@ func (c *clock) now() time.Time { return c.at }
 type nodeReporter struct {
 	*cluster
 	*clock
-	*kube.NodeConditionReporter
+	configsync.Reporter
 	writes func() int64
 }
 

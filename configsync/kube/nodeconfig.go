@@ -47,11 +47,11 @@ func nodeConfigOf(node string) target {
 
 // StatusReporter returns a reporter to the status of the same NodeConfig, which compares with what the source has seen last instead of reading it, and
 // writes to that version alone. It is [NewStatusReporter] for an agent whose source is the NodeConfig, and asks the API server less.
-func (s *NodeConfigSource) StatusReporter() *StatusReporter {
+func (s *NodeConfigSource) StatusReporter() configsync.Reporter {
 	if s.client == nil {
 		return nil
 	}
-	return &StatusReporter{s.caller, s.target, s.seen}
+	return &statusReporter{s.caller, s.target, s.seen}
 }
 
 // Desired reads the NodeConfig. Errors are as [configsync.Source] says.

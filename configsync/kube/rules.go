@@ -9,7 +9,7 @@ import (
 	"github.com/belayproject/belay/configsync/v1alpha1"
 )
 
-// NodeConfigRules are the rights that [NodeConfigSource] and [StatusReporter] need, for a ClusterRole.
+// NodeConfigRules are the rights that [NodeConfigSource] and [NewStatusReporter] need, for a ClusterRole.
 func NodeConfigRules(node string) []rbacv1.PolicyRule {
 	group, resource := v1alpha1.GroupVersion.Group, v1alpha1.NodeConfigsResource.Resource
 	return []rbacv1.PolicyRule{
@@ -18,12 +18,12 @@ func NodeConfigRules(node string) []rbacv1.PolicyRule {
 	}
 }
 
-// NodeSourceRules are the rights that [AnnotationSource] and [LegacySource] need, for a ClusterRole.
+// NodeSourceRules are the rights that [NewAnnotationSource] and [NewLegacySource] need, for a ClusterRole.
 func NodeSourceRules(node string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{rule("", nodes.Resource, []string{"get", "list", "watch"}, node)}
 }
 
-// NodeConditionRules are the rights that [NodeConditionReporter] needs, for a ClusterRole.
+// NodeConditionRules are the rights that [NewNodeConditionReporter] needs, for a ClusterRole.
 func NodeConditionRules(node string) []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		rule("", nodes.Resource, []string{"get"}, node),
@@ -31,7 +31,7 @@ func NodeConditionRules(node string) []rbacv1.PolicyRule {
 	}
 }
 
-// ConfigMapRules are the rights that [ConfigMapFetcher] needs for the named ConfigMaps, for a Role in their namespace. Without names
+// ConfigMapRules are the rights that [NewConfigMapFetcher] needs for the named ConfigMaps, for a Role in their namespace. Without names
 // they are for every ConfigMap there, which is what nodes need whose configs get a new name with each version. Listing and
 // watching are needed for configs that are followed only.
 func ConfigMapRules(names ...string) []rbacv1.PolicyRule {

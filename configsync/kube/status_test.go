@@ -178,7 +178,7 @@ func TestDroppedFieldsAreNoticed(t *testing.T) {
 func TestReportMeetsAnotherWriter(t *testing.T) {
 	c := newCluster(t)
 	must(t, c.assignNodeConfig(deadline(t), ""))
-	meddle := func(once bool) (*kube.StatusReporter, func() int64) {
+	meddle := func(once bool) (configsync.Reporter, func() int64) {
 		config, count := counted(c.env.Config())
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(r *http.Request) (*http.Response, error) {

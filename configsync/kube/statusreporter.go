@@ -27,29 +27,29 @@ var ErrDropped = errors.New("the API server dropped a part of what was written")
 // errNoCondition guards against writing a status that was never filled in.
 var errNoCondition = errors.New("the status has no condition yet")
 
-// StatusReporter reports to the status of the NodeConfig that has the name of the node. It compares with what the API server
-// holds, and writes only a difference. It owns every field of the status that it sets, and leaves conditions of others alone.
-//
-// It may be used concurrently; of two reports at once, either may win.
-type StatusReporter struct {
+type statusReporter struct {
 	caller
 	target target
 	seen   *seen // nil: each report reads what the API server holds
 }
 
-// NewStatusReporter returns the reporter of the named node. Its errors are mistakes of the caller.
-func NewStatusReporter(client dynamic.Interface, node string, o Options) (*StatusReporter, error) {
+// NewStatusReporter returns what reports to the status of the NodeConfig that has the name of the node. It compares
+// with what the API server holds, and writes only a difference. It owns every field of the status that it sets, and
+// leaves conditions of others alone.
+//
+// The error names what is missing. It may be used concurrently; of two reports at once, either may win.
+func NewStatusReporter(client dynamic.Interface, node string, o Options) (configsync.Reporter, error) {
 	c, err := newNodeCaller(client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a status reporter: %w", err)
 	}
-	return &StatusReporter{caller: c, target: nodeConfigOf(node)}, nil
+	return &statusReporter{caller: c, target: nodeConfigOf(node)}, nil
 }
 
-// Report makes s the status. Errors wrap [configsync.ErrMissing] where there is no NodeConfig, [configsync.ErrForbidden],
-// [ErrDropped] where the CustomResourceDefinition is older than this package, and [configsync.ErrUnreachable]
-// where there was no answer.
-func (r *StatusReporter) Report(ctx context.Context, s configsync.Status) error {
+// Report makes s the status. Errors wrap [configsync.ErrMissing] where there is no NodeConfig,
+// [configsync.ErrForbidden], [ErrDropped] where the CustomResourceDefinition is older than this package, and
+// [configsync.ErrUnreachable] where there was no answer.
+func (r *statusReporter) Report(ctx context.Context, s configsync.Status) error {
 	if r.client == nil {
 		return option.NotMade("configsync/kube.StatusReporter.Report", "configsync/kube.NewStatusReporter")
 	}
@@ -59,7 +59,7 @@ func (r *StatusReporter) Report(ctx context.Context, s configsync.Status) error 
 	return unhurried(ctx, func(ctx context.Context) error { return r.report(ctx, s) })
 }
 
-func (r *StatusReporter) report(ctx context.Context, s configsync.Status) error {
+func (r *statusReporter) report(ctx context.Context, s configsync.Status) error {
 	u, err := r.getSeen(ctx, r.target, r.seen)
 	if err != nil {
 		return err
@@ -86,7 +86,8 @@ func (r *StatusReporter) report(ctx context.Context, s configsync.Status) error 
 	return nil
 }
 
-// statusIn reads the status of u as far as it is ours: of the conditions ConfigOK alone. What can't be read is to be replaced.
+// statusIn reads the status of u as far as it is ours: of the conditions ConfigOK alone. What can't be read is to be
+// replaced.
 func statusIn(u *unstructured.Unstructured) v1alpha1.NodeConfigStatus {
 	var s v1alpha1.NodeConfigStatus
 	raw, found, err := unstructured.NestedMap(u.Object, "status")

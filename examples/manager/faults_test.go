@@ -170,7 +170,8 @@ func (b bed) loop(nodes machinekube.Informer) machinekube.Loop {
 	b.Helper()
 	of, err := machinekube.NewNodes(b.core, nodes, nil)
 	b.must(err)
-	machines := machinekube.NewMachines(b.objects, b.env.Namespace(b))
+	machines, err := machinekube.NewMachines(b.objects, b.env.Namespace(b))
+	b.must(err)
 	c, err := controller.New(controller.Options{
 		Cluster: "faults", Machines: machines, Nodes: of, Provider: &machinetest.Memory{}, Undrained: true,
 	})

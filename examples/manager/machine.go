@@ -34,10 +34,13 @@ func addMachine(
 	if err != nil {
 		return err
 	}
+	machines, err := machinekube.NewMachines(objects, corev1.NamespaceAll)
+	if err != nil {
+		return err
+	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		hooks, forget := counts.NewHooks()
 		defer forget()
-		machines := machinekube.NewMachines(objects, corev1.NamespaceAll)
 		c, err := controller.New(controller.Options{
 			Cluster: "example", Machines: machines, Nodes: nodes, Provider: cloud, Metrics: hooks,
 			Secrets: machinekube.Secrets{Client: core},

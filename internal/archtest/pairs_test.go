@@ -38,16 +38,11 @@ var (
 	_ configsync.Store = (*configsynctest.Disk)(nil)
 
 	_ configsync.Source  = (*kube.NodeConfigSource)(nil)
-	_ configsync.Source  = (*kube.AnnotationSource)(nil)
-	_ configsync.Source  = (*kube.LegacySource)(nil)
 	_ configsync.Source  = (*file.Source)(nil)
 	_ configsync.Fetcher = (*file.Source)(nil)
 
-	_ configsync.FollowFetcher = (*kube.ConfigMapFetcher)(nil)
-	_ configsync.Reporter      = (*kube.NodeConditionReporter)(nil)
-	_ configsync.Reporter      = (*kube.StatusReporter)(nil)
-	_ configsync.Restarter     = (*restart.Supervisor)(nil)
-	_ configsync.Restarter     = restart.Exit{}
+	_ configsync.Restarter = (*restart.Supervisor)(nil)
+	_ configsync.Restarter = restart.Exit{}
 
 	_ nodeagent.Disk    = (*checkpoint.Store)(nil)
 	_ nodeagent.Disk    = (*checkpointtest.Memory)(nil)
@@ -73,5 +68,5 @@ var (
 	_ machinecontroller.Budget = (*rollout.Slots)(nil)
 	_ machinecontroller.Left   = (*rollout.Slots)(nil)
 	_ machinecontroller.Blame  = (*rollout.Slots)(nil)
-	_ rollout.Holders          = (*machinekube.Machines)(nil)
+	_ rollout.Holders          = machinekube.Machines(nil)
 )

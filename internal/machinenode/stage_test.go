@@ -161,7 +161,8 @@ func (s *stage) control(objects dynamic.Interface) {
 	nodes, err := kube.NewNodes(s.core, factory.Core().V1().Nodes().Informer(), nil)
 	s.must(err)
 	factory.Start(ctx.Done())
-	machines := kube.NewMachines(objects, s.namespace)
+	machines, err := kube.NewMachines(objects, s.namespace)
+	s.must(err)
 	c, err := controller.New(controller.Options{
 		Cluster: s.namespace, Machines: machines, Nodes: nodes, Provider: s.provider, Secrets: kube.Secrets{Client: s.core}, Drainer: s.drainer(ctx),
 		ControlPlane: servers{s.core}, ShowEvery: time.Second,

@@ -104,13 +104,17 @@ func (p *pool) control(ctx context.Context, wg *sync.WaitGroup, objects dynamic.
 	nodes, err := kube.NewNodes(p.core, factory.Core().V1().Nodes().Informer(), nil)
 	check(p.t, err)
 	factory.Start(ctx.Done())
-	machines := kube.NewMachines(objects, p.namespace)
+	machines, err := kube.NewMachines(objects, p.namespace)
+	check(p.t, err)
 	one, err := controller.New(controller.Options{
 		Cluster: p.namespace, Machines: machines, Nodes: nodes, Provider: cloud, Undrained: true, ShowEvery: time.Second,
 	})
 	check(p.t, err)
-	groups := kube.NewGroups(objects, p.namespace, machines)
-	all, err := controller.NewGroups(controller.GroupOptions{Cluster: p.namespace, Groups: groups, Doctor: kube.NewDoctor(nodes), Provider: cloud})
+	groups, err := kube.NewGroups(objects, p.namespace, machines)
+	check(p.t, err)
+	doctor, err := kube.NewDoctor(nodes)
+	check(p.t, err)
+	all, err := controller.NewGroups(controller.GroupOptions{Cluster: p.namespace, Groups: groups, Doctor: doctor, Provider: cloud})
 	check(p.t, err)
 	run := func(loop func() error) {
 		wg.Go(func() {

@@ -62,7 +62,10 @@ func control(ctx context.Context) error {
 		return err
 	}
 	factory.Start(ctx.Done())
-	machines := kube.NewMachines(objects, os.Getenv(namespaceEnv))
+	machines, err := kube.NewMachines(objects, os.Getenv(namespaceEnv))
+	if err != nil {
+		return err
+	}
 	c, err := controller.New(controller.Options{
 		Cluster: os.Getenv(namespaceEnv), Machines: machines, Nodes: nodes, Provider: p, Undrained: true, ShowEvery: time.Second,
 	})

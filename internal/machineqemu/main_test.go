@@ -86,7 +86,10 @@ func (o order) control(ctx context.Context, p *machineqemu.Provider) error {
 		return err
 	}
 	factory.Start(ctx.Done())
-	machines := kube.NewMachines(objects, o.Namespace)
+	machines, err := kube.NewMachines(objects, o.Namespace)
+	if err != nil {
+		return err
+	}
 	c, err := controller.New(controller.Options{
 		Cluster: o.Namespace, Machines: machines, Nodes: nodes, Provider: p, Secrets: kube.Secrets{Client: core}, Undrained: true,
 		Endpoint: o.Endpoint, ShowEvery: time.Second,

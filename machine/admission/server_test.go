@@ -47,8 +47,8 @@ type stage struct {
 	env       *testenv.Env
 	namespace string
 	core      kubernetes.Interface
-	machines  *kube.Machines
-	groups    *kube.Groups
+	machines  kube.Machines
+	groups    kube.Groups
 	client    dynamic.Interface
 
 	mu       sync.Mutex
@@ -110,8 +110,11 @@ func newStage(t *testing.T) *stage {
 	config := rest.CopyConfig(env.Config())
 	config.QPS, config.WarningHandlerWithContext = -1, s
 	s.core, s.client = kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
-	s.machines = kube.NewMachines(s.client, s.namespace)
-	s.groups = kube.NewGroups(s.client, s.namespace, s.machines)
+	var err error
+	s.machines, err = kube.NewMachines(s.client, s.namespace)
+	s.must(err)
+	s.groups, err = kube.NewGroups(s.client, s.namespace, s.machines)
+	s.must(err)
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -41,8 +41,8 @@ type bed struct {
 	dynamic   dynamic.Interface
 	cloud     *machinetest.Memory
 	groups    dynamic.Interface // of sets and deployments
-	machines  *kube.Machines
-	nodes     *kube.Nodes
+	machines  kube.Machines
+	nodes     kube.Nodes
 	options   controller.Options
 	drains    kube.Drains
 	// patient kubelets go on when their server does not answer.
@@ -63,9 +63,11 @@ func bedOn(t *testing.T, management, workload *testenv.Env) *bed {
 	here, there := management.Config(), workload.Config()
 	here.QPS, there.QPS = -1, -1
 	b.core, b.dynamic = kubernetes.NewForConfigOrDie(there), dynamic.NewForConfigOrDie(here)
-	b.machines, b.groups = kube.NewMachines(b.dynamic, b.namespace), b.dynamic
-	factory := informers.NewSharedInformerFactory(b.core, 0)
+	b.groups = b.dynamic
 	var err error
+	b.machines, err = kube.NewMachines(b.dynamic, b.namespace)
+	b.must(err)
+	factory := informers.NewSharedInformerFactory(b.core, 0)
 	b.nodes, err = kube.NewNodes(b.core, factory.Core().V1().Nodes().Informer(), nil)
 	b.must(err)
 	factory.Start(t.Context().Done())

@@ -23,7 +23,7 @@ const compareAgain = 5 * time.Second
 
 // watchInformer returns an [InformerError] where the informer of Nodes does not run, drops a field or selects too
 // little, and nil when ctx ends. Nothing waits for it: the cluster that the machines join may not be there yet.
-func (s *Nodes) watchInformer(ctx context.Context, option string) error {
+func (s *nodeStore) watchInformer(ctx context.Context, option string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	compared := make(chan struct{})
@@ -44,7 +44,7 @@ func (s *Nodes) watchInformer(ctx context.Context, option string) error {
 }
 
 // compareInformer waits until the informer has synced and returns what is wrong with what it shows, if anything.
-func (s *Nodes) compareInformer(ctx context.Context) error {
+func (s *nodeStore) compareInformer(ctx context.Context) error {
 	if !waitFor(ctx, s.Synced) {
 		return nil
 	}

@@ -21,19 +21,23 @@ import (
 	"github.com/belayproject/belay/machine/controller"
 )
 
-// NodeConfigs points Nodes at config sources by the NodeConfig objects that package configsync reads. Make it with [NewConfigs].
-type NodeConfigs struct{ client dynamic.Interface }
+// nodeConfigs points Nodes at config sources.
+type nodeConfigs struct{ client dynamic.Interface }
 
-var _ Configs = (*NodeConfigs)(nil)
+var _ Configs = (*nodeConfigs)(nil)
 
-// NewConfigs returns the NodeConfigs of the workload cluster.
-func NewConfigs(client dynamic.Interface) *NodeConfigs { return &NodeConfigs{client} }
+// NewConfigs returns what points Nodes at config sources, by the NodeConfig objects of the workload cluster, which package
+// configsync reads. An error says that client is missing.
+func NewConfigs(client dynamic.Interface) (Configs, error) {
+	err := option.CheckRequired("machine/kube.NewConfigs", "client", client, "see dynamic.NewForConfig")
+	if err != nil {
+		return nil, err
+	}
+	return &nodeConfigs{client}, nil
+}
 
 // Point implements [Configs], by an apply: fields of others stay. A source that somebody else has applied is a conflict.
-func (c *NodeConfigs) Point(ctx context.Context, n machine.NodeRef, source []byte) error {
-	if c.client == nil {
-		return option.NotMade("machine/kube.NodeConfigs.Point", "machine/kube.NewConfigs")
-	}
+func (c *nodeConfigs) Point(ctx context.Context, n machine.NodeRef, source []byte) error {
 	applied := map[string]any{} // what was ours and is left out goes
 	if len(source) > 0 {
 		var fields map[string]any

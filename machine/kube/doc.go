@@ -19,7 +19,7 @@
 //
 // # No promise
 //
-// A machine that this version can't read is left alone, and [Machines.Unread] says why.
+// A machine that this version can't read is left alone; its status says why.
 //
 // # Concurrency and crashes
 //

@@ -30,7 +30,10 @@ func manage(ctx context.Context, objects dynamic.Interface, workload kubernetes.
 	if err != nil {
 		return err
 	}
-	machines := kube.NewMachines(objects, "fleet")
+	machines, err := kube.NewMachines(objects, "fleet")
+	if err != nil {
+		return err
+	}
 	c, err := controller.New(controller.Options{Cluster: "east", Machines: machines, Nodes: nodes, Provider: p, Drainer: d})
 	if err != nil {
 		return err

@@ -26,12 +26,10 @@ import (
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
-var _ controller.Groups = (*Groups)(nil)
-
-// Groups are sets, deployments and health checks, with the machines of a [Machines]. Make it with [NewGroups].
-type Groups struct {
+// A groupStore is a [Groups].
+type groupStore struct {
 	client      dynamic.Interface
-	machines    *Machines
+	machines    *machineStore
 	deployments kindOf[v1alpha1.MachineDeployment, machine.Deployment]
 	sets        kindOf[v1alpha1.MachineSet, machine.Set]
 	checks      kindOf[v1alpha1.MachineHealthCheck, machine.HealthCheck]
@@ -46,18 +44,21 @@ type kindOf[O, C any] struct {
 	selector func(*O) *v1alpha1.MachineSelector // nil: none that goes beyond labels
 }
 
-// NewGroups returns those of the namespace of machines. They are empty until [Groups.Run]. Without a client or
-// machines the methods return an error.
-func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *Groups {
-	if client == nil || machines == nil || machines.client == nil {
-		return &Groups{}
+// NewGroups returns those of a namespace, which is that of machines. They are empty until Run. An error names what is
+// missing.
+func NewGroups(client dynamic.Interface, namespace string, machines Machines) (Groups, error) {
+	check := option.For("machine/kube.NewGroups", nil)
+	check.Require("client", client, "see dynamic.NewForConfig")
+	check.Require("machines", machines, "see NewMachines")
+	if err := check.Err(); err != nil {
+		return nil, err
 	}
 	informer := func(r schema.GroupVersionResource) cache.SharedIndexInformer {
 		by := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 		return watch.NewInformer(client, r, namespace, by, nil)
 	}
-	return &Groups{
-		client: client, machines: machines,
+	return &groupStore{
+		client: client, machines: machines.asStore(),
 		deployments: kindOf[v1alpha1.MachineDeployment, machine.Deployment]{v1alpha1.MachineDeploymentKind, v1alpha1.MachineDeploymentsResource,
 			informer(v1alpha1.MachineDeploymentsResource), (*v1alpha1.MachineDeployment).Core, nil},
 		sets: kindOf[v1alpha1.MachineSet, machine.Set]{v1alpha1.MachineSetKind, v1alpha1.MachineSetsResource,
@@ -66,14 +67,11 @@ func NewGroups(client dynamic.Interface, namespace string, machines *Machines) *
 		checks: kindOf[v1alpha1.MachineHealthCheck, machine.HealthCheck]{v1alpha1.MachineHealthCheckKind, v1alpha1.MachineHealthChecksResource,
 			informer(v1alpha1.MachineHealthChecksResource), (*v1alpha1.MachineHealthCheck).Core,
 			func(o *v1alpha1.MachineHealthCheck) *v1alpha1.MachineSelector { return &o.Spec.Selector }},
-	}
+	}, nil
 }
 
 // Run watches until ctx ends, or returns why it can't. changed is called with the namespace of what has changed; it must not block. Call it once.
-func (g *Groups) Run(ctx context.Context, changed func(namespace string)) error {
-	if g.client == nil {
-		return option.NotMade("machine/kube.Groups.Run", "machine/kube.NewGroups")
-	}
+func (g *groupStore) Run(ctx context.Context, changed func(namespace string)) error {
 	if err := option.CheckRequired(
 		"machine/kube.Groups.Run", "changed", changed, "what reconciles a namespace",
 	); err != nil {
@@ -109,18 +107,12 @@ func (g *Groups) Run(ctx context.Context, changed func(namespace string)) error 
 }
 
 // Synced reports whether everything is there that there was when Run began.
-func (g *Groups) Synced() bool {
-	if g.client == nil {
-		return false
-	}
+func (g *groupStore) Synced() bool {
 	return g.deployments.informer.HasSynced() && g.sets.informer.HasSynced() && g.checks.informer.HasSynced()
 }
 
 // Read implements [controller.Groups].
-func (g *Groups) Read(ctx context.Context, namespace string, live bool) (group controller.Group, err error) {
-	if g.client == nil {
-		return controller.Group{}, option.NotMade("machine/kube.Groups.Read", "machine/kube.NewGroups")
-	}
+func (g *groupStore) Read(ctx context.Context, namespace string, live bool) (group controller.Group, err error) {
 	group.Matches = map[string]func(map[string]string) bool{}
 	if group.Sets, err = g.sets.list(ctx, g.client, namespace, live, group.Matches); err != nil {
 		return group, err
@@ -191,7 +183,7 @@ func (k kindOf[O, C]) objects(ctx context.Context, client dynamic.Interface, nam
 }
 
 // within are the machines of a namespace.
-func (s *Machines) within(ctx context.Context, namespace string, live bool) ([]machine.Machine, error) {
+func (s *machineStore) within(ctx context.Context, namespace string, live bool) ([]machine.Machine, error) {
 	if !live {
 		var mine []machine.Machine
 		for _, m := range s.readable() {
@@ -201,7 +193,7 @@ func (s *Machines) within(ctx context.Context, namespace string, live bool) ([]m
 		}
 		return mine, nil
 	}
-	k := kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, s.informer, s.core, nil}
+	k := kindOf[v1alpha1.Machine, machine.Machine]{v1alpha1.MachineKind, v1alpha1.MachinesResource, s.informer, (*v1alpha1.Machine).Core, nil}
 	return k.list(ctx, s.client, namespace, true, nil)
 }
 

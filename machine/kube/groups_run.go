@@ -19,10 +19,10 @@ const settle = 200 * time.Millisecond
 // GroupLoop is what [RunGroups] keeps going. Machines are run by [Run].
 type GroupLoop struct {
 	Controller *controller.GroupController
-	Groups     *Groups
-	Machines   *Machines
+	Groups     Groups
+	Machines   Machines
 	// Nodes wake the namespaces of their machines; nil is none.
-	Nodes *Nodes
+	Nodes Nodes
 	// Workers is how many namespaces are worked at at once; 0 is 8.
 	Workers int
 }
@@ -38,19 +38,20 @@ func RunGroups(ctx context.Context, l GroupLoop) error {
 	}
 	queue := newQueue[string]()
 	add := func(namespace string) { queue.AddAfter(namespace, settle) }
-	if err := l.Machines.Watch(func(k machine.Key) { add(k.Namespace) }); err != nil {
+	machines, groups := l.Machines.asStore(), l.Groups.asStore()
+	if err := machines.watch(func(k machine.Key) { add(k.Namespace) }); err != nil {
 		return err
 	}
 	if l.Nodes != nil {
-		ofToken := func(token string) { l.Machines.ofToken(token, func(k machine.Key) { add(k.Namespace) }) }
-		if err := l.Nodes.Watch(ofToken); err != nil {
+		ofToken := func(token string) { machines.ofToken(token, func(k machine.Key) { add(k.Namespace) }) }
+		if err := l.Nodes.asStore().watch(ofToken); err != nil {
 			return err
 		}
 	}
 	synced := func() bool { return l.Machines.Synced() && l.Groups.Synced() }
 	return looped(ctx, queue, func(ctx context.Context) error { return l.Groups.Run(ctx, add) }, synced, func(ctx context.Context, wg *sync.WaitGroup) {
 		for range workers(l.Workers) {
-			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, l.Groups.refuse), "namespace") })
+			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, groups.refuse), "namespace") })
 		}
 	})
 }

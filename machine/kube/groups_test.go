@@ -27,9 +27,12 @@ import (
 // runGroups runs the controllers of machines and of what makes them.
 func (b *bed) runGroups() {
 	b.t.Helper()
-	groups := kube.NewGroups(b.groups, b.namespace, b.machines)
+	groups, err := kube.NewGroups(b.groups, b.namespace, b.machines)
+	b.must(err)
+	doctor, err := kube.NewDoctor(b.nodes)
+	b.must(err)
 	c, err := controller.NewGroups(controller.GroupOptions{
-		Cluster: b.namespace, Groups: groups, Doctor: kube.NewDoctor(b.nodes), Provider: b.options.Provider,
+		Cluster: b.namespace, Groups: groups, Doctor: doctor, Provider: b.options.Provider,
 	})
 	b.must(err)
 	ctx, stop := context.WithCancel(b.t.Context())

@@ -10,31 +10,31 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 )
 
-var _ controller.Doctor = (*Doctor)(nil)
-
-// A Doctor knows the conditions of Nodes, and since when it has seen them so. Make it with [NewDoctor].
-type Doctor struct {
-	nodes *Nodes
+// A doctor knows the conditions of Nodes, and since when it has seen them so.
+type doctor struct {
+	nodes *nodeStore
 	now   func() time.Time
 
 	mu   sync.Mutex
 	seen map[string]map[string]machine.Condition // by token, then by type; a Node that is gone has the type ""
 }
 
-// NewDoctor returns one. What it has seen is lost with the process: times begin anew. Without nodes it knows no Node.
-func NewDoctor(nodes *Nodes) *Doctor {
-	return &Doctor{nodes: nodes, now: time.Now, seen: map[string]map[string]machine.Condition{}}
+// NewDoctor returns what knows the conditions of Nodes, and since when it has seen them so. That is lost with the
+// process: times begin anew. An error says that nodes is missing.
+func NewDoctor(nodes Nodes) (controller.Doctor, error) {
+	if err := option.CheckRequired("machine/kube.NewDoctor", "nodes", nodes, "see NewNodes"); err != nil {
+		return nil, err
+	}
+	return &doctor{nodes: nodes.asStore(), now: time.Now, seen: map[string]map[string]machine.Condition{}}, nil
 }
 
 // Health implements [controller.Doctor].
-func (d *Doctor) Health(_ context.Context, machines []machine.Machine) (map[machine.Key]machine.NodeHealth, bool) {
-	if d.nodes == nil {
-		return nil, false
-	}
+func (d *doctor) Health(_ context.Context, machines []machine.Machine) (map[machine.Key]machine.NodeHealth, bool) {
 	if d.nodes.away() != nil || !d.nodes.Synced() {
 		return nil, false
 	}
@@ -57,7 +57,7 @@ func (d *Doctor) Health(_ context.Context, machines []machine.Machine) (map[mach
 }
 
 // look is called with the lock.
-func (d *Doctor) look(token string) machine.NodeHealth {
+func (d *doctor) look(token string) machine.NodeHealth {
 	if d.seen[token] == nil {
 		d.seen[token] = map[string]machine.Condition{}
 	}
@@ -77,7 +77,7 @@ func (d *Doctor) look(token string) machine.NodeHealth {
 }
 
 // since is a condition with the time since when it was seen so.
-func (d *Doctor) since(token, kind, status string) machine.Condition {
+func (d *doctor) since(token, kind, status string) machine.Condition {
 	c, ok := d.seen[token][kind]
 	if !ok || c.Status != status {
 		c = machine.Condition{Type: kind, Status: status, Since: d.now()}

@@ -35,27 +35,26 @@ const FieldManager = "belay-machine"
 
 const callTime = 10 * time.Second
 
-var _ controller.Machines = (*Machines)(nil)
-
-// Machines are those of one namespace, or of all. Make it with [NewMachines].
-type Machines struct {
+// A machineStore is a [Machines].
+type machineStore struct {
 	client    dynamic.Interface
 	namespace string
 	informer  cache.SharedIndexInformer
-	// Node is what the conditions of a machine's status are computed from; nil leaves them to the status alone.
-	Node func(m machine.Machine) *machine.Node
+	// nodeOf is what the conditions of a machine's status are computed from; nil leaves them to the status alone.
+	nodeOf func(m machine.Machine) *machine.Node
 
-	mu     sync.Mutex
-	own    map[machine.Key]*v1alpha1.Machine // what this process has written, until the watch has come so far
-	unread map[machine.Key]error
+	mu  sync.Mutex
+	own map[machine.Key]*v1alpha1.Machine // what this process has written, until the watch has come so far
 }
 
 const byProviderID = "providerID"
 
-// NewMachines returns the machines of a namespace; "" is all. They are empty until [Machines.Run].
-func NewMachines(client dynamic.Interface, namespace string) *Machines {
-	if client == nil {
-		return &Machines{}
+// NewMachines returns the machines of a namespace; "" is all. They are empty until Run. client is that of the management
+// cluster; an error names it if it is missing.
+func NewMachines(client dynamic.Interface, namespace string) (Machines, error) {
+	err := option.CheckRequired("machine/kube.NewMachines", "client", client, "see dynamic.NewForConfig")
+	if err != nil {
+		return nil, err
 	}
 	index := func(of func(*v1alpha1.Machine) []string) cache.IndexFunc {
 		return func(obj any) ([]string, error) {
@@ -69,7 +68,7 @@ func NewMachines(client dynamic.Interface, namespace string) *Machines {
 		byProviderID: index(providerIDs), byToken: index(func(m *v1alpha1.Machine) []string { return []string{m.Status.Token} }),
 	}
 	informer := watch.NewInformer(client, v1alpha1.MachinesResource, namespace, indexers, nil)
-	return &Machines{client: client, namespace: namespace, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}, unread: map[machine.Key]error{}}
+	return &machineStore{client: client, namespace: namespace, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}}, nil
 }
 
 func providerIDs(m *v1alpha1.Machine) []string {
@@ -82,27 +81,21 @@ func providerIDs(m *v1alpha1.Machine) []string {
 }
 
 // Run watches until ctx ends. changed is called with each machine that has changed; it must not block. Call it once.
-func (s *Machines) Run(ctx context.Context, changed func(machine.Key)) error {
-	if s.client == nil {
-		return option.NotMade("machine/kube.Machines.Run", "machine/kube.NewMachines")
-	}
+func (s *machineStore) Run(ctx context.Context, changed func(machine.Key)) error {
 	if err := s.informer.SetTransform(read[v1alpha1.Machine]); err != nil {
 		return fmt.Errorf("watch machines: %w", err)
 	}
-	if err := s.Watch(changed); err != nil {
+	if err := s.watch(changed); err != nil {
 		return err
 	}
 	s.informer.RunWithContext(ctx)
 	return nil
 }
 
-// Watch has changed called with each machine that has changed; it must not block.
-func (s *Machines) Watch(changed func(machine.Key)) error {
-	if s.client == nil {
-		return option.NotMade("machine/kube.Machines.Watch", "machine/kube.NewMachines")
-	}
+// watch has changed called with each machine that has changed; it must not block.
+func (s *machineStore) watch(changed func(machine.Key)) error {
 	if err := option.CheckRequired(
-		"machine/kube.Machines.Watch", "changed", changed, "what reconciles a machine",
+		"machine/kube.Machines.Run", "changed", changed, "what reconciles a machine",
 	); err != nil {
 		return err
 	}
@@ -136,22 +129,12 @@ func read[T any](obj any) (any, error) {
 }
 
 // Synced reports whether everything is there that there was when Run began. Nothing must be reconciled before.
-func (s *Machines) Synced() bool {
-	if s.client == nil {
-		return false
-	}
+func (s *machineStore) Synced() bool {
 	return s.informer.HasSynced()
 }
 
-// Unread are machines that this version can't read, with the reason.
-func (s *Machines) Unread() map[machine.Key]error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return maps.Clone(s.unread)
-}
-
 // seen is the newest version that this process knows; nil if it knows none.
-func (s *Machines) seen(key machine.Key) *v1alpha1.Machine {
+func (s *machineStore) seen(key machine.Key) *v1alpha1.Machine {
 	obj, _, _ := s.informer.GetStore().GetByKey(cacheKey(key)) // the store of an informer has no errors
 	cached, _ := obj.(*v1alpha1.Machine)
 	s.mu.Lock()
@@ -175,44 +158,25 @@ func older(a, b string) bool {
 	return err == nil && cmp < 0
 }
 
-// core is what the decisions see of an object.
-func (s *Machines) core(m *v1alpha1.Machine) (machine.Machine, error) {
-	c, err := m.Core()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := machine.Key{Namespace: m.Namespace, Name: m.Name}
-	delete(s.unread, key)
-	if err != nil {
-		s.unread[key] = err
-	}
-	return c, err
-}
-
 // Get implements [controller.Machines], from the cache.
-func (s *Machines) Get(_ context.Context, key machine.Key) (machine.Machine, error) {
-	if s.client == nil {
-		return machine.Machine{}, option.NotMade("machine/kube.Machines.Get", "machine/kube.NewMachines")
-	}
+func (s *machineStore) Get(_ context.Context, key machine.Key) (machine.Machine, error) {
 	m := s.seen(key)
 	if m == nil {
 		return machine.Machine{}, fmt.Errorf("machine %q: %w", key, fs.ErrNotExist)
 	}
-	return s.core(m)
+	return m.Core()
 }
 
 // Live implements [controller.Machines], from the API server.
-func (s *Machines) Live(ctx context.Context, key machine.Key) (machine.Machine, error) {
-	if s.client == nil {
-		return machine.Machine{}, option.NotMade("machine/kube.Machines.Live", "machine/kube.NewMachines")
-	}
+func (s *machineStore) Live(ctx context.Context, key machine.Key) (machine.Machine, error) {
 	m, err := s.live(ctx, key)
 	if err != nil {
 		return machine.Machine{}, err
 	}
-	return s.core(m)
+	return m.Core()
 }
 
-func (s *Machines) live(ctx context.Context, key machine.Key) (*v1alpha1.Machine, error) {
+func (s *machineStore) live(ctx context.Context, key machine.Key) (*v1alpha1.Machine, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	u, err := s.of(key).Get(ctx, key.Name, metav1.GetOptions{})
@@ -222,12 +186,12 @@ func (s *Machines) live(ctx context.Context, key machine.Key) (*v1alpha1.Machine
 	return s.wrote(key, u)
 }
 
-func (s *Machines) of(key machine.Key) dynamic.ResourceInterface {
+func (s *machineStore) of(key machine.Key) dynamic.ResourceInterface {
 	return s.client.Resource(v1alpha1.MachinesResource).Namespace(key.Namespace)
 }
 
 // wrote keeps what the API server has answered, until the watch has come so far.
-func (s *Machines) wrote(key machine.Key, u *unstructured.Unstructured) (*v1alpha1.Machine, error) {
+func (s *machineStore) wrote(key machine.Key, u *unstructured.Unstructured) (*v1alpha1.Machine, error) {
 	u.SetManagedFields(nil)
 	m := &v1alpha1.Machine{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil {
@@ -252,30 +216,24 @@ func failed(doing string, key machine.Key, err error) error {
 	return fmt.Errorf("%s machine %q: %w", doing, key, err)
 }
 
-// List implements [controller.Machines], from the cache. What can't be read is left out, see [Machines.Unread].
-func (s *Machines) List(context.Context) ([]machine.Machine, error) {
-	if s.client == nil {
-		return nil, option.NotMade("machine/kube.Machines.List", "machine/kube.NewMachines")
-	}
+// List implements [controller.Machines], from the cache. What can't be read is left out.
+func (s *machineStore) List(context.Context) ([]machine.Machine, error) {
 	return s.readable(), nil
 }
 
 // ListLive implements [controller.Machines], from the API server.
-func (s *Machines) ListLive(ctx context.Context) ([]machine.Machine, error) {
-	if s.client == nil {
-		return nil, option.NotMade("machine/kube.Machines.ListLive", "machine/kube.NewMachines")
-	}
+func (s *machineStore) ListLive(ctx context.Context) ([]machine.Machine, error) {
 	return s.within(ctx, s.namespace, true)
 }
 
-func (s *Machines) readable() (all []machine.Machine) {
+func (s *machineStore) readable() (all []machine.Machine) {
 	for _, obj := range s.informer.GetStore().List() {
 		o, ok := obj.(metav1.Object)
 		if !ok {
 			continue
 		}
 		if m := s.seen(machine.Key{Namespace: o.GetNamespace(), Name: o.GetName()}); m != nil {
-			if c, err := s.core(m); err == nil {
+			if c, err := m.Core(); err == nil {
 				all = append(all, c)
 			}
 		}
@@ -284,7 +242,7 @@ func (s *Machines) readable() (all []machine.Machine) {
 }
 
 // ofToken calls f with the machines that have a token.
-func (s *Machines) ofToken(token string, f func(machine.Key)) {
+func (s *machineStore) ofToken(token string, f func(machine.Key)) {
 	found, err := s.informer.GetIndexer().ByIndex(byToken, token)
 	if err != nil {
 		return // there is that index
@@ -297,10 +255,7 @@ func (s *Machines) ofToken(token string, f func(machine.Key)) {
 }
 
 // Twins implements [controller.Machines], from an index.
-func (s *Machines) Twins(_ context.Context, m machine.Machine, providerID string) ([]machine.Key, error) {
-	if s.client == nil {
-		return nil, option.NotMade("machine/kube.Machines.Twins", "machine/kube.NewMachines")
-	}
+func (s *machineStore) Twins(_ context.Context, m machine.Machine, providerID string) ([]machine.Key, error) {
 	found, err := s.informer.GetIndexer().ByIndex(byProviderID, providerID)
 	if err != nil {
 		return nil, fmt.Errorf("look for ProviderID %q: %w", providerID, err)
@@ -315,7 +270,7 @@ func (s *Machines) Twins(_ context.Context, m machine.Machine, providerID string
 }
 
 // Gone reports whether the API server has no machine of that name, as namespace/name, with that UID.
-func (s *Machines) Gone(ctx context.Context, name, uid string) (bool, error) {
+func (s *machineStore) Gone(ctx context.Context, name, uid string) (bool, error) {
 	namespace, of, ok := strings.Cut(name, "/")
 	if !ok {
 		return false, fmt.Errorf("machine %q: want namespace/name", name)

@@ -23,7 +23,6 @@ import (
 	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
-	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -39,10 +38,8 @@ const (
 	UninitializedTaint = "machine.belay.dev/uninitialized"
 )
 
-var _ controller.Nodes = (*Nodes)(nil)
-
-// Nodes are those of the workload cluster. Make it with [NewNodes].
-type Nodes struct {
+// A nodeStore is a [Nodes].
+type nodeStore struct {
 	client   kubernetes.Interface
 	informer Informer
 	store    cache.Indexer // of the informer
@@ -71,7 +68,7 @@ type InformerError = informer.Error
 
 // NewNodes returns the Nodes that an informer sees, which its owner starts, before or after. client is that of the workload cluster.
 // configs may be nil where no machine has a config source.
-func NewNodes(client kubernetes.Interface, of Informer, configs Configs) (*Nodes, error) {
+func NewNodes(client kubernetes.Interface, of Informer, configs Configs) (Nodes, error) {
 	check := option.For("machine/kube.NewNodes", nil)
 	check.Require("client", client, "see kubernetes.NewForConfig")
 	check.Require("of", of, "factory.Core().V1().Nodes().Informer() of client-go, or GetInformer of a manager's cache")
@@ -82,7 +79,7 @@ func NewNodes(client kubernetes.Interface, of Informer, configs Configs) (*Nodes
 	if err != nil {
 		return nil, fmt.Errorf("machine/kube.NewNodes: %w", err)
 	}
-	return &Nodes{client: client, informer: of, store: store, configs: configs}, nil
+	return &nodeStore{client: client, informer: of, store: store, configs: configs}, nil
 }
 
 func indexByToken(obj any) ([]string, error) {
@@ -92,16 +89,8 @@ func indexByToken(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// Watch has changed called with the token of each Node that has changed; it must not block.
-func (s *Nodes) Watch(changed func(token string)) error {
-	if s.client == nil {
-		return option.NotMade("machine/kube.Nodes.Watch", "machine/kube.NewNodes")
-	}
-	if err := option.CheckRequired(
-		"machine/kube.Nodes.Watch", "changed", changed, "what reconciles a machine",
-	); err != nil {
-		return err
-	}
+// watch has changed called with the token of each Node that has changed; it must not block.
+func (s *nodeStore) watch(changed func(token string)) error {
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -137,22 +126,16 @@ func differs(a *corev1.Node, obj any) bool {
 }
 
 // Synced reports whether all Nodes are there that there were at the start.
-func (s *Nodes) Synced() bool {
-	if s.client == nil {
-		return false
-	}
+func (s *nodeStore) Synced() bool {
 	return s.informer.HasSynced()
 }
 
 // Of implements [controller.Nodes], from the cache.
-func (s *Nodes) Of(_ context.Context, token string) ([]machine.Node, error) {
-	if s.client == nil {
-		return nil, option.NotMade("machine/kube.Nodes.Of", "machine/kube.NewNodes")
-	}
+func (s *nodeStore) Of(_ context.Context, token string) ([]machine.Node, error) {
 	return s.cached(token)
 }
 
-func (s *Nodes) cached(token string) ([]machine.Node, error) {
+func (s *nodeStore) cached(token string) ([]machine.Node, error) {
 	if err := s.away(); err != nil {
 		return nil, err
 	}
@@ -170,7 +153,7 @@ func (s *Nodes) cached(token string) ([]machine.Node, error) {
 }
 
 // one is the Node of a machine; nil if there is none, or several, or if that can't be known.
-func (s *Nodes) one(m machine.Machine) *machine.Node {
+func (s *nodeStore) one(m machine.Machine) *machine.Node {
 	if nodes, err := s.cached(m.Token); err == nil && len(nodes) == 1 && m.Token != "" {
 		return &nodes[0]
 	}
@@ -178,7 +161,7 @@ func (s *Nodes) one(m machine.Machine) *machine.Node {
 }
 
 // tokenOf is the token of a Node, by the cache; empty if there is none.
-func (s *Nodes) tokenOf(name string) string {
+func (s *nodeStore) tokenOf(name string) string {
 	obj, _, _ := s.store.GetByKey(name) // the store of an informer has no errors
 	n, ok := obj.(*corev1.Node)
 	if !ok || n.Spec.ProviderID == "" {
@@ -187,7 +170,7 @@ func (s *Nodes) tokenOf(name string) string {
 	return provider.TokenOf(n.Spec.ProviderID)
 }
 
-func (s *Nodes) away() error {
+func (s *nodeStore) away() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := informer.CheckStopped("of", s.informer); err != nil {
@@ -202,15 +185,9 @@ func (s *Nodes) away() error {
 	return nil
 }
 
-// Probe asks the workload API whether it answers, until ctx ends: what is seen of Nodes counts only as long as it does.
-// every is the time between two questions; 0 or less means 10 seconds. Call it once.
-func (s *Nodes) Probe(ctx context.Context, every time.Duration) {
-	if s.client == nil {
-		return
-	}
-	if every <= 0 {
-		every = 10 * time.Second
-	}
+// probeEvery asks the workload API whether it answers, until ctx ends: what is seen of Nodes counts only as long as it
+// does.
+func (s *nodeStore) probeEvery(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -226,13 +203,12 @@ func (s *Nodes) Probe(ctx context.Context, every time.Duration) {
 	}
 }
 
-func (s *Nodes) probe(ctx context.Context) error {
+func (s *nodeStore) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	client := s.client.Discovery().RESTClient()
-	if err := option.CheckRequired(
-		"machine/kube.Nodes.Probe", "client.Discovery().RESTClient()", client, "a fake clientset has none",
-	); err != nil {
+	remedy := "a fake clientset has none"
+	if err := option.CheckRequired("machine/kube.Run", "client.Discovery().RESTClient()", client, remedy); err != nil {
 		return err
 	}
 	return client.Get().AbsPath("/livez").Do(ctx).Error()
@@ -284,10 +260,7 @@ func tainted(n *corev1.Node) bool {
 }
 
 // Remove implements [controller.Nodes].
-func (s *Nodes) Remove(ctx context.Context, ref machine.NodeRef) error {
-	if s.client == nil {
-		return option.NotMade("machine/kube.Nodes.Remove", "machine/kube.NewNodes")
-	}
+func (s *nodeStore) Remove(ctx context.Context, ref machine.NodeRef) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	uid := types.UID(ref.UID)

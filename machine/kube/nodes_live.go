@@ -11,23 +11,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
 
 // Live implements [controller.Nodes]. The API server finds no Node by its ProviderID, so that all are listed: those who ask at once share a list that was begun after the
 // last of them has asked.
-func (s *Nodes) Live(ctx context.Context, token string) ([]machine.Node, error) {
-	if s.client == nil {
-		return nil, option.NotMade("machine/kube.Nodes.Live", "machine/kube.NewNodes")
-	}
+func (s *nodeStore) Live(ctx context.Context, token string) ([]machine.Node, error) {
 	nodes, err := s.lists.share(ctx, s.list)
 	return slices.Clone(nodes[token]), err
 }
 
 // list asks for all Nodes, by token.
-func (s *Nodes) list(ctx context.Context) (map[string][]machine.Node, error) {
+func (s *nodeStore) list(ctx context.Context) (map[string][]machine.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	all, err := s.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

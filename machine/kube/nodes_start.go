@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -35,10 +34,7 @@ func givenTo(n *corev1.Node) *machine.Given {
 }
 
 // Start implements [controller.Nodes]: one patch of the version that was seen.
-func (s *Nodes) Start(ctx context.Context, n machine.Node, m machine.Machine) error {
-	if s.client == nil {
-		return option.NotMade("machine/kube.Nodes.Start", "machine/kube.NewNodes")
-	}
+func (s *nodeStore) Start(ctx context.Context, n machine.Node, m machine.Machine) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	obj, _, _ := s.store.GetByKey(n.Name) // the store of an informer has no errors
@@ -103,10 +99,7 @@ func taintsOf(is []corev1.Taint, change machine.NodeChange) (taints []corev1.Tai
 
 // Mark implements [controller.Nodes], by an apply: what somebody else has written there is a conflict, and stays. A Node that is gone is not made again, as its UID
 // is named.
-func (s *Nodes) Mark(ctx context.Context, ref machine.NodeRef, on bool) error {
-	if s.client == nil {
-		return option.NotMade("machine/kube.Nodes.Mark", "machine/kube.NewNodes")
-	}
+func (s *nodeStore) Mark(ctx context.Context, ref machine.NodeRef, on bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	o := applycorev1.Node(ref.Name).WithUID(uidOf(ref))

@@ -63,8 +63,9 @@ func TestSettingsReachTheNodeOnTheServer(t *testing.T) {
 	b := newBed(t)
 	b.must(shared.Env(t).InstallCRDs(b.ctx(), configv1alpha1.CRDs()...))
 	factory := informers.NewSharedInformerFactory(b.core, 0)
-	var err error
-	b.nodes, err = kube.NewNodes(b.core, factory.Core().V1().Nodes().Informer(), kube.NewConfigs(b.dynamic))
+	configs, err := kube.NewConfigs(b.dynamic)
+	b.must(err)
+	b.nodes, err = kube.NewNodes(b.core, factory.Core().V1().Nodes().Informer(), configs)
 	b.must(err)
 	factory.Start(t.Context().Done())
 	b.options.Nodes = b.nodes

@@ -69,7 +69,7 @@ func open(schema any) {
 }
 
 // newerStage has a machine and a set of the newer version on a control plane of its own, and the store of this one.
-func newerStage(t *testing.T) (dynamic.Interface, *kube.Groups, controller.Group) {
+func newerStage(t *testing.T) (dynamic.Interface, kube.Groups, controller.Group) {
 	t.Helper()
 	env := testenv.Start(t, testenv.Options{})
 	if err := env.InstallCRDs(t.Context(), newer(t)...); err != nil {
@@ -101,11 +101,11 @@ func newerStage(t *testing.T) (dynamic.Interface, *kube.Groups, controller.Group
 			t.Fatal(err)
 		}
 	}
-	groups := kube.NewGroups(client, "default", kube.NewMachines(client, "default"))
+	_, groups := newStores(t, client, "default")
 	return client, groups, read(t, groups)
 }
 
-func read(t *testing.T, groups *kube.Groups) controller.Group {
+func read(t *testing.T, groups kube.Groups) controller.Group {
 	t.Helper()
 	group, err := groups.Read(t.Context(), "default", true)
 	if err != nil || len(group.Machines) != 1 || len(group.Sets) != 1 {

@@ -18,7 +18,7 @@ import (
 
 // refuse says on a machine whose spec can't be understood that it can't, and why, of the generation that it is of. One that can be is left alone, and so is one
 // that says so already.
-func (s *Machines) refuse(ctx context.Context, key machine.Key) error {
+func (s *machineStore) refuse(ctx context.Context, key machine.Key) error {
 	seen := s.seen(key)
 	if seen == nil {
 		return nil
@@ -43,7 +43,7 @@ func (s *Machines) refuse(ctx context.Context, key machine.Key) error {
 }
 
 // refuse is that of a namespace's sets, deployments and health checks.
-func (g *Groups) refuse(ctx context.Context, namespace string) error {
+func (g *groupStore) refuse(ctx context.Context, namespace string) error {
 	now := time.Now()
 	return errors.Join(
 		g.deployments.refuse(ctx, g.client, namespace, func(o *v1alpha1.MachineDeployment, why error) { o.SetInvalid(why, now) }),

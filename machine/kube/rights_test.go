@@ -100,9 +100,13 @@ func (b *bed) restrict() asked {
 	a := asked{mu: &sync.Mutex{}, taken: map[string]bool{}, refused: map[string]bool{}}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { a := a; a.next = next; return a })
 	core, objects := kubernetes.NewForConfigOrDie(config), dynamic.NewForConfigOrDie(config)
-	b.machines, b.groups = kube.NewMachines(objects, b.namespace), objects
+	b.machines, err = kube.NewMachines(objects, b.namespace)
+	b.must(err)
+	b.groups = objects
+	configs, err := kube.NewConfigs(objects)
+	b.must(err)
 	factory := informers.NewSharedInformerFactory(core, 0)
-	b.nodes, err = kube.NewNodes(core, factory.Core().V1().Nodes().Informer(), kube.NewConfigs(objects))
+	b.nodes, err = kube.NewNodes(core, factory.Core().V1().Nodes().Informer(), configs)
 	b.must(err)
 	factory.Start(b.t.Context().Done())
 	b.options.Machines, b.options.Nodes, b.options.Secrets = b.machines, b.nodes, kube.Secrets{Client: core}

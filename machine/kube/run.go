@@ -20,8 +20,8 @@ import (
 // Loop is what [Run] keeps going.
 type Loop struct {
 	Controller *controller.Controller
-	Machines   *Machines
-	Nodes      *Nodes
+	Machines   Machines
+	Nodes      Nodes
 	// Workers is how many machines are worked at at once; 0 is 8. None of them waits for an instance or a drain.
 	Workers int
 	// Drains tells of Nodes whose drain has reason to go on before its time; nil is none: then a drain that waits for others is looked at every 10 s.
@@ -48,11 +48,10 @@ func Run(ctx context.Context, l Loop) error {
 	if err := check.Err(); err != nil {
 		return err
 	}
-	if l.Machines.Node == nil {
-		l.Machines.Node = l.Nodes.one
-	}
+	machines, nodes := l.Machines.asStore(), l.Nodes.asStore()
+	machines.nodeOf = nodes.one
 	queue := newQueue[machine.Key]()
-	if err := l.Nodes.Watch(func(token string) { l.Machines.ofToken(token, queue.Add) }); err != nil {
+	if err := nodes.watch(func(token string) { machines.ofToken(token, queue.Add) }); err != nil {
 		return err
 	}
 	if l.Drains != nil {
@@ -60,12 +59,12 @@ func Run(ctx context.Context, l Loop) error {
 			defer stop()
 		}
 	}
-	return looped(ctx, queue, func(ctx context.Context) error { return l.watch(ctx, queue.Add) }, l.Machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
+	return looped(ctx, queue, func(ctx context.Context) error { return l.watch(ctx, queue.Add) }, machines.Synced, func(ctx context.Context, wg *sync.WaitGroup) {
 		for range workers(l.Workers) {
-			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, l.Machines.refuse), "machine") })
+			wg.Go(func() { work(ctx, queue, refusing(l.Controller.Reconcile, machines.refuse), "machine") })
 		}
 		wg.Go(func() { survey(ctx, l, queue.Add) })
-	}, func(ctx context.Context) { l.Nodes.Probe(ctx, 10*time.Second) })
+	}, func(ctx context.Context) { nodes.probeEvery(ctx, 10*time.Second) })
 }
 
 // watch watches machines, and the informer of Nodes, until ctx ends or one of the two can't go on.
@@ -75,7 +74,7 @@ func (l Loop) watch(ctx context.Context, changed func(machine.Key)) error {
 	nodes := make(chan error, 1)
 	go func() {
 		defer stop()
-		nodes <- l.Nodes.watchInformer(ctx, "Loop.Nodes")
+		nodes <- l.Nodes.asStore().watchInformer(ctx, "Loop.Nodes")
 	}()
 	err := l.Machines.Run(ctx, changed)
 	stop()
@@ -84,12 +83,13 @@ func (l Loop) watch(ctx context.Context, changed func(machine.Key)) error {
 
 // ofNode tells of the machine of a Node, if it is being changed or ended: others have no drain.
 func (l Loop) ofNode(name string, f func(machine.Key)) {
-	token := l.Nodes.tokenOf(name)
+	token := l.Nodes.asStore().tokenOf(name)
 	if token == "" {
 		return
 	}
-	l.Machines.ofToken(token, func(key machine.Key) {
-		if m := l.Machines.seen(key); m != nil && (m.Status.Update != nil || m.Status.Release != nil) {
+	machines := l.Machines.asStore()
+	machines.ofToken(token, func(key machine.Key) {
+		if m := machines.seen(key); m != nil && (m.Status.Update != nil || m.Status.Release != nil) {
 			f(key)
 		}
 	})

@@ -38,8 +38,7 @@ func TestRunReturnsWhatIsWrong(t *testing.T) {
 		v1alpha1.MachineHealthChecksResource: "MachineHealthCheckList",
 	})
 	core := kubernetes.NewForConfigOrDie(&rest.Config{Host: "127.0.0.1:1"}) // nobody is there
-	machines := kube.NewMachines(client, "")
-	groups := kube.NewGroups(client, "", machines)
+	machines, groups := newStores(t, client, "")
 	nodes, err := kube.NewNodes(core, informers.NewSharedInformerFactory(core, 0).Core().V1().Nodes().Informer(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +134,7 @@ func loopOver(t *testing.T, core kubernetes.Interface, of kube.Informer) kube.Lo
 	t.Helper()
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(),
 		map[schema.GroupVersionResource]string{v1alpha1.MachinesResource: "MachineList"})
-	machines := kube.NewMachines(client, "")
+	machines, _ := newStores(t, client, "")
 	nodes, err := kube.NewNodes(core, of, nil)
 	if err != nil {
 		t.Fatal(err)

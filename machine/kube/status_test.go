@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -36,7 +37,7 @@ func stored(kind string) *unstructured.Unstructured {
 var fleetA = machine.Key{Namespace: "fleet", Name: "a"}
 
 // putMachine stores a status of a machine.
-func putMachine(ctx context.Context, s *kube.Machines) error {
+func putMachine(ctx context.Context, s kube.Machines) error {
 	m, err := s.Live(ctx, fleetA)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func putMachine(ctx context.Context, s *kube.Machines) error {
 }
 
 // putSet stores a status of a set.
-func putSet(ctx context.Context, s *kube.Groups) error {
+func putSet(ctx context.Context, s kube.Groups) error {
 	group, err := s.Read(ctx, "fleet", true)
 	if err != nil {
 		return err
@@ -56,6 +57,20 @@ func putSet(ctx context.Context, s *kube.Groups) error {
 	set.Status.Replicas = 4
 	_, err = s.PutSetStatus(ctx, set)
 	return err
+}
+
+// newStores returns what reads and writes machines and their groups.
+func newStores(t *testing.T, client dynamic.Interface, namespace string) (kube.Machines, kube.Groups) {
+	t.Helper()
+	machines, err := kube.NewMachines(client, namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := kube.NewGroups(client, namespace, machines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return machines, groups
 }
 
 // holding is a server that has these.
@@ -70,7 +85,7 @@ func holding(all ...runtime.Object) *dynamicfake.FakeDynamicClient {
 func TestLiveReadHasHealthChecks(t *testing.T) {
 	t.Parallel()
 	client := holding(stored(v1alpha1.MachineHealthCheckKind))
-	groups := kube.NewGroups(client, "fleet", kube.NewMachines(client, "fleet"))
+	_, groups := newStores(t, client, "fleet")
 	for live, want := range map[bool]int{false: 0, true: 1} {
 		if group, err := groups.Read(t.Context(), "fleet", live); err != nil || len(group.Checks) != want {
 			t.Errorf("R-MA-29: live %v: %+v, want %d; %v", live, group.Checks, want, err)
@@ -82,11 +97,11 @@ func TestLiveReadHasHealthChecks(t *testing.T) {
 func TestStatusKeepsWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	client := holding(stored(v1alpha1.MachineKind), stored(v1alpha1.MachineSetKind))
-	machines := kube.NewMachines(client, "fleet")
+	machines, groups := newStores(t, client, "fleet")
 	if err := putMachine(t.Context(), machines); err != nil {
 		t.Fatal(err)
 	}
-	if err := putSet(t.Context(), kube.NewGroups(client, "fleet", machines)); err != nil {
+	if err := putSet(t.Context(), groups); err != nil {
 		t.Fatal(err)
 	}
 	for resource, want := range map[schema.GroupVersionResource]map[string]any{

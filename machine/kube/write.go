@@ -14,14 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
 // base is the object in the version that was read: what of it is not ours stays as it is. Another version is a conflict.
-func (s *Machines) base(ctx context.Context, m machine.Machine) (*v1alpha1.Machine, error) {
+func (s *machineStore) base(ctx context.Context, m machine.Machine) (*v1alpha1.Machine, error) {
 	seen := s.seen(m.Key)
 	if seen == nil || seen.ResourceVersion != m.Version {
 		var err error
@@ -36,17 +35,14 @@ func (s *Machines) base(ctx context.Context, m machine.Machine) (*v1alpha1.Machi
 }
 
 // PutStatus implements [controller.Machines]. The conditions follow.
-func (s *Machines) PutStatus(ctx context.Context, m machine.Machine) (machine.Machine, error) {
-	if s.client == nil {
-		return machine.Machine{}, option.NotMade("machine/kube.Machines.PutStatus", "machine/kube.NewMachines")
-	}
+func (s *machineStore) PutStatus(ctx context.Context, m machine.Machine) (machine.Machine, error) {
 	o, err := s.base(ctx, m)
 	if err != nil {
 		return m, err
 	}
 	var node *machine.Node
-	if s.Node != nil {
-		node = s.Node(m)
+	if s.nodeOf != nil {
+		node = s.nodeOf(m)
 	}
 	patch, _, err := statusPatch(o, func() { o.SetStatus(m, node, time.Now()) })
 	if err != nil {
@@ -58,7 +54,7 @@ func (s *Machines) PutStatus(ctx context.Context, m machine.Machine) (machine.Ma
 	return s.answer("store the status of", m, u, err)
 }
 
-func (s *Machines) answer(doing string, m machine.Machine, u *unstructured.Unstructured, err error) (machine.Machine, error) {
+func (s *machineStore) answer(doing string, m machine.Machine, u *unstructured.Unstructured, err error) (machine.Machine, error) {
 	if err != nil {
 		return m, failed(doing, m.Key, err)
 	}
@@ -66,14 +62,11 @@ func (s *Machines) answer(doing string, m machine.Machine, u *unstructured.Unstr
 	if err != nil {
 		return m, err
 	}
-	return s.core(o)
+	return o.Core()
 }
 
 // SetFinalizer implements [controller.Machines]. Finalizers of others stay.
-func (s *Machines) SetFinalizer(ctx context.Context, m machine.Machine, on bool) (machine.Machine, error) {
-	if s.client == nil {
-		return machine.Machine{}, option.NotMade("machine/kube.Machines.SetFinalizer", "machine/kube.NewMachines")
-	}
+func (s *machineStore) SetFinalizer(ctx context.Context, m machine.Machine, on bool) (machine.Machine, error) {
 	o, err := s.base(ctx, m)
 	if err != nil {
 		return m, err
@@ -86,15 +79,12 @@ func (s *Machines) SetFinalizer(ctx context.Context, m machine.Machine, on bool)
 }
 
 // SetProviderID implements [controller.Machines].
-func (s *Machines) SetProviderID(ctx context.Context, m machine.Machine, id string) (machine.Machine, error) {
-	if s.client == nil {
-		return machine.Machine{}, option.NotMade("machine/kube.Machines.SetProviderID", "machine/kube.NewMachines")
-	}
+func (s *machineStore) SetProviderID(ctx context.Context, m machine.Machine, id string) (machine.Machine, error) {
 	return s.patch(ctx, "write the ProviderID of", m, map[string]any{}, map[string]any{"providerID": id})
 }
 
 // patch changes metadata and spec of the version that was read.
-func (s *Machines) patch(ctx context.Context, doing string, m machine.Machine, meta, spec map[string]any) (machine.Machine, error) {
+func (s *machineStore) patch(ctx context.Context, doing string, m machine.Machine, meta, spec map[string]any) (machine.Machine, error) {
 	meta["uid"], meta["resourceVersion"] = m.UID, m.Version
 	body := map[string]any{"metadata": meta}
 	if spec != nil {

@@ -37,7 +37,7 @@ func TestOptionsHaveTheSourceThatTheFlagNames(t *testing.T) {
 		}
 	}()
 	for flag, want := range map[string]string{
-		"nodeconfig": "*kube.NodeConfigSource", "annotation": "*kube.AnnotationSource", "legacy": "*kube.LegacySource", "shadow": "<nil>",
+		"nodeconfig": "*kube.NodeConfigSource", "annotation": "*kube.annotationSource", "legacy": "*kube.legacySource", "shadow": "<nil>",
 		"directory=" + t.TempDir(): "*file.Source", "none": "<nil>",
 	} {
 		s := &settings.Run{Local: *settings.Defaults(), NodeName: "n1", Kubeconfig: path, Source: flag}

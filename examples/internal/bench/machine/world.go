@@ -127,13 +127,23 @@ func (w *world) control(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	machines := kube.NewMachines(objects, namespace)
-	groups := kube.NewGroups(objects, namespace, machines)
+	machines, err := kube.NewMachines(objects, namespace)
+	if err != nil {
+		return err
+	}
+	groups, err := kube.NewGroups(objects, namespace, machines)
+	if err != nil {
+		return err
+	}
+	doctor, err := kube.NewDoctor(nodes)
+	if err != nil {
+		return err
+	}
 	c, err := controller.New(controller.Options{Cluster: "bench", Machines: machines, Nodes: nodes, Provider: p, Undrained: true})
 	if err != nil {
 		return err
 	}
-	g, err := controller.NewGroups(controller.GroupOptions{Cluster: "bench", Groups: groups, Doctor: kube.NewDoctor(nodes), Provider: p})
+	g, err := controller.NewGroups(controller.GroupOptions{Cluster: "bench", Groups: groups, Doctor: doctor, Provider: p})
 	if err != nil {
 		return err
 	}

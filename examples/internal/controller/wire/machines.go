@@ -68,8 +68,18 @@ func (p *Plane) provider(ctx context.Context) (cloud provider.Provider, err erro
 // tend is one term: what controllers and caches remember is not true any more when another process has led.
 func (p *Plane) tend(ctx context.Context, cloud provider.Provider, counts controller.Metrics) error {
 	of := p.s.Machines
-	machines := kube.NewMachines(p.client, of.Namespace)
-	groups := kube.NewGroups(p.client, of.Namespace, machines)
+	machines, err := kube.NewMachines(p.client, of.Namespace)
+	if err != nil {
+		return err
+	}
+	groups, err := kube.NewGroups(p.client, of.Namespace, machines)
+	if err != nil {
+		return err
+	}
+	doctor, err := kube.NewDoctor(p.nodes)
+	if err != nil {
+		return err
+	}
 	budget := &rollout.Slots{Ledger: p.ledgers[of.Domain], Caps: p.caps(), Holders: machines}
 	fleet := controller.Fleet{Machines: machines, Nodes: p.nodes, Cargo: kube.Cargo{Client: p.core}}
 	one, err := controller.New(controller.Options{
@@ -81,7 +91,7 @@ func (p *Plane) tend(ctx context.Context, cloud provider.Provider, counts contro
 		return fmt.Errorf("machines: %w", err)
 	}
 	all, err := controller.NewGroups(controller.GroupOptions{
-		Cluster: of.Cluster, Groups: groups, Doctor: kube.NewDoctor(p.nodes), Provider: cloud, Budget: budget,
+		Cluster: of.Cluster, Groups: groups, Doctor: doctor, Provider: cloud, Budget: budget,
 	})
 	if err != nil {
 		return fmt.Errorf("sets of machines: %w", err)

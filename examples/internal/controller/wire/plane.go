@@ -50,7 +50,7 @@ type Plane struct {
 	pods      *drainkube.Cache
 	health    *kube.Health
 	drainer   *drain.Drainer
-	nodes     *machinekube.Nodes // of machines, nil where they are not looked after
+	nodes     machinekube.Nodes // of machines, nil where they are not looked after
 	shadows   *kube.Cache[v1alpha1.NodeShadow]
 	rollouts  *kube.Cache[v1alpha1.Rollout]
 	revisions *kube.Cache[v1alpha1.Revision]
@@ -135,7 +135,12 @@ func (p *Plane) drains() error {
 		return err
 	}
 	if p.s.Machines.Provider != "" {
-		if p.nodes, err = machinekube.NewNodes(p.core, p.factory.Core().V1().Nodes().Informer(), machinekube.NewConfigs(p.client)); err != nil {
+		configs, err := machinekube.NewConfigs(p.client)
+		if err != nil {
+			return err
+		}
+		nodes := p.factory.Core().V1().Nodes().Informer()
+		if p.nodes, err = machinekube.NewNodes(p.core, nodes, configs); err != nil {
 			return err
 		}
 	}
