@@ -45,7 +45,7 @@ func TestTheServerFollowsItsRules(t *testing.T) {
 type real struct {
 	env    *testenv.Env
 	typed  kubernetes.Interface
-	client *kube.Client
+	client kube.Client
 }
 
 func newReal(t *testing.T, env *testenv.Env) real {

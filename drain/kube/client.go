@@ -52,17 +52,21 @@ type ClientOptions struct {
 // A Client is a [drain.Client] for an API server. No call is repeated, whatever the server asks for: the Drainer
 // decides when to ask again. Errors can be given to [drain.Classify]. Its methods may be called from several
 // goroutines.
-type Client struct {
+type Client interface {
+	drain.Client
+	// DryRunEvict asks the server whether it would accept an eviction now. It changes nothing.
+	DryRunEvict(ctx context.Context, pod drain.PodRef) error
+}
+
+type client struct {
 	core    rest.Interface
 	timeout time.Duration
 }
 
-var _ drain.Client = (*Client)(nil)
-
 // NewClient returns a Client that sends its requests by a clientset, with its rate limit, beside those of the
 // clientset's other users. The QPS and Burst of o must be zero. A fake clientset cannot evict: package drain/draintest
 // has a Client for tests.
-func NewClient(clientset kubernetes.Interface, o ClientOptions) (*Client, error) {
+func NewClient(clientset kubernetes.Interface, o ClientOptions) (Client, error) {
 	check := checkClient("drain/kube.NewClient", o)
 	check.Require("clientset", clientset, "see k8s.io/client-go/kubernetes.NewForConfig, or drain/kube.NewClientForConfig")
 	if o.QPS > 0 || o.Burst > 0 {
@@ -77,7 +81,7 @@ func NewClient(clientset kubernetes.Interface, o ClientOptions) (*Client, error)
 // NewClientForConfig returns a Client with a rate limit of its own. A timeout and limits in config aren't used. config
 // is not changed. The httpClient may be nil; GetHTTPClient of a controller-runtime manager returns one that shares its
 // connections.
-func NewClientForConfig(config *rest.Config, httpClient *http.Client, o ClientOptions) (*Client, error) {
+func NewClientForConfig(config *rest.Config, httpClient *http.Client, o ClientOptions) (Client, error) {
 	check := checkClient("drain/kube.NewClientForConfig", o)
 	check.Require("config", config, "see k8s.io/client-go/tools/clientcmd or k8s.io/client-go/rest.InClusterConfig")
 	if err := check.Err(); err != nil {
@@ -108,36 +112,30 @@ func newClientset(config *rest.Config, httpClient *http.Client) (*kubernetes.Cli
 	return kubernetes.NewForConfig(config)
 }
 
-func newClient(check *option.Checker, clientset kubernetes.Interface, o ClientOptions) (*Client, error) {
+func newClient(check *option.Checker, clientset kubernetes.Interface, o ClientOptions) (Client, error) {
 	core := clientset.CoreV1().RESTClient()
 	check.Require("clientset.CoreV1().RESTClient()", core, "a fake clientset has none: use drain/draintest in tests")
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return &Client{core: core, timeout: orDefault(o.Timeout, defaultTimeout)}, nil
+	return &client{core: core, timeout: orDefault(o.Timeout, defaultTimeout)}, nil
 }
 
 // errNoUID is for a pod whose UID is empty, which the server would take for no precondition.
 var errNoUID = errors.New("the UID must be set")
 
 // Evict posts an eviction with the pod's UID as precondition.
-func (c *Client) Evict(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
-	if c.core == nil {
-		return option.NotMade("drain/kube.Client.Evict", "drain/kube.NewClient")
-	}
+func (c *client) Evict(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
 	options := &metav1.DeleteOptions{GracePeriodSeconds: gracePeriodSeconds}
 	return c.evict(ctx, pod, options)
 }
 
-// DryRunEvict asks the server whether it would accept an eviction now. It changes nothing.
-func (c *Client) DryRunEvict(ctx context.Context, pod drain.PodRef) error {
-	if c.core == nil {
-		return option.NotMade("drain/kube.Client.DryRunEvict", "drain/kube.NewClient")
-	}
+// DryRunEvict implements [Client].
+func (c *client) DryRunEvict(ctx context.Context, pod drain.PodRef) error {
 	return c.evict(ctx, pod, &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-func (c *Client) evict(ctx context.Context, pod drain.PodRef, options *metav1.DeleteOptions) error {
+func (c *client) evict(ctx context.Context, pod drain.PodRef, options *metav1.DeleteOptions) error {
 	if pod.UID == "" {
 		return fmt.Errorf("evicting pod %q: %w", pod, errNoUID)
 	}
@@ -157,10 +155,7 @@ func (c *Client) evict(ctx context.Context, pod drain.PodRef, options *metav1.De
 }
 
 // Delete deletes the pod with its UID as precondition.
-func (c *Client) Delete(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
-	if c.core == nil {
-		return option.NotMade("drain/kube.Client.Delete", "drain/kube.NewClient")
-	}
+func (c *client) Delete(ctx context.Context, pod drain.PodRef, gracePeriodSeconds *int64) error {
 	if pod.UID == "" {
 		return fmt.Errorf("deleting pod %q: %w", pod, errNoUID)
 	}
@@ -178,10 +173,7 @@ func (c *Client) Delete(ctx context.Context, pod drain.PodRef, gracePeriodSecond
 }
 
 // PatchNode sends a JSON merge patch and returns the Node as it is then, whole.
-func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
-	if c.core == nil {
-		return nil, option.NotMade("drain/kube.Client.PatchNode", "drain/kube.NewClient")
-	}
+func (c *client) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	request := c.core.Patch(types.MergePatchType).Resource("nodes").Name(name).Param("fieldManager", fieldManager)
@@ -198,10 +190,7 @@ func (c *Client) PatchNode(ctx context.Context, name string, patch []byte, statu
 
 // GetNode reads a Node from etcd, not from a cache of the API server. It lists by name, so that it needs no right that
 // the watch does not.
-func (c *Client) GetNode(ctx context.Context, name string) (*corev1.Node, error) {
-	if c.core == nil {
-		return nil, option.NotMade("drain/kube.Client.GetNode", "drain/kube.NewClient")
-	}
+func (c *client) GetNode(ctx context.Context, name string) (*corev1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()}
@@ -217,10 +206,7 @@ func (c *Client) GetNode(ctx context.Context, name string) (*corev1.Node, error)
 }
 
 // ListPods reads the pods of a node from etcd, not from a cache of the API server.
-func (c *Client) ListPods(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	if c.core == nil {
-		return nil, option.NotMade("drain/kube.Client.ListPods", "drain/kube.NewClient")
-	}
+func (c *client) ListPods(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	options := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), Limit: pageSize}

@@ -74,14 +74,14 @@ func TestOverloadedServerIsAskedOnce(t *testing.T) {
 	}
 }
 
-func callsOf(ctx context.Context, pod drain.PodRef) map[string]func(*kube.Client) error {
-	return map[string]func(*kube.Client) error{
-		"evict":        func(c *kube.Client) error { return c.Evict(ctx, pod, nil) },
-		"dry run":      func(c *kube.Client) error { return c.DryRunEvict(ctx, pod) },
-		"delete":       func(c *kube.Client) error { return c.Delete(ctx, pod, nil) },
-		"patch":        func(c *kube.Client) error { _, err := c.PatchNode(ctx, "node-1", []byte(`{}`), false); return err },
-		"patch status": func(c *kube.Client) error { _, err := c.PatchNode(ctx, "node-1", []byte(`{}`), true); return err },
-		"list":         func(c *kube.Client) error { _, err := c.ListPods(ctx, "node-1"); return err },
+func callsOf(ctx context.Context, pod drain.PodRef) map[string]func(kube.Client) error {
+	return map[string]func(kube.Client) error{
+		"evict":        func(c kube.Client) error { return c.Evict(ctx, pod, nil) },
+		"dry run":      func(c kube.Client) error { return c.DryRunEvict(ctx, pod) },
+		"delete":       func(c kube.Client) error { return c.Delete(ctx, pod, nil) },
+		"patch":        func(c kube.Client) error { _, err := c.PatchNode(ctx, "node-1", []byte(`{}`), false); return err },
+		"patch status": func(c kube.Client) error { _, err := c.PatchNode(ctx, "node-1", []byte(`{}`), true); return err },
+		"list":         func(c kube.Client) error { _, err := c.ListPods(ctx, "node-1"); return err },
 	}
 }
 

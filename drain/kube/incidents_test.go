@@ -14,7 +14,7 @@ func TestIncidents(t *testing.T) {
 	mutate.Incidents(t, []mutate.Incident{
 		{
 			Why:     "an eviction names no UID",
-			Func:    "(*Client).evict",
+			Func:    "(*client).evict",
 			Replace: "options.Preconditions = &metav1.Preconditions{UID: &pod.UID}",
 			Run:     "TestOnlyTheMeantPodIsTouched",
 		},

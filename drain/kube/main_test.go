@@ -82,7 +82,7 @@ func clientset(t *testing.T, config *rest.Config) kubernetes.Interface {
 	return client
 }
 
-func newClient(t *testing.T, config *rest.Config, o kube.ClientOptions) *kube.Client {
+func newClient(t *testing.T, config *rest.Config, o kube.ClientOptions) kube.Client {
 	t.Helper()
 	client, err := kube.NewClientForConfig(config, nil, o)
 	must(t, err)

@@ -52,7 +52,7 @@ var (
 	_ nodeagent.ConfigDisrupter = (*configsync.Steered[string])(nil)
 
 	_ controller.MarkingDrainer = (*drain.NodeDrainer)(nil)
-	_ controller.Health         = (*rolloutkube.Health)(nil)
+	_ controller.Health         = rolloutkube.Health(nil)
 
 	_ rolloutkube.Drains   = (*drain.Drainer)(nil)
 	_ machinekube.Drains   = (*drain.Drainer)(nil)

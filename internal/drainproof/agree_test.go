@@ -75,7 +75,7 @@ func TestPlanAgreesWithTheServer(t *testing.T) {
 // An agreement is what all clusters of one run share.
 type agreement struct {
 	api    kubernetes.Interface
-	client *kube.Client
+	client kube.Client
 
 	mu     sync.Mutex
 	count  int

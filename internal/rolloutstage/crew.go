@@ -29,7 +29,7 @@ const verifyLimit = time.Second
 // watch of each.
 type Crew struct {
 	// Shadows are those of the nodes.
-	Shadows *kube.Cache[v1alpha1.NodeShadow]
+	Shadows kube.Cache[v1alpha1.NodeShadow]
 
 	shadows *kube.Shadows
 	o       Options
@@ -42,7 +42,7 @@ type Crew struct {
 // A Machine is a node that does what its agent says. A revision whose name begins with "fatal" breaks it, and there is no way back from that.
 type Machine struct {
 	agent  *nodeagent.Agent
-	shadow *kube.AgentShadow
+	shadow kube.AgentShadow
 	seen   string // the version of the shadow
 	due    time.Time
 	disk   []byte

@@ -143,7 +143,7 @@ func (c *child) health(factory informers.SharedInformerFactory) (controller.Heal
 
 // wait returns when everything is known that health is judged by.
 func (c *child) wait(ctx context.Context, health controller.Health) error {
-	h, ok := health.(*kube.Health)
+	h, ok := health.(kube.Health)
 	for ok && !h.Synced() {
 		select {
 		case <-ctx.Done():

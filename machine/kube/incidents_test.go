@@ -14,7 +14,7 @@ func TestIncidents(t *testing.T) {
 	mutate.Incidents(t, []mutate.Incident{
 		{
 			Why:     "a Node is deleted whatever its UID is",
-			Func:    "(*Nodes).Remove",
+			Func:    "(*nodeStore).Remove",
 			Replace: "&uid",
 			With:    "nil",
 			Run:     "TestNodesThatNoWatch",

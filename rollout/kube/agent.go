@@ -11,18 +11,24 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-var _ nodeagent.Shadows = (*AgentShadow)(nil)
+// An AgentShadow is the shadow of one node, as its agent reads and writes it. With an agent that calls See, a Read is no
+// call: what was seen may be older than what is stored, and then nothing can be stored on it, and the next Read asks the
+// API server.
+type AgentShadow interface {
+	nodeagent.Shadows
+	// See tells of a version that a watch has shown, such as that of a [Cache]; nil says that there is no shadow. A Read
+	// asks the API server once all the same, and again after an error of a Store: what was seen before that may be older
+	// than what this agent has written.
+	See(sh *v1alpha1.NodeShadow)
+}
 
-// An AgentShadow is the shadow of one node, as its agent reads and writes it: [nodeagent.Shadows]. With an agent that calls See, a Read is no call:
-// what was seen may be older than what is stored, and then nothing can be stored on it, and the next Read asks the API server.
-type AgentShadow struct {
+type agentShadow struct {
 	shadows *Shadows
 	node    string
 	now     func() time.Time
@@ -35,7 +41,7 @@ type AgentShadow struct {
 
 // NewAgentShadow returns the shadow of the named node, which need not exist. now is the clock of the times that are written for people; nil means
 // time.Now.
-func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) (*AgentShadow, error) {
+func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) (AgentShadow, error) {
 	check := checkerFor("NewAgentShadow")
 	check.Require("shadows", shadows, "see NewShadows")
 	check.Require("node", node, nodeRemedy)
@@ -45,12 +51,11 @@ func NewAgentShadow(shadows *Shadows, node string, now func() time.Time) (*Agent
 	if now == nil {
 		now = time.Now
 	}
-	return &AgentShadow{shadows: shadows, node: node, now: now}, nil
+	return &agentShadow{shadows: shadows, node: node, now: now}, nil
 }
 
-// See tells of a version that a watch has shown, such as that of a [Cache]; nil says that there is no shadow. A Read asks the API server once all the
-// same, and again after an error of a Store: what was seen before that may be older than what this agent has written.
-func (a *AgentShadow) See(sh *v1alpha1.NodeShadow) {
+// See implements [AgentShadow].
+func (a *agentShadow) See(sh *v1alpha1.NodeShadow) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen = true; sh == nil {
@@ -61,10 +66,7 @@ func (a *AgentShadow) See(sh *v1alpha1.NodeShadow) {
 }
 
 // Read implements [nodeagent.Shadows].
-func (a *AgentShadow) Read(ctx context.Context) (nodeagent.Shadow, string, error) {
-	if a.shadows == nil {
-		return nodeagent.Shadow{}, "", option.NotMade("rollout/kube.AgentShadow.Read", "rollout/kube.NewAgentShadow")
-	}
+func (a *agentShadow) Read(ctx context.Context) (nodeagent.Shadow, string, error) {
 	a.mu.Lock()
 	sh, known := a.last, a.seen && a.asked
 	a.mu.Unlock()
@@ -82,10 +84,7 @@ func readIn(sh *v1alpha1.NodeShadow) nodeagent.Shadow {
 }
 
 // Store implements [nodeagent.Shadows].
-func (a *AgentShadow) Store(ctx context.Context, s nodeagent.Status, version string) error {
-	if a.shadows == nil {
-		return option.NotMade("rollout/kube.AgentShadow.Store", "rollout/kube.NewAgentShadow")
-	}
+func (a *agentShadow) Store(ctx context.Context, s nodeagent.Status, version string) error {
 	base, err := a.base(ctx, version)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -111,7 +110,7 @@ func (a *AgentShadow) Store(ctx context.Context, s nodeagent.Status, version str
 	return nil
 }
 
-func (a *AgentShadow) base(ctx context.Context, version string) (*v1alpha1.NodeShadow, error) {
+func (a *agentShadow) base(ctx context.Context, version string) (*v1alpha1.NodeShadow, error) {
 	a.mu.Lock()
 	last := a.last
 	a.mu.Unlock()
@@ -121,7 +120,7 @@ func (a *AgentShadow) base(ctx context.Context, version string) (*v1alpha1.NodeS
 	return a.get(ctx)
 }
 
-func (a *AgentShadow) get(ctx context.Context) (*v1alpha1.NodeShadow, error) {
+func (a *agentShadow) get(ctx context.Context) (*v1alpha1.NodeShadow, error) {
 	sh, err := a.shadows.read(ctx, a.node)
 	if err != nil {
 		return nil, err
@@ -131,7 +130,7 @@ func (a *AgentShadow) get(ctx context.Context) (*v1alpha1.NodeShadow, error) {
 }
 
 // remember keeps an answer of the API server that nobody changes, unless a newer one is known.
-func (a *AgentShadow) remember(sh *v1alpha1.NodeShadow) {
+func (a *agentShadow) remember(sh *v1alpha1.NodeShadow) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.asked = true; a.last == nil || !behind(sh, a.last) {
@@ -140,7 +139,7 @@ func (a *AgentShadow) remember(sh *v1alpha1.NodeShadow) {
 }
 
 // forget has the next Read ask the API server.
-func (a *AgentShadow) forget() {
+func (a *agentShadow) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.last, a.asked = nil, false

@@ -25,13 +25,29 @@ import (
 
 // A Cache keeps all objects of one kind in memory, by one list and one watch, which resumes by itself. Its objects must not be
 // changed. Its methods may be called from several goroutines.
-type Cache[T any] struct {
+type Cache[T any] interface {
+	// Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block.
+	// Call it once.
+	Run(ctx context.Context, changed func()) error
+	// Synced reports whether the cache has every object that existed when it began. A controller must not pass before.
+	Synced() bool
+	// Check returns nil while the cache is up to date as far as is known: see [NoteWatchErrors]. Of an informer that its owner
+	// runs, it says only whether it has synced and goes on. A process is not ready while Check returns an error.
+	Check() error
+	// List returns all objects, in any order.
+	List() []*T
+	// Get returns the object of that name.
+	Get(name string) (*T, bool)
+}
+
+// An informerCache is a [Cache].
+type informerCache[T any] struct {
 	kind     string
 	option   string                    // that names the informer of an embedder
 	informer informer.Interface        // own, or that of an embedder
 	own      cache.SharedIndexInformer // nil where an embedder runs it
 	store    cache.Indexer
-	watch    *Watch // nil where an embedder runs the informer
+	watch    *watchState // nil where an embedder runs the informer
 
 	mu        sync.Mutex
 	converted map[string]conversion[T] // of an embedder's unstructured objects, by name
@@ -43,23 +59,23 @@ type conversion[T any] struct {
 	typed *T
 }
 
-// NewShadowCache returns a cache that is empty until [Cache.Run]: for [NewRecords].
-func NewShadowCache(client dynamic.Interface) (*Cache[v1alpha1.NodeShadow], error) {
+// NewShadowCache returns a cache that is empty until Run: for [NewRecords].
+func NewShadowCache(client dynamic.Interface) (Cache[v1alpha1.NodeShadow], error) {
 	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, nil)
 }
 
 // NewRolloutCache is like [NewShadowCache], for [NewRollouts].
-func NewRolloutCache(client dynamic.Interface) (*Cache[v1alpha1.Rollout], error) {
+func NewRolloutCache(client dynamic.Interface) (Cache[v1alpha1.Rollout], error) {
 	return newCache[v1alpha1.Rollout](client, v1alpha1.RolloutKind, v1alpha1.RolloutsResource, nil)
 }
 
 // NewRevisionCache is like [NewShadowCache], for [NewRollouts].
-func NewRevisionCache(client dynamic.Interface) (*Cache[v1alpha1.Revision], error) {
+func NewRevisionCache(client dynamic.Interface) (Cache[v1alpha1.Revision], error) {
 	return newCache[v1alpha1.Revision](client, v1alpha1.RevisionKind, v1alpha1.RevisionsResource, nil)
 }
 
-// newOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow.See].
-func newOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.NodeShadow], error) {
+// newOwnShadowCache is of the shadow of one node, for its agent: see [AgentShadow].
+func newOwnShadowCache(client dynamic.Interface, node string) (Cache[v1alpha1.NodeShadow], error) {
 	check := checkerFor("newOwnShadowCache")
 	check.Require("client", client, clientRemedy)
 	check.Require("node", node, nodeRemedy)
@@ -71,31 +87,31 @@ func newOwnShadowCache(client dynamic.Interface, node string) (*Cache[v1alpha1.N
 
 func newCache[T any](
 	client dynamic.Interface, kind string, resource schema.GroupVersionResource, only watch.Selector,
-) (*Cache[T], error) {
+) (Cache[T], error) {
 	check := checkerFor("New" + strings.TrimPrefix(kind, "Node") + "Cache")
 	check.Require("client", client, clientRemedy)
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
 	i := watch.NewInformer(client, resource, metav1.NamespaceAll, cache.Indexers{}, only)
-	health := &Watch{resource: resource.Resource, informer: i}
-	return &Cache[T]{kind: kind, informer: i, own: i, store: i.GetIndexer(), watch: health}, nil
+	health := &watchState{resource: resource.Resource, informer: i}
+	return &informerCache[T]{kind: kind, informer: i, own: i, store: i.GetIndexer(), watch: health}, nil
 }
 
 // cacheOver returns a cache over an informer that its owner runs. It may hold objects of type *T or unstructured ones.
-func cacheOver[T any](i informer.Interface, kind, option string) (*Cache[T], error) {
+func cacheOver[T any](i informer.Interface, kind, option string) (Cache[T], error) {
 	store, err := informer.Indexer(option, i, nil)
 	if err != nil {
 		return nil, err
 	}
-	return &Cache[T]{kind: kind, option: option, informer: i, store: store, converted: map[string]conversion[T]{}}, nil
+	return &informerCache[T]{kind: kind, option: option, informer: i, store: store, converted: map[string]conversion[T]{}}, nil
 }
 
-// Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block. Call it
-// once.
-func (c *Cache[T]) Run(ctx context.Context, changed func()) error {
-	if c.store == nil {
-		return option.NotMade("rollout/kube.Cache.Run", "rollout/kube.NewNodeCache")
+// Run implements [Cache].
+func (c *informerCache[T]) Run(ctx context.Context, changed func()) error {
+	remedy := "what looks at the objects"
+	if err := option.CheckRequired("rollout/kube.Cache.Run", "changed", changed, remedy); err != nil {
+		return err
 	}
 	if c.own != nil {
 		if err := errors.Join(c.watch.begin(), c.own.SetTransform(c.decode)); err != nil {
@@ -123,7 +139,7 @@ func handlerOf(changed func()) cache.ResourceEventHandler {
 
 // decode is the transform of the cache's own informer. An object that this version of the package can't decode stays as it is,
 // and List leaves it out.
-func (c *Cache[T]) decode(obj any) (any, error) {
+func (c *informerCache[T]) decode(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return obj, nil
@@ -136,22 +152,15 @@ func (c *Cache[T]) decode(obj any) (any, error) {
 	return &typed, nil
 }
 
-// Synced reports whether the cache has every object that existed when it began. A controller must not pass before.
-func (c *Cache[T]) Synced() bool {
-	if c.store == nil {
-		return false
-	}
+// Synced implements [Cache].
+func (c *informerCache[T]) Synced() bool {
 	return c.informer.HasSynced()
 }
 
-// Check returns nil while the cache is up to date as far as is known: see [Watch.Check]. Of an informer that its owner runs, it
-// says only whether it has synced and goes on. A process is not ready while Check returns an error.
-func (c *Cache[T]) Check() error {
-	if c.store == nil {
-		return option.NotMade("rollout/kube.Cache.Check", "rollout/kube.NewNodeCache")
-	}
+// Check implements [Cache].
+func (c *informerCache[T]) Check() error {
 	if c.watch != nil {
-		return c.watch.Check()
+		return c.watch.check()
 	}
 	if err := informer.CheckStopped(c.option, c.informer); err != nil {
 		return err
@@ -162,11 +171,8 @@ func (c *Cache[T]) Check() error {
 	return nil
 }
 
-// List returns all objects, in any order.
-func (c *Cache[T]) List() []*T {
-	if c.store == nil {
-		return nil
-	}
+// List implements [Cache].
+func (c *informerCache[T]) List() []*T {
 	objects := c.store.List()
 	c.forgetDeleted(len(objects))
 	all := make([]*T, 0, len(objects))
@@ -179,7 +185,7 @@ func (c *Cache[T]) List() []*T {
 }
 
 // forgetDeleted drops all conversions once most of them are of objects that are gone.
-func (c *Cache[T]) forgetDeleted(live int) {
+func (c *informerCache[T]) forgetDeleted(live int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.converted) > 2*live+16 {
@@ -187,17 +193,14 @@ func (c *Cache[T]) forgetDeleted(live int) {
 	}
 }
 
-// Get returns the object of that name.
-func (c *Cache[T]) Get(name string) (*T, bool) {
-	if c.store == nil {
-		return nil, false
-	}
+// Get implements [Cache].
+func (c *informerCache[T]) Get(name string) (*T, bool) {
 	obj, _, _ := c.store.GetByKey(name) // the store of an informer has no errors
 	return c.typed(obj)
 }
 
 // typed returns an object of the store in its type. Unstructured objects of an embedder are converted once for each version.
-func (c *Cache[T]) typed(obj any) (*T, bool) {
+func (c *informerCache[T]) typed(obj any) (*T, bool) {
 	if typed, ok := obj.(*T); ok {
 		return typed, true
 	}

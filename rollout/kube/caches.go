@@ -63,7 +63,7 @@ type CachesOptions struct {
 	HTTP *http.Client
 	// Informers are those that the process runs already. Where one is nil, the Caches run their own.
 	Informers Informers
-	// Health says what [Caches.Health] looks at.
+	// Health says what [Health] looks at.
 	Health HealthOptions
 }
 
@@ -72,14 +72,14 @@ type CachesOptions struct {
 type Caches struct {
 	// Client writes for the controllers.
 	Client    dynamic.Interface
-	Shadows   *Cache[v1alpha1.NodeShadow]
-	Rollouts  *Cache[v1alpha1.Rollout]
-	Revisions *Cache[v1alpha1.Revision]
-	Health    *Health
+	Shadows   Cache[v1alpha1.NodeShadow]
+	Rollouts  Cache[v1alpha1.Rollout]
+	Revisions Cache[v1alpha1.Revision]
+	Health    Health
 
 	factory informers.SharedInformerFactory // of the informers that the embedder does not run
 	in      Informers
-	watches []*Watch // of the factory's informers
+	watches []func() error // of the factory's informers
 	foreign map[string]Informer
 	changed wake
 	running onlyOnce
@@ -101,10 +101,12 @@ func NewCaches(config *rest.Config, o CachesOptions) (*Caches, error) {
 	c.Rollouts, errs[1] = cacheFor(c, "Rollouts", o.Informers.Rollouts, v1alpha1.RolloutKind, NewRolloutCache)
 	c.Revisions, errs[2] = cacheFor(c, "Revisions", o.Informers.Revisions, v1alpha1.RevisionKind, NewRevisionCache)
 	errs[3] = c.completeInformers()
-	c.Health, errs[4] = NewHealth(c.in, o.Health)
+	health, err := newHealth(c.in, o.Health)
+	errs[4] = err
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("rollout/kube.NewCaches: %w", err)
 	}
+	c.Health, c.comparison.seen = health, health.seen
 	return c, nil
 }
 
@@ -131,8 +133,8 @@ func clientsFor(function string, config *rest.Config, over *http.Client) (dynami
 
 // cacheFor is the cache over an embedder's informer, or one of its own.
 func cacheFor[T any](
-	c *Caches, name string, given Informer, kind string, own func(dynamic.Interface) (*Cache[T], error),
-) (*Cache[T], error) {
+	c *Caches, name string, given Informer, kind string, own func(dynamic.Interface) (Cache[T], error),
+) (Cache[T], error) {
 	if given == nil {
 		return own(c.Client)
 	}
@@ -159,11 +161,11 @@ func (c *Caches) completeInformers() error {
 			continue
 		}
 		own := part.own()
-		w, err := NewWatch(own, strings.ToLower(part.name))
+		check, err := NoteWatchErrors(own, strings.ToLower(part.name))
 		if err != nil {
 			return err
 		}
-		*part.in, c.watches = own, append(c.watches, w)
+		*part.in, c.watches = own, append(c.watches, check)
 	}
 	return nil
 }
@@ -217,7 +219,7 @@ func (c *Caches) Nodes() []*corev1.Node {
 	if c.Health == nil {
 		return nil
 	}
-	objects := c.Health.seen.nodes.List()
+	objects := c.comparison.seen.nodes.List()
 	all := make([]*corev1.Node, 0, len(objects))
 	for _, o := range objects {
 		if n, ok := o.(*corev1.Node); ok {
@@ -246,8 +248,8 @@ func (c *Caches) Check() error {
 		return option.NotMade("rollout/kube.Caches.Check", "rollout/kube.NewCaches")
 	}
 	errs := []error{c.Shadows.Check(), c.Rollouts.Check(), c.Revisions.Check()}
-	for _, w := range c.watches {
-		errs = append(errs, w.Check())
+	for _, check := range c.watches {
+		errs = append(errs, check())
 	}
 	for option, i := range c.foreign {
 		if err := informer.CheckStopped(option, i); err != nil {

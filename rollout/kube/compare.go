@@ -28,6 +28,7 @@ const compareAgain = time.Second
 // A comparison is how far the informers of an embedder have been compared with the API server.
 type comparison struct {
 	core kubernetes.Interface
+	seen stores // of the informers
 
 	mu   sync.Mutex
 	done map[string]bool // by option
@@ -73,7 +74,7 @@ type sampled struct {
 func (c *Caches) sampleKinds() []sampled {
 	type options = metav1.ListOptions
 	const all = metav1.NamespaceAll
-	seen, core, apps := c.Health.seen, c.comparison.core.CoreV1(), c.comparison.core.AppsV1()
+	seen, core, apps := c.comparison.seen, c.comparison.core.CoreV1(), c.comparison.core.AppsV1()
 	sample := func(kind string, store cache.Indexer, list func(context.Context, options) (runtime.Object, error)) sampled {
 		return sampled{"Informers." + kind, informer.Sample{
 			Resource: strings.ToLower(kind), Store: store, List: list, Fields: fieldsRead,

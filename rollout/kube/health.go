@@ -18,8 +18,6 @@ import (
 	"github.com/belayproject/belay/rollout/controller"
 )
 
-var _ controller.Health = (*Health)(nil)
-
 // HealthOptions say what a [Health] looks at.
 type HealthOptions struct {
 	// Bad are further types of conditions of Nodes that are bad when they are True, such as those of a node problem detector. Ready, the pressures
@@ -40,7 +38,13 @@ type HealthOptions struct {
 // asked for if that is less. Of a Deployment and a StatefulSet what is asked for is in its spec; of other controllers it is what pods there are, so that
 // one which can't replace its pods is not noticed. Pods without a controller, of Nodes, and finished ones don't count: they don't come back. What
 // a workload loses on other nodes in the meantime is waited for too. Of more than 200 workloads the others are not looked at.
-type Health struct {
+type Health interface {
+	controller.Health
+	// Synced reports whether everything is known that there was when the informers began.
+	Synced() bool
+}
+
+type healthJudge struct {
 	o     HealthOptions
 	seen  stores
 	ready []func() bool
@@ -62,8 +66,16 @@ const (
 
 // NewHealth returns a Health over the informers of Nodes, pods, Deployments, StatefulSets and DaemonSets, all of which are
 // required: see [FactoryInformers]. Their owner runs them; those of package drain/kube will do, which keep less of each object.
-// A controller must not pass before [Health.Synced].
-func NewHealth(in Informers, o HealthOptions) (*Health, error) {
+// A controller must not pass before its Synced.
+func NewHealth(in Informers, o HealthOptions) (Health, error) {
+	h, err := newHealth(in, o)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func newHealth(in Informers, o HealthOptions) (*healthJudge, error) {
 	check := option.For("rollout/kube.NewHealth", nil)
 	for name, i := range map[string]Informer{
 		"Nodes": in.Nodes, "Pods": in.Pods,
@@ -74,7 +86,7 @@ func NewHealth(in Informers, o HealthOptions) (*Health, error) {
 	if err := check.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, informer.ErrMissing)
 	}
-	h := &Health{o: o}
+	h := &healthJudge{o: o}
 	synced, err := h.seen.over(in)
 	if err != nil {
 		return nil, fmt.Errorf("rollout/kube.NewHealth: %w", err)
@@ -83,16 +95,13 @@ func NewHealth(in Informers, o HealthOptions) (*Health, error) {
 	return h, nil
 }
 
-// Synced reports whether everything is known that there was when the informers began.
-func (h *Health) Synced() bool {
+// Synced implements [Health].
+func (h *healthJudge) Synced() bool {
 	return !slices.ContainsFunc(h.ready, func(synced func() bool) bool { return !synced() })
 }
 
 // Baseline implements [controller.Health].
-func (h *Health) Baseline(_ context.Context, n controller.Node) (string, error) {
-	if h.seen.nodes == nil {
-		return "", option.NotMade("rollout/kube.Health.Baseline", "rollout/kube.NewHealth")
-	}
+func (h *healthJudge) Baseline(_ context.Context, n controller.Node) (string, error) {
 	node, err := h.node(n)
 	if err != nil {
 		return "", fmt.Errorf("looking at node %q as it is before: %w", n.Name, err)
@@ -101,7 +110,7 @@ func (h *Health) Baseline(_ context.Context, n controller.Node) (string, error) 
 }
 
 // Verdict implements [controller.Health].
-func (h *Health) Verdict(_ context.Context, n controller.Node, baseline string) rollout.Verdict {
+func (h *healthJudge) Verdict(_ context.Context, n controller.Node, baseline string) rollout.Verdict {
 	if h.seen.nodes == nil {
 		return rollout.Verdict{}
 	}
@@ -124,7 +133,7 @@ func verdict(a rollout.Answer, reason, format string, args ...any) rollout.Verdi
 }
 
 // node is the Node that is meant, as it is seen.
-func (h *Health) node(n controller.Node) (*corev1.Node, error) {
+func (h *healthJudge) node(n controller.Node) (*corev1.Node, error) {
 	if !h.Synced() {
 		return nil, errors.New("what there is on it is not known yet")
 	}
@@ -136,7 +145,7 @@ func (h *Health) node(n controller.Node) (*corev1.Node, error) {
 }
 
 // before is the verdict on a node that is to be touched.
-func (h *Health) before(node *corev1.Node) rollout.Verdict {
+func (h *healthJudge) before(node *corev1.Node) rollout.Verdict {
 	if v, bad := h.conditions(node, nil); bad {
 		return v
 	}
@@ -154,7 +163,7 @@ func (h *Health) before(node *corev1.Node) rollout.Verdict {
 }
 
 // after is the verdict on a node that is to have come back to what it was.
-func (h *Health) after(node *corev1.Node, then baseline) rollout.Verdict {
+func (h *healthJudge) after(node *corev1.Node, then baseline) rollout.Verdict {
 	if v, bad := h.conditions(node, then.bad); bad {
 		return v
 	}
@@ -168,7 +177,7 @@ func (h *Health) after(node *corev1.Node, then baseline) rollout.Verdict {
 }
 
 // conditions is the verdict on a node that is not ready, or has a bad condition that it had not before.
-func (h *Health) conditions(node *corev1.Node, then []string) (rollout.Verdict, bool) {
+func (h *healthJudge) conditions(node *corev1.Node, then []string) (rollout.Verdict, bool) {
 	for _, c := range h.bad(node) {
 		switch {
 		case c.Type == corev1.NodeReady:
@@ -181,7 +190,7 @@ func (h *Health) conditions(node *corev1.Node, then []string) (rollout.Verdict, 
 }
 
 // bad are the conditions of a node that are bad, Ready first. A node that says nothing of it is not ready.
-func (h *Health) bad(node *corev1.Node) []corev1.NodeCondition {
+func (h *healthJudge) bad(node *corev1.Node) []corev1.NodeCondition {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Message: "it does not say that it is"}
 	var all []corev1.NodeCondition
 	for _, c := range node.Status.Conditions {
@@ -204,7 +213,7 @@ func (h *Health) bad(node *corev1.Node) []corev1.NodeCondition {
 	return all
 }
 
-func (h *Health) ignores(pod *corev1.Pod) bool { return h.o.Ignore != nil && h.o.Ignore(pod) }
+func (h *healthJudge) ignores(pod *corev1.Pod) bool { return h.o.Ignore != nil && h.o.Ignore(pod) }
 
 func andMore(n int) string {
 	if n == 1 {

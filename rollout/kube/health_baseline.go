@@ -77,7 +77,7 @@ func readBaseline(text string) (b baseline, err error) {
 }
 
 // baseline is what a node is like.
-func (h *Health) baseline(node *corev1.Node) (b baseline) {
+func (h *healthJudge) baseline(node *corev1.Node) (b baseline) {
 	for _, c := range h.bad(node) {
 		if c.Type != corev1.NodeReady { // without that it never comes back
 			b.bad = append(b.bad, string(c.Type))
@@ -107,7 +107,7 @@ func (h *Health) baseline(node *corev1.Node) (b baseline) {
 func first(all []string, most int) []string { return all[:min(most, len(all))] }
 
 // daemonsMissing names the DaemonSets without a ready pod on a node where they had one, and should have one.
-func (h *Health) daemonsMissing(node *corev1.Node, then []string) (missing []string) {
+func (h *healthJudge) daemonsMissing(node *corev1.Node, then []string) (missing []string) {
 	here := map[string]bool{}
 	for _, pod := range h.seen.onNode(node.Name) {
 		if w, ok := workloadOf(pod); ok && w.kind == daemonSet && counts(pod) {
@@ -138,7 +138,7 @@ func selects(set *appsv1.DaemonSet, node *corev1.Node) bool {
 }
 
 // workMissing says which workloads have fewer ready pods than they had, and than are asked for.
-func (h *Health) workMissing(then []readyPods) (missing []string) {
+func (h *healthJudge) workMissing(then []readyPods) (missing []string) {
 	for _, was := range then {
 		ready, there, name := h.seen.podsOf(was.digest)
 		want := there

@@ -29,7 +29,7 @@ import (
 // scheduler and their kubelets.
 type ward struct {
 	*bed
-	h           *kube.Health
+	h           kube.Health
 	ns          string
 	node, other controller.Node
 	spare       string          // where new pods go that belong on no node
@@ -78,7 +78,7 @@ func newWard(t *testing.T, name string, o kube.HealthOptions) *ward {
 }
 
 // health is one that has synced.
-func (b *bed) health(core kubernetes.Interface, o kube.HealthOptions) *kube.Health {
+func (b *bed) health(core kubernetes.Interface, o kube.HealthOptions) kube.Health {
 	b.t.Helper()
 	factory := informers.NewSharedInformerFactory(core, 0)
 	h, err := kube.NewHealth(kube.FactoryInformers(factory), o)

@@ -27,7 +27,7 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "the ledger is stored over any version",
-			Func:    "(*LedgerStore).Store",
+			Func:    "(*ledgerStore).Store",
 			Replace: "u.SetResourceVersion(version)",
 			With:    `u.SetResourceVersion("")`,
 			Run:     "TestLedgerStore$/stale-store",

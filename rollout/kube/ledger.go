@@ -17,13 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
-
-var _ rollout.SeenLedger = (*LedgerStore)(nil)
 
 const (
 	// ledgerFinalizer keeps the object of a ledger from being deleted by accident.
@@ -33,18 +30,26 @@ const (
 )
 
 // A LedgerStore is a [rollout.LedgerStore] in one DisruptionLedger, and a [rollout.SeenLedger] while Run goes on.
-type LedgerStore struct {
+type LedgerStore interface {
+	rollout.SeenLedger
+	// Run watches the ledger, for Seen, until ctx ends. changed is called after each change; it must not block.
+	Run(ctx context.Context, changed func()) error
+	// Check returns nil while Run watches the ledger and is not refused: see [NoteWatchErrors].
+	Check() error
+}
+
+type ledgerStore struct {
 	objects objects
 	name    string
 	client  dynamic.Interface
 
 	mu    sync.Mutex
 	last  *unstructured.Unstructured // the newest one that was read, written or watched, so that a Store after a Load is one call
-	watch *Watch                     // while it is watched
+	watch *watchState                // while it is watched
 }
 
 // NewLedgerStore returns the ledger of the domain of that name, which need not exist.
-func NewLedgerStore(client dynamic.Interface, domain string) (*LedgerStore, error) {
+func NewLedgerStore(client dynamic.Interface, domain string) (LedgerStore, error) {
 	check := checkerFor("NewLedgerStore")
 	check.Require("client", client, clientRemedy)
 	check.Require("domain", domain, domainRemedy)
@@ -52,14 +57,11 @@ func NewLedgerStore(client dynamic.Interface, domain string) (*LedgerStore, erro
 		return nil, err
 	}
 	kind := objects{v1alpha1.DisruptionLedgerKind, client.Resource(v1alpha1.DisruptionLedgersResource)}
-	return &LedgerStore{objects: kind, name: domain, client: client}, nil
+	return &ledgerStore{objects: kind, name: domain, client: client}, nil
 }
 
 // Load implements [rollout.LedgerStore].
-func (s *LedgerStore) Load(ctx context.Context) (protocol.Ledger, string, error) {
-	if s.objects.client == nil {
-		return protocol.Ledger{}, "", option.NotMade("rollout/kube.LedgerStore.Load", "rollout/kube.NewLedgerStore")
-	}
+func (s *ledgerStore) Load(ctx context.Context) (protocol.Ledger, string, error) {
 	u, err := s.get(ctx)
 	if err != nil {
 		return protocol.Ledger{}, "", err
@@ -72,10 +74,7 @@ func (s *LedgerStore) Load(ctx context.Context) (protocol.Ledger, string, error)
 }
 
 // Store implements [rollout.LedgerStore].
-func (s *LedgerStore) Store(ctx context.Context, l protocol.Ledger, version string) (string, error) {
-	if s.objects.client == nil {
-		return "", option.NotMade("rollout/kube.LedgerStore.Store", "rollout/kube.NewLedgerStore")
-	}
+func (s *ledgerStore) Store(ctx context.Context, l protocol.Ledger, version string) (string, error) {
 	spec, err := specOf(l)
 	if err != nil {
 		return "", fmt.Errorf("writing %s %q: %w", s.objects.kind, s.name, err)
@@ -101,7 +100,7 @@ func (s *LedgerStore) Store(ctx context.Context, l protocol.Ledger, version stri
 	return s.remember(stored), nil
 }
 
-func (s *LedgerStore) create(ctx context.Context, spec map[string]any) (string, error) {
+func (s *ledgerStore) create(ctx context.Context, spec map[string]any) (string, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(s.objects.kind))
 	u.SetName(s.name)
@@ -114,7 +113,7 @@ func (s *LedgerStore) create(ctx context.Context, spec map[string]any) (string, 
 }
 
 // base is the object to write the ledger into: with everything that others have put there.
-func (s *LedgerStore) base(ctx context.Context, version string) (*unstructured.Unstructured, error) {
+func (s *ledgerStore) base(ctx context.Context, version string) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	last := s.last
 	s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *LedgerStore) base(ctx context.Context, version string) (*unstructured.U
 	return s.get(ctx)
 }
 
-func (s *LedgerStore) get(ctx context.Context) (*unstructured.Unstructured, error) {
+func (s *ledgerStore) get(ctx context.Context) (*unstructured.Unstructured, error) {
 	u, err := s.objects.get(ctx, s.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		s.forget()
@@ -137,7 +136,7 @@ func (s *LedgerStore) get(ctx context.Context) (*unstructured.Unstructured, erro
 }
 
 // remember keeps the object, unless a newer one is known, and returns its version.
-func (s *LedgerStore) remember(u *unstructured.Unstructured) string {
+func (s *ledgerStore) remember(u *unstructured.Unstructured) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil || !behind(u, s.last) {

@@ -17,11 +17,8 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// Run watches the ledger, for Seen, until ctx ends. changed is called after each change; it must not block.
-func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
-	if s.objects.client == nil {
-		return option.NotMade("rollout/kube.LedgerStore.Run", "rollout/kube.NewLedgerStore")
-	}
+// Run implements [LedgerStore].
+func (s *ledgerStore) Run(ctx context.Context, changed func()) error {
 	if err := option.CheckRequired(
 		"rollout/kube.LedgerStore.Run", "changed", changed, "what looks at the ledger",
 	); err != nil {
@@ -43,8 +40,8 @@ func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
 	if err != nil {
 		return fmt.Errorf("watching %s %q: %w", s.objects.kind, s.name, err)
 	}
-	health, err := NewWatch(informer, v1alpha1.DisruptionLedgersResource.Resource)
-	if err != nil {
+	health := &watchState{resource: v1alpha1.DisruptionLedgersResource.Resource, informer: informer}
+	if err := health.begin(); err != nil {
 		return err
 	}
 	s.watched(health)
@@ -53,32 +50,32 @@ func (s *LedgerStore) Run(ctx context.Context, changed func()) error {
 	return nil
 }
 
-func (s *LedgerStore) watched(by *Watch) {
+func (s *ledgerStore) watched(by *watchState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.watch = by
 }
 
-// Check returns nil while Run watches the ledger and is not refused: [Watch.Check].
-func (s *LedgerStore) Check() error {
+// Check implements [LedgerStore].
+func (s *ledgerStore) Check() error {
 	s.mu.Lock()
 	watch := s.watch
 	s.mu.Unlock()
 	if watch == nil {
 		return &watchError{Resource: v1alpha1.DisruptionLedgersResource.Resource, Err: errNoAnswer}
 	}
-	return watch.Check()
+	return watch.check()
 }
 
 // forget is for a ledger that is gone.
-func (s *LedgerStore) forget() {
+func (s *ledgerStore) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = nil
 }
 
 // Seen implements [rollout.SeenLedger].
-func (s *LedgerStore) Seen() (protocol.Ledger, string, bool) {
+func (s *ledgerStore) Seen() (protocol.Ledger, string, bool) {
 	s.mu.Lock()
 	u, watch := s.last, s.watch
 	s.mu.Unlock()

@@ -104,7 +104,7 @@ func (o ControllerOptions) lead(ctx context.Context, work func(context.Context) 
 
 // runTerm runs a controller while this process leads. Each term has a controller of its own, as another process may have led in
 // between.
-func (o ControllerOptions) runTerm(ctx context.Context, caches *Caches, ledger *LedgerStore, own *wake) error {
+func (o ControllerOptions) runTerm(ctx context.Context, caches *Caches, ledger LedgerStore, own *wake) error {
 	parts, err := o.complete(caches, ledger)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (o ControllerOptions) runTerm(ctx context.Context, caches *Caches, ledger *
 }
 
 // complete makes the parts of a controller that are nil.
-func (o ControllerOptions) complete(caches *Caches, ledger *LedgerStore) (controller.Options, error) {
+func (o ControllerOptions) complete(caches *Caches, ledger LedgerStore) (controller.Options, error) {
 	c := o.Controller
 	if c.Domain == "" {
 		c.Domain = o.Domain
@@ -227,7 +227,7 @@ func RunAgent(ctx context.Context, config *rest.Config, o AgentOptions) error {
 }
 
 // cache is that of the one shadow, or over the informer of the embedder.
-func (o AgentOptions) cache(client dynamic.Interface) (*Cache[v1alpha1.NodeShadow], error) {
+func (o AgentOptions) cache(client dynamic.Interface) (Cache[v1alpha1.NodeShadow], error) {
 	if o.Shadows == nil {
 		return newOwnShadowCache(client, o.Node)
 	}
@@ -235,7 +235,7 @@ func (o AgentOptions) cache(client dynamic.Interface) (*Cache[v1alpha1.NodeShado
 }
 
 // complete makes the parts of an agent that are nil.
-func (o AgentOptions) complete(own *AgentShadow, shadows *Shadows, woken <-chan struct{}) nodeagent.Options {
+func (o AgentOptions) complete(own AgentShadow, shadows *Shadows, woken <-chan struct{}) nodeagent.Options {
 	a := o.Agent
 	a.Changed = woken
 	if a.Shadows == nil {

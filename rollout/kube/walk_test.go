@@ -26,7 +26,7 @@ type walker struct {
 	name    string
 	world   model.World
 	shadow  *v1alpha1.NodeShadow
-	ledger  *kube.LedgerStore
+	ledger  kube.LedgerStore
 	version string
 	taken   map[protocol.Event]int
 }

@@ -17,9 +17,8 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// A Watch notes what goes wrong with the list and watch of an informer. A [Cache] and a [LedgerStore] have one each; make others with [NewWatch] for the
-// informers of a process that nobody else looks after. Its methods may be called at the same time.
-type Watch struct {
+// A watchState notes what goes wrong with the list and watch of an informer.
+type watchState struct {
 	resource string
 	informer cache.SharedIndexInformer
 
@@ -33,17 +32,26 @@ type Watch struct {
 // minute.
 const quiet = 2 * time.Minute
 
-// NewWatch takes over the handler of watch errors of an informer that has not been started, or else it fails. The resource is the
-// plural: "deployments".
-func NewWatch(informer cache.SharedIndexInformer, resource string) (*Watch, error) {
-	if err := option.CheckRequired("rollout/kube.NewWatch", "informer", informer, "one that was not started"); err != nil {
+// NoteWatchErrors takes over the handler of watch errors of an informer that has not been started, or else it fails. The
+// resource is the plural: "deployments". A [Cache] and a [LedgerStore] look after their own informers.
+//
+// check returns nil if the informer has seen all objects once and its watch is not refused, or else an error that names
+// the resource and why its watch lags. A watch that came back still counts as failing until it hears something, or has
+// not failed again for two minutes. One that waits for an API server that can't be reached, or is overloaded, is not
+// noticed. check may be called from several goroutines.
+func NoteWatchErrors(informer cache.SharedIndexInformer, resource string) (check func() error, err error) {
+	remedy := "one that was not started"
+	if err := option.CheckRequired("rollout/kube.NoteWatchErrors", "informer", informer, remedy); err != nil {
 		return nil, err
 	}
-	w := &Watch{resource: resource, informer: informer}
-	return w, w.begin()
+	w := &watchState{resource: resource, informer: informer}
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	return w.check, nil
 }
 
-func (w *Watch) begin() error {
+func (w *watchState) begin() error {
 	if err := w.informer.SetWatchErrorHandlerWithContext(w.failed); err != nil {
 		return fmt.Errorf("looking after the watch of %s: %w", w.resource, err)
 	}
@@ -51,7 +59,7 @@ func (w *Watch) begin() error {
 }
 
 // failed keeps the error of a list or watch. The informer tries again by itself.
-func (w *Watch) failed(ctx context.Context, r *cache.Reflector, err error) {
+func (w *watchState) failed(ctx context.Context, r *cache.Reflector, err error) {
 	cache.DefaultWatchErrorHandler(ctx, r, err)
 	if away(err) {
 		return
@@ -69,14 +77,8 @@ func away(err error) bool {
 		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
 }
 
-// Check returns nil if the informer has seen all objects once and its watch is not refused, or else an error that names the resource and why its
-// watch lags. A watch that came back
-// still counts as failing until it hears something, or has not failed again for two minutes. One that waits for an API
-// server that can't be reached, or is overloaded, is not noticed here.
-func (w *Watch) Check() error {
-	if w.informer == nil {
-		return option.NotMade("rollout/kube.Watch.Check", "rollout/kube.NewWatch")
-	}
+// check is what [NoteWatchErrors] returns.
+func (w *watchState) check() error {
 	synced, version := w.informer.HasSynced(), w.informer.LastSyncResourceVersion()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -109,21 +109,21 @@ func TestWatchThatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &scripted{version: 1}
 		informer := cache.NewSharedIndexInformer(w.listWatch(), &corev1.ConfigMap{}, 0, cache.Indexers{})
-		watch, err := kube.NewWatch(informer, "configmaps")
+		check, err := kube.NoteWatchErrors(informer, "configmaps")
 		if err != nil {
 			t.Fatal(err)
 		}
 		wants := func(when, text string) {
 			t.Helper()
 			synctest.Wait()
-			if err := watch.Check(); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
+			if err := check(); (err == nil) != (text == "") || err != nil && !strings.Contains(err.Error(), text) {
 				t.Errorf("%s: got %v, want %q", when, err, text)
 			}
 		}
 		wants("before the start", "watch of configmaps has not seen all yet")
 		go informer.RunWithContext(t.Context())
 		wants("once all is seen", "")
-		if _, err := kube.NewWatch(informer, "configmaps"); err == nil {
+		if _, err := kube.NoteWatchErrors(informer, "configmaps"); err == nil {
 			t.Error("an informer that runs is taken")
 		}
 		w.refuse(true)
@@ -156,7 +156,7 @@ func TestWatchThatWaitsForItsServer(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := &scripted{version: 1}
 			informer := cache.NewSharedIndexInformer(w.listWatch(), &corev1.ConfigMap{}, 0, cache.Indexers{})
-			watch, err := kube.NewWatch(informer, "configmaps")
+			check, err := kube.NoteWatchErrors(informer, "configmaps")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -165,7 +165,7 @@ func TestWatchThatWaitsForItsServer(t *testing.T) {
 			w.fails(away)
 			for range 20 {
 				time.Sleep(10 * time.Second)
-				if err := watch.Check(); err != nil {
+				if err := check(); err != nil {
 					t.Errorf("while the API server answers %v: %v, want nothing", away, err)
 				}
 			}

@@ -85,13 +85,13 @@ func TestHooksInARolloutWithABoot(t *testing.T) {
 }
 
 // shadow is the node's, as it is stored.
-func (h *hooked) shadow() *kube.AgentShadow {
+func (h *hooked) shadow() kube.AgentShadow {
 	h.t.Helper()
 	return shadowOf(h.t, h.Client, h.name)
 }
 
 // shadowOf is the shadow of a node, as it is stored.
-func shadowOf(t *testing.T, client dynamic.Interface, node string) *kube.AgentShadow {
+func shadowOf(t *testing.T, client dynamic.Interface, node string) kube.AgentShadow {
 	t.Helper()
 	shadows, err := kube.NewShadows(client)
 	must(t, err)

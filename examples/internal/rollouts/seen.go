@@ -16,8 +16,8 @@ import (
 
 // seen is what watches show.
 type seen struct {
-	rollouts *kube.Cache[v1alpha1.Rollout]
-	ledger   *kube.LedgerStore
+	rollouts kube.Cache[v1alpha1.Rollout]
+	ledger   kube.LedgerStore
 
 	mu   sync.Mutex
 	most int // slots at a time, since the last call of Most

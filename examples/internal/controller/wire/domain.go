@@ -31,7 +31,7 @@ func (p *Plane) domain(ctx context.Context, name string) error {
 
 // term carries out the rollouts of a domain from the time at which this process leads it to that at which it does not any more. Each term has a controller of its own:
 // what one remembers is not true any more when another process has led, and what it has shown is the other one's to show.
-func (p *Plane) term(ctx context.Context, name string, ledger *kube.LedgerStore) error {
+func (p *Plane) term(ctx context.Context, name string, ledger kube.LedgerStore) error {
 	logger := klog.FromContext(ctx)
 	counts, forget := p.metrics.Rollouts(name)
 	defer forget()

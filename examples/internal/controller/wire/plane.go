@@ -48,16 +48,16 @@ type Plane struct {
 
 	factory   informers.SharedInformerFactory
 	pods      *drainkube.Cache
-	health    *kube.Health
+	health    kube.Health
 	drainer   *drain.Drainer
 	nodes     machinekube.Nodes // of machines, nil where they are not looked after
-	shadows   *kube.Cache[v1alpha1.NodeShadow]
-	rollouts  *kube.Cache[v1alpha1.Rollout]
-	revisions *kube.Cache[v1alpha1.Revision]
+	shadows   kube.Cache[v1alpha1.NodeShadow]
+	rollouts  kube.Cache[v1alpha1.Rollout]
+	revisions kube.Cache[v1alpha1.Revision]
 
-	toggle  *toggle                      // the switch for everything
-	ledgers map[string]*kube.LedgerStore // by domain
-	watches []*kube.Watch                // of what no cache of a package looks after
+	toggle  *toggle                     // the switch for everything
+	ledgers map[string]kube.LedgerStore // by domain
+	watches []func() error              // of what no cache of a package looks after
 	changed bell
 	heard   ear
 	synced  atomic.Bool
@@ -110,7 +110,7 @@ func (p *Plane) records() (err error) {
 	p.shadows, errs[0] = kube.NewShadowCache(p.client)
 	p.rollouts, errs[1] = kube.NewRolloutCache(p.client)
 	p.revisions, errs[2] = kube.NewRevisionCache(p.client)
-	p.ledgers = make(map[string]*kube.LedgerStore, len(p.s.Domains))
+	p.ledgers = make(map[string]kube.LedgerStore, len(p.s.Domains))
 	for _, domain := range p.s.Domains {
 		if p.ledgers[domain], err = kube.NewLedgerStore(p.client, domain); err != nil {
 			return err
@@ -218,8 +218,8 @@ func (p *Plane) wait(ctx context.Context) error {
 
 // check has Ready ask after the watch of an informer.
 func (p *Plane) check(resource string, informer cache.SharedIndexInformer) error {
-	w, err := kube.NewWatch(informer, resource)
-	p.watches = append(p.watches, w)
+	check, err := kube.NoteWatchErrors(informer, resource)
+	p.watches = append(p.watches, check)
 	return err
 }
 
@@ -229,8 +229,8 @@ func (p *Plane) Ready() error {
 		return errors.New("the cluster has not been seen whole yet")
 	}
 	errs := []error{p.pods.Check(), p.shadows.Check(), p.rollouts.Check(), p.revisions.Check()}
-	for _, w := range p.watches {
-		errs = append(errs, w.Check())
+	for _, check := range p.watches {
+		errs = append(errs, check())
 	}
 	for _, l := range p.ledgers {
 		errs = append(errs, l.Check())
