@@ -131,6 +131,9 @@ func (s *Suite) useResults(scope *Scope, values []reflect.Value) (faults []strin
 		case v.Kind() == reflect.Pointer && !v.IsNil() && s.isOwn(v.Type().Elem()),
 			v.Kind() == reflect.Interface && !v.IsNil() && v.Type() != errorType() && s.isOwn(v.Type()):
 			for m := range methodsOf(v.Type()) {
+				if !m.IsExported() {
+					continue
+				}
 				faults = append(faults, s.useFunc(scope, "its result's "+m.Name, v.MethodByName(m.Name))...)
 			}
 		}

@@ -160,14 +160,10 @@ func addOptions(to map[reflect.Type]func(*badinput.Scope) any) {
 		s.AddCleanup(d.Close)
 		return d
 	})
-	addSample(to, func(s *badinput.Scope) *drainkube.Client {
+	addSample(to, func(s *badinput.Scope) drainkube.Client {
 		return noError(drainkube.NewClientForConfig(badinput.MakeSample[*rest.Config](s), nil, drainkube.ClientOptions{}))
 	})
 	addSample(to, func(*badinput.Scope) identity.CollectorConfig { return identity.CollectorConfig{} })
-	addSample(to, func(s *badinput.Scope) *rolloutkube.Watch {
-		factory := badinput.MakeSample[informers.SharedInformerFactory](s)
-		return noError(rolloutkube.NewWatch(factory.Core().V1().Nodes().Informer(), "nodes"))
-	})
 	addSample(to, func(s *badinput.Scope) *configsync.Steered[string] {
 		o := configsync.Options[string]{
 			Version: "a", Key: "a", Default: func() string { return "a" },

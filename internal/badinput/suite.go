@@ -76,8 +76,11 @@ func (s *Suite) constructorOf(t reflect.Type) (Func, bool) {
 }
 
 // isMade reports whether values of a type come from functions alone: it is a struct of the module, or a pointer to one,
-// whose fields a user can't set.
+// whose fields a user can't set, or an interface that nobody else can implement.
 func (s *Suite) isMade(t reflect.Type) bool {
+	if t.Kind() == reflect.Interface && s.isOwn(t) {
+		return slices.ContainsFunc(slices.Collect(methodsOf(t)), func(m reflect.Method) bool { return !m.IsExported() })
+	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}

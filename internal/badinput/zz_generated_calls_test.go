@@ -236,7 +236,7 @@ func libraryTable() badinput.Table {
 			{"rollout/kube.NewRollouts", rollout_kube.NewRollouts, []string{"client", "o"}},
 			{"rollout/kube.NewShadowCache", rollout_kube.NewShadowCache, []string{"client"}},
 			{"rollout/kube.NewShadows", rollout_kube.NewShadows, []string{"client"}},
-			{"rollout/kube.NewWatch", rollout_kube.NewWatch, []string{"informer", "resource"}},
+			{"rollout/kube.NoteWatchErrors", rollout_kube.NoteWatchErrors, []string{"informer", "resource"}},
 			{"rollout/kube.RunAgent", rollout_kube.RunAgent, []string{"ctx", "config", "o"}},
 			{"rollout/kube.RunController", rollout_kube.RunController, []string{"ctx", "config", "o"}},
 			{"rollout/nodeagent.BootID", rollout_nodeagent.BootID, nil},
@@ -355,28 +355,10 @@ func libraryTable() badinput.Table {
 				"Fetch":   []string{"argument 1", "spec"},
 				"Watch":   []string{"ctx", "changed"},
 			}},
-			{"configsync/kube.AnnotationSource", reflect.TypeFor[configsync_kube.AnnotationSource](), map[string][]string{
-				"Desired": []string{"ctx"},
-				"Watch":   []string{"ctx", "changed"},
-			}},
-			{"configsync/kube.ConfigMapFetcher", reflect.TypeFor[configsync_kube.ConfigMapFetcher](), map[string][]string{
-				"Fetch":       []string{"ctx", "s"},
-				"WatchObject": []string{"ctx", "s", "changed"},
-			}},
-			{"configsync/kube.LegacySource", reflect.TypeFor[configsync_kube.LegacySource](), map[string][]string{
-				"Desired": []string{"ctx"},
-				"Watch":   []string{"ctx", "changed"},
-			}},
-			{"configsync/kube.NodeConditionReporter", reflect.TypeFor[configsync_kube.NodeConditionReporter](), map[string][]string{
-				"Report": []string{"ctx", "s"},
-			}},
 			{"configsync/kube.NodeConfigSource", reflect.TypeFor[configsync_kube.NodeConfigSource](), map[string][]string{
 				"Desired":        []string{"ctx"},
 				"StatusReporter": nil,
 				"Watch":          []string{"ctx", "changed"},
-			}},
-			{"configsync/kube.StatusReporter", reflect.TypeFor[configsync_kube.StatusReporter](), map[string][]string{
-				"Report": []string{"ctx", "s"},
 			}},
 			{"configsync/layers.Stack", reflect.TypeFor[configsync_layers.Stack](), map[string][]string{
 				"Merge": []string{"shared"},
@@ -573,14 +555,6 @@ func libraryTable() badinput.Table {
 				"Synced":      nil,
 				"View":        nil,
 				"WaitForSync": []string{"ctx"},
-			}},
-			{"drain/kube.Client", reflect.TypeFor[drain_kube.Client](), map[string][]string{
-				"Delete":      []string{"ctx", "pod", "gracePeriodSeconds"},
-				"DryRunEvict": []string{"ctx", "pod"},
-				"Evict":       []string{"ctx", "pod", "gracePeriodSeconds"},
-				"GetNode":     []string{"ctx", "name"},
-				"ListPods":    []string{"ctx", "node"},
-				"PatchNode":   []string{"ctx", "name", "patch", "status"},
 			}},
 			{"drain/kube.Drainer", reflect.TypeFor[drain_kube.Drainer](), map[string][]string{
 				"Close":            nil,
@@ -796,56 +770,6 @@ func libraryTable() badinput.Table {
 			{"machine/kube.Cargo", reflect.TypeFor[machine_kube.Cargo](), map[string][]string{
 				"On": []string{"ctx", "machines"},
 			}},
-			{"machine/kube.Doctor", reflect.TypeFor[machine_kube.Doctor](), map[string][]string{
-				"Health": []string{"argument 1", "machines"},
-			}},
-			{"machine/kube.Groups", reflect.TypeFor[machine_kube.Groups](), map[string][]string{
-				"Annotate":            []string{"ctx", "c", "annotations"},
-				"AnnotateDeployment":  []string{"ctx", "c", "annotations"},
-				"AnnotateSet":         []string{"ctx", "c", "annotations"},
-				"CreateMachines":      []string{"ctx", "machines"},
-				"CreateSet":           []string{"ctx", "s"},
-				"DeleteMachine":       []string{"ctx", "c"},
-				"DeleteSet":           []string{"ctx", "c"},
-				"OwnMachine":          []string{"ctx", "c", "owner"},
-				"OwnSet":              []string{"ctx", "c", "owner"},
-				"PutCheckStatus":      []string{"ctx", "h"},
-				"PutDeploymentStatus": []string{"ctx", "d"},
-				"PutMachine":          []string{"ctx", "m"},
-				"PutSet":              []string{"ctx", "s"},
-				"PutSetStatus":        []string{"ctx", "s"},
-				"Read":                []string{"ctx", "namespace", "live"},
-				"Run":                 []string{"ctx", "changed"},
-				"Synced":              nil,
-			}},
-			{"machine/kube.Machines", reflect.TypeFor[machine_kube.Machines](), map[string][]string{
-				"Get":           []string{"argument 1", "key"},
-				"Gone":          []string{"ctx", "name", "uid"},
-				"List":          []string{"argument 1"},
-				"ListLive":      []string{"ctx"},
-				"Live":          []string{"ctx", "key"},
-				"PutStatus":     []string{"ctx", "m"},
-				"Run":           []string{"ctx", "changed"},
-				"SetFinalizer":  []string{"ctx", "m", "on"},
-				"SetProviderID": []string{"ctx", "m", "id"},
-				"Synced":        nil,
-				"Twins":         []string{"argument 1", "m", "providerID"},
-				"Unread":        nil,
-				"Watch":         []string{"changed"},
-			}},
-			{"machine/kube.NodeConfigs", reflect.TypeFor[machine_kube.NodeConfigs](), map[string][]string{
-				"Point": []string{"ctx", "n", "source"},
-			}},
-			{"machine/kube.Nodes", reflect.TypeFor[machine_kube.Nodes](), map[string][]string{
-				"Live":   []string{"ctx", "token"},
-				"Mark":   []string{"ctx", "ref", "on"},
-				"Of":     []string{"argument 1", "token"},
-				"Probe":  []string{"ctx", "every"},
-				"Remove": []string{"ctx", "ref"},
-				"Start":  []string{"ctx", "n", "m"},
-				"Synced": nil,
-				"Watch":  []string{"changed"},
-			}},
 			{"machine/kube.Secrets", reflect.TypeFor[machine_kube.Secrets](), map[string][]string{
 				"Secret": []string{"ctx", "key"},
 			}},
@@ -864,13 +788,6 @@ func libraryTable() badinput.Table {
 			}},
 			{"machine/provider.State", reflect.TypeFor[machine_provider.State](), map[string][]string{
 				"Alive": nil,
-			}},
-			{"machine/provider/exec.Provider", reflect.TypeFor[machine_provider_exec.Provider](), map[string][]string{
-				"Abilities": nil,
-				"Create":    []string{"ctx", "r"},
-				"Delete":    []string{"ctx", "r"},
-				"Get":       []string{"ctx", "ref"},
-				"List":      []string{"ctx", "s"},
 			}},
 			{"machine/provider/local.Config", reflect.TypeFor[machine_provider_local.Config](), map[string][]string{
 				"Default":  nil,
@@ -1377,18 +1294,6 @@ func libraryTable() badinput.Table {
 				"Revoke":    []string{"k"},
 				"Stop":      []string{"k"},
 			}},
-			{"rollout/kube.AgentShadow", reflect.TypeFor[rollout_kube.AgentShadow](), map[string][]string{
-				"Read":  []string{"ctx"},
-				"See":   []string{"sh"},
-				"Store": []string{"ctx", "s", "version"},
-			}},
-			{"rollout/kube.Cache", reflect.TypeFor[rollout_kube.Cache[string]](), map[string][]string{
-				"Check":  nil,
-				"Get":    []string{"name"},
-				"List":   nil,
-				"Run":    []string{"ctx", "changed"},
-				"Synced": nil,
-			}},
 			{"rollout/kube.Caches", reflect.TypeFor[rollout_kube.Caches](), map[string][]string{
 				"Check":  nil,
 				"Nodes":  nil,
@@ -1396,25 +1301,10 @@ func libraryTable() badinput.Table {
 				"Synced": nil,
 				"Watch":  nil,
 			}},
-			{"rollout/kube.Health", reflect.TypeFor[rollout_kube.Health](), map[string][]string{
-				"Baseline": []string{"argument 1", "n"},
-				"Synced":   nil,
-				"Verdict":  []string{"argument 1", "n", "baseline"},
-			}},
-			{"rollout/kube.LedgerStore", reflect.TypeFor[rollout_kube.LedgerStore](), map[string][]string{
-				"Check": nil,
-				"Load":  []string{"ctx"},
-				"Run":   []string{"ctx", "changed"},
-				"Seen":  nil,
-				"Store": []string{"ctx", "l", "version"},
-			}},
 			{"rollout/kube.Shadows", reflect.TypeFor[rollout_kube.Shadows](), map[string][]string{
 				"Create": []string{"ctx", "sh"},
 				"In":     []string{"domain"},
 				"List":   []string{"ctx"},
-			}},
-			{"rollout/kube.Watch", reflect.TypeFor[rollout_kube.Watch](), map[string][]string{
-				"Check": nil,
 			}},
 			{"rollout/nodeagent.Agent", reflect.TypeFor[rollout_nodeagent.Agent](), map[string][]string{
 				"Reconcile": []string{"ctx"},
@@ -1882,73 +1772,78 @@ func libraryTable() badinput.Table {
 			reflect.TypeFor[drain.Recorder]():                         func(s *badinput.Scope) any { return stub16{s} },
 			reflect.TypeFor[drain.Responder]():                        func(s *badinput.Scope) any { return stub17{s} },
 			reflect.TypeFor[drain.VolumeCache]():                      func(s *badinput.Scope) any { return stub18{s} },
-			reflect.TypeFor[drain_kube.CoreRecorder]():                func(s *badinput.Scope) any { return stub19{s} },
-			reflect.TypeFor[drain_kube.Informer]():                    func(s *badinput.Scope) any { return stub20{s} },
-			reflect.TypeFor[identity.Canary]():                        func(s *badinput.Scope) any { return stub21{s} },
-			reflect.TypeFor[identity.Clock]():                         func(s *badinput.Scope) any { return stub22{s} },
-			reflect.TypeFor[identity.LeaseClient]():                   func(s *badinput.Scope) any { return stub23{s} },
-			reflect.TypeFor[identity.LeaseWatcher]():                  func(s *badinput.Scope) any { return stub24{s} },
-			reflect.TypeFor[identity.NodeClient]():                    func(s *badinput.Scope) any { return stub25{s} },
-			reflect.TypeFor[identity.Source]():                        func(s *badinput.Scope) any { return stub26{s} },
-			reflect.TypeFor[identity_nodeauth.LeaseCreator]():         func(s *badinput.Scope) any { return stub27{s} },
-			reflect.TypeFor[identity_nodeauth.NodeGetter]():           func(s *badinput.Scope) any { return stub28{s} },
-			reflect.TypeFor[identity_nodeauth.Patcher[string]]():      func(s *badinput.Scope) any { return stub29{s} },
-			reflect.TypeFor[identity_nodeauth.PodGetter]():            func(s *badinput.Scope) any { return stub30{s} },
-			reflect.TypeFor[identity_nodeauth.TokenReviewer]():        func(s *badinput.Scope) any { return stub31{s} },
-			reflect.TypeFor[lkg.Getter]():                             func(s *badinput.Scope) any { return stub32{s} },
-			reflect.TypeFor[lkg.Store]():                              func(s *badinput.Scope) any { return stub33{s} },
-			reflect.TypeFor[machine_admission.Groups]():               func(s *badinput.Scope) any { return stub34{s} },
-			reflect.TypeFor[machine_controller.Backup]():              func(s *badinput.Scope) any { return stub35{s} },
-			reflect.TypeFor[machine_controller.Blame]():               func(s *badinput.Scope) any { return stub36{s} },
-			reflect.TypeFor[machine_controller.Budget]():              func(s *badinput.Scope) any { return stub37{s} },
-			reflect.TypeFor[machine_controller.Cargo]():               func(s *badinput.Scope) any { return stub38{s} },
-			reflect.TypeFor[machine_controller.ControlPlane]():        func(s *badinput.Scope) any { return stub39{s} },
-			reflect.TypeFor[machine_controller.Doctor]():              func(s *badinput.Scope) any { return stub40{s} },
-			reflect.TypeFor[machine_controller.Drainer]():             func(s *badinput.Scope) any { return stub41{s} },
-			reflect.TypeFor[machine_controller.Gate]():                func(s *badinput.Scope) any { return stub42{s} },
-			reflect.TypeFor[machine_controller.Groups]():              func(s *badinput.Scope) any { return stub43{s} },
-			reflect.TypeFor[machine_controller.Left]():                func(s *badinput.Scope) any { return stub44{s} },
-			reflect.TypeFor[machine_controller.Machines]():            func(s *badinput.Scope) any { return stub45{s} },
-			reflect.TypeFor[machine_controller.MemberList]():          func(s *badinput.Scope) any { return stub46{s} },
-			reflect.TypeFor[machine_controller.Members]():             func(s *badinput.Scope) any { return stub47{s} },
-			reflect.TypeFor[machine_controller.Nodes]():               func(s *badinput.Scope) any { return stub48{s} },
-			reflect.TypeFor[machine_controller.Secrets]():             func(s *badinput.Scope) any { return stub49{s} },
-			reflect.TypeFor[machine_controller.Starter]():             func(s *badinput.Scope) any { return stub50{s} },
-			reflect.TypeFor[machine_controller.Unseeing]():            func(s *badinput.Scope) any { return stub51{s} },
-			reflect.TypeFor[machine_kube.Configs]():                   func(s *badinput.Scope) any { return stub52{s} },
-			reflect.TypeFor[machine_kube.Drains]():                    func(s *badinput.Scope) any { return stub53{s} },
-			reflect.TypeFor[machine_provider.Adopter]():               func(s *badinput.Scope) any { return stub54{s} },
-			reflect.TypeFor[machine_provider.Capacity]():              func(s *badinput.Scope) any { return stub55{s} },
-			reflect.TypeFor[machine_provider.Console]():               func(s *badinput.Scope) any { return stub56{s} },
-			reflect.TypeFor[machine_provider.CreateDeleter]():         func(s *badinput.Scope) any { return stub57{s} },
-			reflect.TypeFor[machine_provider.Group]():                 func(s *badinput.Scope) any { return stub58{s} },
-			reflect.TypeFor[machine_provider.Planner]():               func(s *badinput.Scope) any { return stub59{s} },
-			reflect.TypeFor[machine_provider.Power]():                 func(s *badinput.Scope) any { return stub60{s} },
-			reflect.TypeFor[machine_provider.Provider]():              func(s *badinput.Scope) any { return stub61{s} },
-			reflect.TypeFor[machine_provider.TypedProvider[string]](): func(s *badinput.Scope) any { return stub62{s} },
-			reflect.TypeFor[machine_provider.Updater]():               func(s *badinput.Scope) any { return stub63{s} },
-			reflect.TypeFor[machine_provider.Validator]():             func(s *badinput.Scope) any { return stub64{s} },
-			reflect.TypeFor[rollout.Bounded]():                        func(s *badinput.Scope) any { return stub65{s} },
-			reflect.TypeFor[rollout.Detector]():                       func(s *badinput.Scope) any { return stub66{s} },
-			reflect.TypeFor[rollout.Holders]():                        func(s *badinput.Scope) any { return stub67{s} },
-			reflect.TypeFor[rollout.LedgerStore]():                    func(s *badinput.Scope) any { return stub68{s} },
-			reflect.TypeFor[rollout.SeenLedger]():                     func(s *badinput.Scope) any { return stub69{s} },
-			reflect.TypeFor[rollout_controller.Drainer]():             func(s *badinput.Scope) any { return stub70{s} },
-			reflect.TypeFor[rollout_controller.Fleet]():               func(s *badinput.Scope) any { return stub71{s} },
-			reflect.TypeFor[rollout_controller.Gate]():                func(s *badinput.Scope) any { return stub72{s} },
-			reflect.TypeFor[rollout_controller.Health]():              func(s *badinput.Scope) any { return stub73{s} },
-			reflect.TypeFor[rollout_controller.MarkingDrainer]():      func(s *badinput.Scope) any { return stub74{s} },
-			reflect.TypeFor[rollout_controller.Recorder]():            func(s *badinput.Scope) any { return stub75{s} },
-			reflect.TypeFor[rollout_controller.Rollouts]():            func(s *badinput.Scope) any { return stub76{s} },
-			reflect.TypeFor[rollout_controller.Shadows]():             func(s *badinput.Scope) any { return stub77{s} },
-			reflect.TypeFor[rollout_kube.Drains]():                    func(s *badinput.Scope) any { return stub78{s} },
-			reflect.TypeFor[rollout_nodeagent.ConfigDisrupter]():      func(s *badinput.Scope) any { return stub79{s} },
-			reflect.TypeFor[rollout_nodeagent.ConfigSyncer]():         func(s *badinput.Scope) any { return stub80{s} },
-			reflect.TypeFor[rollout_nodeagent.Disk]():                 func(s *badinput.Scope) any { return stub81{s} },
-			reflect.TypeFor[rollout_nodeagent.Disrupter]():            func(s *badinput.Scope) any { return stub82{s} },
-			reflect.TypeFor[rollout_nodeagent.Preflighter]():          func(s *badinput.Scope) any { return stub83{s} },
-			reflect.TypeFor[rollout_nodeagent.Shadows]():              func(s *badinput.Scope) any { return stub84{s} },
-			reflect.TypeFor[rollout_nodeagent.Updater]():              func(s *badinput.Scope) any { return stub85{s} },
+			reflect.TypeFor[drain_kube.Client]():                      func(s *badinput.Scope) any { return stub19{s} },
+			reflect.TypeFor[drain_kube.CoreRecorder]():                func(s *badinput.Scope) any { return stub20{s} },
+			reflect.TypeFor[drain_kube.Informer]():                    func(s *badinput.Scope) any { return stub21{s} },
+			reflect.TypeFor[identity.Canary]():                        func(s *badinput.Scope) any { return stub22{s} },
+			reflect.TypeFor[identity.Clock]():                         func(s *badinput.Scope) any { return stub23{s} },
+			reflect.TypeFor[identity.LeaseClient]():                   func(s *badinput.Scope) any { return stub24{s} },
+			reflect.TypeFor[identity.LeaseWatcher]():                  func(s *badinput.Scope) any { return stub25{s} },
+			reflect.TypeFor[identity.NodeClient]():                    func(s *badinput.Scope) any { return stub26{s} },
+			reflect.TypeFor[identity.Source]():                        func(s *badinput.Scope) any { return stub27{s} },
+			reflect.TypeFor[identity_nodeauth.LeaseCreator]():         func(s *badinput.Scope) any { return stub28{s} },
+			reflect.TypeFor[identity_nodeauth.NodeGetter]():           func(s *badinput.Scope) any { return stub29{s} },
+			reflect.TypeFor[identity_nodeauth.Patcher[string]]():      func(s *badinput.Scope) any { return stub30{s} },
+			reflect.TypeFor[identity_nodeauth.PodGetter]():            func(s *badinput.Scope) any { return stub31{s} },
+			reflect.TypeFor[identity_nodeauth.TokenReviewer]():        func(s *badinput.Scope) any { return stub32{s} },
+			reflect.TypeFor[lkg.Getter]():                             func(s *badinput.Scope) any { return stub33{s} },
+			reflect.TypeFor[lkg.Store]():                              func(s *badinput.Scope) any { return stub34{s} },
+			reflect.TypeFor[machine_admission.Groups]():               func(s *badinput.Scope) any { return stub35{s} },
+			reflect.TypeFor[machine_controller.Backup]():              func(s *badinput.Scope) any { return stub36{s} },
+			reflect.TypeFor[machine_controller.Blame]():               func(s *badinput.Scope) any { return stub37{s} },
+			reflect.TypeFor[machine_controller.Budget]():              func(s *badinput.Scope) any { return stub38{s} },
+			reflect.TypeFor[machine_controller.Cargo]():               func(s *badinput.Scope) any { return stub39{s} },
+			reflect.TypeFor[machine_controller.ControlPlane]():        func(s *badinput.Scope) any { return stub40{s} },
+			reflect.TypeFor[machine_controller.Doctor]():              func(s *badinput.Scope) any { return stub41{s} },
+			reflect.TypeFor[machine_controller.Drainer]():             func(s *badinput.Scope) any { return stub42{s} },
+			reflect.TypeFor[machine_controller.Gate]():                func(s *badinput.Scope) any { return stub43{s} },
+			reflect.TypeFor[machine_controller.Groups]():              func(s *badinput.Scope) any { return stub44{s} },
+			reflect.TypeFor[machine_controller.Left]():                func(s *badinput.Scope) any { return stub45{s} },
+			reflect.TypeFor[machine_controller.Machines]():            func(s *badinput.Scope) any { return stub46{s} },
+			reflect.TypeFor[machine_controller.MemberList]():          func(s *badinput.Scope) any { return stub47{s} },
+			reflect.TypeFor[machine_controller.Members]():             func(s *badinput.Scope) any { return stub48{s} },
+			reflect.TypeFor[machine_controller.Nodes]():               func(s *badinput.Scope) any { return stub49{s} },
+			reflect.TypeFor[machine_controller.Secrets]():             func(s *badinput.Scope) any { return stub50{s} },
+			reflect.TypeFor[machine_controller.Starter]():             func(s *badinput.Scope) any { return stub51{s} },
+			reflect.TypeFor[machine_controller.Unseeing]():            func(s *badinput.Scope) any { return stub52{s} },
+			reflect.TypeFor[machine_kube.Configs]():                   func(s *badinput.Scope) any { return stub53{s} },
+			reflect.TypeFor[machine_kube.Drains]():                    func(s *badinput.Scope) any { return stub54{s} },
+			reflect.TypeFor[machine_provider.Adopter]():               func(s *badinput.Scope) any { return stub55{s} },
+			reflect.TypeFor[machine_provider.Capacity]():              func(s *badinput.Scope) any { return stub56{s} },
+			reflect.TypeFor[machine_provider.Console]():               func(s *badinput.Scope) any { return stub57{s} },
+			reflect.TypeFor[machine_provider.CreateDeleter]():         func(s *badinput.Scope) any { return stub58{s} },
+			reflect.TypeFor[machine_provider.Group]():                 func(s *badinput.Scope) any { return stub59{s} },
+			reflect.TypeFor[machine_provider.Planner]():               func(s *badinput.Scope) any { return stub60{s} },
+			reflect.TypeFor[machine_provider.Power]():                 func(s *badinput.Scope) any { return stub61{s} },
+			reflect.TypeFor[machine_provider.Provider]():              func(s *badinput.Scope) any { return stub62{s} },
+			reflect.TypeFor[machine_provider.TypedProvider[string]](): func(s *badinput.Scope) any { return stub63{s} },
+			reflect.TypeFor[machine_provider.Updater]():               func(s *badinput.Scope) any { return stub64{s} },
+			reflect.TypeFor[machine_provider.Validator]():             func(s *badinput.Scope) any { return stub65{s} },
+			reflect.TypeFor[rollout.Bounded]():                        func(s *badinput.Scope) any { return stub66{s} },
+			reflect.TypeFor[rollout.Detector]():                       func(s *badinput.Scope) any { return stub67{s} },
+			reflect.TypeFor[rollout.Holders]():                        func(s *badinput.Scope) any { return stub68{s} },
+			reflect.TypeFor[rollout.LedgerStore]():                    func(s *badinput.Scope) any { return stub69{s} },
+			reflect.TypeFor[rollout.SeenLedger]():                     func(s *badinput.Scope) any { return stub70{s} },
+			reflect.TypeFor[rollout_controller.Drainer]():             func(s *badinput.Scope) any { return stub71{s} },
+			reflect.TypeFor[rollout_controller.Fleet]():               func(s *badinput.Scope) any { return stub72{s} },
+			reflect.TypeFor[rollout_controller.Gate]():                func(s *badinput.Scope) any { return stub73{s} },
+			reflect.TypeFor[rollout_controller.Health]():              func(s *badinput.Scope) any { return stub74{s} },
+			reflect.TypeFor[rollout_controller.MarkingDrainer]():      func(s *badinput.Scope) any { return stub75{s} },
+			reflect.TypeFor[rollout_controller.Recorder]():            func(s *badinput.Scope) any { return stub76{s} },
+			reflect.TypeFor[rollout_controller.Rollouts]():            func(s *badinput.Scope) any { return stub77{s} },
+			reflect.TypeFor[rollout_controller.Shadows]():             func(s *badinput.Scope) any { return stub78{s} },
+			reflect.TypeFor[rollout_kube.AgentShadow]():               func(s *badinput.Scope) any { return stub79{s} },
+			reflect.TypeFor[rollout_kube.Cache[string]]():             func(s *badinput.Scope) any { return stub80{s} },
+			reflect.TypeFor[rollout_kube.Drains]():                    func(s *badinput.Scope) any { return stub81{s} },
+			reflect.TypeFor[rollout_kube.Health]():                    func(s *badinput.Scope) any { return stub82{s} },
+			reflect.TypeFor[rollout_kube.LedgerStore]():               func(s *badinput.Scope) any { return stub83{s} },
+			reflect.TypeFor[rollout_nodeagent.ConfigDisrupter]():      func(s *badinput.Scope) any { return stub84{s} },
+			reflect.TypeFor[rollout_nodeagent.ConfigSyncer]():         func(s *badinput.Scope) any { return stub85{s} },
+			reflect.TypeFor[rollout_nodeagent.Disk]():                 func(s *badinput.Scope) any { return stub86{s} },
+			reflect.TypeFor[rollout_nodeagent.Disrupter]():            func(s *badinput.Scope) any { return stub87{s} },
+			reflect.TypeFor[rollout_nodeagent.Preflighter]():          func(s *badinput.Scope) any { return stub88{s} },
+			reflect.TypeFor[rollout_nodeagent.Shadows]():              func(s *badinput.Scope) any { return stub89{s} },
+			reflect.TypeFor[rollout_nodeagent.Updater]():              func(s *badinput.Scope) any { return stub90{s} },
 		},
 	}
 }
@@ -2181,156 +2076,181 @@ func (x stub18) Volume(p0 string) (r0 *k8s_io_api_core_v1.PersistentVolume) {
 
 type stub19 struct{ s *badinput.Scope }
 
-func (x stub19) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 string, p2 string, p3 string, p4 ...any) {
+func (x stub19) Delete(p0 context.Context, p1 drain.PodRef, p2 *int64) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub19) DryRunEvict(p0 context.Context, p1 drain.PodRef) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub19) Evict(p0 context.Context, p1 drain.PodRef, p2 *int64) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub19) GetNode(p0 context.Context, p1 string) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub19) ListPods(p0 context.Context, p1 string) (r0 []*k8s_io_api_core_v1.Pod, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub19) PatchNode(p0 context.Context, p1 string, p2 []byte, p3 bool) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
 }
 
 type stub20 struct{ s *badinput.Scope }
 
-func (x stub20) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub20) AddIndexers(p0 k8s_io_client_go_tools_cache.Indexers) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub20) HasSynced() (r0 bool) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub20) IsStopped() (r0 bool) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub20) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
+func (x stub20) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 string, p2 string, p3 string, p4 ...any) {
 }
 
 type stub21 struct{ s *badinput.Scope }
 
-func (x stub21) Key() (r0 k8s_io_apimachinery_pkg_types.NamespacedName) {
+func (x stub21) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub21) AddIndexers(p0 k8s_io_client_go_tools_cache.Indexers) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub21) Written(p0 string) (r0 time.Duration, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub21) HasSynced() (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub21) IsStopped() (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub21) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub22 struct{ s *badinput.Scope }
 
-func (x stub22) Elapsed() (r0 time.Duration) {
+func (x stub22) Key() (r0 k8s_io_apimachinery_pkg_types.NamespacedName) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub22) Now() (r0 time.Time) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub22) Timer(p0 time.Duration) (r0 <-chan time.Time, r1 func()) {
+func (x stub22) Written(p0 string) (r0 time.Duration, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub23 struct{ s *badinput.Scope }
 
-func (x stub23) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub23) Delete(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.DeleteOptions) (r0 error) {
+func (x stub23) Elapsed() (r0 time.Duration) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub23) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub23) Now() (r0 time.Time) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub23) Update(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.UpdateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
+func (x stub23) Timer(p0 time.Duration) (r0 <-chan time.Time, r1 func()) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub24 struct{ s *badinput.Scope }
 
-func (x stub24) List(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 *k8s_io_api_coordination_v1.LeaseList, r1 error) {
+func (x stub24) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub24) Watch(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 k8s_io_apimachinery_pkg_watch.Interface, r1 error) {
+func (x stub24) Delete(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.DeleteOptions) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub24) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub24) Update(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.UpdateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub25 struct{ s *badinput.Scope }
 
-func (x stub25) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+func (x stub25) List(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 *k8s_io_api_coordination_v1.LeaseList, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub25) Watch(p0 context.Context, p1 k8s_io_apimachinery_pkg_apis_meta_v1.ListOptions) (r0 k8s_io_apimachinery_pkg_watch.Interface, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub26 struct{ s *badinput.Scope }
 
-func (x stub26) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
+func (x stub26) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub26) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub27 struct{ s *badinput.Scope }
 
-func (x stub27) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
+func (x stub27) AddEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandler) (r0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub27) RemoveEventHandler(p0 k8s_io_client_go_tools_cache.ResourceEventHandlerRegistration) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub28 struct{ s *badinput.Scope }
 
-func (x stub28) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
+func (x stub28) Create(p0 context.Context, p1 *k8s_io_api_coordination_v1.Lease, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_coordination_v1.Lease, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub29 struct{ s *badinput.Scope }
 
-func (x stub29) Patch(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_types.PatchType, p3 []byte, p4 k8s_io_apimachinery_pkg_apis_meta_v1.PatchOptions, p5 ...string) (r0 string, r1 error) {
+func (x stub29) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Node, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub30 struct{ s *badinput.Scope }
 
-func (x stub30) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Pod, r1 error) {
+func (x stub30) Patch(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_types.PatchType, p3 []byte, p4 k8s_io_apimachinery_pkg_apis_meta_v1.PatchOptions, p5 ...string) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub31 struct{ s *badinput.Scope }
 
-func (x stub31) Create(p0 context.Context, p1 *k8s_io_api_authentication_v1.TokenReview, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_authentication_v1.TokenReview, r1 error) {
+func (x stub31) Get(p0 context.Context, p1 string, p2 k8s_io_apimachinery_pkg_apis_meta_v1.GetOptions) (r0 *k8s_io_api_core_v1.Pod, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub32 struct{ s *badinput.Scope }
 
-func (x stub32) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
+func (x stub32) Create(p0 context.Context, p1 *k8s_io_api_authentication_v1.TokenReview, p2 k8s_io_apimachinery_pkg_apis_meta_v1.CreateOptions) (r0 *k8s_io_api_authentication_v1.TokenReview, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
@@ -2342,385 +2262,370 @@ func (x stub33) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
 	return
 }
 
-func (x stub33) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+type stub34 struct{ s *badinput.Scope }
+
+func (x stub34) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-type stub34 struct{ s *badinput.Scope }
-
-func (x stub34) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub34) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub35 struct{ s *badinput.Scope }
 
-func (x stub35) Before(p0 context.Context, p1 machine.Machine, p2 string) (r0 bool, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub35) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub36 struct{ s *badinput.Scope }
 
-func (x stub36) Fail(p0 context.Context, p1 string, p2 string, p3 string, p4 bool) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub36) Before(p0 context.Context, p1 machine.Machine, p2 string) (r0 bool, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub37 struct{ s *badinput.Scope }
 
-func (x stub37) Free(p0 context.Context, p1 string, p2 string, p3 string) (r0 error) {
+func (x stub37) Fail(p0 context.Context, p1 string, p2 string, p3 string, p4 bool) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub37) Loan(p0 context.Context, p1 string, p2 string) (r0 string, r1 bool, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub37) Take(p0 context.Context, p1 string, p2 string, p3 string, p4 string, p5 string) (r0 bool, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub38 struct{ s *badinput.Scope }
 
-func (x stub38) On(p0 context.Context, p1 []machine.Machine) (r0 []machine.LocalVolume, r1 []machine.Workload, r2 error) {
+func (x stub38) Free(p0 context.Context, p1 string, p2 string, p3 string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub38) Loan(p0 context.Context, p1 string, p2 string) (r0 string, r1 bool, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub38) Take(p0 context.Context, p1 string, p2 string, p3 string, p4 string, p5 string) (r0 bool, r1 string, r2 error) {
 	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub39 struct{ s *badinput.Scope }
 
-func (x stub39) Skew(p0 context.Context, p1 string) (r0 string) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub39) On(p0 context.Context, p1 []machine.Machine) (r0 []machine.LocalVolume, r1 []machine.Workload, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub40 struct{ s *badinput.Scope }
 
-func (x stub40) Health(p0 context.Context, p1 []machine.Machine) (r0 map[machine.Key]machine.NodeHealth, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub40) Skew(p0 context.Context, p1 string) (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub41 struct{ s *badinput.Scope }
 
-func (x stub41) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub41) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
-	return
-}
-
-func (x stub41) Held(p0 map[string]string) (r0 int64, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub41) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
+func (x stub41) Health(p0 context.Context, p1 []machine.Machine) (r0 map[machine.Key]machine.NodeHealth, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub42 struct{ s *badinput.Scope }
 
-func (x stub42) Check(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
+func (x stub42) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub42) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+	return
+}
+
+func (x stub42) Held(p0 map[string]string) (r0 int64, r1 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub42) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub43 struct{ s *badinput.Scope }
 
-func (x stub43) Annotate(p0 context.Context, p1 machine.Choice, p2 map[string]string) (r0 machine.Choice, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub43) AnnotateDeployment(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) AnnotateSet(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) CreateMachines(p0 context.Context, p1 []machine.Machine) (r0 []error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) CreateSet(p0 context.Context, p1 machine.Set) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) DeleteMachine(p0 context.Context, p1 machine.Choice) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) DeleteSet(p0 context.Context, p1 machine.Choice) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) OwnMachine(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) OwnSet(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) PutCheckStatus(p0 context.Context, p1 machine.HealthCheck) (r0 machine.HealthCheck, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub43) PutDeploymentStatus(p0 context.Context, p1 machine.Deployment) (r0 machine.Deployment, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub43) PutMachine(p0 context.Context, p1 machine.Machine) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) PutSet(p0 context.Context, p1 machine.Set) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub43) PutSetStatus(p0 context.Context, p1 machine.Set) (r0 machine.Set, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub43) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
+func (x stub43) Check(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub44 struct{ s *badinput.Scope }
 
-func (x stub44) Left(p0 context.Context) (r0 int) {
+func (x stub44) Annotate(p0 context.Context, p1 machine.Choice, p2 map[string]string) (r0 machine.Choice, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub44) AnnotateDeployment(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) AnnotateSet(p0 context.Context, p1 machine.Choice, p2 map[string]*string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) CreateMachines(p0 context.Context, p1 []machine.Machine) (r0 []error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) CreateSet(p0 context.Context, p1 machine.Set) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) DeleteMachine(p0 context.Context, p1 machine.Choice) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) DeleteSet(p0 context.Context, p1 machine.Choice) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) OwnMachine(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) OwnSet(p0 context.Context, p1 machine.Choice, p2 machine.Owner) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) PutCheckStatus(p0 context.Context, p1 machine.HealthCheck) (r0 machine.HealthCheck, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub44) PutDeploymentStatus(p0 context.Context, p1 machine.Deployment) (r0 machine.Deployment, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub44) PutMachine(p0 context.Context, p1 machine.Machine) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) PutSet(p0 context.Context, p1 machine.Set) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub44) PutSetStatus(p0 context.Context, p1 machine.Set) (r0 machine.Set, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub44) Read(p0 context.Context, p1 string, p2 bool) (r0 machine_controller.Group, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub45 struct{ s *badinput.Scope }
 
-func (x stub45) Get(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) List(p0 context.Context) (r0 []machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) ListLive(p0 context.Context) (r0 []machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) Live(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) PutStatus(p0 context.Context, p1 machine.Machine) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) SetFinalizer(p0 context.Context, p1 machine.Machine, p2 bool) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) SetProviderID(p0 context.Context, p1 machine.Machine, p2 string) (r0 machine.Machine, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub45) Twins(p0 context.Context, p1 machine.Machine, p2 string) (r0 []machine.Key, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub45) Left(p0 context.Context) (r0 int) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub46 struct{ s *badinput.Scope }
 
-func (x stub46) List(p0 context.Context, p1 []machine.Machine) (r0 []machine.Member, r1 error) {
+func (x stub46) Get(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub46) List(p0 context.Context) (r0 []machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub46) ListLive(p0 context.Context) (r0 []machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub46) Live(p0 context.Context, p1 machine.Key) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub46) PutStatus(p0 context.Context, p1 machine.Machine) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub46) SetFinalizer(p0 context.Context, p1 machine.Machine, p2 bool) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub46) SetProviderID(p0 context.Context, p1 machine.Machine, p2 string) (r0 machine.Machine, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub46) Twins(p0 context.Context, p1 machine.Machine, p2 string) (r0 []machine.Key, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub47 struct{ s *badinput.Scope }
 
-func (x stub47) Leave(p0 context.Context, p1 machine.Machine) (r0 bool, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub47) List(p0 context.Context, p1 []machine.Machine) (r0 []machine.Member, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub48 struct{ s *badinput.Scope }
 
-func (x stub48) Live(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub48) Mark(p0 context.Context, p1 machine.NodeRef, p2 bool) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub48) Of(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub48) Remove(p0 context.Context, p1 machine.NodeRef) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub48) Start(p0 context.Context, p1 machine.Node, p2 machine.Machine) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub48) Leave(p0 context.Context, p1 machine.Machine) (r0 bool, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub49 struct{ s *badinput.Scope }
 
-func (x stub49) Secret(p0 context.Context, p1 machine.Key) (r0 map[string][]byte, r1 error) {
+func (x stub49) Live(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) Mark(p0 context.Context, p1 machine.NodeRef, p2 bool) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub49) Of(p0 context.Context, p1 string) (r0 []machine.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub49) Remove(p0 context.Context, p1 machine.NodeRef) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub49) Start(p0 context.Context, p1 machine.Node, p2 machine.Machine) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub50 struct{ s *badinput.Scope }
 
-func (x stub50) Started(p0 context.Context, p1 machine.Machine, p2 machine.Node) (r0 string) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub50) Secret(p0 context.Context, p1 machine.Key) (r0 map[string][]byte, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub51 struct{ s *badinput.Scope }
 
-func (x stub51) CheckUnseen(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub51) Started(p0 context.Context, p1 machine.Machine, p2 machine.Node) (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub52 struct{ s *badinput.Scope }
 
-func (x stub52) Point(p0 context.Context, p1 machine.NodeRef, p2 []byte) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub52) CheckUnseen(p0 context.Context, p1 machine.Machine) (r0 string, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub53 struct{ s *badinput.Scope }
 
-func (x stub53) Watch(p0 func(node string)) (r0 func()) {
+func (x stub53) Point(p0 context.Context, p1 machine.NodeRef, p2 []byte) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub54 struct{ s *badinput.Scope }
 
-func (x stub54) Adopt(p0 context.Context, p1 machine_provider.AdoptRequest) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub54) Watch(p0 func(node string)) (r0 func()) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub55 struct{ s *badinput.Scope }
 
-func (x stub55) Capacity(p0 context.Context, p1 machine_provider.Desired) (r0 map[string]string, r1 error) {
+func (x stub55) Adopt(p0 context.Context, p1 machine_provider.AdoptRequest) (r0 machine_provider.Instance, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub56 struct{ s *badinput.Scope }
 
-func (x stub56) Console(p0 context.Context, p1 machine_provider.Ref, p2 int) (r0 []byte, r1 error) {
+func (x stub56) Capacity(p0 context.Context, p1 machine_provider.Desired) (r0 map[string]string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub57 struct{ s *badinput.Scope }
 
-func (x stub57) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub57) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
+func (x stub57) Console(p0 context.Context, p1 machine_provider.Ref, p2 int) (r0 []byte, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub58 struct{ s *badinput.Scope }
 
-func (x stub58) Resize(p0 context.Context, p1 string, p2 int, p3 machine_provider.Desired) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub58) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub58) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub59 struct{ s *badinput.Scope }
 
-func (x stub59) Plan(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Plan, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub59) Resize(p0 context.Context, p1 string, p2 int, p3 machine_provider.Desired) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub60 struct{ s *badinput.Scope }
 
-func (x stub60) Reboot(p0 context.Context, p1 machine_provider.Ref, p2 string) (r0 machine_provider.Progress, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub60) Stop(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Progress, r1 error) {
+func (x stub60) Plan(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Plan, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub61 struct{ s *badinput.Scope }
 
-func (x stub61) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
+func (x stub61) Reboot(p0 context.Context, p1 machine_provider.Ref, p2 string) (r0 machine_provider.Progress, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub61) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub61) Get(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Instance, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub61) List(p0 context.Context, p1 machine_provider.Scope) (r0 []machine_provider.Instance, r1 error) {
+func (x stub61) Stop(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Progress, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub62 struct{ s *badinput.Scope }
 
-func (x stub62) Create(p0 context.Context, p1 machine_provider.CreateRequest, p2 string) (r0 machine_provider.Instance, r1 error) {
+func (x stub62) Create(p0 context.Context, p1 machine_provider.CreateRequest) (r0 machine_provider.Instance, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
@@ -2742,38 +2647,48 @@ func (x stub62) List(p0 context.Context, p1 machine_provider.Scope) (r0 []machin
 
 type stub63 struct{ s *badinput.Scope }
 
-func (x stub63) Update(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Progress, r1 error) {
+func (x stub63) Create(p0 context.Context, p1 machine_provider.CreateRequest, p2 string) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub63) Delete(p0 context.Context, p1 machine_provider.DeleteRequest) (r0 machine_provider.Progress, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub63) Get(p0 context.Context, p1 machine_provider.Ref) (r0 machine_provider.Instance, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub63) List(p0 context.Context, p1 machine_provider.Scope) (r0 []machine_provider.Instance, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub64 struct{ s *badinput.Scope }
 
-func (x stub64) Validate(p0 context.Context, p1 machine_provider.Desired) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub64) Update(p0 context.Context, p1 machine_provider.UpdateRequest) (r0 machine_provider.Progress, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub65 struct{ s *badinput.Scope }
 
-func (x stub65) Name() (r0 string) {
+func (x stub65) Validate(p0 context.Context, p1 machine_provider.Desired) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub65) StopsAt(p0 int, p1 int) (r0 int) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub65) Trips(p0 []rollout.Outcome, p1 int) (r0 string, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub66 struct{ s *badinput.Scope }
 
 func (x stub66) Name() (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub66) StopsAt(p0 int, p1 int) (r0 int) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
@@ -2785,19 +2700,19 @@ func (x stub66) Trips(p0 []rollout.Outcome, p1 int) (r0 string, r1 bool) {
 
 type stub67 struct{ s *badinput.Scope }
 
-func (x stub67) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
+func (x stub67) Name() (r0 string) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub67) Trips(p0 []rollout.Outcome, p1 int) (r0 string, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub68 struct{ s *badinput.Scope }
 
-func (x stub68) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub68) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
+func (x stub68) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
@@ -2809,11 +2724,6 @@ func (x stub69) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string,
 	return
 }
 
-func (x stub69) Seen() (r0 rollout_protocol.Ledger, r1 string, r2 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
 func (x stub69) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
@@ -2821,260 +2731,362 @@ func (x stub69) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string)
 
 type stub70 struct{ s *badinput.Scope }
 
-func (x stub70) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub70) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
-func (x stub70) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+func (x stub70) Seen() (r0 rollout_protocol.Ledger, r1 string, r2 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
-func (x stub70) Held(p0 map[string]string) (r0 int64, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub70) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
+func (x stub70) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub71 struct{ s *badinput.Scope }
 
-func (x stub71) Annotate(p0 context.Context, p1 rollout_controller.Node, p2 map[string]*string) (r0 rollout_controller.Node, r1 error) {
+func (x stub71) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub71) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
+func (x stub71) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+	return
+}
+
+func (x stub71) Held(p0 map[string]string) (r0 int64, r1 bool) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub71) List(p0 context.Context) (r0 []rollout_controller.Node, r1 error) {
+func (x stub71) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub72 struct{ s *badinput.Scope }
 
-func (x stub72) Verdict(p0 context.Context) (r0 rollout.Verdict) {
-	badinput.SetAnswer(x.s, &r0)
+func (x stub72) Annotate(p0 context.Context, p1 rollout_controller.Node, p2 map[string]*string) (r0 rollout_controller.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub72) Gone(p0 context.Context, p1 string, p2 string) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub72) List(p0 context.Context) (r0 []rollout_controller.Node, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub73 struct{ s *badinput.Scope }
 
-func (x stub73) Baseline(p0 context.Context, p1 rollout_controller.Node) (r0 string, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub73) Verdict(p0 context.Context, p1 rollout_controller.Node, p2 string) (r0 rollout.Verdict) {
+func (x stub73) Verdict(p0 context.Context) (r0 rollout.Verdict) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub74 struct{ s *badinput.Scope }
 
-func (x stub74) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
+func (x stub74) Baseline(p0 context.Context, p1 rollout_controller.Node) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub74) CordonWith(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool, p5 func(annotations map[string]string) (change map[string]*string, ok bool)) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub74) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
-	return
-}
-
-func (x stub74) Held(p0 map[string]string) (r0 int64, r1 bool) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub74) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub74) Verdict(p0 context.Context, p1 rollout_controller.Node, p2 string) (r0 rollout.Verdict) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub75 struct{ s *badinput.Scope }
 
-func (x stub75) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 k8s_io_apimachinery_pkg_runtime.Object, p2 string, p3 string, p4 string, p5 string, p6 ...any) {
+func (x stub75) Cordon(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub75) CordonWith(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool, p5 func(annotations map[string]string) (change map[string]*string, ok bool)) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub75) Drain(p0 context.Context, p1 string, p2 string, p3 int64, p4 bool) (r0 bool, r1 string, r2 time.Duration, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+	return
+}
+
+func (x stub75) Held(p0 map[string]string) (r0 int64, r1 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub75) Release(p0 context.Context, p1 string, p2 string, p3 int64) (r0 bool, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
 }
 
 type stub76 struct{ s *badinput.Scope }
 
-func (x stub76) Asked() (r0 string) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub76) Finish(p0 context.Context, p1 rollout_controller.Rollout) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub76) Gone(p0 context.Context, p1 string) (r0 bool, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub76) List(p0 context.Context) (r0 []rollout_controller.Rollout, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub76) Store(p0 context.Context, p1 rollout_controller.Rollout, p2 rollout.Decisions) (r0 rollout_controller.Rollout, r1 time.Duration, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
+func (x stub76) Eventf(p0 k8s_io_apimachinery_pkg_runtime.Object, p1 k8s_io_apimachinery_pkg_runtime.Object, p2 string, p3 string, p4 string, p5 string, p6 ...any) {
 }
 
 type stub77 struct{ s *badinput.Scope }
 
-func (x stub77) Bury(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
+func (x stub77) Asked() (r0 string) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub77) Create(p0 context.Context, p1 rollout_protocol.Shadow) (r0 rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub77) Delete(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
+func (x stub77) Finish(p0 context.Context, p1 rollout_controller.Rollout) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub77) Ended(p0 []rollout_protocol.Slot) (r0 bool) {
-	badinput.SetAnswer(x.s, &r0)
-	return
-}
-
-func (x stub77) Get(p0 context.Context, p1 string) (r0 rollout_controller.Shadow, r1 error) {
+func (x stub77) Gone(p0 context.Context, p1 string) (r0 bool, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub77) List(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
+func (x stub77) List(p0 context.Context) (r0 []rollout_controller.Rollout, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub77) Live(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub77) Order(p0 context.Context, p1 rollout_controller.Shadow, p2 rollout_protocol.Orders) (r0 rollout_controller.Shadow, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
+func (x stub77) Store(p0 context.Context, p1 rollout_controller.Rollout, p2 rollout.Decisions) (r0 rollout_controller.Rollout, r1 time.Duration, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
 	return
 }
 
 type stub78 struct{ s *badinput.Scope }
 
-func (x stub78) Watch(p0 func(node string)) (r0 func()) {
+func (x stub78) Bury(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub78) Create(p0 context.Context, p1 rollout_protocol.Shadow) (r0 rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub78) Delete(p0 context.Context, p1 rollout_controller.Shadow) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub78) Ended(p0 []rollout_protocol.Slot) (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub78) Get(p0 context.Context, p1 string) (r0 rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub78) List(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub78) Live(p0 context.Context) (r0 []rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub78) Order(p0 context.Context, p1 rollout_controller.Shadow, p2 rollout_protocol.Orders) (r0 rollout_controller.Shadow, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub79 struct{ s *badinput.Scope }
 
-func (x stub79) Disruption(p0 context.Context, p1 string) (r0 string, r1 string, r2 error) {
+func (x stub79) Read(p0 context.Context) (r0 rollout_nodeagent.Shadow, r1 string, r2 error) {
 	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub79) See(p0 *rollout_v1alpha1.NodeShadow) {}
+
+func (x stub79) Store(p0 context.Context, p1 rollout_nodeagent.Status, p2 string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub80 struct{ s *badinput.Scope }
 
-func (x stub80) Adopt(p0 context.Context, p1 string) (r0 error) {
+func (x stub80) Check() (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub80) Configs(p0 context.Context) (r0 string, r1 string, r2 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+func (x stub80) Get(p0 string) (r0 *string, r1 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub80) GoBack(p0 context.Context, p1 string, p2 string) (r0 error) {
+func (x stub80) List() (r0 []*string) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub80) Judge(p0 context.Context, p1 string) (r0 bool, r1 bool, r2 string, r3 error) {
-	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+func (x stub80) Run(p0 context.Context, p1 func()) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub80) Synced() (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub81 struct{ s *badinput.Scope }
 
-func (x stub81) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
-	badinput.SetAnswer(x.s, &r0, &r1)
-	return
-}
-
-func (x stub81) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
+func (x stub81) Watch(p0 func(node string)) (r0 func()) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub82 struct{ s *badinput.Scope }
 
-func (x stub82) Disruption(p0 context.Context, p1 rollout_protocol.Revision, p2 rollout_protocol.Revision) (r0 rollout_nodeagent.Disruption, r1 error) {
+func (x stub82) Baseline(p0 context.Context, p1 rollout_controller.Node) (r0 string, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub82) Synced() (r0 bool) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub82) Verdict(p0 context.Context, p1 rollout_controller.Node, p2 string) (r0 rollout.Verdict) {
+	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub83 struct{ s *badinput.Scope }
 
-func (x stub83) Preflight(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+func (x stub83) Check() (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub83) Load(p0 context.Context) (r0 rollout_protocol.Ledger, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub83) Run(p0 context.Context, p1 func()) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub83) Seen() (r0 rollout_protocol.Ledger, r1 string, r2 bool) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub83) Store(p0 context.Context, p1 rollout_protocol.Ledger, p2 string) (r0 string, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
 type stub84 struct{ s *badinput.Scope }
 
-func (x stub84) Read(p0 context.Context) (r0 rollout_nodeagent.Shadow, r1 string, r2 error) {
+func (x stub84) Disruption(p0 context.Context, p1 string) (r0 string, r1 string, r2 error) {
 	badinput.SetAnswer(x.s, &r0, &r1, &r2)
-	return
-}
-
-func (x stub84) Store(p0 context.Context, p1 rollout_nodeagent.Status, p2 string) (r0 error) {
-	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
 type stub85 struct{ s *badinput.Scope }
 
-func (x stub85) Apply(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+func (x stub85) Adopt(p0 context.Context, p1 string) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub85) Observe(p0 context.Context) (r0 rollout_nodeagent.Observation, r1 error) {
+func (x stub85) Configs(p0 context.Context) (r0 string, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub85) GoBack(p0 context.Context, p1 string, p2 string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub85) Judge(p0 context.Context, p1 string) (r0 bool, r1 bool, r2 string, r3 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2, &r3)
+	return
+}
+
+type stub86 struct{ s *badinput.Scope }
+
+func (x stub86) Get(p0 context.Context, p1 string) (r0 []byte, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }
 
-func (x stub85) Prepare(p0 context.Context, p1 rollout_protocol.Revision) (r0 error) {
+func (x stub86) Put(p0 context.Context, p1 string, p2 []byte) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub85) Revert(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+type stub87 struct{ s *badinput.Scope }
+
+func (x stub87) Disruption(p0 context.Context, p1 rollout_protocol.Revision, p2 rollout_protocol.Revision) (r0 rollout_nodeagent.Disruption, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+type stub88 struct{ s *badinput.Scope }
+
+func (x stub88) Preflight(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
 	badinput.SetAnswer(x.s, &r0)
 	return
 }
 
-func (x stub85) Verify(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 rollout_nodeagent.Health, r1 error) {
+type stub89 struct{ s *badinput.Scope }
+
+func (x stub89) Read(p0 context.Context) (r0 rollout_nodeagent.Shadow, r1 string, r2 error) {
+	badinput.SetAnswer(x.s, &r0, &r1, &r2)
+	return
+}
+
+func (x stub89) Store(p0 context.Context, p1 rollout_nodeagent.Status, p2 string) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+type stub90 struct{ s *badinput.Scope }
+
+func (x stub90) Apply(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub90) Observe(p0 context.Context) (r0 rollout_nodeagent.Observation, r1 error) {
+	badinput.SetAnswer(x.s, &r0, &r1)
+	return
+}
+
+func (x stub90) Prepare(p0 context.Context, p1 rollout_protocol.Revision) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub90) Revert(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 error) {
+	badinput.SetAnswer(x.s, &r0)
+	return
+}
+
+func (x stub90) Verify(p0 context.Context, p1 rollout_nodeagent.Attempt) (r0 rollout_nodeagent.Health, r1 error) {
 	badinput.SetAnswer(x.s, &r0, &r1)
 	return
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // able has the methods of all abilities. Only those that the program has named are given away.
-type able struct{ p *Provider }
+type able struct{ p *program }
 
 func (a able) Plan(ctx context.Context, r provider.UpdateRequest) (provider.Plan, error) {
 	ref, err := whole(verbPlan, r.Ref)

@@ -29,7 +29,7 @@ const (
 var errTooMuch = errors.New("too much output")
 
 // call runs the program once. The error has a class, and neither a name nor a secret.
-func (p *Provider) call(ctx context.Context, verb string, request any, secret ...map[string][]byte) (reply, error) {
+func (p *program) call(ctx context.Context, verb string, request any, secret ...map[string][]byte) (reply, error) {
 	if err := ctx.Err(); err != nil {
 		return reply{}, provider.Errorf(provider.Unavailable, "the program was not called: %w", err)
 	}

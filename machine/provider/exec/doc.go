@@ -78,6 +78,6 @@
 //
 // # Concurrency and crashes
 //
-// A [Provider] may be used by any number of goroutines; each call is a process of its own, and nothing is kept between calls but the abilities. A call
+// A provider may be used by any number of goroutines; each call is a process of its own, and nothing is kept between calls but the abilities. A call
 // whose ctx ends kills its program and returns within half a second. A program whose caller is killed goes on to its end.
 package exec

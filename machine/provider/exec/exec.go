@@ -41,14 +41,15 @@ type Options struct {
 	MaxOutput int
 }
 
-// A Provider calls a program. Make it with [New].
-type Provider struct {
+// A program is called for each verb.
+type program struct {
 	o     Options
 	verbs []string
 }
 
-// New asks the program once what it can do. What it says is believed until the next New.
-func New(ctx context.Context, o Options) (*Provider, error) {
+// New returns a provider that calls a program, and asks it once what it can do: see [provider.AbilitiesOf]. What it says
+// is believed until the next New.
+func New(ctx context.Context, o Options) (provider.Provider, error) {
 	switch {
 	case o.Path == "":
 		missing := option.CheckRequired("machine/provider/exec.New", "Options.Path", "", "the program")
@@ -61,7 +62,7 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	if o.Env == nil {
 		o.Env = []string{"PATH=" + os.Getenv("PATH")}
 	}
-	p := &Provider{o: o}
+	p := &program{o: o}
 	r, err := p.call(ctx, verbAbilities, hello{Protocol: protocolVersion})
 	if err != nil {
 		return nil, fmt.Errorf("new exec provider %q: %w", o.Path, err)
@@ -78,10 +79,10 @@ func New(ctx context.Context, o Options) (*Provider, error) {
 	return p, nil
 }
 
-func (p *Provider) has(verb string) bool { return slices.Contains(p.verbs, verb) }
+func (p *program) has(verb string) bool { return slices.Contains(p.verbs, verb) }
 
 // Abilities are those that the program has named.
-func (p *Provider) Abilities() provider.Abilities {
+func (p *program) Abilities() provider.Abilities {
 	var a provider.Abilities
 	can := able{p}
 	if p.has(verbPlan) {
@@ -109,7 +110,7 @@ func (p *Provider) Abilities() provider.Abilities {
 }
 
 // Create is as in [provider.Provider].
-func (p *Provider) Create(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
+func (p *program) Create(ctx context.Context, r provider.CreateRequest) (provider.Instance, error) {
 	if err := provider.CheckToken(r.Token); err != nil {
 		return provider.Instance{}, named(verbCreate, r.Token, err)
 	}
@@ -117,7 +118,7 @@ func (p *Provider) Create(ctx context.Context, r provider.CreateRequest) (provid
 }
 
 // Get is as in [provider.Provider]. It is NotSupported where the program does not have it.
-func (p *Provider) Get(ctx context.Context, ref provider.Ref) (provider.Instance, error) {
+func (p *program) Get(ctx context.Context, ref provider.Ref) (provider.Instance, error) {
 	ref, err := whole(verbGet, ref)
 	if err == nil && !p.has(verbGet) {
 		err = provider.Errorf(provider.NotSupported, "get %q: the program can't", ref.Token)
@@ -129,7 +130,7 @@ func (p *Provider) Get(ctx context.Context, ref provider.Ref) (provider.Instance
 }
 
 // List is as in [provider.Provider]. It is NotSupported where the program does not have it.
-func (p *Provider) List(ctx context.Context, s provider.Scope) ([]provider.Instance, error) {
+func (p *program) List(ctx context.Context, s provider.Scope) ([]provider.Instance, error) {
 	if !p.has(verbList) {
 		return nil, provider.Errorf(provider.NotSupported, "list cluster %q: the program can't", s.Cluster)
 	}
@@ -152,7 +153,7 @@ func (p *Provider) List(ctx context.Context, s provider.Scope) ([]provider.Insta
 }
 
 // Delete is as in [provider.Provider].
-func (p *Provider) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
+func (p *program) Delete(ctx context.Context, r provider.DeleteRequest) (provider.Progress, error) {
 	ref, err := whole(verbDelete, r.Ref)
 	if err == nil && r.Mode != "" && r.Mode != provider.Retain && r.Mode != provider.Destroy {
 		err = provider.Errorf(provider.InvalidConfig, "delete %q: mode %.40q is none of Retain, Destroy", ref.Token, r.Mode)
@@ -187,7 +188,7 @@ func named(verb, what string, err error) error {
 	return e
 }
 
-func (p *Provider) instance(ctx context.Context, verb, token string, request any, secrets ...map[string][]byte) (provider.Instance, error) {
+func (p *program) instance(ctx context.Context, verb, token string, request any, secrets ...map[string][]byte) (provider.Instance, error) {
 	r, err := p.call(ctx, verb, request, secrets...)
 	if err == nil && r.Instance == nil {
 		err = provider.Errorf(provider.Internal, "the reply has no instance")
@@ -201,7 +202,7 @@ func (p *Provider) instance(ctx context.Context, verb, token string, request any
 	return *r.Instance, nil
 }
 
-func (p *Provider) progress(ctx context.Context, verb, token string, request any, secrets ...map[string][]byte) (provider.Progress, error) {
+func (p *program) progress(ctx context.Context, verb, token string, request any, secrets ...map[string][]byte) (provider.Progress, error) {
 	r, err := p.call(ctx, verb, request, secrets...)
 	if err == nil && r.Progress == nil {
 		err = provider.Errorf(provider.Internal, "the reply has no progress")

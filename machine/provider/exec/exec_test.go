@@ -93,7 +93,7 @@ func TestOtherRepliesAreJudged(t *testing.T) {
 		_, err := p.Get(ctx, provider.Ref{Token: token})
 		wantClass(t, fmt.Sprintf("Get of token %q", token), err, provider.InvalidConfig)
 	}
-	repliesOfAbilities(t, p.Abilities(), ref, dir)
+	repliesOfAbilities(t, provider.AbilitiesOf(p), ref, dir)
 }
 
 func repliesOfAbilities(t *testing.T, can provider.Abilities, ref provider.Ref, dir string) {
@@ -153,7 +153,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 	_, err := p.Create(t.Context(), r)
 	wantClass(t, "Create", err, provider.Internal)
-	_, errAdopt := p.Abilities().Adopter.Adopt(t.Context(), provider.AdoptRequest{From: provider.Ref{Token: "a-1"}, As: r})
+	_, errAdopt := provider.AbilitiesOf(p).Adopter.Adopt(t.Context(), provider.AdoptRequest{From: provider.Ref{Token: "a-1"}, As: r})
 	wantClass(t, "Adopt", errAdopt, provider.Unauthorized)
 	for _, err := range []error{err, errAdopt} {
 		if !strings.Contains(err.Error(), "[secret] is wrong") {
@@ -264,7 +264,7 @@ func TestAbilities(t *testing.T) {
 	if in, err := os.ReadFile(filepath.Join(dir, "hello")); err != nil || string(in) != `{"protocol":1}` {
 		t.Errorf("it was asked %q, %v", in, err)
 	}
-	can := p.Abilities()
+	can := provider.AbilitiesOf(p)
 	if can.Console == nil {
 		t.Error("it has no Console")
 	}
@@ -305,7 +305,7 @@ func TestServeOfLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if can := p.Abilities(); can != (provider.Abilities{}) {
+	if can := provider.AbilitiesOf(p); can != (provider.Abilities{}) {
 		t.Errorf("got abilities %+v, want none", can)
 	}
 	r := request(1)

@@ -96,7 +96,7 @@ const script = `cd "$DIR" && cat >"$1.in" && exec sh "./$1" <"$1.in"`
 const hello = `echo '{"protocol":1,"abilities":["create","get","list","delete","plan","update","validate","stop","reboot","adopt","capacity","console"]}'`
 
 // scripted is a provider whose program does what the scripts say, by verb.
-func scripted(t testing.TB, change func(o *exec.Options), scripts map[string]string) (*exec.Provider, string) {
+func scripted(t testing.TB, change func(o *exec.Options), scripts map[string]string) (provider.Provider, string) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Cleanup(func() { killAll(t, "DIR="+dir) })
