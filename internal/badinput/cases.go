@@ -46,7 +46,7 @@ func (s *Suite) listCalls(pkg string) []call {
 			calls = append(calls, s.listArgumentCalls(target{
 				f.Name, fn.Type(), f.Params, func(*Scope) reflect.Value { return fn },
 			}, true)...)
-			calls = append(calls, s.listResultCalls(f)...)
+			calls = append(calls, listResultCalls(s, f)...)
 		}
 	}
 	for _, t := range s.Table.Types {

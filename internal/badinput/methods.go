@@ -60,16 +60,17 @@ func (s *Suite) listClosedCalls(pointer reflect.Type, to target, m reflect.Metho
 	return calls
 }
 
-// listResultCalls returns the calls of the methods of what a function returns, where that is an interface of the module.
+// listResultCalls returns the calls of the methods of what a function returns, where that is an interface of the
+// module.
 // Where there is a sample of the interface, one function stands for all.
-func (s *Suite) listResultCalls(f Func) []call {
+func listResultCalls(s *Suite, f Func) []call {
 	fn := reflect.TypeOf(f.Fn)
 	if fn.NumOut() == 0 || fn.Out(0).Kind() != reflect.Interface || !s.isOwn(fn.Out(0)) {
 		return nil
 	}
 	bind := func(sc *Scope) reflect.Value { return sc.callConstructor(fn.Out(0), f) }
 	if _, sampled := s.Samples[fn.Out(0)]; sampled {
-		if !s.isFirst(f, fn.Out(0)) {
+		if !s.Table.isFirst(f, fn.Out(0)) {
 			return nil
 		}
 		bind = func(sc *Scope) reflect.Value { return sc.makeSample(fn.Out(0), 0) }
@@ -83,20 +84,19 @@ func (s *Suite) listResultCalls(f Func) []call {
 		for i := range params {
 			params[i] = fmt.Sprintf("argument %d", i+1)
 		}
-		calls = append(calls, s.listArgumentCalls(target{f.Name + "()." + m.Name, m.Type, params, func(sc *Scope) reflect.Value {
-			return bind(sc).MethodByName(m.Name)
-		}}, false)...)
+		method := func(sc *Scope) reflect.Value { return bind(sc).MethodByName(m.Name) }
+		calls = append(calls, s.listArgumentCalls(target{f.Name + "()." + m.Name, m.Type, params, method}, false)...)
 	}
 	return calls
 }
 
 // isFirst reports whether a function is the first one of the table that returns a type.
-func (s *Suite) isFirst(f Func, t reflect.Type) bool {
-	i := slices.IndexFunc(s.Table.Funcs, func(other Func) bool {
+func (t Table) isFirst(f Func, result reflect.Type) bool {
+	i := slices.IndexFunc(t.Funcs, func(other Func) bool {
 		fn := reflect.TypeOf(other.Fn)
-		return fn.NumOut() > 0 && fn.Out(0) == t
+		return fn.NumOut() > 0 && fn.Out(0) == result
 	})
-	return s.Table.Funcs[i].Name == f.Name
+	return t.Funcs[i].Name == f.Name
 }
 
 // canMake reports whether there is a sample of a type or a pointer to it, or a constructor.

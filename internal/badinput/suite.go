@@ -76,7 +76,7 @@ func (s *Suite) constructorOf(t reflect.Type) (Func, bool) {
 }
 
 // isMade reports whether values of a type come from functions alone: it is a struct of the module, or a pointer to one,
-// whose fields a user can't set, or an interface that nobody else can implement.
+// whose fields a user can't set, or an interface with an unexported method.
 func (s *Suite) isMade(t reflect.Type) bool {
 	if t.Kind() == reflect.Interface && s.isOwn(t) {
 		return slices.ContainsFunc(slices.Collect(methodsOf(t)), func(m reflect.Method) bool { return !m.IsExported() })

@@ -26,8 +26,8 @@ type nodeConfigs struct{ client dynamic.Interface }
 
 var _ Configs = (*nodeConfigs)(nil)
 
-// NewConfigs returns what points Nodes at config sources, by the NodeConfig objects of the workload cluster, which package
-// configsync reads. An error says that client is missing.
+// NewConfigs returns what points Nodes at config sources, by the NodeConfig objects of the workload cluster, which
+// package configsync reads. An error says that client is missing.
 func NewConfigs(client dynamic.Interface) (Configs, error) {
 	err := option.CheckRequired("machine/kube.NewConfigs", "client", client, "see dynamic.NewForConfig")
 	if err != nil {

@@ -26,6 +26,19 @@ import (
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
 
+// Groups are sets, deployments and health checks, with their machines: what [controller.NewGroups] takes. [NewGroups]
+// makes it, and nothing else can.
+type Groups interface {
+	controller.Groups
+	// Run watches until ctx ends, or returns why it can't. changed is called with the namespace of what has changed; it
+	// must not block. Call it once; [RunGroups] does.
+	Run(ctx context.Context, changed func(namespace string)) error
+	// Synced reports whether everything is there that there was when Run began.
+	Synced() bool
+
+	asStore() *groupStore
+}
+
 // A groupStore is a [Groups].
 type groupStore struct {
 	client      dynamic.Interface
@@ -34,6 +47,8 @@ type groupStore struct {
 	sets        kindOf[v1alpha1.MachineSet, machine.Set]
 	checks      kindOf[v1alpha1.MachineHealthCheck, machine.HealthCheck]
 }
+
+func (g *groupStore) asStore() *groupStore { return g }
 
 // A kindOf is the watch of one kind, and how its objects are read.
 type kindOf[O, C any] struct {

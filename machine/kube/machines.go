@@ -35,6 +35,24 @@ const FieldManager = "belay-machine"
 
 const callTime = 10 * time.Second
 
+// Machines are those of one namespace, or of all: what [controller.New] takes. [NewMachines] makes it, and nothing else
+// can.
+type Machines interface {
+	// Machines read from the watch; what this version cannot read is missing there. ListLive, Live and writes ask the API
+	// server.
+	controller.Machines
+	// Gone reports whether the API server has no machine of that name, as namespace/name, with that UID. It makes
+	// Machines the Holders of a rollout.Slots.
+	Gone(ctx context.Context, name, uid string) (bool, error)
+	// Run watches until ctx ends. changed is called with each machine that has changed; it must not block. Call it once;
+	// the function [Run] of this package does.
+	Run(ctx context.Context, changed func(machine.Key)) error
+	// Synced reports whether everything is there that there was when Run began. Nothing must be reconciled before.
+	Synced() bool
+
+	asStore() *machineStore
+}
+
 // A machineStore is a [Machines].
 type machineStore struct {
 	client    dynamic.Interface
@@ -47,10 +65,12 @@ type machineStore struct {
 	own map[machine.Key]*v1alpha1.Machine // what this process has written, until the watch has come so far
 }
 
+func (s *machineStore) asStore() *machineStore { return s }
+
 const byProviderID = "providerID"
 
-// NewMachines returns the machines of a namespace; "" is all. They are empty until Run. client is that of the management
-// cluster; an error names it if it is missing.
+// NewMachines returns the machines of a namespace; "" is all. They are empty until Run. client is that of the
+// management cluster; an error names it if it is missing.
 func NewMachines(client dynamic.Interface, namespace string) (Machines, error) {
 	err := option.CheckRequired("machine/kube.NewMachines", "client", client, "see dynamic.NewForConfig")
 	if err != nil {
@@ -68,7 +88,8 @@ func NewMachines(client dynamic.Interface, namespace string) (Machines, error) {
 		byProviderID: index(providerIDs), byToken: index(func(m *v1alpha1.Machine) []string { return []string{m.Status.Token} }),
 	}
 	informer := watch.NewInformer(client, v1alpha1.MachinesResource, namespace, indexers, nil)
-	return &machineStore{client: client, namespace: namespace, informer: informer, own: map[machine.Key]*v1alpha1.Machine{}}, nil
+	own := map[machine.Key]*v1alpha1.Machine{}
+	return &machineStore{client: client, namespace: namespace, informer: informer, own: own}, nil
 }
 
 func providerIDs(m *v1alpha1.Machine) []string {

@@ -23,6 +23,7 @@ import (
 	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
+	"github.com/belayproject/belay/machine/controller"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -38,6 +39,15 @@ const (
 	UninitializedTaint = "machine.belay.dev/uninitialized"
 )
 
+// Nodes are those of the workload cluster: what [controller.New] takes. [NewNodes] makes it, and nothing else can.
+type Nodes interface {
+	controller.Nodes
+	// Synced reports whether all Nodes are there that there were at the start.
+	Synced() bool
+
+	asStore() *nodeStore
+}
+
 // A nodeStore is a [Nodes].
 type nodeStore struct {
 	client   kubernetes.Interface
@@ -50,6 +60,8 @@ type nodeStore struct {
 	failing error
 	lists   lists
 }
+
+func (s *nodeStore) asStore() *nodeStore { return s }
 
 // Configs has the config of a Node pointed at a source: [NewConfigs].
 type Configs interface {

@@ -47,8 +47,8 @@ type program struct {
 	verbs []string
 }
 
-// New returns a provider that calls a program, and asks it once what it can do: see [provider.AbilitiesOf]. What it says
-// is believed until the next New.
+// New returns a provider that calls a program, and asks it once what it can do: see [provider.AbilitiesOf]. What it
+// says is believed until the next New.
 func New(ctx context.Context, o Options) (provider.Provider, error) {
 	switch {
 	case o.Path == "":

@@ -153,7 +153,8 @@ func TestSecretsAreHidden(t *testing.T) {
 	}
 	_, err := p.Create(t.Context(), r)
 	wantClass(t, "Create", err, provider.Internal)
-	_, errAdopt := provider.AbilitiesOf(p).Adopter.Adopt(t.Context(), provider.AdoptRequest{From: provider.Ref{Token: "a-1"}, As: r})
+	adopter := provider.AbilitiesOf(p).Adopter
+	_, errAdopt := adopter.Adopt(t.Context(), provider.AdoptRequest{From: provider.Ref{Token: "a-1"}, As: r})
 	wantClass(t, "Adopt", errAdopt, provider.Unauthorized)
 	for _, err := range []error{err, errAdopt} {
 		if !strings.Contains(err.Error(), "[secret] is wrong") {
