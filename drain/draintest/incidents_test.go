@@ -15,7 +15,7 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a DELETE names no UID",
 			Package: "../kube",
-			Func:    "(*Client).Delete",
+			Func:    "(*client).Delete",
 			Replace: "&metav1.Preconditions{UID: &pod.UID}",
 			With:    "nil",
 			Run:     "TestTheDrainerSurvivesFaultsOnAServer/the_first_DELETE.*meets_503:",
