@@ -34,7 +34,7 @@ func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	r := draws(t)
 	must(t, f.Turn(t.Context(), "v4"))
 	later := f.killed("v4", func(int) rolloutstage.Task {
-		return rolloutstage.Task{Stop: 2 + r.IntN(laterWrites), Sent: r.IntN(2) == 0}
+		return rolloutstage.Task{Stop: 2 + r.IntN(laterWrites*f.Nodes), Sent: r.IntN(2) == 0}
 	})
 	f.reaches(quiet, "v4", len(later))
 	kinds := map[string]int{}
@@ -50,8 +50,9 @@ func TestKilledAroundEveryWriteItGoesOn(t *testing.T) {
 	t.Logf("%d nodes; the controller was killed %d times: %v; and %d times at a later write", f.Nodes, len(writes), kinds, len(later))
 }
 
-// laterWrites is around how many writes after its first one a controller may be killed: some passes of it.
-const laterWrites = 30
+// laterWrites is around how many writes for each node, after its first one, a controller may be killed: some passes of
+// it. A rollout has at least 12 for each node, so that the first controller does not end before it is killed.
+const laterWrites = 10
 
 // reaches fails the test if the fleet is not where a rollout that nobody disturbed has brought it.
 func (f *fleet) reaches(quiet endState, revision string, kills int) {

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -146,6 +147,10 @@ func (a *answer) step(rest string) error {
 	return nil
 }
 
+// errEnding means that an earlier step of a machine has been killed and its processes are still there: the kernel takes its
+// time on a host under load, and where a process waits for a disk.
+var errEnding = errors.New("the processes of an earlier step are still ending")
+
 // err is what kept a host from doing what it was asked.
 func (a answer) err() error {
 	what, detail, _ := strings.Cut(a.failure, " ")
@@ -153,6 +158,9 @@ func (a answer) err() error {
 	case "":
 		return nil
 	case "busy":
+		if detail == "processes" || detail == "step" {
+			return provider.Errorf(provider.Unavailable, "%w", errEnding)
+		}
 		return provider.Errorf(provider.Unavailable, "it is busy with something else (%.20q)", detail)
 	case "lacks":
 		return provider.Errorf(provider.Internal, "it has no command %.20q", detail)

@@ -5,6 +5,7 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -104,7 +105,11 @@ func (c *core) end(ctx context.Context, s sight, r provider.DeleteRequest) (prov
 		next.Until = r.Until
 	}
 	s.rec = &next
+	host := s.host.Name
 	s, v, err := c.advance(ctx, s, nil)
+	if errors.Is(err, errEnding) {
+		return provider.Progress{Message: "host " + host + ": " + errEnding.Error(), AfterSeconds: 1}, nil
+	}
 	return progress(s, v), err
 }
 

@@ -5,6 +5,7 @@ package ssh
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,12 @@ func TestParseAnswer(t *testing.T) {
 	a, err := parseAnswer([]byte(begin+"step b exited 7\nused\nfail busy lock\n"+end), "n", "h")
 	if err != nil || a.boot != "b" || a.steps["b"] != (stepStatus{stepExited, 7}) || !a.used || provider.ClassOf(a.err()) != provider.Unavailable {
 		t.Errorf("got %+v, %v", a, err)
+	}
+	for _, what := range []string{"processes", "step"} {
+		a, err := parseAnswer([]byte(begin+"fail busy "+what+"\n"+end), "n", "h")
+		if got := a.err(); err != nil || !errors.Is(got, errEnding) || provider.ClassOf(got) != provider.Unavailable {
+			t.Errorf("busy %s: got %v (%v), want %v, which another look may find over", what, got, err, errEnding)
+		}
 	}
 }
 
