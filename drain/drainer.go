@@ -72,6 +72,7 @@ func New(o Options) (*Drainer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.Client = strictClient{o.Client}
 	d := &Drainer{o: o, scheduler: o.Scheduler, registry: newRegistry()}
 	if d.scheduler == nil {
 		var err error

@@ -71,6 +71,31 @@ type Client interface {
 	ListPods(ctx context.Context, node string) ([]*corev1.Pod, error)
 }
 
+// errNoNode means that a Client has broken its promise. Taken for an answer, it would read as a Node with nothing on it.
+var errNoNode = errors.New("the Client returned neither a Node nor an error")
+
+// A strictClient is a Client that returns a Node or an error.
+type strictClient struct{ Client }
+
+// GetNode is as in [Client].
+func (c strictClient) GetNode(ctx context.Context, name string) (*corev1.Node, error) {
+	node, err := c.Client.GetNode(ctx, name)
+	return node, checkAnswer(node, err)
+}
+
+// PatchNode is as in [Client].
+func (c strictClient) PatchNode(ctx context.Context, name string, patch []byte, status bool) (*corev1.Node, error) {
+	node, err := c.Client.PatchNode(ctx, name, patch, status)
+	return node, checkAnswer(node, err)
+}
+
+func checkAnswer(node *corev1.Node, err error) error {
+	if err == nil && node == nil {
+		return errNoNode
+	}
+	return err
+}
+
 // A LeaseKeeper renews the Lease of a node in place of its kubelet. [Hold] needs it.
 type LeaseKeeper interface {
 	// Renew sets the renew time of the node's Lease, unless somebody else has renewed it since the last call, which it then leaves.

@@ -142,9 +142,6 @@ func (g *registry) nodes(cache Cache) []*corev1.Node {
 
 // wrote keeps a Node as the server has answered, and forgets those that the cache shows by now.
 func (g *registry) wrote(cache Cache, node *corev1.Node) {
-	if node == nil {
-		return // the client returned neither a Node nor an error
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if w := g.written[node.Name]; w == nil || !behind(node, w) { // the answers to two writes may come in either order

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrInvalid is in the chain of every error that says that an argument is not acceptable. The error is a
-// [*FieldError], which names the field.
+// [*FieldError], which names the field, or an OptionError of the module, which names all arguments that are missing.
 var ErrInvalid = errors.New("invalid value")
 
 // ErrRejected is returned where a config that is listed as bad can not be what was asked for.

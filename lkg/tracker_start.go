@@ -75,7 +75,7 @@ func (s *State) isBegun() bool {
 // With a [*BaselineError] nothing may be used. With a [*RecordError] the verdict is valid and safe to act on; tell
 // somebody about the disk. With any other error there is no verdict.
 func (t *Tracker) Decide(ctx context.Context, limits func(Ref) Limits, check func(Ref) Check) (Verdict, error) {
-	required := option.For("lkg.Tracker.Decide", nil)
+	required := option.For("lkg.Tracker.Decide", ErrInvalid)
 	required.Require("check", check, "what judges a config")
 	if err := required.Err(); err != nil {
 		return Verdict{}, err

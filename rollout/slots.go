@@ -103,7 +103,7 @@ func (s *Slots) freed(ctx context.Context, l protocol.Ledger) (protocol.Ledger, 
 // Loan returns the ID of what a holder has; there is false if he has nothing.
 func (s *Slots) Loan(ctx context.Context, name, uid string) (id string, there bool, err error) {
 	if err := option.CheckRequired(
-		"rollout.Slots", "Slots.Ledger", s.Ledger, "see rollout/kube.NewLedgerStore",
+		"rollout.Slots.Loan", "Slots.Ledger", s.Ledger, "see rollout/kube.NewLedgerStore",
 	); err != nil {
 		return "", false, err
 	}

@@ -185,7 +185,7 @@ func TestNobodyListens(t *testing.T) {
 	}
 }
 
-// TestLegacyFieldIsRead shows what LegacySource makes of the field, on a server that keeps it.
+// TestLegacyFieldIsRead shows what NewLegacySource makes of the field, on a server that keeps it.
 func TestLegacyFieldIsRead(t *testing.T) {
 	for _, c := range []struct {
 		name, field string

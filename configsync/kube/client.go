@@ -91,8 +91,8 @@ type caller struct {
 	now      func() time.Time
 }
 
-func newCaller(client dynamic.Interface, o Options) (caller, error) {
-	if err := option.CheckRequired("configsync/kube", "client", client, "see NewClient"); err != nil {
+func newCaller(call string, client dynamic.Interface, o Options) (caller, error) {
+	if err := option.CheckRequired(call, "client", client, "see NewClient"); err != nil {
 		return caller{}, err
 	}
 	if o.Timeout < 0 {
@@ -118,8 +118,8 @@ func newCaller(client dynamic.Interface, o Options) (caller, error) {
 }
 
 // newNodeCaller is newCaller for a part that works on the objects of one node.
-func newNodeCaller(client dynamic.Interface, node string, o Options) (caller, error) {
-	check := option.For("configsync/kube", nil)
+func newNodeCaller(call string, client dynamic.Interface, node string, o Options) (caller, error) {
+	check := option.For(call, nil)
 	check.Require("client", client, "see NewClient")
 	check.Require("node", node, "the name of the Node")
 	if err := check.Err(); err != nil {
@@ -128,7 +128,7 @@ func newNodeCaller(client dynamic.Interface, node string, o Options) (caller, er
 	if problems := validation.IsDNS1123Subdomain(node); len(problems) > 0 {
 		return caller{}, fmt.Errorf("node name %q: %s", node, problems[0])
 	}
-	return newCaller(client, o)
+	return newCaller(call, client, o)
 }
 
 // within gives ctx the deadline of one call.

@@ -33,18 +33,18 @@
 // # No promise
 //
 // A report may come late or not at all while the API server is away. A reporter doesn't retry; its caller does.
-// NodeConditionReporter takes the condition from whoever else writes one of that type.
+// What [NewNodeConditionReporter] returns takes the condition from whoever else writes one of that type.
 //
 // # Rights
 //
 // Each with the names of the node's own objects, and no more ([NodeConfigRules] and its like return them as rules):
 //
-//	NodeConfigSource       get, list, watch of nodeconfigs.belay.dev
-//	StatusReporter         get of nodeconfigs.belay.dev, patch of nodeconfigs.belay.dev/status
-//	AnnotationSource       get, list, watch of nodes
-//	LegacySource           get, list, watch of nodes
-//	NodeConditionReporter  get of nodes, patch of nodes/status
-//	ConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
+//	NewNodeConfigSource       get, list, watch of nodeconfigs.belay.dev
+//	NewStatusReporter         get of nodeconfigs.belay.dev, patch of nodeconfigs.belay.dev/status
+//	NewAnnotationSource       get, list, watch of nodes
+//	NewLegacySource           get, list, watch of nodes
+//	NewNodeConditionReporter  get of nodes, patch of nodes/status
+//	NewConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
 //
 // Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status
 // apart: whoever may patch nodes/status may patch all of it. The Node authorizer gives a kubelet's own credentials the
@@ -56,6 +56,6 @@
 //
 // # Crash behaviour
 //
-// No part keeps anything that matters on a restart. A NodeConditionReporter that is new renews the heartbeat of the
+// No part keeps anything that matters on a restart. A reporter of the condition that is new renews the heartbeat of the
 // condition once.
 package kube

@@ -68,7 +68,7 @@ func Example() {
 	// recreated: true
 }
 
-// The status of a node that went back to its last known good config. A StatusReporter writes it to the NodeConfig.
+// The status of a node that went back to its last known good config. A NewStatusReporter writes it to the NodeConfig.
 func ExampleStatusOf() {
 	good := lkg.Ref{Namespace: "node-configs", Name: "pool-a-7f3c", UID: "b1a1", Key: "kubelet"}
 	bad := lkg.Ref{Namespace: "node-configs", Name: "pool-a-91d0", UID: "c2b2", Key: "kubelet"}

@@ -18,7 +18,7 @@ type configMapFetcher struct{ caller }
 
 // NewConfigMapFetcher returns what gets ConfigMaps. It may be used concurrently. The error names what is missing.
 func NewConfigMapFetcher(client dynamic.Interface, o Options) (configsync.FollowFetcher, error) {
-	c, err := newCaller(client, o)
+	c, err := newCaller("configsync/kube.NewConfigMapFetcher", client, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a ConfigMap fetcher: %w", err)
 	}

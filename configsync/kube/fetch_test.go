@@ -138,7 +138,7 @@ func TestAbsentNodeConfigIsMissing(t *testing.T) {
 	}
 }
 
-// TestLegacyFieldIsDroppedByTheServer shows the limit that LegacySource documents (C-09): since 1.26 the API server drops
+// TestLegacyFieldIsDroppedByTheServer shows the limit that NewLegacySource documents (C-09): since 1.26 the API server drops
 // what is written to the field, without an error. The source then says: local config.
 // L-CS-09.
 func TestLegacyFieldIsDroppedByTheServer(t *testing.T) {
@@ -150,7 +150,7 @@ func TestLegacyFieldIsDroppedByTheServer(t *testing.T) {
 	held, err := c.admin.CoreV1().Nodes().Update(deadline(t), node, metav1.UpdateOptions{})
 	must(t, err)
 	if kept := held.Spec.ConfigSource; kept != nil { //nolint:staticcheck // as above
-		t.Fatalf("the API server kept %v: the documentation of LegacySource is wrong", kept)
+		t.Fatalf("the API server kept %v: the documentation of NewLegacySource is wrong", kept)
 	}
 	source, err := kube.NewLegacySource(c.client, c.node, kube.Options{})
 	must(t, err)

@@ -37,7 +37,7 @@ type assigned struct {
 // Assign makes the JSON the source of the node.
 func (a assigned) Assign(ctx context.Context, source string) error { return a.assign(ctx, source) }
 
-// TestMatrixOfAnnotations tells every story of the matrix to an AnnotationSource and a ConfigMapFetcher: R-CS-21..30.
+// TestMatrixOfAnnotations tells every story of the matrix to a NewAnnotationSource and a ConfigMapFetcher: R-CS-21..30.
 func TestMatrixOfAnnotations(t *testing.T) {
 	for _, row := range matrix.Rows() {
 		t.Run(row.Name, func(t *testing.T) {

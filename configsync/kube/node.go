@@ -35,7 +35,7 @@ type annotationSource struct {
 //
 // It may be used concurrently. The error names what is missing.
 func NewAnnotationSource(client dynamic.Interface, node string, o Options) (configsync.Source, error) {
-	c, err := newNodeCaller(client, node, o)
+	c, err := newNodeCaller("configsync/kube.NewAnnotationSource", client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making an annotation source: %w", err)
 	}
@@ -80,7 +80,7 @@ type legacySource struct {
 //
 // It may be used concurrently. The error names what is missing.
 func NewLegacySource(client dynamic.Interface, node string, o Options) (configsync.Source, error) {
-	c, err := newNodeCaller(client, node, o)
+	c, err := newNodeCaller("configsync/kube.NewLegacySource", client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a legacy source: %w", err)
 	}

@@ -48,7 +48,7 @@ type reported struct {
 //
 // It may be used concurrently; of two reports at once, either may win.
 func NewNodeConditionReporter(client dynamic.Interface, node string, o Options) (configsync.Reporter, error) {
-	c, err := newNodeCaller(client, node, o)
+	c, err := newNodeCaller("configsync/kube.NewNodeConditionReporter", client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a node condition reporter: %w", err)
 	}

@@ -34,7 +34,7 @@ type NodeConfigSource struct {
 
 // NewNodeConfigSource returns the source of the named node. Its errors are mistakes of the caller.
 func NewNodeConfigSource(client dynamic.Interface, node string, o Options) (*NodeConfigSource, error) {
-	c, err := newNodeCaller(client, node, o)
+	c, err := newNodeCaller("configsync/kube.NewNodeConfigSource", client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a NodeConfig source: %w", err)
 	}
@@ -48,9 +48,6 @@ func nodeConfigOf(node string) target {
 // StatusReporter returns a reporter to the status of the same NodeConfig, which compares with what the source has seen last instead of reading it, and
 // writes to that version alone. It is [NewStatusReporter] for an agent whose source is the NodeConfig, and asks the API server less.
 func (s *NodeConfigSource) StatusReporter() configsync.Reporter {
-	if s.client == nil {
-		return nil
-	}
 	return &statusReporter{s.caller, s.target, s.seen}
 }
 

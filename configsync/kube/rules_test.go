@@ -135,10 +135,10 @@ func TestRulesAreNarrow(t *testing.T) {
 			t.Errorf("%s: got %v, want it forbidden", what, err)
 		}
 	}
-	// A kubelet's own credentials may write annotations of its Node: that is why AnnotationSource isn't the default.
+	// A kubelet's own credentials may write annotations of its Node: that is why NewAnnotationSource isn't the default.
 	kubelet := clientFor(t, c.env.User(t, "system:node:"+c.node, "system:nodes"))
 	if err := merge(kubelet.Resource(nodes), c.node, `{"metadata":{"annotations":{"configsync.belay.dev/source":"{}"}}}`); err != nil {
-		t.Errorf("a kubelet could not annotate its Node (%v): the documentation of AnnotationSource is wrong", err)
+		t.Errorf("a kubelet could not annotate its Node (%v): the documentation of NewAnnotationSource is wrong", err)
 	}
 }
 

@@ -39,7 +39,7 @@ type statusReporter struct {
 //
 // The error names what is missing. It may be used concurrently; of two reports at once, either may win.
 func NewStatusReporter(client dynamic.Interface, node string, o Options) (configsync.Reporter, error) {
-	c, err := newNodeCaller(client, node, o)
+	c, err := newNodeCaller("configsync/kube.NewStatusReporter", client, node, o)
 	if err != nil {
 		return nil, fmt.Errorf("making a status reporter: %w", err)
 	}
@@ -51,7 +51,7 @@ func NewStatusReporter(client dynamic.Interface, node string, o Options) (config
 // [configsync.ErrUnreachable] where there was no answer.
 func (r *statusReporter) Report(ctx context.Context, s configsync.Status) error {
 	if r.client == nil {
-		return option.NotMade("configsync/kube.StatusReporter.Report", "configsync/kube.NewStatusReporter")
+		return option.NotMade("configsync/kube.NodeConfigSource.StatusReporter", "configsync/kube.NewNodeConfigSource")
 	}
 	if s.Condition.Status == "" {
 		return fmt.Errorf("reporting to %s: %w", r.target, errNoCondition)

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// An Error lists what is wrong with the arguments of one call. The root package of the module has it under the name
-// OptionError.
+// An Error lists what is wrong with the arguments of one call. OptionError of the root package is an alias
+// of it.
 type Error struct {
 	// Call is the function: "drain.New".
 	Call string
-	// Missing names the arguments and fields that are required and nil or empty: "Options.Cache"; "receiver" is a value
-	// that its constructor did not make.
+	// Missing names the arguments and fields that are required and nil or empty: "Options.Cache"; "receiver" means
+	// that the method was called on a zero value.
 	Missing []string
 	// Problems has a sentence for each thing that is wrong, the missing ones included, in the order in which they were
 	// found.
@@ -58,7 +58,7 @@ func CheckRequired(call, name string, value any, remedy string) error {
 	return c.Err()
 }
 
-// NotMade returns the error of a method whose receiver is the zero value of a type that only maker makes: "drain.New".
+// NotMade returns the error of a method that was called on a zero value. maker is the constructor to use: "drain.New".
 func NotMade(call, maker string) error {
 	c := For(call, nil)
 	c.err.Missing = []string{"receiver"}
@@ -66,7 +66,7 @@ func NotMade(call, maker string) error {
 	return c.Err()
 }
 
-// Wrong notes a problem, as fmt.Sprintf formats it.
+// Wrong adds a problem, formatted as by fmt.Sprintf.
 func (c *Checker) Wrong(format string, args ...any) {
 	c.err.Problems = append(c.err.Problems, fmt.Sprintf(format, args...))
 }

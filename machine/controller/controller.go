@@ -100,6 +100,13 @@ type memory struct {
 	blamed string
 }
 
+// requireInner notes that a decorator of package provider was given no provider.
+func requireInner(check *option.Checker, name string, p provider.Provider) {
+	if m, ok := p.(interface{ Missing() error }); ok && m.Missing() != nil {
+		check.Require(name, nil, "a decorator around it was given no provider")
+	}
+}
+
 // New returns a controller. It calls nothing yet. The error names the option that is missing or wrong.
 func New(o Options) (*Controller, error) {
 	check := option.For("machine/controller.New", nil)
@@ -107,6 +114,7 @@ func New(o Options) (*Controller, error) {
 	check.Require("Options.Machines", o.Machines, "see machine/kube.NewMachines")
 	check.Require("Options.Nodes", o.Nodes, "see machine/kube.NewNodes")
 	check.Require("Options.Provider", o.Provider, "what makes instances")
+	requireInner(check, "Options.Provider", o.Provider)
 	if !o.Undrained {
 		check.Require("Options.Drainer", o.Drainer, "or Undrained where Nodes need not be emptied")
 	}

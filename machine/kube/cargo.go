@@ -26,8 +26,9 @@ type Cargo struct{ Client kubernetes.Interface }
 
 // On implements [controller.Cargo].
 func (c Cargo) On(ctx context.Context, machines []machine.Machine) ([]machine.LocalVolume, []machine.Workload, error) {
-	if c.Client == nil {
-		return nil, nil, option.NotMade("machine/kube.Cargo.On", "a Cargo with a Client")
+	remedy := "see kubernetes.NewForConfig"
+	if err := option.CheckRequired("machine/kube.Cargo.On", "Cargo.Client", c.Client, remedy); err != nil {
+		return nil, nil, err
 	}
 	hosts := map[machine.Key]*corev1.Node{}
 	var here []corev1.Pod

@@ -65,7 +65,7 @@ type Secrets struct{ Client kubernetes.Interface }
 
 // Secret implements [controller.Secrets].
 func (s Secrets) Secret(ctx context.Context, key machine.Key) (map[string][]byte, error) {
-	err := option.CheckRequired("machine/kube.Secrets", "Secrets.Client", s.Client, "see kubernetes.NewForConfig")
+	err := option.CheckRequired("machine/kube.Secrets.Secret", "Secrets.Client", s.Client, "see kubernetes.NewForConfig")
 	if err != nil {
 		return nil, err
 	}

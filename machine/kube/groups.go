@@ -27,7 +27,7 @@ import (
 )
 
 // Groups are sets, deployments and health checks, with their machines: what [controller.NewGroups] takes. [NewGroups]
-// makes it, and nothing else can.
+// makes it; do not embed it.
 type Groups interface {
 	controller.Groups
 	// Run watches until ctx ends, or returns why it can't. changed is called with the namespace of what has changed; it

@@ -35,19 +35,19 @@ const FieldManager = "belay-machine"
 
 const callTime = 10 * time.Second
 
-// Machines are those of one namespace, or of all: what [controller.New] takes. [NewMachines] makes it, and nothing else
-// can.
+// Machines reads and writes the Machine objects of one namespace, or of all. Pass it to [controller.New]. Only
+// [NewMachines] makes one; do not embed it.
 type Machines interface {
-	// Machines read from the watch; what this version cannot read is missing there. ListLive, Live and writes ask the API
-	// server.
+	// Get, List and Twins read from a local cache, and omit objects that this version cannot decode. Live, ListLive and
+	// writes call the API server.
 	controller.Machines
-	// Gone reports whether the API server has no machine of that name, as namespace/name, with that UID. It makes
-	// Machines the Holders of a rollout.Slots.
+	// Gone reports whether the API server has no machine of that name, as namespace/name, with that UID. By it a
+	// rollout.Slots frees the slot of a machine that was deleted: set it as Holders.
 	Gone(ctx context.Context, name, uid string) (bool, error)
-	// Run watches until ctx ends. changed is called with each machine that has changed; it must not block. Call it once;
-	// the function [Run] of this package does.
+	// Run starts the watch and returns when ctx ends. It calls changed for each machine that changes; changed must not
+	// block. Call it once; the function [Run] of this package calls it for you.
 	Run(ctx context.Context, changed func(machine.Key)) error
-	// Synced reports whether everything is there that there was when Run began. Nothing must be reconciled before.
+	// Synced reports whether the cache has every object that existed when Run began. Do not reconcile before.
 	Synced() bool
 
 	asStore() *machineStore

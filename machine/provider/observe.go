@@ -20,10 +20,11 @@ type Call struct {
 // Observe tells a function of every call after it has come back, for metrics: Method and Class have few values. The function must be quick, and is
 // called concurrently. Around other decorators it sees what the caller sees, inside of them what the provider does. With nil it returns p.
 func Observe(p Provider, see func(Call)) Provider {
+	p = orAbsent(p)
 	if see == nil {
 		return p
 	}
-	return wrapped{orAbsent(p), func(ctx context.Context, method string, call func(context.Context) error) error {
+	return wrapped{p, func(ctx context.Context, method string, call func(context.Context) error) error {
 		began := time.Now()
 		err := call(ctx)
 		see(Call{Method: method, Class: known(ClassOf(err)), Took: time.Since(began)})

@@ -23,20 +23,22 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// A Cache keeps all objects of one kind in memory, by one list and one watch, which resumes by itself. Its objects must not be
-// changed. Its methods may be called from several goroutines.
+// A Cache holds all objects of one kind in memory, and keeps them current with a list and a watch, which resumes by
+// itself. Objects that this version cannot decode are left out. Do not modify the objects that it returns. Its methods may
+// be called from several goroutines.
 type Cache[T any] interface {
 	// Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block.
 	// Call it once.
 	Run(ctx context.Context, changed func()) error
-	// Synced reports whether the cache has every object that existed when it began. A controller must not pass before.
+	// Synced reports whether the cache has every object that existed when it began. Do not run a controller
+	// before.
 	Synced() bool
-	// Check returns nil while the cache is up to date as far as is known: see [NoteWatchErrors]. Of an informer that its owner
-	// runs, it says only whether it has synced and goes on. A process is not ready while Check returns an error.
+	// Check returns an error while the watch is failing: see [NoteWatchErrors]. Use it as a readiness check. Of an informer
+	// that its owner runs, it knows only whether it has synced and still runs.
 	Check() error
 	// List returns all objects, in any order.
 	List() []*T
-	// Get returns the object of that name.
+	// Get returns the object of that name; false if there is none, or if it cannot be decoded.
 	Get(name string) (*T, bool)
 }
 
@@ -59,7 +61,7 @@ type conversion[T any] struct {
 	typed *T
 }
 
-// NewShadowCache returns a cache that is empty until Run: for [NewRecords].
+// NewShadowCache returns a cache of NodeShadows, of which each Node has one, to pass to [NewRecords]. Run fills it.
 func NewShadowCache(client dynamic.Interface) (Cache[v1alpha1.NodeShadow], error) {
 	return newCache[v1alpha1.NodeShadow](client, v1alpha1.NodeShadowKind, v1alpha1.NodeShadowsResource, nil)
 }

@@ -63,7 +63,7 @@ type CachesOptions struct {
 	HTTP *http.Client
 	// Informers are those that the process runs already. Where one is nil, the Caches run their own.
 	Informers Informers
-	// Health says what [Health] looks at.
+	// Health says what the Health of the Caches looks at.
 	Health HealthOptions
 }
 
@@ -241,7 +241,7 @@ func (c *Caches) Synced() bool {
 	return c.Health.Synced() && c.Shadows.Synced() && c.Rollouts.Synced() && c.Revisions.Synced()
 }
 
-// Check returns nil while the caches are up to date as far as is known, or else an error for each kind of object: see [Watch.Check] and
+// Check returns nil while the caches are up to date as far as is known, or else an error for each kind of object: see [NoteWatchErrors] and
 // [InformerError].
 func (c *Caches) Check() error {
 	if c.Health == nil {

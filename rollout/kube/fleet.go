@@ -173,7 +173,7 @@ func (f *fleet) within(ctx context.Context, seen []*corev1.Node) ([]*corev1.Node
 	if f.selector == nil {
 		return seen, nil
 	}
-	if err := option.CheckRequired("rollout/kube.Fleet.Of", "records", f.records, "those of the domain"); err != nil {
+	if err := option.CheckRequired("rollout/kube.RunController", "records", f.records, "those of the domain"); err != nil {
 		return nil, err
 	}
 	shadows, err := f.records.List(ctx)

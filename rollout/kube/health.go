@@ -76,15 +76,18 @@ func NewHealth(in Informers, o HealthOptions) (Health, error) {
 }
 
 func newHealth(in Informers, o HealthOptions) (*healthJudge, error) {
-	check := option.For("rollout/kube.NewHealth", nil)
-	for name, i := range map[string]Informer{
-		"Nodes": in.Nodes, "Pods": in.Pods,
-		"Deployments": in.Deployments, "StatefulSets": in.StatefulSets, "DaemonSets": in.DaemonSets,
+	check := option.For("rollout/kube.NewHealth", informer.ErrMissing)
+	for _, part := range []struct {
+		name string
+		in   Informer
+	}{
+		{"Nodes", in.Nodes}, {"Pods", in.Pods},
+		{"Deployments", in.Deployments}, {"StatefulSets", in.StatefulSets}, {"DaemonSets", in.DaemonSets},
 	} {
-		check.Require("Informers."+name, i, "see FactoryInformers")
+		check.Require("Informers."+part.name, part.in, "see FactoryInformers")
 	}
 	if err := check.Err(); err != nil {
-		return nil, fmt.Errorf("%w: %w", err, informer.ErrMissing)
+		return nil, err
 	}
 	h := &healthJudge{o: o}
 	synced, err := h.seen.over(in)

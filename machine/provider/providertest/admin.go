@@ -28,7 +28,7 @@ func NewAdmin(o Options) (*Admin, error) {
 // Inject adds faults, which happen in this order.
 func (a *Admin) Inject(ctx context.Context, faults ...Fault) error {
 	if a.conn.http == nil {
-		return option.NotMade("machine/provider/fake.Admin.Inject", "machine/provider/fake.NewAdmin")
+		return option.NotMade("machine/provider/providertest.Admin.Inject", "machine/provider/providertest.NewAdmin")
 	}
 	for _, f := range faults {
 		body, err := json.Marshal(f)

@@ -45,7 +45,7 @@ type conn struct {
 }
 
 func newConn(o Options) (conn, error) {
-	if err := option.CheckRequired("machine/provider/fake", "Options.URL", o.URL, "that of the server"); err != nil {
+	if err := option.CheckRequired("machine/provider/providertest.New", "Options.URL", o.URL, "that of the server"); err != nil {
 		return conn{}, err
 	}
 	u, err := url.Parse(o.URL)
@@ -64,7 +64,7 @@ func newConn(o Options) (conn, error) {
 // send makes one request and reads the reply. There are no retries: whoever calls knows what may have happened.
 func (c conn) send(ctx context.Context, method, path string, body []byte, into any) error {
 	if c.http == nil {
-		return option.NotMade("machine/provider/fake", "machine/provider/fake.New and NewAdmin")
+		return option.NotMade("machine/provider/providertest.Client", "machine/provider/providertest.New and NewAdmin")
 	}
 	r, err := http.NewRequestWithContext(ctx, method, c.url+path, bytes.NewReader(body))
 	if err != nil {

@@ -51,7 +51,7 @@ var errDead = errors.New("the server was killed")
 // NewServer reads the state in the directory and finishes what a crash has cut off there.
 func NewServer(o ServerOptions) (*Server, error) {
 	if err := option.CheckRequired(
-		"machine/provider/fake.NewServer", "ServerOptions.Dir", o.Dir, "the directory of the state",
+		"machine/provider/providertest.NewServer", "ServerOptions.Dir", o.Dir, "the directory of the state",
 	); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 // Close ends the calls that run, without a reply to those that wait, and lets another server use the directory.
 func (s *Server) Close() error {
 	if s.store == nil {
-		return option.NotMade("machine/provider/fake.Server.Close", "machine/provider/fake.NewServer")
+		return option.NotMade("machine/provider/providertest.Server.Close", "machine/provider/providertest.NewServer")
 	}
 	s.halt()
 	s.running.Wait()

@@ -219,8 +219,11 @@ func (p *Plane) wait(ctx context.Context) error {
 // check has Ready ask after the watch of an informer.
 func (p *Plane) check(resource string, informer cache.SharedIndexInformer) error {
 	check, err := kube.NoteWatchErrors(informer, resource)
+	if err != nil {
+		return err
+	}
 	p.watches = append(p.watches, check)
-	return err
+	return nil
 }
 
 // Ready returns nil once everything has been seen, and as long as no watch is refused by which rollouts are decided.
