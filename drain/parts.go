@@ -5,6 +5,7 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,7 +72,8 @@ type Client interface {
 	ListPods(ctx context.Context, node string) ([]*corev1.Pod, error)
 }
 
-// errNoNode means that a Client has broken its promise. Taken for an answer, it would read as a Node with nothing on it.
+// errNoNode means that a Client has broken its promise. Taken for an answer, it would read as a Node with nothing on
+// it.
 var errNoNode = errors.New("the Client returned neither a Node nor an error")
 
 // A strictClient is a Client that returns a Node or an error.

@@ -27,7 +27,8 @@ func (c caller) watch(ctx context.Context, t target, fingerprint func(*unstructu
 
 // watchSeen is watch, and tells s what comes before it calls changed.
 func (c caller) watchSeen(ctx context.Context, t target, s *seen, fingerprint func(*unstructured.Unstructured) string, changed func()) error {
-	if err := option.CheckRequired("configsync/kube: watch of a "+t.kind, "changed", changed, "what looks again"); err != nil {
+	call, remedy := "configsync/kube: watch of a "+t.kind, "what looks again"
+	if err := option.CheckRequired(call, "changed", changed, remedy); err != nil {
 		return err
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", t.kind, "object", klog.KRef(t.namespace, t.name))

@@ -102,7 +102,7 @@ type memory struct {
 
 // requireInner notes that a decorator of package provider was given no provider.
 func requireInner(check *option.Checker, name string, p provider.Provider) {
-	if m, ok := p.(interface{ Missing() error }); ok && m.Missing() != nil {
+	if m, ok := p.(interface{ CheckInner() error }); ok && m.CheckInner() != nil {
 		check.Require(name, nil, "a decorator around it was given no provider")
 	}
 }

@@ -39,9 +39,9 @@ const (
 	UninitializedTaint = "machine.belay.dev/uninitialized"
 )
 
-// Nodes reads and writes the Nodes of the workload cluster. Pass it to [controller.New]. Only [NewNodes] makes one; do not
-// embed it. While [Run] goes on, it asks every 10 seconds whether the workload API answers, and what the informer shows
-// counts only as long as it does. A program with a work queue of its own has no such check.
+// Nodes reads and writes the Nodes of the workload cluster. Pass it to [controller.New]. Only [NewNodes] makes one; do
+// not embed it. While [Run] goes on, it asks every 10 seconds whether the workload API answers, and what the informer
+// shows counts only as long as it does. A program with a work queue of its own has no such check.
 type Nodes interface {
 	controller.Nodes
 	// Synced reports whether all Nodes are there that there were at the start.

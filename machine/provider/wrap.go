@@ -143,7 +143,8 @@ func (w wrappedAbilities) Resize(ctx context.Context, name string, size int, d D
 	return w.around(ctx, resize, func(ctx context.Context) error { return w.inner.Group.Resize(ctx, name, size, d) })
 }
 
-// absent stands for a nil provider in another one: each call says that it is missing, and machine/controller refuses it.
+// absent stands for a nil provider in another one: each call says that it is missing. Package machine/controller
+// refuses it.
 type absent struct{}
 
 func orAbsent(p Provider) Provider {
@@ -157,13 +158,13 @@ func (absent) missingError() error {
 	return Errorf(Internal, "%w", option.CheckRequired("machine/provider", "p", nil, "the provider that is wrapped"))
 }
 
-// Missing says that a decorator was given no provider.
-func (a absent) Missing() error { return a.missingError() }
+// CheckInner says that a decorator was given no provider.
+func (a absent) CheckInner() error { return a.missingError() }
 
-// Missing says that a decorator inside was given no provider, or nothing.
-func (w wrapped) Missing() error {
-	if inner, ok := w.inner.(interface{ Missing() error }); ok {
-		return inner.Missing()
+// CheckInner returns an error if a decorator inside was given no provider.
+func (w wrapped) CheckInner() error {
+	if inner, ok := w.inner.(interface{ CheckInner() error }); ok {
+		return inner.CheckInner()
 	}
 	return nil
 }

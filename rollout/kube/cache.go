@@ -24,8 +24,8 @@ import (
 )
 
 // A Cache holds all objects of one kind in memory, and keeps them current with a list and a watch, which resumes by
-// itself. Objects that this version cannot decode are left out. Do not modify the objects that it returns. Its methods may
-// be called from several goroutines.
+// itself. Objects that this version cannot decode are left out. Do not modify the objects that it returns. Its methods
+// may be called from several goroutines.
 type Cache[T any] interface {
 	// Run fills the cache and keeps it up to date until ctx ends. changed is called after each change; it must not block.
 	// Call it once.
@@ -33,8 +33,8 @@ type Cache[T any] interface {
 	// Synced reports whether the cache has every object that existed when it began. Do not run a controller
 	// before.
 	Synced() bool
-	// Check returns an error while the watch is failing: see [NoteWatchErrors]. Use it as a readiness check. Of an informer
-	// that its owner runs, it knows only whether it has synced and still runs.
+	// Check returns an error while the watch is failing: see [NoteWatchErrors]. Use it as a readiness check. Of an
+	// informer that its owner runs, it knows only whether it has synced and still runs.
 	Check() error
 	// List returns all objects, in any order.
 	List() []*T

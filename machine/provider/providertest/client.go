@@ -45,7 +45,8 @@ type conn struct {
 }
 
 func newConn(o Options) (conn, error) {
-	if err := option.CheckRequired("machine/provider/providertest.New", "Options.URL", o.URL, "that of the server"); err != nil {
+	remedy := "that of the server"
+	if err := option.CheckRequired("machine/provider/providertest.New", "Options.URL", o.URL, remedy); err != nil {
 		return conn{}, err
 	}
 	u, err := url.Parse(o.URL)

@@ -147,8 +147,8 @@ func (a *answer) step(rest string) error {
 	return nil
 }
 
-// errEnding means that an earlier step of a machine has been killed and its processes are still there: the kernel takes its
-// time on a host under load, and where a process waits for a disk.
+// errEnding means that an earlier step of a machine has been killed and its processes are still there: the kernel takes
+// its time on a host under load, and where a process waits for a disk.
 var errEnding = errors.New("the processes of an earlier step are still ending")
 
 // err is what kept a host from doing what it was asked.
