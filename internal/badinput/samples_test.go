@@ -174,7 +174,7 @@ func addOptions(to map[reflect.Type]func(*badinput.Scope) any) {
 		return noError(configsync.NewSteered(s.Context, o, badinput.MakeSample[configsync.Finder](s)))
 	})
 	addSample(to, func(*badinput.Scope) drain.Request { return drain.Request{Node: "a", Holder: "a", Mode: drain.Drain} })
-	addSample(to, func(s *badinput.Scope) drain.Set { // one that is not released by Run for a minute after its context
+	addSample(to, func(*badinput.Scope) drain.Set { // one that is not released by Run for a minute after its context
 		return drain.Set{Request: drain.Request{Holder: "a", Mode: drain.Release}, Groups: [][]string{{"a"}}}
 	})
 	addSample(to, func(*badinput.Scope) drain.Policy { return drain.Policy{} })
@@ -186,7 +186,7 @@ func addOptions(to map[reflect.Type]func(*badinput.Scope) any) {
 	})
 	addSample(to, func(*badinput.Scope) identity.Canary { return canary{} })
 	addSample(to, func(*badinput.Scope) identity.Clock { return identity.SystemClock() })
-	addSample(to, func(s *badinput.Scope) identity.Spec {
+	addSample(to, func(*badinput.Scope) identity.Spec {
 		return identity.Spec{
 			Namespace: "a", Name: "a", Component: "a", Host: "a", Fingerprint: identity.Fingerprint{BootID: "a"},
 		}
