@@ -312,8 +312,12 @@ func TestInformersThatDoNotRun(t *testing.T) {
 	<-begins
 	e.stop()
 	select {
-	case err := <-ended:
-		wantInformerError(t, err, "Informers.Nodes", "has stopped", drain.ErrCacheStopped)
+	case err := <-ended: // the informers stop one after the other: the first that is seen is named
+		var stopped *kube.InformerError
+		if !errors.As(err, &stopped) || !strings.HasPrefix(stopped.Option, "Informers.") {
+			t.Fatalf("got %v, want an InformerError that names the informer", err)
+		}
+		wantInformerError(t, err, stopped.Option, "has stopped", drain.ErrCacheStopped)
 	case <-time.After(atOnce):
 		t.Errorf("a drain over informers that have stopped goes on after %s, want its end within a second", atOnce)
 	}
