@@ -73,7 +73,7 @@ func NewTracker(ctx context.Context, store Store, o Options) (*Tracker, error) {
 	return t, nil
 }
 
-// State is a deep copy of the present state. It waits for nobody. That of a zero Tracker is empty.
+// State is a deep copy of the present state. It waits for no call. That of a zero Tracker is empty.
 func (t *Tracker) State() State {
 	if s := t.shown.Load(); s != nil {
 		return s.clone()

@@ -33,7 +33,7 @@
 // # No promise
 //
 // A report may come late or not at all while the API server is away. A reporter doesn't retry; its caller does.
-// What [NewNodeConditionReporter] returns takes the condition from whoever else writes one of that type.
+// What [NewNodeConditionReporter] returns takes the condition from any other writer of that type.
 //
 // # Rights
 //
@@ -47,7 +47,7 @@
 //	NewConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
 //
 // Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status
-// apart: whoever may patch nodes/status may patch all of it. The Node authorizer gives a kubelet's own credentials the
+// apart: a right to patch nodes/status is one to patch all of it. The Node authorizer gives a kubelet's own credentials the
 // rights on its Node, and on the ConfigMaps that its pods use only: for others it needs a Role.
 //
 // # Concurrency

@@ -31,7 +31,7 @@ type annotationSource struct {
 // annotation asks for the local config.
 //
 // It needs no CustomResourceDefinition, but the API server checks nothing, and a node may edit its own annotations:
-// whoever takes over a node decides what it runs. Prefer [NodeConfigSource].
+// an attacker on a node decides what it runs. Prefer [NodeConfigSource].
 //
 // It may be used concurrently. The error names what is missing.
 func NewAnnotationSource(client dynamic.Interface, node string, o Options) (configsync.Source, error) {

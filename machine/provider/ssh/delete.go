@@ -107,6 +107,12 @@ func (c *core) end(ctx context.Context, s sight, r provider.DeleteRequest) (prov
 	s.rec = &next
 	host := s.host.Name
 	s, v, err := c.advance(ctx, s, nil)
+	return endProgress(host, s, v, err)
+}
+
+// endProgress is the answer to a Delete. One whose host still ends the processes of an earlier step is not done, and
+// has not failed.
+func endProgress(host string, s sight, v verdict, err error) (provider.Progress, error) {
 	if errors.Is(err, errEnding) {
 		return provider.Progress{Message: "host " + host + ": " + errEnding.Error(), AfterSeconds: 1}, nil
 	}

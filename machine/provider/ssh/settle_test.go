@@ -167,10 +167,20 @@ func TestParseAnswer(t *testing.T) {
 	if err != nil || a.boot != "b" || a.steps["b"] != (stepStatus{stepExited, 7}) || !a.used || provider.ClassOf(a.err()) != provider.Unavailable {
 		t.Errorf("got %+v, %v", a, err)
 	}
-	for _, what := range []string{"processes", "step"} {
+}
+
+// A Delete on a host that still ends the processes of an earlier step is not done, and has not failed; one on a host
+// whose lock is held has.
+func TestDeleteWaitsForProcesses(t *testing.T) {
+	const begin, end = "belay n begin\nboot b\n", "belay n end\n"
+	for what, waits := range map[string]bool{"processes": true, "step": true, "lock": false} {
 		a, err := parseAnswer([]byte(begin+"fail busy "+what+"\n"+end), "n", "h")
-		if got := a.err(); err != nil || !errors.Is(got, errEnding) || provider.ClassOf(got) != provider.Unavailable {
-			t.Errorf("busy %s: got %v (%v), want %v, which another look may find over", what, got, err, errEnding)
+		if got := a.err(); err != nil || errors.Is(got, errEnding) != waits || provider.ClassOf(got) != provider.Unavailable {
+			t.Errorf("busy %s: got %v (%v), want class Unavailable, and errEnding: %t", what, got, err, waits)
+		}
+		p, err := endProgress("h3", sight{}, failed, wrap("host", a.err()))
+		if waits != (err == nil) || p.Done || waits != strings.Contains(p.Message, "h3: the processes") {
+			t.Errorf("busy %s: Delete: got %+v and error %v, want it to wait: %t", what, p, err, waits)
 		}
 	}
 }
