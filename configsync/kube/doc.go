@@ -47,8 +47,8 @@
 //	NewConfigMapFetcher       get of configmaps; list, watch only for configs that are followed
 //
 // Lists and watches select one name, so that a right on that name is enough. RBAC can't tell the fields of a status
-// apart: a right to patch nodes/status is one to patch all of it. The Node authorizer gives a kubelet's own credentials the
-// rights on its Node, and on the ConfigMaps that its pods use only: for others it needs a Role.
+// apart: a right to patch nodes/status is one to patch all of it. The Node authorizer gives a kubelet's own
+// credentials the rights on its Node, and on the ConfigMaps that its pods use only: for others it needs a Role.
 //
 // # Concurrency
 //
