@@ -64,7 +64,7 @@ FAULT_CHECK = command -v mkfs.ext4 && command -v mkfs.xfs && command -v mkfs.btr
 
 .PHONY: help
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
 .PHONY: demo
 demo: ## run the main job on several nodes, then rollouts over NODES, 50 if it is not set; DEMO_KUBECONFIG=FILE plays the first on that cluster, and no more
@@ -284,13 +284,29 @@ verify: ## fail if generate changes anything
 	before=$$(state); $(MAKE) generate; after=$$(state); \
 	if [ "$$before" != "$$after" ]; then git status --short; echo "generated files are not up to date: commit what make generate writes" >&2; exit 1; fi
 
+# The modules that embedders import: each builds with the Go release that its go.mod names.
+FLOORS := . configsync/restart/systemd examples/metrics
+
+.PHONY: release-prepare
+release-prepare: version-asked ## write VERSION, such as v0.1.0, into each go.mod, and with the date into the CHANGELOG
+	$(GO) run ./internal/releasecheck/cmd/releasecheck -write $(VERSION_ASKED)
+
 .PHONY: release-check
-release-check: verify ## say what stands between the work tree and the release VERSION, such as v0.1.0; see RELEASE.md
-	@[ -n "$(filter v%,$(VERSION_ASKED))" ] || { echo "say which version: make release-check VERSION=v0.1.0" >&2; exit 2; }
+release-check: version-asked verify ## say what stands between the work tree and the release VERSION; see RELEASE.md
 	$(GO) run ./internal/releasecheck/cmd/releasecheck $(VERSION_ASKED)
+	$(GO) test -count=1 ./internal/releasecheck ./internal/skew
+	$(GO) run ./internal/skew/cmd/matrix -only gains
+	@for m in $(FLOORS); do \
+	  floor=$$($(GO) -C "$$m" list -m -f '{{.GoVersion}}'); echo "building $$m with Go $$floor"; \
+	  GOTOOLCHAIN=go$$floor $(GO) build -C "$$m" ./...; \
+	done
 	@mkdir -p bin/release
 	cd examples && $(GO) build -trimpath -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION_ASKED)' -o ../bin/release/ ./agent ./controller ./drain ./kubectl-belay
 	@for p in bin/release/*; do "$$p" --version | grep -F -- "$(VERSION_ASKED)" || { echo "$$p does not say $(VERSION_ASKED)" >&2; exit 1; }; done
+
+.PHONY: version-asked
+version-asked:
+	@[ -n "$(filter v%,$(VERSION_ASKED))" ] || { echo "say which version, such as VERSION=v0.1.0" >&2; exit 2; }
 
 .PHONY: servers
 servers: ## build etcd and the Kubernetes servers that make test runs

@@ -3,8 +3,8 @@ module github.com/belayproject/belay/examples
 go 1.26.0
 
 require (
-	github.com/belayproject/belay v0.0.0
-	github.com/belayproject/belay/configsync/restart/systemd v0.0.0-00010101000000-000000000000
+	github.com/belayproject/belay v0.1.0
+	github.com/belayproject/belay/configsync/restart/systemd v0.1.0
 	github.com/google/go-cmp v0.7.0
 	github.com/prometheus/client_golang v1.24.0
 	github.com/spf13/cobra v1.10.2

@@ -3,8 +3,8 @@ module github.com/belayproject/belay/examples/manager
 go 1.26.0
 
 require (
-	github.com/belayproject/belay v0.0.0
-	github.com/belayproject/belay/examples/metrics v0.0.0
+	github.com/belayproject/belay v0.1.0
+	github.com/belayproject/belay/examples/metrics v0.1.0
 	github.com/prometheus/client_golang v1.24.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2

@@ -3,7 +3,7 @@ module github.com/belayproject/belay/examples/metrics
 go 1.25.0
 
 require (
-	github.com/belayproject/belay v0.0.0
+	github.com/belayproject/belay v0.1.0
 	github.com/prometheus/client_golang v1.23.2
 )
 

@@ -4,7 +4,6 @@
 package releasecheck
 
 import (
-	"bufio"
 	"fmt"
 	"regexp"
 	"slices"
@@ -91,77 +90,25 @@ func CheckChangelog(changelog string, version Version) []string {
 	return problems
 }
 
-// A Module is what a release needs to know of a go.mod.
-type Module struct {
-	Path     string
-	Requires map[string]string // version by module path
-	Replaces []string          // module paths on the left of a replacement
-}
-
-// ParseModule reads a go.mod.
-func ParseModule(text string) Module {
-	m := Module{Requires: map[string]string{}}
-	block := ""
-	scanner := bufio.NewScanner(strings.NewReader(text))
-	for scanner.Scan() {
-		line, _, _ := strings.Cut(scanner.Text(), "//")
-		fields := strings.Fields(line)
-		switch {
-		case len(fields) == 0:
-			continue
-		case fields[0] == ")":
-			block = ""
-			continue
-		case len(fields) == 2 && fields[1] == "(":
-			block = fields[0]
-			continue
-		case block == "":
-			block, fields = fields[0], fields[1:]
-			m.read(block, fields)
-			block = ""
-			continue
+// PrepareChangelog returns the changelog with a heading of the version and the day. Where there is none, it stands
+// below Unreleased, so that what was written there is the text of the release.
+func PrepareChangelog(changelog string, version Version, day string) (string, error) {
+	const unreleased = "## [Unreleased]\n"
+	begin := "## [" + strings.TrimPrefix(version.String(), "v") + "]"
+	var out strings.Builder
+	found := false
+	for line := range strings.Lines(changelog) {
+		if strings.HasPrefix(line, begin) {
+			line, found = begin+" - "+day+"\n", true
 		}
-		m.read(block, fields)
+		out.WriteString(line)
 	}
-	return m
-}
-
-func (m *Module) read(verb string, fields []string) {
-	switch {
-	case verb == "module" && len(fields) == 1:
-		m.Path = fields[0]
-	case verb == "require" && len(fields) >= 2:
-		m.Requires[fields[0]] = fields[1]
-	case verb == "replace" && len(fields) >= 3:
-		m.Replaces = append(m.Replaces, fields[0])
+	if found {
+		return out.String(), nil
 	}
-}
-
-var unfinished = regexp.MustCompile(`-(alpha|beta|rc)\b`)
-
-// CheckModules returns the problems of modules that users import, of which the first is the library. The library replaces nothing. The
-// others replace their siblings alone, for development, and require the library. None depends on a pre-release.
-func CheckModules(modules []Module) []string {
-	if len(modules) == 0 {
-		return []string{"go.mod: there is no module to release"}
+	before, after, ok := strings.Cut(changelog, unreleased)
+	if !ok {
+		return "", fmt.Errorf("CHANGELOG.md has no heading %q", strings.TrimSpace(unreleased))
 	}
-	library := modules[0].Path
-	var problems []string
-	for i, m := range modules {
-		for path, version := range m.Requires {
-			if unfinished.MatchString(version) {
-				problems = append(problems, fmt.Sprintf("module %s requires the pre-release %s %s", m.Path, path, version))
-			}
-		}
-		for _, path := range m.Replaces {
-			if i == 0 || path != library && !strings.HasPrefix(path, library+"/") {
-				problems = append(problems, fmt.Sprintf("module %s replaces %s: its users would not", m.Path, path))
-			}
-		}
-		if _, found := m.Requires[library]; i > 0 && !found {
-			problems = append(problems, fmt.Sprintf("module %s does not require %s", m.Path, library))
-		}
-	}
-	slices.Sort(problems)
-	return problems
+	return before + unreleased + "\n" + begin + " - " + day + "\n" + after, nil
 }

@@ -30,8 +30,9 @@ func newScratch(root, goVersion string, requires map[string]string, packages ...
 	for module, version := range requires {
 		fmt.Fprintf(&mod, "require %s %s\n", module, version)
 	}
-	fmt.Fprintf(&mod, "replace %s => %s\n", Module, root)
-	fmt.Fprintf(&mod, "replace %s => %s\n", systemdModule, filepath.Join(root, strings.TrimPrefix(systemdModule, Module)))
+	for _, own := range ownModules() {
+		fmt.Fprintf(&mod, "replace %s => %s\n", own, filepath.Join(root, strings.TrimPrefix(own, Module)))
+	}
 	main.WriteString("package main\n\nimport (\n")
 	for _, p := range packages {
 		fmt.Fprintf(&main, "\t_ %q\n", p)
@@ -124,7 +125,7 @@ func embed(ctx context.Context, root string, e Embedder) (string, error) {
 	if kubernetes != e.Kubernetes {
 		return goVersion, fmt.Errorf("controller-runtime %s requires k8s.io %s, want %s", e.Runtime, kubernetes, e.Kubernetes)
 	}
-	requires := map[string]string{runtimeModule: e.Runtime, Module: "v0.0.0", systemdModule: "v0.0.0"}
+	requires := map[string]string{runtimeModule: e.Runtime, Module: "v0.0.0"}
 	with, err := newScratch(root, goVersion, requires, runtimeModule, Module+"/checkpoint", Module+"/drain/kube")
 	if err != nil {
 		return goVersion, err

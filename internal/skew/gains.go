@@ -15,8 +15,14 @@ import (
 	"strings"
 )
 
-// systemdModule is the path of the one other module that embedders import.
-const systemdModule = Module + "/configsync/restart/systemd"
+// The other modules that embedders import.
+const (
+	systemdModule = Module + "/configsync/restart/systemd"
+	metricsModule = Module + "/examples/metrics"
+)
+
+// ownModules are the modules that embedders import.
+func ownModules() []string { return []string{Module, systemdModule, metricsModule} }
 
 // What the embedder of the table has before it imports a package of belay.
 const (
@@ -46,7 +52,7 @@ type listed struct {
 // network.
 func Linked(ctx context.Context, root string) ([]Gain, error) {
 	var gains []Gain
-	for _, module := range []string{Module, systemdModule} {
+	for _, module := range ownModules() {
 		packages, err := listPackages(ctx, filepath.Join(root, strings.TrimPrefix(module, Module)))
 		if err != nil {
 			return nil, err
@@ -96,6 +102,9 @@ func isPublic(p listed) bool {
 // the embedder.
 func Measure(ctx context.Context, root string, g Gain) (Gain, error) {
 	belay := map[string]string{Module: "v0.0.0", systemdModule: "v0.0.0"}
+	if Module+"/"+g.Package == metricsModule {
+		belay[metricsModule] = "v0.0.0"
+	}
 	var err error
 	if g.Modules, g.Sums, err = measure(ctx, root, belay, "", Module+"/"+g.Package); err != nil {
 		return g, fmt.Errorf("importing %s alone: %w", g.Package, err)

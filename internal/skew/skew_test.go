@@ -46,11 +46,25 @@ func TestFloorIsThatOfGoMod(t *testing.T) {
 				module, version, Libraries()[0].Version)
 		}
 	}
-	for _, dir := range []string{".", "configsync/restart/systemd"} {
+	for _, dir := range []string{".", "configsync/restart/systemd", "examples/metrics"} {
 		version, err := GoLine(filepath.Join(root, dir, "go.mod"))
 		must(t, err)
 		if version != EmbedderGo {
 			t.Errorf("%s/go.mod says go %s, want %s, which goes with the oldest supported releases", dir, version, EmbedderGo)
+		}
+	}
+}
+
+// TestFloorsOfThePromise holds VERSIONING.md against the oldest releases that are tested.
+func TestFloorsOfThePromise(t *testing.T) {
+	promise := readPage(t, "VERSIONING.md")
+	servers, err := Servers(moduleRoot(t))
+	must(t, err)
+	for floor, oldest := range map[string]string{
+		"k8s.io/*": Libraries()[0].Version, "Go": Minor(EmbedderGo), "Kubernetes API server": Minor(servers[0]),
+	} {
+		if row := fmt.Sprintf("\n| %s | %s | ", floor, oldest); !strings.Contains(promise, row) {
+			t.Errorf("VERSIONING.md lacks a row that begins with %q", strings.TrimSpace(row))
 		}
 	}
 }

@@ -4,7 +4,7 @@ module github.com/belayproject/belay/configsync/restart/systemd
 go 1.25.0
 
 require (
-	github.com/belayproject/belay v0.0.0
+	github.com/belayproject/belay v0.1.0
 	github.com/coreos/go-systemd/v22 v22.6.0
 	github.com/google/go-cmp v0.7.0
 )

@@ -3,8 +3,8 @@ module github.com/belayproject/belay/examples/internal/manifestproof
 go 1.26.0
 
 require (
-	github.com/belayproject/belay v0.0.0
-	github.com/belayproject/belay/examples v0.0.0
+	github.com/belayproject/belay v0.1.0
+	github.com/belayproject/belay/examples v0.1.0
 	github.com/prometheus/common v0.70.1
 	github.com/prometheus/prometheus v0.314.0
 	github.com/spf13/pflag v1.0.10

@@ -4,41 +4,123 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/belayproject/belay/internal/releasecheck"
 )
 
-// released are the modules that users import, the library first.
-var released = []string{"go.mod", "configsync/restart/systemd/go.mod", "examples/go.mod"}
-
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: releasecheck VERSION, such as v0.1.0")
+	flags := flag.NewFlagSet("releasecheck", flag.ExitOnError)
+	write := flags.Bool("write", false, "write the version into each go.mod and the CHANGELOG, and check nothing")
+	flags.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: releasecheck [-write] VERSION, such as v0.1.0")
+	}
+	_ = flags.Parse(os.Args[1:])
+	if flags.NArg() != 1 {
+		flags.Usage()
 		os.Exit(2)
 	}
-	problems, err := check(os.Args[1])
+	run := report
+	if *write {
+		run = prepare
+	}
+	ready, err := run(flags.Arg(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "releasecheck:", err)
 		os.Exit(2)
 	}
+	if !ready {
+		os.Exit(1)
+	}
+}
+
+// report prints what stands between the work tree and the release, or the tags to make.
+func report(text string) (bool, error) {
+	version, err := releasecheck.ParseVersion(text)
+	if err != nil {
+		return false, err
+	}
+	problems, err := check(version)
+	if err != nil {
+		return false, err
+	}
 	for _, problem := range problems {
 		fmt.Println("not ready:", problem)
 	}
-	if len(problems) > 0 {
-		os.Exit(1)
+	owners, err := os.ReadFile("OWNERS_ALIASES")
+	if err != nil {
+		return false, err
 	}
-	fmt.Println("ready to tag", os.Args[1])
+	empty, err := releasecheck.EmptyAliases(string(owners))
+	if err != nil {
+		return false, err
+	}
+	for _, alias := range empty {
+		fmt.Printf("by hand: OWNERS_ALIASES names no member of %s\n", alias)
+	}
+	if len(problems) > 0 {
+		return false, nil
+	}
+	fmt.Println("ready to tag:")
+	for _, dir := range releasecheck.Released() {
+		fmt.Println(" ", releasecheck.Tag(dir, version))
+	}
+	return true, nil
 }
 
-func check(text string) ([]string, error) {
+// prepare writes the version into each go.mod that requires a module of this repository, and into the CHANGELOG.
+func prepare(text string) (bool, error) {
 	version, err := releasecheck.ParseVersion(text)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
+	library, err := readModule(".")
+	if err != nil {
+		return false, err
+	}
+	files, err := git("ls-files", "go.mod", "*/go.mod")
+	if err != nil {
+		return false, err
+	}
+	for _, file := range files {
+		m, err := readModule(filepath.Dir(file))
+		if err != nil {
+			return false, err
+		}
+		for _, sibling := range m.Siblings(library.Path) {
+			edit := exec.Command("go", "mod", "edit", "-require="+sibling+"@"+version.String(), file)
+			if out, err := edit.CombinedOutput(); err != nil {
+				return false, fmt.Errorf("editing %q: %w\n%s", file, err, out)
+			}
+		}
+	}
+	changelog, err := os.ReadFile("CHANGELOG.md")
+	if err != nil {
+		return false, err
+	}
+	written, err := releasecheck.PrepareChangelog(string(changelog), version, time.Now().UTC().Format(time.DateOnly))
+	if err != nil {
+		return false, err
+	}
+	return true, os.WriteFile("CHANGELOG.md", []byte(written), 0o644)
+}
+
+func readModule(dir string) (releasecheck.Module, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return releasecheck.Module{}, err
+	}
+	return releasecheck.ParseModule(string(data)), nil
+}
+
+func check(version releasecheck.Version) ([]string, error) {
 	var problems []string
 	changes, err := git("status", "--porcelain")
 	if err != nil {
@@ -55,7 +137,7 @@ func check(text string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !strings.Contains(strings.Join(here, " ")+" ", text+" ") { // the release workflow runs on the tag itself
+	if !slices.Contains(here, version.String()) { // the release workflow runs on the tag itself
 		problems = append(problems, releasecheck.CheckNext(version, tags)...)
 	}
 	changelog, err := os.ReadFile("CHANGELOG.md")
@@ -64,14 +146,14 @@ func check(text string) ([]string, error) {
 	}
 	problems = append(problems, releasecheck.CheckChangelog(string(changelog), version)...)
 	var modules []releasecheck.Module
-	for _, path := range released {
-		data, err := os.ReadFile(path)
+	for _, dir := range releasecheck.Released() {
+		m, err := readModule(dir)
 		if err != nil {
 			return nil, err
 		}
-		modules = append(modules, releasecheck.ParseModule(string(data)))
+		modules = append(modules, m)
 	}
-	return append(problems, releasecheck.CheckModules(modules)...), nil
+	return append(problems, releasecheck.CheckModules(modules, version)...), nil
 }
 
 func git(args ...string) ([]string, error) {
