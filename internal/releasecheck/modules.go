@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// Released returns the directories of the modules that users import, the library first. Each is tagged.
-func Released() []string {
+// ReleasedModules returns the directories of the modules that users import, the library first. Each is tagged.
+func ReleasedModules() []string {
 	return []string{".", "configsync/restart/systemd", "examples/metrics", "examples"}
 }
 
-// Tag returns the tag by which the go command finds a version of the module in dir.
-func Tag(dir string, version Version) string {
+// TagOf returns the tag by which the go command finds a version of the module in dir.
+func TagOf(dir string, version Version) string {
 	return path.Join(dir, version.String())
 }
 
@@ -30,8 +30,8 @@ type Module struct {
 	Replaces []string          // module paths on the left of a replacement
 }
 
-// Siblings returns what the module requires of the modules of a library's repository, sorted.
-func (m Module) Siblings(library string) []string {
+// RequiredSiblings returns what the module requires of the modules of a library's repository, sorted.
+func (m Module) RequiredSiblings(library string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(m.Requires)), func(path string) bool { return !isSibling(path, library) })
 }
 

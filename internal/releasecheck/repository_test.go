@@ -52,7 +52,7 @@ func moduleDirs(t *testing.T) []string {
 // tag in the papers by which a release is made.
 func TestReleasedModulesAreNamed(t *testing.T) {
 	var modules []releasecheck.Module
-	for _, dir := range releasecheck.Released() {
+	for _, dir := range releasecheck.ReleasedModules() {
 		m := releasecheck.ParseModule(read(t, path.Join(dir, "go.mod")))
 		modules = append(modules, m)
 		for _, paper := range []string{"VERSIONING.md", "RELEASE.md"} {
@@ -62,7 +62,7 @@ func TestReleasedModulesAreNamed(t *testing.T) {
 		}
 	}
 	for _, m := range modules {
-		for _, sibling := range m.Siblings(modules[0].Path) {
+		for _, sibling := range m.RequiredSiblings(modules[0].Path) {
 			if !slices.ContainsFunc(modules, func(other releasecheck.Module) bool { return other.Path == sibling }) {
 				t.Errorf("%s requires %s, which has no tag", m.Path, sibling)
 			}
@@ -77,7 +77,7 @@ func TestModulesOfOneVersion(t *testing.T) {
 	library := releasecheck.ParseModule(read(t, "go.mod")).Path
 	for _, dir := range moduleDirs(t) {
 		m := releasecheck.ParseModule(read(t, path.Join(dir, "go.mod")))
-		for _, sibling := range m.Siblings(library) {
+		for _, sibling := range m.RequiredSiblings(library) {
 			version := m.Requires[sibling]
 			versions[version] = append(versions[version], dir)
 		}

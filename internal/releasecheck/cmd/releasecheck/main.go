@@ -69,8 +69,8 @@ func report(text string) (bool, error) {
 		return false, nil
 	}
 	fmt.Println("ready to tag:")
-	for _, dir := range releasecheck.Released() {
-		fmt.Println(" ", releasecheck.Tag(dir, version))
+	for _, dir := range releasecheck.ReleasedModules() {
+		fmt.Println(" ", releasecheck.TagOf(dir, version))
 	}
 	return true, nil
 }
@@ -94,7 +94,7 @@ func prepare(text string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		for _, sibling := range m.Siblings(library.Path) {
+		for _, sibling := range m.RequiredSiblings(library.Path) {
 			edit := exec.Command("go", "mod", "edit", "-require="+sibling+"@"+version.String(), file)
 			if out, err := edit.CombinedOutput(); err != nil {
 				return false, fmt.Errorf("editing %q: %w\n%s", file, err, out)
@@ -146,7 +146,7 @@ func check(version releasecheck.Version) ([]string, error) {
 	}
 	problems = append(problems, releasecheck.CheckChangelog(string(changelog), version)...)
 	var modules []releasecheck.Module
-	for _, dir := range releasecheck.Released() {
+	for _, dir := range releasecheck.ReleasedModules() {
 		m, err := readModule(dir)
 		if err != nil {
 			return nil, err
