@@ -73,6 +73,7 @@ var treeRules = map[string]func(*Tree) []Violation{
 	"words":             Words,
 	"status tables":     StatusTrue,
 	"embedding pages":   EmbeddingPages,
+	"links":             LinksLead,
 	"test tiers":        TierMarks,
 }
 
