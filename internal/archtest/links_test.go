@@ -19,7 +19,7 @@ func TestLinksLeadCatches(t *testing.T) {
 		"picture":      {[]string{index, lists + "![a](a.png)\n", page, "# Page\n"}, ""},
 		"no file":      {[]string{index, lists + "[a](x.md)\n", page, "# Page\n"}, `"x.md": there is no such file`},
 		"by reference": {[]string{index, lists + "[a]: x.md\n", page, "# Page\n"}, `links to "x.md"`},
-		"no heading":   {[]string{index, lists + "[a](page.md#b)\n", page, "# Page\n"}, `"page.md#b": there is no such heading`},
+		"no heading":   {[]string{index, lists + "[a](page.md#b)\n", page, "# Page\n"}, `"page.md#b": there is no such head`},
 		"not listed":   {[]string{index, "# All\n", page, "# Page\n"}, "docs/page.md: is a page that no"},
 		"linked alone": {[]string{index, "# All\n", "README.md", "[a](docs/page.md)\n", page, "# Page\n"}, "is a page"},
 	} {
