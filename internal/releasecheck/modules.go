@@ -32,7 +32,8 @@ type Module struct {
 
 // RequiredSiblings returns what the module requires of the modules of a library's repository, sorted.
 func (m Module) RequiredSiblings(library string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(m.Requires)), func(path string) bool { return !isSibling(path, library) })
+	required := slices.Sorted(maps.Keys(m.Requires))
+	return slices.DeleteFunc(required, func(path string) bool { return !isSibling(path, library) })
 }
 
 // ParseModule reads a go.mod.
