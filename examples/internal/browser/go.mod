@@ -3,13 +3,13 @@ module github.com/belayproject/belay/examples/internal/browser
 go 1.26.0
 
 require (
+	github.com/belayproject/belay v0.1.0
 	github.com/belayproject/belay/examples v0.1.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 )
 
 require (
-	github.com/belayproject/belay v0.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/go-logr/logr v1.4.3 // indirect
