@@ -26,7 +26,7 @@ func Decode(doc []byte, into any) error {
 	if !json.Valid(doc) { // it also bounds the nesting, and so the stack below
 		return invalidDocument(doc)
 	}
-	c := strictness{dec: json.NewDecoder(bytes.NewReader(doc)), fields: map[reflect.Type]map[string]reflect.Type{}}
+	c := strictness{json.NewDecoder(bytes.NewReader(doc))}
 	if err := c.value(v.Type().Elem(), ""); err != nil {
 		return err
 	}
@@ -65,10 +65,7 @@ func firstWord(s string) string {
 }
 
 // strictness walks a document beside the type that it will be decoded into.
-type strictness struct {
-	dec    *json.Decoder
-	fields map[reflect.Type]map[string]reflect.Type // what fieldsOf gave
-}
+type strictness struct{ dec *json.Decoder }
 
 // value checks the next value of the document. A nil type means that anything goes.
 func (c strictness) value(t reflect.Type, path string) error {
@@ -124,10 +121,7 @@ func decodesItself(t reflect.Type) bool {
 func (c strictness) object(t reflect.Type, path string) error {
 	var fields map[string]reflect.Type
 	if t != nil && t.Kind() == reflect.Struct {
-		if fields = c.fields[t]; fields == nil {
-			fields = fieldsOf(t)
-			c.fields[t] = fields
-		}
+		fields = fieldsOf(t)
 	}
 	seen := map[string]bool{}
 	for c.dec.More() {
