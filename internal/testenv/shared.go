@@ -26,12 +26,23 @@ type TB interface {
 	Skip(args ...any)
 }
 
-// skipWithoutServers skips a test that needs a control plane where [binaries.ServersVariable] turns them off.
+// skipWithoutServers skips a test that needs a real server where [binaries.ServersVariable] turns them off.
 func skipWithoutServers(tb TB) {
 	tb.Helper()
 	if os.Getenv(binaries.ServersVariable) == "none" {
-		tb.Skip(binaries.ServersVariable + "=none turns off the control plane, which this test needs")
+		tb.Skip(binaries.ServersVariable + "=none turns off the servers that this test needs")
 	}
+}
+
+// Programs returns the paths of servers that a test starts by itself. It builds what is missing.
+func Programs(tb TB, names ...binaries.Name) binaries.Set {
+	tb.Helper()
+	skipWithoutServers(tb)
+	set, err := binaries.Ensure(tb.Context(), os.Stderr, names...)
+	if err != nil {
+		tb.Fatal("building servers:", err)
+	}
+	return set
 }
 
 // Start starts a control plane for one test and ends it with the test. Most packages want [Shared].

@@ -64,9 +64,7 @@ func (s *stage) must(err error) {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, dir: t.TempDir(), ports: map[string][2]int{}, processes: map[string]*exec.Cmd{}}
-	set, err := binaries.Ensure(t.Context(), os.Stderr, binaries.Etcd)
-	s.must(err)
-	s.binary = set[binaries.Etcd]
+	s.binary = testenv.Programs(t, binaries.Etcd)[binaries.Etcd]
 	config := s.certificates()
 	var endpoints []string
 	for _, name := range names() {
@@ -76,6 +74,7 @@ func newStage(t *testing.T) *stage {
 	for _, name := range names() {
 		s.start(name)
 	}
+	var err error
 	s.client, err = etcd.New(etcd.Options{Endpoints: endpoints, TLS: config, CallTimeout: 3 * time.Second})
 	s.must(err)
 	s.settled("c0=true c1=true c2=true")
