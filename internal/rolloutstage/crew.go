@@ -41,6 +41,7 @@ type Crew struct {
 
 // A Machine is a node that does what its agent says. A revision whose name begins with "fatal" breaks it, and there is no way back from that.
 type Machine struct {
+	node   string
 	agent  *nodeagent.Agent
 	shadow kube.AgentShadow
 	seen   string // the version of the shadow
@@ -63,7 +64,7 @@ func newCrew(client dynamic.Interface, o Options) (*Crew, error) {
 
 // add gives a node an agent. Its node runs v1.
 func (c *Crew) add(name, uid string) error {
-	m := &Machine{current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}, changed: make(chan struct{}, 1)}
+	m := &Machine{node: name, current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}, changed: make(chan struct{}, 1)}
 	verify := c.o.Verify
 	if c.o.Spread > 0 {
 		verify += rand.N(c.o.Spread)
@@ -170,7 +171,7 @@ func poke(c chan<- struct{}) {
 
 // look is one step of the agent. After an error it is tried again.
 func (m *Machine) look(ctx context.Context, version string) {
-	after, err := m.agent.Reconcile(ctx)
+	after, err := m.agent.Reconcile(ctx, m.node)
 	m.seen, m.due = version, time.Time{}
 	if err != nil {
 		after = 100 * time.Millisecond

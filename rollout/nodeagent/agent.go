@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io/fs"
 	"time"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // maxSteps bounds the steps of one pass; an attempt has fewer.
@@ -31,9 +33,21 @@ func New(o Options) (*Agent, error) {
 }
 
 // Reconcile takes every step that can be taken now. It may take as long as Apply does, and not return at all where that reboots the
-// node. after is when to call it again though the shadow has not changed; zero means not before. After an error it is to be called
-// again, backing off.
-func (a *Agent) Reconcile(ctx context.Context) (after time.Duration, err error) {
+// node. node is the name of the shadow that the agent reads, as a queue has it; another name is an OptionError.
+// requeueAfter is when to call it again though the shadow has not changed; zero means not before. After an error it is
+// to be called again, backing off.
+func (a *Agent) Reconcile(ctx context.Context, node string) (requeueAfter time.Duration, err error) {
+	if a == nil || a.turn == nil {
+		return 0, option.NotMade("rollout/nodeagent.Agent.Reconcile", "rollout/nodeagent.New")
+	}
+	if err := option.CheckRequired("rollout/nodeagent.Agent.Reconcile", "node", node, "the name of the Node"); err != nil {
+		return 0, err
+	}
+	return a.takeSteps(ctx, node)
+}
+
+// takeSteps is Reconcile. An empty node is whichever the shadow is of.
+func (a *Agent) takeSteps(ctx context.Context, node string) (after time.Duration, err error) {
 	select {
 	case a.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -41,7 +55,7 @@ func (a *Agent) Reconcile(ctx context.Context) (after time.Duration, err error) 
 	}
 	defer func() { <-a.turn }()
 	for range maxSteps {
-		after, done, err := a.step(ctx)
+		after, done, err := a.step(ctx, node)
 		switch {
 		case ctx.Err() != nil:
 			return 0, ctx.Err()
@@ -56,10 +70,15 @@ func (a *Agent) Reconcile(ctx context.Context) (after time.Duration, err error) 
 }
 
 // step looks, decides, and acts. done means that there is nothing more to do now.
-func (a *Agent) step(ctx context.Context) (after time.Duration, done bool, err error) {
+func (a *Agent) step(ctx context.Context, node string) (after time.Duration, done bool, err error) {
 	l, err := a.look(ctx)
 	if err != nil {
 		return 0, false, err
+	}
+	if l.online && node != "" && node != l.shadow.Node {
+		check := option.For("rollout/nodeagent.Agent.Reconcile", nil)
+		check.Wrong("node must be %q, whose shadow the agent reads, got %q", l.shadow.Node, node)
+		return 0, false, check.Err()
 	}
 	if l.inherits() {
 		if err := a.own(ctx, l.shadow); err != nil {

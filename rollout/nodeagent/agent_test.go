@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/rollout/nodeagent"
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -271,13 +272,31 @@ func TestEndIsNoReturn(t *testing.T) {
 		w.proceed()
 		ctx, cancel := context.WithCancel(quiet(t))
 		w.node.onApply = func(nodeagent.Attempt) error { cancel(); return errBoom }
-		if _, err := w.agent.Reconcile(ctx); !errors.Is(err, context.Canceled) {
+		if _, err := w.agent.Reconcile(ctx, "n"); !errors.Is(err, context.Canceled) {
 			t.Errorf("got error %v, want context.Canceled", err)
 		}
 		w.node.onApply = nil
 		w.passes(time.Hour)
 		w.wantPhase(protocol.PhaseDone)
 		w.wantCalls("apply uid-1-1 v2", "apply uid-1-1 v2")
+	})
+}
+
+// A pass over another node than that of the shadow is refused, and has no effect.
+func TestReconcileOfAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := committed(t, v2, false)
+		w.proceed()
+		for _, node := range []string{"", "m"} {
+			_, err := w.agent.Reconcile(quiet(t), node)
+			var wrong *option.Error
+			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "node") {
+				t.Errorf("node %q: got error %v, want an OptionError that names node", node, err)
+			}
+		}
+		w.wantCalls()
+		w.passes(time.Hour)
+		w.wantCalls("apply uid-1-1 v2")
 	})
 }
 
@@ -289,11 +308,11 @@ func TestOnePassAtATime(t *testing.T) {
 		release := make(chan struct{})
 		w.node.onApply = func(a nodeagent.Attempt) error { <-release; w.node.effect("apply", a); return nil }
 		first := make(chan error, 1)
-		go func() { _, err := w.agent.Reconcile(quiet(t)); first <- err }()
+		go func() { _, err := w.agent.Reconcile(quiet(t), "n"); first <- err }()
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(quiet(t), time.Second)
 		defer cancel()
-		if _, err := w.agent.Reconcile(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := w.agent.Reconcile(ctx, "n"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("second pass: got error %v, want context.DeadlineExceeded", err)
 		}
 		close(release)

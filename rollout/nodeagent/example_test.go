@@ -67,8 +67,8 @@ func Example() {
 		return
 	}
 	reconcile := func() {
-		after, err := agent.Reconcile(ctx)
-		for ; after > 0 && err == nil; after, err = agent.Reconcile(ctx) {
+		after, err := agent.Reconcile(ctx, "node-1")
+		for ; after > 0 && err == nil; after, err = agent.Reconcile(ctx, "node-1") {
 			<-time.After(after)
 		}
 		s := shadows.Shadow().Status

@@ -115,7 +115,7 @@ func (w *world) pass() (after time.Duration, err error) {
 	go func() {
 		killed := true
 		defer func() { done <- killed }()
-		after, err = w.agent.Reconcile(quiet(w.t))
+		after, err = w.agent.Reconcile(quiet(w.t), "n")
 		killed = false
 	}()
 	if <-done {

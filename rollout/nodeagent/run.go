@@ -14,7 +14,7 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Run calls [Agent.Reconcile] whenever the shadow may have changed, and when it asks for it, until ctx ends; then it returns nil. Errors are
+// Run takes the steps of [Agent.Reconcile] whenever the shadow may have changed, and when it asks for it, until ctx ends; then it returns nil. Errors are
 // logged, and tried again after a time that grows. Call it once.
 func (a *Agent) Run(ctx context.Context) error {
 	if a.turn == nil {
@@ -22,7 +22,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	retry := backoff.Backoff{First: a.o.RetryMin, Most: a.o.RetryMax}
 	for ctx.Err() == nil {
-		after, err := a.Reconcile(ctx)
+		after, err := a.takeSteps(ctx, "")
 		switch {
 		case ctx.Err() != nil:
 			return nil
