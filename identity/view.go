@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/belayproject/belay/internal/compat"
+	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/option"
 )
 
@@ -62,8 +64,11 @@ func NewView(c ViewConfig) (*View, error) {
 	}, nil
 }
 
-// Run watches until ctx ends, and returns when no handler of a subscriber runs any more. The Source must be run by the caller. Run can
-// be called once: a second call returns [ErrRunning].
+// Run watches until ctx ends, and returns when no handler of a subscriber runs any more. Run can be called once: a
+// second call returns [ErrRunning].
+//
+// The caller runs the Source. Of an informer that is not started within a second, that has stopped, or that holds no
+// whole Leases, Run returns an error, which names ViewConfig.Source.
 func (v *View) Run(ctx context.Context) error {
 	if v.clock == nil {
 		return option.NotMade("identity.View.Run", "identity.NewView")
@@ -73,19 +78,36 @@ func (v *View) Run(ctx context.Context) error {
 	}
 	defer v.tellEnd()
 	defer v.stop()
-	handle, err := v.config.Source.AddEventHandler(handler{v})
+	ctx, end := context.WithCancelCause(ctx)
+	handle, err := v.config.Source.AddEventHandler(handler{v, end})
 	if err != nil {
+		end(nil)
 		return fmt.Errorf("view: watching the Leases: %w", err)
+	}
+	var watching sync.WaitGroup
+	if i, ok := v.config.Source.(informer.Interface); ok {
+		watching.Go(func() {
+			if err := informer.WatchRunning(ctx, sourceOption, i); err != nil {
+				end(err)
+			}
+		})
 	}
 	for ctx.Err() == nil {
 		next, due := v.pass(ctx)
 		v.rest(ctx, next, due)
+	}
+	watching.Wait()
+	if wrong, ok := compat.AsType[*informer.Error](context.Cause(ctx)); ok {
+		return fmt.Errorf("view: %w", wrong)
 	}
 	if err := v.config.Source.RemoveEventHandler(handle); err != nil {
 		return fmt.Errorf("view: ending the watch of the Leases: %w", err)
 	}
 	return nil
 }
+
+// sourceOption names the Source in an error.
+const sourceOption = "ViewConfig.Source"
 
 func (v *View) start() error {
 	v.mu.Lock()
@@ -199,13 +221,30 @@ func (v *View) ask(now time.Duration) {
 }
 
 // A handler is what a view is for its Source.
-type handler struct{ v *View }
+type handler struct {
+	v   *View
+	end context.CancelCauseFunc // ends Run with what is wrong with the Source
+}
 
 // OnAdd is called with each Lease that there is, and with each new one.
-func (h handler) OnAdd(obj any, isInInitialList bool) { h.v.seen(obj, isInInitialList) }
+func (h handler) OnAdd(obj any, isInInitialList bool) { h.seeWhole(obj, isInInitialList) }
 
 // OnUpdate is called with each new version of a Lease, and with unchanged ones.
-func (h handler) OnUpdate(_, obj any) { h.v.seen(obj, false) }
+func (h handler) OnUpdate(_, obj any) { h.seeWhole(obj, false) }
+
+// seeWhole hands a Lease to the view, and ends it where the Source holds something else, or a part of a Lease.
+func (h handler) seeWhole(obj any, isInInitialList bool) {
+	lease, ok := obj.(*coordinationv1.Lease)
+	switch {
+	case !ok:
+		h.end(&informer.Error{Option: sourceOption, Err: fmt.Errorf("it holds %T, want *%T", obj, coordinationv1.Lease{})})
+	case lease.UID == "" || lease.ResourceVersion == "":
+		h.end(&informer.Error{Option: sourceOption, Err: fmt.Errorf(
+			"a Lease without uid or resourceVersion: %w", informer.ErrFieldMissing)})
+	default:
+		h.v.seen(lease, isInInitialList)
+	}
+}
 
 // OnDelete is called with the last state of a Lease, or with what is known of it.
 func (h handler) OnDelete(obj any) {
@@ -221,11 +260,7 @@ func (h handler) OnDelete(obj any) {
 }
 
 // seen takes note of a Lease.
-func (v *View) seen(obj any, initial bool) {
-	lease, ok := obj.(*coordinationv1.Lease)
-	if !ok {
-		return
-	}
+func (v *View) seen(lease *coordinationv1.Lease, initial bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if !v.running {
