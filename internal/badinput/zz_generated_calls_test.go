@@ -1307,7 +1307,7 @@ func libraryTable() badinput.Table {
 				"List":   []string{"ctx"},
 			}},
 			{"rollout/nodeagent.Agent", reflect.TypeFor[rollout_nodeagent.Agent](), map[string][]string{
-				"Reconcile": []string{"ctx"},
+				"Reconcile": []string{"ctx", "node"},
 				"Run":       []string{"ctx"},
 			}},
 			{"rollout/nodeagent.Config", reflect.TypeFor[rollout_nodeagent.Config](), map[string][]string{

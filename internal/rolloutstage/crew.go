@@ -64,7 +64,8 @@ func newCrew(client dynamic.Interface, o Options) (*Crew, error) {
 
 // add gives a node an agent. Its node runs v1.
 func (c *Crew) add(name, uid string) error {
-	m := &Machine{node: name, current: protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}, changed: make(chan struct{}, 1)}
+	current := protocol.Revision{Name: "v1", Digest: v1alpha1.OpaqueDigest("v1")}
+	m := &Machine{node: name, current: current, changed: make(chan struct{}, 1)}
 	verify := c.o.Verify
 	if c.o.Spread > 0 {
 		verify += rand.N(c.o.Spread)
