@@ -13,7 +13,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/internal/compat"
@@ -105,9 +104,6 @@ func (v *View) Run(ctx context.Context) error {
 	}
 	return nil
 }
-
-// sourceOption names the Source in an error.
-const sourceOption = "ViewConfig.Source"
 
 func (v *View) start() error {
 	v.mu.Lock()
@@ -217,45 +213,6 @@ func (v *View) ask(now time.Duration) {
 		v.echo = echo{}
 	default:
 		v.echo.again = now + askAgain
-	}
-}
-
-// A handler is what a view is for its Source.
-type handler struct {
-	v   *View
-	end context.CancelCauseFunc // ends Run with what is wrong with the Source
-}
-
-// OnAdd is called with each Lease that there is, and with each new one.
-func (h handler) OnAdd(obj any, isInInitialList bool) { h.seeWhole(obj, isInInitialList) }
-
-// OnUpdate is called with each new version of a Lease, and with unchanged ones.
-func (h handler) OnUpdate(_, obj any) { h.seeWhole(obj, false) }
-
-// seeWhole hands a Lease to the view, and ends it where the Source holds something else, or a part of a Lease.
-func (h handler) seeWhole(obj any, isInInitialList bool) {
-	lease, ok := obj.(*coordinationv1.Lease)
-	switch {
-	case !ok:
-		h.end(&informer.Error{Option: sourceOption, Err: fmt.Errorf("it holds %T, want *%T", obj, coordinationv1.Lease{})})
-	case lease.UID == "" || lease.ResourceVersion == "":
-		h.end(&informer.Error{Option: sourceOption, Err: fmt.Errorf(
-			"a Lease without uid or resourceVersion: %w", informer.ErrFieldMissing)})
-	default:
-		h.v.seen(lease, isInInitialList)
-	}
-}
-
-// OnDelete is called with the last state of a Lease, or with what is known of it.
-func (h handler) OnDelete(obj any) {
-	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		if namespace, name, err := cache.SplitMetaNamespaceKey(unknown.Key); err == nil {
-			h.v.gone(types.NamespacedName{Namespace: namespace, Name: name})
-		}
-		return
-	}
-	if lease, ok := obj.(*coordinationv1.Lease); ok {
-		h.v.gone(keyOf(lease))
 	}
 }
 

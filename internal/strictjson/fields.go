@@ -7,26 +7,12 @@ import (
 	"maps"
 	"reflect"
 	"strings"
-	"sync"
 )
 
-// known has what findFields gave, by type.
-var known sync.Map
-
-// fieldsOf is findFields, once for each type.
-func fieldsOf(t reflect.Type) map[string]reflect.Type {
-	if fields, ok := known.Load(t); ok {
-		return fields.(map[string]reflect.Type)
-	}
-	fields := findFields(t)
-	known.Store(t, fields)
-	return fields
-}
-
-// findFields gives the names by which encoding/json knows the fields of a struct, those of embedded structs included. Of several
+// fieldsOf gives the names by which encoding/json knows the fields of a struct, those of embedded structs included. Of several
 // fields with one name the least deep one counts, and among those the one that has the name by a tag; where that leaves more than
 // one, none counts.
-func findFields(t reflect.Type) map[string]reflect.Type {
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	visited := map[reflect.Type]bool{}
 	for level := []reflect.Type{t}; len(level) > 0; {

@@ -26,7 +26,7 @@ func Decode(doc []byte, into any) error {
 	if !json.Valid(doc) { // it also bounds the nesting, and so the stack below
 		return invalidDocument(doc)
 	}
-	c := strictness{json.NewDecoder(bytes.NewReader(doc))}
+	c := strictness{dec: json.NewDecoder(bytes.NewReader(doc)), fields: map[reflect.Type]map[string]reflect.Type{}}
 	if err := c.value(v.Type().Elem(), ""); err != nil {
 		return err
 	}
@@ -65,7 +65,10 @@ func firstWord(s string) string {
 }
 
 // strictness walks a document beside the type that it will be decoded into.
-type strictness struct{ dec *json.Decoder }
+type strictness struct {
+	dec    *json.Decoder
+	fields map[reflect.Type]map[string]reflect.Type // what fieldsOf gave
+}
 
 // value checks the next value of the document. A nil type means that anything goes.
 func (c strictness) value(t reflect.Type, path string) error {
@@ -121,7 +124,10 @@ func decodesItself(t reflect.Type) bool {
 func (c strictness) object(t reflect.Type, path string) error {
 	var fields map[string]reflect.Type
 	if t != nil && t.Kind() == reflect.Struct {
-		fields = fieldsOf(t)
+		if fields = c.fields[t]; fields == nil {
+			fields = fieldsOf(t)
+			c.fields[t] = fields
+		}
 	}
 	seen := map[string]bool{}
 	for c.dec.More() {

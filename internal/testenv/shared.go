@@ -34,8 +34,8 @@ func skipWithoutServers(tb TB) {
 	}
 }
 
-// Programs returns the paths of servers that a test starts by itself. It builds what is missing.
-func Programs(tb TB, names ...binaries.Name) binaries.Set {
+// EnsurePrograms returns the paths of servers that a test starts by itself. It builds what is missing.
+func EnsurePrograms(tb TB, names ...binaries.Name) binaries.Set {
 	tb.Helper()
 	skipWithoutServers(tb)
 	set, err := binaries.Ensure(tb.Context(), os.Stderr, names...)

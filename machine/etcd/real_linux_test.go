@@ -64,7 +64,7 @@ func (s *stage) must(err error) {
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{t: t, dir: t.TempDir(), ports: map[string][2]int{}, processes: map[string]*exec.Cmd{}}
-	s.binary = testenv.Programs(t, binaries.Etcd)[binaries.Etcd]
+	s.binary = testenv.EnsurePrograms(t, binaries.Etcd)[binaries.Etcd]
 	config := s.certificates()
 	var endpoints []string
 	for _, name := range names() {
