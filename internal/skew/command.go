@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -18,13 +19,18 @@ const errorTail = 4 << 10
 
 // goCommand runs the go command in dir, outside of any workspace, and returns what it printed on its standard output.
 func goCommand(ctx context.Context, dir string, env []string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
+	return runCommand(ctx, dir, env, "go", args...)
+}
+
+// runCommand runs a program as goCommand runs go.
+func runCommand(ctx context.Context, dir string, env []string, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "GOWORK=off"), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		tail := slices.Concat(stdout.Bytes(), stderr.Bytes())
-		return stdout.String(), fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, tail[max(0, len(tail)-errorTail):])
+		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(program), strings.Join(args, " "), err, tail[max(0, len(tail)-errorTail):])
 	}
 	return stdout.String(), nil
 }

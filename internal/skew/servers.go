@@ -17,7 +17,7 @@ import (
 // A Suite is a package whose tests start an API server.
 type Suite struct {
 	Package string // import path
-	Dir     string // of its module
+	Dir     string // of its sources
 	// Kubelet says that the tests start a kubelet, too. It is of the newest release, and no kubelet may be newer than its
 	// API server.
 	Kubelet bool
@@ -27,30 +27,31 @@ type Suite struct {
 func Suites(ctx context.Context, root string) ([]Suite, error) {
 	var suites []Suite
 	for _, dir := range []string{root, filepath.Join(root, "examples")} {
-		const format = `{{if eq .Name "main"}}{{.ImportPath}} {{join .Deps " "}}{{end}}`
+		const format = `{{if eq .Name "main"}}{{.ImportPath}} {{.Dir}} {{join .Deps " "}}{{end}}`
 		out, err := goCommand(ctx, dir, nil, "list", "-test", "-f", format, "./...")
 		if err != nil {
 			return nil, err
 		}
-		suites = append(suites, parseSuites(dir, out)...)
+		suites = append(suites, parseSuites(out)...)
 	}
 	return suites, nil
 }
 
-// parseSuites reads one line a program: its import path and all that it links.
-func parseSuites(dir, list string) []Suite {
+// parseSuites reads one line a program: its import path, its directory and all that it links.
+func parseSuites(list string) []Suite {
 	const servers, kubelets = Module + "/internal/testenv", Module + "/internal/testenv/nodetier"
 	var suites []Suite
 	for line := range strings.Lines(list) {
 		fields := strings.Fields(line)
-		if len(fields) == 0 {
+		if len(fields) < 2 {
 			continue
 		}
 		pkg, isTest := strings.CutSuffix(fields[0], ".test")
-		if !isTest || strings.HasPrefix(pkg, servers+"/cmd/") || !slices.Contains(fields[1:], servers) {
+		dir, deps := fields[1], fields[2:]
+		if !isTest || strings.HasPrefix(pkg, servers+"/cmd/") || !slices.Contains(deps, servers) {
 			continue
 		}
-		suites = append(suites, Suite{pkg, dir, slices.Contains(fields[1:], kubelets)})
+		suites = append(suites, Suite{pkg, dir, slices.Contains(deps, kubelets)})
 	}
 	slices.SortFunc(suites, func(a, b Suite) int { return strings.Compare(a.Package, b.Package) })
 	return suites
@@ -64,9 +65,16 @@ type Run struct {
 	Output  string // what go test printed
 }
 
-// RunSuite runs a suite on the servers of a release such as 1.35.4. One that starts kubelets runs on the newest release
-// alone.
-func RunSuite(ctx context.Context, s Suite, release string, newest bool) Run {
+// CompileSuite compiles the tests of a suite into dir, and returns the path of the program.
+func CompileSuite(ctx context.Context, s Suite, dir string) (string, error) {
+	path := filepath.Join(dir, strings.ReplaceAll(strings.TrimPrefix(s.Package, Module+"/"), "/", "_")+".test")
+	_, err := goCommand(ctx, s.Dir, nil, "test", "-vet=off", "-c", "-o", path, s.Package)
+	return path, err
+}
+
+// RunSuite runs a compiled suite on the servers of a release such as 1.35.4. One that starts kubelets runs on the
+// newest release alone.
+func RunSuite(ctx context.Context, s Suite, program, release string, newest bool) Run {
 	run := Run{Suite: s, Release: release}
 	if s.Kubelet && !newest {
 		run.Result.Err = errSkipped
@@ -74,7 +82,7 @@ func RunSuite(ctx context.Context, s Suite, release string, newest bool) Run {
 	}
 	start := time.Now()
 	env := []string{binaries.ReleaseVariable + "=" + Minor(release)}
-	run.Output, run.Result.Err = goCommand(ctx, s.Dir, env, "test", "-vet=off", "-count=1", "-timeout=30m", s.Package)
+	run.Output, run.Result.Err = runCommand(ctx, s.Dir, env, program, "-test.timeout=30m", "-test.parallel=8")
 	run.Result.Took = time.Since(start)
 	return run
 }

@@ -204,16 +204,19 @@ func TestToolchainIsTheOldest(t *testing.T) {
 
 // TestSuitesAreThoseThatLinkServers also shows which of them start kubelets.
 func TestSuitesAreThoseThatLinkServers(t *testing.T) {
-	const list = Module + "/drain.test k8s.io/api/core/v1 " + Module + "/internal/testenv/binaries\n" +
-		Module + "/internal/machinenode.test " + Module + "/internal/testenv " + Module + "/internal/testenv/nodetier\n" +
-		Module + "/drain/kube.test " + Module + "/internal/testenv\n" +
-		Module + "/examples/agent " + Module + "/internal/testenv\n" +
-		Module + "/internal/testenv/cmd/controlplane.test " + Module + "/internal/testenv\n\n"
-	want := []Suite{{Module + "/drain/kube", "d", false}, {Module + "/internal/machinenode", "d", true}}
-	if got := parseSuites("d", list); !slices.Equal(got, want) {
+	const list = Module + "/drain.test /src/drain k8s.io/api/core/v1 " + Module + "/internal/testenv/binaries\n" +
+		Module + "/internal/machinenode.test /src/internal/machinenode " + Module + "/internal/testenv " + Module + "/internal/testenv/nodetier\n" +
+		Module + "/drain/kube.test /src/drain/kube " + Module + "/internal/testenv\n" +
+		Module + "/examples/agent /src/agent " + Module + "/internal/testenv\n" +
+		Module + "/internal/testenv/cmd/controlplane.test /src/internal/testenv/cmd/controlplane " + Module + "/internal/testenv\n\n"
+	want := []Suite{
+		{Module + "/drain/kube", "/src/drain/kube", false},
+		{Module + "/internal/machinenode", "/src/internal/machinenode", true},
+	}
+	if got := parseSuites(list); !slices.Equal(got, want) {
 		t.Errorf("the suites are %+v, want %+v", got, want)
 	}
-	if r := RunSuite(t.Context(), want[1], "1.34.4", false); r.Failed() || r.Cell() != "-" {
+	if r := RunSuite(t.Context(), want[1], "", "1.34.4", false); r.Failed() || r.Cell() != "-" {
 		t.Errorf("a suite with kubelets on an older release: %q, want that it is left out", r.Cell())
 	}
 }
