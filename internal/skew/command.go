@@ -30,7 +30,9 @@ func runCommand(ctx context.Context, dir string, env []string, program string, a
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
 		tail := slices.Concat(stdout.Bytes(), stderr.Bytes())
-		return stdout.String(), fmt.Errorf("%s %s: %w\n%s", filepath.Base(program), strings.Join(args, " "), err, tail[max(0, len(tail)-errorTail):])
+		tail = tail[max(0, len(tail)-errorTail):]
+		call := filepath.Base(program) + " " + strings.Join(args, " ")
+		return stdout.String(), fmt.Errorf("%s: %w\n%s", call, err, tail)
 	}
 	return stdout.String(), nil
 }

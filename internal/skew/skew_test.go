@@ -205,10 +205,12 @@ func TestToolchainIsTheOldest(t *testing.T) {
 // TestSuitesAreThoseThatLinkServers also shows which of them start kubelets.
 func TestSuitesAreThoseThatLinkServers(t *testing.T) {
 	const list = Module + "/drain.test /src/drain k8s.io/api/core/v1 " + Module + "/internal/testenv/binaries\n" +
-		Module + "/internal/machinenode.test /src/internal/machinenode " + Module + "/internal/testenv " + Module + "/internal/testenv/nodetier\n" +
+		Module + "/internal/machinenode.test /src/internal/machinenode " + Module + "/internal/testenv " +
+		Module + "/internal/testenv/nodetier\n" +
 		Module + "/drain/kube.test /src/drain/kube " + Module + "/internal/testenv\n" +
 		Module + "/examples/agent /src/agent " + Module + "/internal/testenv\n" +
-		Module + "/internal/testenv/cmd/controlplane.test /src/internal/testenv/cmd/controlplane " + Module + "/internal/testenv\n\n"
+		Module + "/internal/testenv/cmd/controlplane.test /src/internal/testenv/cmd/controlplane " + Module +
+		"/internal/testenv\n\n"
 	want := []Suite{
 		{Module + "/drain/kube", "/src/drain/kube", false},
 		{Module + "/internal/machinenode", "/src/internal/machinenode", true},

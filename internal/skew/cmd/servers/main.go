@@ -63,7 +63,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("making a directory for the suites: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	m := matrix{out: out, logs: *logs, atATime: max(1, *atATime), dir: dir, newest: newest, programs: map[string]string{}, cells: map[string]string{}}
+	m := matrix{
+		out: out, logs: *logs, atATime: max(1, *atATime), dir: dir, newest: newest,
+		programs: map[string]string{}, cells: map[string]string{},
+	}
 	for _, release := range releases {
 		if err := m.runRelease(ctx, root, release, suites); err != nil {
 			return err
