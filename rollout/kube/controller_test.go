@@ -335,7 +335,7 @@ func (f *realFleet) agents() {
 		after := time.Millisecond
 		for n := 0; after > 0 && after < time.Second && n < 20; n++ {
 			var err error
-			if after, err = m.Reconcile(klog.NewContext(f.t.Context(), klog.Logger{})); err != nil {
+			if after, err = m.Reconcile(klog.NewContext(f.t.Context(), klog.Logger{}), name); err != nil {
 				f.t.Fatalf("the agent of node %q: %v", name, err)
 			}
 			<-time.After(min(after, time.Second))
