@@ -301,7 +301,10 @@ func newDir(s *badinput.Scope) string {
 
 func newNode() *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}} }
 
-type registration struct{}
+// registration has the interface of each release of client-go; its other methods are not called.
+type registration struct {
+	cache.ResourceEventHandlerRegistration
+}
 
 func (registration) HasSynced() bool { return true }
 
