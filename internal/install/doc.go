@@ -1,8 +1,8 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install brings CustomResourceDefinitions and ClusterRoles to an API server, for the function Install of each package
-// that has some.
+// Package install brings definitions, rights and policies to an API server, for the function Install of each package
+// that has some, and for kubectl belay install.
 //
 // # Promise
 //
