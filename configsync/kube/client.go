@@ -43,22 +43,44 @@ type Options struct {
 	Now func() time.Time
 }
 
-// NewClient returns a client for the parts of this package. It reads no more than [configsync.MaxObject] bytes of any answer but a watch's. A
-// timeout in config isn't used, as it would also end watches: each call has its own. config is not changed.
-func NewClient(config *rest.Config) (dynamic.Interface, error) {
+// NewClient returns a client for the parts of this package. It reads no more than [configsync.MaxObject] bytes of any
+// answer but a watch's. A timeout in config or httpClient isn't used, as it would also end watches: each call has its
+// own. Neither is changed. The httpClient may be nil: then the connections are those of config. GetHTTPClient of a
+// controller-runtime manager returns one that shares its connections.
+func NewClient(config *rest.Config, httpClient *http.Client) (dynamic.Interface, error) {
 	check := option.For("configsync/kube.NewClient", nil)
 	check.Require("config", config, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags")
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	config = rest.CopyConfig(config)
+	config = dynamic.ConfigFor(config) // a copy that says who asks
 	config.Timeout = 0
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
-	client, err := dynamic.NewForConfig(config)
+	over, err := boundedClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	client, err := dynamic.NewForConfigAndClient(config, over)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return client, nil
+}
+
+// boundedClient copies httpClient, or makes one for config where that is nil.
+func boundedClient(config *rest.Config, httpClient *http.Client) (*http.Client, error) {
+	if httpClient == nil {
+		var err error
+		if httpClient, err = rest.HTTPClientFor(config); err != nil {
+			return nil, err
+		}
+	}
+	next := httpClient.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	over := *httpClient
+	over.Transport, over.Timeout = bounded{next}, 0
+	return &over, nil
 }
 
 // bounded refuses answers that are too large. It lies above decompression, so that it counts what is really read.

@@ -35,7 +35,7 @@ func (agentConfig) Validate(_ context.Context, c agentConfig) error {
 
 // runFromAPIServer is one life of the program on one node. Whatever started it starts it again when it returns.
 func runFromAPIServer(ctx context.Context, config *rest.Config, node, state string, work func(agentConfig)) error {
-	client, err := kube.NewClient(config)
+	client, err := kube.NewClient(config, nil)
 	if err != nil {
 		return err
 	}

@@ -28,9 +28,9 @@ type OpenOptions struct {
 	Informers Informers
 	// Client is for the requests that a drain sends.
 	Client ClientOptions
-	// HTTPClient, when set, is used for the requests of the Client and of the watches: that of a controller-runtime
+	// HTTP, when set, is used for the requests of the Client and of the watches: that of a controller-runtime
 	// manager, for example.
-	HTTPClient *http.Client
+	HTTP *http.Client
 	// SyncTimeout bounds the first look at the cluster. Zero means one minute.
 	SyncTimeout time.Duration
 	// NoWait has [Open] return before the cluster has been seen: for the Informers of a manager that starts later. Then
@@ -75,7 +75,7 @@ func Open(ctx context.Context, config *rest.Config, o OpenOptions) (*Drainer, er
 }
 
 func (d *Drainer) open(ctx context.Context, config *rest.Config, o OpenOptions) error {
-	client, err := NewClientForConfig(config, o.HTTPClient, o.Client)
+	client, err := NewClientForConfig(config, o.HTTP, o.Client)
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *Drainer) open(ctx context.Context, config *rest.Config, o OpenOptions) 
 
 // openCache makes the Cache, and starts its informers where they are not those of an embedder.
 func (d *Drainer) openCache(ctx context.Context, config *rest.Config, o OpenOptions) error {
-	clientset, err := newClientset(config, o.HTTPClient)
+	clientset, err := newClientset(config, o.HTTP)
 	if err != nil {
 		return fmt.Errorf("drain/kube.Open: %w", err)
 	}

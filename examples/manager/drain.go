@@ -29,7 +29,7 @@ func addDrain(ctx context.Context, mgr ctrl.Manager, counts *metrics.Drain) (*dr
 		return nil, err
 	}
 	d, err := kube.Open(ctx, mgr.GetConfig(), kube.OpenOptions{
-		Informers: kube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets}, NoWait: true, HTTPClient: mgr.GetHTTPClient(),
+		Informers: kube.Informers{Pods: pods, Nodes: nodes, Budgets: budgets}, NoWait: true, HTTP: mgr.GetHTTPClient(),
 		Drain: drain.Options{
 			Requests: requestsFrom(mgr.GetClient()), Recorder: mgr.GetEventRecorder("example-drain"), Metrics: counts.NewHooks(),
 		},

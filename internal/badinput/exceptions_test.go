@@ -9,6 +9,7 @@ func allowedResults() map[string]string {
 		"configsync/fields.Policy.Decide: zero receiver and arguments": "nothing changes between two empty documents",
 		"configsync/kube.Classified: nil err":                          "no error stays none",
 		"configsync/kube.Classified: zero":                             "no error stays none",
+		"configsync/kube.NewClient: nil httpClient":                    "nil is a client of the config",
 		"configsync/kube.SourceToSpec: nil src":                        "no source is the local config",
 		"configsync/kube.SourceToSpec: zero":                           "no source is the local config",
 		"drain.Drainer.Run: nil report":                                "nil is no report",

@@ -151,7 +151,7 @@ func addOptions(to map[reflect.Type]func(*badinput.Scope) any) {
 	addSample(to, func(*badinput.Scope) drainkube.CacheOptions { return drainkube.CacheOptions{} })
 	addSample(to, func(*badinput.Scope) drainkube.ClientOptions { return drainkube.ClientOptions{} })
 	addSample(to, func(s *badinput.Scope) drainkube.OpenOptions {
-		return drainkube.OpenOptions{Informers: badinput.MakeSample[drainkube.Informers](s), HTTPClient: &http.Client{}}
+		return drainkube.OpenOptions{Informers: badinput.MakeSample[drainkube.Informers](s), HTTP: &http.Client{}}
 	})
 	addSample(to, func(s *badinput.Scope) *drainkube.Drainer {
 		o := drainkube.OpenOptions{Informers: noNodes(s)}

@@ -83,7 +83,7 @@ func libraryTable() badinput.Table {
 			{"configsync/kube.ConfigMapRules", configsync_kube.ConfigMapRules, []string{"names"}},
 			{"configsync/kube.Install", configsync_kube.Install, []string{"ctx", "config"}},
 			{"configsync/kube.NewAnnotationSource", configsync_kube.NewAnnotationSource, []string{"client", "node", "o"}},
-			{"configsync/kube.NewClient", configsync_kube.NewClient, []string{"config"}},
+			{"configsync/kube.NewClient", configsync_kube.NewClient, []string{"config", "httpClient"}},
 			{"configsync/kube.NewConfigMapFetcher", configsync_kube.NewConfigMapFetcher, []string{"client", "o"}},
 			{"configsync/kube.NewLegacySource", configsync_kube.NewLegacySource, []string{"client", "node", "o"}},
 			{"configsync/kube.NewNodeConditionReporter", configsync_kube.NewNodeConditionReporter, []string{"client", "node", "o"}},

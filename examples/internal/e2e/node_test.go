@@ -62,7 +62,7 @@ func newNode(t *testing.T) *node {
 		state: filepath.Join(kubeletNode.Dir, "belay"), render: filepath.Join(kubeletNode.Dir, "kubelet-config.yaml"),
 		binary: filepath.Join(t.TempDir(), "agent"),
 	}
-	n.all, err = kube.NewClient(env.Config())
+	n.all, err = kube.NewClient(env.Config(), nil)
 	must(t, err)
 	must(t, kube.Install(t.Context(), env.Config()))
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", n.binary, "github.com/belayproject/belay/examples/agent").CombinedOutput()

@@ -68,7 +68,7 @@ func New(o Options, names []string) (*Crowd, error) {
 	c.o.Config.UserAgent = "belay-demo-agents"
 	c.o.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counted{next, &c.calls} })
 	var err error
-	if c.client, err = kube.NewClient(c.o.Config); err != nil {
+	if c.client, err = kube.NewClient(c.o.Config, nil); err != nil {
 		return nil, err
 	}
 	for _, name := range names {

@@ -90,7 +90,7 @@ func deadline(t *testing.T) context.Context {
 
 func clientFor(t *testing.T, config *rest.Config) dynamic.Interface {
 	t.Helper()
-	client, err := kube.NewClient(config)
+	client, err := kube.NewClient(config, nil)
 	must(t, err)
 	return client
 }

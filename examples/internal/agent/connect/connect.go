@@ -49,7 +49,7 @@ func Client(kubeconfig string) (dynamic.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	return kube.NewClient(config)
+	return kube.NewClient(config, nil)
 }
 
 // connection is that of a kubeconfig; empty means the pod that this runs in.

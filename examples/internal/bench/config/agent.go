@@ -196,7 +196,7 @@ func (w *world) agent(ctx context.Context, node string) (a *agent, err error) {
 func (a *agent) options(w *world) (o configsync.Options[worker], err error) {
 	config, requests := w.counted()
 	a.requests = requests
-	client, err := kube.NewClient(config)
+	client, err := kube.NewClient(config, nil)
 	if err != nil {
 		return o, err
 	}

@@ -51,7 +51,7 @@ func (a *agent) Restart(ctx context.Context, _ configsync.Change) error {
 func (w *world) agent(ctx context.Context, node string, asks *asks) (*agent, error) {
 	config := w.connection()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{next, asks} })
-	client, err := kube.NewClient(config)
+	client, err := kube.NewClient(config, nil)
 	if err != nil {
 		return nil, err
 	}
