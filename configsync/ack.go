@@ -107,6 +107,6 @@ func (s *Syncer[T]) rejectUnacknowledged(ctx context.Context, r lkg.Ref) error {
 		deadline = defaultAckDeadline
 	}
 	err := s.tracker.Reject(ctx, r, "not acknowledged within "+deadline.String())
-	wake(s.wakeReport)
+	wake(s.notes.report)
 	return errors.Join(err, s.settle(ctx, true)) // to go back needs no record
 }

@@ -10,11 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/option"
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/lkg"
 )
 
-// The entries of an object that carry the limits of its trial, beside the config itself, so that both roll out together. All are
-// optional. Durations are Go duration strings, such as "10m" or "1h30m", as metav1.Duration takes them.
+// The entries of an object that carry the limits of its trial, beside the config itself, so that both roll out
+// together. All are optional. Durations are Go duration strings, such as "10m" or "1h30m", as metav1.Duration takes
+// them.
 const (
 	KeyTrialDuration      = "configTrialDuration" // healthy time before the config becomes the last known good one
 	KeyCrashLoopThreshold = "crashLoopThreshold"  // unexplained restarts tolerated during the trial, "0" to "10"
@@ -44,9 +47,9 @@ type YAMLOptions struct {
 	Limits GateLimits
 }
 
-// YAML returns a Codec for documents in YAML or JSON: [Gate], then apiVersion and kind, then [DecodeStrict], and the limits of the
-// trial from the entries named above. T must be a struct with fields for all that a document may hold, apiVersion and kind included
-// where there are any. Errors are [*DecodeError]s.
+// YAML returns a Codec for documents in YAML or JSON: [Gate], then apiVersion and kind, then [DecodeStrict], and the
+// limits of the trial from the entries named above. T must be a struct with fields for all that a document may hold,
+// apiVersion and kind included where there are any. Errors are [*DecodeError]s.
 func YAML[T any](o YAMLOptions) Codec[T] { return yamlCodec[T]{o} }
 
 type yamlCodec[T any] struct{ o YAMLOptions }
@@ -122,4 +125,15 @@ func LimitsOf(o Object) (lkg.Limits, error) {
 		l.CrashLoopThreshold = n
 	}
 	return l, nil
+}
+
+// DecodeStrict decodes one JSON document into the struct that into points to. A field that the struct doesn't have is
+// an error, and so is one whose name differs in case, or that stands twice; encoding/json takes both. Types that decode
+// themselves, such as metav1.Duration, judge their own values. The error names the field's path, never a value. After
+// an error what into points to is undefined.
+func DecodeStrict(doc []byte, into any) error {
+	if err := option.CheckRequired("configsync.DecodeStrict", "into", into, "must be a pointer to a struct"); err != nil {
+		return err
+	}
+	return strictjson.Decode(doc, into)
 }

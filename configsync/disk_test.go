@@ -15,7 +15,7 @@ import (
 // C-17: a report that fails is sent again; a trial is no stream of reports.
 // L-CS-17.
 func TestReportsLandOnce(t *testing.T) {
-	onNode(t, func(n *node) {
+	onPromptNode(t, func(n *node) {
 		n.rec.Fail(errors.New("503"))
 		n.push("v1", "good-1")
 		n.wait(time.Minute)

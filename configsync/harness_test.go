@@ -82,12 +82,16 @@ type node struct {
 	tune      func(*configsync.Options[string]) // the last word on the options
 	before    func(context.Context, configsync.Status, configsync.Change)
 	syncer    *configsync.Syncer[string]
+	drive     driver
 	stop      func() // as a service manager stops it
 	kill      func() // as kill -9 does
 }
 
 func newNode(t *testing.T) *node {
-	return &node{t: t, server: &configsynctest.Server{}, disk: &configsynctest.Disk{}, rec: &configsynctest.Recorder{}, init: "good-init"}
+	return &node{
+		t: t, server: &configsynctest.Server{}, disk: &configsynctest.Disk{}, rec: &configsynctest.Recorder{},
+		init: "good-init", drive: (*configsync.Syncer[string]).Run,
+	}
 }
 
 func (n *node) options() configsync.Options[string] {
@@ -137,7 +141,7 @@ func (n *node) start() {
 	done := make(chan error, 2)
 	go func() { done <- n.child.Run(ctx, s) }()
 	synctest.Wait()
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- n.drive(s, ctx) }()
 	n.stop = func() {
 		killed := ctx.Err() != nil
 		if err := s.Stopping(ctx); err != nil && !killed {
@@ -186,15 +190,25 @@ func (n *node) condition(status lkg.Status, reason, message string) {
 	}
 }
 
-// onNode runs f with a started node in a bubble.
+// onNode runs f with a started node in a bubble, once for each driver.
 func onNode(t *testing.T, f func(n *node)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
-		n.start()
-		defer func() { n.stop() }()
-		f(n)
-	})
+	tuned(t, nil, f)
+}
+
+// onPromptNode is onNode for what counts reports, or is over within a second.
+func onPromptNode(t *testing.T, f func(n *node)) {
+	t.Helper()
+	eachPromptDriver(t, func(t *testing.T, d driver) { startedNode(t, nil, d, f) })
+}
+
+func startedNode(t *testing.T, tune func(*configsync.Options[string]), d driver, f func(n *node)) {
+	t.Helper()
+	n := newNode(t)
+	n.tune, n.drive = tune, d
+	n.start()
+	defer func() { n.stop() }()
+	f(n)
 }
 
 // promoted brings a started node to a promoted config "good-1".

@@ -13,20 +13,6 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// healthLoop probes what runs, and promotes or rejects it. It needs no server.
-func (s *Syncer[T]) healthLoop(ctx context.Context) error {
-	for pause(ctx, s.o.ProbeInterval, nil) {
-		err := s.checkHealth(ctx)
-		var ask *restartError
-		if errors.As(err, &ask) {
-			return ask.err
-		}
-		s.noteStorage(err)
-		s.recoverStorage(ctx)
-	}
-	return nil
-}
-
 // streamCheck is written while the store is in trouble, to find out when it is over.
 const streamCheck = "disk-check"
 
@@ -45,8 +31,8 @@ func (s *Syncer[T]) recoverStorage(ctx context.Context) {
 		s.live.storage, s.live.recorded = nil, true
 	}
 	s.mu.Unlock()
-	wake(s.wakeSync)
-	wake(s.wakeReport)
+	wake(s.notes.sync)
+	wake(s.notes.report)
 }
 
 // noteExtra takes note of trouble with the payloads that are kept, nil for none.
@@ -55,7 +41,7 @@ func (s *Syncer[T]) noteExtra(err error) {
 	s.live.extra = err
 	s.mu.Unlock()
 	if err != nil {
-		wake(s.wakeReport)
+		wake(s.notes.report)
 	}
 }
 
@@ -78,11 +64,11 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	}
 	s.noteSick(before.epoch, h)
 	p, err := s.creditHealth(ctx, before.epoch, h, failing, ack == ackWaiting)
-	wake(s.wakeReport)
+	wake(s.notes.report)
 	switch p.Result {
 	case lkg.ResultPromoted:
 		s.notePromoted(before.epoch)
-		s.compare()
+		s.notes.compareOwn()
 	case lkg.ResultRejected:
 		return errors.Join(err, s.settle(ctx, true))
 	}
@@ -161,5 +147,5 @@ func (s *Syncer[T]) noteStorage(err error) {
 	s.mu.Lock()
 	s.live.storage = err
 	s.mu.Unlock()
-	wake(s.wakeReport)
+	wake(s.notes.report)
 }

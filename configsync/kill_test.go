@@ -96,7 +96,7 @@ func (n *node) bootstrap() configsync.Active[string] {
 
 // R-CS-38: checkpoint, then current, then the marker, then the restart. R-CS-34: a second pass writes nothing.
 func TestWriteOrderOfAdoption(t *testing.T) {
-	onNode(t, func(n *node) {
+	onPromptNode(t, func(n *node) {
 		n.wait(time.Minute)
 		before := len(n.disk.Log())
 		o := n.push("v1", "good-1")

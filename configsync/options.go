@@ -20,6 +20,8 @@ type Options[T any] struct {
 	Version string
 	// Key is the entry of an object that holds the config where the Spec names none. Required.
 	Key string
+	// Node is the name of the node, which is the key of [Syncer.Reconcile]. Empty means that it takes every key.
+	Node string
 	// Codec decodes objects. Required.
 	Codec Codec[T]
 	// Validators judge every decoded config, the local one included.

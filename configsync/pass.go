@@ -13,80 +13,9 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// watchSource keeps a watch on the source, backing off while there is none.
-func (s *Syncer[T]) watchSource(ctx context.Context) error {
-	return s.keepWatching(ctx, s.o.Source.Watch)
-}
-
-// keepWatching calls watch again and again. Each new watch is followed by a pass, for what was missed in between.
-func (s *Syncer[T]) keepWatching(ctx context.Context, watch func(context.Context, func()) error) error {
-	b := s.retryBackoff()
-	for ctx.Err() == nil {
-		began := time.Now()
-		_ = watch(ctx, s.stir) // what is wrong shows when the source is read
-		if time.Since(began) > s.o.RetryMax {
-			b.Reset()
-		}
-		s.stir()
-		if !pause(ctx, jittered(b.Next()), nil) {
-			return nil
-		}
-	}
-	return nil
-}
-
-// syncLoop reads the source after each wake-up, and again after a while when something was in the way.
-func (s *Syncer[T]) syncLoop(ctx context.Context) error {
-	f := follower{stop: func() {}}
-	defer func() { f.stop() }()
-	b := s.retryBackoff()
-	for {
-		again, err := s.pass(ctx, &f)
-		var ask *restartError
-		if errors.As(err, &ask) {
-			return ask.err
-		}
-		switch {
-		case err != nil:
-			again = jittered(b.Next())
-		default:
-			b.Reset()
-			again = s.recheck(again)
-		}
-		if !pause(ctx, again, s.wakeSync) {
-			return nil
-		}
-	}
-}
-
-// stir asks for a pass because the world may have changed: what was reported is compared with it again.
-func (s *Syncer[T]) stir() {
-	s.stirred.Store(true)
-	wake(s.wakeSync)
-}
-
-// compare asks for a pass because this process has changed, and nothing else has.
-func (s *Syncer[T]) compare() {
-	s.inner.Store(true)
-	wake(s.wakeSync)
-}
-
-// recheck asks for another pass where none is due: soon while a restart is under way, in case it never comes, and otherwise
-// after a long while, in case a watch is dead and doesn't say so.
-func (s *Syncer[T]) recheck(again time.Duration) time.Duration {
-	switch {
-	case again > 0:
-		return again
-	case !s.snapshot().asked.at.IsZero():
-		return s.o.RetryMax
-	default:
-		return jittered(s.o.Resync)
-	}
-}
-
-// pass reads the source once and does what follows from it. A positive duration asks for another pass then.
-func (s *Syncer[T]) pass(ctx context.Context, f *follower) (again time.Duration, err error) {
-	if inner, stirred := s.inner.Swap(false), s.stirred.Swap(false); stirred || !inner {
+// syncSource reads the source once and does what follows from it. A positive duration asks for another pass then.
+func (s *Syncer[T]) syncSource(ctx context.Context) (again time.Duration, err error) {
+	if s.notes.isStale() {
 		s.forgetReported()
 	}
 	spec, err := s.wanted(ctx)
@@ -94,11 +23,11 @@ func (s *Syncer[T]) pass(ctx context.Context, f *follower) (again time.Duration,
 	switch {
 	case err != nil:
 	case spec == nil:
-		s.watchObject(ctx, f, nil)
+		s.notes.follow(Spec{})
 		err = s.reset(ctx)
 	default:
-		s.watchObject(ctx, f, spec)
-		again, refused, err = s.take(ctx, *spec, f)
+		s.notes.follow(*spec)
+		again, refused, err = s.take(ctx, *spec)
 	}
 	if ctx.Err() != nil {
 		return 0, nil
@@ -142,7 +71,7 @@ func (s *Syncer[T]) reset(ctx context.Context) error {
 }
 
 // take brings the node to the config that spec names, as far as it can be used.
-func (s *Syncer[T]) take(ctx context.Context, spec Spec, f *follower) (time.Duration, *lkg.BadEntry, error) {
+func (s *Syncer[T]) take(ctx context.Context, spec Spec) (time.Duration, *lkg.BadEntry, error) {
 	cur := s.tracker.State().Current.Ref
 	if s.holds(ctx, cur, spec) {
 		return 0, nil, s.settle(ctx, false)
@@ -155,7 +84,7 @@ func (s *Syncer[T]) take(ctx context.Context, spec Spec, f *follower) (time.Dura
 	if ref.Same(cur) {
 		return s.takeAgain(ctx, ref, obj)
 	}
-	if wait := f.delay(spec, cur, ref, s.o.FollowJitter); wait > 0 {
+	if wait := s.schedule.delay.until(spec, cur, ref, s.o.FollowJitter); wait > 0 {
 		return wait, nil, nil
 	}
 	if refused, err := s.refuse(ctx, ref, obj); refused != nil || err != nil {
@@ -272,16 +201,15 @@ func (s *Syncer[T]) adopt(ctx context.Context, spec Spec, ref lkg.Ref, obj Objec
 	return s.settle(ctx, true)
 }
 
-// follower spreads the adoption of edits in place over time and watches the object that is followed.
-type follower struct {
-	spec Spec
-	stop func()
-	to   lkg.Ref
-	due  time.Time
+// A followDelay spreads the adoption of edits in place over time.
+type followDelay struct {
+	to  lkg.Ref
+	due time.Time
 }
 
-// delay says how long to wait before an edit in place, or another object of the same name, is adopted. Each version draws anew.
-func (f *follower) delay(spec Spec, from, to lkg.Ref, jitter time.Duration) time.Duration {
+// until says how long to wait before an edit in place, or another object of the same name, is adopted. Each version
+// draws anew.
+func (f *followDelay) until(spec Spec, from, to lkg.Ref, jitter time.Duration) time.Duration {
 	if spec.Policy != Follow || from.Namespace != to.Namespace || from.Name != to.Name || jitter <= 0 {
 		return 0
 	}
@@ -289,27 +217,4 @@ func (f *follower) delay(spec Spec, from, to lkg.Ref, jitter time.Duration) time
 		f.to, f.due = to, time.Now().Add(backoff.Jitter(jitter, 0, 1, nil))
 	}
 	return time.Until(f.due)
-}
-
-// watchObject watches the object of a followed spec, and stops watching the one before.
-func (s *Syncer[T]) watchObject(ctx context.Context, f *follower, spec *Spec) {
-	var want Spec
-	if spec != nil && spec.Policy == Follow {
-		want = *spec
-		want.Generation = 0
-	}
-	if want == f.spec {
-		return
-	}
-	f.stop()
-	f.spec, f.stop = want, func() {}
-	fetcher, ok := s.o.Fetcher.(FollowFetcher)
-	if want == (Spec{}) || !ok {
-		return
-	}
-	g := newGroup(ctx)
-	g.run(func(ctx context.Context) error {
-		return s.keepWatching(ctx, func(ctx context.Context, changed func()) error { return fetcher.WatchObject(ctx, want, changed) })
-	})
-	f.stop = func() { g.cancel(nil); _ = g.wait() }
 }

@@ -28,35 +28,6 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 	return s.report(ctx)
 }
 
-// reportLoop reports each new status until it lands. Where no look at a source does it, it also reports each Resync although
-// nothing is new.
-func (s *Syncer[T]) reportLoop(ctx context.Context) error {
-	b := s.retryBackoff()
-	for {
-		if wait := s.restarts(); wait > 0 {
-			if !pause(ctx, wait, s.wakeReport) {
-				return nil
-			}
-			continue
-		}
-		var again time.Duration
-		if s.o.Source == nil {
-			again = jittered(s.o.Resync)
-		}
-		if err := s.report(ctx); err != nil {
-			again = jittered(b.Next())
-		} else {
-			b.Reset()
-		}
-		if !pause(ctx, again, s.wakeReport) {
-			return nil
-		}
-		if s.o.Source == nil {
-			s.forgetReported()
-		}
-	}
-}
-
 // reportHold is how long a report waits for the start that a restart is to end with, and that will be reported: what lies between is of interest only if it lasts.
 const reportHold = 5 * time.Second
 

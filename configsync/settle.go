@@ -144,7 +144,7 @@ func outcome(spec *Spec, err error) lkg.Outcome {
 // noteSync takes note of the result of a pass, and has it reported.
 func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEntry, err error) {
 	s.noteOutcome(ctx, spec, refused, err)
-	wake(s.wakeReport)
+	wake(s.notes.report)
 }
 
 // noteOutcome takes note of the result of a pass, in the records and for the status.

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/belayproject/belay/configsync"
@@ -30,7 +29,7 @@ func (d slowDisk) Put(ctx context.Context, stream string, payload []byte) error 
 // A child that starts by itself while the restart for a new config is being decided already runs that config: to restart it again would
 // end what has just begun, and its next start might find the source in another state.
 func TestStartBetweenTheDecisionAndTheRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	eachDriver(t, func(t *testing.T, drive driver) {
 		n := newNode(t)
 		var s *configsync.Syncer[string]
 		var asked atomic.Int32
@@ -42,7 +41,7 @@ func TestStartBetweenTheDecisionAndTheRestart(t *testing.T) {
 			return nil
 		})
 		o.Store = slowDisk{n.disk, func(stream string) {
-			if stream != lkg.StreamCurrent {
+			if stream != "current" {
 				return
 			}
 			crash.Do(func() { // its record waits for the one that is being written, and comes before the marker
@@ -64,7 +63,7 @@ func TestStartBetweenTheDecisionAndTheRestart(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		go func() { done <- drive(s, ctx) }()
 		v1 := n.push("v1", "good-1")
 		if a := <-started; a.Ref.UID != v1.UID {
 			t.Errorf("the start uses UID %q, want %q: it was assigned by then", a.Ref.UID, v1.UID)

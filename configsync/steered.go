@@ -194,7 +194,7 @@ func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
 	if err := s.tracker.Reject(ctx, inUse, reason); err != nil {
 		return fmt.Errorf("configsync: leaving config %q: %w", config, err)
 	}
-	wake(s.wakeReport)
-	wake(s.wakeSync)
+	wake(s.notes.sync)
+	s.notes.announce()
 	return nil
 }

@@ -41,7 +41,7 @@ func (n *node) steerBy(find configsync.Finder) *configsync.Steered[string] {
 	done := make(chan error, 2)
 	go func() { done <- n.child.Run(ctx, s.Syncer) }()
 	synctest.Wait()
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- n.drive(s.Syncer, ctx) }()
 	synctest.Wait()
 	n.stop = func() {
 		_ = s.Stopping(n.t.Context())
@@ -90,8 +90,9 @@ func (n *node) judged(s *configsync.Steered[string], config, want, why string) {
 
 // steered runs f with a node that is told what is wanted.
 func steered(t *testing.T, f func(n *node, s *configsync.Steered[string])) {
-	synctest.Test(t, func(t *testing.T) {
+	eachDriver(t, func(t *testing.T, d driver) {
 		n := newNode(t)
+		n.drive = d
 		s := n.steer()
 		defer func() { n.stop() }()
 		f(n, s)

@@ -18,11 +18,12 @@ import (
 var (
 	// ErrNotMade means that a Syncer was not made by [New] or [NewSteered].
 	ErrNotMade = errors.New("configsync: the Syncer was not made by New")
-	// ErrRunning means that [Syncer.Run] was called while another Run of the same Syncer goes on.
-	ErrRunning = errors.New("configsync: Syncer.Run: already running")
+	// ErrRunning means that [Syncer.Run], [Syncer.Reconcile] or [Syncer.Watch] was called while another call of the same
+	// Syncer does that work.
+	ErrRunning = errors.New("configsync: the Syncer is running already")
 )
 
-// ErrNotStarted means that [Syncer.Run] or [Syncer.Announce] was called before [Syncer.Bootstrap] had chosen a config.
+// ErrNotStarted means that a call that needs a chosen config came before [Syncer.Bootstrap] had chosen one.
 var ErrNotStarted = errors.New("configsync: Bootstrap has not chosen a config yet")
 
 // A Syncer brings one node to the config that a source names. Make it with [New].
@@ -37,9 +38,9 @@ type Syncer[T any] struct {
 	// restarting is held by whoever compares what runs with what should run and acts on it.
 	restarting semaphore
 
-	wakeSync, wakeReport chan struct{}
-	stirred, inner       atomic.Bool // why the next pass was asked for: see stir and compare
-	running              atomic.Bool // by Run
+	notes             *notes
+	running, watching atomic.Bool // by Run or Reconcile, by Run or Watch
+	schedule          schedule    // of the call that has set running
 
 	mu       sync.Mutex // guards what follows; never held across I/O
 	live     live[T]
@@ -97,8 +98,9 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	o.Probes = withChild(o.Probes, o.Restarter)
 	s := &Syncer[T]{
 		o: o, turn: newSemaphore(), reporting: newSemaphore(), restarting: newSemaphore(),
-		wakeSync: make(chan struct{}, 1), wakeReport: make(chan struct{}, 1),
+		notes: newNotes(),
 	}
+	s.schedule = newSchedule(s.retryBackoff())
 	s.tracker, err = lkg.NewTracker(ctx, o.Store, lkg.Options{
 		Version: o.Version, BootID: o.BootID, Now: o.Now, Policy: o.Policy, Keep: s.keepGood,
 	})
@@ -147,8 +149,8 @@ func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error)
 	s.live.recorded, s.live.storage = recorded, storage
 	s.live.failing, s.live.asked = nil, asked{}
 	s.mu.Unlock()
-	wake(s.wakeReport)
-	s.compare()
+	s.notes.compareOwn()
+	s.notes.announce()
 }
 
 // isMade refuses a nil Syncer and the zero value, which have no records.
@@ -166,28 +168,31 @@ func (s *Syncer[T]) snapshot() live[T] {
 	return s.live
 }
 
-// Run keeps the node at the config that the Source names until ctx ends, and then returns nil. It watches, adopts, probes,
-// promotes, rolls back and reports. An error of the Restarter ends it and is returned as it is wrapped: a Restarter that
-// wants the process to exit says so that way. Call [Syncer.Bootstrap] first. A second Run while the first one goes on is [ErrRunning].
+// Run keeps the node at the config that the Source names until ctx ends, and then returns nil. It watches, adopts,
+// probes, promotes, rolls back and reports: it repeats the passes of [Syncer.Reconcile], each in a goroutine of its own,
+// so that no probe waits for a server that hangs. An error of the Restarter ends it and is returned as it is wrapped: a
+// Restarter that wants the process to exit says so that way. Call [Syncer.Bootstrap] first. A second Run while the first
+// one goes on is [ErrRunning].
 func (s *Syncer[T]) Run(ctx context.Context) error {
 	if err := s.isMade(); err != nil {
 		return err
 	}
-	if s.snapshot().epoch == 0 {
-		return ErrNotStarted
-	}
-	if !s.running.CompareAndSwap(false, true) {
-		return ErrRunning
+	if err := s.acquireRun(); err != nil {
+		return err
 	}
 	defer s.running.Store(false)
-	g := newGroup(ctx)
-	if s.o.Source != nil {
-		g.run(s.watchSource)
-		g.run(s.syncLoop)
+	if s.watching.Load() {
+		return ErrRunning
 	}
-	g.run(s.healthLoop)
+	s.schedule = newSchedule(s.retryBackoff())
+	g := newGroup(ctx)
+	g.run(func(ctx context.Context) error { return s.Watch(ctx, func() {}) })
+	if s.o.Source != nil {
+		g.run(repeatPass(s.syncPass, s.notes.sync))
+	}
+	g.run(repeatPass(s.healthPass, nil))
 	if s.o.Reporter != nil {
-		g.run(s.reportLoop)
+		g.run(repeatPass(s.reportPass, s.notes.report))
 	}
 	return g.wait()
 }
@@ -201,8 +206,8 @@ func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	if err := s.tracker.Forget(ctx, uid); err != nil {
 		return err
 	}
-	wake(s.wakeSync)
-	wake(s.wakeReport)
+	wake(s.notes.sync)
+	s.notes.announce()
 	return s.settleIfRunning(ctx)
 }
 
@@ -215,7 +220,7 @@ func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error 
 	if err := s.tracker.Reject(ctx, r, reason); err != nil {
 		return err
 	}
-	wake(s.wakeReport)
+	s.notes.announce()
 	return s.settleIfRunning(ctx)
 }
 
@@ -238,7 +243,7 @@ func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 	if err := s.tracker.Reset(ctx); err != nil {
 		return err
 	}
-	wake(s.wakeReport)
+	s.notes.announce()
 	return s.settleIfRunning(ctx)
 }
 

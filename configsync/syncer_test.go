@@ -213,7 +213,7 @@ func TestUseLocalHoldsUntilNewerConfig(t *testing.T) {
 
 // A Restarter that wants the process to exit ends Run with its own error.
 func TestRestarterErrorEndsRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	eachDriver(t, func(t *testing.T, drive driver) {
 		n := newNode(t)
 		exit := errors.New("exit with code 3")
 		o := n.options()
@@ -222,14 +222,14 @@ func TestRestarterErrorEndsRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Run(t.Context()); !errors.Is(err, configsync.ErrNotStarted) {
+		if err := drive(s, t.Context()); !errors.Is(err, configsync.ErrNotStarted) {
 			t.Errorf("Run before Bootstrap = %v, want ErrNotStarted", err)
 		}
 		if _, err := s.Bootstrap(t.Context(), lkg.Exit{}); err != nil {
 			t.Fatal(err)
 		}
 		n.push("v1", "good-1")
-		if err := s.Run(t.Context()); !errors.Is(err, exit) {
+		if err := drive(s, t.Context()); !errors.Is(err, exit) {
 			t.Errorf("Run = %v, want the Restarter's error", err)
 		}
 		if _, err := n.disk.Get(n.t.Context(), "planned-restart"); err != nil {
@@ -240,7 +240,7 @@ func TestRestarterErrorEndsRun(t *testing.T) {
 
 // A restart that was asked for and never came is asked for again.
 func TestLostRestartIsAskedForAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	eachDriver(t, func(t *testing.T, drive driver) {
 		n := newNode(t)
 		var asked atomic.Int32
 		o := n.options()
@@ -257,7 +257,7 @@ func TestLostRestartIsAskedForAgain(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- s.Run(ctx) }()
+		go func() { done <- drive(s, ctx) }()
 		n.push("v1", "good-1")
 		n.wait(time.Minute)
 		if asked.Load() != 1 {

@@ -20,6 +20,8 @@ func TestSyncerThatWasNotMade(t *testing.T) {
 		for call, f := range map[string]func() error{
 			"Bootstrap": func() error { _, err := s.Bootstrap(t.Context(), lkg.Exit{}); return err },
 			"Run":       func() error { return s.Run(t.Context()) },
+			"Reconcile": func() error { _, err := s.Reconcile(t.Context(), "node-1"); return err },
+			"Watch":     func() error { return s.Watch(t.Context(), func() {}) },
 			"Forget":    func() error { return s.Forget(t.Context(), "uid") },
 			"Reject":    func() error { return s.Reject(t.Context(), lkg.Ref{}, "reason") },
 			"UseLocal":  func() error { return s.UseLocal(t.Context(), "reason") },

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/belayproject/belay/configsync"
@@ -29,16 +28,10 @@ func (g *gauge) Check(context.Context) error {
 	return nil
 }
 
-// tuned runs f with a started node whose options were tuned.
+// tuned is onNode for a node whose options were tuned.
 func tuned(t *testing.T, tune func(*configsync.Options[string]), f func(n *node)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t)
-		n.tune = tune
-		n.start()
-		defer func() { n.stop() }()
-		f(n)
-	})
+	eachDriver(t, func(t *testing.T, d driver) { startedNode(t, tune, d, f) })
 }
 
 func (n *node) alarms(want, rule string) {
@@ -92,6 +85,7 @@ func TestProbesAfterARollback(t *testing.T) {
 func TestWatchAfterPromotionOnlyAlarms(t *testing.T) {
 	var g gauge
 	tuned(t, func(o *configsync.Options[string]) { o.Probes, o.WatchAfter = append(o.Probes, &g), time.Hour }, func(n *node) {
+		g.sick.Store(false)
 		v1 := n.promoted()
 		g.sick.Store(true)
 		n.wait(time.Minute)
@@ -137,9 +131,9 @@ func TestWatchCountsCrashes(t *testing.T) {
 // A config on trial that waits for a word from outside is promoted a trial after that, and left where the word doesn't come.
 func TestAcknowledgement(t *testing.T) {
 	var given atomic.Value // the UID that was acknowledged
-	given.Store("")
 	ack := &configsync.Ack{Given: func(_ context.Context, r lkg.Ref) (bool, error) { return given.Load() == r.UID, nil }}
 	tuned(t, func(o *configsync.Options[string]) { o.Ack = ack }, func(n *node) {
+		given.Store("")
 		v1 := n.push("v1", "good-1")
 		n.wait(14 * time.Minute)
 		st := n.syncer.Status()

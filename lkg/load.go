@@ -31,10 +31,10 @@ type Store interface {
 
 // The names of the records. Beliefs lie under the agent's version: see [beliefStream].
 const (
-	StreamCurrent       = "current"
-	StreamLastKnownGood = "last-known-good"
-	StreamMarker        = "planned-restart"
-	StreamDesired       = "sync"
+	streamCurrent       = "current"
+	streamLastKnownGood = "last-known-good"
+	streamMarker        = "planned-restart"
+	streamDesired       = "sync"
 
 	BeliefBad      = "bad-configs"
 	BeliefStartups = "startups"
@@ -134,11 +134,11 @@ func readRecord(ctx context.Context, g Getter, stream string, decode func([]byte
 
 func (l *loaded) sources(read reader) {
 	s := &l.state
-	s.CurrentLost = !read(StreamCurrent, func(b []byte) (err error) {
+	s.CurrentLost = !read(streamCurrent, func(b []byte) (err error) {
 		l.current, err = decodeSource(b)
 		return err
 	})
-	s.LastKnownGoodLost = !read(StreamLastKnownGood, func(b []byte) (err error) {
+	s.LastKnownGoodLost = !read(streamLastKnownGood, func(b []byte) (err error) {
 		l.good, err = decodeSource(b)
 		return err
 	})
@@ -160,7 +160,7 @@ func (s source) assignment() Assignment {
 }
 
 func (l *loaded) unversioned(read reader) {
-	read(StreamMarker, func(b []byte) error {
+	read(streamMarker, func(b []byte) error {
 		var m Marker
 		if err := json.Unmarshal(b, &m); err != nil {
 			return err
@@ -168,7 +168,7 @@ func (l *loaded) unversioned(read reader) {
 		l.state.Marker = &m
 		return nil
 	})
-	read(StreamDesired, func(b []byte) error {
+	read(streamDesired, func(b []byte) error {
 		var o Outcome
 		if err := json.Unmarshal(b, &o); err != nil {
 			return err

@@ -45,7 +45,7 @@ func (t *Tracker) anew(next source) source {
 }
 
 func (t *Tracker) putCurrent(ctx context.Context, op string, next source) error {
-	if err := t.put(ctx, op, StreamCurrent, next.encode); err != nil {
+	if err := t.put(ctx, op, streamCurrent, next.encode); err != nil {
 		return err
 	}
 	t.cur, t.s.Current, t.s.CurrentLost = next, next.assignment(), false
@@ -53,7 +53,7 @@ func (t *Tracker) putCurrent(ctx context.Context, op string, next source) error 
 }
 
 func (t *Tracker) putGood(ctx context.Context, op string, next source) error {
-	if err := t.put(ctx, op, StreamLastKnownGood, next.encode); err != nil {
+	if err := t.put(ctx, op, streamLastKnownGood, next.encode); err != nil {
 		return err
 	}
 	t.good, t.s.LastKnownGoodLost = next, false
@@ -97,7 +97,7 @@ func (t *Tracker) SetDesired(ctx context.Context, o Outcome) error {
 	if o.At.IsZero() {
 		o.At = t.now()
 	}
-	if err := t.put(ctx, "recording the desired source", StreamDesired, o.encode); err != nil {
+	if err := t.put(ctx, "recording the desired source", streamDesired, o.encode); err != nil {
 		return err
 	}
 	t.s.Desired = o

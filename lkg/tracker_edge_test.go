@@ -57,7 +57,7 @@ func TestFirstReasonStays(t *testing.T) {
 
 // TestResetRepairsUnreadableRecords: R-CS-55, also where a record can not be read.
 func TestResetRepairsUnreadableRecords(t *testing.T) {
-	for _, lost := range []string{lkg.StreamCurrent, lkg.StreamLastKnownGood} {
+	for _, lost := range []string{"current", "last-known-good"} {
 		s := lkgtest.NewStore()
 		s.Set(lost, []byte(`{"configMapRef":`))
 		must(t, open(t, s, lkg.Options{}).Reset(t.Context()))

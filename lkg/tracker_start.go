@@ -147,7 +147,7 @@ func (t *Tracker) PlanRestart(ctx context.Context, kind Cause) error {
 	}
 	defer leave()
 	m := Marker{ID: t.o.ID(), At: t.now(), Kind: kind, BootID: t.s.BootID}
-	if err := t.put(ctx, "planning a restart", StreamMarker, m.encode); err != nil {
+	if err := t.put(ctx, "planning a restart", streamMarker, m.encode); err != nil {
 		return err
 	}
 	t.s.Marker = &m

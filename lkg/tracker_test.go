@@ -263,7 +263,7 @@ func TestKeepComesBeforeTheRecord(t *testing.T) {
 	broken := errors.New("disk full")
 	kept, refuse := "", true
 	tr := open(t, s, lkg.Options{Keep: func(_ context.Context, r lkg.Ref) error {
-		if _, named := s.Records()[lkg.StreamLastKnownGood]; named {
+		if _, named := s.Records()["last-known-good"]; named {
 			t.Error("named before it was kept")
 		}
 		kept = r.UID

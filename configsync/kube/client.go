@@ -22,15 +22,15 @@ const (
 	FieldManager = "belay-configsync"
 	// maxResponse is the largest answer that is read from the API server, in bytes. A ConfigMap is at most 1 MiB of data.
 	maxResponse = configsync.MaxObject
-	// DefaultTimeout bounds each call where [Options] has no other.
-	DefaultTimeout = 10 * time.Second
+	// defaultTimeout bounds each call where [Options] has no other.
+	defaultTimeout = 10 * time.Second
 	// defaultRetryMax bounds the pause between watches where [Options] has no other.
 	defaultRetryMax = 30 * time.Second
 )
 
 // Options are common to the parts of this package. The zero value is the usual choice.
 type Options struct {
-	// Timeout bounds each call of the API server, retries included. Zero means [DefaultTimeout].
+	// Timeout bounds each call of the API server, retries included. Zero means 10 seconds.
 	Timeout time.Duration
 	// RetryMax is the longest pause, but for as much again of jitter, before a watch that broke is tried again. A node hears of a
 	// change so much later after the API server was away. Zero means 30 s.
@@ -118,7 +118,7 @@ func newCaller(call string, client dynamic.Interface, o Options) (caller, error)
 		return caller{}, err
 	}
 	if o.Timeout < 0 {
-		return caller{}, fmt.Errorf("timeout must be positive, or 0 for %s, got %s", DefaultTimeout, o.Timeout)
+		return caller{}, fmt.Errorf("timeout must be positive, or 0 for %s, got %s", defaultTimeout, o.Timeout)
 	}
 	if o.RetryMax < 0 {
 		return caller{}, fmt.Errorf("retryMax must be positive, or 0 for %s, got %s", defaultRetryMax, o.RetryMax)
@@ -131,7 +131,7 @@ func newCaller(call string, client dynamic.Interface, o Options) (caller, error)
 		c.retryMax = defaultRetryMax
 	}
 	if c.timeout == 0 {
-		c.timeout = DefaultTimeout
+		c.timeout = defaultTimeout
 	}
 	if c.now == nil {
 		c.now = time.Now

@@ -26,8 +26,8 @@ func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestOwnHTTPClient: all requests go through the HTTP client that is given, which stays as it is; its timeout ends no call,
-// and what is too large is not read.
+// TestOwnHTTPClient: all requests go through the HTTP client that is given, which stays as it is; its timeout ends no
+// call, and what is too large is not read.
 func TestOwnHTTPClient(t *testing.T) {
 	body := fmt.Sprintf(configMapBody, "cm")
 	for name, c := range map[string]struct {

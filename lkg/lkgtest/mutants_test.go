@@ -132,7 +132,7 @@ func (m rollsCurrentBack) Decide(ctx context.Context, l func(lkg.Ref) lkg.Limits
 type resetsCurrentFirst struct{ mutant }
 
 func (m resetsCurrentFirst) Reset(ctx context.Context) error {
-	if err := m.store.Put(ctx, lkg.StreamCurrent, nil); err != nil {
+	if err := m.store.Put(ctx, "current", nil); err != nil {
 		return err
 	}
 	return m.mutant.Reset(ctx)

@@ -159,7 +159,7 @@ func settle(m *lkgtest.Machine) {
 }
 
 func damage(rnd *rand.Rand) move {
-	streams := []string{lkg.StreamCurrent, lkg.StreamLastKnownGood, lkg.StreamMarker, lkg.StreamDesired,
+	streams := []string{"current", "last-known-good", "planned-restart", "sync",
 		"v1/" + lkg.BeliefBad, "v1/" + lkg.BeliefStartups, "v1/" + lkg.BeliefTrial}
 	s := streams[rnd.IntN(len(streams))]
 	return move{"damage " + s, func(m *lkgtest.Machine) { m.Damage(s) }}

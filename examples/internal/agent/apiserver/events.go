@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -58,9 +59,12 @@ var (
 // It may be used concurrently.
 type EventSender struct{ caller }
 
+// callTimeout bounds each call, retries included.
+const callTimeout = 10 * time.Second
+
 // NewEventSender returns the sender of the named node. Its errors are mistakes of the caller.
 func NewEventSender(client dynamic.Interface, node string) (*EventSender, error) {
-	c, err := newCaller(client, node, kube.DefaultTimeout)
+	c, err := newCaller(client, node, callTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("making an event sender: %w", err)
 	}
