@@ -169,10 +169,10 @@ func (s *Syncer[T]) snapshot() live[T] {
 }
 
 // Run keeps the node at the config that the Source names until ctx ends, and then returns nil. It watches, adopts,
-// probes, promotes, rolls back and reports: it repeats the passes of [Syncer.Reconcile], each in a goroutine of its own,
-// so that no probe waits for a server that hangs. An error of the Restarter ends it and is returned as it is wrapped: a
-// Restarter that wants the process to exit says so that way. Call [Syncer.Bootstrap] first. A second Run while the first
-// one goes on is [ErrRunning].
+// probes, promotes, rolls back and reports: it repeats the passes of [Syncer.Reconcile], each in a goroutine of its
+// own, so that no probe waits for a server that hangs. An error of the Restarter ends it and is returned as it is
+// wrapped: a Restarter that wants the process to exit says so that way. Call [Syncer.Bootstrap] first. A second Run
+// while the first one goes on is [ErrRunning].
 func (s *Syncer[T]) Run(ctx context.Context) error {
 	if err := s.isMade(); err != nil {
 		return err

@@ -8,7 +8,35 @@
 // that API servers up to 1.25 kept. [NewConfigMapFetcher] gets what they name. [NewNodeConditionReporter] reports the
 // ConfigOK condition of the Node, [NewStatusReporter] the status of the NodeConfig; configsync.Joined makes one
 // reporter of both. [NewClient] makes the client that they all use, [Install] what the API server needs to know
-// NodeConfigs.
+// NodeConfigs. [RunAgent] is all of it in one call:
+//
+//	package example
+//
+//	import (
+//		"context"
+//
+//		"github.com/belayproject/belay/configsync"
+//		"github.com/belayproject/belay/configsync/kube"
+//		"github.com/belayproject/belay/configsync/restart"
+//		"k8s.io/client-go/rest"
+//	)
+//
+//	type settings struct{ Workers int }
+//
+//	func run(ctx context.Context, config *rest.Config, node string, store configsync.Store) error {
+//		return kube.RunAgent(ctx, config, kube.AgentOptions[settings]{
+//			Node: node,
+//			Syncer: configsync.Options[settings]{
+//				Version: "v1.0.0", Key: "agent", Codec: configsync.YAML[settings](configsync.YAMLOptions{}),
+//				Default: func() settings { return settings{Workers: 1} },
+//				Store:   store, Restarter: restart.Exit{Code: 75}, // start it again with another config
+//			},
+//			Work: func(ctx context.Context, active configsync.Active[settings]) error {
+//				<-ctx.Done() // work with active.Config until then
+//				return nil
+//			},
+//		})
+//	}
 //
 // # Promise
 //

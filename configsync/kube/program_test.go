@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/restart"
 )
 
@@ -30,11 +31,14 @@ func TestProgramFromAPIServer(t *testing.T) {
 	life := func() error {
 		ctx, stop := context.WithCancel(deadline(t))
 		defer stop()
-		return runFromAPIServer(ctx, c.agent, c.node, state, func(config agentConfig) {
-			if seen = append(seen, config.Workers); config.Workers == 8 {
+		work := func(ctx context.Context, a configsync.Active[agentConfig]) error {
+			if seen = append(seen, a.Config.Workers); a.Config.Workers == 8 {
 				stop()
 			}
-		})
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		return runFromAPIServer(ctx, c.agent, c.node, state, work)
 	}
 	if err := life(); restart.Code(err) != 75 {
 		t.Fatalf("the first life ended with %v (exit code %d), want 75 for another config", err, restart.Code(err))

@@ -92,6 +92,7 @@ func libraryTable() badinput.Table {
 			{"configsync/kube.NodeConditionRules", configsync_kube.NodeConditionRules, []string{"node"}},
 			{"configsync/kube.NodeConfigRules", configsync_kube.NodeConfigRules, []string{"node"}},
 			{"configsync/kube.NodeSourceRules", configsync_kube.NodeSourceRules, []string{"node"}},
+			{"configsync/kube.RunAgent", configsync_kube.RunAgent[string], []string{"ctx", "config", "o"}},
 			{"configsync/kube.SourceToSpec", configsync_kube.SourceToSpec, []string{"src", "generation"}},
 			{"configsync/kube.StatusOf", configsync_kube.StatusOf, []string{"s", "before", "now"}},
 			{"configsync/layers.Codec", configsync_layers.Codec[string], []string{"s", "inner"}},
