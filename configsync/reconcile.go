@@ -66,40 +66,51 @@ func (s *Syncer[T]) acquireRun() error {
 	return nil
 }
 
-// reconcileOnce makes the passes that are due, one after the other. Without a Watch, each call may be for a change of
-// the source.
+// reconcileOnce makes the passes that are due, one after the other.
 func (s *Syncer[T]) reconcileOnce(ctx context.Context) (after time.Duration, err error) {
-	add := func(d time.Duration, passErr error) {
-		if d > 0 && (after == 0 || d < after) {
-			after = d
-		}
-		err = passErr
-	}
 	due := &s.schedule
+	var passes []pass
 	if !due.probeAt.IsZero() && time.Until(due.probeAt) <= 0 {
-		add(s.healthPass(ctx))
+		passes = append(passes, s.healthPass)
 	}
-	if err == nil && ctx.Err() == nil && s.o.Source != nil {
-		wait := time.Until(due.syncAt)
-		if s.notes.takeSync(!s.watching.Load()) || wait <= 0 {
-			add(s.syncPass(ctx))
-		} else {
-			add(wait, nil)
+	passes = append(passes, func(ctx context.Context) (time.Duration, error) { return syncIfDue(ctx, s) }, s.reportPass)
+	for _, p := range passes {
+		if ctx.Err() != nil {
+			return 0, nil
 		}
-	}
-	if err == nil && ctx.Err() == nil && s.o.Reporter != nil {
-		add(s.reportPass(ctx))
-	}
-	if err != nil {
-		return 0, err
+		again, err := p(ctx)
+		if err != nil {
+			return 0, err
+		}
+		after = earliest(after, again)
 	}
 	now := s.snapshot()
 	needsProbe := now.storage != nil || !now.recorded || s.watches(now, s.tracker.State())
-	add(due.untilProbe(needsProbe, s.o.ProbeInterval), nil)
+	after = earliest(after, due.untilProbe(needsProbe, s.o.ProbeInterval))
 	if len(s.notes.sync) > 0 { // a start or another call came in between
-		add(s.o.RetryMin, nil)
+		after = earliest(after, s.o.RetryMin)
 	}
 	return after, nil
+}
+
+// syncIfDue reads the source, or says when that is due. Without a Watch, each call may be for a change of the source.
+func syncIfDue[T any](ctx context.Context, s *Syncer[T]) (time.Duration, error) {
+	if s.o.Source == nil {
+		return 0, nil
+	}
+	wait := time.Until(s.schedule.syncAt)
+	if !s.notes.takeSync(!s.watching.Load()) && wait > 0 {
+		return wait, nil
+	}
+	return s.syncPass(ctx)
+}
+
+// earliest returns the shorter of two waits, of which 0 is none.
+func earliest(a, b time.Duration) time.Duration {
+	if b > 0 && (a == 0 || b < a) {
+		return b
+	}
+	return a
 }
 
 // Watch calls changed, which does not block, when [Syncer.Reconcile] has something to do before its time: the Source or
@@ -254,6 +265,9 @@ func (s *Syncer[T]) healthPass(ctx context.Context) (time.Duration, error) {
 // reportPass reports a new status, backing off until it lands. Where no look at a source does it, it also reports each
 // Resync although nothing is new.
 func (s *Syncer[T]) reportPass(ctx context.Context) (again time.Duration, err error) {
+	if s.o.Reporter == nil {
+		return 0, nil
+	}
 	if wait := s.restarts(); wait > 0 {
 		return wait, nil
 	}

@@ -191,9 +191,7 @@ func (s *Syncer[T]) Run(ctx context.Context) error {
 		g.run(repeatPass(s.syncPass, s.notes.sync))
 	}
 	g.run(repeatPass(s.healthPass, nil))
-	if s.o.Reporter != nil {
-		g.run(repeatPass(s.reportPass, s.notes.report))
-	}
+	g.run(repeatPass(s.reportPass, s.notes.report))
 	return g.wait()
 }
 

@@ -39,6 +39,9 @@ type Options struct {
 	// there is nothing to write. Zero means that it reads each time. Where a fleet reports again and again ([configsync.Options].Resync), that is most of what nodes
 	// at rest ask for; in return, what somebody else makes of the report is put right that much later, or with the next news.
 	Reread time.Duration
+	// NodeConfigs is an informer of unstructured NodeConfigs that the process runs already, of that of the node or of all.
+	// [NodeConfigSource] and its StatusReporter use it instead of a watch of the one NodeConfig. Nil means that watch.
+	NodeConfigs Informer
 	// Now is the wall clock of the times that are written for people. Nil means time.Now. Nothing is decided by it.
 	Now func() time.Time
 }

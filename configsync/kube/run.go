@@ -24,7 +24,7 @@ type AgentOptions[T any] struct {
 	// Node is the name of the Node that the agent runs on, and of its NodeConfig.
 	Node string
 	// Syncer has the Codec, the local config, the Store, the Restarter and the judges. RunAgent makes its Source and
-	// Fetcher where they are nil. Its Reporter gets each report before those that RunAgent makes.
+	// Fetcher where they are nil. Its Reporter is joined with those that RunAgent makes.
 	Syncer configsync.Options[T]
 	// Work is what the config is for. It is called once, with the chosen config, and ends with its context, which ends
 	// when another config is to be taken up. If it returns an error before, the agent ends with that, and the next start
@@ -62,7 +62,7 @@ func RunAgent[T any](ctx context.Context, config *rest.Config, o AgentOptions[T]
 	if err := check.Err(); err != nil {
 		return err
 	}
-	parts, err := o.completeSyncer(config)
+	parts, shared, err := o.completeSyncer(config)
 	if err != nil {
 		return fmt.Errorf("configsync/kube.RunAgent: %w", err)
 	}
@@ -77,39 +77,45 @@ func RunAgent[T any](ctx context.Context, config *rest.Config, o AgentOptions[T]
 	if err := s.Announce(ctx); err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Reporting the start, which is tried again", "node", o.Node)
 	}
-	return runWork(ctx, s, func(ctx context.Context) error { return o.Work(ctx, active) })
+	var failed <-chan error
+	if shared != nil {
+		failed = shared.failed
+	}
+	return runWork(ctx, s, failed, func(ctx context.Context) error { return o.Work(ctx, active) })
 }
 
-// completeSyncer makes the parts of the Syncer that are nil.
-func (o AgentOptions[T]) completeSyncer(config *rest.Config) (configsync.Options[T], error) {
-	s := o.Syncer
+// completeSyncer makes the parts of the Syncer that are nil. shared is nil without an informer of the embedder.
+func (o AgentOptions[T]) completeSyncer(
+	config *rest.Config,
+) (s configsync.Options[T], shared *sharedInformer, err error) {
+	s = o.Syncer
 	if s.Node == "" {
 		s.Node = o.Node
 	}
 	client, err := NewClient(config, o.HTTP)
 	if err != nil {
-		return s, err
+		return s, nil, err
 	}
 	var status, condition configsync.Reporter
 	if s.Source == nil {
 		source, err := NewNodeConfigSource(client, o.Node, o.Options)
 		if err != nil {
-			return s, err
+			return s, nil, err
 		}
-		s.Source, status = source, source.StatusReporter()
+		s.Source, status, shared = source, source.StatusReporter(), source.shared
 	}
 	if s.Fetcher == nil {
 		if s.Fetcher, err = NewConfigMapFetcher(client, o.Options); err != nil {
-			return s, err
+			return s, nil, err
 		}
 	}
 	if o.NodeCondition {
 		if condition, err = NewNodeConditionReporter(client, o.Node, o.Options); err != nil {
-			return s, err
+			return s, nil, err
 		}
 	}
 	s.Reporter = configsync.Joined(s.Reporter, configsync.First(status, condition))
-	return s, nil
+	return s, shared, nil
 }
 
 // stopTime bounds the record of a planned stop.
@@ -117,15 +123,18 @@ const stopTime = 5 * time.Second
 
 // runWork runs a Syncer and the work on its config until one of them ends or ctx does. A planned stop is on record
 // before the work is waited for, which may take longer than the process has.
-func runWork[T any](ctx context.Context, s *configsync.Syncer[T], work func(context.Context) error) error {
+func runWork[T any](
+	ctx context.Context, s *configsync.Syncer[T], failed <-chan error, work func(context.Context) error,
+) error {
 	both, stop := context.WithCancel(ctx)
 	defer stop()
 	worked, synced := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- work(both) }()
 	go func() { synced <- s.Run(both) }()
-	var workErr, syncErr, stopErr error
+	var workErr, syncErr, stopErr, informerErr error
 	select {
 	case <-ctx.Done():
+	case informerErr = <-failed:
 	case workErr = <-worked:
 		worked <- workErr
 	case syncErr = <-synced:
@@ -145,5 +154,5 @@ func runWork[T any](ctx context.Context, s *configsync.Syncer[T], work func(cont
 	if planned && errors.Is(workErr, context.Canceled) {
 		workErr = nil
 	}
-	return errors.Join(workErr, stopErr)
+	return errors.Join(informerErr, workErr, stopErr)
 }
