@@ -82,13 +82,13 @@ func (s *Syncer[T]) reconcileOnce(ctx context.Context) (after time.Duration, err
 		if err != nil {
 			return 0, err
 		}
-		after = earliest(after, again)
+		after = soonerOf(after, again)
 	}
 	now := s.snapshot()
 	needsProbe := now.storage != nil || !now.recorded || s.watches(now, s.tracker.State())
-	after = earliest(after, due.untilProbe(needsProbe, s.o.ProbeInterval))
+	after = soonerOf(after, due.untilProbe(needsProbe, s.o.ProbeInterval))
 	if len(s.notes.sync) > 0 { // a start or another call came in between
-		after = earliest(after, s.o.RetryMin)
+		after = soonerOf(after, s.o.RetryMin)
 	}
 	return after, nil
 }
@@ -105,8 +105,8 @@ func syncIfDue[T any](ctx context.Context, s *Syncer[T]) (time.Duration, error) 
 	return s.syncPass(ctx)
 }
 
-// earliest returns the shorter of two waits, of which 0 is none.
-func earliest(a, b time.Duration) time.Duration {
+// soonerOf returns the shorter of two waits, of which 0 is none.
+func soonerOf(a, b time.Duration) time.Duration {
 	if b > 0 && (a == 0 || b < a) {
 		return b
 	}
