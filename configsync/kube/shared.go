@@ -4,6 +4,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func (i *sharedInformer) watchTarget(ctx context.Context, c caller, at target, t
 		if ctx.Err() == nil {
 			i.setWrong(nil)
 			if err := i.followTarget(ctx, t, there); err != nil {
-				stop(&InformerError{Option: i.option, Err: err})
+				stop(cmp.Or(informer.CheckStopped(i.option, i.informer), error(&InformerError{Option: i.option, Err: err})))
 			}
 		}
 	}
