@@ -141,6 +141,7 @@ func libraryTable() badinput.Table {
 			{"identity.NodeName", identity.NodeName, []string{"prefix", "node"}},
 			{"identity.SystemClock", identity.SystemClock, nil},
 			{"identity/nodeauth.AssociatedNode", identity_nodeauth.AssociatedNode, []string{"config", "node"}},
+			{"identity/nodeauth.Install", identity_nodeauth.Install, []string{"ctx", "config", "o"}},
 			{"identity/nodeauth.Objects", identity_nodeauth.Objects, []string{"o"}},
 			{"identity/nodeauth.TokenVolume", identity_nodeauth.TokenVolume, []string{"name", "audience", "life"}},
 			{"identity/nodeauth.TryLease", identity_nodeauth.TryLease, []string{"leases", "name"}},

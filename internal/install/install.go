@@ -220,13 +220,18 @@ func roleOf(name string, rules []rbacv1.PolicyRule) (*unstructured.Unstructured,
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules,
 	}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(role)
+	return ToUnstructured(role)
+}
+
+// ToUnstructured returns an object with its kind as it is applied: without what the API server alone sets.
+func ToUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
-		return nil, fmt.Errorf("ClusterRole %q: %w", name, err)
+		return nil, fmt.Errorf("%T: %w", object, err)
 	}
-	u := &unstructured.Unstructured{Object: object}
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	return u, nil
+	unstructured.RemoveNestedField(content, "metadata", "creationTimestamp")
+	delete(content, "status")
+	return &unstructured.Unstructured{Object: content}, nil
 }
 
 // crd is the part of a definition that is read here. Its own type would bring the modules of an API server.

@@ -1,0 +1,167 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package nodeauth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/belayproject/belay/internal/install"
+	"github.com/belayproject/belay/internal/option"
+)
+
+const (
+	// fieldManager owns the fields that Install applies.
+	fieldManager = "belay-nodeauth"
+	// guardedTime is how long the API server may take to obey the policy.
+	guardedTime = time.Minute
+	// guardedEvery is the pause between two tries. There is no event for it.
+	guardedEvery = 200 * time.Millisecond
+	// probeName is a Node that nobody makes: its creation is only tried.
+	probeName = "belay-nodeauth-install"
+)
+
+// Install applies what [Objects] returns, by server-side apply: the policy first and, once the API server obeys it, the
+// rights that it guards. It may be repeated, also with other options; what those leave out is not removed. ctx bounds
+// the whole, and a minute the wait for the policy.
+//
+// It tries the policy as an agent would meet it: by a dry run of a write as that user, with the group system:masters so
+// that only the policy can refuse. So the caller needs the rights of an administrator, that to impersonate included.
+// One API server answers the try; others of the same cluster may obey a moment later.
+func Install(ctx context.Context, config *rest.Config, o Options) error {
+	const call = "identity/nodeauth.Install"
+	check := option.For(call, nil)
+	check.Require("config", config, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags")
+	check.Require("Options.Name", o.Name, "that of the policy")
+	if err := check.Err(); err != nil {
+		return err
+	}
+	objects, err := Objects(o)
+	if err != nil {
+		return err
+	}
+	var guards, rights []*unstructured.Unstructured
+	for _, object := range objects {
+		u, err := install.ToUnstructured(object)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", call, err)
+		case u.GroupVersionKind().Group == rbacv1.GroupName:
+			rights = append(rights, u)
+		default:
+			guards = append(guards, u)
+		}
+	}
+	options := install.Options{FieldManager: fieldManager, Force: true}
+	if err := install.Apply(ctx, config, guards, options); err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	if err := waitGuarded(ctx, config, o); err != nil {
+		return fmt.Errorf("%s: waiting until the API server obeys policy %q: %w", call, o.Name, err)
+	}
+	if err := install.Apply(ctx, config, rights, options); err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	return nil
+}
+
+// waitGuarded waits until the policy refuses what no agent may do.
+func waitGuarded(ctx context.Context, config *rest.Config, o Options) error {
+	try, err := tryOf(config, o)
+	if err != nil {
+		return err
+	}
+	probe := Probe{Policy: o.Name, Try: try}
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, guardedEvery, guardedTime, true, func(ctx context.Context) (bool, error) {
+		err := probe.Once(ctx)
+		if err == nil || ctx.Err() == nil { // a try that the end of ctx cuts short tells nothing new
+			last = err
+		}
+		if isImpersonationRefused(err) {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}
+
+// isImpersonationRefused reports whether the caller may not impersonate: the API server names the identity, where it
+// names the object of any other request.
+func isImpersonationRefused(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.Contains([]string{"users", "groups", "serviceaccounts"}, status.Status().Details.Kind)
+}
+
+// tryOf returns a write that every agent is refused: a Node made by one of a service account, or an object of another
+// node by a node's user.
+func tryOf(config *rest.Config, o Options) (func(ctx context.Context) error, error) {
+	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	if account := o.ServiceAccount; account.Name != "" {
+		client, err := kubernetes.NewForConfig(impersonating(config, serviceAccountUser(account)))
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
+		return func(ctx context.Context) error {
+			_, err := client.CoreV1().Nodes().Create(ctx, node, options)
+			return err
+		}, err
+	}
+	if len(o.Resources) == 0 {
+		return nil, errors.New("there is no resource to try it with")
+	}
+	first := o.Resources[0]
+	resource := schema.GroupVersionResource{Group: first.Group, Resource: first.Resource}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)).KindFor(resource)
+	if err != nil {
+		return nil, fmt.Errorf("Options.Resources[0]: install the definition of %s first: %w", first.name(), err)
+	}
+	client, err := dynamic.NewForConfig(impersonating(config, nodeUserPrefix+probeName))
+	if err != nil {
+		return nil, err
+	}
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object.SetName(first.Prefix + probeName + "-other")
+	var objects dynamic.ResourceInterface = client.Resource(kind.GroupVersion().WithResource(first.Resource))
+	if first.Namespace != "" {
+		objects = client.Resource(kind.GroupVersion().WithResource(first.Resource)).Namespace(first.Namespace)
+	}
+	return func(ctx context.Context) error {
+		_, err := objects.Create(ctx, object, options)
+		return err
+	}, nil
+}
+
+// impersonating returns config for a user that has every right.
+func impersonating(config *rest.Config, user string) *rest.Config {
+	as := rest.CopyConfig(config)
+	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+	return as
+}
