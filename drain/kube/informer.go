@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/drain"
+	shared "github.com/belayproject/belay/internal/informer"
 )
 
 // informer is an informer and what is wrong with it.
@@ -33,10 +34,7 @@ type informer struct {
 }
 
 // hasStarted is false where the informer is known not to run.
-func (i *informer) hasStarted() bool {
-	s, ok := i.Informer.(interface{ HasStarted() bool })
-	return !ok || s.HasStarted()
-}
+func (i *informer) hasStarted() bool { return shared.HasStarted(i.Informer) }
 
 // lastVersion is empty for an informer that does not tell.
 func (i *informer) lastVersion() string {

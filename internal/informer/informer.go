@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
@@ -130,11 +131,37 @@ func WatchStopped(ctx context.Context, option string, i Interface) error {
 
 // CheckStarted returns an [Error] where an informer is known not to run. Those of client-go say so from some version on.
 func CheckStarted(option string, i Interface) error {
-	if s, ok := i.(interface{ HasStarted() bool }); ok && !s.HasStarted() {
+	if !HasStarted(i) {
 		return &Error{option, ErrNotStarted}
 	}
 	return CheckStopped(option, i)
 }
+
+// HasStarted is false where an informer is known not to run.
+func HasStarted(i any) bool {
+	s, ok := unwrap(i).(interface{ HasStarted() bool })
+	return !ok || s.HasStarted()
+}
+
+// unwrap returns the informer in structs that embed one, such as the typed informers that factories of client-go give
+// since 0.37: those have only the methods of the interface. It returns any other informer as it is.
+func unwrap(i any) any {
+	for range maxWrappers {
+		v := reflect.Indirect(reflect.ValueOf(i))
+		if v.Kind() != reflect.Struct {
+			return i
+		}
+		inner := v.FieldByName("SharedIndexInformer")
+		if !inner.IsValid() || !inner.CanInterface() || inner.IsZero() {
+			return i
+		}
+		i = inner.Interface()
+	}
+	return i
+}
+
+// maxWrappers bounds unwrap: client-go has two.
+const maxWrappers = 10
 
 // CheckStopped returns an [Error] where the owner of an informer has ended it.
 func CheckStopped(option string, i Interface) error {

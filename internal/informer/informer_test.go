@@ -62,3 +62,27 @@ func wantError(t *testing.T, name string, i informer.Interface, want error) {
 		t.Errorf("%s: got %v, want an Error with option Informers.Nodes that is %v", name, err, want)
 	}
 }
+
+// TestInformerInAStruct has an informer as factories of client-go give it since 0.37, in a struct that hides whether it
+// has started.
+func TestInformerInAStruct(t *testing.T) {
+	factory := informers.NewSharedInformerFactory(fake.NewClientset(), 0)
+	bare := factory.Core().V1().Nodes().Informer()
+	hidden := struct{ cache.SharedIndexInformer }{bare}
+	for name, i := range map[string]informer.Interface{"bare": bare, "value": hidden, "pointer": &hidden} {
+		if err := informer.CheckStarted("Nodes", i); !errors.Is(err, informer.ErrNotStarted) {
+			t.Errorf("%s: got %v, want ErrNotStarted", name, err)
+		}
+		if err := informer.WatchRunning(t.Context(), "Nodes", i); !errors.Is(err, informer.ErrNotStarted) {
+			t.Errorf("%s: WatchRunning returned %v, want ErrNotStarted", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer factory.Shutdown()
+	defer cancel()
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	if err := informer.CheckStarted("Nodes", &hidden); err != nil {
+		t.Errorf("after its start: got %v, want none", err)
+	}
+}
