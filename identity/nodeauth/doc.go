@@ -5,7 +5,7 @@
 // ValidatingAdmissionPolicy against the node that the caller's token is bound to.
 //
 // All agents of a DaemonSet share one service account and thereby one role. RBAC alone lets each of them write the objects of every node.
-// [Install] applies, and [Objects] returns, the policy that narrows this, its binding, the role, and a FlowSchema that keeps heartbeats going on a busy server.
+// [Objects] returns the policy that narrows this, its binding, the role, and a FlowSchema that keeps heartbeats going on a busy server.
 // [Verifier] checks the same facts in Go, for those who serve a web API to agents. [Probe] is run by the agent and
 // says whether the policy is there and aimed at it. [AssociatedNode] makes reads of pods narrow too, where the cluster supports it.
 //

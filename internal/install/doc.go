@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package install brings definitions, rights and policies to an API server, for the function Install of each package
-// that has some, and for kubectl belay install.
+// that has some.
 //
 // # Promise
 //

@@ -4,17 +4,14 @@
 package install
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,11 +45,11 @@ type Set struct {
 func (s Set) Install(ctx context.Context, config *rest.Config) error {
 	var objects []*unstructured.Unstructured
 	for _, manifest := range s.CRDs {
-		more, err := Decode(manifest)
-		if err != nil {
-			return err
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(manifest, &u.Object); err != nil {
+			return fmt.Errorf("decoding a CustomResourceDefinition: %w", err)
 		}
-		objects = append(objects, more...)
+		objects = append(objects, u)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Roles)) {
 		role, err := roleOf(name, s.Roles[name])
@@ -61,55 +58,22 @@ func (s Set) Install(ctx context.Context, config *rest.Config) error {
 		}
 		objects = append(objects, role)
 	}
-	return Apply(ctx, config, objects, Options{FieldManager: s.FieldManager, Force: true})
+	return Apply(ctx, config, s.FieldManager, objects)
 }
 
-// Options say how objects are applied.
-type Options struct {
-	// FieldManager owns the fields that are written.
-	FieldManager string
-	// Force takes over fields that another field manager owns.
-	Force bool
-	// DryRun has the API server check the objects and store none.
-	DryRun bool
-	// Report, if not nil, is told what became of each object. That takes one more read of each.
-	Report func(Result)
-}
-
-// What became of an object.
-const (
-	Created    = "created"
-	Configured = "configured"
-	Unchanged  = "unchanged"
-)
-
-// A Result is what became of one object. In a dry run it is what would become of it.
-type Result struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Outcome   string `json:"outcome"`
-}
-
-// Apply applies the objects one after the other, and ends at the first that the API server refuses; applying again goes
-// on there. It returns when every kind that the objects define is served.
-func Apply(ctx context.Context, config *rest.Config, objects []*unstructured.Unstructured, o Options) error {
+// Apply applies the objects one after the other, and takes over fields that another field manager owns. It ends at the
+// first that the API server refuses; applying again goes on there. It returns when every kind that the objects define is
+// served.
+func Apply(ctx context.Context, config *rest.Config, manager string, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	a := applier{Options: o, client: client, created: map[string]bool{}}
+	a := applier{client, manager}
 	for _, u := range objects {
-		outcome, err := a.applyAndCompare(ctx, u)
-		if err != nil {
-			return fmt.Errorf("applying %s %q: %w", u.GetKind(), u.GetName(), err)
+		if err := a.apply(ctx, u); err != nil {
+			return err
 		}
-		if o.Report != nil {
-			o.Report(Result{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Outcome: outcome})
-		}
-	}
-	if o.DryRun {
-		return nil
 	}
 	for _, u := range objects {
 		if u.GroupVersionKind().GroupKind() != definitionKind() {
@@ -122,72 +86,20 @@ func Apply(ctx context.Context, config *rest.Config, objects []*unstructured.Uns
 	return nil
 }
 
-// Decode returns the objects of a file of YAML documents.
-func Decode(file []byte) ([]*unstructured.Unstructured, error) {
-	var all []*unstructured.Unstructured
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(file), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		err := decoder.Decode(&u.Object)
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("decoding a manifest: %w", err)
-		}
-		if len(u.Object) > 0 {
-			all = append(all, u)
-		}
-	}
-}
-
 // An applier applies objects to one cluster.
 type applier struct {
-	Options
-	client dynamic.Interface
-	// created are the namespaces that a dry run has not stored: the API server refuses objects in them.
-	created map[string]bool
+	client  dynamic.Interface
+	manager string
 }
 
-// applyAndCompare applies one object and, where that is asked for, compares it with what was stored before.
-func (a applier) applyAndCompare(ctx context.Context, u *unstructured.Unstructured) (outcome string, err error) {
-	if a.Report == nil {
-		_, err := a.apply(ctx, u)
-		return "", err
-	}
-	get, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	before, err := a.resource(u).Get(get, u.GetName(), metav1.GetOptions{})
-	absent := apierrors.IsNotFound(err)
-	switch {
-	case err != nil && !absent:
-		return "", err
-	case absent && a.DryRun && a.created[u.GetNamespace()]:
-		return Created, nil
-	}
-	after, err := a.apply(ctx, u)
-	switch {
-	case err != nil:
-		return "", err
-	case absent:
-		if u.GetKind() == "Namespace" {
-			a.created[u.GetName()] = true
-		}
-		return Created, nil
-	case isSame(before, after):
-		return Unchanged, nil
-	}
-	return Configured, nil
-}
-
-func (a applier) apply(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (a applier) apply(ctx context.Context, u *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	options := metav1.ApplyOptions{FieldManager: a.FieldManager, Force: a.Force}
-	if a.DryRun {
-		options.DryRun = []string{metav1.DryRunAll}
+	options := metav1.ApplyOptions{FieldManager: a.manager, Force: true}
+	if _, err := a.resource(u).Apply(ctx, u.GetName(), u, options); err != nil {
+		return fmt.Errorf("applying %s %q: %w", u.GetKind(), u.GetName(), err)
 	}
-	return a.resource(u).Apply(ctx, u.GetName(), u, options)
+	return nil
 }
 
 // resource is the client for the kind of an object. The kinds that are installed follow the rule of plurals, and an
@@ -198,17 +110,6 @@ func (a applier) resource(u *unstructured.Unstructured) dynamic.ResourceInterfac
 		return a.client.Resource(plural)
 	}
 	return a.client.Resource(plural).Namespace(u.GetNamespace())
-}
-
-// isSame compares two versions of an object without what every write changes.
-func isSame(a, b *unstructured.Unstructured) bool {
-	a, b = a.DeepCopy(), b.DeepCopy()
-	for _, u := range []*unstructured.Unstructured{a, b} {
-		u.SetManagedFields(nil)
-		u.SetResourceVersion("")
-		u.SetGeneration(0)
-	}
-	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
 
 func definitionKind() schema.GroupKind {
@@ -276,7 +177,7 @@ func (a applier) waitServed(ctx context.Context, definition *unstructured.Unstru
 	var last error
 	err = wait.PollUntilContextCancel(ctx, servedEvery, true, func(ctx context.Context) (bool, error) {
 		if errors.Is(last, errGone) {
-			if _, err := a.apply(ctx, definition); err != nil {
+			if err := a.apply(ctx, definition); err != nil {
 				return false, err
 			}
 		}

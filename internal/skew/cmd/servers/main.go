@@ -124,7 +124,7 @@ func (m *matrix) runSuite(ctx context.Context, suite skew.Suite, release string)
 	if err != nil {
 		return err
 	}
-	return m.note(skew.RunSuite(ctx, suite, program, release, release == m.newest))
+	return m.noteRun(skew.RunSuite(ctx, suite, program, release, release == m.newest))
 }
 
 // compileOnce returns the program of a suite, which an earlier release may have had compiled.
@@ -144,8 +144,8 @@ func (m *matrix) compileOnce(ctx context.Context, suite skew.Suite) (string, err
 	return program, err
 }
 
-// note prints and keeps what came of a suite.
-func (m *matrix) note(r skew.Run) error {
+// noteRun prints and keeps what came of a suite.
+func (m *matrix) noteRun(r skew.Run) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fmt.Fprintf(m.out, "%s on %s: %s\n", r.Suite.Package, r.Release, r.Cell())
@@ -154,7 +154,7 @@ func (m *matrix) note(r skew.Run) error {
 		m.failed = errFailed
 	}
 	m.cells[r.Suite.Package+" "+r.Release] = r.Cell()
-	return keep(m.logs, r)
+	return keepOutput(m.logs, r)
 }
 
 // isNamed reports whether one of the names is the package, or its end; no name names all.
@@ -164,7 +164,7 @@ func isNamed(pkg string, names []string) bool {
 	})
 }
 
-func keep(dir string, r skew.Run) error {
+func keepOutput(dir string, r skew.Run) error {
 	if dir == "" {
 		return nil
 	}

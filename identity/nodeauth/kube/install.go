@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeauth
+package kube
 
 import (
 	"context"
@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/belayproject/belay/identity/nodeauth"
 	"github.com/belayproject/belay/internal/install"
 	"github.com/belayproject/belay/internal/option"
 )
@@ -39,22 +40,22 @@ const (
 	probeName = "belay-nodeauth-install"
 )
 
-// Install applies what [Objects] returns, by server-side apply: the policy first and, once the API server obeys it, the
-// rights that it guards. It may be repeated, also with other options; what those leave out is not removed. ctx bounds
-// the whole, and a minute the wait for the policy.
+// Install applies what [nodeauth.Objects] returns, by server-side apply: the policy first and, once the API server
+// obeys it, the rights that it guards. It may be repeated, also with other options; what those leave out is not
+// removed. ctx bounds the whole, and a minute the wait for the policy.
 //
 // It tries the policy as an agent would meet it: by a dry run of a write as that user, with the group system:masters so
 // that only the policy can refuse. So the caller needs the rights of an administrator, that to impersonate included.
 // One API server answers the try; others of the same cluster may obey a moment later.
-func Install(ctx context.Context, config *rest.Config, o Options) error {
-	const call = "identity/nodeauth.Install"
+func Install(ctx context.Context, config *rest.Config, o nodeauth.Options) error {
+	const call = "identity/nodeauth/kube.Install"
 	check := option.For(call, nil)
 	check.Require("config", config, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags")
 	check.Require("Options.Name", o.Name, "that of the policy")
 	if err := check.Err(); err != nil {
 		return err
 	}
-	objects, err := Objects(o)
+	objects, err := nodeauth.Objects(o)
 	if err != nil {
 		return err
 	}
@@ -70,26 +71,25 @@ func Install(ctx context.Context, config *rest.Config, o Options) error {
 			guards = append(guards, u)
 		}
 	}
-	options := install.Options{FieldManager: fieldManager, Force: true}
-	if err := install.Apply(ctx, config, guards, options); err != nil {
+	if err := install.Apply(ctx, config, fieldManager, guards); err != nil {
 		return fmt.Errorf("%s: %w", call, err)
 	}
 	if err := waitGuarded(ctx, config, o); err != nil {
 		return fmt.Errorf("%s: waiting until the API server obeys policy %q: %w", call, o.Name, err)
 	}
-	if err := install.Apply(ctx, config, rights, options); err != nil {
+	if err := install.Apply(ctx, config, fieldManager, rights); err != nil {
 		return fmt.Errorf("%s: %w", call, err)
 	}
 	return nil
 }
 
 // waitGuarded waits until the policy refuses what no agent may do.
-func waitGuarded(ctx context.Context, config *rest.Config, o Options) error {
+func waitGuarded(ctx context.Context, config *rest.Config, o nodeauth.Options) error {
 	try, err := tryOf(config, o)
 	if err != nil {
 		return err
 	}
-	probe := Probe{Policy: o.Name, Try: try}
+	probe := nodeauth.Probe{Policy: o.Name, Try: try}
 	var last error
 	err = wait.PollUntilContextTimeout(ctx, guardedEvery, guardedTime, true, func(ctx context.Context) (bool, error) {
 		err := probe.Once(ctx)
@@ -119,10 +119,11 @@ func isImpersonationRefused(err error) bool {
 
 // tryOf returns a write that every agent is refused: a Node made by one of a service account, or an object of another
 // node by a node's user.
-func tryOf(config *rest.Config, o Options) (func(ctx context.Context) error, error) {
+func tryOf(config *rest.Config, o nodeauth.Options) (func(ctx context.Context) error, error) {
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	if account := o.ServiceAccount; account.Name != "" {
-		client, err := kubernetes.NewForConfig(impersonating(config, serviceAccountUser(account)))
+		user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
+		client, err := kubernetes.NewForConfig(impersonating(config, user))
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
 		return func(ctx context.Context) error {
 			_, err := client.CoreV1().Nodes().Create(ctx, node, options)
@@ -140,9 +141,9 @@ func tryOf(config *rest.Config, o Options) (func(ctx context.Context) error, err
 	}
 	kind, err := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)).KindFor(resource)
 	if err != nil {
-		return nil, fmt.Errorf("Options.Resources[0]: install the definition of %s first: %w", first.name(), err)
+		return nil, fmt.Errorf("Options.Resources[0]: install the definition of %s first: %w", resource.GroupResource(), err)
 	}
-	client, err := dynamic.NewForConfig(impersonating(config, nodeUserPrefix+probeName))
+	client, err := dynamic.NewForConfig(impersonating(config, "system:node:"+probeName))
 	if err != nil {
 		return nil, err
 	}
