@@ -197,10 +197,10 @@ func Example_cni() {
 	// 10-pods.conflist: network blue
 	// good: in use good, last known good good
 	// bad: in use good, last known good good
-	//   rejected: bad: failed to load current (UID: 00000000-0000-4000-8000-000000000002): decoding "cni": field "plugin" is not known
+	//   rejected: bad: failed to load current (UID: 00000000-0000-4000-8000-000000000002): decoding "cni": field "plugin" is not known: want "cniVersion", "disableCheck", "name", "plugins"
 	// 10-pods.conflist: network green
 	// 10-pods.conflist: network blue
 	// broken: in use good, last known good good
 	//   rejected: broken: failed to run current (UID: 00000000-0000-4000-8000-000000000003), required probe "network" failed for more than 20ms: healthy before for 0s
-	//   rejected: bad: failed to load current (UID: 00000000-0000-4000-8000-000000000002): decoding "cni": field "plugin" is not known
+	//   rejected: bad: failed to load current (UID: 00000000-0000-4000-8000-000000000002): decoding "cni": field "plugin" is not known: want "cniVersion", "disableCheck", "name", "plugins"
 }

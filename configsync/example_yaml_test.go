@@ -33,5 +33,5 @@ func ExampleYAML() {
 	fmt.Println(errors.As(err, &undecodable), err)
 	// Output:
 	// 4 30m0s 2 <nil>
-	// true decoding "agent": field "Workers" is not known; the field is "workers"
+	// true decoding "agent": field "Workers" is not known: want "workers"
 }

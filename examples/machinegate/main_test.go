@@ -86,7 +86,7 @@ func TestBadInput(t *testing.T) {
 	const machine = "apiVersion: belay.dev/v1alpha1\nkind: Machine\nmetadata: {name: a}\n"
 	for text, want := range map[string]string{
 		"{":                             "document 1",
-		machine + "spec: {rolse: []}\n": `unknown field "rolse"`,
+		machine + "spec: {rolse: []}\n": `field "spec.rolse" is not known: want`,
 		machine + "---\n" + machine:     `document 2: "default/a" is there twice`,
 		"kind: Machine\n":               "no apiVersion",
 		"apiVersion: belay.dev/v1alpha1\nkind: Engine\n":                                   `no kind "Engine"`,

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
@@ -141,7 +141,7 @@ func (f *files) ours(kind string, raw []byte) error {
 
 // take decodes strictly: a field that is misspelt may be the one that the change is about.
 func take[O, C any](raw []byte, o *O, core func(*O) (C, error), into map[machine.Key]C, key func(*C) *machine.Key) error {
-	if err := strict(raw, o); err != nil {
+	if err := configsync.DecodeStrict(raw, o); err != nil {
 		return err
 	}
 	c, err := core(o)
@@ -160,12 +160,6 @@ func take[O, C any](raw []byte, o *O, core func(*O) (C, error), into map[machine
 	}
 	into[*k] = c
 	return nil
-}
-
-func strict(raw []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
 }
 
 // cores reads what other machines know of a machine. Fields that this version does not know don't matter.
@@ -198,7 +192,7 @@ func (f *files) whoIsMember(kind string, raw []byte) error {
 	if f.known {
 		return errors.New("there are two documents of the kind Members")
 	}
-	if err := strict(raw, &all); err != nil {
+	if err := configsync.DecodeStrict(raw, &all); err != nil {
 		return err
 	}
 	f.known = true

@@ -4,14 +4,27 @@
 package strictjson
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 )
 
-// fieldsOf gives the names by which encoding/json knows the fields of a struct, those of embedded structs included. Of several
-// fields with one name the least deep one counts, and among those the one that has the name by a tag; where that leaves more than
-// one, none counts.
+// HasFields reports whether values of a type, or what it points to, may have fields of these names. What is
+// no struct, or decodes itself, may.
+func HasFields(t reflect.Type, names ...string) bool {
+	t = pointedTo(t)
+	if t == nil || t.Kind() != reflect.Struct || decodesItself(t) {
+		return true
+	}
+	fields := fieldsOf(t)
+	return !slices.ContainsFunc(names, func(name string) bool { return fields[name] == nil })
+}
+
+// fieldsOf gives the types of the fields of a struct by the names that encoding/json knows them by, those of
+// embedded structs included. Of several fields with one name the least deep one counts, and among those the
+// one that has the name by a tag; where that leaves more than one, none counts.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	visited := map[reflect.Type]bool{}
@@ -76,7 +89,7 @@ func fieldsOfOne(t reflect.Type) (own []named, embedded []reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
-		name, _, _ := strings.Cut(tag, ",")
+		name, options, _ := strings.Cut(tag, ",")
 		inner := f.Type
 		if f.Anonymous && inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
@@ -85,11 +98,17 @@ func fieldsOfOne(t reflect.Type) (own []named, embedded []reflect.Type) {
 		case tag == "-", !f.IsExported() && !(f.Anonymous && inner.Kind() == reflect.Struct):
 		case f.Anonymous && name == "" && inner.Kind() == reflect.Struct:
 			embedded = append(embedded, inner)
-		case name != "":
-			own = append(own, named{name, true, f.Type})
 		default:
-			own = append(own, named{f.Name, false, f.Type})
+			own = append(own, named{cmp.Or(name, f.Name), name != "", valueType(f.Type, options)})
 		}
 	}
 	return own, embedded
+}
+
+// valueType is what a value of a field has to fit. Only encoding/json knows what is within a quoted value.
+func valueType(t reflect.Type, options string) reflect.Type {
+	if slices.Contains(strings.Split(options, ","), "string") {
+		return reflect.TypeFor[any]()
+	}
+	return t
 }

@@ -4,7 +4,6 @@
 package file
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/v1alpha1"
 )
@@ -84,7 +84,5 @@ func decode(raw []byte) (*v1alpha1.Machine, error) {
 		return nil, err
 	}
 	m := &v1alpha1.Machine{}
-	d := json.NewDecoder(bytes.NewReader(kept))
-	d.DisallowUnknownFields()
-	return m, d.Decode(m)
+	return m, strictjson.Decode(kept, m)
 }

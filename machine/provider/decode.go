@@ -8,20 +8,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"unicode/utf8"
+
+	"github.com/belayproject/belay/internal/strictjson"
 )
 
 // decoder decodes configs of one kind.
 type decoder[C any] struct {
 	kind     Kind
 	complete bool // C has the fields apiVersion and kind
-}
-
-func hasKind(t reflect.Type) bool {
-	t = pointedTo(t)
-	fields := fieldsOf(t)
-	return fields == nil || decodesItself(t) || fields["apiVersion"].known && fields["kind"].known
 }
 
 // decode returns the config, or an error that names the operation and what it was about.
@@ -48,13 +43,8 @@ func (d decoder[C]) config(doc []byte) (C, error) {
 	if err := d.head(doc); err != nil {
 		return c, err
 	}
-	if err := check(doc, reflect.TypeFor[C]()); err != nil {
+	if err := strictjson.Decode(doc, &c); err != nil {
 		return c, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&c); err != nil {
-		return c, decodeError(err)
 	}
 	return c, complete(&c)
 }
@@ -93,7 +83,7 @@ func (d decoder[C]) head(doc []byte) error {
 	if err := json.Unmarshal(doc, &top); errors.As(err, &syntax) {
 		return fmt.Errorf("is not one JSON document, at byte %d of %d: %w", syntax.Offset, len(doc), syntax)
 	}
-	if s := shape(doc); s != "an object" {
+	if s := strictjson.Shape(doc); s != "an object" {
 		return fmt.Errorf("is %s: want an object with apiVersion %q and kind %q", s, d.kind.APIVersion, d.kind.Kind)
 	}
 	if err := is(top, "apiVersion", d.kind.APIVersion); err != nil {
@@ -109,20 +99,11 @@ func is(top map[string]json.RawMessage, field, want string) error {
 		return fmt.Errorf("field %q is missing: want %q", field, want)
 	}
 	var got string
-	if shape(raw) == "null" || json.Unmarshal(raw, &got) != nil {
-		return fmt.Errorf("field %q is %s: want %q", field, shape(raw), want)
+	if strictjson.Shape(raw) == "null" || json.Unmarshal(raw, &got) != nil {
+		return fmt.Errorf("field %q is %s: want %q", field, strictjson.Shape(raw), want)
 	}
 	if got != want {
 		return fmt.Errorf("field %q is %.80q: want %q", field, got, want)
 	}
 	return nil
-}
-
-// decodeError keeps the path and the type of an error and drops the value. It is about what the walk has let pass.
-func decodeError(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) && wrong.Field != "" {
-		return fmt.Errorf("field %q doesn't fit: want %s", clipped(wrong.Field), wants(wrong.Type))
-	}
-	return errors.New("doesn't fit its type: a field has a value of the wrong form")
 }

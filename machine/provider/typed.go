@@ -6,6 +6,8 @@ package provider
 import (
 	"context"
 	"reflect"
+
+	"github.com/belayproject/belay/internal/strictjson"
 )
 
 // Kind is what a config says that it is. A config type has these fields at its top; embedding Kind is one way.
@@ -76,7 +78,7 @@ func Typed[C any](kind Kind, p TypedProvider[C]) Provider {
 	if p == nil {
 		return absent{}
 	}
-	return typed[C]{p, decoder[C]{kind: kind, complete: hasKind(reflect.TypeFor[C]())}}
+	return typed[C]{p, decoder[C]{kind: kind, complete: strictjson.HasFields(reflect.TypeFor[C](), "apiVersion", "kind")}}
 }
 
 type typed[C any] struct {

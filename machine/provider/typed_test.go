@@ -181,7 +181,7 @@ func refused() []struct{ name, config, want string } {
 		{"value of a map", with(`"labels": {"a": 1}`), `field "labels.a" is a number of 1 digits: want a string`},
 		{"too many", with(`"pair": [1, 2, 3]`), `field "pair[2]" is too much: want a list of 2`},
 		{"time", with(`"since": "hunter2"`), `field "since" is a string of 7 bytes: want a valid time.Time`},
-		{"quoted", with(`"quoted": 1`), `config doesn't fit its type`},
+		{"quoted", with(`"quoted": 1`), `config document doesn't fit its type`},
 
 		{"not valid", with(`"cpus": 99`), `config is not valid: field "cpus" is 99: want at most 64`},
 	}
@@ -315,7 +315,7 @@ func TestTypedConfigTypes(t *testing.T) {
 	if got, err := createTyped[itself](t, with("")); err != nil || got.kind != "itself" {
 		t.Errorf("what decodes itself: %v, %v", got, err)
 	}
-	const want = "config is an object: want a valid provider_test.itself"
+	const want = "config document is an object: want a valid provider_test.itself"
 	if _, err := createTyped[itself](t, with(`"bad": 1`)); err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("what decodes itself: %v, want %s", err, want)
 	}
@@ -340,7 +340,8 @@ func TestTypedFieldsOfOneName(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	_, err := createTyped[config](t, with(`"image": 1`))
-	if provider.ClassOf(err) != provider.InvalidConfig || !strings.Contains(err.Error(), `field "image" doesn't fit: want a string`) {
+	const want = `field "image" is a number of 1 digits: want a string`
+	if provider.ClassOf(err) != provider.InvalidConfig || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want InvalidConfig of image", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -104,9 +105,8 @@ func configOf(c machine.Spec) (MachineConfig, error) {
 	}
 	if len(c.ConfigSource) > 0 {
 		s.ConfigSource = &configv1alpha1.NodeConfigSource{}
-		d := json.NewDecoder(bytes.NewReader(c.ConfigSource))
-		d.DisallowUnknownFields() // a source that lost a part would name something else
-		if err := d.Decode(s.ConfigSource); err != nil {
+		// A source that lost a part would name something else.
+		if err := strictjson.Decode(c.ConfigSource, s.ConfigSource); err != nil {
 			return s, fmt.Errorf("config source: want a NodeConfigSource in JSON: %w", err)
 		}
 	}

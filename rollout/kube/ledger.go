@@ -4,7 +4,6 @@
 package kube
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -160,9 +160,7 @@ func ledgerIn(u *unstructured.Unstructured) (l protocol.Ledger, err error) {
 		return l, fmt.Errorf("spec: %w", err)
 	}
 	var spec v1alpha1.DisruptionLedgerSpec
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&spec); err != nil {
+	if err := strictjson.DecodePublic(text, &spec); err != nil {
 		return l, fmt.Errorf("spec: %w", err)
 	}
 	l = v1alpha1.LedgerOf(spec)

@@ -84,7 +84,7 @@ func TestWhatIsNoLedgerObject(t *testing.T) {
 		spec map[string]any
 		want string
 	}{
-		{"unknown", map[string]any{"epoch": int64(1), "maxima": map[string]any{}}, `unknown field "maxima"`},
+		{"unknown", map[string]any{"epoch": int64(1), "maxima": map[string]any{}}, `"maxima" is not known: want "closures"`},
 		{"wrong", map[string]any{"epoch": "1"}, "epoch"},
 		{"invalid", map[string]any{"epoch": int64(1), "fence": int64(2)}, "fence is 2, want 0 to 1"},
 		{"no slot", slots("node-a"), "there is no such field"},

@@ -4,15 +4,15 @@
 package providertest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/belayproject/belay/internal/strictjson"
 )
 
 // The directories of the state, and the endings of its files. A file that has the second one was not finished.
@@ -119,7 +119,7 @@ func (f *files) read(dir, name string, into any) error {
 	if err != nil {
 		return err
 	}
-	if err := decode(bytes.NewReader(data), into); err != nil {
+	if err := strictjson.Decode(data, into); err != nil {
 		return fmt.Errorf("reading %q: %w", path, err)
 	}
 	return nil
@@ -144,20 +144,4 @@ func (f *files) names(dir string, clean bool) ([]string, error) {
 		}
 	}
 	return names, nil
-}
-
-// decode reads one JSON document with no unknown fields, and nothing behind it.
-func decode(r io.Reader, into any) error {
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		if err == nil {
-			err = errors.New("there is more behind the JSON document")
-		}
-		return err
-	}
-	return nil
 }

@@ -6,10 +6,12 @@ package providertest
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -74,7 +76,10 @@ var statuses = map[provider.Class]int{
 
 // readBody reads the body of a request into a call.
 func readBody(w http.ResponseWriter, r *http.Request, into any) error {
-	err := decode(http.MaxBytesReader(w, r.Body, maxRequest), into)
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err == nil {
+		err = strictjson.Decode(body, into)
+	}
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:

@@ -5,13 +5,13 @@ package ssh
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -57,19 +57,13 @@ type Host struct {
 // File returns an inventory that reads a file with a JSON list of hosts each time.
 func File(name string) func(context.Context) ([]Host, error) {
 	return func(context.Context) ([]Host, error) {
-		f, err := os.Open(name)
+		list, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }() // it was read
-		d := json.NewDecoder(f)
-		d.DisallowUnknownFields()
 		var hosts []Host
-		if err := d.Decode(&hosts); err != nil {
+		if err := strictjson.Decode(list, &hosts); err != nil {
 			return nil, fmt.Errorf("inventory %q: %w", name, err)
-		}
-		if d.More() {
-			return nil, fmt.Errorf("inventory %q: something follows the list of hosts", name)
 		}
 		return hosts, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belayproject/belay/internal/strictjson"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -110,12 +111,10 @@ const maxReboots = 64
 // parse reads the claim of a host. Hosts are not believed.
 func parse(data []byte, host string) (record, error) {
 	var r record
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
+	if err := strictjson.Decode(data, &r); err != nil {
 		return record{}, fmt.Errorf("the claim is no claim: %w", err)
 	}
-	if d.More() || bytes.ContainsRune(data, 0) || bytes.HasSuffix(data, []byte("\n")) {
+	if bytes.HasSuffix(data, []byte("\n")) {
 		return record{}, fmt.Errorf("the claim has %d bytes, and not all of them are of one JSON object", len(data))
 	}
 	return r, r.check(host)

@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+
+	"github.com/belayproject/belay/configsync"
 )
 
 // A Server is a socket that was opened. Make it with [Listen], then call [Server.Run].
@@ -98,9 +100,11 @@ func handler(a Agent) http.Handler {
 func change(w http.ResponseWriter, r *http.Request, act func(context.Context, request) error) {
 	answer(w, r, func(ctx context.Context) (any, error) {
 		var q request
-		d := json.NewDecoder(io.LimitReader(r.Body, maxBodyBytes))
-		d.DisallowUnknownFields()
-		if err := d.Decode(&q); err != nil {
+		body, err := io.ReadAll(io.LimitReader(r.Body, maxBodyBytes))
+		if err == nil {
+			err = configsync.DecodeStrict(body, &q)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("reading the request: %w", err)
 		}
 		return struct{}{}, act(ctx, q)

@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package provider
+package strictjson
 
 import (
 	"bytes"
@@ -15,22 +15,19 @@ import (
 	"strings"
 )
 
-// walk goes through a document beside the type that it will be decoded into, and finds what encoding/json takes or can't tell the place of.
+// walk goes through a valid document beside the type that it will be decoded into. It finds what
+// encoding/json takes, and what encoding/json cannot tell the place of.
 type walk struct {
+	public bool // what a type says of its own value is kept
 	dec    *json.Decoder
 	path   []string
-	fields map[reflect.Type]map[string]field // what fieldsOf gave
+	fields map[reflect.Type]map[string]reflect.Type // what fieldsOf gave
 }
 
-// check walks through a document that is valid JSON.
-func check(doc []byte, t reflect.Type) error {
-	return newWalk(doc, nil).value(t)
-}
-
-func newWalk(doc []byte, path []string) *walk {
+func newWalk(doc []byte, public bool, path []string) *walk {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber() // no number is too big to be walked past
-	return &walk{dec: dec, path: path, fields: map[reflect.Type]map[string]field{}}
+	return &walk{public: public, dec: dec, path: path, fields: map[reflect.Type]map[string]reflect.Type{}}
 }
 
 // value checks the next value. A nil type means that anything goes, but nothing twice.
@@ -57,16 +54,21 @@ func fits(t reflect.Type, kinds ...reflect.Kind) bool {
 	return t == nil || slices.Contains(kinds, t.Kind())
 }
 
-// whole has a type try the next value that has no fields of its own or decodes itself. An error of its own may show the value.
+// whole has a type try the next value that has no fields of its own or decodes itself. An error of its own
+// may show the value.
 func (w *walk) whole(t reflect.Type) error {
 	var raw json.RawMessage
 	if err := w.dec.Decode(&raw); err != nil {
 		return w.bad(err)
 	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
-		return w.wrong(shape(raw), wants(t))
+		wrong := w.wrong(Shape(raw), wants(t))
+		if w.public {
+			return fmt.Errorf("%w: %w", wrong, err)
+		}
+		return wrong
 	}
-	return newWalk(raw, w.path).value(nil)
+	return newWalk(raw, w.public, w.path).value(nil)
 }
 
 func (w *walk) object(t reflect.Type) error {
@@ -83,14 +85,14 @@ func (w *walk) object(t reflect.Type) error {
 			return fmt.Errorf("field %q stands twice: want it once", w.at())
 		}
 		seen[name] = true
-		f, known := fields[name]
+		member, known := fields[name]
 		switch {
 		case fields != nil && !known:
 			return w.unknown(fields, name)
 		case t != nil && t.Kind() == reflect.Map:
-			f.t = t.Elem()
+			member = t.Elem()
 		}
-		if err := w.value(f.t); err != nil {
+		if err := w.value(member); err != nil {
 			return err
 		}
 		w.path = w.path[:len(w.path)-1]
@@ -123,7 +125,7 @@ func (w *walk) end() error {
 	return nil
 }
 
-func (w *walk) fieldsOf(t reflect.Type) map[string]field {
+func (w *walk) fieldsOf(t reflect.Type) map[string]reflect.Type {
 	if t == nil || t.Kind() != reflect.Struct {
 		return nil
 	}
@@ -133,8 +135,11 @@ func (w *walk) fieldsOf(t reflect.Type) map[string]field {
 	return w.fields[t]
 }
 
+// maxNames is how many fields an error lists.
+const maxNames = 32
+
 // unknown names the field that differs in case alone, or all there are.
-func (w *walk) unknown(fields map[string]field, name string) error {
+func (w *walk) unknown(fields map[string]reflect.Type, name string) error {
 	var all []string
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		if strings.EqualFold(f, name) {
@@ -142,21 +147,24 @@ func (w *walk) unknown(fields map[string]field, name string) error {
 		}
 		all = append(all, strconv.Quote(f))
 	}
-	if len(all) == 0 {
+	switch {
+	case len(all) == 0:
 		all = []string{"no field there"}
+	case len(all) > maxNames:
+		all = []string{fmt.Sprintf("one of %d others", len(all))}
 	}
 	return fmt.Errorf("field %q is not known: want %s", w.at(), strings.Join(all, ", "))
 }
 
 func (w *walk) wrong(is, want string) error {
 	if len(w.path) == 0 {
-		return fmt.Errorf("is %s: want %s", is, want)
+		return fmt.Errorf("document is %s: want %s", is, want)
 	}
 	return fmt.Errorf("field %q is %s: want %s", w.at(), is, want)
 }
 
 func (w *walk) bad(err error) error {
-	return fmt.Errorf("is not one JSON document, after byte %d: %w", w.dec.InputOffset(), err)
+	return fmt.Errorf("document is not valid JSON after byte %d: %w", w.dec.InputOffset(), err)
 }
 
 // at returns where the walk is, as "disks[2].size".

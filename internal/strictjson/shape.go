@@ -1,7 +1,7 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package provider
+package strictjson
 
 import (
 	"bytes"
@@ -11,58 +11,8 @@ import (
 	"strings"
 )
 
-// field is one of a struct as encoding/json sees it. Its type is nil where the walk has to let anything pass.
-type field struct {
-	known bool
-	t     reflect.Type
-}
-
-// fieldsOf gives the fields of a struct by name, those of embedded structs included, or nil for another type. Where several have one name, as only the
-// decoder knows which counts, all is let pass for it to judge.
-func fieldsOf(t reflect.Type) map[string]field {
-	if t == nil || t.Kind() != reflect.Struct {
-		return nil
-	}
-	fields := map[string]field{}
-	collect(t, fields, map[reflect.Type]bool{})
-	return fields
-}
-
-func collect(t reflect.Type, fields map[string]field, visited map[reflect.Type]bool) {
-	if visited[t] {
-		return
-	}
-	visited[t] = true
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if f.Tag.Get("json") == "-" {
-			continue
-		}
-		inner := f.Type
-		if inner.Kind() == reflect.Pointer {
-			inner = inner.Elem()
-		}
-		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
-			collect(inner, fields, visited)
-			continue
-		}
-		if !f.IsExported() {
-			continue
-		}
-		if name == "" {
-			name = f.Name
-		}
-		own := field{true, f.Type}
-		if _, twice := fields[name]; twice || strings.Contains(options, "string") {
-			own.t = nil
-		}
-		fields[name] = own
-	}
-}
-
-// shape says what a value of valid JSON is, without saying it.
-func shape(raw []byte) string {
+// Shape says what a value of valid JSON is, such as "a string of 6 bytes". It does not show the value.
+func Shape(raw []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	token, _ := dec.Token()
