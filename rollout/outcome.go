@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/rollout/protocol"
 )
 
@@ -44,11 +45,7 @@ func orDefault(d, otherwise time.Duration) time.Duration {
 // backOff is how long a node rests after so many failures: up to the base, doubled with each but the first, jittered in full by node
 // and number, so that nodes that failed together don't come back together.
 func backOff(base time.Duration, uid string, failures int) time.Duration {
-	limit := max(base, longestRetry)
-	for n := failures; n > 1 && base < limit; n-- {
-		base *= 2
-	}
-	base = min(base, limit)
+	base = backoff.After(failures-1, base, max(base, longestRetry))
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s/%d", uid, failures)
 	return base/100 + time.Duration(h.Sum64()%uint64(base-base/100+1))

@@ -4,7 +4,6 @@
 package draintest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // A Bed is a whole cluster for one Drainer: controllers, scheduler and kubelets act. What goes wrong in a method that takes t ends the test.
@@ -120,7 +120,7 @@ func (b memoryBed) GetPods(_ *testing.T, node string) []*corev1.Pod { return b.L
 // catchUp waits until controllers and cache have seen everything.
 func (b memoryBed) catchUp(t *testing.T) {
 	t.Helper()
-	if err := pause(t.Context(), 10*(b.o.CacheLag+b.o.BudgetLag+b.o.ControllerLag)); err != nil {
-		t.Fatal(fmt.Errorf("waiting for the controllers: %w", err))
+	if !backoff.Sleep(t.Context(), 10*(b.o.CacheLag+b.o.BudgetLag+b.o.ControllerLag)) {
+		t.Fatal("waiting for the controllers: the test ended")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // The server tries an eviction that conflicts again by itself.
@@ -45,8 +46,8 @@ func (c *Cluster) evictCall(ctx context.Context, call Call, e eviction) error {
 			if !again || try == evictTries {
 				return err == nil && !e.dryRun, err
 			}
-			if err := pause(ctx, evictPause); err != nil {
-				return false, err
+			if !backoff.Sleep(ctx, evictPause) {
+				return false, ctx.Err()
 			}
 		}
 	})
@@ -135,21 +136,6 @@ func (c *Cluster) ListPods(ctx context.Context, node string) (pods []*corev1.Pod
 func otherNodeUID(name string, want types.UID) error {
 	return apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, name,
 		field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), want, "field is immutable")})
-}
-
-// pause waits, unless the caller gives up first.
-func pause(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil || d <= 0 {
-		return err
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // ErrCrash is what a client gets whose process has died: the call under way and all later ones fail with it, until [Script.Revive].

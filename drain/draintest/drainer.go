@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // A drainerCase is one promise of package drain.
@@ -254,7 +255,7 @@ func (y *yard) eventually(what string, check func() error) {
 		if time.Now().After(deadline) {
 			y.fatalf("%s: after %v: %v", what, y.Patience(), err)
 		}
-		if pause(y.t.Context(), 50*time.Millisecond) != nil {
+		if !backoff.Sleep(y.t.Context(), 50*time.Millisecond) {
 			y.fatalf("%s: the test ended: %v", what, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/drain"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // setCases are about several nodes at once.
@@ -162,7 +163,7 @@ func cancelled(y *yard) {
 	if !errors.Is(err, context.Canceled) {
 		y.fatalf("Run: got %v with %+v, want the context's error", err, st)
 	}
-	_ = pause(y.t.Context(), min(y.Patience()/10, time.Minute))
+	backoff.Sleep(y.t.Context(), min(y.Patience()/10, time.Minute))
 	told, accepted := 0, 0
 	for _, node := range st.Nodes {
 		told += len(node.Evicted)

@@ -4,10 +4,13 @@
 package draintest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // A Script is what happens to the requests of a client: faults that are planned, and a log. A [Cluster] has one, and a [Proxy].
@@ -120,8 +123,8 @@ func (s *Script) call(ctx context.Context, call Call, commit func() (wrote bool,
 	if err != nil {
 		return err
 	}
-	if err := pause(ctx, s.latency+f.Delay); err != nil {
-		return s.answer(call, err, false)
+	if !backoff.Sleep(ctx, s.latency+f.Delay) {
+		return s.answer(call, ctx.Err(), false)
 	}
 	if f.before != nil {
 		s.strike(f)
@@ -130,9 +133,8 @@ func (s *Script) call(ctx context.Context, call Call, commit func() (wrote bool,
 	wrote, err := commit()
 	s.strike(f)
 	if f.after != nil {
-		if err = pause(ctx, f.silence); err == nil {
-			err = f.after
-		}
+		backoff.Sleep(ctx, f.silence)
+		err = cmp.Or(ctx.Err(), f.after)
 	}
 	return s.answer(call, err, wrote)
 }

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // settleTime is how long a real controller may take for what the one in memory does at once. It is well beyond the longest that a rule itself waits, which is
@@ -118,7 +120,7 @@ func (s server) eventually(what string, check func() error) {
 			s.errorf("%s: after %v: %v", what, settleTime, err)
 			return
 		}
-		if pause(s.t.Context(), 10*time.Millisecond) != nil {
+		if !backoff.Sleep(s.t.Context(), 10*time.Millisecond) {
 			s.t.Fatalf("rule %q: %s: the test ended: %v", s.rule, what, err)
 		}
 	}

@@ -4,6 +4,7 @@
 package backoff
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -20,6 +21,9 @@ func (b *Backoff) Next() time.Duration {
 	b.last = Next(b.last, b.First, b.Most)
 	return b.last
 }
+
+// Wait waits for the next delay. It returns false if ctx ends first.
+func (b *Backoff) Wait(ctx context.Context) (waited bool) { return Sleep(ctx, b.Next()) }
 
 // Reset is for a success: the next delay is First again.
 func (b *Backoff) Reset() { b.last = 0 }
@@ -54,4 +58,19 @@ func Jitter(d time.Duration, from, to float64, random func() float64) time.Durat
 		return math.MaxInt64
 	}
 	return time.Duration(jittered)
+}
+
+// Sleep waits for d. It returns false if ctx ends first, and at once if it has ended.
+func Sleep(ctx context.Context, d time.Duration) (slept bool) {
+	if ctx.Err() != nil || d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

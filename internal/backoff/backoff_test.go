@@ -4,9 +4,11 @@
 package backoff_test
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belayproject/belay/internal/backoff"
@@ -88,4 +90,24 @@ func TestJitterDrawsByItself(t *testing.T) {
 	if len(drawn) < 90 {
 		t.Errorf("100 draws give %d delays", len(drawn))
 	}
+}
+
+func TestSleepEndsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		began := time.Now()
+		b := backoff.Backoff{First: time.Second, Most: time.Minute}
+		for i, want := range []struct {
+			waited bool
+			after  time.Duration
+		}{{true, time.Second}, {true, 3 * time.Second}, {false, 5 * time.Second}, {false, 5 * time.Second}} {
+			if got := b.Wait(ctx); got != want.waited || time.Since(began) != want.after {
+				t.Errorf("wait %d: got %v after %v, want %v", i+1, got, time.Since(began), want)
+			}
+		}
+		if backoff.Sleep(ctx, 0) || !backoff.Sleep(t.Context(), 0) {
+			t.Error("without a delay: got a wait after the context's end, or none before")
+		}
+	})
 }

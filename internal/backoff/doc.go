@@ -6,8 +6,8 @@
 // A delay begins at first, doubles with each failure, and stays at most. Neither limit is exceeded by an overflow, however
 // many failures there are. A first that exceeds most is cut to most.
 //
-// [Backoff] counts failures in a row; [Next] and [After] are for callers that keep the last delay, or the number of failures,
-// in a record of their own. None of them adds jitter: [Jitter] does, by factors that the caller names.
+// [Backoff] counts failures in a row, and waits; [Sleep] waits for any delay, or for the end of a context. [Next] and
+// [After] are for callers that keep the last delay, or the number of failures, in a record of their own. None of them adds jitter: [Jitter] does, by factors that the caller names.
 //
 // The package imports the standard library only, so leaves may import it.
 package backoff

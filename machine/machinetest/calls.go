@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -134,20 +135,8 @@ func (k *checker) mustCreate(p provider.Provider, r provider.CreateRequest) prov
 }
 
 func (k *checker) pause(d time.Duration) {
-	if err := sleep(k.ctx, d); err != nil {
-		k.failf("%v", err)
-	}
-}
-
-// sleep waits, but not beyond the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	if !backoff.Sleep(k.ctx, d) {
+		k.failf("%v", k.ctx.Err())
 	}
 }
 
@@ -219,14 +208,14 @@ func (k *checker) deleted(p provider.Provider, d provider.DeleteRequest) (provid
 func (k *checker) done(name string, call func() (provider.Progress, error)) (provider.Progress, error) {
 	var progress provider.Progress
 	deadline := time.Now().Add(k.wait())
-	for pause := time.Millisecond; ; pause = min(2*pause, k.wait()/20, time.Second) {
+	for pause := k.backOff(); ; {
 		var err error
 		progress, err = call()
 		if progress.Done || err != nil && provider.ClassOf(err) != provider.RateLimited {
 			return progress, err
 		}
-		if err := sleep(k.ctx, max(pause, provider.AfterOf(err))); err != nil {
-			return progress, fmt.Errorf("%s: %w", name, err)
+		if !backoff.Sleep(k.ctx, max(pause.Next(), provider.AfterOf(err))) {
+			return progress, fmt.Errorf("%s: %w", name, k.ctx.Err())
 		}
 		if time.Now().After(deadline) {
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -71,14 +72,19 @@ func (s *suite) wait() time.Duration {
 	return 30 * time.Second
 }
 
+// backOff has the pauses between questions within the time to wait.
+func (s *suite) backOff() *backoff.Backoff {
+	return &backoff.Backoff{First: time.Millisecond, Most: min(s.wait()/20, time.Second)}
+}
+
 // poll asks until the answer is yes. It is no when the time to wait is over.
 func (k *checker) poll(ask func() bool) bool {
 	deadline := time.Now().Add(k.wait())
-	for pause := time.Millisecond; ; pause = min(2*pause, k.wait()/20, time.Second) {
+	for pause := k.backOff(); ; {
 		if ask() {
 			return true
 		}
-		k.pause(pause)
+		k.pause(pause.Next())
 		if time.Now().After(deadline) {
 			return ask()
 		}

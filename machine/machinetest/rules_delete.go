@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/machine/provider"
 )
 
@@ -70,8 +71,8 @@ func deleteRaces(k *checker) {
 				_, err := k.create(p, r)
 				return err
 			}
-			if err := sleep(k.ctx, later); err != nil {
-				return err
+			if !backoff.Sleep(k.ctx, later) {
+				return k.ctx.Err()
 			}
 			_, err := k.delete(q, d)
 			return err

@@ -21,13 +21,9 @@ func (a *agent) measure(ctx context.Context) {
 	if a.s.Metrics == "" {
 		return
 	}
-	for pause := a.s.RetryMin; ctx.Err() == nil; pause = min(2*pause, a.s.RetryMax) {
+	for retry := a.s.Retry(); ctx.Err() == nil; retry.Wait(ctx) {
 		if err := a.serveMetrics(ctx); err != nil && ctx.Err() == nil {
 			a.log.Error(err, "Metrics are not served, trying again", "address", a.s.Metrics)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
 		}
 	}
 }

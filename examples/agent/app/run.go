@@ -180,15 +180,12 @@ func (a *agent) sync(ctx context.Context) error {
 // administer lets the sub-commands in until ctx ends. A socket that can't be opened, as on a disk that is full or read-only, is
 // tried again: the child goes on without it.
 func (a *agent) administer(ctx context.Context) error {
-	for pause := a.s.RetryMin; ; pause = min(2*pause, a.s.RetryMax) {
-		err := a.serveAdmin(ctx)
-		if err != nil {
+	for retry := a.s.Retry(); ; {
+		if err := a.serveAdmin(ctx); err != nil {
 			a.log.Error(err, "Sub-commands can't reach this agent", "stateDir", a.s.StateDir)
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Wait(ctx) {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/agent/update"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
 
@@ -100,7 +101,7 @@ func (c *Crowd) Run(ctx context.Context) error {
 			}
 			return nil
 		})
-		wait(ctx, apart)
+		backoff.Sleep(ctx, apart)
 	}
 	return g.Wait()
 }

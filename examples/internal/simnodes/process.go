@@ -12,6 +12,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -75,7 +76,7 @@ func (p *process) run(ctx context.Context, s *configsync.Syncer[*kubeletpayload.
 		}
 		exit = p.live(ctx, active)
 		p.note(func() { p.running = false })
-		wait(ctx, pause)
+		backoff.Sleep(ctx, pause)
 	}
 	return nil
 }
@@ -108,14 +109,4 @@ func (p *process) note(what func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	what()
-}
-
-// wait ends after d, or with ctx.
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/provider/providertest"
 )
@@ -46,9 +47,9 @@ func TestRandomKills(t *testing.T) {
 			p.inject(providertest.Fault{Kind: kind, Skip: random.IntN(20)})
 		}
 		for enough := steps.Load() + int64(2+random.IntN(8)); steps.Load() < enough && !p.died(t.Context()) && !t.Failed(); {
-			pause(t.Context(), time.Millisecond)
+			backoff.Sleep(t.Context(), time.Millisecond)
 		}
-		pause(t.Context(), time.Duration(random.IntN(20))*time.Millisecond)
+		backoff.Sleep(t.Context(), time.Duration(random.IntN(20))*time.Millisecond)
 		p.restart()
 	}
 	stop.Store(true)
@@ -143,18 +144,9 @@ func again(ctx context.Context, what string, call func() (done bool, err error))
 		if err != nil && provider.ClassOf(err) != provider.Unavailable {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		pause(ctx, time.Millisecond)
+		backoff.Sleep(ctx, time.Millisecond)
 	}
 	return errors.New(what + ": no end of it")
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 func (w *worker) create(ctx context.Context, s *subject) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/belayproject/belay/examples/internal/agent/drift"
 	"github.com/belayproject/belay/examples/internal/agent/probe"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -160,6 +161,11 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&r.RetryMin, "retry-min", time.Second, "shortest pause after trouble with the source or a report")
 	f.DurationVar(&r.RetryMax, "retry-max", 2*time.Minute, "longest pause after trouble with the source or a report")
 	f.DurationVar(&r.Grace, "grace", 30*time.Second, "time that the child has to stop before it is killed")
+}
+
+// Retry returns the pauses after trouble.
+func (r *Run) Retry() *backoff.Backoff {
+	return &backoff.Backoff{First: r.RetryMin, Most: r.RetryMax}
 }
 
 // DriftPolicy is that of OnDrift.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belayproject/belay/identity"
 	"github.com/belayproject/belay/identity/nodeauth"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
 
@@ -99,9 +100,13 @@ type round struct {
 	stopping, ended <-chan struct{}
 }
 
+func (r *round) retry() *backoff.Backoff {
+	return &backoff.Backoff{First: r.o.RetryMin, Most: r.o.RetryMax}
+}
+
 // qualify opens the door while this process may go through it.
 func (r *round) qualify(ctx context.Context) error {
-	for pause := r.o.RetryMin; ; pause = min(2*pause, r.o.RetryMax) {
+	for retry := r.retry(); ; {
 		err := r.guarded(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -110,7 +115,7 @@ func (r *round) qualify(ctx context.Context) error {
 			return err
 		}
 		r.o.Told(err)
-		wait(ctx, pause)
+		retry.Wait(ctx)
 	}
 }
 
@@ -126,10 +131,10 @@ func (r *round) guarded(ctx context.Context) error {
 // live is the agent of one registration of the Node after another. A Node that can't be read, or is not there yet, is waited for: the
 // kubelet may be about to register it.
 func (r *round) live(ctx context.Context) error {
-	for pause := r.o.RetryMin; ctx.Err() == nil; pause = min(2*pause, r.o.RetryMax) {
+	for retry := r.retry(); ctx.Err() == nil; {
 		node, err := r.node(ctx)
 		if err == nil {
-			pause = r.o.RetryMin
+			retry.Reset()
 			if err = r.be(ctx, node); !errors.Is(err, identity.ErrNodeGone) {
 				return err
 			}
@@ -137,20 +142,11 @@ func (r *round) live(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break
 		}
+		pause := retry.Next()
 		klog.FromContext(ctx).Info("Takes no part in rollouts yet", "node", r.o.Node, "why", err, "again", pause)
-		wait(ctx, pause)
+		backoff.Sleep(ctx, pause)
 	}
 	return nil
-}
-
-// wait ends after d, or with ctx.
-func wait(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // node reads the Node.

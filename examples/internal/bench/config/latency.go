@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // The bars of C1: how much longer than the physical limit, by the medians, and what a settled node may ask of the API server.
@@ -172,13 +173,13 @@ func (b *bench) idle(ctx context.Context, w *world, a *agent) error {
 	if b.Quick {
 		window = 10 * time.Second
 	}
-	pause(ctx, 3*time.Second) // what is left to report is reported
+	backoff.Sleep(ctx, 3*time.Second) // what is left to report is reported
 	served, err := w.served(ctx)
 	if err != nil {
 		return err
 	}
 	sent := a.requests.Load()
-	pause(ctx, window)
+	backoff.Sleep(ctx, window)
 	now, err := w.served(ctx)
 	if err != nil {
 		return errors.Join(err, ctx.Err())
@@ -189,13 +190,4 @@ func (b *bench) idle(ctx context.Context, w *world, a *agent) error {
 		More: fmt.Sprintf("requests in %v of a settled node on its watch: %d sent, %d counted by the API server", window, a.requests.Load()-sent, now-served),
 	})
 	return ctx.Err()
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

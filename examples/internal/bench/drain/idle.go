@@ -19,6 +19,7 @@ import (
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/drain/kube"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 const (
@@ -174,7 +175,7 @@ func (p *paper) calm(ctx context.Context, ended <-chan error) error {
 			return err
 		default:
 		}
-		if !wait(ctx, time.Second) {
+		if !backoff.Sleep(ctx, time.Second) {
 			return errors.Join(ctx.Err(), <-ended)
 		}
 		if now := p.asks.Load(); now < idleDrains || now != last {

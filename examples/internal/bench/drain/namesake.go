@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/examples/internal/bench/drain/stage"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 const (
@@ -26,7 +27,7 @@ func namesake(ctx context.Context, b *bench) error {
 	shape := stage.Shape{Nodes: 1, PodsPerNode: 5, Ready: ready, End: time.Second, MaxUnavailable: new(intstr.FromInt32(1)), Held: true, Stateful: true}
 	displace := func(ctx context.Context, s scene) error {
 		defer s.end()
-		if !wait(ctx, lead) {
+		if !backoff.Sleep(ctx, lead) {
 			return ctx.Err()
 		}
 		if err := s.play.Displace(ctx); err != nil {
@@ -55,16 +56,4 @@ func namesake(ctx context.Context, b *bench) error {
 		more: fmt.Sprintf("of %d pods that came back elsewhere, evicted there; the peer was expected to evict at least one", shape.Pods()),
 	})
 	return nil
-}
-
-// wait reports whether ctx goes on after a time.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -234,7 +235,7 @@ func settled(asked map[string]int) bool {
 func calm(ctx context.Context, asks *asks) error {
 	for {
 		asks.take()
-		if !pause(ctx, quiet) {
+		if !backoff.Sleep(ctx, quiet) {
 			return ctx.Err()
 		}
 		if settled(asks.take()) {
@@ -267,7 +268,7 @@ func (w *world) burst(ctx context.Context, s *side, asks *asks) (b burst, err er
 		return b, err
 	}
 	b.pace = took
-	pause(ctx, quiet) // what follows an adoption is a part of it
+	backoff.Sleep(ctx, quiet) // what follows an adoption is a part of it
 	b.asked = asks.take()
 	after, err := w.worked()
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
@@ -49,7 +50,7 @@ func (b *bench) beating(ctx context.Context, f *rolloutstage.Fleet, pid int, nam
 	beats := 0
 	go func() { done <- beat(run, f, names, &beats) }()
 	begun := time.Now()
-	if !pause(ctx, settle) {
+	if !backoff.Sleep(ctx, settle) {
 		return ctx.Err()
 	}
 	s, err := watched(ctx, window, pid)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/internal/testenv"
 )
@@ -61,7 +62,7 @@ func (b *bench) control(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "  the rollout is over after %v\n", time.Since(from).Round(time.Second))
-	if !pause(ctx, settle) {
+	if !backoff.Sleep(ctx, settle) {
 		return ctx.Err()
 	}
 	s, err := watched(ctx, window, c.PID())
@@ -131,7 +132,7 @@ func (b *bench) leading(ctx context.Context, f *rolloutstage.Fleet) (*testenv.Pr
 		if err == nil {
 			return c, nil
 		}
-		if time.Now().After(deadline) || !pause(ctx, time.Second) {
+		if time.Now().After(deadline) || !backoff.Sleep(ctx, time.Second) {
 			text, _ := os.ReadFile(c.Log())
 			return nil, fmt.Errorf("%w; the log of the controller: %s", err, text)
 		}

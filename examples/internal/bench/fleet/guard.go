@@ -29,6 +29,7 @@ import (
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/examples/internal/agent/apiserver"
 	"github.com/belayproject/belay/identity/nodeauth"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -144,7 +145,7 @@ func obeyed(ctx context.Context, config *rest.Config) error {
 		if err == nil {
 			return nil
 		}
-		if time.Now().After(deadline) || !pause(ctx, 200*time.Millisecond) {
+		if time.Now().After(deadline) || !backoff.Sleep(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("waiting for the API server to obey the policy: %w", err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // A watcher is the bare limit: it answers each assignment that its watch brings with one write, and does nothing else. The write is the one of an agent, a
@@ -61,7 +62,7 @@ func (l *watcher) run(ctx context.Context, w watch.Interface) {
 		if err != nil && ctx.Err() == nil {
 			fmt.Fprintf(os.Stderr, "  the watcher of %s tries again: %v\n", l.node, err)
 		}
-		if !pause(ctx, time.Second) {
+		if !backoff.Sleep(ctx, time.Second) {
 			return
 		}
 		if w, err = l.watch(ctx); err != nil {

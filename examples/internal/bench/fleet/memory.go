@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // A footprint is what a process holds of memory, in MiB.
@@ -68,7 +69,7 @@ func watched(ctx context.Context, window time.Duration, pids ...int) (s spell, e
 			}
 			s.most[i].anonymous, s.most[i].resident = max(s.most[i].anonymous, f.anonymous), max(s.most[i].resident, f.resident)
 		}
-		if !pause(ctx, 2*time.Second) {
+		if !backoff.Sleep(ctx, 2*time.Second) {
 			return s, ctx.Err()
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // An observer follows the status of all nodes.
@@ -33,7 +34,7 @@ func (w *world) observe(ctx context.Context) *observer {
 		for ctx.Err() == nil {
 			watch, err := w.all.Resource(v1alpha1.NodeConfigsResource).Watch(ctx, metav1.ListOptions{})
 			if err != nil {
-				pause(ctx, 100*time.Millisecond)
+				backoff.Sleep(ctx, 100*time.Millisecond)
 				continue
 			}
 			for e := range watch.ResultChan() {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/belayproject/belay/examples/internal/bench/audit"
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -113,7 +114,7 @@ func (b *bench) rested() error {
 
 // watch measures, and reads what the agent has asked.
 func (r *repose) watch(ctx context.Context) (err error) {
-	if !pause(ctx, r.settle) {
+	if !backoff.Sleep(ctx, r.settle) {
 		return ctx.Err()
 	}
 	log := audit.New(r.w.env.AuditLog())
@@ -123,7 +124,7 @@ func (r *repose) watch(ctx context.Context) (err error) {
 	if r.spell, err = watched(ctx, r.window, r.agent.PID(), r.peer.PID()); err != nil {
 		return err
 	}
-	if !pause(ctx, time.Second) { // the log may be behind the answers
+	if !backoff.Sleep(ctx, time.Second) { // the log may be behind the answers
 		return ctx.Err()
 	}
 	if err := log.Read(r.within.add); err != nil {
@@ -175,7 +176,7 @@ func (b *bench) resting(ctx context.Context, w *world, health string) (*testenv.
 		if err != nil || done {
 			return agent, err
 		}
-		if time.Now().After(deadline) || !pause(ctx, 200*time.Millisecond) {
+		if time.Now().After(deadline) || !backoff.Sleep(ctx, 200*time.Millisecond) {
 			text, _ := os.ReadFile(agent.Log())
 			return nil, fmt.Errorf("the agent has not promoted its config, or takes no part in rollouts: %s; its log: %s", state, text)
 		}

@@ -150,18 +150,6 @@ func each(n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // unhurried has connections that are made from now on live however late an answer is, and returns what ends that. By default the client library closes
 // one whose ping has no answer for 15 seconds. Two thousand at once on one machine may well be as late, and would then have to shake hands anew, which is
 // the more work. Both sides of a comparison and its driver have it.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/identity"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // The times of I5 are a tenth of the defaults, so that a stall of 5 s is longer than Liveness.
@@ -170,7 +171,7 @@ func (g *guild) lose(ctx context.Context, dying int, every time.Duration) error 
 		<-m.dead
 		m.died = time.Now()
 		m.last = m.died.Add(-m.member.Status().Renewed)
-		if !pause(ctx, every) {
+		if !backoff.Sleep(ctx, every) {
 			return ctx.Err()
 		}
 	}
@@ -213,7 +214,7 @@ func (g *guild) suffer(ctx context.Context, w *world, stalls, restarts, living i
 	server := w.env.APIServer()
 	back := func(what string) error {
 		from := time.Now()
-		pause(ctx, 2*timing(watchedRenew).Liveness)
+		backoff.Sleep(ctx, 2*timing(watchedRenew).Liveness)
 		err := await(ctx, "all to be alive after "+what, time.Minute, func() bool { return g.alive() == living+1 })
 		fmt.Fprintf(os.Stderr, "  %s: all alive within %v\n", what, time.Since(from).Round(time.Second))
 		return err
@@ -222,7 +223,7 @@ func (g *guild) suffer(ctx context.Context, w *world, stalls, restarts, living i
 		if err := server.Pause(); err != nil {
 			return "", err
 		}
-		pause(ctx, stall)
+		backoff.Sleep(ctx, stall)
 		if err := errors.Join(server.Resume(), back("a stall")); err != nil {
 			return "", err
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 const (
@@ -184,7 +185,7 @@ func (b *bench) bear(ctx context.Context, w *world, c cell) (r burden, err error
 	if err := viewer.sees(ctx, c.members+1, c.spread()+2*time.Minute); err != nil {
 		return burden{}, err
 	}
-	pause(ctx, 5*time.Second)
+	backoff.Sleep(ctx, 5*time.Second)
 	fmt.Fprintf(os.Stderr, "  %s: all there after %v\n", c.key(), time.Since(from).Round(time.Second))
 	r, err = f.measure(ctx, w, viewer, c)
 	return r, errors.Join(err, f.stop(), ctx.Err())
@@ -215,7 +216,7 @@ func (p *process) sees(ctx context.Context, leases int, limit time.Duration) err
 		case seen.Leases >= leases:
 			return nil
 		}
-		pause(waiting, 250*time.Millisecond)
+		backoff.Sleep(waiting, 250*time.Millisecond)
 	}
 }
 
@@ -242,11 +243,11 @@ func (f *fleet) measure(ctx context.Context, w *world, viewer *process, c cell) 
 	if err != nil {
 		return r, err
 	}
-	pause(ctx, c.window/2)
+	backoff.Sleep(ctx, c.window/2)
 	if err := viewer.ask(ctx, "view", &between); err != nil {
 		return r, err
 	}
-	pause(ctx, c.window/2)
+	backoff.Sleep(ctx, c.window/2)
 	now, err := w.spent()
 	took, last := time.Since(from), f.wire.read()
 	runtime.ReadMemStats(&memory[1])

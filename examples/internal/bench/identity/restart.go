@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/belayproject/belay/identity"
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // heldBar is how long a process that was killed may take from its next start until it has its Lease again.
@@ -154,7 +155,7 @@ func runHelpers(ctx context.Context, r role) error {
 	go func() { _ = helpers(false).beat(ctx, h) }() // it never fails
 	wrote := func() bool { c := r.wire.read(); return c.all-c.gets-c.failed > 0 }
 	for !wrote() {
-		if !pause(ctx, time.Millisecond) {
+		if !backoff.Sleep(ctx, time.Millisecond) {
 			return ctx.Err()
 		}
 	}

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 const (
@@ -102,7 +104,7 @@ func (b *bench) beatSteadily(ctx context.Context, w *world, s side) (steady, err
 	if err != nil {
 		return steady{}, err
 	}
-	pause(ctx, window)
+	backoff.Sleep(ctx, window)
 	last, err := f.cut(ctx, w, counter, false)
 	if err := errors.Join(err, f.stop(), ctx.Err()); err != nil {
 		return steady{}, err
@@ -156,7 +158,7 @@ func (f *fleet) cut(ctx context.Context, w *world, counter *process, first bool)
 				stood = 0
 			}
 			c.versions, c.served = seen.Versions, served
-			pause(ctx, 50*time.Millisecond)
+			backoff.Sleep(ctx, 50*time.Millisecond)
 		}
 		if first {
 			runtime.ReadMemStats(&c.memory)
@@ -225,7 +227,8 @@ func (f *fleet) start(ctx context.Context, over time.Duration) {
 	from := time.Now()
 	f.beats.Go(func() {
 		for i := range f.members {
-			if late := time.Since(from) - over*time.Duration(i)/time.Duration(f.members); late < 0 && !pause(ctx, -late) {
+			early := over*time.Duration(i)/time.Duration(f.members) - time.Since(from)
+			if !backoff.Sleep(ctx, early) {
 				return
 			}
 			f.beats.Go(func() { f.beat(ctx, i) })

@@ -25,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -156,24 +157,12 @@ func (p processor) since(then processor, took time.Duration) processor {
 	}
 }
 
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // await waits until done is true.
 func await(ctx context.Context, what string, limit time.Duration, done func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for !done() {
-		if !pause(ctx, 20*time.Millisecond) {
+		if !backoff.Sleep(ctx, 20*time.Millisecond) {
 			return fmt.Errorf("waiting %v for %s: %w", limit, what, ctx.Err())
 		}
 	}

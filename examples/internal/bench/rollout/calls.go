@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
@@ -86,7 +87,7 @@ func (f *fleet) ourCourse(ctx context.Context) (joining, update course, err erro
 	if err := f.completed(ctx, p, "v1"); err != nil {
 		return joining, update, err
 	}
-	pause(ctx, late)
+	backoff.Sleep(ctx, late)
 	turned := time.Now()
 	if err := f.Turn(ctx, "v2"); err != nil {
 		return joining, update, err
@@ -95,7 +96,7 @@ func (f *fleet) ourCourse(ctx context.Context) (joining, update course, err erro
 		return joining, update, err
 	}
 	took := time.Since(turned)
-	pause(ctx, late)
+	backoff.Sleep(ctx, late)
 	if joining, err = f.course(ctx, begun, turned); err != nil {
 		return joining, update, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/belayproject/belay/examples/internal/bench/runner"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/examples/internal/simnodes"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
@@ -71,7 +72,7 @@ func (f *fleet) configCourse(ctx context.Context, n int) (c course, err error) {
 	if err := errors.Join(err, f.completed(ctx, p, "v1")); err != nil {
 		return c, err
 	}
-	pause(ctx, late)
+	backoff.Sleep(ctx, late)
 	turned := time.Now()
 	second, err := f.publish(ctx, "v2", 120)
 	if err != nil {
@@ -81,7 +82,7 @@ func (f *fleet) configCourse(ctx context.Context, n int) (c course, err error) {
 		return c, err
 	}
 	took := time.Since(turned)
-	pause(ctx, late)
+	backoff.Sleep(ctx, late)
 	if c, err = f.course(ctx, turned, time.Now()); err == nil && (c.controller.control() == 0 || c.crowd.control() == 0) {
 		err = fmt.Errorf("the audit log has no request of the controller or of the agents: %+v", c)
 	}
@@ -120,7 +121,7 @@ func (f *fleet) crowd(ctx context.Context, n int) (end func() error, err error) 
 		return errors.Join(<-ended, os.RemoveAll(dir))
 	}
 	for deadline := time.Now().Add(stamina); agents.Started() < n; {
-		if time.Now().After(deadline) || !pause(ctx, 100*time.Millisecond) {
+		if time.Now().After(deadline) || !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return nil, errors.Join(fmt.Errorf("%d of %d agents have started", agents.Started(), n), end())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
 	"github.com/belayproject/belay/internal/testenv"
 )
@@ -76,7 +77,7 @@ func (f *fleet) completed(ctx context.Context, p *rolloutstage.Process, revision
 		if err := p.Alive(); err != nil {
 			return err
 		}
-		if !pause(ctx, 500*time.Millisecond) {
+		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -95,16 +96,4 @@ func (f *fleet) sound() error {
 		return fmt.Errorf("the rollout did what it never may: %q", wrong)
 	}
 	return nil
-}
-
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

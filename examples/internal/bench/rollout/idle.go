@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/internal/bench/runner"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
@@ -54,9 +55,9 @@ func (f *fleet) rest(ctx context.Context, window time.Duration) (map[string]*tra
 	if err := f.completed(ctx, first, "v2"); err != nil {
 		return nil, err
 	}
-	pause(ctx, late)
+	backoff.Sleep(ctx, late)
 	from := time.Now()
-	if !pause(ctx, window) {
+	if !backoff.Sleep(ctx, window) {
 		return nil, ctx.Err()
 	}
 	if err := first.Alive(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/belayproject/belay/examples/internal/bench/kubectldrain"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
 )
 
@@ -76,7 +77,7 @@ func update(ctx context.Context, client kubernetes.Interface, node string, faile
 		if err == nil {
 			break
 		}
-		if failed.Add(1); !pause(ctx, kubectldrain.Retry) {
+		if failed.Add(1); !backoff.Sleep(ctx, kubectldrain.Retry) {
 			return err
 		}
 	}

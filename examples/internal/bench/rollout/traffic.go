@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/internal/bench/audit"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/testenv"
 )
 
@@ -47,7 +48,7 @@ func newTraffic() *traffic { return &traffic{calls: map[string]int{}, looks: map
 
 // traffics reads the audit log from its beginning, and sums up what was received from one time until another, by user agent.
 func (f *fleet) traffics(ctx context.Context, from, until time.Time) (map[string]*traffic, error) {
-	if !pause(ctx, lag) {
+	if !backoff.Sleep(ctx, lag) {
 		return nil, ctx.Err()
 	}
 	all := map[string]*traffic{}

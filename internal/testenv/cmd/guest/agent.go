@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/testenv/kubeconfig"
 )
 
@@ -124,32 +125,21 @@ func (a *agent) run(ctx context.Context) error {
 				fmt.Fprintln(os.Stderr, "belay: guest: again:", err)
 				last = err.Error()
 			}
-			if err := pause(ctx, againAfter); err != nil {
-				return err
+			if !backoff.Sleep(ctx, againAfter) {
+				return ctx.Err()
 			}
 		}
 	}
 	fmt.Printf("belay: joined: node %s, kernel %s, boot %s\n", a.node, a.info.KernelVersion, a.info.BootID)
 	for {
-		if err := pause(ctx, renewEvery); err != nil {
-			return err
+		if !backoff.Sleep(ctx, renewEvery) {
+			return ctx.Err()
 		}
 		for _, step := range []func(context.Context) error{a.report, a.renew} {
 			if err := step(ctx); err != nil {
 				fmt.Fprintln(os.Stderr, "belay: guest:", err)
 			}
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
 	}
 }
 

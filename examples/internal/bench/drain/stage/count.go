@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // settle is how long the audit log may lag behind the answers.
@@ -143,7 +145,7 @@ func (c *Client) Agree(ctx context.Context) (client, server int, err error) {
 		if client == server {
 			return client, server, nil
 		}
-		if !pause(ctx, 50*time.Millisecond) {
+		if !backoff.Sleep(ctx, 50*time.Millisecond) {
 			break
 		}
 	}
@@ -155,15 +157,3 @@ func (c *Client) Agree(ctx context.Context) (client, server int, err error) {
 
 // Served returns what the API server has received from the client, and from other processes in its name.
 func (c *Client) Served() (Served, error) { return c.stage.audit.of(c.user) }
-
-// pause waits, and reports whether ctx goes on.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}

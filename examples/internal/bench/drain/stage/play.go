@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 const (
@@ -193,7 +195,7 @@ func (p *Play) clear(ctx context.Context, gone metav1.DeleteOptions) error {
 		if err != nil || len(left.Items) == 0 {
 			return err
 		}
-		if !pause(ctx, time.Second) {
+		if !backoff.Sleep(ctx, time.Second) {
 			return ctx.Err()
 		}
 	}
