@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/belayproject/belay/internal/process"
 )
 
 // The environment of a child process: the package whose calls it makes, and the first one of them.
@@ -107,15 +109,14 @@ func (s *Suite) RunIsolated(ctx context.Context, pkg, dir string) (made int, fau
 
 // startChild runs the test binary as a child, until it ends.
 func startChild(ctx context.Context, pkg, dir string, first int) ([]message, string, error) {
-	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd := exec.Command(os.Args[0])
 	cmd.Dir = dir
 	own := []string{packageVariable + "=" + pkg, firstVariable + "=" + strconv.Itoa(first), "HOME=" + dir, "TMPDIR=" + dir}
 	cmd.Env = append(os.Environ(), own...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	isolateGroup(cmd)
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+	if err := process.Run(ctx, cmd); err != nil && !errors.As(err, &exit) {
 		return nil, "", err
 	}
 	var messages []message

@@ -18,6 +18,10 @@ func DieWithParent(cmd *exec.Cmd) {
 	}
 }
 
+// EndWithParent has the kernel send SIGTERM to cmd when the process that starts it dies. It has no effect on systems other
+// than Linux.
+func EndWithParent(cmd *exec.Cmd) { attributesOf(cmd).Pdeathsig = syscall.SIGTERM }
+
 // diesWithParent reports whether the kernel signals cmd when the thread that started it ends.
 func diesWithParent(cmd *exec.Cmd) bool {
 	return cmd.SysProcAttr != nil && cmd.SysProcAttr.Pdeathsig != 0

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/belayproject/belay/internal/process"
 )
 
 const (
@@ -34,16 +36,9 @@ type Process struct {
 	mark  func(*exec.Cmd)             // makes the reaper know the process
 	ready func(context.Context) error // nil where a started process counts as ready
 
-	mu   sync.Mutex // guards what follows
-	more []string   // flags after those of argv
-	last *running   // nil before the first start
-}
-
-// running is one run of a process.
-type running struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed once the process has ended and err is set
-	err  error
+	mu   sync.Mutex     // guards what follows
+	more []string       // flags after those of argv
+	last *process.Group // nil before the first start
 }
 
 // Start starts the process and waits until it is ready. It does nothing where it runs already. Where the process
@@ -60,14 +55,14 @@ func (p *Process) Start(ctx context.Context) error {
 	}
 	p.last = run
 	if err := p.awaitReady(ctx, run); err != nil {
-		_ = run.cmd.Process.Kill()
-		<-run.done
+		run.Signal(os.Kill)
+		<-run.Done()
 		return fmt.Errorf("starting %q: %w\n%s", p.name, err, tail(p.log))
 	}
 	return nil
 }
 
-func (p *Process) launch() (*running, error) {
+func (p *Process) launch() (*process.Group, error) {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening its log: %w", err)
@@ -75,20 +70,11 @@ func (p *Process) launch() (*running, error) {
 	defer log.Close() // the process has its own descriptor
 	cmd := exec.Command(p.argv[0], slices.Concat(p.argv[1:], p.more)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is for the owner alone
 	p.mark(cmd)
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	run := &running{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		run.err = cmd.Wait()
-		close(run.done)
-	}()
-	return run, nil
+	return process.Start(cmd) // a group of its own: a terminal's Ctrl-C is for the owner alone
 }
 
-func (p *Process) awaitReady(ctx context.Context, run *running) error {
+func (p *Process) awaitReady(ctx context.Context, run *process.Group) error {
 	if p.ready == nil {
 		return nil
 	}
@@ -98,8 +84,8 @@ func (p *Process) awaitReady(ctx context.Context, run *running) error {
 			return nil
 		}
 		select {
-		case <-run.done:
-			return fmt.Errorf("it ended before it was ready: %w", errors.Join(ErrNotRunning, run.err))
+		case <-run.Done():
+			return fmt.Errorf("it ended before it was ready: %w", errors.Join(ErrNotRunning, run.Err()))
 		case <-ctx.Done():
 			return fmt.Errorf("waiting until it is ready: %w (%w)", ctx.Err(), err)
 		case <-time.After(min(max(time.Since(began)/10, readyPoll), rarest)):
@@ -122,18 +108,14 @@ func (p *Process) Stop(ctx context.Context) error {
 	if !p.alive() {
 		return nil
 	}
-	if err := p.signal(syscall.SIGTERM); err != nil {
-		return err
-	}
-	if err := p.signal(syscall.SIGCONT); err != nil { // a frozen process would not see the first
-		return err
-	}
+	p.last.Signal(syscall.SIGTERM)
+	p.last.Signal(syscall.SIGCONT) // a frozen process would not see the first
 	select {
-	case <-p.last.done:
-		return nil
+	case <-p.last.Done():
 	case <-ctx.Done():
-		return p.kill()
+		p.kill()
 	}
+	return nil
 }
 
 // Kill ends the process as a crash does, with SIGKILL, and waits until it is gone. It does nothing where the
@@ -141,18 +123,15 @@ func (p *Process) Stop(ctx context.Context) error {
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.alive() {
-		return nil
+	if p.alive() {
+		p.kill()
 	}
-	return p.kill()
+	return nil
 }
 
-func (p *Process) kill() error {
-	if err := p.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-p.last.done
-	return nil
+func (p *Process) kill() {
+	p.last.Signal(os.Kill)
+	<-p.last.Done()
 }
 
 // Pause freezes the process with SIGSTOP, and returns when it stands still: connections to it stay open and are accepted, and nobody answers.
@@ -175,14 +154,7 @@ func (p *Process) lockedSignal(s syscall.Signal) error {
 	if !p.alive() {
 		return fmt.Errorf("sending %s to %q: %w", s, p.name, ErrNotRunning)
 	}
-	return p.signal(s)
-}
-
-func (p *Process) signal(s syscall.Signal) error {
-	err := p.last.cmd.Process.Signal(s)
-	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("sending %s to %q: %w", s, p.name, err)
-	}
+	p.last.Signal(s)
 	return nil
 }
 
@@ -193,7 +165,7 @@ func (p *Process) PID() int {
 	if !p.alive() {
 		return 0
 	}
-	return p.last.cmd.Process.Pid
+	return p.last.PID()
 }
 
 // Wait waits until the process has ended by itself and returns its state, or an error where ctx ends first or
@@ -206,8 +178,8 @@ func (p *Process) Wait(ctx context.Context) (*os.ProcessState, error) {
 		return nil, fmt.Errorf("waiting for %q: %w", p.name, ErrNotRunning)
 	}
 	select {
-	case <-run.done:
-		return run.cmd.ProcessState, nil
+	case <-run.Done():
+		return run.State(), nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for %q: %w", p.name, ctx.Err())
 	}
@@ -217,15 +189,7 @@ func (p *Process) Wait(ctx context.Context) (*os.ProcessState, error) {
 func (p *Process) Log() string { return p.log }
 
 func (p *Process) alive() bool {
-	if p.last == nil {
-		return false
-	}
-	select {
-	case <-p.last.done:
-		return false
-	default:
-		return true
-	}
+	return p.last != nil && p.last.State() == nil
 }
 
 // tail returns the last lines of a log for an error.

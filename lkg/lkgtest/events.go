@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -48,7 +49,7 @@ func (l *life) ends() {
 	}
 	l.seen++
 	if l.plot.backOff {
-		l.plot.delay = min(2*l.plot.delay, 5*time.Minute)
+		l.plot.delay = backoff.Next(l.plot.delay, 0, 5*time.Minute)
 	}
 }
 

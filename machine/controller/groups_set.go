@@ -102,8 +102,8 @@ const createAtOnce = 16
 // pass goes on, backing off.
 func (p *groupPass) create(s machine.Set, wanted []machine.Reservation) error {
 	var failed []error
-	for n := 1; len(wanted) > 0 && len(failed) == 0; n = min(2*n, createAtOnce) {
-		now := wanted[:min(n, len(wanted))]
+	for n := 1; len(wanted) > 0 && len(failed) == 0; n *= 2 {
+		now := wanted[:min(n, createAtOnce, len(wanted))]
 		wanted = wanted[len(now):]
 		machines := make([]machine.Machine, len(now))
 		for i, r := range now {

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/examples/demo/internal/nodeprocess"
-	"github.com/belayproject/belay/examples/demo/internal/proc"
+	"github.com/belayproject/belay/examples/internal/proc"
 )
 
 const (

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belayproject/belay/examples/demo/internal/proc"
+	"github.com/belayproject/belay/examples/internal/proc"
 )
 
 const (

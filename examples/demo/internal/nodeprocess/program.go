@@ -13,7 +13,7 @@ import (
 
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 
-	"github.com/belayproject/belay/examples/demo/internal/proc"
+	"github.com/belayproject/belay/examples/internal/proc"
 )
 
 const (

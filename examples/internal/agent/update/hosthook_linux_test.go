@@ -11,9 +11,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/belayproject/belay/internal/process"
 	"github.com/belayproject/belay/internal/systemdenv"
 	"github.com/belayproject/belay/internal/tier"
 )
@@ -68,27 +68,29 @@ func (h *hostHook) write(name, text string) (path string) {
 }
 
 // start calls the hook as package nodeagent does, in a process group of its own.
-func (h *hostHook) start(verb, attempt, revision string) (*exec.Cmd, *bytes.Buffer) {
+func (h *hostHook) start(verb, attempt, revision string) (*process.Group, *bytes.Buffer) {
 	h.Helper()
 	cmd, out := exec.CommandContext(h.Context(), h.script), &bytes.Buffer{}
 	cmd.Env = append(os.Environ(), "PATH="+h.dir+":"+os.Getenv("PATH"),
 		"BELAY_VERB="+verb, "BELAY_ATTEMPT="+attempt, "BELAY_REVISION="+revision, "BELAY_DIGEST=sha256:1", "BELAY_REVERT=false")
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = out, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	group, err := process.Start(cmd)
+	if err != nil {
 		h.Fatal(err)
 	}
-	return cmd, out
+	return group, out
 }
 
 // call has the hook end by itself.
 func (h *hostHook) call(verb, attempt, revision string) (out string, code int) {
 	h.Helper()
-	cmd, text := h.start(verb, attempt, revision)
+	hook, text := h.start(verb, attempt, revision)
+	<-hook.Done()
 	var exit *exec.ExitError
-	if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+	if err := hook.Err(); err != nil && !errors.As(err, &exit) {
 		h.Fatal(err)
 	}
-	return text.String(), cmd.ProcessState.ExitCode()
+	return text.String(), hook.State().ExitCode()
 }
 
 // called waits until the program was called so often, of which the last is line.
@@ -105,12 +107,10 @@ func (h *hostHook) called(n int, line string) {
 }
 
 // kill ends a hook as the end of its pod does, and the program goes on.
-func (h *hostHook) kill(hook *exec.Cmd, unit string) {
+func (h *hostHook) kill(hook *process.Group, unit string) {
 	h.Helper()
-	if err := syscall.Kill(-hook.Process.Pid, syscall.SIGKILL); err != nil {
-		h.Fatal(err)
-	}
-	_ = hook.Wait() // it was killed
+	hook.Signal(os.Kill)
+	<-hook.Done()
 	state, err := exec.CommandContext(h.Context(), "systemctl", "--user", "show", "--property=ActiveState", "--value", unit).Output()
 	if got := strings.TrimSpace(string(state)); err != nil || got != "activating" {
 		h.Errorf("without its hook %s is %q (%v), want it to go on", unit, got, err)
@@ -202,7 +202,8 @@ func (h *hostHook) goesOn() {
 	if err := os.WriteFile(filepath.Join(h.dir, "go"), nil, 0o600); err != nil {
 		h.Fatal(err)
 	}
-	if err := again.Wait(); err != nil || !strings.Contains(out.String(), "belay-update.service") {
+	<-again.Done()
+	if err := again.Err(); err != nil || !strings.Contains(out.String(), "belay-update.service") {
 		h.Errorf("the second hook of the attempt ends with %v and %q", err, out)
 	}
 	h.called(10, "apply u-2 hangs sha256:1 false")

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync/v1alpha1"
+	"github.com/belayproject/belay/internal/process"
 )
 
 // A peer does what has to be done, and nothing else: it takes what the watch brings for granted, writes each file durably, and starts the child.
@@ -32,7 +33,7 @@ type peer struct {
 	dir    string
 	heard  *heard
 	watch  watch.Interface
-	child  *exec.Cmd
+	child  *process.Group
 	last   string // ConfigMap that was assigned
 }
 
@@ -55,24 +56,22 @@ func (w *world) peer(ctx context.Context, node string) (*peer, error) {
 	return p, err
 }
 
-func (p *peer) start(word string) error {
-	p.child = child(word, p.heard)
-	p.child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return p.child.Start()
+func (p *peer) start(word string) (err error) {
+	p.child, err = process.Start(child(word, p.heard))
+	return err
 }
 
 // end stops the child.
 func (p *peer) end() error {
-	if err := p.child.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
-	}
+	p.child.Signal(syscall.SIGTERM)
 	return p.gone()
 }
 
 // gone waits for the end of the child, however it ends.
 func (p *peer) gone() error {
 	var exit *exec.ExitError
-	if err := p.child.Wait(); err != nil && !errors.As(err, &exit) {
+	<-p.child.Done()
+	if err := p.child.Err(); err != nil && !errors.As(err, &exit) {
 		return err
 	}
 	return nil

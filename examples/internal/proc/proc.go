@@ -7,44 +7,37 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"github.com/belayproject/belay/internal/process"
 )
 
 // A Process is one that was started. Its methods may be called from several goroutines.
 type Process struct {
+	*process.Group
 	name string
 	cmd  *exec.Cmd
-	done chan struct{}
-	err  error // written before done is closed
 }
 
 // Start starts cmd, which must not have been started, and waits for it in the background. name is for errors.
 func Start(name string, cmd *exec.Cmd) (*Process, error) {
-	cmd.SysProcAttr = attributes()
-	if err := cmd.Start(); err != nil {
+	process.EndWithParent(cmd)
+	group, err := process.Start(cmd)
+	if err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
-	p := &Process{name: name, cmd: cmd, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		p.err = cmd.Wait()
-	}()
-	return p, nil
+	return &Process{group, name, cmd}, nil
 }
-
-// Done is closed when the process has ended.
-func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Ended returns nil while the process runs, and then an error that says how it ended.
 func (p *Process) Ended() error {
-	select {
-	case <-p.done:
-		return fmt.Errorf("%s has ended: %s", p.name, p.cmd.ProcessState)
-	default:
-		return nil
+	if state := p.State(); state != nil {
+		return fmt.Errorf("%s has ended: %s", p.name, state)
 	}
+	return nil
 }
 
 // Stop asks the process to end, and after grace kills it and all of its process group. It returns when the process is gone. The
@@ -58,14 +51,14 @@ func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	defer cancel()
 	var killed error
 	select {
-	case <-p.done:
+	case <-p.Done():
 	case <-ctx.Done():
 		killed = fmt.Errorf("%s did not end within %s and was killed", p.name, grace)
 	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // whoever is left of the group; mostly nobody
-	<-p.done
-	if killed == nil && p.err != nil {
-		return fmt.Errorf("stopping %s: %w", p.name, p.err)
+	p.Signal(os.Kill)
+	<-p.Done()
+	if err := p.Err(); killed == nil && err != nil {
+		return fmt.Errorf("stopping %s: %w", p.name, err)
 	}
 	return errors.Join(killed)
 }
