@@ -47,9 +47,8 @@ func NewInformer(leases LeaseWatcher, components ...string) (cache.SharedIndexIn
 	if err != nil {
 		return nil, err
 	}
-	list := listwatch.NewListWatch[*coordinationv1.LeaseList](leases, func(o *metav1.ListOptions) { o.LabelSelector = selector })
-	source := listwatch.Resume(list, leases, listwatch.MaxPause)
-	informer := cache.NewSharedIndexInformer(source, &coordinationv1.Lease{}, 0, cache.Indexers{})
+	only := func(o *metav1.ListOptions) { o.LabelSelector = selector }
+	informer := listwatch.NewTypedInformer[*coordinationv1.LeaseList](leases, &coordinationv1.Lease{}, only)
 	if err := informer.SetTransform(slimObject); err != nil {
 		return nil, fmt.Errorf("making the informer of Leases: %w", err)
 	}

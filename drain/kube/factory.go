@@ -8,11 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/watch"
 )
 
 // NewFactory returns a factory whose informers keep no more of an object than a drain reads, see [Transform], and, with
@@ -26,15 +27,10 @@ func NewFactory(client kubernetes.Interface, o CacheOptions) informers.SharedInf
 	// The factory gives whoever asks for an informer the one that was made first.
 	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-		return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, indexers, only("spec.nodeName", o.Node))
+		return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, indexers, watch.SelectField("spec.nodeName", o.Node))
 	})
 	factory.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-		return coreinformers.NewFilteredNodeInformer(client, resync, cache.Indexers{}, only(metav1.ObjectNameField, o.Node))
+		return coreinformers.NewFilteredNodeInformer(client, resync, cache.Indexers{}, watch.SelectName(o.Node))
 	})
 	return factory
-}
-
-func only(field, value string) func(*metav1.ListOptions) {
-	selector := fields.OneTermEqualSelector(field, value).String()
-	return func(o *metav1.ListOptions) { o.FieldSelector = selector }
 }

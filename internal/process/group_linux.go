@@ -18,8 +18,8 @@ func DieWithParent(cmd *exec.Cmd) {
 	}
 }
 
-// EndWithParent has the kernel send SIGTERM to cmd when the process that starts it dies. It has no effect on systems other
-// than Linux.
+// EndWithParent has the kernel send SIGTERM to cmd when the process that starts it dies. It has no effect on systems
+// other than Linux.
 func EndWithParent(cmd *exec.Cmd) { attributesOf(cmd).Pdeathsig = syscall.SIGTERM }
 
 // diesWithParent reports whether the kernel signals cmd when the thread that started it ends.

@@ -10,8 +10,8 @@ import "os/exec"
 // DieWithParent has the kernel kill cmd when the process that starts it dies. It has no effect on systems other than Linux.
 func DieWithParent(*exec.Cmd) {}
 
-// EndWithParent has the kernel send SIGTERM to cmd when the process that starts it dies. It has no effect on systems other
-// than Linux.
+// EndWithParent has the kernel send SIGTERM to cmd when the process that starts it dies. It has no effect on systems
+// other than Linux.
 func EndWithParent(*exec.Cmd) {}
 
 func diesWithParent(*exec.Cmd) bool { return false }

@@ -17,11 +17,14 @@ import (
 )
 
 // A Selector narrows what a list and a watch return.
-type Selector func(*metav1.ListOptions)
+type Selector = func(*metav1.ListOptions)
 
 // SelectName selects the one object of that name. A role that is restricted to the name is enough for its list and watch.
-func SelectName(name string) Selector {
-	only := fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
+func SelectName(name string) Selector { return SelectField(metav1.ObjectNameField, name) }
+
+// SelectField selects the objects whose field has that value.
+func SelectField(field, value string) Selector {
+	only := fields.OneTermEqualSelector(field, value).String()
 	return func(o *metav1.ListOptions) { o.FieldSelector = only }
 }
 
@@ -57,4 +60,9 @@ func NewInformer(
 	return cache.NewSharedIndexInformerWithOptions(Resume(list, client, MaxPause), &unstructured.Unstructured{}, cache.SharedIndexInformerOptions{
 		Indexers: indexers, ObjectDescription: resource.String(),
 	})
+}
+
+// NewTypedInformer returns an informer of what a typed client lists, which is of the type of example.
+func NewTypedInformer[L runtime.Object](client Client[L], example runtime.Object, selector Selector) cache.SharedIndexInformer {
+	return cache.NewSharedIndexInformer(Resume(NewListWatch(client, selector), client, MaxPause), example, 0, cache.Indexers{})
 }

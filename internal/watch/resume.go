@@ -12,10 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/belayproject/belay/internal/backoff"
 )
 
 // Resume returns a lister and watcher, for a reflector or an informer, whose watches resume by themselves. The client is what lw
@@ -23,7 +24,7 @@ import (
 func Resume(lw *cache.ListWatch, client any, most time.Duration) cache.ListerWatcher {
 	resuming := *lw
 	resuming.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		return begin(ctx, o, lw.WatchFuncWithContext, func() *wait.Backoff { return pauses(most) })
+		return begin(ctx, o, lw.WatchFuncWithContext, pauses(most))
 	}
 	return withSemantics{ListWatch: &resuming, client: client}
 }
@@ -45,8 +46,13 @@ func (w withSemantics) IsWatchListSemanticsUnSupported() bool {
 const MaxPause = 30 * time.Second
 
 // pauses double from a second to most, with as much again of jitter so that the nodes of a fleet come back spread out.
-func pauses(most time.Duration) *wait.Backoff {
-	return &wait.Backoff{Duration: min(time.Second, most), Cap: most, Steps: 64, Factor: 2, Jitter: 1}
+func pauses(most time.Duration) *backoff.Backoff {
+	return &backoff.Backoff{First: time.Second, Most: most}
+}
+
+// pause waits for the next of some pauses, or for the end of ctx.
+func pause(ctx context.Context, of *backoff.Backoff) {
+	backoff.Sleep(ctx, backoff.Jitter(of.Next(), 1, 2, nil))
 }
 
 // A resumed is a watch that goes on by itself from where it was, until it is stopped or the API server ends it with an error: that it has forgotten where the
@@ -56,16 +62,15 @@ func pauses(most time.Duration) *wait.Backoff {
 type resumed struct {
 	begin   cache.WatchFuncWithContext
 	options metav1.ListOptions // of the next watch
-	pauses  func() *wait.Backoff
-	delay   func() time.Duration
+	delay   *backoff.Backoff
 	events  chan watch.Event
 	stop    context.CancelFunc
 }
 
 // begin returns a watch as soon as the API server has answered the first of its requests with one.
-func begin(ctx context.Context, o metav1.ListOptions, one cache.WatchFuncWithContext, pauses func() *wait.Backoff) (watch.Interface, error) {
+func begin(ctx context.Context, o metav1.ListOptions, one cache.WatchFuncWithContext, delay *backoff.Backoff) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
-	r := &resumed{begin: one, options: o, pauses: pauses, delay: pauses().DelayFunc(), events: make(chan watch.Event), stop: stop}
+	r := &resumed{begin: one, options: o, delay: delay, events: make(chan watch.Event), stop: stop}
 	w, err := r.next(ctx)
 	if err != nil {
 		stop()
@@ -89,14 +94,7 @@ func (r *resumed) next(ctx context.Context) (watch.Interface, error) {
 			return w, err
 		}
 		klog.FromContext(ctx).Info("The watch could not begin, and is tried again from where it was", "err", err)
-		r.pause(ctx)
-	}
-}
-
-func (r *resumed) pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(r.delay()):
+		pause(ctx, r.delay)
 	}
 }
 
@@ -153,9 +151,9 @@ func (r *resumed) relay(ctx context.Context, w watch.Interface) bool {
 		return false
 	}
 	if lasted() {
-		r.delay = r.pauses().DelayFunc()
+		r.delay.Reset()
 	} else {
-		r.pause(ctx)
+		pause(ctx, r.delay)
 	}
 	return ctx.Err() == nil
 }

@@ -12,11 +12,10 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/watch"
 )
 
 // The keys of the ConfigMap that switches everything off. Without it, and without the first of them, everything is on.
@@ -34,10 +33,9 @@ type toggle struct {
 }
 
 func newToggle(core kubernetes.Interface, namespace, name string) *toggle {
-	factory := informers.NewSharedInformerFactoryWithOptions(core, 0, informers.WithNamespace(namespace), informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()
-	}))
-	return &toggle{cache.NewObjectName(namespace, name), factory.Core().V1().ConfigMaps().Informer()}
+	configMaps := core.CoreV1().ConfigMaps(namespace)
+	informer := watch.NewTypedInformer[*corev1.ConfigMapList](configMaps, &corev1.ConfigMap{}, watch.SelectName(name))
+	return &toggle{cache.NewObjectName(namespace, name), informer}
 }
 
 // run watches until ctx ends. changed is called after each change.
