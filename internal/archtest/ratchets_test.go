@@ -22,7 +22,9 @@ func TestRatchets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report(t, RatchetsHold(Measure(moduleTree(t)), limits))
+	tree := moduleTree(t)
+	have := Measure(tree)
+	report(t, append(RatchetsHold(have, limits), GrownWays(tree, have, limits)...))
 }
 
 // many gives n declarations of a form with a number.

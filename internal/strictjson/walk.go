@@ -33,36 +33,36 @@ func newWalk(doc []byte, public bool, path []string) *walk {
 // value checks the next value. A nil type means that anything goes, but nothing twice.
 func (w *walk) value(t reflect.Type) error {
 	if t = pointedTo(t); t != nil && (decodesItself(t) || !isContainer(t)) {
-		return w.whole(t)
+		return w.tryWhole(t)
 	}
 	token, err := w.dec.Token()
 	if err != nil {
-		return w.bad(err)
+		return w.badDocument(err)
 	}
 	switch {
 	case token == json.Delim('{') && fits(t, reflect.Struct, reflect.Map):
-		return w.object(t)
+		return w.walkObject(t)
 	case token == json.Delim('[') && fits(t, reflect.Slice, reflect.Array):
-		return w.list(t)
+		return w.walkList(t)
 	case t == nil || token == nil: // null leaves a field as it is
 		return nil
 	}
-	return w.wrong(shapeOf(token), wants(t))
+	return w.wrongShape(shapeOf(token), wants(t))
 }
 
 func fits(t reflect.Type, kinds ...reflect.Kind) bool {
 	return t == nil || slices.Contains(kinds, t.Kind())
 }
 
-// whole has a type try the next value that has no fields of its own or decodes itself. An error of its own
+// tryWhole has a type try the next value that has no fields of its own or decodes itself. An error of its own
 // may show the value.
-func (w *walk) whole(t reflect.Type) error {
+func (w *walk) tryWhole(t reflect.Type) error {
 	var raw json.RawMessage
 	if err := w.dec.Decode(&raw); err != nil {
-		return w.bad(err)
+		return w.badDocument(err)
 	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
-		wrong := w.wrong(Shape(raw), wants(t))
+		wrong := w.wrongShape(Shape(raw), wants(t))
 		if w.public {
 			return fmt.Errorf("%w: %w", wrong, err)
 		}
@@ -71,13 +71,13 @@ func (w *walk) whole(t reflect.Type) error {
 	return newWalk(raw, w.public, w.path).value(nil)
 }
 
-func (w *walk) object(t reflect.Type) error {
+func (w *walk) walkObject(t reflect.Type) error {
 	fields := w.fieldsOf(t)
 	seen := map[string]bool{}
 	for w.dec.More() {
 		token, err := w.dec.Token()
 		if err != nil {
-			return w.bad(err)
+			return w.badDocument(err)
 		}
 		name, _ := token.(string) // names are strings
 		w.path = append(w.path, "."+name)
@@ -88,7 +88,7 @@ func (w *walk) object(t reflect.Type) error {
 		member, known := fields[name]
 		switch {
 		case fields != nil && !known:
-			return w.unknown(fields, name)
+			return w.unknownField(fields, name)
 		case t != nil && t.Kind() == reflect.Map:
 			member = t.Elem()
 		}
@@ -100,7 +100,7 @@ func (w *walk) object(t reflect.Type) error {
 	return w.end()
 }
 
-func (w *walk) list(t reflect.Type) error {
+func (w *walk) walkList(t reflect.Type) error {
 	for i := 0; w.dec.More(); i++ {
 		w.path = append(w.path, "["+strconv.Itoa(i)+"]")
 		if t != nil && t.Kind() == reflect.Array && i >= t.Len() {
@@ -120,7 +120,7 @@ func (w *walk) list(t reflect.Type) error {
 
 func (w *walk) end() error {
 	if _, err := w.dec.Token(); err != nil {
-		return w.bad(err)
+		return w.badDocument(err)
 	}
 	return nil
 }
@@ -138,8 +138,8 @@ func (w *walk) fieldsOf(t reflect.Type) map[string]reflect.Type {
 // maxNames is how many fields an error lists.
 const maxNames = 32
 
-// unknown names the field that differs in case alone, or all there are.
-func (w *walk) unknown(fields map[string]reflect.Type, name string) error {
+// unknownField names the field that differs in case alone, or all there are.
+func (w *walk) unknownField(fields map[string]reflect.Type, name string) error {
 	var all []string
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
 		if strings.EqualFold(f, name) {
@@ -156,14 +156,14 @@ func (w *walk) unknown(fields map[string]reflect.Type, name string) error {
 	return fmt.Errorf("field %q is not known: want %s", w.at(), strings.Join(all, ", "))
 }
 
-func (w *walk) wrong(is, want string) error {
+func (w *walk) wrongShape(is, want string) error {
 	if len(w.path) == 0 {
 		return fmt.Errorf("document is %s: want %s", is, want)
 	}
 	return fmt.Errorf("field %q is %s: want %s", w.at(), is, want)
 }
 
-func (w *walk) bad(err error) error {
+func (w *walk) badDocument(err error) error {
 	return fmt.Errorf("document is not valid JSON after byte %d: %w", w.dec.InputOffset(), err)
 }
 

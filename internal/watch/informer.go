@@ -62,7 +62,10 @@ func NewInformer(
 	})
 }
 
-// NewTypedInformer returns an informer of what a typed client lists, which is of the type of example.
-func NewTypedInformer[L runtime.Object](client Client[L], example runtime.Object, selector Selector) cache.SharedIndexInformer {
-	return cache.NewSharedIndexInformer(Resume(NewListWatch(client, selector), client, MaxPause), example, 0, cache.Indexers{})
+// NewTypedInformer returns an informer of the objects that a typed client lists. They are of the type of example.
+func NewTypedInformer[L runtime.Object](
+	client Client[L], example runtime.Object, selector Selector,
+) cache.SharedIndexInformer {
+	list := Resume(NewListWatch(client, selector), client, MaxPause)
+	return cache.NewSharedIndexInformer(list, example, 0, cache.Indexers{})
 }

@@ -68,7 +68,9 @@ type resumed struct {
 }
 
 // begin returns a watch as soon as the API server has answered the first of its requests with one.
-func begin(ctx context.Context, o metav1.ListOptions, one cache.WatchFuncWithContext, delay *backoff.Backoff) (watch.Interface, error) {
+func begin(
+	ctx context.Context, o metav1.ListOptions, one cache.WatchFuncWithContext, delay *backoff.Backoff,
+) (watch.Interface, error) {
 	ctx, stop := context.WithCancel(ctx)
 	r := &resumed{begin: one, options: o, delay: delay, events: make(chan watch.Event), stop: stop}
 	w, err := r.next(ctx)

@@ -32,18 +32,19 @@ func Start(name string, cmd *exec.Cmd) (*Process, error) {
 	return &Process{group, name, cmd}, nil
 }
 
-// Ended returns nil while the process runs, and then an error that says how it ended.
-func (p *Process) Ended() error {
+// EndError returns nil while the process runs, and then an error that says how it ended.
+func (p *Process) EndError() error {
 	if state := p.State(); state != nil {
 		return fmt.Errorf("%s has ended: %s", p.name, state)
 	}
 	return nil
 }
 
-// Stop asks the process to end, and after grace kills it and all of its process group. It returns when the process is gone. The
-// error says that it had to be killed, or that it ended with another status than 0; nil if it had ended before, as [Process.Ended] says.
+// Stop asks the process to end, and after grace kills it and all of its process group. It returns when the process is
+// gone. The error says that it had to be killed, or that it ended with another status than 0. It is nil if the process
+// had ended before, as [Process.EndError] says.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
-	if p.Ended() != nil {
+	if p.EndError() != nil {
 		return nil
 	}
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended

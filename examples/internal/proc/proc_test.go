@@ -86,19 +86,20 @@ func TestStop(t *testing.T) {
 	}{
 		{"ends in order", `trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done`, "", deadline},
 		{"ends with a status", `trap 'exit 3' TERM; echo ready; while :; do sleep 0.01; done`, "exit status 3", deadline},
-		{"does not end", `trap '' TERM; echo ready; while :; do sleep 0.01; done`, "did not end within 50ms and was killed", 50 * time.Millisecond},
+		{"does not end", `trap '' TERM; echo ready; while :; do sleep 0.01; done`,
+			"did not end within 50ms and was killed", 50 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p, _ := start(t, c.script)
-			if err := p.Ended(); err != nil {
-				t.Errorf("Ended while it runs: got %v, want nil", err)
+			if err := p.EndError(); err != nil {
+				t.Errorf("EndError while it runs: got %v, want nil", err)
 			}
 			err := p.Stop(t.Context(), c.grace)
 			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Stop: got %v, want an error with %q", err, c.want)
 			}
-			if p.Ended() == nil {
-				t.Error("Ended after Stop: got nil, want an error")
+			if p.EndError() == nil {
+				t.Error("EndError after Stop: got nil, want an error")
 			}
 		})
 	}

@@ -124,7 +124,7 @@ func (n *Node) Healthz(ctx context.Context) error {
 }
 
 // Ended returns nil while the agent runs, and then an error that says how it ended: it must never end by itself.
-func (n *Node) Ended() error { return n.agent.Ended() }
+func (n *Node) Ended() error { return n.agent.EndError() }
 
 // LogTail is the end of the log of the agent and its child.
 func (n *Node) LogTail() string {

@@ -137,7 +137,7 @@ func (c *Controller) scrape(ctx context.Context) (string, error) {
 }
 
 // Ended returns nil while it runs.
-func (c *Controller) Ended() error { return c.process.Ended() }
+func (c *Controller) Ended() error { return c.process.EndError() }
 
 // Stop has it hand its lead over and end.
 func (c *Controller) Stop(ctx context.Context) error { return c.process.Stop(ctx, grace) }

@@ -41,7 +41,7 @@ func runProgram(ctx context.Context, o Options, cfg kubeletv1beta1.KubeletConfig
 	for serving := false; ; {
 		select {
 		case <-p.Done():
-			return p.Ended()
+			return p.EndError()
 		case <-end:
 			return p.Stop(context.WithoutCancel(ctx), programGrace)
 		case <-tick.C:

@@ -93,7 +93,7 @@ func (p *Plane) answer(ctx context.Context, fits func(string) bool) (string, err
 		case line, ok := <-p.answers:
 			if !ok {
 				<-p.process.Done()
-				return "", p.process.Ended()
+				return "", p.process.EndError()
 			}
 			if fits(line) {
 				return line, nil
@@ -154,7 +154,7 @@ func (p *Plane) order(ctx context.Context, order, word string, timeout time.Dura
 }
 
 // Ended returns nil while the control plane runs.
-func (p *Plane) Ended() error { return p.process.Ended() }
+func (p *Plane) Ended() error { return p.process.EndError() }
 
 // Close stops the control plane and waits until all of it is gone.
 func (p *Plane) Close(ctx context.Context) error {
