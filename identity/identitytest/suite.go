@@ -4,7 +4,7 @@
 package identitytest
 
 import (
-	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/belayproject/belay/identity"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // A Bed is where [TestIdentity] runs.
@@ -90,20 +91,14 @@ func newSuite(t *testing.T, place Place, clock identity.Clock) *suite {
 // eventually waits until done returns the empty string, which otherwise says what is missing.
 func (s *suite) eventually(done func() string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), suitePatience)
-	defer cancel()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		missing := done()
-		if missing == "" {
-			return
+	err := testproc.Poll(suitePatience, func() error {
+		if missing := done(); missing != "" {
+			return errors.New(missing)
 		}
-		select {
-		case <-ctx.Done():
-			s.Fatalf("after %v: %s", suitePatience, missing)
-		case <-ticker.C:
-		}
+		return nil
+	})
+	if err != nil {
+		s.Fatalf("after %v: %v", suitePatience, err)
 	}
 }
 

@@ -137,6 +137,7 @@ func isKit(rel string) bool {
 }
 
 func isInternal(rel string) bool { return slices.Contains(strings.Split(rel, "/"), "internal") }
+
 // IsPublic reports whether users may import a package, by its path inside the module. Test kits are public.
 func IsPublic(rel string) bool { return isPublicRoot(rootOf(rel)) && !isInternal(rel) }
 

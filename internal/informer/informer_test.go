@@ -11,12 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/internal/informer"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // noStore is an informer as the multi-namespace cache of controller-runtime has it.
@@ -44,9 +44,14 @@ func TestIndexer(t *testing.T) {
 	wantError(t, "no store", noStore{running}, informer.ErrNoStore)
 	cancel()
 	factory.Shutdown()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return running.IsStopped(), nil })
+	err := testproc.Poll(10*time.Second, func() error {
+		if !running.IsStopped() {
+			return errors.New("the informer did not stop")
+		}
+		return nil
+	})
 	if err != nil {
-		t.Fatal("the informer did not stop:", err)
+		t.Fatal(err)
 	}
 	wantError(t, "stopped", running, informer.ErrStopped)
 	if err := informer.CheckStopped("Nodes", running); !errors.Is(err, informer.ErrStopped) {

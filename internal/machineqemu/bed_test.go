@@ -6,7 +6,6 @@
 package machineqemu_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
@@ -154,7 +152,7 @@ func (b *bed) delete(name string) {
 func (b *bed) until(name, what string, is func(m *v1alpha1.Machine) bool) *v1alpha1.Machine {
 	b.t.Helper()
 	var last *v1alpha1.Machine
-	err := b.poll(func() error {
+	err := testproc.Poll(within, func() error {
 		b.census()
 		var m *v1alpha1.Machine
 		u, err := b.objects.Get(b.t.Context(), name, metav1.GetOptions{})
@@ -181,20 +179,6 @@ func summary(m *v1alpha1.Machine) string {
 	}
 	text, err := json.Marshal(m.Status)
 	return fmt.Sprintf("generation %d, %s %v", m.Generation, text, err)
-}
-
-// poll asks five times a second: to look at all processes takes time from the guests.
-func (b *bed) poll(check func() error) error {
-	b.t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(b.t.Context(), 200*time.Millisecond, within, true, func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	})
-	if err != nil {
-		return last
-	}
-	return nil
 }
 
 // running waits until a machine is as its spec says, with a Node that reports a kernel, and returns both.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/internal/tier"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/v1alpha1"
@@ -65,7 +66,7 @@ func TestKernelUpAndDown(t *testing.T) {
 func (b *bed) cutPower(name, token string, before []int) {
 	b.t.Helper()
 	var pid int
-	must(b.t, b.poll(func() error {
+	must(b.t, testproc.Poll(within, func() error {
 		now := b.census()[token]
 		if len(now) != 1 || slices.Equal(now, before) {
 			return errors.New("the machine was not switched off and on again")
@@ -75,7 +76,7 @@ func (b *bed) cutPower(name, token string, before []int) {
 	}))
 	b.until(name, "being updated", func(m *v1alpha1.Machine) bool { return m != nil && m.Status.Update != nil })
 	must(b.t, syscall.Kill(pid, syscall.SIGKILL))
-	must(b.t, b.poll(func() error {
+	must(b.t, testproc.Poll(within, func() error {
 		if console := b.console(token); !strings.Contains(console, "belay: power cut") {
 			return fmt.Errorf("the console knows of no power cut: %q", console)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/internal/tier"
 )
 
@@ -116,7 +117,7 @@ func removeCgroup(t *testing.T, dir string) {
 		return err
 	})
 	for i := len(all) - 1; i >= 0 && err == nil; i-- {
-		err = eventually(5*time.Second, func() error { return unix.Rmdir(all[i]) })
+		err = testproc.Poll(5*time.Second, func() error { return unix.Rmdir(all[i]) })
 	}
 	if err != nil {
 		t.Errorf("removing the cgroup of the test: %v", err)
@@ -154,7 +155,7 @@ func begin(t *testing.T, units string) {
 			t.Logf("systemd:\n%s", text)
 		}
 	})
-	must(t, eventually(patience/2, func() error { return Systemctl(t, "is-active", "belay-test.target") }))
+	must(t, testproc.Poll(patience/2, func() error { return Systemctl(t, "is-active", "belay-test.target") }))
 }
 
 // Systemctl runs a command of the systemd. The error holds what it wrote.
@@ -169,23 +170,8 @@ func Systemctl(t testing.TB, args ...string) error {
 // Eventually polls check until it returns nil, or ends the test.
 func Eventually(t testing.TB, what string, check func() error) {
 	t.Helper()
-	if err := eventually(patience/2, check); err != nil {
+	if err := testproc.Poll(patience/2, check); err != nil {
 		t.Fatalf("%s: %v", what, err)
-	}
-}
-
-func eventually(d time.Duration, check func() error) error {
-	end := time.After(d)
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-end:
-			return err
-		case <-time.After(20 * time.Millisecond):
-		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -101,14 +102,7 @@ func (b *bed) run() {
 
 // kubelets registers a Node for each running instance and reports what it was asked to be, until ctx ends.
 func (b *bed) kubelets(ctx context.Context) error {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for backoff.Sleep(ctx, 100*time.Millisecond) {
 		for _, i := range b.cloud.Instances() {
 			if i.State == provider.Running {
 				if err := b.register(ctx, i); err != nil && ctx.Err() == nil && !b.patient {
@@ -117,6 +111,7 @@ func (b *bed) kubelets(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
 }
 
 func (b *bed) register(ctx context.Context, i provider.Instance) error {

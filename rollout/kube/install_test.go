@@ -6,6 +6,7 @@ package kube_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/internal/testenv"
+	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/rollout/kube"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -110,13 +111,14 @@ func TestWatchOfAKindThatIsNotInstalled(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- caches.Run(ctx) }()
 	const want = "rollouts has not seen all yet: the API server does not serve this kind: see Install"
-	told := func(context.Context) (bool, error) {
-		err := caches.Check()
-		return err != nil && strings.Contains(err.Error(), want), nil
-	}
-	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, told)
+	err = testproc.Poll(time.Minute, func() error {
+		if err := caches.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			return fmt.Errorf("without definitions the caches say %w, want the name of Install", err)
+		}
+		return nil
+	})
 	if err != nil {
-		t.Errorf("without definitions the caches say %v, want the name of Install", caches.Check())
+		t.Error(err)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -28,6 +28,7 @@ import (
 	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
+	"github.com/belayproject/belay/internal/testproc"
 )
 
 // limit bounds each wait for something that has to happen. It is no measure of how long that takes.
@@ -181,19 +182,8 @@ func (n *node) push(name, trial string, fields map[string]any) *corev1.ConfigMap
 // until waits for something that has to happen.
 func (n *node) until(what string, done func() error) {
 	n.t.Helper()
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	end := time.After(limit)
-	for {
-		err := done()
-		if err == nil {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-end:
-			n.t.Fatalf("waiting for %s: %v", what, err)
-		}
+	if err := testproc.Poll(limit, done); err != nil {
+		n.t.Fatalf("waiting for %s: %v", what, err)
 	}
 }
 
