@@ -25,6 +25,7 @@
 //	configsync/signed          experimental  detached signatures of configs, checked with keys from the node's own disk
 //	identity                   experimental  which processes are alive, by Lease, without trust in clocks or names
 //	identity/nodeauth          experimental  which node is calling, and what it may write
+//	identity/nodeauth/kube     experimental  installs the policy of nodeauth, then the rights it guards
 //	drain                      experimental  empties or holds nodes within every PodDisruptionBudget, with a reason for every pod that stays
 //	drain/kube                 experimental  the cache over shared informers and the client that a drain needs
 //	rollout                    experimental  takes a revision over a fleet in stages, and stops by itself: what to do next, and why

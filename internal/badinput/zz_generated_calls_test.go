@@ -20,6 +20,7 @@ import (
 	drain_kube "github.com/belayproject/belay/drain/kube"
 	identity "github.com/belayproject/belay/identity"
 	identity_nodeauth "github.com/belayproject/belay/identity/nodeauth"
+	identity_nodeauth_kube "github.com/belayproject/belay/identity/nodeauth/kube"
 	"github.com/belayproject/belay/internal/badinput"
 	lkg "github.com/belayproject/belay/lkg"
 	machine "github.com/belayproject/belay/machine"
@@ -141,11 +142,11 @@ func libraryTable() badinput.Table {
 			{"identity.NodeName", identity.NodeName, []string{"prefix", "node"}},
 			{"identity.SystemClock", identity.SystemClock, nil},
 			{"identity/nodeauth.AssociatedNode", identity_nodeauth.AssociatedNode, []string{"config", "node"}},
-			{"identity/nodeauth.Install", identity_nodeauth.Install, []string{"ctx", "config", "o"}},
 			{"identity/nodeauth.Objects", identity_nodeauth.Objects, []string{"o"}},
 			{"identity/nodeauth.TokenVolume", identity_nodeauth.TokenVolume, []string{"name", "audience", "life"}},
 			{"identity/nodeauth.TryLease", identity_nodeauth.TryLease, []string{"leases", "name"}},
 			{"identity/nodeauth.TryPatch", identity_nodeauth.TryPatch[string], []string{"objects", "name", "subresources"}},
+			{"identity/nodeauth/kube.Install", identity_nodeauth_kube.Install, []string{"ctx", "config", "o"}},
 			{"lkg.Decide", lkg.Decide, []string{"in", "check"}},
 			{"lkg.Load", lkg.Load, []string{"ctx", "g", "version"}},
 			{"lkg.NewTracker", lkg.NewTracker, []string{"ctx", "store", "o"}},

@@ -62,8 +62,8 @@ func (s Set) Install(ctx context.Context, config *rest.Config) error {
 }
 
 // Apply applies the objects one after the other, and takes over fields that another field manager owns. It ends at the
-// first that the API server refuses; applying again goes on there. It returns when every kind that the objects define is
-// served.
+// first that the API server refuses; applying again goes on there. It returns when every kind that the objects define
+// is served.
 func Apply(ctx context.Context, config *rest.Config, manager string, objects []*unstructured.Unstructured) error {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

@@ -4,11 +4,37 @@
 // Package kube installs the policy of identity/nodeauth, which holds each agent to its own node, and the rights that it
 // guards:
 //
-//	err := kube.Install(ctx, config, nodeauth.Options{
-//		Name:           "my-agent",
-//		ServiceAccount: types.NamespacedName{Namespace: "my-system", Name: "agent"},
-//		NodeConditions: []corev1.NodeConditionType{"example.com/Checked"},
-//	})
+//	package main
+//
+//	import (
+//		"context"
+//		"log"
+//		"time"
+//
+//		corev1 "k8s.io/api/core/v1"
+//		"k8s.io/apimachinery/pkg/types"
+//		"k8s.io/client-go/tools/clientcmd"
+//
+//		"github.com/belayproject/belay/identity/nodeauth"
+//		"github.com/belayproject/belay/identity/nodeauth/kube"
+//	)
+//
+//	func main() {
+//		config, err := clientcmd.BuildConfigFromFlags("", clientcmd.RecommendedHomeFile)
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+//		defer cancel()
+//		err = kube.Install(ctx, config, nodeauth.Options{
+//			Name:           "my-agent",
+//			ServiceAccount: types.NamespacedName{Namespace: "my-system", Name: "agent"},
+//			NodeConditions: []corev1.NodeConditionType{"example.com/Checked"},
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//	}
 //
 // # Promise
 //

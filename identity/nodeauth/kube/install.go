@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/restmapper"
 
 	"github.com/belayproject/belay/identity/nodeauth"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/install"
 	"github.com/belayproject/belay/internal/option"
 )
@@ -36,7 +36,7 @@ const (
 	guardedTime = time.Minute
 	// guardedEvery is the pause between two tries. There is no event for it.
 	guardedEvery = 200 * time.Millisecond
-	// probeName is a Node that nobody makes: its creation is only tried.
+	// probeName is a Node that is never made: its creation is only tried.
 	probeName = "belay-nodeauth-install"
 )
 
@@ -85,26 +85,22 @@ func Install(ctx context.Context, config *rest.Config, o nodeauth.Options) error
 
 // waitGuarded waits until the policy refuses what no agent may do.
 func waitGuarded(ctx context.Context, config *rest.Config, o nodeauth.Options) error {
-	try, err := tryOf(config, o)
+	try, err := makeTry(config, o)
 	if err != nil {
 		return err
 	}
 	probe := nodeauth.Probe{Policy: o.Name, Try: try}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, guardedEvery, guardedTime, true, func(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, guardedTime)
+	defer cancel()
+	for {
 		err := probe.Once(ctx)
-		if err == nil || ctx.Err() == nil { // a try that the end of ctx cuts short tells nothing new
-			last = err
+		if err == nil || isImpersonationRefused(err) {
+			return err
 		}
-		if isImpersonationRefused(err) {
-			return false, err
+		if !backoff.Sleep(ctx, guardedEvery) {
+			return errors.Join(context.Cause(ctx), err)
 		}
-		return err == nil, nil
-	})
-	if err != nil && last != nil {
-		return last
 	}
-	return err
 }
 
 // isImpersonationRefused reports whether the caller may not impersonate: the API server names the identity, where it
@@ -117,13 +113,13 @@ func isImpersonationRefused(err error) bool {
 	return slices.Contains([]string{"users", "groups", "serviceaccounts"}, status.Status().Details.Kind)
 }
 
-// tryOf returns a write that every agent is refused: a Node made by one of a service account, or an object of another
+// makeTry returns a write that every agent is refused: a Node made by one of a service account, or an object of another
 // node by a node's user.
-func tryOf(config *rest.Config, o nodeauth.Options) (func(ctx context.Context) error, error) {
+func makeTry(config *rest.Config, o nodeauth.Options) (func(ctx context.Context) error, error) {
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	if account := o.ServiceAccount; account.Name != "" {
 		user := "system:serviceaccount:" + account.Namespace + ":" + account.Name
-		client, err := kubernetes.NewForConfig(impersonating(config, user))
+		client, err := kubernetes.NewForConfig(impersonateUser(config, user))
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: probeName}}
 		return func(ctx context.Context) error {
 			_, err := client.CoreV1().Nodes().Create(ctx, node, options)
@@ -143,7 +139,7 @@ func tryOf(config *rest.Config, o nodeauth.Options) (func(ctx context.Context) e
 	if err != nil {
 		return nil, fmt.Errorf("Options.Resources[0]: install the definition of %s first: %w", resource.GroupResource(), err)
 	}
-	client, err := dynamic.NewForConfig(impersonating(config, "system:node:"+probeName))
+	client, err := dynamic.NewForConfig(impersonateUser(config, "system:node:"+probeName))
 	if err != nil {
 		return nil, err
 	}
@@ -160,8 +156,8 @@ func tryOf(config *rest.Config, o nodeauth.Options) (func(ctx context.Context) e
 	}, nil
 }
 
-// impersonating returns config for a user that has every right.
-func impersonating(config *rest.Config, user string) *rest.Config {
+// impersonateUser returns config for a user that has every right.
+func impersonateUser(config *rest.Config, user string) *rest.Config {
 	as := rest.CopyConfig(config)
 	as.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 	return as

@@ -100,7 +100,7 @@ func agentClient(t *testing.T, env *testenv.Env, namespace string) kubernetes.In
 	return kubernetes.NewForConfigOrDie(config)
 }
 
-// TestInstallThatCannotSeeThePolicySaysWhy has callers who may not do it all, and no definition. Nobody is left with
+// TestInstallThatCannotSeeThePolicySaysWhy has callers who may not do it all, and no definition. No agent is left with
 // rights that nothing guards.
 func TestInstallThatCannotSeeThePolicySaysWhy(t *testing.T) {
 	env := shared.Env(t)
@@ -119,7 +119,7 @@ func TestInstallThatCannotSeeThePolicySaysWhy(t *testing.T) {
 	}, metav1.CreateOptions{})
 	must(t, err)
 	unserved := nodeauth.Options{Name: namespace + "-unserved", NodeUsers: true, Resources: []nodeauth.Resource{
-		{Group: "nobody.example.com", Resource: "things", Verbs: []string{"get"}, Subresources: []string{"status"}},
+		{Group: "absent.example.com", Resource: "things", Verbs: []string{"get"}, Subresources: []string{"status"}},
 	}}
 	for name, c := range map[string]struct {
 		config  *rest.Config
@@ -128,7 +128,7 @@ func TestInstallThatCannotSeeThePolicySaysWhy(t *testing.T) {
 	}{
 		"may not impersonate": {env.User(t, namespace), options(namespace), "cannot impersonate"},
 		"kind not served": {
-			env.Config(), unserved, "Options.Resources[0]: install the definition of things.nobody.example.com first",
+			env.Config(), unserved, "Options.Resources[0]: install the definition of things.absent.example.com first",
 		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
