@@ -123,11 +123,15 @@ func oddCases() []serverCase {
 			s.SetBudgetStatus(s.t, s.ns, "web", func(st *policyv1.PodDisruptionBudgetStatus) {
 				st.Conditions[0].Reason, st.Conditions[0].Message = policyv1.SyncFailedReason, "found no controllers"
 			})
-			s.wants("eviction", s.evict(s.webPod("a")), budgetAnswer(0, "because it failed sync: found no controllers"))
+			want := budgetAnswer(0, "because it failed sync: found no controllers")
+			want.saysOlder = "needs 1 healthy pods and has 2 currently"
+			s.wants("eviction", s.evict(s.webPod("a")), want)
 		}},
 		{"a budget that allows none although more are healthy than it needs says only that", func(s server) {
 			s.frozen("web", count{expected: 2, desired: 1, healthy: 2})
-			s.wants("eviction", s.evict(s.webPod("a")), budgetAnswer(0, "does not allow evicting pods currently"))
+			want := budgetAnswer(0, "does not allow evicting pods currently")
+			want.saysOlder = "needs 1 healthy pods and has 2 currently"
+			s.wants("eviction", s.evict(s.webPod("a")), want)
 		}},
 		{"a dry run answers as the eviction would and changes nothing", dryRunChangesNothing},
 		{"a budget without a selector protects nothing, one with an empty selector everything", selectorsMatch},
