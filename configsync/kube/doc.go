@@ -5,10 +5,10 @@
 // ConfigMaps, and reporters.
 //
 // [NodeConfigSource] reads a NodeConfig, [NewAnnotationSource] an annotation of the Node, [NewLegacySource] the field
-// that API servers up to 1.25 kept. [NewConfigMapFetcher] gets what they name. [NewNodeConditionReporter] reports the
-// ConfigOK condition of the Node, [NewStatusReporter] the status of the NodeConfig; configsync.Joined makes one
-// reporter of both. [NewClient] makes the client that they all use, [Install] what the API server needs to know
-// NodeConfigs. [RunAgent] is all of it in one call:
+// spec.configSource, which API servers drop since 1.26. [NewConfigMapFetcher] gets what they name.
+// [NewNodeConditionReporter] reports the ConfigOK condition of the Node, [NewStatusReporter] the status of the
+// NodeConfig; configsync.Joined makes one reporter of both. [NewClient] makes the client that they all use, [Install]
+// what the API server needs to know NodeConfigs. [RunAgent] is all of it in one call:
 //
 //	package example
 //
@@ -40,8 +40,8 @@
 //
 // # Promise
 //
-//   - A source is empty, correct or invalid, and exactly one of them. Only the absence of a source is empty. An absent object is
-//     missing, never empty: a deletion by mistake resets no node.
+//   - A source is either absent, valid or invalid. Only where no source is set is it absent. An object that does not
+//     exist is missing, never absent: a deletion by mistake resets no node.
 //   - What is fetched is the object that was named, or an error that names both: by UID, by digest, by namespace and name. A ConfigMap
 //     that may change under its name is refused unless the source carries a digest or follows edits.
 //   - Errors say which of these holds: the server answered that there is nothing, that it may not be read, that it is another one,
@@ -61,7 +61,7 @@
 // # No promise
 //
 // A report may come late or not at all while the API server is away. A reporter doesn't retry; its caller does.
-// What [NewNodeConditionReporter] returns takes the condition from any other writer of that type.
+// What [NewNodeConditionReporter] returns overwrites the condition of any other writer of that type.
 //
 // # Rights
 //

@@ -32,7 +32,7 @@ func (agentConfig) Validate(_ context.Context, c agentConfig) error {
 	return nil
 }
 
-// A workFunc is the work of this program. It ends with its context, when another config is to be taken up, say.
+// A workFunc is the work of this program. It ends with its context, for example when another config is to be taken up.
 type workFunc = func(ctx context.Context, active configsync.Active[agentConfig]) error
 
 // runFromAPIServer is one life of the program on one node. Its service manager starts it again when it returns.

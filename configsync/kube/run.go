@@ -23,16 +23,16 @@ import (
 type AgentOptions[T any] struct {
 	// Node is the name of the Node that the agent runs on, and of its NodeConfig.
 	Node string
-	// Syncer has the Codec, the local config, the Store, the Restarter and the judges. RunAgent makes its Source and
-	// Fetcher where they are nil. Its Reporter is joined with those that RunAgent makes.
+	// Syncer has the Codec, the local config, the Store, the Restarter, the validators and the probes. RunAgent makes the
+	// Source and the Fetcher where they are nil. It calls Reporter in addition to its own reporters.
 	Syncer configsync.Options[T]
-	// Work is what the config is for. It is called once, with the chosen config, and ends with its context, which ends
-	// when another config is to be taken up. If it returns an error before, the agent ends with that, and the next start
-	// counts against a config on trial, as a crash does; if it returns nil, the agent has finished and ends with nil.
+	// Work runs with the chosen config. RunAgent calls it once, and cancels its context when ctx ends or when the process
+	// must restart with another config. If Work fails before that, RunAgent returns the error, and the next start counts
+	// as a crash of a config on trial. If Work returns nil, RunAgent returns nil.
 	Work func(ctx context.Context, active configsync.Active[T]) error
 	// Exit says how the process before this one ended, where that is known: see [configsync.Syncer.Bootstrap].
 	Exit lkg.Exit
-	// NodeCondition has the ConfigOK condition of the Node reported as well. One agent on a node may do that.
+	// NodeCondition has RunAgent report the ConfigOK condition of the Node as well. At most one agent per node may set it.
 	NodeCondition bool
 	// Options are those of the Source, the Fetcher and the reporters.
 	Options Options
@@ -40,18 +40,18 @@ type AgentOptions[T any] struct {
 	HTTP *http.Client
 }
 
-// RunAgent is the life of a process that takes up a config by being started again. It chooses a config from the disk
-// alone, reports the start, and calls Work. Until ctx ends it keeps the node at the config that its NodeConfig names;
-// then it records that the stop was planned, waits for Work and returns nil.
+// RunAgent runs an agent that restarts its own process to adopt a new config. It chooses a config from the disk alone,
+// reports the start, and calls Work. Until ctx ends it keeps the node at the config that its NodeConfig names; then it
+// records that the stop was planned, waits for Work and returns nil.
 //
-// An error of Syncer.Restarter ends it and is returned as it is wrapped: end the process with restart.Code of it, and
-// have it started again. Other errors mean that the agent can't go on: an option is missing, the local config is
-// refused ([*lkg.BaselineError]), or Work has failed. Errors of the API server are in the status and tried again; at
-// the start, one that does not answer holds up Work for Syncer.CallTimeout at most.
+// To adopt a config, RunAgent returns the Restarter's error, wrapped: exit with restart.Code(err), and the service
+// manager starts the process again. Other errors mean that the agent can't go on: an option is missing, the local
+// config is refused ([*lkg.BaselineError]), or Work has failed. Errors of the API server are in the status and tried
+// again; at the start, one that does not answer holds up Work for Syncer.CallTimeout at most.
 //
-// The definitions have to be installed, see [Install]. The process takes [NodeConfigRules] and [ConfigMapRules], and
-// [NodeConditionRules] with NodeCondition. A supervisor of another process, a Steered, and an agent with a work queue
-// of its own make these parts themselves.
+// The definitions must be installed, see [Install]. The agent needs the rights of [NodeConfigRules] and
+// [ConfigMapRules], and those of [NodeConditionRules] with NodeCondition. Do not use RunAgent to supervise a child
+// process, to push configs ([configsync.Steered]), or with a work queue of your own: build the Syncer yourself.
 func RunAgent[T any](ctx context.Context, config *rest.Config, o AgentOptions[T]) error {
 	check := option.For("configsync/kube.RunAgent", nil)
 	check.Require("config", config, "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags")

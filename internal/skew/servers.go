@@ -23,12 +23,12 @@ type Suite struct {
 	Kubelet bool
 }
 
-// Suites returns the suites of the library module and of the examples, sorted within each module.
+// Suites returns the suites of the library module and of the modules with its programs, sorted within each module.
 func Suites(ctx context.Context, root string) ([]Suite, error) {
 	var suites []Suite
-	for _, dir := range []string{root, filepath.Join(root, "examples")} {
+	for _, dir := range []string{"", "examples", "examples/internal/manifestproof", "examples/manager"} {
 		const format = `{{if eq .Name "main"}}{{.ImportPath}} {{.Dir}} {{join .Deps " "}}{{end}}`
-		out, err := goCommand(ctx, dir, nil, "list", "-test", "-f", format, "./...")
+		out, err := goCommand(ctx, filepath.Join(root, dir), nil, "list", "-test", "-f", format, "./...")
 		if err != nil {
 			return nil, err
 		}

@@ -1,8 +1,8 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube installs the policy of identity/nodeauth, which holds each agent to its own node, and the rights that it
-// guards:
+// Package kube installs the ValidatingAdmissionPolicy of identity/nodeauth, which lets each agent write only objects of
+// its own node, and then the RBAC roles of the agents:
 //
 //	package main
 //
@@ -38,18 +38,18 @@
 //
 // # Promise
 //
-// No agent gets a right before one API server was seen to refuse, by the policy, what the right would allow too much.
+// Install creates the RBAC roles only after an API server has refused a dry run of a write because of the policy.
 // An installation may be repeated.
 //
 // # No promise
 //
-// Nothing is removed. Another API server of the cluster may obey the policy a moment later.
+// Install deletes nothing. Other replicas of the API server may enforce the policy a moment later.
 //
 // # Concurrency
 //
-// Installations of one name at the same time end as one of them would.
+// Concurrent installations of one name give the result of one of them.
 //
 // # Crash behaviour
 //
-// An installation that was cut short leaves the policy without the rights, or with some: installing again goes on.
+// An installation that was cut short leaves the policy without the roles, or with some of them: call Install again.
 package kube

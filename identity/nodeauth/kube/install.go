@@ -42,11 +42,11 @@ const (
 
 // Install applies what [nodeauth.Objects] returns, by server-side apply: the policy first and, once the API server
 // obeys it, the rights that it guards. It may be repeated, also with other options; what those leave out is not
-// removed. ctx bounds the whole, and a minute the wait for the policy.
+// removed. ctx bounds the call; the wait for the policy takes a minute at most.
 //
-// It tries the policy as an agent would meet it: by a dry run of a write as that user, with the group system:masters so
-// that only the policy can refuse. So the caller needs the rights of an administrator, that to impersonate included.
-// One API server answers the try; others of the same cluster may obey a moment later.
+// Install tries the policy by the dry run of a write that impersonates the agent's user and the group system:masters,
+// so that RBAC cannot be what refuses it. The caller needs the rights of an administrator, and the right to impersonate
+// that user and that group.
 func Install(ctx context.Context, config *rest.Config, o nodeauth.Options) error {
 	const call = "identity/nodeauth/kube.Install"
 	check := option.For(call, nil)
