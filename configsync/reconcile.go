@@ -95,11 +95,11 @@ func (s *Syncer[T]) reconcileOnce(ctx context.Context) (after time.Duration, err
 
 // syncIfDue reads the source, or says when that is due. Without a Watch, each call may be for a change of the source.
 func syncIfDue[T any](ctx context.Context, s *Syncer[T]) (time.Duration, error) {
+	isDue := s.notes.takeSync(!s.watching.Load())
 	if s.o.Source == nil {
 		return 0, nil
 	}
-	wait := time.Until(s.schedule.syncAt)
-	if !s.notes.takeSync(!s.watching.Load()) && wait > 0 {
+	if wait := time.Until(s.schedule.syncAt); !isDue && wait > 0 {
 		return wait, nil
 	}
 	return s.syncPass(ctx)
@@ -232,6 +232,10 @@ func (s *Syncer[T]) syncPass(ctx context.Context) (time.Duration, error) {
 	switch {
 	case errors.As(err, &ask):
 		return 0, ask.err
+	case ctx.Err() != nil: // what was not looked at is looked at by the next pass
+		s.notes.stirSource()
+		s.schedule.syncAt = time.Time{}
+		return 0, nil
 	case err != nil:
 		again = jittered(s.schedule.sync.Next())
 	default:
@@ -254,6 +258,9 @@ func (s *Syncer[T]) healthPass(ctx context.Context) (time.Duration, error) {
 		var ask *restartError
 		if errors.As(err, &ask) {
 			return 0, ask.err
+		}
+		if ctx.Err() != nil { // the end of ctx says nothing of the store
+			return 0, nil
 		}
 		s.noteStorage(err)
 		s.recoverStorage(ctx)

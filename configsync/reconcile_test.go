@@ -237,6 +237,77 @@ func TestRequeueAfter(t *testing.T) {
 	})
 }
 
+// TestReconcileWithoutASource is not to be called each second: nothing is read, and what was reported is reported again
+// each Resync.
+func TestReconcileWithoutASource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		o := n.options()
+		o.Source = nil
+		s, err := configsync.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Bootstrap(t.Context(), lkg.Exit{Kind: lkg.ExitPlanned}); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			after, err := s.Reconcile(t.Context(), "any key")
+			if err != nil || after < 8*time.Minute {
+				t.Errorf("got %s and %v, want some 10 minutes and no error", after, err)
+			}
+		}
+	})
+}
+
+// TestReconcileCutShortReadsAgain has a call end while the source is asked, after the watch told of a change: the next
+// call asks again.
+func TestReconcileCutShortReadsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		o := n.options()
+		o.Restarter = restarterFunc(func(context.Context, configsync.Change) error { return nil })
+		asked, hang := 0, false
+		o.Source = sourceFunc(func(ctx context.Context) (*configsync.Spec, error) {
+			if asked++; hang {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return nil, nil //nolint:nilnil // it asks for the local config
+		})
+		s, err := configsync.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Bootstrap(t.Context(), lkg.Exit{Kind: lkg.ExitPlanned}); err != nil {
+			t.Fatal(err)
+		}
+		watching, end := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Watch(watching, func() {}) }()
+		synctest.Wait()
+		if _, err := s.Reconcile(t.Context(), "key"); err != nil {
+			t.Fatal(err)
+		}
+		hang = true
+		n.wait(11 * time.Minute) // the source is due
+		short, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if _, err := s.Reconcile(short, "key"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a call that is cut short: got %v, want context.DeadlineExceeded", err)
+		}
+		hang = false
+		before := asked
+		if _, err := s.Reconcile(t.Context(), "key"); err != nil || asked == before {
+			t.Errorf("the call after it: got %v, and the source was asked %d times, want once more", err, asked-before)
+		}
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // A sourceFunc is a Source without changes.
 type sourceFunc func(context.Context) (*configsync.Spec, error)
 

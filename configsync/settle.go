@@ -56,7 +56,12 @@ func (s *Syncer[T]) settle(ctx context.Context, written bool) error {
 	s.mu.Unlock()
 	s.beforeRestart(ctx, c)
 	if err := s.o.Restarter.Restart(ctx, c); err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // it did not come to it: the next pass asks again
+			s.mu.Lock()
+			if s.live.epoch == now.epoch {
+				s.live.asked = asked{}
+			}
+			s.mu.Unlock()
 			return ctx.Err()
 		}
 		return &restartError{fmt.Errorf("restarting for %s: %w", lkgName(v.Use), err)}

@@ -96,10 +96,11 @@ func (v *View) Run(ctx context.Context) error {
 		v.rest(ctx, next, due)
 	}
 	watching.Wait()
+	err = v.config.Source.RemoveEventHandler(handle)
 	if wrong, ok := compat.AsType[*informer.Error](context.Cause(ctx)); ok {
 		return fmt.Errorf("view: %w", wrong)
 	}
-	if err := v.config.Source.RemoveEventHandler(handle); err != nil {
+	if err != nil {
 		return fmt.Errorf("view: ending the watch of the Leases: %w", err)
 	}
 	return nil

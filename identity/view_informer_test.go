@@ -51,7 +51,7 @@ func TestInformersThatCannotBeUsed(t *testing.T) {
 				named := metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "u", ResourceVersion: "1"}
 				client := fake.NewClientset(&coordinationv1.Lease{ObjectMeta: named}, &corev1.Pod{ObjectMeta: named})
 				factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(c.transform))
-				source := c.of(factory)
+				source := &counted{SharedIndexInformer: c.of(factory)}
 				ctx, stop := context.WithTimeout(t.Context(), c.runs)
 				defer factory.Shutdown()
 				defer stop()
@@ -68,6 +68,9 @@ func TestInformersThatCannotBeUsed(t *testing.T) {
 				if !errors.As(err, &wrong) || wrong.Option != "ViewConfig.Source" || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("got %v, want an error of the informer ViewConfig.Source with %q", err, c.want)
 				}
+				if source.added != source.removed {
+					t.Errorf("%d handlers were added and %d removed", source.added, source.removed)
+				}
 				most := 1100 * time.Millisecond
 				if c.runs == time.Minute {
 					most += c.runs
@@ -78,4 +81,20 @@ func TestInformersThatCannotBeUsed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// counted counts the handlers of an informer.
+type counted struct {
+	cache.SharedIndexInformer
+	added, removed int
+}
+
+func (c *counted) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	c.added++
+	return c.SharedIndexInformer.AddEventHandler(h)
+}
+
+func (c *counted) RemoveEventHandler(h cache.ResourceEventHandlerRegistration) error {
+	c.removed++
+	return c.SharedIndexInformer.RemoveEventHandler(h)
 }

@@ -131,28 +131,38 @@ func runWork[T any](
 	worked, synced := make(chan error, 1), make(chan error, 1)
 	go func() { worked <- work(both) }()
 	go func() { synced <- s.Run(both) }()
-	var workErr, syncErr, stopErr, informerErr error
+	var stopErr, informerErr error
+	planned := true
 	select {
 	case <-ctx.Done():
 	case informerErr = <-failed:
-	case workErr = <-worked:
-		worked <- workErr
-	case syncErr = <-synced:
-		synced <- syncErr
+	case err := <-worked:
+		worked <- err
+		planned = err == nil || isEndOf(ctx, err)
+	case err := <-synced:
+		synced <- err
+		planned = err == nil
 	}
-	planned := ctx.Err() != nil || workErr == nil && syncErr == nil
 	if planned {
 		recording, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		stopErr = s.Stopping(recording)
 		done()
 	}
 	stop()
-	workErr, syncErr = <-worked, <-synced
-	if syncErr != nil {
-		return syncErr
-	}
-	if planned && errors.Is(workErr, context.Canceled) {
+	workErr, syncErr := <-worked, <-synced
+	if isEndOf(both, workErr) {
 		workErr = nil
 	}
-	return errors.Join(informerErr, workErr, stopErr)
+	return errors.Join(syncErr, informerErr, workErr, stopErr)
+}
+
+// isEndOf reports whether an error says that ctx has ended, and nothing else.
+func isEndOf(ctx context.Context, err error) bool {
+	if ctx.Err() == nil {
+		return false
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return err == ctx.Err() || err == context.Cause(ctx) //nolint:errorlint // it is the innermost one
 }

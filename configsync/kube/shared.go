@@ -18,7 +18,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/informer"
+	"github.com/belayproject/belay/internal/resourceversion"
 	"github.com/belayproject/belay/internal/watch"
 )
 
@@ -106,15 +108,16 @@ func (i *sharedInformer) watchTarget(ctx context.Context, c caller, at target, t
 		}
 	})
 	for ctx.Err() == nil {
-		there, wrong := i.compareTarget(ctx, c, at)
+		there, version, wrong := i.compareTarget(ctx, c, at)
 		if wrong != nil {
 			stop(&InformerError{Option: i.option, Err: wrong})
 		}
 		if ctx.Err() == nil {
 			i.setWrong(nil)
-			if err := i.followTarget(ctx, t, there); err != nil {
+			if err := i.followTarget(ctx, t, there, version); err != nil {
 				stop(cmp.Or(informer.CheckStopped(i.option, i.informer), error(&InformerError{Option: i.option, Err: err})))
 			}
+			backoff.Sleep(ctx, compareAgain) // it has shown what it did not show before: compare again
 		}
 	}
 	runs.Wait()
@@ -128,10 +131,13 @@ func (i *sharedInformer) watchTarget(ctx context.Context, c caller, at target, t
 }
 
 // compareTarget waits until the informer has synced and returns what is wrong with what it shows of the target. there
-// says that the API server has the target.
-func (i *sharedInformer) compareTarget(ctx context.Context, c caller, at target) (there bool, wrong error) {
+// says that the API server has the target, and a spec in it: without one, a transform that drops it would not show.
+// version is what the API server has.
+func (i *sharedInformer) compareTarget(
+	ctx context.Context, c caller, at target,
+) (there bool, version string, wrong error) {
 	if !waitFor(ctx, i.informer.HasSynced) {
-		return false, nil
+		return false, "", nil
 	}
 	sample := informer.Sample{
 		Resource: at.resource.Resource, Store: i.store, Fields: fieldsRead,
@@ -142,22 +148,39 @@ func (i *sharedInformer) compareTarget(ctx context.Context, c caller, at target)
 			if err != nil {
 				return nil, err
 			}
-			there = len(list.Items) > 0
+			there = len(list.Items) > 0 && list.Items[0].Object["spec"] != nil
+			if len(list.Items) > 0 {
+				version = list.Items[0].GetResourceVersion()
+			}
 			return list, nil
 		},
 	}
 	for {
 		wrong, err := sample.Compare(ctx)
+		if errors.Is(wrong, errNotShown) && i.isBehind(version) {
+			wrong, err = nil, wrong
+		}
 		if wrong != nil || err == nil || ctx.Err() != nil {
-			return there, wrong
+			return there, version, wrong
 		}
 		klog.FromContext(ctx).Error(err, "Comparing an informer with the API server", "option", i.option)
 		select {
 		case <-ctx.Done():
-			return false, nil
+			return false, "", nil
 		case <-time.After(compareAgain):
 		}
 	}
+}
+
+// isBehind reports whether the informer has not come as far as a version yet, where that is known. Then it may still
+// show what it does not show now.
+func (i *sharedInformer) isBehind(version string) bool {
+	v, ok := i.informer.(interface{ LastSyncResourceVersion() string })
+	if !ok {
+		return false
+	}
+	order, err := resourceversion.Compare(v.LastSyncResourceVersion(), version)
+	return err == nil && order < 0
 }
 
 // fieldsRead are what is read of a NodeConfig.
@@ -173,8 +196,8 @@ func fieldsRead(obj any) []informer.Field {
 }
 
 // followTarget gives events to a trigger until ctx ends. A target that could not be compared is not believed: it is
-// read, and followTarget returns when the informer shows it, so that it can be compared.
-func (i *sharedInformer) followTarget(ctx context.Context, t trigger, compared bool) error {
+// read, and followTarget returns when the informer shows it in another version, so that it can be compared.
+func (i *sharedInformer) followTarget(ctx context.Context, t trigger, compared bool, version string) error {
 	if !compared {
 		t.seen = nil
 	}
@@ -184,7 +207,7 @@ func (i *sharedInformer) followTarget(ctx context.Context, t trigger, compared b
 		mu.Lock()
 		defer mu.Unlock()
 		_ = t.Add(obj) // what is no unstructured object is not the target
-		if u, ok := obj.(*unstructured.Unstructured); ok && u.GetName() == t.name && !compared {
+		if u, ok := obj.(*unstructured.Unstructured); ok && u.GetName() == t.name && !compared && u.GetResourceVersion() != version {
 			select {
 			case appeared <- struct{}{}:
 			default:
@@ -192,7 +215,11 @@ func (i *sharedInformer) followTarget(ctx context.Context, t trigger, compared b
 		}
 	}
 	handle, err := i.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: add, UpdateFunc: func(_, obj any) { add(obj) },
+		AddFunc: add, UpdateFunc: func(old, obj any) {
+			if !isSameVersion(old, obj) { // a resync is no word of the API server
+				add(obj)
+			}
+		},
 		DeleteFunc: func(obj any) {
 			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = last.Obj
@@ -227,6 +254,12 @@ func (i *sharedInformer) followTarget(ctx context.Context, t trigger, compared b
 	case <-appeared:
 	}
 	return nil
+}
+
+func isSameVersion(a, b any) bool {
+	old, isObject := a.(*unstructured.Unstructured)
+	now, isToo := b.(*unstructured.Unstructured)
+	return isObject && isToo && old.GetUID() == now.GetUID() && old.GetResourceVersion() == now.GetResourceVersion()
 }
 
 // waitFor waits until a condition holds, and reports whether it does: not if ctx ends first.

@@ -23,6 +23,9 @@ var (
 	ErrSelectsTooLittle = errors.New("it selects too little: watch all namespaces, without a label or field selector")
 )
 
+// errBehind means that an informer shows another version of each object, so that none could be compared.
+var errBehind = errors.New("the informer and the API server have different versions of each object")
+
 const (
 	// sampleSize is how many objects of a kind are read from the server.
 	sampleSize = 250
@@ -65,7 +68,13 @@ func (s Sample) Compare(ctx context.Context) (wrong, err error) {
 			return nil, fmt.Errorf("listing %s: %w", s.Resource, err)
 		}
 		behind, wrong := s.compareOnce(objects, more)
-		if wrong == nil && behind == 0 || time.Now().After(end) {
+		if wrong == nil && behind == 0 {
+			return nil, nil
+		}
+		if time.Now().After(end) {
+			if wrong == nil && behind == len(objects) {
+				return nil, fmt.Errorf("comparing %s: %w", s.Resource, errBehind)
+			}
 			return wrong, nil
 		}
 		select {

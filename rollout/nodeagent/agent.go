@@ -33,7 +33,8 @@ func New(o Options) (*Agent, error) {
 }
 
 // Reconcile takes every step that can be taken now. It may take as long as Apply does, and not return at all where that reboots the
-// node. node is the name of the shadow that the agent reads, as a queue has it; another name is an OptionError.
+// node. node is the name of the shadow that the agent reads, as a queue has it; another name is an OptionError once the
+// shadow was read.
 // requeueAfter is when to call it again though the shadow has not changed; zero means not before. After an error it is
 // to be called again, backing off.
 func (a *Agent) Reconcile(ctx context.Context, node string) (requeueAfter time.Duration, err error) {

@@ -39,7 +39,7 @@
 // # Promise
 //
 // Install creates the RBAC roles only after an API server has refused a dry run of a write because of the policy.
-// An installation may be repeated.
+// An installation may be repeated. A policy of the same name with other contents is left as it is: [ErrOtherPolicy].
 //
 // # No promise
 //

@@ -10,9 +10,12 @@ import (
 	"slices"
 	"time"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,8 +44,8 @@ const (
 )
 
 // Install applies what [nodeauth.Objects] returns, by server-side apply: the policy first and, once the API server
-// obeys it, the rights that it guards. It may be repeated, also with other options; what those leave out is not
-// removed. ctx bounds the call; the wait for the policy takes a minute at most.
+// obeys it, the rights that it guards. It may be repeated with the same options; for others see [ErrOtherPolicy]. ctx
+// bounds the call; the wait for the policy takes a minute at most.
 //
 // Install tries the policy by the dry run of a write that impersonates the agent's user and the group system:masters,
 // so that RBAC cannot be what refuses it. The caller needs the rights of an administrator, and the right to impersonate
@@ -71,10 +74,17 @@ func Install(ctx context.Context, config *rest.Config, o nodeauth.Options) error
 			guards = append(guards, u)
 		}
 	}
+	try, err := makeTry(config, o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
+	if err := checkReplaced(ctx, config, guards); err != nil {
+		return fmt.Errorf("%s: %w", call, err)
+	}
 	if err := install.Apply(ctx, config, fieldManager, guards); err != nil {
 		return fmt.Errorf("%s: %w", call, err)
 	}
-	if err := waitGuarded(ctx, config, o); err != nil {
+	if err := waitGuarded(ctx, o.Name, try); err != nil {
 		return fmt.Errorf("%s: waiting until the API server obeys policy %q: %w", call, o.Name, err)
 	}
 	if err := install.Apply(ctx, config, fieldManager, rights); err != nil {
@@ -83,18 +93,50 @@ func Install(ctx context.Context, config *rest.Config, o nodeauth.Options) error
 	return nil
 }
 
-// waitGuarded waits until the policy refuses what no agent may do.
-func waitGuarded(ctx context.Context, config *rest.Config, o nodeauth.Options) error {
-	try, err := makeTry(config, o)
+// ErrOtherPolicy means that there is a policy of the name with other contents, which may guard rights that are bound.
+// Nothing was changed: a policy that is replaced guards neither what the new one leaves out nor, until the API server
+// obeys the new one, what that adds. Delete the bindings of the name and the policy, or give the options a new name.
+var ErrOtherPolicy = errors.New(
+	"a policy of this name has other contents: delete its role bindings, then the policy, or take a new name")
+
+// checkReplaced returns [ErrOtherPolicy] where applying the guards would change the policy or its binding.
+func checkReplaced(ctx context.Context, config *rest.Config, guards []*unstructured.Unstructured) error {
+	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	probe := nodeauth.Probe{Policy: o.Name, Try: try}
+	for _, u := range guards {
+		plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		if plural.Group != admissionregistrationv1.GroupName {
+			continue // a FlowSchema guards nothing
+		}
+		before, err := client.Resource(plural).Get(ctx, u.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		dry := metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: []string{metav1.DryRunAll}}
+		after, err := client.Resource(plural).Apply(ctx, u.GetName(), u, dry)
+		if err != nil {
+			return err
+		}
+		if !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]) {
+			return fmt.Errorf("%s %q: %w", u.GetKind(), u.GetName(), ErrOtherPolicy)
+		}
+	}
+	return nil
+}
+
+// waitGuarded waits until the policy refuses a write that no agent may make.
+func waitGuarded(ctx context.Context, policy string, try func(context.Context) error) error {
+	probe := nodeauth.Probe{Policy: policy, Try: try}
 	ctx, cancel := context.WithTimeout(ctx, guardedTime)
 	defer cancel()
 	for {
 		err := probe.Once(ctx)
-		if err == nil || isImpersonationRefused(err) {
+		if err == nil || isImpersonationRefused(err) || apierrors.IsInvalid(err) {
 			return err
 		}
 		if !backoff.Sleep(ctx, guardedEvery) {
@@ -146,6 +188,7 @@ func makeTry(config *rest.Config, o nodeauth.Options) (func(ctx context.Context)
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)
 	object.SetName(first.Prefix + probeName + "-other")
+	object.Object["spec"] = map[string]any{} // many definitions require one; others drop it
 	var objects dynamic.ResourceInterface = client.Resource(kind.GroupVersion().WithResource(first.Resource))
 	if first.Namespace != "" {
 		objects = client.Resource(kind.GroupVersion().WithResource(first.Resource)).Namespace(first.Namespace)

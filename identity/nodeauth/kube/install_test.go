@@ -42,7 +42,10 @@ spec:
   names: {kind: Shadow, listKind: ShadowList, plural: shadows, singular: shadow}
   scope: Cluster
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, required: [spec], properties: {spec: {type: object}}}}
 `
 
 // options are those of agents that renew a Lease each, and whose policy has the name of the namespace.
@@ -84,6 +87,16 @@ func TestInstallGuardsBeforeItGrants(t *testing.T) {
 	}
 	if _, err := admin.RbacV1().ClusterRoleBindings().Get(ctx, namespace+"-users", metav1.GetOptions{}); err != nil {
 		t.Error(err)
+	}
+	other := options(namespace)
+	other.ServiceAccount.Name = "another"
+	if err := kube.Install(ctx, env.Config(), other); !errors.Is(err, kube.ErrOtherPolicy) {
+		t.Errorf("with another service account: got %v, want ErrOtherPolicy", err)
+	}
+	binding, err := admin.RbacV1().RoleBindings(namespace).Get(ctx, namespace, metav1.GetOptions{})
+	must(t, err)
+	if account := binding.Subjects[0].Name; account != "agent" {
+		t.Errorf("after a refused Install the role is bound to %q, want \"agent\"", account)
 	}
 }
 

@@ -122,7 +122,7 @@ func (m *matrix) runRelease(ctx context.Context, root, release string, suites []
 func (m *matrix) runSuite(ctx context.Context, suite skew.Suite, release string) error {
 	program, err := m.compileOnce(ctx, suite)
 	if err != nil {
-		return err
+		return m.noteRun(skew.Run{Suite: suite, Release: release, Result: skew.Result{Err: err}})
 	}
 	return m.noteRun(skew.RunSuite(ctx, suite, program, release, release == m.newest))
 }
