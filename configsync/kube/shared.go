@@ -207,7 +207,8 @@ func (i *sharedInformer) followTarget(ctx context.Context, t trigger, compared b
 		mu.Lock()
 		defer mu.Unlock()
 		_ = t.Add(obj) // what is no unstructured object is not the target
-		if u, ok := obj.(*unstructured.Unstructured); ok && u.GetName() == t.name && !compared && u.GetResourceVersion() != version {
+		u, ok := obj.(*unstructured.Unstructured)
+		if ok && u.GetName() == t.name && !compared && u.GetResourceVersion() != version {
 			select {
 			case appeared <- struct{}{}:
 			default:
