@@ -153,7 +153,7 @@ func TestStrangeFiles(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, "used/y.json"), []byte(`{"token": "x", "cluster": ""}`), 0o600)
 		},
 		token + ".root": func(dir string) error { return os.Remove(filepath.Join(dir, "disks", token+".root.json")) },
-		"more behind": func(dir string) error {
+		"more than one value": func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "used/x.json"), []byte(`{"token": "x", "cluster": ""} {}`), 0o600)
 		},
 	} {

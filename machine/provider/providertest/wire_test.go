@@ -26,10 +26,10 @@ func TestBadRequests(t *testing.T) {
 	good := `{"request": {"token": "t-1", "owner": {"cluster": "c1", "name": "m", "uid": "u", "incarnation": 1}, "digest": "d", ` +
 		`"desired": {"versions": {}, "node": {}}, "join": {}}, "config": {"apiVersion": "", "kind": ""}}`
 	for _, row := range []struct{ method, path, body, want string }{
-		{"POST", "/v1/Create", "", "EOF"},
-		{"POST", "/v1/Create", "{", "EOF"},
-		{"POST", "/v1/Create", `{"colour": 1}`, `colour\" is not known: want`},
-		{"POST", "/v1/Create", `{"config": {"colour": 1}}`, `colour\" is not known: want`},
+		{"POST", "/v1/Create", "", "is not valid JSON"},
+		{"POST", "/v1/Create", "{", "is not valid JSON"},
+		{"POST", "/v1/Create", `{"colour": 1}`, `colour" is not known: want`},
+		{"POST", "/v1/Create", `{"config": {"colour": 1}}`, `colour" is not known: want`},
 		{"POST", "/v1/Create", `{"config": {"size": 1}}`, "number"},
 		{"POST", "/v1/Create", good + good, "there is more than one value"},
 		{"POST", "/v1/Create", good + "}", "there is more than one value"},
