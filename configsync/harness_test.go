@@ -90,7 +90,7 @@ type node struct {
 func newNode(t *testing.T) *node {
 	return &node{
 		t: t, server: &configsynctest.Server{}, disk: &configsynctest.Disk{}, rec: &configsynctest.Recorder{},
-		init: "good-init", drive: (*configsync.Syncer[string]).Run,
+		init: "good-init", drive: runSyncer,
 	}
 }
 
@@ -141,7 +141,7 @@ func (n *node) start() {
 	done := make(chan error, 2)
 	go func() { done <- n.child.Run(ctx, s) }()
 	synctest.Wait()
-	go func() { done <- n.drive(s, ctx) }()
+	go func() { done <- n.drive(ctx, s) }()
 	n.stop = func() {
 		killed := ctx.Err() != nil
 		if err := s.Stopping(ctx); err != nil && !killed {

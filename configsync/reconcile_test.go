@@ -16,7 +16,7 @@ import (
 )
 
 // A driver keeps a Syncer going until ctx ends, and returns nil then.
-type driver func(s *configsync.Syncer[string], ctx context.Context) error
+type driver func(ctx context.Context, s *configsync.Syncer[string]) error
 
 // eachDriver runs f in a bubble for each way to drive a Syncer: all keep the same promises.
 func eachDriver(t *testing.T, f func(t *testing.T, d driver)) {
@@ -30,14 +30,16 @@ func eachDriver(t *testing.T, f func(t *testing.T, d driver)) {
 // eachPromptDriver is eachDriver without the one that looks at the source, and reports, each second.
 func eachPromptDriver(t *testing.T, f func(t *testing.T, d driver)) {
 	t.Helper()
-	for name, d := range map[string]driver{"Run": (*configsync.Syncer[string]).Run, "Reconcile": reconcileWatched} {
+	for name, d := range map[string]driver{"Run": runSyncer, "Reconcile": reconcileWatched} {
 		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, d) }) })
 	}
 }
 
+func runSyncer(ctx context.Context, s *configsync.Syncer[string]) error { return s.Run(ctx) }
+
 // reconcileWatched schedules as a work queue does: a pass when Watch has called, and when the one before has asked for
 // it.
-func reconcileWatched(s *configsync.Syncer[string], ctx context.Context) error {
+func reconcileWatched(ctx context.Context, s *configsync.Syncer[string]) error {
 	queue, watched := make(chan struct{}, 1), make(chan error, 1)
 	ctx, stop := context.WithCancel(ctx)
 	go func() {
@@ -48,7 +50,7 @@ func reconcileWatched(s *configsync.Syncer[string], ctx context.Context) error {
 			}
 		})
 	}()
-	err := reconcileFrom(s, ctx, queue)
+	err := reconcileFrom(ctx, s, queue)
 	stop()
 	if watchErr := <-watched; err == nil {
 		err = watchErr
@@ -57,7 +59,7 @@ func reconcileWatched(s *configsync.Syncer[string], ctx context.Context) error {
 }
 
 // reconcilePolled calls each second, whatever was asked for.
-func reconcilePolled(s *configsync.Syncer[string], ctx context.Context) error {
+func reconcilePolled(ctx context.Context, s *configsync.Syncer[string]) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	queue := make(chan struct{}, 1)
@@ -74,10 +76,10 @@ func reconcilePolled(s *configsync.Syncer[string], ctx context.Context) error {
 			}
 		}
 	}()
-	return reconcileFrom(s, ctx, queue)
+	return reconcileFrom(ctx, s, queue)
 }
 
-func reconcileFrom(s *configsync.Syncer[string], ctx context.Context, queue <-chan struct{}) error {
+func reconcileFrom(ctx context.Context, s *configsync.Syncer[string], queue <-chan struct{}) error {
 	for {
 		after, err := s.Reconcile(ctx, "node-1")
 		switch {

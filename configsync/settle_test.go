@@ -63,7 +63,7 @@ func TestStartBetweenTheDecisionAndTheRestart(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- drive(s, ctx) }()
+		go func() { done <- drive(ctx, s) }()
 		v1 := n.push("v1", "good-1")
 		if a := <-started; a.Ref.UID != v1.UID {
 			t.Errorf("the start uses UID %q, want %q: it was assigned by then", a.Ref.UID, v1.UID)

@@ -41,7 +41,7 @@ func (n *node) steerBy(find configsync.Finder) *configsync.Steered[string] {
 	done := make(chan error, 2)
 	go func() { done <- n.child.Run(ctx, s.Syncer) }()
 	synctest.Wait()
-	go func() { done <- n.drive(s.Syncer, ctx) }()
+	go func() { done <- n.drive(ctx, s.Syncer) }()
 	synctest.Wait()
 	n.stop = func() {
 		_ = s.Stopping(n.t.Context())

@@ -222,14 +222,14 @@ func TestRestarterErrorEndsRun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := drive(s, t.Context()); !errors.Is(err, configsync.ErrNotStarted) {
+		if err := drive(t.Context(), s); !errors.Is(err, configsync.ErrNotStarted) {
 			t.Errorf("Run before Bootstrap = %v, want ErrNotStarted", err)
 		}
 		if _, err := s.Bootstrap(t.Context(), lkg.Exit{}); err != nil {
 			t.Fatal(err)
 		}
 		n.push("v1", "good-1")
-		if err := drive(s, t.Context()); !errors.Is(err, exit) {
+		if err := drive(t.Context(), s); !errors.Is(err, exit) {
 			t.Errorf("Run = %v, want the Restarter's error", err)
 		}
 		if _, err := n.disk.Get(n.t.Context(), "planned-restart"); err != nil {
@@ -257,7 +257,7 @@ func TestLostRestartIsAskedForAgain(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		go func() { done <- drive(s, ctx) }()
+		go func() { done <- drive(ctx, s) }()
 		n.push("v1", "good-1")
 		n.wait(time.Minute)
 		if asked.Load() != 1 {
