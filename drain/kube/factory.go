@@ -27,7 +27,8 @@ func NewFactory(client kubernetes.Interface, o CacheOptions) informers.SharedInf
 	// The factory gives whoever asks for an informer the one that was made first.
 	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		indexers := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
-		return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, indexers, watch.SelectField("spec.nodeName", o.Node))
+		onNode := watch.SelectField("spec.nodeName", o.Node)
+		return coreinformers.NewFilteredPodInformer(client, metav1.NamespaceAll, resync, indexers, onNode)
 	})
 	factory.InformerFor(&corev1.Node{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewFilteredNodeInformer(client, resync, cache.Indexers{}, watch.SelectName(o.Node))

@@ -96,15 +96,15 @@ func (a applier) apply(ctx context.Context, u *unstructured.Unstructured) error 
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	options := metav1.ApplyOptions{FieldManager: a.manager, Force: true}
-	if _, err := a.resource(u).Apply(ctx, u.GetName(), u, options); err != nil {
+	if _, err := a.clientFor(u).Apply(ctx, u.GetName(), u, options); err != nil {
 		return fmt.Errorf("applying %s %q: %w", u.GetKind(), u.GetName(), err)
 	}
 	return nil
 }
 
-// resource is the client for the kind of an object. The kinds that are installed follow the rule of plurals, and an
+// clientFor is the client for the kind of an object. The kinds that are installed follow the rule of plurals, and an
 // object with a namespace is of a kind that has them.
-func (a applier) resource(u *unstructured.Unstructured) dynamic.ResourceInterface {
+func (a applier) clientFor(u *unstructured.Unstructured) dynamic.ResourceInterface {
 	plural, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 	if u.GetNamespace() == "" {
 		return a.client.Resource(plural)
@@ -200,7 +200,7 @@ func (a applier) checkServed(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	u, err := a.resource(definition).Get(ctx, definition.GetName(), metav1.GetOptions{})
+	u, err := a.clientFor(definition).Get(ctx, definition.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return errGone

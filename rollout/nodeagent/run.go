@@ -14,7 +14,8 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Run takes the steps of [Agent.Reconcile] whenever the shadow may have changed, and when it asks for it, until ctx ends; then it returns nil. Errors are
+// Run takes the steps of [Agent.Reconcile] whenever the shadow may have changed, and when it asks for it, until ctx
+// ends; then it returns nil. Errors are
 // logged, and tried again after a time that grows. Call it once.
 func (a *Agent) Run(ctx context.Context) error {
 	if a.turn == nil {
