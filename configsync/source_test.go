@@ -16,14 +16,28 @@ import (
 // R-CS-33: trouble on a live process changes nothing and is reported; and cleared when it is over.
 // L-CS-17.
 func TestTroubleWithSourceIsReportedOnly(t *testing.T) {
+	assign := func(n *node, o configsync.Object) {
+		n.server.Name(&configsync.Spec{Namespace: o.Namespace, Name: o.Name, UID: o.UID})
+	}
+	// Each makes the trouble before it assigns v2, so that at no moment v2 can be had.
 	trouble := map[string]func(n *node, v2 configsync.Object){
-		"missing":   func(n *node, v2 configsync.Object) { n.server.Delete(v2.Namespace, v2.Name) },
-		"forbidden": func(n *node, v2 configsync.Object) { n.server.Deny(v2.Namespace, v2.Name, true) },
+		"missing": func(n *node, v2 configsync.Object) {
+			n.server.Delete(v2.Namespace, v2.Name)
+			assign(n, v2)
+		},
+		"forbidden": func(n *node, v2 configsync.Object) {
+			n.server.Deny(v2.Namespace, v2.Name, true)
+			assign(n, v2)
+		},
 		"recreated": func(n *node, v2 configsync.Object) {
 			n.server.Delete(v2.Namespace, v2.Name)
 			n.server.Put(v2.Namespace, v2.Name, v2.Data, true)
+			assign(n, v2)
 		},
-		"unreachable": func(n *node, _ configsync.Object) { n.server.Down(true) },
+		"unreachable": func(n *node, v2 configsync.Object) {
+			n.server.Down(true)
+			assign(n, v2)
+		},
 		"invalid": func(n *node, _ configsync.Object) {
 			n.server.Spoil(&configsync.InvalidError{Problem: "exactly one subfield must be non-nil, but all were nil"})
 		},
@@ -34,8 +48,6 @@ func TestTroubleWithSourceIsReportedOnly(t *testing.T) {
 				v1 := n.promoted()
 				starts := len(n.child.Starts())
 				v2 := n.server.Put("kube-system", "v2", map[string]string{"kubelet": "good-2"}, true)
-				cause(n, v2)
-				n.server.Name(&configsync.Spec{Namespace: v2.Namespace, Name: v2.Name, UID: v2.UID})
 				cause(n, v2)
 				n.wait(5 * time.Minute)
 				n.runs(v1, "trouble with the source leaves a live process alone")
