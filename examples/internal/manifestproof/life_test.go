@@ -294,6 +294,12 @@ func (f *fleet) breaks(revision string) {
 	f.t.Helper()
 	f.turn(revision, v1alpha1.Class(rollout.NonIntrusive))
 	f.is(rollout.Frozen, revision)
+	f.eventually("nodes that had begun have ended: what fails after an acceptance stops it again", func() error {
+		if c := f.rollout().Status.Counts; c == nil || c.InFlight > 0 {
+			return fmt.Errorf("it has %+v", c)
+		}
+		return nil
+	})
 	f.asks(v1alpha1.Verb{Do: v1alpha1.Do(rollout.Accept)})
 }
 

@@ -20,7 +20,7 @@ import (
 
 const (
 	// grace is how long the control plane may take for an order, closeGrace to stop and remove everything.
-	grace, closeGrace = 30 * time.Second, 2 * time.Minute
+	grace, closeGrace = 2 * time.Minute, 2 * time.Minute
 	// buildTime is how long it may take where it has to build a program first.
 	buildTime = 20 * time.Minute
 )
