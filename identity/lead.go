@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/belayproject/belay/internal/option"
+	"github.com/belayproject/belay/internal/restclient"
 )
 
 // LeadOptions are those of [Lead]. Namespace and Name are required.
@@ -116,16 +117,13 @@ func newRESTLeases(config *rest.Config, over *http.Client, namespace string) (*r
 	if err := coordinationv1.AddToScheme(known); err != nil {
 		return nil, err
 	}
-	config = rest.CopyConfig(config)
+	config, over, err := restclient.For(config, over)
+	if err != nil {
+		return nil, err
+	}
 	config.QPS, config.RateLimiter = -1, nil // a heartbeat never waits for other requests
 	config.APIPath, config.GroupVersion = "/apis", &coordinationv1.SchemeGroupVersion
 	config.NegotiatedSerializer = serializer.NewCodecFactory(known).WithoutConversion()
-	if over == nil {
-		var err error
-		if over, err = rest.HTTPClientFor(config); err != nil {
-			return nil, err
-		}
-	}
 	client, err := rest.RESTClientForConfigAndClient(config, over)
 	return &restLeases{client, runtime.NewParameterCodec(known), namespace}, err
 }

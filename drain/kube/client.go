@@ -22,6 +22,7 @@ import (
 
 	"github.com/belayproject/belay/drain"
 	"github.com/belayproject/belay/internal/option"
+	"github.com/belayproject/belay/internal/restclient"
 )
 
 const (
@@ -78,9 +79,9 @@ func NewClient(clientset kubernetes.Interface, o ClientOptions) (Client, error) 
 	return newClient(check, clientset, o)
 }
 
-// NewClientForConfig returns a Client with a rate limit of its own. A timeout and limits in config aren't used. config
-// is not changed. The httpClient may be nil; GetHTTPClient of a controller-runtime manager returns one that shares its
-// connections.
+// NewClientForConfig returns a Client with a rate limit of its own. Limits in config, and timeouts in it and in
+// httpClient, aren't used; neither is changed. The httpClient may be nil; GetHTTPClient of a controller-runtime manager
+// returns one that shares its connections.
 func NewClientForConfig(config *rest.Config, httpClient *http.Client, o ClientOptions) (Client, error) {
 	check := checkClient("drain/kube.NewClientForConfig", o)
 	check.Require("config", config, "see k8s.io/client-go/tools/clientcmd or k8s.io/client-go/rest.InClusterConfig")
@@ -88,7 +89,7 @@ func NewClientForConfig(config *rest.Config, httpClient *http.Client, o ClientOp
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.Timeout, config.RateLimiter = 0, nil
+	config.RateLimiter = nil
 	config.QPS, config.Burst = orDefault(o.QPS, DefaultQPS), orDefault(o.Burst, defaultBurst)
 	clientset, err := newClientset(config, httpClient)
 	if err != nil {
@@ -106,10 +107,11 @@ func checkClient(call string, o ClientOptions) *option.Checker {
 }
 
 func newClientset(config *rest.Config, httpClient *http.Client) (*kubernetes.Clientset, error) {
-	if httpClient != nil {
-		return kubernetes.NewForConfigAndClient(config, httpClient)
+	config, httpClient, err := restclient.For(config, httpClient)
+	if err != nil {
+		return nil, err
 	}
-	return kubernetes.NewForConfig(config)
+	return kubernetes.NewForConfigAndClient(config, httpClient)
 }
 
 func newClient(check *option.Checker, clientset kubernetes.Interface, o ClientOptions) (Client, error) {

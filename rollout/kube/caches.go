@@ -23,6 +23,7 @@ import (
 
 	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/option"
+	"github.com/belayproject/belay/internal/restclient"
 	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -117,11 +118,9 @@ func clientsFor(function string, config *rest.Config, over *http.Client) (dynami
 	if err := check.Err(); err != nil {
 		return nil, nil, err
 	}
-	if over == nil {
-		var err error
-		if over, err = rest.HTTPClientFor(config); err != nil {
-			return nil, nil, fmt.Errorf("rollout/kube.%s: %w", function, err)
-		}
+	config, over, err := restclient.For(config, over)
+	if err != nil {
+		return nil, nil, fmt.Errorf("rollout/kube.%s: %w", function, err)
 	}
 	client, err1 := dynamic.NewForConfigAndClient(config, over)
 	core, err2 := kubernetes.NewForConfigAndClient(config, over)
