@@ -20,7 +20,6 @@ import (
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/informer"
-	"github.com/belayproject/belay/internal/resourceversion"
 	"github.com/belayproject/belay/internal/watch"
 )
 
@@ -140,7 +139,7 @@ func (i *sharedInformer) compareTarget(
 		return false, "", nil
 	}
 	sample := informer.Sample{
-		Resource: at.resource.Resource, Store: i.store, Fields: fieldsRead,
+		Resource: at.resource.Resource, Store: i.store, Informer: i.informer, Fields: fieldsRead,
 		FieldMissing: errDropsField, SelectsTooLittle: errNotShown,
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			watch.SelectName(at.name)(&o)
@@ -157,9 +156,6 @@ func (i *sharedInformer) compareTarget(
 	}
 	for {
 		wrong, err := sample.Compare(ctx)
-		if errors.Is(wrong, errNotShown) && i.isBehind(version) {
-			wrong, err = nil, wrong
-		}
 		if wrong != nil || err == nil || ctx.Err() != nil {
 			return there, version, wrong
 		}
@@ -170,17 +166,6 @@ func (i *sharedInformer) compareTarget(
 		case <-time.After(compareAgain):
 		}
 	}
-}
-
-// isBehind reports whether the informer has not come as far as a version yet, where that is known. Then it may still
-// show what it does not show now.
-func (i *sharedInformer) isBehind(version string) bool {
-	v, ok := i.informer.(interface{ LastSyncResourceVersion() string })
-	if !ok {
-		return false
-	}
-	order, err := resourceversion.Compare(v.LastSyncResourceVersion(), version)
-	return err == nil && order < 0
 }
 
 // fieldsRead are what is read of a NodeConfig.

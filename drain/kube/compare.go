@@ -5,6 +5,8 @@ package kube
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -62,10 +64,10 @@ func (c *Cache) compare(ctx context.Context) error {
 	}
 	samples := c.samples()
 	for _, i := range c.informers {
-		wrong, err := shared.Sample{
-			Resource: i.resource, Store: stores[i.resource], List: samples[i.resource], Fields: fieldsRead,
-			FieldMissing: ErrFieldMissing, SelectsTooLittle: ErrSelectsTooLittle,
-		}.Compare(ctx)
+		wrong, err := compareSample(ctx, shared.Sample{
+			Resource: i.resource, Store: stores[i.resource], Informer: i.Informer, List: samples[i.resource],
+			Fields: fieldsRead, FieldMissing: ErrFieldMissing, SelectsTooLittle: ErrSelectsTooLittle,
+		})
 		if err != nil {
 			return err
 		}
@@ -74,6 +76,24 @@ func (c *Cache) compare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// compareAgain is the pause after a comparison with an informer that is behind.
+const compareAgain = time.Second
+
+// compareSample compares until the informer has come as far as the sample, or ctx ends.
+func compareSample(ctx context.Context, s shared.Sample) (wrong, err error) {
+	for {
+		wrong, err := s.Compare(ctx)
+		if !errors.Is(err, shared.ErrBehind) {
+			return wrong, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), err)
+		case <-time.After(compareAgain):
+		}
+	}
 }
 
 // fieldsRead are what a drain reads of an object, after [Transform].

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/belayproject/belay/internal/resourceversion"
 )
 
 var (
@@ -23,8 +25,9 @@ var (
 	ErrSelectsTooLittle = errors.New("it selects too little: watch all namespaces, without a label or field selector")
 )
 
-// errBehind means that an informer shows another version of each object, so that none could be compared.
-var errBehind = errors.New("the informer and the API server have different versions of each object")
+// ErrBehind means that an informer shows another version of each object, or has not come as far as them, so that none
+// could be compared. Compare again.
+var ErrBehind = errors.New("the informer and the API server have different versions of each object")
 
 const (
 	// sampleSize is how many objects of a kind are read from the server.
@@ -48,6 +51,10 @@ type Field struct {
 type Sample struct {
 	Resource string // the plural: "pods"
 	Store    cache.Indexer
+	// Informer fills the store.
+	Informer Interface
+	// AnyType says that Fields reads objects of each type that the server or the informer may have: typed or unstructured.
+	AnyType bool
 	// List reads a sample from the API server.
 	List func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
 	// Fields returns what is read of an object, in the same order for each. Metadata that every consumer reads (UID,
@@ -73,7 +80,7 @@ func (s Sample) Compare(ctx context.Context) (wrong, err error) {
 		}
 		if time.Now().After(end) {
 			if wrong == nil && behind == len(objects) {
-				return nil, fmt.Errorf("comparing %s: %w", s.Resource, errBehind)
+				return nil, fmt.Errorf("comparing %s: %w", s.Resource, ErrBehind)
 			}
 			return wrong, nil
 		}
@@ -100,14 +107,14 @@ func (s Sample) readLive(ctx context.Context) (objects []runtime.Object, more in
 	return objects, more, err
 }
 
-// compareOnce returns how many objects of the sample the informer shows in another version, which cannot be compared,
-// and what is wrong with the first one that it does not show as it is read.
+// compareOnce returns how many objects of the sample cannot be compared, since the informer shows them in another version
+// or has not come as far as them, and what is wrong with the first one that it does not show as it is read.
 func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, wrong error) {
 	tooLittle := s.SelectsTooLittle
 	if tooLittle == nil {
 		tooLittle = ErrSelectsTooLittle
 	}
-	shown := 0
+	shown, coming := 0, int64(0)
 	var missing string
 	for _, live := range objects {
 		key, err := cache.MetaNamespaceKeyFunc(live)
@@ -116,7 +123,11 @@ func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, w
 		}
 		cached, ok, _ := s.Store.GetByKey(key) // a store in memory has no errors
 		if !ok {
-			missing = key
+			if s.isBehind(live) {
+				behind, coming = behind+1, coming+1
+			} else {
+				missing = key
+			}
 			continue
 		}
 		shown++
@@ -132,11 +143,26 @@ func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, w
 		return behind, fmt.Errorf("it shows %d of %d %s of the server, not %q: %w",
 			shown, len(objects), s.Resource, missing, tooLittle)
 	}
-	total, have := int64(len(objects))+more, int64(len(s.Store.ListKeys()))
+	total, have := int64(len(objects))+more, int64(len(s.Store.ListKeys()))+coming
 	if have < total-total/10 { // the numbers of a busy cluster differ
 		return behind, fmt.Errorf("it shows %d of %d %s of the server: %w", have, total, s.Resource, tooLittle)
 	}
 	return behind, nil
+}
+
+// isBehind reports whether the informer has not come as far as the last change of an object, where that is known: then it
+// may still show an object that it does not show now.
+func (s Sample) isBehind(live runtime.Object) bool {
+	v, ok := s.Informer.(interface{ LastSyncResourceVersion() string })
+	if !ok {
+		return false
+	}
+	o, err := meta.Accessor(live)
+	if err != nil {
+		return false
+	}
+	order, err := resourceversion.Compare(v.LastSyncResourceVersion(), o.GetResourceVersion())
+	return err == nil && order < 0
 }
 
 // compareObject returns an error for a field that the server has in this version of the object, and the cached object
@@ -146,7 +172,7 @@ func (s Sample) compareObject(live runtime.Object, cached any) (same bool, err e
 	if fieldMissing == nil {
 		fieldMissing = ErrFieldMissing
 	}
-	if want, got := fmt.Sprintf("%T", live), fmt.Sprintf("%T", cached); got != want && got != "*"+want {
+	if want, got := fmt.Sprintf("%T", live), fmt.Sprintf("%T", cached); !s.AnyType && got != want && got != "*"+want {
 		return true, fmt.Errorf("the informer holds %s, want %s: %w", got, want, fieldMissing)
 	}
 	liveMeta, err := meta.Accessor(live)

@@ -49,7 +49,7 @@ func (s *nodeStore) compareInformer(ctx context.Context) error {
 		return nil
 	}
 	sample := informer.Sample{
-		Resource: "nodes", Store: s.store, Fields: fieldsRead,
+		Resource: "nodes", Store: s.store, Informer: s.informer, Fields: fieldsRead,
 		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return s.client.CoreV1().Nodes().List(ctx, o)
 		},

@@ -129,7 +129,7 @@ func (c *informerCache[T]) Run(ctx context.Context, changed func()) error {
 		return nil
 	}
 	defer func() { _ = c.informer.RemoveEventHandler(handle) }() // of an informer that has stopped there is nothing to remove
-	return informer.WatchStopped(ctx, c.option, c.informer)
+	return informer.WatchRunning(ctx, c.option, c.informer)
 }
 
 // handlerOf calls changed for each event.

@@ -14,12 +14,15 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/internal/informer"
+	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
 // compareAgain is the pause after a comparison to which the API server gave no answer.
@@ -77,10 +80,21 @@ func (c *Caches) sampleKinds() []sampled {
 	seen, core, apps := c.comparison.seen, c.comparison.core.CoreV1(), c.comparison.core.AppsV1()
 	sample := func(kind string, store cache.Indexer, list func(context.Context, options) (runtime.Object, error)) sampled {
 		return sampled{"Informers." + kind, informer.Sample{
-			Resource: strings.ToLower(kind), Store: store, List: list, Fields: fieldsRead,
+			Resource: strings.ToLower(kind), Store: store, Informer: c.foreign["Informers."+kind], List: list,
+			Fields: fieldsRead,
 		}}
 	}
+	own := func(kind string, store cache.Indexer, resource schema.GroupVersionResource) sampled {
+		s := sample(kind, store, func(ctx context.Context, o options) (runtime.Object, error) {
+			return c.Client.Resource(resource).List(ctx, o)
+		})
+		s.AnyType = true
+		return s
+	}
 	return []sampled{
+		own("Shadows", storeOf(c.Shadows), v1alpha1.NodeShadowsResource),
+		own("Rollouts", storeOf(c.Rollouts), v1alpha1.RolloutsResource),
+		own("Revisions", storeOf(c.Revisions), v1alpha1.RevisionsResource),
 		sample("Nodes", seen.nodes, func(ctx context.Context, o options) (runtime.Object, error) {
 			return core.Nodes().List(ctx, o)
 		}),
@@ -97,6 +111,40 @@ func (c *Caches) sampleKinds() []sampled {
 			return apps.DaemonSets(all).List(ctx, o)
 		}),
 	}
+}
+
+// storeOf is the store of a cache of this package.
+func storeOf[T any](c Cache[T]) cache.Indexer {
+	if own, ok := c.(*informerCache[T]); ok {
+		return own.store
+	}
+	return nil
+}
+
+// fieldsOfOwn are what a controller of rollouts reads of an object of this package.
+func fieldsOfOwn(o metav1.Object, spec, status any) []informer.Field {
+	return []informer.Field{
+		{Name: "metadata.generation", Value: o.GetGeneration()}, {Name: "metadata.finalizers", Value: o.GetFinalizers()},
+		{Name: "spec", Value: spec}, {Name: "status", Value: status},
+	}
+}
+
+// typedOf is an object of this package as its own type; nil where it is of another kind, or cannot be decoded.
+func typedOf(u *unstructured.Unstructured) (typed any) {
+	switch u.GetKind() {
+	case v1alpha1.NodeShadowKind:
+		typed = &v1alpha1.NodeShadow{}
+	case v1alpha1.RolloutKind:
+		typed = &v1alpha1.Rollout{}
+	case v1alpha1.RevisionKind:
+		typed = &v1alpha1.Revision{}
+	default:
+		return nil
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
+		return nil
+	}
+	return typed
 }
 
 // fieldsRead are what a controller of rollouts reads of an object.
@@ -124,6 +172,14 @@ func fieldsRead(obj any) []informer.Field {
 		return []informer.Field{{Name: "spec.replicas", Value: replicas(o.Spec.Replicas)}}
 	case *appsv1.StatefulSet:
 		return []informer.Field{{Name: "spec.replicas", Value: replicas(o.Spec.Replicas)}}
+	case *unstructured.Unstructured:
+		return fieldsRead(typedOf(o))
+	case *v1alpha1.NodeShadow:
+		return fieldsOfOwn(o, o.Spec, o.Status)
+	case *v1alpha1.Rollout:
+		return fieldsOfOwn(o, o.Spec, o.Status)
+	case *v1alpha1.Revision:
+		return fieldsOfOwn(o, o.Spec, nil)
 	default:
 		return nil
 	}

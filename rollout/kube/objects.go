@@ -52,6 +52,21 @@ func (o objects) get(ctx context.Context, name string) (*unstructured.Unstructur
 	return u, nil
 }
 
+// finalizers are those of an object as the storage has it. It is listed by its name, which takes no right to get it. That
+// it is gone is a conflict, and [fs.ErrNotExist].
+func (o objects) finalizers(ctx context.Context, name string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	list, err := o.client.List(ctx, metav1.ListOptions{FieldSelector: metav1.ObjectNameField + "=" + name})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %s %q: %w", o.kind, name, err)
+	case len(list.Items) == 0:
+		return nil, fmt.Errorf("reading %s %q: %w: %w", o.kind, name, rollout.ErrConflict, fs.ErrNotExist)
+	}
+	return list.Items[0].GetFinalizers(), nil
+}
+
 // create is strict: a field that the server would drop is an error.
 func (o objects) create(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)

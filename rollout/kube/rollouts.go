@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +116,7 @@ func (s *domainRollouts) Store(ctx context.Context, read controller.Rollout, d r
 	r := v.read
 	if r.DeletionTimestamp == nil && !slices.Contains(r.Finalizers, rolloutFinalizer) {
 		var err error
-		if r, err = s.finalizers(ctx, r, append(slices.Clone(r.Finalizers), rolloutFinalizer)); err != nil {
+		if r, err = s.setFinalizer(ctx, r, true); err != nil {
 			return read, 0, err
 		}
 	}
@@ -157,11 +158,10 @@ func (s *domainRollouts) Finish(ctx context.Context, read controller.Rollout) er
 	if !ok {
 		return fmt.Errorf("writing %s %q: its version is not of these Rollouts", s.objects.kind, read.Name)
 	}
-	rest := slices.DeleteFunc(slices.Clone(v.read.Finalizers), func(f string) bool { return f == rolloutFinalizer })
-	if len(rest) == len(v.read.Finalizers) {
+	_, err := s.setFinalizer(ctx, v.read, false)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	_, err := s.finalizers(ctx, v.read, rest)
 	return err
 }
 
@@ -176,7 +176,20 @@ func (s *domainRollouts) Gone(ctx context.Context, uid string) (bool, error) {
 	return !slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return string(u.GetUID()) == uid }), nil
 }
 
-func (s *domainRollouts) finalizers(ctx context.Context, r *v1alpha1.Rollout, all []string) (*v1alpha1.Rollout, error) {
+// setFinalizer adds rolloutFinalizer to the version that was read, or removes it. The finalizers of others are those that
+// the API server has: the informer of an embedder may have a transform that drops them.
+func (s *domainRollouts) setFinalizer(ctx context.Context, r *v1alpha1.Rollout, there bool) (*v1alpha1.Rollout, error) {
+	is, err := s.objects.finalizers(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(slices.Clone(is), func(f string) bool { return f == rolloutFinalizer })
+	if there {
+		all = append(all, rolloutFinalizer)
+	}
+	if len(all) == len(is) {
+		return r, nil
+	}
 	return s.patch(ctx, r, map[string]any{"metadata": map[string]any{"finalizers": all}})
 }
 

@@ -68,8 +68,12 @@ func (s *Shadows) remove(ctx context.Context, read *v1alpha1.NodeShadow, may fun
 	if err := may(read); err != nil {
 		return fmt.Errorf("removing %s %q: %w", s.objects.kind, read.Name, err)
 	}
-	rest := slices.DeleteFunc(slices.Clone(read.Finalizers), func(f string) bool { return f == shadowFinalizer })
-	_, err := s.merge(ctx, read, map[string]any{"metadata": map[string]any{"finalizers": rest}})
+	is, err := s.objects.finalizers(ctx, read.Name)
+	if err != nil {
+		return err
+	}
+	rest := slices.DeleteFunc(is, func(f string) bool { return f == shadowFinalizer })
+	_, err = s.merge(ctx, read, map[string]any{"metadata": map[string]any{"finalizers": rest}})
 	return err
 }
 
