@@ -211,7 +211,7 @@ func TestDemoWithARealKubelet(t *testing.T) {
 // playDemo runs the demo on four nodes and a control plane of its own to its end, and returns what it wrote, without line breaks.
 func playDemo(t *testing.T, args ...string) string {
 	t.Helper()
-	d := startDemo(t, append([]string{"--control-plane=BIN/controlplane -stdin"}, args...)...)
+	d := startDemo(t, append([]string{"--control-plane=BIN/controlplane -stdin -wait"}, args...)...)
 	if code := d.wait(t); code != 0 {
 		t.Fatalf("exit status: got %d, want 0; the demo wrote\n%s", code, d.out)
 	}
@@ -253,7 +253,7 @@ func interruptDemo(t *testing.T, kubelet string, interruptions []interruption) {
 	t.Helper()
 	for _, i := range interruptions {
 		t.Run(i.name, func(t *testing.T) {
-			d := startDemo(t, "--control-plane=BIN/controlplane -stdin", "--nodes=2", "--trial=2s", "--real-kubelet="+kubelet)
+			d := startDemo(t, "--control-plane=BIN/controlplane -stdin -wait", "--nodes=2", "--trial=2s", "--real-kubelet="+kubelet)
 			d.until(t, i.when)
 			if err := d.cmd.Process.Signal(i.signal); err != nil {
 				t.Fatal(err)

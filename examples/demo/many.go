@@ -112,6 +112,9 @@ func (r *many) setUp(ctx context.Context) (config *rest.Config, err error) {
 	if r.plane, err = plane.Start(ctx, r.settings.ControlPlane, r.screen.Lines()); err != nil {
 		return nil, err
 	}
+	if err := r.plane.StartServer(ctx); err != nil {
+		return nil, err
+	}
 	if config, err = clientcmd.BuildConfigFromFlags("", r.plane.Kubeconfig()); err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig of the control plane: %w", err)
 	}

@@ -31,6 +31,8 @@ type session struct {
 	settings settings.Settings
 	screen   *screen.Screen
 	dir      string
+	id       string // of the run, as a label
+	early    bool   // there are nodes that begin before the API server runs
 	plane    *plane.Plane
 	cluster  *fleet.Cluster
 	nodes    []*crew.Node
@@ -63,7 +65,7 @@ func (r *session) play(ctx context.Context) error {
 		return err
 	}
 	numbers := story.Settings{HealthzPort: port, Trial: r.settings.Trial, CrashLoopThreshold: r.settings.Threshold}
-	kubeconfig, err := r.setUp(ctx)
+	kubeconfig, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -75,9 +77,10 @@ func (r *session) play(ctx context.Context) error {
 	o := crew.Options{
 		Agent: r.settings.Agent, Self: self, Kubeconfig: kubeconfig, Dir: r.dir, Init: local.Payload, HealthzPort: port,
 	}
-	kubelet, err := r.kubelet(ctx, addresses[0])
-	if err != nil {
-		return err
+	steps := story.Steps(numbers, r.plane != nil)
+	count := len(steps)
+	if r.early {
+		count++
 	}
 	pause := r.settings.Pause
 	if !r.screen.Live() {
@@ -85,41 +88,92 @@ func (r *session) play(ctx context.Context) error {
 	}
 	r.player = play.New(play.Options{
 		Cluster: r.cluster, Screen: r.screen, Plane: r.plane, Known: []story.Config{local},
-		StepTimeout: r.settings.StepTimeout, Pause: pause,
+		Steps: count, StepTimeout: r.settings.StepTimeout, Pause: pause,
 	})
-	for i, address := range addresses {
-		n, err := crew.Start(o, fleet.NodeName(i+1), address, kubelet)
-		kubelet = nil // one of them is enough
-		if err != nil {
+	if r.early {
+		if err := r.start(o, addresses, r.first(), nil); err != nil {
 			return err
 		}
-		r.nodes = append(r.nodes, n)
+		if err := r.player.Play(ctx, r.nodes, []story.Step{story.Beginning(numbers)}); err != nil || !r.player.OK() {
+			return errors.Join(err, r.summarise())
+		}
 	}
-	if err := r.player.Play(ctx, r.nodes, story.Steps(numbers, r.plane != nil)); err != nil {
+	if err := r.setUp(ctx); err != nil {
+		return err
+	}
+	kubelet, err := r.kubelet(ctx, addresses[0])
+	if err != nil {
+		return err
+	}
+	if err := r.start(o, addresses, 0, kubelet); err != nil {
+		return err
+	}
+	if err := r.player.Play(ctx, r.nodes, steps); err != nil {
 		return err
 	}
 	return r.summarise()
 }
 
-// setUp makes the directory, the control plane where it is the demo's own, and the objects.
-func (r *session) setUp(ctx context.Context) (kubeconfig string, err error) {
+// first is the number of the first node that needs no API server: the one that is a real kubelet does.
+func (r *session) first() int {
+	if r.settings.RealKubelet == settings.No {
+		return 0
+	}
+	return 1
+}
+
+// start starts the nodes from the first of these addresses on that do not run yet. Only the first is a kubelet.
+func (r *session) start(o crew.Options, addresses []string, from int, kubelet []string) error {
+	running := r.nodes
+	r.nodes = nil
+	for i, address := range addresses[from : len(addresses)-len(running)] {
+		n, err := crew.Start(o, fleet.NodeName(from+i+1), address, kubelet)
+		kubelet = nil // one of them is enough
+		if err != nil {
+			r.nodes = append(r.nodes, running...)
+			return err
+		}
+		r.nodes = append(r.nodes, n)
+	}
+	r.nodes = append(r.nodes, running...)
+	return nil
+}
+
+// prepare makes the directory, and begins a control plane where it is the demo's own.
+func (r *session) prepare(ctx context.Context) (kubeconfig string, err error) {
 	if r.dir, err = os.MkdirTemp("", "belay-demo-"); err != nil {
 		return "", fmt.Errorf("making a directory for the demo: %w", err)
 	}
 	kubeconfig = r.settings.Kubeconfig
 	if kubeconfig == "" {
-		r.say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some minutes.")
+		r.say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some minutes. " +
+			"The nodes do not wait for it.")
 		if r.plane, err = plane.Start(ctx, r.settings.ControlPlane, r.screen.Lines()); err != nil {
 			return "", err
 		}
 		kubeconfig = r.plane.Kubeconfig()
 	}
-	id := fmt.Sprintf("%08x", rand.Uint32())
-	if r.cluster, err = fleet.Connect(kubeconfig, id); err != nil {
+	r.id = fmt.Sprintf("%08x", rand.Uint32())
+	if r.cluster, err = fleet.Connect(kubeconfig, r.id); err != nil {
 		return "", err
 	}
-	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.Nodes, fleet.RunLabel, id))
-	return kubeconfig, r.cluster.SetUp(ctx, r.settings.Nodes)
+	if r.plane != nil && r.first() < r.settings.Nodes {
+		_, err := r.cluster.Read(ctx)
+		r.early = err != nil
+	}
+	return kubeconfig, nil
+}
+
+// setUp waits for the API server and makes the objects.
+func (r *session) setUp(ctx context.Context) error {
+	if r.plane != nil {
+		r.say("Waiting for the API server.")
+		if err := r.plane.StartServer(ctx); err != nil {
+			return err
+		}
+	}
+	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.Nodes, fleet.RunLabel, r.id))
+	return r.cluster.SetUp(ctx, r.settings.Nodes)
 }
 
 // kubelet readies the machine for a real kubelet as the first node, and returns its command line; none where there is to be none.

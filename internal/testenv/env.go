@@ -39,6 +39,12 @@ type Options struct {
 	AuditPolicy string
 	// Progress gets a line where servers have to be compiled first. Nil means standard error.
 	Progress io.Writer
+	// Prepared, which may be nil, is called with the path of the administrator's kubeconfig as soon as that is written:
+	// before a server is compiled or started.
+	Prepared func(kubeconfig string)
+	// Begin is waited for before the first server is started, when all are compiled. An error ends the start. Nil means
+	// that they start at once.
+	Begin func(ctx context.Context) error
 }
 
 // validate refuses what would start no server, or one twice.
@@ -87,8 +93,7 @@ func New(ctx context.Context, options Options) (*Env, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	names := append([]Component{binaries.Reaper, Etcd, APIServer}, options.With...)
-	programs, err := binaries.Ensure(ctx, options.Progress, names...)
+	programs, err := binaries.Ensure(ctx, options.Progress, binaries.Reaper)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +102,7 @@ func New(ctx context.Context, options Options) (*Env, error) {
 		return nil, err
 	}
 	e := &Env{
-		options: options, programs: programs, reaper: r,
+		options: options, reaper: r,
 		ports: map[Component]int{}, processes: map[Component]*Process{},
 	}
 	if err := e.start(ctx); err != nil {
@@ -110,6 +115,19 @@ func New(ctx context.Context, options Options) (*Env, error) {
 func (e *Env) start(ctx context.Context) error {
 	if err := e.prepare(); err != nil {
 		return err
+	}
+	if e.options.Prepared != nil {
+		e.options.Prepared(e.kubeconfig)
+	}
+	var err error
+	names := slices.Concat([]Component{binaries.Reaper, Etcd, APIServer}, e.options.With)
+	if e.programs, err = binaries.Ensure(ctx, e.options.Progress, names...); err != nil {
+		return err
+	}
+	if e.options.Begin != nil {
+		if err := e.options.Begin(ctx); err != nil {
+			return fmt.Errorf("waiting for the order to begin: %w", err)
+		}
 	}
 	for _, name := range []Component{Etcd, APIServer} {
 		if err := e.add(ctx, name); err != nil {

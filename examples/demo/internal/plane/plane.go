@@ -36,8 +36,9 @@ type Plane struct {
 	answers    chan string // closed when the command ends its output
 }
 
-// Start runs the command, whose arguments are separated by spaces, and returns when the API server is ready. What it says while
-// it gets ready, such as the progress of a build, goes to progress.
+// Start runs the command, whose arguments are separated by spaces, and returns when there is a kubeconfig:
+// [Plane.StartServer] then waits for the API server. What the command says while it gets ready, such as the progress of
+// a build, goes to progress.
 func Start(ctx context.Context, command string, progress io.Writer) (*Plane, error) {
 	argv := strings.Fields(command)
 	if len(argv) == 0 {
@@ -105,15 +106,15 @@ func (p *Plane) answer(ctx context.Context, fits func(string) bool) (string, err
 // Kubeconfig is the path of the kubeconfig of an administrator.
 func (p *Plane) Kubeconfig() string { return p.kubeconfig }
 
-// StopServer stops the API server, and StartServer starts it again. Each returns when it is done.
+// StopServer stops the API server. It returns when that is done.
 func (p *Plane) StopServer(ctx context.Context) error {
 	_, err := p.order(ctx, "stop", "stopped", grace)
 	return err
 }
 
-// StartServer undoes StopServer.
+// StartServer returns when the API server is ready: for the first time, or after StopServer. It may have to be built.
 func (p *Plane) StartServer(ctx context.Context) error {
-	_, err := p.order(ctx, "start", "started", grace)
+	_, err := p.order(ctx, "start", "started", buildTime)
 	return err
 }
 

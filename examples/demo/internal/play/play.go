@@ -28,6 +28,8 @@ type Options struct {
 	Plane *plane.Plane
 	// Known are the configs that nodes may run before the first push.
 	Known []story.Config
+	// Steps is how many there are in all.
+	Steps int
 	// StepTimeout bounds each step.
 	StepTimeout time.Duration
 	// Pause is how long the end of a step is shown before the next one begins.
@@ -48,16 +50,21 @@ func New(o Options) *Player { return &Player{o: o, began: time.Now()} }
 // Results are those of the steps played so far, the last one included where it failed.
 func (p *Player) Results() []story.Result { return p.results }
 
-// Play plays the steps on nodes that were just started, until one leads to something else than expected. The error says that the demo itself could not go on; what was
-// not seen on the nodes is in the results.
+// OK reports whether all that was expected so far was seen.
+func (p *Player) OK() bool {
+	return !slices.ContainsFunc(p.results, func(r story.Result) bool { return !r.OK() })
+}
+
+// Play plays the steps on nodes that were started, until one leads to something else than expected. The error says that the demo itself
+// could not go on; what was not seen on the nodes is in the results.
 func (p *Player) Play(ctx context.Context, nodes []*crew.Node, steps []story.Step) error {
 	p.nodes = nodes
-	for i, s := range steps {
+	for _, s := range steps {
 		good := slices.IndexFunc(p.o.Known, func(c story.Config) bool { return c.Name == s.Good.Name })
 		if good >= 0 {
 			s.Good = p.o.Known[good] // with the reference that its push returned
 		}
-		p.announce(i+1, len(steps), s)
+		p.announce(len(p.results)+1, p.o.Steps, s)
 		run, err := p.start(ctx, s)
 		if err != nil {
 			return err
@@ -68,7 +75,7 @@ func (p *Player) Play(ctx context.Context, nodes []*crew.Node, steps []story.Ste
 		}
 		p.results = append(p.results, r)
 		p.conclude(r)
-		if !r.OK() || i == len(steps)-1 {
+		if !r.OK() || len(p.results) == p.o.Steps {
 			return nil
 		}
 		if err := run.linger(ctx); err != nil {
@@ -81,8 +88,12 @@ func (p *Player) Play(ctx context.Context, nodes []*crew.Node, steps []story.Ste
 // start takes note of where every node stands and pushes the config of a step.
 func (p *Player) start(ctx context.Context, s story.Step) (*stepRun, error) {
 	run := &stepRun{Player: p, step: s}
-	if s.Kind == story.Settle { // the agents were started when the clock was
-		run.marks = slices.Repeat([]story.Mark{{At: p.began}}, len(p.nodes))
+	if s.Kind == story.Alone || s.Kind == story.Settle { // whatever the processes have done counts
+		at := p.began // the agents were started when the clock was
+		if len(p.results) > 0 {
+			at = time.Now()
+		}
+		run.marks = slices.Repeat([]story.Mark{{At: at}}, len(p.nodes))
 		return run, nil
 	}
 	for _, n := range p.nodes {
@@ -136,7 +147,7 @@ func (r *stepRun) watch(ctx context.Context) (story.Result, error) {
 		if err := r.outage(ctx, o); err != nil {
 			return story.Result{}, err
 		}
-		if all := slices.Concat(missing...); len(all) == 0 && o.server == nil && r.outageOver() || time.Now().After(end) {
+		if all := slices.Concat(missing...); len(all) == 0 && r.serverIsRight(o) && r.outageOver() || time.Now().After(end) {
 			return r.result(o, missing), nil
 		}
 		select {
@@ -145,6 +156,11 @@ func (r *stepRun) watch(ctx context.Context) (story.Result, error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// serverIsRight reports whether the API server answers, or in the step before it runs whether it does not.
+func (r *stepRun) serverIsRight(o observation) bool {
+	return (o.server == nil) != (r.step.Kind == story.Alone)
 }
 
 // linger shows the nodes a while longer, for people to read.
@@ -237,7 +253,7 @@ func (r *stepRun) result(o observation, missing [][]string) story.Result {
 			}
 		}
 	}
-	if o.server != nil {
+	if !r.serverIsRight(o) {
 		res.Missing = append(res.Missing, fmt.Sprintf("the API server answers (%v)", o.server))
 	}
 	if !r.outageOver() {

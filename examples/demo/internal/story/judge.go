@@ -34,7 +34,7 @@ func (s Step) Running(m Mark, seen Seen) []string {
 		"its process runs %s (journal: %s %.12s)", s.Good.Name, last.Event, last.Config)
 	need(seen.Healthz == nil, "healthz answers (%v)", seen.Healthz)
 	switch s.Kind {
-	case Settle, Adopt:
+	case Alone, Settle, Adopt:
 		need(starts >= 1, "its process was started with %s", s.Config.Name)
 	case Refuse:
 		need(starts == 0, "its process was left alone (%d restarts)", starts)
@@ -73,6 +73,9 @@ func (s Step) Told(seen Seen) []string {
 	}
 	r, want := seen.Report, "True"
 	var missing []string
+	if s.Kind == Alone {
+		want = "Unknown"
+	}
 	if s.bad() {
 		want = "False"
 		if !strings.Contains(r.Reason, s.Config.Ref.UID) {

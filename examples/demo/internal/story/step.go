@@ -8,6 +8,8 @@ type Kind string
 
 // The kinds.
 const (
+	// Alone: the node runs its init config while there is no API server, and says that it knows no more.
+	Alone Kind = "running alone"
 	// Settle: the node runs its init config and says so.
 	Settle Kind = "settled"
 	// Adopt: the node takes the config up, and it is promoted.
@@ -33,7 +35,22 @@ type Step struct {
 }
 
 // Title names the step.
-func (s Step) Title() string { return s.Config.Name + " " + s.Config.What }
+func (s Step) Title() string {
+	if s.Kind == Alone {
+		return s.Config.Name + " without an API server"
+	}
+	return s.Config.Name + " " + s.Config.What
+}
+
+// Beginning is the step before the story, on nodes that have an API server only later.
+func Beginning(s Settings) Step {
+	local := Init(s)
+	return Step{
+		Kind: Alone, Config: local, Good: local, Reason: "failed to sync, desired config unclear",
+		Push:   "Agents start on nodes while there is no API server.",
+		Expect: "Each node must run the init config from its disk all the same, and say that it knows no more.",
+	}
+}
 
 // Steps are the whole story. outage says that the API server may be stopped during the rollback.
 func Steps(s Settings, outage bool) []Step {

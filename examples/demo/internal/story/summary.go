@@ -36,11 +36,11 @@ func (s Step) Outcome(m Mark, seen Seen, missing []string, after time.Duration) 
 	}
 }
 
-// running is the time from m until the node's process last began to serve with the good config.
+// running is the time from m until the node's process last began to serve with the good config; 0 if it did before m.
 func (s Step) running(m Mark, seen Seen) time.Duration {
 	for _, e := range slices.Backward(seen.since(m.Entries)) {
 		if e.Event == nodeprocess.Serving && e.Config == s.Good.Sum() {
-			return e.At.Sub(m.At)
+			return max(e.At.Sub(m.At), 0)
 		}
 	}
 	return 0

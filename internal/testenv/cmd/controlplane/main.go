@@ -25,6 +25,7 @@ func main() {
 	with := flag.String("with", "", "further servers, separated by commas: kube-controller-manager, kube-scheduler, kwok")
 	fleet := flag.Bool("fleet", false, "set the further servers up for a thousand nodes: more requests a second, rare heartbeats, and patience with late ones")
 	stdin := flag.Bool("stdin", false, "take orders from standard input, and end when it ends")
+	wait := flag.Bool("wait", false, "with -stdin: print the path at once, build the servers meanwhile, and start them at the order start")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -35,7 +36,7 @@ func main() {
 	if *stdin {
 		orders = os.Stdin
 	}
-	if err := run(ctx, servers(*with, *fleet), orders); err != nil {
+	if err := run(ctx, servers(*with, *fleet), orders, *wait && *stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "controlplane:", err)
 		os.Exit(1)
 	}
@@ -64,8 +65,9 @@ func servers(with string, fleet bool) testenv.Options {
 	return o
 }
 
-// run starts the control plane and keeps it until ctx or the orders, which may be nil, end.
-func run(ctx context.Context, options testenv.Options, orders io.Reader) error {
+// run starts the control plane and keeps it until ctx or the orders, which may be nil, end. With wait it starts it at an
+// order.
+func run(ctx context.Context, options testenv.Options, orders io.Reader, wait bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := make(chan string)
@@ -73,12 +75,24 @@ func run(ctx context.Context, options testenv.Options, orders io.Reader) error {
 		go func() { defer cancel(); read(ctx, orders, lines) }()
 	}
 	start := time.Now()
+	if wait {
+		options.Prepared = func(kubeconfig string) { fmt.Println(kubeconfig) }
+		options.Begin = func(ctx context.Context) error {
+			err := awaitStart(ctx, lines)
+			start = time.Now()
+			return err
+		}
+	}
 	env, err := testenv.New(ctx, options)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "control plane ready in %.1fs at %s\n", time.Since(start).Seconds(), env.Config().Host)
-	fmt.Println(env.Kubeconfig())
+	if wait {
+		fmt.Println(started)
+	} else {
+		fmt.Println(env.Kubeconfig())
+	}
 	o := orderly{env: env}
 	return errors.Join(o.obey(ctx, lines), env.Close())
 }

@@ -32,6 +32,22 @@ func read(ctx context.Context, in io.Reader, lines chan<- string) {
 	}
 }
 
+// started answers the order start.
+const started = "started"
+
+// awaitStart waits for the order to start.
+func awaitStart(ctx context.Context, lines <-chan string) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case line := <-lines:
+		if line != "start" {
+			return fmt.Errorf("order %q: no server runs yet, want start", line)
+		}
+		return nil
+	}
+}
+
 // orderly carries orders out.
 type orderly struct {
 	env  *testenv.Env
@@ -60,7 +76,7 @@ func (o *orderly) order(ctx context.Context, words []string) (string, error) {
 	case len(words) == 1 && words[0] == "stop":
 		return "stopped", o.env.APIServer().Kill()
 	case len(words) == 1 && words[0] == "start":
-		return "started", o.env.APIServer().Start(ctx)
+		return started, o.env.APIServer().Start(ctx)
 	case len(words) == 3 && words[0] == "kubelet":
 		return o.kubelet(ctx, words[1], words[2])
 	default:
