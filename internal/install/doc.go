@@ -7,6 +7,8 @@
 // # Promise
 //
 //   - Objects are written by server-side apply, so that an installation may be repeated, also over an older version.
+//   - What a newer version has installed is not narrowed: a [NewerError] names what this version lacks, and the object
+//     stays as it is. So a version that drops a field or a right of an earlier one takes it away by code of its own.
 //   - After it the API server answers requests for every kind.
 //   - Each call has a deadline. The context bounds the whole.
 //

@@ -41,7 +41,9 @@ type Set struct {
 	Roles map[string][]rbacv1.PolicyRule
 }
 
-// Install applies the definitions and roles, and waits until the API server answers requests for every kind that is defined.
+// Install applies the definitions and roles, and waits until the API server answers requests for every kind that is
+// defined. It narrows nothing: a definition of the cluster with a version or field that this one lacks is a
+// [NewerError], and so is a role with such a right. Objects before it have been applied then, those after it not.
 func (s Set) Install(ctx context.Context, config *rest.Config) error {
 	var objects []*unstructured.Unstructured
 	for _, manifest := range s.CRDs {
@@ -58,18 +60,21 @@ func (s Set) Install(ctx context.Context, config *rest.Config) error {
 		}
 		objects = append(objects, role)
 	}
-	return Apply(ctx, config, s.FieldManager, objects)
+	return applyAll(ctx, config, applier{manager: s.FieldManager, keepNewer: true}, objects)
 }
 
 // Apply applies the objects one after the other, and takes over fields that another field manager owns. It ends at the
 // first that the API server refuses; applying again goes on there. It returns when every kind that the objects define
-// is served.
+// is served. It does not look at what it replaces.
 func Apply(ctx context.Context, config *rest.Config, manager string, objects []*unstructured.Unstructured) error {
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
+	return applyAll(ctx, config, applier{manager: manager}, objects)
+}
+
+func applyAll(ctx context.Context, config *rest.Config, a applier, objects []*unstructured.Unstructured) error {
+	var err error
+	if a.client, err = dynamic.NewForConfig(config); err != nil {
 		return fmt.Errorf("connecting: %w", err)
 	}
-	a := applier{client, manager}
 	for _, u := range objects {
 		if err := a.apply(ctx, u); err != nil {
 			return err
@@ -90,16 +95,57 @@ func Apply(ctx context.Context, config *rest.Config, manager string, objects []*
 type applier struct {
 	client  dynamic.Interface
 	manager string
+	// keepNewer refuses to narrow an object, see checkNewer.
+	keepNewer bool
 }
 
 func (a applier) apply(ctx context.Context, u *unstructured.Unstructured) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	options := metav1.ApplyOptions{FieldManager: a.manager, Force: true}
-	if _, err := a.clientFor(u).Apply(ctx, u.GetName(), u, options); err != nil {
-		return fmt.Errorf("applying %s %q: %w", u.GetKind(), u.GetName(), err)
+	for {
+		checked, err := a.checkLive(ctx, u)
+		if err != nil {
+			return err
+		}
+		_, err = a.clientFor(u).Apply(ctx, u.GetName(), checked, options)
+		if apierrors.IsConflict(err) && checked.GetResourceVersion() != "" {
+			continue // it has changed since the check
+		}
+		if err != nil {
+			return fmt.Errorf("applying %s %q: %w", u.GetKind(), u.GetName(), err)
+		}
+		return nil
 	}
-	return nil
+}
+
+// checkLive returns u as it may be applied: over exactly the object of the cluster that it does not narrow.
+func (a applier) checkLive(ctx context.Context, u *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if !a.keepNewer {
+		return u, nil
+	}
+	live, err := a.clientFor(u).Get(ctx, u.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return u, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %q: %w", u.GetKind(), u.GetName(), err)
+	}
+	if err := checkNewer(u, live); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, remedyFor(u.GetKind()))
+	}
+	u = u.DeepCopy()
+	u.SetResourceVersion(live.GetResourceVersion())
+	return u, nil
+}
+
+// remedyFor says what to do about a [NewerError]. To delete a definition would delete all objects of its kind.
+func remedyFor(kind string) string {
+	if kind == "ClusterRole" {
+		return "install with that version, or delete the role first"
+	}
+	return "install with that version, or replace the definition by kubectl belay install --downgrade: " +
+		"the API server then drops from objects what it lacks"
 }
 
 // clientFor is the client for the kind of an object. The kinds that are installed follow the rule of plurals, and an

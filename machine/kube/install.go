@@ -21,8 +21,10 @@ import (
 const ControllerRole = "belay-machine-controller"
 
 // Install brings the definitions of Machines, MachineSets, MachineDeployments and MachineHealthChecks (v1alpha1.CRDs) and the
-// ClusterRole [ControllerRole] to this version, by server-side apply, and waits until the kinds are served. It may be repeated. ctx
-// bounds the wait; each call has 10 seconds. The caller needs the rights of an administrator, which a controller should not have.
+// ClusterRole [ControllerRole] to this version, by server-side apply, and waits until the kinds are served. It may be
+// repeated. Where a newer version has installed a definition with more fields, or the role with more rights, it is an
+// error that names what is missing, and that object stays as it is. ctx bounds the wait; each call has 10 seconds. The
+// caller needs the rights of an administrator, which a controller should not have.
 func Install(ctx context.Context, config *rest.Config) error {
 	const remedy = "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"
 	if err := option.CheckRequired("machine/kube.Install", "config", config, remedy); err != nil {

@@ -24,8 +24,9 @@ const (
 
 // Install brings the definitions of Rollouts, Revisions, NodeShadows and DisruptionLedgers (v1alpha1.CRDs) and the ClusterRoles
 // belay-rollout-controller and belay-rollout-agent to this version, by server-side apply, and waits until the kinds are served. It may be
-// repeated. ctx bounds the wait; each call has 10 seconds. The caller needs the rights of an administrator, which neither a
-// controller nor an agent should have.
+// repeated. Where a newer version has installed a definition with more fields, or a role with more rights, it is an
+// error that names what is missing, and that object stays as it is. ctx bounds the wait; each call has 10 seconds. The
+// caller needs the rights of an administrator, which neither a controller nor an agent should have.
 func Install(ctx context.Context, config *rest.Config) error {
 	const remedy = "see rest.InClusterConfig or clientcmd.BuildConfigFromFlags"
 	if err := option.CheckRequired("rollout/kube.Install", "config", config, remedy); err != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -123,5 +124,69 @@ func TestWatchOfAKindThatIsNotInstalled(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("the caches ended with %v, want nil", err)
+	}
+}
+
+// An older version does not narrow what a newer one has installed: its fields, and the rights of its roles, stay. What
+// an earlier one has installed is brought up.
+func TestInstallNarrowsNothing(t *testing.T) {
+	env := testenv.Start(t, testenv.Options{})
+	if err := kube.Install(t.Context(), env.Config()); err != nil {
+		t.Fatal(err)
+	}
+	client := dynamic.NewForConfigOrDie(env.Config())
+	name := v1alpha1.RevisionsResource.GroupResource().String()
+	const spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/"
+	for _, c := range []struct {
+		resource, part, name, newer, older, want string
+	}{
+		{
+			"apiextensions.k8s.io/customresourcedefinitions", "spec", name,
+			`[{"op":"add","path":"` + spec + `later","value":{"type":"string"}}]`,
+			`[{"op":"remove","path":"` + spec + `later"}, {"op":"remove","path":"` + spec + `opaque/maxLength"}]`,
+			`"revisions.belay.dev" has the field v1alpha1.spec.later, which this version of belay lacks`,
+		}, {
+			"rbac.authorization.k8s.io/clusterroles", "rules", "belay-rollout-agent",
+			`[{"op":"add","path":"/rules/-","value":{"apiGroups":["later"],"resources":["things"],"verbs":["get"]}}]`,
+			`[{"op":"replace","path":"/rules","value":[]}]`,
+			`"belay-rollout-agent" has the right "get" on "things" of group "later"`,
+		},
+	} {
+		group, plural, _ := strings.Cut(c.resource, "/")
+		objects := client.Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural})
+		patch := func(patch string) {
+			t.Helper()
+			_, err := objects.Patch(t.Context(), c.name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		get := func() any {
+			t.Helper()
+			u, err := objects.Get(t.Context(), c.name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return u.Object[c.part]
+		}
+		installed := get()
+		patch(c.newer)
+		newer := get()
+		if err := kube.Install(t.Context(), env.Config()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("over a newer %s: error %v, want %s", plural, err, c.want)
+		}
+		if !reflect.DeepEqual(get(), newer) {
+			t.Errorf("the newer %s %q has changed", plural, c.name)
+		}
+		patch(c.older)
+		if reflect.DeepEqual(get(), installed) {
+			t.Fatalf("the older %s %q is the installed one", plural, c.name)
+		}
+		if err := kube.Install(t.Context(), env.Config()); err != nil {
+			t.Errorf("over an older %s: %v", plural, err)
+		}
+		if !reflect.DeepEqual(get(), installed) {
+			t.Errorf("an older %s %q was not brought up", plural, c.name)
+		}
 	}
 }

@@ -21,7 +21,9 @@ func installCommand(a *app) *cobra.Command {
 	c := checked(&s, 0, 0, "install", func(ctx context.Context, _ []string) error { return a.install(ctx, &s) })
 	c.Short = "Apply the definitions, rights and admission policies of belay"
 	c.Long = c.Short + ", by server-side apply.\n\nApplied are all CustomResourceDefinitions; the namespaces, rights and policies of the controller, of agents in pods, " +
-		"and of\npeople who use this plugin. Programs are not started: see examples/manifests. Applying again changes what differs.\n\n" + exitCodes
+		"and of\npeople who use this plugin. Programs are not started: see examples/manifests. " +
+		"Applying again changes what differs.\n" +
+		"What a newer belay has installed is not replaced, except with --downgrade.\n\n" + exitCodes
 	return c
 }
 
@@ -41,7 +43,7 @@ func (a *app) install(ctx context.Context, s *settings.Install) error {
 	if s.DryRun {
 		suffix = " (dry run)"
 	}
-	o := install.Options{CRDs: s.CRDs, DryRun: s.DryRun, Force: s.Force}
+	o := install.Options{CRDs: s.CRDs, DryRun: s.DryRun, Force: s.Force, Downgrade: s.Downgrade}
 	err = install.Run(ctx, config, o, func(r install.Result) {
 		all.Objects = append(all.Objects, r)
 		if !s.JSON() {

@@ -48,6 +48,8 @@ type Options struct {
 	DryRun bool
 	// Force takes over fields that another field manager owns.
 	Force bool
+	// Downgrade replaces definitions and roles that have more than ours. The API server then drops fields from objects.
+	Downgrade bool
 }
 
 // What became of an object.
@@ -122,6 +124,10 @@ func Run(ctx context.Context, config *rest.Config, o Options, report func(Result
 	in := &installer{o, client, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds)), map[string]bool{}}
 	for _, u := range objects {
 		outcome, err := in.apply(ctx, u)
+		var newer *NewerError
+		if errors.As(err, &newer) {
+			return fmt.Errorf("%w; --downgrade replaces it: the API server then drops from objects what it lacks", err)
+		}
 		if err != nil {
 			return fmt.Errorf("%s %q: %w", u.GetKind(), u.GetName(), err)
 		}
@@ -148,6 +154,11 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (o
 	absent := err != nil
 	if in.o.DryRun && absent && in.created[u.GetNamespace()] {
 		return Created, nil
+	}
+	if !absent && !in.o.Downgrade {
+		if err := checkNewer(u, before); err != nil {
+			return "", err
+		}
 	}
 	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: in.o.Force}
 	if in.o.DryRun {

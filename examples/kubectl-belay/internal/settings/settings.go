@@ -243,6 +243,8 @@ type Install struct {
 	Common
 	// CRDs leaves out everything but the definitions, DryRun stores nothing, Force takes over fields of other field managers.
 	CRDs, DryRun, Force bool
+	// Downgrade replaces what a newer version has installed.
+	Downgrade bool
 }
 
 // AddFlags adds the flags with their defaults.
@@ -250,5 +252,6 @@ func (i *Install) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&i.CRDs, "crds", false, "apply the CustomResourceDefinitions alone")
 	f.BoolVar(&i.DryRun, "dry-run", false, "have the API server check the objects, and store none")
 	f.BoolVar(&i.Force, "force-conflicts", false, "take over fields that another field manager owns")
+	f.BoolVar(&i.Downgrade, "downgrade", false, "replace what a newer belay has installed; what this one lacks is lost")
 	i.Common.AddFlags(f)
 }
