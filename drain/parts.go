@@ -151,7 +151,8 @@ type HookState struct {
 	LastBeat  time.Time // when its sign of life last changed, or it was first asked, by the Drainer's clock
 }
 
-// A Recorder takes events. The recorder of k8s.io/client-go/tools/events is one.
+// A Recorder takes events. The recorder of k8s.io/client-go/tools/events is one. A note has at most 1,024 bytes, which
+// the API server takes: a longer message is cut.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/belayproject/belay/internal/backoff"
+	"github.com/belayproject/belay/internal/eventnote"
 )
 
 // blockers turns the plan into the status: counts, and every pod that has not left.
@@ -178,7 +179,7 @@ func oldest(s Status) time.Time {
 // event tells the recorder about an edge on the node.
 func (p *pass) event(kind, reason, note string) {
 	if p.d.o.Recorder != nil && p.node != nil {
-		p.d.o.Recorder.Eventf(p.node, nil, kind, reason, string(p.r.Mode), "%s", note)
+		p.d.o.Recorder.Eventf(p.node, nil, kind, reason, string(p.r.Mode), "%s", eventnote.ClipNote(note))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,6 +162,27 @@ func TestEventsOnlyOnEdges(t *testing.T) {
 		}
 		if len(m.phases) != 0 {
 			t.Errorf("nodes by phase when all is over: got %v, want none", m.phases)
+		}
+	})
+}
+
+// An event of a drain that many pods hold up has a note that the API server takes.
+func TestEventsFitTheAPIServer(t *testing.T) {
+	stage(t, draintest.Options{Termination: time.Minute}, nil, func(s *stageTest) {
+		for _, app := range []string{"blocked", "leaving"} {
+			s.web(app+"-"+strings.Repeat("é", 100), 3, "n1")
+		}
+		app := map[string]string{"app": "blocked-" + strings.Repeat("é", 100)}
+		s.c.AddBudget(draintest.MinAvailable("default", "blocked", "3", app))
+		s.sleep(0)
+		r := s.request("n1", func(r *drain.Request) {
+			r.Policy.Escalation = []drain.Escalation{{After: time.Hour, Step: drain.StepDelete}}
+		})
+		st := s.phase(r, time.Minute, drain.Draining)
+		note := s.events.list[0][strings.Index(s.events.list[0], ": ")+2:]
+		if len(st.Message) <= 1024 || len(note) > 1024 || !strings.HasPrefix(st.Message, strings.TrimSuffix(note, "…")) {
+			t.Errorf("the message has %d bytes, the note %d: %q; want more than 1,024, and the beginning of it",
+				len(st.Message), len(note), note)
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/belayproject/belay/internal/eventnote"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/protocol"
 )
@@ -186,6 +187,6 @@ func (p *pass) bounded(name string) string {
 
 func (p *pass) event(r Rollout, kind, reason, note string) {
 	if p.c.o.Recorder != nil && r.Object != nil {
-		p.c.o.Recorder.Eventf(r.Object, nil, kind, reason, "Rollout", "%s", note)
+		p.c.o.Recorder.Eventf(r.Object, nil, kind, reason, "Rollout", "%s", eventnote.ClipNote(note))
 	}
 }

@@ -165,7 +165,8 @@ type Health interface {
 	Verdict(ctx context.Context, n Node, baseline string) rollout.Verdict
 }
 
-// A Recorder takes events. The recorder of k8s.io/client-go/tools/events is one.
+// A Recorder takes events. The recorder of k8s.io/client-go/tools/events is one. A note has at most 1,024 bytes, which
+// the API server takes: a longer message is cut.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }

@@ -152,7 +152,7 @@ func (g *askingGate) Verdict(ctx context.Context) rollout.Verdict {
 func TestNoRestForWhatWasWantedMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 1)
-		g := &askingGate{gate: gate{rollout.Allow}}
+		g := &askingGate{gate: gate{answer: rollout.Allow}}
 		w.o.Gates = []controller.Gate{g}
 		r := newRestless(t, w)
 		<-time.After(time.Minute)
