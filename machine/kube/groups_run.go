@@ -44,9 +44,11 @@ func RunGroups(ctx context.Context, l GroupLoop) error {
 	}
 	if l.Nodes != nil {
 		ofToken := func(token string) { machines.ofToken(token, func(k machine.Key) { add(k.Namespace) }) }
-		if err := l.Nodes.asStore().watch(ofToken); err != nil {
+		unwatch, err := l.Nodes.asStore().watch(ofToken)
+		if err != nil {
 			return err
 		}
+		defer unwatch()
 	}
 	synced := func() bool { return l.Machines.Synced() && l.Groups.Synced() }
 	return looped(ctx, queue, func(ctx context.Context) error { return l.Groups.Run(ctx, add) }, synced, func(ctx context.Context, wg *sync.WaitGroup) {

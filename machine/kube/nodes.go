@@ -103,8 +103,8 @@ func indexByToken(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// watch has changed called with the token of each Node that has changed; it must not block.
-func (s *nodeStore) watch(changed func(token string)) error {
+// watch has changed called with the token of each Node that has changed, until stop is called; it must not block.
+func (s *nodeStore) watch(changed func(token string)) (stop func(), err error) {
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -113,7 +113,7 @@ func (s *nodeStore) watch(changed func(token string)) error {
 			changed(provider.TokenOf(n.Spec.ProviderID))
 		}
 	}
-	_, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(old, obj any) {
 			if a, ok := old.(*corev1.Node); !ok || differs(a, obj) {
 				tell(obj)
@@ -121,9 +121,11 @@ func (s *nodeStore) watch(changed func(token string)) error {
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("watch Nodes: %w", err)
+		return nil, fmt.Errorf("watch Nodes: %w", err)
 	}
-	return nil
+	return func() {
+		_ = s.informer.RemoveEventHandler(handler) // of an informer that has stopped there is nothing to remove
+	}, nil
 }
 
 // differs leaves out what no decision looks at, as the heartbeats of conditions.

@@ -51,9 +51,11 @@ func Run(ctx context.Context, l Loop) error {
 	machines, nodes := l.Machines.asStore(), l.Nodes.asStore()
 	machines.nodeOf = nodes.one
 	queue := newQueue[machine.Key]()
-	if err := nodes.watch(func(token string) { machines.ofToken(token, queue.Add) }); err != nil {
+	unwatch, err := nodes.watch(func(token string) { machines.ofToken(token, queue.Add) })
+	if err != nil {
 		return err
 	}
+	defer unwatch()
 	if l.Drains != nil {
 		if stop := l.Drains.Watch(func(node string) { l.ofNode(node, queue.Add) }); stop != nil {
 			defer stop()

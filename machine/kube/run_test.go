@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -126,6 +128,61 @@ func TestRunOverAnInformerThatCannotBeUsed(t *testing.T) {
 				t.Error("Run goes on after 30 s, want an error within a second")
 			}
 		})
+	}
+}
+
+// countingInformer counts the handlers that it has.
+type countingInformer struct {
+	cache.SharedIndexInformer
+	added, removed atomic.Int64
+}
+
+func (i *countingInformer) AddEventHandler(
+	h cache.ResourceEventHandler,
+) (cache.ResourceEventHandlerRegistration, error) {
+	i.added.Add(1)
+	return i.SharedIndexInformer.AddEventHandler(h)
+}
+
+func (i *countingInformer) RemoveEventHandler(h cache.ResourceEventHandlerRegistration) error {
+	err := i.SharedIndexInformer.RemoveEventHandler(h)
+	if err == nil {
+		i.removed.Add(1)
+	}
+	return err
+}
+
+// A process that leads again and again over one informer of Nodes leaves no handler on it when a term ends.
+func TestRunsLeaveNoHandler(t *testing.T) {
+	t.Parallel()
+	core := kubernetes.NewForConfigOrDie(&rest.Config{Host: newNodeServer(t).URL})
+	factory := informers.NewSharedInformerFactory(core, 0)
+	nodes := &countingInformer{SharedIndexInformer: factory.Core().V1().Nodes().Informer()}
+	factory.Start(t.Context().Done())
+	factory.WaitForCacheSync(t.Context().Done())
+	for range 3 {
+		l := loopOver(t, core, nodes)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- kube.Run(ctx, l) }()
+		waitUntil(t, l.Machines.Synced)
+		machines, groups := newStores(t, holding(), "")
+		g, err := controller.NewGroups(controller.GroupOptions{Groups: groups})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ofGroups := kube.GroupLoop{Controller: g, Groups: groups, Machines: machines, Nodes: l.Nodes}
+		go func() { ended <- kube.RunGroups(ctx, ofGroups) }()
+		waitUntil(t, groups.Synced)
+		stop()
+		for range 2 {
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if added, removed := nodes.added.Load(), nodes.removed.Load(); added < 6 || removed != added {
+		t.Errorf("%d handlers were added, and %d removed; want 6 or more, and as many", added, removed)
 	}
 }
 
