@@ -228,6 +228,8 @@ func runNode(
 		return drain.Status{Node: name, Mode: mode, Phase: drain.Pending}, err
 	}
 	defer d.Close()
+	// The sum of the phases that Metrics are told is without this node, which nothing here looks at any more.
+	defer func() { _ = d.Forget(context.WithoutCancel(ctx), r.Holder) }()
 	set, err := d.Run(ctx, drain.Set{Request: r, Groups: [][]string{{name}}}, func(st drain.SetStatus) {
 		if o.Report != nil && len(st.Nodes) == 1 {
 			o.Report(st.Nodes[0])

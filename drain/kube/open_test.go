@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -50,6 +51,32 @@ func TestDrainNode(t *testing.T) {
 	}
 	if got, err := c.admin.CoreV1().Nodes().Get(t.Context(), node, metav1.GetOptions{}); err != nil || got.Spec.Unschedulable || len(got.Annotations[drain.MarkAnnotation]) > 0 {
 		t.Errorf("got %+v and error %v, want the node as it was", got, err)
+	}
+}
+
+// TestDrainNodeLeavesNothingInTheSum shows that the phases that Metrics are told add up to the nodes at work: to none
+// after each call.
+func TestDrainNodeLeavesNothingInTheSum(t *testing.T) {
+	c := newCluster(t)
+	node := c.nodeWithPods(t)
+	sum, told := map[drain.Phase]int{}, 0
+	options := kube.DrainOptions{Maintenance: "sum"}
+	options.Open.Drain.Metrics.Phase = func(from, to drain.Phase) {
+		told++
+		sum[from]--
+		sum[to]++
+	}
+	for range 2 {
+		if _, err := kube.DrainNode(t.Context(), c.env.Config(), node, options); err != nil {
+			t.Fatal(err)
+		}
+		delete(sum, "") // what is not told of
+		if maps.DeleteFunc(sum, func(_ drain.Phase, n int) bool { return n == 0 }); len(sum) != 0 {
+			t.Errorf("after a drain, nodes by phase: %v, want none", sum)
+		}
+	}
+	if told == 0 {
+		t.Error("no phase was told")
 	}
 }
 
