@@ -89,16 +89,27 @@ func exitCode(err error) (int, error) {
 }
 
 // Run executes a command of NewCommand with the arguments of this process until it ends or SIGTERM or SIGINT arrives. It prints the
-// error and returns the exit code.
+// error and returns the exit code. The log of klog is discarded while a command of this package runs, not while one of
+// [WithCommand] does.
 func Run(c *cobra.Command) int {
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler)) // what goes wrong is said by the command, with what follows from it
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx = context.WithValue(ctx, ownProcess{}, true)
 	code, err := exitCode(c.ExecuteContext(ctx))
 	stop()
 	if err != nil {
 		say(os.Stderr, "kubectl-belay: ", err.Error())
 	}
 	return code
+}
+
+// ownProcess is the key of contexts of [Run], which has the process, and so its log, for itself.
+type ownProcess struct{}
+
+// discardLog keeps what client-go logs from the terminal: the command says what goes wrong, with what follows from it.
+func discardLog(ctx context.Context) {
+	if ctx.Value(ownProcess{}) != nil {
+		klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	}
 }
 
 // NewCommand makes the command of kubectl-belay, with parts of the caller's own. Where the options can't be used, the command fails with an
@@ -155,7 +166,10 @@ type told interface {
 
 // checked makes a command that acts if what it is told is valid. It takes least to most arguments, of which usage says what they are.
 func checked(s told, least, most int, usage string, act func(ctx context.Context, args []string) error) *cobra.Command {
-	c := &cobra.Command{Use: usage, RunE: func(c *cobra.Command, args []string) error { return act(c.Context(), args) }}
+	c := &cobra.Command{Use: usage, RunE: func(c *cobra.Command, args []string) error {
+		discardLog(c.Context())
+		return act(c.Context(), args)
+	}}
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
 			return drainsettings.Usage(fmt.Errorf("want kubectl belay %s, got %d arguments: %q", usage, len(args), args))
