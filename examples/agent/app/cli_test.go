@@ -4,12 +4,15 @@
 package app
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/examples/internal/e2e"
 	"github.com/belayproject/belay/internal/golden"
@@ -106,4 +109,20 @@ func plain(w *world, out string) []byte {
 		out = regexp.MustCompile(r.pattern).ReplaceAllString(out, r.with)
 	}
 	return []byte(out)
+}
+
+// Under a root whose flag has the shorthand -v, WithLogger leaves out the flag of the log that has it as well.
+func TestUnderARootWithAnotherV(t *testing.T) {
+	root := &cobra.Command{Use: "fleet"}
+	verbose := root.PersistentFlags().BoolP("verbose", "v", false, "say more")
+	root.AddCommand(NewCommand(WithLogger(klog.Background())))
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs([]string{"agent", "run", "-v", "--help"})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !*verbose || strings.Contains(out.String(), "--vmodule") {
+		t.Errorf("verbose is %t, want true, and no flag of the log in %s", *verbose, out.String())
+	}
 }

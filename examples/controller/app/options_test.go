@@ -4,9 +4,13 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/rollout"
@@ -34,5 +38,21 @@ func TestOptions(t *testing.T) {
 	WithGate("freeze", closedGate{})(&p)
 	if v := p.wire.Gates[0].Verdict(t.Context()); v.From != "freeze" || v.Answer != rollout.Deny {
 		t.Errorf("the verdict is %+v, want one from freeze", v)
+	}
+}
+
+// Under a root whose flag has the shorthand -v, WithLogger leaves out the flag of the log that has it as well.
+func TestUnderARootWithAnotherV(t *testing.T) {
+	root := &cobra.Command{Use: "fleet"}
+	verbose := root.PersistentFlags().BoolP("verbose", "v", false, "say more")
+	root.AddCommand(NewCommand(WithLogger(klog.Background())))
+	var out bytes.Buffer
+	root.SetOut(&out)
+	root.SetArgs([]string{"controller", "-v", "--help"})
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !*verbose || strings.Contains(out.String(), "--vmodule") {
+		t.Errorf("verbose is %t, want true, and no flag of the log in %s", *verbose, out.String())
 	}
 }
