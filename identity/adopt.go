@@ -4,6 +4,7 @@
 package identity
 
 import (
+	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,9 +21,41 @@ type sighting struct {
 	// fingerprint is our own; lock is the file that we hold the lock of, see idOf, "" if none.
 	fingerprint Fingerprint
 	lock        string
-	// quiet is how long this version is known to have stood, by our own clock; alive is set if the holder has written while we watched.
+	// quiet is how long this version is known to have stood, by our own clock; liveness is how long it has to, see takeover; alive is set if
+	// the holder has written while we watched.
 	quiet, liveness time.Duration
 	alive           bool
+}
+
+// maxHolderDuration is how much of a holder's leaseDurationSeconds a leader waits for: a typo must not keep a name for
+// ever.
+const maxHolderDuration = 10 * time.Minute
+
+// A takeover says how long a holder must be silent before its Lease is taken, and which setting says so.
+type takeover struct {
+	after  time.Duration
+	reason string
+}
+
+// takeoverByLiveness is the rule of a member: all members of a set share one Timing, and the duration in their Leases
+// is for other readers.
+func takeoverByLiveness(liveness time.Duration) takeover {
+	return takeover{liveness, fmt.Sprintf("the Liveness here is %v", liveness)}
+}
+
+// takeoverByDuration is the rule of a leader. A holder may have another Liveness, or be of client-go, and leads on for
+// up to the duration that it has written: the leader waits for the longer of the two.
+func takeoverByDuration(l *coordinationv1.Lease, liveness time.Duration) takeover {
+	seconds := ptr.Deref(l.Spec.LeaseDurationSeconds, 0)
+	duration := time.Duration(seconds) * time.Second
+	switch {
+	case min(duration, maxHolderDuration) <= liveness:
+		return takeoverByLiveness(liveness)
+	case duration > maxHolderDuration:
+		return takeover{maxHolderDuration, fmt.Sprintf(
+			"the holder's leaseDurationSeconds is %d, of which at most %v count; the Liveness here is %v", seconds, maxHolderDuration, liveness)}
+	}
+	return takeover{duration, fmt.Sprintf("the holder's leaseDurationSeconds is %d; the Liveness here is %v", seconds, liveness)}
 }
 
 // verdict is what to do with a Lease that was found.

@@ -31,14 +31,20 @@ type DuplicateError struct {
 	Holder string
 	// LockFile is set if the other one is on this host and holds it.
 	LockFile string
+	// takeover is set if the other one is waited for.
+	takeover takeover
 }
 
-// Error names both processes.
+// Error names both processes, and how long this one waits, if it waits.
 func (e *DuplicateError) Error() string {
 	where := ""
 	if e.LockFile != "" {
 		where = fmt.Sprintf(", which locks %q", e.LockFile)
 	}
-	return fmt.Sprintf("the name of Lease %q is in use by another living process: %q on %s%s; this is one on %s",
-		e.Key, e.Holder, e.Theirs.describe(), where, e.Ours.describe())
+	wait := ""
+	if e.takeover.after > 0 {
+		wait = fmt.Sprintf(", and takes the Lease once that was silent for %v (%s)", e.takeover.after, e.takeover.reason)
+	}
+	return fmt.Sprintf("the name of Lease %q is in use by another living process: %q on %s%s; this is one on %s%s",
+		e.Key, e.Holder, e.Theirs.describe(), where, e.Ours.describe(), wait)
 }

@@ -30,7 +30,13 @@ type LeadOptions struct {
 	Component string
 	// PodUID is the UID of this pod, by the downward API, for the error texts of other replicas. It may be empty.
 	PodUID string
-	// Liveness is how long the others wait for a leader that is silent. Zero means 15 s; the least is 6 s.
+	// Liveness is how long the others wait for a leader that is silent. Zero means 15 s; the least is 6 s. The leader
+	// writes it into the Lease, as leaseDurationSeconds.
+	//
+	// Replicas may differ in it during a rolling update, and the leader may be client-go's leader election under the
+	// same name: each replica waits for the longer of its own Liveness and the leader's leaseDurationSeconds. Of the
+	// latter, 10 minutes count at most, so that a typo does not keep the name for ever. A Liveness of more must be the
+	// same in all replicas, and a leader of client-go with a longer duration must end before the first replica starts.
 	Liveness time.Duration
 	// Stop bounds the release of the Lease once the work has returned. Zero means 10 s.
 	Stop time.Duration
@@ -82,13 +88,18 @@ func NewLeader(config *rest.Config, o LeadOptions) (*Member, error) {
 		return nil, fmt.Errorf("identity.Lead: %w", err)
 	}
 	liveness := cmp.Or(o.Liveness, defaultLeadLiveness)
-	return New(leases, Spec{
+	m, err := New(leases, Spec{
 		Namespace: o.Namespace, Name: o.Name, Component: cmp.Or(o.Component, o.Name), Host: host, Fingerprint: fingerprint,
 		OnDuplicate: WaitOnDuplicate, Timing: Timing{
 			Renew: max(time.Second, liveness/8), Jitter: 0.04, Hold: liveness * 2 / 3, Liveness: liveness,
-			Duration: max(liveness, 10*time.Second).Truncate(time.Second), Stop: cmp.Or(o.Stop, defaultLeadStop),
+			Duration: liveness.Truncate(time.Second), Stop: cmp.Or(o.Stop, defaultLeadStop),
 		},
 	}, o.Options)
+	if err != nil {
+		return nil, err
+	}
+	m.waitsForDuration = true
+	return m, nil
 }
 
 const defaultLeadStop = 10 * time.Second

@@ -46,6 +46,9 @@ type Member struct {
 	spec    Spec
 	clock   Clock
 	metrics MemberMetrics
+	// waitsForDuration makes the member take a Lease by takeoverByDuration, and not by its Liveness alone. NewLeader sets
+	// it.
+	waitsForDuration bool
 
 	// holder is the one of the latest acquisition, former the one before; number is that of the latest epoch. Only the goroutine of Run
 	// uses them.
@@ -146,10 +149,21 @@ func (m *Member) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// foundDuplicate makes a duplicate known that is waited for.
+// takeoverOf returns when this member may take a Lease from a holder that is silent.
+func (m *Member) takeoverOf(l *coordinationv1.Lease) takeover {
+	if m.waitsForDuration {
+		return takeoverByDuration(l, m.spec.Timing.Liveness)
+	}
+	return takeoverByLiveness(m.spec.Timing.Liveness)
+}
+
+// foundDuplicate makes a duplicate known that is waited for. It logs the first one, and each that changes the wait.
 func (m *Member) foundDuplicate(ctx context.Context, err *DuplicateError) {
 	first := false
-	m.know(func(k *known) { first, k.phase, k.duplicate = k.duplicate == nil, Watching, err })
+	m.know(func(k *known) {
+		first = k.duplicate == nil || k.duplicate.takeover != err.takeover
+		k.phase, k.duplicate = Watching, err
+	})
 	if first {
 		klog.FromContext(ctx).Info("Waiting for another process of the same name", "lease", klog.KRef(m.spec.Namespace, m.spec.Name), "err", err.Error())
 	}

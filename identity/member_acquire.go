@@ -22,6 +22,8 @@ type acquisition struct {
 	retry  retryDelay
 	// unsure is set once a write has failed: it may have been carried out all the same.
 	unsure bool
+	// logged is the wait for a silent holder that was logged last.
+	logged takeover
 }
 
 // acquire gets the Lease. It returns when it has it, when another process has the name, when the Node is gone, or when ctx has ended.
@@ -81,10 +83,10 @@ func (a *acquisition) failed(ctx context.Context, err error) time.Duration {
 func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Lease]) (*tenure, time.Duration, error) {
 	m, t := a.m, a.m.spec.Timing
 	a.seen = a.seen.saw(r.value, r.answered)
-	quiet := a.seen.quiet(r.sent)
+	quiet, next := a.seen.quiet(r.sent), m.takeoverOf(r.value)
 	switch judge(sighting{
 		lease: r.value, ours: m.ours(r.value), fingerprint: m.spec.Fingerprint, lock: m.locked,
-		quiet: quiet, liveness: t.Liveness, alive: a.seen.alive,
+		quiet: quiet, liveness: next.after, alive: a.seen.alive,
 	}) {
 	case adopt:
 		return a.take(ctx, r.value)
@@ -93,12 +95,25 @@ func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Leas
 		if m.spec.OnDuplicate == FailOnDuplicate {
 			return nil, 0, dup
 		}
+		dup.takeover = next
 		m.foundDuplicate(ctx, dup)
+	case keepWatching:
+		a.logLongWait(ctx, r.value, next)
 	}
 	// A read alone is no progress where a write is due: the reads may work, and the writes fail for long.
 	a.retry = retryDelay{}
 	m.know(func(k *known) { k.phase = Watching })
-	return nil, min(t.Renew/2, t.Liveness-quiet), nil
+	return nil, min(t.Renew/2, next.after-quiet), nil
+}
+
+// logLongWait logs once that a silent holder is waited for, where the wait is longer than the Liveness of this process.
+func (a *acquisition) logLongWait(ctx context.Context, l *coordinationv1.Lease, next takeover) {
+	if next.after <= a.m.spec.Timing.Liveness || next == a.logged {
+		return
+	}
+	a.logged = next
+	klog.FromContext(ctx).Info("Waiting for a silent holder of the Lease, longer than for Liveness", "lease", klog.KObj(l),
+		"holder", holderOf(l), "after", next.after, "reason", next.reason)
 }
 
 // take writes the Lease: on top of old, and of no other version, or as a new one where there is none.
