@@ -4,6 +4,8 @@
 package identity
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +71,40 @@ func TestJudge(t *testing.T) {
 				t.Errorf("judged %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// TestTakeover has when a silent holder's Lease is taken, and the reason, by what stands in the Lease. A member that does
+// not lead goes by its own Liveness.
+func TestTakeover(t *testing.T) {
+	const s, most = time.Second, maxHolderDuration
+	for name, c := range map[string]struct {
+		seconds  *int32
+		liveness time.Duration
+		want     time.Duration
+		reason   string
+	}{
+		"no duration":                            {nil, 15 * s, 15 * s, "the Liveness here is 15s"},
+		"zero":                                   {ptr.To[int32](0), 15 * s, 15 * s, "the Liveness here is 15s"},
+		"negative":                               {ptr.To[int32](-60), 15 * s, 15 * s, "the Liveness here is 15s"},
+		"the most negative":                      {ptr.To[int32](math.MinInt32), 15 * s, 15 * s, "the Liveness here is 15s"},
+		"equal":                                  {ptr.To[int32](15), 15 * s, 15 * s, "the Liveness here is 15s"},
+		"less":                                   {ptr.To[int32](14), 15 * s, 15 * s, "the Liveness here is 15s"},
+		"more":                                   {ptr.To[int32](16), 15 * s, 16 * s, "the holder's leaseDurationSeconds is 16; the Liveness here is 15s"},
+		"the cap":                                {ptr.To[int32](600), 15 * s, most, "the holder's leaseDurationSeconds is 600; the Liveness here is 15s"},
+		"more than the cap":                      {ptr.To[int32](601), 15 * s, most, "is 601, of which at most 10m0s count; the Liveness here is 15s"},
+		"the most":                               {ptr.To[int32](math.MaxInt32), 15 * s, most, "is 2147483647, of which at most 10m0s count"},
+		"beside a Liveness of more than the cap": {ptr.To[int32](3600), most + s, most + s, "the Liveness here is 10m1s"},
+	} {
+		l := foreign(func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = c.seconds })
+		leader := &Member{spec: Spec{Timing: Timing{Liveness: c.liveness}}, waitsForDuration: true}
+		if got := leader.takeoverOf(l); got.after != c.want || !strings.Contains(got.reason, c.reason) {
+			t.Errorf("%s: a leader takes it after %v, as %s; want %v, as %s", name, got.after, got.reason, c.want, c.reason)
+		}
+		member := &Member{spec: leader.spec}
+		if got := member.takeoverOf(l); got != takeoverByLiveness(c.liveness) {
+			t.Errorf("%s: a member takes it after %v, as %s; want its Liveness", name, got.after, got.reason)
+		}
 	}
 }
 

@@ -34,6 +34,13 @@ func TestIncidents(t *testing.T) {
 			Run:     "^TestNobodyAliveIsCollected$",
 		},
 		{
+			Why:     "a leader takes a Lease by its own Liveness, from a leader that goes on for longer",
+			Func:    "NewLeader",
+			Replace: "m.waitsForDuration = true",
+			With:    "m.waitsForDuration = false",
+			Run:     "^TestLeadersOfTwoSettings$",
+		},
+		{
 			Why:     "a hold counts from the answer and not from the request",
 			Func:    "(*tenure).answered",
 			Replace: "t.lease, t.good, t.retry = r.value, r.sent, retryDelay{}",
