@@ -121,6 +121,10 @@ func TestLeadWaitsForTheHoldersDuration(t *testing.T) {
 	inBubble(t, func(b *bed) {
 		b.store(withDuration(60), func(l *coordinationv1.Lease) { l.Annotations = nil })
 		p := b.leader("new", 15*time.Second).start()
+		const rule = "silent for 1m0s (the holder's leaseDurationSeconds is 60; the Liveness here is 15s)"
+		if err := p.member.Healthy(); err == nil || !strings.HasSuffix(err.Error(), "once its holder was "+rule) {
+			b.Errorf("at first, Healthy returns %v, want %q in it", err, rule)
+		}
 		for range 50 {
 			b.passes(26 * time.Second)
 			p.waits(identity.Watching)
@@ -132,9 +136,8 @@ func TestLeadWaitsForTheHoldersDuration(t *testing.T) {
 		if !errors.As(err, &dup) || dup.Holder != "other_1" {
 			b.Fatalf("Healthy returns %v, want a DuplicateError", err)
 		}
-		want := "takes the Lease once that was silent for 1m0s (the holder's leaseDurationSeconds is 60; the Liveness here is 15s)"
-		if !strings.HasSuffix(err.Error(), want) {
-			b.Errorf("the error is %q, want at its end %q", err, want)
+		if !strings.HasSuffix(err.Error(), "takes the Lease once that was "+rule) {
+			b.Errorf("the error is %q, want at its end %q", err, rule)
 		}
 		b.passes(58*time.Second - 1)
 		p.waits(identity.Watching)

@@ -102,7 +102,7 @@ func (a *acquisition) consider(ctx context.Context, r reply[*coordinationv1.Leas
 	}
 	// A read alone is no progress where a write is due: the reads may work, and the writes fail for long.
 	a.retry = retryDelay{}
-	m.know(func(k *known) { k.phase = Watching })
+	m.know(func(k *known) { k.phase, k.takeover = Watching, next })
 	return nil, min(t.Renew/2, next.after-quiet), nil
 }
 

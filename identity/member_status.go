@@ -50,6 +50,8 @@ type known struct {
 	lease     *coordinationv1.Lease
 	err       error
 	duplicate *DuplicateError
+	// takeover is set in the phase Watching: when a silent holder's Lease is taken.
+	takeover takeover
 	// written are the latest versions, in a ring; writes is how many there were.
 	written [16]version
 	writes  int
@@ -120,6 +122,9 @@ func (m *Member) Healthy() error {
 	switch {
 	case k.duplicate != nil:
 		return k.duplicate
+	case k.phase == Watching:
+		return errors.Join(fmt.Errorf("holding Lease %q: not held, %s: it is taken once its holder was silent for %v (%s)",
+			m.Key(), k.phase, k.takeover.after, k.takeover.reason), k.err)
 	case !k.holds(now, t):
 		return errors.Join(fmt.Errorf("holding Lease %q: not held, %s", m.Key(), k.phase), k.err)
 	case now-k.good >= 2*interval:
