@@ -21,8 +21,8 @@ type sighting struct {
 	// fingerprint is our own; lock is the file that we hold the lock of, see idOf, "" if none.
 	fingerprint Fingerprint
 	lock        string
-	// quiet is how long this version is known to have stood, by our own clock; liveness is how long it has to, see takeover; alive is set if
-	// the holder has written while we watched.
+	// quiet is how long this version is known to have stood, by our own clock; liveness is how long it has to, see
+	// takeover; alive is set if the holder has written while we watched.
 	quiet, liveness time.Duration
 	alive           bool
 }
@@ -48,14 +48,15 @@ func takeoverByLiveness(liveness time.Duration) takeover {
 func takeoverByDuration(l *coordinationv1.Lease, liveness time.Duration) takeover {
 	seconds := ptr.Deref(l.Spec.LeaseDurationSeconds, 0)
 	duration := time.Duration(seconds) * time.Second
-	switch {
-	case min(duration, maxHolderDuration) <= liveness:
-		return takeoverByLiveness(liveness)
-	case duration > maxHolderDuration:
-		return takeover{maxHolderDuration, fmt.Sprintf(
-			"the holder's leaseDurationSeconds is %d, of which at most %v count; the Liveness here is %v", seconds, maxHolderDuration, liveness)}
+	next := takeoverByLiveness(liveness)
+	if min(duration, maxHolderDuration) <= liveness {
+		return next
 	}
-	return takeover{duration, fmt.Sprintf("the holder's leaseDurationSeconds is %d; the Liveness here is %v", seconds, liveness)}
+	most := ""
+	if duration > maxHolderDuration {
+		duration, most = maxHolderDuration, fmt.Sprintf(", of which at most %v count", maxHolderDuration)
+	}
+	return takeover{duration, fmt.Sprintf("the holder's leaseDurationSeconds is %d%s; %s", seconds, most, next.reason)}
 }
 
 // verdict is what to do with a Lease that was found.

@@ -5,7 +5,6 @@ package identity
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -74,36 +73,40 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestTakeover has when a silent holder's Lease is taken, and the reason, by what stands in the Lease. A member that does
-// not lead goes by its own Liveness.
+// TestTakeover has when a silent holder's Lease is taken, and the reason, by what stands in the Lease. A member that
+// does not lead goes by its own Liveness.
 func TestTakeover(t *testing.T) {
 	const s, most = time.Second, maxHolderDuration
 	for name, c := range map[string]struct {
-		seconds  *int32
-		liveness time.Duration
-		want     time.Duration
-		reason   string
+		seconds        *int32
+		liveness, want time.Duration
+		duration       string // the reason before that of Liveness
 	}{
-		"no duration":                            {nil, 15 * s, 15 * s, "the Liveness here is 15s"},
-		"zero":                                   {ptr.To[int32](0), 15 * s, 15 * s, "the Liveness here is 15s"},
-		"negative":                               {ptr.To[int32](-60), 15 * s, 15 * s, "the Liveness here is 15s"},
-		"the most negative":                      {ptr.To[int32](math.MinInt32), 15 * s, 15 * s, "the Liveness here is 15s"},
-		"equal":                                  {ptr.To[int32](15), 15 * s, 15 * s, "the Liveness here is 15s"},
-		"less":                                   {ptr.To[int32](14), 15 * s, 15 * s, "the Liveness here is 15s"},
-		"more":                                   {ptr.To[int32](16), 15 * s, 16 * s, "the holder's leaseDurationSeconds is 16; the Liveness here is 15s"},
-		"the cap":                                {ptr.To[int32](600), 15 * s, most, "the holder's leaseDurationSeconds is 600; the Liveness here is 15s"},
-		"more than the cap":                      {ptr.To[int32](601), 15 * s, most, "is 601, of which at most 10m0s count; the Liveness here is 15s"},
-		"the most":                               {ptr.To[int32](math.MaxInt32), 15 * s, most, "is 2147483647, of which at most 10m0s count"},
-		"beside a Liveness of more than the cap": {ptr.To[int32](3600), most + s, most + s, "the Liveness here is 10m1s"},
+		"no duration":       {nil, 15 * s, 15 * s, ""},
+		"zero":              {ptr.To[int32](0), 15 * s, 15 * s, ""},
+		"negative":          {ptr.To[int32](-60), 15 * s, 15 * s, ""},
+		"the most negative": {ptr.To[int32](math.MinInt32), 15 * s, 15 * s, ""},
+		"less":              {ptr.To[int32](14), 15 * s, 15 * s, ""},
+		"equal":             {ptr.To[int32](15), 15 * s, 15 * s, ""},
+		"more":              {ptr.To[int32](16), 15 * s, 16 * s, "16; "},
+		"the cap":           {ptr.To[int32](600), 15 * s, most, "600; "},
+		"more than the cap": {ptr.To[int32](601), 15 * s, most, "601, of which at most 10m0s count; "},
+		"the most":          {ptr.To[int32](math.MaxInt32), 15 * s, most, "2147483647, of which at most 10m0s count; "},
+		"a long Liveness":   {ptr.To[int32](3600), most + s, most + s, ""},
 	} {
 		l := foreign(func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = c.seconds })
+		byLiveness := takeover{c.liveness, "the Liveness here is " + c.liveness.String()}
+		want := takeover{c.want, byLiveness.reason}
+		if c.duration != "" {
+			want.reason = "the holder's leaseDurationSeconds is " + c.duration + want.reason
+		}
 		leader := &Member{spec: Spec{Timing: Timing{Liveness: c.liveness}}, waitsForDuration: true}
-		if got := leader.takeoverOf(l); got.after != c.want || !strings.Contains(got.reason, c.reason) {
-			t.Errorf("%s: a leader takes it after %v, as %s; want %v, as %s", name, got.after, got.reason, c.want, c.reason)
+		if got := leader.takeoverOf(l); got != want {
+			t.Errorf("%s: a leader has %+v, want %+v", name, got, want)
 		}
 		member := &Member{spec: leader.spec}
-		if got := member.takeoverOf(l); got != takeoverByLiveness(c.liveness) {
-			t.Errorf("%s: a member takes it after %v, as %s; want its Liveness", name, got.after, got.reason)
+		if got := member.takeoverOf(l); got != byLiveness {
+			t.Errorf("%s: a member has %+v, want %+v", name, got, byLiveness)
 		}
 	}
 }
