@@ -83,6 +83,7 @@ func TestTakeover(t *testing.T) {
 		duration       string // the reason before that of Liveness
 	}{
 		"no duration":       {nil, 15 * s, 15 * s, ""},
+		"neither":           {nil, 0, 0, ""},
 		"zero":              {ptr.To[int32](0), 15 * s, 15 * s, ""},
 		"negative":          {ptr.To[int32](-60), 15 * s, 15 * s, ""},
 		"the most negative": {ptr.To[int32](math.MinInt32), 15 * s, 15 * s, ""},
