@@ -66,7 +66,7 @@ FAULT_CHECK = command -v mkfs.ext4 && command -v mkfs.xfs && command -v mkfs.btr
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' Makefile
 
-# The servers are compiled without cgo, and of the same modules: what both have is compiled once. What comes first needs no more than it needs.
+# The servers are compiled without cgo, and of the same modules: what both have is compiled once.
 DEMO_BUILD = cd examples && CGO_ENABLED=0 $(GO) build -ldflags '$(LDFLAGS)' -o ../bin/
 CONTROLPLANE := github.com/belayproject/belay/internal/testenv/cmd/controlplane
 

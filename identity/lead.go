@@ -128,7 +128,7 @@ func newRESTLeases(config *rest.Config, over *http.Client, namespace string) (*r
 	if err := coordinationv1.AddToScheme(known); err != nil {
 		return nil, err
 	}
-	config, over, err := restclient.For(config, over)
+	config, over, err := restclient.WithoutTimeouts(config, over)
 	if err != nil {
 		return nil, err
 	}

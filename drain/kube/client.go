@@ -107,7 +107,7 @@ func checkClient(call string, o ClientOptions) *option.Checker {
 }
 
 func newClientset(config *rest.Config, httpClient *http.Client) (*kubernetes.Clientset, error) {
-	config, httpClient, err := restclient.For(config, httpClient)
+	config, httpClient, err := restclient.WithoutTimeouts(config, httpClient)
 	if err != nil {
 		return nil, err
 	}

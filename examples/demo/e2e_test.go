@@ -253,7 +253,8 @@ func interruptDemo(t *testing.T, kubelet string, interruptions []interruption) {
 	t.Helper()
 	for _, i := range interruptions {
 		t.Run(i.name, func(t *testing.T) {
-			d := startDemo(t, "--control-plane=BIN/controlplane -stdin -wait", "--nodes=2", "--trial=2s", "--real-kubelet="+kubelet)
+			d := startDemo(t, "--control-plane=BIN/controlplane -stdin -wait",
+				"--nodes=2", "--trial=2s", "--real-kubelet="+kubelet)
 			d.until(t, i.when)
 			if err := d.cmd.Process.Signal(i.signal); err != nil {
 				t.Fatal(err)

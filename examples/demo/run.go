@@ -94,7 +94,7 @@ func (r *session) play(ctx context.Context) error {
 		if err := r.start(o, addresses, r.first(), nil); err != nil {
 			return err
 		}
-		if err := r.player.Play(ctx, r.nodes, []story.Step{story.Beginning(numbers)}); err != nil || !r.player.OK() {
+		if err := r.player.Play(ctx, r.nodes, []story.Step{story.BeginAlone(numbers)}); err != nil || !r.player.AllSeen() {
 			return errors.Join(err, r.summarise())
 		}
 	}
@@ -146,8 +146,8 @@ func (r *session) prepare(ctx context.Context) (kubeconfig string, err error) {
 	}
 	kubeconfig = r.settings.Kubeconfig
 	if kubeconfig == "" {
-		r.say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some minutes. " +
-			"The nodes do not wait for it.")
+		r.say("Starting a control plane: etcd and kube-apiserver. The first time, they are built, which takes some " +
+			"minutes. The nodes do not wait for it.")
 		if r.plane, err = plane.Start(ctx, r.settings.ControlPlane, r.screen.Lines()); err != nil {
 			return "", err
 		}
@@ -172,7 +172,8 @@ func (r *session) setUp(ctx context.Context) error {
 			return err
 		}
 	}
-	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.", r.settings.Nodes, fleet.RunLabel, r.id))
+	r.say(fmt.Sprintf("Creating %d Nodes with a NodeConfig each, all with the label %s=%s.",
+		r.settings.Nodes, fleet.RunLabel, r.id))
 	return r.cluster.SetUp(ctx, r.settings.Nodes)
 }
 

@@ -107,8 +107,8 @@ func (s Sample) readLive(ctx context.Context) (objects []runtime.Object, more in
 	return objects, more, err
 }
 
-// compareOnce returns how many objects of the sample cannot be compared, since the informer shows them in another version
-// or has not come as far as them, and what is wrong with the first one that it does not show as it is read.
+// compareOnce returns how many objects of the sample cannot be compared, since the informer shows them in another
+// version or has not come as far as them, and what is wrong with the first one that it does not show as it is read.
 func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, wrong error) {
 	tooLittle := s.SelectsTooLittle
 	if tooLittle == nil {
@@ -150,8 +150,8 @@ func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, w
 	return behind, nil
 }
 
-// isBehind reports whether the informer has not come as far as the last change of an object, where that is known: then it
-// may still show an object that it does not show now.
+// isBehind reports whether the informer has not come as far as the last change of an object, where that is known:
+// then it may still show an object that it does not show now.
 func (s Sample) isBehind(live runtime.Object) bool {
 	v, ok := s.Informer.(interface{ LastSyncResourceVersion() string })
 	if !ok {

@@ -29,8 +29,8 @@ func nodeAt(name, version string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
 }
 
-// An object that an informer does not show is one that it leaves out only where the informer has come as far as the object's last
-// change: a watch that begins late, or lags, selects no less.
+// An object that an informer does not show is one that it leaves out only where the informer has come as far as the
+// object's last change: a watch that begins late, or lags, selects no less.
 func TestAnInformerThatIsBehindSelectsNoLess(t *testing.T) {
 	for name, c := range map[string]struct {
 		shown  []*corev1.Node

@@ -1,7 +1,6 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package restclient readies a rest.Config, and the HTTP client of an embedder, for clients that watch.
 package restclient
 
 import (
@@ -10,13 +9,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// For returns copies of config and httpClient; neither is changed. httpClient may be nil: then the connections are those
-// of config.
+// WithoutTimeouts returns copies of config and httpClient; neither is changed. httpClient may be nil: then the
+// connections are those of config.
 //
-// Neither copy has a timeout, which would also cut watches and the calls that bound themselves. The requests name their
-// program. Where config sets no limit of requests there is none: the API server has its own, and client-go's default of
-// 5 a second holds up a controller of many nodes.
-func For(config *rest.Config, httpClient *http.Client) (*rest.Config, *http.Client, error) {
+// Neither copy has a timeout, which would also cut watches and the calls that bound themselves. The requests name
+// their program. Where config sets no limit of requests there is none: the API server has its own, and client-go's
+// default of 5 a second holds up a controller of many nodes.
+func WithoutTimeouts(config *rest.Config, httpClient *http.Client) (*rest.Config, *http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
 	if config.UserAgent == "" { // before the transport is made, which takes it over

@@ -20,7 +20,7 @@ import (
 func TestTimeoutsAreLeftOut(t *testing.T) {
 	given, own := &rest.Config{Host: "http://127.0.0.1:1", Timeout: time.Second}, &http.Client{Timeout: time.Second}
 	for _, over := range []*http.Client{nil, own} {
-		config, client, err := restclient.For(given, over)
+		config, client, err := restclient.WithoutTimeouts(given, over)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestRequestsNameTheirProgram(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { agent = r.UserAgent() }))
 	defer server.Close()
 	for want, given := range map[string]string{rest.DefaultKubernetesUserAgent(): "", "mine/1": "mine/1"} {
-		_, client, err := restclient.For(&rest.Config{Host: server.URL, UserAgent: given}, nil)
+		_, client, err := restclient.WithoutTimeouts(&rest.Config{Host: server.URL, UserAgent: given}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,12 +65,13 @@ func TestLimitOfRequests(t *testing.T) {
 		{rest.Config{QPS: 7}, 7},
 		{rest.Config{RateLimiter: limiter}, 0},
 	} {
-		config, _, err := restclient.For(&c.given, nil)
+		config, _, err := restclient.WithoutTimeouts(&c.given, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if config.QPS != c.qps || config.RateLimiter != c.given.RateLimiter {
-			t.Errorf("of QPS %v became %v and limiter %v, want %v and the same limiter", c.given.QPS, config.QPS, config.RateLimiter, c.qps)
+			t.Errorf("of QPS %v became %v and limiter %v, want %v and the same limiter",
+				c.given.QPS, config.QPS, config.RateLimiter, c.qps)
 		}
 	}
 }

@@ -118,7 +118,7 @@ func clientsFor(function string, config *rest.Config, over *http.Client) (dynami
 	if err := check.Err(); err != nil {
 		return nil, nil, err
 	}
-	config, over, err := restclient.For(config, over)
+	config, over, err := restclient.WithoutTimeouts(config, over)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rollout/kube.%s: %w", function, err)
 	}

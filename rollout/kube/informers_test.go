@@ -96,7 +96,8 @@ func TestFinalizersOfOthersStay(t *testing.T) {
 		return list[0]
 	}
 	for range 2 { // the second sees again that there are none
-		_, _, err := all.Store(b.ctx(), read(), rollout.Decisions{Reason: controller.ReasonInvalid, Message: "as a test wants"})
+		asked := rollout.Decisions{Reason: controller.ReasonInvalid, Message: "as a test wants"}
+		_, _, err := all.Store(b.ctx(), read(), asked)
 		b.must(err)
 		got := must1(api.Get(b.ctx(), "holds", metav1.GetOptions{})).GetFinalizers()
 		if len(got) != 2 || got[0] != others {
@@ -114,7 +115,7 @@ func TestFinalizersOfOthersStay(t *testing.T) {
 	b.must(all.Finish(b.ctx(), read())) // it is gone
 }
 
-// neverStarted is an informer that nobody has started, as it says since client-go 0.35.
+// neverStarted is an informer that its owner has not started, as one says since client-go 0.35.
 type neverStarted struct{ kube.Informer }
 
 func (neverStarted) HasStarted() bool { return false }
@@ -123,7 +124,7 @@ func (n neverStarted) GetIndexer() cache.Indexer {
 	return n.Informer.(cache.SharedIndexInformer).GetIndexer()
 }
 
-// An agent over an informer that nobody starts ends with an error that says so: its shadow would never be seen.
+// An agent over an informer that its owner does not start ends with an error that says so: it would never see its shadow.
 func TestRunAgentOverAnInformerThatIsNotStarted(t *testing.T) {
 	b := newBed(t)
 	i := watch.NewInformer(b.client, v1alpha1.NodeShadowsResource, metav1.NamespaceAll, cache.Indexers{}, nil)

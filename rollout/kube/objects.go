@@ -52,8 +52,8 @@ func (o objects) get(ctx context.Context, name string) (*unstructured.Unstructur
 	return u, nil
 }
 
-// finalizers are those of an object as the storage has it. It is listed by its name, which takes no right to get it. That
-// it is gone is a conflict, and [fs.ErrNotExist].
+// finalizers are those of an object as the storage has it. It is listed by its name, which takes no right to get it.
+// That it is gone is a conflict, and [fs.ErrNotExist].
 func (o objects) finalizers(ctx context.Context, name string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

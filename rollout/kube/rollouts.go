@@ -176,8 +176,8 @@ func (s *domainRollouts) Gone(ctx context.Context, uid string) (bool, error) {
 	return !slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return string(u.GetUID()) == uid }), nil
 }
 
-// setFinalizer adds rolloutFinalizer to the version that was read, or removes it. The finalizers of others are those that
-// the API server has: the informer of an embedder may have a transform that drops them.
+// setFinalizer adds rolloutFinalizer to the version that was read, or removes it. The finalizers of others are those
+// that the API server has: the informer of an embedder may have a transform that drops them.
 func (s *domainRollouts) setFinalizer(ctx context.Context, r *v1alpha1.Rollout, there bool) (*v1alpha1.Rollout, error) {
 	is, err := s.objects.finalizers(ctx, r.Name)
 	if err != nil {

@@ -50,13 +50,13 @@ func New(o Options) *Player { return &Player{o: o, began: time.Now()} }
 // Results are those of the steps played so far, the last one included where it failed.
 func (p *Player) Results() []story.Result { return p.results }
 
-// OK reports whether all that was expected so far was seen.
-func (p *Player) OK() bool {
+// AllSeen reports whether all that was expected so far was seen.
+func (p *Player) AllSeen() bool {
 	return !slices.ContainsFunc(p.results, func(r story.Result) bool { return !r.OK() })
 }
 
-// Play plays the steps on nodes that were started, until one leads to something else than expected. The error says that the demo itself
-// could not go on; what was not seen on the nodes is in the results.
+// Play plays the steps on nodes that were started, until one leads to something else than expected. The error says
+// that the demo itself could not go on; what was not seen on the nodes is in the results.
 func (p *Player) Play(ctx context.Context, nodes []*crew.Node, steps []story.Step) error {
 	p.nodes = nodes
 	for _, s := range steps {

@@ -42,8 +42,8 @@ func (s Step) Title() string {
 	return s.Config.Name + " " + s.Config.What
 }
 
-// Beginning is the step before the story, on nodes that have an API server only later.
-func Beginning(s Settings) Step {
+// BeginAlone is the step before the story, on nodes that have an API server only later.
+func BeginAlone(s Settings) Step {
 	local := Init(s)
 	return Step{
 		Kind: Alone, Config: local, Good: local, Reason: "failed to sync, desired config unclear",

@@ -25,7 +25,8 @@ func main() {
 	with := flag.String("with", "", "further servers, separated by commas: kube-controller-manager, kube-scheduler, kwok")
 	fleet := flag.Bool("fleet", false, "set the further servers up for a thousand nodes: more requests a second, rare heartbeats, and patience with late ones")
 	stdin := flag.Bool("stdin", false, "take orders from standard input, and end when it ends")
-	wait := flag.Bool("wait", false, "with -stdin: print the path at once, build the servers meanwhile, and start them at the order start")
+	wait := flag.Bool("wait", false,
+		"with -stdin: print the path at once, build the servers meanwhile, and start them at the order start")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -65,8 +66,8 @@ func servers(with string, fleet bool) testenv.Options {
 	return o
 }
 
-// run starts the control plane and keeps it until ctx or the orders, which may be nil, end. With wait it starts it at an
-// order.
+// run starts the control plane and keeps it until ctx or the orders, which may be nil, end. With wait it starts it at
+// an order.
 func run(ctx context.Context, options testenv.Options, orders io.Reader, wait bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
