@@ -124,7 +124,7 @@ func (n neverStarted) GetIndexer() cache.Indexer {
 	return n.Informer.(cache.SharedIndexInformer).GetIndexer()
 }
 
-// An agent over an informer that its owner does not start ends with an error that says so: it would never see its shadow.
+// An agent over an informer that its owner does not start ends with an error that says so: it would see no shadow.
 func TestRunAgentOverAnInformerThatIsNotStarted(t *testing.T) {
 	b := newBed(t)
 	i := watch.NewInformer(b.client, v1alpha1.NodeShadowsResource, metav1.NamespaceAll, cache.Indexers{}, nil)
