@@ -30,7 +30,7 @@ type LeadOptions struct {
 	Component string
 	// PodUID is the UID of this pod, by the downward API, for the error texts of other replicas. It may be empty.
 	PodUID string
-	// Liveness is how long the others wait for a leader that is silent. Zero means 15 s; the least is 6 s. The leader
+	// Liveness is how long the others wait for a leader that is silent. Zero means 15 s; the least is 5 s. The leader
 	// writes it into the Lease, as leaseDurationSeconds.
 	//
 	// Replicas may differ in it during a rolling update, and the leader may be client-go's leader election under the
@@ -48,7 +48,7 @@ type LeadOptions struct {
 
 const (
 	defaultLeadLiveness = 15 * time.Second
-	minLeadLiveness     = 6 * time.Second
+	minLeadLiveness     = 5 * time.Second
 )
 
 // Lead is leader election: it calls work while this process holds the Lease, and waits while another process holds it. It returns
@@ -82,7 +82,7 @@ func NewLeader(config *rest.Config, o LeadOptions) (*Member, error) {
 		return nil, fmt.Errorf("identity.Lead: %w", err)
 	}
 	fingerprint := LocalFingerprint("/")
-	fingerprint.PodUID = o.PodUID
+	fingerprint.PodUID = cmp.Or(o.PodUID, fingerprint.PodUID)
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("identity.Lead: %w", err)

@@ -164,7 +164,7 @@ func TestWhenLeadTakesALease(t *testing.T) {
 			l.Spec.LeaseDurationSeconds = nil
 		}},
 		"a longer Liveness":     {20 * time.Minute, 20 * time.Minute, withDuration(3600)},
-		"the shortest Liveness": {6 * time.Second, 6 * time.Second, withDuration(5)},
+		"the shortest Liveness": {5 * time.Second, 5 * time.Second, withDuration(4)},
 		"an empty holder": {15 * time.Second, 0, func(l *coordinationv1.Lease) {
 			l.Spec.HolderIdentity, l.Spec.LeaseDurationSeconds = ptr.To(""), ptr.To[int32](3600)
 		}},

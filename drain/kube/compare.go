@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/drain"
 	shared "github.com/belayproject/belay/internal/informer"
@@ -88,6 +89,7 @@ func compareSample(ctx context.Context, s shared.Sample) (wrong, err error) {
 		if !errors.Is(err, shared.ErrBehind) {
 			return wrong, err
 		}
+		klog.FromContext(ctx).Info("Waiting for an informer of drains", "err", err)
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(context.Cause(ctx), err)

@@ -259,8 +259,9 @@ func interruptDemo(t *testing.T, kubelet string, interruptions []interruption) {
 			if err := d.cmd.Process.Signal(i.signal); err != nil {
 				t.Fatal(err)
 			}
-			if code := d.wait(t); code != 1 || !strings.Contains(d.out.String(), "demo: interrupted") {
-				t.Errorf("exit status: got %d, want 1 and why; the demo wrote\n%s", code, d.out)
+			code, out := d.wait(t), d.out.String()
+			if code != 1 || !strings.Contains(out, "demo: interrupted") || strings.Contains(out, "cleaning up:") {
+				t.Errorf("exit status: got %d, want 1, why, and that nothing is left; the demo wrote\n%s", code, out)
 			}
 		})
 	}

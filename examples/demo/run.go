@@ -159,7 +159,7 @@ func (r *session) prepare(ctx context.Context) (kubeconfig string, err error) {
 	}
 	if r.plane != nil && r.first() < r.settings.Nodes {
 		_, err := r.cluster.Read(ctx)
-		r.early = err != nil
+		r.early = fleet.IsAway(err)
 	}
 	return kubeconfig, nil
 }

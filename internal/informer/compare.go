@@ -27,7 +27,7 @@ var (
 
 // ErrBehind means that an informer shows another version of each object, or has not come as far as them, so that none
 // could be compared. Compare again.
-var ErrBehind = errors.New("the informer and the API server have different versions of each object")
+var ErrBehind = errors.New("the informer has not come as far as the API server")
 
 const (
 	// sampleSize is how many objects of a kind are read from the server.
@@ -69,17 +69,18 @@ type Sample struct {
 // what it does not show; err says why that is not known.
 func (s Sample) Compare(ctx context.Context) (wrong, err error) {
 	end := time.Now().Add(catchUpTime)
-	for {
+	for shownAll := false; ; {
 		objects, more, err := s.readLive(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", s.Resource, err)
 		}
-		behind, wrong := s.compareOnce(objects, more)
+		behind, coming, wrong := s.compareOnce(objects, more)
+		shownAll = shownAll || wrong == nil && coming == 0
 		if wrong == nil && behind == 0 {
 			return nil, nil
 		}
 		if time.Now().After(end) {
-			if wrong == nil && behind == len(objects) {
+			if wrong == nil && (!shownAll || behind == len(objects)) {
 				return nil, fmt.Errorf("comparing %s: %w", s.Resource, ErrBehind)
 			}
 			return wrong, nil
@@ -108,18 +109,19 @@ func (s Sample) readLive(ctx context.Context) (objects []runtime.Object, more in
 }
 
 // compareOnce returns how many objects of the sample cannot be compared, since the informer shows them in another
-// version or has not come as far as them, and what is wrong with the first one that it does not show as it is read.
-func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, wrong error) {
+// version or has not come as far as them; how many of those it does not show yet; and what is wrong with the first one
+// that it does not show as it is read.
+func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind, coming int, wrong error) {
 	tooLittle := s.SelectsTooLittle
 	if tooLittle == nil {
 		tooLittle = ErrSelectsTooLittle
 	}
-	shown, coming := 0, int64(0)
+	shown := 0
 	var missing string
 	for _, live := range objects {
 		key, err := cache.MetaNamespaceKeyFunc(live)
 		if err != nil {
-			return behind, err
+			return behind, coming, err
 		}
 		cached, ok, _ := s.Store.GetByKey(key) // a store in memory has no errors
 		if !ok {
@@ -133,21 +135,21 @@ func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind int, w
 		shown++
 		same, err := s.compareObject(live, cached)
 		if err != nil {
-			return behind, fmt.Errorf("%q: %w", key, err)
+			return behind, coming, fmt.Errorf("%q: %w", key, err)
 		}
 		if !same {
 			behind++
 		}
 	}
 	if missing != "" {
-		return behind, fmt.Errorf("it shows %d of %d %s of the server, not %q: %w",
+		return behind, coming, fmt.Errorf("it shows %d of %d %s of the server, not %q: %w",
 			shown, len(objects), s.Resource, missing, tooLittle)
 	}
-	total, have := int64(len(objects))+more, int64(len(s.Store.ListKeys()))+coming
+	total, have := int64(len(objects))+more, int64(len(s.Store.ListKeys())+coming)
 	if have < total-total/10 { // the numbers of a busy cluster differ
-		return behind, fmt.Errorf("it shows %d of %d %s of the server: %w", have, total, s.Resource, tooLittle)
+		return behind, coming, fmt.Errorf("it shows %d of %d %s of the server: %w", have, total, s.Resource, tooLittle)
 	}
-	return behind, nil
+	return behind, coming, nil
 }
 
 // isBehind reports whether the informer has not come as far as the last change of an object, where that is known:

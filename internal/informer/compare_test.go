@@ -38,11 +38,13 @@ func TestAnInformerThatIsBehindSelectsNoLess(t *testing.T) {
 		wrong  error
 		unsure error
 	}{
-		"behind all":            {nil, at{version: "10"}, nil, informer.ErrBehind},
-		"behind one":            {[]*corev1.Node{nodeAt("a", "20")}, at{version: "20"}, nil, nil},
-		"as far as all":         {[]*corev1.Node{nodeAt("a", "20")}, at{version: "30"}, informer.ErrSelectsTooLittle, nil},
-		"it does not say":       {[]*corev1.Node{nodeAt("a", "20")}, nil, informer.ErrSelectsTooLittle, nil},
-		"it has no version yet": {[]*corev1.Node{nodeAt("a", "20")}, at{}, informer.ErrSelectsTooLittle, nil},
+		"behind all":             {nil, at{version: "10"}, nil, informer.ErrBehind},
+		"behind one":             {[]*corev1.Node{nodeAt("a", "20")}, at{version: "20"}, nil, informer.ErrBehind},
+		"it shows all":           {[]*corev1.Node{nodeAt("a", "20"), nodeAt("b", "30")}, at{version: "30"}, nil, nil},
+		"it shows one as it was": {[]*corev1.Node{nodeAt("a", "20"), nodeAt("b", "15")}, at{version: "20"}, nil, nil},
+		"as far as all":          {[]*corev1.Node{nodeAt("a", "20")}, at{version: "30"}, informer.ErrSelectsTooLittle, nil},
+		"it does not say":        {[]*corev1.Node{nodeAt("a", "20")}, nil, informer.ErrSelectsTooLittle, nil},
+		"it has no version yet":  {[]*corev1.Node{nodeAt("a", "20")}, at{}, informer.ErrSelectsTooLittle, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

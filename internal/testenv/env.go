@@ -83,7 +83,8 @@ type Env struct {
 	processes map[Component]*Process
 }
 
-// New starts a control plane and returns once it is ready, about 3 s later; ctx bounds the start alone. Where
+// New starts a control plane and returns once it is ready, about 3 s later; ctx bounds the start alone. Where ctx ends
+// first, and nothing is left of what was started, the error is that of ctx itself. Where
 // servers must be compiled first it takes minutes and says so. The caller ends it with [Env.Close]; it ends with
 // the calling process as well, however that ends.
 func New(ctx context.Context, options Options) (*Env, error) {
@@ -106,7 +107,11 @@ func New(ctx context.Context, options Options) (*Env, error) {
 		ports: map[Component]int{}, processes: map[Component]*Process{},
 	}
 	if err := e.start(ctx); err != nil {
-		return nil, errors.Join(err, e.Close())
+		left := e.Close()
+		if left == nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, errors.Join(err, left)
 	}
 	return e, nil
 }

@@ -178,7 +178,8 @@ func dropManagedFields(obj any) (any, error) {
 }
 
 // Run fills the caches and keeps them up to date until ctx ends. It returns an error where it is called twice, and an
-// [InformerError] soon after the owner of an informer has stopped it.
+// [InformerError] soon after the owner of an informer has stopped it, or has not started one of this package's kinds
+// within a second.
 func (c *Caches) Run(ctx context.Context) error {
 	if c.Health == nil {
 		return option.NotMade("rollout/kube.Caches.Run", "rollout/kube.NewCaches")

@@ -5,6 +5,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -121,11 +122,19 @@ func storeOf[T any](c Cache[T]) cache.Indexer {
 	return nil
 }
 
-// fieldsOfOwn are what a controller of rollouts reads of an object of this package.
+// fieldsOfOwn are what a controller of rollouts reads of an object of this package. Spec and status are compared as
+// JSON: they keep what a newer version has written in fields that reflection must not read.
 func fieldsOfOwn(o metav1.Object, spec, status any) []informer.Field {
+	asJSON := func(v any) string {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
 	return []informer.Field{
-		{Name: "metadata.generation", Value: o.GetGeneration()}, {Name: "metadata.finalizers", Value: o.GetFinalizers()},
-		{Name: "spec", Value: spec}, {Name: "status", Value: status},
+		{Name: "metadata.generation", Value: o.GetGeneration()},
+		{Name: "spec", Value: asJSON(spec)}, {Name: "status", Value: asJSON(status)},
 	}
 }
 

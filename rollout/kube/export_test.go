@@ -60,3 +60,6 @@ func (s *Shadows) Delete(ctx context.Context, read *v1alpha1.NodeShadow) error {
 func (s *Shadows) Bury(ctx context.Context, read *v1alpha1.NodeShadow) error {
 	return s.bury(ctx, read)
 }
+
+// FieldsRead are what is compared of an object.
+var FieldsRead = fieldsRead

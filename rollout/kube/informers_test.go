@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/belayproject/belay/internal/informer"
 	"github.com/belayproject/belay/internal/watch"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
@@ -46,7 +47,7 @@ func TestRunControllerOverOwnKindsThatShowTooLittle(t *testing.T) {
 			if c.drop != nil {
 				b.must(i.SetTransform(c.drop))
 			}
-			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer stop()
 			done := make(chan struct{})
 			defer func() { stop(); <-done }()
@@ -59,6 +60,33 @@ func TestRunControllerOverOwnKindsThatShowTooLittle(t *testing.T) {
 				t.Errorf("RunController returned %v, want an InformerError of Informers.Rollouts that says %q", err, c.want)
 			}
 		})
+	}
+}
+
+// A status that a newer version has written, with fields that this one does not know, is compared as it is.
+func TestObjectsOfANewerVersionAreCompared(t *testing.T) {
+	of := func(deep string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"status": map[string]any{"progress": map[string]any{"ofANewerVersion": []any{deep}}},
+		}}
+		u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind))
+		u.SetName("newer")
+		return u
+	}
+	for _, shown := range []string{"a", "b"} {
+		store := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil)
+		if err := store.Add(of(shown)); err != nil {
+			t.Fatal(err)
+		}
+		wrong, err := informer.Sample{
+			Resource: "rollouts", Store: store, AnyType: true, Fields: kube.FieldsRead,
+			List: func(context.Context, metav1.ListOptions) (apiruntime.Object, error) {
+				return &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*of("a")}}, nil
+			},
+		}.Compare(t.Context())
+		if err != nil || errors.Is(wrong, informer.ErrFieldMissing) != (shown != "a") {
+			t.Errorf("of an informer that shows %q, and a server that has \"a\", Compare says %v (%v)", shown, wrong, err)
+		}
 	}
 }
 

@@ -158,6 +158,9 @@ func (s *domainRollouts) Finish(ctx context.Context, read controller.Rollout) er
 	if !ok {
 		return fmt.Errorf("writing %s %q: its version is not of these Rollouts", s.objects.kind, read.Name)
 	}
+	if is := v.read.Finalizers; len(is) > 0 && !slices.Contains(is, rolloutFinalizer) {
+		return nil // others hold it
+	}
 	_, err := s.setFinalizer(ctx, v.read, false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -110,4 +111,10 @@ func ref(c *v1alpha1.Config) story.Ref {
 		return story.Ref{Name: "local"}
 	}
 	return story.Ref{Name: c.ConfigMapRef.Name, UID: c.ConfigMapRef.UID, Digest: c.ConfigMapRef.Digest}
+}
+
+// IsAway reports whether an error of [Cluster.Read] says that no API server has answered.
+func IsAway(err error) bool {
+	var answer apierrors.APIStatus
+	return err != nil && !errors.As(err, &answer)
 }

@@ -46,7 +46,7 @@ func Start(ctx context.Context, command string, progress io.Writer) (*Plane, err
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stderr = progress
-	cmd.WaitDelay = grace // for what it leaves running, with its output open
+	cmd.WaitDelay = 30 * time.Second // for what it leaves running, with its output open
 	orders, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)

@@ -160,7 +160,10 @@ func (r *stepRun) watch(ctx context.Context) (story.Result, error) {
 
 // serverIsRight reports whether the API server answers, or in the step before it runs whether it does not.
 func (r *stepRun) serverIsRight(o observation) bool {
-	return (o.server == nil) != (r.step.Kind == story.Alone)
+	if r.step.Kind == story.Alone {
+		return fleet.IsAway(o.server)
+	}
+	return o.server == nil
 }
 
 // linger shows the nodes a while longer, for people to read.

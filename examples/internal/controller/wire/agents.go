@@ -4,6 +4,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -90,11 +91,14 @@ func (p *Plane) canary() (*identity.Member, error) {
 		return nil, err
 	}
 	of := p.s.Agents
-	t := timing(of.Lease, p.s.Stop)
-	t.Renew = max(time.Second, of.Lease/8)
+	fingerprint := identity.LocalFingerprint("/")
+	fingerprint.PodUID = cmp.Or(p.s.PodUID, fingerprint.PodUID)
 	m, err := identity.New(p.core.CoordinationV1().Leases(of.Namespace), identity.Spec{
 		Namespace: of.Namespace, Name: identity.Name(canary, canary, host+"/"+p.s.PodUID), Component: canary, Host: host,
-		Fingerprint: fingerprint(p.s.PodUID), Timing: t, OmitManagedFields: true,
+		Fingerprint: fingerprint, OmitManagedFields: true, Timing: identity.Timing{
+			Renew: max(time.Second, of.Lease/8), Jitter: 0.04, Hold: of.Lease * 2 / 3, Liveness: of.Lease,
+			Duration: max(of.Lease, 10*time.Second).Truncate(time.Second), Stop: p.s.Stop,
+		},
 	}, identity.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("the canary in %q: %w", of.Namespace, err)

@@ -6,8 +6,6 @@ package wire
 import (
 	"context"
 	"fmt"
-	"os"
-	"time"
 
 	"k8s.io/klog/v2"
 
@@ -38,35 +36,16 @@ func (p *Plane) standBy() {
 // it: the Lease is given back once the work has returned. Work alone is saved by this: the controllers are right with any number of leaders.
 func (p *Plane) lead(ctx context.Context, name string, work func(context.Context) error) error {
 	logger := klog.FromContext(ctx)
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("lease %q: %w", LeasePrefix+name, err)
-	}
-	m, err := identity.New(p.core.CoordinationV1().Leases(p.s.Namespace), identity.Spec{
-		Namespace: p.s.Namespace, Name: LeasePrefix + name, Component: Component, Host: host,
-		Fingerprint: fingerprint(p.s.PodUID), Timing: timing(p.s.Lease, p.s.Stop), OnDuplicate: identity.WaitOnDuplicate,
-	}, identity.Options{Metrics: identity.MemberMetrics{Held: func(held bool) {
-		p.metrics.Leads(name, held)
-		logger.Info("Leadership changed", "lease", LeasePrefix+name, "leads", held)
-	}}})
+	m, err := identity.NewLeader(p.config, identity.LeadOptions{
+		Namespace: p.s.Namespace, Name: LeasePrefix + name, Component: Component, PodUID: p.s.PodUID,
+		Liveness: p.s.Lease, Stop: p.s.Stop,
+		Options: identity.Options{Metrics: identity.MemberMetrics{Held: func(held bool) {
+			p.metrics.Leads(name, held)
+			logger.Info("Leadership changed", "lease", LeasePrefix+name, "leads", held)
+		}}},
+	})
 	if err != nil {
 		return fmt.Errorf("lease %q: %w", LeasePrefix+name, err)
 	}
 	return m.Run(ctx, func(ctx context.Context, _ identity.Epoch) error { return work(ctx) })
-}
-
-// fingerprint tells this process from replicas on other hosts and in other pods.
-func fingerprint(podUID string) identity.Fingerprint {
-	f := identity.LocalFingerprint("/")
-	if podUID != "" {
-		f.PodUID = podUID
-	}
-	return f
-}
-
-// timing has a leader that is silent replaced after lease.
-func timing(lease, stop time.Duration) identity.Timing {
-	return identity.Timing{
-		Renew: max(time.Second, lease/8), Jitter: 0.04, Hold: lease * 2 / 3, Liveness: lease, Duration: max(lease, 10*time.Second).Truncate(time.Second), Stop: stop,
-	}
 }

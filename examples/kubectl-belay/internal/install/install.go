@@ -126,7 +126,7 @@ func Run(ctx context.Context, config *rest.Config, o Options, report func(Result
 		outcome, err := in.apply(ctx, u)
 		var newer *NewerError
 		if errors.As(err, &newer) {
-			return fmt.Errorf("%w; --downgrade replaces it: the API server then drops from objects what it lacks", err)
+			return fmt.Errorf("%w; %s", err, remedyFor(u.GetKind()))
 		}
 		if err != nil {
 			return fmt.Errorf("%s %q: %w", u.GetKind(), u.GetName(), err)
@@ -137,6 +137,14 @@ func Run(ctx context.Context, config *rest.Config, o Options, report func(Result
 		return nil
 	}
 	return in.waitUntilServed(ctx, objects)
+}
+
+// remedyFor says what to do where an object in the cluster has more than the one that would replace it.
+func remedyFor(kind string) string {
+	if kind == "ClusterRole" {
+		return "delete the role first, or give --downgrade, which replaces all that is newer"
+	}
+	return "--downgrade replaces it: the API server then drops from objects what it lacks"
 }
 
 // apply applies one object and compares it with what was stored before.

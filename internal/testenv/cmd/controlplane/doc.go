@@ -9,10 +9,13 @@
 //
 // With -fleet the servers of -with are set up for a thousand nodes.
 //
+// With -wait, beside -stdin, the path is printed at once, before any server is compiled, and the servers are started at
+// the order start.
+//
 // With -stdin it takes orders, one a line, and answers each with a line of standard output:
 //
 //	stop                  kills the API server: "stopped"
-//	start                 starts it again on the same address and data: "started"
+//	start                 starts it, again on the same address and data: "started" when it is ready
 //	kubelet NAME ADDRESS  readies this machine for a real kubelet that serves healthz at the address and has a file for --config
 //	                      added to its command line: "kubelet" and that line as a JSON list, or "unsupported" and why
 package main

@@ -85,6 +85,9 @@ func run(ctx context.Context, options testenv.Options, orders io.Reader, wait bo
 		}
 	}
 	env, err := testenv.New(ctx, options)
+	if ctx.Err() != nil && err == ctx.Err() { //nolint:errorlint // itself: nothing is left
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -32,8 +33,12 @@ func read(ctx context.Context, in io.Reader, lines chan<- string) {
 	}
 }
 
-// started answers the order start.
-const started = "started"
+const (
+	// started answers the order start.
+	started = "started"
+	// startTime bounds a start of an API server that has run before.
+	startTime = 2 * time.Minute
+)
 
 // awaitStart waits for the order to start.
 func awaitStart(ctx context.Context, lines <-chan string) error {
@@ -76,6 +81,8 @@ func (o *orderly) order(ctx context.Context, words []string) (string, error) {
 	case len(words) == 1 && words[0] == "stop":
 		return "stopped", o.env.APIServer().Kill()
 	case len(words) == 1 && words[0] == "start":
+		ctx, cancel := context.WithTimeout(ctx, startTime)
+		defer cancel()
 		return started, o.env.APIServer().Start(ctx)
 	case len(words) == 3 && words[0] == "kubelet":
 		return o.kubelet(ctx, words[1], words[2])
