@@ -22,27 +22,27 @@ import (
 	"github.com/belayproject/belay/internal/restclient"
 )
 
-// LeadOptions are those of [Lead]. Namespace and Name are required.
+// LeadOptions configure [Lead]. Namespace and Name are required.
 type LeadOptions struct {
 	// Namespace and Name are those of the Lease. All replicas use the same ones.
 	Namespace, Name string
 	// Component is what the Lease is labelled with. Empty means Name, which must be a label value then.
 	Component string
-	// PodUID is the UID of this pod, by the downward API, for the error texts of other replicas. It may be empty.
+	// PodUID is metadata.uid of this pod, from the downward API. Errors of other replicas show it. It may be empty.
 	PodUID string
 	// Liveness is how long the others wait for a leader that is silent. Zero means 15 s; the least is 5 s. The leader
-	// writes it into the Lease, as leaseDurationSeconds.
+	// writes it into the Lease as leaseDurationSeconds, rounded down to whole seconds.
 	//
-	// Replicas may differ in it during a rolling update, and the leader may be client-go's leader election under the
-	// same name: each replica waits for the longer of its own Liveness and the leader's leaseDurationSeconds. Of the
-	// latter, 10 minutes count at most, so that a typo does not keep the name for ever. A Liveness of more must be the
-	// same in all replicas, and a leader of client-go with a longer duration must end before the first replica starts.
+	// Replicas may have different values during a rolling update, and client-go's leader election may hold the Lease.
+	// Each replica waits for its own Liveness or for the leader's leaseDurationSeconds, whichever is longer. It counts at
+	// most 10 minutes of leaseDurationSeconds, so that a typo does not block the name for ever. If Liveness is over
+	// 10 minutes, set the same value in all replicas. If a client-go leader has a longer duration, stop it first.
 	Liveness time.Duration
-	// Stop bounds the release of the Lease once the work has returned. Zero means 10 s.
+	// Stop is how long Lead tries to delete the Lease after work has returned. Zero means 10 s.
 	Stop time.Duration
-	// HTTP is the client for all requests. Nil means one of the rest.Config. It should have no rate limit.
+	// HTTP is the client for all requests. Nil means one of the rest.Config, whose timeout and rate limit are ignored.
 	HTTP *http.Client
-	// Options are those of the [Member].
+	// Options set the clock and the metrics of the [Member].
 	Options Options
 }
 
@@ -51,10 +51,16 @@ const (
 	minLeadLiveness     = 5 * time.Second
 )
 
-// Lead is leader election: it calls work while this process holds the Lease, and waits while another process holds it. It returns
-// when work has returned while the Lease was held, with its error, and when ctx ends. The context of work ends when the Lease is
-// lost; then Lead waits for work to return, and calls it again when the Lease is held again. After a crash of the leader, the next
-// one leads when Liveness is over; after an orderly end, at once.
+// Lead runs leader election: it calls work while this process holds the Lease, and waits while another process holds
+// it. The context of work ends when ctx ends or the Lease is lost. After a loss, Lead waits for work to return, logs
+// its error and acquires the Lease again. Lead returns the error of work when work returns while the Lease is held,
+// or after ctx has ended; nil if that error only says that ctx has ended. It repeats failed requests, also forbidden
+// ones, and logs them at verbosity 2; [NewLeader] and [Member.Healthy] show why this process does not lead.
+//
+// A leader that cannot renew stops after 2/3 of Liveness. After a crash, the next leader starts when the Lease has
+// not changed for Liveness, or for the old leader's leaseDurationSeconds where that is longer. At an orderly end
+// Lead deletes the Lease, and the next leader starts as soon as it sees that. The process needs get, create, update
+// and delete on leases in Namespace.
 //
 // Epoch.Number grows with each leader: a store that keeps it can refuse what an earlier leader sends late.
 func Lead(ctx context.Context, config *rest.Config, o LeadOptions, work func(ctx context.Context, e Epoch) error) error {
@@ -65,14 +71,14 @@ func Lead(ctx context.Context, config *rest.Config, o LeadOptions, work func(ctx
 	return m.Run(ctx, work)
 }
 
-// Elect returns [Lead] as a function of its work alone: rollout/kube.ControllerOptions.Lead is one.
+// Elect returns a function that runs [Lead] without the Epoch, for rollout/kube.ControllerOptions.Lead.
 func Elect(config *rest.Config, o LeadOptions) func(ctx context.Context, work func(context.Context) error) error {
 	return func(ctx context.Context, work func(context.Context) error) error {
 		return Lead(ctx, config, o, func(ctx context.Context, _ Epoch) error { return work(ctx) })
 	}
 }
 
-// NewLeader returns the [Member] of [Lead], for who wants to know its [Member.Healthy] and [Member.Epoch]. It makes no request.
+// NewLeader returns a [Member] whose Run is [Lead], for a readiness check by [Member.Healthy]. It makes no request.
 func NewLeader(config *rest.Config, o LeadOptions) (*Member, error) {
 	if err := o.validate(config); err != nil {
 		return nil, err

@@ -25,8 +25,8 @@ var (
 	ErrSelectsTooLittle = errors.New("it selects too little: watch all namespaces, without a label or field selector")
 )
 
-// ErrBehind means that an informer shows another version of each object, or has not come as far as them, so that none
-// could be compared. Compare again.
+// ErrBehind means that an informer lags behind the API server: no object could be compared, or it did not show all of
+// them at any moment. Compare again.
 var ErrBehind = errors.New("the informer has not come as far as the API server")
 
 const (
@@ -65,8 +65,10 @@ type Sample struct {
 	FieldMissing, SelectsTooLittle error
 }
 
-// Compare reads samples until the informer shows all of one, or has had the time to. wrong says which field it drops or
-// what it does not show; err says why that is not known.
+// Compare lists up to 250 objects from the API server and compares the informer with them, again and again for 400
+// ms. wrong says what the informer drops or does not show. err says why there is no result: the list failed, or
+// [ErrBehind]. Both are nil if all objects are equal, or if the informer showed them all and those of the same
+// version are equal.
 func (s Sample) Compare(ctx context.Context) (wrong, err error) {
 	end := time.Now().Add(catchUpTime)
 	for shownAll := false; ; {
@@ -108,9 +110,8 @@ func (s Sample) readLive(ctx context.Context) (objects []runtime.Object, more in
 	return objects, more, err
 }
 
-// compareOnce returns how many objects of the sample cannot be compared, since the informer shows them in another
-// version or has not come as far as them; how many of those it does not show yet; and what is wrong with the first one
-// that it does not show as it is read.
+// compareOnce returns how many objects of the sample cannot be compared yet (behind), how many of those the informer
+// does not show yet (coming), and what is wrong: a field that is dropped, or else an object that is missing.
 func (s Sample) compareOnce(objects []runtime.Object, more int64) (behind, coming int, wrong error) {
 	tooLittle := s.SelectsTooLittle
 	if tooLittle == nil {

@@ -38,7 +38,7 @@ var (
 type Error struct {
 	// Option is the name of the option: "Informers.Pods".
 	Option string
-	// Err is [ErrMissing], [ErrNoStore], [ErrStopped] or an error of client-go.
+	// Err is the cause. Its text says what to change.
 	Err error
 }
 

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// callTime bounds each call.
+	// callTime bounds the reads and writes of one object, with retries, and one look whether its kind is served.
 	callTime = 10 * time.Second
 	// servedEvery is the pause between two looks whether a kind is served. It is not watched: a person installs once.
 	servedEvery = 100 * time.Millisecond
@@ -42,8 +42,9 @@ type Set struct {
 }
 
 // Install applies the definitions and roles, and waits until the API server answers requests for every kind that is
-// defined. It narrows nothing: a definition of the cluster with a version or field that this one lacks is a
-// [NewerError], and so is a role with such a right. Objects before it have been applied then, those after it not.
+// defined. Before it replaces an object, it compares the versions and field names of a definition, and the rights of a
+// role; it does not compare validation rules. An object with more than ours is a [NewerError] and stays as it is.
+// Install stops there: objects before it are applied, objects after it are not.
 func (s Set) Install(ctx context.Context, config *rest.Config) error {
 	var objects []*unstructured.Unstructured
 	for _, manifest := range s.CRDs {
@@ -144,8 +145,8 @@ func remedyFor(kind string) string {
 	if kind == "ClusterRole" {
 		return "install with that version, or delete the role first"
 	}
-	return "install with that version, or replace the definition by kubectl belay install --downgrade: " +
-		"the API server then drops from objects what it lacks"
+	return "install with that version, or run kubectl belay install --crds --downgrade --force-conflicts: " +
+		"the API server then drops the missing fields from objects"
 }
 
 // clientFor is the client for the kind of an object. The kinds that are installed follow the rule of plurals, and an
@@ -212,9 +213,9 @@ func servedBy(definition *unstructured.Unstructured) ([]schema.GroupVersionResou
 	return all, nil
 }
 
-// waitServed waits until every served version of a definition can be listed. That the definition is established is not
-// enough: the API server answers requests a moment later. One that is being deleted takes what is applied and goes all
-// the same, with all objects of its kind: it is made anew when it is gone.
+// waitServed waits until every served version of a definition can be listed: the API server serves a definition shortly
+// after it is established. A definition that is being deleted accepts what is applied and is deleted all the same, with
+// all objects of its kind. Then waitServed applies it again after it is gone.
 func (a applier) waitServed(ctx context.Context, definition *unstructured.Unstructured) error {
 	served, err := servedBy(definition)
 	if err != nil {

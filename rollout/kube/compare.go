@@ -26,7 +26,7 @@ import (
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
 
-// compareAgain is the pause after a comparison to which the API server gave no answer.
+// compareAgain is the pause after a comparison that gave no result.
 const compareAgain = time.Second
 
 // A comparison is how far the informers of an embedder have been compared with the API server.
@@ -38,9 +38,9 @@ type comparison struct {
 	done map[string]bool // by option
 }
 
-// compareInformers compares what the informers of an embedder show with what the API server has, once. It returns an
-// [InformerError] for one that drops a field or selects too little. Where the server does not answer it tries again,
-// until ctx ends.
+// compareInformers compares each informer of the embedder with the API server, once for these Caches. An informer that
+// drops a field or selects too little is an [InformerError]. After any other error, also a refused list or an informer
+// that lags, it compares again after a second, until ctx ends. The controller does not lead before.
 func (c *Caches) compareInformers(ctx context.Context) error {
 	c.comparison.mu.Lock()
 	defer c.comparison.mu.Unlock()
@@ -57,7 +57,8 @@ func (c *Caches) compareInformers(ctx context.Context) error {
 				c.comparison.done[s.option] = true
 				continue
 			}
-			klog.FromContext(ctx).Error(err, "Comparing the caches of rollouts with the API server")
+			klog.FromContext(ctx).Error(err, "Could not compare an informer with the API server, trying again",
+				"option", s.option)
 			select {
 			case <-ctx.Done():
 				return nil
@@ -172,7 +173,10 @@ func fieldsRead(obj any) []informer.Field {
 		}
 	case *corev1.Pod:
 		return []informer.Field{
-			{Name: "metadata.labels", Value: o.Labels[appsv1.DefaultDeploymentUniqueLabelKey]},
+			{
+				Name:  "metadata.labels[" + appsv1.DefaultDeploymentUniqueLabelKey + "]",
+				Value: o.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+			},
 			{Name: "metadata.ownerReferences", Value: o.OwnerReferences},
 			{Name: "spec.nodeName", Value: o.Spec.NodeName}, {Name: "status.phase", Value: o.Status.Phase},
 			{Name: "status.conditions", Value: isReady(o)},

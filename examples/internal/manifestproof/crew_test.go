@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
@@ -49,10 +50,11 @@ type box struct {
 	mu                sync.Mutex
 	current, previous protocol.Revision
 	record            map[string][]byte
+	doomed            *atomic.Bool // verifications of fatal revisions fail from now on
 }
 
-func newBox() *box {
-	return &box{current: protocol.Revision{Name: "v0", Digest: v1alpha1.OpaqueDigest("v0")}, record: map[string][]byte{}}
+func newBox(doomed *atomic.Bool) *box {
+	return &box{doomed: doomed, current: protocol.Revision{Name: "v0", Digest: v1alpha1.OpaqueDigest("v0")}, record: map[string][]byte{}}
 }
 
 // Get implements [nodeagent.Disk].
@@ -99,8 +101,11 @@ func (b *box) Apply(_ context.Context, a nodeagent.Attempt) error {
 }
 
 // Verify implements [nodeagent.Updater].
-func (*box) Verify(_ context.Context, a nodeagent.Attempt) (nodeagent.Health, error) {
+func (b *box) Verify(_ context.Context, a nodeagent.Attempt) (nodeagent.Health, error) {
 	if strings.HasPrefix(a.Revision.Name, fatal) {
+		if !b.doomed.Load() {
+			return nodeagent.Health{Verdict: nodeagent.NotYet, Reason: "Starting", Message: "nothing runs yet"}, nil
+		}
 		return nodeagent.Health{Verdict: nodeagent.Fail, Reason: "Fatal", Message: "nothing runs any more"}, nil
 	}
 	return nodeagent.Health{Verdict: nodeagent.Pass}, nil

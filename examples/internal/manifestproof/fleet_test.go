@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ type fleet struct {
 	nodes    int
 	replicas []*replica
 	agents   map[string]*agent // by node
+	doomed   atomic.Bool       // nodes fail with fatal revisions from now on
 	requests int               // of verbs
 	log      string            // the audit log of the life
 }
@@ -242,10 +244,11 @@ func self(t *testing.T) string {
 
 // An agent is a pod of the DaemonSet with its program.
 type agent struct {
-	args []string
-	box  *box
-	stop context.CancelFunc
-	done chan error
+	args   []string
+	box    *box
+	stop   context.CancelFunc
+	done   chan error
+	doomed *atomic.Bool
 }
 
 // startAgents runs one for each pod of the DaemonSet in this process. Hooks are checked as the agent does, and are not run: they enter the node's namespaces.
@@ -261,7 +264,7 @@ func (f *fleet) startAgents() {
 		state := filepath.Join(f.dir, p.Spec.NodeName)
 		must(f.t, os.Mkdir(state, 0o700))
 		args := f.arguments(&p, "--hooks="+hooks, "--state-dir="+state, "--lease-duration=10s", "--verify-for=300ms", "--verify-every=100ms", "--verify-within=5s", "--retry-max=2s")
-		f.agents[p.Spec.NodeName] = &agent{args: args}
+		f.agents[p.Spec.NodeName] = &agent{args: args, doomed: &f.doomed}
 		f.agents[p.Spec.NodeName].start(f.t)
 	}
 }
@@ -270,7 +273,7 @@ func (f *fleet) startAgents() {
 func (a *agent) start(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	a.box, a.stop, a.done = newBox(), stop, make(chan error, 1)
+	a.box, a.stop, a.done = newBox(a.doomed), stop, make(chan error, 1)
 	go func() { a.done <- runAgent(ctx, a.args, a.box) }()
 	t.Cleanup(a.stop)
 }

@@ -289,10 +289,22 @@ func (f *fleet) goesBack(revision string) {
 	f.completes(revision)
 }
 
-// breaks turns to a revision that is bad: it stops by itself.
+// breaks turns to a revision that is bad: it stops by itself. Its nodes fail while no replica leads, so that the next one
+// sees several at once: their events are of one version of the Rollout, and the recorder patches the first of them.
 func (f *fleet) breaks(revision string) {
 	f.t.Helper()
+	leads, waits := f.leader()
 	f.turn(revision, v1alpha1.Class(rollout.NonIntrusive))
+	f.eventually("several nodes have begun", func() error {
+		if c := f.rollout().Status.Counts; c == nil || c.InFlight < 2 {
+			return fmt.Errorf("it has %+v", c)
+		}
+		return nil
+	})
+	leads.process.Kill()
+	f.doomed.Store(true)
+	f.eventually("the other replica leads", func() error { return waits.says(`belay_leader{name="rollout-default"} 1`) })
+	leads.start()
 	f.is(rollout.Frozen, revision)
 	f.eventually("nodes that had begun have ended: what fails after an acceptance stops it again", func() error {
 		if c := f.rollout().Status.Counts; c == nil || c.InFlight > 0 {

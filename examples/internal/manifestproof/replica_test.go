@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -36,7 +37,7 @@ func child(args []string) (code int, is bool) {
 	}
 	be := map[string]func(context.Context, []string) error{
 		asController: runController, asProvider: runProvider,
-		asAgent: func(ctx context.Context, args []string) error { return runAgent(ctx, args, newBox()) },
+		asAgent: func(ctx context.Context, args []string) error { return runAgent(ctx, args, newBox(&atomic.Bool{})) },
 	}[args[1]]
 	if be == nil {
 		return 0, false
