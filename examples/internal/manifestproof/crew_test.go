@@ -54,7 +54,8 @@ type box struct {
 }
 
 func newBox(doomed *atomic.Bool) *box {
-	return &box{doomed: doomed, current: protocol.Revision{Name: "v0", Digest: v1alpha1.OpaqueDigest("v0")}, record: map[string][]byte{}}
+	v0 := protocol.Revision{Name: "v0", Digest: v1alpha1.OpaqueDigest("v0")}
+	return &box{doomed: doomed, current: v0, record: map[string][]byte{}}
 }
 
 // Get implements [nodeagent.Disk].

@@ -289,8 +289,8 @@ func (f *fleet) goesBack(revision string) {
 	f.completes(revision)
 }
 
-// breaks turns to a revision that is bad: it stops by itself. Its nodes fail while no replica leads, so that the next one
-// sees several at once: their events are of one version of the Rollout, and the recorder patches the first of them.
+// breaks turns to a revision that is bad: it stops by itself. Its nodes fail while no replica leads, so that the next
+// one sees several at once: their events are of one version of the Rollout, and the recorder patches the first.
 func (f *fleet) breaks(revision string) {
 	f.t.Helper()
 	leads, waits := f.leader()
