@@ -105,6 +105,11 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 	return describe(st, v, next)
 }
 
+// isWrong reports whether a source was found to be wrong, rather than not found.
+func isWrong(k lkg.OutcomeKind) bool {
+	return k == lkg.DesiredInvalid || k == lkg.DesiredMissing || k == lkg.DesiredMismatch
+}
+
 // view is what of the live state a status shows.
 func (l live[T]) view() view {
 	return view{verdict: l.active.Verdict, limits: l.book.limits(l.active.Ref), startedAt: l.startedAt,
@@ -113,14 +118,14 @@ func (l live[T]) view() view {
 }
 
 // describe builds the status. It is pure. next is what a planned restart would use: as long as that is what runs, its
-// condition is the newer knowledge.
+// condition is the newer knowledge. What is on record as wrong with the source is so until this process has asked it.
 func describe(st lkg.State, now view, next lkg.Verdict) Status {
 	out := Status{
 		Assigned: st.Current.Ref, Active: now.verdict.Use, LastKnownGood: st.LastKnownGood,
 		Local: string(now.verdict.Origin), Alarm: now.verdict.Alarm, StartedAt: now.startedAt,
 		ObservedGeneration: now.sync.generation, Condition: now.verdict.Condition,
 	}
-	if next.Use.Same(now.verdict.Use) {
+	if next.Use.Same(now.verdict.Use) && (now.sync.found || !isWrong(st.Desired.Kind)) {
 		out.Condition = next.Condition
 	}
 	if r := now.sync.refused; r != nil && !st.Current.Ref.Same(r.Ref) {

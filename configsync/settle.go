@@ -156,7 +156,7 @@ func (s *Syncer[T]) noteSync(ctx context.Context, spec *Spec, refused *lkg.BadEn
 func (s *Syncer[T]) noteOutcome(ctx context.Context, spec *Spec, refused *lkg.BadEntry, err error) {
 	storage := s.tracker.SetDesired(ctx, outcome(spec, err))
 	s.mu.Lock()
-	s.live.sync.err, s.live.sync.refused = err, refused
+	s.live.sync.err, s.live.sync.refused, s.live.sync.found = err, refused, true
 	kind := outcome(spec, err).Kind
 	s.live.sync.silent = spec == nil && (kind == lkg.DesiredUnreachable || kind == lkg.DesiredForbidden)
 	if spec != nil && err == nil {

@@ -87,6 +87,41 @@ func TestStartWithInvalidSourceUsesLastKnownGood(t *testing.T) {
 	})
 }
 
+// R-CS-32, R-CS-79: restarts while the source is invalid change nothing in the report: its condition is that of the first of
+// them, with the words for an invalid source at a start, and not True in between.
+func TestRestartsWithInvalidSourceAreOneTransition(t *testing.T) {
+	for good, message := range map[string]string{"remote": "using last known good: (UID: ", "local": "using last-known-good (init)"} {
+		t.Run(good, func(t *testing.T) {
+			onNode(t, func(n *node) {
+				if good == "remote" {
+					n.promoted()
+				}
+				n.server.Spoil(&configsync.InvalidError{Problem: "exactly one subfield must be non-nil, but all were nil"})
+				n.wait(time.Minute)
+				before := len(n.rec.All())
+				for range 3 {
+					n.stop()
+					n.start()
+					n.wait(time.Minute)
+				}
+				reports := n.since(before)
+				if len(reports) == 0 {
+					t.Fatal("nothing was reported")
+				}
+				first := reports[0].Condition
+				if first.Status != lkg.StatusUnknown || !strings.HasPrefix(first.Message, message) {
+					t.Errorf("the first report after a restart has %+v, want Unknown and %q", first, message)
+				}
+				for _, r := range reports {
+					if r.Condition != first {
+						t.Errorf("a later report has %+v, want that of the first, %+v", r.Condition, first)
+					}
+				}
+			})
+		})
+	}
+}
+
 // A source that is merely unreachable keeps the recorded current config at a start; Policy.Literal reads the rule literally.
 func TestStartWithUnreachableSource(t *testing.T) {
 	for _, literal := range []bool{false, true} {

@@ -71,6 +71,7 @@ type live[T any] struct {
 // syncState is the result of the last pass over the source.
 type syncState struct {
 	err        error         // why the wanted config is unclear; nil when it is clear
+	found      bool          // this process has found out what the source names, or has failed to
 	silent     bool          // the source itself gave no answer
 	refused    *lkg.BadEntry // the wanted config is listed as bad and is not the assigned one
 	generation int64

@@ -34,7 +34,7 @@ type Condition struct {
 // Unclear is the condition of a live process that runs v.Use while the desired config can not be found for the given
 // cause. The process changes nothing; only its report changes.
 func (v Verdict) Unclear(cause string) Condition {
-	return Condition{StatusUnknown, reasonUnclear(cause), using(v.Role, v.Use, v.Origin)}
+	return Condition{StatusUnknown, reasonUnclear(cause), cmp.Or(v.message, using(v.Role, v.Use, v.Origin))}
 }
 
 const reasonOK = "all checks passed"
