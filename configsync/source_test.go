@@ -87,10 +87,12 @@ func TestStartWithInvalidSourceUsesLastKnownGood(t *testing.T) {
 	})
 }
 
-// R-CS-32, R-CS-79: restarts while the source is invalid change nothing in the report: its condition is that of the first of
-// them, with the words for an invalid source at a start, and not True in between.
+// R-CS-32, R-CS-79: restarts while the source is invalid change nothing in the report: its condition is that of the
+// first of them, with the words for an invalid source at a start, and not True in between.
 func TestRestartsWithInvalidSourceAreOneTransition(t *testing.T) {
-	for good, message := range map[string]string{"remote": "using last known good: (UID: ", "local": "using last-known-good (init)"} {
+	for good, message := range map[string]string{
+		"remote": "using last known good: (UID: ", "local": "using last-known-good (init)",
+	} {
 		t.Run(good, func(t *testing.T) {
 			onNode(t, func(n *node) {
 				if good == "remote" {

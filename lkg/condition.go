@@ -34,7 +34,11 @@ type Condition struct {
 // Unclear is the condition of a live process that runs v.Use while the desired config can not be found for the given
 // cause. The process changes nothing; only its report changes.
 func (v Verdict) Unclear(cause string) Condition {
-	return Condition{StatusUnknown, reasonUnclear(cause), cmp.Or(v.message, using(v.Role, v.Use, v.Origin))}
+	message := using(v.Role, v.Use, v.Origin)
+	if v.Role == RoleCurrent && v.Condition.Status == StatusUnknown {
+		message = v.Condition.Message // as at the start
+	}
+	return Condition{StatusUnknown, reasonUnclear(cause), message}
 }
 
 const reasonOK = "all checks passed"

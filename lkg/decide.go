@@ -56,8 +56,6 @@ type Verdict struct {
 
 	Condition Condition
 	Detail    string // more on the reason, for the log
-
-	message string // what is used, where that is said in other words than those of Role and Use
 }
 
 // Decide picks the config to use at a start. It is pure. check(Ref{}) is the local config and is always asked; any
@@ -138,10 +136,10 @@ func (d *decision) useLocal() {
 	if !s.Desired.unclear() {
 		return
 	}
-	if d.desiredWrong() && s.LastKnownGood.IsLocal() {
-		d.v.message = using(RoleLocal, Ref{}, d.v.Origin)
-	}
 	d.v.Condition = d.v.Unclear(s.Desired.cause())
+	if d.desiredWrong() && s.LastKnownGood.IsLocal() {
+		d.v.Condition.Message = using(RoleLocal, Ref{}, d.v.Origin)
+	}
 }
 
 // judge applies the rules for a remote current config.
