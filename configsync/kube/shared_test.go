@@ -63,6 +63,29 @@ func countRequests(client *fake.FakeDynamicClient, verb string) (n int) {
 	return n
 }
 
+// awaitWatch waits for a watch of a client in memory, which does not show what changes between a list and the watch.
+func awaitWatch(t *testing.T, client *fake.FakeDynamicClient) {
+	t.Helper()
+	eventually(t, "the informer watches", func() error {
+		for _, a := range client.Actions() {
+			if a.GetVerb() == "watch" {
+				return nil
+			}
+		}
+		return errors.New("it does not")
+	})
+}
+
+// hears waits for a change.
+func hears(ctx context.Context, t *testing.T, changed <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+		t.Fatal("no change was heard of:", context.Cause(ctx))
+	}
+}
+
 // TestSourceOverAnInformer: over an informer that the process runs, a source hears of each change without a watch of
 // its own, and what the informer has shown is not read again. It hears of a NodeConfig that was not there at first as
 // well.
@@ -90,19 +113,20 @@ func TestSourceOverAnInformer(t *testing.T) {
 		})
 	}
 	objects := server.Resource(v1alpha1.NodeConfigsResource)
-	<-changed
+	hears(ctx, t, changed)
+	awaitWatch(t, server)
 	wants(1, nil)
 	own.ClearActions()
 	_, err = objects.Update(ctx, nodeConfig("n", 2), metav1.UpdateOptions{})
 	must(t, err)
-	<-changed
+	hears(ctx, t, changed)
 	wants(2, nil)
 	if n := countRequests(own, "get"); n != 0 {
 		t.Errorf("the NodeConfig was read %d times, want what the informer has shown", n)
 	}
 	must(t, own.Resource(v1alpha1.NodeConfigsResource).Delete(ctx, "n", metav1.DeleteOptions{}))
 	must(t, objects.Delete(ctx, "n", metav1.DeleteOptions{}))
-	<-changed
+	hears(ctx, t, changed)
 	wants(0, configsync.ErrMissing)
 	if n := countRequests(own, "watch"); n != 0 {
 		t.Errorf("the source has begun %d watches, want none", n)
@@ -128,13 +152,14 @@ func TestNodeConfigThatComesLater(t *testing.T) {
 			must(t, err)
 			changed, ended := make(chan struct{}, 100), make(chan error, 1)
 			go func() { ended <- source.Watch(ctx, func() { changed <- struct{}{} }) }()
-			<-changed
+			hears(ctx, t, changed)
 			if _, err := source.Desired(ctx); !errors.Is(err, configsync.ErrMissing) {
 				t.Errorf("got %v, want ErrMissing", err)
 			}
+			awaitWatch(t, server)
 			_, err = server.Resource(v1alpha1.NodeConfigsResource).Create(ctx, nodeConfig("n", 1), metav1.CreateOptions{})
 			must(t, err)
-			<-changed
+			hears(ctx, t, changed)
 			spec, err := source.Desired(ctx)
 			var wrong *kube.InformerError
 			if !errors.As(err, &wrong) && (err != nil || spec == nil || spec.UID != "u-1") {
