@@ -163,10 +163,8 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (o
 	if in.o.DryRun && absent && in.created[u.GetNamespace()] {
 		return Created, nil
 	}
-	if !absent && !in.o.Downgrade {
-		if err := checkNewer(u, before); err != nil {
-			return "", err
-		}
+	if err := in.mayReplace(before, u); err != nil && !absent {
+		return "", err
 	}
 	options := metav1.ApplyOptions{FieldManager: FieldManager, Force: in.o.Force}
 	if in.o.DryRun {
@@ -187,6 +185,14 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (o
 		return Unchanged, nil
 	}
 	return Configured, nil
+}
+
+// mayReplace returns a [NewerError] where the object before is newer and is not to be replaced.
+func (in *installer) mayReplace(before, u *unstructured.Unstructured) error {
+	if in.o.Downgrade || before == nil {
+		return nil
+	}
+	return checkNewer(u, before)
 }
 
 func (in *installer) resource(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
