@@ -13,11 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// A NewerError says that an object of the cluster has what the object of this version of belay lacks. The cluster is
-// left as it is.
+// A NewerError reports a definition or role in the cluster with something that this version of belay lacks. That object
+// is not changed; objects before it may have been applied.
 type NewerError struct {
 	Kind, Name string
-	// Missing is the first thing that this version lacks, such as "field v1alpha1.spec.pace" or `right "get" on "nodes"`.
+	// Missing is the first thing that this version lacks, such as "field v1alpha1.spec.pace" or `right "get" on "nodes"
+	// of group ""`.
 	Missing string
 }
 
