@@ -7,7 +7,8 @@
 //	controller --domains default --namespace belay-system [--kubeconfig FILE] [--drain-policy FILE]
 //
 // Any number of replicas may run. For each domain one of them leads, by a Lease in --namespace, and the others wait for it: SIGTERM hands the
-// lead over at once, and a leader that dies is replaced after --lease-duration. Nothing rests on there being one leader only.
+// lead over at once, and a leader that dies is replaced after --lease-duration: that of the leader or of the one that
+// waits, whichever is longer. Nothing rests on there being one leader only.
 //
 // It answers /healthz, /readyz (the cluster was seen whole, and no watch is refused by which rollouts are decided) and /metrics on --listen. What it decides, and why, is in
 // the status of each Rollout and in its log; events are on the edges.

@@ -65,7 +65,7 @@ func (r *session) play(ctx context.Context) error {
 		return err
 	}
 	numbers := story.Settings{HealthzPort: port, Trial: r.settings.Trial, CrashLoopThreshold: r.settings.Threshold}
-	kubeconfig, err := r.prepare(ctx)
+	kubeconfig, err := r.beginPlane(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *session) play(ctx context.Context) error {
 		Steps: count, StepTimeout: r.settings.StepTimeout, Pause: pause,
 	})
 	if r.early {
-		if err := r.start(o, addresses, r.first(), nil); err != nil {
+		if err := r.start(o, addresses, r.firstAlone(), nil); err != nil {
 			return err
 		}
 		if err := r.player.Play(ctx, r.nodes, []story.Step{story.BeginAlone(numbers)}); err != nil || !r.player.AllSeen() {
@@ -114,8 +114,8 @@ func (r *session) play(ctx context.Context) error {
 	return r.summarise()
 }
 
-// first is the number of the first node that needs no API server: the one that is a real kubelet does.
-func (r *session) first() int {
+// firstAlone is the number of the first node that needs no API server: the one that is a real kubelet does.
+func (r *session) firstAlone() int {
 	if r.settings.RealKubelet == settings.No {
 		return 0
 	}
@@ -139,8 +139,8 @@ func (r *session) start(o crew.Options, addresses []string, from int, kubelet []
 	return nil
 }
 
-// prepare makes the directory, and begins a control plane where it is the demo's own.
-func (r *session) prepare(ctx context.Context) (kubeconfig string, err error) {
+// beginPlane makes the directory, and begins a control plane where it is the demo's own.
+func (r *session) beginPlane(ctx context.Context) (kubeconfig string, err error) {
 	if r.dir, err = os.MkdirTemp("", "belay-demo-"); err != nil {
 		return "", fmt.Errorf("making a directory for the demo: %w", err)
 	}
@@ -157,7 +157,7 @@ func (r *session) prepare(ctx context.Context) (kubeconfig string, err error) {
 	if r.cluster, err = fleet.Connect(kubeconfig, r.id); err != nil {
 		return "", err
 	}
-	if r.plane != nil && r.first() < r.settings.Nodes {
+	if r.plane != nil && r.firstAlone() < r.settings.Nodes {
 		_, err := r.cluster.Read(ctx)
 		r.early = fleet.IsAway(err)
 	}

@@ -52,9 +52,9 @@ func (o objects) get(ctx context.Context, name string) (*unstructured.Unstructur
 	return u, nil
 }
 
-// finalizers are those of an object as the storage has it. It is listed by its name, which takes no right to get it.
-// That it is gone is a conflict, and [fs.ErrNotExist].
-func (o objects) finalizers(ctx context.Context, name string) ([]string, error) {
+// readFinalizers returns the finalizers of an object as the storage has it. It lists the object by its name, since the
+// controller has no right to get it. An error for an object that is gone is a conflict, and [fs.ErrNotExist].
+func (o objects) readFinalizers(ctx context.Context, name string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	list, err := o.client.List(ctx, metav1.ListOptions{FieldSelector: metav1.ObjectNameField + "=" + name})

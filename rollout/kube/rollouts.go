@@ -182,7 +182,7 @@ func (s *domainRollouts) Gone(ctx context.Context, uid string) (bool, error) {
 // setFinalizer adds rolloutFinalizer to the version that was read, or removes it. The finalizers of others are those
 // that the API server has: the informer of an embedder may have a transform that drops them.
 func (s *domainRollouts) setFinalizer(ctx context.Context, r *v1alpha1.Rollout, there bool) (*v1alpha1.Rollout, error) {
-	is, err := s.objects.finalizers(ctx, r.Name)
+	is, err := s.objects.readFinalizers(ctx, r.Name)
 	if err != nil {
 		return nil, err
 	}

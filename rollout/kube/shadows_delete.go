@@ -68,7 +68,7 @@ func (s *Shadows) remove(ctx context.Context, read *v1alpha1.NodeShadow, may fun
 	if err := may(read); err != nil {
 		return fmt.Errorf("removing %s %q: %w", s.objects.kind, read.Name, err)
 	}
-	is, err := s.objects.finalizers(ctx, read.Name)
+	is, err := s.objects.readFinalizers(ctx, read.Name)
 	if err != nil {
 		return err
 	}
