@@ -3,6 +3,11 @@
 
 package lkg
 
+import (
+	"strings"
+	"time"
+)
+
 // A CheckOutcome is what became of loading and validating a config.
 type CheckOutcome int
 
@@ -51,5 +56,57 @@ func (c CheckOutcome) String() string {
 		return "undecided"
 	default:
 		return "unavailable"
+	}
+}
+
+// An OutcomeKind is the result of looking for the desired config.
+type OutcomeKind string
+
+// The kinds. Invalid, Missing and Mismatch are known to be wrong: the API server answered, and the answer was that
+// the desired source can not be used. Unreachable and Forbidden are no such answer: the source may well be right.
+const (
+	DesiredUnknown     OutcomeKind = ""            // never looked
+	DesiredCorrect     OutcomeKind = "Correct"     // names a config that exists
+	DesiredEmpty       OutcomeKind = "Empty"       // asks for the local config
+	DesiredInvalid     OutcomeKind = "Invalid"     // malformed source
+	DesiredMissing     OutcomeKind = "Missing"     // the object does not exist
+	DesiredMismatch    OutcomeKind = "Mismatch"    // the object has another UID or digest
+	DesiredForbidden   OutcomeKind = "Forbidden"   // the node may not read it
+	DesiredUnreachable OutcomeKind = "Unreachable" // no answer
+)
+
+// An Outcome is the last result of looking for the desired config, so that the next start knows it from disk alone.
+type Outcome struct {
+	Kind  OutcomeKind `json:"outcome"`
+	Cause string      `json:"cause,omitempty"` // for the condition, for example "invalid NodeConfigSource, …"
+	At    time.Time   `json:"at,omitzero"`
+}
+
+// wrong reports whether the source is known to be unusable.
+func (o Outcome) wrong() bool {
+	return o.Kind == DesiredInvalid || o.Kind == DesiredMissing || o.Kind == DesiredMismatch
+}
+
+// unclear reports whether it is not known which config is desired. A kind that this version does not know is.
+func (o Outcome) unclear() bool {
+	return o.Kind != DesiredUnknown && o.Kind != DesiredCorrect && o.Kind != DesiredEmpty
+}
+
+// cause is the text for the condition, never empty.
+func (o Outcome) cause() string {
+	if o.Cause != "" {
+		return o.Cause
+	}
+	return "desired source is " + strings.ToLower(string(o.Kind))
+}
+
+// replaces reports whether o should be recorded over old. An unanswered request says nothing about a source that was
+// found to be wrong, and the words for "no answer" vary with every attempt.
+func (o Outcome) replaces(old Outcome) bool {
+	switch {
+	case o.Kind == DesiredUnreachable || o.Kind == DesiredForbidden:
+		return o.Kind != old.Kind && !old.wrong()
+	default:
+		return o.Kind != old.Kind || o.Cause != old.Cause
 	}
 }

@@ -11,32 +11,18 @@ import (
 // A Cause is why a start happened.
 type Cause string
 
-// The causes. Only Crash and Unknown are unexplained and count against a config.
+// The causes. Only Crash and Unknown are unexplained and count against a config. A [Fault] of an [Exit] is a cause too.
 const (
 	CauseAdoption Cause = "Adoption" // restart that was planned in order to adopt a config
 	CausePlanned  Cause = "Planned"  // restart that was planned for another reason
-	CauseReboot   Cause = "Reboot"   // the machine was started anew
+	causeReboot   Cause = "Reboot"   // the machine was started anew
 	CauseCrash    Cause = "Crash"    // the previous run ended badly
 	CauseUnknown  Cause = "Unknown"  // nothing explains it
+
+	causeNotExecuted = Cause(FaultNotExecuted)
+	causeEnvironment = Cause(FaultEnvironment)
+	causeSupervisor  = Cause(FaultSupervisor)
 )
-
-// An ExitKind is how a run ended.
-type ExitKind string
-
-// The kinds of exit. The zero value is ExitUnknown.
-const (
-	ExitUnknown ExitKind = ""        // nobody knows
-	ExitClean   ExitKind = "Clean"   // status 0
-	ExitPlanned ExitKind = "Planned" // stopped on request by whoever reports it, such as a supervisor
-	ExitCrash   ExitKind = "Crash"   // bad status, killed by a signal, out of memory, watchdog
-	ExitCounted ExitKind = "Counted" // this start is on record already, by somebody who came before: it is not recorded again
-)
-
-// Exit is how the previous run ended, as far as the caller knows. The zero value says that nothing is known.
-type Exit struct {
-	Kind   ExitKind
-	Detail string // for people, for example "exit status 255"
-}
 
 // A moment is a wall clock reading with the boot it was taken in. BootID is empty where the platform has none.
 type moment struct {
@@ -80,17 +66,19 @@ type Start struct {
 // start consumed yet (nil: none) and the way the previous run ended. detail is a short text for people.
 //
 // The first rule that fits decides. A marker made in this boot, or in that of the previous start, gives its own
-// kind. Another boot than that of the previous start is a reboot. An exit that was asked for is planned, one that is known
-// to be bad is a crash. All else is unknown; so is a clean exit, because nobody planned it: whoever stops the process on
-// purpose says ExitPlanned, or calls [Tracker.PlanRestart] first.
+// kind. Another boot than that of the previous start is a reboot. An exit that was asked for is planned. An exit with a
+// [Fault] has that as its cause. One that is known to be bad is a crash. All else is unknown; so is a clean exit, which
+// is not planned: a caller that stops the process on purpose says ExitPlanned, or calls [Tracker.PlanRestart] first.
 func classify(prev *Start, marker *Marker, now moment, e Exit) (cause Cause, detail string) {
 	switch {
 	case marker.announces(prev, now):
 		return marker.Kind, "restart announced at " + marker.At.UTC().Format(time.RFC3339)
 	case prev != nil && prev.BootID != "" && now.BootID != "" && prev.BootID != now.BootID:
-		return CauseReboot, "boot " + now.BootID + " after boot " + prev.BootID
+		return causeReboot, "boot " + now.BootID + " after boot " + prev.BootID
 	case e.Kind == ExitPlanned, e.Kind == ExitCounted:
 		return CausePlanned, cmp.Or(e.Detail, "stopped on request")
+	case e.Fault != "":
+		return Cause(e.Fault), cmp.Or(e.Detail, "not by the config")
 	case e.Kind == ExitCrash:
 		return CauseCrash, cmp.Or(e.Detail, "the previous run ended badly")
 	case e.Kind == ExitClean:
@@ -113,7 +101,12 @@ func (m *Marker) announces(prev *Start, now moment) bool {
 
 // unexplained reports whether a start of this cause counts. A cause that this version does not know does.
 func (c Cause) unexplained() bool {
-	return c != CauseAdoption && c != CausePlanned && c != CauseReboot
+	switch c {
+	case CauseAdoption, CausePlanned, causeReboot, causeNotExecuted, causeEnvironment, causeSupervisor:
+		return false
+	default:
+		return true
+	}
 }
 
 // evidenced reports whether more than the time of the start is known.

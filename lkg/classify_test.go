@@ -47,6 +47,12 @@ func TestClassify(t *testing.T) {
 		{"stopped on request, without a marker", inBoot("b1"), nil, "b1", lkg.Exit{Kind: lkg.ExitPlanned}, lkg.CausePlanned},
 		{"stopped on request, over a reboot", inBoot("b1"), nil, "b2", lkg.Exit{Kind: lkg.ExitPlanned}, lkg.CauseReboot},
 		{"clean exit that nobody planned", inBoot("b1"), nil, "b1", clean, lkg.CauseUnknown},
+		{"not executed", inBoot("b1"), nil, "b1", lkg.Exit{Fault: lkg.FaultNotExecuted}, "NotExecuted"},
+		{"the environment failed", inBoot("b1"), nil, "b1", crashedBy(lkg.FaultEnvironment), "Environment"},
+		{"the supervisor died", nil, nil, "b1", lkg.Exit{Kind: lkg.ExitClean, Fault: lkg.FaultSupervisor}, "Supervisor"},
+		{"stopped on request, with a fault", nil, nil, "b1",
+			lkg.Exit{Kind: lkg.ExitPlanned, Fault: lkg.FaultSupervisor}, lkg.CausePlanned},
+		{"reboot, with a fault", inBoot("b1"), nil, "b2", lkg.Exit{Fault: lkg.FaultEnvironment}, lkg.CauseReboot},
 	} {
 		got, detail := lkg.Classify(c.prev, c.marker, lkg.Moment{Wall: at.Add(-time.Hour), BootID: c.boot}, c.exit)
 		if got != c.want {
@@ -57,3 +63,5 @@ func TestClassify(t *testing.T) {
 		}
 	}
 }
+
+func crashedBy(f lkg.Fault) lkg.Exit { return lkg.Exit{Kind: lkg.ExitCrash, Fault: f} }

@@ -14,3 +14,9 @@ var Classify = classify
 const DefaultMinHealthyRun = defaultMinHealthyRun
 
 const FallbackThreshold = fallbackThreshold
+
+const (
+	ResultIdle  = resultIdle
+	CauseReboot = causeReboot
+	ExitUnknown = exitUnknown
+)

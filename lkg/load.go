@@ -36,9 +36,9 @@ const (
 	streamMarker        = "planned-restart"
 	streamDesired       = "sync"
 
-	BeliefBad      = "bad-configs"
-	BeliefStartups = "startups"
-	BeliefTrial    = "trial"
+	beliefBad      = "bad-configs"
+	beliefStartups = "startups"
+	beliefTrial    = "trial"
 )
 
 // maxVersion bounds the version's part of a record name, before the hash.
@@ -182,15 +182,15 @@ func (l *loaded) beliefs(version string, read reader) {
 	s := &l.state
 	var times []time.Time
 	var trial trialRecord
-	read(beliefStream(version, BeliefBad), func(b []byte) (err error) {
+	read(beliefStream(version, beliefBad), func(b []byte) (err error) {
 		s.Bad, err = decodeBad(b)
 		return err
 	})
-	read(beliefStream(version, BeliefStartups), func(b []byte) (err error) {
+	read(beliefStream(version, beliefStartups), func(b []byte) (err error) {
 		times, err = decodeStartups(b)
 		return err
 	})
-	read(beliefStream(version, BeliefTrial), func(b []byte) (err error) {
+	read(beliefStream(version, beliefTrial), func(b []byte) (err error) {
 		trial, err = decodeTrial(b)
 		return err
 	})

@@ -32,9 +32,9 @@ type Health struct {
 // A Result is what a health report led to.
 type Result string
 
-// The results. The zero value is ResultIdle.
+// The results. The zero value is resultIdle.
 const (
-	ResultIdle     Result = ""         // nothing is on trial in this run
+	resultIdle     Result = ""         // nothing is on trial in this run
 	ResultWait     Result = "Wait"     // still on trial
 	ResultPromoted Result = "Promoted" // the config is the last known good one now
 	ResultRejected Result = "Rejected" // the config is bad; restart on the fallback

@@ -125,14 +125,14 @@ func (t *Tracker) put(ctx context.Context, op, stream string, encode func() ([]b
 }
 
 func (t *Tracker) putStartups(ctx context.Context, op string) error {
-	return t.put(ctx, op, beliefStream(t.o.Version, BeliefStartups), func() ([]byte, error) {
+	return t.put(ctx, op, beliefStream(t.o.Version, beliefStartups), func() ([]byte, error) {
 		return encodeStartups(t.s.Starts)
 	})
 }
 
 func (t *Tracker) putTrial(ctx context.Context, op string) error {
 	t.dirtyTrial = true
-	err := t.put(ctx, op, beliefStream(t.o.Version, BeliefTrial), func() ([]byte, error) { return encodeTrial(&t.s) })
+	err := t.put(ctx, op, beliefStream(t.o.Version, beliefTrial), func() ([]byte, error) { return encodeTrial(&t.s) })
 	if err == nil {
 		t.dirtyTrial, t.unsaved = false, 0
 	}
@@ -141,7 +141,7 @@ func (t *Tracker) putTrial(ctx context.Context, op string) error {
 
 func (t *Tracker) putBad(ctx context.Context, op string) error {
 	t.dirtyBad = true
-	err := t.put(ctx, op, beliefStream(t.o.Version, BeliefBad), func() ([]byte, error) { return encodeBad(t.s.Bad) })
+	err := t.put(ctx, op, beliefStream(t.o.Version, beliefBad), func() ([]byte, error) { return encodeBad(t.s.Bad) })
 	if err == nil {
 		t.dirtyBad = false
 	}

@@ -361,7 +361,7 @@ func TestManyCallers(t *testing.T) {
 func TestBeliefStreamNames(t *testing.T) {
 	seen := map[string]string{}
 	for _, version := range []string{"v1.2.3", "1.2.3", "V1.2.3", "v1.2.3+build", "v1.2.3-build", "../../etc", "a/b", "v", "", " ", "ä", strings.Repeat("v", 300), strings.Repeat("v", 301)} {
-		got := lkg.BeliefStream(version, lkg.BeliefStartups)
+		got := lkg.BeliefStream(version, "startups")
 		dir, name, ok := strings.Cut(got, "/")
 		if !ok || name != "startups" || !strings.HasPrefix(dir, "v") || len(dir) > 100 || strings.Trim(dir, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" {
 			t.Errorf("%q gives %q", version, got)
@@ -371,7 +371,7 @@ func TestBeliefStreamNames(t *testing.T) {
 		}
 		seen[got] = version
 	}
-	if got := lkg.BeliefStream("v1.2.3", lkg.BeliefBad); got != "v1.2.3/bad-configs" {
+	if got := lkg.BeliefStream("v1.2.3", "bad-configs"); got != "v1.2.3/bad-configs" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -183,7 +183,7 @@ func TestGuardHandsOverOnlyWhatIsOnRecord(t *testing.T) {
 		t.Fatalf("the start is on %q, want the local config: a trial must be on record", got)
 	}
 	h.disk.Fail(nil)
-	if exit, err := h.unit().Last(t.Context()); err != nil || exit != (lkg.Exit{}) {
+	if exit, err := h.unit().Last(t.Context()); err != nil || exit.Kind != "" || exit.Detail != "" {
 		t.Errorf("the main process is told %+v, %v, want nothing: its start is not on record", exit, err)
 	}
 }

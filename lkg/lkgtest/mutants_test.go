@@ -141,7 +141,7 @@ func (m resetsCurrentFirst) Reset(ctx context.Context) error {
 // forgetsFloor loses how far fallbacks stepped down.
 func forgetsFloor(o *lkgtest.Options) {
 	o.Filter = func(stream string, payload []byte) ([]byte, bool) {
-		if !strings.HasSuffix(stream, lkg.BeliefTrial) {
+		if !strings.HasSuffix(stream, "trial") {
 			return payload, false
 		}
 		var doc map[string]any
@@ -163,8 +163,8 @@ func TestMutantsAreCaught(t *testing.T) {
 		name, story, want string
 		mutate            func(*lkgtest.Options)
 	}{
-		{"store that loses startups and evidence", "good config, then a crashing one", "a try is counted before it is made", lies(lkg.BeliefStartups, lkg.BeliefTrial)},
-		{"store that loses bad configs", "failing probe, forgotten, tried again", "a rejected config is not used", lies(lkg.BeliefBad)},
+		{"store that loses startups and evidence", "good config, then a crashing one", "a try is counted before it is made", lies("startups", "trial")},
+		{"store that loses bad configs", "failing probe, forgotten, tried again", "a rejected config is not used", lies("bad-configs")},
 		{"crashes excused as planned", "good config, then a crashing one", "R-CS-64", wrap(func(m mutant) lkgtest.Tracker { return excusesCrashes{m} })},
 		{"healthy time counted three times", "good config, then a crashing one", "R-CS-46", wrap(func(m mutant) lkgtest.Tracker { return hasty{m} })},
 		{"healthy time by the wall clock", "step of the clock during a trial", "R-CS-46", wrap(func(m mutant) lkgtest.Tracker { return wallClock{m, new(time.Time)} })},

@@ -160,7 +160,7 @@ func settle(m *lkgtest.Machine) {
 
 func damage(rnd *rand.Rand) move {
 	streams := []string{"current", "last-known-good", "planned-restart", "sync",
-		"v1/" + lkg.BeliefBad, "v1/" + lkg.BeliefStartups, "v1/" + lkg.BeliefTrial}
+		"v1/bad-configs", "v1/startups", "v1/trial"}
 	s := streams[rnd.IntN(len(streams))]
 	return move{"damage " + s, func(m *lkgtest.Machine) { m.Damage(s) }}
 }

@@ -213,7 +213,7 @@ func (a *agent) stopping(ctx context.Context) {
 // prepare is one start of the child: the start goes on record, a config is chosen from disk, the node says so, and the child
 // finds it where it reads it.
 func (a *agent) prepare(ctx context.Context, last lkg.Exit) (*exec.Cmd, error) {
-	if last == (lkg.Exit{}) { // the first child
+	if last.Kind == "" && last.Detail == "" { // the first child
 		last, a.before = a.before, last
 	}
 	if err := a.bootstrap(ctx, last); err != nil {
