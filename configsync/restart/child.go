@@ -4,6 +4,7 @@
 package restart
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"sync/atomic"
@@ -34,6 +35,16 @@ func begin(cmd *exec.Cmd) (*child, error) {
 		return nil, err
 	}
 	return &child{group: group}, nil
+}
+
+// notExecuted says that a child could not be started. Its signature has no path, so that it is equal for all configs.
+func notExecuted(err error) lkg.Exit {
+	e := lkg.Exit{Fault: lkg.FaultNotExecuted, Detail: "could not be started: " + err.Error(), Signature: "could not be executed"}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		e.Signature += ": " + errno.Error()
+	}
+	return e
 }
 
 // stop ends the child: SIGTERM to its group, and SIGKILL after grace. It returns when the child was waited for.

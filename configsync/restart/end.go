@@ -54,11 +54,24 @@ func word(s string) string {
 	return s[:min(len(s), wordMax)]
 }
 
+// exitExec is the status of a unit whose program systemd could not execute: EXIT_EXEC of systemd.exec(5).
+const exitExec = "203"
+
+// ofSupervisor says what the end of a main process is that supervises what is configured: a bad end takes the child along,
+// and is no end of the child's own.
+func (e End) ofSupervisor(asked bool, ran time.Duration) lkg.Exit {
+	x := e.exit(asked, ran)
+	if x.Kind == lkg.ExitCrash && x.Fault == "" {
+		x.Fault, x.Signature = lkg.FaultSupervisor, "the supervisor ended: "+e.Code+" "+e.Status
+	}
+	return x
+}
+
 // exit says what the end is to package lkg. asked says that systemd was asked to stop the unit while its main process ran; then a
 // process that didn't stop well was still stopped on request. ran is 0 where nobody knows how long it ran.
 //
-// A clean end that nobody asked for is [lkg.ExitClean], also one by SIGTERM. A status with which systemd says that it could not
-// execute the program is a crash like any other: nothing tells it from the program's own.
+// A clean end that was not asked for is [lkg.ExitClean], also one by SIGTERM. The status with which systemd says that it
+// could not execute the program is an [lkg.FaultNotExecuted].
 func (e End) exit(asked bool, ran time.Duration) lkg.Exit {
 	x := lkg.Exit{Detail: e.words(ran)}
 	switch e.Result {
@@ -69,8 +82,11 @@ func (e End) exit(asked bool, ran time.Duration) lkg.Exit {
 			x.Kind = lkg.ExitClean
 		}
 	}
-	if asked {
+	switch {
+	case asked:
 		x.Kind, x.Detail = lkg.ExitPlanned, "stopped on request: "+x.Detail
+	case e.Result == "exit-code" && e.Code == "exited" && e.Status == exitExec:
+		x.Fault, x.Signature = lkg.FaultNotExecuted, "systemd could not execute the program"
 	}
 	return x
 }

@@ -24,7 +24,11 @@ type Options struct {
 	// Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce, then the file.
 	// The Supervisor starts the command in a process group of its own. It must come from exec.Command: one that is bound to a context
 	// would be killed by it without Grace. An error is retried after the backoff, unless it wraps a *lkg.BaselineError or
-	// [ErrFatal]: then Run returns it. Run also returns an error in whose chain is ErrFatal if Command returns (nil, nil). Required.
+	// [ErrFatal]: then Run returns it. Run also returns an error in whose chain is ErrFatal if Command returns (nil, nil).
+	//
+	// A command that can't be executed is no crash of the config: it is an lkg.FaultNotExecuted, which counts against no
+	// config. Where the config chooses the program, Command must return an error if there is no such program: an error
+	// counts against the config. Required.
 	Command func(ctx context.Context, last lkg.Exit) (*exec.Cmd, error)
 	// Grace is how long a child may take to end after SIGTERM before it gets SIGKILL: 30 s.
 	Grace time.Duration
@@ -126,7 +130,7 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 		if errors.As(err, &baseline) || errors.Is(err, ErrFatal) {
 			return 0, false, fmt.Errorf("preparing a start: %w", err)
 		}
-		*last = lkg.Exit{Detail: "the start was not prepared: " + err.Error()}
+		*last = lkg.Exit{Detail: "the start was not prepared: " + err.Error(), Signature: "the start was not prepared"}
 		return 0, false, nil
 	}
 	if ctx.Err() != nil {
@@ -137,7 +141,7 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 		return 0, false, fmt.Errorf("restart: Options.Command returned neither a command nor an error: %w", ErrFatal)
 	}
 	if err != nil {
-		*last = lkg.Exit{Kind: lkg.ExitCrash, Detail: "could not be started: " + err.Error()}
+		*last = notExecuted(err)
 		s.tell(*last, false)
 		return 0, false, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -154,6 +155,10 @@ func TestPreparationIsRetried(t *testing.T) {
 	n := 0
 	var r *rig
 	ready := make(chan struct{})
+	garbage := filepath.Join(t.TempDir(), "kubelet") // ENOEXEC
+	if err := os.WriteFile(garbage, []byte{0x7f, 'E', 'L'}, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	r = begin(t, restart.Options{BackoffMin: time.Millisecond, Command: func(context.Context, lkg.Exit) (*exec.Cmd, error) {
 		<-ready
 		n++
@@ -162,6 +167,8 @@ func TestPreparationIsRetried(t *testing.T) {
 			return nil, errors.New("disk is full")
 		case 2:
 			return exec.Command("/nonexistent/kubelet"), nil
+		case 3:
+			return exec.Command(garbage), nil
 		}
 		c := self("wait")
 		c.Stdout = r.out
@@ -172,11 +179,15 @@ func TestPreparationIsRetried(t *testing.T) {
 	if last := next(t, r.starts); last.Kind != "" || !strings.Contains(last.Detail, "disk is full") {
 		t.Errorf("after a failed preparation: %+v", last)
 	}
-	if last := next(t, r.starts); last.Kind != lkg.ExitCrash || !strings.Contains(last.Detail, "could not be started") {
-		t.Errorf("after a failed start: %+v", last)
+	if last := next(t, r.starts); last.Fault != lkg.FaultNotExecuted || !strings.Contains(last.Detail, "could not be started") {
+		t.Errorf("after a failed start: %+v, want that nothing was executed", last)
 	}
-	if e := next(t, r.exits); e.planned || e.Kind != lkg.ExitCrash {
-		t.Errorf("a failed start is told as %+v", e)
+	if e := next(t, r.exits); e.planned || e.Fault != lkg.FaultNotExecuted {
+		t.Errorf("a failed start is told as %+v, want that nothing was executed", e)
+	}
+	last := next(t, r.starts)
+	if last.Fault != lkg.FaultNotExecuted || last.Signature != "could not be executed: exec format error" {
+		t.Errorf("after a program that is none: %+v, want its fault and its signature, without a path", last)
 	}
 	r.up()
 }

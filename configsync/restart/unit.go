@@ -44,6 +44,10 @@ type Unit struct {
 	Boot string
 	// Invocation is the invocation ID of the unit's present start.
 	Invocation string
+	// Supervises says that the main process runs what is configured as its child, as a [Supervisor] does. A bad end of the
+	// main process is then an lkg.FaultSupervisor, and no crash of the config. Leave it false where the main process is what
+	// is configured.
+	Supervises bool
 	// SinceBoot is a monotonic clock that all processes of the machine share. Nil means that no run has a known length.
 	SinceBoot func() time.Duration
 }
@@ -137,6 +141,9 @@ func (u Unit) takeEnd(ctx context.Context) (lkg.Exit, error) {
 	}
 	if end.Boot != u.Boot {
 		return lkg.Exit{}, nil // of another boot: that the machine was started anew explains more
+	}
+	if u.Supervises {
+		return end.ofSupervisor(end.Asked, end.Ran), nil
 	}
 	return end.exit(end.Asked, end.Ran), nil
 }

@@ -5,6 +5,7 @@ package restart_test
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,10 @@ func TestEndsOfAUnit(t *testing.T) {
 		{"success", "killed", "TERM", false, lkg.Exit{Kind: lkg.ExitClean, Detail: "killed by SIGTERM, after 3s"}},
 		{"success", "", "", false, lkg.Exit{Detail: "ended without a main process, after 3s"}},
 		{"exit-code", "exited", "255", false, lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 255, systemd says exit-code, after 3s"}},
+		{"exit-code", "exited", "203", false, lkg.Exit{
+			Kind: lkg.ExitCrash, Detail: "exit status 203, systemd says exit-code, after 3s",
+			Fault: lkg.FaultNotExecuted, Signature: "systemd could not execute the program",
+		}},
 		{"signal", "killed", "SEGV", false, lkg.Exit{Kind: lkg.ExitCrash, Detail: "killed by SIGSEGV, systemd says signal, after 3s"}},
 		{"core-dump", "dumped", "ABRT", false, lkg.Exit{Kind: lkg.ExitCrash, Detail: "dumped by SIGABRT, systemd says core-dump, after 3s"}},
 		{"watchdog", "dumped", "ABRT", false, lkg.Exit{Kind: lkg.ExitCrash, Detail: "dumped by SIGABRT, systemd says watchdog, after 3s"}},
@@ -71,8 +76,35 @@ func must(t *testing.T, err error) {
 func last(t *testing.T, u restart.Unit, want lkg.Exit) {
 	t.Helper()
 	got, err := u.Last(t.Context())
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("Last = %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// L-CS-01: where the main process supervises what is configured, its own bad end is no end of the config's.
+func TestTheEndOfASupervisorIsNoCrash(t *testing.T) {
+	for _, c := range []struct {
+		result, code, status string
+		want                 lkg.Exit
+	}{
+		{"oom-kill", "killed", "KILL", lkg.Exit{
+			Kind: lkg.ExitCrash, Detail: "killed by SIGKILL, systemd says oom-kill",
+			Fault: lkg.FaultSupervisor, Signature: "the supervisor ended: killed KILL",
+		}},
+		{"exit-code", "exited", "1", lkg.Exit{
+			Kind: lkg.ExitCrash, Detail: "exit status 1, systemd says exit-code",
+			Fault: lkg.FaultSupervisor, Signature: "the supervisor ended: exited 1",
+		}},
+		{"exit-code", "exited", "203", lkg.Exit{
+			Kind: lkg.ExitCrash, Detail: "exit status 203, systemd says exit-code",
+			Fault: lkg.FaultNotExecuted, Signature: "systemd could not execute the program",
+		}},
+		{"success", "exited", "0", lkg.Exit{Kind: lkg.ExitClean, Detail: "exit status 0"}},
+	} {
+		u := restart.Unit{Store: &configsynctest.Disk{}, Boot: "b1", Invocation: "i1", Supervises: true}
+		must(t, u.Ended(t.Context(), end(t, c.result, c.code, c.status)))
+		u.Invocation = "i2"
+		last(t, u, c.want)
 	}
 }
 
@@ -102,14 +134,14 @@ func TestTroubleWithNotesIsNoEvidence(t *testing.T) {
 	for _, stream := range []string{"unit-start", "unit-stop", "unit-end"} {
 		must(t, disk.Put(t.Context(), stream, []byte("{")))
 	}
-	if got, err := u.Last(t.Context()); err == nil || got != (lkg.Exit{}) {
+	if got, err := u.Last(t.Context()); err == nil || !reflect.DeepEqual(got, lkg.Exit{}) {
 		t.Errorf("Last over damaged notes = %+v, %v, want nothing, and the trouble", got, err)
 	}
 	if err := u.Ended(t.Context(), end(t, "signal", "killed", "KILL")); err == nil {
 		t.Error("a damaged note of a stop is no trouble")
 	}
 	disk.Fail(errors.New("read-only"))
-	if got, err := u.Last(t.Context()); err == nil || got != (lkg.Exit{}) {
+	if got, err := u.Last(t.Context()); err == nil || !reflect.DeepEqual(got, lkg.Exit{}) {
 		t.Errorf("Last on a read-only disk = %+v, %v, want nothing, and the trouble: it would explain the start after, too", got, err)
 	}
 	disk.Fail(nil)
