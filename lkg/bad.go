@@ -23,6 +23,9 @@ type badRecord struct {
 	Key       string    `json:"key,omitempty"`
 	Digest    string    `json:"digest,omitempty"`
 	Evidence  string    `json:"evidence,omitempty"`
+	Signature string    `json:"signature,omitempty"`
+	Last      []string  `json:"last,omitempty"`
+	Binary    string    `json:"binary,omitempty"`
 }
 
 // decodeBad reads the record. People may edit it: a member of an entry that can not be read is as if it were not
@@ -54,6 +57,7 @@ func decodeBadEntry(uid string, raw json.RawMessage) BadEntry {
 		for name, into := range map[string]any{
 			"time": &e.Time, "reason": &e.Reason, "evidence": &e.Evidence, "namespace": &e.Ref.Namespace,
 			"name": &e.Ref.Name, "key": &e.Ref.Key, "digest": &e.Ref.Digest,
+			"signature": &e.Signature, "last": &e.Last, "binary": &e.Binary,
 		} {
 			_ = f.take(name, into) // a member of a wrong type is ignored: that errs on the side of "bad"
 		}
@@ -78,7 +82,13 @@ func encodeBad(bad []BadEntry) ([]byte, error) {
 		if _, taken := doc[key]; taken {
 			key += " " + e.Ref.Key + " " + e.Ref.Digest
 		}
-		doc[key] = badRecord{e.Time, e.Reason, e.Ref.Namespace, e.Ref.Name, e.Ref.Key, e.Ref.Digest, e.Evidence}
+		if _, taken := doc[key]; taken {
+			key += " " + e.Binary
+		}
+		doc[key] = badRecord{
+			e.Time, e.Reason, e.Ref.Namespace, e.Ref.Name, e.Ref.Key, e.Ref.Digest, e.Evidence,
+			e.Signature, e.Last, e.Binary,
+		}
 	}
 	return json.MarshalIndent(doc, "", "  ")
 }
@@ -100,8 +110,8 @@ func (s *State) addBad(e BadEntry) bool {
 	return true
 }
 
-// A Class is the kind of evidence for which a config was rejected: Undecodable, Invalid, CrashLoop, Unhealthy, Request
-// or Other. They are few enough for a label of a metric.
+// A Class is the kind of evidence for which a config was rejected: Undecodable, Invalid, CrashLoop, Boots, Agent,
+// Unhealthy, Request or Other. They are few enough for a label of a metric.
 type Class string
 
 // The classes of evidence.
@@ -109,6 +119,8 @@ const (
 	classUndecodable Class = "Undecodable" // it can't be decoded
 	classInvalid     Class = "Invalid"     // it does not pass the checks
 	classCrashLoop   Class = "CrashLoop"   // more unexplained starts than its threshold
+	classBoots       Class = "Boots"       // more unplanned boots than are tolerated
+	classAgent       Class = "Agent"       // more deaths of the agent than are tolerated
 	classUnhealthy   Class = "Unhealthy"   // a required probe failed for too long
 	classRequest     Class = "Request"     // somebody outside said so
 	classOther       Class = "Other"       // listed by another program, or by hand
@@ -121,13 +133,18 @@ func (e BadEntry) Class() Class {
 		fixed, _, _ := strings.Cut(reason, mark)
 		return strings.HasPrefix(e.Reason, fixed+mark)
 	}
+	own, _, _ := strings.Cut(e.Reason, "; (UID: ") // behind it is what BadEntry says about another object
 	switch {
-	case e.Reason == reasonLoad(e.Ref):
+	case own == reasonLoad(e.Ref):
 		return classUndecodable
-	case e.Reason == reasonValidate(e.Ref):
+	case own == reasonValidate(e.Ref):
 		return classInvalid
 	case begins(reasonCrashLoop(e.Ref, 0, 0), "crash loop: "):
 		return classCrashLoop
+	case begins(reasonBoots(e.Ref, 0), "unplanned boots: "):
+		return classBoots
+	case begins(reasonAgent(e.Ref, 0), "deaths of the agent: "):
+		return classAgent
 	case begins(reasonProbe(e.Ref, "", 0), "required probe "):
 		return classUnhealthy
 	case begins(reasonPerson(e.Ref, ""), "cause: "):

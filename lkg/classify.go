@@ -38,13 +38,22 @@ type Marker struct {
 	BootID string    `json:"bootID,omitempty"`
 }
 
-// Used is what a start ran: the place it had in the choice, and its identity. A zero Role says that the decision
-// was never recorded.
+// Used is what a start ran: the place it had in the choice, its identity, and the program. A zero Role says that the
+// decision was never recorded.
 type Used struct {
 	Role   Role   `json:"role,omitempty"`
 	UID    string `json:"uid,omitempty"`
 	Key    string `json:"key,omitempty"`
 	Digest string `json:"digest,omitempty"`
+	Binary string `json:"binary,omitempty"` // of Options.Binary; empty: unknown
+}
+
+// An ending is what is known about the end of the run before a start.
+type ending struct {
+	Signature string        `json:"signature,omitempty"` // of the Exit
+	Witnessed bool          `json:"witnessed,omitempty"` // of the Exit
+	Lived     time.Duration `json:"lived,omitempty"`     // the longest time for which that run was healthy without a break
+	Last      []string      `json:"last,omitempty"`      // of the Exit; the newest start alone has them
 }
 
 // A Start is the evidence about one start.
@@ -59,7 +68,9 @@ type Start struct {
 	Used       Used      `json:"used,omitzero"`        // what this start ran
 	After      Used      `json:"after,omitzero"`       // what the run before it ran
 	Good       string    `json:"good,omitempty"`       // the State.GoodID at this start
-	Settled    bool      `json:"settled,omitempty"`    // a fallback was healthy for a whole trial since: not counted against it
+	Settled    bool      `json:"settled,omitempty"`    // it counts against nothing any more: by a healthy run, or a Case
+
+	ending
 }
 
 // classify says why a start at now happened, from the start before it (nil: none on record), the marker that no
@@ -112,7 +123,10 @@ func (c Cause) unexplained() bool {
 // evidenced reports whether more than the time of the start is known.
 func (st *Start) evidenced() bool { return st.N > 0 }
 
-func usedBy(role Role, r Ref) Used { return Used{role, r.UID, r.Key, r.Digest} }
+func (s *State) usedBy(role Role, r Ref) Used { return Used{role, r.UID, r.Key, r.Digest, s.Binary} }
+
+// ref is the identity of u alone.
+func (u Used) ref() Ref { return Ref{UID: u.UID, Key: u.Key, Digest: u.Digest} }
 
 // is reports whether u used r, in any role.
 func (u Used) is(r Ref) bool { return u.UID == r.UID && u.Key == r.Key && u.Digest == r.Digest }

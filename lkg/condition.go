@@ -107,6 +107,31 @@ func reasonCrashLoop(r Ref, counted, threshold int) string {
 		" unexplained restarts, tolerated: " + strconv.Itoa(threshold)
 }
 
+func reasonBoots(r Ref, n int) string {
+	return "failed to run current (UID: " + r.UID + "), unplanned boots: " + strconv.Itoa(n) +
+		", tolerated: " + strconv.Itoa(weakThreshold)
+}
+
+func reasonAgent(r Ref, n int) string {
+	return "failed to run current (UID: " + r.UID + "), deaths of the agent: " + strconv.Itoa(n) +
+		", tolerated: " + strconv.Itoa(weakThreshold)
+}
+
+// reasonCommon is that of a config which is used although it does not live: nothing below it does either.
+func reasonCommon(c *Case, origin Origin) string {
+	text := "not the config: " + cmp.Or(c.Signature, c.Reason)
+	for _, f := range c.Below {
+		text += "; also with " + label(f.Used.ref(), origin)
+	}
+	return text
+}
+
+// reasonRetry is that of a config under suspicion which is tried once more.
+func reasonRetry(c *Case) string { return "trying again: " + c.Reason }
+
+// reasonExcused is that of a config after an end that was not by the config.
+func reasonExcused(st *Start) string { return "not the config: " + cmp.Or(st.Signature, st.Detail) }
+
 func reasonProbe(r Ref, probe string, deadline time.Duration) string {
 	return "failed to run current (UID: " + r.UID + "), required probe " + strconv.Quote(probe) +
 		" failed for more than " + deadline.String()

@@ -43,19 +43,27 @@ type Verdict struct {
 	Refuse *BaselineError
 
 	OnTrial   bool      // Use is the current config, and still has to prove itself
-	Counted   int       // unexplained starts of the trial
-	Threshold int       // of the trial: more than so many reject
+	Counted   int       // unexplained ends that are held against the current config
+	Threshold int       // more than so many leave it
 	Ignored   []Ignored // starts of the trial that were not counted, and why
 
 	Rejected      *BadEntry // why the current config is avoided, if it is bad
 	NewlyRejected bool      // Rejected was found by this decision and must be on record before Use is used
 
 	Steps []Step // what was passed over, in order; the current config first
-	Floor Floor  // as it is after this decision
+	Case  *Case  // as it is after this decision; nil: no config is under suspicion
 	Alarm string // not empty: nothing is left to fall back to, a person must look
 
 	Condition Condition
 	Detail    string // more on the reason, for the log
+
+	after outcomeOf
+}
+
+// An outcomeOf a decision is what the Tracker has to do beside the rest of the verdict.
+type outcomeOf struct {
+	settle settlement // what counts against nothing any more
+	bad    *BadEntry  // of a config that is not the current one, found bad by this decision
 }
 
 // Decide picks the config to use at a start. It is pure. check(Ref{}) is the local config and is always asked; any
@@ -69,13 +77,17 @@ type Verdict struct {
 //  4. The current config is listed as bad: fall back.
 //  5. Its check says undecodable or invalid: it is bad from now on; fall back. Unavailable or
 //     undecided: fall back.
-//  6. It is on trial, and more unexplained starts than its threshold belong to its assignment, besides the first: it is
-//     bad from now on; fall back. It is on trial and this start is not on record: fall back.
-//  7. Use it.
+//  6. It is under suspicion, and avoided: fall back. It is tried once more, and its run ended again in a way that nothing
+//     explains: it is bad from now on; fall back.
+//  7. More unexplained ends than it tolerates are held against it: it is under suspicion from now on; fall back. On trial
+//     it tolerates its threshold, and later the larger of that and 3; on trial it tolerates 3 unplanned boots and 3 deaths of
+//     the agent as well.
+//  8. It is on trial, or under suspicion, and this start is not on record: fall back.
+//  9. Use it.
 //
-// Falling back means the last known good config, the one before it, or the local one: the first that is not below
-// the floor, not listed as bad, OK, and did not itself crash more often while it was a fallback than the larger of
-// its threshold and 3.
+// Falling back means the last known good config, the one before it, or the local one: the first that is not listed as bad,
+// OK, and not itself left for how its runs ended. Where none lives, not even the local one, no config is to blame: nothing
+// is listed, everything is forgiven, and the rules begin anew with the current config.
 //
 // A nil check is one that cannot judge: its answer is CheckUnavailable.
 func Decide(in Input, check func(Ref) Check) Verdict {
@@ -83,7 +95,7 @@ func Decide(in Input, check func(Ref) Check) Verdict {
 		check = func(Ref) Check { return Check{} }
 	}
 	local := check(Ref{})
-	d := decision{in: in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Floor: in.State.floor()}}
+	d := decision{in: in, check: check, v: Verdict{Origin: local.Origin.orDefault(), Case: in.State.openCase()}}
 	if local.Outcome != CheckOK {
 		d.refuse(local)
 		return d.v
@@ -99,6 +111,7 @@ type decision struct {
 	v       Verdict
 	current Check // of the current config, once asked
 	asked   bool
+	again   bool // begun anew: see beginAnew
 }
 
 func (d *decision) refuse(local Check) {
@@ -145,20 +158,22 @@ func (d *decision) useLocal() {
 // judge applies the rules for a remote current config.
 func (d *decision) judge(cur Ref) {
 	s := &d.in.State
-	if bad := s.badEntry(cur); bad != nil {
-		entry := *bad
-		d.v.Rejected = &entry
-		d.fallBack(StatusFalse, entry.Reason, nil)
+	if bad := s.BadEntry(cur); bad != nil {
+		d.v.Rejected = bad
+		if d.v.Case.suspects(cur) { // listed by a start that was cut off, or by a person
+			d.v.Case = d.v.Case.following()
+		}
+		d.fallBack(StatusFalse, bad.Reason, nil)
 		return
 	}
 	c := d.ask(cur)
 	switch c.Outcome {
 	case CheckOK:
 	case CheckUndecodable:
-		d.reject(reasonLoad(cur), c.Err)
+		d.refuseCurrent(reasonLoad(cur), c.Err)
 		return
 	case CheckInvalid:
-		d.reject(reasonValidate(cur), c.Err)
+		d.refuseCurrent(reasonValidate(cur), c.Err)
 		return
 	case CheckUndecided:
 		d.fallBack(StatusUnknown, reasonUndecided(cur, c.Err), nil)
@@ -167,41 +182,56 @@ func (d *decision) judge(cur Ref) {
 		d.fallBack(StatusUnknown, reasonUnavailable(cur), c.Err)
 		return
 	}
-	if s.OnTrial() && !d.try(cur) {
+	if !d.try(cur) {
 		return
 	}
 	d.useCurrent(cur)
 }
 
-// try reports whether a config on trial may be used by this start. If not, the fallback is already chosen.
+// try reports whether the current config may be used by this start. If not, what to use instead is already chosen.
 func (d *decision) try(cur Ref) bool {
-	d.v.Threshold = d.limits(cur).CrashLoopThreshold
-	d.v.Counted, d.v.Ignored = tally(&d.in.State)
-	if d.v.Counted > d.v.Threshold {
-		d.reject(reasonCrashLoop(cur, d.v.Counted, d.v.Threshold), nil)
+	if why, bad := d.suspicion(RoleCurrent, cur); bad != nil {
+		d.reject(*bad, nil)
+		return false
+	} else if why != "" {
+		d.fallBack(StatusFalse, why, nil)
 		return false
 	}
-	if !d.in.Recorded {
+	onTrial := d.in.State.OnTrial()
+	if !d.in.Recorded && (onTrial || d.v.Case.suspects(cur)) {
 		d.fallBack(StatusUnknown, reasonUnrecorded(cur), nil)
 		return false
 	}
-	d.v.OnTrial = true
+	d.v.OnTrial = onTrial
 	return true
 }
 
 func (d *decision) useCurrent(cur Ref) {
 	d.v.Role, d.v.Use = RoleCurrent, cur
 	d.v.Condition = Condition{StatusTrue, reasonOK, d.in.State.Current.using()}
+	switch st := d.in.State.excused(); {
+	case d.v.Case.suspects(cur):
+		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonRetry(d.v.Case)
+	case d.v.Case.in(phaseCommon):
+		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonCommon(d.v.Case, d.v.Origin)
+	case st != nil:
+		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonExcused(st)
+	}
 	if o := d.in.State.Desired; o.unclear() {
 		d.v.Condition = d.v.Unclear(o.cause())
 	}
 }
 
 // reject finds the current config bad and falls back.
-func (d *decision) reject(reason string, cause error) {
-	entry := &BadEntry{Ref: d.in.State.Current.Ref, Reason: reason, Evidence: evidence(d.v.Counted, d.v.Ignored, cause)}
-	d.v.Rejected, d.v.NewlyRejected = entry, true
-	d.fallBack(StatusFalse, reason, cause)
+func (d *decision) reject(e BadEntry, cause error) {
+	d.v.Rejected, d.v.NewlyRejected = &e, true
+	d.fallBack(StatusFalse, e.Reason, cause)
+}
+
+// refuseCurrent finds the current config bad by its check.
+func (d *decision) refuseCurrent(reason string, cause error) {
+	e := BadEntry{Ref: d.in.State.Current.Ref, Reason: reason, Evidence: evidence(0, nil, cause), Binary: d.in.State.Binary}
+	d.reject(e, cause)
 }
 
 func (d *decision) limits(r Ref) Limits {

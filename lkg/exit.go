@@ -4,6 +4,7 @@
 package lkg
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -44,7 +45,8 @@ type Exit struct {
 	// tell: the exit status or signal, and the last error line without times, process IDs, counts and quoted values. It may
 	// stand in the reason of a condition. Empty means unknown; an unknown signature equals no other.
 	Signature string
-	// Last are the last lines that the program wrote, for people: bounded, free of secrets, never compared.
+	// Last are the last lines that the program wrote, for people: free of secrets, never compared. The Tracker keeps the
+	// newest 20 of them, and 4 KiB.
 	Last []string
 	// Witnessed says that all that every config needs was asked at this end, and answered: the end is then no
 	// [FaultEnvironment].
@@ -95,4 +97,21 @@ func systemdDetail(words ...string) string {
 		return ""
 	}
 	return "systemd: " + strings.Join(known, " ")
+}
+
+// The bounds of the lines that are kept of an exit.
+const (
+	maxLines     = 20
+	maxLineBytes = 4 << 10 // of all lines together
+)
+
+// boundLines keeps the newest lines, within the bounds.
+func boundLines(lines []string) []string {
+	lines = lines[max(0, len(lines)-maxLines):]
+	for i, left := len(lines)-1, maxLineBytes; i >= 0; i-- {
+		if left -= len(lines[i]); left < 0 {
+			return slices.Clone(lines[i+1:])
+		}
+	}
+	return slices.Clone(lines)
 }

@@ -17,6 +17,7 @@ const FallbackThreshold = fallbackThreshold
 
 const (
 	ResultIdle  = resultIdle
+	ResultWait  = resultWait
 	CauseReboot = causeReboot
 	ExitUnknown = exitUnknown
 )

@@ -3,8 +3,6 @@
 
 package lkg
 
-import "strconv"
-
 // fallBack picks what to use instead of the current config.
 func (d *decision) fallBack(st Status, reason string, cause error) {
 	s := &d.in.State
@@ -17,6 +15,9 @@ func (d *decision) fallBack(st Status, reason string, cause error) {
 	if !d.tryFallback(RoleLastKnownGood, s.LastKnownGood) && !d.tryFallback(RolePrevious, s.Previous) {
 		d.fallBackToLocal()
 	}
+	if d.again {
+		return // begun anew, and decided
+	}
 	d.v.Condition = Condition{st, reason, d.fallbackMessage()}
 }
 
@@ -24,6 +25,9 @@ func (d *decision) fallBack(st Status, reason string, cause error) {
 func (d *decision) tryFallback(role Role, r Ref) bool {
 	if r.IsLocal() {
 		return false
+	}
+	if d.v.Steps[0].Ref.Same(r) && d.v.Case.suspects(r) {
+		return false // it is the current config, which is avoided
 	}
 	why := d.against(role, r)
 	if why != "" {
@@ -34,12 +38,9 @@ func (d *decision) tryFallback(role Role, r Ref) bool {
 	return true
 }
 
-// against says why r can not be the fallback, or nothing. It lowers the floor if r itself crashed too often.
+// against says why r can not be the fallback, or nothing.
 func (d *decision) against(role Role, r Ref) string {
 	s := &d.in.State
-	if below(d.v.Floor.Role, role) {
-		return "not used again: " + d.v.Floor.Why
-	}
 	if bad := s.badEntry(r); bad != nil {
 		return "listed as bad: " + bad.Reason
 	}
@@ -49,37 +50,34 @@ func (d *decision) against(role Role, r Ref) string {
 	if c := d.ask(r); c.Outcome != CheckOK {
 		return "its check says " + c.Outcome.String()
 	}
-	next := RoleLocal
-	if role == RoleLastKnownGood && !s.Previous.IsLocal() {
-		next = RolePrevious
+	why, bad := d.suspicion(role, r)
+	if bad != nil {
+		d.v.after.bad = bad
+		return "just found bad: " + bad.Reason
 	}
-	return d.lower(r, next)
-}
-
-// fallBackToLocal is the end of the walk. If the local config crashes too, it stays, and a person must look.
-func (d *decision) fallBackToLocal() {
-	d.v.Role, d.v.Use = RoleLocal, Ref{}
-	if d.v.Floor.Role != RoleLocal {
-		d.lower(Ref{}, RoleLocal)
+	if why == "" && !d.in.Recorded && d.v.Case.suspects(r) {
+		return "under suspicion, and the start is not on record"
 	}
-	if d.v.Floor.Role == RoleLocal {
-		d.v.Alarm = "nothing is left to fall back to: " + d.v.Floor.Why
-	}
-}
-
-// lower sets the floor to next if r crashed more often as a fallback than its limits tolerate, and says so.
-func (d *decision) lower(r Ref, next Role) string {
-	n, threshold := crashesAsFallback(&d.in.State, r), max(d.limits(r).CrashLoopThreshold, fallbackThreshold)
-	if n <= threshold {
-		return ""
-	}
-	why := "fallback " + label(r, d.v.Origin) + " crashed, " + strconv.Itoa(n) + " unexplained restarts, tolerated: " +
-		strconv.Itoa(threshold)
-	d.v.Floor = Floor{Good: d.in.State.GoodID, Role: next, Why: why}
 	return why
 }
 
-// fallbackMessage is the literal message, and behind it what was passed over on the way, if anything. The detail says why.
+// fallBackToLocal is the end of the walk. If the local config does not live either, no config is to blame. Where no case is
+// open there is nothing to compare it with: then it stays, and a person must look.
+func (d *decision) fallBackToLocal() {
+	d.v.Role, d.v.Use = RoleLocal, Ref{}
+	why := d.crashedBelow(Ref{})
+	switch {
+	case why == "" && d.v.Case.below() != "":
+		d.v.Alarm = "nothing is left to fall back to: " + d.v.Case.below()
+	case why == "":
+	case d.v.Case == nil || d.v.Case.Phase == phaseCommon:
+		d.v.Alarm = "nothing is left to fall back to: " + why
+	default:
+		d.beginAnew(d.v.Case.withFallen(d.in.State.usedBy(RoleLocal, Ref{}), why).withPhase(phaseCommon))
+	}
+}
+
+// fallbackMessage is// fallbackMessage is the literal message, and behind it what was passed over on the way, if anything. The detail says why.
 func (d *decision) fallbackMessage() string {
 	m := using(d.v.Role, d.v.Use, d.v.Origin)
 	for _, st := range d.v.Steps[1:] {
@@ -97,16 +95,4 @@ func label(r Ref, origin Origin) string {
 		return "(" + string(origin) + ")"
 	}
 	return "(UID: " + r.UID + ")"
-}
-
-// below reports whether the floor forbids role.
-func below(floor, role Role) bool {
-	switch floor {
-	case RoleLocal:
-		return role == RoleLastKnownGood || role == RolePrevious
-	case RolePrevious:
-		return role == RoleLastKnownGood
-	default:
-		return false
-	}
 }

@@ -13,9 +13,9 @@ import (
 func TestIncidents(t *testing.T) {
 	mutate.Incidents(t, []mutate.Incident{
 		{
-			Why:     "a crash loop does not reject a config on trial",
-			Func:    "(*decision).try",
-			Replace: "d.v.Counted > d.v.Threshold",
+			Why:     "a crash loop does not leave a config",
+			Func:    "(*decision).suspectCurrent",
+			Replace: "n > tolerated",
 			With:    "false",
 			Run:     "TestTranscripts|TestACrashingConfigIsNeverPromoted",
 		},
@@ -35,9 +35,9 @@ func TestIncidents(t *testing.T) {
 		},
 		{
 			Why:     "a fallback that crashes is used again and again",
-			Func:    "(*decision).against",
-			Replace: "d.lower(r, next)",
-			With:    `""`,
+			Func:    "(*decision).crashedBelow",
+			Replace: "a.n > tolerated",
+			With:    "false",
 			Run:     "TestTranscripts",
 		},
 		{
@@ -50,8 +50,8 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a failed probe does not break the healthy run",
 			Func:    "Soak.after",
-			Replace: "k.Last, k.Run = soakFailing, 0",
-			With:    "k.Last = soakFailing",
+			Replace: "k.Run = 0",
+			With:    "k.Run += 0",
 			Run:     "TestPromoteTable",
 		},
 	})

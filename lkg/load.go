@@ -194,8 +194,9 @@ func (l *loaded) beliefs(version string, read reader) {
 		trial, err = decodeTrial(b)
 		return err
 	})
-	s.Starts, s.Consumed, s.Soak, s.Floor = join(times, trial.Starts), trial.Consumed, trial.Soak, trial.Floor
-	s.Floor = s.floor()
+	s.Starts, s.Consumed, s.Soak = join(times, trial.Starts), trial.Consumed, trial.Soak
+	s.Case, s.Binary = trial.Case, trial.Binary
+	s.keepCase()
 	if last := s.lastStart(); last != nil && !last.evidenced() {
 		s.Soak.Accumulated = 0 // that start was recorded, and what it took away was not
 	}

@@ -18,6 +18,12 @@ type ProbeResult struct {
 	Name     string
 	Required bool  // a wanted probe is only shown; a required one decides
 	Err      error // nil: it passes
+	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the time
+	// counts neither for the config nor against it, whether it is required or not.
+	Below bool
+	// Unknown says that there was no answer: Err is why. A required probe without an answer neither passes nor fails: the
+	// time counts neither for the config nor against it.
+	Unknown bool
 }
 
 // Health is one report about the run since the last [Tracker.Start]. Report only while that run lasts.
@@ -32,103 +38,231 @@ type Health struct {
 // A Result is what a health report led to.
 type Result string
 
-// The results. The zero value is resultIdle.
+// The results. The zero value means that nothing is on trial or under suspicion in this run.
 const (
-	resultIdle     Result = ""         // nothing is on trial in this run
-	ResultWait     Result = "Wait"     // still on trial
+	resultIdle     Result = ""
+	resultWait     Result = "Wait"     // still on trial, or under suspicion
 	ResultPromoted Result = "Promoted" // the config is the last known good one now
-	ResultRejected Result = "Rejected" // the config is bad; restart on the fallback
+	ResultRejected Result = "Rejected" // a config is listed as bad; restart if it is in use
+	ResultRestart  Result = "Restart"  // the next start uses another config: restart
 )
 
-// Progress is how far a trial is, after a report.
+// Progress is how far a trial or a case is, after a report.
 type Progress struct {
 	Result   Result
 	Why      string    // what is missing, or what decided
 	Soak     Soak      // after the report
 	Limits   Limits    // that were applied, defaults filled in
 	Rejected *BadEntry // set with ResultRejected
+	Case     *Case     // after the report; nil: no config is under suspicion
+
+	settle settlement // what counts against nothing any more
 }
 
-// Promote judges the running config after a health report. It is pure: the Tracker writes what it says.
+// Promote judges the running config after a health report. It is pure: the Tracker writes what it says. The limits are
+// those of the running config.
 //
-// A config is promoted when its healthy time is longer than Limits.Trial (equal is still on trial), the present run was
-// healthy without a break for Limits.MinHealthyRun, and every required probe passes in this report. It is rejected when
-// a required probe failed without a break for longer than Limits.ProbeDeadline. The time between two reports is
-// healthy if both are.
+// A config on trial is promoted when its healthy time is longer than Limits.Trial (equal is still on trial), the present
+// run was healthy without a break for Limits.MinHealthyRun, and every required probe passes in this report. The time
+// between two reports is healthy if both are.
+//
+// A config comes under suspicion when a required probe failed without a break for longer than Limits.ProbeDeadline, on
+// trial, after it, or as a fallback. If it was avoided and is tried once more, it is rejected then. What runs below a
+// suspect is a witness against it when it was healthy without a break for Case.Witness; a suspect that is healthy for
+// Case.Acquit is not to blame. A healthy run of the trial, and at most an hour, forgives the ends of earlier runs.
 func Promote(s State, l Limits, h Health) Progress {
-	p := Progress{Limits: l.effective(), Soak: s.Soak}
-	if !s.running() || s.Current.Ref.IsLocal() {
-		p.Why = "the assigned config is not in use, or is the local one"
+	p := Progress{Limits: l.effective(), Soak: s.Soak, Case: s.openCase()}
+	last := s.lastStart()
+	if last == nil || last.Used.Role == "" {
+		p.Why = "it is not on record what runs"
 		return p
 	}
-	if bad := s.badEntry(s.Current.Ref); bad != nil {
-		entry := *bad
-		p.Result, p.Why, p.Rejected = ResultRejected, entry.Reason, &entry
+	r, runs := last.Used.ref(), s.running()
+	if bad := s.BadEntry(r); bad != nil && runs {
+		p.Result, p.Why, p.Rejected = ResultRejected, bad.Reason, bad
 		return p
 	}
-	if !s.OnTrial() {
-		p.Why = "the config is the last known good one already"
+	if last.Used.Role == RoleCurrent && !runs {
+		p.Why = "another config is assigned than the one that runs"
 		return p
 	}
 	failing := h.failing()
-	p.Soak = s.Soak.after(&s, h.elapsed(), failing == "")
-	p.judge(s.Current.Ref, failing)
+	p.Soak = s.Soak.after(&s, h.elapsed(), h.answer(failing), runs && s.OnTrial())
+	switch {
+	case p.Case != nil && p.judgeCase(&s, last.Used, failing):
+	case p.isSick():
+		p.suspect(&s, last.Used, failing)
+	case runs && s.OnTrial():
+		p.judge(failing)
+	default:
+		p.Why = "the config in use is not on trial"
+		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && s.hasUnsettled() {
+			p.settle = settleAll
+		}
+	}
 	return p
 }
 
-// judge compares the soak with the limits.
-func (p *Progress) judge(r Ref, failing string) {
+// isSick reports whether a required probe failed for too long. Where nothing lives it takes longer each time.
+func (p *Progress) isSick() bool {
+	deadline := p.Limits.ProbeDeadline
+	if p.Case.in(phaseCommon) {
+		deadline <<= min(p.Case.Rounds, maxDoublings)
+	}
+	return p.Soak.Last == soakFailing && p.Soak.Failing > deadline
+}
+
+// maxDoublings bounds how long a config is kept that fails its probes as what is below it does: 5 min becomes 21 h.
+const maxDoublings = 8
+
+// judgeCase moves an open case on. It reports whether that is all there is to say.
+func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
+	c := p.Case
+	suspect := c.Suspect.is(used.ref())
+	switch {
+	case !suspect && !used.fallback() && c.Phase != phaseCommon:
+		return false // what runs is not below the suspect
+	case c.Phase == phaseCommon:
+		if p.Soak.Run >= min(c.Witness, c.Acquit) {
+			p.closeCase()
+		}
+		return false
+	case c.Phase == phaseRetry && suspect && p.isSick():
+		p.convict(c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+p.Limits.ProbeDeadline.String())
+	case c.Phase == phaseRetry && suspect && p.Soak.Run >= c.Acquit:
+		p.closeCase()
+		return false
+	case c.Phase == phaseRetry:
+		p.Result, p.Why = resultWait, "under suspicion, healthy for "+p.Soak.Run.String()+", needed: "+c.Acquit.String()
+	case suspect:
+		p.Result, p.Why = ResultRestart, c.Reason
+	case p.isSick():
+		p.leaveBelow(s, used, failing)
+	case p.Soak.Run < c.Witness:
+		p.Result, p.Why = resultWait, "what runs is healthy for "+p.Soak.Run.String()+", needed as a witness: "+c.Witness.String()
+	case c.Witnessed:
+		p.convict(c, "all that every config needs was there at each end")
+	default:
+		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settles(), 0
+		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
+	}
+	return true
+}
+
+// closeCase ends a case without blame.
+func (p *Progress) closeCase() { p.Case, p.settle = nil, p.Case.settles() }
+
+// convict lists the suspect as bad.
+func (p *Progress) convict(c *Case, how string) {
+	p.Rejected = c.entry(c.Suspect.ref(), c.convictedBy(how))
+	p.Result, p.Why, p.Case, p.settle = ResultRejected, c.Reason, c.following(), settleAll
+}
+
+// leaveBelow leaves a config below a suspect that is not healthy either.
+func (p *Progress) leaveBelow(s *State, used Used, failing string) {
+	c := p.Case.withFallen(used, "fallback "+label(used.ref(), "")+" failed required probe "+strconv.Quote(failing))
+	if used.ref().IsLocal() {
+		c, p.settle = c.withPhase(phaseCommon), c.settles()
+	}
+	p.Case, p.Result, p.Why = c, ResultRestart, c.Below[len(c.Below)-1].Why
+	p.Soak = p.Soak.nextRun()
+}
+
+// suspect opens a case against what runs, unless there is nothing below it.
+func (p *Progress) suspect(s *State, used Used, failing string) {
+	r := used.ref()
+	p.Why = reasonProbe(r, failing, p.Limits.ProbeDeadline)
+	if r.IsLocal() {
+		return
+	}
+	c := s.newCase(used, p.Limits, max(s.longestRun(r), p.Soak.Longest))
+	c.Reason, c.Signature = p.Why, "required probe "+strconv.Quote(failing)+" fails"
+	p.Case, p.settle, p.Result = &c, settleAll, ResultRestart
+}
+
+// hasUnsettled reports whether a start may still count against something.
+func (s *State) hasUnsettled() bool {
+	for i := range s.Starts {
+		st := &s.Starts[i]
+		if !st.Settled && st.Good == s.GoodID && st.After.Role != "" && st.Cause.unexplained() {
+			return true
+		}
+	}
+	return false
+}
+
+// judge compares the soak of a config on trial with its limits.
+func (p *Progress) judge(failing string) {
 	l, k := p.Limits, p.Soak
 	switch {
-	case k.Last == soakFailing && k.Failing > l.ProbeDeadline:
-		reason := reasonProbe(r, failing, l.ProbeDeadline)
-		p.Result, p.Why = ResultRejected, reason
-		p.Rejected = &BadEntry{Ref: r, Reason: reason, Evidence: "healthy before for " + k.Accumulated.String()}
 	case k.Last == soakFailing:
-		p.Result, p.Why = ResultWait, "required probe "+strconv.Quote(failing)+" fails"
+		p.Result, p.Why = resultWait, "required probe "+strconv.Quote(failing)+" fails"
+	case k.Last == soakUnknown:
+		p.Result, p.Why = resultWait, "a required probe gave no answer, or what every config needs is not there"
 	case k.Accumulated <= l.Trial:
-		p.Result, p.Why = ResultWait, "healthy for "+k.Accumulated.String()+", needed: more than "+l.Trial.String()
+		p.Result, p.Why = resultWait, "healthy for "+k.Accumulated.String()+", needed: more than "+l.Trial.String()
 	case k.Run < l.MinHealthyRun:
-		p.Result, p.Why = ResultWait, "this run is healthy for "+k.Run.String()+", needed: "+l.MinHealthyRun.String()
+		p.Result, p.Why = resultWait, "this run is healthy for "+k.Run.String()+", needed: "+l.MinHealthyRun.String()
 	default:
 		p.Result, p.Why = ResultPromoted, "healthy for "+k.Accumulated.String()
 	}
 }
 
-// after is the soak with one more report. The first report of a run speaks for the time since the start.
-func (k Soak) after(s *State, elapsed time.Duration, healthy bool) Soak {
+// after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first report of a run
+// speaks for the time since the start. Time without an answer counts for nothing, and breaks nothing.
+func (k Soak) after(s *State, elapsed time.Duration, answer string, onTrial bool) Soak {
 	if k.Assignment != s.Current.ID {
-		k = Soak{Assignment: s.Current.ID}
+		k = Soak{Assignment: s.Current.ID, lived: k.lived}
 	}
 	k.BootID = s.BootID
 	before := k.Last
-	if !healthy {
-		k.Last, k.Run = soakFailing, 0
-		if before != soakHealthy {
+	k.Last = answer
+	switch {
+	case answer == soakUnknown:
+	case answer == soakFailing:
+		k.Run = 0
+		if before == "" || before == soakFailing {
 			k.Failing += elapsed
 		}
-		return k
-	}
-	k.Last, k.Failing = soakHealthy, 0
-	if before != soakFailing {
-		k.Run += elapsed
-		k.Accumulated += elapsed
+	default:
+		k.Failing = 0
+		if before == "" || before == soakHealthy {
+			k.Run += elapsed
+			k.Longest = max(k.Longest, k.Run)
+			if onTrial {
+				k.Accumulated += elapsed
+			}
+		}
 	}
 	return k
 }
 
 // nextRun is the soak at a new start: what was added up stays, the run begins anew.
 func (k Soak) nextRun() Soak {
-	k.Run, k.Failing, k.Last = 0, 0, ""
+	k.lived = max(k.lived, k.Longest)
+	k.Run, k.Longest, k.Failing, k.Last = 0, 0, 0, ""
 	return k
 }
 
 func (h Health) elapsed() time.Duration { return min(max(h.Elapsed, 0), MaxElapsed) }
 
+// answer is that of all probes together.
+func (h Health) answer(failing string) string {
+	for _, p := range h.Probes {
+		if p.Err != nil && (p.Below || p.Required && p.Unknown) {
+			return soakUnknown
+		}
+	}
+	if failing != "" {
+		return soakFailing
+	}
+	return soakHealthy
+}
+
 // failing is the name of the first required probe that fails, or nothing.
 func (h Health) failing() string {
 	for _, p := range h.Probes {
-		if p.Required && p.Err != nil {
+		if p.Required && p.Err != nil && !p.Unknown && !p.Below {
 			return cmp.Or(p.Name, "unnamed")
 		}
 	}

@@ -21,6 +21,8 @@ func running(soak lkg.Soak) lkg.State {
 
 var (
 	failing = []lkg.ProbeResult{{Name: "up", Required: true}, {Name: "ready", Required: true, Err: errors.New("no")}}
+	below   = []lkg.ProbeResult{failing[1], {Name: "runtime", Below: true, Err: errors.New("away")}}
+	unknown = []lkg.ProbeResult{{Name: "ready", Required: true, Unknown: true, Err: errors.New("no answer")}}
 	wanted  = []lkg.ProbeResult{{Name: "disk", Err: errors.New("no")}}
 )
 
@@ -48,7 +50,9 @@ func TestPromoteTable(t *testing.T) {
 		{"a suspended machine", lkg.Soak{Assignment: "1", Last: "healthy"}, lkg.Health{Elapsed: 24 * time.Hour}, lkg.ResultWait, lkg.MaxElapsed, lkg.MaxElapsed},
 		{"time that runs backwards", lkg.Soak{Assignment: "1", Accumulated: m, Run: m, Last: "healthy"}, lkg.Health{Elapsed: math.MinInt64}, lkg.ResultWait, m, m},
 		{"failing up to the deadline", lkg.Soak{Assignment: "1", Failing: 5*m - s, Last: "failing"}, lkg.Health{Elapsed: s, Probes: failing}, lkg.ResultWait, 0, 0},
-		{"failing past the deadline", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: 1, Probes: failing}, lkg.ResultRejected, 0, 0},
+		{"failing past the deadline", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: 1, Probes: failing}, lkg.ResultRestart, 0, 0},
+		{"a witness below fails, too", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: m, Probes: below}, lkg.ResultWait, 0, 0},
+		{"no answer breaks nothing", lkg.Soak{Assignment: "1", Accumulated: m, Run: m, Last: "healthy"}, lkg.Health{Elapsed: m, Probes: unknown}, lkg.ResultWait, m, m},
 		{"failing, and then not", lkg.Soak{Assignment: "1", Failing: 5 * m, Last: "failing"}, lkg.Health{Elapsed: m}, lkg.ResultWait, 0, 0},
 	} {
 		p := lkg.Promote(running(c.soak), lkg.Limits{MinHealthyRun: time.Minute}, c.h)
@@ -56,8 +60,8 @@ func TestPromoteTable(t *testing.T) {
 			t.Errorf("%s: %q, accumulated %v, run %v (%s); want %q, %v, %v",
 				c.name, p.Result, p.Soak.Accumulated, p.Soak.Run, p.Why, c.want, c.acc, c.run)
 		}
-		if p.Why == "" || (p.Rejected != nil) != (c.want == lkg.ResultRejected) {
-			t.Errorf("%s: why %q, rejected %+v", c.name, p.Why, p.Rejected)
+		if p.Why == "" || p.Rejected != nil || (p.Case != nil) != (c.want == lkg.ResultRestart) {
+			t.Errorf("%s: why %q, rejected %+v, case %+v; want a suspicion, and no rejection", c.name, p.Why, p.Rejected, p.Case)
 		}
 	}
 }
@@ -84,7 +88,7 @@ func TestPromoteOnlyWhatRuns(t *testing.T) {
 		"nothing was ever stored": {},
 	} {
 		p := lkg.Promote(s, lkg.Limits{}, lkg.Health{Elapsed: time.Minute})
-		if p.Result != lkg.ResultIdle || p.Soak != s.Soak {
+		if p.Result != lkg.ResultIdle || p.Soak.Accumulated > s.Soak.Accumulated {
 			t.Errorf("%s: %q (%s)", name, p.Result, p.Why)
 		}
 	}

@@ -94,7 +94,7 @@ func FuzzBeliefRecords(f *testing.F) {
 		if rec.Soak.Accumulated < 0 || rec.Soak.Run != 0 {
 			t.Fatalf("%q: soak %+v", trial, rec.Soak)
 		}
-		s := State{Starts: join(times, rec.Starts), Soak: rec.Soak, Floor: rec.Floor, Current: Assignment{Ref: Ref{UID: "x"}, ID: "1"}}
+		s := State{Starts: join(times, rec.Starts), Soak: rec.Soak, Case: rec.Case, Current: Assignment{Ref: Ref{UID: "x"}, ID: "1"}}
 		s.prune()
 		s.addStart(Start{At: time.Unix(1_900_000_000, 0).UTC(), Cause: CauseCrash, Assignment: "1", N: 3})
 		if len(s.Starts) == 0 || len(s.Starts) > maxStarts || s.lastStart().Cause != CauseCrash {

@@ -18,7 +18,8 @@ type trialRecord struct {
 	Starts   []Start `json:"starts"`
 	Consumed string  `json:"consumed,omitempty"`
 	Soak     Soak    `json:"soak,omitzero"`
-	Floor    Floor   `json:"floor,omitzero"`
+	Case     *Case   `json:"case,omitempty"`
+	Binary   string  `json:"binary,omitempty"`
 }
 
 func decodeTrial(payload []byte) (trialRecord, error) {
@@ -31,11 +32,14 @@ func decodeTrial(payload []byte) (trialRecord, error) {
 	}
 	r.Soak.Accumulated = max(r.Soak.Accumulated, 0)
 	r.Soak = r.Soak.nextRun()
+	if c := r.Case; c != nil && !c.isWhole() {
+		r.Case = nil
+	}
 	return r, nil
 }
 
 func encodeTrial(s *State) ([]byte, error) {
-	r := trialRecord{Consumed: s.Consumed, Soak: s.Soak, Floor: s.floor()}
+	r := trialRecord{Consumed: s.Consumed, Soak: s.Soak, Case: s.openCase(), Binary: s.Binary}
 	for _, st := range s.Starts {
 		if st.evidenced() {
 			r.Starts = append(r.Starts, st)

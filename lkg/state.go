@@ -36,31 +36,31 @@ type BadEntry struct {
 	Time     time.Time // when it was found bad; set by the Tracker
 	Reason   string    // equal to the reason of the condition
 	Evidence string    // details: counted and ignored starts, what the check said
+
+	Signature string   // of the end that decided, see Exit; empty: unknown, or no end decided
+	Last      []string // lines of that end, see Exit
+	Binary    string   // the program that it is bad for, of Options.Binary; empty: for each
 }
 
-// A Soak is the healthy time of one assignment. All durations are sums of monotonic time.
+// A Soak is the healthy time of one assignment, and how the present run is. All durations are sums of monotonic time.
 type Soak struct {
 	Assignment  string        `json:"assignment,omitempty"`
 	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
-	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run
+	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run, of any config
+	Longest     time.Duration `json:"longest,omitempty"`     // the most that Run has been, in the present run
 	Failing     time.Duration `json:"failing,omitempty"`     // a required probe failed without a break, in the present run
 	Last        string        `json:"last,omitempty"`        // of the present run: soakHealthy, soakFailing, or none
 	BootID      string        `json:"bootID,omitempty"`
+
+	lived time.Duration // Longest of the run before
 }
 
 // What the last report of a run was.
 const (
 	soakHealthy = "healthy"
 	soakFailing = "failing"
+	soakUnknown = "unknown"
 )
-
-// A Floor is how far fallbacks stepped down: none goes above Role. It holds until there is a new last known good config.
-type Floor struct {
-	Good string    `json:"good,omitempty"` // the State.GoodID that it holds for
-	Role Role      `json:"role,omitempty"` // RolePrevious or RoleLocal; empty: no floor
-	Why  string    `json:"why,omitempty"`
-	At   time.Time `json:"at,omitzero"`
-}
 
 // A Notice says that a record could not be used. It is for the log and the status; the record was set aside.
 type Notice struct {
@@ -72,6 +72,7 @@ type Notice struct {
 type State struct {
 	Version string // of the agent, as used in the names of the belief records
 	BootID  string
+	Binary  string // of Options.Binary, at the last start; empty: unknown
 
 	Current       Assignment
 	LastKnownGood Ref
@@ -85,7 +86,7 @@ type State struct {
 	Bad    []BadEntry // oldest first
 	Starts []Start    // oldest first; the last one is the present start
 	Soak   Soak
-	Floor  Floor
+	Case   *Case // nil: no config is under suspicion
 
 	CurrentLost       bool // the `current` record exists and can not be read
 	LastKnownGoodLost bool // the `last-known-good` record exists and can not be read
@@ -132,26 +133,40 @@ func (s *State) lastEvidence() *Start {
 	return nil
 }
 
-// badEntry is the entry of r, or nil. An entry without key and digest, as a person may write it, covers its UID.
-func (s *State) badEntry(r Ref) *BadEntry {
+// BadEntry returns a copy of the entry that lists r as bad, or nil. Content is listed, not an object: the entry of another
+// UID with the same key and digest lists r too. An entry that names a program lists r for that program alone. An entry
+// without key and digest, as a person may write it, lists each version of its UID. The local config is never listed.
+func (s *State) BadEntry(r Ref) *BadEntry {
+	b := s.badEntry(r)
+	if b == nil {
+		return nil
+	}
+	e := *b
+	if e.Ref.UID != r.UID {
+		e.Reason += "; (UID: " + r.UID + ") has the same content"
+	}
+	return &e
+}
+
+// badEntry is the entry that lists r, or nil; one of the same UID is preferred.
+func (s *State) badEntry(r Ref) (found *BadEntry) {
 	if r.IsLocal() {
 		return nil
 	}
 	for i := range s.Bad {
-		b := &s.Bad[i].Ref
-		if b.UID == r.UID && (b.Same(r) || (b.Key == "" && b.Digest == "")) {
-			return &s.Bad[i]
+		e := &s.Bad[i]
+		if e.Binary != "" && s.Binary != "" && e.Binary != s.Binary {
+			continue
+		}
+		same := r.hasContent(e.Ref)
+		switch {
+		case e.Ref.UID == r.UID && (e.Ref.Same(r) || e.Ref.Key == "" && e.Ref.Digest == ""):
+			return e
+		case same && found == nil:
+			found = e
 		}
 	}
-	return nil
-}
-
-// floor is the one that holds for the present last known good config.
-func (s *State) floor() Floor {
-	if s.Floor.Role == "" || s.Floor.Good != s.GoodID {
-		return Floor{}
-	}
-	return s.Floor
+	return found
 }
 
 // freshMarker is the last marker, if no start consumed it.
@@ -168,6 +183,11 @@ func (s *State) clone() State {
 	c.Bad = slices.Clone(s.Bad)
 	c.Starts = slices.Clone(s.Starts)
 	c.Notices = slices.Clone(s.Notices)
+	if s.Case != nil {
+		k := *s.Case
+		k.Below, k.Last = slices.Clone(k.Below), slices.Clone(k.Last)
+		c.Case = &k
+	}
 	if s.Marker != nil {
 		m := *s.Marker
 		c.Marker = &m
@@ -191,6 +211,11 @@ type Ref struct {
 // Same reports whether both refs name the same content: UID, Key and Digest are equal.
 func (r Ref) Same(other Ref) bool {
 	return r.UID == other.UID && r.Key == other.Key && r.Digest == other.Digest
+}
+
+// hasContent reports whether both refs name the same bytes, in whichever object.
+func (r Ref) hasContent(other Ref) bool {
+	return r.Digest != "" && r.Key == other.Key && r.Digest == other.Digest
 }
 
 // IsLocal reports whether r is the local config.

@@ -66,6 +66,8 @@ func ignore(st *Start, i, first int) string {
 		return "first start of the assignment"
 	case i < first:
 		return "cut off before the first start of the assignment was on record"
+	case st.Settled:
+		return "before the config was found not to blame"
 	case !st.Cause.unexplained():
 		return string(st.Cause) + ": " + st.Detail
 	case st.After.fallback():
@@ -78,19 +80,6 @@ func ignore(st *Start, i, first int) string {
 // counts reports whether a start that is being recorded counts against its assignment. It then takes away the healthy time that
 // came before: a config earns its promotion between two crashes, not over them.
 func (st *Start) counts() bool { return st.N > 1 && st.Cause.unexplained() && !st.After.fallback() }
-
-// crashesAsFallback counts the unexplained ends of runs that used r as a fallback, since there is this last known good
-// config, and since such a run was healthy for a whole trial.
-func crashesAsFallback(s *State, r Ref) int {
-	n := 0
-	for i := range s.Starts {
-		st := &s.Starts[i]
-		if !st.Settled && st.Good == s.GoodID && st.Cause.unexplained() && st.After.fallback() && st.After.is(r) {
-			n++
-		}
-	}
-	return n
-}
 
 // evidence is what a bad entry says beside its reason. It is bounded: the oldest ignored starts are left out.
 func evidence(counted int, ignored []Ignored, cause error) string {

@@ -49,6 +49,7 @@ func (t *Tracker) putCurrent(ctx context.Context, op string, next source) error 
 		return err
 	}
 	t.cur, t.s.Current, t.s.CurrentLost = next, next.assignment(), false
+	t.s.keepCase()
 	return nil
 }
 
@@ -58,7 +59,7 @@ func (t *Tracker) putGood(ctx context.Context, op string, next source) error {
 	}
 	t.good, t.s.LastKnownGoodLost = next, false
 	t.s.takeGood(next)
-	t.s.Floor = t.s.floor() // fallbacks begin at the top
+	t.s.keepCase()
 	return nil
 }
 
@@ -104,20 +105,31 @@ func (t *Tracker) SetDesired(ctx context.Context, o Outcome) error {
 	return nil
 }
 
-// Forget removes every bad entry of a UID, so that the next start tries the config again, with a new trial. It is an
-// error for which errors.Is(err, fs.ErrNotExist) holds if there is none. Writes: current, then bad-configs.
+// Forget removes every bad entry of a UID, or of a digest, and every other entry with the content of one of them, so that
+// the next start tries the config again, with a new trial. A UID that is assigned, and whose content is listed for another
+// UID, will do too. For the assigned config it ends a suspicion as well. It is an error for which errors.Is(err, fs.ErrNotExist) holds if there is none. Writes: current, then
+// bad-configs; or current, then trial.
 func (t *Tracker) Forget(ctx context.Context, uid string) error {
 	leave, err := t.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	kept := slices.DeleteFunc(slices.Clone(t.s.Bad), func(e BadEntry) bool { return e.Ref.UID == uid })
+	cur := t.s.Current.Ref
+	named := func(r Ref) bool { return uid != "" && (r.UID == uid || r.Digest == uid) }
+	kept := slices.DeleteFunc(slices.Clone(t.s.Bad), func(e BadEntry) bool {
+		return named(e.Ref) || named(cur) && cur.hasContent(e.Ref) ||
+			slices.ContainsFunc(t.s.Bad, func(o BadEntry) bool { return named(o.Ref) && o.Ref.hasContent(e.Ref) })
+	})
 	if len(kept) == len(t.s.Bad) {
+		if named(cur) && t.s.openCase().suspects(cur) { // with a new assignment the case is closed
+			return t.closeCase(ctx)
+		}
 		return fmt.Errorf("forgetting bad config %q: %w", uid, fs.ErrNotExist)
 	}
 	const op = "forgetting a bad config"
-	if t.s.badEntry(t.s.Current.Ref) != nil && t.s.Current.Ref.UID == uid { // its old starts would reject it at once
+	after := State{Bad: kept, Binary: t.s.Binary}
+	if t.s.badEntry(cur) != nil && after.badEntry(cur) == nil { // its old starts would reject it at once
 		if err := t.restartTrial(ctx, op); err != nil {
 			return err
 		}
@@ -129,6 +141,17 @@ func (t *Tracker) Forget(ctx context.Context, uid string) error {
 		return err
 	}
 	return nil
+}
+
+// closeCase ends the suspicion against the current config on a person's word, and begins its trial anew.
+func (t *Tracker) closeCase(ctx context.Context) error {
+	const op = "closing a case"
+	if err := t.restartTrial(ctx, op); err != nil {
+		return err
+	}
+	t.s.Case = nil
+	t.s.settleStarts(settleAll)
+	return t.putTrial(ctx, op)
 }
 
 // restartTrial gives the current config a new assignment. If it runs, its run is the first of the new one.

@@ -107,6 +107,7 @@ func TestRebootsDoNotPushOutCrashes(t *testing.T) {
 	}
 	for range 100 {
 		m.Start()
+		m.Restart(lkg.CausePlanned)
 		m.Reboot()
 	}
 	if v := m.Start(); v.Counted != 4 {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// Healthy takes a health report about the running config, adds up its healthy time, and promotes or rejects it, by the
-// limits that the last Decide was given for it. Added-up time is written every 10 s of it at most; what a crash loses
-// only lengthens the trial. A rejection is on record when Healthy returns it without an error. Writes: last-known-good,
-// or bad-configs, or trial.
+// Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as
+// [Promote] says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of it at most;
+// what a crash loses only lengthens the trial. What it returns without an error is on record. Writes: last-known-good, or
+// bad-configs, then trial. Killed between these two, the config is listed, and the next start decides by that.
 func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -22,25 +22,44 @@ func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 	p := Promote(t.s, t.limits, h)
 	added := p.Soak.Accumulated - t.s.Soak.Accumulated
 	t.s.Soak = p.Soak
-	switch p.Result {
-	case ResultPromoted:
+	switch {
+	case p.Result == ResultPromoted:
 		if err := t.promote(ctx); err != nil {
-			p.Result, p.Why = ResultWait, "healthy for long enough, but not on record: "+err.Error()
+			p.Result, p.Why = resultWait, "healthy for long enough, but not on record: "+err.Error()
 			return p, err
 		}
 		return p, nil
-	case ResultRejected:
-		return p, t.rejectRunning(ctx, &p)
-	case ResultWait:
-		return p, t.save(ctx, added)
-	default:
-		return p, t.settle(ctx, h)
+	case p.Result == ResultRejected:
+		if err := t.rejectByHealth(ctx, &p); err != nil {
+			return p, err
+		}
 	}
+	if changed := t.applyCase(p.Case, p.settle); changed || t.dirtyTrial {
+		return p, t.putTrial(ctx, "recording what a health report has shown")
+	}
+	if p.Result == resultWait {
+		return p, t.save(ctx, added)
+	}
+	return p, nil
 }
 
-func (t *Tracker) rejectRunning(ctx context.Context, p *Progress) error {
+// applyCase takes a case into memory, and settles the starts so far. It reports whether there is something to write.
+func (t *Tracker) applyCase(c *Case, settle settlement) (changed bool) {
+	old := t.s.openCase()
+	if c != nil && (old == nil || c.Phase != old.Phase || c.Suspect != old.Suspect) {
+		fresh := *c
+		fresh.At = t.now()
+		c = &fresh
+	}
+	changed = c != old
+	t.s.Case = c
+	return t.s.settleStarts(settle) || changed
+}
+
+// rejectByHealth lists a config as bad by a health report.
+func (t *Tracker) rejectByHealth(ctx context.Context, p *Progress) error {
 	if p.Rejected.Time.IsZero() {
-		p.Rejected.Time = t.now()
+		p.Rejected.Time, p.Rejected.Binary = t.now(), t.s.Binary
 	}
 	if !t.s.addBad(*p.Rejected) && !t.dirtyBad {
 		return nil
@@ -57,27 +76,6 @@ func (t *Tracker) save(ctx context.Context, added time.Duration) error {
 	return t.putTrial(ctx, "recording healthy time")
 }
 
-// settle clears the count of a fallback that was healthy for a whole trial without a break: rare crashes over months
-// are no reason to leave it.
-func (t *Tracker) settle(ctx context.Context, h Health) error {
-	last := t.s.lastStart()
-	if last == nil || !last.Used.fallback() {
-		return nil
-	}
-	if h.failing() != "" {
-		t.fallbackRun = 0
-		return nil
-	}
-	t.fallbackRun += h.elapsed()
-	if last.Settled || t.fallbackRun <= t.limits.effective().Trial {
-		return nil
-	}
-	for i := range t.s.Starts {
-		t.s.Starts[i].Settled = true
-	}
-	return t.putTrial(ctx, "recording a healthy fallback")
-}
-
 // promote replaces the last known good config by the current one, in one write.
 func (t *Tracker) promote(ctx context.Context) error {
 	const op = "promoting"
@@ -91,17 +89,16 @@ func (t *Tracker) promote(ctx context.Context) error {
 	return t.putGood(ctx, op, next)
 }
 
-// nextPrevious is the config before the one that is about to be promoted: the present last known good one, unless that
-// crashed as a fallback.
+// nextPrevious is the config before the one that is about to be promoted: the first of the present last known good one and
+// the one before it that is not listed as bad, and not left for how its runs ended.
 func (t *Tracker) nextPrevious() Ref {
-	switch t.s.floor().Role {
-	case RoleLocal:
-		return Ref{}
-	case RolePrevious:
-		return t.s.Previous
-	default:
-		return t.s.LastKnownGood
+	c := t.s.openCase()
+	for _, r := range []Ref{t.s.LastKnownGood, t.s.Previous} {
+		if !r.IsLocal() && t.s.badEntry(r) == nil && !c.suspects(r) && c.fallen(r) == nil {
+			return r
+		}
 	}
+	return Ref{}
 }
 
 // Promote makes the running current config the last known good one on somebody's word, without waiting for its trial.

@@ -22,6 +22,9 @@ func (t *Tracker) Start(ctx context.Context, e Exit) error {
 	defer leave()
 	const op = "recording the start"
 	t.started, t.recorded = true, false
+	if t.o.Binary != nil {
+		t.s.Binary = t.o.Binary()
+	}
 	t.addStart(e)
 	if err := t.putStartups(ctx, op); err != nil {
 		return err
@@ -37,7 +40,7 @@ func (t *Tracker) Start(ctx context.Context, e Exit) error {
 func (t *Tracker) addStart(e Exit) {
 	s := &t.s
 	if e.Kind == ExitCounted && s.isBegun() {
-		s.Soak, t.fallbackRun = s.Soak.nextRun(), 0
+		s.Soak = s.Soak.nextRun()
 		return
 	}
 	prev, marker := s.lastStart(), s.freshMarker()
@@ -50,17 +53,21 @@ func (t *Tracker) addStart(e Exit) {
 	if prev != nil {
 		st.After = prev.Used
 	}
+	s.Soak = s.Soak.nextRun()
+	st.ending = ending{e.Signature, e.Witnessed, s.Soak.lived, boundLines(e.Last)}
+	s.Soak.lived = 0
+	for i := range s.Starts {
+		s.Starts[i].Last = nil
+	}
 	for i := range s.Starts {
 		if o := &s.Starts[i]; o.Assignment == st.Assignment && o.N >= st.N {
 			st.N = o.N + 1
 		}
 	}
 	s.addStart(st)
-	s.Soak = s.Soak.nextRun()
 	if st.counts() {
 		s.Soak.Accumulated = 0
 	}
-	t.fallbackRun = 0
 }
 
 // isBegun reports whether the last start on record can be the one that happens now.
@@ -70,7 +77,8 @@ func (s *State) isBegun() bool {
 }
 
 // Decide picks the config to use and records what must be on record before it may be used: a newly rejected config
-// first, then what this start uses and how far fallbacks stepped down. Deciding again gives the same.
+// first, then what this start uses and which config is under suspicion. Deciding again gives the same. Killed between the
+// two writes, the config is listed, and the next start decides by that.
 //
 // With a [*BaselineError] nothing may be used. With a [*RecordError] the verdict is valid and safe to act on; tell
 // somebody about the disk. With any other error there is no verdict.
@@ -102,6 +110,10 @@ func (t *Tracker) record(ctx context.Context, v *Verdict) error {
 		v.Rejected.Time = t.now()
 		t.dirtyBad = t.s.addBad(*v.Rejected) || t.dirtyBad
 	}
+	if bad := v.after.bad; bad != nil {
+		bad.Time = t.now()
+		t.dirtyBad = t.s.addBad(*bad) || t.dirtyBad
+	}
 	t.note(v)
 	if t.dirtyBad {
 		if err := t.putBad(ctx, "recording the rejected config"); err != nil {
@@ -114,17 +126,15 @@ func (t *Tracker) record(ctx context.Context, v *Verdict) error {
 	return nil
 }
 
-// note puts what the start uses, and the floor, into memory.
+// note puts what the start uses, and the case, into memory.
 func (t *Tracker) note(v *Verdict) {
-	if v.Floor.Role != t.s.floor().Role {
-		v.Floor.At = t.now()
-		t.s.Floor = v.Floor
-		t.dirtyTrial = true
+	if t.applyCase(v.Case, v.after.settle) {
+		v.Case, t.dirtyTrial = t.s.Case, true
 	}
 	if !t.started {
-		return // whoever asks without a start changes no evidence
+		return // a caller that asks without a start changes no evidence
 	}
-	last, used := t.s.lastStart(), usedBy(v.Role, v.Use)
+	last, used := t.s.lastStart(), t.s.usedBy(v.Role, v.Use)
 	if last.Used == (Used{}) && last.Assignment != t.s.Current.ID {
 		last.Assignment, last.N = t.s.Current.ID, 1 // assigned since the start: it runs what is assigned now
 		t.dirtyTrial = true

@@ -109,7 +109,9 @@ func (l *life) jump() {
 func (l *life) event(ctx context.Context) error {
 	if l.rnd.IntN(l.plot.events+l.plot.noise) < l.plot.noise {
 		l.plot.noise--
-		l.seen++
+		if !l.below {
+			l.seen++
+		}
 		l.tell("somebody kills the process")
 		l.stops(lkg.SystemdExit("signal", "killed", "KILL"))
 		return nil

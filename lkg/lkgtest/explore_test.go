@@ -54,6 +54,38 @@ var stories = map[string]func(*lkgtest.Machine){
 		m.Start()
 		m.Healthy(70 * time.Second)
 	},
+	"left, compared, tried again, rejected": func(m *lkgtest.Machine) {
+		m.Adopt(a)
+		m.Start()
+		m.Healthy(70 * time.Second)
+		m.Adopt(b)
+		for range 3 {
+			m.Start()
+			m.Crash()
+		}
+		m.Start()
+		m.Healthy(40 * time.Second)
+		m.Restart(lkg.CausePlanned)
+		for range 3 {
+			m.Start()
+			m.Crash()
+		}
+		m.Start()
+		m.Restart(lkg.CausePlanned)
+		m.Start()
+	},
+	"nothing lives": func(m *lkgtest.Machine) {
+		m.Adopt(a)
+		m.Start()
+		m.Healthy(70 * time.Second)
+		m.Adopt(b)
+		for range 14 {
+			m.Start()
+			m.Crash()
+		}
+		m.Start()
+		m.Healthy(70 * time.Second)
+	},
 	"invalid config, then reset": func(m *lkgtest.Machine) {
 		m.Adopt(a)
 		m.Start()

@@ -25,15 +25,15 @@ type ledger struct {
 	rejected map[content]bool          // rejected, and acknowledged as such
 	blessed  map[content]bool          // may be last known good by a person's word
 
-	state lkg.State // as last seen on disk
-	seen  int       // the store's changes then
-	floor int       // how far fallbacks stepped down since there was a new last known good config
+	state lkg.State        // as last seen on disk
+	seen  int              // the store's changes then
+	fell  map[content]bool // did not live, and nothing was healthy since
 }
 
 func newLedger() ledger {
 	return ledger{
 		crashes: map[content]int{}, health: map[content]time.Duration{},
-		rejected: map[content]bool{}, blessed: map[content]bool{},
+		rejected: map[content]bool{}, blessed: map[content]bool{}, fell: map[content]bool{},
 	}
 }
 
@@ -93,18 +93,25 @@ func (m *Machine) onRecord() bool {
 	return len(mem) > 0 && len(disk) > 0 && disk[len(disk)-1].At.Equal(mem[len(mem)-1].At)
 }
 
-// walk checks that fallbacks never step up again.
+// walk checks that what did not live is not used again before something was healthy, or nothing lives.
 func (l *ledger) walk(m *Machine, v lkg.Verdict, acked bool) {
 	m.t.Helper()
-	depth := map[lkg.Role]int{lkg.RoleLastKnownGood: 1, lkg.RolePrevious: 2, lkg.RoleLocal: 3}[v.Role]
-	if depth == 0 {
+	c := v.Case
+	if c != nil && c.Phase == "common" {
+		clear(l.fell)
+	}
+	if l.fell[of(v.Use)] {
+		m.t.Errorf("uses %+v again, whose runs ended badly (rule: what did not live is used again only after something was healthy, "+
+			"or where nothing lives)", v.Use)
+	}
+	if !acked || c == nil || c.Phase == "common" {
 		return
 	}
-	if depth < l.floor {
-		m.t.Errorf("fell back to %q after having left it (rule: fallbacks never step up before there is a new last known good)", v.Role)
+	for _, f := range c.Below {
+		l.fell[content{f.Used.UID, f.Used.Key, f.Used.Digest}] = true
 	}
-	if v.Floor.Role != "" && acked {
-		l.floor = max(l.floor, map[lkg.Role]int{lkg.RolePrevious: 2, lkg.RoleLocal: 3}[v.Floor.Role])
+	if s := c.Suspect; c.Phase == "compare" {
+		l.fell[content{s.UID, s.Key, s.Digest}] = true
 	}
 }
 
@@ -123,9 +130,10 @@ func (l *ledger) durable(m *Machine, op string) {
 	l.state = s
 	if old.Current.ID != s.Current.ID {
 		l.crashes[of(s.Current.Ref)], l.pending = 0, nil // a new trial
+		clear(l.fell)
 	}
 	if old.GoodID != s.GoodID {
-		l.floor = 0
+		clear(l.fell)
 	}
 	if op == "Decide" && !old.Current.Ref.Same(s.Current.Ref) {
 		m.t.Errorf("Decide changed current from %+v to %+v (rule: rolling back leaves current alone, R-CS-56)", old.Current.Ref, s.Current.Ref)
@@ -164,8 +172,12 @@ func (l *ledger) count(m *Machine, v lkg.Verdict) {
 		l.crashes[k]++
 	}
 	l.pending = nil
-	if n, most := l.crashes[of(v.Use)], m.o.Limits(v.Use).CrashLoopThreshold; v.OnTrial && n > most {
-		m.t.Errorf("%+v is tried again after %d crashes (rule: more than %d reject it, R-CS-64)", v.Use, n, most)
+	most := m.o.Limits(l.state.Current.Ref).CrashLoopThreshold
+	if c, cur := v.Case, l.state.Current.Ref; c != nil && c.Suspect.UID == cur.UID && !v.Use.Same(cur) {
+		l.crashes[of(cur)] = 0 // it was left
+	}
+	if n := l.crashes[of(v.Use)]; v.OnTrial && n > most {
+		m.t.Errorf("%+v is tried again after %d crashes (rule: more than %d leave it, R-CS-64)", v.Use, n, most)
 	}
 }
 
@@ -173,7 +185,8 @@ func (l *ledger) count(m *Machine, v lkg.Verdict) {
 func (l *ledger) lost() {
 	clear(l.crashes)
 	clear(l.rejected)
-	l.pending, l.floor = nil, 0
+	clear(l.fell)
+	l.pending = nil
 }
 
 // announced reports whether a restart is on record that has not happened yet: it excuses one end.
@@ -182,6 +195,7 @@ func (l *ledger) announced() bool {
 }
 
 func (l *ledger) healthy(m *Machine, d time.Duration) {
+	clear(l.fell)
 	l.health[of(m.v.Use)] += d
 }
 

@@ -56,6 +56,9 @@ type life struct {
 	offset time.Duration // of the wall clock
 	storm  int           // how many of the next restarts come within seconds
 
+	below   bool // what runs is not the candidate, and lives
+	restart bool // the rule asked for a restart
+
 	reports int
 	seen    int // ends of the candidate that nothing explains, to whoever looks
 	kept    int // of those, when it was used again all the same
@@ -158,10 +161,12 @@ func (l *life) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	l.below = !v.Use.Same(candidate)
 	switch {
-	case !v.Use.Same(candidate):
-		l.outcome = rejected
+	case l.below:
+		l.seen = 0 // it was left
 		l.tell("uses the %s config: %s", v.Role, v.Condition.Reason)
+		l.readList()
 	case !v.OnTrial:
 		l.outcome = promoted
 		l.tell("is not on trial any more")
@@ -174,14 +179,29 @@ func (l *life) start(ctx context.Context) error {
 	return nil
 }
 
-// run lets the candidate run until it ends by itself, or something from outside ends it.
+// readList sees whether the candidate is listed as bad.
+func (l *life) readList() {
+	s := l.tr.State()
+	if s.BadEntry(candidate) != nil {
+		l.outcome = rejected
+		l.tell("is listed as bad")
+	}
+}
+
+// run lets what was started run until it ends by itself, or something from outside ends it. What is below the candidate lives.
 func (l *life) run(ctx context.Context) error {
-	own, outside := l.plot.lasts(l.rnd), l.nextEvent()
+	own, outside := forever, l.nextEvent()
+	if !l.below {
+		own = l.plot.lasts(l.rnd)
+	}
 	lasts := min(own, outside)
+	l.restart = false
 	if err := l.live(ctx, lasts); err != nil || l.outcome != undecided {
 		return err
 	}
 	switch {
+	case l.restart:
+		return l.planned(ctx, lkg.Exit{Kind: lkg.ExitPlanned})
 	case lasts == forever:
 		return nil // it was waited for, in vain
 	case own < outside:
@@ -197,7 +217,7 @@ const forever = time.Duration(math.MaxInt64)
 
 // patience is how long a run that nothing ends is waited for.
 func (l *life) patience() time.Duration {
-	return 3*(l.limits.Trial+l.limits.MinHealthyRun) + 10*time.Minute
+	return 3*l.limits.Trial + 12*l.limits.MinHealthyRun + 10*time.Minute
 }
 
 // enough reports whether a bad config was watched for long enough.
@@ -217,7 +237,7 @@ func (l *life) live(ctx context.Context, lasts time.Duration) error {
 		if streak, failed = streak+step, !ready; failed {
 			streak = 0
 		}
-		if err := l.report(ctx, step, ready); err != nil || l.outcome != undecided {
+		if err := l.report(ctx, step, ready); err != nil || l.outcome != undecided || l.restart {
 			return err
 		}
 	}
@@ -227,6 +247,8 @@ func (l *life) live(ctx context.Context, lasts time.Duration) error {
 // ready is the answer of the required probe.
 func (l *life) ready(ran, streak time.Duration, failed bool) bool {
 	switch {
+	case l.below:
+		return true
 	case l.plot.temper == neverReady, ran <= l.plot.ramp:
 		return false
 	case l.plot.temper == seldomReady:
@@ -254,6 +276,9 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) er
 	case lkg.ResultRejected:
 		l.outcome = rejected
 		l.tell("rejected: %s", p.Why)
+	case lkg.ResultRestart:
+		l.restart = true
+		l.tell("asks for a restart: %s", p.Why)
 	}
 	return err
 }

@@ -138,8 +138,8 @@ func (m resetsCurrentFirst) Reset(ctx context.Context) error {
 	return m.mutant.Reset(ctx)
 }
 
-// forgetsFloor loses how far fallbacks stepped down.
-func forgetsFloor(o *lkgtest.Options) {
+// forgetsCase loses which configs did not live.
+func forgetsCase(o *lkgtest.Options) {
 	o.Filter = func(stream string, payload []byte) ([]byte, bool) {
 		if !strings.HasSuffix(stream, "trial") {
 			return payload, false
@@ -148,7 +148,7 @@ func forgetsFloor(o *lkgtest.Options) {
 		if json.Unmarshal(payload, &doc) != nil {
 			return payload, false
 		}
-		delete(doc, "floor")
+		delete(doc, "case")
 		if starts, ok := doc["starts"].([]any); ok && len(starts) > 3 {
 			doc["starts"] = starts[len(starts)-3:]
 		}
@@ -164,7 +164,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		mutate            func(*lkgtest.Options)
 	}{
 		{"store that loses startups and evidence", "good config, then a crashing one", "a try is counted before it is made", lies("startups", "trial")},
-		{"store that loses bad configs", "failing probe, forgotten, tried again", "a rejected config is not used", lies("bad-configs")},
+		{"store that loses bad configs", "left, compared, tried again, rejected", "a rejected config is not used", lies("bad-configs")},
 		{"crashes excused as planned", "good config, then a crashing one", "R-CS-64", wrap(func(m mutant) lkgtest.Tracker { return excusesCrashes{m} })},
 		{"healthy time counted three times", "good config, then a crashing one", "R-CS-46", wrap(func(m mutant) lkgtest.Tracker { return hasty{m} })},
 		{"healthy time by the wall clock", "step of the clock during a trial", "R-CS-46", wrap(func(m mutant) lkgtest.Tracker { return wallClock{m, new(time.Time)} })},
@@ -173,7 +173,7 @@ func TestMutantsAreCaught(t *testing.T) {
 		{"unrecorded start tries a config", "good config, then a crashing one", "a try is counted before it is made", wrap(func(m mutant) lkgtest.Tracker { return bold{m} })},
 		{"rollback changes current", "good config, then a crashing one", "R-CS-56", wrap(func(m mutant) lkgtest.Tracker { return rollsCurrentBack{m} })},
 		{"reset in the wrong order", "invalid config, then reset", "R-CS-55", wrap(func(m mutant) lkgtest.Tracker { return resetsCurrentFirst{m} })},
-		{"floor forgotten", "fallbacks crash and the process dies", "never step up", forgetsFloor},
+		{"case forgotten", "fallbacks crash and the process dies", "what did not live is used again only", forgetsCase},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options()

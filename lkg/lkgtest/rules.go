@@ -79,6 +79,13 @@ func (c *clocked) Decide(ctx context.Context, limits func(lkg.Ref) lkg.Limits, c
 			return lkg.Verdict{}, err
 		}
 	}
+	v, err := c.Tracker.Decide(ctx, limits, check)
+	if err != nil || v.Case == nil || v.Role == lkg.RoleCurrent {
+		return v, err
+	}
+	if err := c.Tracker.Reject(ctx, c.State().Current.Ref, v.Condition.Reason); err != nil { // the count is the proof
+		return v, err
+	}
 	return c.Tracker.Decide(ctx, limits, check)
 }
 

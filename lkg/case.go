@@ -1,0 +1,314 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkg
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// A Case is the question whether a config is to blame for the way in which its runs ended. The config is left when the
+// case is opened. It is listed as bad only if a config below it lives where it does not.
+type Case struct {
+	Suspect Used `json:"suspect"`
+	// Phase is what is being done: see the phases in the package comment. It is "compare", "retry" or "common".
+	Phase string `json:"phase"`
+	// Reason is that of the condition while the suspect is avoided.
+	Reason    string    `json:"reason"`
+	Signature string    `json:"signature,omitempty"` // of the newest end, see [Exit]; empty: unknown
+	Last      []string  `json:"last,omitempty"`      // lines of the newest end, see [Exit]
+	Counted   int       `json:"counted,omitempty"`   // ends that opened the case
+	Witnessed bool      `json:"witnessed,omitempty"` // each of them was: see [Exit]
+	At        time.Time `json:"at,omitzero"`         // set by the Tracker
+	// Witness is for how long a config below must be healthy without a break before the suspect is tried again, and Acquit
+	// for how long the suspect must be then.
+	Witness time.Duration `json:"witness,omitempty"`
+	Acquit  time.Duration `json:"acquit,omitempty"`
+	Below   []Fallen      `json:"below,omitempty"`  // what did not live either, in order
+	Rounds  int           `json:"rounds,omitempty"` // how often nothing lived
+	// Tolerated is how many ends of the suspect do not list it as bad while it is tried once more: as many as did not open
+	// the case. What ends a run now and then is so not taken for the fault of a config.
+	Tolerated int `json:"tolerated,omitempty"`
+
+	Assignment string `json:"assignment,omitempty"` // the case ends with this assignment
+	Good       string `json:"good,omitempty"`       // and with this State.GoodID
+	Weak       bool   `json:"weak,omitempty"`       // ends of the machine or of the agent, which have many causes
+}
+
+// A Fallen is a config below a suspect that did not live either.
+type Fallen struct {
+	Used Used   `json:"used"`
+	Why  string `json:"why"`
+}
+
+// The phases of a case.
+const (
+	phaseCompare = "compare" // the suspect is avoided, and what is below it is watched
+	phaseRetry   = "retry"   // something below lived: the suspect is tried once more
+	phaseCommon  = "common"  // nothing lived: no config is to blame, and the wanted one is used again
+)
+
+const (
+	// sameEnds is how many ends with the signature of the suspect show that a config below does not live either.
+	sameEnds = 2
+	// weakThreshold is how many unplanned boots, or deaths of the agent, are tolerated during a trial.
+	weakThreshold = 3
+	// weakFactor makes a witness against weak evidence live for longer than all tries of the suspect together.
+	weakFactor = 2 * (weakThreshold + 1)
+	// minWitness is the least healthy run of a witness, unless the suspect asks for less itself.
+	minWitness = time.Minute
+	// maxForgive is the longest healthy run that is needed in order to forgive the ends of earlier runs.
+	maxForgive = time.Hour
+)
+
+// openCase is the case that still holds, or nil. It ends with a new last known good config, and with the assignment that it
+// was opened in, unless its suspect is a config to fall back to.
+func (s *State) openCase() *Case {
+	c := s.Case
+	if c == nil || c.Good != s.GoodID {
+		return nil
+	}
+	if c.Assignment == s.Current.ID || c.Suspect.is(s.LastKnownGood) || c.Suspect.is(s.Previous) {
+		return c
+	}
+	return nil
+}
+
+// keepCase is what is left of the case under the present records: that of an assignment which is over goes on with what fell
+// below it.
+func (s *State) keepCase() {
+	c := s.Case
+	if s.openCase() != nil || c == nil {
+		return
+	}
+	s.Case = nil
+	if c.Good == s.GoodID {
+		s.Case = c.following()
+	}
+}
+
+// isWhole reports whether a case that was read from a record can be acted on. Without a case the suspect is tried again.
+func (c *Case) isWhole() bool {
+	known := c.Phase == phaseCompare || c.Phase == phaseRetry || c.Phase == phaseCommon
+	return known && c.Suspect.Role != "" && c.Reason != "" && c.Witness > 0 && c.Acquit > 0
+}
+
+// in reports whether the case is in that phase. That of nil is in none.
+func (c *Case) in(phase string) bool { return c != nil && c.Phase == phase }
+
+// suspects reports whether r is under suspicion and avoided, or tried once more.
+func (c *Case) suspects(r Ref) bool { return c != nil && c.Phase != phaseCommon && c.Suspect.is(r) }
+
+// fallen is what is known against r, which is below the suspect, or nil.
+func (c *Case) fallen(r Ref) *Fallen {
+	if c == nil || c.Phase == phaseCommon {
+		return nil
+	}
+	for i := range c.Below {
+		if c.Below[i].Used.is(r) {
+			return &c.Below[i]
+		}
+	}
+	return nil
+}
+
+// below is why the lowest config that fell was left, or nothing.
+func (c *Case) below() string {
+	switch {
+	case c == nil || c.Phase == phaseCommon:
+		return ""
+	case len(c.Below) > 0:
+		return c.Below[len(c.Below)-1].Why
+	case c.Suspect.fallback():
+		return c.Reason
+	default:
+		return ""
+	}
+}
+
+// withFallen is the case with one more config that did not live.
+func (c *Case) withFallen(u Used, why string) *Case {
+	next := *c
+	next.Below = append(slices.Clone(c.Below), Fallen{u, why})
+	return &next
+}
+
+// withPhase is the case in another phase.
+func (c *Case) withPhase(phase string) *Case {
+	next := *c
+	next.Phase = phase
+	if phase == phaseCommon {
+		next.Rounds++
+	}
+	return &next
+}
+
+// following is the case after its suspect was listed as bad: the first of those that fell below it is the next suspect, as
+// a config below that one lives. It is nil if none fell.
+func (c *Case) following() *Case {
+	if c == nil || len(c.Below) == 0 || c.Phase == phaseCommon {
+		return nil
+	}
+	next := *c
+	next.Suspect, next.Reason, next.Below = c.Below[0].Used, c.Below[0].Why, c.Below[1:]
+	next.Phase, next.Witnessed, next.Weak, next.Last = phaseCompare, false, false, nil
+	next.Tolerated = max(next.Tolerated, fallbackThreshold)
+	return &next
+}
+
+// entry is what lists the suspect r as bad.
+func (c *Case) entry(r Ref, evidence string) *BadEntry {
+	return &BadEntry{Ref: r, Reason: c.Reason, Evidence: evidence, Signature: c.Signature, Last: c.Last}
+}
+
+// convictedBy is the evidence of a case that ends with the rejection of its suspect.
+func (c *Case) convictedBy(again string) string {
+	text := "counted starts: " + strconv.Itoa(c.Counted) + "; a config below it was healthy for " + c.Witness.String()
+	for _, f := range c.Below {
+		text += "; " + f.Why
+	}
+	return text + "; " + again
+}
+
+// newCase opens a case against r. l are the limits of r; longest is its longest healthy run.
+func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
+	needed := 2*longest + minWitness
+	c := Case{
+		Suspect: u, Phase: phaseCompare, Assignment: s.Current.ID, Good: s.GoodID,
+		Witness: min(needed, l.MinHealthyRun), Acquit: min(max(needed, l.MinHealthyRun), l.Trial),
+		Tolerated: max(l.CrashLoopThreshold, fallbackThreshold),
+	}
+	if s.OnTrial() && u.is(s.Current.Ref) {
+		c.Tolerated = l.CrashLoopThreshold
+	}
+	if old := s.openCase(); old != nil {
+		c.Rounds = old.Rounds
+		if old.Phase != phaseCommon && !old.Suspect.is(u.ref()) {
+			c.Below = append([]Fallen{{old.Suspect, old.Reason}}, old.Below...)
+		}
+	}
+	return c
+}
+
+// longestRun is the longest healthy run of r that the starts tell of.
+func (s *State) longestRun(r Ref) (longest time.Duration) {
+	for i := range s.Starts {
+		if st := &s.Starts[i]; st.After.is(r) {
+			longest = max(longest, st.Lived)
+		}
+	}
+	return longest
+}
+
+// An account is what is held against one config.
+type account struct {
+	n         int // unexplained ends of its runs
+	same      int // of those, with the signature of the open case
+	witnessed int
+	newest    *Start // that tells of the newest such end
+}
+
+// account counts what is held against r, in any role, since there is this last known good config. Ends that were settled,
+// by a healthy run or by a case, are not held against it any more.
+func (s *State) account(r Ref) (a account) {
+	c := s.openCase()
+	for i := range s.Starts {
+		st := &s.Starts[i]
+		if st.Settled || st.Good != s.GoodID || !s.ran(st, r) {
+			continue
+		}
+		switch {
+		case st.Cause.unexplained():
+			a.add(st)
+			if c.in(phaseCompare) && c.Signature != "" && c.Signature == st.Signature {
+				a.same++
+			}
+		case c.in(phaseCompare) && c.Weak && st.Cause.isWeak():
+			a.same++ // since the case was opened: what came before is settled
+		}
+	}
+	return a
+}
+
+// ran reports whether the run before a start used r. Where that is not on record, it was the config that is assigned.
+func (s *State) ran(st *Start, r Ref) bool {
+	if st.After.Role == "" {
+		return st.N > 1 && st.Assignment == s.Current.ID && r.Same(s.Current.Ref)
+	}
+	return st.After.is(r)
+}
+
+// bareStarts counts the starts without evidence. A case settles those from before it.
+func (s *State) bareStarts() (n int) {
+	for i := range s.Starts {
+		if !s.Starts[i].evidenced() {
+			n++
+		}
+	}
+	return n
+}
+
+// excused is the present start, if the end before it was not by the config, and nothing has been healthy since; or nil.
+func (s *State) excused() *Start {
+	last := s.lastStart()
+	if last == nil || s.Soak.Last == soakHealthy || (last.Cause != causeNotExecuted && last.Cause != causeEnvironment) {
+		return nil
+	}
+	return last
+}
+
+func (a *account) add(st *Start) {
+	a.n, a.newest = a.n+1, st
+	if st.Witnessed {
+		a.witnessed++
+	}
+}
+
+// isWeak reports whether a start of this cause is weak evidence against what ran before it.
+func (c Cause) isWeak() bool { return c == causeReboot || c == causeSupervisor }
+
+// weakEnds counts the ends of short runs of the config on trial that a start of that cause tells of.
+func (s *State) weakEnds(cause Cause, l Limits) (n int) {
+	for i := range s.Starts {
+		st := &s.Starts[i]
+		if !st.Settled && st.Cause == cause && st.N > 1 && st.Assignment == s.Current.ID && !st.After.fallback() &&
+			st.Lived < l.MinHealthyRun {
+			n++
+		}
+	}
+	return n
+}
+
+// A settlement says which starts count against nothing any more.
+type settlement int
+
+const (
+	settleNone settlement = iota
+	settleWeak            // unplanned boots and deaths of the agent
+	settleAll
+)
+
+// settles is what a change of the case settles: a case about weak evidence leaves the crashes of its suspect alone.
+func (c *Case) settles() settlement {
+	if c != nil && c.Weak {
+		return settleWeak
+	}
+	return settleAll
+}
+
+// settleStarts makes starts so far count against nothing any more. It reports whether that changed one.
+func (s *State) settleStarts(which settlement) (changed bool) {
+	for i := range s.Starts {
+		st := &s.Starts[i]
+		if st.Settled || which == settleNone || which == settleWeak && !st.Cause.isWeak() {
+			continue
+		}
+		if !st.evidenced() {
+			st.N = 2 // it has evidence from now on, and belongs to no assignment
+		}
+		st.Settled, changed = true, true
+	}
+	return changed
+}
