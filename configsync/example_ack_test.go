@@ -20,8 +20,7 @@ func ExampleAck() {
 			Given:    func(_ context.Context, r lkg.Ref) (bool, error) { return acknowledged[r.UID], nil },
 			Deadline: 10 * time.Minute,
 		},
-		Probes:     []configsync.Probe{configsync.Wanted(&gauge{})},
-		WatchAfter: time.Hour,
+		Probes: []configsync.Probe{configsync.Wanted(&gauge{})},
 	}
 	for _, uid := range []string{"uid-1", "uid-2"} {
 		given, err := o.Ack.Given(context.Background(), lkg.Ref{UID: uid})

@@ -23,7 +23,7 @@ func TestExplainTellsWhatTheNextStartDoes(t *testing.T) {
 	onNode(t, func(n *node) {
 		v1 := n.promoted()
 		v2 := n.push("v2", "crash-2")
-		n.wait(time.Minute)
+		n.wait(4 * time.Minute)
 		writes := n.disk.Writes()
 		got, err := configsync.Explain(n.t.Context(), n.disk, n.options2())
 		if err != nil {

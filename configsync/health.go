@@ -48,9 +48,6 @@ func (s *Syncer[T]) noteExtra(err error) {
 // checkHealth runs one round of probes and hands the result to the tracker, unless something was started meanwhile.
 func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	before := s.snapshot()
-	if !s.watches(before, s.tracker.State()) {
-		return nil // what runs has proven itself; nothing hangs on a probe
-	}
 	h, failing := s.probe(ctx)
 	ack, why := s.awaitAck(ctx, before)
 	if ctx.Err() != nil {
@@ -67,21 +64,11 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	wake(s.notes.report)
 	switch p.Result {
 	case lkg.ResultPromoted:
-		s.notePromoted(before.epoch)
 		s.notes.compareOwn()
-	case lkg.ResultRejected:
+	case lkg.ResultRejected, lkg.ResultRestart:
 		return errors.Join(err, s.settle(ctx, true))
 	}
 	return err
-}
-
-// notePromoted begins the watch over what has proven itself.
-func (s *Syncer[T]) notePromoted(epoch int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.live.epoch == epoch {
-		s.live.proven = time.Now()
-	}
 }
 
 // healthy reports whether every required probe passes.
@@ -117,7 +104,10 @@ func (s *Syncer[T]) probe(ctx context.Context) (lkg.Health, []string) {
 	for _, p := range s.o.Probes {
 		err := s.ask(ctx, p)
 		_, wanted := p.(optional)
-		h.Probes = append(h.Probes, lkg.ProbeResult{Name: p.Name(), Required: !wanted, Err: err})
+		b, ok := p.(interface{ Below() bool })
+		h.Probes = append(h.Probes, lkg.ProbeResult{
+			Name: p.Name(), Required: !wanted, Err: err, Below: ok && b.Below(), Unknown: errors.Is(err, ErrUndecided),
+		})
 		switch {
 		case err != nil && wanted:
 			failing = append(failing, fmt.Sprintf("%s (not required): %v", p.Name(), err))

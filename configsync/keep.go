@@ -87,7 +87,7 @@ func (s *Syncer[T]) prune(ctx context.Context) error {
 		return err
 	}
 	for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous} {
-		if r.IsLocal() || listed(st, r) != nil {
+		if r.IsLocal() || st.BadEntry(r) != nil {
 			continue
 		}
 		if _, err := s.load(ctx, r); err != nil {
@@ -120,11 +120,4 @@ func (s *Syncer[T]) unnamed(ctx context.Context, keep map[string]bool) ([]string
 }
 
 // listed returns the entry that is held against r, or nil.
-func listed(st lkg.State, r lkg.Ref) *lkg.BadEntry {
-	for i := range st.Bad {
-		if st.Bad[i].Ref.Same(r) {
-			return &st.Bad[i]
-		}
-	}
-	return nil
-}
+func listed(st lkg.State, r lkg.Ref) *lkg.BadEntry { return st.BadEntry(r) }

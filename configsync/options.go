@@ -57,20 +57,22 @@ type Options[T any] struct {
 	// what happened can be told before the process may end. The restart waits for it, so it must be short, and end with its context, which
 	// has 2 s. Nil means nothing is to be done.
 	BeforeRestart func(ctx context.Context, now Status, c Change)
-	// Probes must all pass, for as long as the trial asks, before a config is promoted. A Restarter that is a Probe, as a
-	// Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. After a rollback they are asked again, and
-	// what fails there is an alarm.
+	// Probes must all pass, for as long as the trial asks, before a config is promoted, and are asked for as long as a config
+	// is in use: a config is left when a probe fails for longer than its lkg.Limits allow. A Restarter that is a Probe, as a
+	// Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. One with a method Below() bool
+	// that returns true asks for what every config needs, such as the container runtime: while it fails, the time counts
+	// neither for the config nor against it. An error that wraps [ErrUndecided] is no answer, and counts as little.
 	Probes []Probe
 	// Ack, if not nil, has every config on trial wait for a word from outside.
 	Ack *Ack
-	// WatchAfter is for how long the probes are asked on after a promotion, and after each later start. What they say is an alarm in the
-	// status, no more, and so are unexplained ends in that time. Zero means not at all.
-	WatchAfter time.Duration
 
 	// Bounds are the operator's limits on the limits that travel with a config.
 	Bounds lkg.Bounds
 	// Policy says what a start does when the wanted config could not be found out.
 	Policy lkg.Policy
+	// Binary identifies the program that is configured, for example by its digest: see lkg.Options. Nil means that a config
+	// which was rejected is so for each program.
+	Binary func() string
 	// BootID identifies the boot. Empty means the kernel's.
 	BootID string
 	// Now is the wall clock for what is written down for people. Nil means time.Now. Nothing is decided by it.

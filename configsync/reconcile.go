@@ -84,9 +84,7 @@ func (s *Syncer[T]) reconcileOnce(ctx context.Context) (after time.Duration, err
 		}
 		after = soonerOf(after, again)
 	}
-	now := s.snapshot()
-	needsProbe := now.storage != nil || !now.recorded || s.watches(now, s.tracker.State())
-	after = soonerOf(after, due.untilProbe(needsProbe, s.o.ProbeInterval))
+	after = soonerOf(after, due.untilProbe(s.needsHealth(), s.o.ProbeInterval))
 	if len(s.notes.sync) > 0 { // a start or another call came in between
 		after = soonerOf(after, s.o.RetryMin)
 	}
@@ -251,7 +249,8 @@ func (s *Syncer[T]) syncPass(ctx context.Context) (time.Duration, error) {
 	return again, nil
 }
 
-// healthPass probes what runs, and promotes or rejects it, each ProbeInterval. It needs no server.
+// healthPass probes what runs, and promotes, leaves or rejects it, each ProbeInterval, for as long as
+// it is in use. It needs no server.
 func (s *Syncer[T]) healthPass(ctx context.Context) (time.Duration, error) {
 	if !s.schedule.probeAt.IsZero() {
 		err := s.checkHealth(ctx)

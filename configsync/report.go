@@ -100,9 +100,7 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 	}
 	st := s.tracker.State()
 	next := s.next(ctx, now, now.recorded)
-	v := now.view()
-	v.window = s.o.WatchAfter
-	return describe(st, v, next)
+	return describe(st, now.view(), next)
 }
 
 // isWrong reports whether a source was found to be wrong, rather than not found.
@@ -131,11 +129,11 @@ func describe(st lkg.State, now view, next lkg.Verdict) Status {
 	if r := now.sync.refused; r != nil && !st.Current.Ref.Same(r.Ref) {
 		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: r.Reason, Message: out.Condition.Message}
 	}
-	if bad := listed(st, now.verdict.Use); bad != nil {
+	if bad := st.BadEntry(now.verdict.Use); bad != nil {
 		out.Condition = lkg.Condition{Status: lkg.StatusFalse, Reason: bad.Reason, Message: out.Condition.Message}
 	}
 	if out.Alarm == "" {
-		out.Alarm = alarm(st, now.verdict, now.limits, now.sick, now.sickFor, now.window)
+		out.Alarm = alarm(st, now.verdict, now.limits, now.sick, now.sickFor)
 	}
 	out.trouble(now)
 	out.Rejected = slices.Clone(st.Bad)

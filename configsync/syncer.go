@@ -56,7 +56,6 @@ type live[T any] struct {
 	startedAt time.Time // by Options.Now, for people
 	since     time.Time // monotonic: up to here health was reported
 	up        time.Time // monotonic: when the last start was
-	proven    time.Time // monotonic: when what runs was promoted, or started later
 	acked     bool      // the config was acknowledged in this run
 	wait      ackWait
 	sick      sickness
@@ -103,7 +102,7 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	}
 	s.schedule = newSchedule(s.retryBackoff())
 	s.tracker, err = lkg.NewTracker(ctx, o.Store, lkg.Options{
-		Version: o.Version, BootID: o.BootID, Now: o.Now, Policy: o.Policy, Keep: s.keepGood,
+		Version: o.Version, BootID: o.BootID, Now: o.Now, Policy: o.Policy, Keep: s.keepGood, Binary: o.Binary,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configsync: reading the records: %w", err)
@@ -145,7 +144,7 @@ func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error)
 	s.live.epoch++
 	s.live.active, s.live.book = a, b
 	s.live.startedAt, s.live.since = s.o.Now(), time.Now()
-	s.live.up, s.live.proven = s.live.since, s.live.since
+	s.live.up = s.live.since
 	s.live.acked, s.live.wait, s.live.sick = false, ackWait{}, sickness{}
 	s.live.recorded, s.live.storage = recorded, storage
 	s.live.failing, s.live.asked = nil, asked{}
@@ -232,7 +231,7 @@ func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 	}
 	st := s.tracker.State()
 	for _, r := range []lkg.Ref{st.Current.Ref, st.LastKnownGood} {
-		if r.IsLocal() || listed(st, r) != nil {
+		if r.IsLocal() || st.BadEntry(r) != nil {
 			continue
 		}
 		if err := s.tracker.Reject(ctx, r, reason); err != nil {

@@ -21,7 +21,6 @@ type view struct {
 	failing   []string
 	sick      string        // the required probe that fails
 	sickFor   time.Duration // without a break
-	window    time.Duration // Options.WatchAfter
 }
 
 // An Explanation says what is on record and what the next planned start would do with it.

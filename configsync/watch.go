@@ -5,6 +5,7 @@ package configsync
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
@@ -28,16 +29,16 @@ type sickness struct {
 	since time.Time // monotonic
 }
 
-// watches reports whether probes are asked about what runs: a config on trial, a fallback, and for a while what has proven itself.
-func (s *Syncer[T]) watches(now live[T], st lkg.State) bool {
-	switch {
-	case st.OnTrial() || now.active.Verdict.Role != lkg.RoleCurrent:
+// needsHealth reports whether something depends on health reports: a probe, a config that is on trial, under suspicion or in
+// place of another one, trouble with the store, or ends of runs that a healthy run would forgive.
+func (s *Syncer[T]) needsHealth() bool {
+	now, st := s.snapshot(), s.tracker.State()
+	if len(s.o.Probes) > 0 || now.storage != nil || !now.recorded || now.active.Verdict.Role != lkg.RoleCurrent {
 		return true
-	case s.o.WatchAfter <= 0 || now.active.Ref.IsLocal():
-		return false
-	default:
-		return now.sick.probe != "" || time.Since(now.proven) < s.o.WatchAfter
 	}
+	return st.OnTrial() || st.Case != nil || slices.ContainsFunc(st.Starts, func(start lkg.Start) bool {
+		return !start.Settled && start.Good == st.GoodID && start.After.Role != "" && start.Cause == lkg.CauseCrash
+	})
 }
 
 // noteSick takes note of the first required probe that fails, for the alarm.
@@ -60,38 +61,22 @@ func (s *Syncer[T]) noteSick(epoch int, h lkg.Health) {
 	s.live.sick = sickness{}
 }
 
-// alarm says what a person must look at in a config that nothing is left to decide about: one that was promoted, or was gone back to. It is
-// pure. sick is for how long the probe of that name fails; window is Options.WatchAfter.
-func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick, window time.Duration) string {
+// alarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where going back
+// did not help. It is pure. sick is for how long the probe of that name fails.
+func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Duration) string {
 	deadline := l.ProbeDeadline
 	if deadline <= 0 {
 		deadline = lkg.DefaultProbeDeadline
 	}
-	fails := probe != "" && sick > deadline
 	switch {
-	case v.Role != lkg.RoleCurrent && fails:
-		return fmt.Sprintf("went back to %s, and there required probe %q fails for more than %s", lkgName(v.Use), probe, deadline)
-	case v.Role != lkg.RoleCurrent, st.OnTrial(), v.Use.IsLocal(), window <= 0:
+	case probe == "" || sick <= deadline:
 		return ""
-	case fails:
-		return fmt.Sprintf("%s has passed its trial, and now required probe %q fails for more than %s", lkgName(v.Use), probe, deadline)
-	}
-	if n := crashesSincePromotion(st, window); n > l.CrashLoopThreshold {
-		return fmt.Sprintf("%s has passed its trial, and ended %d times since in ways that nothing explains", lkgName(v.Use), n)
+	case v.Role != lkg.RoleCurrent:
+		return fmt.Sprintf("went back to %s, and there required probe %q fails for more than %s", lkgName(v.Use), probe, deadline)
+	case v.Use.IsLocal():
+		return fmt.Sprintf("required probe %q fails for more than %s, and nothing is left to fall back to", probe, deadline)
+	case st.Case != nil:
+		return fmt.Sprintf("required probe %q fails for more than %s, with this config and with what is below it", probe, deadline)
 	}
 	return ""
-}
-
-// crashesSincePromotion counts the unexplained ends of runs of the last known good config, in the time after its promotion. The wall clock says
-// which those are: it is for people, and decides nothing else.
-func crashesSincePromotion(st lkg.State, window time.Duration) (n int) {
-	r := st.LastKnownGood
-	for _, s := range st.Starts {
-		ran := s.After.Role == lkg.RoleCurrent && s.After.UID == r.UID && s.After.Key == r.Key && s.After.Digest == r.Digest
-		after := s.At.Sub(st.PromotedAt)
-		if ran && s.Good == st.GoodID && after >= 0 && after < window && (s.Cause == lkg.CauseCrash || s.Cause == lkg.CauseUnknown) {
-			n++
-		}
-	}
-	return n
 }

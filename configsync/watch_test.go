@@ -60,73 +60,107 @@ func TestWantedProbesDecideNothing(t *testing.T) {
 	})
 }
 
-// C-32: probes are asked again after a rollback. What fails there, too, is an alarm, and goes when it is over.
-func TestProbesAfterARollback(t *testing.T) {
+// C-32: what fails with a config and with all that is below it is not the config's fault: nothing is rejected, the wanted config
+// comes back, and what it is not is said.
+func TestAProbeThatFailsBelowTooBlamesNoConfig(t *testing.T) {
 	var g gauge
 	tuned(t, func(o *configsync.Options[string]) { o.Probes = append(o.Probes, &g) }, func(n *node) {
 		v1 := n.promoted()
-		bad := n.push("v2", "good-2")
+		v2 := n.push("v2", "good-2")
 		n.wait(time.Minute)
 		g.sick.Store(true)
 		n.wait(3 * time.Minute)
 		n.runs(v1, "a required probe failed for longer than the deadline")
 		n.alarms("", "the probe has not failed for long enough after the rollback")
-		n.wait(3 * time.Minute)
-		n.alarms(`went back to "kube-system/v1" (UID: `+v1.UID+`), and there required probe "gauge" fails for more than 2m0s`, "the rollback didn't help")
-		g.sick.Store(false)
-		n.wait(time.Minute)
-		n.alarms("", "it is over")
-		n.condition(lkg.StatusFalse, fmt.Sprintf(`failed to run current (UID: %s), required probe "gauge" failed for more than 2m0s`, bad.UID),
+		n.condition(lkg.StatusFalse, fmt.Sprintf(`failed to run current (UID: %s), required probe "gauge" failed for more than 2m0s`, v2.UID),
 			fmt.Sprintf("using last known good: (UID: %s)", v1.UID))
-	})
-}
-
-// C-36: after its promotion a config is watched for a while, and what goes wrong is an alarm, no rollback.
-func TestWatchAfterPromotionOnlyAlarms(t *testing.T) {
-	var g gauge
-	tuned(t, func(o *configsync.Options[string]) { o.Probes, o.WatchAfter = append(o.Probes, &g), time.Hour }, func(n *node) {
+		n.wait(5 * time.Minute)
+		n.runs(v2, "with what is below it the probe fails as well")
+		n.condition(lkg.StatusUnknown, `not the config: required probe "gauge" fails; also with (UID: `+v1.UID+`); also with (init)`,
+			fmt.Sprintf("using current (UID: %s)", v2.UID))
 		g.sick.Store(false)
-		v1 := n.promoted()
-		g.sick.Store(true)
-		n.wait(time.Minute)
-		n.alarms("", "a probe may fail for a moment")
-		n.wait(3 * time.Minute)
-		n.alarms(`"kube-system/v1" (UID: `+v1.UID+`) has passed its trial, and now required probe "gauge" fails for more than 2m0s`, "it is watched")
-		n.wait(2 * time.Hour)
-		n.alarms("has passed its trial", "an alarm stays until it is over")
-		g.sick.Store(false)
-		n.wait(time.Minute)
+		n.wait(12 * time.Minute)
 		n.alarms("", "it is over")
-		g.sick.Store(true)
-		n.wait(time.Hour)
-		n.alarms("", "the watch has ended")
-		n.runs(v1, "a watch rolls nothing back")
-		if st := n.syncer.Status(); len(st.Rejected) != 0 || st.Condition.Status != lkg.StatusTrue {
-			t.Errorf("status is %+v, want nothing rejected", st)
+		if st := n.syncer.Status(); len(st.Rejected) != 0 || st.LastKnownGood.UID != v2.UID || st.Condition.Status != lkg.StatusTrue {
+			t.Errorf("status is %+v, want v2 promoted, and nothing rejected", st)
 		}
 	})
 }
 
-// C-36: a promoted config that crashes more often than a trial would let it is an alarm; planned ends are not.
-func TestWatchCountsCrashes(t *testing.T) {
-	tuned(t, func(o *configsync.Options[string]) { o.WatchAfter = time.Hour }, func(n *node) {
+// sickWith is a probe that fails while a config of that UID is in use.
+type sickWith struct {
+	n   *node
+	uid atomic.Value
+}
+
+func (*sickWith) Name() string { return "pods" }
+
+func (s *sickWith) Check(context.Context) error {
+	if uid, _ := s.uid.Load().(string); uid != "" && s.n.syncer.Status().Active.UID == uid {
+		return errors.New("evicted")
+	}
+	return nil
+}
+
+// C-36, L-CS-36: a promoted config is left when its probes fail for too long, and rejected when they fail again after what is below
+// it was healthy.
+func TestAPromotedConfigIsLeft(t *testing.T) {
+	var p sickWith
+	tuned(t, func(o *configsync.Options[string]) { o.Probes = append(o.Probes, &p) }, func(n *node) {
+		p.n = n
+		p.uid.Store("")
 		v1 := n.promoted()
-		n.stop()
-		n.start()
+		v2 := n.push("v2", "good-2")
+		n.wait(12 * time.Minute)
+		if got := n.syncer.Status().LastKnownGood.UID; got != v2.UID {
+			t.Fatalf("last known good is %q, want %q", got, v2.UID)
+		}
+		p.uid.Store(v2.UID)
 		n.wait(time.Minute)
-		n.alarms("", "a planned stop explains the start")
-		n.child.Kill()
-		n.wait(time.Minute)
-		n.alarms("has passed its trial, and ended 1 times since", "its threshold is 0")
-		n.runs(v1, "a watch rolls nothing back")
-	})
-	onNode(t, func(n *node) {
-		n.promoted()
-		n.child.Kill()
-		n.wait(time.Minute)
-		n.alarms("", "nobody asked for a watch")
+		n.runs(v2, "a probe may fail for a moment")
+		n.wait(2 * time.Minute)
+		n.runs(v1, "it is left")
+		if got := len(n.syncer.Status().Rejected); got != 0 {
+			t.Errorf("%d configs are rejected before one below was seen to be healthy", got)
+		}
+		n.wait(8 * time.Minute)
+		n.runs(v1, "it was tried again, and left")
+		reason := fmt.Sprintf(`failed to run current (UID: %s), required probe "pods" failed for more than 2m0s`, v2.UID)
+		n.condition(lkg.StatusFalse, reason, fmt.Sprintf("using last known good: (UID: %s); passed over (UID: %s)", v1.UID, v2.UID))
+		if r := n.syncer.Status().Rejected; len(r) != 1 || r[0].Ref.UID != v2.UID || r[0].Reason != reason {
+			t.Errorf("rejected are %+v, want v2", r)
+		}
 	})
 }
+
+// C-36: deaths of a promoted config count, up to the larger of its threshold and 3; planned ends don't.
+func TestDeathsOfAPromotedConfigCount(t *testing.T) {
+	onNode(t, func(n *node) {
+		v1 := n.promoted()
+		v2 := n.push("v2", "good-2")
+		n.wait(12 * time.Minute)
+		n.stop()
+		n.start()
+		for range lkgTolerated {
+			n.wait(time.Minute)
+			n.child.Kill()
+		}
+		n.wait(time.Second)
+		n.runs(v2, "3 deaths are tolerated")
+		n.child.Kill()
+		n.wait(30 * time.Second)
+		n.runs(v1, "a fourth is not")
+		n.wait(5 * time.Minute)
+		n.runs(v2, "it is tried again after v1 was healthy")
+		n.wait(15 * time.Minute)
+		if st := n.syncer.Status(); len(st.Rejected) != 0 || st.Condition.Status != lkg.StatusTrue {
+			t.Errorf("status is %+v, want that nothing is rejected: it lives", st)
+		}
+	})
+}
+
+// lkgTolerated is how many deaths of a promoted config are tolerated at least.
+const lkgTolerated = 3
 
 // A config on trial that waits for a word from outside is promoted a trial after that, and left where the word doesn't come.
 func TestAcknowledgement(t *testing.T) {
@@ -163,6 +197,7 @@ func TestAcknowledgement(t *testing.T) {
 		sick := n.push("v3", "sick-3")
 		n.wait(3 * time.Minute)
 		n.runs(v1, "who waits for a word is still probed")
+		n.wait(5 * time.Minute)
 		if got := n.syncer.Status().Rejected[0].Ref.UID; got != sick.UID {
 			t.Errorf("rejected first is %q, want %q", got, sick.UID)
 		}

@@ -125,6 +125,16 @@ func (st *Start) evidenced() bool { return st.N > 0 }
 
 func (s *State) usedBy(role Role, r Ref) Used { return Used{role, r.UID, r.Key, r.Digest, s.Binary} }
 
+// named is the reference of what is assigned, or good, that u used; or its identity alone.
+func (s *State) named(u Used) Ref {
+	for _, r := range []Ref{s.Current.Ref, s.LastKnownGood, s.Previous} {
+		if u.is(r) {
+			return r
+		}
+	}
+	return u.ref()
+}
+
 // ref is the identity of u alone.
 func (u Used) ref() Ref { return Ref{UID: u.UID, Key: u.Key, Digest: u.Digest} }
 

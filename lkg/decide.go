@@ -146,6 +146,12 @@ func (d *decision) useLocal() {
 	s := &d.in.State
 	d.v.Role, d.v.Use = RoleCurrent, Ref{}
 	d.v.Condition = Condition{StatusTrue, reasonLocal(d.v.Origin), using(RoleCurrent, Ref{}, d.v.Origin)}
+	if why := d.crashedBelow(Ref{}); why != "" {
+		d.v.Alarm = "nothing is left to fall back to: " + why
+		d.v.Condition.Status, d.v.Condition.Reason = StatusFalse, why
+	} else if st := s.excused(); st != nil {
+		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonExcused(st)
+	}
 	if !s.Desired.unclear() {
 		return
 	}
@@ -198,7 +204,11 @@ func (d *decision) try(cur Ref) bool {
 		return false
 	}
 	onTrial := d.in.State.OnTrial()
-	if !d.in.Recorded && (onTrial || d.v.Case.suspects(cur)) {
+	if c := d.v.Case; !d.in.Recorded && c.suspects(cur) {
+		d.fallBack(StatusFalse, c.Reason, nil)
+		return false
+	}
+	if !d.in.Recorded && onTrial {
 		d.fallBack(StatusUnknown, reasonUnrecorded(cur), nil)
 		return false
 	}

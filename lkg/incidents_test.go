@@ -22,7 +22,7 @@ func TestIncidents(t *testing.T) {
 		{
 			Why:     "a config on trial is used by a start that is not on record",
 			Func:    "(*decision).try",
-			Replace: "!d.in.Recorded",
+			Replace: "!d.in.Recorded && onTrial",
 			With:    "false",
 			Run:     "TestChecksAreLazy",
 		},

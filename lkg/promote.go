@@ -128,7 +128,7 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 		}
 		return false
 	case c.Phase == phaseRetry && suspect && p.isSick():
-		p.convict(c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+p.Limits.ProbeDeadline.String())
+		p.convict(s, c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+p.Limits.ProbeDeadline.String())
 	case c.Phase == phaseRetry && suspect && p.Soak.Run >= c.Acquit:
 		p.closeCase()
 		return false
@@ -141,7 +141,7 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 	case p.Soak.Run < c.Witness:
 		p.Result, p.Why = resultWait, "what runs is healthy for "+p.Soak.Run.String()+", needed as a witness: "+c.Witness.String()
 	case c.Witnessed:
-		p.convict(c, "all that every config needs was there at each end")
+		p.convict(s, c, "all that every config needs was there at each end")
 	default:
 		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settles(), 0
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
@@ -153,8 +153,8 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 func (p *Progress) closeCase() { p.Case, p.settle = nil, p.Case.settles() }
 
 // convict lists the suspect as bad.
-func (p *Progress) convict(c *Case, how string) {
-	p.Rejected = c.entry(c.Suspect.ref(), c.convictedBy(how))
+func (p *Progress) convict(s *State, c *Case, how string) {
+	p.Rejected = c.entry(s.named(c.Suspect), c.convictedBy(how))
 	p.Result, p.Why, p.Case, p.settle = ResultRejected, c.Reason, c.following(), settleAll
 }
 

@@ -137,15 +137,26 @@ func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
 // crashedBelow says that r, which is used in place of another config, does not live, or nothing. Where its runs end as those
 // of the suspect did, fewer ends are enough.
 func (d *decision) crashedBelow(r Ref) string {
-	a, tolerated := d.account(r), max(d.limits(r).CrashLoopThreshold, fallbackThreshold)
-	if a.n > tolerated {
-		return "fallback " + label(r, d.v.Origin) + " crashed, " + strconv.Itoa(a.n) + " unexplained restarts, tolerated: " +
+	a := d.account(r)
+	if a.n <= fallbackThreshold && a.same < sameEnds {
+		return ""
+	}
+	if tolerated := max(d.limits(r).CrashLoopThreshold, fallbackThreshold); a.n > tolerated {
+		return d.nameBelow(r) + " crashed, " + strconv.Itoa(a.n) + " unexplained restarts, tolerated: " +
 			strconv.Itoa(tolerated)
 	}
 	if a.same >= sameEnds {
-		return "fallback " + label(r, d.v.Origin) + " ended in the same way, " + strconv.Itoa(a.same) + " times"
+		return d.nameBelow(r) + " ended in the same way, " + strconv.Itoa(a.same) + " times"
 	}
 	return ""
+}
+
+// nameBelow names a config that is used in place of another one, or the local one that is assigned.
+func (d *decision) nameBelow(r Ref) string {
+	if r.IsLocal() && d.in.State.Current.Ref.IsLocal() {
+		return "current " + label(r, d.v.Origin)
+	}
+	return "fallback " + label(r, d.v.Origin)
 }
 
 // leaveFallback leaves r for what is below it. Where no case is open, r becomes the suspect of one.

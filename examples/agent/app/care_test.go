@@ -27,7 +27,7 @@ func newCared(t *testing.T, deadline time.Duration) (n *local, ack string) {
 	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "sick", http.StatusInternalServerError) }))
 	t.Cleanup(sick.Close)
 	ack = filepath.Join(t.TempDir(), "ack")
-	return newLocal(t, "--crash-loop-threshold=0", "--wanted-health-url="+sick.URL, "--ack-file="+ack, "--ack-deadline="+deadline.String(), "--watch-after=1h"), ack
+	return newLocal(t, "--crash-loop-threshold=0", "--wanted-health-url="+sick.URL, "--ack-file="+ack, "--ack-deadline="+deadline.String()), ack
 }
 
 // acknowledges writes the word as a person would.

@@ -47,7 +47,7 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 		o.Probes = append(o.Probes, configsync.Wanted(p))
 	}
 	o.Probes = append(o.Probes, s.Own.Probes...)
-	o.Ack, o.WatchAfter = ack(s), s.WatchAfter
+	o.Ack = ack(s)
 	if dir, ok := s.Directory(); ok {
 		src := &file.Source{Dir: dir}
 		o.Source, o.Fetcher = src, src

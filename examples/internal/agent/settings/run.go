@@ -93,8 +93,6 @@ type Run struct {
 	// AckFile names the file that acknowledges a config on trial; empty for none. AckDeadline is how long that waits for it.
 	AckFile     string
 	AckDeadline time.Duration
-	// WatchAfter is for how long probes go on after a promotion.
-	WatchAfter time.Duration
 	// OnDrift is what is done when the rendered file was changed by somebody else: report or repair. DriftInterval is the time between looks.
 	OnDrift       string
 	DriftInterval time.Duration
@@ -153,7 +151,6 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&r.WantedURLs, "wanted-health-url", nil, "address that should answer with status 200, as --health-url; what it says is shown, and decides nothing")
 	f.StringVar(&r.AckFile, "ack-file", "", "file by whose content, the UID or the digest of a config, somebody acknowledges it; a config on trial waits for that. Empty means that none does")
 	f.DurationVar(&r.AckDeadline, "ack-deadline", 15*time.Minute, "how long a config on trial waits for --ack-file, over all restarts, until it is rejected")
-	f.DurationVar(&r.WatchAfter, "watch-after", 0, "how long health is looked at after a promotion, to raise an alarm; 0 means not at all")
 	f.StringVar(&r.OnDrift, "on-drift", DriftReport, "what is done when the rendered file was changed by somebody else: report or repair")
 	f.DurationVar(&r.DriftInterval, "drift-interval", 30*time.Second, "time between two looks at the rendered file")
 	f.DurationVar(&r.BackoffMin, "backoff-min", time.Second, "shortest pause before a child that ended is started again")

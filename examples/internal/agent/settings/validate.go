@@ -132,7 +132,6 @@ func (r *Run) validateCare(p *problems) {
 	}
 	p.need(r.AckFile == "" || filepath.IsAbs(r.AckFile), "ack-file", r.AckFile, "must be an absolute path, such as /run/belay-agent/ack")
 	p.positive("ack-deadline", r.AckDeadline, "15m")
-	p.need(r.WatchAfter >= 0, "watch-after", r.WatchAfter, "must not be negative; 0 means not at all")
 	p.need(r.OnDrift == DriftReport || r.OnDrift == DriftRepair, "on-drift", r.OnDrift, "must be report or repair")
 	p.positive("drift-interval", r.DriftInterval, "30s")
 }
