@@ -660,7 +660,8 @@ func libraryTable() badinput.Table {
 				"Same":    []string{"other"},
 			}},
 			{"lkg.State", reflect.TypeFor[lkg.State](), map[string][]string{
-				"OnTrial": nil,
+				"BadEntry": []string{"r"},
+				"OnTrial":  nil,
 			}},
 			{"lkg.Tracker", reflect.TypeFor[lkg.Tracker](), map[string][]string{
 				"Assign":      []string{"ctx", "r"},

@@ -34,6 +34,7 @@ func OpenUnit(ctx context.Context, stateDir string) (u restart.Unit, closing fun
 	if u, err = restart.OwnUnit(store); err != nil {
 		return forgetful, store.Close, err
 	}
+	u.Supervises = true // the kubelet is the agent's child
 	return u, store.Close, nil
 }
 
