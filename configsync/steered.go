@@ -91,10 +91,8 @@ func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 		}
 	}
 	if next.Spec != nil {
-		for _, e := range s.tracker.State().Bad {
-			if next.Spec.means(e.Ref, s.o.Key) {
-				return fmt.Errorf("configsync: config %q is listed as bad: %s", config, e.Reason)
-			}
+		if e := s.listed(func(r lkg.Ref) bool { return next.Spec.means(r, s.o.Key) }); e != nil {
+			return fmt.Errorf("configsync: config %q is listed as bad: %s", config, e.Reason)
 		}
 	}
 	if same {
@@ -152,6 +150,25 @@ func (s *Steered[T]) want(ctx context.Context, r record, config string) (record,
 	return r.named(config, *r.Spec), nil
 }
 
+// listed is the entry that is held against the config that is meant, or nil: one of its object that holds for the present program,
+// or one of another object with its content, where it is assigned or was good.
+func (s *Steered[T]) listed(means func(lkg.Ref) bool) *lkg.BadEntry {
+	st := s.tracker.State()
+	refs := []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous}
+	for _, e := range st.Bad {
+		refs = append(refs, e.Ref)
+	}
+	for _, r := range refs {
+		if r.IsLocal() || !means(r) {
+			continue
+		}
+		if e := st.BadEntry(r); e != nil {
+			return e
+		}
+	}
+	return nil
+}
+
 // Judge says whether a config has passed its trial, or is listed as bad, and why. Neither means that this is open.
 func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, why string, err error) {
 	if s.isMade() != nil {
@@ -163,12 +180,10 @@ func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, 
 	if config == "" {
 		return true, false, "the node came with it", nil
 	}
-	st := s.tracker.State()
-	for _, e := range st.Bad {
-		if s.wanted.is(config, e.Ref) {
-			return false, true, e.Reason, nil
-		}
+	if e := s.listed(func(r lkg.Ref) bool { return s.wanted.is(config, r) }); e != nil {
+		return false, true, e.Reason, nil
 	}
+	st := s.tracker.State()
 	for _, r := range []lkg.Ref{st.LastKnownGood, st.Previous} {
 		if !r.IsLocal() && s.wanted.is(config, r) {
 			return true, false, "it has passed its trial", nil

@@ -7,6 +7,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,9 +46,13 @@ func TestADropInComesAndGoes(t *testing.T) {
 	if err != nil || string(text) != good || len(names) != 1 {
 		t.Errorf("the drop-ins are %q, the agent's is %q (%v), and the guard says %q, want the assigned config alone", names, text, err, says)
 	}
+	for i := range 3 {
+		h.crash()
+		start(fmt.Sprint("died ", i))
+	}
 	h.crash()
-	if says, names = start("2"); len(names) != 0 || !strings.Contains(says, "crash loop") {
-		t.Errorf("after a crash the drop-ins are %q, and the guard says %q, want none, and why", names, says)
+	if says, names = start("2"); len(names) != 0 || !strings.Contains(says, "deaths of the agent") {
+		t.Errorf("after four deaths of the agent the drop-ins are %q, and the guard says %q, want none, and why", names, says)
 	}
 	if got, err := os.ReadFile(h.init); err != nil || string(got) != kubeadm {
 		t.Errorf("kubeadm's file holds %q (%v), want it untouched", got, err)
