@@ -12,7 +12,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// A trial that begins when an operator has said that the node can still be reached, and a probe that is shown and decides nothing.
+// A trial that begins when an operator has said that the node can still be reached, and a probe that is shown and
+// decides nothing.
 func ExampleAck() {
 	acknowledged := map[string]bool{"uid-2": true} // an annotation, a file, a ticket
 	o := configsync.Options[string]{

@@ -19,7 +19,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// A confList is a CNI network configuration list. The runtime reads its text, so that is what is rendered, byte for byte.
+// A confList is a CNI network configuration list. The runtime reads its text, so that is what is rendered, byte
+// for byte.
 type confList struct {
 	CNIVersion   string           `json:"cniVersion"`
 	Name         string           `json:"name"`
@@ -83,7 +84,8 @@ type cniNode struct {
 
 func (n cniNode) file() string { return filepath.Join(n.dir, "10-pods.conflist") }
 
-// render puts a list where the runtime looks for it: whole or not at all, and under no name that the runtime would read before.
+// render puts a list where the runtime looks for it: whole or not at all, and under no name that the runtime would
+// read before.
 func (n cniNode) render(l confList) error {
 	if old, err := os.ReadFile(n.file()); err == nil && string(old) == l.text {
 		return nil
@@ -161,7 +163,8 @@ func (n cniNode) life(done func(configsync.Status) bool) error {
 	return s.Run(ctx)
 }
 
-// Another consumer than a kubelet: the list of CNI plugins of a node, in JSON, with a codec of its own. A good one is adopted and becomes the last known
+// Another consumer than a kubelet: the list of CNI plugins of a node, in JSON, with a codec of its own. A good one
+// is adopted and becomes the last known
 // good one; one that can't be decoded never reaches the runtime; one with which there is no network is left again.
 func Example_cni() {
 	dir, err := os.MkdirTemp("", "cni")

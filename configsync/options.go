@@ -26,24 +26,30 @@ type Options[T any] struct {
 	Codec Codec[T]
 	// Validators judge every decoded config, the local one included.
 	Validators []Validator[T]
-	// Inspectors judge every object of the source before it is decoded, when it was fetched and at each load from the Store: its
+	// Inspectors judge every object of the source before it is decoded, when it was fetched and at each load from the
+	// Store: its
 	// signature, say. The local config is not theirs.
 	Inspectors []Inspector
-	// Changes judges what a config would change, against the last known good one, before it is adopted and until it has passed its
+	// Changes judges what a config would change, against the last known good one, before it is adopted and until it
+	// has passed its
 	// trial. Nil permits everything. The way to the local config, and back to the last known good one, is not asked for.
 	Changes ChangePolicy
-	// Proofs judge an object after all else, until it has passed its trial: a trial run of the program, say. They are asked again at
-	// each start, and are to remember what they said. One with a method Recall(lkg.Getter) Inspector is asked by [Explain] for what it
+	// Proofs judge an object after all else, until it has passed its trial: a trial run of the program, say. They are
+	// asked again at
+	// each start, and are to remember what they said. One with a method Recall(lkg.Getter) Inspector is asked by
+	// [Explain] for what it
 	// remembers, alone. The reference agent has one that runs a program.
 	Proofs []Inspector
 
-	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil is the same.
+	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil
+	// is the same.
 	// It is read, decoded and validated at every start.
 	Init func(ctx context.Context) (Object, error)
 	// Default returns the built-in config, used where there is no init config. Nil means that an init config is required.
 	Default func() T
 
-	// Store keeps the state. Nil together with a nil Source switches dynamic config off: nothing is read, written or watched.
+	// Store keeps the state. Nil together with a nil Source switches dynamic config off: nothing is read, written or
+	// watched.
 	Store Store
 	// Source says which config is wanted. Nil means that only what is on disk and the local config are used.
 	Source Source
@@ -53,13 +59,18 @@ type Options[T any] struct {
 	Restarter Restarter
 	// Reporter is told each new status. Nil means nobody.
 	Reporter Reporter
-	// BeforeRestart is called after a change was recorded and before the restart that it asks for, with the status of that moment, so that
-	// what happened can be told before the process may end. The restart waits for it, so it must be short, and end with its context, which
+	// BeforeRestart is called after a change was recorded and before the restart that it asks for, with the status of
+	// that moment, so that
+	// what happened can be told before the process may end. The restart waits for it, so it must be short, and end
+	// with its context, which
 	// has 2 s. Nil means nothing is to be done.
 	BeforeRestart func(ctx context.Context, now Status, c Change)
-	// Probes must all pass, for as long as the trial asks, before a config is promoted, and are asked for as long as a config
-	// is in use: a config is left when a probe fails for longer than its lkg.Limits allow. A Restarter that is a Probe, as a
-	// Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. One with a method Below() bool
+	// Probes must all pass, for as long as the trial asks, before a config is promoted, and are asked for as long as
+	// a config
+	// is in use: a config is left when a probe fails for longer than its lkg.Limits allow. A Restarter that is a
+	// Probe, as a
+	// Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. One with a method
+	// Below() bool
 	// that returns true asks for what every config needs, such as the container runtime: while it fails, the time counts
 	// neither for the config nor against it. An error that wraps [ErrUndecided] is no answer, and counts as little.
 	Probes []Probe
@@ -70,7 +81,8 @@ type Options[T any] struct {
 	Bounds lkg.Bounds
 	// Policy says what a start does when the wanted config could not be found out.
 	Policy lkg.Policy
-	// Binary identifies the program that is configured, for example by its digest: see lkg.Options. Nil means that a config
+	// Binary identifies the program that is configured, for example by its digest: see lkg.Options. Nil means that a
+	// config
 	// which was rejected is so for each program.
 	Binary func() string
 	// BootID identifies the boot. Empty means the kernel's.
@@ -84,7 +96,8 @@ type Options[T any] struct {
 	ProbeInterval, ProbeTimeout time.Duration
 	// RetryMin and RetryMax bound the backoff after trouble: 1 s and 2 min.
 	RetryMin, RetryMax time.Duration
-	// Resync is how often the source is read and the status reported although nothing has changed, in case that a watch is dead
+	// Resync is how often the source is read and the status reported although nothing has changed, in case that a
+	// watch is dead
 	// or a report was lost: 10 min. Reporters write differences only.
 	Resync time.Duration
 	// FollowJitter is the longest random delay before an edit made in place is adopted under [Follow]: 5 min.

@@ -13,8 +13,10 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Announce reports the status before the config is used, so that a config that crashes what uses it was seen. It takes at most
-// Options.CallTimeout. Its error is for the log: a report that did not land is sent again by Run, and never stops a start.
+// Announce reports the status before the config is used, so that a config that crashes what uses it was seen. It
+// takes at most
+// Options.CallTimeout. Its error is for the log: a report that did not land is sent again by Run, and never stops
+// a start.
 func (s *Syncer[T]) Announce(ctx context.Context) error {
 	if err := s.isMade(); err != nil {
 		return err
@@ -28,7 +30,8 @@ func (s *Syncer[T]) Announce(ctx context.Context) error {
 	return s.report(ctx)
 }
 
-// reportHold is how long a report waits for the start that a restart is to end with, and that will be reported: what lies between is of interest only if it lasts.
+// reportHold is how long a report waits for the start that a restart is to end with, and that will be reported:
+// what lies between is of interest only if it lasts.
 const reportHold = 5 * time.Second
 
 // restarts says how long a report is to wait for a restart that is under way.
@@ -48,7 +51,8 @@ func (s *Syncer[T]) forgetReported() {
 	s.reported = nil
 }
 
-// report sends the status unless the same one was sent last and the source wasn't looked at since: what is reported to may be
+// report sends the status unless the same one was sent last and the source wasn't looked at since: what is
+// reported to may be
 // another object then.
 func (s *Syncer[T]) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTimeout)

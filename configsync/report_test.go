@@ -16,7 +16,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// C-17: a status that landed with one of two reporters and not with the other is no report: going back to what was reported before
+// C-17: a status that landed with one of two reporters and not with the other is no report: going back to what was
+// reported before
 // is news to the one that landed.
 // L-CS-17.
 func TestReportThatLandedInPartIsRepeated(t *testing.T) {
@@ -46,7 +47,8 @@ func TestReportThatLandedInPartIsRepeated(t *testing.T) {
 	})
 }
 
-// A config that gets sick while the disk can't be written is left all the same, and the status never says that all is well.
+// A config that gets sick while the disk can't be written is left all the same, and the status never says that all
+// is well.
 func TestSickConfigIsLeftWithoutADisk(t *testing.T) {
 	onNode(t, func(n *node) {
 		v1 := n.promoted()

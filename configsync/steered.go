@@ -13,7 +13,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// A Finder says which object a config is that has a name and, unless that is empty, a digest: [Object.Digest]. [InNamespace] is one. Its
+// A Finder says which object a config is that has a name and, unless that is empty, a digest: [Object.Digest].
+// [InNamespace] is one. Its
 // errors are told apart as those of a [Fetcher] are.
 type Finder func(ctx context.Context, name, digest string) (Spec, error)
 
@@ -24,8 +25,10 @@ func InNamespace(namespace string) Finder {
 	}
 }
 
-// A Steered is a [Syncer] that is told by calls which config is wanted, instead of by a [Source]: by a rollout, say. It is the ConfigSyncer of
-// package rollout/nodeagent. Configs are spelled "name@digest", or "name" where nothing is pinned; the empty text is the local config. Its methods may
+// A Steered is a [Syncer] that is told by calls which config is wanted, instead of by a [Source]: by a rollout,
+// say. It is the ConfigSyncer of
+// package rollout/nodeagent. Configs are spelled "name@digest", or "name" where nothing is pinned; the empty text
+// is the local config. Its methods may
 // be called at the same time.
 type Steered[T any] struct {
 	*Syncer[T]
@@ -33,7 +36,8 @@ type Steered[T any] struct {
 	wanted *wanted
 }
 
-// NewSteered is [New] for a Steered. The options have no Source, and the others that one requires. What is wanted is kept in o.Store, in the
+// NewSteered is [New] for a Steered. The options have no Source, and the others that one requires. What is wanted
+// is kept in o.Store, in the
 // stream "wanted". Where nothing was adopted yet, or that can't be read any more, what is assigned stays wanted.
 func NewSteered[T any](ctx context.Context, o Options[T], find Finder) (*Steered[T], error) {
 	check := option.For("configsync.NewSteered", nil)
@@ -66,10 +70,12 @@ func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err 
 	return s.wanted.nameOf(now.active.Ref), s.wanted.nameOf(s.tracker.State().LastKnownGood), nil
 }
 
-// Adopt makes a config the wanted one. It returns when that is on record; then Run fetches, checks, stores and adopts it like that of any source, and
+// Adopt makes a config the wanted one. It returns when that is on record; then Run fetches, checks, stores and
+// adopts it like that of any source, and
 // goes on trying where it can't. What is wanted already changes nothing, what is listed as bad is an error.
 //
-// Where the Finder could not ask, had no answer in time, or was not let read, the error has a method Temporary() bool that returns true: nothing is
+// Where the Finder could not ask, had no answer in time, or was not let read, the error has a method Temporary()
+// bool that returns true: nothing is
 // known of the config, nothing has changed, and Adopt may be called again.
 func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 	if s.isMade() != nil {
@@ -91,7 +97,7 @@ func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 		}
 	}
 	if next.Spec != nil {
-		if e := s.listed(func(r lkg.Ref) bool { return next.Spec.means(r, s.o.Key) }); e != nil {
+		if e := s.findListed(func(r lkg.Ref) bool { return next.Spec.means(r, s.o.Key) }); e != nil {
 			return fmt.Errorf("configsync: config %q is listed as bad: %s", config, e.Reason)
 		}
 	}
@@ -110,7 +116,8 @@ func (unknownError) Temporary() bool { return true }
 // Unwrap gives what was in the way.
 func (e unknownError) Unwrap() error { return e.error }
 
-// unknown marks an error that says nothing about the config. Who may read it is no property of the config, either: an authorizer that has just started
+// unknown marks an error that says nothing about the config. Who may read it is no property of the config, either:
+// an authorizer that has just started
 // may know of no right yet.
 func unknown(err error) error {
 	for _, e := range []error{ErrUnreachable, ErrForbidden, context.DeadlineExceeded} {
@@ -150,9 +157,10 @@ func (s *Steered[T]) want(ctx context.Context, r record, config string) (record,
 	return r.named(config, *r.Spec), nil
 }
 
-// listed is the entry that is held against the config that is meant, or nil: one of its object that holds for the present program,
+// findListed is the entry that is held against the config that is meant, or nil: one of its object that holds for the
+// present program,
 // or one of another object with its content, where it is assigned or was good.
-func (s *Steered[T]) listed(means func(lkg.Ref) bool) *lkg.BadEntry {
+func (s *Steered[T]) findListed(means func(lkg.Ref) bool) *lkg.BadEntry {
 	st := s.tracker.State()
 	refs := []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous}
 	for _, e := range st.Bad {
@@ -180,7 +188,7 @@ func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, 
 	if config == "" {
 		return true, false, "the node came with it", nil
 	}
-	if e := s.listed(func(r lkg.Ref) bool { return s.wanted.is(config, r) }); e != nil {
+	if e := s.findListed(func(r lkg.Ref) bool { return s.wanted.is(config, r) }); e != nil {
 		return false, true, e.Reason, nil
 	}
 	st := s.tracker.State()
@@ -196,7 +204,8 @@ func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, 
 	return false, false, why, nil
 }
 
-// GoBack leaves the config in use for the last known good one, and lists it as bad for that reason, until it is forgotten. It returns when that is on
+// GoBack leaves the config in use for the last known good one, and lists it as bad for that reason, until it is
+// forgotten. It returns when that is on
 // record; Run does the rest.
 func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
 	if s.isMade() != nil {

@@ -82,7 +82,8 @@ type asked struct {
 	at time.Time
 }
 
-// New returns a Syncer over the state in o.Store. It reads the records and writes nothing. The error names the option that is
+// New returns a Syncer over the state in o.Store. It reads the records and writes nothing. The error names the
+// option that is
 // missing or wrong.
 func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	o, err := o.withDefaults()
@@ -110,11 +111,14 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	return s, nil
 }
 
-// Bootstrap records a start of what is configured and returns the config that it must use. It reads and writes the Store
+// Bootstrap records a start of what is configured and returns the config that it must use. It reads and writes the
+// Store
 // only; it makes no network call. exit tells how the previous run ended, as far as the caller knows.
 //
-// The error is a [*lkg.BaselineError] when the local config is not good: refuse to start. A Store that can't be written is no
-// error: then a config on trial is not used, and the status says so. Bootstrap may be called again for each start of a child.
+// The error is a [*lkg.BaselineError] when the local config is not good: refuse to start. A Store that can't be
+// written is no
+// error: then a config on trial is not used, and the status says so. Bootstrap may be called again for each start
+// of a child.
 func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], error) {
 	var none Active[T]
 	if err := s.isMade(); err != nil {
@@ -195,7 +199,8 @@ func (s *Syncer[T]) Run(ctx context.Context) error {
 	return g.wait()
 }
 
-// Forget removes what is held against every version of the object with that UID, so that it is tried again, on a new trial.
+// Forget removes what is held against every version of the object with that UID, so that it is tried again, on a
+// new trial.
 // The error is fs.ErrNotExist when nothing is held against it.
 func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	if err := s.isMade(); err != nil {
@@ -209,7 +214,8 @@ func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	return s.settleIfRunning(ctx)
 }
 
-// Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs it goes back to
+// Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs
+// it goes back to
 // the last known good config at once. r is usually Status().Active; the local config can't be rejected.
 func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error {
 	if err := s.isMade(); err != nil {
@@ -222,8 +228,10 @@ func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error 
 	return s.settleIfRunning(ctx)
 }
 
-// UseLocal leaves the assigned config for the local one, on a person's word. What was assigned, and the last known good config
-// where it is another, are listed as bad for the given reason, so that they are not taken up again until they are forgotten; a
+// UseLocal leaves the assigned config for the local one, on a person's word. What was assigned, and the last known
+// good config
+// where it is another, are listed as bad for the given reason, so that they are not taken up again until they are
+// forgotten; a
 // newer config that the Source names is.
 func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 	if err := s.isMade(); err != nil {
@@ -245,7 +253,8 @@ func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 	return s.settleIfRunning(ctx)
 }
 
-// Stopping records that the configured thing is about to be stopped on purpose, so that its next start counts against nobody.
+// Stopping records that the configured thing is about to be stopped on purpose, so that its next start counts
+// against nobody.
 func (s *Syncer[T]) Stopping(ctx context.Context) error {
 	if err := s.isMade(); err != nil {
 		return err
@@ -264,7 +273,8 @@ func (s *Syncer[T]) settleIfRunning(ctx context.Context) error {
 	return s.settle(ctx, false)
 }
 
-// withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is credited to what is
+// withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is
+// credited to what is
 // dead.
 func withChild(probes []Probe, r Restarter) []Probe {
 	p, ok := r.(Probe)

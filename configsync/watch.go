@@ -29,7 +29,8 @@ type sickness struct {
 	since time.Time // monotonic
 }
 
-// needsHealth reports whether something depends on health reports: a probe, a config that is on trial, under suspicion or in
+// needsHealth reports whether something depends on health reports: a probe, a config that is on trial, under
+// suspicion or in
 // place of another one, trouble with the store, or ends of runs that a healthy run would forgive.
 func (s *Syncer[T]) needsHealth() bool {
 	now, st := s.snapshot(), s.tracker.State()
@@ -61,7 +62,8 @@ func (s *Syncer[T]) noteSick(epoch int, h lkg.Health) {
 	s.live.sick = sickness{}
 }
 
-// alarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where going back
+// alarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where
+// going back
 // did not help. It is pure. sick is for how long the probe of that name fails.
 func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Duration) string {
 	deadline := l.ProbeDeadline
@@ -72,11 +74,13 @@ func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Du
 	case probe == "" || sick <= deadline:
 		return ""
 	case v.Role != lkg.RoleCurrent:
-		return fmt.Sprintf("went back to %s, and there required probe %q fails for more than %s", lkgName(v.Use), probe, deadline)
+		return fmt.Sprintf("went back to %s, and there required probe %q fails for more than %s",
+			lkgName(v.Use), probe, deadline)
 	case v.Use.IsLocal():
 		return fmt.Sprintf("required probe %q fails for more than %s, and nothing is left to fall back to", probe, deadline)
 	case st.Case != nil:
-		return fmt.Sprintf("required probe %q fails for more than %s, with this config and with what is below it", probe, deadline)
+		return fmt.Sprintf("required probe %q fails for more than %s, with this config and with what is below it",
+			probe, deadline)
 	}
 	return ""
 }

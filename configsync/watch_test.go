@@ -60,7 +60,8 @@ func TestWantedProbesDecideNothing(t *testing.T) {
 	})
 }
 
-// C-32: what fails with a config and with all that is below it is not the config's fault: nothing is rejected, the wanted config
+// C-32: what fails with a config and with all that is below it is not the config's fault: nothing is rejected, the
+// wanted config
 // comes back, and what it is not is said.
 func TestAProbeThatFailsBelowTooBlamesNoConfig(t *testing.T) {
 	var g gauge
@@ -72,16 +73,19 @@ func TestAProbeThatFailsBelowTooBlamesNoConfig(t *testing.T) {
 		n.wait(3 * time.Minute)
 		n.runs(v1, "a required probe failed for longer than the deadline")
 		n.alarms("", "the probe has not failed for long enough after the rollback")
-		n.condition(lkg.StatusFalse, fmt.Sprintf(`failed to run current (UID: %s), required probe "gauge" failed for more than 2m0s`, v2.UID),
+		failed := fmt.Sprintf(`failed to run current (UID: %s), required probe "gauge" failed for more than 2m0s`, v2.UID)
+		n.condition(lkg.StatusFalse, failed,
 			fmt.Sprintf("using last known good: (UID: %s)", v1.UID))
 		n.wait(5 * time.Minute)
 		n.runs(v2, "with what is below it the probe fails as well")
-		n.condition(lkg.StatusUnknown, `not the config: required probe "gauge" fails; also with (UID: `+v1.UID+`); also with (init)`,
+		common := `not the config: required probe "gauge" fails; also with (UID: ` + v1.UID + `); also with (init)`
+		n.condition(lkg.StatusUnknown, common,
 			fmt.Sprintf("using current (UID: %s)", v2.UID))
 		g.sick.Store(false)
 		n.wait(12 * time.Minute)
 		n.alarms("", "it is over")
-		if st := n.syncer.Status(); len(st.Rejected) != 0 || st.LastKnownGood.UID != v2.UID || st.Condition.Status != lkg.StatusTrue {
+		st := n.syncer.Status()
+		if len(st.Rejected) != 0 || st.LastKnownGood.UID != v2.UID || st.Condition.Status != lkg.StatusTrue {
 			t.Errorf("status is %+v, want v2 promoted, and nothing rejected", st)
 		}
 	})
@@ -102,7 +106,8 @@ func (s *sickWith) Check(context.Context) error {
 	return nil
 }
 
-// C-36, L-CS-36: a promoted config is left when its probes fail for too long, and rejected when they fail again after what is below
+// C-36, L-CS-36: a promoted config is left when its probes fail for too long, and rejected when they fail again
+// after what is below
 // it was healthy.
 func TestAPromotedConfigIsLeft(t *testing.T) {
 	var p sickWith
@@ -126,7 +131,8 @@ func TestAPromotedConfigIsLeft(t *testing.T) {
 		n.wait(8 * time.Minute)
 		n.runs(v1, "it was tried again, and left")
 		reason := fmt.Sprintf(`failed to run current (UID: %s), required probe "pods" failed for more than 2m0s`, v2.UID)
-		n.condition(lkg.StatusFalse, reason, fmt.Sprintf("using last known good: (UID: %s); passed over (UID: %s)", v1.UID, v2.UID))
+		n.condition(lkg.StatusFalse, reason,
+			fmt.Sprintf("using last known good: (UID: %s); passed over (UID: %s)", v1.UID, v2.UID))
 		if r := n.syncer.Status().Rejected; len(r) != 1 || r[0].Ref.UID != v2.UID || r[0].Reason != reason {
 			t.Errorf("rejected are %+v, want v2", r)
 		}
@@ -162,7 +168,8 @@ func TestDeathsOfAPromotedConfigCount(t *testing.T) {
 // lkgTolerated is how many deaths of a promoted config are tolerated at least.
 const lkgTolerated = 3
 
-// A config on trial that waits for a word from outside is promoted a trial after that, and left where the word doesn't come.
+// A config on trial that waits for a word from outside is promoted a trial after that, and left where the word
+// doesn't come.
 func TestAcknowledgement(t *testing.T) {
 	var given atomic.Value // the UID that was acknowledged
 	ack := &configsync.Ack{Given: func(_ context.Context, r lkg.Ref) (bool, error) { return given.Load() == r.UID, nil }}

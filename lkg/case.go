@@ -14,31 +14,43 @@ import (
 type Case struct {
 	Suspect Used `json:"suspect"`
 	// Phase is what is being done: see the phases in the package comment. It is "compare", "retry" or "common".
-	Phase string `json:"phase"`
-	// Reason is that of the condition while the suspect is avoided.
-	Reason    string    `json:"reason"`
-	Signature string    `json:"signature,omitempty"` // of the newest end, see [Exit]; empty: unknown
-	Last      []string  `json:"last,omitempty"`      // lines of the newest end, see [Exit]
-	Counted   int       `json:"counted,omitempty"`   // ends that opened the case
-	Witnessed bool      `json:"witnessed,omitempty"` // each of them was: see [Exit]
-	At        time.Time `json:"at,omitzero"`         // set by the Tracker
-	// Witness is for how long a config below must be healthy without a break before the suspect is tried again, and Acquit
-	// for how long the suspect must be then.
-	Witness time.Duration `json:"witness,omitempty"`
-	Acquit  time.Duration `json:"acquit,omitempty"`
-	Below   []Fallen      `json:"below,omitempty"`  // what did not live either, in order
-	Rounds  int           `json:"rounds,omitempty"` // how often nothing lived
-	// Tolerated is how many ends of the suspect do not list it as bad while it is tried once more: as many as did not open
-	// the case. What ends a run now and then is so not taken for the fault of a config.
-	Tolerated int `json:"tolerated,omitempty"`
+	Phase  string         `json:"phase"`
+	Reason string         `json:"reason"`           // of the condition while the suspect is avoided
+	At     time.Time      `json:"at,omitzero"`      // of the phase, by the wall clock; set by the Tracker
+	Below  []fallenConfig `json:"below,omitempty"`  // what did not live either, in order
+	Rounds int            `json:"rounds,omitempty"` // how often nothing lived
 
 	Assignment string `json:"assignment,omitempty"` // the case ends with this assignment
 	Good       string `json:"good,omitempty"`       // and with this State.GoodID
-	Weak       bool   `json:"weak,omitempty"`       // ends of the machine or of the agent, which have many causes
+
+	caseEvidence
+	caseTerms
 }
 
-// A Fallen is a config below a suspect that did not live either.
-type Fallen struct {
+// A caseEvidence is what opened a case.
+type caseEvidence struct {
+	Signature string   `json:"signature,omitempty"` // of the newest end, see [Exit]; empty: unknown
+	Last      []string `json:"last,omitempty"`      // lines of the newest end, see [Exit]
+	Counted   int      `json:"counted,omitempty"`   // ends that opened the case
+	Witnessed bool     `json:"witnessed,omitempty"` // each of them was: see [Exit]
+	Weak      bool     `json:"weak,omitempty"`      // ends of the machine or of the agent, which have many causes
+}
+
+// A caseTerms is what decides a case.
+type caseTerms struct {
+	// Witness is for how long a config below must be healthy without a break before the suspect is tried again, and
+	// Acquit
+	// for how long the suspect must be then.
+	Witness time.Duration `json:"witness,omitempty"`
+	Acquit  time.Duration `json:"acquit,omitempty"`
+	// Tolerated is how many ends of the suspect do not list it as bad while it is tried once more: as many as did not
+	// open
+	// the case. What ends a run now and then is so not taken for the fault of a config.
+	Tolerated int `json:"tolerated,omitempty"`
+}
+
+// A fallenConfig is a config below a suspect that did not live either.
+type fallenConfig struct {
 	Used Used   `json:"used"`
 	Why  string `json:"why"`
 }
@@ -63,7 +75,8 @@ const (
 	maxForgive = time.Hour
 )
 
-// openCase is the case that still holds, or nil. It ends with a new last known good config, and with the assignment that it
+// openCase is the case that still holds, or nil. It ends with a new last known good config, and with the
+// assignment that it
 // was opened in, unless its suspect is a config to fall back to.
 func (s *State) openCase() *Case {
 	c := s.Case
@@ -76,7 +89,8 @@ func (s *State) openCase() *Case {
 	return nil
 }
 
-// keepCase is what is left of the case under the present records: that of an assignment which is over goes on with what fell
+// keepCase is what is left of the case under the present records: that of an assignment which is over goes on with
+// what fell
 // below it.
 func (s *State) keepCase() {
 	c := s.Case
@@ -85,24 +99,25 @@ func (s *State) keepCase() {
 	}
 	s.Case = nil
 	if c.Good == s.GoodID {
-		s.Case = c.following()
+		s.Case = c.nextSuspect()
 	}
 }
 
-// isWhole reports whether a case that was read from a record can be acted on. Without a case the suspect is tried again.
+// isWhole reports whether a case that was read from a record can be acted on. Without a case the suspect is tried
+// again.
 func (c *Case) isWhole() bool {
 	known := c.Phase == phaseCompare || c.Phase == phaseRetry || c.Phase == phaseCommon
 	return known && c.Suspect.Role != "" && c.Reason != "" && c.Witness > 0 && c.Acquit > 0
 }
 
-// in reports whether the case is in that phase. That of nil is in none.
-func (c *Case) in(phase string) bool { return c != nil && c.Phase == phase }
+// isIn reports whether the case is in that phase. That of nil is in none.
+func (c *Case) isIn(phase string) bool { return c != nil && c.Phase == phase }
 
-// suspects reports whether r is under suspicion and avoided, or tried once more.
-func (c *Case) suspects(r Ref) bool { return c != nil && c.Phase != phaseCommon && c.Suspect.is(r) }
+// hasSuspect reports whether r is under suspicion and avoided, or tried once more.
+func (c *Case) hasSuspect(r Ref) bool { return c != nil && c.Phase != phaseCommon && c.Suspect.is(r) }
 
-// fallen is what is known against r, which is below the suspect, or nil.
-func (c *Case) fallen(r Ref) *Fallen {
+// findFallen is what is known against r, which is below the suspect, or nil.
+func (c *Case) findFallen(r Ref) *fallenConfig {
 	if c == nil || c.Phase == phaseCommon {
 		return nil
 	}
@@ -114,8 +129,8 @@ func (c *Case) fallen(r Ref) *Fallen {
 	return nil
 }
 
-// below is why the lowest config that fell was left, or nothing.
-func (c *Case) below() string {
+// whyLowest is why the lowest config that fell was left, or nothing.
+func (c *Case) whyLowest() string {
 	switch {
 	case c == nil || c.Phase == phaseCommon:
 		return ""
@@ -131,7 +146,7 @@ func (c *Case) below() string {
 // withFallen is the case with one more config that did not live.
 func (c *Case) withFallen(u Used, why string) *Case {
 	next := *c
-	next.Below = append(slices.Clone(c.Below), Fallen{u, why})
+	next.Below = append(slices.Clone(c.Below), fallenConfig{u, why})
 	return &next
 }
 
@@ -145,9 +160,10 @@ func (c *Case) withPhase(phase string) *Case {
 	return &next
 }
 
-// following is the case after its suspect was listed as bad: the first of those that fell below it is the next suspect, as
+// nextSuspect is the case after its suspect was listed as bad: the first of those that fell below it is the next
+// suspect, as
 // a config below that one lives. It is nil if none fell.
-func (c *Case) following() *Case {
+func (c *Case) nextSuspect() *Case {
 	if c == nil || len(c.Below) == 0 || c.Phase == phaseCommon {
 		return nil
 	}
@@ -158,8 +174,8 @@ func (c *Case) following() *Case {
 	return &next
 }
 
-// entry is what lists the suspect r as bad.
-func (c *Case) entry(r Ref, evidence string) *BadEntry {
+// badEntry is what lists the suspect r as bad.
+func (c *Case) badEntry(r Ref, evidence string) *BadEntry {
 	return &BadEntry{Ref: r, Reason: c.Reason, Evidence: evidence, Signature: c.Signature, Last: c.Last}
 }
 
@@ -177,23 +193,25 @@ func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
 	needed := 2*longest + minWitness
 	c := Case{
 		Suspect: u, Phase: phaseCompare, Assignment: s.Current.ID, Good: s.GoodID,
-		Witness: min(needed, l.MinHealthyRun), Acquit: min(max(needed, l.MinHealthyRun), l.Trial),
-		Tolerated: max(l.CrashLoopThreshold, fallbackThreshold),
+		caseTerms: caseTerms{
+			Witness: min(needed, l.MinHealthyRun), Acquit: min(max(needed, l.MinHealthyRun), l.Trial),
+			Tolerated: max(l.CrashLoopThreshold, fallbackThreshold),
+		},
 	}
 	if s.OnTrial() && u.is(s.Current.Ref) {
 		c.Tolerated = l.CrashLoopThreshold
 	}
 	if old := s.openCase(); old != nil {
 		c.Rounds = old.Rounds
-		if old.Phase != phaseCommon && !old.Suspect.is(u.ref()) {
-			c.Below = append([]Fallen{{old.Suspect, old.Reason}}, old.Below...)
+		if old.Phase != phaseCommon && !old.Suspect.is(u.toRef()) {
+			c.Below = append([]fallenConfig{{old.Suspect, old.Reason}}, old.Below...)
 		}
 	}
 	return c
 }
 
-// longestRun is the longest healthy run of r that the starts tell of.
-func (s *State) longestRun(r Ref) (longest time.Duration) {
+// longestRunOf is the longest healthy run of r that the starts tell of.
+func longestRunOf(s *State, r Ref) (longest time.Duration) {
 	for i := range s.Starts {
 		if st := &s.Starts[i]; st.After.is(r) {
 			longest = max(longest, st.Lived)
@@ -210,38 +228,40 @@ type account struct {
 	newest    *Start // that tells of the newest such end
 }
 
-// account counts what is held against r, in any role, since there is this last known good config. Ends that were settled,
+// accountFor counts what is held against r, in any role, since there is this last known good config. Ends that
+// were settled,
 // by a healthy run or by a case, are not held against it any more.
-func (s *State) account(r Ref) (a account) {
+func accountFor(s *State, r Ref) (a account) {
 	c := s.openCase()
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		if st.Settled || st.Good != s.GoodID || !s.ran(st, r) {
+		if st.Settled || st.Good != s.GoodID || !hasRun(s, st, r) {
 			continue
 		}
 		switch {
 		case st.Cause.unexplained():
-			a.add(st)
-			if c.in(phaseCompare) && c.Signature != "" && c.Signature == st.Signature {
+			a.addEnd(st)
+			if c.isIn(phaseCompare) && c.Signature != "" && c.Signature == st.Signature {
 				a.same++
 			}
-		case c.in(phaseCompare) && c.Weak && st.Cause.isWeak():
+		case c.isIn(phaseCompare) && c.Weak && st.Cause.isWeak():
 			a.same++ // since the case was opened: what came before is settled
 		}
 	}
 	return a
 }
 
-// ran reports whether the run before a start used r. Where that is not on record, it was the config that is assigned.
-func (s *State) ran(st *Start, r Ref) bool {
+// hasRun reports whether the run before a start used r. Where that is not on record, it was the config that is
+// assigned.
+func hasRun(s *State, st *Start, r Ref) bool {
 	if st.After.Role == "" {
 		return st.N > 1 && st.Assignment == s.Current.ID && r.Same(s.Current.Ref)
 	}
 	return st.After.is(r)
 }
 
-// bareStarts counts the starts without evidence. A case settles those from before it.
-func (s *State) bareStarts() (n int) {
+// countBareStarts counts the starts without evidence. A case settles those from before it.
+func countBareStarts(s *State) (n int) {
 	for i := range s.Starts {
 		if !s.Starts[i].evidenced() {
 			n++
@@ -250,8 +270,9 @@ func (s *State) bareStarts() (n int) {
 	return n
 }
 
-// excused is the present start, if the end before it was not by the config, and nothing has been healthy since; or nil.
-func (s *State) excused() *Start {
+// excusedStart is the present start, if the end before it was not by the config, and nothing has been healthy
+// since; or nil.
+func excusedStart(s *State) *Start {
 	last := s.lastStart()
 	if last == nil || s.Soak.Last == soakHealthy || (last.Cause != causeNotExecuted && last.Cause != causeEnvironment) {
 		return nil
@@ -259,7 +280,7 @@ func (s *State) excused() *Start {
 	return last
 }
 
-func (a *account) add(st *Start) {
+func (a *account) addEnd(st *Start) {
 	a.n, a.newest = a.n+1, st
 	if st.Witnessed {
 		a.witnessed++
@@ -269,8 +290,8 @@ func (a *account) add(st *Start) {
 // isWeak reports whether a start of this cause is weak evidence against what ran before it.
 func (c Cause) isWeak() bool { return c == causeReboot || c == causeSupervisor }
 
-// weakEnds counts the ends of short runs of the config on trial that a start of that cause tells of.
-func (s *State) weakEnds(cause Cause, l Limits) (n int) {
+// countWeakEnds counts the ends of short runs of the config on trial that a start of that cause tells of.
+func countWeakEnds(s *State, cause Cause, l Limits) (n int) {
 	for i := range s.Starts {
 		st := &s.Starts[i]
 		if !st.Settled && st.Cause == cause && st.N > 1 && st.Assignment == s.Current.ID && !st.After.fallback() &&
@@ -290,8 +311,9 @@ const (
 	settleAll
 )
 
-// settles is what a change of the case settles: a case about weak evidence leaves the crashes of its suspect alone.
-func (c *Case) settles() settlement {
+// settlesWhat is what a change of the case settles: a case about weak evidence leaves the crashes of its suspect
+// alone.
+func (c *Case) settlesWhat() settlement {
 	if c != nil && c.Weak {
 		return settleWeak
 	}

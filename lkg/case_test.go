@@ -31,20 +31,20 @@ func newCaseNode(t *testing.T, threshold int, good ...string) *caseNode {
 	n := &caseNode{t: t, store: lkgtest.NewStore(), deaths: map[string]int{}, limits: lkg.Limits{
 		Trial: 10 * time.Minute, MinHealthyRun: 5 * time.Minute, ProbeDeadline: time.Minute, CrashLoopThreshold: threshold,
 	}}
-	n.open()
+	n.openTracker()
 	for _, name := range good {
 		must(t, n.tr.Assign(t.Context(), named(name)))
-		n.start()
+		n.startRun()
 		must(t, n.tr.Promote(t.Context()))
 	}
 	return n
 }
 
-func (n *caseNode) open() {
+func (n *caseNode) openTracker() {
 	n.tr = open(n.t, n.store, lkg.Options{BootID: fmt.Sprint("boot-", n.boot), Binary: func() string { return n.binary }})
 }
 
-func (n *caseNode) start() string {
+func (n *caseNode) startRun() string {
 	n.t.Helper()
 	must(n.t, n.tr.Start(n.t.Context(), n.exit))
 	n.v = decide(n.t, n.tr, n.limits)
@@ -58,18 +58,19 @@ type end struct {
 	boot bool
 }
 
-func dies(signature string) *end {
+func diesOf(signature string) *end {
 	return &end{exit: lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 1", Signature: signature}}
 }
 
-// run starts the node up to steps times. Each run ends as fate says about the config in it; nil lives for an hour.
-func (n *caseNode) run(steps int, fate func(name string) *end) {
+// playRuns starts the node up to steps times. Each run ends as fate says about the config in it; nil lives for an
+// hour.
+func (n *caseNode) playRuns(steps int, fate func(name string) *end) {
 	n.t.Helper()
 	for range steps {
-		name := n.start()
+		name := n.startRun()
 		e := fate(name)
 		if e == nil {
-			if !n.live() {
+			if !n.liveOn() {
 				return
 			}
 			continue
@@ -78,13 +79,13 @@ func (n *caseNode) run(steps int, fate func(name string) *end) {
 		n.exit = e.exit
 		if e.boot {
 			n.boot++
-			n.open()
+			n.openTracker()
 		}
 	}
 }
 
-// live reports an hour of health, and whether a restart was asked for.
-func (n *caseNode) live() (restart bool) {
+// liveOn reports an hour of health, and whether a restart was asked for.
+func (n *caseNode) liveOn() (restart bool) {
 	n.t.Helper()
 	for range 60 {
 		p, err := n.tr.Healthy(n.t.Context(), lkg.Health{Elapsed: time.Minute})
@@ -97,10 +98,10 @@ func (n *caseNode) live() (restart bool) {
 	return false
 }
 
-// wants fails the test unless that config is used in the end, and those are listed as bad.
-func (n *caseNode) wants(use string, status lkg.Status, rejected ...string) {
+// wantUse fails the test unless that config is used in the end, and those are listed as bad.
+func (n *caseNode) wantUse(use string, status lkg.Status, rejected ...string) {
 	n.t.Helper()
-	if got := n.start(); got != use || n.v.Condition.Status != status {
+	if got := n.startRun(); got != use || n.v.Condition.Status != status {
 		n.t.Errorf("uses %s (%+v), want %s and %s; deaths %v", got, n.v.Condition, use, status, n.deaths)
 	}
 	var listed []string
@@ -113,7 +114,8 @@ func (n *caseNode) wants(use string, status lkg.Status, rejected ...string) {
 	}
 }
 
-// TestAConfigIsRejectedByAWitness: R-CS-64, L-CS-36. A config that crashes is left after its threshold, tried again after one below
+// TestAConfigIsRejectedByAWitness: R-CS-64, L-CS-36. A config that crashes is left after its threshold, tried
+// again after one below
 // was healthy, and then rejected: on trial, and after its promotion.
 func TestAConfigIsRejectedByAWitness(t *testing.T) {
 	for threshold := range 11 {
@@ -122,18 +124,18 @@ func TestAConfigIsRejectedByAWitness(t *testing.T) {
 			must(t, n.tr.Assign(t.Context(), named("x")))
 			tolerated := threshold
 			if promote {
-				n.start()
+				n.startRun()
 				must(t, n.tr.Promote(t.Context()))
 				n.exit = lkg.Exit{Kind: lkg.ExitPlanned}
 				tolerated = max(threshold, lkg.FallbackThreshold)
 			}
-			n.run(60, func(name string) *end {
+			n.playRuns(60, func(name string) *end {
 				if name == "x" {
-					return dies("exit status 1: open /x.crt: no such file or directory")
+					return diesOf("exit status 1: open /x.crt: no such file or directory")
 				}
 				return nil
 			})
-			n.wants("a", lkg.StatusFalse, "x")
+			n.wantUse("a", lkg.StatusFalse, "x")
 			if got, want := n.deaths["x"], 2*(tolerated+1); got != want || n.deaths["a"] != 0 {
 				t.Errorf("threshold %d, promoted %t: %d deaths of x, want %d", threshold, promote, got, want)
 			}
@@ -144,8 +146,10 @@ func TestAConfigIsRejectedByAWitness(t *testing.T) {
 	}
 }
 
-// TestACommonCauseBlamesNoConfig: while something is away that every config needs, all of them die. Whenever that begins, and
-// however long it lasts, nothing is rejected, and the wanted config is in use when it is over; what lies below is not burnt.
+// TestACommonCauseBlamesNoConfig: L-CS-36. While something is away that every config needs, all of them die.
+// Whenever that begins, and
+// however long it lasts, nothing is rejected, and the wanted config is in use when it is over; what lies below is
+// not burnt.
 func TestACommonCauseBlamesNoConfig(t *testing.T) {
 	for _, signature := range []string{"connect: no such file or directory", ""} {
 		for from := range 4 {
@@ -153,13 +157,13 @@ func TestACommonCauseBlamesNoConfig(t *testing.T) {
 				n := newCaseNode(t, 2, "b", "a")
 				must(t, n.tr.Assign(t.Context(), named("x")))
 				if from == 3 { // after the trial
-					n.start()
+					n.startRun()
 					must(t, n.tr.Promote(t.Context()))
 				}
-				n.run(from, func(string) *end { return &end{exit: lkg.Exit{Kind: lkg.ExitPlanned}} })
-				n.run(lasts, func(string) *end { return dies(signature) })
-				n.run(20, func(string) *end { return nil })
-				n.wants("x", lkg.StatusTrue)
+				n.playRuns(from, func(string) *end { return &end{exit: lkg.Exit{Kind: lkg.ExitPlanned}} })
+				n.playRuns(lasts, func(string) *end { return diesOf(signature) })
+				n.playRuns(20, func(string) *end { return nil })
+				n.wantUse("x", lkg.StatusTrue)
 				if s := n.tr.State(); nameOf(s.LastKnownGood) != "x" || s.Case != nil {
 					t.Errorf("from %d, for %d runs: last known good is %s, case %+v", from, lasts, nameOf(s.LastKnownGood), s.Case)
 				}
@@ -176,17 +180,17 @@ func TestSomethingThatLivesIsFound(t *testing.T) {
 	for _, alive := range []string{"b", "local"} {
 		n := newCaseNode(t, 1, "b", "a")
 		must(t, n.tr.Assign(t.Context(), named("x")))
-		n.run(80, func(name string) *end {
+		n.playRuns(80, func(name string) *end {
 			if name == alive || name == "local" {
 				return nil
 			}
-			return dies("exit status 1: open /x.crt: no such file or directory")
+			return diesOf("exit status 1: open /x.crt: no such file or directory")
 		})
 		want := []string{"x", "a", "b"}
 		if alive == "b" {
 			want = want[:2]
 		}
-		n.wants(alive, lkg.StatusFalse, want...)
+		n.wantUse(alive, lkg.StatusFalse, want...)
 	}
 }
 
@@ -195,11 +199,11 @@ func TestNothingLives(t *testing.T) {
 	n := newCaseNode(t, 0, "a")
 	must(t, n.tr.Assign(t.Context(), named("x")))
 	seen := ""
-	n.run(50, func(string) *end {
+	n.playRuns(50, func(string) *end {
 		if n.v.Role == lkg.RoleCurrent && n.v.Case != nil {
 			seen = string(n.v.Condition.Status) + " " + n.v.Condition.Reason
 		}
-		return dies("no space left on device")
+		return diesOf("no space left on device")
 	})
 	if want := "Unknown not the config: no space left on device; also with (UID: uid-a); also with (init)"; seen != want {
 		t.Errorf("says %q, want %q", seen, want)
@@ -209,7 +213,8 @@ func TestNothingLives(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTheConfigsCountsNothing: a program that can't be executed, and a world that is not there, count against no config in
+// TestWhatIsNotTheConfigsCountsNothing: a program that can't be executed, and a world that is not there, count
+// against no config in
 // any role; the condition says what it is until something is healthy.
 func TestWhatIsNotTheConfigsCountsNothing(t *testing.T) {
 	for _, fault := range []lkg.Fault{lkg.FaultNotExecuted, lkg.FaultEnvironment} {
@@ -228,17 +233,17 @@ func TestWhatIsNotTheConfigsCountsNothing(t *testing.T) {
 			default:
 				must(t, n.tr.Assign(t.Context(), named("x")))
 			}
-			n.start()
+			n.startRun()
 			n.exit = lkg.Exit{Kind: lkg.ExitPlanned}
-			n.run(50, func(string) *end {
+			n.playRuns(50, func(string) *end {
 				return &end{exit: lkg.Exit{Kind: lkg.ExitCrash, Fault: fault, Signature: "exec format error"}}
 			})
 			status := lkg.StatusUnknown
 			if role == "fallback" {
-				n.wants(use, lkg.StatusFalse, "x")
+				n.wantUse(use, lkg.StatusFalse, "x")
 				continue
 			}
-			n.wants(use, status)
+			n.wantUse(use, status)
 			if got := n.v.Condition.Reason; got != "not the config: exec format error" {
 				t.Errorf("%s, %s: says %q", fault, role, got)
 			}
@@ -246,41 +251,44 @@ func TestWhatIsNotTheConfigsCountsNothing(t *testing.T) {
 	}
 }
 
-// TestBootsAndAgentsHaveABoundOfTheirOwn: a config that takes the machine, or the agent, down in its trial is left after 3 of
-// these, and rejected by a witness that lives long; three deaths of the agent reject nothing. Where all configs boot alike, none is.
+// TestBootsAndAgentsHaveABoundOfTheirOwn: a config that takes the machine, or the agent, down in its trial is left
+// after 3 of
+// these, and rejected by a witness that lives long; three deaths of the agent reject nothing. Where all configs
+// boot alike, none is.
 func TestBootsAndAgentsHaveABoundOfTheirOwn(t *testing.T) {
 	boot := &end{boot: true}
 	agent := &end{exit: lkg.Exit{Kind: lkg.ExitCrash, Fault: lkg.FaultSupervisor}}
 	for name, e := range map[string]*end{"unplanned boots: ": boot, "deaths of the agent: ": agent} {
 		n := newCaseNode(t, 10, "a")
 		must(t, n.tr.Assign(t.Context(), named("x")))
-		n.run(3, func(string) *end { return e })
-		n.wants("x", lkg.StatusTrue)
+		n.playRuns(3, func(string) *end { return e })
+		n.wantUse("x", lkg.StatusTrue)
 		n.exit = e.exit
 		if e.boot {
 			n.boot++
-			n.open()
+			n.openTracker()
 		}
-		if got := n.start(); got != "a" || !strings.Contains(n.v.Condition.Reason, name) {
+		if got := n.startRun(); got != "a" || !strings.Contains(n.v.Condition.Reason, name) {
 			t.Errorf("after 4 of %q it uses %s: %+v, want a", name, got, n.v.Condition)
 		}
-		n.run(60, func(use string) *end {
+		n.playRuns(60, func(use string) *end {
 			if use == "x" {
 				return e
 			}
 			return nil
 		})
-		n.wants("a", lkg.StatusFalse, "x")
+		n.wantUse("a", lkg.StatusFalse, "x")
 
 		n = newCaseNode(t, 10, "a")
 		must(t, n.tr.Assign(t.Context(), named("x")))
-		n.run(60, func(string) *end { return e })
-		n.run(20, func(string) *end { return nil })
-		n.wants("x", lkg.StatusTrue)
+		n.playRuns(60, func(string) *end { return e })
+		n.playRuns(20, func(string) *end { return nil })
+		n.wantUse("x", lkg.StatusTrue)
 	}
 }
 
-// TestBytesAreJudgedOnce: another object with the same bytes is not tried; another program is, with the same object; forgetting
+// TestBytesAreJudgedOnce: another object with the same bytes is not tried; another program is, with the same
+// object; forgetting
 // one forgets all of its bytes.
 func TestBytesAreJudgedOnce(t *testing.T) {
 	n := newCaseNode(t, 0, "a")
@@ -290,16 +298,16 @@ func TestBytesAreJudgedOnce(t *testing.T) {
 		if name == "a" || name == "local" || n.binary == "v1.37" {
 			return nil
 		}
-		return dies("exit status 1")
+		return diesOf("exit status 1")
 	}
-	n.run(20, fate)
-	n.wants("a", lkg.StatusFalse, "x")
+	n.playRuns(20, fate)
+	n.wantUse("a", lkg.StatusFalse, "x")
 	died := n.deaths["x"]
 	for i := range 5 {
 		again := named("x")
 		again.UID = fmt.Sprint("uid-copy", i)
 		must(t, n.tr.Assign(t.Context(), again))
-		n.run(3, fate)
+		n.playRuns(3, fate)
 		if n.v.Rejected == nil || n.v.Condition.Reason != n.v.Rejected.Reason || n.deaths["copy"+fmt.Sprint(i)] != 0 {
 			t.Errorf("copy %d: %+v, deaths %v", i, n.v.Condition, n.deaths)
 		}
@@ -311,29 +319,30 @@ func TestBytesAreJudgedOnce(t *testing.T) {
 	if s := n.tr.State(); len(s.Bad) != 0 {
 		t.Errorf("after forgetting the copy that is assigned: %+v", s.Bad)
 	}
-	n.run(20, fate)
-	n.wants("a", lkg.StatusFalse, "copy4")
+	n.playRuns(20, fate)
+	n.wantUse("a", lkg.StatusFalse, "copy4")
 	n.binary = "v1.37"
-	n.run(20, fate)
-	n.wants("copy4", lkg.StatusTrue, "copy4")
+	n.playRuns(20, fate)
+	n.wantUse("copy4", lkg.StatusTrue, "copy4")
 	if s := n.tr.State(); nameOf(s.LastKnownGood) != "copy4" {
 		t.Errorf("last known good is %+v, want what another program runs well", s.LastKnownGood)
 	}
 }
 
-// TestWitnessedEndsNeedNoSecondTry: where all that every config needs answered at each end, a config below that lives is proof.
+// TestWitnessedEndsNeedNoSecondTry: where all that every config needs answered at each end, a config below that
+// lives is proof.
 func TestWitnessedEndsNeedNoSecondTry(t *testing.T) {
 	n := newCaseNode(t, 2, "a")
 	must(t, n.tr.Assign(t.Context(), named("x")))
-	n.run(20, func(name string) *end {
+	n.playRuns(20, func(name string) *end {
 		if name != "x" {
 			return nil
 		}
-		e := dies("exit status 1")
+		e := diesOf("exit status 1")
 		e.exit.Witnessed = true
 		return e
 	})
-	n.wants("a", lkg.StatusFalse, "x")
+	n.wantUse("a", lkg.StatusFalse, "x")
 	if n.deaths["x"] != 3 {
 		t.Errorf("%d deaths, want 3", n.deaths["x"])
 	}
@@ -343,11 +352,11 @@ func TestWitnessedEndsNeedNoSecondTry(t *testing.T) {
 func TestAPersonEndsASuspicion(t *testing.T) {
 	n := newCaseNode(t, 0, "a")
 	must(t, n.tr.Assign(t.Context(), named("x")))
-	n.run(1, func(string) *end { return dies("") })
-	n.wants("a", lkg.StatusFalse)
+	n.playRuns(1, func(string) *end { return diesOf("") })
+	n.wantUse("a", lkg.StatusFalse)
 	must(t, n.tr.Forget(t.Context(), "uid-x"))
 	n.exit = lkg.Exit{Kind: lkg.ExitPlanned}
-	n.wants("x", lkg.StatusTrue)
+	n.wantUse("x", lkg.StatusTrue)
 	if s := n.tr.State(); s.Case != nil {
 		t.Errorf("the case is still open: %+v", s.Case)
 	}
@@ -359,15 +368,15 @@ func TestLastLinesAreKept(t *testing.T) {
 	must(t, n.tr.Assign(t.Context(), named("x")))
 	lines := strings.Split(strings.Repeat(strings.Repeat("x", 1000)+"\n", 40), "\n")[:40]
 	lines[39] = "failed to load the certificate"
-	n.run(5, func(name string) *end {
+	n.playRuns(5, func(name string) *end {
 		if name != "x" {
 			return nil
 		}
-		e := dies("exit status 1")
+		e := diesOf("exit status 1")
 		e.exit.Last = lines
 		return e
 	})
-	n.start()
+	n.startRun()
 	s := n.tr.State()
 	if b := s.BadEntry(named("x")); b == nil || len(b.Last) != 5 || b.Last[4] != lines[39] {
 		t.Errorf("the entry is %+v, want the newest 4 KiB", b)

@@ -11,7 +11,8 @@ import (
 // A Cause is why a start happened.
 type Cause string
 
-// The causes. Only Crash and Unknown are unexplained and count against a config. A [Fault] of an [Exit] is a cause too.
+// The causes. Only Crash and Unknown are unexplained and count against a config. A [Fault] of an [Exit] is a cause
+// too.
 const (
 	CauseAdoption Cause = "Adoption" // restart that was planned in order to adopt a config
 	CausePlanned  Cause = "Planned"  // restart that was planned for another reason
@@ -77,8 +78,10 @@ type Start struct {
 // start consumed yet (nil: none) and the way the previous run ended. detail is a short text for people.
 //
 // The first rule that fits decides. A marker made in this boot, or in that of the previous start, gives its own
-// kind. Another boot than that of the previous start is a reboot. An exit that was asked for is planned. An exit with a
-// [Fault] has that as its cause. One that is known to be bad is a crash. All else is unknown; so is a clean exit, which
+// kind. Another boot than that of the previous start is a reboot. An exit that was asked for is planned. An exit
+// with a
+// [Fault] has that as its cause. One that is known to be bad is a crash. All else is unknown; so is a clean exit,
+// which
 // is not planned: a caller that stops the process on purpose says ExitPlanned, or calls [Tracker.PlanRestart] first.
 func classify(prev *Start, marker *Marker, now moment, e Exit) (cause Cause, detail string) {
 	switch {
@@ -123,20 +126,20 @@ func (c Cause) unexplained() bool {
 // evidenced reports whether more than the time of the start is known.
 func (st *Start) evidenced() bool { return st.N > 0 }
 
-func (s *State) usedBy(role Role, r Ref) Used { return Used{role, r.UID, r.Key, r.Digest, s.Binary} }
+func usedBy(s *State, role Role, r Ref) Used { return Used{role, r.UID, r.Key, r.Digest, s.Binary} }
 
 // named is the reference of what is assigned, or good, that u used; or its identity alone.
-func (s *State) named(u Used) Ref {
+func fullRef(s *State, u Used) Ref {
 	for _, r := range []Ref{s.Current.Ref, s.LastKnownGood, s.Previous} {
 		if u.is(r) {
 			return r
 		}
 	}
-	return u.ref()
+	return u.toRef()
 }
 
 // ref is the identity of u alone.
-func (u Used) ref() Ref { return Ref{UID: u.UID, Key: u.Key, Digest: u.Digest} }
+func (u Used) toRef() Ref { return Ref{UID: u.UID, Key: u.Key, Digest: u.Digest} }
 
 // is reports whether u used r, in any role.
 func (u Used) is(r Ref) bool { return u.UID == r.UID && u.Key == r.Key && u.Digest == r.Digest }

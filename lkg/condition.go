@@ -121,7 +121,7 @@ func reasonAgent(r Ref, n int) string {
 func reasonCommon(c *Case, origin Origin) string {
 	text := "not the config: " + cmp.Or(c.Signature, c.Reason)
 	for _, f := range c.Below {
-		text += "; also with " + label(f.Used.ref(), origin)
+		text += "; also with " + label(f.Used.toRef(), origin)
 	}
 	return text
 }

@@ -26,8 +26,8 @@ type Ignored struct {
 	Why   string
 }
 
-// A Step is a config that was passed over.
-type Step struct {
+// A passedOver is a config that was passed over.
+type passedOver struct {
 	Role Role
 	Ref  Ref
 	Why  string
@@ -50,9 +50,9 @@ type Verdict struct {
 	Rejected      *BadEntry // why the current config is avoided, if it is bad
 	NewlyRejected bool      // Rejected was found by this decision and must be on record before Use is used
 
-	Steps []Step // what was passed over, in order; the current config first
-	Case  *Case  // as it is after this decision; nil: no config is under suspicion
-	Alarm string // not empty: nothing is left to fall back to, a person must look
+	Steps []passedOver // what was passed over, in order; the current config first
+	Case  *Case        // as it is after this decision; nil: no config is under suspicion
+	Alarm string       // not empty: nothing is left to fall back to, a person must look
 
 	Condition Condition
 	Detail    string // more on the reason, for the log
@@ -77,16 +77,21 @@ type outcomeOf struct {
 //  4. The current config is listed as bad: fall back.
 //  5. Its check says undecodable or invalid: it is bad from now on; fall back. Unavailable or
 //     undecided: fall back.
-//  6. It is under suspicion, and avoided: fall back. It is tried once more, and its run ended again in a way that nothing
+//  6. It is under suspicion, and avoided: fall back. It is tried once more, and its run ended again in a way that
+//     nothing
 //     explains: it is bad from now on; fall back.
-//  7. More unexplained ends than it tolerates are held against it: it is under suspicion from now on; fall back. On trial
-//     it tolerates its threshold, and later the larger of that and 3; on trial it tolerates 3 unplanned boots and 3 deaths of
+//  7. More unexplained ends than it tolerates are held against it: it is under suspicion from now on; fall back.
+//     On trial
+//     it tolerates its threshold, and later the larger of that and 3; on trial it tolerates 3 unplanned boots and
+//     3 deaths of
 //     the agent as well.
 //  8. It is on trial, or under suspicion, and this start is not on record: fall back.
 //  9. Use it.
 //
-// Falling back means the last known good config, the one before it, or the local one: the first that is not listed as bad,
-// OK, and not itself left for how its runs ended. Where none lives, not even the local one, no config is to blame: nothing
+// Falling back means the last known good config, the one before it, or the local one: the first that is not listed
+// as bad,
+// OK, and not itself left for how its runs ended. Where none lives, not even the local one, no config is to blame:
+// nothing
 // is listed, everything is forgiven, and the rules begin anew with the current config.
 //
 // A nil check is one that cannot judge: its answer is CheckUnavailable.
@@ -140,7 +145,8 @@ func (d *decision) desiredWrong() bool {
 	return o.wrong() || (d.in.Policy.Literal && o.unclear())
 }
 
-// useLocal uses the local config because it is assigned. Where the desired source is wrong, it is at the same time what
+// useLocal uses the local config because it is assigned. Where the desired source is wrong, it is at the same time
+// what
 // there is to fall back to, and reported as such.
 func (d *decision) useLocal() {
 	s := &d.in.State
@@ -149,7 +155,7 @@ func (d *decision) useLocal() {
 	if why := d.crashedBelow(Ref{}); why != "" {
 		d.v.Alarm = "nothing is left to fall back to: " + why
 		d.v.Condition.Status, d.v.Condition.Reason = StatusFalse, why
-	} else if st := s.excused(); st != nil {
+	} else if st := excusedStart(s); st != nil {
 		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonExcused(st)
 	}
 	if !s.Desired.unclear() {
@@ -166,8 +172,8 @@ func (d *decision) judge(cur Ref) {
 	s := &d.in.State
 	if bad := s.BadEntry(cur); bad != nil {
 		d.v.Rejected = bad
-		if d.v.Case.suspects(cur) { // listed by a start that was cut off, or by a person
-			d.v.Case = d.v.Case.following()
+		if d.v.Case.hasSuspect(cur) { // listed by a start that was cut off, or by a person
+			d.v.Case = d.v.Case.nextSuspect()
 		}
 		d.fallBack(StatusFalse, bad.Reason, nil)
 		return
@@ -204,7 +210,7 @@ func (d *decision) try(cur Ref) bool {
 		return false
 	}
 	onTrial := d.in.State.OnTrial()
-	if c := d.v.Case; !d.in.Recorded && c.suspects(cur) {
+	if c := d.v.Case; !d.in.Recorded && c.hasSuspect(cur) {
 		d.fallBack(StatusFalse, c.Reason, nil)
 		return false
 	}
@@ -219,10 +225,10 @@ func (d *decision) try(cur Ref) bool {
 func (d *decision) useCurrent(cur Ref) {
 	d.v.Role, d.v.Use = RoleCurrent, cur
 	d.v.Condition = Condition{StatusTrue, reasonOK, d.in.State.Current.using()}
-	switch st := d.in.State.excused(); {
-	case d.v.Case.suspects(cur):
+	switch st := excusedStart(&d.in.State); {
+	case d.v.Case.hasSuspect(cur):
 		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonRetry(d.v.Case)
-	case d.v.Case.in(phaseCommon):
+	case d.v.Case.isIn(phaseCommon):
 		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonCommon(d.v.Case, d.v.Origin)
 	case st != nil:
 		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonExcused(st)
@@ -240,7 +246,8 @@ func (d *decision) reject(e BadEntry, cause error) {
 
 // refuseCurrent finds the current config bad by its check.
 func (d *decision) refuseCurrent(reason string, cause error) {
-	e := BadEntry{Ref: d.in.State.Current.Ref, Reason: reason, Evidence: evidence(0, nil, cause), Binary: d.in.State.Binary}
+	s := &d.in.State
+	e := BadEntry{Ref: s.Current.Ref, Reason: reason, Evidence: evidence(0, nil, cause), Binary: s.Binary}
 	d.reject(e, cause)
 }
 

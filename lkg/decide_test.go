@@ -85,7 +85,8 @@ func TestChecksAreLazy(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotDecidedIsNotBad: what judges a config gave no answer, so it is not used, not listed, and its reason is that of the judge.
+// TestWhatIsNotDecidedIsNotBad: what judges a config gave no answer, so it is not used, not listed, and its reason
+// is that of the judge.
 func TestWhatIsNotDecidedIsNotBad(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -3,6 +3,10 @@
 
 package lkg
 
+import (
+	"strconv"
+)
+
 // fallBack picks what to use instead of the current config.
 func (d *decision) fallBack(st Status, reason string, cause error) {
 	s := &d.in.State
@@ -11,7 +15,7 @@ func (d *decision) fallBack(st Status, reason string, cause error) {
 	if cause != nil {
 		d.v.Detail += ": " + cause.Error()
 	}
-	d.v.Steps = append(d.v.Steps, Step{RoleCurrent, s.Current.Ref, reason})
+	d.v.Steps = append(d.v.Steps, passedOver{RoleCurrent, s.Current.Ref, reason})
 	if !d.tryFallback(RoleLastKnownGood, s.LastKnownGood) && !d.tryFallback(RolePrevious, s.Previous) {
 		d.fallBackToLocal()
 	}
@@ -26,12 +30,12 @@ func (d *decision) tryFallback(role Role, r Ref) bool {
 	if r.IsLocal() {
 		return false
 	}
-	if d.v.Steps[0].Ref.Same(r) && d.v.Case.suspects(r) {
+	if d.v.Steps[0].Ref.Same(r) && d.v.Case.hasSuspect(r) {
 		return false // it is the current config, which is avoided
 	}
 	why := d.against(role, r)
 	if why != "" {
-		d.v.Steps = append(d.v.Steps, Step{role, r, why})
+		d.v.Steps = append(d.v.Steps, passedOver{role, r, why})
 		return false
 	}
 	d.v.Role, d.v.Use = role, r
@@ -55,29 +59,31 @@ func (d *decision) against(role Role, r Ref) string {
 		d.v.after.bad = bad
 		return "just found bad: " + bad.Reason
 	}
-	if why == "" && !d.in.Recorded && d.v.Case.suspects(r) {
+	if why == "" && !d.in.Recorded && d.v.Case.hasSuspect(r) {
 		return "under suspicion, and the start is not on record"
 	}
 	return why
 }
 
-// fallBackToLocal is the end of the walk. If the local config does not live either, no config is to blame. Where no case is
+// fallBackToLocal is the end of the walk. If the local config does not live either, no config is to blame. Where
+// no case is
 // open there is nothing to compare it with: then it stays, and a person must look.
 func (d *decision) fallBackToLocal() {
 	d.v.Role, d.v.Use = RoleLocal, Ref{}
 	why := d.crashedBelow(Ref{})
 	switch {
-	case why == "" && d.v.Case.below() != "":
-		d.v.Alarm = "nothing is left to fall back to: " + d.v.Case.below()
+	case why == "" && d.v.Case.whyLowest() != "":
+		d.v.Alarm = "nothing is left to fall back to: " + d.v.Case.whyLowest()
 	case why == "":
 	case d.v.Case == nil || d.v.Case.Phase == phaseCommon:
 		d.v.Alarm = "nothing is left to fall back to: " + why
 	default:
-		d.beginAnew(d.v.Case.withFallen(d.in.State.usedBy(RoleLocal, Ref{}), why).withPhase(phaseCommon))
+		d.beginAnew(d.v.Case.withFallen(usedBy(&d.in.State, RoleLocal, Ref{}), why).withPhase(phaseCommon))
 	}
 }
 
-// fallbackMessage is// fallbackMessage is the literal message, and behind it what was passed over on the way, if anything. The detail says why.
+// fallbackMessage is the literal message, and behind it what was passed over on the way, if
+// anything. The detail says why.
 func (d *decision) fallbackMessage() string {
 	m := using(d.v.Role, d.v.Use, d.v.Origin)
 	for _, st := range d.v.Steps[1:] {
@@ -95,4 +101,180 @@ func label(r Ref, origin Origin) string {
 		return "(" + string(origin) + ")"
 	}
 	return "(UID: " + r.UID + ")"
+}
+
+// suspicion says why r can not be used in that role on account of how its runs ended, or nothing. entry is set if
+// that lists
+// r as bad. It opens a case, and moves one on.
+func (d *decision) suspicion(role Role, r Ref) (why string, entry *BadEntry) {
+	c := d.v.Case
+	switch {
+	case c.hasSuspect(r) && c.Phase == phaseRetry:
+		return d.judgeRetry(role, r)
+	case c.hasSuspect(r):
+		showCount(d, c.Counted, d.limits(r).CrashLoopThreshold, role)
+		return c.Reason, nil
+	}
+	if f := c.findFallen(r); f != nil {
+		return f.Why, nil
+	}
+	if role == RoleCurrent {
+		return d.suspectCurrent(r), nil
+	}
+	why = d.crashedBelow(r)
+	if why != "" {
+		d.leaveFallback(role, r, why)
+	}
+	return why, nil
+}
+
+// count shows what is held against the current config.
+func showCount(d *decision, n, tolerated int, role Role) {
+	if role == RoleCurrent {
+		d.v.Counted, d.v.Threshold = n, tolerated
+	}
+}
+
+// judgeRetry judges a suspect that is tried once more.
+func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
+	c, s, l := d.v.Case, &d.in.State, d.limits(r)
+	a := d.accountOf(r)
+	n := a.n
+	if role == RoleCurrent && s.OnTrial() && d.v.after.settle == settleNone {
+		n += countBareStarts(s)
+	}
+	if c.Weak {
+		n = d.weakEnds(causeReboot, l) + d.weakEnds(causeSupervisor, l)
+	}
+	showCount(d, n, c.Tolerated, role)
+	if n <= c.Tolerated {
+		if c.Weak && role == RoleCurrent {
+			return d.suspectCurrent(r), nil // its crashes are counted all the while
+		}
+		return "", nil
+	}
+	entry = c.badEntry(r, c.convictedBy("tried again, ends: "+strconv.Itoa(n)))
+	if a.newest != nil && len(a.newest.Last) > 0 {
+		entry.Last = a.newest.Last
+	}
+	entry.Binary = s.Binary
+	d.v.Case = c.nextSuspect()
+	return entry.Reason, entry
+}
+
+// account is what is held against r in this decision.
+func (d *decision) accountOf(r Ref) account {
+	if d.v.after.settle == settleAll {
+		return account{}
+	}
+	a := accountFor(&d.in.State, r)
+	if d.v.after.settle == settleWeak {
+		a.same = 0
+	}
+	return a
+}
+
+// countWeakEnds is what is held against the config on trial in this decision, of that cause.
+func (d *decision) weakEnds(cause Cause, l Limits) int {
+	if d.v.after.settle != settleNone {
+		return 0
+	}
+	return countWeakEnds(&d.in.State, cause, l)
+}
+
+// suspectCurrent says why the current config is left from now on, or nothing, and opens the case.
+func (d *decision) suspectCurrent(cur Ref) (why string) {
+	s, a := &d.in.State, d.accountOf(cur)
+	if !s.OnTrial() && a.n <= fallbackThreshold {
+		showCount(d, a.n, fallbackThreshold, RoleCurrent)
+		return ""
+	}
+	l := d.limits(cur)
+	n, tolerated := a.n, max(l.CrashLoopThreshold, fallbackThreshold)
+	boots, agent := 0, 0
+	if s.OnTrial() {
+		tolerated = l.CrashLoopThreshold
+		if n, d.v.Ignored = tally(s); d.v.after.settle == settleAll {
+			n = 0
+		}
+		if !d.v.Case.hasSuspect(cur) {
+			boots, agent = d.weakEnds(causeReboot, l), d.weakEnds(causeSupervisor, l)
+		}
+	}
+	showCount(d, n, tolerated, RoleCurrent)
+	weak := false
+	switch {
+	case n > tolerated:
+		why = reasonCrashLoop(cur, n, tolerated)
+	case boots > weakThreshold:
+		why, weak, n = reasonBoots(cur, boots), true, boots
+	case agent > weakThreshold:
+		why, weak, n = reasonAgent(cur, agent), true, agent
+	default:
+		return ""
+	}
+	d.openCase(RoleCurrent, cur, why, n, a)
+	if c := d.v.Case; weak {
+		c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
+		c.Witness, c.Tolerated = c.Witness*weakFactor, weakThreshold
+	}
+	d.v.after.settle = d.v.Case.settlesWhat()
+	return why
+}
+
+// openCase opens a case in this decision. What led to it is settled with that.
+func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
+	s := &d.in.State
+	c := s.newCase(usedBy(s, role, r), d.limits(r), longestRunOf(s, r))
+	c.Reason, c.Counted, c.Witnessed = why, n, a.n > 0 && a.witnessed == a.n
+	if a.newest != nil {
+		c.Signature, c.Last = a.newest.Signature, a.newest.Last
+	}
+	d.v.Case, d.v.after.settle = &c, settleAll
+}
+
+// crashedBelow says that r, which is used in place of another config, does not live, or nothing. Where its runs
+// end as those
+// of the suspect did, fewer ends are enough.
+func (d *decision) crashedBelow(r Ref) string {
+	a := d.accountOf(r)
+	if a.n <= fallbackThreshold && a.same < sameEnds {
+		return ""
+	}
+	if tolerated := max(d.limits(r).CrashLoopThreshold, fallbackThreshold); a.n > tolerated {
+		return nameBelow(d, r) + " crashed, " + strconv.Itoa(a.n) + " unexplained restarts, tolerated: " +
+			strconv.Itoa(tolerated)
+	}
+	if a.same >= sameEnds {
+		return nameBelow(d, r) + " ended in the same way, " + strconv.Itoa(a.same) + " times"
+	}
+	return ""
+}
+
+// nameBelow names a config that is used in place of another one, or the local one that is assigned.
+func nameBelow(d *decision, r Ref) string {
+	if r.IsLocal() && d.in.State.Current.Ref.IsLocal() {
+		return "current " + label(r, d.v.Origin)
+	}
+	return "fallback " + label(r, d.v.Origin)
+}
+
+// leaveFallback leaves r for what is below it. Where no case is open, r becomes the suspect of one.
+func (d *decision) leaveFallback(role Role, r Ref, why string) {
+	c := d.v.Case
+	if c != nil && c.Phase != phaseCommon {
+		d.v.Case = c.withFallen(usedBy(&d.in.State, role, r), why)
+		return
+	}
+	a := d.accountOf(r)
+	d.openCase(role, r, why, a.n, a)
+}
+
+// beginAnew decides once more, with nothing held against any config: nothing lives, so no config is to blame.
+func (d *decision) beginAnew(c *Case) {
+	v := Verdict{Origin: d.v.Origin, Case: c}
+	v.after.settle = c.settlesWhat()
+	d.v, d.again = v, false
+	d.choose()
+	d.again = true
 }

@@ -18,7 +18,8 @@ type ProbeResult struct {
 	Name     string
 	Required bool  // a wanted probe is only shown; a required one decides
 	Err      error // nil: it passes
-	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the time
+	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the
+	// time
 	// counts neither for the config nor against it, whether it is required or not.
 	Below bool
 	// Unknown says that there was no answer: Err is why. A required probe without an answer neither passes nor fails: the
@@ -62,7 +63,8 @@ type Progress struct {
 // Promote judges the running config after a health report. It is pure: the Tracker writes what it says. The limits are
 // those of the running config.
 //
-// A config on trial is promoted when its healthy time is longer than Limits.Trial (equal is still on trial), the present
+// A config on trial is promoted when its healthy time is longer than Limits.Trial (equal is still on trial), the
+// present
 // run was healthy without a break for Limits.MinHealthyRun, and every required probe passes in this report. The time
 // between two reports is healthy if both are.
 //
@@ -77,7 +79,7 @@ func Promote(s State, l Limits, h Health) Progress {
 		p.Why = "it is not on record what runs"
 		return p
 	}
-	r, runs := last.Used.ref(), s.running()
+	r, runs := last.Used.toRef(), s.running()
 	if bad := s.BadEntry(r); bad != nil && runs {
 		p.Result, p.Why, p.Rejected = ResultRejected, bad.Reason, bad
 		return p
@@ -91,12 +93,12 @@ func Promote(s State, l Limits, h Health) Progress {
 	switch {
 	case p.Case != nil && p.judgeCase(&s, last.Used, failing):
 	case p.isSick():
-		p.suspect(&s, last.Used, failing)
+		p.suspectRunning(&s, last.Used, failing)
 	case runs && s.OnTrial():
 		p.judge(failing)
 	default:
 		p.Why = "the config in use is not on trial"
-		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && s.hasUnsettled() {
+		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && hasUnsettled(&s) {
 			p.settle = settleAll
 		}
 	}
@@ -106,7 +108,7 @@ func Promote(s State, l Limits, h Health) Progress {
 // isSick reports whether a required probe failed for too long. Where nothing lives it takes longer each time.
 func (p *Progress) isSick() bool {
 	deadline := p.Limits.ProbeDeadline
-	if p.Case.in(phaseCommon) {
+	if p.Case.isIn(phaseCommon) {
 		deadline <<= min(p.Case.Rounds, maxDoublings)
 	}
 	return p.Soak.Last == soakFailing && p.Soak.Failing > deadline
@@ -118,7 +120,7 @@ const maxDoublings = 8
 // judgeCase moves an open case on. It reports whether that is all there is to say.
 func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 	c := p.Case
-	suspect := c.Suspect.is(used.ref())
+	suspect := c.Suspect.is(used.toRef())
 	switch {
 	case !suspect && !used.fallback() && c.Phase != phaseCommon:
 		return false // what runs is not below the suspect
@@ -128,7 +130,8 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 		}
 		return false
 	case c.Phase == phaseRetry && suspect && p.isSick():
-		p.convict(s, c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+p.Limits.ProbeDeadline.String())
+		p.convictSuspect(s, c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+
+			p.Limits.ProbeDeadline.String())
 	case c.Phase == phaseRetry && suspect && p.Soak.Run >= c.Acquit:
 		p.closeCase()
 		return false
@@ -139,49 +142,50 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 	case p.isSick():
 		p.leaveBelow(s, used, failing)
 	case p.Soak.Run < c.Witness:
-		p.Result, p.Why = resultWait, "what runs is healthy for "+p.Soak.Run.String()+", needed as a witness: "+c.Witness.String()
+		p.Result = resultWait
+		p.Why = "what runs is healthy for " + p.Soak.Run.String() + ", needed as a witness: " + c.Witness.String()
 	case c.Witnessed:
-		p.convict(s, c, "all that every config needs was there at each end")
+		p.convictSuspect(s, c, "all that every config needs was there at each end")
 	default:
-		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settles(), 0
+		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settlesWhat(), 0
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
 	}
 	return true
 }
 
 // closeCase ends a case without blame.
-func (p *Progress) closeCase() { p.Case, p.settle = nil, p.Case.settles() }
+func (p *Progress) closeCase() { p.Case, p.settle = nil, p.Case.settlesWhat() }
 
 // convict lists the suspect as bad.
-func (p *Progress) convict(s *State, c *Case, how string) {
-	p.Rejected = c.entry(s.named(c.Suspect), c.convictedBy(how))
-	p.Result, p.Why, p.Case, p.settle = ResultRejected, c.Reason, c.following(), settleAll
+func (p *Progress) convictSuspect(s *State, c *Case, how string) {
+	p.Rejected = c.badEntry(fullRef(s, c.Suspect), c.convictedBy(how))
+	p.Result, p.Why, p.Case, p.settle = ResultRejected, c.Reason, c.nextSuspect(), settleAll
 }
 
 // leaveBelow leaves a config below a suspect that is not healthy either.
 func (p *Progress) leaveBelow(s *State, used Used, failing string) {
-	c := p.Case.withFallen(used, "fallback "+label(used.ref(), "")+" failed required probe "+strconv.Quote(failing))
-	if used.ref().IsLocal() {
-		c, p.settle = c.withPhase(phaseCommon), c.settles()
+	c := p.Case.withFallen(used, "fallback "+label(used.toRef(), "")+" failed required probe "+strconv.Quote(failing))
+	if used.toRef().IsLocal() {
+		c, p.settle = c.withPhase(phaseCommon), c.settlesWhat()
 	}
 	p.Case, p.Result, p.Why = c, ResultRestart, c.Below[len(c.Below)-1].Why
 	p.Soak = p.Soak.nextRun()
 }
 
 // suspect opens a case against what runs, unless there is nothing below it.
-func (p *Progress) suspect(s *State, used Used, failing string) {
-	r := used.ref()
+func (p *Progress) suspectRunning(s *State, used Used, failing string) {
+	r := used.toRef()
 	p.Why = reasonProbe(r, failing, p.Limits.ProbeDeadline)
 	if r.IsLocal() {
 		return
 	}
-	c := s.newCase(used, p.Limits, max(s.longestRun(r), p.Soak.Longest))
+	c := s.newCase(used, p.Limits, max(longestRunOf(s, r), p.Soak.Longest))
 	c.Reason, c.Signature = p.Why, "required probe "+strconv.Quote(failing)+" fails"
 	p.Case, p.settle, p.Result = &c, settleAll, ResultRestart
 }
 
 // hasUnsettled reports whether a start may still count against something.
-func (s *State) hasUnsettled() bool {
+func hasUnsettled(s *State) bool {
 	for i := range s.Starts {
 		st := &s.Starts[i]
 		if !st.Settled && st.Good == s.GoodID && st.After.Role != "" && st.Cause.unexplained() {
@@ -208,7 +212,8 @@ func (p *Progress) judge(failing string) {
 	}
 }
 
-// after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first report of a run
+// after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first
+// report of a run
 // speaks for the time since the start. Time without an answer counts for nothing, and breaks nothing.
 func (k Soak) after(s *State, elapsed time.Duration, answer string, onTrial bool) Soak {
 	if k.Assignment != s.Current.ID {

@@ -133,7 +133,8 @@ func (s *State) lastEvidence() *Start {
 	return nil
 }
 
-// BadEntry returns a copy of the entry that lists r as bad, or nil. Content is listed, not an object: the entry of another
+// BadEntry returns a copy of the entry that lists r as bad, or nil. Content is listed, not an object: the entry of
+// another
 // UID with the same key and digest lists r too. An entry that names a program lists r for that program alone. An entry
 // without key and digest, as a person may write it, lists each version of its UID. The local config is never listed.
 func (s *State) BadEntry(r Ref) *BadEntry {

@@ -23,7 +23,8 @@ type Options struct {
 	Now func() time.Time
 	// ID makes a new unique id for assignments and markers. Nil: random.
 	ID func() string
-	// Binary identifies the program that is configured, for example by its digest. It is asked at each start: a config that
+	// Binary identifies the program that is configured, for example by its digest. It is asked at each start: a
+	// config that
 	// is listed as bad is listed for that program alone. Nil, or an empty answer: a config is bad for each program.
 	Binary func() string
 	// Policy of the decisions.
@@ -47,12 +48,17 @@ type Tracker struct {
 	cur  source // records as read, for the members that this version does not know
 	good source
 
-	started    bool          // Start was called: the last start is this one
-	recorded   bool          // and it is on record
-	limits     Limits        // of the config in use
+	presentRun
 	unsaved    time.Duration // healthy time not yet written
 	dirtyBad   bool          // memory is ahead of the bad-configs record
 	dirtyTrial bool          // memory is ahead of the trial record
+}
+
+// A presentRun is what a Tracker knows of the start that it has recorded.
+type presentRun struct {
+	started  bool   // Start was called: the last start is this one
+	recorded bool   // and it is on record
+	limits   Limits // of the config in use
 }
 
 // NewTracker reads the records. Records that can not be read are set aside, with a [Notice] in the state; only ctx and

@@ -13,7 +13,8 @@ import (
 )
 
 // Assign makes r the current config, with a new trial, from the next start on. The config's checkpoint must be
-// durable before. Assigning the present one again changes nothing but its ResourceVersion. A config that is listed as bad
+// durable before. Assigning the present one again changes nothing but its ResourceVersion. A config that is listed
+// as bad
 // may be assigned; it is not used until it is forgotten. The local config is set with Reset. Writes: current.
 func (t *Tracker) Assign(ctx context.Context, r Ref) error {
 	if err := r.validate(); err != nil {
@@ -63,7 +64,8 @@ func (t *Tracker) putGood(ctx context.Context, op string, next source) error {
 	return nil
 }
 
-// Reset makes the local config current and last known good. Writes: last-known-good, then current: the other order could
+// Reset makes the local config current and last known good. Writes: last-known-good, then current: the other order
+// could
 // leave a remote last known good config that nobody wants any more. What is so already is not written.
 func (t *Tracker) Reset(ctx context.Context) error {
 	leave, err := t.enter(ctx)
@@ -105,9 +107,12 @@ func (t *Tracker) SetDesired(ctx context.Context, o Outcome) error {
 	return nil
 }
 
-// Forget removes every bad entry of a UID, or of a digest, and every other entry with the content of one of them, so that
-// the next start tries the config again, with a new trial. A UID that is assigned, and whose content is listed for another
-// UID, will do too. For the assigned config it ends a suspicion as well. It is an error for which errors.Is(err, fs.ErrNotExist) holds if there is none. Writes: current, then
+// Forget removes every bad entry of a UID, or of a digest, and every other entry with the content of one of them,
+// so that
+// the next start tries the config again, with a new trial. A UID that is assigned, and whose content is listed for
+// another
+// UID, will do too. For the assigned config it ends a suspicion as well. It is an error for which errors.Is(err,
+// fs.ErrNotExist) holds if there is none. Writes: current, then
 // bad-configs; or current, then trial.
 func (t *Tracker) Forget(ctx context.Context, uid string) error {
 	leave, err := t.enter(ctx)
@@ -122,8 +127,8 @@ func (t *Tracker) Forget(ctx context.Context, uid string) error {
 			slices.ContainsFunc(t.s.Bad, func(o BadEntry) bool { return named(o.Ref) && o.Ref.hasContent(e.Ref) })
 	})
 	if len(kept) == len(t.s.Bad) {
-		if named(cur) && t.s.openCase().suspects(cur) { // with a new assignment the case is closed
-			return t.closeCase(ctx)
+		if named(cur) && t.s.openCase().hasSuspect(cur) { // with a new assignment the case is closed
+			return closeCase(ctx, t)
 		}
 		return fmt.Errorf("forgetting bad config %q: %w", uid, fs.ErrNotExist)
 	}
@@ -144,7 +149,7 @@ func (t *Tracker) Forget(ctx context.Context, uid string) error {
 }
 
 // closeCase ends the suspicion against the current config on a person's word, and begins its trial anew.
-func (t *Tracker) closeCase(ctx context.Context) error {
+func closeCase(ctx context.Context, t *Tracker) error {
 	const op = "closing a case"
 	if err := t.restartTrial(ctx, op); err != nil {
 		return err
@@ -194,8 +199,10 @@ func (r Ref) validate() error {
 func (m Marker) encode() ([]byte, error)  { return json.Marshal(m) }
 func (o Outcome) encode() ([]byte, error) { return json.Marshal(o) }
 
-// Refuse lists a config as bad because a check said so before the config was ever assigned, with the reason that a start
-// would have given. c must be CheckUndecodable or CheckInvalid. A listed config keeps its first reason. Writes: bad-configs.
+// Refuse lists a config as bad because a check said so before the config was ever assigned, with the reason that a
+// start
+// would have given. c must be CheckUndecodable or CheckInvalid. A listed config keeps its first reason. Writes:
+// bad-configs.
 func (t *Tracker) Refuse(ctx context.Context, r Ref, c Check) error {
 	if err := r.validate(); err != nil {
 		return err

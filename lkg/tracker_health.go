@@ -10,8 +10,10 @@ import (
 )
 
 // Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as
-// [Promote] says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of it at most;
-// what a crash loses only lengthens the trial. What it returns without an error is on record. Writes: last-known-good, or
+// [Promote] says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of it
+// at most;
+// what a crash loses only lengthens the trial. What it returns without an error is on record. Writes:
+// last-known-good, or
 // bad-configs, then trial. Killed between these two, the config is listed, and the next start decides by that.
 func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 	leave, err := t.enter(ctx)
@@ -34,7 +36,7 @@ func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 			return p, err
 		}
 	}
-	if changed := t.applyCase(p.Case, p.settle); changed || t.dirtyTrial {
+	if changed := applyCase(t, p.Case, p.settle); changed || t.dirtyTrial {
 		return p, t.putTrial(ctx, "recording what a health report has shown")
 	}
 	if p.Result == resultWait {
@@ -44,7 +46,7 @@ func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 }
 
 // applyCase takes a case into memory, and settles the starts so far. It reports whether there is something to write.
-func (t *Tracker) applyCase(c *Case, settle settlement) (changed bool) {
+func applyCase(t *Tracker, c *Case, settle settlement) (changed bool) {
 	old := t.s.openCase()
 	if c != nil && (old == nil || c.Phase != old.Phase || c.Suspect != old.Suspect) {
 		fresh := *c
@@ -89,12 +91,13 @@ func (t *Tracker) promote(ctx context.Context) error {
 	return t.putGood(ctx, op, next)
 }
 
-// nextPrevious is the config before the one that is about to be promoted: the first of the present last known good one and
+// nextPrevious is the config before the one that is about to be promoted: the first of the present last known good
+// one and
 // the one before it that is not listed as bad, and not left for how its runs ended.
 func (t *Tracker) nextPrevious() Ref {
 	c := t.s.openCase()
 	for _, r := range []Ref{t.s.LastKnownGood, t.s.Previous} {
-		if !r.IsLocal() && t.s.badEntry(r) == nil && !c.suspects(r) && c.fallen(r) == nil {
+		if !r.IsLocal() && t.s.badEntry(r) == nil && !c.hasSuspect(r) && c.findFallen(r) == nil {
 			return r
 		}
 	}

@@ -10,9 +10,11 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Start records that the configured thing starts, and how its previous run ended. It is the first write of every start:
+// Start records that the configured thing starts, and how its previous run ended. It is the first write of every
+// start:
 // call it before anything can fail. Writes: startups, then trial. With a [*RecordError] the start is not on record;
-// Decide still works, and will not use a config on trial. Each call is another start, but with [ExitCounted] the last one on record is taken up, if it
+// Decide still works, and will not use a config on trial. Each call is another start, but with [ExitCounted] the
+// last one on record is taken up, if it
 // is one of this boot and of the assigned config; else it counts as planned.
 func (t *Tracker) Start(ctx context.Context, e Exit) error {
 	leave, err := t.enter(ctx)
@@ -77,7 +79,8 @@ func (s *State) isBegun() bool {
 }
 
 // Decide picks the config to use and records what must be on record before it may be used: a newly rejected config
-// first, then what this start uses and which config is under suspicion. Deciding again gives the same. Killed between the
+// first, then what this start uses and which config is under suspicion. Deciding again gives the same. Killed
+// between the
 // two writes, the config is listed, and the next start decides by that.
 //
 // With a [*BaselineError] nothing may be used. With a [*RecordError] the verdict is valid and safe to act on; tell
@@ -128,13 +131,13 @@ func (t *Tracker) record(ctx context.Context, v *Verdict) error {
 
 // note puts what the start uses, and the case, into memory.
 func (t *Tracker) note(v *Verdict) {
-	if t.applyCase(v.Case, v.after.settle) {
+	if applyCase(t, v.Case, v.after.settle) {
 		v.Case, t.dirtyTrial = t.s.Case, true
 	}
 	if !t.started {
 		return // a caller that asks without a start changes no evidence
 	}
-	last, used := t.s.lastStart(), t.s.usedBy(v.Role, v.Use)
+	last, used := t.s.lastStart(), usedBy(&t.s, v.Role, v.Use)
 	if last.Used == (Used{}) && last.Assignment != t.s.Current.ID {
 		last.Assignment, last.N = t.s.Current.ID, 1 // assigned since the start: it runs what is assigned now
 		t.dirtyTrial = true

@@ -15,7 +15,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// drain is how long the output of a child that has ended is waited for, where somebody outside its group holds it open.
+// drain is how long the output of a child that has ended is waited for, where somebody outside its group holds it
+// open.
 const drain = 5 * time.Second
 
 // child is one running process and its process group.
@@ -39,7 +40,8 @@ func begin(cmd *exec.Cmd) (*child, error) {
 
 // notExecuted says that a child could not be started. Its signature has no path, so that it is equal for all configs.
 func notExecuted(err error) lkg.Exit {
-	e := lkg.Exit{Fault: lkg.FaultNotExecuted, Detail: "could not be started: " + err.Error(), Signature: "could not be executed"}
+	e := lkg.Exit{Fault: lkg.FaultNotExecuted, Signature: "could not be executed"}
+	e.Detail = "could not be started: " + err.Error()
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		e.Signature += ": " + errno.Error()

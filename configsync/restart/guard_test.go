@@ -98,7 +98,8 @@ func (h *host) guarded(want, why string) {
 	}
 }
 
-// R-CS-20, R-CS-42: a config under which the main process dies before it reads anything is left all the same, within its threshold.
+// R-CS-20, R-CS-42: a config under which the main process dies before it reads anything is left all the same,
+// within its threshold.
 func TestGuardCountsForADeadAgent(t *testing.T) {
 	h := newHost(t)
 	for range 2 {
@@ -114,7 +115,8 @@ func TestGuardCountsForADeadAgent(t *testing.T) {
 	}
 }
 
-// R-CS-62: guard and main process are one start: it is on record once, and counts once, whatever the main process does.
+// R-CS-62: guard and main process are one start: it is on record once, and counts once, whatever the main process
+// does.
 func TestGuardAndAgentCountOneStart(t *testing.T) {
 	h := newHost(t)
 	for range 2 {
@@ -150,7 +152,8 @@ func TestGuardForgivesWhatIsExplained(t *testing.T) {
 	h.guarded("remote", "a reboot explains it")
 }
 
-// C-06, C-22: nothing that is merely remembered keeps a start down. Where the start can't be recorded, a config on trial isn't used.
+// C-06, C-22: nothing that is merely remembered keeps a start down. Where the start can't be recorded, a config on
+// trial isn't used.
 func TestGuardStartsOverAnyRecords(t *testing.T) {
 	h := newHost(t)
 	streams := h.disk.Log()
@@ -188,7 +191,8 @@ func TestGuardHandsOverOnlyWhatIsOnRecord(t *testing.T) {
 	}
 }
 
-// R-CS-38: a guard that is killed before any of its writes leaves a disk on which the next one starts, and a crashing config is still left.
+// R-CS-38: a guard that is killed before any of its writes leaves a disk on which the next one starts, and a
+// crashing config is still left.
 func TestGuardKilledAtEachWrite(t *testing.T) {
 	for n := range 12 {
 		h := newHost(t)

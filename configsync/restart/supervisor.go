@@ -20,11 +20,15 @@ import (
 
 // Options of a [Supervisor]. A zero duration means the default that its comment names.
 type Options struct {
-	// Command prepares the next start and returns the command to run; last tells how the previous child ended, and is the zero
-	// Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce, then the file.
-	// The Supervisor starts the command in a process group of its own. It must come from exec.Command: one that is bound to a context
+	// Command prepares the next start and returns the command to run; last tells how the previous child ended, and is
+	// the zero
+	// Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce,
+	// then the file.
+	// The Supervisor starts the command in a process group of its own. It must come from exec.Command: one that is
+	// bound to a context
 	// would be killed by it without Grace. An error is retried after the backoff, unless it wraps a *lkg.BaselineError or
-	// [ErrFatal]: then Run returns it. Run also returns an error in whose chain is ErrFatal if Command returns (nil, nil).
+	// [ErrFatal]: then Run returns it. Run also returns an error in whose chain is ErrFatal if Command returns (nil,
+	// nil).
 	//
 	// A command that can't be executed is no crash of the config: it is an lkg.FaultNotExecuted, which counts against no
 	// config. Where the config chooses the program, Command must return an error if there is no such program: an error
@@ -36,16 +40,19 @@ type Options struct {
 	BackoffMin, BackoffMax time.Duration
 	// Steady is how long a child must have run for the backoff to begin anew: 1 min.
 	Steady time.Duration
-	// OnExit, if not nil, is told of each end of a child, and of each child that could not be started. It must not block. planned
+	// OnExit, if not nil, is told of each end of a child, and of each child that could not be started. It must not
+	// block. planned
 	// says that Restart, or the end of Run, asked for it.
 	OnExit func(exit lkg.Exit, planned bool)
 }
 
-// ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run]. Run returns it as well if Options.Command returns
+// ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run]. Run returns it as well if
+// Options.Command returns
 // neither a command nor an error.
 var ErrFatal = errors.New("retrying does not help")
 
-// A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a configsync.Restarter and a
+// A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a
+// configsync.Restarter and a
 // configsync.Probe.
 // Make it with [NewSupervisor], call Run once; the other methods may be called from any goroutine.
 type Supervisor struct {
@@ -88,7 +95,8 @@ func NewSupervisor(o Options) (*Supervisor, error) {
 	return &Supervisor{o: o, asks: make(chan ask), ended: make(chan struct{})}, nil
 }
 
-// Run runs the child again and again until ctx ends, then stops it, within Grace, and returns nil. It returns an error of
+// Run runs the child again and again until ctx ends, then stops it, within Grace, and returns nil. It returns an
+// error of
 // Options.Command that retrying does not help.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if s.ended == nil {
@@ -121,7 +129,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// once is one start of the child up to its end. A start that could not be made counts as a run of no length. asked says that the
+// once is one start of the child up to its end. A start that could not be made counts as a run of no length. asked
+// says that the
 // next start was asked for, and must not wait.
 func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duration, asked bool, err error) {
 	cmd, err := s.o.Command(ctx, *last)
@@ -156,7 +165,8 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 	return c.group.Ran(), done != nil, nil
 }
 
-// attend waits for the end of a child, and brings it about when asked to; done is then to be closed. A child that was gone before
+// attend waits for the end of a child, and brings it about when asked to; done is then to be closed. A child that
+// was gone before
 // it was asked to go has ended on its own.
 func (s *Supervisor) attend(ctx context.Context, c *child) (planned bool, done chan struct{}) {
 	select {
@@ -187,7 +197,8 @@ func (s *Supervisor) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Restart stops the child and returns once it is gone; the next one is started at once. It returns the error of ctx if that ends
+// Restart stops the child and returns once it is gone; the next one is started at once. It returns the error of
+// ctx if that ends
 // first, and an error if Run has returned.
 func (s *Supervisor) Restart(ctx context.Context, _ configsync.Change) error {
 	a := ask{done: make(chan struct{})}
@@ -209,7 +220,8 @@ func (s *Supervisor) Restart(ctx context.Context, _ configsync.Change) error {
 // Name implements configsync.Probe.
 func (s *Supervisor) Name() string { return "child" }
 
-// Check returns nil while a child runs. A Syncer whose Restarter is a Supervisor counts it among its probes, so that no trial is
+// Check returns nil while a child runs. A Syncer whose Restarter is a Supervisor counts it among its probes, so
+// that no trial is
 // credited with the time between two children.
 func (s *Supervisor) Check(context.Context) error {
 	if s.PID() == 0 {

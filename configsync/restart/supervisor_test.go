@@ -244,7 +244,8 @@ func TestNothingOutlivesRun(t *testing.T) {
 	}
 }
 
-// What a child leaves behind in its group doesn't run beside the next one, and doesn't hold it up by the output that it shares.
+// What a child leaves behind in its group doesn't run beside the next one, and doesn't hold it up by the output
+// that it shares.
 func TestLeftoversAreKilled(t *testing.T) {
 	n := 0
 	var r *rig
@@ -291,7 +292,8 @@ func TestKilledAgentTakesItsChildAlong(t *testing.T) {
 	r.stop()         // waits until the child doesn't hold the pipe any more
 }
 
-// A Command that returns nothing is a mistake in the program: it must not end the process, and trying again does not help.
+// A Command that returns nothing is a mistake in the program: it must not end the process, and trying again does
+// not help.
 func TestCommandReturnsNothing(t *testing.T) {
 	s, err := restart.NewSupervisor(restart.Options{Command: func(context.Context, lkg.Exit) (*exec.Cmd, error) { return nil, nil }})
 	if err != nil {

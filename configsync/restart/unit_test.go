@@ -108,7 +108,8 @@ func TestTheEndOfASupervisorIsNoCrash(t *testing.T) {
 	}
 }
 
-// C-33: what explains a start explains one start. A stop that was asked for once, and an end in another boot, explain nothing later.
+// C-33: what explains a start explains one start. A stop that was asked for once, and an end in another boot,
+// explain nothing later.
 func TestEachEndIsToldOnce(t *testing.T) {
 	u := restart.Unit{Store: &configsynctest.Disk{}, Boot: "b1", Invocation: "i1"}
 	crash := end(t, "exit-code", "exited", "1")
@@ -127,7 +128,8 @@ func TestEachEndIsToldOnce(t *testing.T) {
 	last(t, u, lkg.Exit{})
 }
 
-// C-06: damaged notes are trouble for the log; the start after the next is told again. What can't be removed is not used.
+// C-06: damaged notes are trouble for the log; the start after the next is told again. What can't be removed is
+// not used.
 func TestTroubleWithNotesIsNoEvidence(t *testing.T) {
 	disk := &configsynctest.Disk{}
 	u := restart.Unit{Store: disk, Boot: "b1", Invocation: "i1"}

@@ -53,7 +53,8 @@ func (l *life) ends() {
 	}
 }
 
-// stops ends the process, and the tracker with it if that lives there. What a helper notes of the end is lost at times.
+// stops ends the process, and the tracker with it if that lives there. What a helper notes of the end is lost at
+// times.
 func (l *life) stops(exit lkg.Exit) {
 	l.exit = exit
 	if !l.plot.alone {

@@ -23,7 +23,8 @@ const (
 	rejected
 )
 
-// The bounds of one history. A sound config has seen all that comes from outside before the first is reached; the second is for bad
+// The bounds of one history. A sound config has seen all that comes from outside before the first is reached; the
+// second is for bad
 // ones alone.
 const (
 	mostStarts  = 60
@@ -56,13 +57,18 @@ type life struct {
 	offset time.Duration // of the wall clock
 	storm  int           // how many of the next restarts come within seconds
 
-	below   bool // what runs is not the candidate, and lives
-	restart bool // the rule asked for a restart
+	lifeRun
 
 	reports int
-	seen    int // ends of the candidate that nothing explains, to whoever looks
-	kept    int // of those, when it was used again all the same
 	outcome outcome
+}
+
+// A lifeRun is what is known of the runs of a life.
+type lifeRun struct {
+	below   bool // what runs is not the candidate, and lives
+	restart bool // the rule asked for a restart
+	seen    int  // ends of the candidate that nothing explains, since it was left
+	kept    int  // of those, when it was used again all the same
 }
 
 func newLife(h Histories, r Rule, seed uint64) *life {
@@ -188,7 +194,8 @@ func (l *life) readList() {
 	}
 }
 
-// run lets what was started run until it ends by itself, or something from outside ends it. What is below the candidate lives.
+// run lets what was started run until it ends by itself, or something from outside ends it. What is below the
+// candidate lives.
 func (l *life) run(ctx context.Context) error {
 	own, outside := forever, l.nextEvent()
 	if !l.below {

@@ -61,7 +61,8 @@ var moves = []move{
 
 const shortMoves = 10
 
-// TestShortSequences plays every sequence of four of the first ten moves, or of three where a share is enough, and then starts.
+// TestShortSequences plays every sequence of four of the first ten moves, or of three where a share is enough, and
+// then starts.
 func TestShortSequences(t *testing.T) {
 	depth := 4
 	if testing.Short() || raceshare.Step(t) > 1 {
@@ -101,7 +102,8 @@ func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
 	}
 }
 
-// TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed of a
+// TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed
+// of a
 // failing walk is printed.
 // L-CS-22.
 func TestRandomWalks(t *testing.T) {
@@ -142,7 +144,8 @@ func walk(t *testing.T, seed uint64) {
 	}
 }
 
-// settle: the faults stop, and a good config is wanted. It must be in use, and promoted, without anybody's help, and then
+// settle: the faults stop, and a good config is wanted. It must be in use, and promoted, without anybody's help,
+// and then
 // nothing is written any more.
 func settle(m *lkgtest.Machine) {
 	m.Store.StopAt(0, lkgtest.StopFull)
