@@ -12,14 +12,44 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// lasts draws how long a run lasts that nothing from outside ends.
-func (p plot) lasts(rnd *rand.Rand) time.Duration {
+// A fault is what a run ended of, where that is known and not the process itself.
+type fault string
+
+const (
+	notExecuted fault = "NotExecuted"
+	environment fault = "Environment"
+	supervisor  fault = "Supervisor"
+)
+
+// An end is how a run ended, and what is known of it.
+type end struct {
+	lkg.Exit
+	fault     fault
+	signature string
+}
+
+// lasts draws how long a run of the config in use lasts that nothing from outside ends.
+func (l *life) lasts() time.Duration {
+	p := &l.plot
+	breaks := p.temper == breaksLater && (l.v.Use.Same(candidate) || p.shared && l.v.Use.Same(before))
+	switch {
+	case breaks && l.now < p.breaks && p.atOnce:
+		return p.breaks - l.now
+	case breaks && l.now >= p.breaks:
+		return p.drawRun(l.rnd)
+	case breaks, !l.v.Use.Same(candidate):
+		return forever
+	}
 	switch p.temper {
 	case sound, neverReady, seldomReady:
 		return forever
 	default:
-		return time.Duration(float64(p.life) * (0.2 + 0.8*rnd.Float64()))
+		return p.drawRun(l.rnd)
 	}
+}
+
+func (p *plot) drawRun(rnd *rand.Rand) time.Duration {
+	return time.Duration(float64(p.life) * (0.2 + 0.8*rnd.Float64()))
 }
 
 // badEnds is how systemd, or a supervisor, words the end of a process that ended badly.
@@ -31,48 +61,65 @@ var badEnds = [...]lkg.Exit{
 // ends ends the run by what the config does.
 func (l *life) ends() {
 	l.tell("the config %s", l.plot.temper)
-	exit := badEnds[l.rnd.IntN(len(badEnds))]
+	e := end{Exit: badEnds[l.rnd.IntN(len(badEnds))], signature: "own end of " + l.v.Use.Name}
+	if l.plot.shared {
+		e.signature = "a file is missing"
+	}
 	switch l.plot.temper {
 	case returns:
-		exit = lkg.SystemdExit("success", "exited", "0")
+		e.Exit = lkg.SystemdExit("success", "exited", "0")
 	case hangs:
 		l.now += 30 * time.Second
-		exit = lkg.SystemdExit("watchdog", "dumped", "ABRT")
+		e.Exit = lkg.SystemdExit("watchdog", "dumped", "ABRT")
 	case panics:
-		l.reboot("the machine went down", lkg.Exit{})
+		l.booted(l.v.Use)
+		l.reboot("the machine went down", end{})
 		return
+	case drags:
+		l.booted(l.v.Use)
+		l.dies("the agent is killed for what the process does")
+		return
+	case selfish:
+		l.poison = outage{kind: runtimeGone, from: l.now, to: l.now + l.plot.lasting}
 	}
-	l.stops(exit)
+	l.stops(e)
 	if chance(l.rnd, l.plot.perCrash) {
-		l.reboot("and the power failed", exit)
+		l.booted(l.v.Use)
+		l.reboot("and the power failed", e)
 		return
 	}
-	l.seen++
-	if l.plot.backOff {
-		l.plot.delay = backoff.Next(l.plot.delay, 0, 5*time.Minute)
-	}
+	l.crashed(l.v.Use)
 }
 
-// stops ends the process, and the tracker with it if that lives there. What a helper notes of the end is lost at
-// times.
-func (l *life) stops(exit lkg.Exit) {
-	l.exit = exit
+// stops ends the process, and the tracker with it if that lives there. What a helper notes of the end is lost at times.
+func (l *life) stops(e end) {
+	l.exit = e
+	if e.Kind != lkg.ExitPlanned && l.plot.backOff {
+		l.delay = backoff.Next(l.delay, l.plot.delay, 5*time.Minute)
+	}
 	if !l.plot.alone {
 		return
 	}
 	l.tr = nil
-	if l.plot.temper != sound && chance(l.rnd, 0.3) {
-		l.exit = lkg.Exit{}
+	if l.plot.temper != sound && e.fault == "" && chance(l.rnd, 0.3) {
+		l.exit = end{}
 	}
 }
 
+// dies ends the agent, and the process with it.
+func (l *life) dies(why string) {
+	l.tell("%s", why)
+	l.stops(end{Exit: lkg.SystemdExit("signal", "killed", "KILL"), fault: supervisor})
+	l.tr = nil
+}
+
 // reboot brings the machine up again, with whatever a helper has noted of the end.
-func (l *life) reboot(why string, exit lkg.Exit) {
+func (l *life) reboot(why string, e end) {
 	l.tell("boot: %s", why)
-	l.tr, l.exit = nil, exit
+	l.tr, l.exit = nil, e
 	l.boot++
 	l.now += spread(l.rnd, 5*time.Second, 3*time.Minute)
-	l.booted = l.now
+	l.bootedAt = l.now
 	if l.plot.noClock {
 		l.sync = l.now + spread(l.rnd, time.Second, 5*time.Minute)
 	}
@@ -110,34 +157,47 @@ func (l *life) jump() {
 func (l *life) event(ctx context.Context) error {
 	if l.rnd.IntN(l.plot.events+l.plot.noise) < l.plot.noise {
 		l.plot.noise--
-		if !l.below {
-			l.seen++
-		}
-		l.tell("somebody kills the process")
-		l.stops(lkg.SystemdExit("signal", "killed", "KILL"))
+		l.tell("the process is killed, and nothing says why")
+		l.disturbed()
+		l.stops(end{Exit: lkg.SystemdExit("signal", "killed", "KILL"), signature: "killed"})
 		return nil
 	}
 	l.plot.events--
 	if chance(l.rnd, 0.1) {
 		l.storm = l.rnd.IntN(15)
 	}
-	switch l.rnd.IntN(6) {
+	what := l.rnd.IntN(6)
+	if l.plot.agents > 0 && chance(l.rnd, 0.3) {
+		l.plot.agents--
+		l.disturbed()
+		l.dies("the agent dies")
+		return nil
+	}
+	if what > 3 {
+		if l.plot.boots == 0 {
+			what = 0
+		}
+		l.plot.boots = max(l.plot.boots-1, 0)
+	}
+	switch what {
 	case 0:
 		return l.planned(ctx, lkg.SystemdExit("success", "exited", "0"))
 	case 1:
 		return l.planned(ctx, lkg.SystemdExit("timeout", "killed", "KILL"))
 	case 2:
 		l.tell("an administrator restarts the unit")
-		l.stops(lkg.SystemdExit("success", "killed", "TERM"))
+		l.stops(end{Exit: lkg.SystemdExit("success", "killed", "TERM")})
 	case 3:
 		if err := l.planned(ctx, lkg.Exit{Kind: lkg.ExitClean}); err != nil {
 			return err
 		}
 		l.reboot("an administrator reboots", l.exit)
 	case 4:
-		l.reboot("kernel panic", lkg.Exit{})
+		l.disturbed()
+		l.reboot("kernel panic", end{})
 	default:
-		l.reboot("the power failed", badEnds[l.rnd.IntN(len(badEnds))])
+		l.disturbed()
+		l.reboot("the power failed", end{Exit: badEnds[l.rnd.IntN(len(badEnds))]})
 	}
 	return nil
 }
@@ -145,7 +205,10 @@ func (l *life) event(ctx context.Context) error {
 // planned restarts the process as it announces itself.
 func (l *life) planned(ctx context.Context, exit lkg.Exit) error {
 	l.tell("the process plans its restart")
+	if err := l.open(ctx); err != nil {
+		return err
+	}
 	err := l.tr.PlanRestart(ctx, lkg.CausePlanned)
-	l.tr, l.exit = nil, exit
-	return err
+	l.tr, l.exit = nil, end{Exit: exit}
+	return l.accept(err)
 }

@@ -6,6 +6,8 @@ package lkgtest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -33,20 +35,38 @@ type Histories struct {
 	// Life is the longest that a bad config lives in one run. Zero: the least healthy run that its limits ask for, and where no
 	// other restart falls into the trial, the whole of it.
 	Life time.Duration
+	// Outages lets everything around and below the configs break as well, before, in and after the trial: the runtime, the disk,
+	// the program, the network, the power, the agent. Configs break after their promotion, take the agent down, or spoil the node
+	// for those below them. At most one outage of a history is one that no witness sees.
+	Outages bool
 }
 
-// Figures are what became of histories under one rule. A rule is right if none of GoodRejected, BadPromoted, GoodUnproven and
-// BadKept is above zero.
+// The promises that a history can find broken.
+const (
+	goodRejected = "good rejected"
+	goodBlamed   = "good blamed"
+	goodUnproven = "good unproven"
+	badPromoted  = "bad promoted"
+	badKept      = "bad kept"
+	neverBack    = "never back"
+)
+
+// Figures are what became of histories under one rule. A rule is right if none of the figures that are not Good, Bad and Worst is
+// above zero.
 type Figures struct {
 	Rule string
 
-	Good         int // histories of a good config, that is one which crashes no more often than is tolerated
-	GoodRejected int // it was found bad
+	Good         int // histories of a config that is good to the end, that is one which crashes no more often than is tolerated
+	GoodRejected int // a good config was found bad
+	GoodBlamed   int // it was found bad for an outage, or for a death of the agent
 	GoodUnproven int // it was not promoted, though it ran for several trials in the end and nothing happened
 
-	Bad         int // histories of a config that is not good
+	Bad         int // histories of a config that is not good, or breaks later
 	BadPromoted int // it became the last known good config
-	BadKept     int // it was used again after more crashes than are tolerated
+	BadKept     int // it was used again after twice as many crashes, plus two, as are tolerated
+
+	NeverBack int // no config lives in the end, or not the best that could, though nothing from outside happens any more
+	Worst     int // the most crashes of one config that nothing from outside stood between
 
 	// Broken are the first histories in which a rule was broken.
 	Broken []Broken
@@ -68,10 +88,11 @@ func (h Histories) Play(ctx context.Context, r Rule) (Figures, error) {
 	for i := range h.Count {
 		seed := h.Seed + uint64(i)
 		life := newLife(h, r, seed)
-		if err := life.play(ctx); err != nil {
+		broken, err := life.play(ctx)
+		if err != nil {
 			return f, fmt.Errorf("playing history %d under %q: %w", seed, r.Name, err)
 		}
-		f.count(life)
+		f.Add(life.figures(broken))
 	}
 	return f, nil
 }
@@ -83,64 +104,76 @@ func (h Histories) Replay(ctx context.Context, r Rule, seed uint64) (string, err
 	life.tell = func(format string, args ...any) {
 		fmt.Fprintf(&story, "%-12s "+format+"\n", append([]any{life.now.Round(time.Millisecond)}, args...)...)
 	}
-	if err := life.play(ctx); err != nil {
+	broken, err := life.play(ctx)
+	if err != nil {
 		return story.String(), fmt.Errorf("playing history %d under %q: %w", seed, r.Name, err)
+	}
+	for _, what := range slices.Sorted(maps.Keys(broken)) {
+		life.tell("%s: %s", what, broken[what])
 	}
 	return story.String(), nil
 }
 
-// count adds the outcome of one history.
-func (f *Figures) count(l *life) {
-	var o Figures
-	broke := ""
+// figures is the outcome of one history.
+func (l *life) figures(broken map[string]string) Figures {
+	f := Figures{Bad: 1, Worst: l.worst}
 	if l.plot.good() {
-		o.Good = 1
-		switch l.outcome {
-		case rejected:
-			o.GoodRejected, broke = 1, "a good config was rejected"
-		case undecided:
-			o.GoodUnproven, broke = 1, "a good config was not promoted"
-		}
-	} else {
-		o.Bad = 1
-		if l.outcome == promoted {
-			o.BadPromoted, broke = 1, "a bad config was promoted: it "+l.plot.String()
-		}
-		if l.kept > 0 {
-			o.BadKept, broke = 1, fmt.Sprintf("a bad config was used again after %d crashes, tolerated: %d", l.kept, l.limits.CrashLoopThreshold)
-		}
+		f.Good, f.Bad = 1, 0
 	}
-	if broke != "" {
-		o.Broken = []Broken{{l.seed, broke}}
+	var texts []string
+	for _, what := range slices.Sorted(maps.Keys(broken)) {
+		*f.broken(what) = 1
+		texts = append(texts, what+": "+broken[what])
 	}
-	f.Add(o)
+	if len(texts) > 0 {
+		f.Broken = []Broken{{l.seed, strings.Join(texts, "; ")}}
+	}
+	return f
+}
+
+// broken is the figure of a promise.
+func (f *Figures) broken(what string) *int {
+	switch what {
+	case goodRejected:
+		return &f.GoodRejected
+	case goodBlamed:
+		return &f.GoodBlamed
+	case goodUnproven:
+		return &f.GoodUnproven
+	case badPromoted:
+		return &f.BadPromoted
+	case badKept:
+		return &f.BadKept
+	default:
+		return &f.NeverBack
+	}
 }
 
 // Add adds the figures of other histories under the same rule.
 func (f *Figures) Add(o Figures) {
 	f.Good += o.Good
-	f.GoodRejected += o.GoodRejected
-	f.GoodUnproven += o.GoodUnproven
 	f.Bad += o.Bad
-	f.BadPromoted += o.BadPromoted
-	f.BadKept += o.BadKept
+	for _, what := range []string{goodRejected, goodBlamed, goodUnproven, badPromoted, badKept, neverBack} {
+		*f.broken(what) += *o.broken(what)
+	}
+	f.Worst = max(f.Worst, o.Worst)
 	f.Broken = append(f.Broken, o.Broken...)
 	f.Broken = f.Broken[:min(len(f.Broken), mostBroken)]
 }
 
 // Right reports whether no rule was broken.
 func (f Figures) Right() bool {
-	return f.GoodRejected == 0 && f.GoodUnproven == 0 && f.BadPromoted == 0 && f.BadKept == 0
+	return f.GoodRejected+f.GoodBlamed+f.GoodUnproven+f.BadPromoted+f.BadKept+f.NeverBack == 0
 }
 
 // Table prints figures side by side, a line for each rule.
 func Table(figures ...Figures) string {
 	var out strings.Builder
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "rule\thistories\tgood rejected\tbad promoted\tgood unproven\tbad kept")
+	fmt.Fprintln(w, "rule\thistories\tgood rejected\tgood blamed\tbad promoted\tgood unproven\tbad kept\tnever back\tmost crashes")
 	for _, f := range figures {
-		fmt.Fprintf(w, "%s\t%d\t%d of %d\t%d of %d\t%d\t%d\n",
-			f.Rule, f.Good+f.Bad, f.GoodRejected, f.Good, f.BadPromoted, f.Bad, f.GoodUnproven, f.BadKept)
+		fmt.Fprintf(w, "%s\t%d\t%d of %d\t%d of %d\t%d of %d\t%d\t%d\t%d\t%d\n", f.Rule, f.Good+f.Bad, f.GoodRejected, f.Good,
+			f.GoodBlamed, f.Good+f.Bad, f.BadPromoted, f.Bad, f.GoodUnproven, f.BadKept, f.NeverBack, f.Worst)
 	}
 	_ = w.Flush() // a Builder takes everything
 	return out.String()

@@ -14,27 +14,36 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// An outcome is what became of the config of a history.
-type outcome int
-
+// The bounds of one history: how many starts see things that come from outside, and how many come after the last of these. A
+// history in which a bad config is kept is over sooner.
 const (
-	undecided outcome = iota
-	promoted
-	rejected
+	mostEventful = 100
+	mostStarts   = 80
+	mostKept     = 25
 )
 
-// The bounds of one history. A sound config has seen all that comes from outside before the first is reached; the
-// second is for bad
-// ones alone.
-const (
-	mostStarts  = 60
-	mostReports = 600
-)
+// A node is what a rule runs on.
+type node struct {
+	store   *Store
+	tr      Tracker // of the running process, nil between two
+	exit    end
+	v       lkg.Verdict
+	boot    int
+	ids     int
+	delay   time.Duration // before the next start
+	storm   int           // how many of the next restarts come within seconds
+	poison  outage        // what a selfish config left behind
+	adopted bool          // the candidate is
+	desired lkg.OutcomeKind
+}
 
-var (
-	candidate = lkg.Ref{Namespace: "fleet", Name: "candidate", UID: "uid-candidate", Key: "kubelet", Digest: "sha256:candidate"}
-	before    = lkg.Ref{Namespace: "fleet", Name: "before", UID: "uid-before", Key: "kubelet", Digest: "sha256:before"}
-)
+// A clock is the time of a history.
+type clock struct {
+	now      time.Duration // since the beginning, which no rule sees
+	bootedAt time.Duration
+	sync     time.Duration // when a time server answers
+	offset   time.Duration // of the wall clock
+}
 
 // A life is one history while it is played. It keeps its own account, and knows nothing of how a rule counts.
 type life struct {
@@ -44,31 +53,9 @@ type life struct {
 	limits lkg.Limits // with defaults filled in
 	plot   plot
 	tell   func(format string, args ...any)
-
-	store *Store
-	tr    Tracker // of the running process, nil between two
-	exit  lkg.Exit
-	boot  int
-	ids   int
-
-	now    time.Duration // since the beginning, for nobody to see
-	booted time.Duration
-	sync   time.Duration // when a time server answers
-	offset time.Duration // of the wall clock
-	storm  int           // how many of the next restarts come within seconds
-
-	lifeRun
-
-	reports int
-	outcome outcome
-}
-
-// A lifeRun is what is known of the runs of a life.
-type lifeRun struct {
-	below   bool // what runs is not the candidate, and lives
-	restart bool // the rule asked for a restart
-	seen    int  // ends of the candidate that nothing explains, since it was left
-	kept    int  // of those, when it was used again all the same
+	node
+	clock
+	account
 }
 
 func newLife(h Histories, r Rule, seed uint64) *life {
@@ -78,50 +65,91 @@ func newLife(h Histories, r Rule, seed uint64) *life {
 		limits = h.Limits[rnd.IntN(len(h.Limits))]
 	}
 	limits = lkg.Bounds{}.Clamp(limits)
-	return &life{
-		seed: seed, rnd: rnd, rule: r, limits: limits, plot: newPlot(rnd, limits, h.Life),
-		tell: func(string, ...any) {}, store: NewStore(),
+	l := &life{seed: seed, rnd: rnd, rule: r, limits: limits, plot: newPlot(rnd, limits, h.Life), tell: func(string, ...any) {}}
+	if h.Outages {
+		l.plot.drawWorld(rnd, limits)
 	}
+	l.store, l.delay, l.tales = NewStore(), l.plot.delay, map[content]*tale{}
+	return l
 }
 
 // wall is the clock that the node shows.
 func (l *life) wall() time.Time {
 	if l.now < l.sync {
-		return time.Unix(0, 0).UTC().Add(l.now - l.booted)
+		return time.Unix(0, 0).UTC().Add(l.now - l.bootedAt)
 	}
 	return time.Unix(1_900_000_000, 0).UTC().Add(l.now + l.offset)
 }
 
-func (l *life) play(ctx context.Context) error {
+func (l *life) play(ctx context.Context) (broken map[string]string, err error) {
 	l.tell("the config %s; trial %v, healthy run %v, tolerated crashes %d", l.plot, l.limits.Trial, l.limits.MinHealthyRun, l.limits.CrashLoopThreshold)
-	if err := l.adopt(ctx); err != nil {
-		return err
+	for _, o := range l.plot.outages {
+		l.tell("from %v to %v: %s, seen: %v", o.from.Round(time.Second), o.to.Round(time.Second), o.kind, o.seen)
 	}
-	for range mostStarts {
-		if err := l.start(ctx); err != nil || l.outcome != undecided {
-			return errors.Join(err, l.settle(ctx))
-		}
-		if err := l.run(ctx); err != nil || l.outcome != undecided || l.enough() {
-			return errors.Join(err, l.settle(ctx))
-		}
-		l.now += l.plot.delay
+	if err := l.begin(ctx); err != nil {
+		return nil, err
 	}
-	return l.settle(ctx)
+	for l.starts < mostStarts && !l.over {
+		l.countStart()
+		if err := l.start(ctx); err != nil {
+			return nil, err
+		}
+		began := l.now
+		if err := l.run(ctx); err != nil {
+			return nil, err
+		}
+		if l.now-began > 10*time.Minute {
+			l.delay = l.plot.delay
+		}
+		if !l.over {
+			l.now += l.delay
+		}
+	}
+	return l.finish(ctx)
 }
 
-// adopt assigns the candidate, after another config was promoted or not.
-func (l *life) adopt(ctx context.Context) error {
-	if l.plot.proven {
-		if err := l.assign(ctx, before); err != nil {
+// countStart notes one more start.
+func (l *life) countStart() {
+	if l.all++; l.all > mostEventful {
+		l.plot.events, l.plot.noise = 0, 0
+	}
+	if l.isCalm() {
+		l.starts++
+	}
+	l.over = l.over || l.kept != "" && l.starts > mostKept
+}
+
+// begin promotes the configs that were good before, and assigns the candidate if no time is left to the one before it.
+func (l *life) begin(ctx context.Context) error {
+	for _, r := range []lkg.Ref{older, before}[2-l.plot.proven:] {
+		if err := l.assign(ctx, r); err != nil {
 			return err
 		}
-		if _, err := l.decide(ctx); err != nil {
+		if err := l.decide(ctx); err != nil {
 			return err
 		}
 		if err := l.tr.Promote(ctx); err != nil {
 			return err
 		}
 	}
+	if l.now < l.plot.lead {
+		return nil
+	}
+	return l.adopt(ctx)
+}
+
+// adopt assigns the candidate, once it can be had and the disk takes it.
+func (l *life) adopt(ctx context.Context) error {
+	o, gone := l.holds(networkGone)
+	if !gone {
+		o, gone = l.holds(diskFull)
+	}
+	if gone {
+		l.plot.lead = o.to
+		return nil
+	}
+	l.tell("the candidate is assigned")
+	l.adopted = true
 	return l.assign(ctx, candidate)
 }
 
@@ -132,13 +160,16 @@ func (l *life) assign(ctx context.Context, r lkg.Ref) error {
 	if err := errors.Join(l.tr.Assign(ctx, r), l.tr.PlanRestart(ctx, lkg.CauseAdoption)); err != nil {
 		return err
 	}
-	l.tr, l.exit = nil, lkg.Exit{Kind: lkg.ExitClean}
-	l.now += l.plot.delay
+	l.tr, l.exit = nil, end{Exit: lkg.Exit{Kind: lkg.ExitClean}}
 	return nil
 }
 
-// open makes the tracker of a process, if none runs.
+// open makes the tracker of a process, if none runs, and lets the disk be full or not.
 func (l *life) open(ctx context.Context) (err error) {
+	l.store.StopAt(0, StopFull)
+	if _, full := l.holds(diskFull); full {
+		l.store.StopAt(1, StopFull)
+	}
 	if l.tr != nil {
 		return nil
 	}
@@ -149,71 +180,81 @@ func (l *life) open(ctx context.Context) (err error) {
 	return err
 }
 
+// accept gives back an error, unless the disk is full and that is the reason.
+func (l *life) accept(err error) error {
+	if _, full := l.holds(diskFull); full && errors.Is(err, ErrStopped) {
+		return nil
+	}
+	return err
+}
+
 // decide records a start and gives the verdict.
-func (l *life) decide(ctx context.Context) (lkg.Verdict, error) {
+func (l *life) decide(ctx context.Context) error {
 	if err := l.open(ctx); err != nil {
-		return lkg.Verdict{}, err
+		return err
 	}
-	if err := l.tr.Start(ctx, l.exit); err != nil {
-		return lkg.Verdict{}, err
+	if err := l.accept(l.tr.Start(ctx, l.exit.tell())); err != nil {
+		return err
 	}
-	return l.tr.Decide(ctx, func(lkg.Ref) lkg.Limits { return l.limits },
-		func(lkg.Ref) lkg.Check { return lkg.Check{Outcome: lkg.CheckOK} })
+	if err := l.look(ctx); err != nil {
+		return err
+	}
+	v, err := l.tr.Decide(ctx, l.limitsOf, checkNothing)
+	l.v, l.healthy = v, 0
+	return l.accept(err)
+}
+
+// tell is what a tracker is told of the end.
+func (e end) tell() lkg.Exit { return e.Exit }
+
+func (l *life) limitsOf(lkg.Ref) lkg.Limits { return l.limits }
+
+func checkNothing(lkg.Ref) lkg.Check { return lkg.Check{Outcome: lkg.CheckOK} }
+
+// look records whether the desired config can be found.
+func (l *life) look(ctx context.Context) error {
+	kind := lkg.DesiredCorrect
+	if _, gone := l.holds(networkGone); gone {
+		kind = lkg.DesiredUnreachable
+	}
+	if kind == l.desired || !l.adopted {
+		return nil
+	}
+	l.desired = kind
+	return l.accept(l.tr.SetDesired(ctx, lkg.Outcome{Kind: kind}))
 }
 
 // start starts what the rule chooses.
 func (l *life) start(ctx context.Context) error {
-	v, err := l.decide(ctx)
-	if err != nil {
+	if err := l.decide(ctx); err != nil {
 		return err
 	}
-	l.below = !v.Use.Same(candidate)
-	switch {
-	case l.below:
-		l.seen = 0 // it was left
-		l.tell("uses the %s config: %s", v.Role, v.Condition.Reason)
-		l.readList()
-	case !v.OnTrial:
-		l.outcome = promoted
-		l.tell("is not on trial any more")
-	default:
-		l.tell("starts after %q, on trial, counted %d, tolerated %d; the clock shows %s", l.exit.Detail, v.Counted, v.Threshold, l.wall().Format(time.DateTime))
-		if l.seen > l.limits.CrashLoopThreshold {
-			l.kept = l.seen
-		}
-	}
+	l.listing()
+	l.used()
+	l.tell("uses %s as %s after %q: %s; counted %d, tolerated %d; the clock shows %s", name(l.v.Use), l.v.Role, l.exit.Detail,
+		l.v.Condition.Reason, l.v.Counted, l.v.Threshold, l.wall().Format(time.DateTime))
 	return nil
 }
 
-// readList sees whether the candidate is listed as bad.
-func (l *life) readList() {
-	s := l.tr.State()
-	if s.BadEntry(candidate) != nil {
-		l.outcome = rejected
-		l.tell("is listed as bad")
-	}
-}
-
-// run lets what was started run until it ends by itself, or something from outside ends it. What is below the
-// candidate lives.
+// run lets what is used run until it ends by itself, or something from outside ends it, or the rule does.
 func (l *life) run(ctx context.Context) error {
-	own, outside := forever, l.nextEvent()
-	if !l.below {
-		own = l.plot.lasts(l.rnd)
+	own, hit, outside, adoption := l.lasts(), l.nextStrike(), l.nextEvent(), forever
+	if !l.adopted {
+		adoption = max(l.plot.lead-l.now, 0)
 	}
-	lasts := min(own, outside)
-	l.restart = false
-	if err := l.live(ctx, lasts); err != nil || l.outcome != undecided {
+	lasts := min(own, hit.after, outside, adoption)
+	if ended, err := l.live(ctx, lasts); err != nil || ended {
 		return err
 	}
-	switch {
-	case l.restart:
-		return l.planned(ctx, lkg.Exit{Kind: lkg.ExitPlanned})
-	case lasts == forever:
-		return nil // it was waited for, in vain
-	case own < outside:
+	switch lasts {
+	case hit.after:
+		l.struck(hit.of)
+		return nil
+	case own:
 		l.ends()
 		return nil
+	case adoption:
+		return l.adopt(ctx)
 	default:
 		return l.event(ctx)
 	}
@@ -222,44 +263,49 @@ func (l *life) run(ctx context.Context) error {
 // forever is a run that nothing ends.
 const forever = time.Duration(math.MaxInt64)
 
-// patience is how long a run that nothing ends is waited for.
-func (l *life) patience() time.Duration {
-	return 3*l.limits.Trial + 12*l.limits.MinHealthyRun + 10*time.Minute
-}
-
-// enough reports whether a bad config was watched for long enough.
-func (l *life) enough() bool { return !l.plot.good() && l.reports > mostReports }
-
-// live reports on the run while it lasts.
-func (l *life) live(ctx context.Context, lasts time.Duration) error {
+// live reports on the run while it lasts. ended: the rule ended it, or the history is over.
+func (l *life) live(ctx context.Context, lasts time.Duration) (ended bool, err error) {
 	failed := true // the report before
-	streak := time.Duration(0)
-	for ran := time.Duration(0); ran < min(lasts, l.patience()) && !l.enough(); {
+	calm := time.Duration(0)
+	for ran := time.Duration(0); ran < lasts; {
+		if calm > l.patience() {
+			l.over, l.alive = true, l.healthy > 0
+			return true, nil
+		}
 		step := min(l.plot.every, lasts-ran)
+		if l.isCalm() {
+			calm += step
+		}
 		ran, l.now = ran+step, l.now+step
 		if step < l.plot.every {
-			return nil // it ended before it was asked
+			return false, nil // it ended before it was asked
 		}
-		ready := l.ready(ran, streak, failed)
-		if streak, failed = streak+step, !ready; failed {
-			streak = 0
+		ready := l.ready(ran, failed)
+		if l.healthy += step; !ready {
+			l.healthy = 0
 		}
-		if err := l.report(ctx, step, ready); err != nil || l.outcome != undecided || l.restart {
-			return err
+		failed = !ready
+		if ended, err := l.report(ctx, step, ready); err != nil || ended {
+			return true, err
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // ready is the answer of the required probe.
-func (l *life) ready(ran, streak time.Duration, failed bool) bool {
-	switch {
-	case l.below:
-		return true
-	case l.plot.temper == neverReady, ran <= l.plot.ramp:
+func (l *life) ready(ran time.Duration, failed bool) bool {
+	if _, deaf := l.holds(runtimeDeaf); deaf {
 		return false
-	case l.plot.temper == seldomReady:
-		return streak+l.plot.every < l.plot.life
+	}
+	temper := l.plot.temper
+	if !l.v.Use.Same(candidate) {
+		temper = sound
+	}
+	switch {
+	case temper == neverReady, ran <= l.plot.ramp:
+		return false
+	case temper == seldomReady:
+		return l.healthy+l.plot.every < l.plot.life
 	case l.plot.blips > 0 && !failed && chance(l.rnd, 0.05):
 		l.plot.blips--
 		return false
@@ -268,47 +314,61 @@ func (l *life) ready(ran, streak time.Duration, failed bool) bool {
 	}
 }
 
-// report tells the rule how the run is.
-func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) error {
-	l.reports++
+// report tells the rule how the run is. ended: the rule asks for a restart.
+func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (ended bool, err error) {
+	if err := l.open(ctx); err != nil {
+		return false, err
+	}
+	if err := l.look(ctx); err != nil {
+		return false, err
+	}
 	h := lkg.Health{Elapsed: elapsed, Probes: []lkg.ProbeResult{{Name: "disk", Err: errNotReady}, {Name: "ready", Required: true}}}
 	if !ready {
 		h.Probes[1].Err = errNotReady
 	}
 	p, err := l.tr.Healthy(ctx, h)
-	switch p.Result {
-	case lkg.ResultPromoted:
-		l.outcome = promoted
-		l.tell("promoted: %s", p.Why)
-	case lkg.ResultRejected:
-		l.outcome = rejected
-		l.tell("rejected: %s", p.Why)
-	case lkg.ResultRestart:
-		l.restart = true
-		l.tell("asks for a restart: %s", p.Why)
+	if err := l.accept(err); err != nil {
+		return false, err
 	}
-	return err
+	switch p.Result {
+	case lkg.ResultIdle:
+		return l.change(ctx)
+	case lkg.ResultWait:
+		return false, nil
+	case lkg.ResultPromoted:
+		l.tell("promoted: %s", p.Why)
+		return false, nil
+	}
+	l.tell("%s: %s", p.Result, p.Why)
+	l.listing()
+	if _, deaf := l.holds(runtimeDeaf); !ready && !deaf {
+		l.tale(l.v.Use).sick++
+	}
+	return true, l.restart(ctx)
+}
+
+// change restarts where a start would choose another config now. Only a rule that is a tracker can be asked.
+func (l *life) change(ctx context.Context) (ended bool, err error) {
+	tr, ok := l.tr.(*lkg.Tracker)
+	if !ok || l.v.Role == lkg.RoleCurrent {
+		return false, nil
+	}
+	next := lkg.Decide(lkg.Input{State: tr.State(), Recorded: true, Limits: l.limitsOf}, checkNothing)
+	if next.Use.Same(l.v.Use) {
+		return false, nil
+	}
+	l.tell("a start would use %s", name(next.Use))
+	return true, l.restart(ctx)
+}
+
+// restart ends the run because the rule wants another one.
+func (l *life) restart(ctx context.Context) error {
+	if err := l.open(ctx); err != nil {
+		return err
+	}
+	err := l.tr.PlanRestart(ctx, lkg.CauseAdoption)
+	l.tr, l.exit = nil, end{Exit: lkg.Exit{Kind: lkg.ExitClean}}
+	return l.accept(err)
 }
 
 var errNotReady = errors.New("not ready")
-
-// settle reads from the disk what became of the candidate.
-func (l *life) settle(ctx context.Context) error {
-	s, err := lkg.Load(ctx, l.store, "v1")
-	if err != nil {
-		return err
-	}
-	found := undecided
-	if s.LastKnownGood.Same(candidate) {
-		found = promoted
-	}
-	for _, b := range s.Bad {
-		if b.Ref.Same(candidate) {
-			found = rejected
-		}
-	}
-	if found != l.outcome {
-		return fmt.Errorf("the candidate's outcome is %d, and %d on record", l.outcome, found)
-	}
-	return nil
-}

@@ -11,41 +11,59 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// A temper is how a config behaves.
+// A temper is how the candidate behaves.
 type temper int
 
 const (
-	sound        temper = iota // good: it runs until something else ends it
-	crashes                    // each run ends badly by itself
-	returns                    // each run ends by itself, with status 0
-	hangs                      // each run stops to report, and a watchdog ends it
-	panics                     // each run takes the machine down
-	neverReady                 // a required probe never passes
-	seldomReady                // a required probe never passes for as long as a healthy run has to last
-	tempersCount               // how many there are
+	sound       temper = iota // good: it runs until something else ends it
+	crashes                   // each run ends badly by itself
+	returns                   // each run ends by itself, with status 0
+	hangs                     // each run stops to report, and a watchdog ends it
+	panics                    // each run takes the machine down
+	neverReady                // a required probe never passes
+	seldomReady               // a required probe never passes for as long as a healthy run has to last
+	drags                     // each run takes the agent down with it
+	breaksLater               // it is sound until something that it needs is gone: a file, a feature of the program
+	selfish                   // each run ends badly, and for a while after it no config can run
 )
 
 func (t temper) String() string {
-	return [...]string{"is sound", "crashes", "returns by itself", "hangs", "takes the machine down", "never gets ready", "is ready for moments"}[t]
+	return [...]string{
+		"is sound", "crashes", "returns by itself", "hangs", "takes the machine down", "never gets ready", "is ready for moments",
+		"takes the agent down", "breaks later", "crashes and spoils the node",
+	}[t]
+}
+
+// A conduct is how the candidate of a history behaves.
+type conduct struct {
+	temper   temper
+	life     time.Duration // the longest run that it has, once it is bad
+	perCrash float64       // share of crashes behind which the power fails, so that nothing sees them
+	breaks   time.Duration // when a config that breaks later does
+	atOnce   bool          // a run that goes on ends as it breaks; else it breaks at the next start
+	shared   bool          // the last known good config before it breaks with it
+	lasting  time.Duration // how long a selfish config spoils the node after a run
+}
+
+// Habits are those of the node.
+type habits struct {
+	every   time.Duration // between two health reports
+	ramp    time.Duration // how long the required probe fails in each run
+	delay   time.Duration // before a restart
+	backOff bool          // the delay doubles, up to five minutes
+	noClock bool          // no clock runs while the machine is off: each boot begins in 1970, until a time server answers
+	jumps   bool          // the wall clock jumps at times
+	alone   bool          // the tracker lives in the process that crashes, so that the end is not always told
+	blips   int           // reports in which the probe of a sound config fails, one at a time
 }
 
 // A plot is what a history draws at its beginning.
 type plot struct {
-	temper   temper
-	life     time.Duration // the longest run that a bad config has
-	events   int           // how many restarts come from outside
-	gap      time.Duration // the mean time between them
-	noise    int           // ends of a sound config that nothing explains, within what is tolerated
-	every    time.Duration // between two health reports
-	ramp     time.Duration // how long the required probe fails in each run
-	delay    time.Duration // before a restart
-	backOff  bool          // the delay doubles, up to five minutes
-	noClock  bool          // no clock runs while the machine is off: each boot begins in 1970, until a time server answers
-	jumps    bool          // the wall clock jumps at times
-	alone    bool          // the tracker lives in the process that crashes, so that nobody knows how that ended
-	proven   bool          // another config was promoted before
-	perCrash float64       // share of crashes behind which the power fails, so that nobody sees them
-	blips    int           // reports in which the probe of a sound config fails, one at a time
+	conduct
+	habits
+	weather
+	proven int           // how many configs were promoted before: none, one, or two
+	lead   time.Duration // when the candidate is adopted
 }
 
 func (p plot) good() bool { return p.temper == sound }
@@ -73,11 +91,13 @@ func choice(rnd *rand.Rand) lkg.Limits {
 // newPlot draws a plot for limits whose defaults are filled in.
 func newPlot(rnd *rand.Rand, l lkg.Limits, life time.Duration) plot {
 	every := []time.Duration{15 * time.Second, 30 * time.Second, time.Minute}[rnd.IntN(3)]
-	p := plot{
+	p := plot{habits: habits{
 		every: min(every, l.ProbeDeadline/4),
 		delay: spread(rnd, 100*time.Millisecond, 30*time.Second), backOff: chance(rnd, 0.3),
-		noClock: chance(rnd, 0.2), jumps: chance(rnd, 0.3), proven: chance(rnd, 0.5), alone: chance(rnd, 0.4),
-	}
+		noClock: chance(rnd, 0.2), jumps: chance(rnd, 0.3), alone: chance(rnd, 0.4),
+	}}
+	p.proven = rnd.IntN(3)
+	p.boots = math.MaxInt
 	if chance(rnd, 0.7) {
 		p.events, p.gap = rnd.IntN(30), spread(rnd, 5*time.Second, l.Trial)
 	}
@@ -88,7 +108,7 @@ func newPlot(rnd *rand.Rand, l lkg.Limits, life time.Duration) plot {
 		p.noise, p.blips = rnd.IntN(l.CrashLoopThreshold+1), rnd.IntN(4)
 		return p
 	}
-	p.temper = 1 + temper(rnd.IntN(int(tempersCount)-1))
+	p.temper = []temper{crashes, returns, hangs, panics, neverReady, seldomReady}[rnd.IntN(6)]
 	if chance(rnd, 0.3) {
 		p.perCrash = 0.2
 	}

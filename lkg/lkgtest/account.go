@@ -1,0 +1,183 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkgtest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belayproject/belay/lkg"
+)
+
+// The configs of a history, beside the local one.
+var (
+	candidate = lkg.Ref{Namespace: "fleet", Name: "candidate", UID: "uid-candidate", Key: "kubelet", Digest: "sha256:candidate"}
+	before    = lkg.Ref{Namespace: "fleet", Name: "before", UID: "uid-before", Key: "kubelet", Digest: "sha256:before"}
+	older     = lkg.Ref{Namespace: "fleet", Name: "older", UID: "uid-older", Key: "kubelet", Digest: "sha256:older"}
+)
+
+// A tale is how often one config was left for what it did itself, since something else ended a run of another config: that
+// may have been taken for a proof that it is not to blame.
+type tale struct {
+	deaths int // ends of its own, to whoever looks
+	boots  int // boots, and deaths of the agent, that it brought about
+	sick   int // it was left because a required probe failed
+}
+
+// An account is what a history knows of itself. It does not know how a rule counts.
+type account struct {
+	tales    map[content]*tale
+	kept     string        // how a bad config was kept for too long
+	worst    int           // the most deaths of one config since something else ended a run of another
+	blamed   string        // how a good config was listed
+	listed   int           // how many entries the list of bad configs had
+	promoted bool          // the candidate was
+	broken   bool          // it was, after it broke
+	healthy  time.Duration // without a break, in the present run
+	all      int           // starts
+	starts   int           // since nothing breaks any more
+	alive    bool          // in the end, what runs is ready
+	over     bool          // the history is
+}
+
+func (l *life) tale(r lkg.Ref) *tale {
+	t := l.tales[of(r)]
+	if t == nil {
+		t = &tale{}
+		l.tales[of(r)] = t
+	}
+	return t
+}
+
+// crashed notes an end of its own.
+func (l *life) crashed(r lkg.Ref) {
+	t := l.tale(r)
+	t.deaths++
+	l.worst = max(l.worst, t.deaths)
+}
+
+// booted notes that a config took the machine down, or the agent.
+func (l *life) booted(r lkg.Ref) { l.tale(r).boots++ }
+
+// disturbed notes that something from outside ended the run. It may clear every other config of what it did.
+func (l *life) disturbed() {
+	for k, t := range l.tales {
+		if k != of(l.v.Use) {
+			*t = tale{}
+		}
+	}
+}
+
+// most is how often a config may be tried at most that ends in a way of which n are tolerated: until they are exceeded, and as often
+// again after a config below it lived.
+func most(n int) int { return 2 * (n + 1) }
+
+// used notes that a config is used again.
+func (l *life) used() {
+	t, n := l.tale(l.v.Use), l.limits.CrashLoopThreshold
+	if !l.v.OnTrial {
+		n = max(n, tolerated)
+	}
+	if l.poison.to > 0 {
+		return // nothing tells how long it spoils the node
+	}
+	switch {
+	case l.v.Use.IsLocal():
+	case t.deaths >= most(n):
+		l.kept = fmt.Sprintf("%s is used again after %d deaths, tolerated: %d", l.v.Use.Name, t.deaths, n)
+	case t.boots >= most(tolerated):
+		l.kept = fmt.Sprintf("%s is used again after %d boots or deaths of the agent", l.v.Use.Name, t.boots)
+	case t.sick >= 2:
+		l.kept = fmt.Sprintf("%s is used again after it was left %d times for a probe", l.v.Use.Name, t.sick)
+	}
+}
+
+// good reports whether a config is good now.
+func (l *life) good(r lkg.Ref) bool {
+	p := &l.plot
+	switch {
+	case r.Same(candidate):
+		return p.temper == sound || p.temper == breaksLater && l.now < p.breaks
+	case r.Same(before):
+		return !p.shared || l.now < p.breaks
+	default:
+		return true
+	}
+}
+
+// listing notes which configs are listed as bad.
+func (l *life) listing() {
+	bad := l.tr.State().Bad
+	for _, b := range bad[min(l.listed, len(bad)):] {
+		l.tell("%s is listed as bad: %s", b.Ref.Name, b.Reason)
+		if l.good(b.Ref) {
+			l.blamed = fmt.Sprintf("%s is good and was listed: %s", b.Ref.Name, b.Reason)
+		}
+	}
+	l.listed = len(bad)
+}
+
+// isCalm reports whether nothing comes from outside any more.
+func (l *life) isCalm() bool {
+	return l.now >= l.plot.calm() && l.plot.events+l.plot.noise == 0
+}
+
+// patience is how long a run that nothing ends is waited for.
+func (l *life) patience() time.Duration {
+	return 3*(l.limits.Trial+l.limits.MinHealthyRun+l.limits.ProbeDeadline) + 10*time.Minute
+}
+
+// wanted is the config that has to run in the end.
+func (l *life) wanted(s *lkg.State) lkg.Ref {
+	for _, r := range []lkg.Ref{candidate, s.LastKnownGood, s.Previous} {
+		if l.good(r) {
+			return r
+		}
+	}
+	return lkg.Ref{}
+}
+
+// finish compares what runs in the end, and what is on record, with what has to.
+func (l *life) finish(ctx context.Context) (broken map[string]string, err error) {
+	s, err := lkg.Load(ctx, l.store, "v1")
+	if err != nil {
+		return nil, err
+	}
+	want, good := l.wanted(&s), s.LastKnownGood.Same(candidate)
+	broken = map[string]string{}
+	switch {
+	case l.blamed != "" && l.plot.world:
+		broken[goodBlamed] = l.blamed
+	case l.blamed != "":
+		broken[goodRejected] = l.blamed
+	case l.plot.good() && !good && l.alive && l.v.Use.Same(candidate):
+		broken[goodUnproven] = "a good config was not promoted"
+	}
+	if l.kept != "" {
+		broken[badKept] = l.kept
+	}
+	switch l.plot.temper {
+	case sound, breaksLater:
+	default:
+		if good {
+			broken[badPromoted] = "a bad config was promoted: it " + l.plot.String()
+		}
+	}
+	switch {
+	case l.plot.temper == seldomReady || l.plot.temper == neverReady && l.v.Use.Same(candidate):
+	case !l.alive:
+		broken[neverBack] = fmt.Sprintf("no config lives in the end, and %q would", name(want))
+	case !l.v.Use.Same(want):
+		broken[neverBack] = fmt.Sprintf("%q runs in the end, and not %q", name(l.v.Use), name(want))
+	}
+	return broken, nil
+}
+
+func name(r lkg.Ref) string {
+	if r.IsLocal() {
+		return "local"
+	}
+	return r.Name
+}
