@@ -87,7 +87,7 @@ func (l *life) used() {
 	case l.v.Use.IsLocal():
 	case t.deaths >= most(n):
 		l.kept = fmt.Sprintf("%s is used again after %d deaths, tolerated: %d", l.v.Use.Name, t.deaths, n)
-	case t.boots >= most(tolerated):
+	case t.boots >= most(tolerated) && l.plot.world:
 		l.kept = fmt.Sprintf("%s is used again after %d boots or deaths of the agent", l.v.Use.Name, t.boots)
 	case t.sick >= 2:
 		l.kept = fmt.Sprintf("%s is used again after it was left %d times for a probe", l.v.Use.Name, t.sick)
@@ -166,6 +166,7 @@ func (l *life) finish(ctx context.Context) (broken map[string]string, err error)
 		}
 	}
 	switch {
+	case l.plot.temper == panics && !l.plot.world:
 	case l.plot.temper == seldomReady || l.plot.temper == neverReady && l.v.Use.Same(candidate):
 	case !l.alive:
 		broken[neverBack] = fmt.Sprintf("no config lives in the end, and %q would", name(want))

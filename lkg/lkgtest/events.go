@@ -12,22 +12,6 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// A fault is what a run ended of, where that is known and not the process itself.
-type fault string
-
-const (
-	notExecuted fault = "NotExecuted"
-	environment fault = "Environment"
-	supervisor  fault = "Supervisor"
-)
-
-// An end is how a run ended, and what is known of it.
-type end struct {
-	lkg.Exit
-	fault     fault
-	signature string
-}
-
 // lasts draws how long a run of the config in use lasts that nothing from outside ends.
 func (l *life) lasts() time.Duration {
 	p := &l.plot
@@ -61,19 +45,16 @@ var badEnds = [...]lkg.Exit{
 // ends ends the run by what the config does.
 func (l *life) ends() {
 	l.tell("the config %s", l.plot.temper)
-	e := end{Exit: badEnds[l.rnd.IntN(len(badEnds))], signature: "own end of " + l.v.Use.Name}
-	if l.plot.shared {
-		e.signature = "a file is missing"
-	}
+	e := badEnds[l.rnd.IntN(len(badEnds))]
 	switch l.plot.temper {
 	case returns:
-		e.Exit = lkg.SystemdExit("success", "exited", "0")
+		e = lkg.SystemdExit("success", "exited", "0")
 	case hangs:
 		l.now += 30 * time.Second
-		e.Exit = lkg.SystemdExit("watchdog", "dumped", "ABRT")
+		e = lkg.SystemdExit("watchdog", "dumped", "ABRT")
 	case panics:
 		l.booted(l.v.Use)
-		l.reboot("the machine went down", end{})
+		l.reboot("the machine went down", lkg.Exit{})
 		return
 	case drags:
 		l.booted(l.v.Use)
@@ -81,6 +62,16 @@ func (l *life) ends() {
 		return
 	case selfish:
 		l.poison = outage{kind: runtimeGone, from: l.now, to: l.now + l.plot.lasting}
+	}
+	e.Signature = "own end of " + l.v.Use.Name
+	if l.plot.shared {
+		e.Signature = "a file is missing"
+	}
+	e.Witnessed = l.plot.asked
+	if l.spoiled() {
+		e.Fault, e.Witnessed = lkg.FaultEnvironment, false // nothing tells that it would have ended anyway
+		l.stops(e)
+		return
 	}
 	l.stops(e)
 	if chance(l.rnd, l.plot.perCrash) {
@@ -92,7 +83,7 @@ func (l *life) ends() {
 }
 
 // stops ends the process, and the tracker with it if that lives there. What a helper notes of the end is lost at times.
-func (l *life) stops(e end) {
+func (l *life) stops(e lkg.Exit) {
 	l.exit = e
 	if e.Kind != lkg.ExitPlanned && l.plot.backOff {
 		l.delay = backoff.Next(l.delay, l.plot.delay, 5*time.Minute)
@@ -101,20 +92,22 @@ func (l *life) stops(e end) {
 		return
 	}
 	l.tr = nil
-	if l.plot.temper != sound && e.fault == "" && chance(l.rnd, 0.3) {
-		l.exit = end{}
+	if l.plot.temper != sound && e.Fault == "" && chance(l.rnd, 0.3) {
+		l.exit = lkg.Exit{}
 	}
 }
 
 // dies ends the agent, and the process with it.
 func (l *life) dies(why string) {
 	l.tell("%s", why)
-	l.stops(end{Exit: lkg.SystemdExit("signal", "killed", "KILL"), fault: supervisor})
+	e := lkg.SystemdExit("signal", "killed", "KILL")
+	e.Fault = lkg.FaultSupervisor
+	l.stops(e)
 	l.tr = nil
 }
 
 // reboot brings the machine up again, with whatever a helper has noted of the end.
-func (l *life) reboot(why string, e end) {
+func (l *life) reboot(why string, e lkg.Exit) {
 	l.tell("boot: %s", why)
 	l.tr, l.exit = nil, e
 	l.boot++
@@ -159,7 +152,9 @@ func (l *life) event(ctx context.Context) error {
 		l.plot.noise--
 		l.tell("the process is killed, and nothing says why")
 		l.disturbed()
-		l.stops(end{Exit: lkg.SystemdExit("signal", "killed", "KILL"), signature: "killed"})
+		e := lkg.SystemdExit("signal", "killed", "KILL")
+		e.Signature, e.Witnessed = "killed", l.plot.asked
+		l.stops(e)
 		return nil
 	}
 	l.plot.events--
@@ -186,7 +181,7 @@ func (l *life) event(ctx context.Context) error {
 		return l.planned(ctx, lkg.SystemdExit("timeout", "killed", "KILL"))
 	case 2:
 		l.tell("an administrator restarts the unit")
-		l.stops(end{Exit: lkg.SystemdExit("success", "killed", "TERM")})
+		l.stops(lkg.SystemdExit("success", "killed", "TERM"))
 	case 3:
 		if err := l.planned(ctx, lkg.Exit{Kind: lkg.ExitClean}); err != nil {
 			return err
@@ -194,10 +189,10 @@ func (l *life) event(ctx context.Context) error {
 		l.reboot("an administrator reboots", l.exit)
 	case 4:
 		l.disturbed()
-		l.reboot("kernel panic", end{})
+		l.reboot("kernel panic", lkg.Exit{})
 	default:
 		l.disturbed()
-		l.reboot("the power failed", end{Exit: badEnds[l.rnd.IntN(len(badEnds))]})
+		l.reboot("the power failed", badEnds[l.rnd.IntN(len(badEnds))])
 	}
 	return nil
 }
@@ -209,6 +204,6 @@ func (l *life) planned(ctx context.Context, exit lkg.Exit) error {
 		return err
 	}
 	err := l.tr.PlanRestart(ctx, lkg.CausePlanned)
-	l.tr, l.exit = nil, end{Exit: exit}
+	l.tr, l.exit = nil, exit
 	return l.accept(err)
 }

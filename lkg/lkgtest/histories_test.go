@@ -23,8 +23,8 @@ func histories(t *testing.T) (all, others int) {
 	t.Helper()
 	text := os.Getenv("BELAY_LKG_HISTORIES")
 	if text == "" {
-		n := raceshare.Of(t, 2000)
-		return n, n / 8
+		n := raceshare.Of(t, 800)
+		return n, n / 4
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -93,6 +93,28 @@ func TestHistories(t *testing.T) {
 		t.Errorf("the clock alone rejected %d good configs and promoted %d bad ones, want 0 and many", clock.GoodRejected, clock.BadPromoted)
 	}
 	t.Logf("histories from seed %d:\n%s", h.Seed, lkgtest.Table(belay, counted, clock))
+}
+
+// TestHistoriesWithOutages: everything around and below the configs breaks as well, at any moment, and configs break after their
+// promotion. The rule that blamed by count, and those of the kubelet's dynamic config, fail in the same histories.
+func TestHistoriesWithOutages(t *testing.T) {
+	all, others := histories(t)
+	h := lkgtest.Histories{Seed: 1, Count: all, Outages: true}
+	belay := playAll(t, h, lkgtest.Belay())
+	counted := playAll(t, h, lkgtest.BlameByCount())
+	if counted.GoodBlamed == 0 || counted.BadKept == 0 || counted.NeverBack == 0 {
+		t.Errorf("blaming by count fails in too few ways: these histories prove nothing")
+	}
+	h.Count = others
+	every, clock := playAll(t, h, lkgtest.CountAndClock()), playAll(t, h, lkgtest.ClockAlone())
+	if every.GoodBlamed == 0 || every.BadPromoted == 0 {
+		t.Errorf("counting every restart and promoting by the clock blamed %d good configs and promoted %d bad ones, want many",
+			every.GoodBlamed, every.BadPromoted)
+	}
+	if clock.BadKept == 0 || clock.NeverBack == 0 {
+		t.Errorf("the clock alone kept %d bad configs, and never came back %d times, want many", clock.BadKept, clock.NeverBack)
+	}
+	t.Logf("histories with outages from seed %d:\n%s", h.Seed, lkgtest.Table(belay, counted, every, clock))
 }
 
 // blind is a tracker that does not see one kind of evidence.

@@ -17,8 +17,8 @@ import (
 // The bounds of one history: how many starts see things that come from outside, and how many come after the last of these. A
 // history in which a bad config is kept is over sooner.
 const (
-	mostEventful = 100
-	mostStarts   = 80
+	mostEventful = 60
+	mostStarts   = 60
 	mostKept     = 25
 )
 
@@ -26,7 +26,7 @@ const (
 type node struct {
 	store   *Store
 	tr      Tracker // of the running process, nil between two
-	exit    end
+	exit    lkg.Exit
 	v       lkg.Verdict
 	boot    int
 	ids     int
@@ -160,7 +160,7 @@ func (l *life) assign(ctx context.Context, r lkg.Ref) error {
 	if err := errors.Join(l.tr.Assign(ctx, r), l.tr.PlanRestart(ctx, lkg.CauseAdoption)); err != nil {
 		return err
 	}
-	l.tr, l.exit = nil, end{Exit: lkg.Exit{Kind: lkg.ExitClean}}
+	l.tr, l.exit = nil, lkg.Exit{Kind: lkg.ExitClean}
 	return nil
 }
 
@@ -193,7 +193,7 @@ func (l *life) decide(ctx context.Context) error {
 	if err := l.open(ctx); err != nil {
 		return err
 	}
-	if err := l.accept(l.tr.Start(ctx, l.exit.tell())); err != nil {
+	if err := l.accept(l.tr.Start(ctx, l.exit)); err != nil {
 		return err
 	}
 	if err := l.look(ctx); err != nil {
@@ -203,9 +203,6 @@ func (l *life) decide(ctx context.Context) error {
 	l.v, l.healthy = v, 0
 	return l.accept(err)
 }
-
-// tell is what a tracker is told of the end.
-func (e end) tell() lkg.Exit { return e.Exit }
 
 func (l *life) limitsOf(lkg.Ref) lkg.Limits { return l.limits }
 
@@ -331,7 +328,7 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 		return false, err
 	}
 	switch p.Result {
-	case lkg.ResultIdle:
+	case "": // nothing is on trial
 		return l.change(ctx)
 	case lkg.ResultWait:
 		return false, nil
@@ -367,7 +364,7 @@ func (l *life) restart(ctx context.Context) error {
 		return err
 	}
 	err := l.tr.PlanRestart(ctx, lkg.CauseAdoption)
-	l.tr, l.exit = nil, end{Exit: lkg.Exit{Kind: lkg.ExitClean}}
+	l.tr, l.exit = nil, lkg.Exit{Kind: lkg.ExitClean}
 	return l.accept(err)
 }
 

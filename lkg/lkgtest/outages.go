@@ -49,13 +49,17 @@ type weather struct {
 	noise   int           // how many ends that nothing explains, within what is tolerated
 	boots   int           // how many of the restarts may be reboots that were not planned
 	agents  int           // how many of the restarts may be deaths of the agent
+	asked   bool          // the witnesses are asked at each end
 	outages []outage      // of which at most one is not seen
 }
 
 // drawWorld adds to a plot what can break around and below the configs.
 func (p *plot) drawWorld(rnd *rand.Rand, l lkg.Limits) {
-	p.world = true
+	p.world, p.asked = true, chance(rnd, 0.7)
 	p.events, p.boots, p.agents = min(p.events, 12), rnd.IntN(tolerated+1), rnd.IntN(tolerated+1)
+	if p.backOff = p.backOff || chance(rnd, 0.7); !p.backOff {
+		p.delay = max(p.delay, 5*time.Second)
+	}
 	p.proven = 1 + rnd.IntN(2)
 	if chance(rnd, 0.2) {
 		p.proven = 0
@@ -167,6 +171,16 @@ func (l *life) holds(kind trouble) (o outage, yes bool) {
 	return outage{}, false
 }
 
+// spoiled reports whether a witness sees now that something below is gone.
+func (l *life) spoiled() bool {
+	for _, o := range l.plot.outages {
+		if o.seen && o.holds(l.now) && (o.kind == runtimeGone || o.kind == runtimeDeaf || o.kind == diskFull) {
+			return true
+		}
+	}
+	return false
+}
+
 // struck ends the run by an outage.
 func (l *life) struck(o outage) {
 	l.tell("the %s (until %v, seen: %v)", o.kind, o.to.Round(time.Second), o.seen)
@@ -175,19 +189,19 @@ func (l *life) struck(o outage) {
 	if o.varies {
 		signature += " under " + l.v.Use.Name
 	}
-	e := end{Exit: lkg.Exit{Kind: lkg.ExitCrash, Detail: o.kind.String()}, signature: signature}
+	e := lkg.Exit{Kind: lkg.ExitCrash, Detail: o.kind.String(), Signature: signature, Witnessed: l.plot.asked}
 	switch o.kind {
 	case binaryGone:
-		e.fault = notExecuted
+		e.Fault, e.Witnessed = lkg.FaultNotExecuted, false
 	case powerFails:
-		l.reboot("the power failed", end{})
+		l.reboot("the power failed", lkg.Exit{})
 		return
 	case agentDies:
 		l.dies("the agent dies")
 		return
 	default:
 		if o.seen {
-			e.fault = environment
+			e.Fault, e.Witnessed = lkg.FaultEnvironment, false
 		}
 	}
 	l.stops(e)
