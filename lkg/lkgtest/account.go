@@ -28,18 +28,20 @@ type tale struct {
 
 // An account is what a history knows of itself. It does not know how a rule counts.
 type account struct {
-	tales    map[content]*tale
-	kept     string        // how a bad config was kept for too long
-	worst    int           // the most deaths of one config since something else ended a run of another
-	blamed   string        // how a good config was listed
-	listed   int           // how many entries the list of bad configs had
-	promoted bool          // the candidate was
-	broken   bool          // it was, after it broke
-	healthy  time.Duration // without a break, in the present run
-	all      int           // starts
-	starts   int           // since nothing breaks any more
-	alive    bool          // in the end, what runs is ready
-	over     bool          // the history is
+	tales      map[content]*tale
+	kept       string        // how a bad config was kept for too long
+	worst      int           // the most deaths of one config since something else ended a run of another
+	blamed     string        // how a good config was listed
+	listed     int           // how many entries the list of bad configs had
+	promoted   bool          // the candidate was
+	broken     bool          // it was, after it broke
+	healthy    time.Duration // without a break, in the present run
+	all        int           // starts
+	starts     int           // since nothing breaks any more
+	alive      bool          // in the end, what runs is ready
+	lastEnd    *int          // what the last end was added to
+	unrecorded bool          // the present start is not on record
+	over       bool          // the history is
 }
 
 func (l *life) tale(r lkg.Ref) *tale {
@@ -51,15 +53,24 @@ func (l *life) tale(r lkg.Ref) *tale {
 	return t
 }
 
-// crashed notes an end of its own.
-func (l *life) crashed(r lkg.Ref) {
-	t := l.tale(r)
-	t.deaths++
-	l.worst = max(l.worst, t.deaths)
+// noteEnd adds one end of its own to what is told of the config in use. An end counts if its run is on record, and the start after
+// it as well.
+func (l *life) noteEnd(count *int) {
+	if l.unrecorded {
+		return
+	}
+	*count++
+	l.lastEnd = count
 }
 
-// booted notes that a config took the machine down, or the agent.
-func (l *life) booted(r lkg.Ref) { l.tale(r).boots++ }
+// noteStart takes the last end back if the start after it is not on record.
+func (l *life) noteStart(recorded bool) {
+	if l.lastEnd != nil && !recorded {
+		*l.lastEnd = max(*l.lastEnd-1, 0)
+	}
+	l.lastEnd, l.unrecorded = nil, !recorded
+	l.worst = max(l.worst, l.tale(l.v.Use).deaths)
+}
 
 // disturbed notes that something from outside ended the run. It may clear every other config of what it did.
 func (l *life) disturbed() {
@@ -85,7 +96,7 @@ func (l *life) used() {
 	}
 	switch {
 	case l.v.Use.IsLocal():
-	case t.deaths >= most(n):
+	case t.deaths >= most(n) && l.v.Use.Same(candidate), t.deaths >= most(n)+n+1:
 		l.kept = fmt.Sprintf("%s is used again after %d deaths, tolerated: %d", l.v.Use.Name, t.deaths, n)
 	case t.boots >= most(tolerated) && l.plot.world:
 		l.kept = fmt.Sprintf("%s is used again after %d boots or deaths of the agent", l.v.Use.Name, t.boots)
@@ -170,6 +181,8 @@ func (l *life) finish(ctx context.Context) (broken map[string]string, err error)
 	case l.plot.temper == seldomReady || l.plot.temper == neverReady && l.v.Use.Same(candidate):
 	case !l.alive:
 		broken[neverBack] = fmt.Sprintf("no config lives in the end, and %q would", name(want))
+	case l.plot.temper == breaksLater && l.now >= l.plot.breaks && (l.v.Use.Same(candidate) || l.v.Use.Same(before)):
+		// what breaks at its next start runs on
 	case !l.v.Use.Same(want):
 		broken[neverBack] = fmt.Sprintf("%q runs in the end, and not %q", name(l.v.Use), name(want))
 	}

@@ -53,11 +53,11 @@ func (l *life) ends() {
 		l.now += 30 * time.Second
 		e = lkg.SystemdExit("watchdog", "dumped", "ABRT")
 	case panics:
-		l.booted(l.v.Use)
+		l.noteEnd(&l.tale(l.v.Use).boots)
 		l.reboot("the machine went down", lkg.Exit{})
 		return
 	case drags:
-		l.booted(l.v.Use)
+		l.noteEnd(&l.tale(l.v.Use).boots)
 		l.dies("the agent is killed for what the process does")
 		return
 	case selfish:
@@ -75,11 +75,11 @@ func (l *life) ends() {
 	}
 	l.stops(e)
 	if chance(l.rnd, l.plot.perCrash) {
-		l.booted(l.v.Use)
+		l.noteEnd(&l.tale(l.v.Use).boots)
 		l.reboot("and the power failed", e)
 		return
 	}
-	l.crashed(l.v.Use)
+	l.noteEnd(&l.tale(l.v.Use).deaths)
 }
 
 // stops ends the process, and the tracker with it if that lives there. What a helper notes of the end is lost at times.

@@ -18,7 +18,7 @@ import (
 // history in which a bad config is kept is over sooner.
 const (
 	mostEventful = 60
-	mostStarts   = 60
+	mostStarts   = 100
 	mostKept     = 25
 )
 
@@ -193,7 +193,9 @@ func (l *life) decide(ctx context.Context) error {
 	if err := l.open(ctx); err != nil {
 		return err
 	}
-	if err := l.accept(l.tr.Start(ctx, l.exit)); err != nil {
+	err := l.tr.Start(ctx, l.exit)
+	l.noteStart(err == nil)
+	if err := l.accept(err); err != nil {
 		return err
 	}
 	if err := l.look(ctx); err != nil {
@@ -265,8 +267,8 @@ func (l *life) live(ctx context.Context, lasts time.Duration) (ended bool, err e
 	failed := true // the report before
 	calm := time.Duration(0)
 	for ran := time.Duration(0); ran < lasts; {
-		if calm > l.patience() {
-			l.over, l.alive = true, l.healthy > 0
+		if calm > l.patience() && !failed || calm > 2*l.patience() {
+			l.over, l.alive = true, !failed
 			return true, nil
 		}
 		step := min(l.plot.every, lasts-ran)
@@ -323,6 +325,9 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 	if !ready {
 		h.Probes[1].Err = errNotReady
 	}
+	if o, deaf := l.holds(runtimeDeaf); deaf && o.seen {
+		h.Probes = append(h.Probes, lkg.ProbeResult{Name: "runtime", Err: errNotReady})
+	}
 	p, err := l.tr.Healthy(ctx, h)
 	if err := l.accept(err); err != nil {
 		return false, err
@@ -338,7 +343,9 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 	}
 	l.tell("%s: %s", p.Result, p.Why)
 	l.listing()
-	if _, deaf := l.holds(runtimeDeaf); !ready && !deaf {
+	if _, deaf := l.holds(runtimeDeaf); deaf {
+		l.disturbed()
+	} else if !ready {
 		l.tale(l.v.Use).sick++
 	}
 	return true, l.restart(ctx)

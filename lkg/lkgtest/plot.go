@@ -97,7 +97,7 @@ func newPlot(rnd *rand.Rand, l lkg.Limits, life time.Duration) plot {
 		noClock: chance(rnd, 0.2), jumps: chance(rnd, 0.3), alone: chance(rnd, 0.4),
 	}}
 	p.proven = rnd.IntN(3)
-	p.boots = math.MaxInt
+	p.boots = rnd.IntN(tolerated + 1)
 	if chance(rnd, 0.7) {
 		p.events, p.gap = rnd.IntN(30), spread(rnd, 5*time.Second, l.Trial)
 	}
