@@ -6,6 +6,7 @@ package lkgtest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
@@ -97,11 +98,11 @@ func (l *life) used() {
 	switch {
 	case l.v.Use.IsLocal():
 	case t.deaths >= most(n) && l.v.Use.Same(candidate), t.deaths >= most(n)+n+1:
-		l.kept = fmt.Sprintf("%s is used again after %d deaths, tolerated: %d", l.v.Use.Name, t.deaths, n)
+		l.kept = fmt.Sprintf("%s is used again after %d deaths, tolerated: %d", name(l.v.Use), t.deaths, n)
 	case t.boots >= most(tolerated) && l.plot.world:
-		l.kept = fmt.Sprintf("%s is used again after %d boots or deaths of the agent", l.v.Use.Name, t.boots)
+		l.kept = fmt.Sprintf("%s is used again after %d boots or deaths of the agent", name(l.v.Use), t.boots)
 	case t.sick >= 2:
-		l.kept = fmt.Sprintf("%s is used again after it was left %d times for a probe", l.v.Use.Name, t.sick)
+		l.kept = fmt.Sprintf("%s is used again after it was left %d times for a probe", name(l.v.Use), t.sick)
 	}
 }
 
@@ -122,9 +123,9 @@ func (l *life) good(r lkg.Ref) bool {
 func (l *life) listing() {
 	bad := l.tr.State().Bad
 	for _, b := range bad[min(l.listed, len(bad)):] {
-		l.tell("%s is listed as bad: %s", b.Ref.Name, b.Reason)
+		l.tell("%s is listed as bad: %s", name(b.Ref), b.Reason)
 		if l.good(b.Ref) {
-			l.blamed = fmt.Sprintf("%s is good and was listed: %s", b.Ref.Name, b.Reason)
+			l.blamed = fmt.Sprintf("%s is good and was listed: %s", name(b.Ref), b.Reason)
 		}
 	}
 	l.listed = len(bad)
@@ -193,5 +194,5 @@ func name(r lkg.Ref) string {
 	if r.IsLocal() {
 		return "local"
 	}
-	return r.Name
+	return strings.TrimPrefix(r.UID, "uid-")
 }

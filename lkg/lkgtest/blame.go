@@ -123,7 +123,7 @@ func (b *blaming) Healthy(ctx context.Context, h lkg.Health) (lkg.Progress, erro
 	}
 	p, err := b.Tracker.Healthy(ctx, h)
 	switch p.Result {
-	case "", lkg.ResultWait, lkg.ResultPromoted, lkg.ResultRejected:
+	case "", "Wait", lkg.ResultPromoted, lkg.ResultRejected:
 		return p, err
 	}
 	err = b.Reject(ctx, s.Current.Ref, p.Why)

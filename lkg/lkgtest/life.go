@@ -326,7 +326,7 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 		h.Probes[1].Err = errNotReady
 	}
 	if o, deaf := l.holds(runtimeDeaf); deaf && o.seen {
-		h.Probes = append(h.Probes, lkg.ProbeResult{Name: "runtime", Err: errNotReady})
+		h.Probes = append(h.Probes, lkg.ProbeResult{Name: "runtime", Below: true, Err: errNotReady})
 	}
 	p, err := l.tr.Healthy(ctx, h)
 	if err := l.accept(err); err != nil {
@@ -335,7 +335,7 @@ func (l *life) report(ctx context.Context, elapsed time.Duration, ready bool) (e
 	switch p.Result {
 	case "": // nothing is on trial
 		return l.change(ctx)
-	case lkg.ResultWait:
+	case "Wait":
 		return false, nil
 	case lkg.ResultPromoted:
 		l.tell("promoted: %s", p.Why)
