@@ -144,8 +144,6 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 	case p.Soak.Run < c.Witness:
 		p.Result = resultWait
 		p.Why = "what runs is healthy for " + p.Soak.Run.String() + ", needed as a witness: " + c.Witness.String()
-	case c.Witnessed:
-		p.convictSuspect(s, c, "all that every config needs was there at each end")
 	default:
 		p.Case, p.settle, p.Soak.Accumulated = c.withPhase(phaseRetry), c.settlesWhat(), 0
 		p.Result, p.Why = ResultRestart, "trying again what is under suspicion: "+c.Reason
