@@ -147,10 +147,14 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 		n = d.weakEnds(causeReboot, l) + d.weakEnds(causeSupervisor, l)
 	}
 	showCount(d, n, c.Tolerated, role)
-	if n <= c.Tolerated {
-		if c.Weak && role == RoleCurrent {
-			return d.suspectCurrent(r), nil // its crashes are counted all the while
-		}
+	weak := max(d.weakEnds(causeReboot, l), d.weakEnds(causeSupervisor, l))
+	switch {
+	case n > c.Tolerated:
+	case !c.Weak && weak > weakThreshold:
+		n = weak // it does not crash any more, and takes the machine or the agent down
+	case c.Weak && role == RoleCurrent:
+		return d.suspectCurrent(r), nil // its crashes are counted all the while
+	default:
 		return "", nil
 	}
 	entry = c.badEntry(r, c.convictedBy("tried again, ends: "+strconv.Itoa(n)))

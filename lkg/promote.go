@@ -125,7 +125,11 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 	case !suspect && !used.fallback() && c.Phase != phaseCommon:
 		return false // what runs is not below the suspect
 	case c.Phase == phaseCommon:
-		if p.Soak.Run >= min(c.Witness, c.Acquit) {
+		needed := min(c.Witness, c.Acquit)
+		if suspect {
+			needed = c.Acquit
+		}
+		if p.Soak.Run >= needed {
 			p.closeCase()
 		}
 		return false

@@ -114,15 +114,17 @@ func (s *State) prune() {
 	}
 }
 
-// weight says how much a start still matters: least for explained starts of other assignments, most for the one that
-// adopted the current config.
+// weight says how much a start still matters: least for explained starts of other assignments and for those that count against
+// nothing any more, most for the one that adopted the current config.
 func (s *State) weight(st *Start) int {
 	own := st.Assignment == s.Current.ID || !st.evidenced()
 	unexplained := st.Cause.unexplained()
 	switch {
 	case own && st.N == 1:
 		return 4
-	case unexplained && (own || st.After.fallback()):
+	case st.Settled:
+		return 0
+	case (unexplained || st.Cause.isWeak()) && (own || st.After.fallback()):
 		return 3
 	case own:
 		return 2

@@ -138,7 +138,7 @@ func (l *life) isCalm() bool {
 
 // patience is how long a run that nothing ends is waited for.
 func (l *life) patience() time.Duration {
-	return 3*(l.limits.Trial+l.limits.MinHealthyRun+l.limits.ProbeDeadline) + 10*time.Minute
+	return 3*(l.limits.Trial+l.limits.ProbeDeadline) + 16*l.limits.MinHealthyRun + 10*time.Minute
 }
 
 // wanted is the config that has to run in the end.

@@ -1,0 +1,129 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lkgtest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belayproject/belay/lkg"
+	"github.com/belayproject/belay/lkg/lkgtest"
+)
+
+// crashLoop starts the machine n times, and each run ends badly.
+func crashLoop(m *lkgtest.Machine, n int) {
+	for range n {
+		m.Start()
+		m.Crash()
+	}
+}
+
+// suspected gives a machine on which b is under suspicion, with a below it.
+func suspected(t *testing.T) *lkgtest.Machine {
+	t.Helper()
+	m := lkgtest.NewMachine(t, options())
+	m.Adopt(a)
+	m.Start()
+	m.Healthy(70 * time.Second)
+	m.Adopt(b)
+	crashLoop(m, 3)
+	return m
+}
+
+// found are stories that histories with outages told, made short: what runs in the end, and whether b is listed as bad.
+var found = []struct {
+	name   string
+	play   func(t *testing.T) *lkgtest.Machine
+	use    lkg.Ref
+	listed bool
+}{
+	{"the suspect takes the machine down when it is tried again", func(t *testing.T) *lkgtest.Machine {
+		m := suspected(t)
+		m.Start()
+		m.Healthy(40 * time.Second)
+		m.Restart(lkg.CauseAdoption)
+		for range 4 {
+			m.Start()
+			m.Reboot()
+		}
+		return m
+	}, a, true},
+	{"boots after an outage in which nothing lived", func(t *testing.T) *lkgtest.Machine {
+		m := suspected(t)
+		crashLoop(m, 40)
+		for !m.Start().Use.Same(b) {
+			m.Crash()
+		}
+		for range 4 {
+			m.Reboot()
+			m.Start()
+		}
+		m.Reboot()
+		return m
+	}, a, false},
+	{"the suspect lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
+		m := suspected(t)
+		for !m.Start().OnTrial {
+			m.Crash()
+		}
+		m.Crash()
+		m.Start()
+		m.Crash()
+		m.Start()
+		m.Healthy(40 * time.Second)
+		m.Crash()
+		return m
+	}, a, false},
+}
+
+// TestWhatHistoriesFound: R-CS-64, C-36.
+func TestWhatHistoriesFound(t *testing.T) {
+	for _, c := range found {
+		t.Run(c.name, func(t *testing.T) {
+			m := c.play(t)
+			v := m.Start()
+			s := m.Tracker().State()
+			if listed := s.BadEntry(b) != nil; !v.Use.Same(c.use) || listed != c.listed {
+				t.Errorf("uses %+v, listed: %v, want %+v, %v; case %+v", v.Use, listed, c.use, c.listed, v.Case)
+			}
+		})
+	}
+}
+
+// TestNoWitnessConvicts: C-36. All that is asked answered at each end, and still something failed that every config needs: what was
+// away then is back when the config below lives. The config is tried again, and is not listed.
+func TestNoWitnessConvicts(t *testing.T) {
+	ctx, o := t.Context(), options()
+	tr, err := lkg.NewTracker(ctx, lkgtest.NewStore(), lkg.Options{Version: "v1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(e lkg.Exit) lkg.Verdict {
+		t.Helper()
+		v, err := lkg.Verdict{}, tr.Start(ctx, e)
+		if err == nil {
+			v, err = tr.Decide(ctx, o.Limits, o.Check)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	if err := tr.Assign(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	start(lkg.Exit{})
+	for range 3 {
+		start(lkg.Exit{Kind: lkg.ExitCrash, Signature: "the message bus is away", Witnessed: true})
+	}
+	for range 4 {
+		p, err := tr.Healthy(ctx, lkg.Health{Elapsed: 10 * time.Second})
+		if err != nil || p.Result == lkg.ResultRejected {
+			t.Fatalf("%+v, %v: a config is listed that was not tried again", p, err)
+		}
+	}
+	if v := start(lkg.Exit{Kind: lkg.ExitPlanned}); !v.Use.Same(b) {
+		t.Errorf("uses %+v, want the config that may be good: %+v", v.Use, v.Case)
+	}
+}
