@@ -86,6 +86,32 @@ var stories = map[string]func(*lkgtest.Machine){
 		m.Start()
 		m.Healthy(70 * time.Second)
 	},
+	"an outage below every config, and it ends": func(m *lkgtest.Machine) {
+		m.Adopt(a)
+		m.Start()
+		m.Healthy(70 * time.Second)
+		m.Adopt(b)
+		for range 9 {
+			m.Start()
+			m.End(lkg.Exit{Kind: lkg.ExitCrash, Signature: "the runtime is away"})
+		}
+		m.Start()
+		m.Healthy(70 * time.Second)
+	},
+	"the agent dies, the runtime is away, the program is gone": func(m *lkgtest.Machine) {
+		m.Adopt(a)
+		for _, fault := range []lkg.Fault{lkg.FaultSupervisor, lkg.FaultEnvironment, lkg.FaultNotExecuted} {
+			for range 5 {
+				m.Start()
+				m.End(lkg.Exit{Kind: lkg.ExitCrash, Fault: fault, Signature: string(fault)})
+			}
+		}
+		m.Start()
+		m.Healthy(4 * time.Minute)
+		m.Restart(lkg.CausePlanned)
+		m.Start()
+		m.Healthy(70 * time.Second)
+	},
 	"invalid config, then reset": func(m *lkgtest.Machine) {
 		m.Adopt(a)
 		m.Start()

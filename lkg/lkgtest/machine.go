@@ -140,9 +140,18 @@ func (m *Machine) expect(op string, err error) {
 }
 
 // Crash ends the run badly. The process with the tracker lives on, as a supervisor does.
-func (m *Machine) Crash() {
-	m.ledger.crashed(m)
-	m.up, m.exit = false, lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 255"}
+func (m *Machine) Crash() { m.End(lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 255"}) }
+
+// End ends the run in a way that the next start is told of. An end with a fault is not by the config; with
+// [lkg.FaultSupervisor] the process that has the tracker dies too.
+func (m *Machine) End(e lkg.Exit) {
+	if e.Fault == "" {
+		m.ledger.crashed(m)
+	}
+	if e.Fault == lkg.FaultSupervisor {
+		m.tr = nil
+	}
+	m.up, m.exit = false, e
 }
 
 // Kill ends the process with its tracker, and the run with it. Nobody knows how it ended.
@@ -247,6 +256,3 @@ func (m *Machine) Check(ok bool, format string, args ...any) {
 		m.t.Errorf(format, args...)
 	}
 }
-
-// Verdict is that of the last Start.
-func (m *Machine) Verdict() lkg.Verdict { return m.v }

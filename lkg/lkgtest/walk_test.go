@@ -32,6 +32,13 @@ func desired(kind lkg.OutcomeKind) func(*lkgtest.Machine) {
 	})
 }
 
+// ended ends the run by a fault, or as every config does in an outage.
+func ended(fault lkg.Fault) func(*lkgtest.Machine) {
+	return func(m *lkgtest.Machine) {
+		m.End(lkg.Exit{Kind: lkg.ExitCrash, Fault: fault, Signature: "the runtime is away"})
+	}
+}
+
 var moves = []move{
 	{"start", func(m *lkgtest.Machine) { m.Start() }},
 	{"crash", (*lkgtest.Machine).Crash},
@@ -44,6 +51,10 @@ var moves = []move{
 	{"reset", call("Reset", func(ctx context.Context, tr lkgtest.Tracker) error { return tr.Reset(ctx) })},
 	{"disk full", func(m *lkgtest.Machine) { m.Store.StopAt(m.Store.Writes()+1, lkgtest.StopFull) }},
 	// The moves below are for the random walks.
+	{"agent dies", ended(lkg.FaultSupervisor)},
+	{"runtime away", ended(lkg.FaultEnvironment)},
+	{"not executed", ended(lkg.FaultNotExecuted)},
+	{"crash alike", ended("")},
 	{"adopt b", func(m *lkgtest.Machine) { m.Adopt(b) }},
 	{"adopt c", func(m *lkgtest.Machine) { m.Adopt(c) }},
 	{"planned restart", func(m *lkgtest.Machine) { m.Restart(lkg.CausePlanned) }},
@@ -86,6 +97,62 @@ func TestShortSequences(t *testing.T) {
 		seq[i]++
 	}
 	t.Logf("%d sequences", n)
+}
+
+// TestShortOutages plays every sequence of five ends of a run, on a node where one config was promoted and another one is on trial or
+// under suspicion. Then the faults stop, and what is wanted is used and promoted: no two rules wait for each other.
+// C-36.
+func TestShortOutages(t *testing.T) {
+	ends := []move{
+		{"crash", (*lkgtest.Machine).Crash}, {"crash alike", ended("")}, {"agent dies", ended(lkg.FaultSupervisor)},
+		{"runtime away", ended(lkg.FaultEnvironment)}, {"reboot", (*lkgtest.Machine).Reboot},
+		{"healthy, restart", func(m *lkgtest.Machine) {
+			m.Healthy(70 * time.Second)
+			m.Restart(lkg.CausePlanned)
+		}},
+	}
+	depth := 5
+	if testing.Short() || raceshare.Step(t) > 1 {
+		depth = 3
+	}
+	o := options()
+	o.Limits = func(lkg.Ref) lkg.Limits { return lkg.Limits{Trial: time.Minute, ProbeDeadline: 20 * time.Second} }
+	all := 1
+	for range depth {
+		all *= len(ends)
+	}
+	for n := 0; n < all && !t.Failed(); n++ {
+		m := lkgtest.NewMachine(t, o)
+		m.Adopt(a)
+		m.Start()
+		m.Healthy(70 * time.Second)
+		m.Adopt(b)
+		m.Start()
+		var names []string
+		for i, rest := 0, n; i < depth; i, rest = i+1, rest/len(ends) {
+			e := ends[rest%len(ends)]
+			names = append(names, e.name)
+			e.do(m)
+			m.Start()
+		}
+		if comeTo(m); t.Failed() {
+			t.Logf("ends: %s", strings.Join(names, ", "))
+		}
+	}
+	t.Logf("%d sequences", all)
+}
+
+// comeTo: nothing ends a run any more. The wanted config, which never crashed by itself, is used and promoted in the end, unless it
+// is listed as bad.
+func comeTo(m *lkgtest.Machine) {
+	for range 4 {
+		m.Healthy(9 * time.Minute)
+		m.Restart(lkg.CausePlanned)
+		m.Start()
+	}
+	s := m.Tracker().State()
+	m.Check(s.BadEntry(b) != nil || s.LastKnownGood.Same(b) && lkg.Settled(s),
+		"last known good is %+v, case %+v (rule: when faults stop, the node settles on what is wanted)", s.LastKnownGood, s.Case)
 }
 
 func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
