@@ -277,7 +277,7 @@ func (d *decision) leaveFallback(role Role, r Ref, why string) {
 // beginAnew decides once more, with nothing held against any config: nothing lives, so no config is to blame.
 func (d *decision) beginAnew(c *Case) {
 	v := Verdict{Origin: d.v.Origin, Case: c}
-	v.after.settle = c.settlesWhat()
+	v.after.settle = settleAll // what died below a suspect for its boots is tried again as well
 	d.v, d.again = v, false
 	d.choose()
 	d.again = true

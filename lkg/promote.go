@@ -168,7 +168,7 @@ func (p *Progress) convictSuspect(s *State, c *Case, how string) {
 func (p *Progress) leaveBelow(s *State, used Used, failing string) {
 	c := p.Case.withFallen(used, "fallback "+label(used.toRef(), "")+" failed required probe "+strconv.Quote(failing))
 	if used.toRef().IsLocal() {
-		c, p.settle = c.withPhase(phaseCommon), c.settlesWhat()
+		c, p.settle = c.withPhase(phaseCommon), settleAll
 	}
 	p.Case, p.Result, p.Why = c, ResultRestart, c.Below[len(c.Below)-1].Why
 	p.Soak = p.Soak.nextRun()

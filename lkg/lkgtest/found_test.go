@@ -62,6 +62,27 @@ var found = []struct {
 		m.Reboot()
 		return m
 	}, a, false},
+	{"the agent dies with it after an outage in which nothing lived", func(t *testing.T) *lkgtest.Machine {
+		m := lkgtest.NewMachine(t, options())
+		m.Adopt(a)
+		m.Start()
+		m.Healthy(70 * time.Second)
+		m.Adopt(b)
+		agentDies := ended(lkg.FaultSupervisor)
+		for m.Start().Use.Same(b) {
+			agentDies(m)
+		}
+		m.Crash()
+		for !m.Start().Use.Same(b) {
+			m.Crash()
+		}
+		for range 3 {
+			agentDies(m)
+			m.Start()
+		}
+		agentDies(m)
+		return m
+	}, a, false},
 	{"the suspect lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
 		m := suspected(t)
 		for !m.Start().OnTrial {

@@ -99,7 +99,7 @@ func TestShortSequences(t *testing.T) {
 	t.Logf("%d sequences", n)
 }
 
-// TestShortOutages plays every sequence of five ends of a run, on a node where one config was promoted and another one is on trial or
+// TestShortOutages plays every sequence of four ends of a run, on a node where one config was promoted and another one is on trial or
 // under suspicion. Then the faults stop, and what is wanted is used and promoted: no two rules wait for each other.
 // C-36.
 func TestShortOutages(t *testing.T) {
@@ -111,7 +111,7 @@ func TestShortOutages(t *testing.T) {
 			m.Restart(lkg.CausePlanned)
 		}},
 	}
-	depth := 5
+	depth := 4
 	if testing.Short() || raceshare.Step(t) > 1 {
 		depth = 3
 	}
