@@ -136,6 +136,8 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 	case c.Phase == phaseRetry && suspect && p.isSick():
 		p.convictSuspect(s, c, "tried again, and required probe "+strconv.Quote(failing)+" failed for more than "+
 			p.Limits.ProbeDeadline.String())
+	case c.Phase == phaseRetry && suspect && s.running() && s.OnTrial():
+		return false // the promotion ends the case: less does not show that it lives
 	case c.Phase == phaseRetry && suspect && p.Soak.Run >= c.Acquit:
 		p.closeCase()
 		return false

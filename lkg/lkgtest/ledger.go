@@ -135,6 +135,9 @@ func (l *ledger) durable(m *Machine, op string) {
 	if old.GoodID != s.GoodID {
 		clear(l.fell)
 	}
+	if old.Case != nil && s.Case == nil && op != "Decide" && s.BadEntry(s.Current.Ref) == nil {
+		l.crashes[of(s.Current.Ref)] = 0 // found not to blame, by a healthy run
+	}
 	if op == "Decide" && !old.Current.Ref.Same(s.Current.Ref) {
 		m.t.Errorf("Decide changed current from %+v to %+v (rule: rolling back leaves current alone, R-CS-56)", old.Current.Ref, s.Current.Ref)
 	}
