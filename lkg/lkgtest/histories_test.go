@@ -23,8 +23,8 @@ func histories(t *testing.T) (all, others int) {
 	t.Helper()
 	text := os.Getenv("BELAY_LKG_HISTORIES")
 	if text == "" {
-		n := raceshare.Of(t, 800)
-		return n, n / 4
+		n := raceshare.Of(t, 400)
+		return n, n / 2
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -101,6 +101,9 @@ func TestHistoriesWithOutages(t *testing.T) {
 	all, others := histories(t)
 	h := lkgtest.Histories{Seed: 1, Count: all, Outages: true}
 	belay := playAll(t, h, lkgtest.Belay())
+	if belay.GoodRejected+belay.GoodBlamed+belay.GoodUnproven+belay.BadPromoted > 0 {
+		tellBroken(t, h, lkgtest.Belay(), belay)
+	}
 	counted := playAll(t, h, lkgtest.BlameByCount())
 	if counted.GoodBlamed == 0 || counted.BadKept == 0 || counted.NeverBack == 0 {
 		t.Errorf("blaming by count fails in too few ways: these histories prove nothing")
