@@ -1,0 +1,183 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// The bounds of what a [Tail] keeps.
+const (
+	// TailLines is the largest number of lines that [Tail.Lines] returns.
+	TailLines = 20
+	// TailBytes is the largest number of bytes that [Tail.Lines] returns, without line breaks.
+	TailBytes = 4 << 10
+
+	lineBytes   = 1 << 10 // of one line; the rest of a longer line is dropped
+	stackLines  = 6       // of one stack trace
+	secretLines = 400     // of one PEM block without an end
+)
+
+// A Tail keeps the last lines that a process writes, for people. It drops PEM blocks and most of a stack trace, so that
+// the line with the cause stays. The zero value is ready. Its methods may be called from any goroutine.
+type Tail struct {
+	mu      sync.Mutex
+	kept    []string  // complete lines, the oldest first
+	partial []byte    // the line that has not ended
+	stack   int       // lines of the present stack trace
+	secret  int       // lines that the present PEM block may still have; 0: none
+}
+
+// Write keeps the end of p. It never fails.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte("\n"))
+		t.partial = append(t.partial, line[:min(len(line), lineBytes-len(t.partial))]...)
+		if ended {
+			t.endLine()
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+// endLine keeps the line that has just ended, unless it belongs to a secret or to the depth of a stack trace.
+func (t *Tail) endLine() {
+	line := strings.TrimRight(string(t.partial), "\r")
+	t.partial = t.partial[:0]
+	if t.skipSecret(line) || t.skipStack(line) {
+		return
+	}
+	if len(t.kept) == TailLines {
+		t.kept = append(t.kept[:0], t.kept[1:]...)
+	}
+	t.kept = append(t.kept, line)
+}
+
+// skipSecret reports whether line lies within a PEM block. The line that begins one is kept, and is cut by [Tail.Lines].
+func (t *Tail) skipSecret(line string) bool {
+	begins, ends := strings.LastIndex(line, pemBegin), strings.LastIndex(line, pemEnd)
+	inside := t.secret > 0
+	switch {
+	case begins > ends:
+		t.secret = secretLines
+	case ends >= 0:
+		t.secret = 0
+	case inside:
+		t.secret--
+	}
+	return inside
+}
+
+// skipStack reports whether line is one of a stack trace that has enough lines already.
+func (t *Tail) skipStack(line string) bool {
+	switch {
+	case strings.HasPrefix(line, "goroutine ") && strings.HasSuffix(line, ":"):
+		t.stack++
+	case t.stack == 0:
+		return false
+	case line == "" || line[0] == '\t' || strings.HasPrefix(line, "created by ") || strings.HasSuffix(line, ")"):
+		t.stack++
+	default:
+		t.stack = 0
+		return false
+	}
+	return t.stack > stackLines
+}
+
+// Lines returns what is kept, the oldest line first: at most [TailLines] lines with at most [TailBytes] bytes, without empty
+// lines, without what acts on a terminal, and with [CutSecrets] applied. A line that has not ended is included.
+func (t *Tail) Lines() []string {
+	t.mu.Lock()
+	all := append([]string(nil), t.kept...)
+	if len(t.partial) > 0 && t.secret == 0 {
+		all = append(all, string(t.partial))
+	}
+	t.mu.Unlock()
+	var out []string
+	left := TailBytes
+	for i := len(all) - 1; i >= 0 && len(out) < TailLines; i-- {
+		line := strings.TrimRightFunc(CutSecrets(printable(all[i])), unicode.IsSpace)
+		if line == "" {
+			continue
+		}
+		if left -= len(line); left < 0 {
+			break
+		}
+		out = append(out, line)
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// printable replaces what acts on a terminal.
+func printable(line string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case r == unicode.ReplacementChar || !unicode.IsPrint(r):
+			return '?'
+		default:
+			return r
+		}
+	}, line)
+}
+
+const (
+	pemBegin = "-----BEGIN "
+	pemEnd   = "-----END "
+	cutMark  = "[cut]"
+)
+
+// secretPatterns find secrets in a line. What their first group matches stays.
+var secretPatterns = []*regexp.Regexp{
+	regexp.MustCompile(`(-----BEGIN ).*?(?:-----END [^-]*-----|$)`),
+	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[^\s"',;]+`),
+	regexp.MustCompile(`(?i)([\w.-]*(?:token|passw(?:or)?d|secret|api[_-]?key|private[_-]?key|credential)[\w.-]*\\?["']?\s*[:=]\s*)` +
+		`(?:\\?"(?:[^"\\]|\\[^"])*\\?"?|'[^']*'?|[^\s,;}]+)`),
+	regexp.MustCompile(`(?i)(--[\w-]*(?:token|password|secret)[\w-]*\s+)[^\s-]\S*`),
+	regexp.MustCompile(`(://)[^\s/@:]+:[^\s/@]+@`),
+	regexp.MustCompile(`()\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?`), // a JSON web token
+	regexp.MustCompile(`()\b[a-z0-9]{6}\.[a-z0-9]{16}\b`),       // a bootstrap token
+}
+
+// CutSecrets replaces what looks like a secret in one line of text: PEM blocks, the values of authorization headers and of
+// fields and flags whose name has token, password, secret or key in it, passwords in URLs, JSON web tokens and bootstrap tokens.
+// It finds what has such a form and no more.
+func CutSecrets(line string) string {
+	for _, p := range secretPatterns {
+		line = p.ReplaceAllString(line, "${1}"+cutMark)
+	}
+	return line
+}
+
+// Tee returns writers that hand on to stdout and stderr, which may be nil, and keep the last lines of both in one [Tail]. A
+// stdout or stderr that fails or is full does not end the process that writes: its output is lost there, and is still kept.
+func Tee(stdout, stderr io.Writer) (out, err io.Writer, kept *Tail) {
+	kept = &Tail{}
+	return &tee{stdout, kept}, &tee{stderr, kept}, kept
+}
+
+// tee hands on and keeps. It has no ReadFrom, which io.Copy would prefer.
+type tee struct {
+	next io.Writer
+	kept *Tail
+}
+
+// Write implements io.Writer. It never fails.
+func (t *tee) Write(p []byte) (int, error) {
+	if t.next != nil {
+		_, _ = t.next.Write(p) // the process that writes must not end of a full disk behind its log
+	}
+	return t.kept.Write(p)
+}

@@ -1,0 +1,124 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build linux
+
+package process_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/belayproject/belay/internal/process"
+)
+
+// keep returns the lines that a Tail keeps of text that is written in pieces of the given length.
+func keep(text string, piece int) []string {
+	var t process.Tail
+	for len(text) > 0 {
+		n := min(piece, len(text))
+		_, _ = t.Write([]byte(text[:n]))
+		text = text[n:]
+	}
+	return t.Lines()
+}
+
+func TestTailKeepsTheLastLinesWithinItsBounds(t *testing.T) {
+	var many strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&many, "line %d\r\n\n", i)
+	}
+	for name, c := range map[string]struct {
+		text  string
+		first string
+		last  string
+		lines int
+	}{
+		"few":            {"a\nb", "a", "b", 2},
+		"many":           {many.String(), "line 990", "line 999", 10},
+		"without breaks": {strings.Repeat("x", 100_000), strings.Repeat("x", 1024), strings.Repeat("x", 1024), 1},
+		"long lines":     {strings.Repeat(strings.Repeat("y", 1000)+"\n", 30), strings.Repeat("y", 1000), strings.Repeat("y", 1000), 4},
+		"terminal":       {"a\x1b[31mb\x00\tc\n", "a?[31mb? c", "a?[31mb? c", 1},
+	} {
+		for _, piece := range []int{1, 7, 4096} {
+			got := keep(c.text, piece)
+			if len(got) != c.lines || got[0] != c.first || got[len(got)-1] != c.last {
+				t.Errorf("%s, written by %d: %d lines, %.40q to %.40q; want %d, %.40q to %.40q",
+					name, piece, len(got), got[0], got[len(got)-1], c.lines, c.first, c.last)
+			}
+		}
+	}
+}
+
+// The cause of a panic is its first line, above the stacks of hundreds of goroutines.
+func TestTailKeepsTheCauseOfAPanic(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("I1127 all is well\npanic: runtime error: index out of range\n\n")
+	for i := range 200 {
+		fmt.Fprintf(&b, "goroutine %d [running]:\nmain.f(0x1)\n\t/src/main.go:12 +0x1d\ncreated by main.main in goroutine 1\n\t/src/main.go:3 +0x7\n\n", i)
+	}
+	got := keep(b.String(), 512)
+	if len(got) < 3 || got[1] != "panic: runtime error: index out of range" || got[2] != "goroutine 0 [running]:" {
+		t.Errorf("kept is %q, want the line of the panic and the first frames", got)
+	}
+	b.WriteString("I1127 recovered\n")
+	if got := keep(b.String(), 512); got[len(got)-1] != "I1127 recovered" {
+		t.Errorf("kept ends with %q, want the line after the stacks", got[len(got)-1])
+	}
+}
+
+func TestTailCutsSecrets(t *testing.T) {
+	const secret = "hunter2hunter2"
+	jwt := "eyJhbGciOiJSUzI1NiJ9." + secret + ".c2ln"
+	pem := "-----BEGIN RSA PRIVATE KEY-----\n" + secret + "\n" + secret + "\n-----END RSA PRIVATE KEY-----"
+	for _, text := range []string{
+		"Authorization: Bearer " + secret,
+		`header "authorization": "bearer ` + secret + `"`,
+		"token: " + secret, `"token":"` + secret + `"`, "token=" + secret, "--token=" + secret, "--token " + secret,
+		`FLAG: --bootstrap-token="` + secret + `"`, `err="parsing {\"clientSecret\":\"` + secret + `\"}"`,
+		"password: '" + secret + " with blanks'", `Password="a ` + secret + ` b"`, "apiKey: " + secret, "PRIVATE_KEY=" + secret,
+		"dial https://admin:" + secret + "@10.0.0.1/", "got " + jwt + " back", "join with abcdef.0123456789abcdef",
+		pem, strings.ReplaceAll(pem, "\n", `\n`), "before " + pem + " after", pem[:60],
+	} {
+		for _, piece := range []int{1, 4096} {
+			got := strings.Join(keep("first\n"+text+"\nlast\n", piece), "\n")
+			if strings.Contains(got, secret) || strings.Contains(got, "0123456789abcdef") {
+				t.Errorf("of %q it keeps %q", text, got)
+			}
+			if !strings.HasPrefix(got, "first\n") || !strings.Contains(got, "[cut]") {
+				t.Errorf("of %q it keeps %q, want the line before and the mark of the cut", text, got)
+			}
+		}
+	}
+	for _, text := range []string{
+		"found character that cannot start any token", "the basics", `err="open /etc/x: no such file or directory"`,
+		"Get \"https://127.0.0.1:6443/api\": dial tcp: connection refused", "v1.2.3-4.567 of 10:12:01.123456",
+	} {
+		if got := keep(text, 4096); len(got) != 1 || got[0] != text {
+			t.Errorf("of %q it keeps %q, want all of it", text, got)
+		}
+	}
+}
+
+// A disk that is full behind the agent's own log must not end what the agent runs.
+func TestTeeOutlivesWhatIsBehindIt(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer full.Close()
+	cmd := exec.Command("sh", "-c", "for i in 1 2 3; do echo out $i; echo err $i >&2; done; exit 7")
+	var kept *process.Tail
+	cmd.Stdout, cmd.Stderr, kept = process.Tee(full, nil)
+	var ended *exec.ExitError
+	if err := process.Run(t.Context(), cmd); !errors.As(err, &ended) || ended.ExitCode() != 7 {
+		t.Fatalf("it ends with %v, want exit status 7", err)
+	}
+	if got := strings.Join(kept.Lines(), ","); !strings.Contains(got, "out 3") || !strings.Contains(got, "err 3") {
+		t.Errorf("kept is %q, want the lines of both", got)
+	}
+}
