@@ -6,6 +6,9 @@ package process
 import (
 	"bytes"
 	"io"
+	"os"
+	"os/exec"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,10 +32,10 @@ const (
 // the line with the cause stays. The zero value is ready. Its methods may be called from any goroutine.
 type Tail struct {
 	mu      sync.Mutex
-	kept    []string  // complete lines, the oldest first
-	partial []byte    // the line that has not ended
-	stack   int       // lines of the present stack trace
-	secret  int       // lines that the present PEM block may still have; 0: none
+	kept    []string // complete lines, the oldest first
+	partial []byte   // the line that has not ended
+	stack   int      // lines of the present stack trace
+	secret  int      // lines that the present PEM block may still have; 0: none
 }
 
 // Write keeps the end of p. It never fails.
@@ -161,23 +164,46 @@ func CutSecrets(line string) string {
 	return line
 }
 
-// Tee returns writers that hand on to stdout and stderr, which may be nil, and keep the last lines of both in one [Tail]. A
-// stdout or stderr that fails or is full does not end the process that writes: its output is lost there, and is still kept.
-func Tee(stdout, stderr io.Writer) (out, err io.Writer, kept *Tail) {
-	kept = &Tail{}
-	return &tee{stdout, kept}, &tee{stderr, kept}, kept
+// KeepTail has what cmd writes kept in the Tail that it returns, besides where it goes already. Call it before [Start]. A file
+// other than this process's own standard output and error stays as it is, and what goes there is not kept. An output that
+// fails or is full does not end the command: what it writes is lost there, and is still kept.
+func KeepTail(cmd *exec.Cmd) *Tail {
+	kept := &Tail{}
+	if cmd == nil {
+		return kept
+	}
+	one := isSameWriter(cmd.Stdout, cmd.Stderr)
+	cmd.Stdout = kept.tee(cmd.Stdout)
+	if one {
+		cmd.Stderr = cmd.Stdout // exec.Cmd promises that such a writer is called by one goroutine at a time
+	} else {
+		cmd.Stderr = kept.tee(cmd.Stderr)
+	}
+	return kept
+}
+
+// tee returns a writer that keeps what is written, and hands it on to w.
+func (t *Tail) tee(w io.Writer) io.Writer {
+	if f, ok := w.(*os.File); ok && f != os.Stdout && f != os.Stderr {
+		return w // exec.Cmd may close it: its own pipes are such files
+	}
+	return &tee{w, t}
+}
+
+func isSameWriter(a, b io.Writer) bool {
+	return a != nil && b != nil && reflect.TypeOf(a).Comparable() && reflect.TypeOf(b).Comparable() && a == b
 }
 
 // tee hands on and keeps. It has no ReadFrom, which io.Copy would prefer.
 type tee struct {
-	next io.Writer
+	next io.Writer // may be nil
 	kept *Tail
 }
 
 // Write implements io.Writer. It never fails.
 func (t *tee) Write(p []byte) (int, error) {
 	if t.next != nil {
-		_, _ = t.next.Write(p) // the process that writes must not end of a full disk behind its log
+		_, _ = t.next.Write(p) // the process that writes must not end because the disk behind its log is full
 	}
 	return t.kept.Write(p)
 }

@@ -8,9 +8,10 @@ package process_test
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/belayproject/belay/internal/process"
@@ -104,21 +105,51 @@ func TestTailCutsSecrets(t *testing.T) {
 	}
 }
 
-// A disk that is full behind the agent's own log must not end what the agent runs.
-func TestTeeOutlivesWhatIsBehindIt(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+// failing is a disk that is full behind a log.
+type failing struct{ calls int }
+
+func (f *failing) Write([]byte) (int, error) { f.calls++; return 0, syscall.ENOSPC }
+
+func TestKeepTailOutlivesWhatIsBehindIt(t *testing.T) {
+	for name, same := range map[string]bool{"two writers": false, "one writer": true} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("sh", "-c", "for i in 1 2 3; do echo out $i; echo err $i >&2; done; exit 7")
+			full := &failing{}
+			cmd.Stdout = full
+			if same {
+				cmd.Stderr = full
+			}
+			kept := process.KeepTail(cmd)
+			if same && cmd.Stdout != cmd.Stderr {
+				t.Error("one writer for both has become two, which are called at the same time")
+			}
+			var ended *exec.ExitError
+			if err := process.Run(t.Context(), cmd); !errors.As(err, &ended) || ended.ExitCode() != 7 {
+				t.Fatalf("it ends with %v, want exit status 7", err)
+			}
+			if got := strings.Join(kept.Lines(), ","); !strings.Contains(got, "out 3") || !strings.Contains(got, "err 3") {
+				t.Errorf("kept is %q, want the lines of both", got)
+			}
+			if full.calls == 0 {
+				t.Error("what was written is not handed on")
+			}
+		})
+	}
+}
+
+// exec.Cmd closes its own pipes: they stay as they are.
+func TestKeepTailLeavesFiles(t *testing.T) {
+	cmd := exec.Command("echo", "to the pipe")
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer full.Close()
-	cmd := exec.Command("sh", "-c", "for i in 1 2 3; do echo out $i; echo err $i >&2; done; exit 7")
-	var kept *process.Tail
-	cmd.Stdout, cmd.Stderr, kept = process.Tee(full, nil)
-	var ended *exec.ExitError
-	if err := process.Run(t.Context(), cmd); !errors.As(err, &ended) || ended.ExitCode() != 7 {
-		t.Fatalf("it ends with %v, want exit status 7", err)
+	kept := process.KeepTail(cmd)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	if got := strings.Join(kept.Lines(), ","); !strings.Contains(got, "out 3") || !strings.Contains(got, "err 3") {
-		t.Errorf("kept is %q, want the lines of both", got)
+	text, err := io.ReadAll(out)
+	if err = errors.Join(err, cmd.Wait()); err != nil || string(text) != "to the pipe\n" || len(kept.Lines()) != 0 {
+		t.Errorf("the pipe gives %q, kept is %q, error %v", text, kept.Lines(), err)
 	}
 }
