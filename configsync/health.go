@@ -61,6 +61,7 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 		failing = append(failing, why)
 	}
 	s.noteSick(before.epoch, h)
+	s.noteHealthy(before.epoch, h)
 	p, err := s.creditHealth(ctx, before.epoch, h, failing, ack == ackWaiting)
 	wake(s.notes.report)
 	switch p.Result {
@@ -90,7 +91,7 @@ func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, f
 	if !stale {
 		now := time.Now()
 		h.Elapsed, s.live.since = now.Sub(s.live.since), now
-		s.live.failing = failing
+		s.live.run.failing = failing
 	}
 	s.mu.Unlock()
 	if stale || waits && healthy(h) {

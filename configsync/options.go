@@ -55,7 +55,9 @@ type Options[T any] struct {
 	Source Source
 	// Fetcher gets what Source names. Required with Source.
 	Fetcher Fetcher
-	// Restarter restarts what is configured. Required with Source.
+	// Restarter restarts what is configured. Required with Source. The error of one that is also a [Probe], as a Supervisor
+	// is, comes to stand in the condition while nothing runs, so its text must stay the same as long as the cause does. An
+	// error with a method Ended() bool that returns true says that what ran has ended on its own.
 	Restarter Restarter
 	// Reporter is told each new status. Nil means nobody.
 	Reporter Reporter

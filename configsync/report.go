@@ -104,7 +104,9 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 	}
 	st := s.tracker.State()
 	next := s.next(ctx, now, now.recorded)
-	return describe(st, now.view(), next)
+	v := now.view()
+	v.child, v.startTime = s.askChild(ctx), max(s.o.ProbeInterval, leastStartTime)
+	return describe(st, v, next)
 }
 
 // isWrong reports whether a source was found to be wrong, rather than not found.
@@ -115,7 +117,7 @@ func isWrong(k lkg.OutcomeKind) bool {
 // view is what of the live state a status shows.
 func (l live[T]) view() view {
 	return view{verdict: l.active.Verdict, limits: l.book.limits(l.active.Ref), startedAt: l.startedAt,
-		sync: l.sync, storage: errors.Join(l.storage, l.extra), failing: l.failing,
+		sync: l.sync, storage: errors.Join(l.storage, l.extra), run: l.run, age: time.Since(l.up),
 		sick: l.sick.probe, sickFor: time.Since(l.sick.since)}
 }
 
@@ -140,6 +142,7 @@ func describe(st lkg.State, now view, next lkg.Verdict) Status {
 		out.Alarm = alarm(st, now.verdict, now.limits, now.sick, now.sickFor)
 	}
 	out.trouble(now)
+	out.addHealth(now)
 	out.Rejected = slices.Clone(st.Bad)
 	slices.Reverse(out.Rejected)
 	out.Trial = trialStatus(st, now, next)
@@ -169,7 +172,7 @@ func trialStatus(st lkg.State, now view, next lkg.Verdict) *TrialStatus {
 	}
 	t := &TrialStatus{
 		Since: st.Current.At, Needed: now.limits.Trial,
-		Counted: next.Counted, Allowed: now.limits.CrashLoopThreshold, Failing: slices.Clone(now.failing),
+		Counted: next.Counted, Allowed: now.limits.CrashLoopThreshold, Failing: slices.Clone(now.run.failing),
 	}
 	if st.Soak.Assignment == st.Current.ID { // until the first health report the record is that of the config before
 		t.Healthy = st.Soak.Accumulated

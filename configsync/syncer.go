@@ -63,7 +63,7 @@ type live[T any] struct {
 	storage   error // the last trouble with the store, until a write lands
 	extra     error // the last trouble with the payloads that are kept
 	sync      syncState
-	failing   []string
+	run       runState
 	asked     asked
 }
 
@@ -138,12 +138,12 @@ func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], er
 		return none, err
 	}
 	a := b.active(v)
-	s.began(a, b, startErr == nil, errors.Join(startErr, err))
+	s.began(a, b, startErr == nil, errors.Join(startErr, err), exit)
 	return a, nil
 }
 
 // began takes note of a start, under s.mu.
-func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error) {
+func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error, exit lkg.Exit) {
 	s.mu.Lock()
 	s.live.epoch++
 	s.live.active, s.live.book = a, b
@@ -151,7 +151,7 @@ func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error)
 	s.live.up = s.live.since
 	s.live.acked, s.live.wait, s.live.sick = false, ackWait{}, sickness{}
 	s.live.recorded, s.live.storage = recorded, storage
-	s.live.failing, s.live.asked = nil, asked{}
+	s.live.run, s.live.asked = runState{ended: exit}, asked{}
 	s.mu.Unlock()
 	s.notes.compareOwn()
 	s.notes.announce()

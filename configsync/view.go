@@ -18,7 +18,10 @@ type view struct {
 	startedAt time.Time
 	sync      syncState
 	storage   error
-	failing   []string
+	run       runState
+	child     error         // why what is configured does not run; nil: it runs, or that is not known
+	age       time.Duration // of the run
+	startTime time.Duration // how long a run may take to become healthy
 	sick      string        // the required probe that fails
 	sickFor   time.Duration // without a break
 }

@@ -33,6 +33,7 @@ type Child[T any] struct {
 	mu      sync.Mutex
 	starts  []lkg.Ref
 	running bool
+	ended   lkg.Exit // how the last one ended on its own; zero after an end that was asked for
 	sick    error
 	stop    chan struct{}
 	between bool // a start is being prepared: a restart that is asked for now must reach the child that it leads to
@@ -56,11 +57,23 @@ func (c *Child[T]) Name() string { return "child" }
 func (c *Child[T]) Check(context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.running {
+	switch {
+	case c.running:
+		return c.sick
+	case c.ended.Kind != "":
+		return endedError("ended: " + c.ended.Detail)
+	default:
 		return errors.New("child is not running")
 	}
-	return c.sick
 }
+
+// endedError tells a Syncer that the child has ended on its own.
+type endedError string
+
+func (e endedError) Error() string { return string(e) }
+
+// Ended implements what configsync.Options asks of a Restarter.
+func (e endedError) Ended() bool { return true }
 
 // Restart implements configsync.Restarter.
 func (c *Child[T]) Restart(context.Context, configsync.Change) error {
@@ -115,7 +128,7 @@ func (c *Child[T]) prepare() {
 }
 
 // live is one life of the child.
-func (c *Child[T]) live(ctx context.Context, a configsync.Active[T]) lkg.Exit {
+func (c *Child[T]) live(ctx context.Context, a configsync.Active[T]) (exit lkg.Exit) {
 	var do Conduct
 	if c.Conduct != nil {
 		do = c.Conduct(a.Config)
@@ -132,7 +145,10 @@ func (c *Child[T]) live(ctx context.Context, a configsync.Active[T]) lkg.Exit {
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
-		c.running, c.stop = false, nil
+		c.running, c.stop, c.ended = false, nil, lkg.Exit{}
+		if exit.Kind == lkg.ExitCrash {
+			c.ended = exit
+		}
 		c.mu.Unlock()
 	}()
 	var crash <-chan time.Time

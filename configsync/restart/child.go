@@ -22,7 +22,8 @@ const drain = 5 * time.Second
 // child is one running process and its process group.
 type child struct {
 	group *process.Group
-	hard  atomic.Bool // SIGTERM was not enough
+	kept  *process.Tail // its last lines
+	hard  atomic.Bool   // SIGTERM was not enough
 }
 
 // begin starts cmd in a process group of its own. On Linux the kernel kills it when the agent dies.
@@ -31,11 +32,12 @@ func begin(cmd *exec.Cmd) (*child, error) {
 	if cmd != nil && cmd.WaitDelay == 0 {
 		cmd.WaitDelay = drain
 	}
+	kept := process.KeepTail(cmd)
 	group, err := process.Start(cmd)
 	if err != nil {
 		return nil, err
 	}
-	return &child{group: group}, nil
+	return &child{group: group, kept: kept}, nil
 }
 
 // notExecuted says that a child could not be started. Its signature has no path, so that it is equal for all configs.
@@ -63,8 +65,17 @@ func (c *child) stop(grace time.Duration) {
 	}
 }
 
-// exit says how the child ended.
+// exit says how the child ended. An end that was not asked for has a signature and the last lines.
 func (c *child) exit(planned bool) lkg.Exit {
+	x := c.exitOf(planned)
+	if state := c.group.State(); !planned && state != nil {
+		x.Last = c.kept.Lines()
+		x.Signature = signatureOf(state.String(), x.Last)
+	}
+	return x
+}
+
+func (c *child) exitOf(planned bool) lkg.Exit {
 	took := c.group.Ran().Round(time.Millisecond)
 	state := c.group.State()
 	switch {

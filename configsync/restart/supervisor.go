@@ -4,6 +4,7 @@
 package restart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,6 +65,7 @@ type Supervisor struct {
 	mu    sync.Mutex // guards what follows
 	child *child
 	last  lkg.Exit
+	dead  bool // the last child has ended on its own, or could not be started, and no other runs
 	begun bool
 }
 
@@ -220,15 +222,29 @@ func (s *Supervisor) Restart(ctx context.Context, _ configsync.Change) error {
 // Name implements configsync.Probe.
 func (s *Supervisor) Name() string { return "child" }
 
-// Check returns nil while a child runs. A Syncer whose Restarter is a Supervisor counts it among its probes, so
-// that no trial is
-// credited with the time between two children.
+// Check returns nil while a child runs, and otherwise how the last one ended. A Syncer whose Restarter is a
+// Supervisor counts it among its probes, so that no trial is credited with the time between two children.
 func (s *Supervisor) Check(context.Context) error {
-	if s.PID() == 0 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.child != nil:
+		return nil
+	case s.dead:
+		return &deadError{s.last}
+	default:
 		return errors.New("no child runs")
 	}
-	return nil
 }
+
+// deadError means that the last child has ended on its own. Its text is the same for two ends with one cause.
+type deadError struct{ exit lkg.Exit }
+
+// Error says how it ended.
+func (e *deadError) Error() string { return "ended: " + cmp.Or(e.exit.Signature, e.exit.Detail) }
+
+// Ended tells a Syncer that the child is not merely about to be started.
+func (e *deadError) Ended() bool { return true }
 
 // PID returns the process ID of the running child, or 0.
 func (s *Supervisor) PID() int {
@@ -244,6 +260,9 @@ func (s *Supervisor) set(c *child) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.child = c
+	if c != nil {
+		s.dead = false
+	}
 }
 
 // LastExit says how the last child ended; zero while none has.
@@ -255,7 +274,7 @@ func (s *Supervisor) LastExit() lkg.Exit {
 
 func (s *Supervisor) tell(e lkg.Exit, planned bool) {
 	s.mu.Lock()
-	s.last = e
+	s.last, s.dead = e, !planned
 	s.mu.Unlock()
 	if s.o.OnExit != nil {
 		s.o.OnExit(e, planned)
