@@ -80,6 +80,11 @@ func (r runState) isProven(l lkg.Limits) bool {
 	return !r.healthy.IsZero() && time.Since(r.healthy) >= proof
 }
 
+// needsProof reports whether the run before ended badly, and this one has only just been healthy for long enough, if at all.
+func (r runState) needsProof() bool {
+	return isBadEnd(r.ended) && (r.healthy.IsZero() || time.Since(r.healthy) < 2*longestProof)
+}
+
 // isBadEnd reports whether the program is known to have ended without being asked to. An end together with the process that
 // supervises it says nothing about the program.
 func isBadEnd(e lkg.Exit) bool {

@@ -34,7 +34,7 @@ type sickness struct {
 // place of another one, trouble with the store, or ends of runs that a healthy run would forgive.
 func (s *Syncer[T]) needsHealth() bool {
 	now, st := s.snapshot(), s.tracker.State()
-	if len(s.o.Probes) > 0 || now.storage != nil || !now.recorded || now.active.Verdict.Role != lkg.RoleCurrent {
+	if len(s.o.Probes) > 0 || now.run.needsProof() || now.storage != nil || !now.recorded || now.active.Verdict.Role != lkg.RoleCurrent {
 		return true
 	}
 	return st.OnTrial() || st.Case != nil || slices.ContainsFunc(st.Starts, func(start lkg.Start) bool {

@@ -1,0 +1,7 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package restart
+
+// SignatureOf is for tests.
+var SignatureOf = signatureOf
