@@ -61,7 +61,7 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 		failing = append(failing, why)
 	}
 	s.noteSick(before.epoch, h)
-	s.noteHealthy(before.epoch, h)
+	noteHealthy(s, before.epoch, h)
 	p, err := s.creditHealth(ctx, before.epoch, h, failing, ack == ackWaiting)
 	wake(s.notes.report)
 	switch p.Result {

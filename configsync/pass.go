@@ -32,6 +32,7 @@ func (s *Syncer[T]) syncSource(ctx context.Context) (again time.Duration, err er
 	if ctx.Err() != nil {
 		return 0, nil
 	}
+	notePending(s, again)
 	var ask *restartError
 	if errors.As(err, &ask) {
 		s.noteSync(ctx, spec, refused, nil)
@@ -199,6 +200,18 @@ func (s *Syncer[T]) adopt(ctx context.Context, spec Spec, ref lkg.Ref, obj Objec
 	}
 	s.noteOutcome(ctx, &spec, nil, nil)
 	return s.settle(ctx, true)
+}
+
+// notePending records the edit that is adopted after a wait; 0 is none.
+func notePending[T any](s *Syncer[T], wait time.Duration) {
+	var c *Change
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if d := s.schedule.delay; wait > 0 {
+		c = &Change{Kind: Adopt, From: s.live.active.Ref, To: d.to, Why: fmt.Sprintf(
+			"an edit in place; nodes adopt it spread over %s, this one at %s", s.o.FollowJitter, d.due.UTC().Format(time.RFC3339))}
+	}
+	s.live.sync.pending = c
 }
 
 // A followDelay spreads the adoption of edits in place over time.

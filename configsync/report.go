@@ -105,7 +105,7 @@ func (s *Syncer[T]) status(ctx context.Context) Status {
 	st := s.tracker.State()
 	next := s.next(ctx, now, now.recorded)
 	v := now.view()
-	v.child, v.startTime = s.askChild(ctx), max(s.o.ProbeInterval, leastStartTime)
+	v.child, v.startTime = askChild(ctx, s), max(s.o.ProbeInterval, leastStartTime)
 	return describe(st, v, next)
 }
 
@@ -145,7 +145,7 @@ func describe(st lkg.State, now view, next lkg.Verdict) Status {
 	out.addHealth(now)
 	out.Rejected = slices.Clone(st.Bad)
 	slices.Reverse(out.Rejected)
-	out.Trial = trialStatus(st, now, next)
+	out.Trial, out.Pending = trialStatus(st, now, next), now.sync.pending
 	return out
 }
 

@@ -33,7 +33,7 @@ const (
 type endedError interface{ Ended() bool }
 
 // noteHealthy records whether every required probe passes in the run of that epoch.
-func (s *Syncer[T]) noteHealthy(epoch int, h lkg.Health) {
+func noteHealthy[T any](s *Syncer[T], epoch int, h lkg.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -46,7 +46,7 @@ func (s *Syncer[T]) noteHealthy(epoch int, h lkg.Health) {
 }
 
 // askChild returns why what is configured does not run, if the Restarter knows.
-func (s *Syncer[T]) askChild(ctx context.Context) error {
+func askChild[T any](ctx context.Context, s *Syncer[T]) error {
 	if p, ok := s.o.Restarter.(Probe); ok {
 		return s.ask(ctx, p)
 	}

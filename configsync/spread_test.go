@@ -5,6 +5,7 @@ package configsync_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,4 +125,37 @@ func (s naming) Desired(context.Context) (*configsync.Spec, error) { return &s.s
 func (naming) Watch(ctx context.Context, _ func()) error {
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// L-CS-36: an edit that waits for its turn is in the status, with the time of its turn, and gone from there once it is adopted.
+func TestAnEditThatWaitsIsInTheStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.start()
+		defer func() { n.stop() }()
+		o := n.server.Put("kube-system", "cm", map[string]string{"kubelet": "good-1"}, false)
+		n.server.Name(&configsync.Spec{Namespace: o.Namespace, Name: o.Name, Policy: configsync.Follow})
+		n.wait(time.Minute)
+		if p := n.rec.Last().Pending; p != nil {
+			t.Errorf("before the edit there is pending %+v", p)
+		}
+		edit := n.server.Put("kube-system", "cm", map[string]string{"kubelet": "good-2"}, false)
+		n.wait(0)
+		p := n.rec.Last().Pending
+		if p == nil || p.To.Digest != edit.Digest() || p.From.Digest != o.Digest() {
+			t.Fatalf("after the edit there is pending %+v, want the way from %s to %s", p, o.Digest(), edit.Digest())
+		}
+		_, at, _ := strings.Cut(p.Why, "this one at ")
+		due, err := time.Parse(time.RFC3339, at)
+		if wait := time.Until(due); err != nil || wait < -time.Second || wait > 5*time.Minute {
+			t.Errorf("it waits until %q (%v), want a time in the next 5 minutes", p.Why, err)
+		}
+		if got := n.rec.Last().Condition.Status; got != lkg.StatusTrue {
+			t.Errorf("while an edit waits the condition is %s, want True", got)
+		}
+		n.wait(6 * time.Minute)
+		if st := n.rec.Last(); st.Pending != nil || st.Active.Digest != edit.Digest() {
+			t.Errorf("after its turn there is pending %+v, and %s is used, want %s", st.Pending, st.Active.Digest, edit.Digest())
+		}
+	})
 }

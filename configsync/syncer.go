@@ -74,6 +74,7 @@ type syncState struct {
 	silent     bool          // the source itself gave no answer
 	refused    *lkg.BadEntry // the wanted config is listed as bad and is not the assigned one
 	generation int64
+	pending    *Change // waits for its turn under Options.FollowJitter; never changed in place
 }
 
 // asked is the last restart that was asked for in this run.

@@ -52,7 +52,9 @@ func TestAnEndHasTheLastLinesAndASignature(t *testing.T) {
 func TestTheProbeSaysHowTheChildEnded(t *testing.T) {
 	r := begin(t, restart.Options{
 		BackoffMin: time.Hour,
-		Command:    func(context.Context, lkg.Exit) (*exec.Cmd, error) { return exec.Command("sh", "-c", "echo no disk; exit 4"), nil },
+		Command: func(context.Context, lkg.Exit) (*exec.Cmd, error) {
+			return exec.Command("sh", "-c", "echo no disk; exit 4"), nil
+		},
 	})
 	next(t, r.exits)
 	err := r.Check(t.Context())
