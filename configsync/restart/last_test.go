@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,16 @@ func TestSignatures(t *testing.T) {
 		},
 		{"a panic", "exit status 2", []string{"panic: nil map", "", "goroutine 1 [running]:", "main.f(0x1)"}, "exit status 2: panic: nil map"},
 		{"a UID", "exit status 1", []string{"pod 01234567-89ab-cdef-0123-456789abcdef v1beta1"}, "exit status 1: pod ? v1beta1"},
+		{
+			"a log in JSON", "exit status 1",
+			[]string{`{"ts":1764270000123.4,"caller":"app/run.go:72","msg":"command failed","err":"no runtime"}`, `{"ts":1764270000124.5,"msg":"bye","v":0}`},
+			`exit status 1: {"caller":"app/run.go:?","msg":"command failed","err":"no runtime"}`,
+		},
+		{
+			"a fatal line above its stacks", "exit status 255",
+			append([]string{`F1127 19:00:00.000001 77 b.go:2] cannot`}, slices.Repeat([]string{"goroutine 1 [running]:", "main.f()"}, 3)...),
+			"exit status 255: b.go:2] cannot",
+		},
 		{"another log", "exit status 1", []string{"2026-11-27T19:00:00Z error: x"}, "exit status 1: error: x"},
 	} {
 		if got := restart.SignatureOf(c.how, c.last); got != c.want {

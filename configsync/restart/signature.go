@@ -5,6 +5,7 @@ package restart
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,6 +18,10 @@ var (
 	klogHead = regexp.MustCompile(`^([IWEF])\d{4} \d{2}:\d{2}:\d{2}\.\d+ +\d+ `)
 	// errorHead begins a line with the cause of an end in other logs.
 	errorHead = regexp.MustCompile(`(?i)^(?:panic|fatal(?: error)?|error|[\w./-]+: error|runtime): `)
+	// jsonError is the severity of an error line of a log in JSON, as component-base writes it: an error has no "v".
+	jsonError = regexp.MustCompile(`^\{.*"(?:err|error)":`)
+	// jsonVarying are the members of such a line that differ from one run to the next.
+	jsonVarying = regexp.MustCompile(`"(?:ts|time|timestamp|pid)":(?:"[^"]*"|[^,}]*),?`)
 	// leadingTime is the time in front of a line of another log.
 	leadingTime = regexp.MustCompile(`^\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}\S* `)
 	// codePlace is a place in source code. It stays as it is.
@@ -43,9 +48,12 @@ func signatureOf(how string, lines []string) string {
 
 // causeLine returns the line that most likely has the cause of an end: the last error line, or else the last line.
 func causeLine(lines []string) string {
-	for i := len(lines) - 1; i >= 0; i-- {
-		if m := klogHead.FindStringSubmatch(lines[i]); m != nil && (m[1] == "E" || m[1] == "F") || errorHead.MatchString(lines[i]) {
-			return lines[i]
+	for _, line := range slices.Backward(lines) {
+		if m := klogHead.FindStringSubmatch(line); m != nil && (m[1] == "E" || m[1] == "F") {
+			return line
+		}
+		if errorHead.MatchString(line) || jsonError.MatchString(line) {
+			return line
 		}
 	}
 	if len(lines) == 0 {
@@ -57,6 +65,9 @@ func causeLine(lines []string) string {
 // stableText returns line without what differs between two ends with one cause.
 func stableText(line string) string {
 	line = leadingTime.ReplaceAllString(klogHead.ReplaceAllString(line, ""), "")
+	if strings.HasPrefix(line, "{") {
+		line = jsonVarying.ReplaceAllString(line, "")
+	}
 	place := codePlace.FindString(line)
 	line = strings.TrimPrefix(line, place)
 	for _, p := range varying {

@@ -145,6 +145,7 @@ const (
 // secretPatterns find secrets in a line. What their first group matches stays.
 var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`(-----BEGIN ).*?(?:-----END [^-]*-----|$)`),
+	regexp.MustCompile(`(, path: &).*`), // behind it a kubelet that refuses its config prints all of it
 	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[^\s"',;]+`),
 	regexp.MustCompile(`(?i)([\w.-]*(?:token|passw(?:or)?d|secret|api[_-]?key|private[_-]?key|credential)[\w.-]*\\?["']?\s*[:=]\s*)` +
 		`(?:\\?"(?:[^"\\]|\\[^"])*\\?"?|'[^']*'?|[^\s,;}]+)`),
@@ -154,7 +155,7 @@ var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`()\b[a-z0-9]{6}\.[a-z0-9]{16}\b`),       // a bootstrap token
 }
 
-// CutSecrets replaces what looks like a secret in one line of text: PEM blocks, the values of authorization headers and of
+// CutSecrets replaces what looks like a secret in one line of text: PEM blocks, a whole kubelet config, the values of authorization headers and of
 // fields and flags whose name has token, password, secret or key in it, passwords in URLs, JSON web tokens and bootstrap tokens.
 // It finds what has such a form and no more.
 func CutSecrets(line string) string {

@@ -66,6 +66,9 @@ func TestTailKeepsTheCauseOfAPanic(t *testing.T) {
 	if len(got) < 3 || got[1] != "panic: runtime error: index out of range" || got[2] != "goroutine 0 [running]:" {
 		t.Errorf("kept is %q, want the line of the panic and the first frames", got)
 	}
+	if got := keep("F1127 12:00:00.000001 77 b.go:2] cannot\n"+b.String()[strings.Index(b.String(), "goroutine"):], 512); !strings.HasPrefix(got[0], "F1127") {
+		t.Errorf("kept is %q, want the fatal line above its stacks", got)
+	}
 	b.WriteString("I1127 recovered\n")
 	if got := keep(b.String(), 512); got[len(got)-1] != "I1127 recovered" {
 		t.Errorf("kept ends with %q, want the line after the stacks", got[len(got)-1])
@@ -83,6 +86,8 @@ func TestTailCutsSecrets(t *testing.T) {
 		`FLAG: --bootstrap-token="` + secret + `"`, `err="parsing {\"clientSecret\":\"` + secret + `\"}"`,
 		"password: '" + secret + " with blanks'", `Password="a ` + secret + ` b"`, "apiKey: " + secret, "PRIVATE_KEY=" + secret,
 		"dial https://admin:" + secret + "@10.0.0.1/", "got " + jwt + " back", "join with abcdef.0123456789abcdef",
+		"Authorization: Basic " + secret + "==", "StaticPodURLHeader:map[Authorization:[Basic " + secret + "]]", "X-Api-Key: " + secret,
+		`E1127 12:00:00.0 1 run.go:72] "command failed" err="failed to validate kubelet configuration, path: &{X:` + secret + `}"`,
 		pem, strings.ReplaceAll(pem, "\n", `\n`), "before " + pem + " after", pem[:60],
 	} {
 		for _, piece := range []int{1, 4096} {

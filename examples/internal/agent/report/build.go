@@ -32,11 +32,45 @@ func Build(now time.Time, live *Live, e configsync.Explanation) Document {
 		Wanted:        Wanted{Outcome: word(string(s.Desired.Kind), "Unknown"), Cause: s.Desired.Cause, Since: s.Desired.At},
 		Next:          next(e.Next, origin),
 		Trouble:       trouble(e),
+		LastStart:     lastStart(s.Starts),
 	}
 	if live != nil {
 		d.addLive(live)
 	}
+	d.addDetail()
 	return d
+}
+
+// addDetail gives the condition the evidence of the rejection that is its reason.
+func (d *Document) addDetail() {
+	if d.ConfigOK == nil {
+		return
+	}
+	for _, r := range d.Rejected {
+		if r.Reason == d.ConfigOK.Reason && r.UID != "" {
+			d.ConfigOK.Detail = r.Evidence
+			return
+		}
+	}
+}
+
+// restartWindow is how far back restarts are counted for people.
+const restartWindow = 10 * time.Minute
+
+// lastStart shows the newest start.
+func lastStart(starts []lkg.Start) *Start {
+	if len(starts) == 0 {
+		return nil
+	}
+	last := starts[len(starts)-1]
+	out := &Start{At: last.At, Cause: string(last.Cause), Detail: last.Detail}
+	for _, s := range starts {
+		unexplained := s.Cause == lkg.CauseCrash || s.Cause == lkg.CauseUnknown
+		if age := last.At.Sub(s.At); unexplained && age >= 0 && age <= restartWindow {
+			out.Unexplained++
+		}
+	}
+	return out
 }
 
 // addLive replaces what would be by what is.
@@ -50,6 +84,9 @@ func (d *Document) addLive(live *Live) {
 	d.ConfigOK = condition(st.Condition)
 	d.InUse = &InUse{Config: config(st.Active, st.Local), Since: st.StartedAt, Why: why(st)}
 	d.Trial = trial(st.Trial)
+	if p := st.Pending; p != nil {
+		d.Pending = config(p.To, st.Local).name() + " waits: " + p.Why
+	}
 	if st.Error != "" {
 		d.Trouble = append(d.Trouble, "last trouble: "+st.Error)
 	}
@@ -101,7 +138,7 @@ func rejected(bad []lkg.BadEntry) []Rejected {
 	var out []Rejected
 	for i := len(bad) - 1; i >= 0; i-- {
 		b := bad[i]
-		out = append(out, Rejected{Config: config(b.Ref, ""), Since: b.Time, Reason: b.Reason, Evidence: b.Evidence})
+		out = append(out, Rejected{Config: config(b.Ref, ""), Since: b.Time, Class: string(b.Class()), Reason: b.Reason, Evidence: b.Evidence})
 	}
 	return out
 }

@@ -25,6 +25,10 @@ type Document struct {
 	// LastKnownGood is the one to go back to, Previous the one before it.
 	LastKnownGood Good   `json:"lastKnownGood"`
 	Previous      Config `json:"previous"`
+	// Pending says which change waits, for what and until when; empty for none.
+	Pending string `json:"pending,omitempty"`
+	// LastStart is the newest start on record; nil if there is none.
+	LastStart *Start `json:"lastStart,omitempty"`
 	// Trial is nil unless the config in use is on trial.
 	Trial *Trial `json:"trial,omitempty"`
 	// Rejected lists the configs that are not used, newest first.
@@ -44,6 +48,19 @@ type Agent struct {
 	Started time.Time `json:"started"`
 	// Child is the process id of the child; 0 while none runs.
 	Child int `json:"child,omitempty"`
+	// LastEnd is how the last child ended on its own; nil if none has.
+	LastEnd *End `json:"lastEnd,omitempty"`
+}
+
+// An End is how a child ended on its own, or why it could not be started.
+type End struct {
+	At time.Time `json:"at"`
+	// How is one line, such as "exit status 1 after 3s".
+	How string `json:"how"`
+	// Cause is the line that most likely has the cause, without what changes from one end to the next.
+	Cause string `json:"cause,omitempty"`
+	// Last are the last lines that the child wrote, the newest last, without secrets.
+	Last []string `json:"last,omitempty"`
 }
 
 // A Condition is the summary: the message is the effect, the reason the cause.
@@ -51,6 +68,18 @@ type Condition struct {
 	Status  string `json:"status"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
+	// Detail is the evidence behind the reason; empty if there is none.
+	Detail string `json:"detail,omitempty"`
+}
+
+// A Start is one on record.
+type Start struct {
+	At time.Time `json:"at"`
+	// Cause is one word, Detail one line on how the run before it ended.
+	Cause  string `json:"cause"`
+	Detail string `json:"detail,omitempty"`
+	// Unexplained is how many starts of the ten minutes up to this one nothing explains.
+	Unexplained int `json:"unexplained,omitempty"`
 }
 
 // A Config names one config. Local is "init", "default" or "unknown" for the config of the node itself, whose other fields are
@@ -104,6 +133,7 @@ type Trial struct {
 type Rejected struct {
 	Config
 	Since    time.Time `json:"since"`
+	Class    string    `json:"class"`
 	Reason   string    `json:"reason"`
 	Evidence string    `json:"evidence,omitempty"`
 }

@@ -7,12 +7,17 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
 )
+
+// shownRejected is how many rejected configs a table shows.
+const shownRejected = 10
 
 // digestLength is how many characters of a digest a table shows.
 const digestLength = 12
@@ -26,6 +31,7 @@ type page struct {
 func writeTable(w io.Writer, d Document) error {
 	p := &page{now: d.Time}
 	p.head(d)
+	p.lastLines(d.Agent)
 	p.configs(d)
 	p.trial(d.Trial)
 	p.rejected(d.Rejected)
@@ -73,21 +79,57 @@ func (p *page) head(d Document) {
 		ok = "ConfigOK at the next start:"
 	}
 	rows = append(rows, row("Agent:", p.agent(d.Agent)), row("Agent version:", d.Version))
+	rows = append(rows, p.child(d)...)
 	if c := d.ConfigOK; c != nil {
 		rows = append(rows, row(ok, c.Status), row("  effect:", c.Message), row("  cause:", c.Reason))
+		if c.Detail != "" {
+			rows = append(rows, row("  detail:", c.Detail))
+		}
 	}
-	p.columns(append(rows, row("Wanted config:", p.wanted(d.Wanted)))...)
+	rows = append(rows, row("Wanted config:", p.wanted(d.Wanted)))
+	if d.Pending != "" {
+		rows = append(rows, row("  pending:", d.Pending))
+	}
+	p.columns(rows...)
+}
+
+// child says whether the child runs, and how the last one ended.
+func (p *page) child(d Document) (rows []string) {
+	last := d.LastStart
+	switch a := d.Agent; {
+	case a == nil && last != nil:
+		return []string{row("Last start:", p.when(last.At)+", "+last.Cause+": "+last.Detail)}
+	case a == nil:
+		return nil
+	case a.Child != 0:
+		rows = append(rows, row("Child:", fmt.Sprintf("process %d", a.Child)))
+	default:
+		rows = append(rows, row("Child:", "NOT RUNNING"))
+	}
+	if last != nil && last.Unexplained > 1 {
+		rows = append(rows, row("  restarts:", fmt.Sprintf("%d within 10m that nothing explains, the last %s", last.Unexplained, p.when(last.At))))
+	}
+	if e := d.Agent.LastEnd; e != nil {
+		rows = append(rows, row("  last end:", e.How+", "+p.when(e.At)))
+		if e.Cause != "" {
+			rows = append(rows, row("  its cause:", e.Cause))
+		}
+	}
+	return rows
+}
+
+// lastLines are those of the last child that ended on its own.
+func (p *page) lastLines(a *Agent) {
+	if a != nil && a.LastEnd != nil {
+		p.list("Last lines of the child that ended:", a.LastEnd.Last)
+	}
 }
 
 func (p *page) agent(a *Agent) string {
 	if a == nil {
 		return "not running; this is what is on record"
 	}
-	child := "no child"
-	if a.Child != 0 {
-		child = fmt.Sprintf("child %d", a.Child)
-	}
-	return fmt.Sprintf("process %d with %s, since %s, source %s", a.PID, child, p.when(a.Started), a.Source)
+	return fmt.Sprintf("process %d, since %s, source %s", a.PID, p.when(a.Started), a.Source)
 }
 
 func (p *page) wanted(w Wanted) string {
@@ -141,13 +183,29 @@ func (p *page) rejected(list []Rejected) {
 	}
 	fmt.Fprintln(p, "\nRejected (not used until forgotten with forget-bad UID):")
 	rows := []string{row("  UID", "CONFIG", "KEY", "DIGEST", "SINCE", "REASON")}
-	for _, r := range list {
+	for _, r := range list[:min(len(list), shownRejected)] {
 		rows = append(rows, row("  "+r.UID, r.name(), r.Key, r.shortDigest(), p.when(r.Since), r.Reason))
 		if r.Evidence != "" {
 			rows = append(rows, "    detail: "+oneLine(r.Evidence))
 		}
 	}
 	p.columns(rows...)
+	if len(list) > shownRejected {
+		fmt.Fprintf(p, "  %d more, by class: %s; -o json shows all\n", len(list)-shownRejected, byClass(list[shownRejected:]))
+	}
+}
+
+// byClass counts rejected configs.
+func byClass(list []Rejected) string {
+	counts := map[string]int{}
+	for _, r := range list {
+		counts[r.Class]++
+	}
+	var out []string
+	for _, class := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%s %d", class, counts[class]))
+	}
+	return strings.Join(out, ", ")
 }
 
 func (p *page) next(n Next) {
