@@ -49,6 +49,7 @@ type agent struct {
 	supervisor *restart.Supervisor
 	journal    *history.Journal // nil where none is kept
 	teller     *history.Teller  // nil where nobody is told
+	child      *childLife
 	started    time.Time
 	inUse      atomic.Pointer[kubeletpayload.Config]
 	before     lkg.Exit      // how the last run of this agent's unit ended, for the first start of the child
@@ -60,12 +61,13 @@ type agent struct {
 func run(ctx context.Context, s *settings.Run, own *parts) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	a := &agent{s: s, own: own, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(), chosen: make(chan struct{})}
+	a := &agent{s: s, own: own, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(), chosen: make(chan struct{}), child: newChildLife()}
 	if err := a.openStore(); err != nil {
 		return err
 	}
 	if a.store != nil {
 		defer func() { err = errors.Join(err, a.store.Close()) }()
+		a.child.store = a.store
 		a.lastExit(ctx)
 	}
 	if err := a.join(ctx); err != nil {
@@ -103,13 +105,28 @@ func (a *agent) lastExit(ctx context.Context) {
 		a.log.Error(err, "Not all is known about the end of the last run")
 	}
 	a.before = exit
+	if exit.Kind == lkg.ExitCounted {
+		return
+	}
+	end, found, err := a.child.recall(ctx)
+	if err != nil {
+		a.log.Error(err, "Not all is known about the end of the last child")
+	}
+	if found {
+		a.before = end
+	}
 }
 
 // join makes the syncer and the supervisor, each of which needs the other.
 func (a *agent) join(ctx context.Context) (err error) {
 	a.supervisor, err = restart.NewSupervisor(restart.Options{
 		Command: a.prepare, Grace: a.s.Grace, BackoffMin: a.s.BackoffMin, BackoffMax: a.s.BackoffMax,
-		OnExit: func(e lkg.Exit, planned bool) { a.log.Info("Child ended", "how", e.Detail, "planned", planned) },
+		OnExit: func(e lkg.Exit, planned bool) {
+			a.log.Info("Child ended", "how", e.Detail, "planned", planned)
+			if !planned {
+				a.child.ended(e, time.Now())
+			}
+		},
 	})
 	if err != nil {
 		return err
@@ -156,6 +173,7 @@ func (a *agent) serve(ctx context.Context) error {
 	g.Go(func() error { a.measure(ctx); return nil })
 	g.Go(func() error { a.tell(ctx); return nil })
 	g.Go(func() error { a.look(ctx); return nil })
+	g.Go(func() error { a.keepEnds(ctx); return nil })
 	if a.store != nil {
 		g.Go(func() error {
 			if err := a.administer(ctx); err != nil {
@@ -196,7 +214,7 @@ func (a *agent) serveAdmin(ctx context.Context) error {
 		return err
 	}
 	return socket.Run(ctx, &node.Live{
-		Name: a.s.NodeName, Source: a.s.Source, Started: a.started, Child: a.supervisor.PID,
+		Name: a.s.NodeName, Source: a.s.Source, Started: a.started, Child: a.supervisor.PID, LastEnd: a.child.lastEnd,
 		Records: a.store, Options: a.options, Syncer: a.syncer, Amend: a.trouble.amend,
 	})
 }
@@ -244,6 +262,7 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 	}
 	a.log.Info("Chose config", "message", active.Verdict.Condition.Message, "reason", active.Verdict.Condition.Reason,
 		"detail", active.Verdict.Detail, "uid", active.Ref.UID, "digest", active.Ref.Digest, "onTrial", active.Verdict.OnTrial)
+	a.child.begin(ctx)
 	a.inUse.Store(active.Config)
 	a.choose.Do(func() { close(a.chosen) })
 	inTheWay = a.ready(ctx, active)

@@ -23,6 +23,8 @@ type Live struct {
 	Started time.Time
 	// Child gives the process id of the child; 0 while none runs.
 	Child func() int
+	// LastEnd gives how the last child ended on its own; nil if none has.
+	LastEnd func() *report.End
 	// Records are those that Syncer works on.
 	Records lkg.Getter
 	// Options are the agent's, Init or Default among them.
@@ -43,7 +45,7 @@ func (l *Live) Status(ctx context.Context) (report.Document, error) {
 	}
 	live := &report.Live{
 		Node: l.Name, Status: l.Amend(l.Syncer.Status()),
-		Agent: report.Agent{PID: os.Getpid(), Source: l.Source, Started: l.Started, Child: l.Child()},
+		Agent: report.Agent{PID: os.Getpid(), Source: l.Source, Started: l.Started, Child: l.Child(), LastEnd: l.LastEnd()},
 	}
 	return report.Build(time.Now(), live, e), nil
 }

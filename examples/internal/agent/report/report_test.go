@@ -132,6 +132,32 @@ func running() map[string]func() Document {
 			e := explain(s, nil)
 			return Build(noon, live(e, configsync.Status{Active: ref("a1")}), e)
 		},
+		"dead": func() Document {
+			s := base()
+			s.LastKnownGood, s.Starts = ref("b2"), starts(3)
+			e := explain(s, nil)
+			cause := `exit status 1: run.go:72] "command failed" err="open /etc/ca.crt: no such file or directory"`
+			l := live(e, configsync.Status{Active: ref("b2"), Condition: lkg.Condition{
+				Status: lkg.StatusUnknown, Reason: "not healthy: ended: " + cause, Message: e.Next.Condition.Message,
+			}})
+			l.Agent.Child = 0
+			l.Agent.LastEnd = &End{At: noon.Add(-7 * time.Second), How: "exit status 1 after 312ms", Cause: cause, Last: []string{
+				`I1121 11:59:53.000001    4243 server.go:1] "starting"`,
+				`E1121 11:59:53.000002    4243 run.go:72] "command failed" err="open /etc/ca.crt: no such file or directory"`,
+			}}
+			return Build(noon, l, e)
+		},
+		"many": func() Document {
+			s := base()
+			s.LastKnownGood = ref("b2")
+			for i := range 60 {
+				b := lkg.BadEntry{Ref: ref(string(rune('c' + i%20))), Time: noon.Add(time.Duration(i) * time.Minute)}
+				b.Reason = []string{"by hand", "failed to load current (UID: " + b.Ref.UID + ")", "failed to validate current (UID: " + b.Ref.UID + ")"}[i%3]
+				s.Bad = append(s.Bad, b)
+			}
+			e := explain(s, nil)
+			return Build(noon, live(e, configsync.Status{Active: ref("b2"), Pending: &configsync.Change{To: ref("c3"), Why: "an edit in place"}}), e)
+		},
 		"unclear": func() Document {
 			e := explain(base(), nil)
 			st := configsync.Status{Active: ref("b2"), Error: "reading NodeConfig \"node-7\": connection refused"}
