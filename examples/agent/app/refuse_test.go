@@ -77,6 +77,14 @@ func TestAgentWithoutDynamicConfig(t *testing.T) {
 	if code := p.Stop(t); code != 0 {
 		t.Errorf("asked to stop, the agent exits with %d, want 0", code)
 	}
+	w.Flags = append(w.Flags, "--source=nodeconfig") // an empty --state-dir means off, whatever the source
+	p = w.Start(t)
+	w.runs(t, &corev1.ConfigMap{Data: map[string]string{"kubelet": w.Config("")}})
+	w.says(t, corev1.ConditionTrue, "using current (init); dynamic config is switched off here: --state-dir is empty",
+		"current is set to the local default, and an init config was provided")
+	if code := p.Stop(t); code != 0 {
+		t.Errorf("asked to stop, the agent exits with %d, want 0", code)
+	}
 	if err := w.NoChildren(t); err != nil {
 		t.Error(err)
 	}

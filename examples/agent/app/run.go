@@ -62,6 +62,9 @@ func run(ctx context.Context, s *settings.Run, own *parts) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	a := &agent{s: s, own: own, log: klog.FromContext(ctx), started: time.Now(), trouble: newTrouble(), chosen: make(chan struct{}), child: newChildLife()}
+	if a.trouble.off = s.SwitchedOff(); a.trouble.off != "" {
+		a.log.Info("Source is not looked at", "source", s.Source, "why", a.trouble.off)
+	}
 	if err := a.openStore(); err != nil {
 		return err
 	}
@@ -215,8 +218,16 @@ func (a *agent) serveAdmin(ctx context.Context) error {
 	}
 	return socket.Run(ctx, &node.Live{
 		Name: a.s.NodeName, Source: a.s.Source, Started: a.started, Child: a.supervisor.PID, LastEnd: a.child.lastEnd,
-		Records: a.store, Options: a.options, Syncer: a.syncer, Amend: a.trouble.amend,
+		Notes: a.notes(), Records: a.store, Options: a.options, Syncer: a.syncer, Amend: a.trouble.amend,
 	})
+}
+
+// notes are what a person should look at in how the agent is set up.
+func (a *agent) notes() []string {
+	if ignored := a.s.IgnoredInit(); len(ignored) > 0 {
+		return []string{fmt.Sprintf("the init directory %s has files that are not read: %q", a.s.InitConfig, ignored)}
+	}
+	return nil
 }
 
 // stopping records that the next start was planned. ctx has ended.

@@ -21,6 +21,8 @@ type trouble struct {
 	turn chan struct{}
 	// drift is how the rendered file is not what was rendered. It is set before anything runs; nil asks nobody.
 	drift func() drift.Finding
+	// off says why a source is named and not looked at; empty where that is not so. It is set before anything runs.
+	off string
 
 	mu      sync.Mutex // guards what follows
 	start   error      // why the child can't be started
@@ -56,6 +58,9 @@ func (t *trouble) amend(s configsync.Status) configsync.Status {
 	defer t.mu.Unlock()
 	if s.Alarm == "" && s.Condition != (lkg.Condition{}) && t.drifted() {
 		s.Alarm = t.drift().String()
+	}
+	if t.off != "" && s.Condition != (lkg.Condition{}) {
+		s.Condition.Message += "; " + t.off
 	}
 	switch {
 	case s.Condition == (lkg.Condition{}): // no config is chosen yet

@@ -18,7 +18,9 @@ import (
 	"github.com/belayproject/belay/examples/agent/internal/admin"
 	"github.com/belayproject/belay/examples/agent/internal/node"
 	"github.com/belayproject/belay/examples/internal/agent/doctor"
+	"github.com/belayproject/belay/examples/internal/agent/report"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
+	"github.com/belayproject/belay/lkg"
 	rolloutkube "github.com/belayproject/belay/rollout/kube"
 	rollout "github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -29,7 +31,7 @@ const serverTimeout = 5 * time.Second
 // Look looks at a node whose agent has these settings. unit is that of the service manager; empty means that it isn't looked at. The error is
 // that of ctx.
 func Look(ctx context.Context, s *settings.Run, unit string) (doctor.Facts, error) {
-	f := doctor.Facts{Now: time.Now(), Source: s.Source, NoBaseline: s.InitConfig == "", Settings: complaints(s), Proof: s.ProveProblem(), Clock: doctor.LookAtClock()}
+	f := doctor.Facts{Now: time.Now(), Source: s.Source, NoBaseline: s.InitConfig == "", Settings: complaints(s), Proof: s.ProveProblem(), Clock: doctor.LookAtClock(), IgnoredInit: s.IgnoredInit()}
 	if s.StateDir != "" {
 		lookAtState(ctx, s, &f)
 	}
@@ -78,9 +80,32 @@ func lookAtState(ctx context.Context, s *settings.Run, f *doctor.Facts) {
 	if !running {
 		return
 	}
-	if d, err := agent.Status(ctx); err == nil && d.Trial != nil {
+	d, err := agent.Status(ctx)
+	if err != nil {
+		return
+	}
+	f.Child = childOf(d)
+	if d.Trial != nil {
 		f.Failing = d.Trial.Failing
 	}
+}
+
+// childOf is what a running agent says of its child; nil before it has chosen a config.
+func childOf(d report.Document) *doctor.Child {
+	if d.Agent == nil || d.InUse == nil {
+		return nil
+	}
+	c := &doctor.Child{PID: d.Agent.Child}
+	if e := d.Agent.LastEnd; e != nil {
+		c.How, c.Ended, c.Last = e.How, e.At, e.Last
+	}
+	if s := d.LastStart; s != nil {
+		c.Restarts, c.LastRestart = s.Unexplained, s.At
+	}
+	if k := d.ConfigOK; k != nil && k.Status != string(lkg.StatusTrue) {
+		c.Trouble = k.Reason
+	}
+	return c
 }
 
 // lookAtServer looks at the API server with the credentials of the agent.

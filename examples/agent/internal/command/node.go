@@ -25,7 +25,7 @@ func onNode(ctx context.Context, l *settings.Local, act func(a admin.Agent, live
 		return err
 	}
 	if l.StateDir == "" {
-		return &settings.FlagError{Flag: "state-dir", Want: "must name the state directory of the agent, such as /var/lib/belay-agent"}
+		return &settings.FlagError{Flag: "state-dir", Want: "must name the state directory of the agent, such as /var/lib/belay-agent; of an agent without one, dynamic config is switched off here, and there is nothing to show"}
 	}
 	a, live, err := node.Open(ctx, l.StateDir, l.Options())
 	if err != nil {

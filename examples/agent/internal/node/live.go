@@ -25,6 +25,8 @@ type Live struct {
 	Child func() int
 	// LastEnd gives how the last child ended on its own; nil if none has.
 	LastEnd func() *report.End
+	// Notes are what a person should look at besides.
+	Notes []string
 	// Records are those that Syncer works on.
 	Records lkg.Getter
 	// Options are the agent's, Init or Default among them.
@@ -47,7 +49,9 @@ func (l *Live) Status(ctx context.Context) (report.Document, error) {
 		Node: l.Name, Status: l.Amend(l.Syncer.Status()),
 		Agent: report.Agent{PID: os.Getpid(), Source: l.Source, Started: l.Started, Child: l.Child(), LastEnd: l.LastEnd()},
 	}
-	return report.Build(time.Now(), live, e), nil
+	d := report.Build(time.Now(), live, e)
+	d.Trouble = append(d.Trouble, l.Notes...)
+	return d, nil
 }
 
 // ForgetBad takes back what is held against every version of the object with that UID. The agent tries it again at once.

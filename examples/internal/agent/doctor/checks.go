@@ -16,6 +16,7 @@ const (
 	checkSettings = "settings"
 	checkState    = "state"
 	checkAgent    = "agent"
+	checkChild    = "child"
 	checkRecords  = "records"
 	checkBaseline = "baseline"
 	checkSource   = "source"
@@ -32,7 +33,7 @@ const (
 func Examine(f Facts) Report {
 	var found []Finding
 	for _, check := range []func(*Facts) []Finding{
-		settings, state, agent, records, baseline, source, server, rights, config, proof, trial, restart, clock,
+		settings, state, agent, child, records, baseline, source, server, rights, config, proof, trial, restart, clock,
 	} {
 		found = append(found, check(&f)...)
 	}
@@ -50,7 +51,7 @@ func one(check string, level Level, what, remedy string) []Finding {
 func settings(f *Facts) []Finding {
 	var found []Finding
 	for _, err := range f.Settings {
-		found = append(found, Finding{checkSettings, Problem, err.Error(), "start the agent with that put right: as it is, it doesn't start"})
+		found = append(found, one(checkSettings, Problem, err.Error(), "start the agent with that put right: as it is, it doesn't start")...)
 	}
 	return found
 }
@@ -67,7 +68,7 @@ func state(f *Facts) []Finding {
 	case d == nil && sourceless(f):
 		return one(checkState, Note, "no state directory is given, and no source: the node keeps to its local config", "")
 	case d == nil:
-		return one(checkState, Problem, "no state directory is given: that switches dynamic config off, whatever the source names",
+		return one(checkState, Problem, "no state directory is given: dynamic config is switched off here, whatever the source names",
 			"give the agent a directory of its own, such as --state-dir=/var/lib/belay-agent")
 	case errors.Is(d.Err, fs.ErrNotExist):
 		return one(checkState, Problem, fmt.Sprintf("the state directory %q is not there: no agent has run with it", d.Path),
@@ -84,7 +85,7 @@ func state(f *Facts) []Finding {
 func stateIn(d *Dir) []Finding {
 	var found []Finding
 	add := func(level Level, what, remedy string) {
-		found = append(found, Finding{checkState, level, what, remedy})
+		found = append(found, one(checkState, level, what, remedy)...)
 	}
 	if d.Mode&0o077 != 0 {
 		add(Problem, fmt.Sprintf("others can get at the state directory %q, mode %04o: whoever writes there decides what this node runs", d.Path, d.Mode), "chmod 0700 "+d.Path)
@@ -136,7 +137,7 @@ func restart(f *Facts) []Finding {
 		return one(checkRestart, Problem, fmt.Sprintf("there is no unit %q: nobody starts the agent", u.Name), "install the unit, or name the one that there is")
 	}
 	var found []Finding
-	add := func(what, remedy string) { found = append(found, Finding{checkRestart, Problem, what, remedy}) }
+	add := func(what, remedy string) { found = append(found, one(checkRestart, Problem, what, remedy)...) }
 	if u.Restart != "always" {
 		add(fmt.Sprintf("unit %q has Restart=%s: it stays down after an exit that was meant to bring another config", u.Name, u.Restart), "set Restart=always, as in examples/agent/systemd")
 	}
@@ -155,7 +156,7 @@ func restart(f *Facts) []Finding {
 func clock(f *Facts) []Finding {
 	var found []Finding
 	add := func(level Level, what, remedy string) {
-		found = append(found, Finding{checkClock, level, what, remedy})
+		found = append(found, one(checkClock, level, what, remedy)...)
 	}
 	if e := f.Explanation; e != nil {
 		if ahead := e.State.Current.At.Sub(f.Now); ahead > clockSlack {

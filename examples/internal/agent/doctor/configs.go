@@ -36,8 +36,8 @@ func records(f *Facts) []Finding {
 	}
 	var found []Finding
 	for _, n := range f.Explanation.State.Notices {
-		found = append(found, Finding{checkRecords, Problem, fmt.Sprintf("record %q can't be used: %v", n.Stream, n.Err),
-			"the next start goes on without it; look for a failing disk"})
+		found = append(found, one(checkRecords, Problem, fmt.Sprintf("record %q can't be used: %v", n.Stream, n.Err),
+			"the next start goes on without it; look for a failing disk")...)
 	}
 	if found == nil {
 		return fine(checkRecords, "every record can be read")
@@ -52,6 +52,10 @@ func baseline(f *Facts) []Finding {
 	}
 	if e := f.Explanation; e != nil && e.Next.Refuse != nil {
 		return one(checkBaseline, Problem, "the next start refuses: "+e.Next.Refuse.Error(), "repair the local config on this node; no config from elsewhere can stand in for it")
+	}
+	if len(f.IgnoredInit) > 0 {
+		return one(checkBaseline, Note, fmt.Sprintf("the init directory has files that are not read: %q", f.IgnoredInit),
+			"take them away, or name one of them with --key")
 	}
 	if f.Explanation == nil || f.Explanation.Next.Role == "" {
 		return nil
@@ -145,10 +149,18 @@ func config(f *Facts) []Finding {
 		return one(checkConfig, Problem, "nothing is left to fall back to: "+a, "look at the child's log; repair the local config, or assign a config that works")
 	}
 	if r := e.Next.Rejected; r != nil {
-		return one(checkConfig, Problem, "the assigned config is avoided: "+r.Reason,
+		return one(checkConfig, Problem, "the assigned config is avoided: "+avoided(r),
 			fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID))
 	}
 	return fine(checkConfig, e.Next.Condition.Message)
+}
+
+// avoided is the reason of a rejection with its evidence.
+func avoided(r *lkg.BadEntry) string {
+	if r.Evidence == "" {
+		return r.Reason
+	}
+	return r.Reason + "; detail: " + r.Evidence
 }
 
 // proof says that nothing new is adopted.

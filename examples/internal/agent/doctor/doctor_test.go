@@ -6,6 +6,7 @@ package doctor_test
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,12 +83,71 @@ type trouble struct {
 }
 
 // troubles are one each.
-func troubles() []trouble { return append(troublesOfTheMachine(), troublesOfConfigs()...) }
+func troubles() []trouble {
+	return slices.Concat(troublesOfTheMachine(), troublesOfConfigs(), troublesOfTheChild())
+}
+
+func troublesOfTheChild() []trouble {
+	dead := func(how string, last ...string) func(f *doctor.Facts) {
+		return func(f *doctor.Facts) {
+			f.Child = &doctor.Child{How: how, Ended: noon().Add(-7 * time.Second), Last: last, Trouble: "not healthy: ended: exit status 1"}
+		}
+	}
+	return []trouble{
+		{"a dead child", dead("exit status 1 after 3s"), "child", "problem", "no child runs: exit status 1 after 3s; the last one ended 7s ago"},
+		{"a child that can't be started", func(f *doctor.Facts) {
+			f.Child = &doctor.Child{Trouble: "the child can't be started: stat /usr/bin/kubelet: no such file or directory"}
+		}, "child", "problem", "/usr/bin/kubelet"},
+		{"a child that keeps ending", func(f *doctor.Facts) {
+			dead("exit status 1 after 3s")(f)
+			f.Child.PID, f.Child.Restarts, f.Child.LastRestart = 7, 3, noon().Add(-time.Minute)
+		}, "child", "problem", "3 restarts within 10 minutes"},
+		{"a sick child", func(f *doctor.Facts) {
+			f.Child = &doctor.Child{PID: 7, Trouble: `not healthy: required probe "healthz" fails`}
+		}, "child", "problem", `required probe "healthz" fails`},
+		{"files that are not read", func(f *doctor.Facts) { f.IgnoredInit = []string{"kubelet.bak"} }, "baseline", "note", `"kubelet.bak"`},
+	}
+}
+
+// A child that runs again, and has ended long ago, is no problem.
+func TestAChildThatRunsIsFine(t *testing.T) {
+	f := well()
+	f.Child = &doctor.Child{PID: 7, How: "exit status 1", Ended: noon().Add(-time.Hour), Restarts: 5, LastRestart: noon().Add(-time.Hour)}
+	if r := doctor.Examine(f); r.Problems != 0 {
+		t.Errorf("of a child that runs: %+v", r)
+	}
+}
+
+// C-08: a dead child is shown with its last lines, and the next step fits what they say.
+func TestTheNextStepFitsTheLastLines(t *testing.T) {
+	for line, step := range map[string]string{
+		`err="failed to run Kubelet: validate service connection: validate CRI v1 runtime API for endpoint \"unix:///run/containerd/containerd.sock\": connection refused"`: "start the container runtime",
+		`err="write /var/lib/kubelet/x: no space left on device"`:                                      "free space",
+		`err="unrecognized feature gate: NoSuchGate"`:                                                  "take the feature gate out",
+		`err="configured policy \"none\" differs from state checkpoint policy \"static\""`:             "take away the state file",
+		`err="failed to validate kubelet configuration, error: invalid configuration: maxPods"`:        "correct the fields",
+		`err="unable to load client CA file /etc/ca.crt: open /etc/ca.crt: no such file or directory"`: "put the file that the line names back",
+		`err="listen tcp 127.0.0.1:10248: bind: address already in use"`:                               "ss -ltnp",
+		`anything else`: "mend what its last lines name",
+	} {
+		f := well()
+		f.Child = &doctor.Child{How: "exit status 1 after 1s", Ended: noon(), Last: []string{"before", line}}
+		var got doctor.Finding
+		for _, g := range doctor.Examine(f).Findings {
+			if g.Check == "child" {
+				got = g
+			}
+		}
+		if !strings.HasPrefix(got.Remedy, step) && !strings.Contains(got.Remedy, step) || !slices.Equal(got.Lines, f.Child.Last) {
+			t.Errorf("of %q: next step %q, lines %q; want %q and the lines", line, got.Remedy, got.Lines, step)
+		}
+	}
+}
 
 func troublesOfTheMachine() []trouble {
 	return []trouble{
 		{"a flag is wrong", func(f *doctor.Facts) { f.Settings = []error{errors.New(`--render="": must be set`)} }, "settings", "problem", "--render"},
-		{"no state directory", func(f *doctor.Facts) { f.Dir = nil }, "state", "problem", "switches dynamic config off"},
+		{"no state directory", func(f *doctor.Facts) { f.Dir = nil }, "state", "problem", "switched off here"},
 		{"an absent directory", func(f *doctor.Facts) { f.Dir.Err = fs.ErrNotExist }, "state", "problem", "is not there"},
 		{"a directory that can't be read", func(f *doctor.Facts) { f.Dir.Err = fs.ErrPermission }, "state", "unknown", "can't be looked at"},
 		{"a file", func(f *doctor.Facts) { f.Dir.NotDir = true }, "state", "problem", "not a directory"},

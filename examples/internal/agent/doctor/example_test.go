@@ -23,7 +23,7 @@ func Example() {
 		}
 	}
 	// Output:
-	// state: no state directory is given: that switches dynamic config off, whatever the source names
+	// state: no state directory is given: dynamic config is switched off here, whatever the source names
 	// -> give the agent a directory of its own, such as --state-dir=/var/lib/belay-agent
 	// restart: unit "agent.service" has Restart=on-failure: it stays down after an exit that was meant to bring another config
 	// -> set Restart=always, as in examples/agent/systemd

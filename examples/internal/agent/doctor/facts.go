@@ -20,10 +20,15 @@ type Facts struct {
 	// NoBaseline says that no local config is named.
 	NoBaseline bool
 
+	// IgnoredInit names the files of the init directory that are not read.
+	IgnoredInit []string
+
 	// Dir is the state directory; nil where none is given, which switches dynamic config off.
 	Dir *Dir
 	// Running says that an agent serves the state directory. Nil: nobody asked.
 	Running *bool
+	// Child is what the running agent says of its child; nil where none runs.
+	Child *Child
 	// Explanation is what is on record and what the next start would do, and ExplainErr why that is not known.
 	Explanation *configsync.Explanation
 	ExplainErr  error

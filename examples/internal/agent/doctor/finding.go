@@ -19,6 +19,8 @@ type Finding struct {
 	Check string `json:"check"`
 	Level Level  `json:"level"`
 	What  string `json:"what"`
+	// Lines are the last ones of a program, for people.
+	Lines []string `json:"lines,omitempty"`
 	// Remedy is what to do. Absent where nothing is to be done.
 	Remedy string `json:"remedy,omitempty"`
 }

@@ -77,7 +77,7 @@ func (r *Fleet) validateFleet(p *problems) {
 }
 
 // Rollouts reports whether this agent takes part in rollouts.
-func (r *Run) Rollouts() bool { return r.Source == SourceShadow || r.Updates() }
+func (r *Run) Rollouts() bool { return r.Source == SourceShadow && r.StateDir != "" || r.Updates() }
 
 // Updates reports whether hooks or an updater of the program's own bring the node to a revision.
 func (r *Fleet) Updates() bool { return r.Hooks != "" || r.Updater != "" }

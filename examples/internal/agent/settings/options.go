@@ -5,6 +5,7 @@ package settings
 
 import (
 	"context"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -49,6 +50,22 @@ func (l *Local) On(store configsync.Store) configsync.Options[*kubeletpayload.Co
 		o.Init = func(context.Context) (configsync.Object, error) { return file.Init(l.InitConfig, l.Key) }
 	}
 	return o
+}
+
+// IgnoredInit names the entries of an init directory that are not read: all but that of Key and the limits. A codec of the
+// program's own may read more: then none are named, as where the init config can't be read.
+func (l *Local) IgnoredInit() []string {
+	if l.InitConfig == "" || l.Own.Codec != nil {
+		return nil
+	}
+	o, err := file.Init(l.InitConfig, l.Key)
+	if err != nil {
+		return nil
+	}
+	read := []string{
+		l.Key, configsync.KeyTrialDuration, configsync.KeyCrashLoopThreshold, configsync.KeyMinHealthyRun, configsync.KeyProbeDeadline,
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(o.Data)), func(name string) bool { return slices.Contains(read, name) })
 }
 
 // Version names the build of the agent: the release that was set at link time, or the module's version, or the commit. Beliefs about

@@ -174,7 +174,15 @@ func (r *Run) DriftPolicy() drift.Policy {
 }
 
 // Dynamic reports whether the node takes its config from anywhere but its own disk.
-func (r *Run) Dynamic() bool { return r.Source != SourceNone }
+func (r *Run) Dynamic() bool { return r.Source != SourceNone && r.StateDir != "" }
+
+// SwitchedOff says why a source is named and not looked at; empty where that is not so.
+func (r *Run) SwitchedOff() string {
+	if r.Dynamic() || r.Source == SourceNone {
+		return ""
+	}
+	return "dynamic config is switched off here: --state-dir is empty"
+}
 
 // Directory is the directory of that kind of source; ok is false for the other kinds.
 func (r *Run) Directory() (path string, ok bool) {
@@ -183,5 +191,10 @@ func (r *Run) Directory() (path string, ok bool) {
 
 // Server reports whether the source is at the API server.
 func (r *Run) Server() bool {
+	return r.Dynamic() && r.ofServer()
+}
+
+// ofServer reports whether the kind of source is one of the API server.
+func (r *Run) ofServer() bool {
 	return r.Source == SourceNodeConfig || r.Source == SourceAnnotation || r.Source == SourceLegacy || r.Source == SourceShadow
 }

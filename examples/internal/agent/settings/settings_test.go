@@ -73,8 +73,15 @@ func TestARightCommandLine(t *testing.T) {
 // R-CS-08: dynamic config is switched off by flags, and then needs neither state nor server.
 func TestDynamicConfigIsOffByFlag(t *testing.T) {
 	r := parse(t, line(t, "--source=none", "--state-dir=", "--kubeconfig=", "--node-name=")...)
-	if err := r.Validate(); err != nil || r.Dynamic() {
-		t.Errorf("Validate = %v, Dynamic = %t, want nil and false", err, r.Dynamic())
+	if err := r.Validate(); err != nil || r.Dynamic() || r.SwitchedOff() != "" {
+		t.Errorf("Validate = %v, Dynamic = %t, SwitchedOff = %q, want nil, false and nothing", err, r.Dynamic(), r.SwitchedOff())
+	}
+	for _, source := range []string{"nodeconfig", "annotation", "shadow", "directory=/d"} {
+		r := parse(t, line(t, "--source="+source, "--state-dir=", "--kubeconfig=", "--node-name=")...)
+		if err := r.Validate(); err != nil || r.Dynamic() || r.Server() || r.Rollouts() || !strings.Contains(r.SwitchedOff(), "switched off here") {
+			t.Errorf("%s without state: Validate = %v, Dynamic = %t, Server = %t, SwitchedOff = %q; want it off, and said so",
+				source, err, r.Dynamic(), r.Server(), r.SwitchedOff())
+		}
 	}
 }
 
@@ -89,7 +96,6 @@ func TestBadFlags(t *testing.T) {
 		{"--kubeconfig=", `--kubeconfig="": must name a file, because --source is nodeconfig`, []string{"kubeconfig"}},
 		{"--source=legacy --kubeconfig=", `--kubeconfig="": must name a file, because --source is legacy`, []string{"kubeconfig"}},
 		{"--node-name=", `--node-name="": must be the name of this node`, []string{"node-name"}},
-		{"--state-dir=", `--state-dir="": must name a directory`, []string{"state-dir"}},
 		{"--state-dir=s", `--state-dir="s": must be an absolute path`, []string{"state-dir"}},
 		{"--init-config=", `--init-config="": must name the config`, []string{"init-config"}},
 		{"--init-config=/absent", `--init-config="/absent": must be a file or a directory that can be read: no such file`, []string{"init-config"}},
@@ -208,8 +214,25 @@ func TestTheChildMustBeAProgram(t *testing.T) {
 
 func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 	err := parse(t).Validate()
-	want := []string{"state-dir", "kubeconfig", "node-name", "init-config", "render", "--"}
+	want := []string{"init-config", "render", "--"}
 	if got := flags(err); !slices.Equal(got, want) {
 		t.Errorf("an empty command line is wrong in %q (%v), want %q", got, err, want)
+	}
+}
+
+// What lies in the init directory and is not read is named; the config and the limits are read, and a single file has no others.
+func TestFilesThatAreNotReadAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"kubelet", "kubelet.bak", "configTrialDuration", "crashLoopThreshold", "README"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("5"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := Defaults()
+	for path, want := range map[string][]string{dir: {"README", "kubelet.bak"}, filepath.Join(dir, "README"): nil, filepath.Join(dir, "absent"): nil, "": nil} {
+		l.InitConfig = path
+		if got := l.IgnoredInit(); !slices.Equal(got, want) {
+			t.Errorf("of %q not read is %q, want %q", path, got, want)
+		}
 	}
 }

@@ -140,10 +140,8 @@ func (r *Run) validateCare(p *problems) {
 func (r *Run) validateSource(p *problems) {
 	const kinds = "must be nodeconfig, annotation, legacy, shadow, directory=PATH or none"
 	dir, isDir := r.Directory()
-	p.need(r.Server() || r.Source == SourceNone || isDir, "source", r.Source, kinds)
+	p.need(r.ofServer() || r.Source == SourceNone || isDir, "source", r.Source, kinds)
 	p.need(!isDir || filepath.IsAbs(dir), "source", r.Source, "must name an absolute path after directory=")
-	p.need(r.StateDir != "" || !r.Dynamic(), "state-dir", r.StateDir,
-		"must name a directory, such as /var/lib/belay-agent; without state only --source=none is possible")
 	p.need(r.StateDir == "" || filepath.IsAbs(r.StateDir), "state-dir", r.StateDir, "must be an absolute path")
 	p.need(r.Kubeconfig != "" || !r.Server(), "kubeconfig", r.Kubeconfig, "must name a file, because --source is "+r.Source)
 	p.need(r.NodeName != "" || !r.Server() && r.Kubeconfig == "", "node-name", r.NodeName,

@@ -16,6 +16,9 @@ func Findings(r doctor.Report) string {
 	t.Row("CHECK", "LEVEL", "FINDING")
 	for _, f := range r.Findings {
 		lines := []string{f.What}
+		for _, l := range f.Lines {
+			lines = append(lines, "   | "+l)
+		}
 		if f.Remedy != "" {
 			lines = append(lines, "-> "+f.Remedy)
 		}
