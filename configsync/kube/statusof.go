@@ -45,7 +45,7 @@ func StatusOf(s configsync.Status, before v1alpha1.NodeConfigStatus, now time.Ti
 func conditionOf(s configsync.Status, before []metav1.Condition, now time.Time) metav1.Condition {
 	c := metav1.Condition{
 		Type: v1alpha1.ConditionConfigOK, Status: metav1.ConditionStatus(s.Condition.Status), Reason: reasonOf(s),
-		Message:            clip(s.Condition.Message+": "+s.Condition.Reason, maxText),
+		Message:            clip(s.Condition.Message+": "+s.Condition.Reason+evidenceOf(s), maxText),
 		ObservedGeneration: s.ObservedGeneration, LastTransitionTime: seconds(now),
 	}
 	for _, b := range before {
@@ -54,6 +54,17 @@ func conditionOf(s configsync.Status, before []metav1.Condition, now time.Time) 
 		}
 	}
 	return c
+}
+
+// evidenceOf returns the evidence behind a condition whose reason is that of a rejection, such as the size of an object that is too
+// large and the limit.
+func evidenceOf(s configsync.Status) string {
+	for _, e := range s.Rejected {
+		if e.Evidence != "" && e.Reason == s.Condition.Reason && s.Condition.Status == lkg.StatusFalse {
+			return ": " + e.Evidence
+		}
+	}
+	return ""
 }
 
 // reasonOf is the cause in one word. It rests on the facts, never on texts.
