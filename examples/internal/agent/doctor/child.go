@@ -82,6 +82,7 @@ var hints = []struct{ mark, step string }{
 	{"exec format error", "install the program for this machine's architecture, or repair the file: it can't be executed"},
 	{"can't be started", "put the program in its place and make it executable; the agent goes on trying by itself"},
 	{"could not be started", "put the program in its place and make it executable; the agent goes on trying by itself"},
+	{"bytes, at most", "make it smaller, see that with agent check FILE, and assign the new version of the config"},
 	{"address already in use", "find the process that has the port: ss -ltnp; end it, or name another port in the config"},
 	{"swap on is not supported", "swapoff -a, or set failSwapOn: false in the config"},
 	{"unrecognized feature gate", "take the feature gate out of the config, or run a version that has it; then assign the new version of the config"},
@@ -94,13 +95,21 @@ var hints = []struct{ mark, step string }{
 
 const runtimeStep = "start the container runtime: systemctl status containerd (or crio); the child is started again by itself, and no config is to blame"
 
-// nextStep is what to do about an end whose last lines are given.
-func nextStep(lines ...string) string {
+// hintFor is the hint that fits lines; empty for none.
+func hintFor(lines ...string) string {
 	text := strings.Join(lines, "\n")
 	for _, h := range hints {
 		if strings.Contains(text, h.mark) {
 			return h.step
 		}
+	}
+	return ""
+}
+
+// nextStep is what to do about an end whose last lines are given.
+func nextStep(lines ...string) string {
+	if s := hintFor(lines...); s != "" {
+		return s
 	}
 	return "mend what its last lines name; the agent starts it again by itself, and goes back to an older config where the config is at fault"
 }

@@ -5,6 +5,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belayproject/belay/lkg"
@@ -149,8 +150,15 @@ func config(f *Facts) []Finding {
 		return one(checkConfig, Problem, "nothing is left to fall back to: "+a, "look at the child's log; repair the local config, or assign a config that works")
 	}
 	if r := e.Next.Rejected; r != nil {
-		return one(checkConfig, Problem, "the assigned config is avoided: "+avoided(r),
-			fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID))
+		step := fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID)
+		found := one(checkConfig, Problem, "the assigned config is avoided: "+avoided(r), step)
+		if c := f.Child; c != nil && r.Class() == "CrashLoop" {
+			found[0].Lines = c.Last
+		}
+		if s := hintFor(slices.Concat(found[0].Lines, []string{r.Evidence})...); s != "" {
+			found[0].Remedy = s
+		}
+		return found
 	}
 	return fine(checkConfig, e.Next.Condition.Message)
 }

@@ -57,6 +57,9 @@ func (d *Document) addDetail() {
 // restartWindow is how far back restarts are counted for people.
 const restartWindow = 10 * time.Minute
 
+// isSameRun reports whether two runs used the same config.
+func isSameRun(a, b lkg.Used) bool { return a.UID == b.UID && a.Key == b.Key && a.Digest == b.Digest }
+
 // lastStart shows the newest start.
 func lastStart(starts []lkg.Start) *Start {
 	if len(starts) == 0 {
@@ -65,7 +68,7 @@ func lastStart(starts []lkg.Start) *Start {
 	last := starts[len(starts)-1]
 	out := &Start{At: last.At, Cause: string(last.Cause), Detail: last.Detail}
 	for _, s := range starts {
-		unexplained := s.Cause == lkg.CauseCrash || s.Cause == lkg.CauseUnknown
+		unexplained := (s.Cause == lkg.CauseCrash || s.Cause == lkg.CauseUnknown) && isSameRun(s.After, last.Used)
 		if age := last.At.Sub(s.At); unexplained && age >= 0 && age <= restartWindow {
 			out.Unexplained++
 		}

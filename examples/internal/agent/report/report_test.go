@@ -67,7 +67,8 @@ func starts(n int) []lkg.Start {
 	for i := range n {
 		out = append(out, lkg.Start{
 			At: noon.Add(time.Duration(i-n) * time.Minute), Cause: lkg.CauseCrash, Detail: "exit status 255", Assignment: "assignment-2",
-			N: i + 2, BootID: "boot-1", Used: lkg.Used{Role: lkg.RoleCurrent, UID: ref("b2").UID, Key: "kubelet", Digest: ref("b2").Digest},
+			N: i + 2, BootID: "boot-1", After: lkg.Used{Role: lkg.RoleCurrent, UID: ref("b2").UID, Key: "kubelet", Digest: ref("b2").Digest},
+			Used: lkg.Used{Role: lkg.RoleCurrent, UID: ref("b2").UID, Key: "kubelet", Digest: ref("b2").Digest},
 		})
 	}
 	return out

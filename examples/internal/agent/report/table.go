@@ -111,7 +111,7 @@ func (p *page) child(d Document) (rows []string) {
 	}
 	if e := d.Agent.LastEnd; e != nil {
 		rows = append(rows, row("  last end:", e.How+", "+p.when(e.At)))
-		if e.Cause != "" && (d.ConfigOK == nil || !strings.Contains(d.ConfigOK.Reason, e.Cause)) {
+		if e.Cause != "" && !strings.HasPrefix(e.How, e.Cause) && (d.ConfigOK == nil || !strings.Contains(d.ConfigOK.Reason, e.Cause)) {
 			rows = append(rows, row("  its cause:", e.Cause))
 		}
 	}

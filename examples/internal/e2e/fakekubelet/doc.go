@@ -10,6 +10,9 @@
 // that it knows make it misbehave: ExitSoon ends it with status 255 after it was asked for its health a few times, Sick makes
 // /healthz answer 500, Stubborn makes it ignore SIGTERM. /config answers with the bytes that it loaded.
 //
+// It exits with status 1, and logs the cause as a kubelet does, where a certificate file of its config is missing, or where
+// containerRuntimeEndpoint is the address of a Unix socket that nothing answers.
+//
 // With --seen it looks at its Node before it does anything else, as a kubelet could, and adds a line of JSON to that file: the config
 // that it was given and the ConfigOK condition that it found. See package seen.
 package main

@@ -14,8 +14,10 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	v1beta1 "k8s.io/kubelet/config/v1beta1"
 	"sigs.k8s.io/yaml"
@@ -32,7 +34,7 @@ func main() {
 	flag.StringVar(&l.seen, "seen", "", "file that gets a line about the Node at each start; empty: the Node is not looked at")
 	flag.Parse()
 	if err := run(*config, l); err != nil {
-		fmt.Fprintln(os.Stderr, "fakekubelet:", err)
+		klogError("run.go:72", "command failed", err)
 		os.Exit(1)
 	}
 }
@@ -56,7 +58,37 @@ func run(path string, l look) error {
 			return fmt.Errorf("unrecognized feature gate %s=%t", gate, on)
 		}
 	}
+	if err := needs(&c); err != nil {
+		return err
+	}
 	return serve(&c, raw)
+}
+
+// klogError writes an error as a kubelet logs it.
+func klogError(place, message string, err error) {
+	fmt.Fprintf(os.Stderr, "E%s %7d %s] %q err=%q\n", time.Now().Format("0102 15:04:05.000000"), os.Getpid(), place, message, err)
+}
+
+// needs says what of the machine is missing that a kubelet with that config can't do without.
+func needs(c *v1beta1.KubeletConfiguration) error {
+	for _, file := range []string{c.TLSCertFile, c.TLSPrivateKeyFile, c.Authentication.X509.ClientCAFile} {
+		if file == "" {
+			continue
+		}
+		if _, err := os.ReadFile(file); err != nil {
+			return fmt.Errorf("failed to initialize TLS: %w", err)
+		}
+	}
+	endpoint, ok := strings.CutPrefix(c.ContainerRuntimeEndpoint, "unix://")
+	if !ok {
+		return nil
+	}
+	conn, err := net.Dial("unix", endpoint)
+	if err != nil {
+		return fmt.Errorf("failed to run Kubelet: validate service connection: validate CRI v1 runtime API for endpoint %q: rpc error: "+
+			"code = Unavailable desc = connection error: desc = \"transport: Error while dialing: %w\"", c.ContainerRuntimeEndpoint, err)
+	}
+	return conn.Close()
 }
 
 // serve answers until SIGTERM.
