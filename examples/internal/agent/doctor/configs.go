@@ -152,9 +152,7 @@ func config(f *Facts) []Finding {
 	if r := e.Next.Rejected; r != nil {
 		step := fmt.Sprintf("assign a new version; or have this one tried again with forget-bad %s", r.Ref.UID)
 		found := one(checkConfig, Problem, "the assigned config is avoided: "+avoided(r), step)
-		if c := f.Child; c != nil && r.Class() == "CrashLoop" {
-			found[0].Lines = c.Last
-		}
+		found[0].Lines = r.Last
 		if s := hintFor(slices.Concat(found[0].Lines, []string{r.Evidence})...); s != "" {
 			found[0].Remedy = s
 		}

@@ -66,7 +66,7 @@ func lastStart(starts []lkg.Start) *Start {
 		return nil
 	}
 	last := starts[len(starts)-1]
-	out := &Start{At: last.At, Cause: string(last.Cause), Detail: last.Detail}
+	out := &Start{At: last.At, Cause: string(last.Cause), Detail: last.Detail, Last: last.Last}
 	for _, s := range starts {
 		unexplained := (s.Cause == lkg.CauseCrash || s.Cause == lkg.CauseUnknown) && isSameRun(s.After, last.Used)
 		if age := last.At.Sub(s.At); unexplained && age >= 0 && age <= restartWindow {
@@ -141,7 +141,7 @@ func rejected(bad []lkg.BadEntry) []Rejected {
 	var out []Rejected
 	for i := len(bad) - 1; i >= 0; i-- {
 		b := bad[i]
-		out = append(out, Rejected{Config: config(b.Ref, ""), Since: b.Time, Class: string(b.Class()), Reason: b.Reason, Evidence: b.Evidence})
+		out = append(out, Rejected{Config: config(b.Ref, ""), Since: b.Time, Class: string(b.Class()), Reason: b.Reason, Evidence: b.Evidence, Last: b.Last})
 	}
 	return out
 }

@@ -81,6 +81,8 @@ type Start struct {
 	// Unexplained is how many starts of the ten minutes up to this one nothing explains, after runs of the config that this
 	// start uses.
 	Unexplained int `json:"unexplained,omitempty"`
+	// Last are the last lines of the run before.
+	Last []string `json:"last,omitempty"`
 }
 
 // A Config names one config. Local is "init", "default" or "unknown" for the config of the node itself, whose other fields are
@@ -137,6 +139,8 @@ type Rejected struct {
 	Class    string    `json:"class"`
 	Reason   string    `json:"reason"`
 	Evidence string    `json:"evidence,omitempty"`
+	// Last are the last lines of the end that decided, if an end did.
+	Last []string `json:"last,omitempty"`
 }
 
 // Wanted is the last result of looking for the wanted config.

@@ -31,7 +31,7 @@ type page struct {
 func writeTable(w io.Writer, d Document) error {
 	p := &page{now: d.Time}
 	p.head(d)
-	p.lastLines(d.Agent)
+	p.lastLines(d)
 	p.configs(d)
 	p.trial(d.Trial)
 	p.rejected(d.Rejected)
@@ -119,9 +119,13 @@ func (p *page) child(d Document) (rows []string) {
 }
 
 // lastLines are those of the last child that ended on its own.
-func (p *page) lastLines(a *Agent) {
-	if a != nil && a.LastEnd != nil {
-		p.list("Last lines of the child that ended:", a.LastEnd.Last)
+func (p *page) lastLines(d Document) {
+	const title = "Last lines of the child that ended:"
+	switch {
+	case d.Agent != nil && d.Agent.LastEnd != nil:
+		p.list(title, d.Agent.LastEnd.Last)
+	case d.LastStart != nil:
+		p.list(title, d.LastStart.Last)
 	}
 }
 
@@ -187,6 +191,9 @@ func (p *page) rejected(list []Rejected) {
 		rows = append(rows, row("  "+r.UID, r.name(), r.Key, r.shortDigest(), p.when(r.Since), r.Reason))
 		if r.Evidence != "" {
 			rows = append(rows, "    detail: "+oneLine(r.Evidence))
+		}
+		if n := len(r.Last); n > 0 {
+			rows = append(rows, "    its last line: "+oneLine(r.Last[n-1]))
 		}
 	}
 	p.columns(rows...)
