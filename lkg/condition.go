@@ -107,6 +107,15 @@ func reasonCrashLoop(r Ref, counted, threshold int) string {
 		" unexplained restarts, tolerated: " + strconv.Itoa(threshold)
 }
 
+// reasonLocalCrashes has no count: it must not change with each crash.
+func reasonLocalCrashes(origin Origin, last *Start) string {
+	text := "failed to run current (" + string(origin) + "), crash loop"
+	if last != nil && last.Signature != "" {
+		text += ": " + last.Signature
+	}
+	return text
+}
+
 func reasonBoots(r Ref, n int) string {
 	return "failed to run current (UID: " + r.UID + "), unplanned boots: " + strconv.Itoa(n) +
 		", tolerated: " + strconv.Itoa(weakThreshold)

@@ -154,7 +154,7 @@ func (d *decision) useLocal() {
 	d.v.Condition = Condition{StatusTrue, reasonLocal(d.v.Origin), using(RoleCurrent, Ref{}, d.v.Origin)}
 	if why := d.crashedBelow(Ref{}); why != "" {
 		d.v.Alarm = "nothing is left to fall back to: " + why
-		d.v.Condition.Status, d.v.Condition.Reason = StatusFalse, why
+		d.v.Condition.Status, d.v.Condition.Reason = StatusFalse, reasonLocalCrashes(d.v.Origin, s.lastStart())
 	} else if st := excusedStart(s); st != nil {
 		d.v.Condition.Status, d.v.Condition.Reason = StatusUnknown, reasonExcused(st)
 	}

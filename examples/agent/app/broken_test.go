@@ -42,7 +42,7 @@ func brokenNodes() []brokenNode {
 		{"bad-config", breakByConfig, "unrecognized feature gate NoSuchGate", "take the feature gate out of the config", lives},
 		{"runtime-away", breakByRuntime, "validate CRI v1 runtime API", "start the container runtime", dead},
 		{"program-missing", breakByProgram, "kubelet: no such file or directory", "put the program in its place", dead},
-		{"dies-later", breakByFile, "tls.crt: no such file or directory", "put the file that the line names back", dead},
+		{"dies-later", breakByFile, "tls.crt: no such file or directory", "put the file that the line names back", lives},
 		{"too-large", breakBySize, "has 300000 bytes, at most 262144 are taken", "make it smaller", lives},
 	}
 }
@@ -172,8 +172,12 @@ func breakByProgram(t *testing.T, n *local) func(report.Document) string {
 }
 
 func breakByFile(t *testing.T, n *local) func(report.Document) string {
+	d, err := n.Status(t)
+	if err != nil {
+		t.Fatal(err)
+	}
 	n.remove(t, n.at("tls.crt"))
-	return deadWith("tls.crt")
+	return rejected(d.InUse.Digest, "crash loop")
 }
 
 func breakBySize(t *testing.T, n *local) func(report.Document) string {
@@ -250,6 +254,7 @@ func (n *local) plain(out string) string {
 		{`\b(after|ended) [0-9.hms]+[hms]\b( ago)?`, "$1 SOME-TIME"},
 		{`([EIWF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ `, "${1}TIME PID "},
 		{`\b\d+ (within|restarts within|unexplained restarts)`, "N $1"},
+		{`healthy for [0-9.hms]+`, "healthy for SOME-TIME"}, {`tolerated: \d+`, "tolerated: N"},
 		{`sha256:[0-9a-f]+`, "sha256:DIGEST"}, {`file-[0-9a-f]{32}`, "UID"},
 	} {
 		text = regexp.MustCompile(r.pattern).ReplaceAllString(text, r.with)
