@@ -154,7 +154,7 @@ func config(f *Facts) []Finding {
 		found := one(checkConfig, Problem, "the assigned config is avoided: "+avoided(r), step)
 		found[0].Lines = r.Last
 		if s := hintFor(slices.Concat(found[0].Lines, []string{r.Evidence})...); s != "" {
-			found[0].Remedy = s
+			found[0].Remedy = fmt.Sprintf("%s; once mended outside the config, have it tried again with forget-bad %s", s, r.Ref.UID)
 		}
 		return found
 	}
