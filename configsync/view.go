@@ -4,7 +4,10 @@
 package configsync
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"strconv"
 	"time"
 
 	"github.com/belayproject/belay/internal/option"
@@ -74,4 +77,97 @@ type readOnly struct {
 
 func (r readOnly) Get(ctx context.Context, stream string) ([]byte, error) {
 	return r.g.Get(ctx, stream)
+}
+
+// runState is what is known of the health of the present run.
+type runState struct {
+	failing []string  // the probes that fail now, with their errors
+	healthy time.Time // monotonic: since when all required probes pass without a break; zero: they do not
+	ended   lkg.Exit  // how the run before this one ended
+}
+
+const (
+	// leastStartTime is how long a run may take at least to become healthy before its condition says
+	// that it is not.
+	leastStartTime = 10 * time.Second
+	// longestProof bounds how long a run after a bad end must be healthy before its condition says so:
+	// a child that crashes every few seconds is not healthy in between.
+	longestProof = 30 * time.Second
+)
+
+// endedError is an error of the Check of a Restarter that tells a child that has ended on its own
+// from one that is about to be started. See [Options].Restarter.
+type endedError interface{ Ended() bool }
+
+// noteHealthy records whether every required probe passes in the run of that epoch.
+func noteHealthy[T any](s *Syncer[T], epoch int, h lkg.Health) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.live.epoch != epoch:
+	case !healthy(h):
+		s.live.run.healthy = time.Time{}
+	case s.live.run.healthy.IsZero():
+		s.live.run.healthy = time.Now()
+	}
+}
+
+// askChild returns why what is configured does not run, if the Restarter knows.
+func askChild[T any](ctx context.Context, s *Syncer[T]) error {
+	if p, ok := s.o.Restarter.(Probe); ok {
+		return s.ask(ctx, p)
+	}
+	return nil
+}
+
+// unhealthy returns why the present run is not known to be healthy, in words that stay the same as
+// long as the cause does, or the empty string. A run that nothing speaks against has time to become
+// healthy. A run after a bad end has none: its condition must not change twice with each crash.
+func (v view) unhealthy() string {
+	starting := v.run.healthy.IsZero() && v.age < v.startTime
+	var ended endedError
+	switch {
+	case v.child != nil && (!starting || errors.As(v.child, &ended) && ended.Ended()):
+		return "not healthy: " + v.child.Error()
+	case isBadEnd(v.run.ended) && !v.run.isProven(v.limits):
+		return "not healthy: ended: " + cmp.Or(v.run.ended.Signature, v.run.ended.Detail, "in an unknown way")
+	case v.sick != "" && !starting:
+		return "not healthy: required probe " + strconv.Quote(v.sick) + " fails"
+	default:
+		return ""
+	}
+}
+
+// isProven reports whether the run has been healthy for long enough to outweigh a bad end of the run before.
+func (r runState) isProven(l lkg.Limits) bool {
+	proof := longestProof
+	if l.MinHealthyRun > 0 {
+		proof = min(proof, l.MinHealthyRun)
+	}
+	return !r.healthy.IsZero() && time.Since(r.healthy) >= proof
+}
+
+// needsProof reports whether the run before ended badly, and this one has only just been healthy for
+// long enough, if at all.
+func (r runState) needsProof() bool {
+	return isBadEnd(r.ended) && (r.healthy.IsZero() || time.Since(r.healthy) < 2*longestProof)
+}
+
+// isBadEnd reports whether the program is known to have ended without being asked to. An end
+// together with the process that supervises it says nothing about the program.
+func isBadEnd(e lkg.Exit) bool {
+	return (e.Kind == lkg.ExitCrash || e.Kind == lkg.ExitClean) && e.Fault != lkg.FaultSupervisor
+}
+
+// addHealth makes a condition that is True say why the run is not healthy. Another condition has a
+// cause already.
+func (s *Status) addHealth(now view) {
+	why := now.unhealthy()
+	switch {
+	case why == "":
+	case s.Condition.Status == lkg.StatusTrue:
+		s.Condition = lkg.Condition{Status: lkg.StatusUnknown, Reason: why, Message: s.Condition.Message}
+	case s.Error == "":
+		s.Error = why
+	}
 }

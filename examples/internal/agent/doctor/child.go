@@ -75,20 +75,42 @@ func (c *Child) finding(what string, now time.Time) []Finding {
 // hints name the next step for what programs are known to say when they can't run. The first that fits is taken: the more
 // special ones come first.
 var hints = []struct{ mark, step string }{
-	{"differs from state checkpoint", "drain the node, take away the state file that the line names, and let the agent start the child again"},
+	{
+		"differs from state checkpoint",
+		"drain the node, take away the state file that the line names, and let the agent start the child again",
+	},
 	{"validate CRI v1", runtimeStep}, {"container runtime", runtimeStep}, {"containerd.sock", runtimeStep}, {"crio.sock", runtimeStep},
-	{"no space left on device", "free space on the disk that the line names: df -h; the child is started again by itself"},
+	{
+		"no space left on device",
+		"free space on the disk that the line names: df -h; the child is started again by itself",
+	},
 	{"input/output error", "look for a failing disk: dmesg; the child is started again by itself"},
-	{"exec format error", "install the program for this machine's architecture, or repair the file: it can't be executed"},
+	{
+		"exec format error",
+		"install the program for this machine's architecture, or repair the file: it can't be executed",
+	},
 	{"can't be started", "put the program in its place and make it executable; the agent goes on trying by itself"},
 	{"could not be started", "put the program in its place and make it executable; the agent goes on trying by itself"},
 	{"bytes, at most", "make it smaller, see that with agent check FILE, and assign the new version of the config"},
-	{"address already in use", "find the process that has the port: ss -ltnp; end it, or name another port in the config"},
+	{
+		"address already in use",
+		"find the process that has the port: ss -ltnp; end it, or name another port in the config",
+	},
 	{"swap on is not supported", "swapoff -a, or set failSwapOn: false in the config"},
-	{"unrecognized feature gate", "take the feature gate out of the config, or run a version that has it; then assign the new version of the config"},
-	{"unknown field", "take the field out of the config, or run a version that has it; then assign the new version of the config"},
+	{
+		"unrecognized feature gate",
+		"take the feature gate out of the config, or run a version that has it; then assign the new version " +
+			"of the config",
+	},
+	{
+		"unknown field",
+		"take the field out of the config, or run a version that has it; then assign the new version of the config",
+	},
 	{"invalid configuration", "correct the fields that the line names, and assign the new version of the config"},
-	{"no such file or directory", "put the file that the line names back, or take its field out of the config and assign the new version"},
+	{
+		"no such file or directory",
+		"put the file that the line names back, or take its field out of the config and assign the new version",
+	},
 	{"permission denied", "give the child's user the file that the line names"},
 	{"x509", "see to the certificate that the line names, and to the clock"},
 }
