@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belayproject/belay/configsync/internal/baseline"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -100,18 +101,24 @@ func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, f
 	return s.tracker.Healthy(ctx, h)
 }
 
-// probe asks every probe, each with its own deadline.
+// probe asks every probe, each with its own deadline; those that call a server only while something hangs on them.
 func (s *Syncer[T]) probe(ctx context.Context) (lkg.Health, []string) {
 	var h lkg.Health
 	var failing []string
+	st := s.tracker.State()
 	for _, p := range s.o.Probes {
+		if needsServer(p) && !isUnsettled(&st) {
+			continue
+		}
 		err := s.ask(ctx, p)
 		_, wanted := p.(optional)
-		b, ok := p.(interface{ Below() bool })
-		h.Probes = append(h.Probes, lkg.ProbeResult{
-			Name: p.Name(), Required: !wanted, Err: err, Below: ok && b.Below(), Unknown: errors.Is(err, ErrUndecided),
-		})
+		r := lkg.ProbeResult{
+			Name: p.Name(), Required: !wanted, Err: err, Below: errors.Is(err, ErrBelow), Unknown: errors.Is(err, ErrUndecided),
+		}
+		h.Probes = append(h.Probes, r)
 		switch {
+		case r.Unknown && !wanted:
+			failing = append(failing, fmt.Sprintf("%s (not known): %v", p.Name(), err))
 		case err != nil && wanted:
 			failing = append(failing, fmt.Sprintf("%s (not required): %v", p.Name(), err))
 		case err != nil:
@@ -141,4 +148,73 @@ func (s *Syncer[T]) noteStorage(err error) {
 	s.live.storage = err
 	s.mu.Unlock()
 	wake(s.notes.report)
+}
+
+// withBaselines wraps each probe that compares, so that its Check does where there is a baseline.
+func withBaselines(probes []Probe, store Store, t *lkg.Tracker) []Probe {
+	keeper := baseline.NewKeeper(store, func() baseline.Use {
+		st := t.State()
+		return baseline.Use{Assignment: st.Current.ID, Fallback: !usesCurrent(&st)}
+	})
+	out := make([]Probe, 0, len(probes))
+	for _, p := range probes {
+		inner, wanted := unwrapWanted(p)
+		if c, ok := inner.(baseline.Comparer); ok {
+			p = baseline.Compared{Comparer: c, Keeper: keeper}
+			if wanted {
+				p = optional{p}
+			}
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// takeBaselines has each probe that compares say what it sees, before the assigned config is used for the first time. Where that
+// fails there is no baseline: the probe says so in the trial.
+func takeBaselines(ctx context.Context, probes []Probe, t *lkg.Tracker) {
+	var keeper *baseline.Keeper
+	var all []baseline.Comparer
+	for _, p := range probes {
+		inner, _ := unwrapWanted(p)
+		if c, ok := inner.(baseline.Compared); ok {
+			keeper, all = c.Keeper, append(all, c.Comparer)
+		}
+	}
+	if keeper != nil {
+		_ = keeper.Take(ctx, t.State().Current.ID, all) // a restart does not hang on it
+	}
+}
+
+// unwrapWanted returns what [Wanted] was given, and whether it was.
+func unwrapWanted(p Probe) (inner Probe, wanted bool) {
+	o, ok := p.(optional)
+	if ok {
+		return o.Probe, true
+	}
+	return p, false
+}
+
+// needsServer reports whether a probe calls a server.
+func needsServer(p Probe) bool {
+	p, _ = unwrapWanted(p)
+	if c, ok := p.(baseline.Compared); ok {
+		p = c.Comparer
+	}
+	s, ok := p.(interface{ NeedsServer() bool })
+	return ok && s.NeedsServer()
+}
+
+// usesCurrent reports whether the last start uses the assigned config.
+func usesCurrent(st *lkg.State) bool {
+	return len(st.Starts) > 0 && st.Starts[len(st.Starts)-1].Used.Role == lkg.RoleCurrent
+}
+
+// isUnsettled reports whether something hangs on probes that call a server: a config on trial is in use, or a fallback that has not
+// yet been healthy for a whole trial.
+func isUnsettled(st *lkg.State) bool {
+	if usesCurrent(st) {
+		return st.OnTrial()
+	}
+	return len(st.Starts) > 0 && !st.Starts[len(st.Starts)-1].Settled
 }

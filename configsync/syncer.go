@@ -109,6 +109,7 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	if err != nil {
 		return nil, fmt.Errorf("configsync: reading the records: %w", err)
 	}
+	s.o.Probes = withBaselines(s.o.Probes, s.o.Store, s.tracker)
 	return s, nil
 }
 

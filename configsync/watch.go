@@ -42,15 +42,17 @@ func (s *Syncer[T]) needsHealth() bool {
 	})
 }
 
-// noteSick takes note of the first required probe that fails, for the alarm.
+// noteSick takes note of the first required probe that fails, for the alarm. A probe that can't tell changes nothing.
 func (s *Syncer[T]) noteSick(epoch int, h lkg.Health) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live.epoch != epoch {
 		return
 	}
+	known := true
 	for _, p := range h.Probes {
-		if !p.Required || p.Err == nil {
+		known = known && !(p.Required && p.Unknown)
+		if !p.Required || p.Err == nil || p.Unknown {
 			continue
 		}
 		if s.live.sick.probe == "" {
@@ -59,7 +61,9 @@ func (s *Syncer[T]) noteSick(epoch int, h lkg.Health) {
 		s.live.sick.probe = p.Name
 		return
 	}
-	s.live.sick = sickness{}
+	if known {
+		s.live.sick = sickness{}
+	}
 }
 
 // alarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where
