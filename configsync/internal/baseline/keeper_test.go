@@ -1,0 +1,103 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package baseline
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"testing"
+)
+
+// disk is a store in memory. With full, no record can be written.
+type disk struct {
+	records map[string][]byte
+	full    bool
+}
+
+func (d *disk) Get(_ context.Context, stream string) ([]byte, error) {
+	if payload, ok := d.records[stream]; ok {
+		return payload, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (d *disk) Put(_ context.Context, stream string, payload []byte) error {
+	if d.full {
+		return errors.New("no space left")
+	}
+	d.records[stream] = payload
+	return nil
+}
+
+// scale is a comparer that weighs.
+type scale struct {
+	weight string
+	panics bool
+	got    string
+}
+
+func (*scale) Name() string { return "scale" }
+
+func (s *scale) Check(context.Context) error {
+	s.got = "none"
+	return nil
+}
+
+func (s *scale) Baseline(context.Context) ([]byte, error) {
+	if s.panics {
+		panic("overload")
+	}
+	return []byte(s.weight), nil
+}
+
+func (s *scale) Compare(_ context.Context, baseline []byte, _ bool) error {
+	s.got = string(baseline)
+	return nil
+}
+
+// L-CS-34: a baseline is that of one assignment, taken once; a record that is damaged or was not written, and a probe that panics, leave none.
+func TestBaselinesOfOneAssignment(t *testing.T) {
+	d, use := &disk{records: map[string][]byte{}}, Use{}
+	s := &scale{weight: "1"}
+	compare := func(keeper *Keeper, assignment string) string {
+		t.Helper()
+		use = Use{Assignment: assignment}
+		if err := (Compared{s, keeper}).Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s.got
+	}
+	open := func() *Keeper { return NewKeeper(d, func() Use { return use }) }
+	take := func(keeper *Keeper, assignment string) error {
+		return keeper.Take(t.Context(), assignment, []Comparer{s})
+	}
+	k := open()
+	if err := errors.Join(take(k, ""), take(k, "a")); err != nil {
+		t.Fatal(err)
+	}
+	s.weight = "2"
+	if err := take(k, "a"); err != nil {
+		t.Fatal(err)
+	}
+	if a, again, b := compare(k, "a"), compare(open(), "a"), compare(k, "b"); a != "1" || again != "1" || b != "none" {
+		t.Errorf("compared with %q, after a restart %q, for another assignment %q; want 1, 1 and none", a, again, b)
+	}
+	s.panics = true
+	if err := take(k, "b"); err == nil {
+		t.Error("the panic of a probe is no error")
+	}
+	s.panics = false
+	if b := compare(k, "b"); b != "none" {
+		t.Errorf("compared with %q after a panic, want none", b)
+	}
+	d.full = true
+	if err := take(k, "c"); err == nil || compare(k, "c") != "none" {
+		t.Errorf("Take on a full disk = %v, compared with %q; want an error and none: it would be gone after a restart", err, s.got)
+	}
+	d.records[Stream] = []byte("{")
+	if b := compare(open(), "b"); b != "none" {
+		t.Errorf("compared with %q of a damaged record, want none", b)
+	}
+}
