@@ -1,0 +1,34 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// fullDisk says in what way the file system of a directory can't be written; empty if it can.
+func fullDisk(dir string) (why string, err error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return "", err
+	}
+	blocks := s.Bavail
+	if os.Geteuid() == 0 {
+		blocks = s.Bfree // what is kept back is for root
+	}
+	size := uint64(s.Bsize) //nolint:gosec // a block has a positive size
+	free := blocks * size
+	switch {
+	case s.Flags&unix.ST_RDONLY != 0:
+		return "is mounted read-only", nil
+	case s.Blocks > 0 && free < minFree:
+		return fmt.Sprintf("has %d KiB left of %d MiB, want %d KiB", free>>10, s.Blocks*size>>20, minFree>>10), nil
+	case s.Files > 0 && s.Ffree == 0:
+		return fmt.Sprintf("has no inode left of %d", s.Files), nil
+	}
+	return "", nil
+}

@@ -1,0 +1,178 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Bounds of a baseline of pods.
+const (
+	mostPods    = 200
+	mostDaemons = 60
+)
+
+// Kinds of the controllers of pods that are treated apart.
+const (
+	kindDaemonSet = "DaemonSet"
+	kindNode      = "Node" // of a static pod: the kubelet makes its copy at the API server anew
+)
+
+// podsProbe asks whether the pods that ran before the config was adopted still run.
+type podsProbe struct {
+	view *nodeView
+
+	mu       sync.Mutex
+	baseline string            // that lost is about
+	lost     map[string]string // by UID: pods that the kubelet has failed, and how. Their owner may have deleted them since.
+}
+
+// podsBaseline is which pods ran before. All lists are sorted and bounded; the rest is not looked at.
+type podsBaseline struct {
+	Form       int               `json:"form"`
+	DaemonSets []string          `json:"daemonSets,omitempty"` // namespace/name of those with a ready pod on the node
+	Static     []string          `json:"static,omitempty"`     // namespace/name of ready static pods
+	Pods       map[string]string `json:"pods,omitempty"`       // namespace/name of the other ready pods, by UID
+}
+
+// Name implements configsync.Probe.
+func (*podsProbe) Name() string { return "pods" }
+
+// NeedsServer says that the API server is asked.
+func (*podsProbe) NeedsServer() bool { return true }
+
+// Check implements configsync.Probe: without a baseline nothing can be missing.
+func (*podsProbe) Check(context.Context) error { return nil }
+
+// Baseline names the pods that are ready.
+func (p *podsProbe) Baseline(ctx context.Context) ([]byte, error) {
+	pods, err := p.view.readPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	daemons, static, others := map[string]bool{}, map[string]bool{}, map[string]string{}
+	for i := range pods {
+		pod := &pods[i]
+		switch {
+		case !pod.counts():
+		case pod.owner.kind == kindDaemonSet:
+			daemons[pod.owner.name] = true
+		case pod.owner.kind == kindNode:
+			static[pod.name] = true
+		default:
+			others[pod.uid] = pod.name
+		}
+	}
+	b := podsBaseline{Form: baselineForm, DaemonSets: takeFirst(maps.Keys(daemons), mostDaemons), Static: takeFirst(maps.Keys(static), mostDaemons)}
+	b.Pods = map[string]string{}
+	for _, uid := range takeFirst(maps.Keys(others), mostPods) {
+		b.Pods[uid] = others[uid]
+	}
+	return json.Marshal(b)
+}
+
+func takeFirst(keys func(func(string) bool), most int) []string {
+	all := slices.Sorted(keys)
+	return all[:min(most, len(all))]
+}
+
+// Compare says which of the pods of the baseline do not run. Under a fallback a pod that has failed does not count: it never runs again.
+func (p *podsProbe) Compare(ctx context.Context, baseline []byte, fallback bool) error {
+	var b podsBaseline
+	if err := json.Unmarshal(baseline, &b); err != nil || b.Form != baselineForm {
+		return p.Check(ctx)
+	}
+	pods, err := p.view.readPods(ctx)
+	if err != nil {
+		return err
+	}
+	missing := slices.Concat(daemonsMissing(b.DaemonSets, pods, fallback), staticMissing(b.Static, pods))
+	missing = append(missing, p.podsMissing(string(baseline), b.Pods, pods, fallback)...)
+	if len(missing) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(missing) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more)", n)
+	}
+	return findf("of %d pods and DaemonSets that were ready before, %d are not: %s%s",
+		len(b.DaemonSets)+len(b.Static)+len(b.Pods), len(missing), missing[0], more)
+}
+
+// daemonsMissing names the DaemonSets that have pods on the node and none that is ready. One without any pod there was deleted, or does not
+// select the node any more.
+func daemonsMissing(before []string, pods []podState, fallback bool) (missing []string) {
+	for _, name := range before {
+		there, ready := 0, false
+		for i := range pods {
+			pod := &pods[i]
+			if pod.owner != (podOwner{kindDaemonSet, name}) || pod.deleted || fallback && pod.isFinished() {
+				continue
+			}
+			there++
+			ready = ready || pod.counts()
+		}
+		if there > 0 && !ready {
+			missing = append(missing, fmt.Sprintf("DaemonSet %q had a ready pod on the node, and has none", name))
+		}
+	}
+	return missing
+}
+
+// staticMissing says which static pods are not ready. One that is gone counts: only its node takes it away.
+func staticMissing(before []string, pods []podState) (missing []string) {
+	for _, name := range before {
+		i := slices.IndexFunc(pods, func(pod podState) bool { return pod.name == name && pod.owner.kind == kindNode })
+		switch {
+		case i < 0:
+			missing = append(missing, fmt.Sprintf("static pod %q is gone", name))
+		case !pods[i].counts():
+			missing = append(missing, fmt.Sprintf("static pod %q is not ready", name))
+		}
+	}
+	return missing
+}
+
+// podsMissing says which pods with a UID of the baseline do not run.
+func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods []podState, fallback bool) (missing []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.baseline != baseline || p.lost == nil {
+		p.baseline, p.lost = baseline, map[string]string{}
+	}
+	for i := range pods {
+		pod := &pods[i]
+		switch _, was := before[pod.uid]; {
+		case !was || pod.deleted || pod.phase == corev1.PodSucceeded:
+		case pod.phase == corev1.PodFailed:
+			if endedByNode(pod) {
+				p.lost[pod.uid] = fmt.Sprintf("pod %q has failed: %s: %s", pod.name, pod.reason, clip(pod.message))
+			}
+		case !pod.ready:
+			missing = append(missing, fmt.Sprintf("pod %q is not ready", pod.name))
+		}
+	}
+	if !fallback {
+		missing = append(slices.Sorted(maps.Values(p.lost)), missing...)
+	}
+	return missing
+}
+
+// endedByNode reports whether the kubelet has evicted or refused a pod. One that failed by itself has no reason or has run into its own
+// deadline, and a shutdown of the machine is no matter of a config.
+func endedByNode(pod *podState) bool {
+	switch pod.reason {
+	case "", "DeadlineExceeded", "Terminated", "NodeShutdown", "Shutdown":
+		return false
+	}
+	return !strings.HasPrefix(pod.reason, "Completed")
+}
