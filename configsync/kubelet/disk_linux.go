@@ -16,19 +16,24 @@ func fullDisk(dir string) (why string, err error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return "", err
 	}
+	return fullness(&s, os.Geteuid() == 0), nil
+}
+
+// fullness says in what way a file system can't be written; empty if it can. What is kept back of it is for root.
+func fullness(s *unix.Statfs_t, root bool) string {
 	blocks := s.Bavail
-	if os.Geteuid() == 0 {
-		blocks = s.Bfree // what is kept back is for root
+	if root {
+		blocks = s.Bfree
 	}
 	size := uint64(s.Bsize) //nolint:gosec // a block has a positive size
 	free := blocks * size
 	switch {
 	case s.Flags&unix.ST_RDONLY != 0:
-		return "is mounted read-only", nil
+		return "is mounted read-only"
 	case s.Blocks > 0 && free < minFree:
-		return fmt.Sprintf("has %d KiB left of %d MiB, want %d KiB", free>>10, s.Blocks*size>>20, minFree>>10), nil
+		return fmt.Sprintf("has %d KiB left of %d MiB, want %d KiB", free>>10, s.Blocks*size>>20, minFree>>10)
 	case s.Files > 0 && s.Ffree == 0:
-		return fmt.Sprintf("has no inode left of %d", s.Files), nil
+		return fmt.Sprintf("has no inode left of %d", s.Files)
 	}
-	return "", nil
+	return ""
 }

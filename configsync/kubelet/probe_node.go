@@ -28,8 +28,9 @@ type readyProbe struct{ view *nodeView }
 
 // nodeBaseline is what a Node was like before.
 type nodeBaseline struct {
-	Form int                        `json:"form"`
-	Bad  []corev1.NodeConditionType `json:"bad,omitempty"` // sorted
+	Form  int                        `json:"form"`
+	Bad   []corev1.NodeConditionType `json:"bad,omitempty"`   // sorted
+	Ready string                     `json:"ready,omitempty"` // the heartbeat of Ready
 }
 
 // Name implements configsync.Probe.
@@ -40,7 +41,7 @@ func (*readyProbe) NeedsServer() bool { return true }
 
 // Check implements configsync.Probe. Without a baseline every pressure counts.
 func (p *readyProbe) Check(ctx context.Context) error {
-	return p.judge(ctx, nil, "; whether it was before is not known")
+	return p.judge(ctx, nodeBaseline{}, "; whether it was before is not known")
 }
 
 // Baseline names the conditions that are bad.
@@ -51,6 +52,7 @@ func (p *readyProbe) Baseline(ctx context.Context) ([]byte, error) {
 	}
 	b := nodeBaseline{Form: baselineForm}
 	if node != nil {
+		b.Ready = heartbeatOf(node)
 		for _, c := range badConditions(node) {
 			if c.Type != corev1.NodeReady { // without that it never comes back
 				b.Bad = append(b.Bad, c.Type)
@@ -67,10 +69,10 @@ func (p *readyProbe) Compare(ctx context.Context, baseline []byte, _ bool) error
 	if err := json.Unmarshal(baseline, &b); err != nil || b.Form != baselineForm {
 		return p.Check(ctx)
 	}
-	return p.judge(ctx, b.Bad, "; it was not before")
+	return p.judge(ctx, b, "; it was not before")
 }
 
-func (p *readyProbe) judge(ctx context.Context, before []corev1.NodeConditionType, addition string) error {
+func (p *readyProbe) judge(ctx context.Context, before nodeBaseline, addition string) error {
 	node, err := p.view.readNode(ctx)
 	switch {
 	case err != nil:
@@ -82,9 +84,12 @@ func (p *readyProbe) judge(ctx context.Context, before []corev1.NodeConditionTyp
 		switch {
 		case c.Type == corev1.NodeReady:
 			return findf("the node is not ready: %s", clip(c.Message))
-		case !slices.Contains(before, c.Type):
+		case !slices.Contains(before.Bad, c.Type):
 			return findf("condition %s of the node is %s: %s%s", c.Type, c.Status, clip(c.Message), addition)
 		}
+	}
+	if before.Ready != "" && heartbeatOf(node) == before.Ready {
+		return findf("the node has not said that it is ready since the config was adopted: its last word is of %s", before.Ready)
 	}
 	return nil
 }

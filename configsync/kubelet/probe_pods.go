@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +31,8 @@ type podsProbe struct {
 	view *nodeView
 
 	mu       sync.Mutex
-	baseline string            // that lost is about
-	lost     map[string]string // by UID: pods that the kubelet has failed, and how. Their owner may have deleted them since.
+	baseline string             // that lost is about
+	lost     map[string]lostPod // by UID: their owner may have deleted them since
 }
 
 // podsBaseline is which pods ran before. All lists are sorted and bounded; the rest is not looked at.
@@ -142,37 +141,57 @@ func staticMissing(before []string, pods []podState) (missing []string) {
 	return missing
 }
 
+// A lostPod is one that the kubelet has ended.
+type lostPod struct {
+	text string
+	blur bool // any restart of a kubelet can end a pod so
+}
+
 // podsMissing says which pods with a UID of the baseline do not run.
 func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods []podState, fallback bool) (missing []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.baseline != baseline || p.lost == nil {
-		p.baseline, p.lost = baseline, map[string]string{}
+		p.baseline, p.lost = baseline, map[string]lostPod{}
 	}
 	for i := range pods {
 		pod := &pods[i]
 		switch _, was := before[pod.uid]; {
 		case !was || pod.deleted || pod.phase == corev1.PodSucceeded:
 		case pod.phase == corev1.PodFailed:
-			if endedByNode(pod) {
-				p.lost[pod.uid] = fmt.Sprintf("pod %q has failed: %s: %s", pod.name, pod.reason, clip(pod.message))
+			if !endedByItself(pod) {
+				p.lost[pod.uid] = lostPod{fmt.Sprintf("pod %q has failed: %s: %s", pod.name, pod.reason, clip(pod.message)), endedByAnyRestart(pod)}
 			}
 		case !pod.ready:
 			missing = append(missing, fmt.Sprintf("pod %q is not ready", pod.name))
 		}
 	}
-	if !fallback {
-		missing = append(slices.Sorted(maps.Values(p.lost)), missing...)
+	if fallback {
+		return missing
 	}
-	return missing
+	var lost []string
+	many := 2*len(p.lost) >= len(before)
+	for _, l := range p.lost {
+		if many || !l.blur {
+			lost = append(lost, l.text)
+		}
+	}
+	slices.Sort(lost)
+	return append(lost, missing...)
 }
 
-// endedByNode reports whether the kubelet has evicted or refused a pod. One that failed by itself has no reason or has run into its own
-// deadline, and a shutdown of the machine is no matter of a config.
-func endedByNode(pod *podState) bool {
+// endedByItself reports whether a pod that has failed has done so by its own program or deadline, or with its machine: no kubelet has refused
+// or evicted it.
+func endedByItself(pod *podState) bool {
 	switch pod.reason {
-	case "", "DeadlineExceeded", "Terminated", "NodeShutdown", "Shutdown":
-		return false
+	case "", "DeadlineExceeded", "Terminated", "NodeShutdown", "Shutdown", "Completed", "Preempting":
+		return true
 	}
-	return !strings.HasPrefix(pod.reason, "Completed")
+	return false
+}
+
+// endedByAnyRestart reports whether a kubelet ends such a pod also where its config is the same as before: when a device, a label or a CPU of
+// the node has changed meanwhile.
+func endedByAnyRestart(pod *podState) bool {
+	return pod.reason == "UnexpectedAdmissionError" || pod.reason == "NodeAffinity"
 }

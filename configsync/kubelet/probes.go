@@ -4,12 +4,15 @@
 package kubelet
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/client-go/dynamic"
@@ -35,11 +38,14 @@ func findf(format string, args ...any) error { return &finding{text: fmt.Sprintf
 
 // NewProbes returns the probes of a node, all of which must pass before a config is promoted:
 //
-//   - node-ready: the Node is Ready, and under no pressure that it was not under before the config was adopted.
+//   - node-ready: the Node is Ready by a report newer than the one before the config was adopted, and under no pressure that it was not
+//     under before.
 //   - heartbeat: the API server has had a heartbeat, by the node's Lease or in its Ready condition, since the kubelet was started.
 //   - pods: the pods that were ready before are ready, and of each DaemonSet that had a ready pod on the node one is. A pod that was deleted,
-//     or has ended by itself, does not count. One that the kubelet has evicted or refused does.
-//   - kubelet-api: the kubelet's own API answers over TLS, if it did before. No credentials are sent: a refusal is an answer.
+//     or has ended by itself, does not count. One that the kubelet has evicted or refused does. One that any restart of a kubelet can end
+//     (UnexpectedAdmissionError, NodeAffinity) does where half of all pods are lost.
+//   - kubelet-api: the kubelet's own API answers over TLS, if it did before. No credentials are sent: a refusal is an answer. Where the caller
+//     need not be known, a failed check of /healthz, such as that of the sync loop, fails.
 //   - runtime and host: what the Witness looks at. Their failure lies below every config.
 //
 // The first three read the API server with client: the Node, its Lease in kube-node-lease, and the pods of the node, from the API server's
@@ -97,6 +103,9 @@ func (p runtimeProbe) Check(ctx context.Context) error { return p.w.checkRuntime
 // apiProbe asks the kubelet's own API.
 type apiProbe struct{ s *Subject }
 
+// maxHealthz bounds what is read of an answer, in bytes.
+const maxHealthz = 4 << 10
+
 // What the API was like before.
 const (
 	apiAnswered = "answered"
@@ -152,11 +161,23 @@ func (p apiProbe) ask(ctx context.Context) error {
 	if err != nil {
 		return findf("the kubelet's API does not answer at https://%s: %v", hostPort, innermost(err))
 	}
-	_ = resp.Body.Close() // nothing is read
-	if resp.StatusCode >= http.StatusInternalServerError {
-		return findf("the kubelet's API at https://%s/healthz answers %d, want less than 500", hostPort, resp.StatusCode)
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxHealthz)) // what can't be read says nothing
+	if resp.StatusCode == http.StatusInternalServerError && bytes.Contains(body, []byte("check failed")) {
+		return findf("the kubelet's API at https://%s/healthz answers %d: %s", hostPort, resp.StatusCode, clip(failedChecks(body)))
 	}
-	return nil
+	return nil // a refusal, or trouble in asking the API server about the caller, comes from an API that serves
+}
+
+// failedChecks are the lines of an answer that name a check which fails.
+func failedChecks(body []byte) string {
+	var failed []string
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "[-]") {
+			failed = append(failed, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(failed, ", ")
 }
 
 // innermost leaves out the addresses, which differ at each look.

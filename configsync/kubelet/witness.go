@@ -5,11 +5,13 @@ package kubelet
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/belayproject/belay/configsync"
@@ -126,10 +128,36 @@ func checkProgram(path string) error {
 	switch text := string(head[:n]); {
 	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return broken("can't be read: %v", err)
-	case text != "\x7fELF" && (n < 2 || text[:2] != "#!"):
+	case strings.HasPrefix(text, "#!"):
+		return nil
+	case text != "\x7fELF":
 		return broken("has %d bytes and begins with %q, want an ELF file or a script", info.Size(), text)
 	}
+	want, err := elfSize(f)
+	switch {
+	case err != nil:
+		return broken("has %d bytes and is no whole ELF file: %v", info.Size(), err)
+	case uint64(info.Size()) < want: //nolint:gosec // a file has no negative size
+		return broken("has %d bytes, want %d: it is cut off", info.Size(), want)
+	}
 	return nil
+}
+
+// elfSize returns how many bytes a program has at least, by what its headers say about its parts.
+func elfSize(r io.ReaderAt) (size uint64, err error) {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range f.Progs {
+		size = max(size, p.Off+p.Filesz)
+	}
+	for _, s := range f.Sections {
+		if s.Type != elf.SHT_NOBITS {
+			size = max(size, s.Offset+s.FileSize)
+		}
+	}
+	return size, nil
 }
 
 // checkDirectory looks at the file system of a directory, or of the nearest one above it that is there.
