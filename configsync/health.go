@@ -74,9 +74,9 @@ func (s *Syncer[T]) checkHealth(ctx context.Context) error {
 	return err
 }
 
-// healthy reports whether every required probe passes.
+// healthy reports whether no required probe fails. One that can't tell does not.
 func healthy(h lkg.Health) bool {
-	return !slices.ContainsFunc(h.Probes, func(p lkg.ProbeResult) bool { return p.Required && p.Err != nil })
+	return !slices.ContainsFunc(h.Probes, func(p lkg.ProbeResult) bool { return p.Required && p.Err != nil && !p.Unknown })
 }
 
 // creditHealth reports h for the run that was probed; a report about a run that has ended is dropped. Health of a

@@ -5,3 +5,6 @@ package restart
 
 // SignatureOf is for tests.
 var SignatureOf = signatureOf
+
+// AttributeExit completes what is known about an end.
+var AttributeExit = attributeExit

@@ -41,6 +41,10 @@ type Options struct {
 	BackoffMin, BackoffMax time.Duration
 	// Steady is how long a child must have run for the backoff to begin anew: 1 min.
 	Steady time.Duration
+	// Attribute, if not nil, completes what is known about an end of the child that was not asked for: whether what
+	// every config needs has failed. It has 5 s; after that, and if it panics, the end stays as it is. Attribute of
+	// kubelet.Witness is made for it.
+	Attribute func(ctx context.Context, e lkg.Exit) lkg.Exit
 	// OnExit, if not nil, is told of each end of a child, and of each child that could not be started. It must not
 	// block. planned
 	// says that Restart, or the end of Run, asked for it.
@@ -160,6 +164,9 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 	planned, done := s.attend(ctx, c)
 	s.set(nil)
 	*last = c.exit(planned)
+	if !planned {
+		*last = attributeExit(ctx, s.o.Attribute, *last)
+	}
 	s.tell(*last, planned)
 	if done != nil {
 		close(done)
