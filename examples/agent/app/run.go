@@ -122,8 +122,12 @@ func (a *agent) lastExit(ctx context.Context) {
 
 // join makes the syncer and the supervisor, each of which needs the other.
 func (a *agent) join(ctx context.Context) (err error) {
+	witness, err := wire.Witness(a.s, a.inUse.Load, func() int { return a.supervisor.PID() })
+	if err != nil {
+		return err
+	}
 	a.supervisor, err = restart.NewSupervisor(restart.Options{
-		Command: a.prepare, Grace: a.s.Grace, BackoffMin: a.s.BackoffMin, BackoffMax: a.s.BackoffMax,
+		Command: a.prepare, Grace: a.s.Grace, BackoffMin: a.s.BackoffMin, BackoffMax: a.s.BackoffMax, Attribute: witness.Attribute,
 		OnExit: func(e lkg.Exit, planned bool) {
 			a.log.Info("Child ended", "how", e.Detail, "planned", planned)
 			if !planned {
@@ -138,7 +142,7 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if a.store != nil { // a nil *checkpoint.Store would be a store
 		store = a.store
 	}
-	if a.options, err = wire.Options(a.s, store, a.supervisor, a.inUse.Load); err != nil {
+	if a.options, err = wire.Options(a.s, store, a.supervisor, a.inUse.Load, witness); err != nil {
 		return err
 	}
 	if a.store == nil {

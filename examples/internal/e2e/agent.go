@@ -54,6 +54,7 @@ func NewAgent(t testing.TB, p *Programs, node, kubeconfig string) *Agent {
 	a.Flags = []string{
 		"--min-trial=500ms", "--default-trial=1500ms", "--crash-loop-threshold=1", "--probe-interval=100ms", "--probe-timeout=2s",
 		"--backoff-min=100ms", "--backoff-max=500ms", "--retry-min=100ms", "--retry-max=6s", "--grace=5s",
+		"--node-probes=false", // no fake kubelet has a Node
 	}
 	a.WriteInit(t, a.Config(""))
 	return a

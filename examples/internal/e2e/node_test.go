@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/internal/testenv"
 	"github.com/belayproject/belay/internal/testenv/nodetier"
@@ -41,6 +43,7 @@ const namespace = "kube-system"
 type node struct {
 	t      *testing.T
 	env    *testenv.Env
+	tier   *nodetier.Tier
 	kube   *nodetier.Node
 	client *kubernetes.Clientset
 	all    dynamic.Interface
@@ -59,7 +62,7 @@ func newNode(t *testing.T) *node {
 	kubeletNode, err := tier.NewNode("n1")
 	must(t, err)
 	n := &node{
-		t: t, env: env, kube: kubeletNode, client: kubernetes.NewForConfigOrDie(env.Config()),
+		t: t, env: env, tier: tier, kube: kubeletNode, client: kubernetes.NewForConfigOrDie(env.Config()),
 		state: filepath.Join(kubeletNode.Dir, "belay"), render: filepath.Join(kubeletNode.Dir, "kubelet-config.yaml"),
 		binary: filepath.Join(t.TempDir(), "agent"),
 	}
@@ -117,14 +120,15 @@ func (n *node) tail() string {
 func (n *node) credentials() string {
 	n.t.Helper()
 	const user = "belay-agent-n1"
-	rules := append(kube.NodeConfigRules(n.kube.Name), kube.NodeConditionRules(n.kube.Name)...)
-	n.grant(user, rules)
+	cluster, lease := kubelet.ProbeRules(n.kube.Name)
+	n.grant(user, slices.Concat(kube.NodeConfigRules(n.kube.Name), kube.NodeConditionRules(n.kube.Name), cluster), lease)
 	path := filepath.Join(n.kube.Dir, "agent.kubeconfig")
 	must(n.t, testenv.WriteKubeconfig(path, n.env.User(n.t, user)))
 	return path
 }
 
-func (n *node) grant(user string, rules []rbacv1.PolicyRule) {
+// grant gives user the rules of the cluster, that on the node's Lease, and the right to read configs.
+func (n *node) grant(user string, rules, lease []rbacv1.PolicyRule) {
 	n.t.Helper()
 	rbac, meta := n.client.RbacV1(), metav1.ObjectMeta{Name: user}
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
@@ -134,12 +138,14 @@ func (n *node) grant(user string, rules []rbacv1.PolicyRule) {
 		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 	}, metav1.CreateOptions{})
 	must(n.t, err)
-	_, err = rbac.Roles(namespace).Create(n.t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: kube.ConfigMapRules()}, metav1.CreateOptions{})
-	must(n.t, err)
-	_, err = rbac.RoleBindings(namespace).Create(n.t.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
-	}, metav1.CreateOptions{})
-	must(n.t, err)
+	for ns, rules := range map[string][]rbacv1.PolicyRule{namespace: kube.ConfigMapRules(), corev1.NamespaceNodeLease: lease} {
+		_, err = rbac.Roles(ns).Create(n.t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+		must(n.t, err)
+		_, err = rbac.RoleBindings(ns).Create(n.t.Context(), &rbacv1.RoleBinding{
+			ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
+		}, metav1.CreateOptions{})
+		must(n.t, err)
+	}
 }
 
 // config is a KubeletConfiguration that runs on this machine, but for the given fields.
@@ -158,7 +164,7 @@ func (n *node) push(name, trial string, fields map[string]any) *corev1.ConfigMap
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Immutable: &immutable,
 		Data: map[string]string{
 			"kubelet": string(n.config(fields)), configsync.KeyTrialDuration: trial,
-			configsync.KeyCrashLoopThreshold: "2", configsync.KeyMinHealthyRun: "5s",
+			configsync.KeyCrashLoopThreshold: "2", configsync.KeyMinHealthyRun: "5s", configsync.KeyProbeDeadline: "40s",
 		},
 	}, metav1.CreateOptions{})
 	must(n.t, err)

@@ -12,9 +12,11 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/belayproject/belay/configsync/kube"
+	nodekubelet "github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/agent/internal/admin"
 	"github.com/belayproject/belay/examples/agent/internal/node"
 	"github.com/belayproject/belay/examples/internal/agent/doctor"
@@ -149,6 +151,11 @@ func setupOf(s *settings.Run) apiserver.Setup {
 		setup.Rules = append(setup.Rules, rolloutkube.AgentRules(s.NodeName)...)
 	}
 	addRollouts(&setup, s)
+	if s.ProbesNode() {
+		cluster, lease := nodekubelet.ProbeRules(s.NodeName)
+		setup.Rules = append(setup.Rules, cluster...)
+		setup.Namespaced[corev1.NamespaceNodeLease] = append(setup.Namespaced[corev1.NamespaceNodeLease], lease...)
+	}
 	return setup
 }
 

@@ -144,7 +144,7 @@ func (a *aviary) live(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeStore(t, store)
-	o, err := wire.Options(s, store, nil, func() *kubeletpayload.Config { return nil })
+	o, err := wire.Options(s, store, nil, func() *kubeletpayload.Config { return nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

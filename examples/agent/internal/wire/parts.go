@@ -15,6 +15,7 @@ import (
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/file"
 	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/internal/node"
 	"github.com/belayproject/belay/examples/internal/agent/drift"
@@ -25,8 +26,11 @@ import (
 )
 
 // Options are those of a Syncer that does what the flags say. inUse gives the config that the child runs; it is asked by probes
-// only, which begin after the first start. Nothing is connected yet. The error names the flag.
-func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor, inUse func() *kubeletpayload.Config) (node.Options, error) {
+// only, which begin after the first start. w looks at what lies below; nil leaves the probes of the node out. Nothing is connected yet. The error
+// names the flag.
+func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor, inUse func() *kubeletpayload.Config, w *kubelet.Witness) (
+	node.Options, error,
+) {
 	o := s.On(store)
 	o.Restarter = child
 	o.RetryMin, o.RetryMax = s.RetryMin, s.RetryMax
@@ -46,6 +50,11 @@ func Options(s *settings.Run, store configsync.Store, child *restart.Supervisor,
 		}
 		o.Probes = append(o.Probes, configsync.Wanted(p))
 	}
+	ofNode, err := nodeProbes(s, w)
+	if err != nil {
+		return o, err
+	}
+	o.Probes = append(o.Probes, ofNode...)
 	o.Probes = append(o.Probes, s.Own.Probes...)
 	o.Ack = ack(s)
 	if dir, ok := s.Directory(); ok {

@@ -84,6 +84,7 @@ func (n *Node) arguments() []string {
 		"--health-url=http://" + n.Address + ":{healthzPort}/healthz", "--probe-interval=250ms",
 		"--min-trial=1s", "--max-trial=5m", "--default-trial=10s", "--crash-loop-threshold=2",
 		"--backoff-min=1s", "--backoff-max=2s", "--retry-min=250ms", "--retry-max=2s", "--grace=" + childGrace.String(),
+		"--node-probes=false", // a node of the demo is a process
 		"--", n.options.Self, "node-process", "--config=" + n.path("kubelet.yaml"),
 		"--healthz-bind-address=" + n.Address, "--journal=" + n.path("journal"),
 	}

@@ -52,6 +52,15 @@ func Client(kubeconfig string) (dynamic.Interface, error) {
 	return kube.NewClient(config, nil)
 }
 
+// NodeClient is that of the probes of a node. Unlike [Client] it has no bound on what it reads: a list of pods may be long.
+func NodeClient(kubeconfig string) (dynamic.Interface, error) {
+	config, err := connection(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	return dynamic.NewForConfig(config)
+}
+
 // connection is that of a kubeconfig; empty means the pod that this runs in.
 func connection(kubeconfig string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
