@@ -42,7 +42,9 @@ func TestRealNodeJudgesConfigs(t *testing.T) {
 	next := n.push("next", "30s", with(map[string]any{"maxPods": 12}))
 	n.until("the start with next", func() error { return n.answers(with(map[string]any{"maxPods": 12})) })
 	must(t, n.tier.Containerd().Kill())
-	n.until("the word of the probe", func() error { return n.failing("runtime: the container runtime does not answer at " + n.tier.Endpoint()) })
+	n.until("the word of the probe", func() error {
+		return n.failing("runtime: the container runtime does not answer at " + n.tier.Endpoint())
+	})
 	n.until("the end of what the trial lasts, and of what a probe may fail", func() error {
 		if lasted := time.Since(started); lasted < 90*time.Second {
 			return fmt.Errorf("%s have passed", lasted)
