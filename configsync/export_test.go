@@ -10,3 +10,6 @@ const MaxFields = maxFields
 var HashedName = hashedName
 
 var ValidateUID = validateUID
+
+// ErrNotMade is the error of a zero Syncer.
+var ErrNotMade = errNotMade

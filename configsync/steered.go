@@ -61,7 +61,7 @@ func NewSteered[T any](ctx context.Context, o Options[T], find Finder) (*Steered
 // Configs returns the config in use and the last known good one. The error is [ErrNotStarted] before Bootstrap.
 func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err error) {
 	if s.isMade() != nil {
-		return "", "", ErrNotMade
+		return "", "", errNotMade
 	}
 	now := s.snapshot()
 	if now.epoch == 0 {
@@ -79,10 +79,10 @@ func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err 
 // known of the config, nothing has changed, and Adopt may be called again.
 func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 	if s.isMade() != nil {
-		return ErrNotMade
+		return errNotMade
 	}
 	if s == nil || s.wanted == nil {
-		return ErrNotMade
+		return errNotMade
 	}
 	if err := s.wanted.turn.acquire(ctx); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (s *Steered[T]) findListed(means func(lkg.Ref) bool) *lkg.BadEntry {
 // Judge says whether a config has passed its trial, or is listed as bad, and why. Neither means that this is open.
 func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, why string, err error) {
 	if s.isMade() != nil {
-		return false, false, "", ErrNotMade
+		return false, false, "", errNotMade
 	}
 	if err := s.isMade(); err != nil {
 		return false, false, "", err
@@ -209,7 +209,7 @@ func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, 
 // record; Run does the rest.
 func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
 	if s.isMade() != nil {
-		return ErrNotMade
+		return errNotMade
 	}
 	inUse := s.snapshot().active.Ref
 	if inUse.IsLocal() || !s.wanted.is(config, inUse) {

@@ -14,7 +14,7 @@ import (
 // refused; empty where it would not. Nothing is adopted. The error is [ErrNotStarted] before Bootstrap.
 func (s *Steered[T]) Disruption(ctx context.Context, config string) (word, refused string, err error) {
 	if s.isMade() != nil {
-		return "", "", ErrNotMade
+		return "", "", errNotMade
 	}
 	now := s.snapshot()
 	switch {

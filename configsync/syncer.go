@@ -16,8 +16,8 @@ import (
 )
 
 var (
-	// ErrNotMade means that a Syncer was not made by [New] or [NewSteered].
-	ErrNotMade = errors.New("configsync: the Syncer was not made by New")
+	// errNotMade means that a Syncer was not made by [New] or [NewSteered].
+	errNotMade = errors.New("configsync: the Syncer was not made by New")
 	// ErrRunning means that [Syncer.Run], [Syncer.Reconcile] or [Syncer.Watch] was called while another call of the same
 	// Syncer does that work.
 	ErrRunning = errors.New("configsync: the Syncer is running already")
@@ -162,7 +162,7 @@ func (s *Syncer[T]) began(a Active[T], b *book[T], recorded bool, storage error,
 // isMade refuses a nil Syncer and the zero value, which have no records.
 func (s *Syncer[T]) isMade() error {
 	if s == nil || s.tracker == nil {
-		return ErrNotMade
+		return errNotMade
 	}
 	return nil
 }

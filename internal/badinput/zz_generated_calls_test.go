@@ -12,6 +12,7 @@ import (
 	configsync_fields "github.com/belayproject/belay/configsync/fields"
 	configsync_file "github.com/belayproject/belay/configsync/file"
 	configsync_kube "github.com/belayproject/belay/configsync/kube"
+	configsync_kubelet "github.com/belayproject/belay/configsync/kubelet"
 	configsync_layers "github.com/belayproject/belay/configsync/layers"
 	configsync_restart "github.com/belayproject/belay/configsync/restart"
 	configsync_signed "github.com/belayproject/belay/configsync/signed"
@@ -96,6 +97,9 @@ func libraryTable() badinput.Table {
 			{"configsync/kube.RunAgent", configsync_kube.RunAgent[string], []string{"ctx", "config", "o"}},
 			{"configsync/kube.SourceToSpec", configsync_kube.SourceToSpec, []string{"src", "generation"}},
 			{"configsync/kube.StatusOf", configsync_kube.StatusOf, []string{"s", "before", "now"}},
+			{"configsync/kubelet.NewProbes", configsync_kubelet.NewProbes, []string{"client", "node", "w"}},
+			{"configsync/kubelet.NewWitness", configsync_kubelet.NewWitness, []string{"s"}},
+			{"configsync/kubelet.ProbeRules", configsync_kubelet.ProbeRules, []string{"node"}},
 			{"configsync/layers.Codec", configsync_layers.Codec[string], []string{"s", "inner"}},
 			{"configsync/layers.Merge", configsync_layers.Merge, []string{"all"}},
 			{"configsync/restart.Code", configsync_restart.Code, []string{"err"}},
@@ -366,6 +370,9 @@ func libraryTable() badinput.Table {
 				"Desired":        []string{"ctx"},
 				"StatusReporter": nil,
 				"Watch":          []string{"ctx", "changed"},
+			}},
+			{"configsync/kubelet.Witness", reflect.TypeFor[configsync_kubelet.Witness](), map[string][]string{
+				"Attribute": []string{"ctx", "e"},
 			}},
 			{"configsync/layers.Stack", reflect.TypeFor[configsync_layers.Stack](), map[string][]string{
 				"Merge": []string{"shared"},
