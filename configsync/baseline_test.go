@@ -29,13 +29,13 @@ func (*meter) Name() string { return "meter" }
 
 func (*meter) NeedsServer() bool { return true }
 
-func (m *meter) Check(context.Context) error { return m.answer("nothing") }
+func (m *meter) Check(context.Context) error { return m.answerWith("nothing") }
 
 func (m *meter) Compare(_ context.Context, baseline []byte, fallback bool) error {
-	return m.answer(fmt.Sprintf("%s, fallback %t", baseline, fallback))
+	return m.answerWith(fmt.Sprintf("%s, fallback %t", baseline, fallback))
 }
 
-func (m *meter) answer(with string) error {
+func (m *meter) answerWith(with string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked++
@@ -78,8 +78,8 @@ func withMeter(t *testing.T, f func(n *node, m *meter)) {
 	})
 }
 
-// L-CS-34: what a probe saw before the restart that adopts a config is what it compares with, for as long as that is on trial,
-// after the death of the agent too, and for a fallback.
+// L-CS-34: what a probe saw before the restart that adopts a config is what it compares with, for as long as that is
+// on trial, after the death of the agent too, and for a fallback.
 func TestBaselineIsTakenBeforeTheRestart(t *testing.T) {
 	withMeter(t, func(n *node, m *meter) {
 		v1 := n.push("v1", "good-1", "threshold", "2")
@@ -157,11 +157,14 @@ func TestServerIsAskedOnlyWhileSomethingHangsOnIt(t *testing.T) {
 	})
 }
 
-// L-CS-34: a probe that can't tell, or that finds what every config needs broken, neither promotes a config nor rejects it.
+// L-CS-34: a probe that can't tell, or that finds what every config needs broken, neither promotes a config nor
+// rejects it.
 func TestTrialStandsStillWhileNothingIsKnown(t *testing.T) {
 	for want, err := range map[string]error{
-		"meter (not known): the object could not be judged: no server":     fmt.Errorf("%w: no server", configsync.ErrUndecided),
-		"meter: what every config needs does not work: no runtime answers": fmt.Errorf("%w: no runtime answers", configsync.ErrBelow),
+		"meter (not known): the object could not be judged: no server": fmt.Errorf("%w: no server",
+			configsync.ErrUndecided),
+		"meter: what every config needs does not work: no runtime answers": fmt.Errorf("%w: no runtime answers",
+			configsync.ErrBelow),
 	} {
 		t.Run(err.Error(), func(t *testing.T) {
 			withMeter(t, func(n *node, m *meter) {

@@ -28,8 +28,8 @@ type Inspector interface {
 // ErrUndecided is wrapped by the errors of an [Inspector] or a [Probe] that could not find out what to say.
 var ErrUndecided = errors.New("the object could not be judged")
 
-// ErrBelow is wrapped by the error of a [Probe] that asks what lies below every config, such as the container runtime. While a
-// required probe fails so, the trial stands still: no time is credited, and none counts as failing.
+// ErrBelow is wrapped by the error of a [Probe] that asks what lies below every config, such as the container runtime.
+// While a required probe fails so, the trial stands still: no time is credited, and none counts as failing.
 var ErrBelow = errors.New("what every config needs does not work")
 
 // inspected turns the answer of an Inspector into that of a check. A panic of an Inspector is an error of the object.

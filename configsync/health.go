@@ -170,8 +170,8 @@ func withBaselines(probes []Probe, store Store, t *lkg.Tracker) []Probe {
 	return out
 }
 
-// takeBaselines has each probe that compares say what it sees, before the assigned config is used for the first time. Where that
-// fails there is no baseline: the probe says so in the trial.
+// takeBaselines has each probe that compares say what it sees, before the assigned config is used for the first time.
+// Where that fails there is no baseline.
 func takeBaselines(ctx context.Context, probes []Probe, t *lkg.Tracker) {
 	var keeper *baseline.Keeper
 	var all []baseline.Comparer
@@ -210,8 +210,8 @@ func usesCurrent(st *lkg.State) bool {
 	return len(st.Starts) > 0 && st.Starts[len(st.Starts)-1].Used.Role == lkg.RoleCurrent
 }
 
-// isUnsettled reports whether something hangs on probes that call a server: a config on trial is in use, or a fallback that has not
-// yet been healthy for a whole trial.
+// isUnsettled reports whether something hangs on probes that call a server: a config on trial is in use, or a fallback
+// that has not yet been healthy for a whole trial.
 func isUnsettled(st *lkg.State) bool {
 	if usesCurrent(st) {
 		return st.OnTrial()

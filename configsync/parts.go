@@ -25,19 +25,19 @@ type Validator[T any] interface {
 
 // A Probe says whether what is configured is well. Every probe must pass for a config to be promoted.
 //
-// Two methods more are optional. One with NeedsServer() bool, if that is true, is asked only while something hangs on it: during
-// a trial, and after a rollback until the fallback has been healthy for a whole trial. So a node at rest calls no server.
+// Three methods more are optional. A Probe with NeedsServer() bool, if that is true, is asked during a trial, and after a
+// rollback until the fallback has been healthy for a whole trial. So an idle node calls no server.
 //
-// One with Baseline(context.Context) ([]byte, error) and Compare(ctx context.Context, baseline []byte, fallback bool) error compares
-// with what was there before. Baseline is called before the restart that adopts a config; all of them have 2 s. Its result, of at most
-// 64 KiB, is kept in the Store with the assignment. Compare is called in place of Check where there is such a baseline; fallback
-// says that another config than the assigned one is in use. Without a baseline, as where a server was away, Check is called.
+// A Probe with Baseline(context.Context) ([]byte, error) and Compare(context.Context, []byte, bool) error compares with what
+// was there before. Baseline is called before the restart that adopts a config; all of them have 2 s. Its result, of at
+// most 64 KiB, is kept in the Store with the assignment. Compare is called with it in place of Check; true means that
+// another config than the assigned one is in use. Without a baseline, as where a server was away, Check is called.
 type Probe interface {
 	// Name identifies the probe in status and errors.
 	Name() string
-	// Check returns nil when all is well. It must end with ctx. An error that wraps [ErrUndecided] is no failure: the probe could
-	// not find out anything, and the trial stands still unless another probe fails. One that wraps [ErrBelow] is a failure of what
-	// every config needs.
+	// Check returns nil when all is well. It must end with ctx. An error that wraps [ErrUndecided] is no failure: the
+	// probe could not find out anything, and the trial stands still unless another probe fails. One that wraps
+	// [ErrBelow] is a failure of what every config needs.
 	Check(ctx context.Context) error
 }
 

@@ -18,8 +18,8 @@ import (
 // maxVersion bounds the answer of a runtime, in bytes.
 const maxVersion = 64 << 10
 
-// askRuntime calls Version of the CRI at an endpoint, and returns what answered, such as "containerd v2.1.4". An endpoint that is no
-// Unix socket is not asked.
+// askRuntime calls Version of the CRI at an endpoint, and returns what answered, such as "containerd v2.1.4". An
+// endpoint that is no Unix socket is not asked.
 func askRuntime(ctx context.Context, endpoint string) (version string, err error) {
 	socket, ok := socketOf(endpoint)
 	if !ok {
@@ -35,7 +35,8 @@ func askRuntime(ctx context.Context, endpoint string) (version string, err error
 	}
 	defer transport.CloseIdleConnections()
 	// One message of gRPC: it is not compressed, and VersionRequest is empty.
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/runtime.v1.RuntimeService/Version", bytes.NewReader(make([]byte, 5)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/runtime.v1.RuntimeService/Version",
+		bytes.NewReader(make([]byte, 5)))
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +56,8 @@ func askRuntime(ctx context.Context, endpoint string) (version string, err error
 		status = resp.Header.Get("Grpc-Status")
 	}
 	if resp.StatusCode != http.StatusOK || status != "0" {
-		return "", fmt.Errorf("%s: status %d, gRPC status %q to a call of CRI v1, want 200 and 0", endpoint, resp.StatusCode, status)
+		return "", fmt.Errorf("%s: status %d, gRPC status %q to a call of CRI v1, want 200 and 0", endpoint,
+			resp.StatusCode, status)
 	}
 	return versionIn(body), nil
 }
@@ -77,8 +79,8 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// versionIn reads the name and the version of the runtime: fields 2 and 3 of a VersionResponse, behind the 5 bytes that precede a message.
-// What can't be read is left out.
+// versionIn reads the name and the version of the runtime: fields 2 and 3 of a VersionResponse, behind the 5 bytes
+// that precede a message. What can't be read is left out.
 func versionIn(body []byte) string {
 	var name, version string
 	for rest := body[min(5, len(body)):]; len(rest) > 2; {

@@ -16,11 +16,11 @@ func fullDisk(dir string) (why string, err error) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return "", err
 	}
-	return fullness(&s, os.Geteuid() == 0), nil
+	return describeFull(&s, os.Geteuid() == 0), nil
 }
 
-// fullness says in what way a file system can't be written; empty if it can. What is kept back of it is for root.
-func fullness(s *unix.Statfs_t, root bool) string {
+// describeFull says in what way a file system can't be written; empty if it can. What is kept back of it is for root.
+func describeFull(s *unix.Statfs_t, root bool) string {
 	blocks := s.Bavail
 	if root {
 		blocks = s.Bfree

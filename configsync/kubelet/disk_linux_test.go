@@ -18,14 +18,18 @@ func TestFullness(t *testing.T) {
 		root bool
 		want string
 	}{
-		{"space and inodes", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Bavail: 1 << 10, Files: 9, Ffree: 1}, false, ""},
+		{"space and inodes", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Bavail: 1 << 10, Files: 9,
+			Ffree: 1}, false, ""},
 		{"no disk at all", unix.Statfs_t{Bsize: block}, false, ""},
-		{"full", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Bavail: 8}, false, "has 32 KiB left of 4096 MiB, want 1024 KiB"},
+		{"full", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Bavail: 8}, false,
+			"has 32 KiB left of 4096 MiB, want 1024 KiB"},
 		{"full but for root", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10}, true, ""},
-		{"no inode", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Bavail: 1 << 10, Files: 9}, true, "has no inode left of 9"},
-		{"read-only", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Flags: unix.ST_RDONLY}, true, "is mounted read-only"},
+		{"no inode", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Bavail: 1 << 10, Files: 9}, true,
+			"has no inode left of 9"},
+		{"read-only", unix.Statfs_t{Bsize: block, Blocks: 1 << 20, Bfree: 1 << 10, Flags: unix.ST_RDONLY}, true,
+			"is mounted read-only"},
 	} {
-		if got := fullness(&c.s, c.root); got != c.want {
+		if got := describeFull(&c.s, c.root); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -35,9 +35,10 @@ func newBeatingNode(t *testing.T, lease time.Duration) *beatingNode {
 	meta := metav1.ObjectMeta{Name: "n1"}
 	n := &beatingNode{client: fake.NewSimpleDynamicClient(scheme.Scheme,
 		&corev1.Node{ObjectMeta: meta},
-		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Namespace: corev1.NamespaceNodeLease}, Spec: coordinationv1.LeaseSpec{
-			LeaseDurationSeconds: ptr.To(int32(lease.Seconds())), RenewTime: ptr.To(metav1.NowMicro()),
-		}})}
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "n1", Namespace: corev1.NamespaceNodeLease},
+			Spec: coordinationv1.LeaseSpec{
+				LeaseDurationSeconds: ptr.To(int32(lease.Seconds())), RenewTime: ptr.To(metav1.NowMicro()),
+			}})}
 	n.client.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 		n.asked++
 		return n.away, nil, errors.New("connection refused")
@@ -59,7 +60,7 @@ func (n *beatingNode) renew(t *testing.T) {
 	}
 }
 
-func (n *beatingNode) expect(t *testing.T, what, want string, undecided bool) {
+func (n *beatingNode) expectProbe(t *testing.T, what, want string, undecided bool) {
 	t.Helper()
 	got := ""
 	err := n.probe.Check(t.Context())
@@ -71,34 +72,36 @@ func (n *beatingNode) expect(t *testing.T, what, want string, undecided bool) {
 	}
 }
 
-// L-CS-34: a kubelet has half a minute for its first heartbeat, and after that a minute, or as long as its Lease asks for, five minutes at most.
-// While the API server is away no time counts.
+// L-CS-34: a kubelet has half a minute for its first heartbeat, and after that a minute, or as long as its Lease asks
+// for, five minutes at most. While the API server is away no time counts.
 func TestHeartbeatsAreAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newBeatingNode(t, 40*time.Second)
-		n.expect(t, "the first look", "no heartbeat yet", true)
+		n.expectProbe(t, "the first look", "no heartbeat yet", true)
 		time.Sleep(31 * time.Second)
-		n.expect(t, "none within half a minute", "no heartbeat in the 31s since the kubelet was started; the last one: Lease 2000-01-01T00:00:00Z", false)
+		n.expectProbe(t, "none within half a minute",
+			"no heartbeat in the 31s since the kubelet was started; the last one: Lease 2000-01-01T00:00:00Z", false)
 		n.renew(t)
 		time.Sleep(2 * time.Second)
-		n.expect(t, "the first one", "", false)
+		n.expectProbe(t, "the first one", "", false)
 		time.Sleep(59 * time.Second)
-		n.expect(t, "within a minute", "", false)
+		n.expectProbe(t, "within a minute", "", false)
 		time.Sleep(2 * time.Second)
-		n.expect(t, "none within a minute", "no heartbeat for 1m1s, want one within 1m0s", false)
+		n.expectProbe(t, "none within a minute", "no heartbeat for 1m1s, want one within 1m0s", false)
 		n.away = true
 		time.Sleep(2 * time.Second)
-		n.expect(t, "the API server is away", "the API server did not give the Node: connection refused", true)
+		n.expectProbe(t, "the API server is away", "the API server did not give the Node: connection refused", true)
 		asked := n.asked
 		if _, err := n.probe.view.readPods(t.Context()); !errors.Is(err, configsync.ErrUndecided) || n.asked != asked {
 			t.Errorf("the next probe of the round says %v after %d more calls, want the same without one", err, n.asked-asked)
 		}
 		time.Sleep(10 * time.Minute)
-		n.expect(t, "it is away for longer", "connection refused", true)
+		n.expectProbe(t, "it is away for longer", "connection refused", true)
 		n.away = false
 		time.Sleep(2 * time.Second)
-		n.expect(t, "it is back, and the kubelet has not been heard yet", "", false)
-		for d, want := range map[time.Duration]time.Duration{0: time.Minute, 40 * time.Second: time.Minute, 2 * time.Minute: 3 * time.Minute, 24 * time.Hour: 5 * time.Minute} {
+		n.expectProbe(t, "it is back, and the kubelet has not been heard yet", "", false)
+		for d, want := range map[time.Duration]time.Duration{0: time.Minute, 40 * time.Second: time.Minute,
+			2 * time.Minute: 3 * time.Minute, 24 * time.Hour: 5 * time.Minute} {
 			lease := &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{LeaseDurationSeconds: ptr.To(int32(d.Seconds()))}}
 			if got := heartbeatLimit(lease); got != want {
 				t.Errorf("with a Lease of %s a heartbeat is awaited for %s, want %s", d, got, want)

@@ -41,7 +41,7 @@ func (*readyProbe) NeedsServer() bool { return true }
 
 // Check implements configsync.Probe. Without a baseline every pressure counts.
 func (p *readyProbe) Check(ctx context.Context) error {
-	return p.judge(ctx, nodeBaseline{}, "; whether it was before is not known")
+	return p.judgeNode(ctx, nodeBaseline{}, "; whether it was before is not known")
 }
 
 // Baseline names the conditions that are bad.
@@ -69,33 +69,34 @@ func (p *readyProbe) Compare(ctx context.Context, baseline []byte, _ bool) error
 	if err := json.Unmarshal(baseline, &b); err != nil || b.Form != baselineForm {
 		return p.Check(ctx)
 	}
-	return p.judge(ctx, b, "; it was not before")
+	return p.judgeNode(ctx, b, "; it was not before")
 }
 
-func (p *readyProbe) judge(ctx context.Context, before nodeBaseline, addition string) error {
+func (p *readyProbe) judgeNode(ctx context.Context, before nodeBaseline, addition string) error {
 	node, err := p.view.readNode(ctx)
 	switch {
 	case err != nil:
 		return err
 	case node == nil:
-		return findf("there is no Node %q at the API server", p.view.name)
+		return newFailure("there is no Node %q at the API server", p.view.name)
 	}
 	for _, c := range badConditions(node) {
 		switch {
 		case c.Type == corev1.NodeReady:
-			return findf("the node is not ready: %s", clip(c.Message))
+			return newFailure("the node is not ready: %s", clipMessage(c.Message))
 		case !slices.Contains(before.Bad, c.Type):
-			return findf("condition %s of the node is %s: %s%s", c.Type, c.Status, clip(c.Message), addition)
+			return newFailure("condition %s of the node is %s: %s%s", c.Type, c.Status, clipMessage(c.Message), addition)
 		}
 	}
 	if before.Ready != "" && heartbeatOf(node) == before.Ready {
-		return findf("the node has not said that it is ready since the config was adopted: its last word is of %s", before.Ready)
+		return newFailure("the node has not said that it is ready since the config was adopted: its last word is of %s",
+			before.Ready)
 	}
 	return nil
 }
 
-// badConditions are the conditions of a Node that are bad, Ready first: the rule of rollout/kube.Health. A Node that says nothing of it is not
-// ready.
+// badConditions are the conditions of a Node that are bad, Ready first: the rule of rollout/kube.Health. A Node that
+// says nothing of it is not ready.
 func badConditions(node *corev1.Node) []corev1.NodeCondition {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Message: "it does not say that it is"}
 	var all []corev1.NodeCondition
@@ -115,22 +116,24 @@ func badConditions(node *corev1.Node) []corev1.NodeCondition {
 	return all
 }
 
-func clip(s string) string {
+func clipMessage(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}
 	return s[:maxMessage] + "..."
 }
 
-// How long the API server may be without a heartbeat. A kubelet renews its Lease after a quarter of its duration, which is 40 s by default.
+// How long the API server may be without a heartbeat. A kubelet renews its Lease after a quarter of its duration,
+// which is 40 s by default.
 const (
 	firstHeartbeat = 30 * time.Second // after the first look at a new run
 	minHeartbeat   = time.Minute
 	maxHeartbeat   = 5 * time.Minute
 )
 
-// heartbeatProbe asks whether the API server has had a heartbeat of the kubelet that runs now. What is compared are the values that the
-// kubelet writes, never their times with a clock: so neither a clock that jumps nor one that is wrong matters.
+// heartbeatProbe asks whether the API server has had a heartbeat of the kubelet that runs now. What is compared are
+// the values that the kubelet writes, never their times with a clock: so neither a clock that jumps nor one that is
+// wrong matters.
 type heartbeatProbe struct {
 	view *nodeView
 	pid  func() int
@@ -173,11 +176,13 @@ func (p *heartbeatProbe) Check(ctx context.Context) error {
 	case p.changed && silent <= limit:
 		return nil
 	case p.changed:
-		return findf("the API server has had no heartbeat for %s, want one within %s; the last one: %s", silent, limit, beat)
+		return newFailure("the API server has had no heartbeat for %s, want one within %s; the last: %s", silent, limit, beat)
 	case silent <= firstHeartbeat:
-		return &finding{text: "the API server has had no heartbeat yet since the kubelet was started", is: configsync.ErrUndecided}
+		return &finding{text: "the API server has had no heartbeat yet since the kubelet was started",
+			is: configsync.ErrUndecided}
 	}
-	return findf("the API server has had no heartbeat in the %s since the kubelet was started; the last one: %s", silent, beat)
+	return newFailure("the API server has had no heartbeat in the %s since the kubelet was started; the last one: %s",
+		silent, beat)
 }
 
 // readHeartbeat returns the newest heartbeats that the API server has, and within which time a new one must come.
@@ -211,7 +216,8 @@ func heartbeatOf(node *corev1.Node) string {
 	return "never"
 }
 
-// heartbeatLimit allows for a Lease of more than the usual duration, up to a bound: what waits longer sees the node as lost.
+// heartbeatLimit allows for a Lease of more than the usual duration, up to a bound: what waits longer sees the node
+// as lost.
 func heartbeatLimit(lease *coordinationv1.Lease) time.Duration {
 	var d time.Duration
 	if lease != nil && lease.Spec.LeaseDurationSeconds != nil {

@@ -62,7 +62,7 @@ func (p *podsProbe) Baseline(ctx context.Context) ([]byte, error) {
 	for i := range pods {
 		pod := &pods[i]
 		switch {
-		case !pod.counts():
+		case !pod.isCounted():
 		case pod.owner.kind == kindDaemonSet:
 			daemons[pod.owner.name] = true
 		case pod.owner.kind == kindNode:
@@ -71,7 +71,8 @@ func (p *podsProbe) Baseline(ctx context.Context) ([]byte, error) {
 			others[pod.uid] = pod.name
 		}
 	}
-	b := podsBaseline{Form: baselineForm, DaemonSets: takeFirst(maps.Keys(daemons), mostDaemons), Static: takeFirst(maps.Keys(static), mostDaemons)}
+	b := podsBaseline{Form: baselineForm, DaemonSets: takeFirst(maps.Keys(daemons), mostDaemons),
+		Static: takeFirst(maps.Keys(static), mostDaemons)}
 	b.Pods = map[string]string{}
 	for _, uid := range takeFirst(maps.Keys(others), mostPods) {
 		b.Pods[uid] = others[uid]
@@ -84,7 +85,8 @@ func takeFirst(keys func(func(string) bool), most int) []string {
 	return all[:min(most, len(all))]
 }
 
-// Compare says which of the pods of the baseline do not run. Under a fallback a pod that has failed does not count: it never runs again.
+// Compare says which of the pods of the baseline do not run. Under a fallback a pod that has failed does not count:
+// it never runs again.
 func (p *podsProbe) Compare(ctx context.Context, baseline []byte, fallback bool) error {
 	var b podsBaseline
 	if err := json.Unmarshal(baseline, &b); err != nil || b.Form != baselineForm {
@@ -103,12 +105,12 @@ func (p *podsProbe) Compare(ctx context.Context, baseline []byte, fallback bool)
 	if n := len(missing) - 1; n > 0 {
 		more = fmt.Sprintf(" (and %d more)", n)
 	}
-	return findf("of %d pods and DaemonSets that were ready before, %d are not: %s%s",
+	return newFailure("of %d pods and DaemonSets that were ready before, %d are not: %s%s",
 		len(b.DaemonSets)+len(b.Static)+len(b.Pods), len(missing), missing[0], more)
 }
 
-// daemonsMissing names the DaemonSets that have pods on the node and none that is ready. One without any pod there was deleted, or does not
-// select the node any more.
+// daemonsMissing names the DaemonSets that have pods on the node and none that is ready. One without any pod there
+// was deleted, or does not select the node any more.
 func daemonsMissing(before []string, pods []podState, fallback bool) (missing []string) {
 	for _, name := range before {
 		there, ready := 0, false
@@ -118,7 +120,7 @@ func daemonsMissing(before []string, pods []podState, fallback bool) (missing []
 				continue
 			}
 			there++
-			ready = ready || pod.counts()
+			ready = ready || pod.isCounted()
 		}
 		if there > 0 && !ready {
 			missing = append(missing, fmt.Sprintf("DaemonSet %q had a ready pod on the node, and has none", name))
@@ -134,7 +136,7 @@ func staticMissing(before []string, pods []podState) (missing []string) {
 		switch {
 		case i < 0:
 			missing = append(missing, fmt.Sprintf("static pod %q is gone", name))
-		case !pods[i].counts():
+		case !pods[i].isCounted():
 			missing = append(missing, fmt.Sprintf("static pod %q is not ready", name))
 		}
 	}
@@ -148,7 +150,8 @@ type lostPod struct {
 }
 
 // podsMissing says which pods with a UID of the baseline do not run.
-func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods []podState, fallback bool) (missing []string) {
+func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods []podState,
+	fallback bool) (missing []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.baseline != baseline || p.lost == nil {
@@ -160,7 +163,8 @@ func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods 
 		case !was || pod.deleted || pod.phase == corev1.PodSucceeded:
 		case pod.phase == corev1.PodFailed:
 			if !endedByItself(pod) {
-				p.lost[pod.uid] = lostPod{fmt.Sprintf("pod %q has failed: %s: %s", pod.name, pod.reason, clip(pod.message)), endedByAnyRestart(pod)}
+				p.lost[pod.uid] = lostPod{fmt.Sprintf("pod %q has failed: %s: %s", pod.name, pod.reason, clipMessage(pod.message)),
+					endedByAnyRestart(pod)}
 			}
 		case !pod.ready:
 			missing = append(missing, fmt.Sprintf("pod %q is not ready", pod.name))
@@ -180,8 +184,8 @@ func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods 
 	return append(lost, missing...)
 }
 
-// endedByItself reports whether a pod that has failed has done so by its own program or deadline, or with its machine: no kubelet has refused
-// or evicted it.
+// endedByItself reports whether a pod that has failed has done so by its own program or deadline, or with its
+// machine: no kubelet has refused or evicted it.
 func endedByItself(pod *podState) bool {
 	switch pod.reason {
 	case "", "DeadlineExceeded", "Terminated", "NodeShutdown", "Shutdown", "Completed", "Preempting":
@@ -190,8 +194,8 @@ func endedByItself(pod *podState) bool {
 	return false
 }
 
-// endedByAnyRestart reports whether a kubelet ends such a pod also where its config is the same as before: when a device, a label or a CPU of
-// the node has changed meanwhile.
+// endedByAnyRestart reports whether a kubelet ends such a pod also where its config is the same as before: when a
+// device, a label or a CPU of the node has changed meanwhile.
 func endedByAnyRestart(pod *podState) bool {
 	return pod.reason == "UnexpectedAdmissionError" || pod.reason == "NodeAffinity"
 }

@@ -34,23 +34,27 @@ func (f *finding) Error() string { return f.text }
 // Is reports whether the finding is of that kind.
 func (f *finding) Is(kind error) bool { return f.is != nil && kind == f.is }
 
-func findf(format string, args ...any) error { return &finding{text: fmt.Sprintf(format, args...)} }
+func newFailure(format string, args ...any) error {
+	return &finding{text: fmt.Sprintf(format, args...)}
+}
 
 // NewProbes returns the probes of a node, all of which must pass before a config is promoted:
 //
-//   - node-ready: the Node is Ready by a report newer than the one before the config was adopted, and under no pressure that it was not
-//     under before.
-//   - heartbeat: the API server has had a heartbeat, by the node's Lease or in its Ready condition, since the kubelet was started.
-//   - pods: the pods that were ready before are ready, and of each DaemonSet that had a ready pod on the node one is. A pod that was deleted,
-//     or has ended by itself, does not count. One that the kubelet has evicted or refused does. One that any restart of a kubelet can end
-//     (UnexpectedAdmissionError, NodeAffinity) does where half of all pods are lost.
-//   - kubelet-api: the kubelet's own API answers over TLS, if it did before. No credentials are sent: a refusal is an answer. Where the caller
-//     need not be known, a failed check of /healthz, such as that of the sync loop, fails.
+//   - node-ready: the Node is Ready by a report newer than the one before the config was adopted, and under no
+//     pressure that it was not under before.
+//   - heartbeat: the API server has had a heartbeat, by the node's Lease or in its Ready condition, since the kubelet
+//     was started.
+//   - pods: the pods that were ready before are ready, and of each DaemonSet that had a ready pod on the node one is.
+//     A pod that was deleted, or has ended by itself, does not count. One that the kubelet has evicted or refused
+//     does. One that any restart of a kubelet can end (UnexpectedAdmissionError, NodeAffinity) does where half of all
+//     pods are lost.
+//   - kubelet-api: the kubelet's own API answers over TLS, if it did before. No credentials are sent: a refusal is an
+//     answer. Where the caller need not be known, a failed check of /healthz, such as that of the sync loop, fails.
 //   - runtime and host: what the Witness looks at. Their failure lies below every config.
 //
-// The first three read the API server with client: the Node, its Lease in kube-node-lease, and the pods of the node, from the API server's
-// memory, at each look of a trial and at no other time; see [ProbeRules]. Where the API server does not answer, or refuses, they can't tell: the
-// trial stands still. The error is a *belay.OptionError.
+// The first three read the API server with client: the Node, its Lease in kube-node-lease, and the pods of the node,
+// from the API server's memory, at each look of a trial and at no other time; see [ProbeRules]. Where the API server
+// does not answer, or refuses, they can't tell: the trial stands still. The error is a *belay.OptionError.
 func NewProbes(client dynamic.Interface, node string, w *Witness) ([]configsync.Probe, error) {
 	check := option.For("configsync/kubelet.NewProbes", nil)
 	check.Require("client", client, "see NewClient of configsync/kube")
@@ -69,15 +73,17 @@ func NewProbes(client dynamic.Interface, node string, w *Witness) ([]configsync.
 	}, nil
 }
 
-// ProbeRules are the rights that the probes of [NewProbes] need at the API server: cluster for a ClusterRole, lease for a Role in the namespace
-// kube-node-lease. The certificate of a kubelet has them for its own node. RBAC can't narrow a list of pods to those of one node.
+// ProbeRules are the rights that the probes of [NewProbes] need at the API server: cluster for a ClusterRole, lease
+// for a Role in the namespace kube-node-lease. The certificate of a kubelet has them for its own node. RBAC can't
+// narrow a list of pods to those of one node.
 func ProbeRules(node string) (cluster, lease []rbacv1.PolicyRule) {
 	cluster = []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}, ResourceNames: []string{node}},
 		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
 	}
 	lease = []rbacv1.PolicyRule{
-		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"}, ResourceNames: []string{node}},
+		{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get"},
+			ResourceNames: []string{node}},
 	}
 	return cluster, lease
 }
@@ -120,51 +126,55 @@ func (p apiProbe) Check(ctx context.Context) error {
 	if _, on := p.s.servingAddress(); !on {
 		return nil
 	}
-	return p.ask(ctx)
+	return p.askAPI(ctx)
 }
 
 // Baseline says whether the API answers.
 func (p apiProbe) Baseline(ctx context.Context) ([]byte, error) {
-	if p.ask(ctx) != nil {
+	if p.askAPI(ctx) != nil {
 		return []byte(apiSilent), nil
 	}
 	return []byte(apiAnswered), nil
 }
 
-// Compare is Check, and refuses that an API which has answered is switched off. One that was silent before need not answer.
+// Compare is Check, and refuses that an API which has answered is switched off. One that was silent before need not
+// answer.
 func (p apiProbe) Compare(ctx context.Context, baseline []byte, _ bool) error {
 	hostPort, on := p.s.servingAddress()
 	switch {
 	case string(baseline) == apiSilent:
 		return nil
 	case !on:
-		return findf("the kubelet's API at %s answered before, and the config in use switches it off (enableServer: false)", hostPort)
+		return newFailure("the kubelet's API at %s answered before, and the config switches it off (enableServer: false)",
+			hostPort)
 	}
-	return p.ask(ctx)
+	return p.askAPI(ctx)
 }
 
-func (p apiProbe) ask(ctx context.Context) error {
+func (p apiProbe) askAPI(ctx context.Context) error {
 	hostPort, _ := p.s.servingAddress()
 	client := &http.Client{
 		Transport: &http.Transport{
 			DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext,
-			// The certificate is the kubelet's own, often self-signed. Nothing secret is sent, and nothing that comes back is used.
+			// The certificate is the kubelet's own, often self-signed. Nothing secret is sent, and nothing that comes back is
+			// used.
 			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // see above
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+hostPort+"/healthz", nil)
 	if err != nil {
-		return findf("the kubelet's API can't be asked at %s: %v", hostPort, err)
+		return newFailure("the kubelet's API can't be asked at %s: %v", hostPort, err)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return findf("the kubelet's API does not answer at https://%s: %v", hostPort, innermost(err))
+		return newFailure("the kubelet's API does not answer at https://%s: %v", hostPort, innermostError(err))
 	}
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxHealthz)) // what can't be read says nothing
 	if resp.StatusCode == http.StatusInternalServerError && bytes.Contains(body, []byte("check failed")) {
-		return findf("the kubelet's API at https://%s/healthz answers %d: %s", hostPort, resp.StatusCode, clip(failedChecks(body)))
+		return newFailure("the kubelet's API at https://%s/healthz answers %d: %s", hostPort, resp.StatusCode,
+			clipMessage(failedChecks(body)))
 	}
 	return nil // a refusal, or trouble in asking the API server about the caller, comes from an API that serves
 }
@@ -180,8 +190,8 @@ func failedChecks(body []byte) string {
 	return strings.Join(failed, ", ")
 }
 
-// innermost leaves out the addresses, which differ at each look.
-func innermost(err error) error {
+// innermostError leaves out the addresses, which differ at each look.
+func innermostError(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
 		return op.Err

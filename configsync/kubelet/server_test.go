@@ -73,8 +73,8 @@ func (n *serverNode) probesOf(user *rest.Config) map[string]configsync.Probe {
 	return byName
 }
 
-// says sets the conditions of the Node as a kubelet does, at a time of its own.
-func (n *serverNode) says(at int64, conditions ...corev1.NodeCondition) {
+// reportConditions sets the conditions of the Node as a kubelet does, at a time of its own.
+func (n *serverNode) reportConditions(at int64, conditions ...corev1.NodeCondition) {
 	n.t.Helper()
 	node, err := n.admin.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 	n.must(err)
@@ -86,8 +86,8 @@ func (n *serverNode) says(at int64, conditions ...corev1.NodeCondition) {
 	n.must(err)
 }
 
-// pod creates a pod of the node, with the status that a kubelet gives it.
-func (n *serverNode) pod(name string, owner *metav1.OwnerReference, status corev1.PodStatus) *corev1.Pod {
+// createPod creates a pod of the node, with the status that a kubelet gives it.
+func (n *serverNode) createPod(name string, owner *metav1.OwnerReference, status corev1.PodStatus) *corev1.Pod {
 	n.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: n.namespace},
@@ -98,10 +98,10 @@ func (n *serverNode) pod(name string, owner *metav1.OwnerReference, status corev
 	}
 	pod, err := n.admin.CoreV1().Pods(n.namespace).Create(n.t.Context(), pod, metav1.CreateOptions{})
 	n.must(err)
-	return n.becomes(pod, status)
+	return n.setStatus(pod, status)
 }
 
-func (n *serverNode) becomes(pod *corev1.Pod, status corev1.PodStatus) *corev1.Pod {
+func (n *serverNode) setStatus(pod *corev1.Pod, status corev1.PodStatus) *corev1.Pod {
 	n.t.Helper()
 	pod.Status = status
 	pod, err := n.admin.CoreV1().Pods(n.namespace).UpdateStatus(n.t.Context(), pod, metav1.UpdateOptions{})
@@ -109,21 +109,24 @@ func (n *serverNode) becomes(pod *corev1.Pod, status corev1.PodStatus) *corev1.P
 	return pod
 }
 
-func (n *serverNode) removes(pod *corev1.Pod) {
+func (n *serverNode) deletePod(pod *corev1.Pod) {
 	n.t.Helper()
-	n.must(n.admin.CoreV1().Pods(n.namespace).Delete(n.t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
+	n.must(n.admin.CoreV1().Pods(n.namespace).Delete(n.t.Context(), pod.Name,
+		metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 }
 
-func runs() corev1.PodStatus {
-	return corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+func runningStatus() corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady,
+		Status: corev1.ConditionTrue}}}
 }
 
-// restarting is a pod whose container is started again and again.
-func restarting() corev1.PodStatus {
-	return corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}}
+// restartingStatus is that of a pod whose container is started again and again.
+func restartingStatus() corev1.PodStatus {
+	return corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady,
+		Status: corev1.ConditionFalse}}}
 }
 
-func failed(reason, message string) corev1.PodStatus {
+func failedStatus(reason, message string) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason, Message: message}
 }
 
@@ -131,11 +134,11 @@ func ownedBy(kind, name string) *metav1.OwnerReference {
 	return &metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: name, UID: "u", Controller: ptr.To(true)}
 }
 
-func ready(s corev1.ConditionStatus, message string) corev1.NodeCondition {
+func readyCondition(s corev1.ConditionStatus, message string) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: corev1.NodeReady, Status: s, Reason: "Kubelet", Message: message}
 }
 
-func pressure(kind corev1.NodeConditionType, s corev1.ConditionStatus) corev1.NodeCondition {
+func pressureCondition(kind corev1.NodeConditionType, s corev1.ConditionStatus) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: kind, Status: s, Reason: "Kubelet", Message: "kubelet has it"}
 }
 
@@ -146,15 +149,16 @@ type comparing interface {
 	Compare(ctx context.Context, baseline []byte, fallback bool) error
 }
 
-func (n *serverNode) baseline(name string) []byte {
+func (n *serverNode) takeBaseline(name string) []byte {
 	n.t.Helper()
 	b, err := n.probes[name].(comparing).Baseline(n.t.Context())
 	n.must(err)
 	return b
 }
 
-// finds polls a probe until it says what is wanted, as the API server's memory is a moment behind; empty: it passes.
-func (n *serverNode) finds(what, want string, ask func() error) {
+// expectFinding polls a probe until it says what is wanted, as the API server's memory is a moment behind; empty: it
+// passes.
+func (n *serverNode) expectFinding(what, want string, ask func() error) {
 	n.t.Helper()
 	if err := testproc.Poll(20*time.Second, func() error {
 		err := ask()
@@ -176,38 +180,46 @@ func TestNodeReadyProbe(t *testing.T) {
 	n := newServerNode(t)
 	p := n.probes["node-ready"].(comparing)
 	check := func() error { return p.Check(t.Context()) }
-	n.finds("a Node that says nothing", "the node is not ready: it does not say that it is", check)
-	n.says(100, ready(corev1.ConditionFalse, "container runtime is down"))
-	n.finds("a runtime that is down", "the node is not ready: container runtime is down", check)
-	n.says(200, ready(corev1.ConditionTrue, "ok"), pressure(corev1.NodeDiskPressure, corev1.ConditionTrue), pressure(corev1.NodeMemoryPressure, corev1.ConditionFalse))
-	n.finds("a pressure without a baseline", "condition DiskPressure of the node is True: kubelet has it; whether it was before is not known", check)
+	n.expectFinding("a Node that says nothing", "the node is not ready: it does not say that it is", check)
+	n.reportConditions(100, readyCondition(corev1.ConditionFalse, "container runtime is down"))
+	n.expectFinding("a runtime that is down", "the node is not ready: container runtime is down", check)
+	n.reportConditions(200, readyCondition(corev1.ConditionTrue, "ok"), pressureCondition(corev1.NodeDiskPressure,
+		corev1.ConditionTrue),
+		pressureCondition(corev1.NodeMemoryPressure, corev1.ConditionFalse))
+	n.expectFinding("a pressure without a baseline",
+		"condition DiskPressure of the node is True: kubelet has it; whether it was before is not known", check)
 
-	before := n.baseline("node-ready")
+	before := n.takeBaseline("node-ready")
 	compare := func() error { return p.Compare(t.Context(), before, false) }
-	n.finds("a word of before the restart", "the node has not said that it is ready since the config was adopted: its last word is of 1970-01-01T00:03:20Z", compare)
-	n.says(100, ready(corev1.ConditionTrue, "ok"), pressure(corev1.NodeDiskPressure, corev1.ConditionTrue))
-	n.finds("a pressure of before, and a clock that was set back", "", compare)
-	n.says(300, ready(corev1.ConditionTrue, "ok"), pressure(corev1.NodeDiskPressure, corev1.ConditionTrue), pressure(corev1.NodeMemoryPressure, corev1.ConditionTrue))
-	n.finds("evictionHard: memory.available: 99%", "condition MemoryPressure of the node is True: kubelet has it; it was not before", compare)
+	n.expectFinding("a word of before the restart",
+		"the node has not said that it is ready since the config was adopted: its last word is of 1970-01-01T00:03:20Z", compare)
+	n.reportConditions(100, readyCondition(corev1.ConditionTrue, "ok"), pressureCondition(corev1.NodeDiskPressure,
+		corev1.ConditionTrue))
+	n.expectFinding("a pressure of before, and a clock that was set back", "", compare)
+	n.reportConditions(300, readyCondition(corev1.ConditionTrue, "ok"), pressureCondition(corev1.NodeDiskPressure,
+		corev1.ConditionTrue),
+		pressureCondition(corev1.NodeMemoryPressure, corev1.ConditionTrue))
+	n.expectFinding("evictionHard: memory.available: 99%",
+		"condition MemoryPressure of the node is True: kubelet has it; it was not before", compare)
 	n.must(n.admin.CoreV1().Nodes().Delete(t.Context(), n.name, metav1.DeleteOptions{}))
-	n.finds("a Node that is gone", "there is no Node", compare)
+	n.expectFinding("a Node that is gone", "there is no Node", compare)
 	if err := p.Compare(t.Context(), []byte("{"), false); err == nil || errors.Is(err, configsync.ErrUndecided) {
 		t.Errorf("a damaged baseline: %v, want what Check says", err)
 	}
 }
 
-// L-CS-34: pods that ran before still run. What its owner has deleted, or has ended by itself, does not count; what the kubelet has evicted or refused
-// does, and stays, but not against the fallback.
+// L-CS-34: pods that ran before still run. What its owner has deleted, or has ended by itself, does not count; what
+// the kubelet has evicted or refused does, and stays, but not against the fallback.
 func TestPodsProbe(t *testing.T) {
 	n := newServerNode(t)
 	p := n.probes["pods"].(comparing)
 	daemon, static := ownedBy("DaemonSet", "net"), ownedBy("Node", n.name)
-	a, b := n.pod("a", nil, runs()), n.pod("b", ownedBy("ReplicaSet", "web"), runs())
-	job, never := n.pod("job", ownedBy("Job", "job"), runs()), n.pod("never", nil, restarting())
-	net := n.pod("net-1", daemon, runs())
+	a, b := n.createPod("a", nil, runningStatus()), n.createPod("b", ownedBy("ReplicaSet", "web"), runningStatus())
+	job, never := n.createPod("job", ownedBy("Job", "job"), runningStatus()), n.createPod("never", nil, restartingStatus())
+	net := n.createPod("net-1", daemon, runningStatus())
 	var before []byte
-	n.finds("the pods of the node", "", func() error {
-		before = n.baseline("pods")
+	n.expectFinding("the pods of the node", "", func() error {
+		before = n.takeBaseline("pods")
 		for _, want := range []string{`"` + n.namespace + `/net"`, string(a.UID), string(b.UID), string(job.UID)} {
 			if !strings.Contains(string(before), want) || strings.Contains(string(before), string(never.UID)) {
 				return fmt.Errorf("the baseline is %s, want %s in it, and not pod never", before, want)
@@ -216,59 +228,73 @@ func TestPodsProbe(t *testing.T) {
 		return nil
 	})
 	compare := func() error { return p.Compare(t.Context(), before, false) }
-	n.finds("all still run", "", compare)
+	n.expectFinding("all still run", "", compare)
 
-	job = n.becomes(job, failed("DeadlineExceeded", "it was too slow"))
-	n.finds("a pod that ended by itself", "", compare)
-	n.removes(job)
-	a = n.becomes(a, restarting())
-	n.finds("a pod that does not come up", fmt.Sprintf(`of 4 pods and DaemonSets that were ready before, 1 are not: pod %q is not ready`, n.namespace+"/a"), compare)
-	n.finds("the same under the fallback", "is not ready", func() error { return p.Compare(t.Context(), before, true) })
-	a = n.becomes(a, runs())
+	job = n.setStatus(job, failedStatus("DeadlineExceeded", "it was too slow"))
+	n.expectFinding("a pod that ended by itself", "", compare)
+	n.deletePod(job)
+	a = n.setStatus(a, restartingStatus())
+	n.expectFinding("a pod that does not come up",
+		fmt.Sprintf(`of 4 pods and DaemonSets that were ready before, 1 are not: pod %q is not ready`,
+			n.namespace+"/a"), compare)
+	n.expectFinding("the same under the fallback", "is not ready", func() error {
+		return p.Compare(t.Context(), before,
+			true)
+	})
+	a = n.setStatus(a, runningStatus())
 
-	b = n.becomes(b, failed("UnexpectedAdmissionError", "a device is not there yet"))
-	n.finds("what any restart can do", "", compare)
-	a = n.becomes(a, failed("Evicted", "The node was low on resource: memory."))
-	lost := fmt.Sprintf("2 are not: pod %q has failed: Evicted: The node was low on resource: memory. (and 1 more)", n.namespace+"/a")
-	n.finds("an eviction, and half of all pods", lost, compare)
-	n.removes(a)
-	n.removes(b)
-	n.finds("after their owners have deleted them", lost, compare)
-	n.finds("what can't come back is not blamed on the fallback", "", func() error { return p.Compare(t.Context(), before, true) })
+	b = n.setStatus(b, failedStatus("UnexpectedAdmissionError", "a device is not there yet"))
+	n.expectFinding("what any restart can do", "", compare)
+	a = n.setStatus(a, failedStatus("Evicted", "The node was low on resource: memory."))
+	lost := fmt.Sprintf("2 are not: pod %q has failed: Evicted: The node was low on resource: memory. (and 1 more)",
+		n.namespace+"/a")
+	n.expectFinding("an eviction, and half of all pods", lost, compare)
+	n.deletePod(a)
+	n.deletePod(b)
+	n.expectFinding("after their owners have deleted them", lost, compare)
+	n.expectFinding("what can't come back is not blamed on the fallback", "", func() error {
+		return p.Compare(t.Context(),
+			before, true)
+	})
 
-	n.becomes(net, failed("OutOfpods", "Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1"))
+	n.setStatus(net, failedStatus("OutOfpods",
+		"Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1"))
 	fallback := func() error { return p.Compare(t.Context(), before, true) }
-	n.finds("maxPods: 1", fmt.Sprintf("DaemonSet %q had a ready pod on the node, and has none", n.namespace+"/net"), compare)
-	n.finds("its failed pod under the fallback", "", fallback)
-	n.pod("net-2", daemon, restarting())
-	n.finds("its next pod under the fallback", "had a ready pod on the node, and has none", fallback)
-	n.pod("net-3", daemon, runs())
-	n.finds("once it has a ready pod", "", fallback)
+	n.expectFinding("maxPods: 1", fmt.Sprintf("DaemonSet %q had a ready pod on the node, and has none",
+		n.namespace+"/net"),
+		compare)
+	n.expectFinding("its failed pod under the fallback", "", fallback)
+	n.createPod("net-2", daemon, restartingStatus())
+	n.expectFinding("its next pod under the fallback", "had a ready pod on the node, and has none", fallback)
+	n.createPod("net-3", daemon, runningStatus())
+	n.expectFinding("once it has a ready pod", "", fallback)
 
-	mirror := n.pod("static", static, runs())
-	n.finds("the baseline with a static pod", "", func() error {
-		if before = n.baseline("pods"); !strings.Contains(string(before), n.namespace+"/static") {
+	mirror := n.createPod("static", static, runningStatus())
+	n.expectFinding("the baseline with a static pod", "", func() error {
+		if before = n.takeBaseline("pods"); !strings.Contains(string(before), n.namespace+"/static") {
 			return fmt.Errorf("the baseline is %s", before)
 		}
 		return nil
 	})
-	n.removes(mirror)
-	n.finds("staticPodPath was taken away", fmt.Sprintf("static pod %q is gone", n.namespace+"/static"), compare)
-	n.pod("static", static, runs())
-	n.finds("its copy was made anew", "", compare)
+	n.deletePod(mirror)
+	n.expectFinding("staticPodPath was taken away", fmt.Sprintf("static pod %q is gone", n.namespace+"/static"), compare)
+	n.createPod("static", static, runningStatus())
+	n.expectFinding("its copy was made anew", "", compare)
 }
 
-// L-CS-34: an agent whose credentials are not its kubelet's needs the rights of ProbeRules, and no more. Without them the probes can't tell,
-// and say what to do.
+// L-CS-34: an agent whose credentials are not its kubelet's needs the rights of ProbeRules, and no more. Without them
+// the probes can't tell, and say what to do.
 func TestProbeRulesAreEnough(t *testing.T) {
 	n := newServerNode(t)
-	n.says(100, ready(corev1.ConditionTrue, "ok"))
-	_, err := n.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, metav1.CreateOptions{})
+	n.reportConditions(100, readyCondition(corev1.ConditionTrue, "ok"))
+	_, err := n.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Create(t.Context(),
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: n.name}}, metav1.CreateOptions{})
 	n.must(err)
 	user := "probes-" + n.namespace
 	probes := n.probesOf(shared.Env(t).User(t, user))
 	for _, name := range []string{"node-ready", "heartbeat"} {
-		if err := probes[name].Check(t.Context()); !errors.Is(err, configsync.ErrUndecided) || !strings.Contains(err.Error(), "--node-probes=false") {
+		if err := probes[name].Check(t.Context()); !errors.Is(err, configsync.ErrUndecided) ||
+			!strings.Contains(err.Error(), "--node-probes=false") {
 			t.Errorf("%s without rights: %v, want ErrUndecided and a way out", name, err)
 		}
 	}
@@ -276,22 +302,33 @@ func TestProbeRulesAreEnough(t *testing.T) {
 		t.Errorf("pods without rights: %v, want ErrUndecided", err)
 	}
 	cluster, lease := ProbeRules(n.name)
-	meta, subjects := metav1.ObjectMeta{Name: user}, []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}}
+	meta, subjects := metav1.ObjectMeta{Name: user}, []rbacv1.Subject{{APIGroup: rbacv1.GroupName,
+		Kind: rbacv1.UserKind, Name: user}}
 	roles := n.admin.RbacV1()
-	_, err = roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: cluster}, metav1.CreateOptions{})
+	_, err = roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: cluster},
+		metav1.CreateOptions{})
 	n.must(err)
-	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: user}}, metav1.CreateOptions{})
+	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta,
+		Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "ClusterRole", Name: user}}, metav1.CreateOptions{})
 	n.must(err)
-	_, err = roles.Roles(corev1.NamespaceNodeLease).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: lease}, metav1.CreateOptions{})
+	_, err = roles.Roles(corev1.NamespaceNodeLease).Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: lease},
+		metav1.CreateOptions{})
 	n.must(err)
-	_, err = roles.RoleBindings(corev1.NamespaceNodeLease).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: user}}, metav1.CreateOptions{})
+	_, err = roles.RoleBindings(corev1.NamespaceNodeLease).Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta,
+		Subjects: subjects, RoleRef: rbacv1.RoleRef{Kind: "Role", Name: user}}, metav1.CreateOptions{})
 	n.must(err)
-	n.finds("node-ready with the rights", "", func() error { return probes["node-ready"].Check(t.Context()) })
-	n.finds("pods with the rights", "", func() error { _, err := probes["pods"].(comparing).Baseline(t.Context()); return err })
-	n.finds("heartbeat with the rights", "no heartbeat yet since the kubelet was started", func() error { return probes["heartbeat"].Check(t.Context()) })
+	n.expectFinding("node-ready with the rights", "", func() error { return probes["node-ready"].Check(t.Context()) })
+	n.expectFinding("pods with the rights", "", func() error {
+		_,
+			err := probes["pods"].(comparing).Baseline(t.Context())
+		return err
+	})
+	n.expectFinding("heartbeat with the rights", "no heartbeat yet since the kubelet was started",
+		func() error { return probes["heartbeat"].Check(t.Context()) })
 }
 
-// L-CS-34: a heartbeat of the kubelet that runs now is one that was not there when it was first looked at, by Lease or Ready, whatever its time is.
+// L-CS-34: a heartbeat of the kubelet that runs now is one that was not there when it was first looked at, by Lease
+// or Ready, whatever its time is.
 func TestHeartbeatProbe(t *testing.T) {
 	n := newServerNode(t)
 	pid := 1
@@ -304,8 +341,8 @@ func TestHeartbeatProbe(t *testing.T) {
 		Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: ptr.To(int32(40)), RenewTime: ptr.To(metav1.NowMicro())},
 	}, metav1.CreateOptions{})
 	n.must(err)
-	n.says(100, ready(corev1.ConditionTrue, "ok"))
-	n.finds("the first look", "no heartbeat yet", check)
+	n.reportConditions(100, readyCondition(corev1.ConditionTrue, "ok"))
+	n.expectFinding("the first look", "no heartbeat yet", check)
 	if err := check(); !errors.Is(err, configsync.ErrUndecided) {
 		t.Errorf("before there was time for a heartbeat: %v, want ErrUndecided", err)
 	}
@@ -313,9 +350,9 @@ func TestHeartbeatProbe(t *testing.T) {
 	lease.Spec.RenewTime = &renewed
 	_, err = leases.Update(t.Context(), lease, metav1.UpdateOptions{})
 	n.must(err)
-	n.finds("a Lease that was renewed", "", check)
+	n.expectFinding("a Lease that was renewed", "", check)
 	pid = 2
-	n.finds("the next run", "no heartbeat yet", check)
-	n.says(200, ready(corev1.ConditionTrue, "ok"))
-	n.finds("a newer word of Ready", "", check)
+	n.expectFinding("the next run", "no heartbeat yet", check)
+	n.reportConditions(200, readyCondition(corev1.ConditionTrue, "ok"))
+	n.expectFinding("a newer word of Ready", "", check)
 }

@@ -14,16 +14,17 @@ import (
 
 // Subject says which kubelet is looked at. Its functions may be called from several goroutines.
 type Subject struct {
-	// Command is the command line of the kubelet, the program first. A flag is stronger than the config, as for the kubelet.
+	// Command is the command line of the kubelet, the program first. A flag is stronger than the config, as for the
+	// kubelet.
 	Command []string
-	// Config returns the config in use as one JSON document, as the kubelet reads it after all its parts are merged; nil while
-	// nothing runs. Fields that are not known are passed over. Nil means that only the command line is known.
+	// Config returns the config in use as one JSON document, as the kubelet reads it after all its parts are merged; nil
+	// while nothing runs. Fields that are not known are passed over. Nil means that only the command line is known.
 	Config func() []byte
-	// Local returns the config that the node was provisioned with, as JSON. What it and the command line name lies below every
-	// config; what only another config names is that config's own choice. Nil means that there is none.
+	// Local returns the config that the node was provisioned with, as JSON. What it and the command line name lies below
+	// every config; what only another config names is that config's own choice. Nil means that there is none.
 	Local func() []byte
-	// PID returns the process ID of the kubelet that runs, 0 if none does. Supervisor.PID of package restart does. Nil means that
-	// starts can't be told apart.
+	// PID returns the process ID of the kubelet that runs, 0 if none does. Supervisor.PID of package restart does. Nil
+	// means that starts can't be told apart.
 	PID func() int
 	// StateDir is the directory in which the agent keeps its records. Empty means none.
 	StateDir string
@@ -56,8 +57,8 @@ func settingsOf(document func() []byte) (s settings) {
 	return s
 }
 
-// flag returns the value of a flag of the kubelet; the last one wins. A kubelet takes "_" in a name for "-".
-func (s *Subject) flag(name string) (value string, ok bool) {
+// flagValue returns the value of a flag of the kubelet; the last one wins. A kubelet takes "_" in a name for "-".
+func (s *Subject) flagValue(name string) (value string, ok bool) {
 	for i := 1; i < len(s.Command); i++ {
 		arg := s.Command[i]
 		if !strings.HasPrefix(arg, "-") {
@@ -76,10 +77,10 @@ func (s *Subject) flag(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// runtimeEndpoint returns the address of the container runtime. shared says that every config uses it: the command line or the local
-// config names it.
+// runtimeEndpoint returns the address of the container runtime. shared says that every config uses it: the command
+// line or the local config names it.
 func (s *Subject) runtimeEndpoint() (endpoint string, shared bool) {
-	if endpoint, ok := s.flag("container-runtime-endpoint"); ok && endpoint != "" {
+	if endpoint, ok := s.flagValue("container-runtime-endpoint"); ok && endpoint != "" {
 		return endpoint, true
 	}
 	used, local := settingsOf(s.Config).ContainerRuntimeEndpoint, settingsOf(s.Local).ContainerRuntimeEndpoint
@@ -95,10 +96,10 @@ func (s *Subject) runtimeEndpoint() (endpoint string, shared bool) {
 func (s *Subject) servingAddress() (hostPort string, ok bool) {
 	used := settingsOf(s.Config)
 	host, port := used.Address, used.Port
-	if v, given := s.flag("address"); given {
+	if v, given := s.flagValue("address"); given {
 		host = v
 	}
-	if v, given := s.flag("port"); given {
+	if v, given := s.flagValue("port"); given {
 		port, _ = strconv.Atoi(v) // a kubelet with a wrong flag does not start
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || ip.IsUnspecified() {
@@ -110,9 +111,9 @@ func (s *Subject) servingAddress() (hostPort string, ok bool) {
 	return net.JoinHostPort(host, strconv.Itoa(port)), used.EnableServer == nil || *used.EnableServer
 }
 
-// directories returns those that a kubelet and its agent write to.
-func (s *Subject) directories() []string {
-	root, ok := s.flag("root-dir")
+// writtenDirectories returns those that a kubelet and its agent write to.
+func (s *Subject) writtenDirectories() []string {
+	root, ok := s.flagValue("root-dir")
 	if !ok || root == "" {
 		root = defaultRootDir
 	}

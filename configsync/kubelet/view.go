@@ -41,7 +41,8 @@ type nodeView struct {
 	err  error
 }
 
-// readNode returns the Node, at most [viewTTL] old, or the error of reading it. Nil without an error means that there is none.
+// readNode returns the Node, at most [viewTTL] old, or the error of reading it. Nil without an error means that there
+// is none.
 func (v *nodeView) readNode(ctx context.Context) (*corev1.Node, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -49,7 +50,7 @@ func (v *nodeView) readNode(ctx context.Context) (*corev1.Node, error) {
 		return v.node, v.err
 	}
 	var node corev1.Node
-	found, err := v.get(ctx, v.client.Resource(nodesResource), "the Node", &node)
+	found, err := v.getObject(ctx, v.client.Resource(nodesResource), "the Node", &node)
 	v.node, v.err, v.at = nil, err, time.Now()
 	if found {
 		v.node = &node
@@ -60,14 +61,17 @@ func (v *nodeView) readNode(ctx context.Context) (*corev1.Node, error) {
 // readLease returns the node's Lease, or nil if there is none.
 func (v *nodeView) readLease(ctx context.Context) (*coordinationv1.Lease, error) {
 	var lease coordinationv1.Lease
-	found, err := v.get(ctx, v.client.Resource(leasesResource).Namespace(corev1.NamespaceNodeLease), "the node's Lease", &lease)
+	found, err := v.getObject(ctx, v.client.Resource(leasesResource).Namespace(corev1.NamespaceNodeLease),
+		"the node's Lease",
+		&lease)
 	if !found {
 		return nil, err
 	}
 	return &lease, nil
 }
 
-func (v *nodeView) get(ctx context.Context, from dynamic.ResourceInterface, what string, into any) (found bool, err error) {
+func (v *nodeView) getObject(ctx context.Context, from dynamic.ResourceInterface, what string, into any) (found bool,
+	err error) {
 	object, err := from.Get(ctx, v.name, metav1.GetOptions{ResourceVersion: "0"})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -76,7 +80,7 @@ func (v *nodeView) get(ctx context.Context, from dynamic.ResourceInterface, what
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
 	}
 	if err != nil {
-		return false, unknownf(what, err)
+		return false, newUnknown(what, err)
 	}
 	return true, nil
 }
@@ -94,7 +98,7 @@ func (v *nodeView) readPods(ctx context.Context) ([]podState, error) {
 		ResourceVersion: "0", FieldSelector: fields.OneTermEqualSelector("spec.nodeName", v.name).String(),
 	})
 	if err != nil {
-		return nil, unknownf("the pods of the node", err)
+		return nil, newUnknown("the pods of the node", err)
 	}
 	pods := make([]podState, 0, len(list.Items))
 	for i := range list.Items {
@@ -103,8 +107,8 @@ func (v *nodeView) readPods(ctx context.Context) ([]podState, error) {
 	return pods, nil
 }
 
-// unknownf is the answer of a probe that can't tell.
-func unknownf(what string, err error) error {
+// newUnknown is the answer of a probe that can't tell.
+func newUnknown(what string, err error) error {
 	text := fmt.Sprintf("the API server did not give %s: %v", what, err)
 	if apierrors.IsForbidden(err) {
 		text += "; grant the rights of ProbeRules (examples/agent: or give --node-probes=false)"
@@ -153,5 +157,5 @@ func (p *podState) isFinished() bool {
 	return p.phase == corev1.PodSucceeded || p.phase == corev1.PodFailed
 }
 
-// counts reports whether the pod runs and is ready.
-func (p *podState) counts() bool { return !p.deleted && !p.isFinished() && p.ready }
+// isCounted reports whether the pod runs and is ready.
+func (p *podState) isCounted() bool { return !p.deleted && !p.isFinished() && p.ready }

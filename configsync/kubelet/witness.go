@@ -22,9 +22,9 @@ import (
 // minFree is how much space a directory that a kubelet writes to must have left, in bytes.
 const minFree = 1 << 20
 
-// A Witness asks what lies below every config of a kubelet: whether the container runtime answers, whether the disks can be written, and
-// whether the program can be executed. So an end of the kubelet for a reason that no config can mend is not blamed on one. Make it with
-// [NewWitness]. It keeps nothing on disk.
+// A Witness asks what lies below every config of a kubelet: whether the container runtime answers, whether the disks
+// can be written, and whether the program can be executed. So an end of the kubelet for a reason that no config can
+// mend is not blamed on one. Make it with [NewWitness]. It keeps nothing on disk.
 type Witness struct {
 	subject Subject
 
@@ -45,9 +45,10 @@ func NewWitness(s Subject) (*Witness, error) {
 	return &Witness{subject: s, answered: map[string]bool{}}, nil
 }
 
-// Attribute completes what is known about an end of the kubelet that was not asked for, and that nothing else explains. If something below
-// fails now, that is a [lkg.FaultEnvironment], and the signature names it. If all of it answers, and has answered at each look since the end
-// before, the end is Witnessed. It returns within the deadline of ctx. It is made for Options.Attribute of package restart.
+// Attribute completes what is known about an end of the kubelet that was not asked for, and that nothing else
+// explains. If something below fails now, that is a [lkg.FaultEnvironment], and the signature names it. If all of it
+// answers, and has answered at each look since the end before, the end is Witnessed. It returns within the deadline
+// of ctx. It is made for Options.Attribute of package restart.
 func (w *Witness) Attribute(ctx context.Context, e lkg.Exit) lkg.Exit {
 	if w == nil || len(w.subject.Command) == 0 || e.Kind == lkg.ExitPlanned || e.Kind == lkg.ExitCounted || e.Fault != "" {
 		return e
@@ -68,8 +69,8 @@ func (w *Witness) Attribute(ctx context.Context, e lkg.Exit) lkg.Exit {
 	return e
 }
 
-// checkRuntime returns nil if the container runtime answers. At an endpoint that only the config in use names, no answer is that config's
-// own fault, unless one has answered there before.
+// checkRuntime returns nil if the container runtime answers. At an endpoint that only the config in use names, no
+// answer is that config's own fault, unless one has answered there before.
 func (w *Witness) checkRuntime(ctx context.Context) error {
 	endpoint, shared := w.subject.runtimeEndpoint()
 	_, err := askRuntime(ctx, endpoint)
@@ -90,7 +91,7 @@ func (w *Witness) checkRuntime(ctx context.Context) error {
 // checkHost returns nil if the kubelet's program can be executed and what it writes to is not full.
 func (w *Witness) checkHost() error {
 	err := checkProgram(w.subject.Command[0])
-	for _, dir := range w.subject.directories() {
+	for _, dir := range w.subject.writtenDirectories() {
 		if err != nil {
 			break
 		}
@@ -108,7 +109,8 @@ func (w *Witness) checkHost() error {
 func checkProgram(path string) error {
 	broken := func(format string, args ...any) error {
 		return &finding{
-			text: fmt.Sprintf("the program %s ", path) + fmt.Sprintf(format, args...), is: configsync.ErrBelow, signature: "program can't be executed: " + path,
+			text: fmt.Sprintf("the program %s ", path) + fmt.Sprintf(format,
+				args...), is: configsync.ErrBelow, signature: "program can't be executed: " + path,
 		}
 	}
 	info, err := os.Stat(path)
@@ -172,6 +174,7 @@ func checkDirectory(dir string) error {
 		case why == "":
 			return nil
 		}
-		return &finding{text: fmt.Sprintf("the disk of %s %s", dir, why), is: configsync.ErrBelow, signature: "disk full or broken: " + dir}
+		return &finding{text: fmt.Sprintf("the disk of %s %s", dir, why), is: configsync.ErrBelow,
+			signature: "disk full or broken: " + dir}
 	}
 }

@@ -36,16 +36,17 @@ func (r *stubRuntime) start(t *testing.T) {
 	}
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
-	r.server = &http.Server{Protocols: protocols, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if r.hang {
-			<-req.Context().Done()
-			return
-		}
-		w.Header().Set("Content-Type", "application/grpc")
-		w.Header().Set("Trailer", "Grpc-Status")
-		_, _ = w.Write([]byte("\x00\x00\x00\x00\x20\x0a\x050.1.0\x12\x0acontainerd\x1a\x06v2.1.4"))
-		w.Header().Set("Grpc-Status", r.status)
-	})}
+	r.server = &http.Server{Protocols: protocols, ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			if r.hang {
+				<-req.Context().Done()
+				return
+			}
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set("Trailer", "Grpc-Status")
+			_, _ = w.Write([]byte("\x00\x00\x00\x00\x20\x0a\x050.1.0\x12\x0acontainerd\x1a\x06v2.1.4"))
+			w.Header().Set("Grpc-Status", r.status)
+		})}
 	go func() { _ = r.server.Serve(listener) }() // it ends with stop
 }
 
@@ -66,7 +67,7 @@ func stubProgram(t *testing.T) string {
 	return path
 }
 
-func document(fields map[string]any) func() []byte {
+func encodeDocument(fields map[string]any) func() []byte {
 	return func() []byte {
 		text, err := json.Marshal(fields)
 		if err != nil {
@@ -76,18 +77,19 @@ func document(fields map[string]any) func() []byte {
 	}
 }
 
-func crash() lkg.Exit {
+func crashExit() lkg.Exit {
 	return lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 1", Signature: "exit status 1"}
 }
 
-// C-36: an end of the kubelet while its runtime is away is no fault of the config, unless that alone names the place where none answers. An end after
-// a failure of what lies below has no witness.
+// C-36: an end of the kubelet while its runtime is away is no fault of the config, unless that alone names the place
+// where none answers. An end after a failure of what lies below has no witness.
 func TestAnEndWithoutARuntimeIsTheEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	runtime := &stubRuntime{socket: filepath.Join(dir, "cri.sock"), status: "0"}
 	at := "unix://" + runtime.socket
 	used := map[string]any{"containerRuntimeEndpoint": at}
-	s := Subject{Command: []string{stubProgram(t), "--root-dir", dir}, Config: document(used), Local: document(map[string]any{"containerRuntimeEndpoint": at, "podLogsDir": dir}), StateDir: dir}
+	s := Subject{Command: []string{stubProgram(t), "--root-dir", dir}, Config: encodeDocument(used),
+		Local: encodeDocument(map[string]any{"containerRuntimeEndpoint": at, "podLogsDir": dir}), StateDir: dir}
 	w, err := NewWitness(s)
 	if err != nil {
 		t.Fatal(err)
@@ -96,8 +98,9 @@ func TestAnEndWithoutARuntimeIsTheEnvironment(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		got := w.Attribute(ctx, crash())
-		if got.Fault != fault || got.Signature != signature || got.Witnessed != witnessed || !strings.HasPrefix(got.Detail, "exit status 1") {
+		got := w.Attribute(ctx, crashExit())
+		if got.Fault != fault || got.Signature != signature || got.Witnessed != witnessed || !strings.HasPrefix(got.Detail,
+			"exit status 1") {
 			t.Errorf("%s: %+v, want fault %q, signature %q, witnessed %t", what, got, fault, signature, witnessed)
 		}
 	}
@@ -124,24 +127,28 @@ func TestAnEndWithoutARuntimeIsTheEnvironment(t *testing.T) {
 		t.Errorf("a runtime that hangs: %v, want ErrBelow", err)
 	}
 	runtime.stop(t)
-	if err := (runtimeProbe{w}).Check(t.Context()); !errors.Is(err, configsync.ErrBelow) || err.Error() != "the container runtime does not answer at "+at+": connect: no such file or directory" {
+	if err := (runtimeProbe{w}).Check(t.Context()); !errors.Is(err, configsync.ErrBelow) ||
+		err.Error() != "the container runtime does not answer at "+at+": connect: no such file or directory" {
 		t.Errorf("a runtime that died: %v, want ErrBelow and the place", err)
 	}
-	for _, e := range []lkg.Exit{{Kind: lkg.ExitPlanned}, {Kind: lkg.ExitCounted}, {Kind: lkg.ExitCrash, Fault: lkg.FaultNotExecuted}} {
+	for _, e := range []lkg.Exit{{Kind: lkg.ExitPlanned}, {Kind: lkg.ExitCounted}, {Kind: lkg.ExitCrash,
+		Fault: lkg.FaultNotExecuted}} {
 		if got := w.Attribute(t.Context(), e); got.Fault != e.Fault || got.Signature != "" || got.Witnessed {
 			t.Errorf("Attribute(%+v) = %+v, want it unchanged: it is explained", e, got)
 		}
 	}
-	if got := (&Witness{}).Attribute(t.Context(), crash()); got.Fault != "" || got.Witnessed {
+	if got := (&Witness{}).Attribute(t.Context(), crashExit()); got.Fault != "" || got.Witnessed {
 		t.Errorf("a zero Witness says %+v, want nothing", got)
 	}
 }
 
-// C-36: an endpoint that nothing names is the kubelet's default; it speaks for the environment only once a runtime has answered there.
+// C-36: an endpoint that nothing names is the kubelet's default; it speaks for the environment only once a runtime
+// has answered there.
 func TestTheDefaultEndpointSpeaksOnceItHasAnswered(t *testing.T) {
 	runtime := &stubRuntime{socket: filepath.Join(t.TempDir(), "cri.sock"), status: "0"}
 	at := "unix://" + runtime.socket
-	w, err := NewWitness(Subject{Command: []string{stubProgram(t)}, Config: document(map[string]any{"containerRuntimeEndpoint": at})})
+	w, err := NewWitness(Subject{Command: []string{stubProgram(t)},
+		Config: encodeDocument(map[string]any{"containerRuntimeEndpoint": at})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +200,8 @@ func TestProgramsThatCannotBeExecuted(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := checkProgram(path)
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, configsync.ErrBelow) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, configsync.ErrBelow) ||
+			!strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -201,10 +209,12 @@ func TestProgramsThatCannotBeExecuted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (hostProbe{w}).Check(t.Context()); !errors.Is(err, configsync.ErrBelow) || !strings.HasSuffix(err.Error(), "can't be looked at: no such file or directory") {
+	if err := (hostProbe{w}).Check(t.Context()); !errors.Is(err, configsync.ErrBelow) || !strings.HasSuffix(err.Error(),
+		"can't be looked at: no such file or directory") {
 		t.Errorf("a program that is gone: %v, want ErrBelow and why", err)
 	}
-	if got := w.Attribute(t.Context(), crash()); got.Fault != lkg.FaultEnvironment || got.Signature != "program can't be executed: "+filepath.Join(dir, "absent") {
+	if got := w.Attribute(t.Context(), crashExit()); got.Fault != lkg.FaultEnvironment ||
+		got.Signature != "program can't be executed: "+filepath.Join(dir, "absent") {
 		t.Errorf("its end is %+v, want an environment fault", got)
 	}
 	if err := checkDirectory(filepath.Join(dir, "not", "yet", "made")); err != nil {
@@ -215,8 +225,8 @@ func TestProgramsThatCannotBeExecuted(t *testing.T) {
 	}
 }
 
-// L-CS-34: the kubelet's API is well if it answers over TLS, however it answers; where it says that one of its own checks fails it is not, and one that
-// was on before must not be switched off.
+// L-CS-34: the kubelet's API is well if it answers over TLS, however it answers; where it says that one of its own
+// checks fails it is not, and one that was on before must not be switched off.
 func TestKubeletAPIProbe(t *testing.T) {
 	status, body := http.StatusUnauthorized, "Unauthorized"
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -231,7 +241,7 @@ func TestKubeletAPIProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := map[string]any{"address": "0.0.0.0", "port": 1}
-	p := apiProbe{&Subject{Command: []string{"kubelet", "--port", port}, Config: document(config)}}
+	p := apiProbe{&Subject{Command: []string{"kubelet", "--port", port}, Config: encodeDocument(config)}}
 	compare := func() error { return p.Compare(t.Context(), []byte(apiAnswered), false) }
 	before, err := p.Baseline(t.Context())
 	if err != nil || string(before) != apiAnswered || compare() != nil || p.Check(t.Context()) != nil {
@@ -242,7 +252,8 @@ func TestKubeletAPIProbe(t *testing.T) {
 		t.Errorf("trouble with who asks: %v, want nil: the API serves", err)
 	}
 	body = "[+]ping ok\n[-]syncloop failed: reason withheld\nhealthz check failed\n"
-	if err := compare(); err == nil || !strings.HasSuffix(err.Error(), "/healthz answers 500: [-]syncloop failed: reason withheld") {
+	if err := compare(); err == nil || !strings.HasSuffix(err.Error(),
+		"/healthz answers 500: [-]syncloop failed: reason withheld") {
 		t.Errorf("a sync loop that hangs: %v, want its name", err)
 	}
 	config["enableServer"] = false
@@ -254,7 +265,8 @@ func TestKubeletAPIProbe(t *testing.T) {
 	}
 	delete(config, "enableServer")
 	server.Close()
-	if err := compare(); err == nil || err.Error() != "the kubelet's API does not answer at https://127.0.0.1:"+port+": connect: connection refused" {
+	if err := compare(); err == nil ||
+		err.Error() != "the kubelet's API does not answer at https://127.0.0.1:"+port+": connect: connection refused" {
 		t.Errorf("an API that is gone: %v, want the place and the cause alone", err)
 	}
 	if before, err := p.Baseline(t.Context()); err != nil || string(before) != apiSilent {

@@ -13,7 +13,8 @@ import (
 // attributeTimeout is how long an end of a child waits for Options.Attribute.
 const attributeTimeout = 5 * time.Second
 
-// attributeExit returns what attribute makes of an end. It is e where attribute is nil, panics or takes too long: a start must not hang on it.
+// attributeExit returns what attribute makes of an end. It is e where attribute is nil, panics or takes too long: a
+// start must not hang on it.
 func attributeExit(ctx context.Context, attribute func(context.Context, lkg.Exit) lkg.Exit, e lkg.Exit) lkg.Exit {
 	if attribute == nil {
 		return e

@@ -49,7 +49,8 @@ func TestAnEndIsAttributed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := next(t, r.exits); e.Kind != lkg.ExitPlanned || asked.Load() != 1 {
-		t.Errorf("an end that was asked for is %+v after %d questions, want it planned and no further question", e, asked.Load())
+		t.Errorf("an end that was asked for is %+v after %d questions, want it planned and no further question", e,
+			asked.Load())
 	}
 }
 

@@ -5,13 +5,14 @@
 //
 // # Promise
 //
-// A baseline belongs to one assignment and is taken once, before the restart that adopts it. It is in the store before the restart,
-// so it outlives the agent. A baseline that was taken later would describe what the config has made of the node.
+// A baseline belongs to one assignment and is taken once, before the restart that adopts it. It is in the store
+// before the restart, so it outlives the agent. A baseline that was taken later would describe what the config has
+// made of the node.
 //
 // # No promise
 //
-// There may be no baseline: a server was away for longer than [Timeout], or the store can't be written. A probe then judges by what it
-// sees alone.
+// There may be no baseline: a server was away for longer than [Timeout], or the store can't be written. A probe then
+// judges by what it sees alone.
 //
 // # Concurrency
 //

@@ -67,7 +67,8 @@ type Compared struct {
 	Keeper *Keeper
 }
 
-// Check asks Compare where there is a baseline for the assigned config, and the comparer's own Check where there is none.
+// Check asks Compare where there is a baseline for the assigned config, and the comparer's own Check where there is
+// none.
 func (c Compared) Check(ctx context.Context) error {
 	use := c.Keeper.use()
 	baseline := c.Keeper.load(ctx, use.Assignment).Probes[c.Name()]
@@ -97,8 +98,8 @@ func (k *Keeper) load(ctx context.Context, assignment string) record {
 	return k.rec
 }
 
-// Take asks each comparer for its baseline and keeps them for the assignment, unless it has some already: then its config has been in
-// use since. It returns within [Timeout]. The error says what was left out, and why.
+// Take asks each comparer for its baseline and keeps them for the assignment, unless it has some already: then its
+// config has been in use since. It returns within [Timeout]. The error says what was left out, and why.
 func (k *Keeper) Take(ctx context.Context, assignment string, all []Comparer) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()

@@ -57,7 +57,8 @@ func (s *scale) Compare(_ context.Context, baseline []byte, _ bool) error {
 	return nil
 }
 
-// L-CS-34: a baseline is that of one assignment, taken once; a record that is damaged or was not written, and a probe that panics, leave none.
+// L-CS-34: a baseline is that of one assignment, taken once; a record that is damaged or was not written, and a probe
+// that panics, leave none.
 func TestBaselinesOfOneAssignment(t *testing.T) {
 	d, use := &disk{records: map[string][]byte{}}, Use{}
 	s := &scale{weight: "1"}
@@ -94,7 +95,8 @@ func TestBaselinesOfOneAssignment(t *testing.T) {
 	}
 	d.full = true
 	if err := take(k, "c"); err == nil || compare(k, "c") != "none" {
-		t.Errorf("Take on a full disk = %v, compared with %q; want an error and none: it would be gone after a restart", err, s.got)
+		t.Errorf("Take on a full disk = %v, compared with %q; want an error and none: it would be gone after a restart",
+			err, s.got)
 	}
 	d.records[Stream] = []byte("{")
 	if b := compare(open(), "b"); b != "none" {

@@ -122,12 +122,13 @@ func (a *agent) lastExit(ctx context.Context) {
 
 // join makes the syncer and the supervisor, each of which needs the other.
 func (a *agent) join(ctx context.Context) (err error) {
-	witness, err := wire.Witness(a.s, a.inUse.Load, func() int { return a.supervisor.PID() })
+	witness, err := wire.NewWitness(a.s, a.inUse.Load, func() int { return a.supervisor.PID() })
 	if err != nil {
 		return err
 	}
 	a.supervisor, err = restart.NewSupervisor(restart.Options{
-		Command: a.prepare, Grace: a.s.Grace, BackoffMin: a.s.BackoffMin, BackoffMax: a.s.BackoffMax, Attribute: witness.Attribute,
+		Command: a.prepare, Grace: a.s.Grace, BackoffMin: a.s.BackoffMin, BackoffMax: a.s.BackoffMax,
+		Attribute: witness.Attribute,
 		OnExit: func(e lkg.Exit, planned bool) {
 			a.log.Info("Child ended", "how", e.Detail, "planned", planned)
 			if !planned {

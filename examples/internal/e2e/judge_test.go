@@ -19,9 +19,10 @@ import (
 	"github.com/belayproject/belay/internal/tier"
 )
 
-// TestRealNodeJudgesConfigs shows on real components that a config is judged by what becomes of the node, while the kubelet's healthz answers all
-// the time: one that suits the node is promoted; one that refuses pods that ran before, and one that puts the node under pressure, are left; and no
-// config is promoted, or left, while the container runtime is dead. R-CS-46, L-CS-34.
+// TestRealNodeJudgesConfigs shows on real components that a config is judged by what becomes of the node, while the
+// kubelet's healthz answers all the time: one that suits the node is promoted; one that refuses pods that ran before,
+// and one that puts the node under pressure, are left; and no config is promoted, or left, while the container
+// runtime is dead. R-CS-46, L-CS-34.
 func TestRealNodeJudgesConfigs(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)
 	n := newNode(t)
@@ -35,7 +36,7 @@ func TestRealNodeJudgesConfigs(t *testing.T) {
 	}
 
 	n.runPods("first")
-	n.leaves(n.push("maxpods", "10s", with(map[string]any{"maxPods": 1})), good, "pods", "has failed: OutOfpods")
+	n.expectLeft(n.push("maxpods", "10s", with(map[string]any{"maxPods": 1})), good, "pods", "has failed: OutOfpods")
 
 	n.runPods("second")
 	started := time.Now()
@@ -43,7 +44,7 @@ func TestRealNodeJudgesConfigs(t *testing.T) {
 	n.until("the start with next", func() error { return n.answers(with(map[string]any{"maxPods": 12})) })
 	must(t, n.tier.Containerd().Kill())
 	n.until("the word of the probe", func() error {
-		return n.failing("runtime: the container runtime does not answer at " + n.tier.Endpoint())
+		return n.isFailingWith("runtime: the container runtime does not answer at " + n.tier.Endpoint())
 	})
 	n.until("the end of what the trial lasts, and of what a probe may fail", func() error {
 		if lasted := time.Since(started); lasted < 90*time.Second {
@@ -53,7 +54,8 @@ func TestRealNodeJudgesConfigs(t *testing.T) {
 	})
 	s, err := n.status()
 	must(t, err)
-	if s.LastKnownGood.ConfigMapRef.UID != string(v1.UID) || s.Assigned.ConfigMapRef.UID != string(next.UID) || len(s.Rejected) > 1 || s.Trial == nil {
+	if s.LastKnownGood.ConfigMapRef.UID != string(v1.UID) || s.Assigned.ConfigMapRef.UID != string(next.UID) ||
+		len(s.Rejected) > 1 || s.Trial == nil {
 		t.Errorf("while the runtime is dead the status is %+v, want neither a promotion nor a rejection of %s", s, next.UID)
 	}
 	must(t, n.rendered(with(map[string]any{"maxPods": 12})))
@@ -62,28 +64,31 @@ func TestRealNodeJudgesConfigs(t *testing.T) {
 
 	n.runPods("third")
 	good = with(map[string]any{"maxPods": 12})
-	n.leaves(n.push("pressure", "10s", with(map[string]any{"evictionHard": map[string]string{"memory.available": "99%"}})), good, "node-ready", "condition MemoryPressure of the node is True")
+	n.expectLeft(n.push("pressure", "10s",
+		with(map[string]any{"evictionHard": map[string]string{"memory.available": "99%"}})), good, "node-ready", "condition MemoryPressure of the node is True")
 }
 
-// leaves waits until the node has left cm for the config with these fields, because of a probe that has said what is wanted.
-func (n *node) leaves(cm *corev1.ConfigMap, good map[string]any, probe, says string) {
+// expectLeft waits until the node has left cm for the config with these fields, because of a probe that has said what
+// is wanted.
+func (n *node) expectLeft(cm *corev1.ConfigMap, good map[string]any, probe, says string) {
 	n.t.Helper()
-	n.until("what the probes say of "+cm.Name, func() error { return n.failing(says) })
+	n.until("what the probes say of "+cm.Name, func() error { return n.isFailingWith(says) })
 	n.until("the rollback from "+cm.Name, func() error { return n.answers(good) })
 	n.until("the reason", func() error {
 		c, err := n.condition("ConfigOK")
 		if err != nil {
 			return err
 		}
-		if c.Status != corev1.ConditionFalse || !strings.Contains(c.Reason, string(cm.UID)) || !strings.Contains(c.Reason, fmt.Sprintf("required probe %q", probe)) {
+		if c.Status != corev1.ConditionFalse || !strings.Contains(c.Reason, string(cm.UID)) || !strings.Contains(c.Reason,
+			fmt.Sprintf("required probe %q", probe)) {
 			return fmt.Errorf("ConfigOK is %s: %s, want False with %s and probe %q", c.Status, c.Reason, cm.UID, probe)
 		}
 		return nil
 	})
 }
 
-// failing checks that one of the probes that fail now says so.
-func (n *node) failing(says string) error {
+// isFailingWith checks that one of the probes that fail now says so.
+func (n *node) isFailingWith(says string) error {
 	s, err := n.status()
 	if err != nil {
 		return err
@@ -104,10 +109,12 @@ func (n *node) runPods(name string) {
 	pods := n.client.CoreV1().Pods(space)
 	_, err := n.client.CoreV1().ServiceAccounts(space).Get(n.t.Context(), "default", metav1.GetOptions{})
 	if err != nil {
-		_, err = n.client.CoreV1().ServiceAccounts(space).Create(n.t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
+		_, err = n.client.CoreV1().ServiceAccounts(space).Create(n.t.Context(),
+			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{})
 	}
 	must(n.t, err)
-	must(n.t, pods.DeleteCollection(n.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{}))
+	must(n.t, pods.DeleteCollection(n.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))},
+		metav1.ListOptions{}))
 	for i := range 3 {
 		_, err := pods.Create(n.t.Context(), &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", name, i)},

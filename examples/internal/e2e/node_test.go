@@ -138,7 +138,8 @@ func (n *node) grant(user string, rules, lease []rbacv1.PolicyRule) {
 		ObjectMeta: meta, Subjects: subjects, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 	}, metav1.CreateOptions{})
 	must(n.t, err)
-	for ns, rules := range map[string][]rbacv1.PolicyRule{namespace: kube.ConfigMapRules(), corev1.NamespaceNodeLease: lease} {
+	for ns, rules := range map[string][]rbacv1.PolicyRule{namespace: kube.ConfigMapRules(),
+		corev1.NamespaceNodeLease: lease} {
 		_, err = rbac.Roles(ns).Create(n.t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
 		must(n.t, err)
 		_, err = rbac.RoleBindings(ns).Create(n.t.Context(), &rbacv1.RoleBinding{

@@ -14,9 +14,9 @@ import (
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
-// Witness looks at what lies below every config of the child. inUse gives the config that the child runs, nil for none; pid its process ID, 0
-// for none.
-func Witness(s *settings.Run, inUse func() *kubeletpayload.Config, pid func() int) (*kubelet.Witness, error) {
+// NewWitness returns what looks at what lies below every config of the child. inUse gives the config that the child
+// runs, nil for none; pid its process ID, 0 for none.
+func NewWitness(s *settings.Run, inUse func() *kubeletpayload.Config, pid func() int) (*kubelet.Witness, error) {
 	local := s.On(nil)
 	return kubelet.NewWitness(kubelet.Subject{
 		Command: s.Child, StateDir: s.StateDir, PID: pid,

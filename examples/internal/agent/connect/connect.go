@@ -52,7 +52,8 @@ func Client(kubeconfig string) (dynamic.Interface, error) {
 	return kube.NewClient(config, nil)
 }
 
-// NodeClient is that of the probes of a node. Unlike [Client] it has no bound on what it reads: a list of pods may be long.
+// NodeClient is that of the probes of a node. Unlike [Client] it has no bound on what it reads: a list of pods may be
+// long.
 func NodeClient(kubeconfig string) (dynamic.Interface, error) {
 	config, err := connection(kubeconfig)
 	if err != nil {

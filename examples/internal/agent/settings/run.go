@@ -150,8 +150,9 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	addRender(f, &r.Render)
 	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
 	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")
-	f.BoolVar(&r.NodeProbes, "node-probes", true, "with --kubeconfig, a config is promoted only if the Node is Ready and under no new pressure, "+
-		"heartbeats reach the API server, the kubelet's API and the container runtime answer, and pods that ran before run")
+	f.BoolVar(&r.NodeProbes, "node-probes", true,
+		"with --kubeconfig, a config is promoted only if the Node is Ready and under no new pressure, "+
+			"heartbeats reach the API server, the kubelet's API and the container runtime answer, and pods that ran before run")
 	f.StringArrayVar(&r.WantedURLs, "wanted-health-url", nil, "address that should answer with status 200, as --health-url; what it says is shown, and decides nothing")
 	f.StringVar(&r.AckFile, "ack-file", "", "file by whose content, the UID or the digest of a config, somebody acknowledges it; a config on trial waits for that. Empty means that none does")
 	f.DurationVar(&r.AckDeadline, "ack-deadline", 15*time.Minute, "how long a config on trial waits for --ack-file, over all restarts, until it is rejected")
