@@ -19,7 +19,7 @@
 //	configsync/kube            experimental  sources, fetching and reporting over the API server
 //	configsync/file            experimental  the same from a directory, for nodes without an API server
 //	configsync/restart         experimental  how a process takes up a new config: by exit, or as a supervised child
-//	configsync/kubelet         experimental  what an agent knows of kubelets: whether a node suits a config, what lies below
+//	configsync/kubelet         experimental  what an agent knows of kubelets: node probes, and what lies below a config
 //	configsync/restart/systemd experimental  restarts a process that has a unit of its own, over D-Bus, and says whether systemd would bring it back
 //	configsync/fields          experimental  what a change of each field asks of a node: live, reload, restart, drain first, forbidden
 //	configsync/layers          experimental  defaults, init, shared, node and flags over one another, with the origin of each field

@@ -45,7 +45,7 @@ func (m *meter) answerWith(with string) error {
 	return m.err
 }
 
-func (m *meter) Baseline(ctx context.Context) ([]byte, error) {
+func (m *meter) TakeBaseline(ctx context.Context) ([]byte, error) {
 	m.mu.Lock()
 	slow, now := m.slow, m.now
 	m.mu.Unlock()
@@ -129,7 +129,7 @@ func TestRestartDoesNotHangOnABaseline(t *testing.T) {
 	}
 }
 
-// C-32: a node at rest calls no server: such a probe is asked during a trial, and until a fallback has proven itself.
+// C-32: an idle node calls no server: such a probe is asked during a trial, and until a fallback has proven itself.
 func TestServerIsAskedOnlyWhileSomethingHangsOnIt(t *testing.T) {
 	withMeter(t, func(n *node, m *meter) {
 		n.wait(time.Hour)

@@ -170,9 +170,12 @@ func withBaselines(probes []Probe, store Store, t *lkg.Tracker) []Probe {
 	return out
 }
 
-// takeBaselines has each probe that compares say what it sees, before the assigned config is used for the first time.
-// Where that fails there is no baseline.
-func takeBaselines(ctx context.Context, probes []Probe, t *lkg.Tracker) {
+// takeBaselines has each probe that compares say what it sees, before a restart by which the assigned config is put on
+// trial. Where that fails there is no baseline.
+func takeBaselines(ctx context.Context, v lkg.Verdict, probes []Probe, t *lkg.Tracker) {
+	if !v.OnTrial {
+		return
+	}
 	var keeper *baseline.Keeper
 	var all []baseline.Comparer
 	for _, p := range probes {
@@ -182,7 +185,7 @@ func takeBaselines(ctx context.Context, probes []Probe, t *lkg.Tracker) {
 		}
 	}
 	if keeper != nil {
-		_ = keeper.Take(ctx, t.State().Current.ID, all) // a restart does not hang on it
+		_ = keeper.TakeAll(ctx, t.State().Current.ID, all) // a restart does not hang on it
 	}
 }
 

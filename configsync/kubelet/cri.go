@@ -84,12 +84,12 @@ func withoutAddress(err error) error {
 func versionIn(body []byte) string {
 	var name, version string
 	for rest := body[min(5, len(body)):]; len(rest) > 2; {
-		tag, size := rest[0], 0
+		tag := rest[0]
 		length, n := binary.Uvarint(rest[1:])
 		if n <= 0 || tag&7 != 2 || length > uint64(len(rest)-1-n) {
 			break
 		}
-		size = 1 + n + int(length)
+		size := 1 + n + int(length)
 		switch text := string(rest[1+n : size]); tag >> 3 {
 		case 2:
 			name = text

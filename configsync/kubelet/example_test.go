@@ -12,12 +12,12 @@ import (
 )
 
 // A kubelet that ends because its program is gone is no evidence against its config.
-func ExampleWitness_Attribute() {
+func ExampleWitness_AttributeExit() {
 	w, err := kubelet.NewWitness(kubelet.Subject{Command: []string{"/absent/kubelet", "--config=/run/kubelet.conf"}})
 	if err != nil {
 		panic(err)
 	}
-	exit := w.Attribute(context.Background(), lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 127"})
+	exit := w.AttributeExit(context.Background(), lkg.Exit{Kind: lkg.ExitCrash, Detail: "exit status 127"})
 	fmt.Println(exit.Fault)
 	fmt.Println(exit.Detail)
 	// Output:

@@ -44,8 +44,8 @@ func (p *readyProbe) Check(ctx context.Context) error {
 	return p.judgeNode(ctx, nodeBaseline{}, "; whether it was before is not known")
 }
 
-// Baseline names the conditions that are bad.
-func (p *readyProbe) Baseline(ctx context.Context) ([]byte, error) {
+// TakeBaseline names the conditions that are bad.
+func (p *readyProbe) TakeBaseline(ctx context.Context) ([]byte, error) {
 	node, err := p.view.readNode(ctx)
 	if err != nil {
 		return nil, err

@@ -52,8 +52,8 @@ func (*podsProbe) NeedsServer() bool { return true }
 // Check implements configsync.Probe: without a baseline nothing can be missing.
 func (*podsProbe) Check(context.Context) error { return nil }
 
-// Baseline names the pods that are ready.
-func (p *podsProbe) Baseline(ctx context.Context) ([]byte, error) {
+// TakeBaseline names the pods that are ready.
+func (p *podsProbe) TakeBaseline(ctx context.Context) ([]byte, error) {
 	pods, err := p.view.readPods(ctx)
 	if err != nil {
 		return nil, err

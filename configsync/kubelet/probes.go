@@ -129,8 +129,8 @@ func (p apiProbe) Check(ctx context.Context) error {
 	return p.askAPI(ctx)
 }
 
-// Baseline says whether the API answers.
-func (p apiProbe) Baseline(ctx context.Context) ([]byte, error) {
+// TakeBaseline says whether the API answers.
+func (p apiProbe) TakeBaseline(ctx context.Context) ([]byte, error) {
 	if p.askAPI(ctx) != nil {
 		return []byte(apiSilent), nil
 	}

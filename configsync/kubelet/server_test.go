@@ -145,13 +145,13 @@ func pressureCondition(kind corev1.NodeConditionType, s corev1.ConditionStatus) 
 // comparing is what configsync calls on a probe that compares.
 type comparing interface {
 	configsync.Probe
-	Baseline(ctx context.Context) ([]byte, error)
+	TakeBaseline(ctx context.Context) ([]byte, error)
 	Compare(ctx context.Context, baseline []byte, fallback bool) error
 }
 
 func (n *serverNode) takeBaseline(name string) []byte {
 	n.t.Helper()
-	b, err := n.probes[name].(comparing).Baseline(n.t.Context())
+	b, err := n.probes[name].(comparing).TakeBaseline(n.t.Context())
 	n.must(err)
 	return b
 }
@@ -192,7 +192,8 @@ func TestNodeReadyProbe(t *testing.T) {
 	before := n.takeBaseline("node-ready")
 	compare := func() error { return p.Compare(t.Context(), before, false) }
 	n.expectFinding("a word of before the restart",
-		"the node has not said that it is ready since the config was adopted: its last word is of 1970-01-01T00:03:20Z", compare)
+		"the node has not said that it is ready since the config was adopted: its last word is of 1970-01-01T00:03:20Z",
+		compare)
 	n.reportConditions(100, readyCondition(corev1.ConditionTrue, "ok"), pressureCondition(corev1.NodeDiskPressure,
 		corev1.ConditionTrue))
 	n.expectFinding("a pressure of before, and a clock that was set back", "", compare)
@@ -213,7 +214,7 @@ func TestNodeReadyProbe(t *testing.T) {
 func TestPodsProbe(t *testing.T) {
 	n := newServerNode(t)
 	p := n.probes["pods"].(comparing)
-	daemon, static := ownedBy("DaemonSet", "net"), ownedBy("Node", n.name)
+	daemon := ownedBy("DaemonSet", "net")
 	a, b := n.createPod("a", nil, runningStatus()), n.createPod("b", ownedBy("ReplicaSet", "web"), runningStatus())
 	job, never := n.createPod("job", ownedBy("Job", "job"), runningStatus()), n.createPod("never", nil, restartingStatus())
 	net := n.createPod("net-1", daemon, runningStatus())
@@ -268,7 +269,15 @@ func TestPodsProbe(t *testing.T) {
 	n.expectFinding("its next pod under the fallback", "had a ready pod on the node, and has none", fallback)
 	n.createPod("net-3", daemon, runningStatus())
 	n.expectFinding("once it has a ready pod", "", fallback)
+}
 
+// L-CS-34: a static pod that is gone counts, as only its node takes it away. Its copy at the API server may be made
+// anew.
+func TestPodsProbeKnowsStaticPods(t *testing.T) {
+	n := newServerNode(t)
+	p, static := n.probes["pods"].(comparing), ownedBy("Node", n.name)
+	var before []byte
+	compare := func() error { return p.Compare(t.Context(), before, false) }
 	mirror := n.createPod("static", static, runningStatus())
 	n.expectFinding("the baseline with a static pod", "", func() error {
 		if before = n.takeBaseline("pods"); !strings.Contains(string(before), n.namespace+"/static") {
@@ -298,7 +307,7 @@ func TestProbeRulesAreEnough(t *testing.T) {
 			t.Errorf("%s without rights: %v, want ErrUndecided and a way out", name, err)
 		}
 	}
-	if _, err := probes["pods"].(comparing).Baseline(t.Context()); !errors.Is(err, configsync.ErrUndecided) {
+	if _, err := probes["pods"].(comparing).TakeBaseline(t.Context()); !errors.Is(err, configsync.ErrUndecided) {
 		t.Errorf("pods without rights: %v, want ErrUndecided", err)
 	}
 	cluster, lease := ProbeRules(n.name)
@@ -320,7 +329,7 @@ func TestProbeRulesAreEnough(t *testing.T) {
 	n.expectFinding("node-ready with the rights", "", func() error { return probes["node-ready"].Check(t.Context()) })
 	n.expectFinding("pods with the rights", "", func() error {
 		_,
-			err := probes["pods"].(comparing).Baseline(t.Context())
+			err := probes["pods"].(comparing).TakeBaseline(t.Context())
 		return err
 	})
 	n.expectFinding("heartbeat with the rights", "no heartbeat yet since the kubelet was started",

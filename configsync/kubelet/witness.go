@@ -45,11 +45,11 @@ func NewWitness(s Subject) (*Witness, error) {
 	return &Witness{subject: s, answered: map[string]bool{}}, nil
 }
 
-// Attribute completes what is known about an end of the kubelet that was not asked for, and that nothing else
+// AttributeExit completes what is known about an end of the kubelet that was not asked for, and that nothing else
 // explains. If something below fails now, that is a [lkg.FaultEnvironment], and the signature names it. If all of it
 // answers, and has answered at each look since the end before, the end is Witnessed. It returns within the deadline
 // of ctx. It is made for Options.Attribute of package restart.
-func (w *Witness) Attribute(ctx context.Context, e lkg.Exit) lkg.Exit {
+func (w *Witness) AttributeExit(ctx context.Context, e lkg.Exit) lkg.Exit {
 	if w == nil || len(w.subject.Command) == 0 || e.Kind == lkg.ExitPlanned || e.Kind == lkg.ExitCounted || e.Fault != "" {
 		return e
 	}
@@ -60,7 +60,7 @@ func (w *Witness) Attribute(ctx context.Context, e lkg.Exit) lkg.Exit {
 	w.mu.Unlock()
 	var below *finding
 	switch {
-	case errors.As(err, &below) && below.is == configsync.ErrBelow:
+	case errors.Is(err, configsync.ErrBelow) && errors.As(err, &below):
 		e.Fault, e.Signature = lkg.FaultEnvironment, below.signature
 		e.Detail += "; not the config: " + below.Error()
 	case err == nil && !failed:

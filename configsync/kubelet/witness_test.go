@@ -98,7 +98,7 @@ func TestAnEndWithoutARuntimeIsTheEnvironment(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		got := w.Attribute(ctx, crashExit())
+		got := w.AttributeExit(ctx, crashExit())
 		if got.Fault != fault || got.Signature != signature || got.Witnessed != witnessed || !strings.HasPrefix(got.Detail,
 			"exit status 1") {
 			t.Errorf("%s: %+v, want fault %q, signature %q, witnessed %t", what, got, fault, signature, witnessed)
@@ -120,7 +120,33 @@ func TestAnEndWithoutARuntimeIsTheEnvironment(t *testing.T) {
 	expect("a flag is stronger than the config", "", "exit status 1", true)
 	runtime.status = "12"
 	expect("a runtime without CRI", lkg.FaultEnvironment, "container runtime away: "+at, false)
-	runtime.status, runtime.hang = "0", true
+	runtime.stop(t)
+	expectUnchanged(t, w)
+}
+
+// expectUnchanged checks that ends which are explained stay as they are, and that a zero Witness says nothing.
+func expectUnchanged(t *testing.T, w *Witness) {
+	t.Helper()
+	for _, e := range []lkg.Exit{{Kind: lkg.ExitPlanned}, {Kind: lkg.ExitCounted}, {Kind: lkg.ExitCrash,
+		Fault: lkg.FaultNotExecuted}} {
+		if got := w.AttributeExit(t.Context(), e); got.Fault != e.Fault || got.Signature != "" || got.Witnessed {
+			t.Errorf("AttributeExit(%+v) = %+v, want it unchanged: it is explained", e, got)
+		}
+	}
+	if got := (&Witness{}).AttributeExit(t.Context(), crashExit()); got.Fault != "" || got.Witnessed {
+		t.Errorf("a zero Witness says %+v, want nothing", got)
+	}
+}
+
+// C-36: a runtime that hangs, or has died, is a failure below every config.
+func TestRuntimesThatHangOrDie(t *testing.T) {
+	runtime := &stubRuntime{socket: filepath.Join(t.TempDir(), "cri.sock"), status: "0", hang: true}
+	at := "unix://" + runtime.socket
+	w, err := NewWitness(Subject{Command: []string{stubProgram(t), "--container-runtime-endpoint", at}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := (runtimeProbe{w}).Check(ctx); !errors.Is(err, configsync.ErrBelow) {
@@ -130,15 +156,6 @@ func TestAnEndWithoutARuntimeIsTheEnvironment(t *testing.T) {
 	if err := (runtimeProbe{w}).Check(t.Context()); !errors.Is(err, configsync.ErrBelow) ||
 		err.Error() != "the container runtime does not answer at "+at+": connect: no such file or directory" {
 		t.Errorf("a runtime that died: %v, want ErrBelow and the place", err)
-	}
-	for _, e := range []lkg.Exit{{Kind: lkg.ExitPlanned}, {Kind: lkg.ExitCounted}, {Kind: lkg.ExitCrash,
-		Fault: lkg.FaultNotExecuted}} {
-		if got := w.Attribute(t.Context(), e); got.Fault != e.Fault || got.Signature != "" || got.Witnessed {
-			t.Errorf("Attribute(%+v) = %+v, want it unchanged: it is explained", e, got)
-		}
-	}
-	if got := (&Witness{}).Attribute(t.Context(), crashExit()); got.Fault != "" || got.Witnessed {
-		t.Errorf("a zero Witness says %+v, want nothing", got)
 	}
 }
 
@@ -205,6 +222,15 @@ func TestProgramsThatCannotBeExecuted(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+}
+
+// C-36: what can't be looked at, or lies below a file, is no fault of a config; a directory that is not there yet is
+// none at all.
+func TestHostsThatAreBroken(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "elf"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	w, err := NewWitness(Subject{Command: []string{filepath.Join(dir, "absent"), "--root-dir=" + dir}})
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +239,7 @@ func TestProgramsThatCannotBeExecuted(t *testing.T) {
 		"can't be looked at: no such file or directory") {
 		t.Errorf("a program that is gone: %v, want ErrBelow and why", err)
 	}
-	if got := w.Attribute(t.Context(), crashExit()); got.Fault != lkg.FaultEnvironment ||
+	if got := w.AttributeExit(t.Context(), crashExit()); got.Fault != lkg.FaultEnvironment ||
 		got.Signature != "program can't be executed: "+filepath.Join(dir, "absent") {
 		t.Errorf("its end is %+v, want an environment fault", got)
 	}
@@ -243,7 +269,7 @@ func TestKubeletAPIProbe(t *testing.T) {
 	config := map[string]any{"address": "0.0.0.0", "port": 1}
 	p := apiProbe{&Subject{Command: []string{"kubelet", "--port", port}, Config: encodeDocument(config)}}
 	compare := func() error { return p.Compare(t.Context(), []byte(apiAnswered), false) }
-	before, err := p.Baseline(t.Context())
+	before, err := p.TakeBaseline(t.Context())
 	if err != nil || string(before) != apiAnswered || compare() != nil || p.Check(t.Context()) != nil {
 		t.Errorf("Baseline = %q, %v, Compare = %v; want an answer: a refusal is one", before, err, compare())
 	}
@@ -256,21 +282,28 @@ func TestKubeletAPIProbe(t *testing.T) {
 		"/healthz answers 500: [-]syncloop failed: reason withheld") {
 		t.Errorf("a sync loop that hangs: %v, want its name", err)
 	}
-	config["enableServer"] = false
-	if err := compare(); err == nil || !strings.Contains(err.Error(), "(enableServer: false)") {
-		t.Errorf("an API that was switched off: %v, want an error that names the field", err)
-	}
-	if err := errors.Join(p.Check(t.Context()), p.Compare(t.Context(), []byte(apiSilent), false)); err != nil {
-		t.Errorf("an API that was off before: %v, want nil", err)
-	}
-	delete(config, "enableServer")
+	expectSwitchedOff(t, p, config)
 	server.Close()
 	if err := compare(); err == nil ||
 		err.Error() != "the kubelet's API does not answer at https://127.0.0.1:"+port+": connect: connection refused" {
 		t.Errorf("an API that is gone: %v, want the place and the cause alone", err)
 	}
-	if before, err := p.Baseline(t.Context()); err != nil || string(before) != apiSilent {
-		t.Errorf("Baseline = %q, %v, want that it is silent", before, err)
+	if before, err := p.TakeBaseline(t.Context()); err != nil || string(before) != apiSilent {
+		t.Errorf("TakeBaseline = %q, %v, want that it is silent", before, err)
+	}
+}
+
+// expectSwitchedOff checks what becomes of an API that the config switches off.
+func expectSwitchedOff(t *testing.T, p apiProbe, config map[string]any) {
+	t.Helper()
+	config["enableServer"] = false
+	defer delete(config, "enableServer")
+	err := p.Compare(t.Context(), []byte(apiAnswered), false)
+	if err == nil || !strings.Contains(err.Error(), "(enableServer: false)") {
+		t.Errorf("an API that was switched off: %v, want an error that names the field", err)
+	}
+	if err := errors.Join(p.Check(t.Context()), p.Compare(t.Context(), []byte(apiSilent), false)); err != nil {
+		t.Errorf("an API that was off before: %v, want nil", err)
 	}
 }
 

@@ -42,8 +42,8 @@ type Options struct {
 	// Steady is how long a child must have run for the backoff to begin anew: 1 min.
 	Steady time.Duration
 	// Attribute, if not nil, completes what is known about an end of the child that was not asked for: whether what
-	// every config needs has failed. It has 5 s; after that, and if it panics, the end stays as it is. Attribute of
-	// kubelet.Witness is made for it.
+	// every config needs has failed. It has 5 s; after that, and if it panics, the end stays as it is. AttributeExit
+	// of kubelet.Witness is made for it.
 	Attribute func(ctx context.Context, e lkg.Exit) lkg.Exit
 	// OnExit, if not nil, is told of each end of a child, and of each child that could not be started. It must not
 	// block. planned

@@ -30,7 +30,7 @@ type Store interface {
 type Comparer interface {
 	Name() string
 	Check(ctx context.Context) error
-	Baseline(ctx context.Context) ([]byte, error)
+	TakeBaseline(ctx context.Context) ([]byte, error)
 	Compare(ctx context.Context, baseline []byte, fallback bool) error
 }
 
@@ -98,9 +98,9 @@ func (k *Keeper) load(ctx context.Context, assignment string) record {
 	return k.rec
 }
 
-// Take asks each comparer for its baseline and keeps them for the assignment, unless it has some already: then its
+// TakeAll asks each comparer for its baseline and keeps them for the assignment, unless it has some already: then its
 // config has been in use since. It returns within [Timeout]. The error says what was left out, and why.
-func (k *Keeper) Take(ctx context.Context, assignment string, all []Comparer) error {
+func (k *Keeper) TakeAll(ctx context.Context, assignment string, all []Comparer) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	if len(all) == 0 || assignment == "" || k.load(ctx, assignment).Assignment != "" {
@@ -137,7 +137,7 @@ func takeOne(ctx context.Context, c Comparer) (baseline []byte, err error) {
 			err = fmt.Errorf("panic of type %T", r)
 		}
 	}()
-	if baseline, err = c.Baseline(ctx); err == nil && len(baseline) > maxBaseline {
+	if baseline, err = c.TakeBaseline(ctx); err == nil && len(baseline) > maxBaseline {
 		err = fmt.Errorf("it has %d bytes, more than %d", len(baseline), maxBaseline)
 	}
 	return baseline, err

@@ -45,7 +45,7 @@ func (s *scale) Check(context.Context) error {
 	return nil
 }
 
-func (s *scale) Baseline(context.Context) ([]byte, error) {
+func (s *scale) TakeBaseline(context.Context) ([]byte, error) {
 	if s.panics {
 		panic("overload")
 	}
@@ -72,7 +72,7 @@ func TestBaselinesOfOneAssignment(t *testing.T) {
 	}
 	open := func() *Keeper { return NewKeeper(d, func() Use { return use }) }
 	take := func(keeper *Keeper, assignment string) error {
-		return keeper.Take(t.Context(), assignment, []Comparer{s})
+		return keeper.TakeAll(t.Context(), assignment, []Comparer{s})
 	}
 	k := open()
 	if err := errors.Join(take(k, ""), take(k, "a")); err != nil {
@@ -95,7 +95,7 @@ func TestBaselinesOfOneAssignment(t *testing.T) {
 	}
 	d.full = true
 	if err := take(k, "c"); err == nil || compare(k, "c") != "none" {
-		t.Errorf("Take on a full disk = %v, compared with %q; want an error and none: it would be gone after a restart",
+		t.Errorf("TakeAll on a full disk = %v, compared with %q; want an error and none: it would be gone after a restart",
 			err, s.got)
 	}
 	d.records[Stream] = []byte("{")

@@ -128,7 +128,7 @@ func (a *agent) join(ctx context.Context) (err error) {
 	}
 	a.supervisor, err = restart.NewSupervisor(restart.Options{
 		Command: a.prepare, Grace: a.s.Grace, BackoffMin: a.s.BackoffMin, BackoffMax: a.s.BackoffMax,
-		Attribute: witness.Attribute,
+		Attribute: witness.AttributeExit,
 		OnExit: func(e lkg.Exit, planned bool) {
 			a.log.Info("Child ended", "how", e.Detail, "planned", planned)
 			if !planned {

@@ -75,10 +75,21 @@ type Parts struct {
 // Reread is how often an agent looks whether its Node still has the condition that it has reported last: a fleet at rest asks the API server for nothing else.
 const Reread = time.Hour
 
+// Probing is how a config on trial is probed.
+type Probing struct {
+	// ProbeInterval and ProbeTimeout pace the probes.
+	ProbeInterval, ProbeTimeout time.Duration
+	// NodeProbes has a config on trial judged by what becomes of the node: see kubelet.NewProbes. It needs Kubeconfig.
+	NodeProbes bool
+	// WantedURLs are addresses that should answer, and decide nothing.
+	WantedURLs []string
+}
+
 // Run is what the run sub-command needs besides.
 type Run struct {
 	Local
 	Fleet
+	Probing
 	NodeName, Kubeconfig string
 	// Source is one of the kinds above.
 	Source string
@@ -86,12 +97,6 @@ type Run struct {
 	Metrics string
 	// Render is the file that the child reads its config from.
 	Render string
-	// ProbeInterval and ProbeTimeout pace the probes.
-	ProbeInterval, ProbeTimeout time.Duration
-	// NodeProbes has a config on trial judged by what becomes of the node: see kubelet.NewProbes. It needs Kubeconfig.
-	NodeProbes bool
-	// WantedURLs are addresses that should answer, and decide nothing.
-	WantedURLs []string
 	// AckFile names the file that acknowledges a config on trial; empty for none. AckDeadline is how long that waits for it.
 	AckFile     string
 	AckDeadline time.Duration
