@@ -372,7 +372,7 @@ func libraryTable() badinput.Table {
 				"Watch":          []string{"ctx", "changed"},
 			}},
 			{"configsync/kubelet.Witness", reflect.TypeFor[configsync_kubelet.Witness](), map[string][]string{
-				"Attribute": []string{"ctx", "e"},
+				"AttributeExit": []string{"ctx", "e"},
 			}},
 			{"configsync/layers.Stack", reflect.TypeFor[configsync_layers.Stack](), map[string][]string{
 				"Merge": []string{"shared"},
