@@ -25,13 +25,14 @@ type Validator[T any] interface {
 
 // A Probe says whether what is configured is well. Every probe must pass for a config to be promoted.
 //
-// Three methods more are optional. A Probe with NeedsServer() bool, if that is true, is asked during a trial, and after a
-// rollback until the fallback has been healthy for a whole trial. So an idle node calls no server.
+// Three methods more are optional. A Probe with NeedsServer() bool, if that is true, is asked during a trial, and
+// after a rollback until the fallback has been healthy for a whole trial. So an idle node calls no server.
 //
-// A Probe with TakeBaseline(context.Context) ([]byte, error) and Compare(context.Context, []byte, bool) error compares with what
-// was there before. TakeBaseline is called before the restart that adopts a config; all of them have 2 s. Its result, of at
-// most 64 KiB, is kept in the Store with the assignment. Compare is called with it in place of Check; true means that
-// another config than the assigned one is in use. Without a baseline, as where a server was away, Check is called.
+// A Probe with TakeBaseline(context.Context) ([]byte, error) and Compare(context.Context, []byte, bool) error
+// compares with what was there before. TakeBaseline is called before the restart that adopts a config; all of them
+// have 2 s. Its result, of at most 64 KiB, is kept in the Store with the assignment. Compare is called with it in
+// place of Check; true means that another config than the assigned one is in use. Without a baseline, as where a
+// server was away, Check is called.
 type Probe interface {
 	// Name identifies the probe in status and errors.
 	Name() string

@@ -64,8 +64,8 @@ func TestRealNodeJudgesConfigs(t *testing.T) {
 
 	n.runPods("third")
 	good = with(map[string]any{"maxPods": 12})
-	n.expectLeft(n.push("pressure", "10s",
-		with(map[string]any{"evictionHard": map[string]string{"memory.available": "99%"}})), good, "node-ready", "condition MemoryPressure of the node is True")
+	pressed := with(map[string]any{"evictionHard": map[string]string{"memory.available": "99%"}})
+	n.expectLeft(n.push("pressure", "10s", pressed), good, "node-ready", "condition MemoryPressure of the node is True")
 }
 
 // expectLeft waits until the node has left cm for the config with these fields, because of a probe that has said what

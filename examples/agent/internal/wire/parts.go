@@ -25,9 +25,9 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Options are those of a Syncer that does what the flags say. inUse gives the config that the child runs; probes ask it,
-// after the first start. w looks at what lies below; nil leaves the probes of the node out. Nothing is connected yet.
-// The error names the flag.
+// Options are those of a Syncer that does what the flags say. inUse gives the config that the child runs; probes
+// ask it, after the first start. w looks at what lies below; nil leaves the probes of the node out. Nothing is
+// connected yet. The error names the flag.
 func Options(
 	s *settings.Run, store configsync.Store, child *restart.Supervisor,
 	inUse func() *kubeletpayload.Config, w *kubelet.Witness,
