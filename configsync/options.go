@@ -62,19 +62,13 @@ type Options[T any] struct {
 	// Reporter is told each new status. Nil means nobody.
 	Reporter Reporter
 	// BeforeRestart is called after a change was recorded and before the restart that it asks for, with the status of
-	// that moment, so that
-	// what happened can be told before the process may end. The restart waits for it, so it must be short, and end
-	// with its context, which
-	// has 2 s. Nil means nothing is to be done.
+	// that moment, so that what happened can be told before the process may end. The restart waits for it, so it must
+	// be short, and end with its context, which has 2 s. Nil means nothing is to be done.
 	BeforeRestart func(ctx context.Context, now Status, c Change)
 	// Probes must all pass, for as long as the trial asks, before a config is promoted, and are asked for as long as
-	// a config
-	// is in use: a config is left when a probe fails for longer than its lkg.Limits allow. A Restarter that is a
-	// Probe, as a
-	// Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. One with a method
-	// Below() bool
-	// that returns true asks for what every config needs, such as the container runtime: while it fails, the time counts
-	// neither for the config nor against it. An error that wraps [ErrUndecided] is no answer, and counts as little.
+	// a config is in use: a config is left when a probe fails for longer than its lkg.Limits allow. A Restarter that
+	// is a Probe, as a Supervisor is, is among them. One that is made by [Wanted] is shown, and need not pass. While
+	// an error wraps [ErrBelow] or [ErrUndecided], the time counts neither for the config nor against it.
 	Probes []Probe
 	// Ack, if not nil, has every config on trial wait for a word from outside.
 	Ack *Ack
