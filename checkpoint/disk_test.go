@@ -34,6 +34,7 @@ type diskFile interface {
 type disk[F diskFile] interface {
 	OpenFile(name string, flag int, perm fs.FileMode) (F, error)
 	Mkdir(name string, perm fs.FileMode) error
+	Rename(from, to string) error
 	RenameNew(from, to string) error
 	Remove(name string) error
 	ReadDir(name string) ([]fs.DirEntry, error)
@@ -49,7 +50,12 @@ type OnDisk struct {
 
 // OpenOnDisk is Open on a disk in memory.
 func OpenOnDisk[F diskFile](d disk[F], how OnDisk, dir string, o Options) (*Store, error) {
-	s, err := newStore(&diskFS[F]{d: d, OnDisk: how, open: map[int]*opened[F]{}}, dir, o)
+	return startOnDisk(&diskFS[F]{d: d, OnDisk: how, open: map[int]*opened[F]{}}, dir, o)
+}
+
+// startOnDisk is openOn without a pause between two tries.
+func startOnDisk(sys fsys, dir string, o Options) (*Store, error) {
+	s, err := newStore(sys, dir, o)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +146,8 @@ func infoOnDisk(i fs.FileInfo, err error) (fileInfo, error) {
 		return fileInfo{}, err
 	}
 	return fileInfo{
-		id: fileID{1, i.Sys().(uint64)}, size: i.Size(), links: 1, uid: uint32(os.Geteuid()), perm: uint32(i.Mode().Perm()),
+		id: fileID{1, i.Sys().(uint64)}, size: i.Size(), links: 1, uid: uint32(os.Geteuid()), gid: uint32(os.Getegid()),
+		perm:    uint32(i.Mode().Perm()),
 		regular: i.Mode().IsRegular(), dir: i.IsDir(),
 	}, nil
 }
@@ -222,6 +229,13 @@ func (f *diskFS[F]) rename(dir int, from, to string) error {
 	return f.d.RenameNew(f.in(dir, from), f.in(dir, to))
 }
 
+func (f *diskFS[F]) replace(dir int, from, to string) error {
+	f.before("replace", f.in(dir, from))
+	return f.d.Rename(f.in(dir, from), f.in(dir, to))
+}
+
+func (f *diskFS[F]) chown(int, uint32, uint32) error { return nil } // a Disk knows no owners
+
 func (f *diskFS[F]) unlink(dir int, name string) error {
 	f.before("unlink", f.in(dir, name))
 	return f.d.Remove(f.in(dir, name))
@@ -239,3 +253,9 @@ func Encode(stream string, gen uint64, machine, payload string) []byte {
 
 // EncodeNewer gives a file of a format that does not exist yet.
 func EncodeNewer() []byte { return newer("2") }
+
+// OpenFileSetOnDisk is OpenFileSet on a disk in memory.
+func OpenFileSetOnDisk[F diskFile](d disk[F], how OnDisk, dir string, o Options) (*FileSet, error) {
+	sys := &diskFS[F]{d: d, OnDisk: how, open: map[int]*opened[F]{}}
+	return openFileSetOn(context.Background(), sys, dir, o, startOnDisk)
+}

@@ -41,8 +41,8 @@ var (
 	ErrUntrusted = errors.New("not trusted")
 	// ErrMoved says that the store's directory, or one in it, is no longer the one that was opened.
 	ErrMoved = errors.New("the directory was moved or replaced")
-	// ErrNotOpen says that the Store was not made by [Open], or the Reader by [OpenReader].
-	ErrNotOpen = errors.New("the store was not opened: make it with checkpoint.Open or checkpoint.OpenReader")
+	// ErrNotOpen says that the Store was not made by [Open], the Reader by [OpenReader], or the FileSet by [OpenFileSet].
+	ErrNotOpen = errors.New("the store was not opened: make it with checkpoint.Open, OpenReader or OpenFileSet")
 	// ErrName says that a stream or directory name is not one that this package accepts; see [ValidateStream].
 	ErrName = errors.New("the name is not acceptable")
 )
@@ -89,7 +89,8 @@ func (e *CorruptError) Unwrap() []error {
 
 // A Reason says in one word what is wrong with a file, for logs and for people: empty, truncated, trailing, header,
 // digest, endmark or oversize of one that is set aside as damaged, foreign of one that is set aside as foreign, and
-// toonew, untrusted, unreadable or missing of one that is left where it is.
+// toonew, untrusted, unreadable or missing of one that is left where it is; changed of a file of a [FileSet] that recovery left
+// alone, as another program wrote it.
 type Reason string
 
 // The reasons, in the order of the comment of [Reason].
@@ -106,11 +107,12 @@ const (
 	reasonUntrusted  Reason = "untrusted"  // not a plain file of ours
 	reasonUnreadable Reason = "unreadable" // the system returned an error twice
 	reasonMissing    Reason = "missing"    // known to this Store, and gone from the directory
+	reasonChanged    Reason = "changed"    // a file of a FileSet that another program wrote
 )
 
 // Damage says what is wrong with one file of a stream. It holds no part of a payload.
 type Damage struct {
-	Stream     string
+	Stream     string // of a file of a FileSet: its path
 	Generation uint64 // 0 where the damage is that of a directory
 	Reason     Reason
 	Err        error // the system's error or the detail, may be nil
@@ -137,7 +139,7 @@ func (d *Damage) Unwrap() []error {
 		errs = append(errs, ErrTooNew)
 	case reasonUntrusted:
 		errs = append(errs, ErrUntrusted)
-	case reasonUnreadable:
+	case reasonUnreadable, reasonChanged:
 	default:
 		errs = append(errs, ErrCorrupt)
 	}

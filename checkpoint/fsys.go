@@ -57,10 +57,12 @@ type fsys interface {
 	allocate(fd int, size int64) error
 	chmod(fd int, perm uint32) error
 	chmodAt(dir int, name string, perm uint32) error
+	chown(fd int, uid, gid uint32) error
 	sync(fd int) error
 	mkdir(dir int, name string) error
-	// rename never replaces: where the new name is taken it fails.
+	// rename never replaces: where the new name is taken it fails. replace does.
 	rename(dir int, from, to string) error
+	replace(dir int, from, to string) error
 	unlink(dir int, name string) error
 	rmdir(dir int, name string) error
 	// lock takes the lock of a file or fails at once; unlock gives it up also where a child still holds the descriptor.
@@ -74,6 +76,7 @@ type fileInfo struct {
 	size    int64
 	links   uint64
 	uid     uint32
+	gid     uint32
 	perm    uint32 // with the sticky bit
 	regular bool
 	dir     bool

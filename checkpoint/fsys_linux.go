@@ -138,6 +138,10 @@ func (l *linuxFS) chmodAt(dir int, name string, perm uint32) error {
 	return named("changing the mode", unix.Fchmodat(dir, name, perm, 0))
 }
 
+func (l *linuxFS) chown(fd int, uid, gid uint32) error {
+	return named("changing the owner", unix.Fchown(fd, int(uid), int(gid)))
+}
+
 // sync is not repeated after EINTR: after any error the next fsync of the same file proves nothing.
 func (l *linuxFS) sync(fd int) error { return named("fsync", unix.Fsync(fd)) }
 
@@ -165,6 +169,10 @@ func (l *linuxFS) renamePlain(dir int, from, to string) error {
 		}
 		return named("renaming", err)
 	}
+	return named("renaming", unix.Renameat(dir, from, dir, to))
+}
+
+func (l *linuxFS) replace(dir int, from, to string) error {
 	return named("renaming", unix.Renameat(dir, from, dir, to))
 }
 

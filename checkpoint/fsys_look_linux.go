@@ -39,6 +39,7 @@ func infoOf(st *unix.Stat_t) fileInfo {
 		size:    st.Size,
 		links:   uint64(st.Nlink), //nolint:unconvert // its type depends on the architecture
 		uid:     st.Uid,
+		gid:     st.Gid,
 		perm:    st.Mode & 0o7777,
 		regular: st.Mode&unix.S_IFMT == unix.S_IFREG,
 		dir:     st.Mode&unix.S_IFMT == unix.S_IFDIR,

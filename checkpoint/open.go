@@ -117,7 +117,7 @@ func (s *Store) makePath() (int, error) {
 		missing = append(missing, filepath.Base(at))
 		at = filepath.Dir(at)
 	}
-	if err := s.checkParents(at, len(missing) > 0); err != nil {
+	if err := checkParents(s.sys, at, len(missing) > 0); err != nil {
 		return -1, err
 	}
 	if err := s.syncParent(at); err != nil {
@@ -203,8 +203,8 @@ func (s *Store) syncParent(path string) error {
 
 // checkParents refuses a path on which someone else could put another directory in the place of ours: every directory above
 // it, and path itself where more is made below it. Where links lead there, the path behind them is checked as well.
-func (s *Store) checkParents(path string, itself bool) error {
-	real, err := s.sys.resolve(path)
+func checkParents(sys fsys, path string, itself bool) error {
+	real, err := sys.resolve(path)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (s *Store) checkParents(path string, itself bool) error {
 			p = filepath.Dir(p)
 		}
 		for ; ; p = filepath.Dir(p) {
-			info, err := s.sys.statPath(p)
+			info, err := sys.statPath(p)
 			if err != nil {
 				return err
 			}

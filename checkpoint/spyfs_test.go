@@ -214,6 +214,14 @@ func (s *spyFS) rename(dir int, from, to string) error {
 	return s.on(call{op: "rename", file: from, to: to, fd: dir}, func() error { return s.linuxFS.rename(dir, from, to) })
 }
 
+func (s *spyFS) replace(dir int, from, to string) error {
+	return s.on(call{op: "replace", file: from, to: to, fd: dir}, func() error { return s.linuxFS.replace(dir, from, to) })
+}
+
+func (s *spyFS) chown(fd int, uid, gid uint32) error {
+	return s.on(call{op: "chown", fd: fd}, func() error { return s.linuxFS.chown(fd, uid, gid) })
+}
+
 func (s *spyFS) unlink(dir int, name string) error {
 	return s.on(call{op: "unlink", file: name, fd: dir}, func() error { return s.linuxFS.unlink(dir, name) })
 }

@@ -1,0 +1,203 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+)
+
+// A FileSet changes several files of others together: the files of a CNI plugin, a drop-in and the certificate it names, the
+// config of a runtime. After a kill or a power cut at any instruction all of them are new, or all of them are as they were.
+//
+//	set, err := checkpoint.OpenFileSet(ctx, "/var/lib/agent/cni", checkpoint.Options{})
+//	...
+//	err = set.Apply(ctx, []checkpoint.File{
+//		{Path: "/etc/cni/net.d/10-net.conflist", Mode: 0o644, Content: conf},
+//		{Path: "/var/lib/agent/cni.token", Content: token},
+//		{Path: "/etc/cni/net.d/05-old.conf", Absent: true},
+//	})
+//
+// # What is promised
+//
+//   - Whole: when [FileSet.Apply] returned nil, every file is as the caller asked, and survives any later power cut.
+//   - Undone: when Apply returned an error that matches [ErrNotWritten], every file is as it was before. When the process was
+//     killed, or the error matches [ErrIndeterminate], the next Apply or [OpenFileSet] makes it so, or finds the set whole.
+//   - Each file is replaced by one rename: a reader of one file sees the old content or the new content, never a part.
+//   - A later change of another program is never undone: recovery restores a file only where it is exactly what Apply
+//     wrote. It leaves any other file alone, and reports it to [Options.OnDamage].
+//
+// # What is not promised
+//
+//   - Between the first rename and the last one, a reader of several files sees new files beside old ones.
+//   - Nothing changes until recovery runs: after a power cut, call OpenFileSet before the program that reads the files starts.
+//   - A change of another program in the instant between the last comparison and the rename is lost.
+//   - Hard links, extended attributes, ACLs, security labels and times of a replaced file are not kept, nor are they restored.
+//   - Directories that Apply made stay when it is undone.
+//   - If the journal itself is damaged, no file is touched: OnDamage hears of it, and the next Apply makes the set whole.
+//
+// # Concurrency
+//
+// A FileSet may be used by several goroutines and several processes. Each call takes the lock of the journal for its own time
+// and waits for it until the context ends. Two sets with different directories do not know each other: if both change one
+// file at the same time, one of them fails and is undone, or the later one counts.
+type FileSet struct {
+	sys  fsys
+	o    Options
+	dir  string                 // of the journal
+	open func() (*Store, error) // opens the journal, and so takes its lock
+	wait func(ctx context.Context, try int) error
+}
+
+// A File is one file of a [FileSet] as it is to be. A set has no file twice.
+type File struct {
+	// Path is absolute and clean. Links above the file are followed, and the file itself must not be one. Directories that are
+	// not there are made, with mode 0755.
+	Path string
+	// Mode has permission bits only; 0 = 0600. The umask does not count.
+	Mode fs.FileMode
+	// Owner is who owns the file; nil = this process. Without the right to give files away, any other owner is an error.
+	Owner *Owner
+	// Content is up to Options.MaxPayload bytes.
+	Content []byte
+	// Absent says that there is to be no file. Mode, Owner and Content are empty then.
+	Absent bool
+}
+
+// An Owner is a user and a group, by their numbers.
+type Owner struct{ UID, GID int }
+
+// OpenFileSet returns the set whose journal is in dir, after recovery: if an Apply was cut off, its files are restored. The
+// directory is made if it is missing. It belongs to one set, is of the same kind as that of [Open], and is not one of a Store of
+// the caller. Of the options, MaxPayload bounds a file, the old one and the new one.
+//
+// If recovery does not succeed, the error matches [ErrIndeterminate], and a later call tries again. Other errors are those of Open
+// and, if the context ended first, its own.
+func OpenFileSet(ctx context.Context, dir string, o Options) (*FileSet, error) {
+	return openFileSetOn(ctx, hostFS(), dir, o, openOn)
+}
+
+type opener func(sys fsys, dir string, o Options) (*Store, error)
+
+func openFileSetOn(ctx context.Context, sys fsys, dir string, o Options, open opener) (*FileSet, error) {
+	path, err := absolutePath("checkpoint.OpenFileSet", dir)
+	if err == nil {
+		o, err = o.complete()
+	}
+	if sys == nil {
+		err = errNoHost()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening the files of %q: %w", dir, err)
+	}
+	journal := o
+	journal.MaxPayload, journal.MaxStore = DefaultMaxPayload, defaultMaxStore
+	s := &FileSet{sys: sys, o: o, dir: path, wait: waitForLock}
+	s.open = func() (*Store, error) { return open(sys, path, journal) }
+	err = s.locked(ctx, func(store *Store) error { return s.recover(ctx, store) })
+	if err != nil {
+		return nil, fmt.Errorf("opening the files of %q: %w", dir, err)
+	}
+	return s, nil
+}
+
+// Apply makes every file as it is given, in one transaction, and writes those that are equal, too. The promises of [FileSet] hold.
+// Content is not kept. A set without files is nothing to do.
+//
+// Every error matches exactly one of [ErrNotWritten] and [ErrIndeterminate] and, if there is one of these causes, [ErrFull],
+// [ErrReadOnly], [ErrTooLarge], [ErrUntrusted] (a link, a directory, or a directory above the file that every user may write),
+// [fs.ErrPermission], [ErrNotOpen], or the context's. The context is looked at before each step up to the last rename.
+//
+// Apply costs two fsyncs for the journal before, two after, and one for each new file, each old one, and, twice, each directory.
+func (s *FileSet) Apply(ctx context.Context, files []File) error {
+	if s == nil || s.open == nil {
+		return notWritten(ErrNotOpen)
+	}
+	if err := ctx.Err(); err != nil {
+		return notWritten(err)
+	}
+	if err := checkFiles(files, s.o.MaxPayload); err != nil || len(files) == 0 {
+		if err != nil {
+			err = notWritten(err)
+		}
+		return err
+	}
+	err := s.locked(ctx, func(store *Store) error {
+		if err := s.recover(ctx, store); err != nil {
+			return err
+		}
+		return s.apply(ctx, store, files)
+	})
+	if err != nil {
+		return fmt.Errorf("applying %d files: %w", len(files), notWritten(err))
+	}
+	return nil
+}
+
+func (s *FileSet) apply(ctx context.Context, store *Store, files []File) error {
+	targets, err := s.locate(files)
+	if err != nil {
+		return err
+	}
+	t := s.newTransaction(store)
+	defer t.close()
+	if err := t.prepare(targets); err != nil {
+		return err
+	}
+	return t.run(ctx)
+}
+
+// locked runs a call with the journal open, which nobody else has then.
+func (s *FileSet) locked(ctx context.Context, call func(*Store) error) error {
+	store, err := openWaiting(ctx, s.open, s.wait)
+	if err != nil {
+		return err
+	}
+	err = call(store)
+	if closing := store.Close(); err == nil && closing != nil {
+		return indeterminate(closing)
+	}
+	return err
+}
+
+// openWaiting opens a store as soon as no other process has it open.
+func openWaiting(ctx context.Context, open func() (*Store, error), wait func(context.Context, int) error) (*Store, error) {
+	for try := 0; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		store, err := open()
+		if !errors.Is(err, ErrLocked) {
+			return store, err
+		}
+		if stop := wait(ctx, try); stop != nil {
+			return nil, fmt.Errorf("%w: %w", stop, err)
+		}
+	}
+}
+
+// waitForLock waits between two tries to take a lock: 1 ms at first, 64 ms at most.
+func waitForLock(ctx context.Context, try int) error {
+	t := time.NewTimer(time.Millisecond << min(try, 6))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// a target is a file of a set, and where it really lies.
+type target struct {
+	File
+	dir  string // without links; may be missing
+	name string
+}
+
+func (t target) place() string { return filepath.Join(t.dir, t.name) }

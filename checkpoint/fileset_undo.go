@@ -1,0 +1,139 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+// recover restores the files of an Apply that was cut off, and removes what one left. It may be cut off itself and run again.
+func (s *FileSet) recover(ctx context.Context, store *Store) error {
+	j, err := readJournal(ctx, store)
+	if j == nil || err != nil {
+		return err
+	}
+	t := s.newTransaction(store)
+	defer t.close()
+	t.j = *j
+	pending := j.Phase == phaseApplying
+	for _, c := range j.Files {
+		if err := t.openDir(c.Dir); err != nil && pending {
+			return indeterminate(err)
+		}
+	}
+	if pending {
+		if err := t.undo(ctx); err != nil {
+			return indeterminate(unclassed{err})
+		}
+		return nil
+	}
+	t.sweep()
+	_ = t.syncDirs() // for the temporary files only
+	return nil
+}
+
+// undo makes every file what it was, durably, and says so in the journal. A file that is neither the old one nor the new one was
+// written by another program, and stays.
+func (t *transaction) undo(ctx context.Context) error {
+	errs := []error{t.settleDirs()}
+	for _, c := range slices.Backward(t.j.Files) {
+		if err := t.undoFile(c); err != nil {
+			errs = append(errs, fmt.Errorf("restoring file %s: %w", quoted(c.path()), err))
+		}
+	}
+	if err := t.syncDirs(); err != nil {
+		// What the directories show is not what is on the disk, and a second fsync would not say so: the next try has to know.
+		t.j.Phase, t.j.Doubtful = phaseApplying, true
+		return errors.Join(append(errs, err, t.j.write(ctx, t.store))...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	t.j.Phase, t.j.Doubtful = phaseUndone, false
+	if err := t.j.write(ctx, t.store); err != nil {
+		return err
+	}
+	t.sweep()
+	return nil
+}
+
+// settleDirs makes durable what a process was killed in the middle of making.
+func (t *transaction) settleDirs() error {
+	for _, dir := range t.j.Made {
+		parent, err := t.sys.openPath(filepath.Dir(dir))
+		if isGone(err) {
+			return nil
+		}
+		if err == nil {
+			err = t.settleDir(parent, filepath.Base(dir))
+			t.sys.close(parent)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *transaction) undoFile(c change) error {
+	now, data, err := t.look(c.Dir, c.Name)
+	switch {
+	case errors.Is(err, ErrUntrusted) || errors.Is(err, ErrTooLarge):
+		t.reportChanged(c, err)
+		return nil
+	case err != nil:
+		return err
+	case now == c.Old && t.j.Doubtful:
+		return t.renew(c, data)
+	case now == c.Old:
+		return nil
+	case now != c.New:
+		t.reportChanged(c, errChanged)
+		return nil
+	case !c.Old.Present:
+		return t.sys.unlink(t.dirs[c.Dir], c.Name)
+	}
+	return t.restore(c)
+}
+
+// restore puts the copy of the old file back. It needs no room on the disk.
+func (t *transaction) restore(c change) error {
+	kept, _, err := t.look(c.Dir, t.temp(c, oldEnd))
+	if err != nil && !errors.Is(err, ErrUntrusted) && !errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	if kept != c.Old {
+		t.reportChanged(c, errors.New("the copy of the old file is gone"))
+		return nil
+	}
+	return t.sys.replace(t.dirs[c.Dir], t.temp(c, oldEnd), c.Name)
+}
+
+// renew has the name of an old file change once more, so that the next fsync covers it.
+func (t *transaction) renew(c change, data []byte) error {
+	d, temp := t.dirs[c.Dir], t.temp(c, newEnd)
+	if d < 0 {
+		return nil
+	}
+	state := c.Old
+	if !c.Old.Present {
+		state = c.New
+	}
+	if err := t.writeTemp(c.Dir, temp, data, state); err != nil {
+		return err
+	}
+	err := t.sys.replace(d, temp, c.Name)
+	if err == nil && !c.Old.Present {
+		err = t.sys.unlink(d, c.Name)
+	}
+	return err
+}
+
+func (t *transaction) reportChanged(c change, err error) {
+	t.report(Damage{Stream: c.path(), Reason: reasonChanged, Err: err})
+}
