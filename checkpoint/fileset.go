@@ -51,7 +51,6 @@ type FileSet struct {
 	o    Options
 	dir  string                 // of the journal
 	open func() (*Store, error) // opens the journal, and so takes its lock
-	wait func(ctx context.Context, try int) error
 }
 
 // A File is one file of a [FileSet] as it is to be. A set has no file twice.
@@ -97,7 +96,7 @@ func openFileSetOn(ctx context.Context, sys fsys, dir string, o Options, open op
 	}
 	journal := o
 	journal.MaxPayload, journal.MaxStore = DefaultMaxPayload, defaultMaxStore
-	s := &FileSet{sys: sys, o: o, dir: path, wait: waitForLock}
+	s := &FileSet{sys: sys, o: o, dir: path}
 	s.open = func() (*Store, error) { return open(sys, path, journal) }
 	err = s.locked(ctx, func(store *Store) error { return s.recover(ctx, store) })
 	if err != nil {
@@ -154,7 +153,10 @@ func (s *FileSet) apply(ctx context.Context, store *Store, files []File) error {
 
 // locked runs a call with the journal open, which nobody else has then.
 func (s *FileSet) locked(ctx context.Context, call func(*Store) error) error {
-	store, err := openWaiting(ctx, s.open, s.wait)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	store, err := openWaiting(ctx, s.open)
 	if err != nil {
 		return err
 	}
@@ -166,16 +168,13 @@ func (s *FileSet) locked(ctx context.Context, call func(*Store) error) error {
 }
 
 // openWaiting opens a store as soon as no other process has it open.
-func openWaiting(ctx context.Context, open func() (*Store, error), wait func(context.Context, int) error) (*Store, error) {
+func openWaiting(ctx context.Context, open func() (*Store, error)) (*Store, error) {
 	for try := 0; ; try++ {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
 		store, err := open()
 		if !errors.Is(err, ErrLocked) {
 			return store, err
 		}
-		if stop := wait(ctx, try); stop != nil {
+		if stop := waitForLock(ctx, try); stop != nil {
 			return nil, fmt.Errorf("%w: %w", stop, err)
 		}
 	}

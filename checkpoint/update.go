@@ -1,0 +1,144 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Update changes a record by what it holds: it reads the newest record, calls change with its payload, and puts what change
+// returned. If another call wrote the stream meanwhile, it begins again, so change may be called several times. No write is lost.
+//
+// change is given nil where there is no record, and may return nil for none to be left. An error of change ends Update, which then
+// wrote nothing. Errors are those of [Store.Read], then those of [Store.Put] or [Store.Delete]; all match exactly one of
+// [ErrNotWritten] and [ErrIndeterminate]. A record that is damaged is an error, and change is not called: put a new one then.
+func Update(ctx context.Context, s *Store, stream string, change func(old []byte) ([]byte, error)) error {
+	if err := update(ctx, s, stream, change); err != nil {
+		return fmt.Errorf("updating %s: %w", quoted(stream), notWritten(err))
+	}
+	return nil
+}
+
+// UpdateDir is [Update] for a store that several processes write to, such as the old and the new process of a plugin that is
+// restarted by surge. It opens the store in dir as [Open] does, updates the stream, and closes the store: the lock is held for that
+// time only. If another process has the store open, UpdateDir waits until the context ends; the error then matches [ErrLocked], too.
+//
+// All processes use the same options and keep no [Store] open. They read with a [Reader], which needs no lock. Each UpdateDir reads
+// all records: it is for small stores.
+func UpdateDir(ctx context.Context, dir string, o Options, stream string, change func(old []byte) ([]byte, error)) error {
+	err := updateDir(ctx, func() (*Store, error) { return Open(dir, o) }, stream, change)
+	if err != nil {
+		return fmt.Errorf("updating %s in %q: %w", quoted(stream), dir, notWritten(err))
+	}
+	return nil
+}
+
+func updateDir(ctx context.Context, open func() (*Store, error), stream string, change func([]byte) ([]byte, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if _, err := parseName(stream); err != nil {
+		return err
+	}
+	store, err := openWaiting(ctx, open)
+	if err != nil {
+		return err
+	}
+	err = update(ctx, store, stream, change)
+	if closing := store.Close(); err == nil && closing != nil {
+		return indeterminate(closing)
+	}
+	return err
+}
+
+var errNoChange = errors.New("change is required: a function from the old payload to the new one")
+
+func update(ctx context.Context, s *Store, stream string, change func([]byte) ([]byte, error)) error {
+	if change == nil {
+		return errNoChange
+	}
+	if err := s.isOpened(); err != nil {
+		return err
+	}
+	n, err := parseName(stream)
+	if err != nil {
+		return err
+	}
+	for {
+		top, err := topOf(ctx, s, n)
+		if err != nil {
+			return err
+		}
+		old, err := s.Read(ctx, stream)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err == nil && old.Payload == nil {
+			old.Payload = []byte{} // a record of 0 bytes is not the absence of one
+		}
+		payload, err := change(old.Payload)
+		if err != nil {
+			return err
+		}
+		wrote, err := putAfter(ctx, s, n, written{top: top, gen: old.Generation}, payload)
+		if wrote || err != nil {
+			return err
+		}
+	}
+}
+
+// written is what a stream was when it was read: the highest generation that was ever named, and the one that was read (0 = none).
+type written struct{ top, gen uint64 }
+
+func topOf(ctx context.Context, s *Store, n name) (uint64, error) {
+	if err := s.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer s.ops.Done()
+	st, err := s.lookup(ctx, n)
+	if st == nil || err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return st.top, nil
+}
+
+// putAfter puts or deletes, unless the stream was written since it was as given.
+func putAfter(ctx context.Context, s *Store, n name, as written, payload []byte) (wrote bool, err error) {
+	if payload == nil && as.gen == 0 {
+		return true, nil
+	}
+	if int64(len(payload)) > s.o.MaxPayload {
+		return false, fmt.Errorf("%w: %d bytes, may have %d", ErrTooLarge, len(payload), s.o.MaxPayload)
+	}
+	if err := s.begin(ctx); err != nil {
+		return false, err
+	}
+	defer s.ops.Done()
+	st, err := s.enter(ctx, n)
+	if err != nil {
+		return false, err
+	}
+	if err := st.take(ctx); err != nil {
+		return false, err
+	}
+	defer st.release()
+	s.mu.Lock()
+	same := st.top == as.top && (as.gen == 0 || st.find(as.gen) != nil)
+	s.mu.Unlock()
+	if !same {
+		return false, nil
+	}
+	if payload != nil {
+		return true, s.put(ctx, st, payload)
+	}
+	if err := s.ready(st.in); err != nil {
+		return false, err
+	}
+	return true, s.remove(st)
+}
