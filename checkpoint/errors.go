@@ -90,7 +90,7 @@ func (e *CorruptError) Unwrap() []error {
 // A Reason says in one word what is wrong with a file, for logs and for people: empty, truncated, trailing, header,
 // digest, endmark or oversize of one that is set aside as damaged, foreign of one that is set aside as foreign, and
 // toonew, untrusted, unreadable or missing of one that is left where it is; changed of a file of a [FileSet] that recovery left
-// alone, as another program wrote it.
+// alone, as another program wrote it; zeroed and content of a file that [ReadFile] found damaged.
 type Reason string
 
 // The reasons, in the order of the comment of [Reason].
@@ -107,6 +107,8 @@ const (
 	reasonUntrusted  Reason = "untrusted"  // not a plain file of ours
 	reasonUnreadable Reason = "unreadable" // the system returned an error twice
 	reasonMissing    Reason = "missing"    // known to this Store, and gone from the directory
+	reasonZeroed     Reason = "zeroed"     // a legacy file that ends in zeros
+	reasonContent    Reason = "content"    // a legacy file whose content the caller refused
 	reasonChanged    Reason = "changed"    // a file of a FileSet that another program wrote
 )
 
@@ -119,7 +121,10 @@ type Damage struct {
 }
 
 func (d *Damage) what() string {
-	text := fmt.Sprintf("generation %d is %s", d.Generation, d.Reason)
+	text := "is " + string(d.Reason)
+	if d.Generation > 0 {
+		text = fmt.Sprintf("generation %d is %s", d.Generation, d.Reason)
+	}
 	if d.Err != nil {
 		text += ": " + d.Err.Error()
 	}

@@ -22,6 +22,9 @@ type linuxFS struct {
 	openat2 func(dir int, name string, how *unix.OpenHow) (int, error) // nil = the kernel's
 }
 
+// openNonblock keeps opening a pipe from waiting for its other end.
+const openNonblock = unix.O_NONBLOCK
+
 const openAlways = unix.O_NOFOLLOW | unix.O_CLOEXEC | unix.O_NONBLOCK
 
 func flagsOf(how openHow) (flags int, mode uint32) {

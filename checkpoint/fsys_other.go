@@ -13,6 +13,9 @@ import (
 // hostFS returns none: see errNoHost.
 func hostFS() fsys { return nil }
 
+// openNonblock is 0: such systems have no pipes in directories, or wait for them.
+const openNonblock = 0
+
 func isFull(error) bool      { return false }
 func isReadOnly(error) bool  { return false }
 func isGone(err error) bool  { return errors.Is(err, fs.ErrNotExist) }

@@ -1,0 +1,13 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !unix
+
+package durable
+
+import "os"
+
+func openFlags(int) int { return 0 }
+
+// lock is none: on such a system one process at a time replaces a file.
+func lock(*os.File) error { return nil }
