@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // ErrUnconfirmed says that a file was replaced, and that the disk did not confirm it.
@@ -152,9 +153,19 @@ func SyncDir(fsys FS, dir string) error {
 	return errors.Join(d.Sync(), ignore(d.Close()))
 }
 
+const (
+	tempMark = ".belay-"
+	tempEnd  = ".tmp"
+)
+
 // TempName is the name of the temporary file beside a file.
 func TempName(base string) string {
 	const room = 200
 	sum := sha256.Sum256([]byte(base))
-	return "." + base[:min(len(base), room)] + ".belay-" + hex.EncodeToString(sum[:4]) + ".tmp"
+	return "." + base[:min(len(base), room)] + tempMark + hex.EncodeToString(sum[:4]) + tempEnd
+}
+
+// IsTemp reports whether a name is one that [TempName] makes.
+func IsTemp(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.Contains(name, tempMark) && strings.HasSuffix(name, tempEnd)
 }

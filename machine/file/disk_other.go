@@ -14,7 +14,3 @@ import (
 func lock(string) (func() error, error) {
 	return nil, fmt.Errorf("machines in files on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
-
-func write(string, []byte) error { return errors.ErrUnsupported }
-
-func remove(string) error { return errors.ErrUnsupported }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/belayproject/belay/internal/durable"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine"
 	"github.com/belayproject/belay/machine/controller"
@@ -155,7 +156,7 @@ func (s *Store) put(key machine.Key, m *v1alpha1.Machine) error {
 	m.APIVersion, m.Kind = v1alpha1.GroupVersion.String(), v1alpha1.MachineKind
 	data, err := json.Marshal(m)
 	if err == nil {
-		err = write(s.path(key), data)
+		err = durable.Replace(durable.OS{}, s.path(key), data, 0o600)
 	}
 	// What counts is what is read back after a restart: the bytes of a config, above all, from which its digest is made.
 	stored := &v1alpha1.Machine{}
@@ -203,7 +204,7 @@ func (s *Store) finish(key machine.Key, m *v1alpha1.Machine) error {
 	if m.DeletionTimestamp == nil || len(m.Finalizers) > 0 {
 		return s.put(key, m)
 	}
-	if err := remove(s.path(key)); err != nil {
+	if err := durable.Remove(durable.OS{}, s.path(key)); err != nil {
 		return fmt.Errorf("remove machine %q: %w", key, err)
 	}
 	delete(s.all, key)

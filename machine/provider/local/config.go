@@ -72,8 +72,8 @@ const (
 	maxDisks = 16
 )
 
-// temporarySuffix is that of a file until it is whole.
-const temporarySuffix = ".belay-new"
+// temporaryMark is in the name of a file until it is whole.
+const temporaryMark = ".belay-"
 
 // signals that may be named.
 var signals = []string{"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGPWR"}
@@ -168,7 +168,7 @@ func (c *Config) checkFiles() error {
 // plainPath reports whether a path stays below its directory and is written in the one shortest way.
 func plainPath(p string) bool {
 	return p != "." && len(p) < 200 && filepath.IsLocal(p) && filepath.Clean(p) == p && !strings.ContainsAny(p, "\x00\\") &&
-		!strings.Contains(p, temporarySuffix)
+		!strings.Contains(p, temporaryMark)
 }
 
 func (f File) mode() (uint32, error) {

@@ -7,7 +7,6 @@ package local
 
 import (
 	"bytes"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -30,7 +29,7 @@ type tombstone struct {
 	To string `json:"to,omitempty"`
 }
 
-// bury uses up a token. Several may do so at a time, as nobody can hold a machine that is not there: each writes a file of its own, and the last one stands.
+// bury uses up a token. Several may do so at a time, as nobody can hold a machine that is not there: one writes after the other, and the last one stands.
 func (s *store) bury(t tombstone) error {
 	if gone, err := s.buried(t.Token); err != nil {
 		return err
@@ -41,7 +40,7 @@ func (s *store) bury(t tombstone) error {
 	if err != nil {
 		return err
 	}
-	return putBy(s.used, t.Token, temporarySuffix+rand.Text(), append(data, '\n'), 0o600) // one that a crash leaves is read by nobody
+	return put(s.used, t.Token, append(data, '\n'), 0o600)
 }
 
 // buried reports whether a token is used up.

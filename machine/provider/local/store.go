@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/belayproject/belay/internal/durable"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/machine/provider"
 )
@@ -74,7 +75,7 @@ func openStore(root string) (*store, error) {
 			return nil, err
 		}
 	}
-	return s, syncPath(path)
+	return s, durable.SyncDir(durable.OS{}, path)
 }
 
 // openDir opens a directory, which is made if it is not there.
@@ -254,53 +255,15 @@ func (h *held) write() error {
 	return err
 }
 
-// put replaces a file as a whole: after a crash there is the old one or the new one. One at a time may do so.
+// put replaces a file as a whole: after a crash there is the old one or the new one.
 func put(root *os.Root, name string, data []byte, mode fs.FileMode) error {
-	return putBy(root, name, temporarySuffix, data, mode)
-}
-
-// putBy is put by way of a file with another suffix, of which there is to be one for each who may do so at a time.
-func putBy(root *os.Root, name, suffix string, data []byte, mode fs.FileMode) error {
-	dir, temporary := filepath.Dir(name), name+suffix
-	if err := root.MkdirAll(dir, 0o700); err != nil {
+	if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	if err := root.RemoveAll(temporary); err != nil { // a crash may have left one, of any mode
-		return err
-	}
-	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode) // whatever the umask
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := root.Rename(temporary, name); err != nil {
-		return err
-	}
-	return syncDir(root, dir)
+	return durable.Replace(durable.InRoot{Root: root}, name, data, mode)
 }
 
 // syncDir puts the names in a directory on the disk.
 func syncDir(root *os.Root, name string) error {
-	d, err := root.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
-func syncPath(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(durable.InRoot{Root: root}, name)
 }

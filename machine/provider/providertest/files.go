@@ -12,17 +12,17 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/belayproject/belay/internal/durable"
 	"github.com/belayproject/belay/internal/strictjson"
 )
 
-// The directories of the state, and the endings of its files. A file that has the second one was not finished.
+// The directories of the state, and the ending of its files.
 const (
 	instanceDir = "instances"
 	diskDir     = "disks"
 	usedDir     = "used"
 	groupDir    = "groups"
 	ending      = ".json"
-	unfinished  = ".new"
 )
 
 // files keeps JSON documents in the directories of the state. What was written is there after any crash, whole; what was being written is
@@ -55,38 +55,52 @@ func (f *files) write(dir, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(f.dir, dir, name+ending)
-	if err := f.writeNew(path+unfinished, data); err != nil {
-		return err
-	}
-	if err := f.step(); err != nil {
-		return err
-	}
-	if err := os.Rename(path+unfinished, path); err != nil {
-		return err
-	}
-	return f.sync(dir)
+	return durable.Replace(stepping{files: f}, filepath.Join(f.dir, dir, name+ending), data, 0o600)
 }
 
-func (f *files) writeNew(path string, data []byte) error {
-	if err := f.step(); err != nil {
+// stepping is the file system, with a step before each change.
+type stepping struct {
+	durable.OS
+	files *files
+}
+
+// steppingFile is a file of one.
+type steppingFile struct {
+	durable.File
+	files *files
+}
+
+func (s stepping) OpenFile(name string, flag int, perm fs.FileMode) (durable.File, error) {
+	if err := s.files.step(); err != nil {
+		return nil, err
+	}
+	file, err := s.OS.OpenFile(name, flag, perm)
+	return steppingFile{file, s.files}, err
+}
+
+func (s stepping) Rename(from, to string) error {
+	if err := s.files.step(); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	return s.OS.Rename(from, to)
+}
+
+func (s stepping) Leads(name string, file durable.File) bool {
+	return s.OS.Leads(name, file.(steppingFile).File)
+}
+
+func (f steppingFile) Write(data []byte) (int, error) {
+	if err := f.files.step(); err != nil {
+		return 0, err
+	}
+	return f.File.Write(data)
+}
+
+func (f steppingFile) Sync() error {
+	if err := f.files.step(); err != nil || f.files.noSync {
 		return err
 	}
-	err = f.step()
-	if err == nil {
-		_, err = file.Write(data)
-	}
-	if err == nil {
-		err = f.step()
-	}
-	if err == nil && !f.noSync {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
+	return f.File.Sync()
 }
 
 // remove removes a file, if it is there.
@@ -102,14 +116,7 @@ func (f *files) remove(dir, name string) error {
 
 // sync makes what was renamed and removed in a directory durable.
 func (f *files) sync(dir string) error {
-	if err := f.step(); err != nil || f.noSync {
-		return err
-	}
-	d, err := os.Open(filepath.Join(f.dir, dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(stepping{files: f}, filepath.Join(f.dir, dir))
 }
 
 // read reads a file strictly.
@@ -137,7 +144,7 @@ func (f *files) names(dir string, clean bool) ([]string, error) {
 		switch {
 		case whole:
 			names = append(names, name)
-		case clean && strings.HasSuffix(e.Name(), ending+unfinished):
+		case clean && durable.IsTemp(e.Name()):
 			if err := os.Remove(filepath.Join(f.dir, dir, e.Name())); err != nil {
 				return nil, err
 			}

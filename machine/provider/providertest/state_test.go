@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/internal/durable"
 	"github.com/belayproject/belay/machine/provider"
 	"github.com/belayproject/belay/machine/provider/providertest"
 )
@@ -176,7 +177,10 @@ func TestStrangeFiles(t *testing.T) {
 func TestUnfinishedFilesGo(t *testing.T) {
 	c := newCloud(t)
 	create(t, c.client(), want(1, config))
-	for _, name := range []string{"instances/x.json.new", "disks/x.json.new", "used/x.json.new", "groups/x.json.new", "disks/x.root.json"} {
+	for _, name := range []string{"instances", "disks", "used", "groups", "disks/x.root.json"} {
+		if !strings.Contains(name, ".") {
+			name = filepath.Join(name, durable.TempName("x.json"))
+		}
 		if err := os.WriteFile(filepath.Join(c.dir, name), []byte(`{"id": "x.ro`), 0o600); err != nil {
 			t.Fatal(err)
 		}

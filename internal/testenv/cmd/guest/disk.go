@@ -17,6 +17,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belayproject/belay/internal/durable"
 )
 
 const mountPoint = "/data"
@@ -88,24 +90,5 @@ func once(name, text string) (string, error) {
 
 // put replaces a file as a whole; it is on the disk when put returns.
 func put(name string, data []byte) error {
-	path := filepath.Join(mountPoint, name)
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(mountPoint)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return durable.Replace(durable.OS{}, filepath.Join(mountPoint, name), data, 0o600)
 }
