@@ -21,7 +21,7 @@ import (
 )
 
 // spoilers are the kinds of damage of the read rules that lie in the content of a file.
-func spoilers(t *testing.T) map[Reason]func(whole []byte) []byte {
+func spoilers(t *testing.T) map[string]func(whole []byte) []byte {
 	foreign := func(change func(*header)) func([]byte) []byte {
 		return func(whole []byte) []byte {
 			h, payload, f := decode(whole)
@@ -32,7 +32,7 @@ func spoilers(t *testing.T) map[Reason]func(whole []byte) []byte {
 			return encode(h, payload)
 		}
 	}
-	return map[Reason]func([]byte) []byte{
+	return map[string]func([]byte) []byte{
 		reasonEmpty:           func([]byte) []byte { return nil },
 		reasonTruncated:       func(b []byte) []byte { return b[:len(b)-1] },
 		reasonTrailing:        func(b []byte) []byte { return append(b, 0) },
@@ -46,9 +46,9 @@ func spoilers(t *testing.T) map[Reason]func(whole []byte) []byte {
 	}
 }
 
-func reasonOf(key Reason) Reason {
+func reasonOf(key string) string {
 	word, _, _ := strings.Cut(string(key), ",")
-	return Reason(word)
+	return word
 }
 
 // storeOf makes a store whose stream "a" has generations 1 to 3 with the payloads "payload 1" to "payload 3".
@@ -76,7 +76,7 @@ func TestDamageFallsBackIsReportedAndSetAside(t *testing.T) {
 	}
 }
 
-func checkFallback(t *testing.T, reason Reason, spoil func([]byte) []byte, live bool) {
+func checkFallback(t *testing.T, reason string, spoil func([]byte) []byte, live bool) {
 	dir := storeOf(t)
 	path := place(dir, "a", 3)
 	var told []Damage
@@ -146,7 +146,7 @@ func TestAllDamagedIsNotAbsent(t *testing.T) {
 	}
 }
 
-func checkCorrupt(t *testing.T, s reads, reason Reason) {
+func checkCorrupt(t *testing.T, s reads, reason string) {
 	t.Helper()
 	_, err := s.Read(t.Context(), "a")
 	var corrupt *CorruptError

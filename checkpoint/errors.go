@@ -87,41 +87,35 @@ func (e *CorruptError) Unwrap() []error {
 	return errs
 }
 
-// A Reason says in one word what is wrong with a file, for logs and for people: empty, truncated, trailing, header,
-// digest, endmark or oversize of one that is set aside as damaged, foreign of one that is set aside as foreign, and
-// toonew, untrusted, unreadable or missing of one that is left where it is; changed of a file of a [FileSet] that recovery left
-// alone, as another program wrote it; zeroed and content of a file that [ReadFile] found damaged.
-type Reason string
-
-// The reasons, in the order of the comment of [Reason].
+// The reasons of damage.
 const (
-	reasonEmpty      Reason = "empty"      // a file of 0 bytes
-	reasonTruncated  Reason = "truncated"  // shorter than its header says
-	reasonTrailing   Reason = "trailing"   // longer than its header says
-	reasonHeader     Reason = "header"     // the header does not verify
-	reasonDigest     Reason = "digest"     // the payload does not verify
-	reasonEndMark    Reason = "endmark"    // the end mark is not there
-	reasonOversize   Reason = "oversize"   // larger than the whole store may be
-	reasonForeign    Reason = "foreign"    // verifies, and belongs to another machine, stream or generation
-	reasonTooNew     Reason = "toonew"     // verifies as a format that this version does not know
-	reasonUntrusted  Reason = "untrusted"  // not a plain file of ours
-	reasonUnreadable Reason = "unreadable" // the system returned an error twice
-	reasonMissing    Reason = "missing"    // known to this Store, and gone from the directory
-	reasonZeroed     Reason = "zeroed"     // a legacy file that ends in zeros
-	reasonContent    Reason = "content"    // a legacy file whose content the caller refused
-	reasonChanged    Reason = "changed"    // a file of a FileSet that another program wrote
+	reasonEmpty      = "empty"      // a file of 0 bytes
+	reasonTruncated  = "truncated"  // shorter than its header says
+	reasonTrailing   = "trailing"   // longer than its header says
+	reasonHeader     = "header"     // the header does not verify
+	reasonDigest     = "digest"     // the payload does not verify
+	reasonEndMark    = "endmark"    // the end mark is not there
+	reasonOversize   = "oversize"   // larger than the whole store may be
+	reasonForeign    = "foreign"    // verifies, and belongs to another machine, stream or generation
+	reasonTooNew     = "toonew"     // verifies as a format that this version does not know
+	reasonUntrusted  = "untrusted"  // not a plain file of ours
+	reasonUnreadable = "unreadable" // the system returned an error twice
+	reasonMissing    = "missing"    // known to this Store, and gone from the directory
+	reasonZeroed     = "zeroed"     // a legacy file that ends in zeros
+	reasonContent    = "content"    // a legacy file whose content the caller refused
+	reasonChanged    = "changed"    // a file of a FileSet that another program wrote
 )
 
 // Damage says what is wrong with one file of a stream. It holds no part of a payload.
 type Damage struct {
 	Stream     string // of a file of a FileSet: its path
 	Generation uint64 // 0 where the damage is that of a directory
-	Reason     Reason
+	Reason     string
 	Err        error // the system's error or the detail, may be nil
 }
 
 func (d *Damage) what() string {
-	text := "is " + string(d.Reason)
+	text := "is " + d.Reason
 	if d.Generation > 0 {
 		text = fmt.Sprintf("generation %d is %s", d.Generation, d.Reason)
 	}

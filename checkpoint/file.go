@@ -73,7 +73,7 @@ func ReadFile(path string, whole func(content []byte) error) ([]byte, error) {
 }
 
 // judgeLegacy gives the reason why a file is not whole, or none.
-func judgeLegacy(content []byte, whole func([]byte) error) (Reason, error) {
+func judgeLegacy(content []byte, whole func([]byte) error) (string, error) {
 	if len(content) == 0 {
 		return reasonEmpty, nil
 	}
@@ -125,9 +125,9 @@ func readOnce(path string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%w: not a regular file", ErrUntrusted)
 	}
-	content, err := io.ReadAll(io.LimitReader(f, DefaultMaxPayload+1))
-	if err == nil && len(content) > DefaultMaxPayload {
-		err = fmt.Errorf("%w: may have %d bytes", ErrTooLarge, DefaultMaxPayload)
+	content, err := io.ReadAll(io.LimitReader(f, defaultMaxPayload+1))
+	if err == nil && len(content) > defaultMaxPayload {
+		err = fmt.Errorf("%w: may have %d bytes", ErrTooLarge, defaultMaxPayload)
 	}
 	return content, err
 }

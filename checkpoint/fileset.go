@@ -95,7 +95,7 @@ func openFileSetOn(ctx context.Context, sys fsys, dir string, o Options, open op
 		return nil, fmt.Errorf("opening the files of %q: %w", dir, err)
 	}
 	journal := o
-	journal.MaxPayload, journal.MaxStore = DefaultMaxPayload, defaultMaxStore
+	journal.MaxPayload, journal.MaxStore = defaultMaxPayload, defaultMaxStore
 	s := &FileSet{sys: sys, o: o, dir: path}
 	s.open = func() (*Store, error) { return open(sys, path, journal) }
 	err = s.locked(ctx, func(store *Store) error { return s.recover(ctx, store) })

@@ -117,7 +117,7 @@ func TestFileSetRefuses(t *testing.T) {
 	must(unix.Mkfifo(path("pipe"), 0o600))
 	must(os.Mkdir(path("open"), 0o700))
 	must(os.Chmod(path("open"), 0o777))
-	must(os.WriteFile(path("large"), make([]byte, checkpoint.DefaultMaxPayload+1), 0o600))
+	must(os.WriteFile(path("large"), make([]byte, 4<<20+1), 0o600))
 	new := []byte("new")
 	for name, c := range map[string]struct {
 		file checkpoint.File
@@ -133,7 +133,7 @@ func TestFileSetRefuses(t *testing.T) {
 		"a mode":              {checkpoint.File{Path: path("file"), Mode: fs.ModeSetuid | 0o755}, nil},
 		"an owner":            {checkpoint.File{Path: path("file"), Owner: &checkpoint.Owner{UID: -1}}, nil},
 		"absent with content": {checkpoint.File{Path: path("file"), Absent: true, Content: new}, nil},
-		"large":               {checkpoint.File{Path: path("x"), Content: make([]byte, checkpoint.DefaultMaxPayload+1)}, checkpoint.ErrTooLarge},
+		"large":               {checkpoint.File{Path: path("x"), Content: make([]byte, 4<<20+1)}, checkpoint.ErrTooLarge},
 		"large before":        {checkpoint.File{Path: path("large"), Content: new}, checkpoint.ErrTooLarge},
 		"a link":              {checkpoint.File{Path: path("link"), Content: new}, checkpoint.ErrUntrusted},
 		"a directory":         {checkpoint.File{Path: path("dir"), Content: new}, checkpoint.ErrUntrusted},

@@ -53,7 +53,7 @@ type generation struct {
 type aside struct {
 	gen    uint64
 	size   int64
-	reason Reason
+	reason string
 }
 
 func newFolder(dir string, fd int, id fileID, sys fsys) *folder {
@@ -160,4 +160,4 @@ func (st *stream) lowest(i int) (uint64, bool) {
 	return st.gens[i].gen, true
 }
 
-func (g *generation) is(r Reason) bool { return g.flaw != nil && g.flaw.reason == r }
+func (g *generation) is(r string) bool { return g.flaw != nil && g.flaw.reason == r }

@@ -82,7 +82,7 @@ func TestFullDiskUsesTheBallastOnce(t *testing.T) {
 		check(t, s.Delete(t.Context(), "big"))
 		mustPut(t, s, "small", fmt.Sprint(round))
 		info, err := os.Stat(filepath.Join(dir, ballastFile))
-		if err != nil || info.Size() != DefaultBallast {
+		if err != nil || info.Size() != defaultBallast {
 			t.Fatalf("round %d: the ballast is not back: %v", round, err)
 		}
 	}

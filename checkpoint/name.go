@@ -122,7 +122,7 @@ type fileName struct {
 	base   string
 	gen    uint64
 	kind   fileKind
-	reason Reason
+	reason string
 }
 
 // parseFile takes a file's name apart from its end, so that it has one reading whatever dots the stream's name has.
@@ -138,7 +138,7 @@ func parseFile(file string) (fileName, bool) {
 		f.kind = kindUnsure
 		return f, segmentProblem(base) == ""
 	case damaged && reason != "":
-		f.kind, f.reason = kindDamaged, Reason(reason)
+		f.kind, f.reason = kindDamaged, reason
 	case tail == foreignTail:
 		f.kind, f.reason = kindForeign, reasonForeign
 	default:
@@ -174,7 +174,7 @@ func recordFile(base string, gen uint64) string {
 	return string(appendGen(append(append(room[:0], base...), '.'), gen))
 }
 
-func asideFile(base string, gen uint64, r Reason) string {
+func asideFile(base string, gen uint64, r string) string {
 	if r == reasonForeign {
 		return recordFile(base, gen) + "." + foreignTail
 	}

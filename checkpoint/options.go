@@ -15,9 +15,9 @@ import (
 // Defaults of [Options], in bytes where not said otherwise.
 const (
 	defaultGenerations = 3        // kept of each stream
-	DefaultMaxPayload  = 4 << 20  // of one record
+	defaultMaxPayload  = 4 << 20  // of one record
 	defaultMaxStore    = 64 << 20 // of all files together
-	DefaultBallast     = 1 << 20  // given back when the disk is full
+	defaultBallast     = 1 << 20  // given back when the disk is full
 )
 
 const (
@@ -43,14 +43,14 @@ type Options struct {
 	Writer string
 	// Generations is how many records of a stream are kept, at least 2; 0 = 3.
 	Generations int
-	// MaxPayload is the largest payload that Put takes, in bytes; 0 = DefaultMaxPayload. It does not bound reading.
+	// MaxPayload is the largest payload that Put takes, in bytes; 0 = 4 MiB. It does not bound reading.
 	MaxPayload int64
 	// MaxStore bounds all files of the store together, in bytes; 0 = 64 MiB. A Put that would go above it returns
 	// ErrFull, after everything below the two newest verified generations of each stream was dropped. The marks that keep the
 	// numbers of deleted streams are not counted: they are empty, but for one that a crash left in the middle of a Delete.
 	MaxStore int64
 	// Ballast is how many bytes are set aside in a file that is given back when the disk is full, so that a pending record
-	// still fits; 0 = DefaultBallast, below 0 = none. It comes back by itself when there is room again.
+	// still fits; 0 = 1 MiB, below 0 = none. It comes back by itself when there is room again.
 	Ballast int64
 	// OnDamage, if set, is told of each damaged, foreign, untrusted or unreadable file, once a Store. It is called by the
 	// goroutine that found it, inside Open or the call, without a lock held; it must not call the Store.
@@ -63,13 +63,13 @@ func (o Options) complete() (Options, error) {
 		o.Generations = defaultGenerations
 	}
 	if o.MaxPayload == 0 {
-		o.MaxPayload = DefaultMaxPayload
+		o.MaxPayload = defaultMaxPayload
 	}
 	if o.MaxStore == 0 {
 		o.MaxStore = defaultMaxStore
 	}
 	if o.Ballast == 0 {
-		o.Ballast = DefaultBallast
+		o.Ballast = defaultBallast
 	}
 	if o.OnDamage == nil {
 		o.OnDamage = func(Damage) {}

@@ -56,11 +56,11 @@ func (h *header) appendTo(b []byte) []byte {
 
 // flaw is why a file is not a record of ours. The error is the detail and holds no payload.
 type flaw struct {
-	reason Reason
+	reason string
 	err    error
 }
 
-func flawed(r Reason, format string, args ...any) *flaw {
+func flawed(r string, format string, args ...any) *flaw {
 	return &flaw{reason: r, err: fmt.Errorf(format, args...)}
 }
 

@@ -116,7 +116,7 @@ func newer(version string) []byte {
 func TestNewerFormatIsToldFromDamage(t *testing.T) {
 	tests := []struct {
 		version string
-		want    Reason
+		want    string
 	}{
 		{"2", reasonTooNew}, {"17", reasonTooNew}, {"4294967295", reasonTooNew},
 		{"0", reasonHeader}, {"1", reasonHeader}, {"x", reasonHeader}, {"-2", reasonHeader}, {"4294967296", reasonHeader}, {"", reasonHeader},

@@ -193,7 +193,7 @@ func brokenNames() []breakage {
 func brokenWrites() []breakage {
 	return []breakage{
 		{"too large payloads are cut", "PayloadsAreLimited", &broken{put: func(b *broken, ctx context.Context, s string, p []byte) error {
-			return b.Memory.Put(ctx, s, p[:min(len(p), checkpoint.DefaultMaxPayload)])
+			return b.Memory.Put(ctx, s, p[:min(len(p), maxPayload)])
 		}}},
 		{"the context is not looked at", "EndedContextEndsTheCall", &broken{put: func(b *broken, ctx context.Context, s string, p []byte) error {
 			return b.Memory.Put(context.WithoutCancel(ctx), s, p)

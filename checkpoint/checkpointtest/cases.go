@@ -222,7 +222,7 @@ func writeErrorsAreClassed(k *checker) {
 	errs := map[string]error{
 		"Put with a bad name": k.Put(k.Context(), "..", nil), "Delete with a bad name": k.Delete(k.Context(), ".."),
 		"Put with an ended context": k.Put(ctx, "a", nil), "Delete with an ended context": k.Delete(ctx, "a"),
-		"Put of too much": k.Put(k.Context(), "a", make([]byte, checkpoint.DefaultMaxPayload+1)),
+		"Put of too much": k.Put(k.Context(), "a", make([]byte, maxPayload+1)),
 	}
 	for op, err := range errs {
 		if errors.Is(err, checkpoint.ErrNotWritten) == errors.Is(err, checkpoint.ErrIndeterminate) {

@@ -62,7 +62,7 @@ func longNamesWork(k *checker) {
 }
 
 func payloadsAreLimited(k *checker) {
-	most := strings.Repeat("x", checkpoint.DefaultMaxPayload)
+	most := strings.Repeat("x", maxPayload)
 	k.put("a", "old")
 	for range 2 {
 		err := k.Put(k.Context(), "a", []byte(most+"x"))

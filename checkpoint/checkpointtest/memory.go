@@ -18,6 +18,9 @@ import (
 	"github.com/belayproject/belay/checkpoint"
 )
 
+// maxPayload is the limit of a checkpoint.Store that was told none, in bytes.
+const maxPayload = 4 << 20
+
 // Memory is a store in memory with the meaning, the names, the limits and the errors of a checkpoint.Store. The zero value is
 // an empty one. Close ends it until Reopen: that is its restart, and the records are still there.
 type Memory struct {
@@ -26,7 +29,7 @@ type Memory struct {
 	// checkpoint.ErrNotWritten or checkpoint.ErrIndeterminate; one that matches neither is taken for the former. It must not
 	// call the Memory.
 	OnCall func(op, name string) error
-	// MaxPayload is the largest payload in bytes; 0 = checkpoint.DefaultMaxPayload.
+	// MaxPayload is the largest payload in bytes; 0 = 4 MiB.
 	MaxPayload int64
 
 	mu      sync.Mutex
@@ -49,7 +52,7 @@ func (m *Memory) put(ctx context.Context, stream string, payload []byte) error {
 	}
 	limit := m.MaxPayload
 	if limit == 0 {
-		limit = checkpoint.DefaultMaxPayload
+		limit = maxPayload
 	}
 	if int64(len(payload)) > limit {
 		return fmt.Errorf("%w: %d bytes, may have %d", checkpoint.ErrTooLarge, len(payload), limit)

@@ -232,7 +232,7 @@ func TestFullDisk(t *testing.T) {
 	eachKind(t, []kind{ext4, xfs, mixed}, func(t *testing.T, k kind) {
 		v := newVolume(t, k)
 		must(t, v.mount())
-		c := &fullCase{fill: fillBytes, size: 20 << 10, ballast: checkpoint.DefaultBallast, helps: k.name != btrfs.name, patience: 30 * time.Second}
+		c := &fullCase{fill: fillBytes, size: 20 << 10, ballast: 1 << 20, helps: k.name != btrfs.name, patience: 30 * time.Second}
 		c.start(t, v.dir)
 		c.run(t, k.name, figure(2, 20, 200))
 		must(t, v.unmount())
