@@ -82,7 +82,7 @@
 // A Store may be used by several goroutines. Puts and Deletes of one stream run one after the other, and waiting for
 // a turn ends with the context; those of different streams run at once. Reads wait for nobody but a Delete of their
 // stream that is under way. One process has a directory open at a time: Open takes a lock that ends with the process
-// and returns [LockedError] where another one holds it. A [Reader] needs no lock and may be used beside a live Store.
+// and returns [ErrLocked] where another one holds it. A [Reader] needs no lock and may be used beside a live Store.
 //
 // Linux only: elsewhere the package builds, and Open returns [errors.ErrUnsupported].
 package checkpoint

@@ -224,14 +224,14 @@ func TestHolderMayBeUnknown(t *testing.T) {
 	dir := t.TempDir()
 	openStore(t, dir, bare())
 	replace(t, filepath.Join(dir, lockFile), []byte("garbage"))
-	var locked *LockedError
+	var locked *lockedError
 	if _, err := Open(dir, bare()); !errors.As(err, &locked) || locked.PID != 0 {
-		t.Fatalf("Open: got %v, want a LockedError without a process", err)
+		t.Fatalf("Open: got %v, want a lockedError without a process", err)
 	}
 	spy := newSpy()
 	spy.before = failOn("read", lockFile, unix.EIO)
 	if _, err := openOn(spy, dir, bare()); !errors.As(err, &locked) || locked.PID != 0 {
-		t.Fatalf("Open: got %v, want a LockedError without a process", err)
+		t.Fatalf("Open: got %v, want a lockedError without a process", err)
 	}
 }
 

@@ -22,7 +22,7 @@ var (
 var (
 	// ErrFull says that the disk or the store's quota has no room. Every earlier record stays readable.
 	ErrFull = errors.New("no room for the record")
-	// ErrLocked says that another process has the store open; the error is a [LockedError].
+	// ErrLocked says that another process has the store open. The text of the error names the process, if that is known.
 	ErrLocked = errors.New("the store is in use")
 	// ErrTooLarge says that a payload is above [Options.MaxPayload].
 	ErrTooLarge = errors.New("the payload is too large")
@@ -47,13 +47,13 @@ var (
 	ErrName = errors.New("the name is not acceptable")
 )
 
-// A LockedError says which process has the store open. errors.Is(err, ErrLocked) holds.
-type LockedError struct {
+// lockedError says which process has the store open. errors.Is(err, ErrLocked) holds.
+type lockedError struct {
 	Dir string
 	PID int // 0 where the holder did not say
 }
 
-func (e *LockedError) Error() string {
+func (e *lockedError) Error() string {
 	holder := "another process"
 	if e.PID != 0 {
 		holder = "process " + strconv.Itoa(e.PID)
@@ -61,8 +61,7 @@ func (e *LockedError) Error() string {
 	return "directory " + strconv.Quote(e.Dir) + ": " + ErrLocked.Error() + " by " + holder
 }
 
-// Unwrap gives ErrLocked.
-func (e *LockedError) Unwrap() error { return ErrLocked }
+func (e *lockedError) Unwrap() error { return ErrLocked }
 
 // A CorruptError says that a stream has records, and none that verifies. errors.Is(err, ErrCorrupt) holds.
 type CorruptError struct {

@@ -60,16 +60,14 @@ type File struct {
 	Path string
 	// Mode has permission bits only; 0 = 0600. The umask does not count.
 	Mode fs.FileMode
-	// Owner is who owns the file; nil = this process. Without the right to give files away, any other owner is an error.
-	Owner *Owner
+	// Owner is the user and the group by number, "0:0", as chown takes them; "" = those of this process. Without the right to
+	// give files away, any other owner is an error.
+	Owner string
 	// Content is up to Options.MaxPayload bytes.
 	Content []byte
 	// Absent says that there is to be no file. Mode, Owner and Content are empty then.
 	Absent bool
 }
-
-// An Owner is a user and a group, by their numbers.
-type Owner struct{ UID, GID int }
 
 // OpenFileSet returns the set whose journal is in dir, after recovery: if an Apply was cut off, its files are restored. The
 // directory is made if it is missing. It belongs to one set, is of the same kind as that of [Open], and is not one of a Store of

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -41,7 +42,10 @@ func checkFiles(files []File, limit int64) error {
 
 func (f *File) problem(limit int64) error {
 	base := filepath.Base(f.Path)
+	_, _, err := f.owner()
 	switch {
+	case err != nil:
+		return err
 	case !filepath.IsAbs(f.Path) || filepath.Clean(f.Path) != f.Path || base == string(filepath.Separator):
 		return errors.New("must be an absolute path without . and .. that names a file")
 	case strings.ContainsRune(f.Path, 0):
@@ -52,14 +56,28 @@ func (f *File) problem(limit int64) error {
 		return fmt.Errorf("names with %q are those of temporary files", tempMark)
 	case f.Mode&^fs.ModePerm != 0:
 		return fmt.Errorf("mode %v: permission bits only", f.Mode)
-	case f.Owner != nil && (f.Owner.UID < 0 || f.Owner.GID < 0):
-		return fmt.Errorf("owner %d:%d: must not be below 0", f.Owner.UID, f.Owner.GID)
-	case f.Absent && (f.Mode != 0 || f.Owner != nil || len(f.Content) > 0):
+	case f.Absent && (f.Mode != 0 || f.Owner != "" || len(f.Content) > 0):
 		return errors.New("an absent file has no mode, owner or content")
 	case int64(len(f.Content)) > limit:
 		return fmt.Errorf("%w: %d bytes, may have %d", ErrTooLarge, len(f.Content), limit)
 	}
 	return nil
+}
+
+// owner gives the user and the group, if they are given.
+func (f *File) owner() (uid, gid uint32, err error) {
+	if f.Owner == "" {
+		return 0, 0, nil
+	}
+	user, group, _ := strings.Cut(f.Owner, ":")
+	u, err := strconv.ParseUint(user, 10, 31)
+	if err == nil {
+		var g uint64
+		if g, err = strconv.ParseUint(group, 10, 31); err == nil {
+			return uint32(u), uint32(g), nil
+		}
+	}
+	return 0, 0, fmt.Errorf("owner %s: want a user and a group by number, such as 0:0", quoted(f.Owner))
 }
 
 // locate finds where the files really lie. It refuses a file that is there twice, or below another one, or in the journal, and

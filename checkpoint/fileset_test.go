@@ -131,7 +131,7 @@ func TestFileSetRefuses(t *testing.T) {
 		"a long name":         {checkpoint.File{Path: path(strings.Repeat("n", 256))}, nil},
 		"a temporary name":    {checkpoint.File{Path: path(".a.belay-b.old")}, nil},
 		"a mode":              {checkpoint.File{Path: path("file"), Mode: fs.ModeSetuid | 0o755}, nil},
-		"an owner":            {checkpoint.File{Path: path("file"), Owner: &checkpoint.Owner{UID: -1}}, nil},
+		"an owner":            {checkpoint.File{Path: path("file"), Owner: "root"}, nil},
 		"absent with content": {checkpoint.File{Path: path("file"), Absent: true, Content: new}, nil},
 		"large":               {checkpoint.File{Path: path("x"), Content: make([]byte, 4<<20+1)}, checkpoint.ErrTooLarge},
 		"large before":        {checkpoint.File{Path: path("large"), Content: new}, checkpoint.ErrTooLarge},
@@ -173,7 +173,7 @@ func TestFileSetOwners(t *testing.T) {
 		return [2]uint32{st.Uid, st.Gid}
 	}
 	files := []checkpoint.File{
-		{Path: a, Content: []byte("new"), Owner: &checkpoint.Owner{UID: 65533, GID: 65532}},
+		{Path: a, Content: []byte("new"), Owner: "65533:65532"},
 		{Path: b, Content: []byte("new")},
 	}
 	err := set.Apply(t.Context(), files)

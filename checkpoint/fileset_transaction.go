@@ -116,9 +116,10 @@ func (t *transaction) wanted(g target) (fileState, error) {
 	if w.Mode == 0 {
 		w.Mode = permFile
 	}
-	if g.Owner != nil {
-		w.UID, w.GID = uint32(g.Owner.UID), uint32(g.Owner.GID)
-		return w, nil
+	if g.Owner != "" {
+		var err error
+		w.UID, w.GID, err = g.owner()
+		return w, err
 	}
 	if t.dirs[g.dir] < 0 {
 		return w, nil

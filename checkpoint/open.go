@@ -20,7 +20,7 @@ import (
 //
 // Damage is no error: [Options.OnDamage] hears of it, and the streams that have it say so. Nor is a disk that can not be
 // written: Open returns a Store that reads. One whose own entry in its parent could not be synced stays one that reads, with
-// [ErrNotWritten] from Put and Delete, until it is opened again. Errors match [ErrLocked] (the error is a [LockedError]), [ErrUntrusted] (a parent
+// [ErrNotWritten] from Put and Delete, until it is opened again. Errors match [ErrLocked] (the text names the process), [ErrUntrusted] (a parent
 // that everyone may write without the sticky bit, a directory of someone else, or one that is open to others and holds
 // other things), or [errors.ErrUnsupported] (a network file system, or not Linux).
 func Open(dir string, o Options) (*Store, error) {
@@ -292,7 +292,7 @@ func (s *Store) checkLock(fd int) error {
 	}
 	if err := s.sys.lock(fd); err != nil {
 		if isBusy(err) {
-			return &LockedError{Dir: s.path, PID: s.holder(fd)}
+			return &lockedError{Dir: s.path, PID: s.holder(fd)}
 		}
 		return err
 	}

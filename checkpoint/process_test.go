@@ -161,9 +161,9 @@ func TestSecondOpenerIsToldWhoHoldsTheStore(t *testing.T) {
 	dir := t.TempDir()
 	p := start(t, "hold", dir)
 	_, err := Open(dir, bare())
-	var locked *LockedError
+	var locked *lockedError
 	if !errors.As(err, &locked) || !errors.Is(err, ErrLocked) || locked.PID != p.cmd.Process.Pid || locked.Dir != dir {
-		t.Fatalf("Open beside process %d: got %v, want a LockedError that names it", p.cmd.Process.Pid, err)
+		t.Fatalf("Open beside process %d: got %v, want a lockedError that names it", p.cmd.Process.Pid, err)
 	}
 	r := openReader(t, dir)
 	if _, err := r.List(t.Context(), ""); err != nil {
@@ -177,9 +177,9 @@ func TestSecondOpenerInTheSameProcessIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, bare())
 	_, err := Open(dir, bare())
-	var locked *LockedError
+	var locked *lockedError
 	if !errors.As(err, &locked) || locked.PID != os.Getpid() {
-		t.Fatalf("Open twice: got %v, want a LockedError with process %d", err, os.Getpid())
+		t.Fatalf("Open twice: got %v, want a lockedError with process %d", err, os.Getpid())
 	}
 	mustClose(t, s)
 	openStore(t, dir, bare())

@@ -136,6 +136,10 @@ func addStores(to map[reflect.Type]func(*badinput.Scope) any) {
 		reader, err := checkpoint.OpenReader(dir, checkpoint.Options{})
 		return noError(reader, err)
 	})
+	addSample(to, func(s *badinput.Scope) *checkpoint.FileSet {
+		set, err := checkpoint.OpenFileSet(context.WithoutCancel(s.Context), newDir(s), checkpoint.Options{})
+		return noError(set, err)
+	})
 	addSample(to, func(s *badinput.Scope) *file.Store {
 		store, err := file.Open(newDir(s))
 		return closeAfter(s, store, err)

@@ -60,8 +60,13 @@ func libraryTable() badinput.Table {
 	return badinput.Table{
 		Funcs: []badinput.Func{
 			{"checkpoint.Open", checkpoint.Open, []string{"dir", "o"}},
+			{"checkpoint.OpenFileSet", checkpoint.OpenFileSet, []string{"ctx", "dir", "o"}},
 			{"checkpoint.OpenReader", checkpoint.OpenReader, []string{"dir", "o"}},
+			{"checkpoint.ReadFile", checkpoint.ReadFile, []string{"path", "whole"}},
+			{"checkpoint.Update", checkpoint.Update, []string{"ctx", "s", "stream", "change"}},
+			{"checkpoint.UpdateDir", checkpoint.UpdateDir, []string{"ctx", "dir", "o", "stream", "change"}},
 			{"checkpoint.ValidateStream", checkpoint.ValidateStream, []string{"stream"}},
+			{"checkpoint.WriteFile", checkpoint.WriteFile, []string{"path", "data", "perm"}},
 			{"configsync.CheckObject", configsync.CheckObject, []string{"spec", "obj"}},
 			{"configsync.DecodeStrict", configsync.DecodeStrict, []string{"doc", "into"}},
 			{"configsync.DigestOf", configsync.DigestOf, []string{"data"}},
@@ -282,6 +287,9 @@ func libraryTable() badinput.Table {
 			{"checkpoint.Damage", reflect.TypeFor[checkpoint.Damage](), map[string][]string{
 				"Error":  nil,
 				"Unwrap": nil,
+			}},
+			{"checkpoint.FileSet", reflect.TypeFor[checkpoint.FileSet](), map[string][]string{
+				"Apply": []string{"ctx", "files"},
 			}},
 			{"checkpoint.LockedError", reflect.TypeFor[checkpoint.LockedError](), map[string][]string{
 				"Error":  nil,

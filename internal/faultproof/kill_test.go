@@ -129,9 +129,8 @@ func openRole() error {
 		default:
 		}
 		store, err := checkpoint.Open(dir, options())
-		var locked *checkpoint.LockedError
 		switch {
-		case errors.As(err, &locked):
+		case errors.Is(err, checkpoint.ErrLocked):
 			met++
 		case err != nil:
 			return err
