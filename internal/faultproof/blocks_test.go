@@ -23,6 +23,7 @@ type history struct {
 	seed   uint64
 	base   pages
 	events []Event
+	place  string // where it was mounted: the journal of a set has absolute paths
 }
 
 // record has every stream written to on a recording disk.
@@ -43,7 +44,7 @@ func record(t *testing.T, k kind, s subject, seed uint64, each int) history {
 	must(t, kp.close())
 	must(t, errors.Join(errs...))
 	must(t, r.unmount())
-	h := history{kind: k, subject: s, seed: seed, base: maps.Clone(template(t, k))}
+	h := history{kind: k, subject: s, seed: seed, base: maps.Clone(template(t, k)), place: r.dir}
 	r.call(t, "Log", struct{}{}, &h.events)
 	for _, e := range h.events[:len(before)] {
 		h.base.apply(e.Off, e.Data, keepAll)
@@ -168,6 +169,7 @@ type replayed struct {
 func (h history) replay(t *testing.T, most int, sum *replayed) {
 	t.Helper()
 	v := newVolume(t, h.kind)
+	v.dir = h.place
 	for _, c := range h.states(most) {
 		broken := h.look(t, v, c)
 		if c.torn == 0 {

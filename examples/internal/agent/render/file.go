@@ -11,6 +11,9 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/belayproject/belay/checkpoint"
+	"github.com/belayproject/belay/internal/durable"
 )
 
 // mode lets nobody but the owner read the config.
@@ -19,9 +22,10 @@ const mode fs.FileMode = 0o600
 // A File is the place that the child reads its config from. Make it with [Open].
 type File struct {
 	path, temp string
-	sync       func(*os.File) error // (*os.File).Sync, except in tests
-	durable    fs.FileInfo          // the file that this process knows to be durable; nil: none yet
-	doubtful   bool                 // a sync failed: what was written then may be lost, however often it is synced again
+	write      func(path string, payload []byte, perm fs.FileMode) error // checkpoint.WriteFile, except in tests
+	sync       func(*os.File) error                                      // (*os.File).Sync, except in tests
+	durable    fs.FileInfo                                               // the file that this process knows to be durable; nil: none yet
+	doubtful   bool                                                      // a sync failed: what was written then may be lost, however often it is synced again
 }
 
 // Open makes path ready to be written: its directory exists, durably, and no leftover of a killed run lies there. The file
@@ -34,8 +38,8 @@ func Open(path string, others ...string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rendering to %q: %w", path, err)
 	}
-	temp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".belay-tmp")
-	f := &File{path: path, temp: temp, sync: (*os.File).Sync}
+	temp := filepath.Join(filepath.Dir(path), durable.TempName(filepath.Base(path)))
+	f := &File{path: path, temp: temp, write: checkpoint.WriteFile, sync: (*os.File).Sync}
 	if err := f.makeDir(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("rendering to %q: %w", path, err)
 	}
@@ -62,7 +66,7 @@ func (f *File) Write(payload []byte) error {
 		}
 	}
 	if err := f.replace(payload); err != nil {
-		return errors.Join(fmt.Errorf("rendering to %q: %w", f.path, err), f.removeTemp())
+		return fmt.Errorf("rendering to %q: %w", f.path, err)
 	}
 	f.doubtful = false
 	f.durable, _ = os.Lstat(f.path) // without it, the next Write syncs once more
@@ -99,26 +103,13 @@ func (f *File) holds(payload []byte) bool {
 	return err == nil && bytes.Equal(got, payload)
 }
 
-// replace writes the sibling, then renames it, then makes both durable. A sibling whose sync failed is never used again.
+// replace writes another file, and remembers a failure until one is in place: what a sync failed to confirm is never believed.
 func (f *File) replace(payload []byte) error {
-	if err := f.removeTemp(); err != nil {
+	if err := f.write(f.path, payload, mode); err != nil {
+		f.doubtful = true
 		return err
 	}
-	t, err := os.OpenFile(f.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	_, err = t.Write(payload)
-	if err == nil {
-		err = f.synced(t)
-	}
-	if err = errors.Join(err, t.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.temp, f.path); err != nil {
-		return err
-	}
-	return f.syncPath(filepath.Dir(f.path))
+	return nil
 }
 
 // removeTemp leaves a sibling on a read-only disk alone: nobody can write there, and the file itself may be the right one.
@@ -130,13 +121,20 @@ func (f *File) removeTemp() error {
 	return nil
 }
 
-// makeDir makes dir and what is missing above it, each entry durable in its parent.
+// makeDir makes dir and what is missing above it, each entry durable in its parent, also that of the deepest one that was there: a
+// process that made it may have been killed ahead of its sync. A parent that may not be read was not made by the agent.
 func (f *File) makeDir(dir string) error {
 	info, err := os.Stat(dir)
-	if err == nil && !info.IsDir() {
+	switch {
+	case err == nil && !info.IsDir():
 		return fmt.Errorf("%q is not a directory", dir)
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	case err == nil:
+		err = f.syncPath(filepath.Dir(dir))
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			return nil
+		}
+		return err
+	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	if err := f.makeDir(filepath.Dir(dir)); err != nil {

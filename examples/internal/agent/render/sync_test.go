@@ -4,11 +4,15 @@
 package render
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/belayproject/belay/checkpoint"
 )
 
 // A File that found its content there syncs it once: whoever wrote it may have been killed before its own sync.
@@ -48,6 +52,15 @@ func TestAFailedSyncIsNotForgotten(t *testing.T) {
 				payload = "one"
 			}
 			broken := true
+			f.write = func(path string, data []byte, perm fs.FileMode) error {
+				switch {
+				case !broken:
+					return checkpoint.WriteFile(path, data, perm)
+				case fails == "directory": // after the rename
+					return errors.Join(checkpoint.WriteFile(path, data, perm), syscall.EIO)
+				}
+				return syscall.EIO
+			}
 			f.sync = func(file *os.File) error {
 				if broken && (file.Name() == bad || fails != "directory") {
 					return syscall.EIO
