@@ -14,17 +14,21 @@ import (
 	"github.com/belayproject/belay/internal/durable"
 )
 
-// WriteFile makes data the content of the file at path with a mode, as [os.WriteFile] does, and as a whole: when it returned nil, the
-// file survives any later power cut; at any other time a reader, also after a crash, sees the old content or the new content. It is
-// for one file in a format of others. Files that must agree need a [FileSet]; records of a program's own belong in a [Store].
+// WriteFile makes data the content of the file at path with a mode, as [os.WriteFile] does, and as
+// a whole: when it returned nil, the file survives any later power cut; at any other time a reader,
+// also after a crash, sees the old content or the new content. It is for one file in a format of
+// others. Files that must agree need a [FileSet]; records of a program's own belong in a [Store].
 //
-// Every error matches exactly one of [ErrNotWritten] and [ErrIndeterminate] and, if there is one of these causes, [ErrFull],
-// [ErrReadOnly], [fs.ErrNotExist] (a directory is missing: WriteFile makes none), or [fs.ErrPermission].
+// Every error matches exactly one of [ErrNotWritten] and [ErrIndeterminate] and, if there is one of
+// these causes, [ErrFull], [ErrReadOnly], [fs.ErrNotExist] (a directory is missing: WriteFile makes
+// none), or [fs.ErrPermission].
 //
-// The mode has permission bits only, and the umask does not count. The file belongs to this process. A link at path is replaced and not
-// followed; hard links, extended attributes and times of the old file are not kept. Any number of goroutines and processes may write one
-// file: the last one counts. A temporary file beside it, which a killed process left, is removed by the next call. The cost is two
-// fsyncs, also for equal content: what an earlier fsync failed to confirm is never confirmed by reading.
+// The mode has permission bits only, and the umask does not count. The file belongs to this
+// process. A link at path is replaced and not followed; hard links, extended attributes and times
+// of the old file are not kept. Any number of goroutines and processes may write one file: the last
+// one counts. A temporary file beside it, which a killed process left, is removed by the next call.
+// The cost is two fsyncs, also for equal content: what an earlier fsync failed to confirm is never
+// confirmed by reading.
 //
 // WriteFile does what it can on systems other than Linux. The promise holds on ext4, xfs and btrfs.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {
@@ -49,16 +53,18 @@ var (
 	errMode = errors.New("the mode must have permission bits only")
 )
 
-// ReadFile reads a state file that another program, or an earlier version of this one, wrote without care: a crash may have left it
-// empty, cut short, or filled with zeros. Such a file is damage, and never absence and never an older state.
+// ReadFile reads a state file that another program, or an earlier version of this one, wrote
+// without care: a crash may have left it empty, cut short, or filled with zeros. Such a file is
+// damage, and never absence and never an older state.
 //
-// whole says what a whole file is: it returns an error for content that is not one, such as that of a strict decoder. Choose a check
-// that sees a missing end: every start of a YAML document is a YAML document. If whole is nil, only an empty file and one that ends
-// in zeros are damage.
+// whole says what a whole file is: it returns an error for content that is not one, such as that of
+// a strict decoder. Choose a check that sees a missing end: every start of a YAML document is a
+// YAML document. If whole is nil, only an empty file and one that ends in zeros are damage.
 //
-// Errors match [fs.ErrNotExist], [ErrCorrupt] (the error is a [CorruptError] with one Damage, whose Reason is empty, zeroed or
-// content), [ErrTooLarge] (more than 4 MiB), or [ErrUntrusted] (not a regular file). With ErrCorrupt, what was read is returned, too,
-// for people to look at. Links are followed. ReadFile changes nothing: to move a legacy file into a [Store], put what was read, and
+// Errors match [fs.ErrNotExist], [ErrCorrupt] (the error is a [CorruptError] with one Damage, whose
+// Reason is empty, zeroed or content), [ErrTooLarge] (more than 4 MiB), or [ErrUntrusted] (not a
+// regular file). With ErrCorrupt, what was read is returned, too, for people to look at. Links are
+// followed. ReadFile changes nothing: to move a legacy file into a [Store], put what was read, and
 // remove the file when Put returned nil.
 func ReadFile(path string, whole func(content []byte) error) ([]byte, error) {
 	content, err := readLegacy(path)

@@ -68,8 +68,9 @@ func (u unsynced) Leads(name string, f durable.File) bool {
 	return u.durableDisk.Leads(name, f)
 }
 
-// D1 for WriteFile: in every state that a crash may leave, the file holds what was acknowledged or what was under way. The same without
-// one fsync, and one that writes in place, are found to lose: the harness sees what is missing.
+// D1 for WriteFile: in every state that a crash may leave, the file holds what was acknowledged or
+// what was under way. The same without one fsync, and one that writes in place, are found to lose:
+// the harness sees what is missing.
 func TestFaultD1WriteFile(t *testing.T) {
 	const place = "/etc/file"
 	for name, c := range map[string]struct {
@@ -173,8 +174,8 @@ type legacy struct {
 
 func wholeLegacy(content []byte) error { return json.Unmarshal(content, &legacy{}) }
 
-// Each truncation of a legacy file, each tail of zeros, and an empty file is damage with a reason, and what was read is there to be
-// looked at. The whole file is read.
+// Each truncation of a legacy file, each tail of zeros, and an empty file is damage with a reason,
+// and what was read is there to be looked at. The whole file is read.
 func TestReadFileOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	whole, err := json.Marshal(legacy{Pods: map[string]string{"pod-1": "cpu 1", "pod-2": "cpu 2,3"}, CRC: 7})

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A FileSet changes several files of others together: the files of a CNI plugin, a drop-in and the certificate it names, the
-// config of a runtime. After a kill or a power cut at any instruction all of them are new, or all of them are as they were.
+// A FileSet changes several files of others together: the files of a CNI plugin, a drop-in and the
+// certificate it names, the config of a runtime. After a kill or a power cut at any instruction all
+// of them are new, or all of them are as they were.
 //
 //	set, err := checkpoint.OpenFileSet(ctx, "/var/lib/agent/cni", checkpoint.Options{})
 //	...
@@ -25,27 +26,37 @@ import (
 //
 // # What is promised
 //
-//   - Whole: when [FileSet.Apply] returned nil, every file is as the caller asked, and survives any later power cut.
-//   - Undone: when Apply returned an error that matches [ErrNotWritten], every file is as it was before. When the process was
-//     killed, or the error matches [ErrIndeterminate], the next Apply or [OpenFileSet] makes it so, or finds the set whole.
-//   - Each file is replaced by one rename: a reader of one file sees the old content or the new content, never a part.
-//   - A later change of another program is never undone: recovery restores a file only where it is exactly what Apply
-//     wrote. It leaves any other file alone, and reports it to [Options.OnDamage].
+//   - Whole: when [FileSet.Apply] returned nil, every file is as the caller asked, and survives any
+//     later power cut.
+//   - Undone: when Apply returned an error that matches [ErrNotWritten], every file is as it was
+//     before. When the process was killed, or the error matches [ErrIndeterminate], the next Apply
+//     or [OpenFileSet] makes it so, or finds the set whole.
+//   - Each file is replaced by one rename: a reader of one file sees the old content or the new
+//     content, never a part.
+//   - A later change of another program is never undone: recovery restores a file only where it is
+//     exactly what Apply wrote. It leaves any other file alone, and reports it to
+//     [Options.OnDamage].
 //
 // # What is not promised
 //
-//   - Between the first rename and the last one, a reader of several files sees new files beside old ones.
-//   - Nothing changes until recovery runs: after a power cut, call OpenFileSet before the program that reads the files starts.
-//   - A change of another program in the instant between the last comparison and the rename is lost.
-//   - Hard links, extended attributes, ACLs, security labels and times of a replaced file are not kept, nor are they restored.
+//   - Between the first rename and the last one, a reader of several files sees new files beside
+//     old ones.
+//   - Nothing changes until recovery runs: after a power cut, call OpenFileSet before the program
+//     that reads the files starts.
+//   - A change of another program in the instant between the last comparison and the rename is
+//     lost.
+//   - Hard links, extended attributes, ACLs, security labels and times of a replaced file are not
+//     kept, nor are they restored.
 //   - Directories that Apply made stay when it is undone.
-//   - If the journal itself is damaged, no file is touched: OnDamage hears of it, and the next Apply makes the set whole.
+//   - If the journal itself is damaged, no file is touched: OnDamage hears of it, and the next
+//     Apply makes the set whole.
 //
 // # Concurrency
 //
-// A FileSet may be used by several goroutines and several processes. Each call takes the lock of the journal for its own time
-// and waits for it until the context ends. Two sets with different directories do not know each other: if both change one
-// file at the same time, one of them fails and is undone, or the later one counts.
+// A FileSet may be used by several goroutines and several processes. Each call takes the lock of
+// the journal for its own time and waits for it until the context ends. Two sets with different
+// directories do not know each other: if both change one file at the same time, one of them fails
+// and is undone, or the later one counts.
 type FileSet struct {
 	sys  fsys
 	o    Options
@@ -55,13 +66,13 @@ type FileSet struct {
 
 // A File is one file of a [FileSet] as it is to be. A set has no file twice.
 type File struct {
-	// Path is absolute and clean. Links above the file are followed, and the file itself must not be one. Directories that are
-	// not there are made, with mode 0755.
+	// Path is absolute and clean. Links above the file are followed, and the file itself must not
+	// be one. Directories that are not there are made, with mode 0755.
 	Path string
 	// Mode has permission bits only; 0 = 0600. The umask does not count.
 	Mode fs.FileMode
-	// Owner is the user and the group by number, "0:0", as chown takes them; "" = those of this process. Without the right to
-	// give files away, any other owner is an error.
+	// Owner is the user and the group by number, "0:0", as chown takes them; "" = those of this
+	// process. Without the right to give files away, any other owner is an error.
 	Owner string
 	// Content is up to Options.MaxPayload bytes.
 	Content []byte
@@ -69,12 +80,13 @@ type File struct {
 	Absent bool
 }
 
-// OpenFileSet returns the set whose journal is in dir, after recovery: if an Apply was cut off, its files are restored. The
-// directory is made if it is missing. It belongs to one set, is of the same kind as that of [Open], and is not one of a Store of
-// the caller. Of the options, MaxPayload bounds a file, the old one and the new one.
+// OpenFileSet returns the set whose journal is in dir, after recovery: if an Apply was cut off, its
+// files are restored. The directory is made if it is missing. It belongs to one set, is of the same
+// kind as that of [Open], and is not one of a Store of the caller. Of the options, MaxPayload
+// bounds a file, the old one and the new one.
 //
-// If recovery does not succeed, the error matches [ErrIndeterminate], and a later call tries again. Other errors are those of Open
-// and, if the context ended first, its own.
+// If recovery does not succeed, the error matches [ErrIndeterminate], and a later call tries again.
+// Other errors are those of Open and, if the context ended first, its own.
 func OpenFileSet(ctx context.Context, dir string, o Options) (*FileSet, error) {
 	return openFileSetOn(ctx, hostFS(), dir, o, openOn)
 }
@@ -103,14 +115,16 @@ func openFileSetOn(ctx context.Context, sys fsys, dir string, o Options, open op
 	return s, nil
 }
 
-// Apply makes every file as it is given, in one transaction, and writes those that are equal, too. The promises of [FileSet] hold.
-// Content is not kept. A set without files is nothing to do.
+// Apply makes every file as it is given, in one transaction, and writes those that are equal, too.
+// The promises of [FileSet] hold. Content is not kept. A set without files is nothing to do.
 //
-// Every error matches exactly one of [ErrNotWritten] and [ErrIndeterminate] and, if there is one of these causes, [ErrFull],
-// [ErrReadOnly], [ErrTooLarge], [ErrUntrusted] (a link, a directory, or a directory above the file that every user may write),
-// [fs.ErrPermission], [ErrNotOpen], or the context's. The context is looked at before each step up to the last rename.
+// Every error matches exactly one of [ErrNotWritten] and [ErrIndeterminate] and, if there is one of
+// these causes, [ErrFull], [ErrReadOnly], [ErrTooLarge], [ErrUntrusted] (a link, a directory, or a
+// directory above the file that every user may write), [fs.ErrPermission], [ErrNotOpen], or the
+// context's. The context is looked at before each step up to the last rename.
 //
-// Apply costs two fsyncs for the journal before, two after, and one for each new file, each old one, and, twice, each directory.
+// Apply costs two fsyncs for the journal before, two after, and one for each new file, each old
+// one, and, twice, each directory.
 func (s *FileSet) Apply(ctx context.Context, files []File) error {
 	if s == nil || s.open == nil {
 		return notWritten(ErrNotOpen)

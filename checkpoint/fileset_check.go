@@ -16,13 +16,15 @@ import (
 
 const (
 	fileNameMax = 255
-	// tempMark is in the name of every temporary file that this package makes beside a file of others.
+	// tempMark is in the name of every temporary file that this package makes beside a file of
+	// others.
 	tempMark = ".belay-"
 	newEnd   = ".new"
 	oldEnd   = ".old"
 )
 
-// checkFiles refuses what can be seen to be wrong before anything is opened. All problems are told at once.
+// checkFiles refuses what can be seen to be wrong before anything is opened. All problems are told
+// at once.
 func checkFiles(files []File, limit int64) error {
 	var errs []error
 	seen := map[string]bool{}
@@ -80,8 +82,9 @@ func (f *File) owner() (uid, gid uint32, err error) {
 	return 0, 0, fmt.Errorf("owner %s: want a user and a group by number, such as 0:0", quoted(f.Owner))
 }
 
-// locate finds where the files really lie. It refuses a file that is there twice, or below another one, or in the journal, and
-// a path on which every user could put another directory in the place of one.
+// locate finds where the files really lie. It refuses a file that is there twice, or below another
+// one, or in the journal, and a path on which every user could put another directory in the place
+// of one.
 func (s *FileSet) locate(files []File) ([]target, error) {
 	home, err := s.sys.resolve(s.dir)
 	if err != nil {
@@ -137,8 +140,8 @@ func resolveDir(sys fsys, dir string) (string, error) {
 	return filepath.Join(real, missing), err
 }
 
-// tempName is the name of the new or the old content of a file, beside it, until the set is whole or undone. Two sets have
-// different ones.
+// tempName is the name of the new or the old content of a file, beside it, until the set is whole
+// or undone. Two sets have different ones.
 func tempName(journal, name, end string) string {
 	const room = 200
 	sum := sha256.Sum256([]byte(journal + "\n" + name))

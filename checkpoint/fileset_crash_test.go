@@ -16,8 +16,9 @@ import (
 	"github.com/belayproject/belay/internal/raceshare"
 )
 
-// D1 for a FileSet: a crash between any two calls of the disk, with any part of what was not synced, while sets are applied, while
-// processes are killed in the middle, and while other programs write the same files. Each state is whole or undone.
+// D1 for a FileSet: a crash between any two calls of the disk, with any part of what was not
+// synced, while sets are applied, while processes are killed in the middle, and while other
+// programs write the same files. Each state is whole or undone.
 func TestFaultD1FileSetIsWholeOrUndone(t *testing.T) {
 	bar := amount(raceshare.Of(t, 10_000), 1_000_000, 20_000_000)
 	total := seeds(t, bar, all, func(seed uint64) checkpointtest.Crash {
@@ -35,7 +36,8 @@ func TestFaultD4FileSetCrashesDuringRecovery(t *testing.T) {
 	line(t, "D4.FileSet", "states", total.Nested, bar, fmt.Sprintf("depth=3 recoveries=%d ", total.Checked))
 }
 
-// D5 for a FileSet: every call of the disk fails, in every way. An error says what happened; the next process finds a whole set.
+// D5 for a FileSet: every call of the disk fails, in every way. An error says what happened; the
+// next process finds a whole set.
 func TestFaultD5FileSetEveryCallFails(t *testing.T) {
 	runs := 0
 	for _, f := range checkpointtest.Faults() {
@@ -63,7 +65,8 @@ func TestFaultD5FileSetEveryCallFails(t *testing.T) {
 	line(t, "D5.FileSet", "runs", runs, amount(200, 2000, 2000), fmt.Sprintf("kinds=%d ", len(checkpointtest.Faults())))
 }
 
-// D6 for a FileSet: an fsync or a rename fails once; what it should have made durable is lost, and later ones succeed.
+// D6 for a FileSet: an fsync or a rename fails once; what it should have made durable is lost, and
+// later ones succeed.
 func TestFaultD6FileSetLostSyncs(t *testing.T) {
 	var total checkpointtest.Report
 	points := 0

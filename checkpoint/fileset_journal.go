@@ -11,8 +11,8 @@ import (
 	"io/fs"
 )
 
-// journalStream is the only stream in the directory of a FileSet. Its newest record says what the last Apply was about, and how
-// far it came.
+// journalStream is the only stream in the directory of a FileSet. Its newest record says what the
+// last Apply was about, and how far it came.
 const journalStream = "files"
 
 const journalVersion = 1
@@ -31,7 +31,8 @@ type journal struct {
 	Version int    `json:"version"`
 	Phase   phase  `json:"phase"`
 	Tag     string `json:"tag"` // is in the names of the temporary files
-	// Doubtful says that an fsync failed while files were restored: what a directory shows may not be what is on the disk.
+	// Doubtful says that an fsync failed while files were restored: what a directory shows may not
+	// be what is on the disk.
 	Doubtful bool     `json:"doubtful,omitempty"`
 	Made     []string `json:"made,omitempty"` // directories that were missing, upper ones first
 	Files    []change `json:"files"`
@@ -54,7 +55,8 @@ type fileState struct {
 	GID     uint32 `json:"gid,omitempty"`
 }
 
-// readJournal returns nil where there is nothing to recover from: no record, or damage. The Store has told OnDamage of that.
+// readJournal returns nil where there is nothing to recover from: no record, or damage. The Store
+// has told OnDamage of that.
 func readJournal(ctx context.Context, store *Store) (*journal, error) {
 	rec, err := store.Read(ctx, journalStream)
 	switch {
@@ -75,7 +77,8 @@ func readJournal(ctx context.Context, store *Store) (*journal, error) {
 	return &j, nil
 }
 
-// write stores the journal. It is not cut off half-way by a context: what is on the disk and what is in it have to agree.
+// write stores the journal. It is not cut off half-way by a context: what is on the disk and what
+// is in it have to agree.
 func (j *journal) write(ctx context.Context, store *Store) error {
 	payload, err := json.Marshal(j)
 	if err != nil {

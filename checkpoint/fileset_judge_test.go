@@ -21,14 +21,16 @@ import (
 	"github.com/belayproject/belay/checkpoint/checkpointtest"
 )
 
-// What a FileSet promises across crashes, as a judge of any state. Notes say what was about to happen and what came of it.
+// What a FileSet promises across crashes, as a judge of any state. Notes say what was about to
+// happen and what came of it.
 type (
 	setBegun struct{ files tree }
 	setEnded struct {
 		files tree
 		err   string // "" = acknowledged, "unsure", "refused"
 	}
-	// strangerBegun and strangerEnded are the write of one file by another program, which is durable when it ended.
+	// strangerBegun and strangerEnded are the write of one file by another program, which is
+	// durable when it ended.
 	strangerBegun struct{ files tree }
 	strangerEnded struct{ files tree }
 	// treeSeen is what a process read after recovery: the next crash must not take it back.
@@ -151,9 +153,10 @@ func readValue(d *checkpointtest.Disk, p string) (string, error) {
 	return fmt.Sprintf("%o:%s", info.Mode().Perm(), data), errors.Join(err, f.Close())
 }
 
-// judgeSet makes the Check of every crash: the next process opens the set and finds one of the trees that may be there. What comes
-// after recovery depends on nothing but what that left, so a second opening is looked at once. After an fsync that failed, the
-// removal of a temporary file is in doubt for ever: with tidy false, one may be left.
+// judgeSet makes the Check of every crash: the next process opens the set and finds one of the
+// trees that may be there. What comes after recovery depends on nothing but what that left, so a
+// second opening is looked at once. After an fsync that failed, the removal of a temporary file is
+// in doubt for ever: with tidy false, one may be left.
 func judgeSet(tidy bool) func(d *checkpointtest.Disk, noted []any) error {
 	var mu sync.Mutex
 	known := map[string]bool{}

@@ -67,7 +67,8 @@ func treeOf(files []checkpoint.File) tree {
 	return t
 }
 
-// open opens the set. Where a fault keeps it from that, the process is started again, as often as may be.
+// open opens the set. Where a fault keeps it from that, the process is started again, as often as
+// may be.
 func (s *setStory) open() (err error) {
 	for range 3 {
 		if s.set, err = openSet(s.d, checkpoint.OnDisk{}, setOptions); err == nil || !s.faulty {
@@ -114,7 +115,8 @@ func (s *setStory) apply(files []checkpoint.File) error {
 	return nil
 }
 
-// die has a process end before one of its calls, in Apply or in the recovery before it. The disk stays.
+// die has a process end before one of its calls, in Apply or in the recovery before it. The disk
+// stays.
 func (s *setStory) die(files []checkpoint.File, at func(call string) bool) {
 	s.d.Note(setBegun{treeOf(files)})
 	process := checkpoint.OnDisk{Before: func(call string) {

@@ -65,8 +65,8 @@ func wantOnly(t *testing.T, dir string, want ...string) {
 	}
 }
 
-// A set makes directories and files, with the modes that were asked for whatever the umask is; replaces and removes files; and leaves
-// nothing else.
+// A set makes directories and files, with the modes that were asked for whatever the umask is;
+// replaces and removes files; and leaves nothing else.
 func TestFileSetApplies(t *testing.T) {
 	old := unix.Umask(0o077)
 	defer unix.Umask(old)
@@ -156,7 +156,8 @@ func TestFileSetRefuses(t *testing.T) {
 	wantOnly(t, path("open"))
 }
 
-// Owners: root gives files away, and gets back what was; any other user is refused before anything changes.
+// Owners: root gives files away, and gets back what was; any other user is refused before anything
+// changes.
 func TestFileSetOwners(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -209,7 +210,8 @@ func TestFileSetOwners(t *testing.T) {
 	}
 }
 
-// countdown is a context that acts when it was asked so many times for its end; then, if cancel is set, it is over.
+// countdown is a context that acts when it was asked so many times for its end; then, if cancel is
+// set, it is over.
 type countdown struct {
 	context.Context
 	left   int
@@ -232,8 +234,8 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-// Wherever the context ends, or another program writes one of the files, the set is whole or as it was; the write of the other
-// program stays.
+// Wherever the context ends, or another program writes one of the files, the set is whole or as it
+// was; the write of the other program stays.
 func TestFileSetIsUndoneAtEveryStep(t *testing.T) {
 	whole, undone, foreign := 0, 0, 0
 	for _, cancel := range []bool{true, false} {
@@ -278,8 +280,8 @@ func TestFileSetIsUndoneAtEveryStep(t *testing.T) {
 	}
 }
 
-// Two sets with one file, each by two goroutines: the files end as one of the sets wanted them or, where they collided, as they were
-// before; every call says which.
+// Two sets with one file, each by two goroutines: the files end as one of the sets wanted them or,
+// where they collided, as they were before; every call says which.
 func TestTwoFileSetsWithOnePath(t *testing.T) {
 	dir := t.TempDir()
 	shared := filepath.Join(dir, "shared")

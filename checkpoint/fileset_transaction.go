@@ -13,7 +13,8 @@ import (
 	"slices"
 )
 
-// transaction is one Apply, or what recovery does with one that was cut off. The order is the promise:
+// transaction is one Apply, or what recovery does with one that was cut off. The order is the
+// promise:
 //
 //  1. the journal says what is there and what is to come (begin);
 //  2. new files, and copies of the old ones, are durable under temporary names (stage);
@@ -104,7 +105,8 @@ func (t *transaction) addMissing(dir string) {
 	}
 }
 
-// wanted is the state that a file is to have. The group of a file in a directory with the setgid bit is that of the directory.
+// wanted is the state that a file is to have. The group of a file in a directory with the setgid
+// bit is that of the directory.
 func (t *transaction) wanted(g target) (fileState, error) {
 	if g.Absent {
 		return fileState{}, nil
@@ -132,7 +134,8 @@ func (t *transaction) wanted(g target) (fileState, error) {
 	return w, err
 }
 
-// look says what a file is, and what it holds. Anything but a plain file of no more than the limit is refused.
+// look says what a file is, and what it holds. Anything but a plain file of no more than the limit
+// is refused.
 func (t *transaction) look(dir, name string) (fileState, []byte, error) {
 	d := t.dirs[dir]
 	if d < 0 {
@@ -168,7 +171,8 @@ func (t *transaction) look(dir, name string) (fileState, []byte, error) {
 	}, data, err
 }
 
-// readFrom reads a file of a known size. One that has another size now is being written by another program.
+// readFrom reads a file of a known size. One that has another size now is being written by another
+// program.
 func readFrom(sys fsys, fd int, size int64) ([]byte, error) {
 	data := make([]byte, size+1)
 	at := 0
@@ -215,7 +219,8 @@ func (t *transaction) run(ctx context.Context) error {
 	return err
 }
 
-// stage makes the directories that are missing, and puts the new files and copies of the old ones beside those that are there.
+// stage makes the directories that are missing, and puts the new files and copies of the old ones
+// beside those that are there.
 func (t *transaction) stage(ctx context.Context) error {
 	if err := t.makeDirs(); err != nil {
 		return err
@@ -310,8 +315,8 @@ func (t *transaction) makeDir(dir string) error {
 	return t.settleDir(parent, filepath.Base(dir))
 }
 
-// settleDir gives a directory that was made its mode, and makes its entry durable. An fsync that failed is not repeated: the
-// directory has to be made anew.
+// settleDir gives a directory that was made its mode, and makes its entry durable. An fsync that
+// failed is not repeated: the directory has to be made anew.
 func (t *transaction) settleDir(parent int, name string) error {
 	info, err := t.sys.statAt(parent, name)
 	if isGone(err) {
@@ -331,7 +336,8 @@ func (t *transaction) settleDir(parent int, name string) error {
 // permMade is the mode of a directory that Apply makes: other programs read the files.
 const permMade = 0o755
 
-// swap gives every new file its name. It compares before each rename: another program may have written since.
+// swap gives every new file its name. It compares before each rename: another program may have
+// written since.
 func (t *transaction) swap(ctx context.Context) error {
 	for _, c := range t.j.Files {
 		err := ctx.Err()

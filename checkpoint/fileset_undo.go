@@ -11,7 +11,8 @@ import (
 	"slices"
 )
 
-// recover restores the files of an Apply that was cut off, and removes what one left. It may be cut off itself and run again.
+// recover restores the files of an Apply that was cut off, and removes what one left. It may be cut
+// off itself and run again.
 func (s *FileSet) recover(ctx context.Context, store *Store) error {
 	j, err := readJournal(ctx, store)
 	if j == nil || err != nil {
@@ -37,8 +38,8 @@ func (s *FileSet) recover(ctx context.Context, store *Store) error {
 	return nil
 }
 
-// undo makes every file what it was, durably, and says so in the journal. A file that is neither the old one nor the new one was
-// written by another program, and stays.
+// undo makes every file what it was, durably, and says so in the journal. A file that is neither
+// the old one nor the new one was written by another program, and stays.
 func (t *transaction) undo(ctx context.Context) error {
 	errs := []error{t.settleDirs()}
 	for _, c := range slices.Backward(t.j.Files) {
@@ -47,7 +48,8 @@ func (t *transaction) undo(ctx context.Context) error {
 		}
 	}
 	if err := t.syncDirs(); err != nil {
-		// What the directories show is not what is on the disk, and a second fsync would not say so: the next try has to know.
+		// What the directories show is not what is on the disk, and a second fsync would not say
+		// so: the next try has to know.
 		t.j.Phase, t.j.Doubtful = phaseApplying, true
 		return errors.Join(append(errs, err, t.j.write(ctx, t.store))...)
 	}

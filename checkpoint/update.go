@@ -10,12 +10,14 @@ import (
 	"io/fs"
 )
 
-// Update changes a record by what it holds: it reads the newest record, calls change with its payload, and puts what change
-// returned. If another call wrote the stream meanwhile, it begins again, so change may be called several times. No write is lost.
+// Update changes a record by what it holds: it reads the newest record, calls change with its
+// payload, and puts what change returned. If another call wrote the stream meanwhile, it begins
+// again, so change may be called several times. No write is lost.
 //
-// change is given nil where there is no record, and may return nil for none to be left. An error of change ends Update, which then
-// wrote nothing. Errors are those of [Store.Read], then those of [Store.Put] or [Store.Delete]; all match exactly one of
-// [ErrNotWritten] and [ErrIndeterminate]. A record that is damaged is an error, and change is not called: put a new one then.
+// change is given nil where there is no record, and may return nil for none to be left. An error of
+// change ends Update, which then wrote nothing. Errors are those of [Store.Read], then those of
+// [Store.Put] or [Store.Delete]; all match exactly one of [ErrNotWritten] and [ErrIndeterminate]. A
+// record that is damaged is an error, and change is not called: put a new one then.
 func Update(ctx context.Context, s *Store, stream string, change func(old []byte) ([]byte, error)) error {
 	if err := update(ctx, s, stream, change); err != nil {
 		return fmt.Errorf("updating %s: %w", quoted(stream), notWritten(err))
@@ -23,12 +25,13 @@ func Update(ctx context.Context, s *Store, stream string, change func(old []byte
 	return nil
 }
 
-// UpdateDir is [Update] for a store that several processes write to, such as the old and the new process of a plugin that is
-// restarted by surge. It opens the store in dir as [Open] does, updates the stream, and closes the store: the lock is held for that
-// time only. If another process has the store open, UpdateDir waits until the context ends; the error then matches [ErrLocked], too.
+// UpdateDir is [Update] for a store that several processes write to, such as the old and the new
+// process of a plugin that is restarted by surge. It opens the store in dir as [Open] does, updates
+// the stream, and closes the store: the lock is held for that time only. If another process has the
+// store open, UpdateDir waits until the context ends; the error then matches [ErrLocked], too.
 //
-// All processes use the same options and keep no [Store] open. They read with a [Reader], which needs no lock. Each UpdateDir reads
-// all records: it is for small stores.
+// All processes use the same options and keep no [Store] open. They read with a [Reader], which
+// needs no lock. Each UpdateDir reads all records: it is for small stores.
 func UpdateDir(ctx context.Context, dir string, o Options, stream string, change func(old []byte) ([]byte, error)) error {
 	err := updateDir(ctx, func() (*Store, error) { return Open(dir, o) }, stream, change)
 	if err != nil {
@@ -91,7 +94,8 @@ func update(ctx context.Context, s *Store, stream string, change func([]byte) ([
 	}
 }
 
-// written is what a stream was when it was read: the highest generation that was ever named, and the one that was read (0 = none).
+// written is what a stream was when it was read: the highest generation that was ever named, and
+// the one that was read (0 = none).
 type written struct{ top, gen uint64 }
 
 func topOf(ctx context.Context, s *Store, n name) (uint64, error) {

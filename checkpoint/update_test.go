@@ -58,7 +58,8 @@ func TestUpdateLosesNoWrite(t *testing.T) {
 	}
 }
 
-// A change is made of what is there: nothing, an empty record, a record that another call wrote or deleted meanwhile.
+// A change is made of what is there: nothing, an empty record, a record that another call wrote or
+// deleted meanwhile.
 func TestUpdateSeesWhatIsThere(t *testing.T) {
 	s, err := checkpoint.Open(t.TempDir(), checkpoint.Options{Ballast: -1})
 	if err != nil {
@@ -124,7 +125,8 @@ func countInDir(dir string, steps int) error {
 	return nil
 }
 
-// The old and the new process of a plugin write to one store at the same time, and lose no step; a Reader looks on.
+// The old and the new process of a plugin write to one store at the same time, and lose no step; a
+// Reader looks on.
 func TestUpdateDirByTwoProcesses(t *testing.T) {
 	const steps = 8
 	if dir := os.Getenv(updateVar); dir != "" {
@@ -165,7 +167,8 @@ func TestUpdateDirByTwoProcesses(t *testing.T) {
 	}
 }
 
-// Where another process keeps the store open, UpdateDir waits as long as its context, and says by whom it is held.
+// Where another process keeps the store open, UpdateDir waits as long as its context, and says by
+// whom it is held.
 func TestUpdateDirWaitsForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	s, err := checkpoint.Open(dir, checkpoint.Options{Ballast: -1})

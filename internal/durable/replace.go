@@ -17,7 +17,8 @@ import (
 // ErrUnconfirmed says that a file was replaced, and that the disk did not confirm it.
 var ErrUnconfirmed = errors.New("the new name of the file was not confirmed")
 
-// FS is where a file is replaced: [OS], [InRoot], or a disk in memory. Names are those of [FS.OpenFile].
+// FS is where a file is replaced: [OS], [InRoot], or a disk in memory. Names are those of
+// [FS.OpenFile].
 type FS interface {
 	// OpenFile does not wait where a pipe is at name, and follows no link where it makes a file.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
@@ -41,7 +42,8 @@ type File interface {
 // tries bounds how often the temporary file may be in the way.
 const tries = 1000
 
-// Replace makes data the content of a file with a mode, whatever the umask. A link at name is replaced, not followed.
+// Replace makes data the content of a file with a mode, whatever the umask. A link at name is
+// replaced, not followed.
 func Replace(fsys FS, name string, data []byte, mode fs.FileMode) error {
 	temp := filepath.Join(filepath.Dir(name), TempName(filepath.Base(name)))
 	f, err := create(fsys, temp)
@@ -81,8 +83,8 @@ func confirm(fsys FS, dir string) error {
 	return nil
 }
 
-// create makes the temporary file, locked. One that is there belongs to another writer, which is waited for, or was left by a killed
-// one.
+// create makes the temporary file, locked. One that is there belongs to another writer, which is
+// waited for, or was left by a killed one.
 func create(fsys FS, temp string) (File, error) {
 	for range tries {
 		f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

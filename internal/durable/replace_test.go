@@ -151,7 +151,8 @@ func (f failingFile) Chmod(mode fs.FileMode) error {
 	return f.File.Chmod(mode)
 }
 
-// Whatever fails, the file is what it was, and nothing is left; only after the rename is it the new one, and in doubt.
+// Whatever fails, the file is what it was, and nothing is left; only after the rename is it the new
+// one, and in doubt.
 func TestReplaceThatFails(t *testing.T) {
 	for _, fail := range []string{"chmod", "write", "sync", "rename", "sync of the directory"} {
 		path := filepath.Join(t.TempDir(), "file")

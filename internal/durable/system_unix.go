@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags keep a planted link from being written through, and a planted pipe from blocking. What is opened for reading is a
-// directory, which may be behind a link, or a plain file.
+// openFlags keep a planted link from being written through, and a planted pipe from blocking. What
+// is opened for reading is a directory, which may be behind a link, or a plain file.
 func openFlags(flag int) int {
 	if flag == os.O_RDONLY {
 		return unix.O_NONBLOCK

@@ -21,8 +21,8 @@ import (
 	"github.com/belayproject/belay/internal/tier"
 )
 
-// setSubjects keep a value in three files of two directories, which must agree: a FileSet, and two ways in which node agents write such
-// files, one after the other.
+// setSubjects keep a value in three files of two directories, which must agree: a FileSet, and two
+// ways in which node agents write such files, one after the other.
 func setSubjects() []subject {
 	return []subject{
 		{name: "FileSet", deletes: true, prepare: prepareSets, open: openSets},
@@ -92,7 +92,8 @@ func (k *setKeeper) put(ctx context.Context, stream string, v value) error {
 	return nil
 }
 
-// look reads all files of a stream. Those of which one is old and one is new are nothing that was put.
+// look reads all files of a stream. Those of which one is old and one is new are nothing that was
+// put.
 func (k *setKeeper) look(stream string) (value, uint64, error) {
 	var all []value
 	for _, path := range k.paths(stream) {
@@ -116,8 +117,9 @@ func (k *setKeeper) look(stream string) (value, uint64, error) {
 
 func (k *setKeeper) close() error { return nil }
 
-// D2, D4 for sets: the power is cut while six sets of three files are applied at once, and again while they recover. A FileSet loses
-// and mixes nothing; the harness finds what those lose and mix that write one file after the other.
+// D2, D4 for sets: the power is cut while six sets of three files are applied at once, and again
+// while they recover. A FileSet loses and mixes nothing; the harness finds what those lose and mix
+// that write one file after the other.
 func TestPowerCutsOfSets(t *testing.T) {
 	tier.System(t, tier.Root, tier.Disks)
 	eachKind(t, []kind{ext4, xfs}, func(t *testing.T, k kind) {
