@@ -291,10 +291,6 @@ func libraryTable() badinput.Table {
 			{"checkpoint.FileSet", reflect.TypeFor[checkpoint.FileSet](), map[string][]string{
 				"Apply": []string{"ctx", "files"},
 			}},
-			{"checkpoint.LockedError", reflect.TypeFor[checkpoint.LockedError](), map[string][]string{
-				"Error":  nil,
-				"Unwrap": nil,
-			}},
 			{"checkpoint.Reader", reflect.TypeFor[checkpoint.Reader](), map[string][]string{
 				"Get":  []string{"ctx", "stream"},
 				"List": []string{"ctx", "dir"},
