@@ -22,26 +22,29 @@ var (
 var (
 	// ErrFull says that the disk or the store's quota has no room. Every earlier record stays readable.
 	ErrFull = errors.New("no room for the record")
-	// ErrLocked says that another process has the store open. The text of the error names the process, if that is known.
+	// ErrLocked says that another process has the store open. The text of the error names the process, if that is
+	// known.
 	ErrLocked = errors.New("the store is in use")
 	// ErrTooLarge says that a payload is above [Options.MaxPayload].
 	ErrTooLarge = errors.New("the payload is too large")
 	// ErrReadOnly says that the file system is mounted read-only, or turned so after an error. Reading goes on.
 	ErrReadOnly = errors.New("the file system is read-only")
-	// ErrCorrupt says that a record does not verify. From Get and Read it is a [CorruptError]: nothing of the stream does.
+	// ErrCorrupt says that a record does not verify. From Get and Read it is a [CorruptError]: nothing of the stream
+	// does.
 	ErrCorrupt = errors.New("the record is damaged")
-	// ErrTooNew says that a newer version of this package wrote the record. It is left as it is: neither Put nor Delete
-	// touches its stream, so that a downgrade discards nothing.
+	// ErrTooNew says that a newer version of this package wrote the record. It is left as it is: neither Put nor
+	// Delete touches its stream, so that a downgrade discards nothing.
 	ErrTooNew = errors.New("the record has a newer format")
-	// ErrForeign says that a record belongs to another machine, stream or generation than its place says: a cloned disk or
-	// a copied file. It counts as absent and is set aside.
+	// ErrForeign says that a record belongs to another machine, stream or generation than its place says: a cloned
+	// disk or a copied file. It counts as absent and is set aside.
 	ErrForeign = errors.New("the record belongs elsewhere")
-	// ErrUntrusted says that a file or directory is not what this package makes: a link, a special file, a file with a
-	// second name, another owner, or writable for others.
+	// ErrUntrusted says that a file or directory is not what this package makes: a link, a special file, a file with
+	// a second name, another owner, or writable for others.
 	ErrUntrusted = errors.New("not trusted")
 	// ErrMoved says that the store's directory, or one in it, is no longer the one that was opened.
 	ErrMoved = errors.New("the directory was moved or replaced")
-	// ErrNotOpen says that the Store was not made by [Open], the Reader by [OpenReader], or the FileSet by [OpenFileSet].
+	// ErrNotOpen says that the Store was not made by [Open], the Reader by [OpenReader], or the FileSet by
+	// [OpenFileSet].
 	ErrNotOpen = errors.New("the store was not opened: make it with checkpoint.Open, OpenReader or OpenFileSet")
 	// ErrName says that a stream or directory name is not one that this package accepts; see [ValidateStream].
 	ErrName = errors.New("the name is not acceptable")
@@ -126,8 +129,8 @@ func (d *Damage) what() string {
 
 func (d *Damage) Error() string { return "stream " + strconv.Quote(d.Stream) + ": " + d.what() }
 
-// Unwrap gives the sentinel of the reason (ErrCorrupt, ErrForeign, ErrTooNew, ErrUntrusted; none for an unreadable file,
-// which may be whole) and Err.
+// Unwrap gives the sentinel of the reason (ErrCorrupt, ErrForeign, ErrTooNew, ErrUntrusted; none for an unreadable
+// file, which may be whole) and Err.
 func (d *Damage) Unwrap() []error {
 	var errs []error
 	switch d.Reason {

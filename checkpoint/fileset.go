@@ -108,7 +108,7 @@ func openFileSetOn(ctx context.Context, sys fsys, dir string, o Options, open op
 	journal.MaxPayload, journal.MaxStore = defaultMaxPayload, defaultMaxStore
 	s := &FileSet{sys: sys, o: o, dir: path}
 	s.open = func() (*Store, error) { return open(sys, path, journal) }
-	err = s.locked(ctx, func(store *Store) error { return s.recover(ctx, store) })
+	err = s.withJournal(ctx, func(store *Store) error { return s.recoverFiles(ctx, store) })
 	if err != nil {
 		return nil, fmt.Errorf("opening the files of %q: %w", dir, err)
 	}
@@ -138,11 +138,11 @@ func (s *FileSet) Apply(ctx context.Context, files []File) error {
 		}
 		return err
 	}
-	err := s.locked(ctx, func(store *Store) error {
-		if err := s.recover(ctx, store); err != nil {
+	err := s.withJournal(ctx, func(store *Store) error {
+		if err := s.recoverFiles(ctx, store); err != nil {
 			return err
 		}
-		return s.apply(ctx, store, files)
+		return s.applyFiles(ctx, store, files)
 	})
 	if err != nil {
 		return fmt.Errorf("applying %d files: %w", len(files), notWritten(err))
@@ -150,21 +150,21 @@ func (s *FileSet) Apply(ctx context.Context, files []File) error {
 	return nil
 }
 
-func (s *FileSet) apply(ctx context.Context, store *Store, files []File) error {
-	targets, err := s.locate(files)
+func (s *FileSet) applyFiles(ctx context.Context, store *Store, files []File) error {
+	targets, err := s.locateFiles(files)
 	if err != nil {
 		return err
 	}
 	t := s.newTransaction(store)
-	defer t.close()
-	if err := t.prepare(targets); err != nil {
+	defer t.closeDirs()
+	if err := t.inspectFiles(targets); err != nil {
 		return err
 	}
-	return t.run(ctx)
+	return t.runPhases(ctx)
 }
 
-// locked runs a call with the journal open, which nobody else has then.
-func (s *FileSet) locked(ctx context.Context, call func(*Store) error) error {
+// withJournal runs a call with the journal open, which no other process has then.
+func (s *FileSet) withJournal(ctx context.Context, call func(*Store) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -211,4 +211,4 @@ type target struct {
 	name string
 }
 
-func (t target) place() string { return filepath.Join(t.dir, t.name) }
+func (t target) realPath() string { return filepath.Join(t.dir, t.name) }

@@ -4,8 +4,10 @@
 package checkpoint
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -30,7 +32,7 @@ func checkFiles(files []File, limit int64) error {
 	seen := map[string]bool{}
 	for i := range files {
 		f := &files[i]
-		problem := f.problem(limit)
+		problem := f.findProblem(limit)
 		if problem == nil && seen[f.Path] {
 			problem = errors.New("is twice in the set")
 		}
@@ -42,9 +44,9 @@ func checkFiles(files []File, limit int64) error {
 	return errors.Join(errs...)
 }
 
-func (f *File) problem(limit int64) error {
+func (f *File) findProblem(limit int64) error {
 	base := filepath.Base(f.Path)
-	_, _, err := f.owner()
+	_, _, err := f.parseOwner()
 	switch {
 	case err != nil:
 		return err
@@ -66,8 +68,8 @@ func (f *File) problem(limit int64) error {
 	return nil
 }
 
-// owner gives the user and the group, if they are given.
-func (f *File) owner() (uid, gid uint32, err error) {
+// parseOwner gives the user and the group, if they are given.
+func (f *File) parseOwner() (uid, gid uint32, err error) {
 	if f.Owner == "" {
 		return 0, 0, nil
 	}
@@ -82,10 +84,10 @@ func (f *File) owner() (uid, gid uint32, err error) {
 	return 0, 0, fmt.Errorf("owner %s: want a user and a group by number, such as 0:0", quoted(f.Owner))
 }
 
-// locate finds where the files really lie. It refuses a file that is there twice, or below another
+// locateFiles finds where the files really lie. It refuses a file that is there twice, or below another
 // one, or in the journal, and a path on which every user could put another directory in the place
 // of one.
-func (s *FileSet) locate(files []File) ([]target, error) {
+func (s *FileSet) locateFiles(files []File) ([]target, error) {
 	home, err := s.sys.resolve(s.dir)
 	if err != nil {
 		return nil, err
@@ -97,13 +99,13 @@ func (s *FileSet) locate(files []File) ([]target, error) {
 		if t.dir, err = resolveDir(s.sys, filepath.Dir(f.Path)); err != nil {
 			return nil, fmt.Errorf("file %s: %w", quoted(f.Path), err)
 		}
-		if places[t.place()] {
+		if places[t.realPath()] {
 			return nil, fmt.Errorf("file %s: is twice in the set, under another name", quoted(f.Path))
 		}
 		if t.dir == home || strings.HasPrefix(t.dir, home+"/") {
 			return nil, fmt.Errorf("file %s: %w: is in the directory of the journal", quoted(f.Path), ErrUntrusted)
 		}
-		places[t.place()] = true
+		places[t.realPath()] = true
 		targets = append(targets, t)
 	}
 	for _, t := range targets {
@@ -146,4 +148,80 @@ func tempName(journal, name, end string) string {
 	const room = 200
 	sum := sha256.Sum256([]byte(journal + "\n" + name))
 	return "." + name[:min(len(name), room)] + tempMark + hex.EncodeToString(sum[:8]) + end
+}
+
+// journalStream is the only stream in the directory of a FileSet. Its newest record says what the
+// last Apply was about, and how far it came.
+const journalStream = "files"
+
+const journalVersion = 1
+
+// phase is how far an Apply came. Only files of one that is applying are ever restored.
+type phase string
+
+const (
+	phaseApplying phase = "applying" // files may be old or new
+	phaseApplied  phase = "applied"  // all files are new
+	phaseUndone   phase = "undone"   // all files are old
+)
+
+// journal is the record.
+type journal struct {
+	Version int    `json:"version"`
+	Phase   phase  `json:"phase"`
+	Tag     string `json:"tag"` // is in the names of the temporary files
+	// Doubtful says that an fsync failed while files were restored: what a directory shows may not
+	// be what is on the disk.
+	Doubtful bool     `json:"doubtful,omitempty"`
+	Made     []string `json:"made,omitempty"` // directories that were missing, upper ones first
+	Files    []change `json:"files"`
+}
+
+// change is what an Apply does to one file.
+type change struct {
+	Dir  string    `json:"dir"` // without links
+	Name string    `json:"name"`
+	Old  fileState `json:"old"`
+	New  fileState `json:"new"`
+}
+
+// fileState says all that recovery compares of a file.
+type fileState struct {
+	Present bool   `json:"present"`
+	Digest  string `json:"digest,omitempty"`
+	Mode    uint32 `json:"mode,omitempty"`
+	UID     uint32 `json:"uid,omitempty"`
+	GID     uint32 `json:"gid,omitempty"`
+}
+
+// readJournal returns nil where there is nothing to recover from: no record, or damage. The Store
+// has told OnDamage of that.
+func readJournal(ctx context.Context, store *Store) (*journal, error) {
+	rec, err := store.Read(ctx, journalStream)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrCorrupt):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(rec.Damage) > 0: // the record of another Apply than the last one, or of an earlier phase
+		return nil, nil
+	}
+	var j journal
+	if err := json.Unmarshal(rec.Payload, &j); err != nil {
+		return nil, fmt.Errorf("the journal: %w", err)
+	}
+	if j.Version != journalVersion {
+		return nil, fmt.Errorf("the journal: %w: version %d", ErrTooNew, j.Version)
+	}
+	return &j, nil
+}
+
+// putJournal stores it. It is not cut off half-way by a context: what is on the disk and what
+// is in it have to agree.
+func (j *journal) putJournal(ctx context.Context, store *Store) error {
+	payload, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	return store.Put(context.WithoutCancel(ctx), journalStream, payload)
 }

@@ -31,7 +31,8 @@ func TestFaultD1FileSetIsWholeOrUndone(t *testing.T) {
 func TestFaultD4FileSetCrashesDuringRecovery(t *testing.T) {
 	bar := amount(raceshare.Of(t, 4_000), 100_000, 5_000_000)
 	total := seeds(t, bar, nested, func(seed uint64) checkpointtest.Crash {
-		return checkpointtest.Crash{Work: setHistory(seed, 1+int(seed%2)), Check: judgeSet(true), Seed: seed, Depth: 3, PerPoint: 64}
+		work := setHistory(seed, 1+int(seed%2))
+		return checkpointtest.Crash{Work: work, Check: judgeSet(true), Seed: seed, Depth: 3, PerPoint: 64}
 	})
 	line(t, "D4.FileSet", "states", total.Nested, bar, fmt.Sprintf("depth=3 recoveries=%d ", total.Checked))
 }
@@ -41,10 +42,10 @@ func TestFaultD4FileSetCrashesDuringRecovery(t *testing.T) {
 func TestFaultD5FileSetEveryCallFails(t *testing.T) {
 	runs := 0
 	for _, f := range checkpointtest.Faults() {
-		for f.At = 0; ; f.At += amount(29, 1, 1) {
+		for f.At = 0; ; f.At += amount(29, 5, 1) {
 			d := checkpointtest.NewDisk()
 			s := &setStory{d: d, rnd: rand.New(rand.NewPCG(5, 35)), faulty: true}
-			if err := errors.Join(s.prepare(), s.open(), s.apply(s.draw())); err != nil {
+			if err := errors.Join(s.prepare(), s.open(), s.apply(s.drawSet())); err != nil {
 				t.Fatal(err)
 			}
 			d.Inject(f)
@@ -62,7 +63,7 @@ func TestFaultD5FileSetEveryCallFails(t *testing.T) {
 			runs++
 		}
 	}
-	line(t, "D5.FileSet", "runs", runs, amount(200, 2000, 2000), fmt.Sprintf("kinds=%d ", len(checkpointtest.Faults())))
+	line(t, "D5.FileSet", "runs", runs, amount(200, 1000, 5000), fmt.Sprintf("kinds=%d ", len(checkpointtest.Faults())))
 }
 
 // D6 for a FileSet: an fsync or a rename fails once; what it should have made durable is lost, and
@@ -78,7 +79,7 @@ func TestFaultD6FileSetLostSyncs(t *testing.T) {
 			report, err := checkpointtest.Crash{
 				Work: func(d *checkpointtest.Disk) error {
 					s := &setStory{d: d, rnd: rand.New(rand.NewPCG(6, 35)), faulty: true}
-					if err := errors.Join(s.prepare(), s.open(), s.apply(s.draw())); err != nil {
+					if err := errors.Join(s.prepare(), s.open(), s.apply(s.drawSet())); err != nil {
 						return err
 					}
 					d.Settle()
@@ -99,5 +100,6 @@ func TestFaultD6FileSetLostSyncs(t *testing.T) {
 			total = total.Add(report)
 		}
 	}
-	line(t, "D6.FileSet", "faults", points, amount(raceshare.Of(t, 20), 150, 150), fmt.Sprintf("model=memory states=%d ", total.States))
+	line(t, "D6.FileSet", "faults", points, amount(raceshare.Of(t, 20), 150, 150),
+		fmt.Sprintf("model=memory states=%d ", total.States))
 }

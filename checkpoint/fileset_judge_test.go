@@ -40,7 +40,7 @@ type (
 // tree says of each path what is there: the mode and the content, or "" for nothing.
 type tree map[string]string
 
-func (t tree) with(files tree) tree {
+func (t tree) mergedWith(files tree) tree {
 	all := maps.Clone(t)
 	maps.Copy(all, files)
 	return all
@@ -68,15 +68,15 @@ func openSet(d *checkpointtest.Disk, how checkpoint.OnDisk, o checkpoint.Options
 	return checkpoint.OpenFileSetOnDisk(d, how, setHome, o)
 }
 
-// possible gives the trees that may be on the disk after these notes.
-func possible(noted []any) []tree {
+// possibleTrees gives the trees that may be on the disk after these notes.
+func possibleTrees(noted []any) []tree {
 	may, flight := []tree{{}}, []tree(nil)
 	settle := func() {
-		may, flight = distinct(slices.Concat(may, flight)), nil // a killed process: what it did may be there
+		may, flight = distinctTrees(slices.Concat(may, flight)), nil // a killed process: what it did may be there
 	}
 	each := func(files tree) (all []tree) {
 		for _, t := range may {
-			all = append(all, t.with(files))
+			all = append(all, t.mergedWith(files))
 		}
 		return all
 	}
@@ -102,10 +102,10 @@ func possible(noted []any) []tree {
 			may, flight = []tree{n.files}, nil
 		}
 	}
-	return distinct(slices.Concat(may, flight))
+	return distinctTrees(slices.Concat(may, flight))
 }
 
-func distinct(trees []tree) (all []tree) {
+func distinctTrees(trees []tree) (all []tree) {
 	for _, t := range trees {
 		if !slices.ContainsFunc(all, func(o tree) bool { return maps.Equal(t, o) }) {
 			all = append(all, t)
@@ -161,7 +161,7 @@ func judgeSet(tidy bool) func(d *checkpointtest.Disk, noted []any) error {
 	var mu sync.Mutex
 	known := map[string]bool{}
 	return func(d *checkpointtest.Disk, noted []any) error {
-		got, err := recoverTree(d, possible(noted), tidy)
+		got, err := recoverTree(d, possibleTrees(noted), tidy)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func recoverTree(d *checkpointtest.Disk, want []tree, tidy bool) (tree, error) {
 	if tidy && left != "" {
 		return nil, fmt.Errorf("a temporary file is left: %s", left)
 	}
-	if !slices.ContainsFunc(want, func(t tree) bool { return maps.Equal(got, t.complete()) }) {
+	if !slices.ContainsFunc(want, func(t tree) bool { return maps.Equal(got, t.withAllPaths()) }) {
 		return nil, fmt.Errorf("the files are\n\t%v, want one of\n\t%v", got, want)
 	}
 	return got, nil
@@ -222,8 +222,8 @@ func homeOf(d *checkpointtest.Disk) (string, error) {
 	return all.String(), nil
 }
 
-// complete gives every path a value.
-func (t tree) complete() tree {
+// withAllPaths gives every path a value.
+func (t tree) withAllPaths() tree {
 	all := tree{}
 	for _, p := range setPaths {
 		all[p] = t[p]

@@ -41,8 +41,8 @@ func (s *setStory) prepare() error {
 	return nil
 }
 
-// draw makes a set of two to four files: new contents, with modes, and files that are to go.
-func (s *setStory) draw() []checkpoint.File {
+// drawSet makes a set of two to four files: new contents, with modes, and files that are to go.
+func (s *setStory) drawSet() []checkpoint.File {
 	var files []checkpoint.File
 	for _, i := range s.rnd.Perm(len(setPaths))[:2+s.rnd.IntN(3)] {
 		f := checkpoint.File{Path: setPaths[i]}
@@ -105,19 +105,19 @@ func (s *setStory) apply(files []checkpoint.File) error {
 	if unsure || unread != nil || err != nil { // a fault kept the test from reading
 		return nil
 	}
-	may := possible(s.d.Notes())
+	may := possibleTrees(s.d.Notes())
 	if e.err == "refused" {
 		may = append(may, before) // not recovered from what was before
 	}
-	if !slices.ContainsFunc(may, func(o tree) bool { return maps.Equal(now, o.complete()) }) {
+	if !slices.ContainsFunc(may, func(o tree) bool { return maps.Equal(now, o.withAllPaths()) }) {
 		return fmt.Errorf("after Apply (%q) the files are\n\t%v, want one of\n\t%v", e.err, now, may)
 	}
 	return nil
 }
 
-// die has a process end before one of its calls, in Apply or in the recovery before it. The disk
+// killInApply has a process end before one of its calls, in Apply or in the recovery before it. The disk
 // stays.
-func (s *setStory) die(files []checkpoint.File, at func(call string) bool) {
+func (s *setStory) killInApply(files []checkpoint.File, at func(call string) bool) {
 	s.d.Note(setBegun{treeOf(files)})
 	process := checkpoint.OnDisk{Before: func(call string) {
 		if at(call) {
@@ -134,8 +134,8 @@ func (s *setStory) die(files []checkpoint.File, at func(call string) bool) {
 	<-over
 }
 
-// stranger writes one file as a careful program does: durably, by a rename.
-func (s *setStory) stranger(p string) error {
+// writeAsStranger writes one file as a careful program does: durably, by a rename.
+func (s *setStory) writeAsStranger(p string) error {
 	s.count++
 	content := fmt.Sprintf("stranger %d", s.count)
 	files := tree{p: "644:" + content}
@@ -149,7 +149,7 @@ func (s *setStory) stranger(p string) error {
 		return err
 	}
 	s.d.Note(strangerBegun{files})
-	// Two directories: a crash may keep the file in both, and the one outside is nobody's business.
+	// Two directories: a crash may keep the file in both, and the one outside does not count.
 	if err := errors.Join(s.d.Rename(temp, p), syncPath(s.d, path.Dir(p)), syncPath(s.d, "/etc")); err != nil {
 		return err
 	}
@@ -165,23 +165,23 @@ func syncPath(d *checkpointtest.Disk, name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// step is one event of a story.
-func (s *setStory) step() error {
+// tellEvent is one event of a story.
+func (s *setStory) tellEvent() error {
 	switch s.rnd.IntN(6) {
 	case 0: // killed in the middle, and recovered by the next process
-		s.die(s.draw(), after(s.rnd.IntN(60)))
+		s.killInApply(s.drawSet(), after(s.rnd.IntN(60)))
 		return s.open()
 	case 1: // killed, then another program writes, then recovered: its write stays
-		files := s.draw()
-		s.die(files, after(s.rnd.IntN(60)))
-		if err := s.stranger(setPaths[s.rnd.IntN(3)]); err != nil {
+		files := s.drawSet()
+		s.killInApply(files, after(s.rnd.IntN(60)))
+		if err := s.writeAsStranger(setPaths[s.rnd.IntN(3)]); err != nil {
 			return err
 		}
 		return s.open()
 	case 2:
-		return s.stranger(setPaths[s.rnd.IntN(3)])
+		return s.writeAsStranger(setPaths[s.rnd.IntN(3)])
 	default:
-		return s.apply(s.draw())
+		return s.apply(s.drawSet())
 	}
 }
 
@@ -192,7 +192,7 @@ func setHistory(seed uint64, steps int) func(*checkpointtest.Disk) error {
 			return err
 		}
 		for range steps {
-			if err := s.step(); err != nil {
+			if err := s.tellEvent(); err != nil {
 				return err
 			}
 		}
@@ -206,12 +206,12 @@ func (s *setStory) eventfulSet() error {
 		return err
 	}
 	for range 3 {
-		if err := s.apply(s.draw()); err != nil {
+		if err := s.apply(s.drawSet()); err != nil {
 			return err
 		}
 	}
 	if err := s.open(); err != nil {
 		return err
 	}
-	return s.apply(s.draw())
+	return s.apply(s.drawSet())
 }

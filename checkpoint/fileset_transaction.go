@@ -16,10 +16,10 @@ import (
 // transaction is one Apply, or what recovery does with one that was cut off. The order is the
 // promise:
 //
-//  1. the journal says what is there and what is to come (begin);
-//  2. new files, and copies of the old ones, are durable under temporary names (stage);
-//  3. the new files take their names, one rename each, and the directories are durable (swap);
-//  4. the journal says that the set is whole (commit). That is the point of no return.
+//  1. the journal says what is there and what is to come (runPhases);
+//  2. new files, and copies of the old ones, are durable under temporary names (stageFiles);
+//  3. the new files take their names, one rename each, and the directories are durable (swapFiles);
+//  4. the journal says that the set is whole (markApplied). That is the point of no return.
 //
 // What fails before 4 is undone by renames alone, which need no room on the disk.
 type transaction struct {
@@ -39,7 +39,7 @@ func (s *FileSet) newTransaction(store *Store) *transaction {
 	}
 }
 
-func (t *transaction) close() {
+func (t *transaction) closeDirs() {
 	for _, fd := range t.dirs {
 		if fd >= 0 {
 			t.sys.close(fd)
@@ -47,8 +47,8 @@ func (t *transaction) close() {
 	}
 }
 
-// prepare finds out what is there. It changes nothing.
-func (t *transaction) prepare(targets []target) error {
+// inspectFiles finds out what is there. It changes nothing.
+func (t *transaction) inspectFiles(targets []target) error {
 	for _, g := range targets {
 		if err := t.openDir(g.dir); err != nil {
 			return err
@@ -59,12 +59,12 @@ func (t *transaction) prepare(targets []target) error {
 		if t.dirs[g.dir] < 0 {
 			t.addMissing(g.dir)
 		}
-		old, _, err := t.look(g.dir, g.name)
+		old, _, err := t.inspectFile(g.dir, g.name)
 		if err != nil {
 			return fmt.Errorf("file %s: %w", quoted(g.Path), err)
 		}
 		c := change{Dir: g.dir, Name: g.name, Old: old}
-		if c.New, err = t.wanted(g); err != nil {
+		if c.New, err = t.wantedState(g); err != nil {
 			return err
 		}
 		t.j.Files = append(t.j.Files, c)
@@ -105,9 +105,9 @@ func (t *transaction) addMissing(dir string) {
 	}
 }
 
-// wanted is the state that a file is to have. The group of a file in a directory with the setgid
+// wantedState is the state that a file is to have. The group of a file in a directory with the setgid
 // bit is that of the directory.
-func (t *transaction) wanted(g target) (fileState, error) {
+func (t *transaction) wantedState(g target) (fileState, error) {
 	if g.Absent {
 		return fileState{}, nil
 	}
@@ -120,7 +120,7 @@ func (t *transaction) wanted(g target) (fileState, error) {
 	}
 	if g.Owner != "" {
 		var err error
-		w.UID, w.GID, err = g.owner()
+		w.UID, w.GID, err = g.parseOwner()
 		return w, err
 	}
 	if t.dirs[g.dir] < 0 {
@@ -134,9 +134,9 @@ func (t *transaction) wanted(g target) (fileState, error) {
 	return w, err
 }
 
-// look says what a file is, and what it holds. Anything but a plain file of no more than the limit
+// inspectFile says what a file is, and what it holds. Anything but a plain file of no more than the limit
 // is refused.
-func (t *transaction) look(dir, name string) (fileState, []byte, error) {
+func (t *transaction) inspectFile(dir, name string) (fileState, []byte, error) {
 	d := t.dirs[dir]
 	if d < 0 {
 		return fileState{}, nil, nil
@@ -192,36 +192,36 @@ func readFrom(sys fsys, fd int, size int64) ([]byte, error) {
 	return data[:at], nil
 }
 
-func (t *transaction) run(ctx context.Context) error {
+func (t *transaction) runPhases(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := t.j.write(ctx, t.store); err != nil {
+	if err := t.j.putJournal(ctx, t.store); err != nil {
 		return err
 	}
-	err := t.stage(ctx)
+	err := t.stageFiles(ctx)
 	if err == nil {
-		err = t.swap(ctx)
+		err = t.swapFiles(ctx)
 	}
 	if err == nil {
-		err = t.commit(ctx)
+		err = t.markApplied(ctx)
 	}
 	if err == nil {
-		t.sweep()
+		t.removeTemps()
 		return nil
 	}
 	if errors.Is(err, ErrIndeterminate) { // the journal says that the set is whole, or does not: a crash decides
 		return err
 	}
-	if undoing := t.undo(ctx); undoing != nil {
+	if undoing := t.undoFiles(ctx); undoing != nil {
 		return indeterminate(unclassed{errors.Join(err, undoing)})
 	}
 	return err
 }
 
-// stage makes the directories that are missing, and puts the new files and copies of the old ones
+// stageFiles makes the directories that are missing, and puts the new files and copies of the old ones
 // beside those that are there.
-func (t *transaction) stage(ctx context.Context) error {
+func (t *transaction) stageFiles(ctx context.Context) error {
 	if err := t.makeDirs(); err != nil {
 		return err
 	}
@@ -230,31 +230,31 @@ func (t *transaction) stage(ctx context.Context) error {
 			return err
 		}
 		if err := t.stageFile(c, t.content[i]); err != nil {
-			return fmt.Errorf("file %s: %w", quoted(c.path()), err)
+			return fmt.Errorf("file %s: %w", quoted(c.fullPath()), err)
 		}
 	}
 	return t.syncDirs()
 }
 
 func (t *transaction) stageFile(c change, content []byte) error {
-	old, data, err := t.look(c.Dir, c.Name)
+	old, data, err := t.inspectFile(c.Dir, c.Name)
 	if err == nil && old != c.Old {
 		err = errChanged
 	}
 	if err == nil && old.Present {
-		err = t.writeTemp(c.Dir, t.temp(c, oldEnd), data, old)
+		err = t.writeTemp(c.Dir, t.j.tempFile(c, oldEnd), data, old)
 	}
 	if err == nil && c.New.Present {
-		err = t.writeTemp(c.Dir, t.temp(c, newEnd), content, c.New)
+		err = t.writeTemp(c.Dir, t.j.tempFile(c, newEnd), content, c.New)
 	}
 	return err
 }
 
 var errChanged = errors.New("another program changed it")
 
-func (c change) path() string { return filepath.Join(c.Dir, c.Name) }
+func (c change) fullPath() string { return filepath.Join(c.Dir, c.Name) }
 
-func (t *transaction) temp(c change, end string) string { return tempName(t.j.Tag, c.Name, end) }
+func (j *journal) tempFile(c change, end string) string { return tempName(j.Tag, c.Name, end) }
 
 // writeTemp writes a durable file with all that it is to have. Its name is not durable yet.
 func (t *transaction) writeTemp(dir, temp string, data []byte, want fileState) error {
@@ -312,22 +312,22 @@ func (t *transaction) makeDir(dir string) error {
 	if err := t.sys.mkdir(parent, filepath.Base(dir)); err != nil && !isTaken(err) {
 		return err
 	}
-	return t.settleDir(parent, filepath.Base(dir))
+	return settleDir(t.sys, parent, filepath.Base(dir))
 }
 
 // settleDir gives a directory that was made its mode, and makes its entry durable. An fsync that
 // failed is not repeated: the directory has to be made anew.
-func (t *transaction) settleDir(parent int, name string) error {
-	info, err := t.sys.statAt(parent, name)
+func settleDir(sys fsys, parent int, name string) error {
+	info, err := sys.statAt(parent, name)
 	if isGone(err) {
 		return nil
 	}
 	if err == nil && info.dir && info.perm == permDir && info.uid == uint32(os.Geteuid()) {
-		err = t.sys.chmodAt(parent, name, permMade)
+		err = sys.chmodAt(parent, name, permMade)
 	}
 	if err == nil {
-		if err = t.sys.sync(parent); err != nil {
-			_ = t.sys.rmdir(parent, name)
+		if err = sys.sync(parent); err != nil {
+			_ = sys.rmdir(parent, name)
 		}
 	}
 	return err
@@ -336,30 +336,30 @@ func (t *transaction) settleDir(parent int, name string) error {
 // permMade is the mode of a directory that Apply makes: other programs read the files.
 const permMade = 0o755
 
-// swap gives every new file its name. It compares before each rename: another program may have
+// swapFiles gives every new file its name. It compares before each rename: another program may have
 // written since.
-func (t *transaction) swap(ctx context.Context) error {
+func (t *transaction) swapFiles(ctx context.Context) error {
 	for _, c := range t.j.Files {
 		err := ctx.Err()
 		if err == nil {
 			err = t.swapFile(c)
 		}
 		if err != nil {
-			return fmt.Errorf("file %s: %w", quoted(c.path()), err)
+			return fmt.Errorf("file %s: %w", quoted(c.fullPath()), err)
 		}
 	}
 	return t.syncDirs()
 }
 
 func (t *transaction) swapFile(c change) error {
-	now, _, err := t.look(c.Dir, c.Name)
+	now, _, err := t.inspectFile(c.Dir, c.Name)
 	switch {
 	case err != nil:
 		return err
 	case now != c.Old:
 		return errChanged
 	case c.New.Present:
-		return t.sys.replace(t.dirs[c.Dir], t.temp(c, newEnd), c.Name)
+		return t.sys.replace(t.dirs[c.Dir], t.j.tempFile(c, newEnd), c.Name)
 	case c.Old.Present:
 		return t.sys.unlink(t.dirs[c.Dir], c.Name)
 	}
@@ -379,28 +379,17 @@ func (t *transaction) syncDirs() error {
 	return nil
 }
 
-func (t *transaction) commit(ctx context.Context) error {
+func (t *transaction) markApplied(ctx context.Context) error {
 	t.j.Phase = phaseApplied
-	return t.j.write(ctx, t.store)
+	return t.j.putJournal(ctx, t.store)
 }
 
-// sweep removes the temporary files. What stays is removed by the next call.
-func (t *transaction) sweep() {
+// removeTemps removes the temporary files. What stays is removed by the next call.
+func (t *transaction) removeTemps() {
 	for _, c := range t.j.Files {
 		if d := t.dirs[c.Dir]; d >= 0 {
-			_ = t.sys.unlink(d, t.temp(c, newEnd))
-			_ = t.sys.unlink(d, t.temp(c, oldEnd))
+			_ = t.sys.unlink(d, t.j.tempFile(c, newEnd))
+			_ = t.sys.unlink(d, t.j.tempFile(c, oldEnd))
 		}
 	}
 }
-
-// unclassed is an error without its class, for one that gets another class.
-type unclassed struct{ err error }
-
-func (e unclassed) Error() string { return e.err.Error() }
-
-func (e unclassed) Is(target error) bool {
-	return target != ErrNotWritten && target != ErrIndeterminate && errors.Is(e.err, target)
-}
-
-func (e unclassed) As(target any) bool { return errors.As(e.err, target) }

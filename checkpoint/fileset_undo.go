@@ -11,15 +11,15 @@ import (
 	"slices"
 )
 
-// recover restores the files of an Apply that was cut off, and removes what one left. It may be cut
+// recoverFiles restores the files of an Apply that was cut off, and removes what one left. It may be cut
 // off itself and run again.
-func (s *FileSet) recover(ctx context.Context, store *Store) error {
+func (s *FileSet) recoverFiles(ctx context.Context, store *Store) error {
 	j, err := readJournal(ctx, store)
 	if j == nil || err != nil {
 		return err
 	}
 	t := s.newTransaction(store)
-	defer t.close()
+	defer t.closeDirs()
 	t.j = *j
 	pending := j.Phase == phaseApplying
 	for _, c := range j.Files {
@@ -28,39 +28,39 @@ func (s *FileSet) recover(ctx context.Context, store *Store) error {
 		}
 	}
 	if pending {
-		if err := t.undo(ctx); err != nil {
+		if err := t.undoFiles(ctx); err != nil {
 			return indeterminate(unclassed{err})
 		}
 		return nil
 	}
-	t.sweep()
+	t.removeTemps()
 	_ = t.syncDirs() // for the temporary files only
 	return nil
 }
 
-// undo makes every file what it was, durably, and says so in the journal. A file that is neither
+// undoFiles makes every file what it was, durably, and says so in the journal. A file that is neither
 // the old one nor the new one was written by another program, and stays.
-func (t *transaction) undo(ctx context.Context) error {
+func (t *transaction) undoFiles(ctx context.Context) error {
 	errs := []error{t.settleDirs()}
 	for _, c := range slices.Backward(t.j.Files) {
 		if err := t.undoFile(c); err != nil {
-			errs = append(errs, fmt.Errorf("restoring file %s: %w", quoted(c.path()), err))
+			errs = append(errs, fmt.Errorf("restoring file %s: %w", quoted(c.fullPath()), err))
 		}
 	}
 	if err := t.syncDirs(); err != nil {
 		// What the directories show is not what is on the disk, and a second fsync would not say
 		// so: the next try has to know.
 		t.j.Phase, t.j.Doubtful = phaseApplying, true
-		return errors.Join(append(errs, err, t.j.write(ctx, t.store))...)
+		return errors.Join(append(errs, err, t.j.putJournal(ctx, t.store))...)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	t.j.Phase, t.j.Doubtful = phaseUndone, false
-	if err := t.j.write(ctx, t.store); err != nil {
+	if err := t.j.putJournal(ctx, t.store); err != nil {
 		return err
 	}
-	t.sweep()
+	t.removeTemps()
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (t *transaction) settleDirs() error {
 			return nil
 		}
 		if err == nil {
-			err = t.settleDir(parent, filepath.Base(dir))
+			err = settleDir(t.sys, parent, filepath.Base(dir))
 			t.sys.close(parent)
 		}
 		if err != nil {
@@ -83,7 +83,7 @@ func (t *transaction) settleDirs() error {
 }
 
 func (t *transaction) undoFile(c change) error {
-	now, data, err := t.look(c.Dir, c.Name)
+	now, data, err := t.inspectFile(c.Dir, c.Name)
 	switch {
 	case errors.Is(err, ErrUntrusted) || errors.Is(err, ErrTooLarge):
 		t.reportChanged(c, err)
@@ -91,7 +91,7 @@ func (t *transaction) undoFile(c change) error {
 	case err != nil:
 		return err
 	case now == c.Old && t.j.Doubtful:
-		return t.renew(c, data)
+		return t.renewName(c, data)
 	case now == c.Old:
 		return nil
 	case now != c.New:
@@ -100,12 +100,12 @@ func (t *transaction) undoFile(c change) error {
 	case !c.Old.Present:
 		return t.sys.unlink(t.dirs[c.Dir], c.Name)
 	}
-	return t.restore(c)
+	return t.restoreFile(c)
 }
 
-// restore puts the copy of the old file back. It needs no room on the disk.
-func (t *transaction) restore(c change) error {
-	kept, _, err := t.look(c.Dir, t.temp(c, oldEnd))
+// restoreFile puts the copy of the old file back. It needs no room on the disk.
+func (t *transaction) restoreFile(c change) error {
+	kept, _, err := t.inspectFile(c.Dir, t.j.tempFile(c, oldEnd))
 	if err != nil && !errors.Is(err, ErrUntrusted) && !errors.Is(err, ErrTooLarge) {
 		return err
 	}
@@ -113,12 +113,12 @@ func (t *transaction) restore(c change) error {
 		t.reportChanged(c, errors.New("the copy of the old file is gone"))
 		return nil
 	}
-	return t.sys.replace(t.dirs[c.Dir], t.temp(c, oldEnd), c.Name)
+	return t.sys.replace(t.dirs[c.Dir], t.j.tempFile(c, oldEnd), c.Name)
 }
 
-// renew has the name of an old file change once more, so that the next fsync covers it.
-func (t *transaction) renew(c change, data []byte) error {
-	d, temp := t.dirs[c.Dir], t.temp(c, newEnd)
+// renewName has the name of an old file change once more, so that the next fsync covers it.
+func (t *transaction) renewName(c change, data []byte) error {
+	d, temp := t.dirs[c.Dir], t.j.tempFile(c, newEnd)
 	if d < 0 {
 		return nil
 	}
@@ -137,5 +137,16 @@ func (t *transaction) renew(c change, data []byte) error {
 }
 
 func (t *transaction) reportChanged(c change, err error) {
-	t.report(Damage{Stream: c.path(), Reason: reasonChanged, Err: err})
+	t.report(Damage{Stream: c.fullPath(), Reason: reasonChanged, Err: err})
 }
+
+// unclassed is an error without its class, for one that gets another class.
+type unclassed struct{ err error }
+
+func (e unclassed) Error() string { return e.err.Error() }
+
+func (e unclassed) Is(target error) bool {
+	return target != ErrNotWritten && target != ErrIndeterminate && errors.Is(e.err, target)
+}
+
+func (e unclassed) As(target any) bool { return errors.As(e.err, target) }

@@ -5,7 +5,8 @@ package checkpoint
 
 import "errors"
 
-// openHow is what a file is opened for. No way follows a link, blocks on a special file, or is inherited by a child process.
+// openHow is what a file is opened for. No way follows a link, blocks on a special file, or is inherited by a child
+// process.
 type openHow int
 
 const (
@@ -25,8 +26,9 @@ const (
 	storageNetwork                // locks and renames do not hold between its clients
 )
 
-// fsys is every system call that the protocol makes, so that a test can count them, fail them, or play a whole disk. A
-// directory is an open descriptor and a name in it; only openPath, statPath and resolve take paths. Errors are, or wrap, the system's.
+// fsys is every system call that the protocol makes, so that a test can count them, fail them, or play a whole disk.
+// A directory is an open descriptor and a name in it; only openPath, statPath and resolve take paths. Errors are, or
+// wrap, the system's.
 type fsys interface {
 	// openAt opens an entry of a directory, never anything outside of it. "." is the directory again.
 	openAt(dir int, name string, how openHow) (fd int, err error)
@@ -50,7 +52,8 @@ type fsys interface {
 
 	// writeAt writes the buffers in a row and returns how many bytes were taken, which may be fewer.
 	writeAt(fd int, bufs [][]byte, off int64) (int, error)
-	// hurry asks for what was written to be on its way to the disk. It promises nothing, but an error is one of writing.
+	// hurry asks for what was written to be on its way to the disk. It promises nothing, but an error is one of
+	// writing.
 	hurry(fd int) error
 	truncate(fd int) error
 	// allocate reserves size bytes for an empty file.
@@ -65,7 +68,8 @@ type fsys interface {
 	replace(dir int, from, to string) error
 	unlink(dir int, name string) error
 	rmdir(dir int, name string) error
-	// lock takes the lock of a file or fails at once; unlock gives it up also where a child still holds the descriptor.
+	// lock takes the lock of a file or fails at once; unlock gives it up also where a child still holds the
+	// descriptor.
 	lock(fd int) error
 	unlock(fd int) error
 }

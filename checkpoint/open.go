@@ -15,14 +15,16 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Open opens the store in a directory, which it makes, durably, where it is not there (0700, as are its parents). It takes
-// the lock, removes what a crash left half done, reads and verifies every record, and sets aside what is damaged.
+// Open opens the store in a directory, which it makes, durably, where it is not there (0700, as are its parents). It
+// takes the lock, removes what a crash left half done, reads and verifies every record, and sets aside what is
+// damaged.
 //
-// Damage is no error: [Options.OnDamage] hears of it, and the streams that have it say so. Nor is a disk that can not be
-// written: Open returns a Store that reads. One whose own entry in its parent could not be synced stays one that reads, with
-// [ErrNotWritten] from Put and Delete, until it is opened again. Errors match [ErrLocked] (the text names the process), [ErrUntrusted] (a parent
-// that everyone may write without the sticky bit, a directory of someone else, or one that is open to others and holds
-// other things), or [errors.ErrUnsupported] (a network file system, or not Linux).
+// Damage is no error: [Options.OnDamage] hears of it, and the streams that have it say so. Nor is a disk that can not
+// be written: Open returns a Store that reads. One whose own entry in its parent could not be synced stays one that
+// reads, with [ErrNotWritten] from Put and Delete, until it is opened again. Errors match [ErrLocked] (the text names
+// the process), [ErrUntrusted] (a parent that everyone may write without the sticky bit, a directory of someone else,
+// or one that is open to others and holds other things), or [errors.ErrUnsupported] (a network file system, or not
+// Linux).
 func Open(dir string, o Options) (*Store, error) {
 	return openOn(hostFS(), dir, o)
 }
@@ -71,7 +73,8 @@ func newStore(sys fsys, dir string, o Options) (*Store, error) {
 	}, nil
 }
 
-// errNoHost refuses: the promises were tested on Linux only, and a rename and an fsync do not mean the same everywhere.
+// errNoHost refuses: the promises were tested on Linux only, and a rename and an fsync do not mean the same
+// everywhere.
 func errNoHost() error {
 	return fmt.Errorf("a store on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }
@@ -98,8 +101,8 @@ func (s *Store) start() error {
 	return s.recover()
 }
 
-// makePath makes the directories that are missing and returns the last one, open. Each is durable before the next is made,
-// and so is the deepest one that was there already: a kill may have come before its parent's fsync.
+// makePath makes the directories that are missing and returns the last one, open. Each is durable before the next is
+// made, and so is the deepest one that was there already: a kill may have come before its parent's fsync.
 func (s *Store) makePath() (int, error) {
 	var missing []string
 	at := s.path
@@ -130,15 +133,15 @@ func (s *Store) makePath() (int, error) {
 	return s.makeBelow(at, missing)
 }
 
-// wasOpen tells whether there is a lock file, which Open makes only below an entry that was durable. Without one nothing is
-// known of the entry, and once its fsync failed, a second one that succeeds proves nothing.
+// wasOpen tells whether there is a lock file, which Open makes only below an entry that was durable. Without one
+// nothing is known of the entry, and once its fsync failed, a second one that succeeds proves nothing.
 func (s *Store) wasOpen() bool {
 	_, err := s.sys.statPath(filepath.Join(s.path, lockFile))
 	return err == nil
 }
 
-// dropEmpty removes a directory that an Open may have made and not made durable, so that the next one has to make the entry
-// anew. What holds anything, or may not be removed, stays.
+// dropEmpty removes a directory that an Open may have made and not made durable, so that the next one has to make the
+// entry anew. What holds anything, or may not be removed, stays.
 func (s *Store) dropEmpty(path string) {
 	info, err := s.sys.statPath(path)
 	if err != nil || info.uid != s.load.uid || info.perm != permDir {
@@ -201,8 +204,9 @@ func (s *Store) syncParent(path string) error {
 	return nil
 }
 
-// checkParents refuses a path on which someone else could put another directory in the place of ours: every directory above
-// it, and path itself where more is made below it. Where links lead there, the path behind them is checked as well.
+// checkParents refuses a path on which someone else could put another directory in the place of ours: every directory
+// above it, and path itself where more is made below it. Where links lead there, the path behind them is checked as
+// well.
 func checkParents(sys fsys, path string, itself bool) error {
 	real, err := sys.resolve(path)
 	if err != nil {
@@ -228,8 +232,8 @@ func checkParents(sys fsys, path string, itself bool) error {
 	return nil
 }
 
-// checkRoot judges the store's own directory. One that others may enter is closed, if it is empty or a store; anything else
-// is somebody's, and a wrong path must not cost them their modes.
+// checkRoot judges the store's own directory. One that others may enter is closed, if it is empty or a store;
+// anything else is somebody's, and a wrong path must not cost them their modes.
 func (s *Store) checkRoot() error {
 	info, err := s.sys.stat(s.root.fd)
 	if err != nil {
@@ -303,8 +307,8 @@ func (s *Store) checkLock(fd int) error {
 	return err
 }
 
-// signLock is for people: a disk that is full or failing makes the name of the holder unknown, not the lock. The descriptor
-// that holds the lock is not one for writing, which would keep the disk from being remounted read-only.
+// signLock is for people: a disk that is full or failing makes the name of the holder unknown, not the lock. The
+// descriptor that holds the lock is not one for writing, which would keep the disk from being remounted read-only.
 func (s *Store) signLock() {
 	if s.sys.chmod(s.lock, permFile) != nil {
 		return

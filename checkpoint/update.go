@@ -19,7 +19,7 @@ import (
 // [Store.Put] or [Store.Delete]; all match exactly one of [ErrNotWritten] and [ErrIndeterminate]. A
 // record that is damaged is an error, and change is not called: put a new one then.
 func Update(ctx context.Context, s *Store, stream string, change func(old []byte) ([]byte, error)) error {
-	if err := update(ctx, s, stream, change); err != nil {
+	if err := updateRecord(ctx, s, stream, change); err != nil {
 		return fmt.Errorf("updating %s: %w", quoted(stream), notWritten(err))
 	}
 	return nil
@@ -32,7 +32,9 @@ func Update(ctx context.Context, s *Store, stream string, change func(old []byte
 //
 // All processes use the same options and keep no [Store] open. They read with a [Reader], which
 // needs no lock. Each UpdateDir reads all records: it is for small stores.
-func UpdateDir(ctx context.Context, dir string, o Options, stream string, change func(old []byte) ([]byte, error)) error {
+func UpdateDir(
+	ctx context.Context, dir string, o Options, stream string, change func(old []byte) ([]byte, error),
+) error {
 	err := updateDir(ctx, func() (*Store, error) { return Open(dir, o) }, stream, change)
 	if err != nil {
 		return fmt.Errorf("updating %s in %q: %w", quoted(stream), dir, notWritten(err))
@@ -40,7 +42,9 @@ func UpdateDir(ctx context.Context, dir string, o Options, stream string, change
 	return nil
 }
 
-func updateDir(ctx context.Context, open func() (*Store, error), stream string, change func([]byte) ([]byte, error)) error {
+func updateDir(
+	ctx context.Context, open func() (*Store, error), stream string, change func([]byte) ([]byte, error),
+) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -51,7 +55,7 @@ func updateDir(ctx context.Context, open func() (*Store, error), stream string, 
 	if err != nil {
 		return err
 	}
-	err = update(ctx, store, stream, change)
+	err = updateRecord(ctx, store, stream, change)
 	if closing := store.Close(); err == nil && closing != nil {
 		return indeterminate(closing)
 	}
@@ -60,7 +64,7 @@ func updateDir(ctx context.Context, open func() (*Store, error), stream string, 
 
 var errNoChange = errors.New("change is required: a function from the old payload to the new one")
 
-func update(ctx context.Context, s *Store, stream string, change func([]byte) ([]byte, error)) error {
+func updateRecord(ctx context.Context, s *Store, stream string, change func([]byte) ([]byte, error)) error {
 	if change == nil {
 		return errNoChange
 	}

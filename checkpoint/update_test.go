@@ -118,7 +118,8 @@ const updateVar = "BELAY_CHECKPOINT_UPDATE"
 // countInDir is a process of TestUpdateDirByTwoProcesses.
 func countInDir(dir string, steps int) error {
 	for range steps {
-		if err := checkpoint.UpdateDir(context.Background(), dir, checkpoint.Options{Ballast: -1}, "count", addOne); err != nil {
+		err := checkpoint.UpdateDir(context.Background(), dir, checkpoint.Options{Ballast: -1}, "count", addOne)
+		if err != nil {
 			return err
 		}
 	}

@@ -46,26 +46,26 @@ const tries = 1000
 // replaced, not followed.
 func Replace(fsys FS, name string, data []byte, mode fs.FileMode) error {
 	temp := filepath.Join(filepath.Dir(name), TempName(filepath.Base(name)))
-	f, err := create(fsys, temp)
+	f, err := createTemp(fsys, temp)
 	if err != nil {
 		return err
 	}
-	err = fill(f, data, mode)
+	err = fillFile(f, data, mode)
 	if err == nil {
 		if err = fsys.Rename(temp, name); err == nil {
 			// From here on the temporary name is free for others.
-			return errors.Join(confirm(fsys, filepath.Dir(name)), ignore(f.Close()))
+			return errors.Join(confirmDir(fsys, filepath.Dir(name)), dropError(f.Close()))
 		}
 	}
 	// A file whose fsync failed is never used again: the system says it once.
 	_ = fsys.Remove(temp)
-	return errors.Join(err, ignore(f.Close()))
+	return errors.Join(err, dropError(f.Close()))
 }
 
-// ignore is for the end of a file that is durable, or gone.
-func ignore(error) error { return nil }
+// dropError is for the end of a file that is durable, or gone.
+func dropError(error) error { return nil }
 
-func fill(f File, data []byte, mode fs.FileMode) error {
+func fillFile(f File, data []byte, mode fs.FileMode) error {
 	err := f.Chmod(mode)
 	if err == nil {
 		_, err = f.Write(data)
@@ -76,20 +76,20 @@ func fill(f File, data []byte, mode fs.FileMode) error {
 	return err
 }
 
-func confirm(fsys FS, dir string) error {
+func confirmDir(fsys FS, dir string) error {
 	if err := SyncDir(fsys, dir); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnconfirmed, err)
 	}
 	return nil
 }
 
-// create makes the temporary file, locked. One that is there belongs to another writer, which is
+// createTemp makes the temporary file, locked. One that is there belongs to another writer, which is
 // waited for, or was left by a killed one.
-func create(fsys FS, temp string) (File, error) {
+func createTemp(fsys FS, temp string) (File, error) {
 	for range tries {
 		f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			if err := clear(fsys, temp); err != nil {
+			if err := removeLeftover(fsys, temp); err != nil {
 				return nil, err
 			}
 			continue
@@ -111,35 +111,35 @@ func create(fsys FS, temp string) (File, error) {
 	return nil, fmt.Errorf("the temporary file %q was in the way %d times", temp, tries)
 }
 
-// clear waits for the writer of a temporary file, and removes one that was left.
-func clear(fsys FS, temp string) error {
+// removeLeftover waits for the writer of a temporary file, and removes one that was left.
+func removeLeftover(fsys FS, temp string) error {
 	info, err := fsys.Lstat(temp)
 	if err == nil && !info.Mode().IsRegular() {
-		return gone(fsys.Remove(temp)) // no writer made it
+		return ignoreGone(fsys.Remove(temp)) // no writer made it
 	}
 	var f File
 	if err == nil {
 		f, err = fsys.OpenFile(temp, os.O_RDONLY, 0)
 	}
 	if err != nil {
-		return gone(err)
+		return ignoreGone(err)
 	}
 	err = f.Lock()
 	if err == nil && fsys.Leads(temp, f) {
-		err = gone(fsys.Remove(temp))
+		err = ignoreGone(fsys.Remove(temp))
 	}
-	return errors.Join(err, ignore(f.Close()))
+	return errors.Join(err, dropError(f.Close()))
 }
 
 // Remove removes a file, durably. One that is not there is no error.
 func Remove(fsys FS, name string) error {
-	if err := gone(fsys.Remove(name)); err != nil {
+	if err := ignoreGone(fsys.Remove(name)); err != nil {
 		return err
 	}
-	return confirm(fsys, filepath.Dir(name))
+	return confirmDir(fsys, filepath.Dir(name))
 }
 
-func gone(err error) error {
+func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -152,7 +152,7 @@ func SyncDir(fsys FS, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), ignore(d.Close()))
+	return errors.Join(d.Sync(), dropError(d.Close()))
 }
 
 const (

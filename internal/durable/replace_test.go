@@ -19,25 +19,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func must(t *testing.T, err error) {
+func requireNil(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// want checks the content and the mode of a file, and that nothing is beside it.
-func want(t *testing.T, path, content string, mode fs.FileMode) {
+// wantFile checks the content and the mode of a file, and that nothing is beside it.
+func wantFile(t *testing.T, path, content string, mode fs.FileMode) {
 	t.Helper()
 	got, err := os.ReadFile(path)
-	must(t, err)
+	requireNil(t, err)
 	info, err := os.Lstat(path)
-	must(t, err)
+	requireNil(t, err)
 	if string(got) != content || info.Mode() != mode {
 		t.Errorf("the file is %v %q, want %v %q", info.Mode(), got, mode, content)
 	}
 	names, err := os.ReadDir(filepath.Dir(path))
-	must(t, err)
+	requireNil(t, err)
 	if len(names) != 1 {
 		t.Errorf("beside the file there are %v, want nothing", names)
 	}
@@ -46,7 +46,7 @@ func want(t *testing.T, path, content string, mode fs.FileMode) {
 // What is at the path, and at the temporary one, does not matter.
 func TestReplaceWhateverIsThere(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	must(t, os.WriteFile(elsewhere, []byte("of others"), 0o600))
+	requireNil(t, os.WriteFile(elsewhere, []byte("of others"), 0o600))
 	plant := map[string]func(path string) error{
 		"nothing": func(string) error { return nil },
 		"a file":  func(p string) error { return os.WriteFile(p, []byte("before, and longer"), 0o400) },
@@ -58,15 +58,15 @@ func TestReplaceWhateverIsThere(t *testing.T) {
 			t.Run(name+" at "+at, func(t *testing.T) {
 				dir := t.TempDir()
 				path := filepath.Join(dir, "file")
-				must(t, act(filepath.Join(dir, at)))
-				must(t, Replace(OS{}, path, []byte("new"), 0o640))
-				want(t, path, "new", 0o640)
+				requireNil(t, act(filepath.Join(dir, at)))
+				requireNil(t, Replace(OS{}, path, []byte("new"), 0o640))
+				wantFile(t, path, "new", 0o640)
 				root, err := os.OpenRoot(dir)
-				must(t, err)
+				requireNil(t, err)
 				defer root.Close()
-				must(t, act(filepath.Join(dir, TempName("file"))))
-				must(t, Replace(InRoot{root}, "file", []byte("newer"), 0o604))
-				want(t, path, "newer", 0o604)
+				requireNil(t, act(filepath.Join(dir, TempName("file"))))
+				requireNil(t, Replace(InRoot{root}, "file", []byte("newer"), 0o604))
+				wantFile(t, path, "newer", 0o604)
 			})
 		}
 	}
@@ -90,8 +90,8 @@ func TestReplaceByManyAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	got, err := os.ReadFile(path)
-	must(t, err)
-	want(t, path, strings.Repeat(string(got[:1]), 5000), 0o600)
+	requireNil(t, err)
+	wantFile(t, path, strings.Repeat(string(got[:1]), 5000), 0o600)
 }
 
 // failing is the system with one call that fails.
@@ -156,22 +156,22 @@ func (f failingFile) Chmod(mode fs.FileMode) error {
 func TestReplaceThatFails(t *testing.T) {
 	for _, fail := range []string{"chmod", "write", "sync", "rename", "sync of the directory"} {
 		path := filepath.Join(t.TempDir(), "file")
-		must(t, os.WriteFile(path, []byte("old"), 0o600))
+		requireNil(t, os.WriteFile(path, []byte("old"), 0o600))
 		err := Replace(failing{fail: fail}, path, []byte("new"), 0o600)
 		doubt := fail == "sync of the directory"
 		if !errors.Is(err, errDisk) || errors.Is(err, ErrUnconfirmed) != doubt {
 			t.Errorf("%s fails: %v, want EIO, in doubt = %t", fail, err, doubt)
 		}
 		content := map[bool]string{false: "old", true: "new"}[doubt]
-		want(t, path, content, 0o600)
+		wantFile(t, path, content, 0o600)
 	}
 }
 
 func TestRemoveIsNoErrorTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	must(t, Replace(OS{}, path, nil, 0o600))
-	must(t, Remove(OS{}, path))
-	must(t, Remove(OS{}, path))
+	requireNil(t, Replace(OS{}, path, nil, 0o600))
+	requireNil(t, Remove(OS{}, path))
+	requireNil(t, Remove(OS{}, path))
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after Remove: %v, want no file", err)
 	}
@@ -183,6 +183,6 @@ func TestRemoveIsNoErrorTwice(t *testing.T) {
 // Names as long as the system takes work.
 func TestReplaceALongName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
-	must(t, Replace(OS{}, path, []byte("new"), 0o600))
-	want(t, path, "new", 0o600)
+	requireNil(t, Replace(OS{}, path, []byte("new"), 0o600))
+	wantFile(t, path, "new", 0o600)
 }

@@ -16,7 +16,7 @@ type InRoot struct{ Root *os.Root }
 
 // OpenFile is os.OpenFile that does not follow a link.
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	return wrap(os.OpenFile(name, flag|openFlags(flag), perm))
+	return wrapFile(os.OpenFile(name, flag|openFlags(flag), perm))
 }
 
 // Rename is os.Rename.
@@ -29,11 +29,11 @@ func (OS) Remove(name string) error { return os.Remove(name) }
 func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 
 // Leads compares the files.
-func (OS) Leads(name string, f File) bool { return leads(os.Lstat, name, f) }
+func (OS) Leads(name string, f File) bool { return isFile(os.Lstat, name, f) }
 
 // OpenFile is that of the root.
 func (r InRoot) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	return wrap(r.Root.OpenFile(name, flag|openFlags(flag), perm))
+	return wrapFile(r.Root.OpenFile(name, flag|openFlags(flag), perm))
 }
 
 // Rename is that of the root.
@@ -46,20 +46,20 @@ func (r InRoot) Remove(name string) error { return r.Root.Remove(name) }
 func (r InRoot) Lstat(name string) (fs.FileInfo, error) { return r.Root.Lstat(name) }
 
 // Leads compares the files.
-func (r InRoot) Leads(name string, f File) bool { return leads(r.Root.Lstat, name, f) }
+func (r InRoot) Leads(name string, f File) bool { return isFile(r.Root.Lstat, name, f) }
 
 type systemFile struct{ *os.File }
 
-func wrap(f *os.File, err error) (File, error) {
+func wrapFile(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err
 	}
 	return systemFile{f}, nil
 }
 
-func (f systemFile) Lock() error { return lock(f.File) }
+func (f systemFile) Lock() error { return lockFile(f.File) }
 
-func leads(lstat func(string) (fs.FileInfo, error), name string, f File) bool {
+func isFile(lstat func(string) (fs.FileInfo, error), name string, f File) bool {
 	there, err := lstat(name)
 	if err != nil {
 		return false

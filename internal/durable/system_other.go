@@ -9,5 +9,5 @@ import "os"
 
 func openFlags(int) int { return 0 }
 
-// lock is none: on such a system one process at a time replaces a file.
-func lock(*os.File) error { return nil }
+// lockFile is none: on such a system one process at a time replaces a file.
+func lockFile(*os.File) error { return nil }

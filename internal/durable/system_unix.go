@@ -21,7 +21,7 @@ func openFlags(flag int) int {
 	return unix.O_NOFOLLOW | unix.O_NONBLOCK
 }
 
-func lock(f *os.File) error {
+func lockFile(f *os.File) error {
 	for {
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
 			return err

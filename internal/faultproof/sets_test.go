@@ -69,7 +69,8 @@ func flat(stream string) string { return strings.ReplaceAll(stream, "/", "-") }
 
 func (k *setKeeper) paths(stream string) []string {
 	name := flat(stream)
-	return []string{filepath.Join(k.dir, "d", name+".1"), filepath.Join(k.dir, "d", name+".2"), filepath.Join(k.dir, "two", name+".3")}
+	d := filepath.Join(k.dir, "d", name)
+	return []string{d + ".1", d + ".2", filepath.Join(k.dir, "two", name+".3")}
 }
 
 func (k *setKeeper) put(ctx context.Context, stream string, v value) error {
@@ -142,7 +143,8 @@ func TestPowerCutsOfSets(t *testing.T) {
 					break
 				}
 			}
-			rest := fmt.Sprintf("recoveries-cut=%d acknowledged=%d lossy=%d mixed=%d", sum.nested, sum.acknowledged, sum.lossy, sum.torn)
+			rest := fmt.Sprintf("recoveries-cut=%d acknowledged=%d lossy=%d mixed=%d",
+				sum.nested, sum.acknowledged, sum.lossy, sum.torn)
 			report(t, "D2."+k.name+"."+s.name, "cycles", sum.cycles, cycles, rest, ours == (sum.lossy == 0))
 		}
 	})

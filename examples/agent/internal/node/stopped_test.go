@@ -71,7 +71,8 @@ func TestStatusReadsBesideAStore(t *testing.T) {
 		t.Errorf("Status = %+v, %v, want u1 rejected and the init config next", d, err)
 	}
 	pid := strconv.Itoa(os.Getpid())
-	if err := a.ForgetBad(t.Context(), "u1"); !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), pid) {
+	err = a.ForgetBad(t.Context(), "u1")
+	if !errors.Is(err, checkpoint.ErrLocked) || !strings.Contains(err.Error(), pid) {
 		t.Errorf("ForgetBad beside a store = %v, want ErrLocked with this process's id", err)
 	}
 }

@@ -22,14 +22,18 @@ const mode fs.FileMode = 0o600
 // A File is the place that the child reads its config from. Make it with [Open].
 type File struct {
 	path, temp string
-	write      func(path string, payload []byte, perm fs.FileMode) error // checkpoint.WriteFile, except in tests
-	sync       func(*os.File) error                                      // (*os.File).Sync, except in tests
-	durable    fs.FileInfo                                               // the file that this process knows to be durable; nil: none yet
-	doubtful   bool                                                      // a sync failed: what was written then may be lost, however often it is synced again
+	write      writer
+	sync       func(*os.File) error // (*os.File).Sync, except in tests
+	durable    fs.FileInfo          // the file that this process knows to be durable; nil: none yet
+	doubtful   bool                 // a sync failed: what was written then may be lost, whatever a later sync says
 }
 
-// Open makes path ready to be written: its directory exists, durably, and no leftover of a killed run lies there. The file
-// itself is left alone. The error says what at path can't be replaced. Files that others write are never a place to render to: see [Check].
+// writer is checkpoint.WriteFile, except in tests.
+type writer func(path string, payload []byte, perm fs.FileMode) error
+
+// Open makes path ready to be written: its directory exists, durably, and no leftover of a killed run lies there. The
+// file itself is left alone. The error says what at path can't be replaced. Files that others write are never a place
+// to render to: see [Check].
 func Open(path string, others ...string) (*File, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
@@ -55,17 +59,17 @@ func Open(path string, others ...string) (*File, error) {
 // Path is absolute.
 func (f *File) Path() string { return f.path }
 
-// Write makes payload the content of the file, durably on nil. Where the file has that content already, it is synced once, as a
-// process before this one may have been killed ahead of its sync, and written anew only where a sync failed. A read-only disk that
-// holds the payload is as good: nothing on it changes. After an error the file is what it was before, or holds the payload and
-// may be lost with the power.
+// Write makes payload the content of the file, durably on nil. Where the file has that content already, it is synced
+// once, as a process before this one may have been killed ahead of its sync, and written anew only where a sync
+// failed. A read-only disk that holds the payload is as good: nothing on it changes. After an error the file is what
+// it was before, or holds the payload and may be lost with the power.
 func (f *File) Write(payload []byte) error {
 	if f.holds(payload) {
 		if f.settled() || !f.doubtful && f.settle() {
 			return nil
 		}
 	}
-	if err := f.replace(payload); err != nil {
+	if err := f.replacePayload(payload); err != nil {
 		return fmt.Errorf("rendering to %q: %w", f.path, err)
 	}
 	f.doubtful = false
@@ -79,8 +83,8 @@ func (f *File) settled() bool {
 	return err == nil && f.durable != nil && os.SameFile(now, f.durable) && now.ModTime().Equal(f.durable.ModTime())
 }
 
-// settle makes a file durable that this process didn't write. After a failure it must be another file: the kernel may have
-// dropped what it could not write.
+// settle makes a file durable that this process didn't write. After a failure it must be another file: the kernel may
+// have dropped what it could not write.
 func (f *File) settle() bool {
 	info, err := os.Lstat(f.path)
 	if err == nil {
@@ -103,8 +107,9 @@ func (f *File) holds(payload []byte) bool {
 	return err == nil && bytes.Equal(got, payload)
 }
 
-// replace writes another file, and remembers a failure until one is in place: what a sync failed to confirm is never believed.
-func (f *File) replace(payload []byte) error {
+// replacePayload writes another file, and remembers a failure until one is in place: what a sync failed to confirm is never
+// believed.
+func (f *File) replacePayload(payload []byte) error {
 	if err := f.write(f.path, payload, mode); err != nil {
 		f.doubtful = true
 		return err
@@ -112,7 +117,8 @@ func (f *File) replace(payload []byte) error {
 	return nil
 }
 
-// removeTemp leaves a sibling on a read-only disk alone: nobody can write there, and the file itself may be the right one.
+// removeTemp leaves a sibling on a read-only disk alone: nobody can write there, and the file itself may be the right
+// one.
 func (f *File) removeTemp() error {
 	err := os.Remove(f.temp)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EROFS) {
@@ -121,8 +127,9 @@ func (f *File) removeTemp() error {
 	return nil
 }
 
-// makeDir makes dir and what is missing above it, each entry durable in its parent, also that of the deepest one that was there: a
-// process that made it may have been killed ahead of its sync. A parent that may not be read was not made by the agent.
+// makeDir makes dir and what is missing above it, each entry durable in its parent, also that of the deepest one that
+// was there: a process that made it may have been killed ahead of its sync. A parent that may not be read was not
+// made by the agent.
 func (f *File) makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

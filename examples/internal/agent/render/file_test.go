@@ -185,8 +185,8 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// Whenever the writer is killed, the reader finds one whole payload, and the next Open finds at most its own leftover.
-// L-CS-39.
+// Whenever the writer is killed, the reader finds one whole payload, and the next Open finds at most its own
+// leftover. L-CS-39.
 func TestAKilledWriterLeavesAWholeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.conf")
 	write(t, open(t, path), strings.Repeat("z", 64<<10))

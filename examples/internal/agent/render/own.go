@@ -21,8 +21,9 @@ type Place struct {
 // Open makes the place ready, see [Open].
 func (p Place) Open() (*File, error) { return Open(p.Path, p.NotOurs...) }
 
-// Check returns an error if path is one of the files that others write, by its name or through links, on the way to it or at its end.
-// Whoever renders there would lose what the other one writes, and the other way round. What is not there yet is told by its name.
+// Check returns an error if path is one of the files that others write, by its name or through links, on the way to
+// it or at its end. Whoever renders there would lose what the other one writes, and the other way round. What is not
+// there yet is told by its name.
 func Check(path string, others ...string) error {
 	for _, other := range others {
 		if other != "" && same(path, other) {
@@ -54,8 +55,8 @@ func resolved(path string) string {
 	return filepath.Join(resolved(dir), filepath.Base(path))
 }
 
-// Remove takes the file away, durably on nil. One that isn't there is as good. After an error the file is what it was before, or is gone and
-// may come back with the power.
+// Remove takes the file away, durably on nil. One that isn't there is as good. After an error the file is what it was
+// before, or is gone and may come back with the power.
 func (f *File) Remove() error {
 	err := errors.Join(f.removeTemp(), f.remove())
 	if err != nil {
@@ -65,7 +66,8 @@ func (f *File) Remove() error {
 	return nil
 }
 
-// remove syncs the directory also where nothing is there: a process before this one may have been killed ahead of its sync.
+// remove syncs the directory also where nothing is there: a process before this one may have been killed ahead of its
+// sync.
 func (f *File) remove() error {
 	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

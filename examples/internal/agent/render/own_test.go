@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// L-CS-38: a file of kubeadm's is refused, under its name, through links and as a link, there or not, and is not touched.
+// L-CS-38: a file of kubeadm's is refused, under its name, through links and as a link, there or not, and is not
+// touched.
 func TestFilesOfOthersAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	theirs := filepath.Join(dir, "kubelet", "config.yaml")
@@ -45,7 +46,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// L-CS-39: a drop-in that is left is gone, durably, also where the process that took it away was killed ahead of its sync.
+// L-CS-39: a drop-in that is left is gone, durably, also where the process that took it away was killed ahead of its
+// sync.
 func TestRemove(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "90-belay.conf")
 	f := open(t, path)

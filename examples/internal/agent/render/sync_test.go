@@ -41,7 +41,8 @@ func TestWhatWasThereIsSyncedOnce(t *testing.T) {
 	}
 }
 
-// After a sync that failed, of the file or of the directory, the same bytes are not believed: the next Write makes a new file.
+// After a sync that failed, of the file or of the directory, the same bytes are not believed: the next Write makes a
+// new file.
 func TestAFailedSyncIsNotForgotten(t *testing.T) {
 	for _, fails := range []string{"directory", "file that was there"} {
 		t.Run(fails, func(t *testing.T) {
