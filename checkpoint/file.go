@@ -37,7 +37,7 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 		err = errMode
 	}
 	if path != "" && perm&^fs.ModePerm == 0 {
-		err = durable.Replace(durable.OS{}, path, data, perm)
+		err = durable.ReplaceFile(durable.OS{}, path, data, perm)
 	}
 	switch {
 	case err == nil:

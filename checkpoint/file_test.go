@@ -37,7 +37,7 @@ func (d durableDisk) OpenFile(name string, flag int, perm fs.FileMode) (durable.
 
 func (d durableDisk) Lstat(name string) (fs.FileInfo, error) { return d.Stat(name) }
 
-func (d durableDisk) Leads(name string, f durable.File) bool {
+func (d durableDisk) LeadsTo(name string, f durable.File) bool {
 	there, err := d.Stat(name)
 	open, failed := f.(durableFile).Stat()
 	return err == nil && failed == nil && there.Sys() == open.Sys()
@@ -61,11 +61,11 @@ func (u unsynced) OpenFile(name string, flag int, perm fs.FileMode) (durable.Fil
 	return f, err
 }
 
-func (u unsynced) Leads(name string, f durable.File) bool {
+func (u unsynced) LeadsTo(name string, f durable.File) bool {
 	if n, ok := f.(unsyncedFile); ok {
 		f = n.File
 	}
-	return u.durableDisk.Leads(name, f)
+	return u.durableDisk.LeadsTo(name, f)
 }
 
 // D1 for WriteFile: in every state that a crash may leave, the file holds what was acknowledged or
@@ -78,13 +78,13 @@ func TestFaultD1WriteFile(t *testing.T) {
 		write func(d *checkpointtest.Disk, content []byte) error
 	}{
 		"checkpoint": {true, func(d *checkpointtest.Disk, content []byte) error {
-			return durable.Replace(durableDisk{d}, place, content, 0o644)
+			return durable.ReplaceFile(durableDisk{d}, place, content, 0o644)
 		}},
 		"no fsync of the file": {false, func(d *checkpointtest.Disk, content []byte) error {
-			return durable.Replace(unsynced{durableDisk: durableDisk{d}, file: true}, place, content, 0o644)
+			return durable.ReplaceFile(unsynced{durableDisk: durableDisk{d}, file: true}, place, content, 0o644)
 		}},
 		"no fsync of the directory": {false, func(d *checkpointtest.Disk, content []byte) error {
-			return durable.Replace(unsynced{durableDisk: durableDisk{d}, dir: true}, place, content, 0o644)
+			return durable.ReplaceFile(unsynced{durableDisk: durableDisk{d}, dir: true}, place, content, 0o644)
 		}},
 		"in place": {false, func(d *checkpointtest.Disk, content []byte) error {
 			f, err := d.OpenFile(place, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)

@@ -123,7 +123,7 @@ func (s *Store) makePath() (int, error) {
 	if err := checkParents(s.sys, at, len(missing) > 0); err != nil {
 		return -1, err
 	}
-	if err := s.syncParent(at); err != nil {
+	if err := syncParent(s.sys, at); err != nil {
 		if len(missing) > 0 || !s.wasOpen() {
 			s.dropEmpty(at)
 			return -1, err
@@ -186,19 +186,19 @@ func (s *Store) makeDir(parent int, dir string) (int, error) {
 }
 
 // syncParent makes the entry of a directory durable. A parent that may not be opened was not made by us.
-func (s *Store) syncParent(path string) error {
+func syncParent(sys fsys, path string) error {
 	if path == filepath.Dir(path) {
 		return nil
 	}
-	fd, err := s.sys.openPath(filepath.Dir(path))
+	fd, err := sys.openPath(filepath.Dir(path))
 	if errors.Is(err, os.ErrPermission) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer s.sys.close(fd)
-	if err := s.sys.sync(fd); err != nil && !isReadOnly(err) {
+	defer sys.close(fd)
+	if err := sys.sync(fd); err != nil && !isReadOnly(err) {
 		return err
 	}
 	return nil
@@ -296,7 +296,7 @@ func (s *Store) checkLock(fd int) error {
 	}
 	if err := s.sys.lock(fd); err != nil {
 		if isBusy(err) {
-			return &lockedError{Dir: s.path, PID: s.holder(fd)}
+			return &lockedError{Dir: s.path, PID: lockHolder(s.sys, fd)}
 		}
 		return err
 	}
@@ -323,9 +323,9 @@ func (s *Store) signLock() {
 	}
 }
 
-func (s *Store) holder(fd int) int {
+func lockHolder(sys fsys, fd int) int {
 	var buf [32]byte
-	n, err := s.sys.readAt(fd, buf[:], 0)
+	n, err := sys.readAt(fd, buf[:], 0)
 	if err != nil {
 		return 0
 	}

@@ -98,7 +98,7 @@ const usual = `
 	main string error unwrap is as close read write get put list delete create update patch apply watch run start stop wait reconcile plan new
 	open len less swap add remove done lock unlock next reset set has equal compare name key keys values now after until since sleep validate
 	decode encode marshal unmarshal helper fatal err fetch observe prepare verify revert commit handle serve flush sync load store copy clone
-	sort format parse print printf render build exec dial listen accept send receive push pop peek seek stat mkdir rename truncate link size
+	sort format parse print printf render build exec dial listen accept send receive push pop peek seek stat lstat chmod chown mkdir rename truncate link size
 	mode type kind version subscribe publish register collect describe evict drain cordon uncordon promote rollback decide report restart
 	record event eventf errorf fatalf log logf skip cleanup context background must join split filter map contains index insert append first
 	last min max sum count abs release acquire renew resume pause abort retry freeze`

@@ -25,11 +25,11 @@ type FS interface {
 	Rename(from, to string) error
 	Remove(name string) error
 	Lstat(name string) (fs.FileInfo, error)
-	// Leads reports whether name is the open file.
-	Leads(name string, f File) bool
+	// LeadsTo reports whether name is the open file.
+	LeadsTo(name string, f File) bool
 }
 
-// File is what [Replace] needs of an open file or directory.
+// File is what [ReplaceFile] needs of an open file or directory.
 type File interface {
 	Write(p []byte) (int, error)
 	Chmod(mode fs.FileMode) error
@@ -42,9 +42,9 @@ type File interface {
 // tries bounds how often the temporary file may be in the way.
 const tries = 1000
 
-// Replace makes data the content of a file with a mode, whatever the umask. A link at name is
+// ReplaceFile makes data the content of a file with a mode, whatever the umask. A link at name is
 // replaced, not followed.
-func Replace(fsys FS, name string, data []byte, mode fs.FileMode) error {
+func ReplaceFile(fsys FS, name string, data []byte, mode fs.FileMode) error {
 	temp := filepath.Join(filepath.Dir(name), TempName(filepath.Base(name)))
 	f, err := createTemp(fsys, temp)
 	if err != nil {
@@ -101,7 +101,7 @@ func createTemp(fsys FS, temp string) (File, error) {
 			_ = fsys.Remove(temp)
 			return nil, errors.Join(err, f.Close())
 		}
-		if fsys.Leads(temp, f) {
+		if fsys.LeadsTo(temp, f) {
 			return f, nil
 		}
 		if err := f.Close(); err != nil { // another writer took it for a leftover before it was locked
@@ -125,7 +125,7 @@ func removeLeftover(fsys FS, temp string) error {
 		return ignoreGone(err)
 	}
 	err = f.Lock()
-	if err == nil && fsys.Leads(temp, f) {
+	if err == nil && fsys.LeadsTo(temp, f) {
 		err = ignoreGone(fsys.Remove(temp))
 	}
 	return errors.Join(err, dropError(f.Close()))

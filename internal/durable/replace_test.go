@@ -59,13 +59,13 @@ func TestReplaceWhateverIsThere(t *testing.T) {
 				dir := t.TempDir()
 				path := filepath.Join(dir, "file")
 				requireNil(t, act(filepath.Join(dir, at)))
-				requireNil(t, Replace(OS{}, path, []byte("new"), 0o640))
+				requireNil(t, ReplaceFile(OS{}, path, []byte("new"), 0o640))
 				wantFile(t, path, "new", 0o640)
 				root, err := os.OpenRoot(dir)
 				requireNil(t, err)
 				defer root.Close()
 				requireNil(t, act(filepath.Join(dir, TempName("file"))))
-				requireNil(t, Replace(InRoot{root}, "file", []byte("newer"), 0o604))
+				requireNil(t, ReplaceFile(InRoot{root}, "file", []byte("newer"), 0o604))
 				wantFile(t, path, "newer", 0o604)
 			})
 		}
@@ -82,7 +82,7 @@ func TestReplaceByManyAtOnce(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for range 5 {
-				if err := Replace(OS{}, path, []byte(strings.Repeat(fmt.Sprint(i), 5000)), 0o600); err != nil {
+				if err := ReplaceFile(OS{}, path, []byte(strings.Repeat(fmt.Sprint(i), 5000)), 0o600); err != nil {
 					t.Error(err)
 				}
 			}
@@ -128,7 +128,7 @@ func (s failing) Rename(from, to string) error {
 	return s.OS.Rename(from, to)
 }
 
-func (s failing) Leads(name string, f File) bool { return s.OS.Leads(name, f.(failingFile).File) }
+func (s failing) LeadsTo(name string, f File) bool { return s.OS.LeadsTo(name, f.(failingFile).File) }
 
 func (f failingFile) Write(p []byte) (int, error) {
 	if f.fail == "write" {
@@ -157,7 +157,7 @@ func TestReplaceThatFails(t *testing.T) {
 	for _, fail := range []string{"chmod", "write", "sync", "rename", "sync of the directory"} {
 		path := filepath.Join(t.TempDir(), "file")
 		requireNil(t, os.WriteFile(path, []byte("old"), 0o600))
-		err := Replace(failing{fail: fail}, path, []byte("new"), 0o600)
+		err := ReplaceFile(failing{fail: fail}, path, []byte("new"), 0o600)
 		doubt := fail == "sync of the directory"
 		if !errors.Is(err, errDisk) || errors.Is(err, ErrUnconfirmed) != doubt {
 			t.Errorf("%s fails: %v, want EIO, in doubt = %t", fail, err, doubt)
@@ -169,7 +169,7 @@ func TestReplaceThatFails(t *testing.T) {
 
 func TestRemoveIsNoErrorTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	requireNil(t, Replace(OS{}, path, nil, 0o600))
+	requireNil(t, ReplaceFile(OS{}, path, nil, 0o600))
 	requireNil(t, Remove(OS{}, path))
 	requireNil(t, Remove(OS{}, path))
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -183,6 +183,6 @@ func TestRemoveIsNoErrorTwice(t *testing.T) {
 // Names as long as the system takes work.
 func TestReplaceALongName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
-	requireNil(t, Replace(OS{}, path, []byte("new"), 0o600))
+	requireNil(t, ReplaceFile(OS{}, path, []byte("new"), 0o600))
 	wantFile(t, path, "new", 0o600)
 }

@@ -28,8 +28,8 @@ func (OS) Remove(name string) error { return os.Remove(name) }
 // Lstat is os.Lstat.
 func (OS) Lstat(name string) (fs.FileInfo, error) { return os.Lstat(name) }
 
-// Leads compares the files.
-func (OS) Leads(name string, f File) bool { return isFile(os.Lstat, name, f) }
+// LeadsTo compares the files.
+func (OS) LeadsTo(name string, f File) bool { return isFile(os.Lstat, name, f) }
 
 // OpenFile is that of the root.
 func (r InRoot) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
@@ -45,8 +45,8 @@ func (r InRoot) Remove(name string) error { return r.Root.Remove(name) }
 // Lstat is that of the root.
 func (r InRoot) Lstat(name string) (fs.FileInfo, error) { return r.Root.Lstat(name) }
 
-// Leads compares the files.
-func (r InRoot) Leads(name string, f File) bool { return isFile(r.Root.Lstat, name, f) }
+// LeadsTo compares the files.
+func (r InRoot) LeadsTo(name string, f File) bool { return isFile(r.Root.Lstat, name, f) }
 
 type systemFile struct{ *os.File }
 

@@ -156,7 +156,7 @@ func (s *Store) put(key machine.Key, m *v1alpha1.Machine) error {
 	m.APIVersion, m.Kind = v1alpha1.GroupVersion.String(), v1alpha1.MachineKind
 	data, err := json.Marshal(m)
 	if err == nil {
-		err = durable.Replace(durable.OS{}, s.path(key), data, 0o600)
+		err = durable.ReplaceFile(durable.OS{}, s.path(key), data, 0o600)
 	}
 	// What counts is what is read back after a restart: the bytes of a config, above all, from which its digest is made.
 	stored := &v1alpha1.Machine{}

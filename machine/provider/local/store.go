@@ -260,7 +260,7 @@ func put(root *os.Root, name string, data []byte, mode fs.FileMode) error {
 	if err := root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return durable.Replace(durable.InRoot{Root: root}, name, data, mode)
+	return durable.ReplaceFile(durable.InRoot{Root: root}, name, data, mode)
 }
 
 // syncDir puts the names in a directory on the disk.

@@ -55,7 +55,7 @@ func (f *files) write(dir, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	return durable.Replace(stepping{files: f}, filepath.Join(f.dir, dir, name+ending), data, 0o600)
+	return durable.ReplaceFile(stepping{files: f}, filepath.Join(f.dir, dir, name+ending), data, 0o600)
 }
 
 // stepping is the file system, with a step before each change.
@@ -85,8 +85,8 @@ func (s stepping) Rename(from, to string) error {
 	return s.OS.Rename(from, to)
 }
 
-func (s stepping) Leads(name string, file durable.File) bool {
-	return s.OS.Leads(name, file.(steppingFile).File)
+func (s stepping) LeadsTo(name string, file durable.File) bool {
+	return s.OS.LeadsTo(name, file.(steppingFile).File)
 }
 
 func (f steppingFile) Write(data []byte) (int, error) {

@@ -90,5 +90,5 @@ func once(name, text string) (string, error) {
 
 // put replaces a file as a whole; it is on the disk when put returns.
 func put(name string, data []byte) error {
-	return durable.Replace(durable.OS{}, filepath.Join(mountPoint, name), data, 0o600)
+	return durable.ReplaceFile(durable.OS{}, filepath.Join(mountPoint, name), data, 0o600)
 }
