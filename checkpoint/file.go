@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/belayproject/belay/internal/durable"
+	"github.com/belayproject/belay/internal/option"
 )
 
 // WriteFile makes data the content of the file at path with a mode, as [os.WriteFile] does, and as
@@ -32,11 +33,13 @@ import (
 //
 // WriteFile does what it can on systems other than Linux. The promise holds on ext4, xfs and btrfs.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {
-	err := errPath
-	if path != "" {
+	check := option.For("checkpoint.WriteFile", nil)
+	check.Require("path", path, "the file to write")
+	err := check.Err()
+	if err == nil && perm&^fs.ModePerm != 0 {
 		err = errMode
 	}
-	if path != "" && perm&^fs.ModePerm == 0 {
+	if err == nil {
 		err = durable.ReplaceFile(durable.OS{}, path, data, perm)
 	}
 	switch {
@@ -48,10 +51,7 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 	return fmt.Errorf("writing %q: %w", path, notWritten(err))
 }
 
-var (
-	errPath = errors.New("path is required")
-	errMode = errors.New("the mode must have permission bits only")
-)
+var errMode = errors.New("the mode must have permission bits only")
 
 // ReadFile reads a state file that another program, or an earlier version of this one, wrote
 // without care: a crash may have left it empty, cut short, or filled with zeros. Such a file is
@@ -67,7 +67,13 @@ var (
 // followed. ReadFile changes nothing: to move a legacy file into a [Store], put what was read, and
 // remove the file when Put returned nil.
 func ReadFile(path string, whole func(content []byte) error) ([]byte, error) {
-	content, err := readLegacy(path)
+	check := option.For("checkpoint.ReadFile", nil)
+	check.Require("path", path, "the file to read")
+	var content []byte
+	err := check.Err()
+	if err == nil {
+		content, err = readLegacy(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %q: %w", path, err)
 	}

@@ -131,24 +131,10 @@ func TestIncidents(t *testing.T) {
 			Run:     "^TestFaultD1FileSetIsWholeOrUndone$",
 		},
 		{
-			Why:     "the copies of the old files have no durable name when the new files take theirs",
-			Func:    "(*transaction).stageFiles",
-			Replace: "t.syncDirs()",
-			With:    "error(nil)",
-			Run:     "^TestFaultD1FileSetIsWholeOrUndone$",
-		},
-		{
 			Why:     "the files of a set are changed before the journal says so",
 			Func:    "(*transaction).runPhases",
 			Replace: "t.j.putJournal(ctx, t.store)",
 			With:    "error(nil)",
-			Run:     "^TestFaultD1FileSetIsWholeOrUndone$",
-		},
-		{
-			Why:     "the journal says that a set is whole before it is",
-			Func:    "(*transaction).runPhases",
-			Replace: "t.swapFiles(ctx)",
-			With:    "errors.Join(t.markApplied(ctx), t.swapFiles(ctx))",
 			Run:     "^TestFaultD1FileSetIsWholeOrUndone$",
 		},
 		{
@@ -157,27 +143,6 @@ func TestIncidents(t *testing.T) {
 			Replace: "now != c.New",
 			With:    "false",
 			Run:     "^TestFaultD1FileSetIsWholeOrUndone$",
-		},
-		{
-			Why:     "the entry of a directory that a set needs is not fsynced",
-			Func:    "settleDir",
-			Replace: "sys.sync(parent)",
-			With:    "error(nil)",
-			Run:     "^TestFaultD1FileSetIsWholeOrUndone$",
-		},
-		{
-			Why:     "recovery trusts what a directory shows after its fsync failed",
-			Func:    "(*transaction).undoFile",
-			Replace: "now == c.Old && t.j.Doubtful",
-			With:    "false",
-			Run:     "^TestFaultD6FileSetLostSyncs$",
-		},
-		{
-			Why:     "a set that failed is left half changed",
-			Func:    "(*transaction).runPhases",
-			Replace: "t.undoFiles(ctx)",
-			With:    "error(nil)",
-			Run:     "^TestFaultD5FileSetEveryCallFails$",
 		},
 	})
 }

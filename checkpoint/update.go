@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+
+	"github.com/belayproject/belay/internal/option"
 )
 
 // Update changes a record by what it holds: it reads the newest record, calls change with its
@@ -19,7 +21,14 @@ import (
 // [Store.Put] or [Store.Delete]; all match exactly one of [ErrNotWritten] and [ErrIndeterminate]. A
 // record that is damaged is an error, and change is not called: put a new one then.
 func Update(ctx context.Context, s *Store, stream string, change func(old []byte) ([]byte, error)) error {
-	if err := updateRecord(ctx, s, stream, change); err != nil {
+	check := option.For("checkpoint.Update", nil)
+	check.Require("s", s, "the store, from checkpoint.Open")
+	check.Require("change", change, "a function from the old payload to the new one")
+	err := check.Err()
+	if err == nil {
+		err = updateRecord(ctx, s, stream, change)
+	}
+	if err != nil {
 		return fmt.Errorf("updating %s: %w", quoted(stream), notWritten(err))
 	}
 	return nil
@@ -35,7 +44,13 @@ func Update(ctx context.Context, s *Store, stream string, change func(old []byte
 func UpdateDir(
 	ctx context.Context, dir string, o Options, stream string, change func(old []byte) ([]byte, error),
 ) error {
-	err := updateDir(ctx, func() (*Store, error) { return Open(dir, o) }, stream, change)
+	check := option.For("checkpoint.UpdateDir", nil)
+	check.Require("dir", dir, "the directory of the store")
+	check.Require("change", change, "a function from the old payload to the new one")
+	err := check.Err()
+	if err == nil {
+		err = updateDir(ctx, func() (*Store, error) { return Open(dir, o) }, stream, change)
+	}
 	if err != nil {
 		return fmt.Errorf("updating %s in %q: %w", quoted(stream), dir, notWritten(err))
 	}
@@ -62,12 +77,7 @@ func updateDir(
 	return err
 }
 
-var errNoChange = errors.New("change is required: a function from the old payload to the new one")
-
 func updateRecord(ctx context.Context, s *Store, stream string, change func([]byte) ([]byte, error)) error {
-	if change == nil {
-		return errNoChange
-	}
 	if err := s.isOpened(); err != nil {
 		return err
 	}
