@@ -31,18 +31,37 @@ type Group struct {
 // Start starts cmd as the leader of a process group. It keeps other fields of cmd.SysProcAttr; the leader of a new session
 // leads a group already. The goroutine that starts a command of [DieWithParent] keeps its thread until the command ends.
 func Start(cmd *exec.Cmd) (*Group, error) {
+	return start(cmd, func() (unlock func()) {
+		if !diesWithParent(cmd) {
+			return func() {}
+		}
+		runtime.LockOSThread()
+		return runtime.UnlockOSThread
+	}, func() error { return nil })
+}
+
+// StartPrepared is like [Start]. It runs prepare first, on a thread of its own that starts the command and ends with it: what prepare changes of
+// that thread, such as its namespaces, cmd inherits and nothing else sees. If prepare fails, StartPrepared returns its error.
+func StartPrepared(cmd *exec.Cmd, prepare func() error) (*Group, error) {
+	return start(cmd, func() (unlock func()) {
+		runtime.LockOSThread() // a thread whose goroutine ends while it is locked ends too
+		return func() {}
+	}, prepare)
+}
+
+func start(cmd *exec.Cmd, lock func() (unlock func()), prepare func() error) (*Group, error) {
 	if cmd == nil {
 		return nil, ErrNoCommand
 	}
 	g := &Group{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		if diesWithParent(cmd) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-		}
+		defer lock()()
 		setProcessGroup(cmd)
-		err := cmd.Start()
+		err := prepare()
+		if err == nil {
+			err = cmd.Start()
+		}
 		g.started = time.Now()
 		started <- err
 		if err == nil {

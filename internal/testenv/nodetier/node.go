@@ -105,6 +105,11 @@ func (n *Node) Args(config string) []string {
 	}
 }
 
+// Command returns the kubelet's program, and its flags for a configuration at path.
+func (n *Node) Command(config string) (program string, args []string) {
+	return n.tier.KubeletProgram(), n.Args(config)
+}
+
 // Kubelet prepares a kubelet with this configuration. Its Start waits until the kubelet calls itself healthy.
 func (n *Node) Kubelet(config []byte) (*testenv.Process, error) {
 	path := filepath.Join(n.Dir, "kubelet.yaml")

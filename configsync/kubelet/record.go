@@ -1,0 +1,126 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/lkg"
+)
+
+const (
+	// proofStream is the record that holds the answers.
+	proofStream = "kubelet-proofs"
+	// maxResults is how many answers are kept. The oldest are dropped.
+	maxResults = 64
+	// proofFormat is that of the record. A record of another format is not read: to ask again costs a run.
+	proofFormat = 1
+)
+
+// A result is an answer of the kubelet.
+type result struct {
+	ID      string `json:"id"` // of the subject
+	Refused bool   `json:"refused,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// err is nil for a config that the kubelet accepts.
+func (r result) err() error {
+	if !r.Refused {
+		return nil
+	}
+	return fmt.Errorf("the kubelet refuses it: %s", r.Reason)
+}
+
+type proofRecord struct {
+	Format  int      `json:"format"`
+	Results []result `json:"results"`
+}
+
+// readResults returns the answers on record. What cannot be read is none: the kubelet is asked again.
+func readResults(ctx context.Context, g lkg.Getter) []result {
+	raw, err := g.Get(ctx, proofStream)
+	if err != nil {
+		return nil
+	}
+	var r proofRecord
+	if json.Unmarshal(raw, &r) != nil || r.Format != proofFormat {
+		return nil
+	}
+	return keepNewest(r.Results)
+}
+
+func saveResults(ctx context.Context, s configsync.Store, all []result) error {
+	raw, err := json.Marshal(proofRecord{proofFormat, all})
+	if err != nil {
+		return err
+	}
+	return s.Put(ctx, proofStream, raw)
+}
+
+func keepNewest(all []result) []result { return all[max(0, len(all)-maxResults):] }
+
+func findResult(all []result, id string) (result, bool) {
+	for _, r := range all {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return result{}, false
+}
+
+// identify names a subject by all that an answer depends on.
+func (s *subject) identify(b *binarySum) error {
+	sum, err := b.of(s.program)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	isolated := canIsolate() == nil
+	for _, part := range append([]string{sum, string(s.payload), string(s.document), fmt.Sprint(isolated)}, s.args...) {
+		fmt.Fprintf(h, "%d %s\n", len(part), part) // a hash takes all
+	}
+	s.id = hex.EncodeToString(h.Sum(nil))
+	return nil
+}
+
+// A binarySum remembers the digest of a program for as long as its file does not change.
+type binarySum struct {
+	info fs.FileInfo
+	sum  string
+}
+
+func (b *binarySum) of(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return "", fmt.Errorf("%q is no program", path)
+	}
+	if b.info != nil && os.SameFile(info, b.info) && info.Size() == b.info.Size() && info.ModTime().Equal(b.info.ModTime()) &&
+		time.Since(info.ModTime()) > time.Minute { // a file that is being written may change within a tick of its clock
+		return b.sum, nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // opened for reading only
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	b.info, b.sum = info, hex.EncodeToString(h.Sum(nil))
+	return b.sum, nil
+}

@@ -1,0 +1,225 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/belayproject/belay/internal/process"
+)
+
+const (
+	// settled is how long a kubelet must live after its main loop has begun.
+	settled = time.Second
+	// searched are the directories of programs that a kubelet starts.
+	searched = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	// waitForLock ends the log of a kubelet that has validated its config and is told to look for a lock, and not where.
+	waitForLock = "no lock file specified"
+)
+
+var errNotIsolated = errors.New("no sandbox can be made here")
+
+// An outcome says how one run ended.
+type outcome struct {
+	refused  bool
+	reason   string   // of a refusal
+	unknown  []string // fields that the kubelet does not know and passes over
+	endpoint string   // of the runtime, if the config names one that nothing serves
+}
+
+// validate has the kubelet read and validate a document. The kubelet starts nothing.
+func (p *Prover) validate(ctx context.Context, doc []byte) (outcome, error) {
+	dir, err := os.MkdirTemp(p.o.Dir, "validate-")
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // the next run has a name of its own
+	cmd, err := p.command(dir, doc)
+	if err != nil {
+		return outcome{}, err
+	}
+	cmd.Args = append(cmd.Args, "--exit-on-lock-contention")
+	log := captureOutput(cmd)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.o.Timeout, errSlow)
+	defer cancel()
+	process.DieWithParent(cmd)
+	err = process.Run(ctx, cmd)
+	if err := endedByItself(ctx, cmd, err); err != nil {
+		return outcome{}, err
+	}
+	text := log.String()
+	o := outcome{unknown: unknownFields(text)}
+	if cmd.ProcessState.ExitCode() != 0 && strings.Contains(lastLine(text), waitForLock) {
+		return o, nil
+	}
+	o.refused, o.reason = true, reasonOf(text, doc, dir)
+	return o, nil
+}
+
+// start has the kubelet start in a sandbox.
+func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
+	dir, err := os.MkdirTemp("", "belay-kubelet-") // a socket's path must be short
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	socket := filepath.Join(dir, "cri.sock")
+	d, err := editDocument(doc, socket, p.flag("container-runtime-endpoint"))
+	if err != nil {
+		return outcome{}, fmt.Errorf("%w: %w", errNotIsolated, err)
+	}
+	runtime, err := startRuntime(socket)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer func() { err = errors.Join(err, runtime.close()) }()
+	box := &sandbox{dir: dir, cgroupNames: d.cgroups}
+	if d.runtimeServed {
+		box.sockets = []string{d.endpoint}
+	}
+	defer func() { err = errors.Join(err, box.removeCgroups()) }()
+	if err := box.makeCgroups(); err != nil {
+		return outcome{}, fmt.Errorf("%w: %w", errNotIsolated, err)
+	}
+	kubeconfig := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(kubeconfig, []byte(awayServer), 0o600); err != nil {
+		return outcome{}, err
+	}
+	cmd, err := p.command(dir, d.text)
+	if err != nil {
+		return outcome{}, err
+	}
+	cmd.Args = append(cmd.Args, "--kubeconfig="+kubeconfig)
+	log := captureOutput(cmd)
+	lives, err := p.observe(ctx, cmd, box, runtime)
+	if err != nil || lives {
+		return outcome{}, err
+	}
+	o = outcome{refused: true, reason: reasonOf(log.String(), doc, dir)}
+	if d.endpoint != "" && !d.runtimeServed {
+		o.endpoint = d.endpoint
+	}
+	return o, nil
+}
+
+// awayServer is the kubeconfig of an API server that does not answer: the network of the sandbox has nothing on that port.
+const awayServer = `apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-verify: true}}]
+users: [{name: none, user: {token: none}}]
+contexts: [{name: none, context: {cluster: none, user: none}}]
+current-context: none
+`
+
+// observe runs a kubelet until it ends, or has lived long enough.
+func (p *Prover) observe(ctx context.Context, cmd *exec.Cmd, box *sandbox, runtime *standInRuntime) (lives bool, err error) {
+	process.DieWithParent(cmd)
+	group, err := process.StartPrepared(cmd, box.prepare)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errNotIsolated, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.o.Timeout, errSlow)
+	defer cancel()
+	defer func() { group.Signal(os.Kill); <-group.Done() }()
+	select {
+	case <-runtime.asked:
+	case <-group.Done():
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	select {
+	case <-time.After(settled):
+		return true, nil
+	case <-group.Done():
+		return false, endedByItself(ctx, cmd, group.Err())
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// endedByItself returns nil if the kubelet exited with a status that says something.
+func endedByItself(ctx context.Context, cmd *exec.Cmd, err error) error {
+	switch {
+	case cmd.ProcessState == nil:
+		return err // it could not be started
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case cmd.ProcessState.ExitCode() < 0:
+		return errors.New("the kubelet was killed by a signal")
+	case cmd.ProcessState.ExitCode() == 0:
+		return errors.New("the kubelet ended without an error")
+	}
+	return nil
+}
+
+// command is the kubelet with a document, and directories of its own.
+func (p *Prover) command(dir string, doc []byte) (*exec.Cmd, error) {
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, doc, 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(p.o.Program, keptFlags(p.o.Args)...)
+	cmd.Args = append(cmd.Args, "--config="+config, "--root-dir="+filepath.Join(dir, "root"), "--cert-dir="+filepath.Join(p.o.Dir, "pki"))
+	cmd.Env, cmd.Dir, cmd.WaitDelay = []string{searched, "LC_ALL=C", "TMPDIR=" + dir}, dir, settled
+	return cmd, nil
+}
+
+// replacedFlags are those of a kubelet that the prover sets, or that would reach out of the sandbox.
+var replacedFlags = map[string]bool{
+	"config": true, "config-dir": true, "kubeconfig": true, "bootstrap-kubeconfig": true, "root-dir": true, "cert-dir": true,
+	"lock-file": true, "exit-on-lock-contention": true, "container-runtime-endpoint": true, "image-service-endpoint": true,
+	"pod-manifest-path": true, "manifest-url": true, "manifest-url-header": true, "log-file": true, "log-dir": true,
+}
+
+// flagOf splits an argument. hasValue is false if the next argument may be the value.
+func flagOf(arg string) (name, value string, hasValue, ok bool) {
+	name, ok = strings.CutPrefix(arg, "-")
+	if !ok {
+		return "", "", false, false
+	}
+	name, value, hasValue = strings.Cut(strings.TrimPrefix(name, "-"), "=")
+	return strings.ReplaceAll(name, "_", "-"), value, hasValue, true
+}
+
+// keptFlags are the arguments without those that are replaced.
+func keptFlags(args []string) (kept []string) {
+	for i := 0; i < len(args); i++ {
+		name, _, hasValue, ok := flagOf(args[i])
+		if !ok || !replacedFlags[name] {
+			kept = append(kept, args[i])
+			continue
+		}
+		if _, _, _, isFlag := flagOf(next(args, i)); !hasValue && !isFlag && name != "exit-on-lock-contention" {
+			i++
+		}
+	}
+	return kept
+}
+
+func next(args []string, i int) string {
+	if i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+// flag returns the value of a flag that the node starts its kubelet with.
+func (p *Prover) flag(want string) string {
+	for i, arg := range p.o.Args {
+		if name, value, hasValue, ok := flagOf(arg); ok && name == want {
+			if !hasValue {
+				return next(p.o.Args, i)
+			}
+			return value
+		}
+	}
+	return ""
+}

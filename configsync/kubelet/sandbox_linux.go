@@ -1,0 +1,190 @@
+// Copyright The belay Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A sandbox keeps the effects of a kubelet off the host: its mounts, network and cgroups are its own.
+type sandbox struct {
+	dir         string   // of the sandbox, on the host
+	cgroupNames []string // that the config names
+	sockets     []string // paths at which the stand-in runtime serves too
+	cgroups     []string // made on the host, to be removed
+}
+
+// canIsolate says why a kubelet can't be kept apart here. Namespaces and mounts need root.
+func canIsolate() error {
+	if os.Geteuid() != 0 {
+		return errors.New("that needs root")
+	}
+	return nil
+}
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+// hidden are the sockets and directories of the host that a kubelet would change something through: systemd sets up cgroups and delays shutdowns,
+// and a kubelet removes the sockets of device plugins when it starts.
+var (
+	hiddenSockets = []string{"/run/systemd/private", "/run/dbus/system_bus_socket", "/run/systemd/notify"}
+	hiddenDirs    = []string{"/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/pod-resources"}
+)
+
+// prepare gives the calling thread namespaces of its own and arranges them. It must be on a thread that ends with the sandbox.
+func (s *sandbox) prepare() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC); err != nil {
+		return fmt.Errorf("making namespaces: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keeping mounts private: %w", err)
+	}
+	if err := raiseLoopback(); err != nil {
+		return fmt.Errorf("setting up the loopback interface: %w", err)
+	}
+	for _, socket := range hiddenSockets {
+		if err := unix.Mount("/dev/null", socket, "", unix.MS_BIND, ""); err != nil && !isAbsent(err) {
+			return fmt.Errorf("hiding %q: %w", socket, err)
+		}
+	}
+	for _, dir := range hiddenDirs {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil && !isAbsent(err) {
+			return fmt.Errorf("hiding %q: %w", dir, err)
+		}
+	}
+	for _, socket := range s.sockets {
+		if err := unix.Mount(filepath.Join(s.dir, "cri.sock"), socket, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("standing in for the runtime: %w", err)
+		}
+	}
+	return s.bindCgroups()
+}
+
+func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) }
+
+// raiseLoopback brings up the only interface of a new network.
+func raiseLoopback() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	req, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	req.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, req)
+}
+
+// hierarchies are the mounts of cgroups: one of version 2, or one for each controller of version 1.
+func hierarchies() ([]string, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(cgroupRoot, &st); err != nil {
+		return nil, err
+	}
+	if st.Type == unix.CGROUP2_SUPER_MAGIC {
+		return []string{cgroupRoot}, nil
+	}
+	entries, err := os.ReadDir(cgroupRoot)
+	var all []string
+	for _, e := range entries {
+		dir := filepath.Join(cgroupRoot, e.Name())
+		if e.IsDir() && unix.Statfs(dir, &st) == nil && (st.Type == unix.CGROUP_SUPER_MAGIC || st.Type == unix.CGROUP2_SUPER_MAGIC) {
+			all = append(all, dir)
+		}
+	}
+	return all, err
+}
+
+// makeCgroups makes a cgroup in each hierarchy, and in it those of the host that the config names.
+func (s *sandbox) makeCgroups() error {
+	all, err := hierarchies()
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		dir := filepath.Join(h, filepath.Base(s.dir))
+		if err := makeCgroup(h, dir); err != nil {
+			return err
+		}
+		s.cgroups = append(s.cgroups, dir)
+		for _, name := range s.cgroupNames {
+			if err := mirrorCgroup(h, dir, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func makeCgroup(above, dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} { // version 1: empty sets can't be used
+		if value, err := os.ReadFile(filepath.Join(above, file)); err == nil && len(strings.TrimSpace(string(value))) > 0 {
+			_ = os.WriteFile(filepath.Join(dir, file), value, 0) // version 2 inherits
+		}
+	}
+	if controllers, err := os.ReadFile(filepath.Join(above, "cgroup.controllers")); err == nil {
+		for _, c := range strings.Fields(string(controllers)) {
+			_ = os.WriteFile(filepath.Join(above, "cgroup.subtree_control"), []byte("+"+c), 0) // one that can't be is missed by the kubelet too
+		}
+	}
+	return nil
+}
+
+func mirrorCgroup(hierarchy, dir, name string) error {
+	path := hierarchy
+	name = strings.TrimSpace(name)
+	for part := range strings.SplitSeq(strings.Trim(filepath.Clean("/"+name), "/"), "/") {
+		above := dir
+		path, dir = filepath.Join(path, part), filepath.Join(dir, part)
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			return nil
+		}
+		if err := makeCgroup(above, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bindCgroups shows the cgroups of the sandbox in place of the host's.
+func (s *sandbox) bindCgroups() error {
+	for _, dir := range s.cgroups {
+		if err := unix.Mount(dir, filepath.Dir(dir), "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("showing the cgroups of the sandbox: %w", err)
+		}
+	}
+	return nil
+}
+
+// removeCgroups removes what the kubelet has made in its cgroups, and them. No process is left in any.
+func (s *sandbox) removeCgroups() error {
+	var errs []error
+	for _, top := range s.cgroups {
+		var all []string
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				all = append(all, path)
+			}
+			return nil
+		})
+		for i := len(all) - 1; i >= 0; i-- {
+			if err := os.Remove(all[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
