@@ -11,10 +11,10 @@ import (
 
 // A sandboxDocument is a config for a kubelet in a sandbox.
 type sandboxDocument struct {
-	text          []byte
-	cgroups       []string // that the config names
-	endpoint      string   // of the runtime, a path or another URL; empty if the config leaves it open
-	runtimeServed bool     // endpoint is the path of a socket
+	text     []byte
+	cgroups  []string // that the config names
+	sockets  []string // of runtimes that the config names
+	unserved []string // fields that name no socket
 }
 
 // cgroupFields name cgroups that must exist, or that are used if they do.
@@ -44,26 +44,37 @@ func editDocument(doc []byte, socket, endpointFlag string) (sandboxDocument, err
 			d.cgroups = append(d.cgroups, cgroup)
 		}
 	}
-	own, err := json.Marshal("unix://" + socket)
-	if err != nil {
+	if err := d.placeRuntime(fields, socket, endpointFlag); err != nil {
 		return d, err
-	}
-	const endpoint, images = "containerRuntimeEndpoint", "imageServiceEndpoint"
-	_ = json.Unmarshal(fields[endpoint], &d.endpoint) // the kubelet has decoded it already
-	if endpointFlag != "" || d.endpoint == "" {
-		d.endpoint, fields[endpoint] = "", own // a flag is stronger
-	}
-	if path, ok := strings.CutPrefix(d.endpoint, "unix://"); ok {
-		info, err := os.Stat(path)
-		d.runtimeServed = err == nil && info.Mode()&os.ModeSocket != 0
-		if d.runtimeServed {
-			d.endpoint = path
-		}
-	}
-	var image string
-	if json.Unmarshal(fields[images], &image) == nil && image != "" {
-		fields[images] = fields[endpoint]
 	}
 	d.text, err = json.Marshal(fields)
 	return d, err
+}
+
+// placeRuntime has the stand-in serve where the config expects a runtime. A path at which nothing serves is left as it is: the kubelet refuses it.
+func (d *sandboxDocument) placeRuntime(fields map[string]json.RawMessage, socket, endpointFlag string) error {
+	own, err := json.Marshal("unix://" + socket)
+	if err != nil {
+		return err
+	}
+	const endpoint = "containerRuntimeEndpoint"
+	if endpointFlag != "" {
+		delete(fields, endpoint) // a flag is stronger
+	}
+	for _, name := range []string{endpoint, "imageServiceEndpoint"} {
+		var url string
+		_ = json.Unmarshal(fields[name], &url) // the kubelet has decoded it already
+		path, isPath := strings.CutPrefix(url, "unix://")
+		info, err := os.Stat(path)
+		switch {
+		case url == "" && name == endpoint:
+			fields[name] = own
+		case url == "":
+		case isPath && err == nil && info.Mode()&os.ModeSocket != 0:
+			d.sockets = append(d.sockets, path)
+		default:
+			d.unserved = append(d.unserved, name)
+		}
+	}
+	return nil
 }

@@ -31,7 +31,7 @@ const (
 	// part is how many documents there are for one that a run of all tests takes.
 	part = 16
 	// lives is how long a kubelet lives that has accepted a document.
-	lives = 4 * time.Second
+	lives = 3 * time.Second
 	// slowest is the longest time that a judgement may take on average.
 	slowest = 3 * time.Second
 )
@@ -90,7 +90,7 @@ type bench struct {
 	prover *kubelet.Prover
 
 	runs, ran, refused, wrongGood, wrongBad, undecided, unknown int
-	total, longest                                               time.Duration
+	total, longest                                              time.Duration
 }
 
 func (b *bench) newProver() *kubelet.Prover {

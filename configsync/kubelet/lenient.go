@@ -5,6 +5,7 @@ package kubelet
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -21,10 +22,28 @@ func toJSON(doc []byte) (raw []byte, err error) {
 	}
 	defer func() { // the parser is not ours, and a panic on a document would keep the node down
 		if recover() != nil {
-			raw, err = nil, fmt.Errorf("the document brings the parser to a panic")
+			raw, err = nil, errors.New("the document brings the parser to a panic")
 		}
 	}()
-	return yaml.ToJSON(doc)
+	if raw, err = yaml.ToJSON(doc); err != nil {
+		return nil, errors.New("the document is not valid YAML") // the parser's own error repeats values
+	}
+	return raw, nil
+}
+
+// Lenient returns a document of others, such as kubeadm's config.yaml or a drop-in, in a form that configsync.Gate lets through: unchanged if the
+// gate does so already, and else as JSON with what the kubelet reads. The error says why the kubelet would not read it: it is no YAML, too large, or
+// names another apiVersion or kind. Fields that are not known are no error. The error holds no value of the document.
+func Lenient(doc []byte) ([]byte, error) {
+	raw, gateErr := configsync.Gate(doc, configsync.GateLimits{Bytes: configsync.MaxObject})
+	if gateErr == nil {
+		return doc, checkHead(raw)
+	}
+	raw, err := toJSON(doc)
+	if err != nil || string(raw) == "null" {
+		return nil, gateErr
+	}
+	return raw, checkHead(raw)
 }
 
 // unknownIn returns the fields that a payload has of those that the kubelet does not know.

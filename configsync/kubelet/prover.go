@@ -230,8 +230,8 @@ func (p *Prover) judge(ctx context.Context, s *subject) (result, error) {
 			return result{ID: s.id}, nil // this machine is no place to start it: what the first run has found holds
 		}
 	}
-	if started.endpoint != "" {
-		return result{}, fmt.Errorf("nothing serves the container runtime endpoint of the config: %s", started.endpoint)
+	if len(started.unserved) > 0 {
+		return result{}, fmt.Errorf("no socket is there that the config names in %s: %s", strings.Join(started.unserved, " and "), started.reason)
 	}
 	return result{ID: s.id, Refused: true, Reason: started.reason}, nil
 }

@@ -25,6 +25,9 @@ const (
 	waitForLock = "no lock file specified"
 )
 
+// sandboxPrefix begins the names of sandboxes, before the process ID of their maker.
+const sandboxPrefix = "belay-kubelet-"
+
 var errNotIsolated = errors.New("no sandbox can be made here")
 
 // An outcome says how one run ended.
@@ -32,7 +35,7 @@ type outcome struct {
 	refused  bool
 	reason   string   // of a refusal
 	unknown  []string // fields that the kubelet does not know and passes over
-	endpoint string   // of the runtime, if the config names one that nothing serves
+	unserved []string // fields that name a socket of a runtime which is not there
 }
 
 // validate has the kubelet read and validate a document. The kubelet starts nothing.
@@ -52,7 +55,7 @@ func (p *Prover) validate(ctx context.Context, doc []byte) (outcome, error) {
 	defer cancel()
 	process.DieWithParent(cmd)
 	err = process.Run(ctx, cmd)
-	if err := endedByItself(ctx, cmd, err); err != nil {
+	if err := exitedByItself(ctx, cmd, err); err != nil {
 		return outcome{}, err
 	}
 	text := log.String()
@@ -66,7 +69,7 @@ func (p *Prover) validate(ctx context.Context, doc []byte) (outcome, error) {
 
 // start has the kubelet start in a sandbox.
 func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
-	dir, err := os.MkdirTemp("", "belay-kubelet-") // a socket's path must be short
+	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", sandboxPrefix, os.Getpid())) // a socket's path must be short
 	if err != nil {
 		return outcome{}, err
 	}
@@ -81,10 +84,7 @@ func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 		return outcome{}, err
 	}
 	defer func() { err = errors.Join(err, runtime.close()) }()
-	box := &sandbox{dir: dir, cgroupNames: d.cgroups}
-	if d.runtimeServed {
-		box.sockets = []string{d.endpoint}
-	}
+	box := &sandbox{dir: dir, cgroupNames: d.cgroups, sockets: d.sockets}
 	defer func() { err = errors.Join(err, box.removeCgroups()) }()
 	if err := box.makeCgroups(); err != nil {
 		return outcome{}, fmt.Errorf("%w: %w", errNotIsolated, err)
@@ -103,11 +103,7 @@ func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 	if err != nil || lives {
 		return outcome{}, err
 	}
-	o = outcome{refused: true, reason: reasonOf(log.String(), doc, dir)}
-	if d.endpoint != "" && !d.runtimeServed {
-		o.endpoint = d.endpoint
-	}
-	return o, nil
+	return outcome{refused: true, reason: reasonOf(log.String(), doc, dir), unserved: d.unserved}, nil
 }
 
 // awayServer is the kubeconfig of an API server that does not answer: the network of the sandbox has nothing on that port.
@@ -139,14 +135,14 @@ func (p *Prover) observe(ctx context.Context, cmd *exec.Cmd, box *sandbox, runti
 	case <-time.After(settled):
 		return true, nil
 	case <-group.Done():
-		return false, endedByItself(ctx, cmd, group.Err())
+		return false, exitedByItself(ctx, cmd, group.Err())
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
 }
 
-// endedByItself returns nil if the kubelet exited with a status that says something.
-func endedByItself(ctx context.Context, cmd *exec.Cmd, err error) error {
+// exitedByItself returns nil if the kubelet exited with a status that says something.
+func exitedByItself(ctx context.Context, cmd *exec.Cmd, err error) error {
 	switch {
 	case cmd.ProcessState == nil:
 		return err // it could not be started

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -112,6 +114,7 @@ func (s *sandbox) makeCgroups() error {
 		return err
 	}
 	for _, h := range all {
+		removeLeftovers(h)
 		dir := filepath.Join(h, filepath.Base(s.dir))
 		if err := makeCgroup(h, dir); err != nil {
 			return err
@@ -145,7 +148,6 @@ func makeCgroup(above, dir string) error {
 
 func mirrorCgroup(hierarchy, dir, name string) error {
 	path := hierarchy
-	name = strings.TrimSpace(name)
 	for part := range strings.SplitSeq(strings.Trim(filepath.Clean("/"+name), "/"), "/") {
 		above := dir
 		path, dir = filepath.Join(path, part), filepath.Join(dir, part)
@@ -169,21 +171,42 @@ func (s *sandbox) bindCgroups() error {
 	return nil
 }
 
+// removeLeftovers removes the cgroups of processes that were killed.
+func removeLeftovers(hierarchy string) {
+	all, err := filepath.Glob(filepath.Join(hierarchy, sandboxPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range all {
+		id, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), sandboxPrefix), "-")
+		if pid, err := strconv.Atoi(id); err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			_ = removeTree(dir) // the next run tries again
+		}
+	}
+}
+
 // removeCgroups removes what the kubelet has made in its cgroups, and them. No process is left in any.
 func (s *sandbox) removeCgroups() error {
 	var errs []error
 	for _, top := range s.cgroups {
-		var all []string
-		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				all = append(all, path)
-			}
-			return nil
-		})
-		for i := len(all) - 1; i >= 0; i-- {
-			if err := os.Remove(all[i]); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				errs = append(errs, err)
-			}
+		errs = append(errs, removeTree(top))
+	}
+	return errors.Join(errs...)
+}
+
+// removeTree removes cgroups from the innermost on.
+func removeTree(top string) error {
+	var all []string
+	_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			all = append(all, path)
+		}
+		return nil
+	})
+	var errs []error
+	for _, dir := range slices.Backward(all) {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
