@@ -4,6 +4,7 @@
 package kubelet
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ type CodecOptions struct {
 }
 
 // Codec decodes kubelet configs. A config from a source, which has a UID, must pass configsync.Gate, name its apiVersion and kind, hold no value
-// that belongs to one node, and name files by absolute paths. The local config of a node, and what the node lays around a config, are read as
+// that belongs to one node, and no field of Config with a value of another type. The local config of a node, and what the node lays around a config, are read as
 // leniently as the kubelet reads them. The fields that Config lacks are judged by the kubelet: see [Prover].
 func Codec(o CodecOptions) configsync.Codec[*Config] { return codec{o} }
 
@@ -205,6 +206,31 @@ func decodeConfig(doc []byte) (*Config, error) {
 // pathFields name files. The kubelet takes a relative path from the directory of the file that it reads, which is not the author's.
 var pathFields = []string{"staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "podLogsDir", "authentication.x509.clientCAFile"}
 
+// AbsolutePaths is a configsync.Inspector that refuses a config from a source if it names a file by a relative path.
+type AbsolutePaths struct{}
+
+// Inspect implements configsync.Inspector. A document that cannot be read is left to the codec.
+func (AbsolutePaths) Inspect(_ context.Context, key string, o configsync.Object) error {
+	doc, err := toJSON([]byte(o.Data[key]))
+	if err != nil || o.UID == "" {
+		return nil
+	}
+	var problems []string
+	for _, name := range pathFields {
+		if path, ok := textAt(doc, strings.Split(name, ".")...); ok && path != "" && !filepath.IsAbs(path) {
+			problems = append(problems, name+" must be an absolute path")
+		}
+	}
+	return joined(problems)
+}
+
+func joined(problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(problems, "; "))
+}
+
 // shared checks what a config for several nodes must keep. own is the config itself, used what becomes of it on this node.
 func (c codec) shared(own []byte, used *Config) error {
 	alone, err := decodeConfig(own)
@@ -222,14 +248,7 @@ func (c codec) shared(own []byte, used *Config) error {
 	need(alone.PodCIDR == "", "podCIDR"+why)
 	_, _, served := used.Healthz()
 	need(served || !c.o.NeedsHealthz, "healthzPort must not be 0: the node's agent asks there whether the kubelet is well")
-	for _, name := range pathFields {
-		path, ok := textAt(own, strings.Split(name, ".")...)
-		need(!ok || path == "" || filepath.IsAbs(path), name+" must be an absolute path")
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return errors.New(strings.Join(problems, "; "))
+	return joined(problems)
 }
 
 // textAt returns the text at a path of names; ok is false if there is no text.

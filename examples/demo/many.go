@@ -16,10 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/demo/internal/lead"
 	"github.com/belayproject/belay/examples/demo/internal/plane"
 	"github.com/belayproject/belay/examples/demo/internal/settings"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/examples/internal/rollouts"
 	"github.com/belayproject/belay/examples/internal/scenario"
 	"github.com/belayproject/belay/examples/internal/screen"
@@ -169,7 +169,7 @@ func (r *many) startAgents(ctx context.Context, config *rest.Config) (err error)
 }
 
 // breaks says why a config is fatal on a node: a third of those that are no canaries have swap.
-func (r *many) breaks(node string, c *kubeletpayload.Config) string {
+func (r *many) breaks(node string, c *kubelet.Config) string {
 	i, _ := slices.BinarySearch(r.fleet.Nodes, node)
 	return scenario.Breaks(i >= r.fleet.Canaries && i%3 == 0, c)
 }

@@ -37,7 +37,7 @@ func TestAgentKeepsANodeOnAGoodConfig(t *testing.T) {
 
 	for name, config := range map[string]string{
 		"undecodable": w.Config("maxPod: 1\n"),
-		"invalid":     w.Config("maxPods: -1\n"),
+		"invalid":     w.Config("staticPodPath: a/b\n"),
 	} {
 		bad := w.push(t, name, config)
 		what := map[string]string{"undecodable": "load", "invalid": "validate"}[name]

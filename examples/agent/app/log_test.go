@@ -25,7 +25,7 @@ func TestLogHasDetailAndNoPayload(t *testing.T) {
 	e2e.Eventually(t, soon, "v1 is promoted", func() error { return w.Promoted(t, string(v1.UID)) })
 	for _, c := range []struct{ name, config, reason, detail string }{
 		{"undecodable", "clusterDomain: bad-secret.example\nmaxPods: bad-secret\n", "failed to load current (UID: %s)", "maxPods"},
-		{"invalid", "clusterDomain: bad-secret.example\nmaxPods: -271828\n", "failed to validate current (UID: %s)", "maxPods"},
+		{"invalid", "clusterDomain: bad-secret.example\nstaticPodPath: 271828/dir\n", "failed to validate current (UID: %s)", "staticPodPath"},
 	} {
 		bad := w.push(t, c.name, w.Config(c.config))
 		reason := fmt.Sprintf(c.reason, bad.UID)

@@ -5,16 +5,16 @@ package app
 
 import (
 	"k8s.io/klog/v2"
-	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/appoption"
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
 
-// Config is the config of a kubelet, as validators and codecs see it.
-type Config = kubeletconfig.KubeletConfiguration
+// Config is the config of a kubelet, as validators and codecs see it. Its Document holds all fields.
+type Config = kubelet.Config
 
 // An Option adds a part to the command that NewCommand makes.
 type Option func(*parts)

@@ -17,7 +17,7 @@ func TestAgentRefusesABadInitConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "refusing")
 	good := w.Config("")
-	w.WriteInit(t, w.Config("maxPods: -1\n"))
+	w.WriteInit(t, w.Config("maxPods: many\n"))
 	refuse := func() {
 		t.Helper()
 		p := w.Start(t)
@@ -42,7 +42,7 @@ func TestAgentRefusesABadInitConfig(t *testing.T) {
 	p := w.Start(t)
 	w.good(t, "refusing-v1")
 	p.Stop(t)
-	w.WriteInit(t, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: -1\n")
+	w.WriteInit(t, "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: many\n")
 	refuse()
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/internal/admin"
 	"github.com/belayproject/belay/examples/agent/internal/node"
@@ -28,7 +29,6 @@ import (
 	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/agent/update"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -44,14 +44,14 @@ type agent struct {
 	store      *checkpoint.Store // nil without a state directory that can be used
 	trouble    *trouble
 	options    node.Options
-	syncer     *configsync.Syncer[*kubeletpayload.Config]
+	syncer     *configsync.Syncer[*kubelet.Config]
 	part       *update.Part // nil where the node takes no part in rollouts
 	supervisor *restart.Supervisor
 	journal    *history.Journal // nil where none is kept
 	teller     *history.Teller  // nil where nobody is told
 	child      *childLife
 	started    time.Time
-	inUse      atomic.Pointer[kubeletpayload.Config]
+	inUse      atomic.Pointer[kubelet.Config]
 	before     lkg.Exit      // how the last run of this agent's unit ended, for the first start of the child
 	chosen     chan struct{} // closed once the first start has chosen a config
 	choose     sync.Once
@@ -286,7 +286,7 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 }
 
 // ready renders the config and sees that there is a program to read it.
-func (a *agent) ready(ctx context.Context, active configsync.Active[*kubeletpayload.Config]) (err error) {
+func (a *agent) ready(ctx context.Context, active configsync.Active[*kubelet.Config]) (err error) {
 	if err := wire.Put(ctx, a.file, a.options, active); err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/scenario"
 	"github.com/belayproject/belay/examples/internal/simnodes"
 	"github.com/belayproject/belay/internal/rolloutstage"
@@ -54,7 +54,7 @@ func (s *stage) start(name string, before []life) {
 	must(s.t, os.MkdirAll(states, 0o700))
 	c, err := simnodes.New(simnodes.Options{
 		Config: config, Dir: states, Init: scenario.Init,
-		Breaks: func(_ string, c *kubeletpayload.Config) string { return scenario.Breaks(a.swap, c) },
+		Breaks: func(_ string, c *kubelet.Config) string { return scenario.Breaks(a.swap, c) },
 	}, []string{name})
 	must(s.t, err)
 	a.lives = append(slices.Clone(before), c)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/rollouts"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
@@ -37,7 +37,7 @@ func (s *stage) publish(kills bool) rollouts.Revision {
 		name = fmt.Sprintf(fatal+"%d", s.round)
 	}
 	data := map[string]string{
-		kubeletpayload.Key:          fmt.Sprintf("apiVersion: %s\nkind: %s\nfailSwapOn: %t\nmaxPods: %d\n", kubeletpayload.APIVersion, kubeletpayload.Kind, kills, 100+s.round),
+		kubelet.Key:                 fmt.Sprintf("%sfailSwapOn: %t\nmaxPods: %d\n", kubelet.Head, kills, 100+s.round),
 		configsync.KeyTrialDuration: "1s", configsync.KeyCrashLoopThreshold: fmt.Sprint(forgiven),
 	}
 	var r rollouts.Revision

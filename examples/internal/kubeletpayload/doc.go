@@ -1,27 +1,19 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeletpayload says what a kubelet config is to the agent: which object key holds it, how it is decoded, and which
-// rules it must keep before a node adopts it.
-//
-// The rules are the part of the kubelet's own that need neither its feature gates nor the host, so that a mistake in the
-// config is refused at once, everywhere, with the field's name. They are not all of the kubelet's rules: a config that keeps
-// them can still make the kubelet exit, and that is what the trial is for.
-//
-// # Promise
-//
-//   - Nothing is filled in: the decoded config has the zero value where the document says nothing, and a rule about two fields
-//     takes the kubelet's own default for the one that is absent.
-//   - The document is never encoded again. What the kubelet reads is what was written, byte for byte, unless something is laid around it and
-//     the kubelet doesn't merge by itself; see [Text]. What is validated is always the merged result.
-//   - Errors name field paths and say what would be right. They never repeat a value.
-//
-// # No promise
-//
-// A config without any error here may be refused by the kubelet: unknown feature gates, policies that the host can't hold,
-// files that don't exist.
-//
-// # Concurrency
-//
-// All functions may be called from several goroutines.
+// Package kubeletpayload compares a kubelet config with the type that this program was built with. It is for nodes without a kubelet that can judge
+// it, and for warnings: a newer kubelet knows more fields.
 package kubeletpayload
+
+import (
+	v1beta1 "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/belayproject/belay/configsync"
+)
+
+// Strict returns an error for a document, in JSON, that has a field which the type lacks, or a value of another type. The error names fields, never
+// a value.
+func Strict(doc []byte) error {
+	var c v1beta1.KubeletConfiguration
+	return configsync.DecodeStrict(doc, &c)
+}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/v1alpha1"
 )
@@ -98,7 +98,7 @@ func TestTables(t *testing.T) {
 // The fatal config decodes and is valid, and breaks machines with swap alone; the others break none.
 func TestFatalConfig(t *testing.T) {
 	for name, breaks := range map[string]bool{First: false, Fatal: true} {
-		cfg := decode(t, Data(name)[kubeletpayload.Key])
+		cfg := decode(t, Data(name)[kubelet.Key])
 		if got := Breaks(true, cfg) != ""; got != breaks || Breaks(false, cfg) != "" {
 			t.Errorf("%s breaks a machine with swap: %t, want %t; one without: %q", name, got, breaks, Breaks(false, cfg))
 		}

@@ -5,11 +5,11 @@ package scenario
 
 import (
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/configsync/kubelet"
 )
 
 // Init is the kubelet's config that every node was provisioned with.
-const Init = "apiVersion: " + kubeletpayload.APIVersion + "\nkind: " + kubeletpayload.Kind + "\nfailSwapOn: false\nmaxPods: 30\n"
+const Init = kubelet.Head + "failSwapOn: false\nmaxPods: 30\n"
 
 // trial is how long a config must run well, threshold how many crashes it is forgiven.
 const trial, threshold = "2s", "1"
@@ -21,14 +21,14 @@ func Data(name string) map[string]string {
 		own = "failSwapOn: true\nmaxPods: 110\n"
 	}
 	return map[string]string{
-		kubeletpayload.Key:               "apiVersion: " + kubeletpayload.APIVersion + "\nkind: " + kubeletpayload.Kind + "\n" + own,
+		kubelet.Key:                      kubelet.Head + own,
 		configsync.KeyTrialDuration:      trial,
 		configsync.KeyCrashLoopThreshold: threshold,
 	}
 }
 
 // Breaks says why a kubelet with that config exits at once, as a real one does on a machine that has swap; empty if it does not.
-func Breaks(swap bool, c *kubeletpayload.Config) string {
+func Breaks(swap bool, c *kubelet.Config) string {
 	if swap && (c.FailSwapOn == nil || *c.FailSwapOn) {
 		return "running with swap on is not supported, and failSwapOn is true"
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kube"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
 	"github.com/belayproject/belay/examples/internal/agent/update"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/rollout/nodeagent"
 )
@@ -49,7 +49,7 @@ type Options struct {
 	// Init is the kubelet's config that every node was provisioned with.
 	Init string
 	// Breaks says why a config ends the process of a node at once; empty where it does not.
-	Breaks func(node string, c *kubeletpayload.Config) string
+	Breaks func(node string, c *kubelet.Config) string
 }
 
 // A Crowd is the agents of many nodes. Its methods may be called at the same time.
@@ -73,7 +73,7 @@ func New(o Options, names []string) (*Crowd, error) {
 		return nil, err
 	}
 	for _, name := range names {
-		c.nodes[name] = newProcess(func(cfg *kubeletpayload.Config) string { return o.Breaks(name, cfg) })
+		c.nodes[name] = newProcess(func(cfg *kubelet.Config) string { return o.Breaks(name, cfg) })
 	}
 	return c, nil
 }
@@ -136,7 +136,7 @@ func (c *Crowd) agent(ctx context.Context, name string, p *process) error {
 }
 
 // live runs the parts of an agent until ctx ends, and has it on record then that the next start is planned.
-func (c *Crowd) live(ctx context.Context, p *process, syncer *configsync.Syncer[*kubeletpayload.Config], part *update.Part) error {
+func (c *Crowd) live(ctx context.Context, p *process, syncer *configsync.Syncer[*kubelet.Config], part *update.Part) error {
 	g, run := errgroup.WithContext(ctx)
 	g.Go(func() error { return p.run(run, syncer) })
 	g.Go(func() error { return c.sync(run, g, p, syncer, part) })
@@ -147,7 +147,7 @@ func (c *Crowd) live(ctx context.Context, p *process, syncer *configsync.Syncer[
 }
 
 // sync keeps the node at the wanted config from its first start on, and has it take part in rollouts.
-func (c *Crowd) sync(ctx context.Context, g *errgroup.Group, p *process, syncer *configsync.Syncer[*kubeletpayload.Config], part *update.Part) error {
+func (c *Crowd) sync(ctx context.Context, g *errgroup.Group, p *process, syncer *configsync.Syncer[*kubelet.Config], part *update.Part) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -159,11 +159,11 @@ func (c *Crowd) sync(ctx context.Context, g *errgroup.Group, p *process, syncer 
 }
 
 // options are those of a node's syncer: the reference agent's, but for its times.
-func (c *Crowd) options(name string, store configsync.Store, p *process) (configsync.Options[*kubeletpayload.Config], error) {
-	local := settings.Local{Key: kubeletpayload.Key, MinTrial: time.Second, MaxTrial: time.Minute, DefaultTrial: 2 * time.Second}
+func (c *Crowd) options(name string, store configsync.Store, p *process) (configsync.Options[*kubelet.Config], error) {
+	local := settings.Local{Key: kubelet.Key, MinTrial: time.Second, MaxTrial: time.Minute, DefaultTrial: 2 * time.Second}
 	o := local.Options()
 	o.Init = func(context.Context) (configsync.Object, error) {
-		return configsync.Object{Data: map[string]string{kubeletpayload.Key: c.o.Init}}, nil
+		return configsync.Object{Data: map[string]string{kubelet.Key: c.o.Init}}, nil
 	}
 	o.Store, o.Restarter, o.ProbeInterval, o.RetryMin, o.RetryMax = store, p, probeEvery, retryMin, retryMax
 	var err1, err2 error

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/lkg"
 )
@@ -21,9 +21,9 @@ const pause = 300 * time.Millisecond
 
 // A process stands in for the kubelet of a node, under its supervisor. It is a configsync.Restarter and a configsync.Probe.
 type process struct {
-	breaks  func(*kubeletpayload.Config) string // why a config ends it at once; empty where it does not
-	restart chan lkg.Ref                        // to which config; has a place for one
-	chosen  chan struct{}                       // closed once the first start has chosen a config
+	breaks  func(*kubelet.Config) string // why a config ends it at once; empty where it does not
+	restart chan lkg.Ref                 // to which config; has a place for one
+	chosen  chan struct{}                // closed once the first start has chosen a config
 
 	mu      sync.Mutex
 	running bool
@@ -32,7 +32,7 @@ type process struct {
 	crashed map[string]int // how often, by digest
 }
 
-func newProcess(breaks func(*kubeletpayload.Config) string) *process {
+func newProcess(breaks func(*kubelet.Config) string) *process {
 	return &process{breaks: breaks, restart: make(chan lkg.Ref, 1), chosen: make(chan struct{}), crashed: map[string]int{}}
 }
 
@@ -61,7 +61,7 @@ func (p *process) Restart(_ context.Context, c configsync.Change) error {
 }
 
 // run starts the process again and again, each time with what the syncer chooses from disk, until ctx ends.
-func (p *process) run(ctx context.Context, s *configsync.Syncer[*kubeletpayload.Config]) error {
+func (p *process) run(ctx context.Context, s *configsync.Syncer[*kubelet.Config]) error {
 	var exit lkg.Exit
 	for first := true; ctx.Err() == nil; first = false {
 		active, err := s.Bootstrap(ctx, exit)
@@ -82,7 +82,7 @@ func (p *process) run(ctx context.Context, s *configsync.Syncer[*kubeletpayload.
 }
 
 // live is one life of the process.
-func (p *process) live(ctx context.Context, a configsync.Active[*kubeletpayload.Config]) lkg.Exit {
+func (p *process) live(ctx context.Context, a configsync.Active[*kubelet.Config]) lkg.Exit {
 	why := p.breaks(a.Config)
 	p.note(func() {
 		p.starts = append(p.starts, a.Ref)

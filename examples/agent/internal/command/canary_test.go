@@ -25,12 +25,12 @@ import (
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/configsynctest"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/internal/metrics"
 	"github.com/belayproject/belay/examples/agent/internal/wire"
 	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/internal/testproc"
 	"github.com/belayproject/belay/lkg"
 )
@@ -58,7 +58,7 @@ func cages() []cage {
 		{name: "taken", config: value + "# " + canary + "-comment\n", others: map[string]string{"another": canary + "-entry"}, says: "using current (UID: "},
 		{name: "no such field", config: value + "noSuchField: " + canary + "-unknown\n", says: "failed to load current"},
 		{name: "no document", config: value + "\t" + canary + "-tab", says: "failed to load current"},
-		{name: "a rule", config: value + "maxPods: -1\nfeatureGates: {" + "A: true}\nevictionHard: {memory.available: " + canary + "-quantity}\n", says: "failed to validate current"},
+		{name: "a rule", config: value + "staticPodPath: " + canary + "-relative/dir\n", says: "failed to validate current"},
 		{name: "overlaid", config: value + "clusterDNS: " + canary + "-no-list\n", files: map[string]string{"node.yaml": "clusterDomain: " + canary + "-node\n"},
 			flags: []string{"--node-config=DIR/node.yaml"}, says: "failed to load current"},
 		{name: "a bad drop-in of others", config: value, files: map[string]string{"d/95.conf": local0 + "clusterDomain: " + canary + "-node\n"},
@@ -144,7 +144,7 @@ func (a *aviary) live(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeStore(t, store)
-	o, err := wire.Options(s, store, nil, func() *kubeletpayload.Config { return nil }, nil)
+	o, err := wire.Options(s, store, nil, func() *kubelet.Config { return nil }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func (a *aviary) server() *configsynctest.Server {
 }
 
 // meets runs a Syncer, once more where it exits to adopt the config, until it says what it should.
-func (a *aviary) meets(ctx context.Context, t *testing.T, o configsync.Options[*kubeletpayload.Config], rec *configsynctest.Recorder) configsync.Status {
+func (a *aviary) meets(ctx context.Context, t *testing.T, o configsync.Options[*kubelet.Config], rec *configsynctest.Recorder) configsync.Status {
 	t.Helper()
 	s, err := configsync.New(ctx, o)
 	if err != nil {

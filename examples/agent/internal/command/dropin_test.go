@@ -61,7 +61,7 @@ func TestADropInComesAndGoes(t *testing.T) {
 
 // L-CS-39: where kubeadm's file has changed so that both are bad together, the node is left with that file alone; check says so before.
 func TestADropInThatNoLongerFits(t *testing.T) {
-	shared, kubeadm := local0+"imageGCHighThresholdPercent: 83\n", local0+"imageGCLowThresholdPercent: 84\n"
+	shared, kubeadm := local0+"maxPods: 83\n", local0+"healthzPort: 0\n"
 	h := newUnitHostOf(t, shared)
 	dir := t.TempDir()
 	dropIn, flags := filepath.Join(dir, "90-belay.conf"), []string{"--init-config=" + h.init, "--config-dir=" + dir}
@@ -76,12 +76,12 @@ func TestADropInThatNoLongerFits(t *testing.T) {
 	}
 	h.must(os.WriteFile(h.init, []byte(kubeadm), 0o600))
 	out, err := execute(t, Check(settings.Parts{}), append(flags, file(t, shared))...)
-	if err == nil || !strings.Contains(err.Error(), "imageGCLowThresholdPercent") || out != "" {
+	if err == nil || !strings.Contains(err.Error(), "healthzPort must not be 0") || out != "" {
 		t.Errorf("check prints %q and %v, want the rule that both break together", out, err)
 	}
 	says, err := guard("2")
 	h.must(err)
-	if _, gone := os.Stat(dropIn); !os.IsNotExist(gone) || !strings.Contains(says, "failed to validate current") {
+	if _, gone := os.Stat(dropIn); !os.IsNotExist(gone) || !strings.Contains(says, "failed to load current") {
 		t.Errorf("after an upgrade the drop-in is there (%v), and the guard says %q, want it gone, and why", gone, says)
 	}
 	if got, err := os.ReadFile(h.init); err != nil || string(got) != kubeadm {
@@ -151,12 +151,12 @@ func TestSignRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		`--private-key="": must be`:   {file(t, plain)},
-		"PRIVATE KEY":                 {"--private-key=" + filepath.Join(trusted, "release.pem"), file(t, plain)},
-		"must be a ConfigMap in YAML": {"--private-key=" + private, file(t, good)},
-		"maxPods must be 0 or more":   {"--private-key=" + private, file(t, strings.Replace(plain, "maxPods: 42", "maxPods: -42", 1))},
-		"binaryData must be empty":    {"--private-key=" + private, file(t, plain+"binaryData: {a: aGk=}\n")},
-		`key ID "A" must be`:          {"--private-key=" + private, "--key-id=A", file(t, plain)},
+		`--private-key="": must be`:         {file(t, plain)},
+		"PRIVATE KEY":                       {"--private-key=" + filepath.Join(trusted, "release.pem"), file(t, plain)},
+		"must be a ConfigMap in YAML":       {"--private-key=" + private, file(t, good)},
+		"staticPodPath must be an absolute": {"--private-key=" + private, file(t, strings.Replace(plain, "maxPods: 42", "staticPodPath: a/b", 1))},
+		"binaryData must be empty":          {"--private-key=" + private, file(t, plain+"binaryData: {a: aGk=}\n")},
+		`key ID "A" must be`:                {"--private-key=" + private, "--key-id=A", file(t, plain)},
 	} {
 		out, err := execute(t, Sign(settings.Parts{}), args...)
 		if err == nil || !strings.Contains(err.Error(), want) || out != "" || strings.Contains(err.Error(), "belay-canary-key") {

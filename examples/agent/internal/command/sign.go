@@ -14,9 +14,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/signed"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
 // signature is what the sign sub-command is told.
@@ -46,7 +46,7 @@ func Sign(own settings.Parts) *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&s.privateKey, "private-key", "", "PEM file with an Ed25519 private key, as openssl genpkey -algorithm ed25519 writes it")
 	f.StringVar(&s.id, "key-id", "", "name of the key as nodes know it; empty means the name of the file without .pem")
-	f.StringVar(&s.key, "key", kubeletpayload.Key, "entry of the ConfigMap that holds the config")
+	f.StringVar(&s.key, "key", kubelet.Key, "entry of the ConfigMap that holds the config")
 	return c
 }
 

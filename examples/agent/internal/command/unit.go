@@ -15,13 +15,13 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/restart"
 	"github.com/belayproject/belay/examples/agent/internal/node"
 	"github.com/belayproject/belay/examples/agent/internal/wire"
 	"github.com/belayproject/belay/examples/internal/agent/drift"
 	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
 // Guard counts a start of the unit and puts the config in place that it is to use, from disk alone, as its ExecStartPre command.
@@ -70,7 +70,7 @@ func guard(ctx context.Context, w io.Writer, g *settings.Guard) error {
 		o, closing = g.On(store), store.Close
 	}
 	u, closeUnit, unitErr := node.OpenUnit(ctx, g.StateDir)
-	_, guardErr := restart.Guard(ctx, o, u, func(ctx context.Context, a configsync.Active[*kubeletpayload.Config]) error {
+	_, guardErr := restart.Guard(ctx, o, u, func(ctx context.Context, a configsync.Active[*kubelet.Config]) error {
 		fmt.Fprintf(w, "%s: %s\n", a.Verdict.Condition.Message, a.Verdict.Condition.Reason)
 		file, err := node.Rendered(ctx, g.Place(g.Render), drift.Report, o.Store, func(ctx context.Context, e history.Entry) error {
 			journal, err := history.Open(ctx, o.Store, nil)

@@ -8,12 +8,12 @@ import (
 	"errors"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/agent/internal/admin"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
 // Options are those of the agent's Syncer, as far as its records and decisions depend on them.
-type Options = configsync.Options[*kubeletpayload.Config]
+type Options = configsync.Options[*kubelet.Config]
 
 // Open gives the running agent on dir, or its state directory while none runs. live says which.
 func Open(ctx context.Context, dir string, o Options) (a admin.Agent, live bool, err error) {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/agent/internal/admin"
 	"github.com/belayproject/belay/examples/internal/agent/history"
 	"github.com/belayproject/belay/examples/internal/agent/report"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -83,7 +83,7 @@ func (s *Stopped) UseLocal(ctx context.Context, reason string) error {
 	return s.change(ctx, func(y *syncer) error { return y.UseLocal(ctx, reason) })
 }
 
-type syncer = configsync.Syncer[*kubeletpayload.Config]
+type syncer = configsync.Syncer[*kubelet.Config]
 
 // change holds the state directory's lock while act works on the records.
 func (s *Stopped) change(ctx context.Context, act func(*syncer) error) error {
@@ -94,7 +94,7 @@ func (s *Stopped) change(ctx context.Context, act func(*syncer) error) error {
 	o := s.Options
 	o.Store = store
 	if o.Init == nil && o.Default == nil {
-		o.Default = func() *kubeletpayload.Config { return nil } // asked for at starts only, and nothing starts here
+		o.Default = func() *kubelet.Config { return nil } // asked for at starts only, and nothing starts here
 	}
 	y, err := configsync.New(ctx, o)
 	if err == nil {

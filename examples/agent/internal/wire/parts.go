@@ -21,7 +21,6 @@ import (
 	"github.com/belayproject/belay/examples/internal/agent/drift"
 	"github.com/belayproject/belay/examples/internal/agent/probe"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -30,7 +29,7 @@ import (
 // connected yet. The error names the flag.
 func Options(
 	s *settings.Run, store configsync.Store, child *restart.Supervisor,
-	inUse func() *kubeletpayload.Config, w *kubelet.Witness,
+	inUse func() *kubelet.Config, w *kubelet.Witness,
 ) (node.Options, error) {
 	o := s.On(store)
 	o.Restarter = child
@@ -38,14 +37,14 @@ func Options(
 	o.ProbeInterval, o.ProbeTimeout = s.ProbeInterval, s.ProbeTimeout
 	o.Probes = []configsync.Probe{alive{child}}
 	for _, u := range s.HealthURLs {
-		p, err := probe.New(u, func() (address, port string, ok bool) { return kubeletpayload.Healthz(inUse()) })
+		p, err := probe.New(u, func() (address, port string, ok bool) { return inUse().Healthz() })
 		if err != nil {
 			return o, err
 		}
 		o.Probes = append(o.Probes, p)
 	}
 	for _, u := range s.WantedURLs {
-		p, err := probe.New(u, func() (address, port string, ok bool) { return kubeletpayload.Healthz(inUse()) })
+		p, err := probe.New(u, func() (address, port string, ok bool) { return inUse().Healthz() })
 		if err != nil {
 			return o, err
 		}
@@ -110,8 +109,8 @@ func nodeConfig(o *node.Options, client dynamic.Interface, s *settings.Run, log,
 }
 
 // Put has the child find a config where it reads it. file watches the place of settings.Local.Place.
-func Put(ctx context.Context, file *drift.Watch, o node.Options, a configsync.Active[*kubeletpayload.Config]) error {
-	text, ok, err := kubeletpayload.Text(o.Codec, a.Key, a.Object)
+func Put(ctx context.Context, file *drift.Watch, o node.Options, a configsync.Active[*kubelet.Config]) error {
+	text, ok, err := kubelet.Text(o.Codec, a.Key, a.Object)
 	switch {
 	case err != nil:
 		return err

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/belayproject/belay/checkpoint"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
 const kubeconfig = `apiVersion: v1
@@ -41,7 +41,7 @@ func TestOptionsHaveTheSourceThatTheFlagNames(t *testing.T) {
 		"directory=" + t.TempDir(): "*file.Source", "none": "<nil>",
 	} {
 		s := &settings.Run{Local: *settings.Defaults(), NodeName: "n1", Kubeconfig: path, Source: flag}
-		o, err := Options(s, store, nil, func() *kubeletpayload.Config { return nil }, nil)
+		o, err := Options(s, store, nil, func() *kubelet.Config { return nil }, nil)
 		if got := fmt.Sprintf("%T", o.Source); err != nil || got != want || (o.Fetcher == nil) != (flag == "none") {
 			t.Errorf("--source=%s: source %s, fetcher %T (%v), want source %s", flag, got, o.Fetcher, err, want)
 		}

@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/fields"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/layers"
 	"github.com/belayproject/belay/configsync/signed"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
 // maxDocument bounds what is read of a file, in bytes.
@@ -95,8 +96,8 @@ func (t trusted) Inspect(ctx context.Context, key string, o configsync.Object) e
 // sound leaves a config alone while what is laid around it can't be used without it: that is no fault of the config.
 type sound struct {
 	around func() (layers.Stack, error)
-	codec  configsync.Codec[*kubeletpayload.Config]
-	valid  []configsync.Validator[*kubeletpayload.Config]
+	codec  configsync.Codec[*kubelet.Config]
+	valid  []configsync.Validator[*kubelet.Config]
 }
 
 // Inspect implements configsync.Inspector.
@@ -131,6 +132,9 @@ func (s sound) alone(ctx context.Context, key string) error {
 
 // judge adds what judges objects and changes.
 func (l *Local) judge(o *options, around func() (layers.Stack, error)) {
+	if l.Own.Codec == nil {
+		o.Inspectors = append(o.Inspectors, kubelet.AbsolutePaths{})
+	}
 	if around != nil {
 		o.Inspectors = append(o.Inspectors, sound{around, o.Codec, o.Validators})
 	}
@@ -140,6 +144,9 @@ func (l *Local) judge(o *options, around func() (layers.Stack, error)) {
 	if l.FieldPolicy != "" {
 		o.Changes = changes{sync.OnceValues(l.policy), l.Pool, around}
 	}
+	if program, args := l.Kubelet(); program != "" && l.StateDir != "" {
+		o.Proofs = append(o.Proofs, l.kubeletProof(program, args, o, around))
+	}
 	if l.Prove.Command != "" {
 		o.Proofs = append(o.Proofs, l.proof(o.Store, around))
 	}
@@ -148,6 +155,8 @@ func (l *Local) judge(o *options, around func() (layers.Stack, error)) {
 // validateJudges checks what a node must be able to read to judge a config.
 func (l *Local) validateJudges(p *problems) {
 	l.Prove.validate(p)
+	p.need(l.ProveKubelet == ProveAuto || l.ProveKubelet == ProveNone || filepath.IsAbs(l.ProveKubelet), "prove-kubelet", l.ProveKubelet,
+		"must be auto, none, or the absolute path of a kubelet")
 	const ownCodec = "must be empty: the codec of this program decodes whole configs"
 	p.need(l.Own.Codec == nil || l.ConfigDir == "", "config-dir", l.ConfigDir, ownCodec)
 	p.need(l.Own.Codec == nil || l.NodeConfig == "", "node-config", l.NodeConfig, ownCodec)

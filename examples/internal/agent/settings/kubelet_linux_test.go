@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belayproject/belay/configsync"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/internal/testenv/binaries"
 )
 
@@ -36,7 +36,7 @@ func TestAKubeletMergesTheSame(t *testing.T) {
 		}
 		for _, program := range programs {
 			t.Run(c.name+"/"+string(program), func(t *testing.T) {
-				k := newKubelet(t, set[program], pki, c)
+				k := newRealKubelet(t, set[program], pki, c)
 				k.compare(remote(kubeletHead+c.config), c.refused)
 				local, err := k.l.Options().Init(t.Context())
 				if err != nil {
@@ -95,20 +95,20 @@ func kubeletCases() []kubeletCase {
 	}
 }
 
-// A kubelet is a real one beside the settings of an agent.
-type kubelet struct {
+// A realKubelet is a real one beside the settings of an agent.
+type realKubelet struct {
 	*testing.T
 	l                 *Local
 	program, pki, dir string
 }
 
-func newKubelet(t *testing.T, program, pki string, c kubeletCase) *kubelet {
+func newRealKubelet(t *testing.T, program, pki string, c kubeletCase) *realKubelet {
 	t.Helper()
 	texts := map[string]string{"config.yaml": kubeletHead + "failCgroupV1: false\n" + c.own, "d/README": "no drop-in"}
 	for name, text := range c.dropIns {
 		texts["d/"+name] = kubeletHead + text
 	}
-	k := &kubelet{T: t, program: program, pki: pki, dir: files(t, texts)}
+	k := &realKubelet{T: t, program: program, pki: pki, dir: files(t, texts)}
 	l := Defaults()
 	l.InitConfig, l.ConfigDir = filepath.Join(k.dir, "config.yaml"), filepath.Join(k.dir, "d")
 	k.l = l
@@ -116,10 +116,10 @@ func newKubelet(t *testing.T, program, pki string, c kubeletCase) *kubelet {
 }
 
 // compare has a kubelet read what the agent writes for an object, and what the agent takes for the result.
-func (k *kubelet) compare(o configsync.Object, refused string) {
+func (k *realKubelet) compare(o configsync.Object, refused string) {
 	k.Helper()
 	options := k.l.Options()
-	text, ok, err := kubeletpayload.Text(options.Codec, k.l.Key, o)
+	text, ok, err := kubelet.Text(options.Codec, k.l.Key, o)
 	if err == nil && ok {
 		err = os.WriteFile(k.l.Target(""), text, 0o600)
 	} else if err == nil {
@@ -132,9 +132,9 @@ func (k *kubelet) compare(o configsync.Object, refused string) {
 		k.Fatal(err)
 	}
 	config, says := k.run("--config="+k.l.InitConfig, "--config-dir="+k.l.ConfigDir)
-	judged, _, err := options.Codec.Decode(k.l.Key, o)
-	if err == nil {
-		err = options.Validators[0].Validate(k.Context(), judged)
+	_, _, err = options.Codec.Decode(k.l.Key, o)
+	if err == nil && refused != "" {
+		err = k.prover().Inspect(k.Context(), k.l.Key, o)
 	}
 	if (refused == "") != (config != "") || !strings.Contains(says, refused) || (err == nil) != (refused == "") {
 		k.Errorf("UID %q: the kubelet says %q, the agent %v, want %q of both", o.UID, says, err, refused)
@@ -145,9 +145,19 @@ func (k *kubelet) compare(o configsync.Object, refused string) {
 	}
 }
 
+// prover is what the agent asks about a merged document.
+func (k *realKubelet) prover() configsync.Inspector {
+	k.Helper()
+	p, err := kubelet.NewProver(kubelet.ProverOptions{Program: k.program, Dir: filepath.Join(k.dir, "prover"), Document: merged(k.l.around())})
+	if err != nil {
+		k.Fatal(err)
+	}
+	return p
+}
+
 // run returns the config that a kubelet has accepted, as the kubelet logs it, and the last line of its log. The kubelet ends by itself: it is
 // told to look for a lock, and not where. Kubelets from 1.37 on log the config before they validate it.
-func (k *kubelet) run(args ...string) (config, says string) {
+func (k *realKubelet) run(args ...string) (config, says string) {
 	k.Helper()
 	ctx, cancel := context.WithTimeout(k.Context(), time.Minute)
 	defer cancel()

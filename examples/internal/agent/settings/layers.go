@@ -15,9 +15,9 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/file"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/layers"
 	"github.com/belayproject/belay/examples/internal/agent/render"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
 const (
@@ -31,7 +31,7 @@ const (
 	maxDropIns = 100
 )
 
-type options = configsync.Options[*kubeletpayload.Config]
+type options = configsync.Options[*kubelet.Config]
 
 // Target is the file that a config is rendered to; to is that of --render.
 func (l *Local) Target(to string) string {
@@ -103,11 +103,14 @@ func (l *Local) beneath() (configsync.Object, error) {
 		return o, err
 	}
 	below, _, err := dropIns(l.ConfigDir)
-	own := []byte(o.Data[l.Key])
-	if err != nil || len(own) == 0 {
+	if err != nil || len(o.Data[l.Key]) == 0 {
 		return o, err
 	}
-	all := []layers.Layer{{Name: layers.Init, Doc: own}, {Name: "defaults of the kubelet", Doc: kubeletpayload.Filled(own)}}
+	own, err := kubelet.Lenient([]byte(o.Data[l.Key]))
+	if err != nil {
+		return o, fmt.Errorf("layer %q: %w", layers.Init, err)
+	}
+	all := []layers.Layer{{Name: layers.Init, Doc: own}, {Name: "defaults of the kubelet", Doc: kubelet.Filled(own)}}
 	m, err := layers.Merge(append(all, below...)...)
 	o.Data[l.Key] = string(m.Doc)
 	return o, err
@@ -130,7 +133,7 @@ func dropIns(dir string) (below, above []layers.Layer, err error) {
 		}
 		doc, err := readDocument(path)
 		if err == nil {
-			err = kubeletpayload.Part(doc)
+			doc, err = kubelet.Lenient(doc)
 		}
 		if err != nil {
 			return fmt.Errorf("file %q: %w", name, err)

@@ -6,6 +6,7 @@ package settings
 import (
 	"crypto/ed25519"
 	"crypto/x509"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"os"
@@ -58,7 +59,11 @@ func TestDropInsAreMergedAsAKubeletDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return [4]int32{c.MaxPods, c.PodsPerCore, c.RegistryBurst, c.EventBurst}
+		var all struct{ MaxPods, PodsPerCore, RegistryBurst, EventBurst int32 }
+		if err := json.Unmarshal(c.Document, &all); err != nil {
+			t.Fatal(err)
+		}
+		return [4]int32{all.MaxPods, all.PodsPerCore, all.RegistryBurst, all.EventBurst}
 	}
 	shared := remote(kubeletHead + "registryBurst: 9\neventBurst: 9\n")
 	if got := used(shared); got != [4]int32{1, 2, 9, 3} {
@@ -74,19 +79,45 @@ func TestDropInsAreMergedAsAKubeletDoes(t *testing.T) {
 	if got := used(shared); got != [4]int32{7, 2, 9, 3} {
 		t.Errorf("after an upgrade the kubelet uses %v, want 7 of its new file", got)
 	}
-	if err := o.Inspectors[0].Inspect(t.Context(), "kubelet", shared); err != nil {
+	if err := o.Inspectors[1].Inspect(t.Context(), "kubelet", shared); err != nil {
 		t.Errorf("Inspect = %v, want nil", err)
 	}
 	for text, why := range map[string]string{
-		"{": "is no document", "": "is empty", "maxPods: 1\n": "names no kind", kubeletHead + "maxPod: 1\n": "has a field that is not known",
-		kubeletHead + "maxPods: -1\n": "is not valid by itself",
+		"{": "is no document", "": "is empty", "maxPods: 1\n": "names no kind", kubeletHead + "maxPods: many\n": "has a value of another type",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "d", "99.conf"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.Inspectors[0].Inspect(t.Context(), "kubelet", shared); !errors.Is(err, configsync.ErrUndecided) {
+		if err := o.Inspectors[1].Inspect(t.Context(), "kubelet", shared); !errors.Is(err, configsync.ErrUndecided) {
 			t.Errorf("beside a drop-in that %s Inspect = %v, want ErrUndecided: that is no fault of the config", why, err)
 		}
+	}
+}
+
+// L-CS-38, C-48: a field of a newer kubelet in kubeadm's file or in a drop-in of others is passed over, as the kubelet does, and is in the document that
+// the kubelet reads; in the config of a source it is refused where no kubelet judges.
+func TestFieldsOfANewerKubeletInFilesOfOthers(t *testing.T) {
+	const newer = "aFieldOfANewerKubelet: {a: 1}\n"
+	dir := files(t, map[string]string{"config.yaml": kubeletHead + "maxPods: 1\nmaxPods: 2\n" + newer, "d/95.conf": kubeletHead + "x: &x 3\npodsPerCore: *x\n" + newer})
+	l := Defaults()
+	l.InitConfig, l.ConfigDir = filepath.Join(dir, "config.yaml"), filepath.Join(dir, "d")
+	o := l.Options()
+	local, err := o.Init(t.Context())
+	if err != nil {
+		t.Fatalf("Init = %v, want the local config", err)
+	}
+	for _, object := range []configsync.Object{local, remote(kubeletHead)} {
+		c, _, err := o.Codec.Decode("kubelet", object)
+		if err != nil || c.MaxPods != 2 || !strings.Contains(string(c.Document), `"aFieldOfANewerKubelet":{"a":1}`) || !strings.Contains(string(c.Document), `"podsPerCore":3`) {
+			t.Errorf("Decode(UID %q) = %+v, %v, want what the kubelet reads", object.UID, c, err)
+		}
+	}
+	if _, _, err := o.Codec.Decode("kubelet", remote(kubeletHead+newer)); err == nil || !strings.Contains(err.Error(), "aFieldOfANewerKubelet") {
+		t.Errorf("Decode of a config with the field = %v, want a refusal that names it", err)
+	}
+	l.ProveKubelet = "/usr/bin/kubelet"
+	if _, _, err := l.Options().Codec.Decode("kubelet", remote(kubeletHead+newer)); err != nil {
+		t.Errorf("Decode beside a kubelet that judges = %v, want nil", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/file"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/agent/probe"
 	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/lkg"
@@ -21,20 +22,23 @@ import (
 
 // Options are those of the agent's Syncer on which its records and decisions depend: the same in every sub-command, so that what
 // is foretold is what happens. Without an init config, Init is nil.
-func (l *Local) Options() configsync.Options[*kubeletpayload.Config] { return l.On(nil) }
+func (l *Local) Options() configsync.Options[*kubelet.Config] { return l.On(nil) }
 
 // On is [Local.Options] with the store that keeps the state, and what the program of --prove-command says. Nil keeps nothing.
-func (l *Local) On(store configsync.Store) configsync.Options[*kubeletpayload.Config] {
+func (l *Local) On(store configsync.Store) configsync.Options[*kubelet.Config] {
 	around := l.around()
-	o := configsync.Options[*kubeletpayload.Config]{
+	strict := kubeletpayload.Strict
+	if program, _ := l.Kubelet(); program != "" {
+		strict = nil // the kubelet knows its fields
+	}
+	o := configsync.Options[*kubelet.Config]{
 		Version: Version(),
 		Key:     l.Key,
-		Codec: kubeletpayload.Codec(kubeletpayload.CodecOptions{
+		Codec: kubelet.Codec(kubelet.CodecOptions{
 			Trial: l.DefaultTrial, CrashLoopThreshold: l.Threshold, NeedsHealthz: slices.ContainsFunc(l.HealthURLs, probe.Moves),
-			Around: around, DropIn: l.ConfigDir != "",
+			Strict: strict, Around: around, DropIn: l.ConfigDir != "",
 		}),
-		Validators: kubeletpayload.Validators(),
-		Bounds:     lkg.Bounds{MinTrial: l.MinTrial, MaxTrial: l.MaxTrial},
+		Bounds: lkg.Bounds{MinTrial: l.MinTrial, MaxTrial: l.MaxTrial},
 	}
 	if l.Own.Codec != nil {
 		o.Codec = l.Own.Codec

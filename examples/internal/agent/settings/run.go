@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/agent/drift"
 	"github.com/belayproject/belay/examples/internal/agent/probe"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/lkg"
 )
@@ -57,6 +57,10 @@ type Local struct {
 	FieldPolicy, Pool string
 	// TrustedKeys is the directory with the public keys of those who sign configs; empty: no config needs a signature.
 	TrustedKeys string
+	// ProveKubelet names the kubelet that judges a config before it is adopted: ProveAuto, ProveNone or its path. Child is the command that is
+	// supervised, which auto takes.
+	ProveKubelet string
+	Child        []string
 	// Prove is the program that judges a config before it is adopted.
 	Prove Prove
 	// Own are the parts of the program itself. No flag sets them.
@@ -66,9 +70,9 @@ type Local struct {
 // Parts are what a program adds to the agent.
 type Parts struct {
 	// Codec decodes configs in place of the agent's. Nil means the agent's.
-	Codec configsync.Codec[*kubeletpayload.Config]
+	Codec configsync.Codec[*kubelet.Config]
 	// Validators judge a config after those of the agent, Probes whether it works.
-	Validators []configsync.Validator[*kubeletpayload.Config]
+	Validators []configsync.Validator[*kubelet.Config]
 	Probes     []configsync.Probe
 }
 
@@ -109,8 +113,6 @@ type Run struct {
 	RetryMin, RetryMax time.Duration
 	// Grace is how long the child may take to stop before it is killed.
 	Grace time.Duration
-	// Child is the command that is supervised.
-	Child []string
 }
 
 // Defaults are the values of a command line that says nothing.
@@ -134,8 +136,9 @@ func (l *Local) AddRuleFlags(f *pflag.FlagSet) {
 	f.StringVar(&l.FieldPolicy, "field-policy", "", "file that says which fields a config may change on this node; empty means all")
 	f.StringVar(&l.Pool, "pool", "", "pool of this node, as --field-policy names it")
 	f.StringVar(&l.TrustedKeys, "trusted-keys", "", "directory with public keys, named ID.pem, one of which must have signed a config; empty means that none is signed")
+	f.StringVar(&l.ProveKubelet, "prove-kubelet", ProveAuto, "kubelet that judges a config before it is adopted, in a sandbox: auto is the supervised program if it is named kubelet, none is none, else its path")
 	l.Prove.addFlags(f)
-	f.StringVar(&l.Key, "key", kubeletpayload.Key, "entry of a ConfigMap that holds the config")
+	f.StringVar(&l.Key, "key", kubelet.Key, "entry of a ConfigMap that holds the config")
 	f.DurationVar(&l.DefaultTrial, "default-trial", lkg.DefaultTrial, "trial of a config that asks for none")
 	f.DurationVar(&l.MinTrial, "min-trial", time.Minute, "shortest trial that a config may ask for")
 	f.DurationVar(&l.MaxTrial, "max-trial", 24*time.Hour, "longest trial that a config may ask for")

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/belayproject/belay/configsync"
+	kubeletconfig "github.com/belayproject/belay/configsync/kubelet"
 	configapi "github.com/belayproject/belay/configsync/v1alpha1"
 	"github.com/belayproject/belay/examples/internal/bench/runner"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/examples/internal/simnodes"
 	"github.com/belayproject/belay/internal/backoff"
 	"github.com/belayproject/belay/internal/rolloutstage"
@@ -108,7 +108,7 @@ func (f *fleet) crowd(ctx context.Context, n int) (end func() error, err error) 
 		return nil, err
 	}
 	agents, err := simnodes.New(simnodes.Options{
-		Config: f.Env.Config(), Dir: dir, Init: kubelet(30), Breaks: func(string, *kubeletpayload.Config) string { return "" },
+		Config: f.Env.Config(), Dir: dir, Init: kubelet(30), Breaks: func(string, *kubeletconfig.Config) string { return "" },
 	}, names)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -129,14 +129,14 @@ func (f *fleet) crowd(ctx context.Context, n int) (end func() error, err error) 
 }
 
 func kubelet(pods int) string {
-	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmaxPods: %d\n", kubeletpayload.APIVersion, kubeletpayload.Kind, pods)
+	return fmt.Sprintf("%smaxPods: %d\n", kubeletconfig.Head, pods)
 }
 
 // publish makes an immutable ConfigMap, and the Revision that stands for it.
 func (f *fleet) publish(ctx context.Context, name string, pods int) (r v1alpha1.PinnedRevision, err error) {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Immutable: new(true),
-		Data: map[string]string{kubeletpayload.Key: kubelet(pods), configsync.KeyTrialDuration: "2s"},
+		Data: map[string]string{kubeletconfig.Key: kubelet(pods), configsync.KeyTrialDuration: "2s"},
 	}
 	if _, err := f.Core.CoreV1().ConfigMaps(metav1.NamespaceDefault).Create(ctx, cm, metav1.CreateOptions{}); err != nil {
 		return r, err

@@ -1,21 +1,22 @@
 // Copyright The belay Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kubeletpayload
+package kubelet
 
 import (
 	"errors"
+	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/layers"
 	"github.com/belayproject/belay/lkg"
 )
 
-const head = "apiVersion: " + APIVersion + "\nkind: " + Kind + "\n"
+const head = Head
 
 var defaults = CodecOptions{Trial: 7 * time.Minute, CrashLoopThreshold: 3, NeedsHealthz: true}
 
@@ -30,7 +31,7 @@ func object(uid, text string, more map[string]string) configsync.Object {
 func TestDecodeTakesYAMLAndJSON(t *testing.T) {
 	for _, text := range []string{
 		head + "maxPods: 42\n",
-		`{"apiVersion":"` + APIVersion + `","kind":"` + Kind + `","maxPods":42}`,
+		`{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","maxPods":42}`,
 	} {
 		c, _, err := Codec(defaults).Decode(Key, object("u", text, nil))
 		if err != nil || c.MaxPods != 42 {
@@ -39,20 +40,17 @@ func TestDecodeTakesYAMLAndJSON(t *testing.T) {
 	}
 }
 
-// R-CS-01, R-CS-40: what is not exactly a kubelet config of this version is refused as a decode failure.
+// R-CS-01, R-CS-40: what is not one plain document of this version is refused as a decode failure. Its fields are judged by the kubelet.
 func TestDecodeIsStrict(t *testing.T) {
 	for name, text := range map[string]string{
-		"unknown field":   head + "maxPod: 1\n",
-		"case":            head + "MaxPods: 1\n",
 		"other version":   strings.Replace(head, "v1beta1", "v1", 1),
-		"other kind":      strings.Replace(head, Kind, "KubeProxyConfiguration", 1),
+		"other kind":      strings.Replace(head, kind, "KubeProxyConfiguration", 1),
 		"no kind":         "maxPods: 1\n",
 		"wrong type":      head + "maxPods: many\n",
 		"no YAML":         head + "{",
 		"empty":           "",
 		"two documents":   head + "---\n" + head,
 		"key twice":       head + "maxPods: 1\nmaxPods: 2\n",
-		"duration":        head + "syncFrequency: soon\n",
 		"instance value":  head + "providerID: a://b\n",
 		"no health check": head + "healthzPort: 0\n",
 	} {
@@ -100,9 +98,52 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A config from a source names each field that nodes can't share, and never a value.
 func TestDecodeSaysWhichFieldsNodesCantShare(t *testing.T) {
-	_, _, err := Codec(defaults).Decode(Key, object("u", head+"providerID: a://b\npodCIDR: 10.0.0.0/24\nhealthzPort: 0\n", nil))
-	if got, want := Fields(err), []string{"providerID", "podCIDR", "healthzPort"}; !slices.Equal(got, want) {
-		t.Errorf("Fields(%v) = %q, want %q", err, got, want)
+	text := head + "providerID: a://b\npodCIDR: 10.0.0.0/24\nhealthzPort: 0\n"
+	_, _, err := Codec(defaults).Decode(Key, object("u", text, nil))
+	for _, field := range []string{"providerID", "podCIDR", "healthzPort"} {
+		if !strings.Contains(fmt.Sprint(err), field+" must") {
+			t.Errorf("Decode = %v, want it to name %s", err, field)
+		}
+	}
+	for _, value := range []string{"a://b", "10.0.0.0"} {
+		if strings.Contains(fmt.Sprint(err), value) {
+			t.Errorf("Decode = %v, which repeats the value %q", err, value)
+		}
+	}
+}
+
+// Strict judges the config of a source alone: not what the node lays around it, and not the local config.
+func TestStrictnessIsForTheWantedConfigAlone(t *testing.T) {
+	strict := defaults
+	strict.Strict = func(doc []byte) error {
+		if strings.Contains(string(doc), "newer") {
+			return errors.New("unknown field")
+		}
+		return nil
+	}
+	strict.Around = func() (layers.Stack, error) { return layers.Stack{Init: []byte(head + "newer: 1\n")}, nil }
+	for _, c := range []struct {
+		uid, text string
+		refused   bool
+	}{{"u", "", false}, {"u", "newer: 2\n", true}, {"", "newer: 2\n", false}} {
+		if _, _, err := Codec(strict).Decode(Key, object(c.uid, head+c.text, nil)); (err != nil) != c.refused {
+			t.Errorf("Decode(UID %q, %q) = %v, want an error: %t", c.uid, c.text, err, c.refused)
+		}
+	}
+}
+
+// A relative path means another file on each node; a local config may hold one.
+func TestPathsOfASourceAreAbsolute(t *testing.T) {
+	for _, c := range []struct{ uid, text, want string }{
+		{"u", "authentication: {x509: {clientCAFile: secret/ca.crt}}\ntlsCertFile: b\n", "tlsCertFile must be an absolute path; authentication.x509.clientCAFile must be an absolute path"},
+		{"u", "staticPodPath: /etc/kubernetes/manifests\npodLogsDir: \"\"\ntlsCertFile: 5\n", "<nil>"},
+		{"u", "{", "<nil>"},
+		{"", "staticPodPath: a/b\n", "<nil>"},
+	} {
+		if got := fmt.Sprint(AbsolutePaths{}.Inspect(t.Context(), Key, object(c.uid, head+c.text, nil))); got != c.want {
+			t.Errorf("Inspect(UID %q, %q) = %s, want %s", c.uid, c.text, got, c.want)
+		}
 	}
 }
