@@ -17,12 +17,33 @@ type sandboxDocument struct {
 	unserved []string // fields that name no socket
 }
 
+// endpoints are what a node says of its runtime besides the config that is judged: by a flag, and in the control document.
+type endpoints struct{ flag, control string }
+
+// defaultRuntimeSocket is where the kubelet looks for a runtime if nothing names one.
+const defaultRuntimeSocket = "/run/containerd/containerd.sock"
+
+// runtimeSocket is the path of the node's runtime under a document; empty if nothing serves there.
+func (e endpoints) runtimeSocket(d sandboxDocument) string {
+	for _, url := range append(d.sockets, strings.TrimPrefix(e.flag, "unix://"), strings.TrimPrefix(e.control, "unix://"), defaultRuntimeSocket) {
+		if url != "" && isSocket(url) {
+			return url
+		}
+	}
+	return ""
+}
+
+func isSocket(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&os.ModeSocket != 0
+}
+
 // cgroupFields name cgroups that must exist, or that are used if they do.
 var cgroupFields = []string{"cgroupRoot", "systemCgroups", "kubeletCgroups", "systemReservedCgroup", "kubeReservedCgroup"}
 
 // editDocument takes out of a document what a sandbox must not do: run static pods. The runtime of the sandbox stands in for the one that the
 // config names, at its path if there is one.
-func editDocument(doc []byte, socket, endpointFlag string) (sandboxDocument, error) {
+func editDocument(doc []byte, socket string, node endpoints) (sandboxDocument, error) {
 	var d sandboxDocument
 	raw, err := toJSON(doc)
 	if err != nil {
@@ -44,7 +65,7 @@ func editDocument(doc []byte, socket, endpointFlag string) (sandboxDocument, err
 			d.cgroups = append(d.cgroups, cgroup)
 		}
 	}
-	if err := d.placeRuntime(fields, socket, endpointFlag); err != nil {
+	if err := d.placeRuntime(fields, socket, node); err != nil {
 		return d, err
 	}
 	d.text, err = json.Marshal(fields)
@@ -52,25 +73,26 @@ func editDocument(doc []byte, socket, endpointFlag string) (sandboxDocument, err
 }
 
 // placeRuntime has the stand-in serve where the config expects a runtime. A path at which nothing serves is left as it is: the kubelet refuses it.
-func (d *sandboxDocument) placeRuntime(fields map[string]json.RawMessage, socket, endpointFlag string) error {
+func (d *sandboxDocument) placeRuntime(fields map[string]json.RawMessage, socket string, node endpoints) error {
 	own, err := json.Marshal("unix://" + socket)
 	if err != nil {
 		return err
 	}
 	const endpoint = "containerRuntimeEndpoint"
-	if endpointFlag != "" {
+	if node.flag != "" {
 		delete(fields, endpoint) // a flag is stronger
 	}
 	for _, name := range []string{endpoint, "imageServiceEndpoint"} {
 		var url string
 		_ = json.Unmarshal(fields[name], &url) // the kubelet has decoded it already
 		path, isPath := strings.CutPrefix(url, "unix://")
-		info, err := os.Stat(path)
 		switch {
-		case url == "" && name == endpoint:
+		case url == "" && name == endpoint && (node.flag != "" || node.control == "" || isSocket(defaultRuntimeSocket)):
 			fields[name] = own
+		case url == "" && name == endpoint:
+			d.unserved = append(d.unserved, name) // the node has its runtime elsewhere
 		case url == "":
-		case isPath && err == nil && info.Mode()&os.ModeSocket != 0:
+		case isPath && isSocket(path):
 			d.sockets = append(d.sockets, path)
 		default:
 			d.unserved = append(d.unserved, name)

@@ -5,6 +5,7 @@ package kubelet_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,7 @@ func TestProverAgreesWithTheKubelet(t *testing.T) {
 	b := &bench{T: t, env: env, node: node}
 	b.prover = b.newProver()
 	texts := documents(t)
-	if len(texts) < 200 {
+	if len(texts) < 200 && os.Getenv("BELAY_DOCS_DEV") == "" {
 		t.Fatalf("there are %d documents, want 200 or more", len(texts))
 	}
 	for i, text := range texts {
@@ -69,7 +70,7 @@ func TestProverAgreesWithTheKubelet(t *testing.T) {
 // documents are the lines of the file that hold one.
 func documents(t *testing.T) (texts []string) {
 	t.Helper()
-	f, err := os.Open("testdata/documents.txt")
+	f, err := os.Open(cmp.Or(os.Getenv("BELAY_DOCS_DEV"), "testdata/documents.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

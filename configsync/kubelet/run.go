@@ -75,11 +75,12 @@ func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	socket := filepath.Join(dir, "cri.sock")
-	d, err := editDocument(doc, socket, p.flag("container-runtime-endpoint"))
+	node := p.endpoints(ctx)
+	d, err := editDocument(doc, socket, node)
 	if err != nil {
 		return outcome{}, fmt.Errorf("%w: %w", errNotIsolated, err)
 	}
-	runtime, err := startRuntime(socket)
+	runtime, err := startRuntime(socket, !lacksRuntimeConfig(ctx, node.runtimeSocket(d)))
 	if err != nil {
 		return outcome{}, err
 	}
@@ -104,6 +105,17 @@ func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 		return outcome{}, err
 	}
 	return outcome{refused: true, reason: reasonOf(log.String(), doc, dir), unserved: d.unserved}, nil
+}
+
+// endpoints says where the node has its runtime.
+func (p *Prover) endpoints(ctx context.Context) endpoints {
+	e := endpoints{flag: p.flag("container-runtime-endpoint")}
+	if control, ok := p.control(ctx); ok {
+		if doc, err := toJSON(control); err == nil {
+			e.control, _ = textAt(doc, "containerRuntimeEndpoint")
+		}
+	}
+	return e
 }
 
 // awayServer is the kubeconfig of an API server that does not answer: the network of the sandbox has nothing on that port.

@@ -4,34 +4,39 @@
 package kubelet
 
 import (
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"path"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
 // A standInRuntime answers a kubelet in place of a container runtime: it is ready, uses cgroupfs, and has no pods, containers or images.
 // It starts nothing. The protocol is gRPC over HTTP/2 without TLS; messages are encoded by hand, as four of them have content.
 type standInRuntime struct {
-	server  *http.Server
-	served  sync.WaitGroup
-	asked   chan struct{} // closed once the kubelet asks for the status: its main loop runs
-	once    sync.Once
-	started atomic.Int64 // attempts to start something
+	server *http.Server
+	served sync.WaitGroup
+	asked  chan struct{} // closed once the kubelet asks for the status: its main loop runs
+	once   sync.Once
+	driver bool // it tells the driver of cgroups, as newer runtimes do
 }
 
+// unimplemented is the status of a call that a runtime does not have.
+const unimplemented = "12"
+
 // startRuntime serves on a Unix socket until it is closed.
-func startRuntime(socket string) (*standInRuntime, error) {
+func startRuntime(socket string, tellsDriver bool) (*standInRuntime, error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	r := &standInRuntime{asked: make(chan struct{})}
+	r := &standInRuntime{asked: make(chan struct{}), driver: tellsDriver}
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
 	r.server = &http.Server{Handler: r, Protocols: protocols, ReadHeaderTimeout: time.Minute}
@@ -55,7 +60,7 @@ func (r *standInRuntime) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/grpc")
 	answer, ok := r.answer(method)
 	if !ok {
-		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "12") // unimplemented
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", unimplemented)
 		w.Header().Set(http.TrailerPrefix+"Grpc-Message", "no such call")
 		w.WriteHeader(http.StatusOK)
 		return
@@ -74,19 +79,46 @@ func (r *standInRuntime) answer(method string) ([]byte, bool) {
 		r.once.Do(func() { close(r.asked) })
 		return text(1, string(message(condition("RuntimeReady"), condition("NetworkReady")))), true
 	case "RuntimeConfig":
+		if !r.driver {
+			return nil, false
+		}
 		const cgroupfs = 1
 		return text(1, string(number(1, cgroupfs))), true
 	case "ImageFsInfo":
 		filesystem := message(number(1, uint64(time.Now().UnixNano())), text(2, string(text(1, "/"))), text(3, string(number(1, 1))), text(4, string(number(1, 1))))
 		return message(text(1, string(filesystem)), text(2, string(filesystem))), true
 	}
-	switch {
-	case strings.HasPrefix(method, "List"), method == "UpdateRuntimeConfig":
-		return nil, true
-	case method == "RunPodSandbox":
-		r.started.Add(1)
+	return nil, strings.HasPrefix(method, "List") || method == "UpdateRuntimeConfig"
+}
+
+// lacksRuntimeConfig reports whether the runtime of the node says that it does not tell the driver of cgroups, so that the config decides. It is the
+// only question that a prover has for a real runtime.
+func lacksRuntimeConfig(ctx context.Context, socket string) bool {
+	if socket == "" {
+		return false
 	}
-	return nil, false
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(ctx, settled)
+	defer cancel()
+	const call, noArguments = "http://localhost/runtime.v1.RuntimeService/RuntimeConfig", "\x00\x00\x00\x00\x00"
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, call, strings.NewReader(noArguments))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("Te", "trailers")
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // trailers come behind the body
+	return cmp.Or(resp.Trailer.Get("Grpc-Status"), resp.Header.Get("Grpc-Status")) == unimplemented
 }
 
 // condition is a runtime condition that holds.

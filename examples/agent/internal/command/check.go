@@ -10,11 +10,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
+	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -33,9 +36,16 @@ func Check(own settings.Parts) *cobra.Command {
 		Use:   "check FILE",
 		Short: "Judge a config, or a ConfigMap that holds one, by the code that judges on a node",
 		Args:  one("the file with the config"),
+		Long: `Judge a config, or a ConfigMap that holds one, by the code that judges on a node.
+
+An error is what a node refuses; the exit code is 1. A warning is what a node accepts and what harms it or its pods all the same. What could not be
+checked here is said. The installed kubelet judges where --prove-kubelet names one, or one is in the PATH; as root on Linux it also starts, in a sandbox.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := l.Validate(); err != nil {
 				return err
+			}
+			if path, err := exec.LookPath("kubelet"); err == nil && l.ProveKubelet == settings.ProveAuto {
+				l.ProveKubelet = path
 			}
 			text, err := readFile(args[0])
 			if err != nil {
@@ -76,12 +86,41 @@ func check(ctx context.Context, w io.Writer, l *settings.Local, path string, tex
 		o.UID = ""
 	}
 	limits, err := judge(ctx, l, o)
-	if err != nil {
+	undecided := errors.Is(err, configsync.ErrUndecided) && limits != (lkg.Limits{})
+	if err != nil && !undecided {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	fmt.Fprintf(w, "%s is good: trial %s, unexplained restarts tolerated: %d, digest %s\n",
 		path, limits.Trial, limits.CrashLoopThreshold, o.Digest())
+	for _, warning := range warnings(l, o) {
+		fmt.Fprintf(w, "warning: %s\n", warning)
+	}
+	if undecided {
+		fmt.Fprintf(w, "not checked: %v\n", err)
+	}
+	for _, open := range l.NotChecked() {
+		fmt.Fprintf(w, "not checked: %s\n", open)
+	}
 	return nil
+}
+
+// warnings are about what becomes of a config on this node; without an init config, about the config itself.
+func warnings(l *settings.Local, o configsync.Object) []string {
+	opts := l.Options()
+	cfg, _, err := opts.Codec.Decode(l.Key, o)
+	if err != nil || cfg == nil || len(cfg.Document) == 0 {
+		return nil // a codec of the program's own
+	}
+	all := kubelet.Warnings(cfg.Document)
+	if program, _ := l.Kubelet(); program == "" || o.UID == "" {
+		return all // the codec has compared the fields, or they are the node's own
+	}
+	if doc, err := configsync.Gate([]byte(o.Data[l.Key]), configsync.GateLimits{}); err == nil {
+		if err := kubeletpayload.Strict(doc); err != nil {
+			all = append(all, "this agent was built with an older kubelet's fields: "+err.Error())
+		}
+	}
+	return all
 }
 
 // objectOf takes text as a ConfigMap if it says so, and otherwise as the config itself, of which the codec says what is wrong.
@@ -121,9 +160,10 @@ func judge(ctx context.Context, l *settings.Local, o configsync.Object) (lkg.Lim
 	return opts.Bounds.Clamp(limits), proven(ctx, l, o)
 }
 
-// proven asks the program of --prove-command, which may need a directory.
+// proven asks the kubelet and the program of --prove-command, which need a directory. The kubelet judges an init config too.
 func proven(ctx context.Context, l *settings.Local, o configsync.Object) (err error) {
-	if l.Prove.Command == "" || o.UID == "" {
+	program, _ := l.Kubelet()
+	if program == "" && (l.Prove.Command == "" || o.UID == "") {
 		return nil
 	}
 	own := *l
@@ -131,6 +171,9 @@ func proven(ctx context.Context, l *settings.Local, o configsync.Object) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(own.StateDir)) }()
+	if o.UID == "" {
+		own.Prove.Command = ""
+	}
 	for _, p := range own.Options().Proofs {
 		if err := p.Inspect(ctx, l.Key, o); err != nil {
 			return err

@@ -132,14 +132,14 @@ func (s sound) alone(ctx context.Context, key string) error {
 
 // judge adds what judges objects and changes.
 func (l *Local) judge(o *options, around func() (layers.Stack, error)) {
-	if l.Own.Codec == nil {
-		o.Inspectors = append(o.Inspectors, kubelet.AbsolutePaths{})
-	}
 	if around != nil {
 		o.Inspectors = append(o.Inspectors, sound{around, o.Codec, o.Validators})
 	}
 	if l.TrustedKeys != "" {
 		o.Inspectors = append(o.Inspectors, trusted{sync.OnceValues(func() (signed.Keys, error) { return signed.Load(l.TrustedKeys) })})
+	}
+	if l.Own.Codec == nil {
+		o.Inspectors = append(o.Inspectors, kubelet.AbsolutePaths{})
 	}
 	if l.FieldPolicy != "" {
 		o.Changes = changes{sync.OnceValues(l.policy), l.Pool, around}

@@ -79,7 +79,7 @@ func TestDropInsAreMergedAsAKubeletDoes(t *testing.T) {
 	if got := used(shared); got != [4]int32{7, 2, 9, 3} {
 		t.Errorf("after an upgrade the kubelet uses %v, want 7 of its new file", got)
 	}
-	if err := o.Inspectors[1].Inspect(t.Context(), "kubelet", shared); err != nil {
+	if err := o.Inspectors[0].Inspect(t.Context(), "kubelet", shared); err != nil {
 		t.Errorf("Inspect = %v, want nil", err)
 	}
 	for text, why := range map[string]string{
@@ -88,7 +88,7 @@ func TestDropInsAreMergedAsAKubeletDoes(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "d", "99.conf"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.Inspectors[1].Inspect(t.Context(), "kubelet", shared); !errors.Is(err, configsync.ErrUndecided) {
+		if err := o.Inspectors[0].Inspect(t.Context(), "kubelet", shared); !errors.Is(err, configsync.ErrUndecided) {
 			t.Errorf("beside a drop-in that %s Inspect = %v, want ErrUndecided: that is no fault of the config", why, err)
 		}
 	}
