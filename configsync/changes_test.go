@@ -243,6 +243,35 @@ func TestExplainJudgesChanges(t *testing.T) {
 	})
 }
 
+// installed is a proof by a program that may be replaced.
+type installed struct{ *inspector }
+
+func (installed) ForEachBinary() bool { return true }
+
+// C-50: a program that was replaced judges the last known good config before it is started with it. A refusal has it left without a crash; a program
+// that gives no answer does not.
+func TestANewBinaryJudgesWhatIsInUse(t *testing.T) {
+	proof := installed{inspecting(map[string]error{})}
+	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{proof} }, func(n *node) {
+		v1 := n.promoted()
+		word := v1.Data[n.options().Key]
+		proof.set(word, fmt.Errorf("%w: no answer", configsync.ErrUndecided))
+		n.stop()
+		n.start()
+		n.runs(v1, "no answer says nothing against it")
+		started := n.syncer.Status().StartedAt
+		proof.set(word, errors.New("the new program does not know a gate"))
+		n.wait(time.Hour)
+		if got := n.syncer.Status().StartedAt; !got.Equal(started) {
+			t.Errorf("the program was started anew at %s while the running one was well, want the start of %s", got, started)
+		}
+		n.stop()
+		n.start()
+		n.runs(configsync.Object{}, "the new program refuses v1")
+		n.refused(v1, "does not know a gate")
+	})
+}
+
 // A proof that fails refuses the config; one that could not be had holds it back, without a word against it, until it can be had.
 func TestProofComesBeforeAdoption(t *testing.T) {
 	proof := inspecting(map[string]error{"-2": errors.New("the program says no"), "-3": fmt.Errorf("%w: no program", configsync.ErrUndecided)})

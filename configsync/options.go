@@ -35,10 +35,10 @@ type Options[T any] struct {
 	// trial. Nil permits everything. The way to the local config, and back to the last known good one, is not asked for.
 	Changes ChangePolicy
 	// Proofs judge an object after all else, until it has passed its trial: a trial run of the program, say. They are
-	// asked again at
-	// each start, and are to remember what they said. One with a method Recall(lkg.Getter) Inspector is asked by
-	// [Explain] for what it
-	// remembers, alone. The reference agent has one that runs a program.
+	// asked again at each start, and are to remember what they said. One with a method Recall(lkg.Getter) Inspector
+	// is asked by [Explain] for what it remembers, alone. One with a method ForEachBinary() bool that returns true is
+	// also asked, at each start, about the last known good config and the one before it: a refusal has them left, and
+	// no answer does not. configsync/kubelet has one.
 	Proofs []Inspector
 
 	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil

@@ -64,6 +64,7 @@ func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanatio
 		return Explanation{}, err
 	}
 	b := newBook(&Syncer[T]{o: o})
+	b.rejudge(ctx, &st)
 	v := lkg.Decide(lkg.Input{State: st, Recorded: true, Limits: b.limits, Policy: o.Policy},
 		func(r lkg.Ref) lkg.Check { return b.judged(ctx, &st, r) })
 	return Explanation{State: st, Next: v, Limits: b.limits(st.Current.Ref), Fields: b.fields(v)}, nil

@@ -119,6 +119,9 @@ func (p *Prover) Inspect(ctx context.Context, key string, o configsync.Object) e
 	return r.err()
 }
 
+// ForEachBinary returns true: another kubelet may refuse a config that this one runs. A Syncer asks the prover about good configs too, at each start.
+func (p *Prover) ForEachBinary() bool { return p != nil }
+
 // Recall returns an inspector that gives kept answers alone: it runs nothing, writes nothing, and may be used beside a live agent.
 // configsync.Explain asks for it.
 func (p *Prover) Recall(g lkg.Getter) configsync.Inspector { return recall{p, g} }
@@ -127,6 +130,9 @@ type recall struct {
 	p *Prover
 	g lkg.Getter
 }
+
+// ForEachBinary returns true, as for the prover.
+func (recall) ForEachBinary() bool { return true }
 
 // Inspect implements configsync.Inspector.
 func (r recall) Inspect(ctx context.Context, key string, o configsync.Object) error {
