@@ -224,6 +224,10 @@ identity-proof: ## play 10,000 worlds of clocks that lie: no living member is co
 lkg-proof: ## play 100,000 lives of nodes that crash, restart, reboot and lose their clocks, and 100,000 with outages below every config, under belay's rule, the one before it and the kubelet's: figures side by side; an hour
 	BELAY_LKG_HISTORIES=100000 GOGC=400 $(GO) test -count=1 -timeout 180m -v -run '^TestHistories(WithOutages)?$$' ./lkg/lkgtest
 
+.PHONY: kubelet-proof
+kubelet-proof: is-root binaries kubelet-deps ## run the real kubelet on each of 348 documents, and compare it with what the prover says of each; root; 25 minutes
+	BELAY_TIER=system BELAY_REQUIRE_KUBELET=1 BELAY_ALL_DOCUMENTS=1 $(GO) test -count=1 -timeout 60m -v -run '^TestProverAgreesWithTheKubelet$$' ./configsync/kubelet
+
 .PHONY: rollout-proof
 rollout-proof: ## walk a million states of the rollout's protocol by themselves, and every state of its largest world, 4.6 million: no rule is broken; 3 minutes
 	$(GO) test -count=1 -timeout 30m -v -run '^TestAMillionStates$$' ./rollout/rollouttest

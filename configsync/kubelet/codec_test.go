@@ -142,7 +142,7 @@ func TestPathsOfASourceAreAbsolute(t *testing.T) {
 		{"u", "{", "<nil>"},
 		{"", "staticPodPath: a/b\n", "<nil>"},
 	} {
-		if got := fmt.Sprint(AbsolutePaths{}.Inspect(t.Context(), Key, object(c.uid, head+c.text, nil))); got != c.want {
+		if got := fmt.Sprint(AbsolutePaths().Inspect(t.Context(), Key, object(c.uid, head+c.text, nil))); got != c.want {
 			t.Errorf("Inspect(UID %q, %q) = %s, want %s", c.uid, c.text, got, c.want)
 		}
 	}

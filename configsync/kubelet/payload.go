@@ -84,7 +84,7 @@ type CodecOptions struct {
 
 // Codec decodes kubelet configs. A config from a source, which has a UID, must pass configsync.Gate, name its apiVersion and kind, hold no value
 // that belongs to one node, and no field of Config with a value of another type. The local config of a node, and what the node lays around a config, are read as
-// leniently as the kubelet reads them. The fields that Config lacks are judged by the kubelet: see [Prover].
+// leniently as the kubelet reads them. The fields that Config lacks are judged by the kubelet: see [NewProver].
 func Codec(o CodecOptions) configsync.Codec[*Config] { return codec{o} }
 
 type codec struct{ o CodecOptions }
@@ -206,11 +206,13 @@ func decodeConfig(doc []byte) (*Config, error) {
 // pathFields name files. The kubelet takes a relative path from the directory of the file that it reads, which is not the author's.
 var pathFields = []string{"staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "podLogsDir", "authentication.x509.clientCAFile"}
 
-// AbsolutePaths is a configsync.Inspector that refuses a config from a source if it names a file by a relative path.
-type AbsolutePaths struct{}
+// AbsolutePaths returns an inspector that refuses a config from a source if it names a file by a relative path.
+func AbsolutePaths() configsync.Inspector { return absolutePaths{} }
+
+type absolutePaths struct{}
 
 // Inspect implements configsync.Inspector. A document that cannot be read is left to the codec.
-func (AbsolutePaths) Inspect(_ context.Context, key string, o configsync.Object) error {
+func (absolutePaths) Inspect(_ context.Context, key string, o configsync.Object) error {
 	doc, err := toJSON([]byte(o.Data[key]))
 	if err != nil || o.UID == "" {
 		return nil

@@ -41,15 +41,8 @@ type ProverOptions struct {
 	Store configsync.Store
 }
 
-// A Prover has the installed kubelet judge configs before a node adopts them. It is a configsync.Inspector. Make it with [NewProver].
-//
-// The kubelet reads the document twice. First it validates the document and exits: it is told to look for a lock, and not where. Then, where
-// the process may make namespaces (root on Linux), the kubelet really starts, with network, mounts, cgroups and root directory of its own, an API
-// server that is away, and a runtime that has no pods. It is killed one second after it asks that runtime for its status, or at the time limit.
-//
-// An answer is kept for the content of the document, of the program, and the flags. A kill of the process before an answer is kept means that the
-// kubelet is asked again. Cgroups that a killed process leaves are removed by the next run.
-type Prover struct {
+// A prover is what NewProver makes.
+type prover struct {
 	o    ProverOptions
 	turn chan struct{} // held by the one caller that looks up, runs and writes; it guards what follows
 
@@ -57,10 +50,32 @@ type Prover struct {
 	unsaved bool
 	results []result // the oldest first
 	binary  binarySum
+	sound   soundControl
 }
 
-// NewProver returns a Prover, or an error that names everything that is wrong with o. It runs nothing and reads nothing.
-func NewProver(o ProverOptions) (*Prover, error) {
+// A soundControl remembers for a while that the kubelet starts in the sandbox on the control document.
+type soundControl struct {
+	id    string
+	until time.Time
+}
+
+// controlTTL is how long.
+const controlTTL = time.Minute
+
+// NewProver returns an inspector that has the installed kubelet judge configs before a node adopts them, for the Proofs of configsync.Options, or an
+// error that names everything that is wrong with o. NewProver runs nothing and reads nothing.
+//
+// The kubelet reads the document twice. First it validates the document and exits: it is told to look for a lock, and not where. Then, where
+// the process may make namespaces (root on Linux), the kubelet really starts, with network, mounts, cgroups and root directory of its own, an API
+// server that is away, and a runtime that has no pods. It is killed one second after it asks that runtime for its status, or at the time limit.
+//
+// An answer is kept for the content of the document, of the program, and the flags. A kill of the process before an answer is kept means that the
+// kubelet is asked again. Cgroups that a killed process leaves are removed by the next run.
+//
+// Its Inspect returns nil if the kubelet accepts the config, and an error that says why not. The error wraps configsync.ErrUndecided if nothing is
+// known: the program is missing, does not end, or refuses the control document too. The error holds no text value of the document. It has the methods
+// Recall and ForEachBinary that configsync.Options names.
+func NewProver(o ProverOptions) (configsync.Inspector, error) {
 	var problems []string
 	need := func(ok bool, problem string) {
 		if !ok {
@@ -77,15 +92,11 @@ func NewProver(o ProverOptions) (*Prover, error) {
 		o.Timeout = defaultTimeout
 	}
 	o.Args = slices.Clone(o.Args)
-	return &Prover{o: o, turn: make(chan struct{}, 1)}, nil
+	return &prover{o: o, turn: make(chan struct{}, 1)}, nil
 }
 
-var errNotMade = &option.Error{Call: "kubelet.Prover", Missing: []string{"receiver"}, Problems: []string{"the receiver is required (see NewProver)"}}
-
-// Inspect implements configsync.Inspector: nil if the kubelet accepts the config, and an error that says why not. The error wraps
-// configsync.ErrUndecided if nothing is known: the program is missing, does not end, or refuses the control document too. The error holds no text
-// value of the document.
-func (p *Prover) Inspect(ctx context.Context, key string, o configsync.Object) error {
+// Inspect implements configsync.Inspector.
+func (p *prover) Inspect(ctx context.Context, key string, o configsync.Object) error {
 	s, err := p.subject(ctx, key, o)
 	if err != nil {
 		return err
@@ -120,14 +131,14 @@ func (p *Prover) Inspect(ctx context.Context, key string, o configsync.Object) e
 }
 
 // ForEachBinary returns true: another kubelet may refuse a config that this one runs. A Syncer asks the prover about good configs too, at each start.
-func (p *Prover) ForEachBinary() bool { return p != nil }
+func (*prover) ForEachBinary() bool { return true }
 
 // Recall returns an inspector that gives kept answers alone: it runs nothing, writes nothing, and may be used beside a live agent.
 // configsync.Explain asks for it.
-func (p *Prover) Recall(g lkg.Getter) configsync.Inspector { return recall{p, g} }
+func (p *prover) Recall(g lkg.Getter) configsync.Inspector { return recall{p, g} }
 
 type recall struct {
-	p *Prover
+	p *prover
 	g lkg.Getter
 }
 
@@ -152,14 +163,14 @@ func (r recall) Inspect(ctx context.Context, key string, o configsync.Object) er
 	return undecided(errNoAnswer)
 }
 
-// NotChecked says what an answer of this prover leaves open on this machine, one sentence each.
-func (p *Prover) NotChecked() []string {
+// NotChecked says what a judgement on this machine leaves open, one sentence each; asked says whether a kubelet judges.
+func NotChecked(asked bool) []string {
 	all := []string{
 		"whether the config fits what the kubelet has left on this disk (state files of the cpu, memory and device managers)",
 		"whether the container runtime, the API server and the pods work under the config",
 	}
-	if p == nil || p.o.Program == "" {
-		return append([]string{"the config itself: no kubelet is named that could judge it"}, all...)
+	if !asked {
+		return append([]string{"the values of the config: no kubelet is named that could judge them"}, all...)
 	}
 	if err := canIsolate(); err != nil {
 		all = append([]string{"what a kubelet only finds out when it starts, such as files, CPUs and cgroups: " + err.Error()}, all...)
@@ -188,10 +199,7 @@ type subject struct {
 	id       string // set by identify
 }
 
-func (p *Prover) subject(ctx context.Context, key string, o configsync.Object) (*subject, error) {
-	if p == nil || p.turn == nil {
-		return nil, errNotMade
-	}
+func (p *prover) subject(ctx context.Context, key string, o configsync.Object) (*subject, error) {
 	s := &subject{document: []byte(o.Data[key]), program: p.o.Program, args: keptFlags(p.o.Args)}
 	if o.UID != "" {
 		s.payload = s.document
@@ -205,7 +213,7 @@ func (p *Prover) subject(ctx context.Context, key string, o configsync.Object) (
 }
 
 // judge asks the kubelet. An error means that nothing is known.
-func (p *Prover) judge(ctx context.Context, s *subject) (result, error) {
+func (p *prover) judge(ctx context.Context, s *subject) (result, error) {
 	if err := makeOwnDir(p.o.Dir); err != nil {
 		return result{}, err
 	}
@@ -231,10 +239,8 @@ func (p *Prover) judge(ctx context.Context, s *subject) (result, error) {
 	case !started.refused:
 		return result{ID: s.id}, nil
 	}
-	if control, ok := p.control(ctx); ok {
-		if below, err := p.start(ctx, control); err != nil || below.refused {
-			return result{ID: s.id}, nil // this machine is no place to start it: what the first run has found holds
-		}
+	if !p.controlStarts(ctx) {
+		return result{ID: s.id}, nil // this machine is no place to start it: what the first run has found holds
 	}
 	if len(started.unserved) > 0 {
 		return result{}, fmt.Errorf("no socket is there that the config names in %s: %s", strings.Join(started.unserved, " and "), started.reason)
@@ -243,7 +249,7 @@ func (p *Prover) judge(ctx context.Context, s *subject) (result, error) {
 }
 
 // attribute makes a refusal of a run that only validates, unless the kubelet refuses the control document too.
-func (p *Prover) attribute(ctx context.Context, s *subject, run outcome) (result, error) {
+func (p *prover) attribute(ctx context.Context, s *subject, run outcome) (result, error) {
 	if isFlagError(run.reason) {
 		return result{}, fmt.Errorf("the kubelet does not take its flags: %s", run.reason)
 	}
@@ -259,7 +265,25 @@ func (p *Prover) attribute(ctx context.Context, s *subject, run outcome) (result
 	return result{ID: s.id, Refused: true, Reason: run.reason}, nil
 }
 
-func (p *Prover) control(ctx context.Context) ([]byte, bool) {
+// controlStarts reports whether the kubelet starts in the sandbox on the control document, if there is one.
+func (p *prover) controlStarts(ctx context.Context) bool {
+	control, ok := p.control(ctx)
+	if !ok {
+		return true
+	}
+	id := p.binary.sum + string(control)
+	if p.sound.id == id && time.Now().Before(p.sound.until) {
+		return true
+	}
+	below, err := p.start(ctx, control)
+	if err != nil || below.refused {
+		return false
+	}
+	p.sound = soundControl{id, time.Now().Add(controlTTL)}
+	return true
+}
+
+func (p *prover) control(ctx context.Context) ([]byte, bool) {
 	if p.o.Control == nil {
 		return nil, false
 	}

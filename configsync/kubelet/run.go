@@ -39,7 +39,7 @@ type outcome struct {
 }
 
 // validate has the kubelet read and validate a document. The kubelet starts nothing.
-func (p *Prover) validate(ctx context.Context, doc []byte) (outcome, error) {
+func (p *prover) validate(ctx context.Context, doc []byte) (outcome, error) {
 	dir, err := os.MkdirTemp(p.o.Dir, "validate-")
 	if err != nil {
 		return outcome{}, err
@@ -68,7 +68,7 @@ func (p *Prover) validate(ctx context.Context, doc []byte) (outcome, error) {
 }
 
 // start has the kubelet start in a sandbox.
-func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
+func (p *prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-", sandboxPrefix, os.Getpid())) // a socket's path must be short
 	if err != nil {
 		return outcome{}, err
@@ -108,7 +108,7 @@ func (p *Prover) start(ctx context.Context, doc []byte) (o outcome, err error) {
 }
 
 // endpoints says where the node has its runtime.
-func (p *Prover) endpoints(ctx context.Context) endpoints {
+func (p *prover) endpoints(ctx context.Context) endpoints {
 	e := endpoints{flag: p.flag("container-runtime-endpoint")}
 	if control, ok := p.control(ctx); ok {
 		if doc, err := toJSON(control); err == nil {
@@ -128,7 +128,7 @@ current-context: none
 `
 
 // observe runs a kubelet until it ends, or has lived long enough.
-func (p *Prover) observe(ctx context.Context, cmd *exec.Cmd, box *sandbox, runtime *standInRuntime) (lives bool, err error) {
+func (p *prover) observe(ctx context.Context, cmd *exec.Cmd, box *sandbox, runtime *standInRuntime) (lives bool, err error) {
 	process.DieWithParent(cmd)
 	group, err := process.StartPrepared(cmd, box.prepare)
 	if err != nil {
@@ -169,7 +169,7 @@ func exitedByItself(ctx context.Context, cmd *exec.Cmd, err error) error {
 }
 
 // command is the kubelet with a document, and directories of its own.
-func (p *Prover) command(dir string, doc []byte) (*exec.Cmd, error) {
+func (p *prover) command(dir string, doc []byte) (*exec.Cmd, error) {
 	config := filepath.Join(dir, "config")
 	if err := os.WriteFile(config, doc, 0o600); err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func next(args []string, i int) string {
 }
 
 // flag returns the value of a flag that the node starts its kubelet with.
-func (p *Prover) flag(want string) string {
+func (p *prover) flag(want string) string {
 	for i, arg := range p.o.Args {
 		if name, value, hasValue, ok := flagOf(arg); ok && name == want {
 			if !hasValue {

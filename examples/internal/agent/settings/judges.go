@@ -139,7 +139,7 @@ func (l *Local) judge(o *options, around func() (layers.Stack, error)) {
 		o.Inspectors = append(o.Inspectors, trusted{sync.OnceValues(func() (signed.Keys, error) { return signed.Load(l.TrustedKeys) })})
 	}
 	if l.Own.Codec == nil {
-		o.Inspectors = append(o.Inspectors, kubelet.AbsolutePaths{})
+		o.Inspectors = append(o.Inspectors, kubelet.AbsolutePaths())
 	}
 	if l.FieldPolicy != "" {
 		o.Changes = changes{sync.OnceValues(l.policy), l.Pool, around}
