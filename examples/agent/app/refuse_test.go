@@ -24,10 +24,10 @@ func TestAgentRefusesABadInitConfig(t *testing.T) {
 		if code := p.Exit(t, soon); code != 1 {
 			t.Errorf("the agent exits with %d, want 1", code)
 		}
-		if want := "local baseline (init) is invalid: maxPods must be 0 or more"; !strings.Contains(p.Log(), want) {
+		if want := `local baseline (init) is undecodable: decoding "kubelet": field "maxPods" has a value of another type`; !strings.Contains(p.Log(), want) {
 			t.Errorf("the agent wrote %q, want %q in it", p.Log(), want)
 		}
-		if err := w.Says(t, w.Node, corev1.ConditionFalse, "using nothing, refusing to start", "local baseline (init) is invalid"); err != nil {
+		if err := w.Says(t, w.Node, corev1.ConditionFalse, "using nothing, refusing to start", "local baseline (init) is undecodable"); err != nil {
 			t.Error(err)
 		}
 		if err := w.NoChildren(t); err != nil {

@@ -75,7 +75,7 @@ func (a *Agent) WriteInit(t testing.TB, text string) {
 
 // Args are the arguments of the run sub-command.
 func (a *Agent) Args() []string {
-	args := []string{"run", "--state-dir=" + a.StateDir, "--init-config=" + a.Init, "--render=" + a.Render}
+	args := []string{"run", "--state-dir=" + a.StateDir, "--init-config=" + a.Init, "--render=" + a.Render, "--prove-kubelet=none"}
 	if a.Node != "" {
 		args = append(args, "--node-name="+a.Node)
 	}

@@ -91,7 +91,7 @@ func (n *node) start(tier *nodetier.Tier) {
 	must(n.t, os.WriteFile(init, n.config(nil), 0o600))
 	argv := []string{
 		n.binary, "run", "--node-name", n.kube.Name, "--kubeconfig", n.credentials(), "--state-dir", n.state,
-		"--init-config", init, "--render", n.render, "--source", "nodeconfig", "--probe-interval", "1s", "--min-trial", "1s",
+		"--init-config", init, "--render", n.render, "--source", "nodeconfig", "--prove-kubelet", "none", "--probe-interval", "1s", "--min-trial", "1s",
 		"--backoff-max", "2s", "--retry-min", "200ms", "--retry-max", "5s", "--", tier.KubeletProgram(),
 	}
 	n.agent = n.env.Process("agent", append(argv, n.kube.Args(n.render)...), n.kube.Healthy)

@@ -79,7 +79,7 @@ func Start(o Options, name, address string, kubelet []string) (*Node, error) {
 // arguments are those of the agent, and after -- the child's. What is the node's own, its address, is a flag of the child.
 func (n *Node) arguments() []string {
 	args := []string{
-		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet",
+		"run", "--node-name=" + n.Name, "--kubeconfig=" + n.options.Kubeconfig, "--source=nodeconfig", "--key=kubelet", "--prove-kubelet=none",
 		"--state-dir=" + n.path("state"), "--init-config=" + n.path("init.yaml"), "--render=" + n.path("kubelet.yaml"),
 		"--health-url=http://" + n.Address + ":{healthzPort}/healthz", "--probe-interval=250ms",
 		"--min-trial=1s", "--max-trial=5m", "--default-trial=10s", "--crash-loop-threshold=2",

@@ -154,7 +154,7 @@ func (b *bench) resting(ctx context.Context, w *world, health string) (*testenv.
 	}
 	agent := w.env.Process("agent", []string{
 		b.agent, "run", "--node-name=" + restNode, "--kubeconfig=" + kubeconfig, "--state-dir=" + filepath.Join(w.dir, "state"),
-		"--init-config=" + filepath.Join(w.dir, "init.yaml"), "--render=" + filepath.Join(w.dir, "kubelet.conf"), "--health-url=" + health,
+		"--init-config=" + filepath.Join(w.dir, "init.yaml"), "--render=" + filepath.Join(w.dir, "kubelet.conf"), "--prove-kubelet=none", "--health-url=" + health,
 		"--min-trial=1s", "--default-trial=2s", "--probe-interval=1s", "--hooks=" + filepath.Join(w.dir, "hooks"), "--lease-namespace=" + leases,
 		"--guard-policy=" + guardName, "--node-probes=false", // its child is no kubelet
 		"--", child, "infinity",
