@@ -248,7 +248,7 @@ type installed struct{ *inspector }
 
 func (installed) ForEachBinary() bool { return true }
 
-// C-50: a program that was replaced judges the last known good config before it is started with it. A refusal has it left without a crash; a program
+// A program that was replaced judges the last known good config before it is started with it. A refusal has it left without a crash; a program
 // that gives no answer does not.
 func TestANewBinaryJudgesWhatIsInUse(t *testing.T) {
 	proof := installed{inspecting(map[string]error{})}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// C-49: what a kubelet accepts and what harms the node all the same is told, by the field, without the value.
+// What a kubelet accepts and what harms the node all the same is told, by the field, without the value.
 func TestWarnings(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -36,7 +36,7 @@ const (
 	slowest = 3 * time.Second
 )
 
-// C-47: what the prover says of a config is what the real kubelet makes of it: it is started on each document, with a real API server and a real
+// What the prover says of a config is what the real kubelet makes of it: it is started on each document, with a real API server and a real
 // runtime, and lives or dies.
 func TestProverAgreesWithTheKubelet(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)

@@ -28,7 +28,7 @@ func TestFilled(t *testing.T) {
 	}
 }
 
-// L-CS-38, C-48: a document of others is refused only if the kubelet would not read it, and no error repeats what is in one.
+// L-CS-38: a document of others is refused only if the kubelet would not read it, and no error repeats what is in one.
 func TestLenient(t *testing.T) {
 	for _, c := range []struct{ text, want, refused string }{
 		{text: head + "maxPods: 3 # a comment\n", want: head + "maxPods: 3 # a comment\n"},
@@ -50,7 +50,7 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// C-48: the local config of a node is read as the kubelet reads it.
+// The local config of a node is read as the kubelet reads it.
 func TestLocalConfigIsReadLeniently(t *testing.T) {
 	for text, refused := range map[string]bool{
 		head + "newerField: 1\nmaxPods: 5\n":            false,

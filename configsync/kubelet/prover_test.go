@@ -72,7 +72,7 @@ func (s *stage) runs() int {
 	return strings.Count(string(text), "run")
 }
 
-// C-47: the kubelet's refusal is that of the config, in its words without its values; fields that it does not know are refused in the config of a
+// The kubelet's refusal is that of the config, in its words without its values; fields that it does not know are refused in the config of a
 // source alone; what tells nothing is undecided.
 func TestProverSaysWhatTheKubeletSays(t *testing.T) {
 	for _, c := range []struct{ name, uid, text, want string }{
@@ -96,7 +96,7 @@ func TestProverSaysWhatTheKubeletSays(t *testing.T) {
 	}
 }
 
-// C-47: nothing is known where the program is missing, or refuses what the node runs with.
+// Nothing is known where the program is missing, or refuses what the node runs with.
 func TestProverIsUndecidedWithoutEvidence(t *testing.T) {
 	gone := newStage(t)
 	gone.options.Program = filepath.Join(gone.dir, "gone")
@@ -111,7 +111,7 @@ func TestProverIsUndecidedWithoutEvidence(t *testing.T) {
 	}
 }
 
-// C-47, C-50: an answer is kept over restarts, for the content of document and program; another program is asked anew.
+// An answer is kept over restarts, for the content of document and program; another program is asked anew.
 func TestAnswersAreKeptForTheBinary(t *testing.T) {
 	s := newStage(t)
 	bad := object("u", head+"bad: 1\n", nil)

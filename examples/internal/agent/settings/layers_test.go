@@ -94,7 +94,7 @@ func TestDropInsAreMergedAsAKubeletDoes(t *testing.T) {
 	}
 }
 
-// L-CS-38, C-48: a field of a newer kubelet in kubeadm's file or in a drop-in of others is passed over, as the kubelet does, and is in the document that
+// L-CS-38: a field of a newer kubelet in kubeadm's file or in a drop-in of others is passed over, as the kubelet does, and is in the document that
 // the kubelet reads; in the config of a source it is refused where no kubelet judges.
 func TestFieldsOfANewerKubeletInFilesOfOthers(t *testing.T) {
 	const newer = "aFieldOfANewerKubelet: {a: 1}\n"
