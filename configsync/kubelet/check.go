@@ -16,8 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Warnings returns what a kubelet accepts in a document and what harms the node or its pods all the same, one sentence each, in the order of the
-// fields. A document that cannot be read has no warnings. No sentence holds a text value of the document.
+// Warnings returns what a kubelet accepts in a document and what harms the node or its pods all the same, one
+// sentence each, in the order of the fields. A document that cannot be read has no warnings. No sentence holds a text
+// value of the document.
 func Warnings(doc []byte) (all []string) {
 	raw, err := toJSON(doc)
 	if err != nil {

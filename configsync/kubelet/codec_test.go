@@ -40,7 +40,8 @@ func TestDecodeTakesYAMLAndJSON(t *testing.T) {
 	}
 }
 
-// R-CS-01, R-CS-40: what is not one plain document of this version is refused as a decode failure. Its fields are judged by the kubelet.
+// R-CS-01, R-CS-40: what is not one plain document of this version is refused as a decode failure. Its fields are
+// judged by the kubelet.
 func TestDecodeIsStrict(t *testing.T) {
 	for name, text := range map[string]string{
 		"other version":   strings.Replace(head, "v1beta1", "v1", 1),

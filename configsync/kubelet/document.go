@@ -17,7 +17,8 @@ type sandboxDocument struct {
 	unserved []string // fields that name no socket
 }
 
-// endpoints are what a node says of its runtime besides the config that is judged: by a flag, and in the control document.
+// endpoints are what a node says of its runtime besides the config that is judged: by a flag, and in the control
+// document.
 type endpoints struct{ flag, control string }
 
 // defaultRuntimeSocket is where the kubelet looks for a runtime if nothing names one.
@@ -41,8 +42,8 @@ func isSocket(path string) bool {
 // cgroupFields name cgroups that must exist, or that are used if they do.
 var cgroupFields = []string{"cgroupRoot", "systemCgroups", "kubeletCgroups", "systemReservedCgroup", "kubeReservedCgroup"}
 
-// editDocument takes out of a document what a sandbox must not do: run static pods. The runtime of the sandbox stands in for the one that the
-// config names, at its path if there is one.
+// editDocument takes out of a document what a sandbox must not do: run static pods. The runtime of the sandbox stands
+// in for the one that the config names, at its path if there is one.
 func editDocument(doc []byte, socket string, node endpoints) (sandboxDocument, error) {
 	var d sandboxDocument
 	raw, err := toJSON(doc)
@@ -72,7 +73,8 @@ func editDocument(doc []byte, socket string, node endpoints) (sandboxDocument, e
 	return d, err
 }
 
-// placeRuntime has the stand-in serve where the config expects a runtime. A path at which nothing serves is left as it is: the kubelet refuses it.
+// placeRuntime has the stand-in serve where the config expects a runtime. A path at which nothing serves is left as
+// it is: the kubelet refuses it.
 func (d *sandboxDocument) placeRuntime(fields map[string]json.RawMessage, socket string, node endpoints) error {
 	own, err := json.Marshal("unix://" + socket)
 	if err != nil {

@@ -36,8 +36,8 @@ const (
 	slowest = 3 * time.Second
 )
 
-// What the prover says of a config is what the real kubelet makes of it: it is started on each document, with a real API server and a real
-// runtime, and lives or dies.
+// What the prover says of a config is what the real kubelet makes of it: it is started on each document, with a real
+// API server and a real runtime, and lives or dies.
 func TestProverAgreesWithTheKubelet(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)
 	nodetier.Require(t)

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// L-CS-39: what a kubelet decides before it looks at its drop-ins. That it does is shown by the kubelet itself, in package settings.
+// L-CS-39: what a kubelet decides before it looks at its drop-ins. That it does is shown by the kubelet itself, in
+// package settings.
 func TestFilled(t *testing.T) {
 	const freq = `"nodeStatusReportFrequency":"5m0s"`
 	for text, want := range map[string]string{

@@ -56,8 +56,9 @@ func dottedPath(path string) string {
 	return b.String()
 }
 
-// Text returns the file that the kubelet is to read for a config that c, made by [Codec], has decoded. ok is false if there is no file: for a local
-// config beside a directory of drop-ins, which the kubelet reads from its own file. A config with nothing laid around it is returned byte for byte.
+// Text returns the file that the kubelet is to read for a config that c, made by [Codec], has decoded. ok is false if
+// there is no file: for a local config beside a directory of drop-ins, which the kubelet reads from its own file. A
+// config with nothing laid around it is returned byte for byte.
 func Text(c configsync.Codec[*Config], key string, o configsync.Object) (text []byte, ok bool, err error) {
 	own, known := c.(codec)
 	switch {

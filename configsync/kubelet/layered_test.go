@@ -20,8 +20,8 @@ func around(s layers.Stack, dropIn bool) configsync.Codec[*Config] {
 	return Codec(o)
 }
 
-// L-CS-39, R-CS-06: what is decoded, and so validated, is the merged result, but what must not be in a config that nodes share is looked for
-// in that config itself, and it must name its kind, as each drop-in must.
+// L-CS-39, R-CS-06: what is decoded, and so validated, is the merged result, but what must not be in a config that
+// nodes share is looked for in that config itself, and it must name its kind, as each drop-in must.
 func TestDecodeAroundAConfig(t *testing.T) {
 	kubeadm := head + "providerID: a://b\nmaxPods: 110\nclusterDNS: [10.0.0.10, 10.0.0.11]\nevictionHard: {memory.available: 1Gi}\n"
 	for name, c := range map[string]struct {
@@ -55,7 +55,8 @@ func TestDecodeAroundAConfig(t *testing.T) {
 	}
 }
 
-// L-CS-38, L-CS-13: a drop-in is the config byte for byte, and none for the local config; a whole file is the merged result.
+// L-CS-38, L-CS-13: a drop-in is the config byte for byte, and none for the local config; a whole file is the merged
+// result.
 func TestText(t *testing.T) {
 	raw := head + "# by hand\nmaxPods: 42\n"
 	node := layers.Stack{Node: []byte("podsPerCore: 3\n")}

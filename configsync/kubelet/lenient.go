@@ -15,7 +15,8 @@ import (
 	"github.com/belayproject/belay/configsync"
 )
 
-// toJSON reads a document as a kubelet does, which lets through what configsync.Gate does not: anchors, tags, keys that are written twice.
+// toJSON reads a document as a kubelet does, which lets through what configsync.Gate does not: anchors, tags, keys
+// that are written twice.
 func toJSON(doc []byte) (raw []byte, err error) {
 	if len(doc) > configsync.MaxObject {
 		return nil, fmt.Errorf("the document has more than %d bytes", configsync.MaxObject)
@@ -31,9 +32,10 @@ func toJSON(doc []byte) (raw []byte, err error) {
 	return raw, nil
 }
 
-// Lenient returns a document of others, such as kubeadm's config.yaml or a drop-in, in a form that configsync.Gate lets through: unchanged if the
-// gate does so already, and else as JSON with what the kubelet reads. The error says why the kubelet would not read it: it is no YAML, too large, or
-// names another apiVersion or kind. Fields that are not known are no error. The error holds no value of the document.
+// Lenient returns a document of others, such as kubeadm's config.yaml or a drop-in, in a form that configsync.Gate
+// lets through: unchanged if the gate does so already, and else as JSON with what the kubelet reads. The error says
+// why the kubelet would not read it: it is no YAML, too large, or names another apiVersion or kind. Fields that are
+// not known are no error. The error holds no value of the document.
 func Lenient(doc []byte) ([]byte, error) {
 	raw, gateErr := configsync.Gate(doc, configsync.GateLimits{Bytes: configsync.MaxObject})
 	if gateErr == nil {

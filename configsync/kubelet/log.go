@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxHead and maxTail bound what is kept of a log: its beginning, which names unknown fields, and its end, which says why the kubelet ended.
+	// maxHead and maxTail bound what is kept of a log: its beginning, which names unknown fields, and its end, which
+	// says why the kubelet ended.
 	maxHead, maxTail = 64 << 10, 64 << 10
 	// maxReason bounds a reason, in bytes.
 	maxReason = 512

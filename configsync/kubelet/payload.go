@@ -35,8 +35,8 @@ const (
 	defaultHealthzPort    = 10248
 )
 
-// Config has the fields of a KubeletConfiguration that an agent reads. A field that the document leaves out is zero; no default of the kubelet is
-// filled in.
+// Config has the fields of a KubeletConfiguration that an agent reads. A field that the document leaves out is zero;
+// no default of the kubelet is filled in.
 type Config struct {
 	HealthzBindAddress string `json:"healthzBindAddress"`
 	HealthzPort        *int32 `json:"healthzPort"`
@@ -48,7 +48,8 @@ type Config struct {
 	Document []byte `json:"-"`
 }
 
-// Healthz returns the address and port of the kubelet's /healthz under the config. ok is false if the config turns the endpoint off.
+// Healthz returns the address and port of the kubelet's /healthz under the config. ok is false if the config turns
+// the endpoint off.
 func (c *Config) Healthz() (address, port string, ok bool) {
 	if c == nil {
 		return "", "", false
@@ -72,7 +73,8 @@ type CodecOptions struct {
 	// Trial and CrashLoopThreshold are the limits of a config that carries none.
 	Trial              time.Duration
 	CrashLoopThreshold int
-	// NeedsHealthz refuses a config from a source that turns the kubelet's health endpoint off: it could never be promoted.
+	// NeedsHealthz refuses a config from a source that turns the kubelet's health endpoint off: it could never be
+	// promoted.
 	NeedsHealthz bool
 	// Strict judges the document of a config from a source alone, as JSON, where no kubelet does. Nil judges nothing.
 	Strict func(doc []byte) error
@@ -82,9 +84,10 @@ type CodecOptions struct {
 	DropIn bool
 }
 
-// Codec decodes kubelet configs. A config from a source, which has a UID, must pass configsync.Gate, name its apiVersion and kind, hold no value
-// that belongs to one node, and no field of Config with a value of another type. The local config of a node, and what the node lays around a config, are read as
-// leniently as the kubelet reads them. The fields that Config lacks are judged by the kubelet: see [NewProver].
+// Codec decodes kubelet configs. A config from a source, which has a UID, must pass configsync.Gate, name its
+// apiVersion and kind, hold no value that belongs to one node, and no field of Config with a value of another type.
+// The local config of a node, and what the node lays around a config, are read as leniently as the kubelet reads
+// them. The fields that Config lacks are judged by the kubelet: see [NewProver].
 func Codec(o CodecOptions) configsync.Codec[*Config] { return codec{o} }
 
 type codec struct{ o CodecOptions }
@@ -203,7 +206,8 @@ func decodeConfig(doc []byte) (*Config, error) {
 	return c, nil
 }
 
-// pathFields name files. The kubelet takes a relative path from the directory of the file that it reads, which is not the author's.
+// pathFields name files. The kubelet takes a relative path from the directory of the file that it reads, which is not
+// the author's.
 var pathFields = []string{"staticPodPath", "tlsCertFile", "tlsPrivateKeyFile", "podLogsDir", "authentication.x509.clientCAFile"}
 
 // AbsolutePaths returns an inspector that refuses a config from a source if it names a file by a relative path.
@@ -233,7 +237,8 @@ func joined(problems []string) error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// shared checks what a config for several nodes must keep. own is the config itself, used what becomes of it on this node.
+// shared checks what a config for several nodes must keep. own is the config itself, used what becomes of it on this
+// node.
 func (c codec) shared(own []byte, used *Config) error {
 	alone, err := decodeConfig(own)
 	if err != nil {

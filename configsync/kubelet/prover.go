@@ -25,17 +25,19 @@ const defaultTimeout = 20 * time.Second
 type ProverOptions struct {
 	// Program is the installed kubelet, an absolute path. Required.
 	Program string
-	// Args are the flags that the node starts it with. Those that name the config, the API server, the runtime or directories are replaced.
+	// Args are the flags that the node starts it with. Those that name the config, the API server, the runtime or
+	// directories are replaced.
 	Args []string
 	// Dir is a directory of the prover's own, absolute. It is made, with mode 0700, if it is missing. Required.
 	Dir string
 	// Timeout bounds one run of the kubelet: 20 s. A judgement takes up to four runs.
 	Timeout time.Duration
-	// Document returns the document that the kubelet would read for a config: the merged one, if the node has other documents. Nil means the
-	// entry of the object. Its error is that of Inspect; it should wrap configsync.ErrUndecided.
+	// Document returns the document that the kubelet would read for a config: the merged one, if the node has other
+	// documents. Nil means the entry of the object. Its error is that of Inspect; it should wrap
+	// configsync.ErrUndecided.
 	Document func(ctx context.Context, key string, o configsync.Object) ([]byte, error)
-	// Control returns a document that this node's kubelet runs with, usually the local config. If the kubelet refuses that one too, a refusal is
-	// not the fault of a config. Nil means no such document.
+	// Control returns a document that this node's kubelet runs with, usually the local config. If the kubelet refuses
+	// that one too, a refusal is not the fault of a config. Nil means no such document.
 	Control func(ctx context.Context) ([]byte, error)
 	// Store keeps the answers over restarts, in the stream "kubelet-proofs". Nil means that they end with the process.
 	Store configsync.Store
@@ -62,19 +64,23 @@ type soundControl struct {
 // controlTTL is how long.
 const controlTTL = time.Minute
 
-// NewProver returns an inspector that has the installed kubelet judge configs before a node adopts them, for the Proofs of configsync.Options, or an
-// error that names everything that is wrong with o. NewProver runs nothing and reads nothing.
+// NewProver returns an inspector that has the installed kubelet judge configs before a node adopts them, for the
+// Proofs of configsync.Options, or an error that names everything that is wrong with o. NewProver runs nothing and
+// reads nothing.
 //
-// The kubelet reads the document twice. First it validates the document and exits: it is told to look for a lock, and not where. Then, where
-// the process may make namespaces (root on Linux), the kubelet really starts, with network, mounts, cgroups and root directory of its own, an API
-// server that is away, and a runtime that has no pods. It is killed one second after it asks that runtime for its status, or at the time limit.
+// The kubelet reads the document twice. First it validates the document and exits: it is told to look for a lock, and
+// not where. Then, where the process may make namespaces (root on Linux), the kubelet really starts, with network,
+// mounts, cgroups and root directory of its own, an API server that is away, and a runtime that has no pods. It is
+// killed one second after it asks that runtime for its status, or at the time limit.
 //
-// An answer is kept for the content of the document, of the program, and the flags. A kill of the process before an answer is kept means that the
-// kubelet is asked again. Cgroups that a killed process leaves are removed by the next run.
+// An answer is kept for the content of the document, of the program, and the flags. A kill of the process before an
+// answer is kept means that the kubelet is asked again. Cgroups that a killed process leaves are removed by the next
+// run.
 //
-// Its Inspect returns nil if the kubelet accepts the config, and an error that says why not. The error wraps configsync.ErrUndecided if nothing is
-// known: the program is missing, does not end, or refuses the control document too. The error holds no text value of the document. It has the methods
-// Recall and ForEachBinary that configsync.Options names.
+// Its Inspect returns nil if the kubelet accepts the config, and an error that says why not. The error wraps
+// configsync.ErrUndecided if nothing is known: the program is missing, does not end, or refuses the control document
+// too. The error holds no text value of the document. It has the methods Recall and ForEachBinary that
+// configsync.Options names.
 func NewProver(o ProverOptions) (configsync.Inspector, error) {
 	var problems []string
 	need := func(ok bool, problem string) {
@@ -130,11 +136,12 @@ func (p *prover) Inspect(ctx context.Context, key string, o configsync.Object) e
 	return r.err()
 }
 
-// ForEachBinary returns true: another kubelet may refuse a config that this one runs. A Syncer asks the prover about good configs too, at each start.
+// ForEachBinary returns true: another kubelet may refuse a config that this one runs. A Syncer asks the prover about
+// good configs too, at each start.
 func (*prover) ForEachBinary() bool { return true }
 
-// Recall returns an inspector that gives kept answers alone: it runs nothing, writes nothing, and may be used beside a live agent.
-// configsync.Explain asks for it.
+// Recall returns an inspector that gives kept answers alone: it runs nothing, writes nothing, and may be used beside
+// a live agent. configsync.Explain asks for it.
 func (p *prover) Recall(g lkg.Getter) configsync.Inspector { return recall{p, g} }
 
 type recall struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/belayproject/belay/configsync/configsynctest"
 )
 
-// standIn is a program that ends as a kubelet does: refuses what holds "bad", passes over "unknown", hangs on "hang". It counts its runs. A real
-// start, without the flag for a lock, ends as if this were no place for a kubelet.
+// standIn is a program that ends as a kubelet does: refuses what holds "bad", passes over "unknown", hangs on "hang".
+// It counts its runs. A real start, without the flag for a lock, ends as if this were no place for a kubelet.
 const standIn = `#!/bin/sh
 echo run >> "$(dirname "$0")/runs"
 for arg; do case "$arg" in --config=*) config="${arg#--config=}";; esac; done
@@ -72,8 +72,8 @@ func (s *stage) runs() int {
 	return strings.Count(string(text), "run")
 }
 
-// The kubelet's refusal is that of the config, in its words without its values; fields that it does not know are refused in the config of a
-// source alone; what tells nothing is undecided.
+// The kubelet's refusal is that of the config, in its words without its values; fields that it does not know are
+// refused in the config of a source alone; what tells nothing is undecided.
 func TestProverSaysWhatTheKubeletSays(t *testing.T) {
 	for _, c := range []struct{ name, uid, text, want string }{
 		{"good", "u", "maxPods: 1\n", "<nil>"},

@@ -21,7 +21,8 @@ const (
 	settled = time.Second
 	// searched are the directories of programs that a kubelet starts.
 	searched = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-	// waitForLock ends the log of a kubelet that has validated its config and is told to look for a lock, and not where.
+	// waitForLock ends the log of a kubelet that has validated its config and is told to look for a lock, and not
+	// where.
 	waitForLock = "no lock file specified"
 )
 
@@ -118,7 +119,8 @@ func (p *prover) endpoints(ctx context.Context) endpoints {
 	return e
 }
 
-// awayServer is the kubeconfig of an API server that does not answer: the network of the sandbox has nothing on that port.
+// awayServer is the kubeconfig of an API server that does not answer: the network of the sandbox has nothing on that
+// port.
 const awayServer = `apiVersion: v1
 kind: Config
 clusters: [{name: none, cluster: {server: "https://127.0.0.1:1", insecure-skip-tls-verify: true}}]

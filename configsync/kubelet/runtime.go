@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// A standInRuntime answers a kubelet in place of a container runtime: it is ready, uses cgroupfs, and has no pods, containers or images.
-// It starts nothing. The protocol is gRPC over HTTP/2 without TLS; messages are encoded by hand, as four of them have content.
+// A standInRuntime answers a kubelet in place of a container runtime: it is ready, uses cgroupfs, and has no pods,
+// containers or images. It starts nothing. The protocol is gRPC over HTTP/2 without TLS; messages are encoded by
+// hand, as four of them have content.
 type standInRuntime struct {
 	server *http.Server
 	served sync.WaitGroup
@@ -91,8 +92,8 @@ func (r *standInRuntime) answer(method string) ([]byte, bool) {
 	return nil, strings.HasPrefix(method, "List") || method == "UpdateRuntimeConfig"
 }
 
-// lacksRuntimeConfig reports whether the runtime of the node says that it does not tell the driver of cgroups, so that the config decides. It is the
-// only question that a prover has for a real runtime.
+// lacksRuntimeConfig reports whether the runtime of the node says that it does not tell the driver of cgroups, so
+// that the config decides. It is the only question that a prover has for a real runtime.
 func lacksRuntimeConfig(ctx context.Context, socket string) bool {
 	if socket == "" {
 		return false

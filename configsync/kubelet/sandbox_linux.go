@@ -34,14 +34,15 @@ func canIsolate() error {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// hidden are the sockets and directories of the host that a kubelet would change something through: systemd sets up cgroups and delays shutdowns,
-// and a kubelet removes the sockets of device plugins when it starts.
+// hidden are the sockets and directories of the host that a kubelet would change something through: systemd sets up
+// cgroups and delays shutdowns, and a kubelet removes the sockets of device plugins when it starts.
 var (
 	hiddenSockets = []string{"/run/systemd/private", "/run/dbus/system_bus_socket", "/run/systemd/notify"}
 	hiddenDirs    = []string{"/var/lib/kubelet/device-plugins", "/var/lib/kubelet/plugins_registry", "/var/lib/kubelet/pod-resources"}
 )
 
-// prepare gives the calling thread namespaces of its own and arranges them. It must be on a thread that ends with the sandbox.
+// prepare gives the calling thread namespaces of its own and arranges them. It must be on a thread that ends with the
+// sandbox.
 func (s *sandbox) prepare() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC); err != nil {
 		return fmt.Errorf("making namespaces: %w", err)

@@ -105,6 +105,14 @@ func libraryTable() badinput.Table {
 			{"configsync/kubelet.NewProbes", configsync_kubelet.NewProbes, []string{"client", "node", "w"}},
 			{"configsync/kubelet.NewWitness", configsync_kubelet.NewWitness, []string{"s"}},
 			{"configsync/kubelet.ProbeRules", configsync_kubelet.ProbeRules, []string{"node"}},
+			{"configsync/kubelet.AbsolutePaths", configsync_kubelet.AbsolutePaths, nil},
+			{"configsync/kubelet.Codec", configsync_kubelet.Codec, []string{"o"}},
+			{"configsync/kubelet.Filled", configsync_kubelet.Filled, []string{"own"}},
+			{"configsync/kubelet.Lenient", configsync_kubelet.Lenient, []string{"doc"}},
+			{"configsync/kubelet.NewProver", configsync_kubelet.NewProver, []string{"o"}},
+			{"configsync/kubelet.NotChecked", configsync_kubelet.NotChecked, []string{"asked"}},
+			{"configsync/kubelet.Text", configsync_kubelet.Text, []string{"c", "key", "o"}},
+			{"configsync/kubelet.Warnings", configsync_kubelet.Warnings, []string{"doc"}},
 			{"configsync/layers.Codec", configsync_layers.Codec[string], []string{"s", "inner"}},
 			{"configsync/layers.Merge", configsync_layers.Merge, []string{"all"}},
 			{"configsync/restart.Code", configsync_restart.Code, []string{"err"}},
@@ -377,6 +385,9 @@ func libraryTable() badinput.Table {
 			}},
 			{"configsync/kubelet.Witness", reflect.TypeFor[configsync_kubelet.Witness](), map[string][]string{
 				"AttributeExit": []string{"ctx", "e"},
+			}},
+			{"configsync/kubelet.Config", reflect.TypeFor[configsync_kubelet.Config](), map[string][]string{
+				"Healthz": nil,
 			}},
 			{"configsync/layers.Stack", reflect.TypeFor[configsync_layers.Stack](), map[string][]string{
 				"Merge": []string{"shared"},
