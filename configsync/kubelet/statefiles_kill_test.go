@@ -41,14 +41,19 @@ type boundFault struct {
 	after  bool // the step was done
 	kill   bool // the process ends
 	power  bool // and so does the machine
-	record bool // calls of the records fail, from the step on
-	lost   bool // and only those
+	record bool // calls of the records fail, for faultSteps from the step on
+	later  int  // the process ends that many steps later
 }
+
+// faultSteps are as many as two starts take at most while the records fail.
+const faultSteps = 12
 
 var boundFaults = []boundFault{
 	{name: "killed before", kill: true}, {name: "killed after", kill: true, after: true},
 	{name: "power cut before", kill: true, power: true}, {name: "power cut after", kill: true, power: true, after: true},
 	{name: "records fail", record: true}, {name: "records fail and land", record: true, after: true},
+	{name: "records fail, then killed", record: true, kill: true, later: faultSteps + 2},
+	{name: "records fail, then killed soon after", record: true, kill: true, later: faultSteps + 5},
 }
 
 type pendingOp struct {
@@ -65,12 +70,12 @@ func (w *boundWorld) takeStep(isRecord bool, do func() error) error {
 	n := w.step
 	w.step++
 	switch f := w.fault; {
-	case f.record && isRecord && w.at >= 0 && n >= w.at && n < w.at+4:
+	case f.record && isRecord && w.at >= 0 && n >= w.at && n < w.at+faultSteps:
 		if f.after {
 			return errors.Join(do(), errFault)
 		}
 		return errFault
-	case n != w.at || !f.kill:
+	case n != w.at+f.later || !f.kill:
 		return do()
 	case f.after:
 		if err := do(); err != nil {

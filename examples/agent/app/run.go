@@ -285,9 +285,12 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 	return nil
 }
 
-// ready renders the config and sees that there is a program to read it.
+// ready renders the config, moves what would stop the kubelet out of its way, and sees that there is a program to read it.
 func (a *agent) ready(ctx context.Context, active configsync.Active[*kubelet.Config]) (err error) {
 	if err := wire.Put(ctx, a.file, a.options, active); err != nil {
+		return err
+	}
+	if err := wire.PrepareState(ctx, a.log, a.s.StateFiles(), a.options, active.Config); err != nil {
 		return err
 	}
 	_, err = exec.LookPath(a.s.Child[0])

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
 
 	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/configsync"
@@ -82,7 +83,10 @@ func guard(ctx context.Context, w io.Writer, g *settings.Guard) error {
 		if err != nil {
 			return err
 		}
-		return wire.Put(ctx, file, o, a)
+		if err := wire.Put(ctx, file, o, a); err != nil {
+			return err
+		}
+		return wire.PrepareState(ctx, klog.FromContext(ctx), kubelet.StateFiles{RootDir: g.KubeletRootDir}, o, a.Config)
 	})
 	return errors.Join(guardErr, err, unitErr, closeUnit(), closing())
 }

@@ -63,8 +63,20 @@ func (c changes) Judge(from, to []byte) (disruption string, err error) {
 			return "", err
 		}
 	}
-	return fields.Guard{Policy: policy, Pool: c.pool}.Judge(from, to)
+	disruption, err = fields.Guard{Policy: policy, Pool: c.pool}.Judge(from, to)
+	if err != nil || disruption == "" || disruption == drain {
+		return disruption, err
+	}
+	// The kubelet's state on disk has to go, whatever the policy says.
+	bound, err := kubelet.StateFiles{}.Drains(from, to)
+	if err == nil && len(bound) > 0 {
+		disruption = drain
+	}
+	return disruption, err
 }
+
+// drain is the word of a change before which pods have to leave.
+const drain = "Drain"
 
 func (c changes) merged(from, to []byte) (mergedFrom, mergedTo []byte, err error) {
 	stack, err := c.around()

@@ -55,6 +55,8 @@ type Guard struct {
 func (g *Guard) AddFlags(f *pflag.FlagSet) {
 	g.Local.AddFlags(f)
 	addRender(f, &g.Render)
+	f.StringVar(&g.KubeletRootDir, "kubelet-root-dir", "", "root directory of a kubelet that is the unit's main process, such as "+
+		"/var/lib/kubelet: its state files go aside where they would stop a config; empty leaves them alone, as agent run moves them itself")
 	addTimeout(f, &g.Timeout)
 }
 
