@@ -51,30 +51,41 @@ type node struct {
 	binary string
 	state  string
 	render string
+	good   map[string]any // the fields of the last known good config, where a test keeps them
 }
 
 // newNode starts a control plane, a container runtime and an agent with a kubelet on its init config.
 func newNode(t *testing.T) *node {
 	t.Helper()
+	return newNodes(t, 1)[0]
+}
+
+// newNodes is newNode with more agents, each with a kubelet of its own.
+func newNodes(t *testing.T, count int) []*node {
+	t.Helper()
 	nodetier.Require(t) // before anything is started
 	env := testenv.Start(t, testenv.Options{})
 	tier := nodetier.Start(t, env)
-	kubeletNode, err := tier.NewNode("n1")
-	must(t, err)
-	n := &node{
-		t: t, env: env, tier: tier, kube: kubeletNode, client: kubernetes.NewForConfigOrDie(env.Config()),
-		state: filepath.Join(kubeletNode.Dir, "belay"), render: filepath.Join(kubeletNode.Dir, "kubelet-config.yaml"),
-		binary: filepath.Join(t.TempDir(), "agent"),
-	}
-	n.all, err = kube.NewClient(env.Config(), nil)
+	client, err := kube.NewClient(env.Config(), nil)
 	must(t, err)
 	must(t, kube.Install(t.Context(), env.Config()))
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", n.binary, "github.com/belayproject/belay/examples/agent").CombinedOutput()
+	binary := filepath.Join(t.TempDir(), "agent")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "github.com/belayproject/belay/examples/agent").CombinedOutput()
 	if err != nil {
 		t.Fatalf("building the agent: %v\n%s", err, out)
 	}
-	n.start(tier)
-	return n
+	var all []*node
+	for i := range count {
+		kubeletNode, err := tier.NewNode(fmt.Sprintf("n%d", i+1))
+		must(t, err)
+		n := &node{
+			t: t, env: env, kube: kubeletNode, client: kubernetes.NewForConfigOrDie(env.Config()), all: client, binary: binary,
+			state: filepath.Join(kubeletNode.Dir, "belay"), render: filepath.Join(kubeletNode.Dir, "kubelet-config.yaml"),
+		}
+		n.start(tier)
+		all = append(all, n)
+	}
+	return all
 }
 
 func must(t *testing.T, err error) {
@@ -91,10 +102,11 @@ func (n *node) start(tier *nodetier.Tier) {
 	must(n.t, os.WriteFile(init, n.config(nil), 0o600))
 	argv := []string{
 		n.binary, "run", "--node-name", n.kube.Name, "--kubeconfig", n.credentials(), "--state-dir", n.state,
-		"--init-config", init, "--render", n.render, "--source", "nodeconfig", "--prove-kubelet", "none", "--probe-interval", "1s", "--min-trial", "1s",
-		"--backoff-max", "2s", "--retry-min", "200ms", "--retry-max", "5s", "--", tier.KubeletProgram(),
+		"--init-config", init, "--render", n.render, "--source", "nodeconfig", "--prove-kubelet", "none",
+		"--probe-interval", "1s", "--min-trial", "1s", "--backoff-min", "200ms", "--backoff-max", "2s",
+		"--retry-min", "200ms", "--retry-max", "5s", "--", tier.KubeletProgram(),
 	}
-	n.agent = n.env.Process("agent", append(argv, n.kube.Args(n.render)...), n.kube.Healthy)
+	n.agent = n.env.Process("agent-"+n.kube.Name, append(argv, n.kube.Args(n.render)...), n.kube.Healthy)
 	ctx, cancel := context.WithTimeout(n.t.Context(), limit)
 	defer cancel()
 	if err := n.agent.Start(ctx); err != nil {
@@ -119,7 +131,7 @@ func (n *node) tail() string {
 // credentials are those of an agent: what package kube asks for, and no more.
 func (n *node) credentials() string {
 	n.t.Helper()
-	const user = "belay-agent-n1"
+	user := "belay-agent-" + n.kube.Name
 	cluster, lease := kubelet.ProbeRules(n.kube.Name)
 	n.grant(user, slices.Concat(kube.NodeConfigRules(n.kube.Name), kube.NodeConditionRules(n.kube.Name), cluster), lease)
 	path := filepath.Join(n.kube.Dir, "agent.kubeconfig")
@@ -160,12 +172,18 @@ func (n *node) config(fields map[string]any) []byte {
 // push creates an immutable ConfigMap and names it as the config of the node.
 func (n *node) push(name, trial string, fields map[string]any) *corev1.ConfigMap {
 	n.t.Helper()
+	return n.pushLimits(name, trial, "2", fields)
+}
+
+// pushLimits is push with a number of tolerated crashes.
+func (n *node) pushLimits(name, trial, crashes string, fields map[string]any) *corev1.ConfigMap {
+	n.t.Helper()
 	immutable := true
 	cm, err := n.client.CoreV1().ConfigMaps(namespace).Create(n.t.Context(), &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}, Immutable: &immutable,
 		Data: map[string]string{
 			"kubelet": string(n.config(fields)), configsync.KeyTrialDuration: trial,
-			configsync.KeyCrashLoopThreshold: "2", configsync.KeyMinHealthyRun: "5s", configsync.KeyProbeDeadline: "40s",
+			configsync.KeyCrashLoopThreshold: crashes, configsync.KeyMinHealthyRun: "5s", configsync.KeyProbeDeadline: "40s",
 		},
 	}, metav1.CreateOptions{})
 	must(n.t, err)
@@ -269,6 +287,15 @@ func (n *node) status() (v1alpha1.NodeConfigStatus, error) {
 		err = json.Unmarshal(raw, &nc)
 	}
 	return nc.Status, err
+}
+
+// left says, as an error, what is missing for cm to have been left for the last known good config.
+func (n *node) left(cm *corev1.ConfigMap) error {
+	c, err := n.condition("ConfigOK")
+	if err == nil && (c.Status != corev1.ConditionFalse || !strings.Contains(c.Reason, "failed to run current (UID: "+string(cm.UID)+")")) {
+		err = fmt.Errorf("ConfigOK is %s, %q, %q", c.Status, c.Message, c.Reason)
+	}
+	return err
 }
 
 // promoted waits until cm is the last known good config.
