@@ -50,7 +50,7 @@ func NewAgent(t testing.TB, p *Programs, node, kubeconfig string) *Agent {
 		Program: p.Path(t, AgentPackage), Node: node, Kubeconfig: kubeconfig, Port: testenv.Port(t),
 		StateDir: filepath.Join(dir, "state"), Init: filepath.Join(dir, "init.yaml"), Render: filepath.Join(dir, "run", "kubelet.conf"),
 	}
-	a.Child = []string{p.Path(t, FakeKubeletPackage), "--config", a.Render}
+	a.Child = []string{p.Path(t, FakeKubeletPackage), "--config", a.Render, "--root-dir", filepath.Join(dir, "kubelet")}
 	a.Flags = []string{
 		"--min-trial=500ms", "--default-trial=1500ms", "--crash-loop-threshold=1", "--probe-interval=100ms", "--probe-timeout=2s",
 		"--backoff-min=100ms", "--backoff-max=500ms", "--retry-min=100ms", "--retry-max=6s", "--grace=5s",

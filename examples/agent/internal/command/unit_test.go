@@ -30,6 +30,7 @@ type unitHost struct {
 	t                   *testing.T
 	state, init, render string
 	start               string
+	more                []string // flags of the guard
 }
 
 // newUnitHost has the config good assigned, which tolerates no unexplained restart.
@@ -76,7 +77,8 @@ func (h *unitHost) begin() (says, config string) {
 	h.start += "i"
 	h.t.Setenv("INVOCATION_ID", h.start)
 	h.t.Setenv("MAINPID", "")
-	says, err := execute(h.t, Guard(settings.Parts{}), "--state-dir="+h.state, "--init-config="+h.init, "--render="+h.render)
+	args := append([]string{"--state-dir=" + h.state, "--init-config=" + h.init, "--render=" + h.render}, h.more...)
+	says, err := execute(h.t, Guard(settings.Parts{}), args...)
 	h.must(err)
 	text, err := os.ReadFile(h.render)
 	h.must(err)
@@ -167,6 +169,28 @@ func TestGuardOnAnyStateDirectory(t *testing.T) {
 	text, _ := os.ReadFile(h.render)
 	if string(text) != local0 || err == nil {
 		t.Errorf("without a state directory in place is %q, %v, want the local config, and the trouble", text, err)
+	}
+}
+
+// L-CS-41: the guard of a kubelet that systemd runs moves the state of a config aside that was left.
+func TestGuardMovesTheStateOfAConfigAside(t *testing.T) {
+	h := newUnitHostOf(t, good+"cpuManagerPolicy: static\nreservedSystemCPUs: '0'\n")
+	root := t.TempDir()
+	state := filepath.Join(root, "cpu_manager_state")
+	h.more = []string{"--kubelet-root-dir=" + root}
+	for range 2 {
+		h.begin()
+		h.must(os.WriteFile(state, []byte(`{"policyName":"static","defaultCpuSet":"0-1"}`), 0o600))
+		h.stops()
+		if _, err := os.Stat(state); err != nil {
+			t.Fatalf("the state of the config in use is gone: %v", err)
+		}
+	}
+	h.begin()
+	h.crash()
+	says, config := h.begin()
+	if _, err := os.Stat(state); config != local0 || !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("after a crash in place is %q, the state is there (%v), and the guard says %q, want the local config without it", config, err, says)
 	}
 }
 

@@ -186,6 +186,8 @@ func TestThePolicyComparesWhatIsUsed(t *testing.T) {
 		{local.Data["kubelet"], kubeletHead + "podsPerCore: 9\n", "None", ""}, // the node's own file is stronger
 		{local.Data["kubelet"], kubeletHead + "maxPods: 2\n", "Drain", ""},
 		{kubeletHead + "maxPods: 2\n", kubeletHead, "Drain", ""},
+		{local.Data["kubelet"], kubeletHead + "cpuManagerPolicy: static\n", "Drain", ""}, // L-CS-41: it leaves state on disk
+		{kubeletHead + "memoryManagerPolicy: Static\n", kubeletHead + "eventBurst: 3\n", "Drain", ""},
 		{local.Data["kubelet"], kubeletHead + "clusterDomain: b\n", "", "clusterDomain"},
 	} {
 		got, err := o.Changes.Judge([]byte(c.from), []byte(c.to))

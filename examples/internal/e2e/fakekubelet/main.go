@@ -29,17 +29,18 @@ const soon = 3
 func main() {
 	config := flag.String("config", "", "file with the KubeletConfiguration")
 	var l look
+	root := flag.String("root-dir", "", "directory of the state files; empty: there are none")
 	flag.StringVar(&l.kubeconfig, "kubeconfig", "", "file with the rights to read the Node")
 	flag.StringVar(&l.node, "node-name", "", "the Node")
 	flag.StringVar(&l.seen, "seen", "", "file that gets a line about the Node at each start; empty: the Node is not looked at")
 	flag.Parse()
-	if err := run(*config, l); err != nil {
+	if err := run(*config, *root, l); err != nil {
 		klogError("run.go:72", "command failed", err)
 		os.Exit(1)
 	}
 }
 
-func run(path string, l look) error {
+func run(path, root string, l look) error {
 	raw, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -53,12 +54,18 @@ func run(path string, l look) error {
 	}
 	for gate, on := range c.FeatureGates {
 		switch gate {
-		case "ExitSoon", "Sick", "Stubborn":
+		case "ExitSoon", "Sick", "Stubborn", dieWithoutFile, noRuntime, poisonState:
 		default:
 			return fmt.Errorf("unrecognized feature gate %s=%t", gate, on)
 		}
 	}
 	if err := needs(&c); err != nil {
+		return err
+	}
+	if err := dependOnMachine(&c); err != nil {
+		return err
+	}
+	if err := bindState(root, &c); err != nil {
 		return err
 	}
 	return serve(&c, raw)
