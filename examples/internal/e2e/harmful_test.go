@@ -34,7 +34,6 @@ func harms() []harm {
 		{"readOnlyPort: PORT", "ends: two servers want one port"},
 		{"address: 203.0.113.1", "ends: the machine does not have the address"},
 		{"address: nowhere", "ends: no such address"},
-		{"healthzBindAddress: 203.0.113.1", "runs, and never answers for its health"},
 		{"memoryManagerPolicy: Static", "ends at the start: no memory is reserved"},
 		{"memoryManagerPolicy: Most", "ends at the start: no such policy"},
 		{"{memoryManagerPolicy: Static, reservedMemory: [{numaNode: 9, limits: {memory: 101Mi}}]}", "ends at the start: no such NUMA node"},
@@ -108,6 +107,7 @@ func harms() []harm {
 // uncovered are configs that harm a node whose kubelet runs and answers for its health: nothing here tests what becomes of them.
 func uncovered() []harm {
 	return []harm{
+		{"healthzBindAddress: 203.0.113.1", "runs, and never answers for its health: the node says True until the probe's deadline"},
 		{"{staticPodURL: 'http://127.0.0.1:1/'}", "runs, and waits for its pods for ever"},
 		{"port: 0", "runs, and no log, exec or port-forward reaches it"},
 		{"enableServer: false", "runs, and no log, exec or port-forward reaches it"},
@@ -122,7 +122,7 @@ func uncovered() []harm {
 		{"nodeStatusUpdateFrequency: 24h", "runs, and its conditions are a day old"},
 		{"nodeLeaseDurationSeconds: 86400", "runs, and is found dead a day late"},
 		{"contentType: text/garbage", "runs, and the API server does not understand it"},
-		{"{serverTLSBootstrap: true, tlsCertFile: '', tlsPrivateKeyFile: ''}", "runs, and has no certificate until somebody approves one"},
+		{"{serverTLSBootstrap: true, tlsCertFile: '', tlsPrivateKeyFile: ''}", "runs, and has no certificate until one is approved"},
 		{"{logging: {verbosity: 10}}", "runs, and fills the disk with its log"},
 		{"{localStorageCapacityIsolation: false}", "runs, and no pod's disk use is limited"},
 	}

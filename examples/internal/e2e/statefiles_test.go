@@ -13,11 +13,11 @@ import (
 	"github.com/belayproject/belay/internal/tier"
 )
 
-// staticCPUs are configs whose kubelet gives CPUs away for good, and writes that down.
-func staticCPUs(reserved string) map[string]any {
+// staticCPUs are configs whose kubelet gives CPUs away for good, and writes that down. A strict one writes down other CPUs.
+func staticCPUs(strict bool) map[string]any {
 	return map[string]any{
-		"cpuManagerPolicy": "static", "reservedSystemCPUs": reserved,
-		"cpuManagerPolicyOptions": map[string]any{"strict-cpu-reservation": "true"},
+		"cpuManagerPolicy": "static", "kubeReserved": map[string]any{"cpu": "500m"},
+		"cpuManagerPolicyOptions": map[string]any{"strict-cpu-reservation": fmt.Sprint(strict)},
 	}
 }
 
@@ -41,14 +41,15 @@ func diesLate() map[string]any {
 
 // staticMemory are configs whose kubelet reserves memory of a NUMA node, and writes that down.
 func (n *node) staticMemory(mebibytes int) map[string]any {
+	size, threshold := fmt.Sprintf("%dMi", mebibytes), map[string]any{}
 	evict, _ := n.kube.BaseConfig()["evictionHard"].(map[string]string)
-	threshold := map[string]any{}
 	for k, v := range evict {
 		threshold[k] = v
 	}
+	threshold["memory.available"] = size
 	return map[string]any{
-		"memoryManagerPolicy": "Static", "evictionHard": threshold, "kubeReserved": map[string]any{"memory": fmt.Sprintf("%dMi", mebibytes-1)},
-		"reservedMemory": []any{map[string]any{"numaNode": 0, "limits": map[string]any{"memory": fmt.Sprintf("%dMi", mebibytes)}}},
+		"memoryManagerPolicy": "Static", "evictionHard": threshold,
+		"reservedMemory": []any{map[string]any{"numaNode": 0, "limits": map[string]any{"memory": size}}},
 	}
 }
 
@@ -95,14 +96,14 @@ func TestRealKubeletRollsItsStateBack(t *testing.T) {
 		n.until("the end of "+cm.Name, func() error { return n.left(cm) })
 		n.until("the way back from "+cm.Name, func() error { return n.answers(n.good) })
 	}
-	strict := staticCPUs("0")
+	strict, lenient := staticCPUs(true), staticCPUs(false)
 	works(nil, "none", "None")
 	dies(strict)
 	dies(n.staticMemory(101))
 	works(strict, "static", "None")
 	dies(nil)
-	dies(staticCPUs("1"))
-	works(staticCPUs("1"), "static", "None")
+	dies(lenient)
+	works(lenient, "static", "None")
 	works(n.staticMemory(101), "none", "Static")
 	dies(n.staticMemory(201))
 	works(n.staticMemory(201), "none", "Static")
