@@ -14,46 +14,55 @@ import (
 	"github.com/belayproject/belay/configsync/internal/tree"
 )
 
-// A binding is a file below the kubelet's root directory that the kubelet writes under one config and refuses to start with under another.
-// What is listed was seen on kubelets 1.34 to 1.37. A file goes aside in both directions, to a newer config and back to an older one, and returns
-// when the config that wrote it returns.
+// A binding is a file below the kubelet's root directory that the kubelet writes under one config and refuses to
+// start with under another. What is listed was seen on kubelets 1.34 to 1.37. A file goes aside in both directions,
+// to a newer config and back to an older one, and returns when the config that wrote it returns.
 type binding struct {
 	// file is relative to the root directory. A * stands for one name.
 	file string
-	// policy is the field that the file repeats under "policyName", and usual is its default. Under that default no other field counts.
+	// policy is the field that the file repeats under "policyName", and usual is its default. Under that default no
+	// other field counts.
 	policy field
 	usual  string
 	// fields are what else the file was written under, and no longer fits when it changes.
 	fields []field
 	// length is the field that is the length of the mapping in the file, and usual its default.
 	length field
-	// mayBeEmpty is set where the kubelet reads an empty file like an absent one. It refuses to start with any other file that is no JSON.
+	// mayBeEmpty is set where the kubelet reads an empty file like an absent one. It refuses to start with any
+	// other file that is no JSON.
 	mayBeEmpty bool
-	// drains is set where the pods that run were started under what the file says: they should leave the node before it goes.
+	// drains is set where the pods that run were started under what the file says: they should leave the node
+	// before it goes.
 	drains bool
 }
 
 // A field is a field of a KubeletConfiguration, and the kubelet's flag that overrules it.
 type field struct{ path, flag string }
 
-// bindings are all files that are known to bind a config. Files without fields bind none, but a damaged one stops every config.
+// allBindings are all files that are known to bind a config. Files without fields bind none, but a damaged one stops
+// every config.
 //
-// These bind nothing: topologyManagerPolicy and topologyManagerScope have no file; kubelet_internal_checkpoint of device plugins, dra_health_state and
-// graceful_node_shutdown_state are read again or left unread where they are damaged. A root directory is a flag, and no config changes it.
-var bindings = []binding{
-	{
-		file: "cpu_manager_state", policy: field{"cpuManagerPolicy", "cpu-manager-policy"}, usual: "none", drains: true,
-		fields: []field{
-			{"cpuManagerPolicyOptions", "cpu-manager-policy-options"}, {"reservedSystemCPUs", "reserved-cpus"},
-			{"kubeReserved.cpu", "kube-reserved"}, {"systemReserved.cpu", "system-reserved"},
+// These bind nothing: topologyManagerPolicy and topologyManagerScope have no file; kubelet_internal_checkpoint of
+// device plugins, dra_health_state and graceful_node_shutdown_state are read again or left unread where they are
+// damaged. A root directory is a flag, and no config changes it.
+func allBindings() []*binding {
+	return []*binding{
+		{
+			file: "cpu_manager_state", policy: field{"cpuManagerPolicy", "cpu-manager-policy"}, usual: "none", drains: true,
+			fields: []field{
+				{"cpuManagerPolicyOptions", "cpu-manager-policy-options"}, {"reservedSystemCPUs", "reserved-cpus"},
+				{"kubeReserved.cpu", "kube-reserved"}, {"systemReserved.cpu", "system-reserved"},
+			},
 		},
-	},
-	{
-		file: "memory_manager_state", policy: field{"memoryManagerPolicy", "memory-manager-policy"}, usual: "None", drains: true,
-		fields: []field{{"reservedMemory", "reserved-memory"}},
-	},
-	{file: "pods/*/userns", length: field{path: "userNamespaces.idsPerPod"}, usual: "65536", mayBeEmpty: true, drains: true},
-	{file: "dra_manager_state"}, {file: "allocated_pods_state"}, {file: "actuated_pods_state"},
+		{
+			file: "memory_manager_state", policy: field{"memoryManagerPolicy", "memory-manager-policy"}, usual: "None",
+			drains: true,
+			fields: []field{{"reservedMemory", "reserved-memory"}},
+		},
+		{file: "pods/*/userns", length: field{path: "userNamespaces.idsPerPod"}, usual: "65536",
+			mayBeEmpty: true, drains: true},
+		{file: "dra_manager_state"}, {file: "allocated_pods_state"}, {file: "actuated_pods_state"},
+	}
 }
 
 // A boundValue is what a config gives the fields of a binding. The zero value is not known.
@@ -83,7 +92,8 @@ func readConfig(doc []byte, args []string) (kubeletConfig, error) {
 	return kubeletConfig{fields, args}, nil
 }
 
-// valueOf returns the value of a field as text: that of its flag where the kubelet has it, and an empty text where the field is not set.
+// valueOf returns the value of a field as text: that of its flag where the kubelet has it, and an empty text where
+// the field is not set.
 func (c kubeletConfig) valueOf(f field) string {
 	if value, ok := flagValue(c.args, f.flag); ok {
 		return value
@@ -190,11 +200,11 @@ func (b *binding) readContent(text []byte) content {
 	return content{}
 }
 
-// drainedBy returns the fields by which two configs bind a file in different ways, where pods should leave the node before.
+// drainedBy returns the fields by which two configs bind a file in different ways, where pods should leave the node
+// before.
 func drainedBy(from, to kubeletConfig) []string {
 	var out []string
-	for i := range bindings {
-		b := &bindings[i]
+	for _, b := range allBindings() {
 		if !b.drains || b.valueIn(from) == b.valueIn(to) {
 			continue
 		}

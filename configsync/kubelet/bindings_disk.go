@@ -20,21 +20,21 @@ const maxStateFile = 16 << 20
 
 // A stateDisk is the file system below the kubelet's root directory. Names are relative to it.
 type stateDisk interface {
-	read(name string) ([]byte, error)
-	exists(name string) (bool, error)
-	match(pattern string) ([]string, error)
-	rename(from, to string) error
+	readFile(name string) ([]byte, error)
+	hasFile(name string) (bool, error)
+	findFiles(pattern string) ([]string, error)
+	renameFile(from, to string) error
 	makeDir(name string) error
 	syncDir(name string) error
-	write(name string, text []byte) error
-	remove(name string) error
-	close() error
+	writeFile(name string, text []byte) error
+	removeFile(name string) error
+	closeRoot() error
 }
 
 // A rootDisk is the real one. No name leads out of the directory, also through a symbolic link.
 type rootDisk struct{ root *os.Root }
 
-func (d rootDisk) read(name string) ([]byte, error) {
+func (d rootDisk) readFile(name string) ([]byte, error) {
 	f, err := d.root.Open(name)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (d rootDisk) read(name string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-func (d rootDisk) exists(name string) (bool, error) {
+func (d rootDisk) hasFile(name string) (bool, error) {
 	_, err := d.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -51,11 +51,11 @@ func (d rootDisk) exists(name string) (bool, error) {
 	return err == nil, err
 }
 
-func (d rootDisk) match(pattern string) ([]string, error) { return fs.Glob(d.root.FS(), pattern) }
-func (d rootDisk) rename(from, to string) error           { return d.root.Rename(from, to) }
-func (d rootDisk) makeDir(name string) error              { return d.root.MkdirAll(name, 0o700) }
-func (d rootDisk) remove(name string) error               { return d.root.Remove(name) }
-func (d rootDisk) close() error                           { return d.root.Close() }
+func (d rootDisk) findFiles(pattern string) ([]string, error) { return fs.Glob(d.root.FS(), pattern) }
+func (d rootDisk) renameFile(from, to string) error           { return d.root.Rename(from, to) }
+func (d rootDisk) makeDir(name string) error                  { return d.root.MkdirAll(name, 0o700) }
+func (d rootDisk) removeFile(name string) error               { return d.root.Remove(name) }
+func (d rootDisk) closeRoot() error                           { return d.root.Close() }
 
 func (d rootDisk) syncDir(name string) error {
 	f, err := d.root.Open(name)
@@ -65,7 +65,7 @@ func (d rootDisk) syncDir(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-func (d rootDisk) write(name string, text []byte) error {
+func (d rootDisk) writeFile(name string, text []byte) error {
 	f, err := d.root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -77,27 +77,26 @@ func (d rootDisk) write(name string, text []byte) error {
 // A noDisk is a root directory that is not there yet.
 type noDisk struct{}
 
-func (noDisk) read(string) ([]byte, error)    { return nil, fs.ErrNotExist }
-func (noDisk) exists(string) (bool, error)    { return false, nil }
-func (noDisk) match(string) ([]string, error) { return nil, nil }
-func (noDisk) rename(string, string) error    { return fs.ErrNotExist }
-func (noDisk) makeDir(string) error           { return nil }
-func (noDisk) syncDir(string) error           { return fs.ErrNotExist }
-func (noDisk) write(string, []byte) error     { return fs.ErrNotExist }
-func (noDisk) remove(string) error            { return fs.ErrNotExist }
-func (noDisk) close() error                   { return nil }
+func (noDisk) readFile(string) ([]byte, error)    { return nil, fs.ErrNotExist }
+func (noDisk) hasFile(string) (bool, error)       { return false, nil }
+func (noDisk) findFiles(string) ([]string, error) { return nil, nil }
+func (noDisk) renameFile(string, string) error    { return fs.ErrNotExist }
+func (noDisk) makeDir(string) error               { return nil }
+func (noDisk) syncDir(string) error               { return fs.ErrNotExist }
+func (noDisk) writeFile(string, []byte) error     { return fs.ErrNotExist }
+func (noDisk) removeFile(string) error            { return fs.ErrNotExist }
+func (noDisk) closeRoot() error                   { return nil }
 
 // lookAtFiles reads the files of all bindings, and those places of their files that were moved aside and can return.
 func lookAtFiles(d stateDisk, aside []asideFile) ([]lookAt, error) {
 	var out []lookAt
-	for i := range bindings {
-		b := &bindings[i]
+	for _, b := range allBindings() {
 		names, err := placesOf(d, b, aside)
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			text, err := d.read(name)
+			text, err := d.readFile(name)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				out = append(out, lookAt{binding: b, file: name})
@@ -115,7 +114,7 @@ func placesOf(d stateDisk, b *binding, aside []asideFile) ([]string, error) {
 	if !strings.Contains(b.file, "*") {
 		return []string{b.file}, nil
 	}
-	names, err := d.match(b.file)
+	names, err := d.findFiles(b.file)
 	if err != nil {
 		return nil, err
 	}
@@ -123,14 +122,15 @@ func placesOf(d stateDisk, b *binding, aside []asideFile) ([]string, error) {
 		if a.Binding != b.file || slices.Contains(names, a.File) {
 			continue
 		}
-		if there, err := d.exists(path.Dir(a.File)); err == nil && there {
+		if there, err := d.hasFile(path.Dir(a.File)); err == nil && there {
 			names = append(names, a.File)
 		}
 	}
 	return names, nil
 }
 
-// moveFiles does what is not done yet of a set of moves, in their order, and makes it durable. It never replaces a file.
+// moveFiles does what is not done yet of a set of moves, in their order, and makes it durable. It never replaces a
+// file.
 func moveFiles(d stateDisk, moves []fileMove) error {
 	if len(moves) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func moveFiles(d stateDisk, moves []fileMove) error {
 	for _, m := range moves {
 		done, err := isDone(d, m)
 		if err == nil && !done {
-			err = d.rename(m.From, m.To)
+			err = d.renameFile(m.From, m.To)
 		}
 		if err != nil {
 			return fmt.Errorf("moving the kubelet's state file %s: %w", m, err)
@@ -158,16 +158,16 @@ func moveFiles(d stateDisk, moves []fileMove) error {
 }
 
 func isDone(d stateDisk, m fileMove) (bool, error) {
-	from, err := d.exists(m.From)
+	from, err := d.hasFile(m.From)
 	if err != nil || !from {
 		return true, err
 	}
-	return d.exists(m.To)
+	return d.hasFile(m.To)
 }
 
 // lastNumber returns the highest number among the files that lie aside, on record or not.
 func lastNumber(d stateDisk) int {
-	names, err := d.match(asideDir + "/*")
+	names, err := d.findFiles(asideDir + "/*")
 	if err != nil {
 		return 0
 	}
@@ -188,7 +188,7 @@ func numberOf(name string) int {
 
 // removeOld removes the oldest of the files aside that are not on record.
 func removeOld(d stateDisk, aside []asideFile) error {
-	names, err := d.match(asideDir + "/*.*")
+	names, err := d.findFiles(asideDir + "/*.*")
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func removeOld(d stateDisk, aside []asideFile) error {
 	slices.SortFunc(names, func(a, b string) int { return numberOf(a) - numberOf(b) })
 	var all error
 	for _, name := range names[:max(0, len(names)-keptAside)] {
-		all = errors.Join(all, d.remove(name))
+		all = errors.Join(all, d.removeFile(name))
 	}
 	return all
 }

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// asideDir is where files go, below the root directory: on the same file system, so that one rename moves a file whole.
+// asideDir is where files go, below the root directory: on the same file system, so that one rename moves a file
+// whole.
 const asideDir = "belay-aside"
 
 // keptAside bounds the files that are kept under one name, and keptInAll those under all.
@@ -77,20 +78,22 @@ type boundPlan struct {
 	next  boundRecord
 }
 
-// planMoves compares what the kubelet ran with, what it is to run with and what lies on disk. unsure says that it is not known what the
-// kubelet ran with last.
+// planMoves compares what the kubelet ran with, what it is to run with and what lies on disk. unsure says that it
+// is not known what the kubelet ran with last.
 func planMoves(rec boundRecord, want kubeletConfig, files []lookAt, unsure bool) boundPlan {
-	p := boundPlan{next: boundRecord{Values: map[string]boundValue{}, Aside: slices.Clone(rec.Aside), Number: rec.Number, Epoch: rec.Epoch + 1}}
-	for i := range bindings {
-		if v := bindings[i].valueIn(want); v != (boundValue{}) {
-			p.next.Values[bindings[i].file] = v
+	p := boundPlan{next: boundRecord{
+		Values: map[string]boundValue{}, Aside: slices.Clone(rec.Aside), Number: rec.Number, Epoch: rec.Epoch + 1,
+	}}
+	for _, b := range allBindings() {
+		if v := b.valueIn(want); v != (boundValue{}) {
+			p.next.Values[b.file] = v
 		}
 	}
 	for _, f := range files {
 		b, wanted := f.binding, p.next.Values[f.binding.file]
 		there := f.there
 		if there {
-			if label, why := b.leaves(f.content, rec.Values[b.file], wanted, unsure); why != "" {
+			if label, why := b.whyAside(f.content, rec.Values[b.file], wanted, unsure); why != "" {
 				p.moveAside(f, label, why)
 				there = false
 			}
@@ -99,12 +102,12 @@ func planMoves(rec boundRecord, want kubeletConfig, files []lookAt, unsure bool)
 			p.moveBack(f, wanted)
 		}
 	}
-	p.forget()
+	p.dropOldest()
 	return p
 }
 
-// leaves says why a file has to go, and what it was written under; why is empty where it can stay.
-func (b *binding) leaves(c content, ran, wanted boundValue, unsure bool) (label boundValue, why string) {
+// whyAside says why a file has to go, and what it was written under; why is empty where it can stay.
+func (b *binding) whyAside(c content, ran, wanted boundValue, unsure bool) (label boundValue, why string) {
 	switch {
 	case c.damaged:
 		return boundValue{}, "it is damaged: no kubelet starts with it"
@@ -145,8 +148,8 @@ func (p *boundPlan) moveBack(f lookAt, wanted boundValue) {
 	}
 }
 
-// forget drops the oldest files beyond those that are kept.
-func (p *boundPlan) forget() {
+// dropOldest drops the oldest files beyond those that are kept.
+func (p *boundPlan) dropOldest() {
 	p.next.Aside = slices.Delete(p.next.Aside, 0, max(0, len(p.next.Aside)-keptInAll))
 	count := map[string]int{}
 	for _, a := range p.next.Aside {
@@ -161,7 +164,8 @@ func (p *boundPlan) forget() {
 	})
 }
 
-// same reports whether a plan leaves disk and record as they are.
-func (p boundPlan) same(rec boundRecord) bool {
-	return len(p.moves) == 0 && rec.Intent == nil && maps.Equal(p.next.Values, rec.Values) && len(p.next.Aside) == len(rec.Aside)
+// changesNothing reports whether a plan leaves disk and record as they are.
+func (p boundPlan) changesNothing(rec boundRecord) bool {
+	return len(p.moves) == 0 && rec.Intent == nil && maps.Equal(p.next.Values, rec.Values) &&
+		len(p.next.Aside) == len(rec.Aside)
 }

@@ -18,14 +18,15 @@ import (
 // boundStream is the record about the files that bind a config.
 const boundStream = "bound"
 
-// unrecorded is the name of a file that says what the record could not be told: the values of a start that came after it.
+// unrecorded is the name of a file that says what the record could not be told: the values of a start that came
+// after it.
 const unrecorded = asideDir + "/unrecorded"
 
 // defaultRootDir is the root directory of a kubelet that is told none.
 const defaultRootDir = "/var/lib/kubelet"
 
-// RootDir returns the root directory that a kubelet is told by its command line, program first. It is the kubelet's default where the program is
-// named kubelet and no flag names one, and empty where neither is so.
+// RootDir returns the root directory that a kubelet is told by its command line, program first. It is the kubelet's
+// default where the program is named kubelet and no flag names one, and empty where neither is so.
 func RootDir(command []string) string {
 	if len(command) == 0 {
 		return ""
@@ -39,24 +40,28 @@ func RootDir(command []string) string {
 	return ""
 }
 
-// StateFiles keeps the state files that a kubelet has written under one config from stopping it under another. A kubelet that was started once with
-// a static CPU manager, for example, refuses to start without it while its cpu_manager_state is there, so a rollback has to move that file aside.
-// All fields may be zero. It has no state of its own; it must not be used while the kubelet runs or in two goroutines at a time.
+// StateFiles keeps the state files that a kubelet has written under one config from stopping it under another. A
+// kubelet that was started once with a static CPU manager, for example, refuses to start without it while its
+// cpu_manager_state is there, so a rollback has to move that file aside. All fields may be zero. It has no state of
+// its own; it must not be used while the kubelet runs or in two goroutines at a time.
 type StateFiles struct {
 	// RootDir is the kubelet's root directory, see [RootDir]. Empty or absent: there are no files.
 	RootDir string
 	// Flags are those of the kubelet: they overrule its config.
 	Flags []string
-	// Records keeps what was moved and why, in the stream "bound". nil: only what a file says of itself is known, and no file returns.
+	// Records keeps what was moved and why, in the stream "bound". nil: only what a file says of itself is known,
+	// and no file returns.
 	Records lkg.Store
 }
 
-// Prepare makes the files ready for a start with a config, a KubeletConfiguration in YAML or JSON as the kubelet merges it. A file that the kubelet
-// would refuse goes aside, and that of an earlier start under the same values returns. moved describes each move.
+// Prepare makes the files ready for a start with a config, a KubeletConfiguration in YAML or JSON as the kubelet
+// merges it. A file that the kubelet would refuse goes aside, and that of an earlier start under the same values
+// returns. moved describes each move.
 //
-// The intent is on record before the first move, and the result after the last one: after a kill or a power cut at any moment, the next call
-// finishes what was begun. Where records can't be written the files are moved all the same, and are not trusted to return. The error says
-// that a file is in the way of the start that could not be moved, or that the config can't be read.
+// The intent is on record before the first move, and the result after the last one: after a kill or a power cut at
+// any moment, the next call finishes what was begun. Where records can't be written the files are moved all the
+// same, and are not trusted to return. The error says that a file is in the way of the start that could not be
+// moved, or that the config can't be read.
 func (s StateFiles) Prepare(ctx context.Context, config []byte) (moved []string, err error) {
 	if s.RootDir == "" {
 		return nil, nil
@@ -73,7 +78,7 @@ func (s StateFiles) Prepare(ctx context.Context, config []byte) (moved []string,
 	for _, m := range moves {
 		moved = append(moved, m.String())
 	}
-	return moved, errors.Join(err, d.close())
+	return moved, errors.Join(err, d.closeRoot())
 }
 
 func openDisk(dir string) (stateDisk, error) {
@@ -87,8 +92,9 @@ func openDisk(dir string) (stateDisk, error) {
 	return rootDisk{root}, nil
 }
 
-// Drains returns the fields whose change from one config to another, in YAML or JSON as the kubelet merges them, leaves pods behind that were
-// started under another state: they should leave the node before. Empty where there is no such field.
+// Drains returns the fields whose change from one config to another, in YAML or JSON as the kubelet merges them,
+// leaves pods behind that were started under another state: they should leave the node before. Empty where there is
+// no such field.
 func (s StateFiles) Drains(from, to []byte) (fields []string, err error) {
 	a, err := readConfig(from, s.Flags)
 	if err != nil {
@@ -122,19 +128,20 @@ func prepareFiles(ctx context.Context, d stateDisk, records lkg.Store, want kube
 		return nil, fmt.Errorf("looking at the kubelet's state files: %w", err)
 	}
 	plan := planMoves(rec, want, files, unsure)
-	if len(plan.moves) == 0 && (records == nil || !begun && !unsure && plan.same(rec)) {
+	if len(plan.moves) == 0 && (records == nil || !begun && !unsure && plan.changesNothing(rec)) {
 		return nil, nil
 	}
-	return plan.moves, plan.run(ctx, d, records, rec)
+	return plan.moves, plan.runPlan(ctx, d, records, rec)
 }
 
-// run does what was planned. rec is the record so far.
-func (p boundPlan) run(ctx context.Context, d stateDisk, records lkg.Store, rec boundRecord) error {
+// runPlan does what was planned. rec is the record so far.
+func (p boundPlan) runPlan(ctx context.Context, d stateDisk, records lkg.Store, rec boundRecord) error {
 	noted := false
 	if len(p.moves) > 0 {
 		rec.Intent = &boundIntent{Moves: p.moves, Next: p.next}
 		if noted = putRecord(ctx, records, rec) == nil; !noted {
-			writeUnrecorded(d, boundRecord{Epoch: p.next.Epoch, Newest: records == nil}) // nothing is known until the moves are done
+			// Nothing is known until the moves are done.
+			writeUnrecorded(d, boundRecord{Epoch: p.next.Epoch, Newest: records == nil})
 		}
 		if err := moveFiles(d, p.moves); err != nil {
 			return err
@@ -142,7 +149,7 @@ func (p boundPlan) run(ctx context.Context, d stateDisk, records lkg.Store, rec 
 	}
 	switch err := putRecord(ctx, records, p.next); {
 	case err == nil:
-		_ = d.remove(unrecorded)       // else the older epoch says that it does not count
+		_ = d.removeFile(unrecorded)   // else the older epoch says that it does not count
 		_ = removeOld(d, p.next.Aside) // else the next call does it
 	case !noted:
 		writeUnrecorded(d, boundRecord{Epoch: p.next.Epoch, Values: p.next.Values, Newest: records == nil})
@@ -150,17 +157,18 @@ func (p boundPlan) run(ctx context.Context, d stateDisk, records lkg.Store, rec 
 	return nil // where the intent is on record, the next call finishes it
 }
 
-// writeUnrecorded notes on the kubelet's own disk what the record could not be told. Where that fails too, the kubelet can't write state either.
+// writeUnrecorded notes on the kubelet's own disk what the record could not be told. Where that fails too, the
+// kubelet can't write state either.
 func writeUnrecorded(d stateDisk, rec boundRecord) {
 	text, err := json.Marshal(rec)
 	if err == nil && d.makeDir(asideDir) == nil {
-		_ = d.write(unrecorded, text)
+		_ = d.writeFile(unrecorded, text)
 	}
 }
 
 // readUnrecorded returns what the record of an epoch could not be told. Values is nil where that is not known.
 func readUnrecorded(d stateDisk, epoch int) (rec boundRecord, ok bool) {
-	text, err := d.read(unrecorded)
+	text, err := d.readFile(unrecorded)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rec, false
 	}

@@ -50,7 +50,8 @@ const faultSteps = 12
 
 var boundFaults = []boundFault{
 	{name: "killed before", kill: true}, {name: "killed after", kill: true, after: true},
-	{name: "power cut before", kill: true, power: true}, {name: "power cut after", kill: true, power: true, after: true},
+	{name: "power cut before", kill: true, power: true},
+	{name: "power cut after", kill: true, power: true, after: true},
 	{name: "records fail", record: true}, {name: "records fail and land", record: true, after: true},
 	{name: "records fail, then killed", record: true, kill: true, later: faultSteps + 2},
 	{name: "records fail, then killed soon after", record: true, kill: true, later: faultSteps + 5},
@@ -62,7 +63,8 @@ type pendingOp struct {
 }
 
 func newBoundWorld(at int, f boundFault) *boundWorld {
-	return &boundWorld{files: map[string]string{"pods/p1/etc-hosts": ""}, durable: map[string]string{"pods/p1/etc-hosts": ""}, at: at, fault: f}
+	files := map[string]string{"pods/p1/etc-hosts": ""}
+	return &boundWorld{files: files, durable: maps.Clone(files), at: at, fault: f}
 }
 
 // takeStep does one step, and the fault at it.
@@ -102,14 +104,14 @@ func (w *boundWorld) change(apply func(map[string]string), names ...string) {
 	w.pending = append(w.pending, pendingOp{dirs, apply})
 }
 
-func (w *boundWorld) read(name string) ([]byte, error) {
+func (w *boundWorld) readFile(name string) ([]byte, error) {
 	if text, ok := w.files[name]; ok {
 		return []byte(text), nil
 	}
 	return nil, fs.ErrNotExist
 }
 
-func (w *boundWorld) exists(name string) (bool, error) {
+func (w *boundWorld) hasFile(name string) (bool, error) {
 	for file := range w.files {
 		if file == name || strings.HasPrefix(file, name+"/") {
 			return true, nil
@@ -118,7 +120,7 @@ func (w *boundWorld) exists(name string) (bool, error) {
 	return false, nil
 }
 
-func (w *boundWorld) match(pattern string) (out []string, err error) {
+func (w *boundWorld) findFiles(pattern string) (out []string, err error) {
 	for name := range w.files {
 		if ok, err := path.Match(pattern, name); err != nil {
 			return nil, err
@@ -130,7 +132,7 @@ func (w *boundWorld) match(pattern string) (out []string, err error) {
 	return out, nil
 }
 
-func (w *boundWorld) rename(from, to string) error {
+func (w *boundWorld) renameFile(from, to string) error {
 	return w.takeStep(false, func() error {
 		if _, ok := w.files[from]; !ok {
 			return fs.ErrNotExist
@@ -164,21 +166,21 @@ func (w *boundWorld) syncDir(name string) error {
 	})
 }
 
-func (w *boundWorld) write(name string, text []byte) error {
+func (w *boundWorld) writeFile(name string, text []byte) error {
 	return w.takeStep(false, func() error {
 		w.change(func(files map[string]string) { files[name] = string(text) })
 		return nil
 	})
 }
 
-func (w *boundWorld) remove(name string) error {
+func (w *boundWorld) removeFile(name string) error {
 	return w.takeStep(false, func() error {
 		w.change(func(files map[string]string) { delete(files, name) })
 		return nil
 	})
 }
 
-func (w *boundWorld) close() error { return nil }
+func (w *boundWorld) closeRoot() error { return nil }
 
 // Get and Put are the agent's records: what they have returned is durable.
 func (w *boundWorld) Get(context.Context, string) ([]byte, error) {
@@ -203,10 +205,10 @@ type stateText struct {
 	Made        int              `json:"made"`
 }
 
-// startKubelet is a start of the kubelet with a config: it ends with an error where a file was written under another one.
+// startKubelet is a start of the kubelet with a config: it ends with an error where a file was written under
+// another one.
 func (w *boundWorld) startKubelet(c kubeletConfig) error {
-	for i := range bindings {
-		b := &bindings[i]
+	for _, b := range allBindings() {
 		v := b.valueIn(c)
 		if v == (boundValue{}) {
 			continue
@@ -250,7 +252,8 @@ func boundConfigs(t testing.TB) []kubeletConfig {
 		``, `{"cpuManagerPolicy":"static","kubeReserved":{"cpu":"500m"}}`,
 		`{"cpuManagerPolicy":"static","reservedSystemCPUs":"1","userNamespaces":{"idsPerPod":131072}}`,
 		`{"memoryManagerPolicy":"Static","reservedMemory":[{"numaNode":0,"limits":{"memory":"101Mi"}}]}`,
-		`{"memoryManagerPolicy":"Static","cpuManagerPolicy":"static","reservedMemory":[{"numaNode":0,"limits":{"memory":"201Mi"}}]}`,
+		`{"memoryManagerPolicy":"Static","cpuManagerPolicy":"static",` +
+			`"reservedMemory":[{"numaNode":0,"limits":{"memory":"201Mi"}}]}`,
 	} {
 		c, err := readConfig([]byte(doc), nil)
 		if err != nil {
@@ -275,7 +278,8 @@ func (w *boundWorld) prepare(c kubeletConfig) (dead bool, err error) {
 	return false, err
 }
 
-// A boundLife is one history: configs that the node is started with, a fault, and the config that is chosen after a kill.
+// A boundLife is one history: configs that the node is started with, a fault, and the config that is chosen after a
+// kill.
 type boundLife struct {
 	starts  []int
 	then    int
@@ -285,8 +289,8 @@ type boundLife struct {
 	configs []kubeletConfig
 }
 
-// live goes through the history; hit reports whether the fault came.
-func (l boundLife) live() (hit bool, err error) {
+// liveThrough goes through the history; hit reports whether the fault came.
+func (l boundLife) liveThrough() (hit bool, err error) {
 	w := newBoundWorld(l.at, l.fault)
 	for _, n := range l.starts {
 		dead, err := w.prepare(l.configs[n])
@@ -301,14 +305,15 @@ func (l boundLife) live() (hit bool, err error) {
 			err = w.startKubelet(l.configs[n])
 		}
 		if err != nil {
-			return true, fmt.Errorf("starts %v, %s at step %d, then config %d, %d changes kept: %w", l.starts, l.fault.name, l.at, l.then, l.kept, err)
+			return true, fmt.Errorf("starts %v, %s at step %d, then config %d, %d changes kept: %w",
+				l.starts, l.fault.name, l.at, l.then, l.kept, err)
 		}
 	}
 	return w.step > l.at, nil
 }
 
-// L-CS-40: whatever the configs and whenever the agent is killed, the power fails or its records do, no kubelet is started with a file that
-// stops it.
+// L-CS-40: whatever the configs and whenever the agent is killed, the power fails or its records do, no kubelet is
+// started with a file that stops it.
 func TestStateFilesThroughKillsAtEachStep(t *testing.T) {
 	configs, whole := boundConfigs(t), tier.RunsWhole(t)
 	for _, f := range boundFaults {
@@ -319,7 +324,7 @@ func TestStateFilesThroughKillsAtEachStep(t *testing.T) {
 				for b := range configs {
 					for c := range configs {
 						if c == (b+1)%len(configs) || whole {
-							lives += liveThrough(t, boundLife{starts: []int{a, b, c, a}, fault: f, configs: configs})
+							lives += liveWithFaults(t, boundLife{starts: []int{a, b, c, a}, fault: f, configs: configs})
 						}
 					}
 				}
@@ -332,8 +337,8 @@ func TestStateFilesThroughKillsAtEachStep(t *testing.T) {
 	}
 }
 
-// liveThrough has the fault come at each step of a history, and counts the lives.
-func liveThrough(t *testing.T, l boundLife) (lives int) {
+// liveWithFaults has the fault come at each step of a history, and counts the lives.
+func liveWithFaults(t *testing.T, l boundLife) (lives int) {
 	t.Helper()
 	thens, keeps := len(l.configs), 3
 	if !l.fault.kill {
@@ -347,7 +352,7 @@ func liveThrough(t *testing.T, l boundLife) (lives int) {
 		for l.then = range thens {
 			for keep := range keeps {
 				l.kept = []int{0, 1, 9}[keep]
-				came, err := l.live()
+				came, err := l.liveThrough()
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -20,7 +20,8 @@ const (
 	underNone   = `{"policyName":"none","defaultCpuSet":"","checksum":1353318690}`
 	underStatic = `{"policyName":"static","defaultCpuSet":"0-1","checksum":1636926438}`
 	static      = "cpuManagerPolicy: static\nkubeReserved: {cpu: 500m}\n"
-	mapped      = `{"uidMappings":[{"hostId":65536,"containerId":0,"length":65536}],"gidMappings":[{"hostId":65536,"containerId":0,"length":65536}]}`
+	mapped      = `{"uidMappings":[{"hostId":65536,"containerId":0,"length":65536}],` +
+		`"gidMappings":[{"hostId":65536,"containerId":0,"length":65536}]}`
 )
 
 // A stateNode is a kubelet's root directory, and the records of an agent.
@@ -175,7 +176,10 @@ func TestDrains(t *testing.T) {
 		{static, "", "cpuManagerPolicy,kubeReserved.cpu"},
 		{static, static + "cpuManagerPolicyOptions: {strict-cpu-reservation: 'true'}\n", "cpuManagerPolicyOptions"},
 		{"kubeReserved: {cpu: 1}\n", "kubeReserved: {cpu: 2}\n", ""},
-		{"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0}]\n", "memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 1}]\n", "reservedMemory"},
+		{
+			"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0}]\n",
+			"memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 1}]\n", "reservedMemory",
+		},
 		{"cpuManagerPolicy: none\n", "{}\n", ""},
 		{"", "userNamespaces: {idsPerPod: 131072}\n", "userNamespaces.idsPerPod"},
 		{"topologyManagerPolicy: restricted\n", "", ""},
@@ -200,7 +204,8 @@ func TestRootDir(t *testing.T) {
 		want    string
 	}{
 		{nil, ""}, {[]string{"/usr/bin/kubelet"}, "/var/lib/kubelet"}, {[]string{"/opt/wrapper.sh"}, ""},
-		{[]string{"/opt/wrapper.sh", "--root-dir=/data"}, "/data"}, {[]string{"kubelet", "--root-dir", "/a", "--root-dir=/b"}, "/b"},
+		{[]string{"/opt/wrapper.sh", "--root-dir=/data"}, "/data"},
+		{[]string{"kubelet", "--root-dir", "/a", "--root-dir=/b"}, "/b"},
 	} {
 		if got := kubelet.RootDir(c.command); got != c.want {
 			t.Errorf("RootDir(%q) = %q, want %q", c.command, got, c.want)

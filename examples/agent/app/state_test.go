@@ -56,7 +56,8 @@ func (w *world) leaves(t *testing.T, name, config string, good *corev1.ConfigMap
 	w.runs(t, good)
 }
 
-// L-CS-41: a config that is left takes its state on disk with it: every older config can start, and finds what it has written itself.
+// L-CS-41: a config that is left takes its state on disk with it: every older config can start, and finds what it
+// has written itself.
 func TestAgentRollsTheKubeletsStateBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, shared.Env(t), "state")
@@ -69,8 +70,8 @@ func TestAgentRollsTheKubeletsStateBack(t *testing.T) {
 	v2 := w.push(t, "v2", w.Config(staticCPUs))
 	e2e.Eventually(t, soon, "v2 is promoted", func() error { return w.Promoted(t, string(v2.UID)) })
 	w.policy(t, "cpu_manager_state", "static")
-	const memory = "memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 200Mi}}]\nkubeReserved: {memory: 100Mi}\n" +
-		"evictionHard: {memory.available: 100Mi}\n"
+	const memory = "memoryManagerPolicy: Static\nreservedMemory: [{numaNode: 0, limits: {memory: 200Mi}}]\n" +
+		"kubeReserved: {memory: 100Mi}\nevictionHard: {memory.available: 100Mi}\n"
 	w.leaves(t, "both", memory+"featureGates: {ExitSoon: true}\n", v2)
 	w.policy(t, "cpu_manager_state", "static")
 	w.policy(t, "memory_manager_state", "None")
@@ -79,7 +80,8 @@ func TestAgentRollsTheKubeletsStateBack(t *testing.T) {
 	}
 
 	w.Assign(t, w.Node, nil)
-	w.says(t, corev1.ConditionTrue, "using current (init)", "current is set to the local default, and an init config was provided")
+	w.says(t, corev1.ConditionTrue, "using current (init)",
+		"current is set to the local default, and an init config was provided")
 	w.policy(t, "cpu_manager_state", "none")
 }
 

@@ -3,8 +3,8 @@
 
 package e2e
 
-// A harm is a config that passes for one, and what it does to a node. In the config, NONE stands for a path where nothing is, GARBAGE for a file
-// that holds no such thing, PORT and HEALTHZ for the kubelet's own ports.
+// A harm is a config that passes for one, and what it does to a node. In the config, NONE stands for a path where
+// nothing is, GARBAGE for a file that holds no such thing, PORT and HEALTHZ for the kubelet's own ports.
 type harm struct{ config, does string }
 
 // harms are configs with which a kubelet does not run, each for another reason. docs/harmful-configs.md lists them.
@@ -36,23 +36,38 @@ func harms() []harm {
 		{"address: nowhere", "ends: no such address"},
 		{"memoryManagerPolicy: Static", "ends at the start: no memory is reserved"},
 		{"memoryManagerPolicy: Most", "ends at the start: no such policy"},
-		{"{memoryManagerPolicy: Static, reservedMemory: [{numaNode: 9, limits: {memory: 101Mi}}]}", "ends at the start: no such NUMA node"},
+		{
+			"{memoryManagerPolicy: Static, reservedMemory: [{numaNode: 9, limits: {memory: 101Mi}}]}",
+			"ends at the start: no such NUMA node",
+		},
 		{"cpuManagerPolicy: dynamic", "ends at the start: no such policy"},
-		{"{cpuManagerPolicy: static, reservedSystemCPUs: '0', cpuManagerPolicyOptions: {none: 'true'}}", "ends at the start: no such option"},
+		{
+			"{cpuManagerPolicy: static, reservedSystemCPUs: '0', cpuManagerPolicyOptions: {none: 'true'}}",
+			"ends at the start: no such option",
+		},
 		{"{cpuManagerPolicy: static, reservedSystemCPUs: 0-4095}", "ends at the start: the machine has fewer CPUs"},
 		{"reservedSystemCPUs: a-b", "ends at the start: no set of CPUs"},
 		{"topologyManagerPolicy: everywhere", "ends at the start: no such policy"},
 		{"topologyManagerScope: machine", "ends at the start: no such scope"},
 		{"featureGates: {SidecarContainers: false}", "ends at the start: the gate is locked"},
-		{"featureGates: {PodLevelResources: false, PodLevelResourceManagers: true}", "ends at the start: one gate needs the other"},
+		{
+			"featureGates: {PodLevelResources: false, PodLevelResourceManagers: true}",
+			"ends at the start: one gate needs the other",
+		},
 		{"evictionHard: {moon.available: '1'}", "ends at the start: no such signal"},
 		{"evictionHard: {memory.available: lots}", "ends at the start: no quantity"},
 		{"evictionHard: {memory.available: -5%}", "ends at the start: below zero"},
 		{"evictionHard: {memory.available: 1000Ti}", "ends: more than the machine has"},
 		{"evictionSoft: {memory.available: 5%}", "ends at the start: evictionSoftGracePeriod is missing"},
 		{"evictionMinimumReclaim: {memory.available: some}", "ends at the start: no quantity"},
-		{"{systemReserved: {cpu: '1000'}, enforceNodeAllocatable: [pods]}", "answers as healthy, then ends: more than the machine has"},
-		{"{kubeReserved: {memory: 900Ti}, enforceNodeAllocatable: [pods]}", "answers as healthy, then ends: more than the machine has"},
+		{
+			"{systemReserved: {cpu: '1000'}, enforceNodeAllocatable: [pods]}",
+			"answers as healthy, then ends: more than the machine has",
+		},
+		{
+			"{kubeReserved: {memory: 900Ti}, enforceNodeAllocatable: [pods]}",
+			"answers as healthy, then ends: more than the machine has",
+		},
 		{"kubeReserved: {love: '1'}", "ends at the start: no such resource"},
 		{"systemReserved: {memory: -1Gi}", "ends at the start: below zero"},
 		{"qosReserved: {memory: 200%}", "ends at the start: more than all"},
@@ -61,7 +76,10 @@ func harms() []harm {
 		{"imageServiceEndpoint: unix://NONE", "ends at the start: no runtime answers there"},
 		{"runtimeRequestTimeout: 1ns", "ends at the start: no runtime is so fast"},
 		{"hairpinMode: loop", "ends at the start: no such mode"},
-		{"{imageGCHighThresholdPercent: 10, imageGCLowThresholdPercent: 90}", "ends at the start: the thresholds are in the wrong order"},
+		{
+			"{imageGCHighThresholdPercent: 10, imageGCLowThresholdPercent: 90}",
+			"ends at the start: the thresholds are in the wrong order",
+		},
 		{"imageMinimumGCAge: -1h", "ends at the start: below zero"},
 		{"{imageMinimumGCAge: 1h, imageMaximumGCAge: 1s}", "ends at the start: the ages are in the wrong order"},
 		{"maxOpenFiles: -1", "ends at the start: below zero"},
@@ -73,7 +91,10 @@ func harms() []harm {
 		{"kubeAPIBurst: -1", "ends at the start: below zero"},
 		{"eventRecordQPS: -1", "ends at the start: below zero"},
 		{"registryPullQPS: -1", "ends at the start: below zero"},
-		{"{shutdownGracePeriod: 5s, shutdownGracePeriodCriticalPods: 10s}", "ends at the start: the part is longer than the whole"},
+		{
+			"{shutdownGracePeriod: 5s, shutdownGracePeriodCriticalPods: 10s}",
+			"ends at the start: the part is longer than the whole",
+		},
 		{"shutdownGracePeriod: 1ms", "ends at the start: less than a second"},
 		{"{shutdownGracePeriod: 10s, shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 5}]}",
 			"ends at the start: the fields exclude each other"},
@@ -93,7 +114,10 @@ func harms() []harm {
 		{"containerLogMaxSize: lots", "ends at the start: no quantity"},
 		{"containerLogMaxFiles: 1", "ends at the start: one file can't be rotated"},
 		{"containerLogMaxWorkers: 0", "ends at the start: no worker"},
-		{"{featureGates: {KubeletCrashLoopBackOffMax: true}, crashLoopBackOff: {maxContainerRestartPeriod: 1h}}", "ends at the start: out of range"},
+		{
+			"{featureGates: {KubeletCrashLoopBackOffMax: true}, crashLoopBackOff: {maxContainerRestartPeriod: 1h}}",
+			"ends at the start: out of range",
+		},
 		{"userNamespaces: {idsPerPod: 1}", "ends at the start: out of range"},
 		{"userNamespaces: {idsPerPod: 4294901760}", "ends at the start: the machine has fewer"},
 		{"imagePullCredentialsVerificationPolicy: Sometimes", "ends at the start: no such policy"},
@@ -104,10 +128,14 @@ func harms() []harm {
 	}
 }
 
-// uncovered are configs that harm a node whose kubelet runs and answers for its health: nothing here tests what becomes of them.
+// uncovered are configs that harm a node whose kubelet runs and answers for its health: nothing here tests what
+// becomes of them.
 func uncovered() []harm {
 	return []harm{
-		{"healthzBindAddress: 203.0.113.1", "runs, and never answers for its health: the node says True until the probe's deadline"},
+		{
+			"healthzBindAddress: 203.0.113.1",
+			"runs, and never answers for its health: the node says True until the probe's deadline",
+		},
 		{"{staticPodURL: 'http://127.0.0.1:1/'}", "runs, and waits for its pods for ever"},
 		{"port: 0", "runs, and no log, exec or port-forward reaches it"},
 		{"enableServer: false", "runs, and no log, exec or port-forward reaches it"},
@@ -122,7 +150,10 @@ func uncovered() []harm {
 		{"nodeStatusUpdateFrequency: 24h", "runs, and its conditions are a day old"},
 		{"nodeLeaseDurationSeconds: 86400", "runs, and is found dead a day late"},
 		{"contentType: text/garbage", "runs, and the API server does not understand it"},
-		{"{serverTLSBootstrap: true, tlsCertFile: '', tlsPrivateKeyFile: ''}", "runs, and has no certificate until one is approved"},
+		{
+			"{serverTLSBootstrap: true, tlsCertFile: '', tlsPrivateKeyFile: ''}",
+			"runs, and has no certificate until one is approved",
+		},
 		{"{logging: {verbosity: 10}}", "runs, and fills the disk with its log"},
 		{"{localStorageCapacityIsolation: false}", "runs, and no pod's disk use is limited"},
 	}

@@ -39,7 +39,7 @@ func harmTable(all []harm) string {
 	var b strings.Builder
 	b.WriteString("| config | the kubelet | belay | test |\n|---|---|---|---|\n")
 	for _, h := range all {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | `TestRealKubeletSurvivesHarmfulConfigs` |\n", h.config, h.does, "keeps the config before")
+		fmt.Fprintf(&b, "| `%s` | %s | keeps the config before | `TestRealKubeletSurvivesHarmfulConfigs` |\n", h.config, h.does)
 	}
 	return b.String()
 }

@@ -21,9 +21,9 @@ import (
 // harmNodes are the machines that share the configs: kubelets spend most of a start waiting.
 const harmNodes = 3
 
-// TestRealKubeletSurvivesHarmfulConfigs rolls configs out with which a kubelet does not run, one after the other, each forward and back: after each,
-// the node is Ready on the config before, and its condition says False and names the config that failed. After the last, a good one is adopted.
-// R-CS-18, R-CS-20, L-CS-02, L-CS-42.
+// TestRealKubeletSurvivesHarmfulConfigs rolls configs out with which a kubelet does not run, one after the other,
+// each forward and back: after each, the node is Ready on the config before, and its condition says False and names
+// the config that failed. After the last, a good one is adopted. R-CS-18, R-CS-20, L-CS-02, L-CS-42.
 func TestRealKubeletSurvivesHarmfulConfigs(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)
 	nodes := newNodes(t, harmNodes)
@@ -64,7 +64,8 @@ func (n *node) survives(h harm, name string) {
 // blames says, as an error, what is missing for the node's condition to name cm as the config that failed.
 func (n *node) blames(cm *corev1.ConfigMap) error {
 	c, err := n.condition("ConfigOK")
-	if err == nil && (c.Status != corev1.ConditionFalse || !strings.Contains(c.Reason, "current (UID: "+string(cm.UID)+")")) {
+	named := strings.Contains(c.Reason, "current (UID: "+string(cm.UID)+")")
+	if err == nil && (c.Status != corev1.ConditionFalse || !named) {
 		err = fmt.Errorf("ConfigOK is %s, %q, %q", c.Status, c.Message, c.Reason)
 	}
 	return err
@@ -77,7 +78,8 @@ func (n *node) harmful(h harm) map[string]any {
 	must(n.t, os.WriteFile(garbage, []byte("garbage\n"), 0o600))
 	base := n.kube.BaseConfig()
 	text := strings.NewReplacer(
-		"GARBAGE", garbage, "NONE", filepath.Join(n.kube.Dir, "none"), "HEALTHZ", strconv.Itoa(n.kube.HealthzPort), "PORT", fmt.Sprint(base["port"]),
+		"GARBAGE", garbage, "NONE", filepath.Join(n.kube.Dir, "none"),
+		"HEALTHZ", strconv.Itoa(n.kube.HealthzPort), "PORT", fmt.Sprint(base["port"]),
 	).Replace(h.config)
 	var fields map[string]any
 	must(n.t, yaml.Unmarshal([]byte(text), &fields))

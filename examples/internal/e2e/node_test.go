@@ -292,7 +292,8 @@ func (n *node) status() (v1alpha1.NodeConfigStatus, error) {
 // left says, as an error, what is missing for cm to have been left for the last known good config.
 func (n *node) left(cm *corev1.ConfigMap) error {
 	c, err := n.condition("ConfigOK")
-	if err == nil && (c.Status != corev1.ConditionFalse || !strings.Contains(c.Reason, "failed to run current (UID: "+string(cm.UID)+")")) {
+	named := strings.Contains(c.Reason, "failed to run current (UID: "+string(cm.UID)+")")
+	if err == nil && (c.Status != corev1.ConditionFalse || !named) {
 		err = fmt.Errorf("ConfigOK is %s, %q, %q", c.Status, c.Message, c.Reason)
 	}
 	return err

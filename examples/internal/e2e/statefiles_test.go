@@ -13,7 +13,8 @@ import (
 	"github.com/belayproject/belay/internal/tier"
 )
 
-// staticCPUs are configs whose kubelet gives CPUs away for good, and writes that down. A strict one writes down other CPUs.
+// staticCPUs are configs whose kubelet gives CPUs away for good, and writes that down. A strict one writes down
+// other CPUs.
 func staticCPUs(strict bool) map[string]any {
 	return map[string]any{
 		"cpuManagerPolicy": "static", "kubeReserved": map[string]any{"cpu": "500m"},
@@ -32,10 +33,12 @@ func withFields(config, more map[string]any) map[string]any {
 	return out
 }
 
-// diesLate are fields with which a kubelet ends after it has written its state: it enforces limits of a cgroup that is not there.
+// diesLate are fields with which a kubelet ends after it has written its state: it enforces limits of a cgroup that
+// is not there.
 func diesLate() map[string]any {
 	return map[string]any{
-		"enforceNodeAllocatable": []string{"pods", "system-reserved"}, "systemReservedCgroup": "/belay-none", "systemReserved": map[string]any{"cpu": "100m"},
+		"enforceNodeAllocatable": []string{"pods", "system-reserved"}, "systemReservedCgroup": "/belay-none",
+		"systemReserved": map[string]any{"cpu": "100m"},
 	}
 }
 
@@ -71,8 +74,8 @@ func (n *node) policyOnDisk(file, want string) error {
 	return nil
 }
 
-// TestRealKubeletRollsItsStateBack has a kubelet write state on disk that no older config can start with, by configs that work and are left by
-// a person, and by configs that die after they have written it. R-CS-18, L-CS-41.
+// TestRealKubeletRollsItsStateBack has a kubelet write state on disk that no older config can start with, by
+// configs that work and are left by a person, and by configs that die after they have written it. R-CS-18, L-CS-41.
 func TestRealKubeletRollsItsStateBack(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)
 	n := newNode(t)

@@ -13,8 +13,11 @@ import (
 	"github.com/belayproject/belay/examples/agent/internal/node"
 )
 
-// PrepareState moves the state files of the kubelet aside that would stop it under a config, and logs each move. The kubelet must not run.
-func PrepareState(ctx context.Context, log klog.Logger, files kubelet.StateFiles, o node.Options, c *kubelet.Config) error {
+// PrepareState moves the state files of the kubelet aside that would stop it under a config, and logs each move.
+// The kubelet must not run.
+func PrepareState(
+	ctx context.Context, log klog.Logger, files kubelet.StateFiles, o node.Options, c *kubelet.Config,
+) error {
 	text, err := json.Marshal(c)
 	if err != nil {
 		return err

@@ -51,7 +51,8 @@ func bindState(root string, c *v1beta1.KubeletConfiguration) error {
 		return err
 	}
 	for _, s := range []struct{ file, policy string }{
-		{"cpu_manager_state", cmp.Or(c.CPUManagerPolicy, "none")}, {"memory_manager_state", cmp.Or(c.MemoryManagerPolicy, "None")},
+		{"cpu_manager_state", cmp.Or(c.CPUManagerPolicy, "none")},
+		{"memory_manager_state", cmp.Or(c.MemoryManagerPolicy, "None")},
 	} {
 		if err := bindFile(filepath.Join(root, s.file), s.policy); err != nil {
 			return err
@@ -86,7 +87,9 @@ func bindFile(path, policy string) error {
 		return fmt.Errorf("could not restore state from checkpoint: %w", err)
 	}
 	if s.PolicyName != policy {
-		return fmt.Errorf("configured policy %q differs from state checkpoint policy %q, please drain this node and delete %q", policy, s.PolicyName, path)
+		return fmt.Errorf("configured policy %q differs from state checkpoint policy %q, please drain this node and "+
+			"delete %q",
+			policy, s.PolicyName, path)
 	}
 	return nil
 }
