@@ -63,8 +63,6 @@ type Local struct {
 	Child        []string
 	// Prove is the program that judges a config before it is adopted.
 	Prove Prove
-	// KubeletRootDir is the root directory of the kubelet. Empty: agent run takes the one that the child is told, the guard none.
-	KubeletRootDir string
 	// Own are the parts of the program itself. No flag sets them.
 	Own Parts
 }
@@ -158,8 +156,6 @@ func (r *Run) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.Source, "source", SourceNodeConfig, "where the wanted config is named: nodeconfig, annotation, legacy, shadow, directory=PATH or none")
 	f.StringVar(&r.Metrics, "metrics-bind-address", "", "address that serves /metrics, such as 127.0.0.1:8474; empty means none. It has no authentication: names and UIDs of configs show")
 	addRender(f, &r.Render)
-	f.StringVar(&r.KubeletRootDir, "kubelet-root-dir", "", "root directory of the kubelet, whose state files go aside where they "+
-		"would stop a config; empty means the --root-dir of the child, or /var/lib/kubelet where the child's program is named kubelet")
 	f.DurationVar(&r.ProbeInterval, "probe-interval", 10*time.Second, "time between two rounds of health probes")
 	f.DurationVar(&r.ProbeTimeout, "probe-timeout", 5*time.Second, "longest time that a health probe may take")
 	f.BoolVar(&r.NodeProbes, "node-probes", true,
@@ -192,12 +188,9 @@ func (r *Run) DriftPolicy() drift.Policy {
 
 // StateFiles are those of the kubelet that is supervised.
 func (r *Run) StateFiles() kubelet.StateFiles {
-	files := kubelet.StateFiles{RootDir: r.KubeletRootDir}
+	files := kubelet.StateFiles{RootDir: kubelet.RootDir(r.Child)}
 	if len(r.Child) > 0 {
 		files.Flags = r.Child[1:]
-	}
-	if files.RootDir == "" {
-		files.RootDir = kubelet.RootDir(r.Child)
 	}
 	return files
 }
