@@ -22,9 +22,6 @@ const boundStream = "bound"
 // after it.
 const unrecorded = asideDir + "/unrecorded"
 
-// defaultRootDir is the root directory of a kubelet that is told none.
-const defaultRootDir = "/var/lib/kubelet"
-
 // RootDir returns the root directory that a kubelet is told by its command line, program first. It is the kubelet's
 // default where the program is named kubelet and no flag names one, and empty where neither is so.
 func RootDir(command []string) string {
