@@ -5,22 +5,20 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/agent/connect"
 	"github.com/belayproject/belay/examples/internal/agent/settings"
-	"github.com/belayproject/belay/examples/internal/kubeletpayload"
 )
 
 // NewWitness returns what looks at what lies below every config of the child. inUse gives the config that the child
 // runs, nil for none; pid its process ID, 0 for none.
-func NewWitness(s *settings.Run, inUse func() *kubeletpayload.Config, pid func() int) (*kubelet.Witness, error) {
+func NewWitness(s *settings.Run, inUse func() *kubelet.Config, pid func() int) (*kubelet.Witness, error) {
 	local := s.On(nil)
 	return kubelet.NewWitness(kubelet.Subject{
 		Command: s.Child, StateDir: s.StateDir, PID: pid,
-		Config: func() []byte { return encodeConfig(inUse()) },
+		Config: func() []byte { return documentOf(inUse()) },
 		Local: func() []byte {
 			if local.Init == nil {
 				return nil
@@ -33,21 +31,17 @@ func NewWitness(s *settings.Run, inUse func() *kubeletpayload.Config, pid func()
 			if err != nil {
 				return nil
 			}
-			return encodeConfig(config)
+			return documentOf(config)
 		},
 	})
 }
 
-// encodeConfig returns a config as JSON; nil for none, and for one that can't be encoded.
-func encodeConfig(c *kubeletpayload.Config) []byte {
+// documentOf returns the whole document of a config as JSON; nil for none.
+func documentOf(c *kubelet.Config) []byte {
 	if c == nil {
 		return nil
 	}
-	text, err := json.Marshal(c)
-	if err != nil {
-		return nil
-	}
-	return text
+	return c.Document
 }
 
 // nodeProbes are those of the node, where they are asked for.
