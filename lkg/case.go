@@ -53,6 +53,7 @@ type caseTerms struct {
 type fallenConfig struct {
 	Used Used   `json:"used"`
 	Why  string `json:"why"`
+	Weak bool   `json:"weak,omitempty"` // see [Case]
 }
 
 // The phases of a case.
@@ -144,9 +145,9 @@ func (c *Case) whyLowest() string {
 }
 
 // withFallen is the case with one more config that did not live.
-func (c *Case) withFallen(u Used, why string) *Case {
+func (c *Case) withFallen(u Used, why string, weak bool) *Case {
 	next := *c
-	next.Below = append(slices.Clone(c.Below), fallenConfig{u, why})
+	next.Below = append(slices.Clone(c.Below), fallenConfig{u, why, weak})
 	return &next
 }
 
@@ -161,16 +162,18 @@ func (c *Case) withPhase(phase string) *Case {
 }
 
 // nextSuspect is the case after its suspect was listed as bad: the first of those that fell below it is the next
-// suspect, as
-// a config below that one lives. It is nil if none fell.
+// suspect, as a config below that one lives. It is nil if none fell.
 func (c *Case) nextSuspect() *Case {
 	if c == nil || len(c.Below) == 0 || c.Phase == phaseCommon {
 		return nil
 	}
-	next := *c
-	next.Suspect, next.Reason, next.Below = c.Below[0].Used, c.Below[0].Why, c.Below[1:]
-	next.Phase, next.Witnessed, next.Weak, next.Last = phaseCompare, false, false, nil
+	next, first := *c, c.Below[0]
+	next.Suspect, next.Reason, next.Below = first.Used, first.Why, c.Below[1:]
+	next.Phase, next.Witnessed, next.Weak, next.Last = phaseCompare, false, first.Weak, nil
 	next.Tolerated = max(next.Tolerated, fallbackThreshold)
+	if first.Weak && !c.Weak {
+		next.Witness *= weakFactor
+	}
 	return &next
 }
 
@@ -204,7 +207,7 @@ func (s *State) newCase(u Used, l Limits, longest time.Duration) Case {
 	if old := s.openCase(); old != nil {
 		c.Rounds = old.Rounds
 		if old.Phase != phaseCommon && !old.Suspect.is(u.toRef()) {
-			c.Below = append([]fallenConfig{{old.Suspect, old.Reason}}, old.Below...)
+			c.Below = append([]fallenConfig{{old.Suspect, old.Reason, old.Weak}}, old.Below...)
 		}
 	}
 	return c
@@ -290,12 +293,22 @@ func (a *account) addEnd(st *Start) {
 // isWeak reports whether a start of this cause is weak evidence against what ran before it.
 func (c Cause) isWeak() bool { return c == causeReboot || c == causeSupervisor }
 
-// countWeakEnds counts the ends of short runs of the config on trial that a start of that cause tells of.
-func countWeakEnds(s *State, cause Cause, l Limits) (n int) {
+// mayHaveWeakEnds reports whether it is worth asking for the limits, which say what a short run is.
+func mayHaveWeakEnds(s *State) bool {
+	n := 0
+	for i := range s.Starts {
+		if st := &s.Starts[i]; !st.Settled && st.Cause.isWeak() {
+			n++
+		}
+	}
+	return n > weakThreshold
+}
+
+// countWeakEnds counts the ends of short runs of r, in any role, that a start of that cause tells of.
+func countWeakEnds(s *State, cause Cause, r Ref, l Limits) (n int) {
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		if !st.Settled && st.Cause == cause && st.N > 1 && st.Assignment == s.Current.ID && !st.After.fallback() &&
-			st.Lived < l.MinHealthyRun {
+		if !st.Settled && st.Good == s.GoodID && st.Cause == cause && hasRun(s, st, r) && st.Lived < l.MinHealthyRun {
 			n++
 		}
 	}

@@ -65,9 +65,8 @@ func (d *decision) against(role Role, r Ref) string {
 	return why
 }
 
-// fallBackToLocal is the end of the walk. If the local config does not live either, no config is to blame. Where
-// no case is
-// open there is nothing to compare it with: then it stays, and a person must look.
+// fallBackToLocal is the end of the walk. If the local config does not live either, no config is to blame. Where no
+// case is open there is nothing to compare it with: then it stays, and a person must look.
 func (d *decision) fallBackToLocal() {
 	d.v.Role, d.v.Use = RoleLocal, Ref{}
 	why := d.crashedBelow(Ref{})
@@ -78,7 +77,7 @@ func (d *decision) fallBackToLocal() {
 	case d.v.Case == nil || d.v.Case.Phase == phaseCommon:
 		d.v.Alarm = "nothing is left to fall back to: " + why
 	default:
-		d.beginAnew(d.v.Case.withFallen(usedBy(&d.in.State, RoleLocal, Ref{}), why).withPhase(phaseCommon))
+		d.beginAnew(d.v.Case.withFallen(usedBy(&d.in.State, RoleLocal, Ref{}), why, false).withPhase(phaseCommon))
 	}
 }
 
@@ -104,8 +103,7 @@ func label(r Ref, origin Origin) string {
 }
 
 // suspicion says why r can not be used in that role on account of how its runs ended, or nothing. entry is set if
-// that lists
-// r as bad. It opens a case, and moves one on.
+// that lists r as bad. It opens a case, and moves one on.
 func (d *decision) suspicion(role Role, r Ref) (why string, entry *BadEntry) {
 	c := d.v.Case
 	switch {
@@ -144,10 +142,10 @@ func (d *decision) judgeRetry(role Role, r Ref) (why string, entry *BadEntry) {
 		n += countBareStarts(s)
 	}
 	if c.Weak {
-		n = d.weakEnds(causeReboot, l) + d.weakEnds(causeSupervisor, l)
+		n = d.weakEnds(causeReboot, r, l) + d.weakEnds(causeSupervisor, r, l)
 	}
 	showCount(d, n, c.Tolerated, role)
-	weak := max(d.weakEnds(causeReboot, l), d.weakEnds(causeSupervisor, l))
+	weak := max(d.weakEnds(causeReboot, r, l), d.weakEnds(causeSupervisor, r, l))
 	switch {
 	case n > c.Tolerated:
 	case !c.Weak && weak > weakThreshold:
@@ -178,18 +176,18 @@ func (d *decision) accountOf(r Ref) account {
 	return a
 }
 
-// countWeakEnds is what is held against the config on trial in this decision, of that cause.
-func (d *decision) weakEnds(cause Cause, l Limits) int {
+// weakEnds counts what is held against r in this decision, of that cause.
+func (d *decision) weakEnds(cause Cause, r Ref, l Limits) int {
 	if d.v.after.settle != settleNone {
 		return 0
 	}
-	return countWeakEnds(&d.in.State, cause, l)
+	return countWeakEnds(&d.in.State, cause, r, l)
 }
 
 // suspectCurrent says why the current config is left from now on, or nothing, and opens the case.
 func (d *decision) suspectCurrent(cur Ref) (why string) {
 	s, a := &d.in.State, d.accountOf(cur)
-	if !s.OnTrial() && a.n <= fallbackThreshold {
+	if !s.OnTrial() && a.n <= fallbackThreshold && !mayHaveWeakEnds(s) {
 		showCount(d, a.n, fallbackThreshold, RoleCurrent)
 		return ""
 	}
@@ -201,9 +199,9 @@ func (d *decision) suspectCurrent(cur Ref) (why string) {
 		if n, d.v.Ignored = tally(s); d.v.after.settle == settleAll {
 			n = 0
 		}
-		if !d.v.Case.hasSuspect(cur) {
-			boots, agent = d.weakEnds(causeReboot, l), d.weakEnds(causeSupervisor, l)
-		}
+	}
+	if !d.v.Case.hasSuspect(cur) {
+		boots, agent = d.weakEnds(causeReboot, cur, l), d.weakEnds(causeSupervisor, cur, l)
 	}
 	showCount(d, n, tolerated, RoleCurrent)
 	weak := false
@@ -218,11 +216,9 @@ func (d *decision) suspectCurrent(cur Ref) (why string) {
 		return ""
 	}
 	d.openCase(RoleCurrent, cur, why, n, a)
-	if c := d.v.Case; weak {
-		c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
-		c.Witness, c.Tolerated = c.Witness*weakFactor, weakThreshold
+	if weak {
+		d.weakenCase()
 	}
-	d.v.after.settle = d.v.Case.settlesWhat()
 	return why
 }
 
@@ -237,20 +233,42 @@ func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
 	d.v.Case, d.v.after.settle = &c, settleAll
 }
 
-// crashedBelow says that r, which is used in place of another config, does not live, or nothing. Where its runs
-// end as those
-// of the suspect did, fewer ends are enough.
+// weakenCase has the case that was just opened rest on boots, or on deaths of the agent, which have many causes.
+func (d *decision) weakenCase() {
+	c := d.v.Case
+	c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
+	c.Witness, c.Tolerated = c.Witness*weakFactor, weakThreshold
+	d.v.after.settle = c.settlesWhat()
+}
+
+// crashedBelow says that r, which is used in place of another config, does not live, or nothing. Where its runs end
+// as those of the suspect did, fewer ends are enough.
 func (d *decision) crashedBelow(r Ref) string {
 	a := d.accountOf(r)
-	if a.n <= fallbackThreshold && a.same < sameEnds {
-		return ""
-	}
-	if tolerated := max(d.limits(r).CrashLoopThreshold, fallbackThreshold); a.n > tolerated {
-		return nameBelow(d, r) + " crashed, " + strconv.Itoa(a.n) + " unexplained restarts, tolerated: " +
-			strconv.Itoa(tolerated)
+	if a.n > fallbackThreshold {
+		if tolerated := max(d.limits(r).CrashLoopThreshold, fallbackThreshold); a.n > tolerated {
+			return nameBelow(d, r) + " crashed, " + strconv.Itoa(a.n) + " unexplained restarts, tolerated: " +
+				strconv.Itoa(tolerated)
+		}
 	}
 	if a.same >= sameEnds {
 		return nameBelow(d, r) + " ended in the same way, " + strconv.Itoa(a.same) + " times"
+	}
+	return d.tookDown(r)
+}
+
+// tookDown says that short runs of r took the machine or the agent down too often, or nothing.
+func (d *decision) tookDown(r Ref) string {
+	if !mayHaveWeakEnds(&d.in.State) {
+		return ""
+	}
+	l := d.limits(r)
+	if boots := d.weakEnds(causeReboot, r, l); boots > weakThreshold {
+		return nameBelow(d, r) + ", unplanned boots: " + strconv.Itoa(boots) + ", tolerated: " + strconv.Itoa(weakThreshold)
+	}
+	if agent := d.weakEnds(causeSupervisor, r, l); agent > weakThreshold {
+		return nameBelow(d, r) + ", deaths of the agent: " + strconv.Itoa(agent) + ", tolerated: " +
+			strconv.Itoa(weakThreshold)
 	}
 	return ""
 }
@@ -265,13 +283,16 @@ func nameBelow(d *decision, r Ref) string {
 
 // leaveFallback leaves r for what is below it. Where no case is open, r becomes the suspect of one.
 func (d *decision) leaveFallback(role Role, r Ref, why string) {
-	c := d.v.Case
+	c, a := d.v.Case, d.accountOf(r)
+	weak := a.n <= fallbackThreshold && a.same < sameEnds && d.tookDown(r) != ""
 	if c != nil && c.Phase != phaseCommon {
-		d.v.Case = c.withFallen(usedBy(&d.in.State, role, r), why)
+		d.v.Case = c.withFallen(usedBy(&d.in.State, role, r), why, weak)
 		return
 	}
-	a := d.accountOf(r)
 	d.openCase(role, r, why, a.n, a)
+	if weak {
+		d.weakenCase()
+	}
 }
 
 // beginAnew decides once more, with nothing held against any config: nothing lives, so no config is to blame.

@@ -168,7 +168,7 @@ func (p *Progress) convictSuspect(s *State, c *Case, how string) {
 
 // leaveBelow leaves a config below a suspect that is not healthy either.
 func (p *Progress) leaveBelow(s *State, used Used, failing string) {
-	c := p.Case.withFallen(used, "fallback "+label(used.toRef(), "")+" failed required probe "+strconv.Quote(failing))
+	c := p.Case.withFallen(used, "fallback "+label(used.toRef(), "")+" failed required probe "+strconv.Quote(failing), false)
 	if used.toRef().IsLocal() {
 		c, p.settle = c.withPhase(phaseCommon), settleAll
 	}
@@ -192,7 +192,7 @@ func (p *Progress) suspectRunning(s *State, used Used, failing string) {
 func hasUnsettled(s *State) bool {
 	for i := range s.Starts {
 		st := &s.Starts[i]
-		if !st.Settled && st.Good == s.GoodID && st.After.Role != "" && st.Cause.unexplained() {
+		if !st.Settled && st.Good == s.GoodID && st.After.Role != "" && (st.Cause.unexplained() || st.Cause.isWeak()) {
 			return true
 		}
 	}

@@ -31,6 +31,19 @@ func suspected(t *testing.T) *lkgtest.Machine {
 	return m
 }
 
+// promotedTwice gives a machine on which b was promoted after a.
+func promotedTwice(t *testing.T) *lkgtest.Machine {
+	t.Helper()
+	m := lkgtest.NewMachine(t, options())
+	for _, r := range []lkg.Ref{a, b} {
+		m.Adopt(r)
+		m.Start()
+		m.Healthy(70 * time.Second)
+	}
+	m.Restart(lkg.CausePlanned)
+	return m
+}
+
 // found are stories that histories with outages told, made short: what runs in the end, and whether b is listed as bad.
 var found = []struct {
 	name   string
@@ -83,6 +96,31 @@ var found = []struct {
 		agentDies(m)
 		return m
 	}, a, false},
+	{"a promoted config takes the machine down", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for range 4 {
+			m.Start()
+			m.Reboot()
+		}
+		return m
+	}, a, false},
+	{"a promoted config takes the agent down", func(t *testing.T) *lkgtest.Machine {
+		m, agentDies := promotedTwice(t), ended(lkg.FaultSupervisor)
+		for range 4 {
+			m.Start()
+			agentDies(m)
+		}
+		return m
+	}, a, false},
+	{"a machine that is rebooted now and then", func(t *testing.T) *lkgtest.Machine {
+		m := promotedTwice(t)
+		for range 40 {
+			m.Start()
+			m.Healthy(20 * time.Minute)
+			m.Reboot()
+		}
+		return m
+	}, b, false},
 	{"the suspect lives for a while where nothing lived", func(t *testing.T) *lkgtest.Machine {
 		m := suspected(t)
 		for !m.Start().OnTrial {
