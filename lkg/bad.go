@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// maxWithLines bounds how many entries keep the last lines of the program: those are the bulk of the record.
+const maxWithLines = 16
+
 // maxBad bounds the bad list. Beyond it the oldest entry that no record names is dropped.
 const maxBad = 512
 
@@ -106,6 +109,9 @@ func (s *State) addBad(e BadEntry) bool {
 			continue
 		}
 		s.Bad = slices.Delete(s.Bad, i, i+1)
+	}
+	for i := range max(0, len(s.Bad)-maxWithLines) {
+		s.Bad[i].Last = nil
 	}
 	return true
 }

@@ -4,6 +4,7 @@
 package lkg
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -108,7 +109,16 @@ func (s *State) keepCase() {
 // again.
 func (c *Case) isWhole() bool {
 	known := c.Phase == phaseCompare || c.Phase == phaseRetry || c.Phase == phaseCommon
-	return known && c.Suspect.Role != "" && c.Reason != "" && c.Witness > 0 && c.Acquit > 0
+	counts := c.Rounds >= 0 && c.Counted >= 0 && c.Tolerated >= 0
+	return known && counts && c.Suspect.Role != "" && c.Reason != "" && c.Witness > 0 && c.Acquit > 0
+}
+
+// multiply is d times n, or the longest duration there is.
+func multiply(d time.Duration, n int) time.Duration {
+	if n > 0 && d > math.MaxInt64/time.Duration(n) {
+		return math.MaxInt64
+	}
+	return d * time.Duration(n)
 }
 
 // isIn reports whether the case is in that phase. That of nil is in none.
@@ -169,10 +179,11 @@ func (c *Case) nextSuspect() *Case {
 	}
 	next, first := *c, c.Below[0]
 	next.Suspect, next.Reason, next.Below = first.Used, first.Why, c.Below[1:]
-	next.Phase, next.Witnessed, next.Weak, next.Last = phaseCompare, false, first.Weak, nil
+	next.Phase, next.Witnessed, next.Weak = phaseCompare, false, first.Weak
+	next.Signature, next.Last, next.Counted = "", nil, 0
 	next.Tolerated = max(next.Tolerated, fallbackThreshold)
 	if first.Weak && !c.Weak {
-		next.Witness *= weakFactor
+		next.Witness = multiply(next.Witness, weakFactor)
 	}
 	return &next
 }

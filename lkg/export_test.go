@@ -21,3 +21,21 @@ const (
 	CauseReboot = causeReboot
 	ExitUnknown = exitUnknown
 )
+
+// DecodeCase is the case in a record of a trial.
+func DecodeCase(record string) *Case {
+	r, err := decodeTrial([]byte(record))
+	if err != nil {
+		panic(err)
+	}
+	return r.Case
+}
+
+// ListBad is a list of n rejections, each with these last lines.
+func ListBad(n int, last []string) []BadEntry {
+	var s State
+	for i := range n {
+		s.addBad(BadEntry{Ref: Ref{UID: string(rune('a' + i))}, Last: last})
+	}
+	return s.Bad
+}

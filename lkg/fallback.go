@@ -237,7 +237,7 @@ func (d *decision) openCase(role Role, r Ref, why string, n int, a account) {
 func (d *decision) weakenCase() {
 	c := d.v.Case
 	c.Weak, c.Witnessed, c.Signature, c.Last = true, false, "", nil
-	c.Witness, c.Tolerated = c.Witness*weakFactor, weakThreshold
+	c.Witness, c.Tolerated = multiply(c.Witness, weakFactor), weakThreshold
 	d.v.after.settle = c.settlesWhat()
 }
 

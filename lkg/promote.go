@@ -98,7 +98,7 @@ func Promote(s State, l Limits, h Health) Progress {
 		p.judge(failing)
 	default:
 		p.Why = "the config in use is not on trial"
-		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && hasUnsettled(&s) {
+		if p.Soak.Run > min(p.Limits.Trial, maxForgive) && (hasUnsettled(&s) || last.Used.fallback() && !last.Settled) {
 			p.settle = settleAll
 		}
 	}
@@ -109,7 +109,7 @@ func Promote(s State, l Limits, h Health) Progress {
 func (p *Progress) isSick() bool {
 	deadline := p.Limits.ProbeDeadline
 	if p.Case.isIn(phaseCommon) {
-		deadline <<= min(p.Case.Rounds, maxDoublings)
+		deadline = multiply(deadline, 1<<min(p.Case.Rounds, maxDoublings))
 	}
 	return p.Soak.Last == soakFailing && p.Soak.Failing > deadline
 }
@@ -141,6 +141,10 @@ func (p *Progress) judgeCase(s *State, used Used, failing string) (done bool) {
 	case c.Phase == phaseRetry && suspect && p.Soak.Run >= c.Acquit:
 		p.closeCase()
 		return false
+	case c.Phase == phaseRetry && !suspect && p.isSick():
+		p.leaveBelow(s, used, failing) // it runs as the suspect could not be had
+	case c.Phase == phaseRetry && !suspect:
+		p.Result, p.Why = resultWait, "the suspect is to be tried again: "+c.Reason
 	case c.Phase == phaseRetry:
 		p.Result, p.Why = resultWait, "under suspicion, healthy for "+p.Soak.Run.String()+", needed: "+c.Acquit.String()
 	case suspect:
@@ -168,7 +172,11 @@ func (p *Progress) convictSuspect(s *State, c *Case, how string) {
 
 // leaveBelow leaves a config below a suspect that is not healthy either.
 func (p *Progress) leaveBelow(s *State, used Used, failing string) {
-	c := p.Case.withFallen(used, "fallback "+label(used.toRef(), "")+" failed required probe "+strconv.Quote(failing), false)
+	name := "fallback " + label(used.toRef(), "")
+	if used.toRef().IsLocal() {
+		name = "the local config"
+	}
+	c := p.Case.withFallen(used, name+" failed required probe "+strconv.Quote(failing), false)
 	if used.toRef().IsLocal() {
 		c, p.settle = c.withPhase(phaseCommon), settleAll
 	}
@@ -230,7 +238,7 @@ func (k Soak) after(s *State, elapsed time.Duration, answer string, onTrial bool
 	case answer == soakUnknown:
 	case answer == soakFailing:
 		k.Run = 0
-		if before == "" || before == soakFailing {
+		if before != soakHealthy { // no answer in between is no healthy one
 			k.Failing += elapsed
 		}
 	default:
@@ -255,17 +263,24 @@ func (k Soak) nextRun() Soak {
 
 func (h Health) elapsed() time.Duration { return min(max(h.Elapsed, 0), MaxElapsed) }
 
-// answer is that of all probes together.
+// answer is that of all probes together. A probe that has no answer hides none that fails; one that looks below the
+// config does.
 func (h Health) answer(failing string) string {
+	unknown := false
 	for _, p := range h.Probes {
-		if p.Err != nil && (p.Below || p.Required && p.Unknown) {
+		if p.Err != nil && p.Below {
 			return soakUnknown
 		}
+		unknown = unknown || p.Err != nil && p.Required && p.Unknown
 	}
-	if failing != "" {
+	switch {
+	case failing != "":
 		return soakFailing
+	case unknown:
+		return soakUnknown
+	default:
+		return soakHealthy
 	}
-	return soakHealthy
 }
 
 // failing is the name of the first required probe that fails, or nothing.

@@ -135,7 +135,7 @@ func (t *Tracker) Forget(ctx context.Context, uid string) error {
 	const op = "forgetting a bad config"
 	after := State{Bad: kept, Binary: t.s.Binary}
 	if t.s.badEntry(cur) != nil && after.badEntry(cur) == nil { // its old starts would reject it at once
-		if err := t.restartTrial(ctx, op); err != nil {
+		if err := closeCase(ctx, t); err != nil {
 			return err
 		}
 	}
