@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"regexp"
 	"slices"
 	"time"
 
@@ -79,15 +80,23 @@ func (s *Syncer[T]) report(ctx context.Context) error {
 	return err
 }
 
-// settled rounds down what moves with time alone to tenths of the trial, so that a trial is not a stream of writes.
+// settled rounds down what moves with time alone to tenths of the trial, and takes the numbers out of what probes say:
+// "no heartbeat for 40s" is no news after "no heartbeat for 30s". A trial is no stream of writes so.
 func settled(s Status) Status {
 	if s.Trial != nil {
 		t := *s.Trial
 		t.Healthy = t.Healthy.Truncate(max(t.Needed/10, 1))
+		t.Failing = slices.Clone(t.Failing)
+		for i := range t.Failing {
+			t.Failing[i] = numbers.ReplaceAllString(t.Failing[i], "#")
+		}
 		s.Trial = &t
 	}
 	return s
 }
+
+// numbers are those of a text, with the letters of a duration.
+var numbers = regexp.MustCompile(`[0-9]+([.:][0-9]+)*((ns|us|µs|ms|s|m|h)\b)?([0-9]+(s|m))*`)
 
 // Status returns what the Syncer knows now. Before the first Bootstrap it is the zero Status. It may read the Store.
 func (s *Syncer[T]) Status() Status {

@@ -4,6 +4,8 @@
 package configsync_test
 
 import (
+	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -116,5 +118,32 @@ func TestNoConditionIsTrueWithoutAHealthyChild(t *testing.T) {
 		if got := n.rec.Last().Condition; got.Status != lkg.StatusTrue {
 			t.Errorf("after it the condition is %+v, want True", got)
 		}
+	})
+}
+
+// tickingProbe fails with another number each time.
+type tickingProbe struct{ asked atomic.Int64 }
+
+func (p *tickingProbe) Name() string { return "heartbeat" }
+
+func (p *tickingProbe) Check(context.Context) error {
+	return fmt.Errorf("no heartbeat for %s, %d KiB left", time.Duration(p.asked.Add(1))*7*time.Second, p.asked.Load()*1000)
+}
+
+// L-CS-35: what changes in numbers alone is no news.
+func TestNumbersOfAProbeAreNoNews(t *testing.T) {
+	p := &tickingProbe{}
+	tune := func(o *configsync.Options[string]) { o.Probes = append(o.Probes, configsync.Wanted(p)) }
+	eachPromptDriver(t, func(t *testing.T, d driver) {
+		startedNode(t, tune, d, func(n *node) {
+			n.promoted()
+			n.push("v2", "good-2")
+			n.wait(30 * time.Second)
+			before, asked := len(n.rec.All()), p.asked.Load()
+			n.wait(50 * time.Second)
+			if reports, looks := len(n.rec.All())-before, p.asked.Load()-asked; reports > 2 || looks < 4 {
+				t.Errorf("%d reports for %d looks of a probe that says the same with other numbers", reports, looks)
+			}
+		})
 	})
 }
