@@ -157,8 +157,8 @@ func TestSlowServerDuringAdoption(t *testing.T) {
 	s.told(t, corev1.ConditionTrue)
 }
 
-// TestSlowServerDuringRollback freezes the API server at the start of a config that crashes: the node goes back without it, and the
-// Node says so once the server goes on. R-CS-16, R-CS-39, R-CS-77.
+// TestSlowServerDuringRollback freezes the API server at the start of a config that crashes: without it the node goes back, tries the
+// config once more after the one below it lived, and lists it. The Node says so once the server goes on. R-CS-16, R-CS-39, R-CS-77.
 // L-CS-32.
 func TestSlowServerDuringRollback(t *testing.T) {
 	t.Parallel()
@@ -166,7 +166,7 @@ func TestSlowServerDuringRollback(t *testing.T) {
 	v1 := s.good(t, s.cluster, "v1", matrix.GoodA)
 	s.armed.Store(true)
 	bad, err := s.Create(deadline(t), matrix.ConfigMap{
-		Name: "v2", Immutable: true, Payloads: map[string]matrix.Payload{matrix.Key: matrix.Crashing},
+		Name: "v2", Immutable: true, Brief: true, Payloads: map[string]matrix.Payload{matrix.Key: matrix.Crashing},
 	})
 	must(t, err)
 	assigned := make(chan error, 1) // the node may be faster than the answer, which then waits for the thaw
