@@ -79,8 +79,9 @@ const controlTTL = time.Minute
 //
 // Its Inspect returns nil if the kubelet accepts the config, and an error that says why not. The error wraps
 // configsync.ErrUndecided if nothing is known: the program is missing, does not end, or refuses the control document
-// too. The error holds no text value of the document. It has the methods Recall and ForEachBinary that
-// configsync.Options names.
+// too. Where the program is there and three judgements in a row find nothing out, it returns nil from the third on:
+// the trial of the config decides. The error holds no text value of the document. It has the methods Recall and
+// ForEachBinary that configsync.Options names.
 func NewProver(o ProverOptions) (configsync.Inspector, error) {
 	var problems []string
 	need := func(ok bool, problem string) {
@@ -121,11 +122,15 @@ func (p *prover) Inspect(ctx context.Context, key string, o configsync.Object) e
 		p.loaded = ctx.Err() == nil
 	}
 	r, known := findResult(p.results, s.id)
-	if !known {
+	if !known || r.isOpen() {
+		tries := r.Tries + 1
 		if r, err = p.judge(ctx, s); err != nil {
-			return undecided(err)
+			if ctx.Err() != nil {
+				return undecided(err)
+			}
+			r = result{ID: s.id, Tries: tries, Reason: err.Error()}
 		}
-		p.results, p.unsaved = keepNewest(append(p.results, r)), p.o.Store != nil
+		p.results, p.unsaved = keepResult(p.results, r), p.o.Store != nil
 	}
 	if p.unsaved {
 		if err := saveResults(ctx, p.o.Store, p.results); err != nil {

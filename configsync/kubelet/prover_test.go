@@ -111,6 +111,58 @@ func TestProverIsUndecidedWithoutEvidence(t *testing.T) {
 	}
 }
 
+// A kubelet that does not answer keeps no node from a config for ever: the third judgement leaves it to the trial,
+// over restarts, and is the last. A refusal in between ends the count.
+func TestProverLeavesItToTheTrialInTheEnd(t *testing.T) {
+	s := newStage(t)
+	s.options.Control = func(context.Context) ([]byte, error) { return []byte(head + "bad: 2\n"), nil }
+	bad := object("u", head+"bad: 1\n", nil)
+	for i := 1; i < maxTries; i++ {
+		p := s.prover()
+		if err := p.Inspect(t.Context(), Key, bad); !errors.Is(err, configsync.ErrUndecided) {
+			t.Fatalf("judgement %d: Inspect = %v, want ErrUndecided", i, err)
+		}
+		err := p.Recall(s.options.Store).Inspect(t.Context(), Key, bad)
+		if !errors.Is(err, configsync.ErrUndecided) || !strings.Contains(err.Error(), "it refuses the config in use too") {
+			t.Fatalf("judgement %d: Recall = %v, want ErrUndecided with the reason", i, err)
+		}
+	}
+	if err := s.prover().Inspect(t.Context(), Key, bad); err != nil {
+		t.Fatalf("judgement %d: Inspect = %v, want nil: the trial decides", maxTries, err)
+	}
+	runs, last := s.runs(), s.prover()
+	if err := last.Inspect(t.Context(), Key, bad); err != nil || s.runs() != runs {
+		t.Errorf("after the last judgement Inspect = %v with %d runs, want nil without one", err, s.runs()-runs)
+	}
+	if err := last.Recall(s.options.Store).Inspect(t.Context(), Key, bad); err != nil {
+		t.Errorf("after the last judgement Recall = %v, want nil", err)
+	}
+
+	other := object("u", head+"bad: 3\n", nil)
+	if err := last.Inspect(t.Context(), Key, other); !errors.Is(err, configsync.ErrUndecided) {
+		t.Fatalf("another config: Inspect = %v, want ErrUndecided", err)
+	}
+	last.o.Control = nil
+	for range maxTries {
+		if err := last.Inspect(t.Context(), Key, other); err == nil || errors.Is(err, configsync.ErrUndecided) {
+			t.Errorf("once the config is to blame Inspect = %v, want a refusal", err)
+		}
+	}
+}
+
+// A judgement that the caller ends is none.
+func TestEndedJudgementsAreNotCounted(t *testing.T) {
+	s := newStage(t)
+	p, hangs := s.prover(), object("u", head+"hang: 1\n", nil)
+	for range maxTries + 1 {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		if err := p.Inspect(ctx, Key, hangs); !errors.Is(err, configsync.ErrUndecided) {
+			t.Errorf("Inspect = %v, want ErrUndecided", err)
+		}
+		cancel()
+	}
+}
+
 // An answer is kept over restarts, for the content of document and program; another program is asked anew.
 func TestAnswersAreKeptForTheBinary(t *testing.T) {
 	s := newStage(t)

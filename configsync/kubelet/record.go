@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -25,6 +26,9 @@ const (
 	maxResults = 64
 	// proofFormat is that of the record. A record of another format is not read: to ask again costs a run.
 	proofFormat = 1
+	// maxTries is how often the kubelet is asked about a document without an answer. To ask on would keep a node
+	// from a config that works: what is left is to try it.
+	maxTries = 3
 )
 
 // A result is an answer of the kubelet.
@@ -32,14 +36,22 @@ type result struct {
 	ID      string `json:"id"` // of the subject
 	Refused bool   `json:"refused,omitempty"`
 	Reason  string `json:"reason,omitempty"`
+	// Tries counts the judgements that have found nothing out; then Reason says why the last one has not.
+	Tries int `json:"tries,omitempty"`
 }
 
-// err is nil for a config that the kubelet accepts.
+// isOpen reports whether the kubelet is to be asked again.
+func (r result) isOpen() bool { return r.Tries > 0 && r.Tries < maxTries }
+
+// err is nil for a config that the kubelet accepts, and for one that it was asked about often enough.
 func (r result) err() error {
-	if !r.Refused {
-		return nil
+	switch {
+	case r.Refused:
+		return fmt.Errorf("the kubelet refuses it: %s", r.Reason)
+	case r.isOpen():
+		return undecided(errors.New(r.Reason))
 	}
-	return fmt.Errorf("the kubelet refuses it: %s", r.Reason)
+	return nil
 }
 
 type proofRecord struct {
@@ -69,6 +81,17 @@ func saveResults(ctx context.Context, s configsync.Store, all []result) error {
 }
 
 func keepNewest(all []result) []result { return all[max(0, len(all)-maxResults):] }
+
+// keepResult puts a result in the place of an older one of its subject, as the newest.
+func keepResult(all []result, r result) []result {
+	kept := make([]result, 0, len(all)+1)
+	for _, old := range all {
+		if old.ID != r.ID {
+			kept = append(kept, old)
+		}
+	}
+	return keepNewest(append(kept, r))
+}
 
 func findResult(all []result, id string) (result, bool) {
 	for _, r := range all {
