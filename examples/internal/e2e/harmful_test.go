@@ -71,6 +71,9 @@ func harms() []harm {
 		{"kubeReserved: {love: '1'}", "ends at the start: no such resource"},
 		{"systemReserved: {memory: -1Gi}", "ends at the start: below zero"},
 		{"qosReserved: {memory: 200%}", "ends at the start: more than all"},
+		{"containerRuntimeEndpoint: unix://NONE", "ends at the start: no runtime answers there"},
+		{"containerRuntimeEndpoint: ftp://runtime", "ends at the start: no such protocol"},
+		{"imageServiceEndpoint: unix://NONE", "ends at the start: no runtime answers there"},
 		{"runtimeRequestTimeout: 1ns", "ends at the start: no runtime is so fast"},
 		{"hairpinMode: loop", "ends at the start: no such mode"},
 		{
@@ -129,9 +132,6 @@ func harms() []harm {
 // becomes of them.
 func uncovered() []harm {
 	return []harm{
-		{"containerRuntimeEndpoint: unix://NONE", "ends at the start: no runtime answers there; the node keeps the config before and says Unknown"},
-		{"containerRuntimeEndpoint: ftp://runtime", "ends at the start: no such protocol; the node keeps the config before and says Unknown"},
-		{"imageServiceEndpoint: unix://NONE", "ends at the start: no runtime answers there; the node keeps the config before and says Unknown"},
 		{
 			"healthzBindAddress: 203.0.113.1",
 			"runs, and never answers for its health: the node says True until the probe's deadline",

@@ -21,12 +21,26 @@ import (
 // harmNodes are the machines that share the configs: kubelets spend most of a start waiting.
 const harmNodes = 3
 
-// TestRealKubeletSurvivesHarmfulConfigs rolls configs out with which a kubelet does not run, one after the other,
-// each forward and back: after each, the node is Ready on the config before, and its condition says False and names
-// the config that failed. After the last, a good one is adopted. R-CS-18, R-CS-20, L-CS-02, L-CS-42.
+// TestRealKubeletSurvivesHarmfulConfigs rolls configs out with which a kubelet does not run, one after the other, on
+// agents with the default flags, so that the installed kubelet judges each before it is tried: after each, the node is
+// Ready on the config before, and its condition says False and names the config that failed. After the last, a good
+// one is adopted. R-CS-18, R-CS-20, L-CS-02, L-CS-42.
 func TestRealKubeletSurvivesHarmfulConfigs(t *testing.T) {
 	tier.System(t, tier.Root, tier.Kubelet)
-	nodes := newNodes(t, harmNodes)
+	surviveAll(t)
+}
+
+// TestRealKubeletRollsHarmfulConfigsBack is the same on agents that try each config, so that each goes forward and
+// back. R-CS-18, R-CS-20, L-CS-02, L-CS-42.
+func TestRealKubeletRollsHarmfulConfigsBack(t *testing.T) {
+	tier.System(t, tier.Root, tier.Kubelet)
+	surviveAll(t, tries...)
+}
+
+// surviveAll rolls all harmful configs out on agents with these flags.
+func surviveAll(t *testing.T, flags ...string) {
+	t.Helper()
+	nodes := newNodes(t, harmNodes, flags...)
 	all := harms()
 	for i, n := range nodes {
 		t.Run(n.kube.Name, func(t *testing.T) {

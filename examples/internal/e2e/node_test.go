@@ -54,14 +54,18 @@ type node struct {
 	good   map[string]any // the fields of the last known good config, where a test keeps them
 }
 
-// newNode starts a control plane, a container runtime and an agent with a kubelet on its init config.
+// tries are flags of an agent that tries each config on the node: no kubelet judges it before.
+var tries = []string{"--prove-kubelet", "none"}
+
+// newNode starts a control plane, a container runtime and an agent with a kubelet on its init config. The agent tries
+// each config.
 func newNode(t *testing.T) *node {
 	t.Helper()
-	return newNodes(t, 1)[0]
+	return newNodes(t, 1, tries...)[0]
 }
 
-// newNodes is newNode with more agents, each with a kubelet of its own.
-func newNodes(t *testing.T, count int) []*node {
+// newNodes is newNode with more agents, each with a kubelet of its own, and with further flags.
+func newNodes(t *testing.T, count int, flags ...string) []*node {
 	t.Helper()
 	nodetier.Require(t) // before anything is started
 	env := testenv.Start(t, testenv.Options{})
@@ -82,7 +86,7 @@ func newNodes(t *testing.T, count int) []*node {
 			t: t, env: env, kube: kubeletNode, client: kubernetes.NewForConfigOrDie(env.Config()), all: client, binary: binary,
 			state: filepath.Join(kubeletNode.Dir, "belay"), render: filepath.Join(kubeletNode.Dir, "kubelet-config.yaml"),
 		}
-		n.start(tier)
+		n.start(tier, flags...)
 		all = append(all, n)
 	}
 	return all
@@ -96,17 +100,18 @@ func must(t *testing.T, err error) {
 }
 
 // start writes the init config, gives the agent its rights, and runs it.
-func (n *node) start(tier *nodetier.Tier) {
+func (n *node) start(tier *nodetier.Tier, flags ...string) {
 	n.t.Helper()
 	init := filepath.Join(n.kube.Dir, "init.yaml")
 	must(n.t, os.WriteFile(init, n.config(nil), 0o600))
 	argv := []string{
 		n.binary, "run", "--node-name", n.kube.Name, "--kubeconfig", n.credentials(), "--state-dir", n.state,
-		"--init-config", init, "--render", n.render, "--source", "nodeconfig", "--prove-kubelet", "none",
+		"--init-config", init, "--render", n.render, "--source", "nodeconfig",
 		"--probe-interval", "1s", "--min-trial", "1s", "--backoff-min", "200ms", "--backoff-max", "2s",
-		"--retry-min", "200ms", "--retry-max", "5s", "--", tier.KubeletProgram(),
+		"--retry-min", "200ms", "--retry-max", "5s",
 	}
-	n.agent = n.env.Process("agent-"+n.kube.Name, append(argv, n.kube.Args(n.render)...), n.kube.Healthy)
+	argv = slices.Concat(argv, flags, []string{"--", tier.KubeletProgram()}, n.kube.Args(n.render))
+	n.agent = n.env.Process("agent-"+n.kube.Name, argv, n.kube.Healthy)
 	ctx, cancel := context.WithTimeout(n.t.Context(), limit)
 	defer cancel()
 	if err := n.agent.Start(ctx); err != nil {
