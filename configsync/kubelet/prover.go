@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/filesum"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
 )
@@ -51,7 +52,7 @@ type prover struct {
 	loaded  bool
 	unsaved bool
 	results []result // the oldest first
-	binary  binarySum
+	binary  filesum.Cache
 	sound   soundControl
 }
 
@@ -166,7 +167,7 @@ func (r recall) Inspect(ctx context.Context, key string, o configsync.Object) er
 	if r.g == nil {
 		return undecided(errNoAnswer)
 	}
-	if err := s.identify(&binarySum{}); err != nil {
+	if err := s.identify(&filesum.Cache{}); err != nil {
 		return undecided(err)
 	}
 	if found, ok := findResult(readResults(ctx, r.g), s.id); ok {
@@ -208,7 +209,8 @@ type subject struct {
 	document []byte // what the kubelet reads
 	program  string
 	args     []string
-	id       string // set by identify
+	binary   string // digest of the program; set by identify, as id
+	id       string
 }
 
 func (p *prover) subject(ctx context.Context, key string, o configsync.Object) (*subject, error) {
@@ -251,7 +253,7 @@ func (p *prover) judge(ctx context.Context, s *subject) (result, error) {
 	case !started.refused:
 		return result{ID: s.id}, nil
 	}
-	if !p.controlStarts(ctx) {
+	if !p.controlStarts(ctx, s) {
 		return result{ID: s.id}, nil // this machine is no place to start it: what the first run has found holds
 	}
 	if len(started.unserved) > 0 {
@@ -278,12 +280,12 @@ func (p *prover) attribute(ctx context.Context, s *subject, run outcome) (result
 }
 
 // controlStarts reports whether the kubelet starts in the sandbox on the control document, if there is one.
-func (p *prover) controlStarts(ctx context.Context) bool {
+func (p *prover) controlStarts(ctx context.Context, s *subject) bool {
 	control, ok := p.control(ctx)
 	if !ok {
 		return true
 	}
-	id := p.binary.sum + string(control)
+	id := s.binary + string(control)
 	if p.sound.id == id && time.Now().Before(p.sound.until) {
 		return true
 	}

@@ -10,12 +10,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"time"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/internal/filesum"
 	"github.com/belayproject/belay/lkg"
 )
 
@@ -103,11 +101,12 @@ func findResult(all []result, id string) (result, bool) {
 }
 
 // identify names a subject by all that an answer depends on.
-func (s *subject) identify(b *binarySum) error {
-	sum, err := b.of(s.program)
+func (s *subject) identify(c *filesum.Cache) error {
+	sum, err := digestOfProgram(c, s.program)
 	if err != nil {
 		return err
 	}
+	s.binary = sum
 	h := sha256.New()
 	isolated := canIsolate() == nil
 	for _, part := range append([]string{sum, string(s.payload), string(s.document), fmt.Sprint(isolated)}, s.args...) {
@@ -117,13 +116,8 @@ func (s *subject) identify(b *binarySum) error {
 	return nil
 }
 
-// A binarySum remembers the digest of a program for as long as its file does not change.
-type binarySum struct {
-	info fs.FileInfo
-	sum  string
-}
-
-func (b *binarySum) of(path string) (string, error) {
+// digestOfProgram returns the digest of a file that can be executed.
+func digestOfProgram(c *filesum.Cache, path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
@@ -131,19 +125,5 @@ func (b *binarySum) of(path string) (string, error) {
 	if !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return "", fmt.Errorf("%q is no program", path)
 	}
-	if b.info != nil && os.SameFile(info, b.info) && info.Size() == b.info.Size() && info.ModTime().Equal(b.info.ModTime()) &&
-		time.Since(info.ModTime()) > time.Minute { // a file that is being written may change within a tick of its clock
-		return b.sum, nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }() // opened for reading only
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	b.info, b.sum = info, hex.EncodeToString(h.Sum(nil))
-	return b.sum, nil
+	return c.DigestOf(path)
 }

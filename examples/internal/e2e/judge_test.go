@@ -102,9 +102,23 @@ func (n *node) isFailingWith(says string) error {
 	return nil
 }
 
+// hasRoom waits until the Node says that three pods fit on it. A kubelet that has just started judges pods by what the
+// one before it has written there: it would fail pods for good that are bound to the node earlier.
+func (n *node) hasRoom() {
+	n.t.Helper()
+	n.until("room for three pods on the Node", func() error {
+		got, err := n.client.CoreV1().Nodes().Get(n.t.Context(), n.kube.Name, metav1.GetOptions{})
+		if err == nil && got.Status.Allocatable.Pods().Value() < 3 {
+			err = fmt.Errorf("the Node has room for %s", got.Status.Allocatable.Pods())
+		}
+		return err
+	})
+}
+
 // runPods replaces the pods of the node by three that run, and waits until they are ready.
 func (n *node) runPods(name string) {
 	n.t.Helper()
+	n.hasRoom()
 	const space = metav1.NamespaceDefault
 	pods := n.client.CoreV1().Pods(space)
 	_, err := n.client.CoreV1().ServiceAccounts(space).Get(n.t.Context(), "default", metav1.GetOptions{})

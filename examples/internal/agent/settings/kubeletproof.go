@@ -10,6 +10,7 @@ import (
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/configsync/layers"
+	"github.com/belayproject/belay/internal/filesum"
 )
 
 // The values of --prove-kubelet besides a path.
@@ -37,6 +38,26 @@ func (l *Local) Kubelet() (program string, args []string) {
 		return l.Child[0], l.Child[1:]
 	}
 	return "", nil
+}
+
+// binary returns a function that gives the digest of the program that reads the config: the child, else the kubelet
+// that judges. It gives an empty text where that can't be read, and is nil where neither is known.
+func (l *Local) binary() func() string {
+	program, _ := l.Kubelet()
+	if len(l.Child) > 0 {
+		program = l.Child[0]
+	}
+	if program == "" {
+		return nil
+	}
+	var known filesum.Cache
+	return func() string {
+		sum, err := known.DigestOf(program)
+		if err != nil {
+			return ""
+		}
+		return sum
+	}
 }
 
 // kubeletProof is the kubelet as one of the Proofs of a Syncer.

@@ -44,7 +44,7 @@ func (l *Local) On(store configsync.Store) configsync.Options[*kubelet.Config] {
 		o.Codec = l.Own.Codec
 	}
 	o.Validators = append(o.Validators, l.Own.Validators...)
-	o.Store = store
+	o.Store, o.Binary = store, l.binary()
 	l.judge(&o, around)
 	switch {
 	case l.InitConfig == "":
