@@ -22,8 +22,9 @@ func ok(cm *corev1.ConfigMap) corev1.NodeCondition {
 }
 
 // fatal is a config that decodes, passes every check of the agent and every check of the kubelet's own validation, and makes the
-// real kubelet exit: the static CPU manager policy needs reserved CPUs, which is found out only at a start.
-func fatal() map[string]any { return map[string]any{"cpuManagerPolicy": "static", "maxPods": 42} }
+// real kubelet exit: the static CPU manager policy needs reserved CPUs, which is found out only at a start. Each round has bytes of
+// its own: those that were rejected once are not tried again.
+func fatal(round int) map[string]any { return map[string]any{"cpuManagerPolicy": "static", "maxPods": 42 + round} }
 
 // TestRealKubeletSurvivesBadConfig is the main job on real components: v1 is adopted and promoted; v2 decodes, passes its checks and
 // makes the kubelet exit; the node goes back to v1 by itself and says why; v3 is adopted and promoted. Then all of it again with the
@@ -44,8 +45,8 @@ func TestRealKubeletSurvivesBadConfig(t *testing.T) {
 		n.reports(time.Time{}, ok(good))
 
 		pushed := time.Now()
-		bad := n.push("v2"+round, "10m", fatal())
-		n.until("the first start with v2", func() error { return n.rendered(fatal()) })
+		bad := n.push("v2"+round, "10m", fatal(i))
+		n.until("the first start with v2", func() error { return n.rendered(fatal(i)) })
 		if down {
 			must(t, n.env.APIServer().Kill())
 		}

@@ -94,8 +94,9 @@ func TestRealKubeletRollsItsStateBack(t *testing.T) {
 	}
 	dies := func(fields map[string]any) {
 		t.Helper()
-		steps++
-		cm := n.push(fmt.Sprintf("dies-%d", steps), "10m", withFields(fields, diesLate()))
+		steps++ // bytes that were rejected once are not tried again
+		fields = withFields(withFields(fields, diesLate()), map[string]any{"maxPods": 20 + steps})
+		cm := n.push(fmt.Sprintf("dies-%d", steps), "10m", fields)
 		n.until("the end of "+cm.Name, func() error { return n.left(cm) })
 		n.until("the way back from "+cm.Name, func() error { return n.answers(n.good) })
 	}
