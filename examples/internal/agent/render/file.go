@@ -117,12 +117,18 @@ func (f *File) replacePayload(payload []byte) error {
 	return nil
 }
 
-// removeTemp leaves a sibling on a read-only disk alone: nobody can write there, and the file itself may be the right
-// one.
+// olderTempEnd ends the name of the temporary sibling that agents before checkpoint.WriteFile made.
+const olderTempEnd = ".belay-tmp"
+
+// removeTemp removes the temporary sibling, and that of an agent before an upgrade. On a read-only disk it leaves them
+// alone: the file itself may be the right one.
 func (f *File) removeTemp() error {
-	err := os.Remove(f.temp)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EROFS) {
-		return err
+	older := filepath.Join(filepath.Dir(f.path), "."+filepath.Base(f.path)+olderTempEnd)
+	for _, temp := range []string{f.temp, older} {
+		err := os.Remove(temp)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EROFS) {
+			return err
+		}
 	}
 	return nil
 }

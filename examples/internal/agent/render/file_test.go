@@ -131,6 +131,15 @@ func TestOpenRemovesALeftoverAndKeepsTheFile(t *testing.T) {
 	write(t, open(t, path), "one")
 }
 
+// Agents before checkpoint.WriteFile had another name for the temporary file.
+func TestOpenRemovesTheLeftoverOfAnOlderAgent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubelet.conf")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".kubelet.conf.belay-tmp"), []byte("half a pay"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	write(t, open(t, path), "one")
+}
+
 func TestOpenNamesWhatIsInTheWay(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -155,7 +164,7 @@ func TestAFullDiskLeavesTheOldFile(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 4096, Max: old.Max}); err != nil {
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 20, Max: old.Max}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
@@ -163,7 +172,7 @@ func TestAFullDiskLeavesTheOldFile(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := f.Write(bytes.Repeat([]byte("x"), 8192)); err == nil {
+	if err := f.Write(bytes.Repeat([]byte("x"), 2<<20)); err == nil {
 		t.Fatal("Write beyond the size limit succeeded")
 	}
 	write(t, f, "one")
