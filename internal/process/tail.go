@@ -32,32 +32,42 @@ const (
 // the line with the cause stays. The zero value is ready. Its methods may be called from any goroutine.
 type Tail struct {
 	mu      sync.Mutex
-	kept    []string // complete lines, the oldest first
-	partial []byte   // the line that has not ended
-	stack   int      // lines of the present stack trace
-	secret  int      // lines that the present PEM block may still have; 0: none
+	kept    []string  // complete lines of all outputs, the oldest first
+	outputs [2]output // standard output, or what Write is given, and standard error
+}
+
+// output is the state of one output: what a process writes to one is split anywhere by what it writes to the other.
+type output struct {
+	partial []byte // the line that has not ended
+	stack   int    // lines of the present stack trace
+	secret  int    // lines that the present PEM block may still have; 0: none
 }
 
 // Write keeps the end of p. It never fails.
 func (t *Tail) Write(p []byte) (int, error) {
+	t.keepFrom(&t.outputs[0], p)
+	return len(p), nil
+}
+
+// keepFrom keeps the end of what one output was given.
+func (t *Tail) keepFrom(o *output, p []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for rest := p; len(rest) > 0; {
 		line, after, ended := bytes.Cut(rest, []byte("\n"))
-		t.partial = append(t.partial, line[:min(len(line), lineBytes-len(t.partial))]...)
+		o.partial = append(o.partial, line[:min(len(line), lineBytes-len(o.partial))]...)
 		if ended {
-			t.endLine()
+			t.endLine(o)
 		}
 		rest = after
 	}
-	return len(p), nil
 }
 
 // endLine keeps the line that has just ended, unless it belongs to a secret or to the depth of a stack trace.
-func (t *Tail) endLine() {
-	line := strings.TrimRight(string(t.partial), "\r")
-	t.partial = t.partial[:0]
-	if t.skipSecret(line) || t.skipStack(line) {
+func (t *Tail) endLine(o *output) {
+	line := strings.TrimRight(string(o.partial), "\r")
+	o.partial = o.partial[:0]
+	if o.skipSecret(line) || o.skipStack(line) {
 		return
 	}
 	if len(t.kept) == TailLines {
@@ -67,43 +77,46 @@ func (t *Tail) endLine() {
 }
 
 // skipSecret reports whether line lies within a PEM block. The line that begins one is kept, and is cut by [Tail.Lines].
-func (t *Tail) skipSecret(line string) bool {
+func (o *output) skipSecret(line string) bool {
 	begins, ends := strings.LastIndex(line, pemBegin), strings.LastIndex(line, pemEnd)
-	inside := t.secret > 0
+	inside := o.secret > 0
 	switch {
 	case begins > ends:
-		t.secret = secretLines
+		o.secret = secretLines
 	case ends >= 0:
-		t.secret = 0
+		o.secret = 0
 	case inside:
-		t.secret--
+		o.secret--
 	}
 	return inside
 }
 
 // skipStack reports whether line is one of a stack trace that has enough lines already.
-func (t *Tail) skipStack(line string) bool {
+func (o *output) skipStack(line string) bool {
 	switch {
 	case strings.HasPrefix(line, "goroutine ") && strings.HasSuffix(line, ":"):
-		t.stack++
-	case t.stack == 0:
+		o.stack++
+	case o.stack == 0:
 		return false
 	case line == "" || line[0] == '\t' || strings.HasPrefix(line, "created by ") || strings.HasSuffix(line, ")"):
-		t.stack++
+		o.stack++
 	default:
-		t.stack = 0
+		o.stack = 0
 		return false
 	}
-	return t.stack > stackLines
+	return o.stack > stackLines
 }
 
-// Lines returns what is kept, the oldest line first: at most [TailLines] lines with at most [TailBytes] bytes, without empty
-// lines, without what acts on a terminal, and with [CutSecrets] applied. A line that has not ended is included.
+// Lines returns what is kept, the oldest line first: at most [TailLines] lines with at most [TailBytes] bytes, without
+// empty lines, without what acts on a terminal, and with [CutSecrets] applied. A line that has not ended is included, one
+// of each output.
 func (t *Tail) Lines() []string {
 	t.mu.Lock()
 	all := append([]string(nil), t.kept...)
-	if len(t.partial) > 0 && t.secret == 0 {
-		all = append(all, string(t.partial))
+	for _, o := range t.outputs {
+		if len(o.partial) > 0 && o.secret == 0 {
+			all = append(all, string(o.partial))
+		}
 	}
 	t.mu.Unlock()
 	var out []string
@@ -142,22 +155,29 @@ const (
 	cutMark  = "[cut]"
 )
 
+// secretValue is the pattern of the value of a field.
+const secretValue = `(?:\\?"(?:[^"\\]|\\[^"])*\\?"?|'[^']*'?|[^\s,;}]+)`
+
 // secretPatterns find secrets in a line. What their first group matches stays.
 var secretPatterns = []*regexp.Regexp{
 	regexp.MustCompile(`(-----BEGIN ).*?(?:-----END [^-]*-----|$)`),
 	regexp.MustCompile(`(, path: &).*`), // behind it a kubelet that refuses its config prints all of it
 	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[^\s"',;]+`),
-	regexp.MustCompile(`(?i)([\w.-]*(?:token|passw(?:or)?d|secret|api[_-]?key|private[_-]?key|credential)[\w.-]*\\?["']?\s*[:=]\s*)` +
-		`(?:\\?"(?:[^"\\]|\\[^"])*\\?"?|'[^']*'?|[^\s,;}]+)`),
+	regexp.MustCompile(`(?i)([\w.-]*(?:token|passw(?:or)?d|secret|api[_-]?key|private[_-]?key|key[_-]?data|credential)[\w.-]*\\?["']?\s*[:=]\s*)` +
+		secretValue),
+	regexp.MustCompile(`(?i)((?:^\s*(?:-\s+)?|[{,]\s*)(?:[\w-]+\.)?key\s*:\s*)` + secretValue), // not the key= of a log
+	regexp.MustCompile(`(?i)(\\?["'](?:[\w-]+\.)?key\\?["']\s*:\s*)` + secretValue),
+	regexp.MustCompile(`()LS0tLS1CRUdJTi[\w+/=]*`), // a PEM block in base64
 	regexp.MustCompile(`(?i)(--[\w-]*(?:token|password|secret)[\w-]*\s+)[^\s-]\S*`),
 	regexp.MustCompile(`(://)[^\s/@:]+:[^\s/@]+@`),
 	regexp.MustCompile(`()\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?`), // a JSON web token
 	regexp.MustCompile(`()\b[a-z0-9]{6}\.[a-z0-9]{16}\b`),       // a bootstrap token
 }
 
-// CutSecrets replaces what looks like a secret in one line of text: PEM blocks, a whole kubelet config, the values of authorization headers and of
-// fields and flags whose name has token, password, secret or key in it, passwords in URLs, JSON web tokens and bootstrap tokens.
-// It finds what has such a form and no more.
+// CutSecrets replaces what looks like a secret in one line of text: PEM blocks, a whole kubelet config, the values of
+// authorization headers and of fields and flags whose name has token, password, secret, credential, api-key, private-key
+// or key-data in it, key: fields, passwords in URLs, JSON web tokens and bootstrap tokens. It finds what has such a form
+// and no more.
 func CutSecrets(line string) string {
 	for _, p := range secretPatterns {
 		line = p.ReplaceAllString(line, "${1}"+cutMark)
@@ -174,21 +194,21 @@ func KeepTail(cmd *exec.Cmd) *Tail {
 		return kept
 	}
 	one := isSameWriter(cmd.Stdout, cmd.Stderr)
-	cmd.Stdout = kept.tee(cmd.Stdout)
+	cmd.Stdout = kept.tee(cmd.Stdout, &kept.outputs[0])
 	if one {
 		cmd.Stderr = cmd.Stdout // exec.Cmd promises that such a writer is called by one goroutine at a time
 	} else {
-		cmd.Stderr = kept.tee(cmd.Stderr)
+		cmd.Stderr = kept.tee(cmd.Stderr, &kept.outputs[1])
 	}
 	return kept
 }
 
-// tee returns a writer that keeps what is written, and hands it on to w.
-func (t *Tail) tee(w io.Writer) io.Writer {
+// tee returns a writer that keeps what is written as that of an output, and hands it on to w.
+func (t *Tail) tee(w io.Writer, from *output) io.Writer {
 	if f, ok := w.(*os.File); ok && f != os.Stdout && f != os.Stderr {
 		return w // exec.Cmd may close it: its own pipes are such files
 	}
-	return &tee{w, t}
+	return &tee{w, t, from}
 }
 
 func isSameWriter(a, b io.Writer) bool {
@@ -199,6 +219,7 @@ func isSameWriter(a, b io.Writer) bool {
 type tee struct {
 	next io.Writer // may be nil
 	kept *Tail
+	from *output
 }
 
 // Write implements io.Writer. It never fails.
@@ -206,5 +227,6 @@ func (t *tee) Write(p []byte) (int, error) {
 	if t.next != nil {
 		_, _ = t.next.Write(p) // the process that writes must not end because the disk behind its log is full
 	}
-	return t.kept.Write(p)
+	t.kept.keepFrom(t.from, p)
+	return len(p), nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -88,6 +89,9 @@ func TestTailCutsSecrets(t *testing.T) {
 		"dial https://admin:" + secret + "@10.0.0.1/", "got " + jwt + " back", "join with abcdef.0123456789abcdef",
 		"Authorization: Basic " + secret + "==", "StaticPodURLHeader:map[Authorization:[Basic " + secret + "]]", "X-Api-Key: " + secret,
 		`E1127 12:00:00.0 1 run.go:72] "command failed" err="failed to validate kubelet configuration, path: &{X:` + secret + `}"`,
+		"    client-key-data: " + secret, `{"client-key-data":"` + secret + `"}`, "tls-key-data=" + secret, `err="\"client-key-data\": ` + secret + `"`,
+		"key: " + secret, "  - key: " + secret, `"key":"` + secret + `"`, "tls.key: " + secret, `\"key\": \"` + secret + `\"`,
+		"  LS0tLS1CRUdJTi" + secret + "==",
 		pem, strings.ReplaceAll(pem, "\n", `\n`), "before " + pem + " after", pem[:60],
 	} {
 		for _, piece := range []int{1, 4096} {
@@ -103,6 +107,7 @@ func TestTailCutsSecrets(t *testing.T) {
 	for _, text := range []string{
 		"found character that cannot start any token", "the basics", `err="open /etc/x: no such file or directory"`,
 		"Get \"https://127.0.0.1:6443/api\": dial tcp: connection refused", "v1.2.3-4.567 of 10:12:01.123456",
+		"client-key: /var/lib/kubelet/pki/client.pem", "monkey: 3", "keys: 12", `err="no such key: "`, "key=node/n1 was requeued",
 	} {
 		if got := keep(text, 4096); len(got) != 1 || got[0] != text {
 			t.Errorf("of %q it keeps %q, want all of it", text, got)
@@ -139,6 +144,31 @@ func TestKeepTailOutlivesWhatIsBehindIt(t *testing.T) {
 				t.Error("what was written is not handed on")
 			}
 		})
+	}
+}
+
+// What the process writes to its two outputs is split anywhere. A value never loses its name to the other output.
+func TestKeepTailHasALineForEachOutput(t *testing.T) {
+	const secret = "hunter2hunter2"
+	cmd := exec.Command("true")
+	kept := process.KeepTail(cmd)
+	for _, w := range []struct {
+		to   io.Writer
+		text string
+	}{
+		{cmd.Stdout, "token: "}, {cmd.Stderr, "E1127 it fails\n"}, {cmd.Stdout, secret + "\n"},
+		{cmd.Stdout, "-----BEGIN PRIVATE KEY-----\n"}, {cmd.Stderr, "E1127 between\n"}, {cmd.Stdout, secret + "\n-----END"},
+		{cmd.Stderr, "E1127 not ended"}, {cmd.Stdout, " PRIVATE KEY-----\nI1127 out not ended"},
+	} {
+		if _, err := io.WriteString(w.to, w.text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{
+		"E1127 it fails", "token: [cut]", "-----BEGIN [cut]", "E1127 between", "I1127 out not ended", "E1127 not ended",
+	}
+	if got := kept.Lines(); !slices.Equal(got, want) {
+		t.Errorf("kept is %q, want %q", got, want)
 	}
 }
 
