@@ -25,14 +25,7 @@ func askRuntime(ctx context.Context, endpoint string) (version string, err error
 	if !ok {
 		return "", nil
 	}
-	protocols := &http.Protocols{}
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{
-		Protocols: protocols,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		},
-	}
+	transport := newRuntimeTransport(socket)
 	defer transport.CloseIdleConnections()
 	// One message of gRPC: it is not compressed, and VersionRequest is empty.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/runtime.v1.RuntimeService/Version",
@@ -60,6 +53,19 @@ func askRuntime(ctx context.Context, endpoint string) (version string, err error
 			resp.StatusCode, status)
 	}
 	return versionIn(body), nil
+}
+
+// newRuntimeTransport returns a transport to a Unix socket, for one call. Its connection is closed with the call, also
+// where that is given up: a runtime that hangs would keep it for as long as it lives.
+func newRuntimeTransport(socket string) *http.Transport {
+	protocols := &http.Protocols{}
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Transport{
+		Protocols: protocols, DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}
 }
 
 // socketOf returns the path of a Unix socket. A kubelet takes an endpoint without a scheme for one.

@@ -98,11 +98,7 @@ func lacksRuntimeConfig(ctx context.Context, socket string) bool {
 	if socket == "" {
 		return false
 	}
-	protocols := &http.Protocols{}
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
+	transport := newRuntimeTransport(socket)
 	defer transport.CloseIdleConnections()
 	ctx, cancel := context.WithTimeout(ctx, settled)
 	defer cancel()
