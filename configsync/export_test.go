@@ -5,6 +5,9 @@ package configsync
 
 // What only the tests of package configsync_test use.
 
+// GateError is what Gate returns.
+type GateError = gateError
+
 const MaxFields = maxFields
 
 var HashedName = hashedName

@@ -41,7 +41,7 @@ func (l GateLimits) withDefaults() GateLimits {
 }
 
 // A GateError says why a document was not let through. It holds no value of the document.
-type GateError struct {
+type gateError struct {
 	// Line is where, from 1; 0 for the document as a whole.
 	Line int
 	// Problem says what is wrong and what would be right.
@@ -49,7 +49,7 @@ type GateError struct {
 }
 
 // Error gives line and problem.
-func (e *GateError) Error() string {
+func (e *gateError) Error() string {
 	if e.Line == 0 {
 		return "document " + e.Problem
 	}
@@ -59,7 +59,7 @@ func (e *GateError) Error() string {
 // Gate lets a YAML or JSON document through if no two readers can take it for different things and none can be made to grow
 // without bound by it: one document, a map or a list, within the limits, in UTF-8, without anchors, aliases, merge keys, tags and
 // directives, with maps whose keys are plain strings that differ in more than case. It returns the document as JSON. Scalars have
-// the meaning that Kubernetes gives them (YAML 1.1: "yes" is true). Errors are [*GateError]s.
+// the meaning that Kubernetes gives them (YAML 1.1: "yes" is true). Errors name the line and the problem, and no value.
 func Gate(doc []byte, l GateLimits) (out []byte, err error) {
 	l = l.withDefaults()
 	if err := scan(doc, l); err != nil {
@@ -67,7 +67,7 @@ func Gate(doc []byte, l GateLimits) (out []byte, err error) {
 	}
 	defer func() { // the parsers are not ours, and a panic on a config would keep the node down
 		if recover() != nil {
-			out, err = nil, &GateError{Problem: "is not valid YAML: it brings the parser to a panic"}
+			out, err = nil, &gateError{Problem: "is not valid YAML: it brings the parser to a panic"}
 		}
 	}()
 	root, err := parse(doc)
@@ -86,16 +86,16 @@ func Gate(doc []byte, l GateLimits) (out []byte, err error) {
 func convert(doc []byte, root *yamlv3.Node) ([]byte, error) {
 	out, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
-		return nil, &GateError{Problem: readDifferently}
+		return nil, &gateError{Problem: readDifferently}
 	}
 	dec := json.NewDecoder(bytes.NewReader(out))
 	dec.UseNumber()
 	var seen any
 	if err := dec.Decode(&seen); err != nil {
-		return nil, &GateError{Problem: readDifferently}
+		return nil, &gateError{Problem: readDifferently}
 	}
 	if line := difference(root, seen); line != 0 {
-		return nil, &GateError{Line: line, Problem: readDifferently}
+		return nil, &gateError{Line: line, Problem: readDifferently}
 	}
 	return out, nil
 }
@@ -139,18 +139,18 @@ func difference(n *yamlv3.Node, v any) int {
 func scan(doc []byte, l GateLimits) error {
 	switch {
 	case len(doc) > l.Bytes:
-		return &GateError{Problem: fmt.Sprintf("has %d bytes, at most %d are taken", len(doc), l.Bytes)}
+		return &gateError{Problem: fmt.Sprintf("has %d bytes, at most %d are taken", len(doc), l.Bytes)}
 	case !utf8.Valid(doc):
-		return &GateError{Problem: "must be UTF-8"}
+		return &gateError{Problem: "must be UTF-8"}
 	case bytes.IndexByte(doc, 0) >= 0:
-		return &GateError{Problem: "must not hold NUL bytes"}
+		return &gateError{Problem: "must not hold NUL bytes"}
 	case len(bytes.TrimSpace(doc)) == 0:
-		return &GateError{Problem: "must not be empty"}
+		return &gateError{Problem: "must not be empty"}
 	case doc[0] == '%' || bytes.Contains(doc, []byte("\n%")) || bytes.Contains(doc, []byte("\r%")):
 		// The parser compares each %TAG with all before it: seconds of work in a legal size.
-		return &GateError{Problem: "directives are not taken: no line may begin with %"}
+		return &gateError{Problem: "directives are not taken: no line may begin with %"}
 	case separators(doc) > 2*l.Nodes:
-		return &GateError{Problem: fmt.Sprintf("has so many separators that it can hold far more than %d keys and values", l.Nodes)}
+		return &gateError{Problem: fmt.Sprintf("has so many separators that it can hold far more than %d keys and values", l.Nodes)}
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func parse(doc []byte) (*yamlv3.Node, error) {
 	var root yamlv3.Node
 	switch err := dec.Decode(&root); {
 	case errors.Is(err, io.EOF):
-		return nil, &GateError{Problem: "holds nothing but comments"}
+		return nil, &gateError{Problem: "holds nothing but comments"}
 	case err != nil:
 		return nil, syntaxError(err)
 	}
@@ -195,11 +195,11 @@ func parse(doc []byte) (*yamlv3.Node, error) {
 	case err != nil:
 		return nil, syntaxError(err)
 	default:
-		return nil, &GateError{Line: second.Line, Problem: "a second document begins here; there must be one"}
+		return nil, &gateError{Line: second.Line, Problem: "a second document begins here; there must be one"}
 	}
 	top := root.Content[0]
 	if top.Kind == yamlv3.ScalarNode {
-		return nil, &GateError{Line: top.Line, Problem: "must be a map or a list"}
+		return nil, &gateError{Line: top.Line, Problem: "must be a map or a list"}
 	}
 	return top, nil
 }
@@ -218,7 +218,7 @@ func syntaxError(err error) error {
 			problem += ": " + h.hint
 		}
 	}
-	return &GateError{Line: line, Problem: problem}
+	return &gateError{Line: line, Problem: problem}
 }
 
 // syntaxHints say what to look for where a parser stumbled.
@@ -243,17 +243,17 @@ func (w *walker) walk(n *yamlv3.Node, depth int) error {
 	w.nodes++
 	switch {
 	case w.nodes > w.limits.Nodes:
-		return &GateError{Line: n.Line, Problem: fmt.Sprintf("more than %d keys and values", w.limits.Nodes)}
+		return &gateError{Line: n.Line, Problem: fmt.Sprintf("more than %d keys and values", w.limits.Nodes)}
 	case depth > w.limits.Depth:
-		return &GateError{Line: n.Line, Problem: fmt.Sprintf("nested deeper than %d levels", w.limits.Depth)}
+		return &gateError{Line: n.Line, Problem: fmt.Sprintf("nested deeper than %d levels", w.limits.Depth)}
 	case n.Anchor != "" || n.Kind == yamlv3.AliasNode:
-		return &GateError{Line: n.Line, Problem: "anchors and aliases are not taken; write the value out"}
+		return &gateError{Line: n.Line, Problem: "anchors and aliases are not taken; write the value out"}
 	case n.Style&yamlv3.TaggedStyle != 0:
-		return &GateError{Line: n.Line, Problem: "tags are not taken; write the value without one"}
+		return &gateError{Line: n.Line, Problem: "tags are not taken; write the value without one"}
 	case strings.ContainsRune(n.Value, 0):
-		return &GateError{Line: n.Line, Problem: "a text must not hold a NUL"}
+		return &gateError{Line: n.Line, Problem: "a text must not hold a NUL"}
 	case n.Tag == "!!float" && isNoNumber(n.Value):
-		return &GateError{Line: n.Line, Problem: "infinity and not-a-number are not taken; write a number, or a text in quotes"}
+		return &gateError{Line: n.Line, Problem: "infinity and not-a-number are not taken; write a number, or a text in quotes"}
 	case n.Kind == yamlv3.MappingNode:
 		return w.mapping(n, depth)
 	}
@@ -271,11 +271,11 @@ func (w *walker) mapping(n *yamlv3.Node, depth int) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if problem := keyProblem(key); problem != "" {
-			return &GateError{Line: key.Line, Problem: problem}
+			return &gateError{Line: key.Line, Problem: problem}
 		}
 		folded := fold(key.Value)
 		if seen[folded] {
-			return &GateError{Line: key.Line, Problem: "a key stands twice in its map, or differs from another in case only"}
+			return &gateError{Line: key.Line, Problem: "a key stands twice in its map, or differs from another in case only"}
 		}
 		seen[folded] = true
 		for _, c := range n.Content[i : i+2] {

@@ -45,24 +45,24 @@ type Probe interface {
 // Change says why a restart is asked for.
 type Change struct {
 	// Kind is Adopt, Reset or RollBack.
-	Kind ChangeKind
+	Kind changeKind
 	// From and To are the configs before and after. The zero Ref is the local config.
 	From, To lkg.Ref
 	// Why is one sentence for people.
 	Why string
 }
 
-// ChangeKind names the reason of a restart.
-type ChangeKind string
+// changeKind names the reason of a restart.
+type changeKind string
 
 // The kinds of change that ask for a restart.
 const (
 	// Adopt takes up a new config on trial.
-	Adopt ChangeKind = "Adopt"
+	Adopt changeKind = "Adopt"
 	// Reset returns to the local config because the source is empty.
-	Reset ChangeKind = "Reset"
+	Reset changeKind = "Reset"
 	// RollBack leaves a config that was rejected while it ran.
-	RollBack ChangeKind = "RollBack"
+	RollBack changeKind = "RollBack"
 )
 
 // A Restarter restarts what is configured, after the change was recorded.

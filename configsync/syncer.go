@@ -293,9 +293,8 @@ func withChild(probes []Probe, r Restarter) []Probe {
 }
 
 func isRecordError(err error) bool {
-	var re *lkg.RecordError
 	var be *lkg.BaselineError
-	return errors.As(err, &re) && !errors.As(err, &be)
+	return errors.Is(err, lkg.ErrRecord) && !errors.As(err, &be)
 }
 
 // nowhere is the store of a Syncer without one: it keeps nothing.

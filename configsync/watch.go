@@ -72,7 +72,7 @@ func (s *Syncer[T]) noteSick(epoch int, h lkg.Health) {
 func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Duration) string {
 	deadline := l.ProbeDeadline
 	if deadline <= 0 {
-		deadline = lkg.DefaultProbeDeadline
+		deadline = (lkg.Bounds{}).Clamp(l).ProbeDeadline // the default
 	}
 	switch {
 	case probe == "" || sick <= deadline:

@@ -9,11 +9,11 @@ import (
 )
 
 // A CheckOutcome is what became of loading and validating a config.
-type CheckOutcome int
+type checkOutcome int
 
 // The outcomes. The zero value is CheckUnavailable, which never makes a config usable and never makes it bad.
 const (
-	CheckUnavailable CheckOutcome = iota // its checkpoint is missing or damaged; it can be fetched again
+	CheckUnavailable checkOutcome = iota // its checkpoint is missing or damaged; it can be fetched again
 	CheckOK                              // loaded, decoded, valid
 	CheckUndecodable                     // can not be decoded: bad at once
 	CheckInvalid                         // decoded, and not valid: bad at once
@@ -31,7 +31,7 @@ const (
 
 // A Check is the answer to "is this config usable?".
 type Check struct {
-	Outcome CheckOutcome
+	Outcome checkOutcome
 	Err     error  // why not; field paths and digests, never payload
 	Origin  Origin // of the local config only
 }
@@ -44,7 +44,7 @@ func (o Origin) orDefault() Origin {
 }
 
 // String is a lower-case word for messages.
-func (c CheckOutcome) String() string {
+func (c checkOutcome) String() string {
 	switch c {
 	case CheckOK:
 		return "ok"

@@ -32,7 +32,7 @@ type moment struct {
 }
 
 // A Marker announces one restart before it happens. The next start consumes it.
-type Marker struct {
+type restartMarker struct {
 	ID     string    `json:"id"`
 	At     time.Time `json:"at"`
 	Kind   Cause     `json:"kind"` // CauseAdoption or CausePlanned
@@ -83,7 +83,7 @@ type Start struct {
 // [Fault] has that as its cause. One that is known to be bad is a crash. All else is unknown; so is a clean exit,
 // which
 // is not planned: a caller that stops the process on purpose says ExitPlanned, or calls [Tracker.PlanRestart] first.
-func classify(prev *Start, marker *Marker, now moment, e Exit) (cause Cause, detail string) {
+func classify(prev *Start, marker *restartMarker, now moment, e Exit) (cause Cause, detail string) {
 	switch {
 	case marker.announces(prev, now):
 		return marker.Kind, "restart announced at " + marker.At.UTC().Format(time.RFC3339)
@@ -106,7 +106,7 @@ func classify(prev *Start, marker *Marker, now moment, e Exit) (cause Cause, det
 
 // announces reports whether m, which no start consumed yet, can explain a start at now. A marker of an older boot was
 // made for a restart that never came.
-func (m *Marker) announces(prev *Start, now moment) bool {
+func (m *restartMarker) announces(prev *Start, now moment) bool {
 	if m == nil || m.ID == "" || (m.Kind != CauseAdoption && m.Kind != CausePlanned) {
 		return false
 	}

@@ -21,7 +21,7 @@ type Input struct {
 }
 
 // An Ignored start belongs to the trial and was not counted.
-type Ignored struct {
+type ignoredStart struct {
 	Start Start
 	Why   string
 }
@@ -45,7 +45,7 @@ type Verdict struct {
 	OnTrial   bool      // Use is the current config, and still has to prove itself
 	Counted   int       // unexplained ends that are held against the current config
 	Threshold int       // more than so many leave it
-	Ignored   []Ignored // starts of the trial that were not counted, and why
+	Ignored   []ignoredStart // starts of the trial that were not counted, and why
 
 	Rejected      *BadEntry // why the current config is avoided, if it is bad
 	NewlyRejected bool      // Rejected was found by this decision and must be on record before Use is used

@@ -22,10 +22,10 @@
 //		return tracker.Decide(ctx, nil, check)
 //	}
 //
-// Two pure functions hold every rule. [Decide] answers, at a start, "which config do I use, and why?".
-// [Promote] answers, while a config runs, "has it earned to be the last known good one?". Neither reads a
-// clock, a file or the network, so the same functions serve production, dry runs and a status command.
-// [Tracker] keeps what they need in records and holds the order of the writes.
+// Two pure functions hold every rule. [Decide] answers, at a start, "which config do I use, and why?". The one behind
+// [Tracker.Healthy] answers, while a config runs, "has it earned to be the last known good one?". Neither reads a clock,
+// a file or the network, so the same functions serve production, dry runs and a status command. [Tracker] keeps what
+// they need in records and holds the order of the writes.
 //
 // # A start
 //

@@ -5,13 +5,26 @@ package lkg
 
 // What only the tests of package lkg_test use.
 
-type Moment = moment
+type (
+	Moment       = moment
+	FieldError   = fieldError
+	CheckOutcome = checkOutcome
+	Result       = progressResult
+	Soak         = soakRecord
+	Marker       = restartMarker
+	RecordError  = recordError
+)
+
+// Promote is what Tracker.Healthy decides by.
+var Promote = judgeHealth
 
 var BeliefStream = beliefStream
 
 var Classify = classify
 
 const DefaultMinHealthyRun = defaultMinHealthyRun
+
+const DefaultProbeDeadline = defaultProbeDeadline
 
 const FallbackThreshold = fallbackThreshold
 

@@ -23,7 +23,7 @@ type Limits struct {
 	// Zero means 10 minutes. A value above Trial means Trial.
 	MinHealthyRun time.Duration
 	// ProbeDeadline is how long a required probe may fail without a break during the trial before the config is
-	// rejected. Zero means [DefaultProbeDeadline].
+	// rejected. Zero means 5 minutes.
 	ProbeDeadline time.Duration
 }
 
@@ -31,7 +31,7 @@ type Limits struct {
 const (
 	DefaultTrial          = 10 * time.Minute
 	defaultMinHealthyRun  = 10 * time.Minute
-	DefaultProbeDeadline  = 5 * time.Minute
+	defaultProbeDeadline  = 5 * time.Minute
 	MaxCrashLoopThreshold = 10
 
 	// fallbackThreshold is how many unexplained restarts are tolerated at least while a config is used as a fallback. It has
@@ -60,11 +60,11 @@ type Bounds struct {
 	MaxCrashLoopThreshold int
 }
 
-// Validate says which field is out of range. Errors are [*FieldError]s: a negative duration, or a threshold outside 0
+// Validate says which field is out of range. Errors wrap [ErrInvalid]: a negative duration, or a threshold outside 0
 // to 10.
 func (l Limits) Validate() error {
 	if l.CrashLoopThreshold < 0 || l.CrashLoopThreshold > MaxCrashLoopThreshold {
-		return &FieldError{"crashLoopThreshold", strconv.Itoa(l.CrashLoopThreshold), "must be between 0 and 10"}
+		return &fieldError{"crashLoopThreshold", strconv.Itoa(l.CrashLoopThreshold), "must be between 0 and 10"}
 	}
 	return errors.Join(notNegative("trial", l.Trial), notNegative("minHealthyRun", l.MinHealthyRun),
 		notNegative("probeDeadline", l.ProbeDeadline))
@@ -74,7 +74,7 @@ func (l Limits) Validate() error {
 func (l Limits) effective() Limits {
 	l.Trial = positive(l.Trial, DefaultTrial)
 	l.MinHealthyRun = min(positive(l.MinHealthyRun, defaultMinHealthyRun), l.Trial)
-	l.ProbeDeadline = positive(l.ProbeDeadline, DefaultProbeDeadline)
+	l.ProbeDeadline = positive(l.ProbeDeadline, defaultProbeDeadline)
 	l.CrashLoopThreshold = min(max(l.CrashLoopThreshold, 0), MaxCrashLoopThreshold)
 	return l
 }
@@ -82,7 +82,7 @@ func (l Limits) effective() Limits {
 // Validate says which bound makes no sense: a negative one, MinTrial above MaxTrial, or a threshold above 10.
 func (b Bounds) Validate() error {
 	if b.MaxCrashLoopThreshold < 0 || b.MaxCrashLoopThreshold > MaxCrashLoopThreshold {
-		return &FieldError{"maxCrashLoopThreshold", strconv.Itoa(b.MaxCrashLoopThreshold), "must be between 0 and 10"}
+		return &fieldError{"maxCrashLoopThreshold", strconv.Itoa(b.MaxCrashLoopThreshold), "must be between 0 and 10"}
 	}
 	err := errors.Join(notNegative("minTrial", b.MinTrial), notNegative("maxTrial", b.MaxTrial),
 		notNegative("minHealthyRun", b.MinHealthyRun), notNegative("maxProbeDeadline", b.MaxProbeDeadline))
@@ -90,7 +90,7 @@ func (b Bounds) Validate() error {
 		return err
 	}
 	if e := b.effective(); e.MinTrial > e.MaxTrial {
-		return &FieldError{"minTrial", e.MinTrial.String(), "must not be above maxTrial, which is " + e.MaxTrial.String()}
+		return &fieldError{"minTrial", e.MinTrial.String(), "must not be above maxTrial, which is " + e.MaxTrial.String()}
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func positive(d, otherwise time.Duration) time.Duration {
 
 func notNegative(field string, d time.Duration) error {
 	if d < 0 {
-		return &FieldError{field, d.String(), "must not be negative"}
+		return &fieldError{field, d.String(), "must not be negative"}
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func load(ctx context.Context, call string, g Getter, version string) (loaded, e
 		case err == nil:
 			return true
 		case ctx.Err() != nil:
-			fatal = &RecordError{"reading", stream, err}
+			fatal = &recordError{"reading", stream, err}
 		default:
 			l.state.Notices = append(l.state.Notices, Notice{stream, err})
 		}
@@ -162,7 +162,7 @@ func (s source) assignment() Assignment {
 
 func (l *loaded) unversioned(read reader) {
 	read(streamMarker, func(b []byte) error {
-		var m Marker
+		var m restartMarker
 		if err := json.Unmarshal(b, &m); err != nil {
 			return err
 		}

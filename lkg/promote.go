@@ -37,22 +37,22 @@ type Health struct {
 }
 
 // A Result is what a health report led to.
-type Result string
+type progressResult string
 
 // The results. The zero value means that nothing is on trial or under suspicion in this run.
 const (
-	resultIdle     Result = ""
-	resultWait     Result = "Wait"     // still on trial, or under suspicion
-	ResultPromoted Result = "Promoted" // the config is the last known good one now
-	ResultRejected Result = "Rejected" // a config is listed as bad; restart if it is in use
-	ResultRestart  Result = "Restart"  // the next start uses another config: restart
+	resultIdle     progressResult = ""
+	resultWait     progressResult = "Wait"     // still on trial, or under suspicion
+	ResultPromoted progressResult = "Promoted" // the config is the last known good one now
+	ResultRejected progressResult = "Rejected" // a config is listed as bad; restart if it is in use
+	ResultRestart  progressResult = "Restart"  // the next start uses another config: restart
 )
 
 // Progress is how far a trial or a case is, after a report.
 type Progress struct {
-	Result   Result
+	Result   progressResult
 	Why      string    // what is missing, or what decided
-	Soak     Soak      // after the report
+	Soak     soakRecord      // after the report
 	Limits   Limits    // that were applied, defaults filled in
 	Rejected *BadEntry // set with ResultRejected
 	Case     *Case     // after the report; nil: no config is under suspicion
@@ -60,7 +60,7 @@ type Progress struct {
 	settle settlement // what counts against nothing any more
 }
 
-// Promote judges the running config after a health report. It is pure: the Tracker writes what it says. The limits are
+// judgeHealth judges the running config after a health report. It is pure: the Tracker writes what it says. The limits are
 // those of the running config.
 //
 // A config on trial is promoted when its healthy time is longer than Limits.Trial (equal is still on trial), the
@@ -72,7 +72,7 @@ type Progress struct {
 // trial, after it, or as a fallback. If it was avoided and is tried once more, it is rejected then. What runs below a
 // suspect is a witness against it when it was healthy without a break for Case.Witness; a suspect that is healthy for
 // Case.Acquit is not to blame. A healthy run of the trial, and at most an hour, forgives the ends of earlier runs.
-func Promote(s State, l Limits, h Health) Progress {
+func judgeHealth(s State, l Limits, h Health) Progress {
 	p := Progress{Limits: l.effective(), Soak: s.Soak, Case: s.openCase()}
 	last := s.lastStart()
 	if last == nil || last.Used.Role == "" {
@@ -227,9 +227,9 @@ func (p *Progress) judge(failing string) {
 // after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first
 // report of a run
 // speaks for the time since the start. Time without an answer counts for nothing, and breaks nothing.
-func (k Soak) after(s *State, elapsed time.Duration, answer string, onTrial bool) Soak {
+func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTrial bool) soakRecord {
 	if k.Assignment != s.Current.ID {
-		k = Soak{Assignment: s.Current.ID, lived: k.lived}
+		k = soakRecord{Assignment: s.Current.ID, lived: k.lived}
 	}
 	k.BootID = s.BootID
 	before := k.Last
@@ -255,7 +255,7 @@ func (k Soak) after(s *State, elapsed time.Duration, answer string, onTrial bool
 }
 
 // nextRun is the soak at a new start: what was added up stays, the run begins anew.
-func (k Soak) nextRun() Soak {
+func (k soakRecord) nextRun() soakRecord {
 	k.lived = max(k.lived, k.Longest)
 	k.Run, k.Longest, k.Failing, k.Last = 0, 0, 0, ""
 	return k

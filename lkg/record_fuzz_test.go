@@ -137,7 +137,7 @@ func FuzzMarkerAndDesired(f *testing.F) {
 	f.Add([]byte(`{"outcome":"Invalid","cause":"x","at":"2030-01-01T00:00:00Z"}`))
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		var m Marker
+		var m restartMarker
 		var o Outcome
 		if json.Unmarshal(payload, &m) == nil {
 			cause, detail := classify(nil, &m, moment{BootID: m.BootID}, Exit{})

@@ -19,7 +19,7 @@ const maxStarts = 36
 type trialRecord struct {
 	Starts   []Start `json:"starts"`
 	Consumed string  `json:"consumed,omitempty"`
-	Soak     Soak    `json:"soak,omitzero"`
+	Soak     soakRecord    `json:"soak,omitzero"`
 	Case     *Case   `json:"case,omitempty"`
 	Binary   string  `json:"binary,omitempty"`
 }
@@ -138,7 +138,7 @@ func (s *State) weight(st *Start) int {
 // tally counts the unexplained starts of the current assignment. The first start is not counted: it adopted the
 // config.
 // A start without evidence belongs to the assignment if its time, or its place in the list, is after it.
-func tally(s *State) (counted int, ignored []Ignored) {
+func tally(s *State) (counted int, ignored []ignoredStart) {
 	first := firstStart(s)
 	seen := false
 	for i := range s.Starts {
@@ -151,7 +151,7 @@ func tally(s *State) (counted int, ignored []Ignored) {
 		case "":
 			counted++
 		default:
-			ignored = append(ignored, Ignored{*st, why})
+			ignored = append(ignored, ignoredStart{*st, why})
 		}
 	}
 	return counted, ignored
@@ -211,7 +211,7 @@ func ignore(st *Start, i, first int) string {
 func (st *Start) counts() bool { return st.N > 1 && st.Cause.unexplained() && !st.After.fallback() }
 
 // evidence is what a bad entry says beside its reason. It is bounded: the oldest ignored starts are left out.
-func evidence(counted int, ignored []Ignored, cause error) string {
+func evidence(counted int, ignored []ignoredStart, cause error) string {
 	if cause != nil {
 		return cause.Error()
 	}

@@ -43,7 +43,7 @@ type BadEntry struct {
 }
 
 // A Soak is the healthy time of one assignment, and how the present run is. All durations are sums of monotonic time.
-type Soak struct {
+type soakRecord struct {
 	Assignment  string        `json:"assignment,omitempty"`
 	Accumulated time.Duration `json:"accumulated,omitempty"` // nanoseconds, over all runs
 	Run         time.Duration `json:"run,omitempty"`         // healthy without a break, in the present run, of any config
@@ -79,13 +79,13 @@ type State struct {
 	GoodID        string    // the assignment that made it the last known good one; empty: the local config is
 	Previous      Ref       // the last known good config before it
 	PromotedAt    time.Time // zero: never
-	Marker        *Marker   // the last planned restart, consumed or not
+	Marker        *restartMarker   // the last planned restart, consumed or not
 	Consumed      string    // id of the last marker that a start consumed
 	Desired       Outcome
 
 	Bad    []BadEntry // oldest first
 	Starts []Start    // oldest first; the last one is the present start
-	Soak   Soak
+	Soak   soakRecord
 	Case   *Case // nil: no config is under suspicion
 
 	CurrentLost       bool // the `current` record exists and can not be read
@@ -171,7 +171,7 @@ func (s *State) badEntry(r Ref) (found *BadEntry) {
 }
 
 // freshMarker is the last marker, if no start consumed it.
-func (s *State) freshMarker() *Marker {
+func (s *State) freshMarker() *restartMarker {
 	if s.Marker == nil || s.Marker.ID == s.Consumed {
 		return nil
 	}

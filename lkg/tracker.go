@@ -34,9 +34,9 @@ type Options struct {
 	Keep func(ctx context.Context, ref Ref) error
 }
 
-// A Tracker keeps the state of one node's config in a Store and applies [Decide] and [Promote] to it.
+// A Tracker keeps the state of one node's config in a Store and applies [Decide] and the rule of promotion to it.
 //
-// Errors of the store are [*RecordError]s. After one, what is known about good and bad configs stays in memory and is
+// Errors of the store wrap [ErrRecord]. After one, what is known about good and bad configs stays in memory and is
 // written with the next write of the same record; what was asked for (an assignment, a reset) did not happen.
 type Tracker struct {
 	store Store
@@ -127,7 +127,7 @@ func (t *Tracker) put(ctx context.Context, op, stream string, encode func() ([]b
 		err = t.store.Put(ctx, stream, payload)
 	}
 	if err != nil {
-		return &RecordError{op, stream, err}
+		return &recordError{op, stream, err}
 	}
 	return nil
 }

@@ -191,12 +191,12 @@ func (t *Tracker) Reject(ctx context.Context, r Ref, reason string) error {
 // validate says what a reference needs in order to be recorded.
 func (r Ref) validate() error {
 	if r.UID == "" || strings.ContainsAny(r.UID, " \t\r\n") {
-		return &FieldError{"uid", fmt.Sprintf("%q", r.UID), "must not be empty or contain white space"}
+		return &fieldError{"uid", fmt.Sprintf("%q", r.UID), "must not be empty or contain white space"}
 	}
 	return nil
 }
 
-func (m Marker) encode() ([]byte, error)  { return json.Marshal(m) }
+func (m restartMarker) encode() ([]byte, error)  { return json.Marshal(m) }
 func (o Outcome) encode() ([]byte, error) { return json.Marshal(o) }
 
 // Refuse lists a config as bad because a check said so before the config was ever assigned, with the reason that a
@@ -214,7 +214,7 @@ func (t *Tracker) Refuse(ctx context.Context, r Ref, c Check) error {
 	case CheckInvalid:
 		e.Reason = reasonValidate(r)
 	default:
-		return &FieldError{"outcome", fmt.Sprintf("%q", c.Outcome), "must be undecodable or invalid"}
+		return &fieldError{"outcome", fmt.Sprintf("%q", c.Outcome), "must be undecodable or invalid"}
 	}
 	leave, err := t.enter(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as
-// [Promote] says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of it
+// the rule of promotion says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of it
 // at most;
 // what a crash loses only lengthens the trial. What it returns without an error is on record. Writes:
 // last-known-good, or
@@ -21,7 +21,7 @@ func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 		return Progress{}, err
 	}
 	defer leave()
-	p := Promote(t.s, t.limits, h)
+	p := judgeHealth(t.s, t.limits, h)
 	added := p.Soak.Accumulated - t.s.Soak.Accumulated
 	t.s.Soak = p.Soak
 	switch {

@@ -12,7 +12,7 @@ import (
 
 // Start records that the configured thing starts, and how its previous run ended. It is the first write of every
 // start:
-// call it before anything can fail. Writes: startups, then trial. With a [*RecordError] the start is not on record;
+// call it before anything can fail. Writes: startups, then trial. With [ErrRecord] the start is not on record;
 // Decide still works, and will not use a config on trial. Each call is another start, but with [ExitCounted] the
 // last one on record is taken up, if it
 // is one of this boot and of the assigned config; else it counts as planned.
@@ -83,7 +83,7 @@ func (s *State) isBegun() bool {
 // between the
 // two writes, the config is listed, and the next start decides by that.
 //
-// With a [*BaselineError] nothing may be used. With a [*RecordError] the verdict is valid and safe to act on; tell
+// With a [*BaselineError] nothing may be used. With [ErrRecord] the verdict is valid and safe to act on; tell
 // somebody about the disk. With any other error there is no verdict.
 func (t *Tracker) Decide(ctx context.Context, limits func(Ref) Limits, check func(Ref) Check) (Verdict, error) {
 	required := option.For("lkg.Tracker.Decide", ErrInvalid)
@@ -152,14 +152,14 @@ func (t *Tracker) note(v *Verdict) {
 // Call it right before a restart on purpose, also from the handler of a stop signal. Writes: planned-restart.
 func (t *Tracker) PlanRestart(ctx context.Context, kind Cause) error {
 	if kind != CauseAdoption && kind != CausePlanned {
-		return &FieldError{"kind", fmt.Sprintf("%q", kind), "must be Adoption or Planned"}
+		return &fieldError{"kind", fmt.Sprintf("%q", kind), "must be Adoption or Planned"}
 	}
 	leave, err := t.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	m := Marker{ID: t.o.ID(), At: t.now(), Kind: kind, BootID: t.s.BootID}
+	m := restartMarker{ID: t.o.ID(), At: t.now(), Kind: kind, BootID: t.s.BootID}
 	if err := t.put(ctx, "planning a restart", streamMarker, m.encode); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-const head = Head
+const head = documentHead
 
 var defaults = CodecOptions{Trial: 7 * time.Minute, CrashLoopThreshold: 3, NeedsHealthz: true}
 

@@ -23,7 +23,7 @@ func TestFilled(t *testing.T) {
 		head + "enforceNodeAllocatable: [none]\n":                           `{` + freq + `,"serializeImagePulls":true}`,
 		"maxPods: 3\n": "",
 	} {
-		if got := string(Filled([]byte(text))); got != want {
+		if got := string(fillDefaults([]byte(text))); got != want {
 			t.Errorf("Filled(%q) = %s, want %s", text, got, want)
 		}
 	}
@@ -41,7 +41,7 @@ func TestLenient(t *testing.T) {
 		{text: strings.Replace(head, "v1beta1", "v1", 1), refused: `"apiVersion" must be`},
 		{text: head + "secret: {secret\n", refused: "not valid YAML"},
 	} {
-		got, err := Lenient([]byte(c.text))
+		got, _, err := Lenient([]byte(c.text))
 		if c.refused == "" && (err != nil || string(got) != c.want) || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("Lenient(%q) = %q, %v, want %q, refused with %q", c.text, got, err, c.want, c.refused)
 		}

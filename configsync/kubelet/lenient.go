@@ -9,10 +9,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/belayproject/belay/configsync"
+	"github.com/belayproject/belay/configsync/layers"
 )
 
 // toJSON reads a document as a kubelet does, which lets through what configsync.Gate does not: anchors, tags, keys
@@ -35,8 +38,16 @@ func toJSON(doc []byte) (raw []byte, err error) {
 // Lenient returns a document of others, such as kubeadm's config.yaml or a drop-in, in a form that configsync.Gate
 // lets through: unchanged if the gate does so already, and else as JSON with what the kubelet reads. The error says
 // why the kubelet would not read it: it is no YAML, too large, or names another apiVersion or kind. Fields that are
-// not known are no error. The error holds no value of the document.
-func Lenient(doc []byte) ([]byte, error) {
+// not known are no error. The error holds no value of the document. defaults is what a kubelet with a directory of
+// drop-ins adds to the document before it lays the first drop-in over it, or empty if the document cannot be read.
+func Lenient(doc []byte) (own, defaults []byte, err error) {
+	if own, err = readLenient(doc); err == nil {
+		defaults = fillDefaults(own)
+	}
+	return own, defaults, err
+}
+
+func readLenient(doc []byte) ([]byte, error) {
 	raw, gateErr := configsync.Gate(doc, configsync.GateLimits{Bytes: configsync.MaxObject})
 	if gateErr == nil {
 		return doc, checkHead(raw)
@@ -83,4 +94,107 @@ func has(v any, path string) bool {
 		return ok && err == nil && i >= 0 && i < len(v) && has(v[i], strings.TrimPrefix(rest, "."))
 	}
 	return false
+}
+
+// Origins implements configsync.Origins: the fields that are not from the config itself.
+func (c codec) Origins(key string, o configsync.Object) (map[string]string, error) {
+	if c.o.Around == nil {
+		return nil, nil
+	}
+	m, err := c.merge(key, o)
+	if err != nil {
+		return nil, err
+	}
+	own := layers.Shared
+	if o.UID == "" {
+		own = layers.Init
+	}
+	origins := map[string]string{}
+	for _, f := range m.Origins {
+		if f.Layer != own {
+			origins[dottedPath(f.Path)] = f.Layer
+		}
+	}
+	return origins, nil
+}
+
+// dottedPath writes a path of package fields as an explanation does: names with dots between, a list as one field.
+func dottedPath(path string) string {
+	var b strings.Builder
+	for path != "" {
+		name, rest, bracket := strings.Cut(path, "[")
+		b.WriteString(name)
+		if !bracket {
+			break
+		}
+		var key string
+		d := json.NewDecoder(strings.NewReader(rest))
+		if d.Decode(&key) != nil {
+			break // a place in a list
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(key)
+		path = rest[d.InputOffset()+1:]
+	}
+	return b.String()
+}
+
+// Text returns the file that the kubelet is to read for a config that c, made by [Codec], has decoded. ok is false if
+// there is no file: for a local config beside a directory of drop-ins, which the kubelet reads from its own file. A
+// config with nothing laid around it is returned byte for byte.
+func Text(c configsync.Codec[*Config], key string, o configsync.Object) (text []byte, ok bool, err error) {
+	own, known := c.(codec)
+	switch {
+	case known && own.o.DropIn && o.UID == "":
+		return nil, false, nil
+	case !known || own.o.DropIn || own.o.Around == nil:
+		return []byte(o.Data[key]), true, nil
+	}
+	m, err := own.merge(key, o)
+	return m.Doc, err == nil, err
+}
+
+// The kubelet's defaults that are not the same once another field is set.
+const (
+	defaultReportFrequency = 5 * time.Minute
+	defaultEnforcement     = "pods"
+)
+
+// fillDefaults returns what a kubelet with a directory of drop-ins adds to its own file before it lays the first drop-in
+// over it: its defaults. Only those are in the result that a later drop-in would change: the kubelet decides
+// serializeImagePulls before it sees maxParallelImagePulls of a drop-in, and nodeStatusReportFrequency before
+// nodeStatusUpdateFrequency. An empty list of enforceNodeAllocatable is lost, and the default takes its place. If the
+// file cannot be read, the result is empty: decoding says why.
+func fillDefaults(own []byte) []byte {
+	var c struct {
+		SerializeImagePulls       *bool
+		MaxParallelImagePulls     *int32
+		NodeStatusReportFrequency metav1.Duration
+		NodeStatusUpdateFrequency metav1.Duration
+		EnforceNodeAllocatable    []string
+	}
+	raw, err := toJSON(own)
+	if err != nil || checkHead(raw) != nil || json.Unmarshal(raw, &c) != nil {
+		return nil
+	}
+	filled := map[string]any{}
+	if c.SerializeImagePulls == nil {
+		filled["serializeImagePulls"] = c.MaxParallelImagePulls == nil || *c.MaxParallelImagePulls < 2
+	}
+	if c.NodeStatusReportFrequency.Duration == 0 {
+		filled["nodeStatusReportFrequency"] = defaultReportFrequency.String()
+		if d := c.NodeStatusUpdateFrequency.Duration; d != 0 {
+			filled["nodeStatusReportFrequency"] = d.String()
+		}
+	}
+	if c.EnforceNodeAllocatable != nil && len(c.EnforceNodeAllocatable) == 0 {
+		filled["enforceNodeAllocatable"] = []string{defaultEnforcement}
+	}
+	doc, err := json.Marshal(filled)
+	if err != nil {
+		return nil // not for booleans and texts
+	}
+	return doc
 }

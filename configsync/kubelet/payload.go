@@ -22,8 +22,8 @@ import (
 const (
 	// Key is the entry of a ConfigMap's data that holds the config.
 	Key = "kubelet"
-	// Head begins each document in YAML: its apiVersion and kind.
-	Head = "apiVersion: " + apiVersion + "\nkind: " + kind + "\n"
+	// documentHead begins each document in YAML: its apiVersion and kind.
+	documentHead = "apiVersion: " + apiVersion + "\nkind: " + kind + "\n"
 
 	apiVersion = "kubelet.config.k8s.io/v1beta1"
 	kind       = "KubeletConfiguration"
@@ -157,7 +157,7 @@ func (c codec) merge(key string, o configsync.Object) (layers.Merged, error) {
 	if o.UID != "" {
 		return stack.Of(key, o)
 	}
-	doc, err := Lenient([]byte(o.Data[key]))
+	doc, err := readLenient([]byte(o.Data[key]))
 	if err != nil {
 		return layers.Merged{}, err
 	}

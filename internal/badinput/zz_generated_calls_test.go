@@ -102,15 +102,15 @@ func libraryTable() badinput.Table {
 			{"configsync/kube.RunAgent", configsync_kube.RunAgent[string], []string{"ctx", "config", "o"}},
 			{"configsync/kube.SourceToSpec", configsync_kube.SourceToSpec, []string{"src", "generation"}},
 			{"configsync/kube.StatusOf", configsync_kube.StatusOf, []string{"s", "before", "now"}},
-			{"configsync/kubelet.NewProbes", configsync_kubelet.NewProbes, []string{"client", "node", "w"}},
-			{"configsync/kubelet.NewWitness", configsync_kubelet.NewWitness, []string{"s"}},
-			{"configsync/kubelet.ProbeRules", configsync_kubelet.ProbeRules, []string{"node"}},
 			{"configsync/kubelet.AbsolutePaths", configsync_kubelet.AbsolutePaths, nil},
 			{"configsync/kubelet.Codec", configsync_kubelet.Codec, []string{"o"}},
-			{"configsync/kubelet.Filled", configsync_kubelet.Filled, []string{"own"}},
 			{"configsync/kubelet.Lenient", configsync_kubelet.Lenient, []string{"doc"}},
+			{"configsync/kubelet.NewProbes", configsync_kubelet.NewProbes, []string{"client", "node", "w"}},
 			{"configsync/kubelet.NewProver", configsync_kubelet.NewProver, []string{"o"}},
+			{"configsync/kubelet.NewWitness", configsync_kubelet.NewWitness, []string{"s"}},
 			{"configsync/kubelet.NotChecked", configsync_kubelet.NotChecked, []string{"asked"}},
+			{"configsync/kubelet.ProbeRules", configsync_kubelet.ProbeRules, []string{"node"}},
+			{"configsync/kubelet.RootDir", configsync_kubelet.RootDir, []string{"command"}},
 			{"configsync/kubelet.Text", configsync_kubelet.Text, []string{"c", "key", "o"}},
 			{"configsync/kubelet.Warnings", configsync_kubelet.Warnings, []string{"doc"}},
 			{"configsync/layers.Codec", configsync_layers.Codec[string], []string{"s", "inner"}},
@@ -167,7 +167,6 @@ func libraryTable() badinput.Table {
 			{"lkg.Decide", lkg.Decide, []string{"in", "check"}},
 			{"lkg.Load", lkg.Load, []string{"ctx", "g", "version"}},
 			{"lkg.NewTracker", lkg.NewTracker, []string{"ctx", "store", "o"}},
-			{"lkg.Promote", lkg.Promote, []string{"s", "l", "h"}},
 			{"lkg.Settled", lkg.Settled, []string{"s"}},
 			{"lkg.SystemdExit", lkg.SystemdExit, []string{"result", "code", "status"}},
 			{"machine.Blocker", machine.Blocker, []string{"findings"}},
@@ -317,9 +316,6 @@ func libraryTable() badinput.Table {
 				"Error":  nil,
 				"Unwrap": nil,
 			}},
-			{"configsync.GateError", reflect.TypeFor[configsync.GateError](), map[string][]string{
-				"Error": nil,
-			}},
 			{"configsync.InvalidError", reflect.TypeFor[configsync.InvalidError](), map[string][]string{
 				"Error": nil,
 			}},
@@ -383,11 +379,15 @@ func libraryTable() badinput.Table {
 				"StatusReporter": nil,
 				"Watch":          []string{"ctx", "changed"},
 			}},
-			{"configsync/kubelet.Witness", reflect.TypeFor[configsync_kubelet.Witness](), map[string][]string{
-				"AttributeExit": []string{"ctx", "e"},
-			}},
 			{"configsync/kubelet.Config", reflect.TypeFor[configsync_kubelet.Config](), map[string][]string{
 				"Healthz": nil,
+			}},
+			{"configsync/kubelet.StateFiles", reflect.TypeFor[configsync_kubelet.StateFiles](), map[string][]string{
+				"Drains":  []string{"from", "to"},
+				"Prepare": []string{"ctx", "config"},
+			}},
+			{"configsync/kubelet.Witness", reflect.TypeFor[configsync_kubelet.Witness](), map[string][]string{
+				"AttributeExit": []string{"ctx", "e"},
 			}},
 			{"configsync/layers.Stack", reflect.TypeFor[configsync_layers.Stack](), map[string][]string{
 				"Merge": []string{"shared"},
@@ -663,19 +663,8 @@ func libraryTable() badinput.Table {
 				"Clamp":    []string{"l"},
 				"Validate": nil,
 			}},
-			{"lkg.CheckOutcome", reflect.TypeFor[lkg.CheckOutcome](), map[string][]string{
-				"String": nil,
-			}},
-			{"lkg.FieldError", reflect.TypeFor[lkg.FieldError](), map[string][]string{
-				"Error":  nil,
-				"Unwrap": nil,
-			}},
 			{"lkg.Limits", reflect.TypeFor[lkg.Limits](), map[string][]string{
 				"Validate": nil,
-			}},
-			{"lkg.RecordError", reflect.TypeFor[lkg.RecordError](), map[string][]string{
-				"Error":  nil,
-				"Unwrap": nil,
 			}},
 			{"lkg.Ref", reflect.TypeFor[lkg.Ref](), map[string][]string{
 				"IsLocal": nil,

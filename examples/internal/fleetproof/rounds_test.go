@@ -17,6 +17,7 @@ import (
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/configsync/kubelet"
 	"github.com/belayproject/belay/examples/internal/rollouts"
+	"github.com/belayproject/belay/examples/internal/scenario"
 	"github.com/belayproject/belay/rollout"
 	"github.com/belayproject/belay/rollout/controller"
 	"github.com/belayproject/belay/rollout/kube"
@@ -37,7 +38,7 @@ func (s *stage) publish(kills bool) rollouts.Revision {
 		name = fmt.Sprintf(fatal+"%d", s.round)
 	}
 	data := map[string]string{
-		kubelet.Key:                 fmt.Sprintf("%sfailSwapOn: %t\nmaxPods: %d\n", kubelet.Head, kills, 100+s.round),
+		kubelet.Key:                 fmt.Sprintf("%sfailSwapOn: %t\nmaxPods: %d\n", scenario.Head, kills, 100+s.round),
 		configsync.KeyTrialDuration: "1s", configsync.KeyCrashLoopThreshold: fmt.Sprint(forgiven),
 	}
 	var r rollouts.Revision

@@ -8,8 +8,11 @@ import (
 	"github.com/belayproject/belay/configsync/kubelet"
 )
 
+// Head begins each config in YAML: its apiVersion and kind.
+const Head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
 // Init is the kubelet's config that every node was provisioned with.
-const Init = kubelet.Head + "failSwapOn: false\nmaxPods: 30\n"
+const Init = Head + "failSwapOn: false\nmaxPods: 30\n"
 
 // trial is how long a config must run well, threshold how many crashes it is forgiven.
 const trial, threshold = "2s", "1"
@@ -21,7 +24,7 @@ func Data(name string) map[string]string {
 		own = "failSwapOn: true\nmaxPods: 110\n"
 	}
 	return map[string]string{
-		kubelet.Key:                      kubelet.Head + own,
+		kubelet.Key:                      Head + own,
 		configsync.KeyTrialDuration:      trial,
 		configsync.KeyCrashLoopThreshold: threshold,
 	}

@@ -14,18 +14,18 @@ type HostState string
 
 // States of hosts.
 const (
-	// Free is offered to the next machine.
-	Free HostState = "Free"
-	// Reserved is claimed, and is being made a machine.
-	Reserved HostState = "Reserved"
-	// InUse has a machine, running or not.
-	InUse HostState = "InUse"
-	// Retained has the data of a machine that was deleted.
-	Retained HostState = "Retained"
-	// Dirty has things on it that nobody claims: cleaning up has failed, or there is data without a claim. It is not offered.
-	Dirty HostState = "Dirty"
-	// Unknown has not answered.
-	Unknown HostState = "Unknown"
+	// hostFree is offered to the next machine.
+	hostFree HostState = "Free"
+	// hostReserved is claimed, and is being made a machine.
+	hostReserved HostState = "Reserved"
+	// hostInUse has a machine, running or not.
+	hostInUse HostState = "InUse"
+	// hostRetained has the data of a machine that was deleted.
+	hostRetained HostState = "Retained"
+	// hostDirty has things on it that nobody claims: cleaning up has failed, or there is data without a claim. It is not offered.
+	hostDirty HostState = "Dirty"
+	// hostUnknown has not answered.
+	hostUnknown HostState = "Unknown"
 )
 
 // A HostStatus is what a host says, for administrators.
@@ -58,24 +58,24 @@ func (p *Provider) Hosts(ctx context.Context) ([]HostStatus, error) {
 func (s sight) state() HostState {
 	switch {
 	case s.err != nil:
-		return Unknown
+		return hostUnknown
 	case s.rec == nil && s.data:
-		return Dirty
+		return hostDirty
 	case s.rec == nil:
-		return Free
+		return hostFree
 	}
 	switch r, v := s.rec.settle(s.answer); {
 	case r.Phase == reserved || r.Phase == starting && (v != settled):
-		return Reserved
+		return hostReserved
 	case r.Phase == retained:
-		return Retained
+		return hostRetained
 	case r.Phase == dirty:
-		return Dirty
+		return hostDirty
 	}
-	return InUse
+	return hostInUse
 }
 
-// Clean wipes the data of a host that is [Dirty], and frees it. It is for administrators, who have looked at it before. It is idempotent and says how far
+// Clean wipes the data of a host that is Dirty, and frees it. It is for administrators, who have looked at it before. It is idempotent and says how far
 // it is; a host that is anything else is Conflict, but Free is done.
 func (p *Provider) Clean(ctx context.Context, host string) (progress provider.Progress, err error) {
 	err = retry(ctx, func() (err error) {
@@ -99,11 +99,11 @@ func (c *core) clean(ctx context.Context, host string) (provider.Progress, error
 	}
 	next := record{Phase: cleaning, Step: step{Kind: cleanupStep}}
 	switch state := s.state(); {
-	case state == Free:
+	case state == hostFree:
 		return provider.Progress{Done: true, Stopped: true}, nil
 	case s.rec != nil && s.rec.Phase == cleaning:
 		next = *s.rec
-	case state != Dirty:
+	case state != hostDirty:
 		return provider.Progress{}, provider.Errorf(provider.Conflict, "host %q is %s: only a dirty one is cleaned", host, state)
 	case s.rec != nil:
 		next.spec, next.Host, next.Serial = s.rec.spec, s.rec.Host, s.rec.Serial

@@ -43,21 +43,21 @@ func TestStatesOfAHost(t *testing.T) {
 			t.Errorf("the host is %s, want %s", got, state)
 		}
 	}
-	want(Free)
+	want(hostFree)
 	slow := p.inject("slow")
 	if _, err := c.Create(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	want(Reserved)
+	want(hostReserved)
 	slow()
 	started(t, c, r)
-	want(InUse)
+	want(hostInUse)
 	must(t, "Retain", func() (provider.Progress, error) { return c.Delete(t.Context(), deletion(r, provider.Retain)) })
-	want(Retained)
+	want(hostRetained)
 	must(t, "Destroy", func() (provider.Progress, error) { return c.Delete(t.Context(), deletion(r, provider.Destroy)) })
-	want(Free)
+	want(hostFree)
 	end := p.inject("unavailable")
-	want(Unknown)
+	want(hostUnknown)
 	end()
 }
 
@@ -77,7 +77,7 @@ func TestFailedCleanupIsDirty(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, "Clean", func() (provider.Progress, error) { return c.Clean(t.Context(), "h0") })
-	if left, err := p.inventory(); err != nil || left.Instances+left.Disks != 0 || p.state("h0") != Free {
+	if left, err := p.inventory(); err != nil || left.Instances+left.Disks != 0 || p.state("h0") != hostFree {
 		t.Errorf("the host holds %+v (%v) and is %s, want nothing and Free", left, err, p.state("h0"))
 	}
 }
@@ -96,7 +96,7 @@ func (p *pool) wantDirty(c *Provider, r provider.CreateRequest, i provider.Insta
 	if provider.ClassOf(err) != provider.Internal || !strings.Contains(err.Error(), "exit code 1") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("Destroy: %v, want Internal with the exit code alone", err)
 	}
-	if _, err := os.Stat(filepath.Join(p.hosts[0].data(), "file")); err != nil || p.state("h0") != Dirty {
+	if _, err := os.Stat(filepath.Join(p.hosts[0].data(), "file")); err != nil || p.state("h0") != hostDirty {
 		t.Errorf("the data is there: %v; the host is %s, want Dirty", err, p.state("h0"))
 	}
 	if got, err := c.Get(t.Context(), i.Ref()); err != nil || got.State != provider.Broken || got.Message == "" {
@@ -113,14 +113,14 @@ func TestDataWithoutClaimIsDirty(t *testing.T) {
 	p := newPool(t, 1)
 	c := p.provider()
 	p.mkdata(".hidden")
-	if got := p.state("h0"); got != Dirty {
+	if got := p.state("h0"); got != hostDirty {
 		t.Errorf("the host is %s, want Dirty", got)
 	}
 	if _, err := c.Create(t.Context(), p.request("m", p.config(nil))); provider.ClassOf(err) != provider.Stockout {
 		t.Errorf("Create: %v, want Stockout", err)
 	}
 	must(t, "Clean", func() (provider.Progress, error) { return c.Clean(t.Context(), "h0") })
-	if got := p.state("h0"); got != Free {
+	if got := p.state("h0"); got != hostFree {
 		t.Errorf("after Clean the host is %s, want Free", got)
 	}
 	started(t, c, p.request("m", p.config(nil)))

@@ -106,11 +106,11 @@ func (l *Local) beneath() (configsync.Object, error) {
 	if err != nil || len(o.Data[l.Key]) == 0 {
 		return o, err
 	}
-	own, err := kubelet.Lenient([]byte(o.Data[l.Key]))
+	own, filled, err := kubelet.Lenient([]byte(o.Data[l.Key]))
 	if err != nil {
 		return o, fmt.Errorf("layer %q: %w", layers.Init, err)
 	}
-	all := []layers.Layer{{Name: layers.Init, Doc: own}, {Name: "defaults of the kubelet", Doc: kubelet.Filled(own)}}
+	all := []layers.Layer{{Name: layers.Init, Doc: own}, {Name: "defaults of the kubelet", Doc: filled}}
 	m, err := layers.Merge(append(all, below...)...)
 	o.Data[l.Key] = string(m.Doc)
 	return o, err
@@ -133,7 +133,7 @@ func dropIns(dir string) (below, above []layers.Layer, err error) {
 		}
 		doc, err := readDocument(path)
 		if err == nil {
-			doc, err = kubelet.Lenient(doc)
+			doc, _, err = kubelet.Lenient(doc)
 		}
 		if err != nil {
 			return fmt.Errorf("file %q: %w", name, err)
