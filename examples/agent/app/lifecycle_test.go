@@ -54,6 +54,7 @@ func TestAgentKeepsANodeOnAGoodConfig(t *testing.T) {
 	if !strings.Contains(p.Log(), "unrecognized feature gate NoSuchGate=true") {
 		t.Error("what the child wrote is not in the agent's output")
 	}
+	e2e.Eventually(t, soon, "it is listed after v1 lived and it was tried once more", func() error { return w.hasRejected(t, string(crash.UID)) })
 
 	v3 := w.good(t, "v3")
 	w.says(t, corev1.ConditionTrue, using(v3), "all checks passed")
