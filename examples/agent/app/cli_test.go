@@ -102,6 +102,8 @@ func plain(w *world, out string) []byte {
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \((now|\d+[smhd] ago)\)`, "TIME"},
 		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
 		{`process \d+`, "process N"},
+		{`\bafter [0-9.hmsµ]+s\b`, "after SOME-TIME"},
+		{`([EIWF])\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ `, "${1}TIME PID "},
 		{`\b[0-9a-f]{12}\b  `, "DIGEST  "},
 		{`(version: +)v\S+`, "${1}VERSION"},
 		{` {2,}`, "  "},
