@@ -104,7 +104,7 @@ type hostProbe struct{ w *Witness }
 func (hostProbe) Name() string { return "host" }
 
 // Check implements configsync.Probe.
-func (p hostProbe) Check(context.Context) error { return p.w.checkHost() }
+func (p hostProbe) Check(ctx context.Context) error { return p.w.checkHost(ctx) }
 
 // runtimeProbe asks the container runtime.
 type runtimeProbe struct{ w *Witness }

@@ -17,10 +17,17 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/internal/option"
 	"github.com/belayproject/belay/lkg"
+)
+
+// Parts of the time that an end of the kubelet waits for its attribution: 5 s in package restart.
+const (
+	hostTimeout    = 1500 * time.Millisecond
+	runtimeTimeout = 3 * time.Second
 )
 
 // minFree is how much space a directory that a kubelet writes to must have left, in bytes.
@@ -32,7 +39,10 @@ const minFree = 1 << 20
 type Witness struct {
 	subject Subject
 
+	lookAtHost func() error // checkHostNow; a system call to a broken disk may never return
+
 	mu       sync.Mutex
+	looking  *hostLook       // the look at the host that has not returned
 	answered map[string]bool // the endpoints at which a runtime has answered
 	failed   bool            // something below has failed since the last end of the kubelet
 }
@@ -46,18 +56,26 @@ func NewWitness(s Subject) (*Witness, error) {
 	if err := check.Err(); err != nil {
 		return nil, err
 	}
-	return &Witness{subject: s, answered: map[string]bool{}}, nil
+	w := &Witness{subject: s, answered: map[string]bool{}}
+	w.lookAtHost = w.subject.checkHostNow
+	return w, nil
 }
 
 // AttributeExit completes what is known about an end of the kubelet that was not asked for, and that nothing else
 // explains. If something below fails now, that is a [lkg.FaultEnvironment], and the signature names it. If all of it
-// answers, and has answered at each look since the end before, the end is Witnessed. It returns within the deadline
-// of ctx. It is made for Options.Attribute of package restart.
+// answers, and has answered at each look since the end before, the end is Witnessed. It returns within 4.5 s, or with
+// ctx. It is made for Options.Attribute of package restart.
 func (w *Witness) AttributeExit(ctx context.Context, e lkg.Exit) lkg.Exit {
 	if w == nil || len(w.subject.Command) == 0 || e.Kind == lkg.ExitPlanned || e.Kind == lkg.ExitCounted || e.Fault != "" {
 		return e
 	}
-	err := errors.Join(w.checkHost(), w.checkRuntime(ctx))
+	hostCtx, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
+	host := w.checkHost(hostCtx)
+	// A runtime that hangs answers with the end of this context: there must be time left to say so.
+	runtimeCtx, cancel := context.WithTimeout(ctx, runtimeTimeout)
+	defer cancel()
+	err := errors.Join(host, w.checkRuntime(runtimeCtx))
 	w.mu.Lock()
 	failed := w.failed
 	w.failed = false
@@ -92,19 +110,61 @@ func (w *Witness) checkRuntime(ctx context.Context) error {
 	return &finding{text: text, is: configsync.ErrBelow, signature: "container runtime away: " + endpoint}
 }
 
-// checkHost returns nil if the kubelet's program can be executed and what it writes to is not full.
-func (w *Witness) checkHost() error {
-	err := checkProgram(w.subject.Command[0])
-	for _, dir := range w.subject.writtenDirectories() {
-		if err != nil {
-			break
-		}
-		err = checkDirectory(dir)
+// A hostLook is one look at the host. Its result is there once done is closed.
+type hostLook struct {
+	done chan struct{}
+	err  error
+}
+
+// checkHost returns nil if the kubelet's program can be executed and what it writes to is not full. A disk that does not
+// answer within ctx is broken. While a look does not return, no second one is begun.
+func (w *Witness) checkHost(ctx context.Context) error {
+	w.mu.Lock()
+	look := w.looking
+	if look == nil {
+		look = &hostLook{done: make(chan struct{})}
+		w.looking = look
+		go w.finishLook(look)
+	}
+	w.mu.Unlock()
+	var err error
+	select {
+	case <-look.done:
+		err = look.err
+	case <-ctx.Done():
+		err = &finding{text: fmt.Sprintf("a disk does not answer: %v", ctx.Err()), is: configsync.ErrBelow,
+			signature: "disk does not answer"}
 	}
 	if err != nil {
 		w.mu.Lock()
 		w.failed = true
 		w.mu.Unlock()
+	}
+	return err
+}
+
+// finishLook looks at the host, for all who wait for it. It turns a panic into a plain failure.
+func (w *Witness) finishLook(look *hostLook) {
+	defer func() {
+		if r := recover(); r != nil {
+			look.err = newFailure("the host can't be looked at: panic of type %T", r)
+		}
+		w.mu.Lock()
+		w.looking = nil
+		w.mu.Unlock()
+		close(look.done)
+	}()
+	look.err = w.lookAtHost()
+}
+
+// checkHostNow looks at the program and at the directories that are written to. It may hang with a disk.
+func (s *Subject) checkHostNow() error {
+	err := checkProgram(s.Command[0])
+	for _, dir := range s.writtenDirectories() {
+		if err != nil {
+			break
+		}
+		err = checkDirectory(dir)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ package kubelet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belayproject/belay/configsync"
 	"github.com/belayproject/belay/internal/testproc"
+	"github.com/belayproject/belay/lkg"
 )
 
 // A deafListener accepts connections and never answers. It counts those that are open.
@@ -64,5 +67,64 @@ func TestARuntimeThatHangsCostsNoConnections(t *testing.T) {
 	}
 	if err := listener.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// C-36: a runtime that accepts and never answers is told in good time before the deadline of the end, or the end would
+// be a crash of the config.
+func TestAHungRuntimeIsToldBeforeTheDeadline(t *testing.T) {
+	t.Parallel()
+	runtime := &stubRuntime{socket: filepath.Join(t.TempDir(), "cri.sock"), hang: true}
+	at := "unix://" + runtime.socket
+	w, err := NewWitness(Subject{Command: []string{stubProgram(t), "--container-runtime-endpoint", at}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.start(t)
+	defer runtime.stop(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	got := w.AttributeExit(ctx, crashExit())
+	if ctx.Err() != nil || got.Fault != lkg.FaultEnvironment || got.Signature != "container runtime away: "+at {
+		t.Errorf("AttributeExit = %+v, context %v; want an environment fault within the deadline", got, ctx.Err())
+	}
+}
+
+// C-36: a disk that does not answer holds up neither the probe nor an end of the kubelet, and is asked once, however
+// often it is looked at.
+func TestADiskThatHangsHoldsUpNothing(t *testing.T) {
+	w, err := NewWitness(Subject{Command: []string{stubProgram(t), "--root-dir", t.TempDir(),
+		"--container-runtime-endpoint", "tcp://none"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, asked := make(chan struct{}), atomic.Int64{}
+	w.lookAtHost = func() error {
+		asked.Add(1)
+		<-release
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := (hostProbe{w}).Check(ctx); !errors.Is(err, configsync.ErrBelow) ||
+		err.Error() != "a disk does not answer: context deadline exceeded" {
+		t.Errorf("the probe says %v, want ErrBelow and why", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if got := w.AttributeExit(ctx, crashExit()); got.Fault != lkg.FaultEnvironment ||
+		got.Signature != "disk does not answer" || ctx.Err() != nil {
+		t.Errorf("AttributeExit = %+v, context %v; want an environment fault within the deadline", got, ctx.Err())
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the disk was asked %d times while it did not answer, want once", n)
+	}
+	close(release)
+	if err := (hostProbe{w}).Check(t.Context()); err != nil {
+		t.Errorf("once it answers: %v, want nil", err)
+	}
+	w.lookAtHost = func() error { panic("no") }
+	if err := (hostProbe{w}).Check(t.Context()); err == nil || errors.Is(err, configsync.ErrBelow) {
+		t.Errorf("after a panic: %v, want a plain failure", err)
 	}
 }
