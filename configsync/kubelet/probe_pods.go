@@ -20,6 +20,10 @@ const (
 	mostDaemons = 60
 )
 
+// fewestBlurred is how many pods must be lost before those count that any restart of a kubelet can end. On a node with
+// one or two pods they would be half of all.
+const fewestBlurred = 3
+
 // Kinds of the controllers of pods that are treated apart.
 const (
 	kindDaemonSet = "DaemonSet"
@@ -174,7 +178,7 @@ func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods 
 		return missing
 	}
 	var lost []string
-	many := 2*len(p.lost) >= len(before)
+	many := len(p.lost) >= fewestBlurred && 2*len(p.lost) >= len(before)
 	for _, l := range p.lost {
 		if many || !l.blur {
 			lost = append(lost, l.text)

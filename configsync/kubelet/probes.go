@@ -55,8 +55,8 @@ func newFailure(format string, args ...any) error {
 //     was started.
 //   - pods: the pods that were ready before are ready, and of each DaemonSet that had a ready pod on the node one is.
 //     A pod that was deleted, or has ended by itself, does not count. One that the kubelet has evicted or refused
-//     does. One that any restart of a kubelet can end (UnexpectedAdmissionError, NodeAffinity) does where half of all
-//     pods are lost.
+//     does. One that any restart of a kubelet can end (UnexpectedAdmissionError, NodeAffinity) does where three pods
+//     and half of all are lost.
 //   - kubelet-api: the kubelet's own API answers over TLS, if it did before. No credentials are sent: a refusal is an
 //     answer. Where the caller need not be known, a failed check of /healthz, such as that of the sync loop, fails.
 //   - runtime and host: what the Witness looks at. Their failure lies below every config.
