@@ -27,9 +27,12 @@ import (
 // The mode has permission bits only, and the umask does not count. The file belongs to this
 // process. A link at path is replaced and not followed; hard links, extended attributes and times
 // of the old file are not kept. Any number of goroutines and processes may write one file: the last
-// one counts. A temporary file beside it, which a killed process left, is removed by the next call.
-// The cost is two fsyncs, also for equal content: what an earlier fsync failed to confirm is never
-// confirmed by reading.
+// one counts. A call waits for other writers up to 30 seconds; the error then names the temporary
+// file that they hold. The cost is two fsyncs, also for equal content: what an earlier fsync failed
+// to confirm is never confirmed by reading.
+//
+// The temporary file is beside the file: a killed process leaves it there, and the next call removes
+// it. Its name begins with a dot and ends in ".tmp".
 //
 // WriteFile does what it can on systems other than Linux. The promise holds on ext4, xfs and btrfs.
 func WriteFile(path string, data []byte, perm fs.FileMode) error {

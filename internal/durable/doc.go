@@ -20,7 +20,8 @@
 //
 // Any number of goroutines and processes may replace one file: they do so one after the other, by a
 // lock on the temporary file, which has a fixed name beside the file. What a killed process left
-// there is removed by the next call.
+// there is removed by the next call. A call waits for others up to 30 seconds; the error then names
+// the temporary file.
 //
 // The package is for those of this module that may not import package checkpoint, which is its
 // public face.

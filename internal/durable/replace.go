@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // ErrUnconfirmed says that a file was replaced, and that the disk did not confirm it.
@@ -34,7 +35,8 @@ type File interface {
 	Write(p []byte) (int, error)
 	Chmod(mode fs.FileMode) error
 	Sync() error
-	// Lock waits until no other process has the file locked. The lock ends with the file.
+	// Lock waits until no other process has the file locked, for a bounded time. The lock ends with
+	// the file.
 	Lock() error
 	Close() error
 }
@@ -42,8 +44,13 @@ type File interface {
 // tries bounds how often the temporary file may be in the way.
 const tries = 1000
 
+// lockWait bounds how long a writer waits for other ones: one that was stopped holds its lock for
+// ever. It is longer than any fsync of a disk that works. Only tests change it.
+var lockWait = 30 * time.Second
+
 // ReplaceFile makes data the content of a file with a mode, whatever the umask. A link at name is
-// replaced, not followed.
+// replaced, not followed. If another process holds the temporary file for 30 seconds, the error names
+// that file.
 func ReplaceFile(fsys FS, name string, data []byte, mode fs.FileMode) error {
 	temp := filepath.Join(filepath.Dir(name), TempName(filepath.Base(name)))
 	f, err := createTemp(fsys, temp)
@@ -86,7 +93,8 @@ func confirmDir(fsys FS, dir string) error {
 // createTemp makes the temporary file, locked. One that is there belongs to another writer, which is
 // waited for, or was left by a killed one.
 func createTemp(fsys FS, temp string) (File, error) {
-	for range tries {
+	until := time.Now().Add(lockWait)
+	for try := 0; try < tries && (try == 0 || time.Now().Before(until)); try++ {
 		f, err := fsys.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			if err := removeLeftover(fsys, temp); err != nil {
@@ -108,7 +116,7 @@ func createTemp(fsys FS, temp string) (File, error) {
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("the temporary file %q was in the way %d times", temp, tries)
+	return nil, fmt.Errorf("the temporary file %q of other writers was in the way for too long", temp)
 }
 
 // removeLeftover waits for the writer of a temporary file, and removes one that was left.

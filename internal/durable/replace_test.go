@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -178,6 +179,38 @@ func TestRemoveIsNoErrorTwice(t *testing.T) {
 	if err := Remove(OS{}, filepath.Join(path, "below")); err == nil {
 		t.Error("Remove below what is not there is nil")
 	}
+}
+
+// Who holds the temporary file for ever, such as a process that was stopped, blocks no writer for ever. The error names
+// the file.
+func TestReplaceDoesNotWaitForEver(t *testing.T) {
+	before := lockWait
+	lockWait = 20 * time.Millisecond
+	defer func() { lockWait = before }()
+	path := filepath.Join(t.TempDir(), "file")
+	temp := filepath.Join(filepath.Dir(path), TempName("file"))
+	requireNil(t, os.WriteFile(path, []byte("old"), 0o600))
+	held, err := os.Create(temp)
+	requireNil(t, err)
+	requireNil(t, unix.Flock(int(held.Fd()), unix.LOCK_EX))
+	over := make(chan error)
+	go func() { over <- ReplaceFile(OS{}, path, []byte("new"), 0o600) }()
+	select {
+	case err = <-over:
+	case <-time.After(10 * time.Second):
+		t.Error("it still waits")
+		requireNil(t, held.Close())
+		err = <-over
+	}
+	if !errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, ErrUnconfirmed) || !strings.Contains(err.Error(), temp) {
+		t.Errorf("held by another process: %v, want EWOULDBLOCK and the name of %q", err, temp)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "old" {
+		t.Errorf("the file is %q (%v), want what it was", got, err)
+	}
+	_ = held.Close()
+	requireNil(t, ReplaceFile(OS{}, path, []byte("new"), 0o600))
+	wantFile(t, path, "new", 0o600)
 }
 
 // Names as long as the system takes work.
