@@ -240,6 +240,8 @@ type boundRecord struct {
 	Epoch  int `json:"epoch,omitempty"`
 	// Newest is set in what was written while there were no records: it is newer than each of them.
 	Newest bool `json:"newest,omitempty"`
+	// Moved holds the boot in which a file went aside because the kubelet had ended because of it.
+	Moved map[string]string `json:"moved,omitempty"`
 	// Intent is what was begun, and is perhaps done.
 	Intent *boundIntent `json:"intent,omitempty"`
 }
@@ -291,6 +293,7 @@ type boundPlan struct {
 func planMoves(rec boundRecord, want kubeletConfig, files []lookAt, unsure bool) boundPlan {
 	p := boundPlan{next: boundRecord{
 		Values: map[string]boundValue{}, Aside: slices.Clone(rec.Aside), Number: rec.Number, Epoch: rec.Epoch + 1,
+		Moved: rec.Moved,
 	}}
 	for _, b := range allBindings() {
 		if v := b.valueIn(want); v != (boundValue{}) {
@@ -310,7 +313,6 @@ func planMoves(rec boundRecord, want kubeletConfig, files []lookAt, unsure bool)
 			p.moveBack(f, wanted)
 		}
 	}
-	p.dropOldest()
 	return p
 }
 

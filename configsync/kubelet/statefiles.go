@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/belayproject/belay/lkg"
 )
@@ -49,6 +50,12 @@ type StateFiles struct {
 	// Records keeps what was moved and why, in the stream "bound". nil: only what a file says of itself is known,
 	// and no file returns.
 	Records lkg.Store
+	// Last are the last lines of the kubelet's run before this start, see [lkg.Exit]; empty where it did not end by
+	// itself. If they say that it ended because of one of its state files, that file goes aside for good.
+	Last []string
+	// BootID identifies the boot. Empty means the kernel's. A file goes aside because of Last once in a boot, and never
+	// without Records.
+	BootID string
 }
 
 // Prepare makes the files ready for a start with a config, a KubeletConfiguration in YAML or JSON as the kubelet
@@ -71,11 +78,26 @@ func (s StateFiles) Prepare(ctx context.Context, config []byte) (moved []string,
 	if err != nil {
 		return nil, err
 	}
-	moves, err := prepareFiles(ctx, d, s.Records, want)
+	moves, err := prepareFiles(ctx, d, s.Records, want, s.end())
 	for _, m := range moves {
 		moved = append(moved, m.String())
 	}
 	return moved, errors.Join(err, d.closeRoot())
+}
+
+// end is what is known about the end of the kubelet before this start.
+func (s StateFiles) end() kubeletEnd {
+	if s.Records == nil || fileInTheWay(s.Last) == "" {
+		return kubeletEnd{}
+	}
+	if s.BootID == "" {
+		raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+		if err != nil {
+			return kubeletEnd{}
+		}
+		s.BootID = strings.TrimSpace(string(raw))
+	}
+	return kubeletEnd{s.Last, s.BootID}
 }
 
 func openDisk(dir string) (stateDisk, error) {
@@ -105,7 +127,9 @@ func (s StateFiles) Drains(from, to []byte) (fields []string, err error) {
 }
 
 // prepareFiles finishes what an earlier call has begun, and then does what this start needs.
-func prepareFiles(ctx context.Context, d stateDisk, records lkg.Store, want kubeletConfig) ([]fileMove, error) {
+func prepareFiles(
+	ctx context.Context, d stateDisk, records lkg.Store, want kubeletConfig, end kubeletEnd,
+) ([]fileMove, error) {
 	rec, unsure := readRecord(ctx, records)
 	begun := rec.Intent != nil
 	if begun {
@@ -125,6 +149,8 @@ func prepareFiles(ctx context.Context, d stateDisk, records lkg.Store, want kube
 		return nil, fmt.Errorf("looking at the kubelet's state files: %w", err)
 	}
 	plan := planMoves(rec, want, files, unsure)
+	plan.moveInTheWay(end, files)
+	plan.dropOldest()
 	if len(plan.moves) == 0 && (records == nil || !begun && !unsure && plan.changesNothing(rec)) {
 		return nil, nil
 	}

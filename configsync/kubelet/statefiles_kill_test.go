@@ -33,6 +33,7 @@ type boundWorld struct {
 	at             int // the step of the fault; negative: none
 	fault          boundFault
 	made           int
+	end            kubeletEnd // how the run before ended
 }
 
 // A boundFault is what happens at a step.
@@ -274,7 +275,7 @@ func (w *boundWorld) prepare(c kubeletConfig) (dead bool, err error) {
 			dead = true
 		}
 	}()
-	_, err = prepareFiles(context.Background(), w, w, c)
+	_, err = prepareFiles(context.Background(), w, w, c, w.end)
 	return false, err
 }
 

@@ -281,16 +281,20 @@ func (a *agent) bootstrap(ctx context.Context, last lkg.Exit) error {
 	a.child.begin(ctx)
 	a.inUse.Store(active.Config)
 	a.choose.Do(func() { close(a.chosen) })
-	inTheWay = a.ready(ctx, active)
+	inTheWay = a.ready(ctx, active, last)
 	return nil
 }
 
 // ready renders the config, moves what would stop the kubelet out of its way, and sees that there is a program to read it.
-func (a *agent) ready(ctx context.Context, active configsync.Active[*kubelet.Config]) (err error) {
+func (a *agent) ready(ctx context.Context, active configsync.Active[*kubelet.Config], last lkg.Exit) (err error) {
 	if err := wire.Put(ctx, a.file, a.options, active); err != nil {
 		return err
 	}
-	if err := wire.PrepareState(ctx, a.log, a.s.StateFiles(), a.options, active.Config); err != nil {
+	files := a.s.StateFiles()
+	if last.Kind != lkg.ExitPlanned && last.Kind != lkg.ExitCounted {
+		files.Last = last.Last
+	}
+	if err := wire.PrepareState(ctx, a.log, files, a.options, active.Config); err != nil {
 		return err
 	}
 	_, err = exec.LookPath(a.s.Child[0])
