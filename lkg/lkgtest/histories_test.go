@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/belayproject/belay/internal/raceshare"
 	"github.com/belayproject/belay/lkg"
@@ -23,8 +24,8 @@ func histories(t *testing.T) (all, others int) {
 	t.Helper()
 	text := os.Getenv("BELAY_LKG_HISTORIES")
 	if text == "" {
-		n := raceshare.Of(t, 400)
-		return n, n / 2
+		n := raceshare.Of(t, 300)
+		return n, n / 3
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
@@ -104,11 +105,11 @@ func TestHistoriesWithOutages(t *testing.T) {
 	if belay.GoodRejected+belay.GoodBlamed+belay.GoodUnproven+belay.BadPromoted > 0 {
 		tellBroken(t, h, lkgtest.Belay(), belay)
 	}
+	h.Count = others
 	counted := playAll(t, h, lkgtest.BlameByCount())
 	if counted.GoodBlamed == 0 || counted.BadKept == 0 || counted.NeverBack == 0 {
 		t.Errorf("blaming by count fails in too few ways: these histories prove nothing")
 	}
-	h.Count = others
 	every, clock := playAll(t, h, lkgtest.CountAndClock()), playAll(t, h, lkgtest.ClockAlone())
 	if every.GoodBlamed == 0 || every.BadPromoted == 0 {
 		t.Errorf("counting every restart and promoting by the clock blamed %d good configs and promoted %d bad ones, want many",
@@ -149,7 +150,8 @@ func (b blind) Healthy(ctx context.Context, h lkg.Health) (lkg.Progress, error) 
 	return b.Tracker.Healthy(ctx, h)
 }
 
-// TestHistoriesFindBrokenRules breaks one part of the rule at a time, and expects the figure that it breaks.
+// TestHistoriesFindBrokenRules breaks one part of the rule at a time, and expects the figure that it breaks. The limits tolerate no
+// end: what counts wrongly has then to be wrong twice, in the trial and when the config is tried once more.
 func TestHistoriesFindBrokenRules(t *testing.T) {
 	figures := map[string]func(lkgtest.Figures) int{
 		"good rejected": func(f lkgtest.Figures) int { return f.GoodRejected },
@@ -157,19 +159,21 @@ func TestHistoriesFindBrokenRules(t *testing.T) {
 		"bad promoted":  func(f lkgtest.Figures) int { return f.BadPromoted },
 		"bad kept":      func(f lkgtest.Figures) int { return f.BadKept },
 	}
+	strict := []lkg.Limits{{Trial: 40 * time.Minute, MinHealthyRun: 2 * time.Minute}}
 	step := raceshare.Step(t) // one goroutine plays
 	for i, c := range []struct {
 		name, breaks string
 		boots        bool // whether boots are told apart
+		count        int  // of histories
 		blind        blind
 	}{
-		{"reboots count", "good rejected", false, blind{}},
-		{"planned restarts count", "good rejected", true, blind{noMarkers: true}},
-		{"stops on request count", "good rejected", true, blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitCrash} }}},
-		{"crashes do not count", "bad kept", true, blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitPlanned} }}},
-		{"probes are not asked", "bad promoted", true, blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Elapsed: h.Elapsed} }}},
-		{"healthy time counts three times", "bad promoted", true, blind{health: func(h lkg.Health) lkg.Health { h.Elapsed *= 3; return h }}},
-		{"no time passes", "good unproven", true, blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Probes: h.Probes} }}},
+		{"reboots count", "good rejected", false, 100, blind{}},
+		{"planned restarts count", "good rejected", true, 100, blind{noMarkers: true}},
+		{"stops on request count", "good rejected", true, 100, blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitCrash} }}},
+		{"crashes do not count", "bad kept", true, 20, blind{exit: func(lkg.Exit) lkg.Exit { return lkg.Exit{Kind: lkg.ExitPlanned} }}},
+		{"probes are not asked", "bad promoted", true, 20, blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Elapsed: h.Elapsed} }}},
+		{"healthy time counts three times", "bad promoted", true, 100, blind{health: func(h lkg.Health) lkg.Health { h.Elapsed *= 3; return h }}},
+		{"no time passes", "good unproven", true, 20, blind{health: func(h lkg.Health) lkg.Health { return lkg.Health{Probes: h.Probes} }}},
 	} {
 		if i%step != 0 {
 			continue
@@ -184,7 +188,7 @@ func TestHistoriesFindBrokenRules(t *testing.T) {
 				b.Tracker, err = lkg.NewTracker(ctx, s, o)
 				return b, err
 			}}
-			f, err := lkgtest.Histories{Seed: 1, Count: 60}.Play(t.Context(), rule)
+			f, err := lkgtest.Histories{Seed: 1, Count: c.count, Limits: strict}.Play(t.Context(), rule)
 			if err != nil {
 				t.Fatal(err)
 			}

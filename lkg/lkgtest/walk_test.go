@@ -145,12 +145,13 @@ func TestShortOutages(t *testing.T) {
 // comeTo: nothing ends a run any more. The wanted config, which never crashed by itself, is used and promoted in the end, unless it
 // is listed as bad.
 func comeTo(m *lkgtest.Machine) {
-	for range 4 {
+	s := m.Tracker().State()
+	for i := 0; i < 4 && !(s.LastKnownGood.Same(b) && lkg.Settled(s)); i++ {
 		m.Healthy(9 * time.Minute)
 		m.Restart(lkg.CausePlanned)
 		m.Start()
+		s = m.Tracker().State()
 	}
-	s := m.Tracker().State()
 	m.Check(s.BadEntry(b) != nil || s.LastKnownGood.Same(b) && lkg.Settled(s),
 		"last known good is %+v, case %+v (rule: when faults stop, the node settles on what is wanted)", s.LastKnownGood, s.Case)
 }
