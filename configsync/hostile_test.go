@@ -226,15 +226,22 @@ func TestHostileSizesAreRefusedAtOnce(t *testing.T) {
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 32<<20 {
 			t.Errorf("S-CS-02: refusing %q took %d bytes, want at most 32 MiB", name, grown)
 		}
-		refusing := fastest(func() {
+		refuse := func() {
 			if o, err := configsync.ParseObject(raw); err == nil {
 				_, _, _ = codec.Decode("k", o)
 			}
-		})
-		reading := fastest(func() {
+		}
+		read := func() {
 			var any map[string]any
 			_ = json.Unmarshal(raw, &any)
-		})
+		}
+		refusing, reading := fastest(refuse), fastest(read)
+		for range 20 { // others may have been in the way of each of five: the least of more is nearer to what it takes
+			if refusing <= 20*reading {
+				break
+			}
+			refusing, reading = min(refusing, fastest(refuse)), min(reading, fastest(read))
+		}
 		if refusing > 20*reading {
 			t.Errorf("S-CS-02: refusing %q took %s, and reading it %s: want at most 20 times that", name, refusing, reading)
 		}
