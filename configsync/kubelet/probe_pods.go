@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +36,9 @@ type podsProbe struct {
 	view *nodeView
 
 	mu       sync.Mutex
-	baseline string             // that lost is about
+	baseline string             // that lost and past are about
 	lost     map[string]lostPod // by UID: their owner may have deleted them since
+	past     map[string]bool    // by UID: lost in an earlier run of the config, or under the fallback
 }
 
 // podsBaseline is which pods ran before. All lists are sorted and bounded; the rest is not looked at.
@@ -153,20 +155,21 @@ type lostPod struct {
 	blur bool // any restart of a kubelet can end a pod so
 }
 
-// podsMissing says which pods with a UID of the baseline do not run.
+// podsMissing says which pods with a UID of the baseline do not run. Of those that were lost it names the ones that
+// this run of the config has lost: what was lost by the end of a fallback does not come back with the config.
 func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods []podState,
 	fallback bool) (missing []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.baseline != baseline || p.lost == nil {
-		p.baseline, p.lost = baseline, map[string]lostPod{}
+		p.baseline, p.lost, p.past = baseline, map[string]lostPod{}, map[string]bool{}
 	}
 	for i := range pods {
 		pod := &pods[i]
 		switch _, was := before[pod.uid]; {
 		case !was || pod.deleted || pod.phase == corev1.PodSucceeded:
 		case pod.phase == corev1.PodFailed:
-			if !endedByItself(pod) {
+			if !endedByItself(pod) && !p.past[pod.uid] {
 				p.lost[pod.uid] = lostPod{fmt.Sprintf("pod %q has failed: %s: %s", pod.name, pod.reason, clipMessage(pod.message)),
 					endedByAnyRestart(pod)}
 			}
@@ -175,27 +178,45 @@ func (p *podsProbe) podsMissing(baseline string, before map[string]string, pods 
 		}
 	}
 	if fallback {
+		for uid := range p.lost {
+			p.past[uid] = true
+		}
+		clear(p.lost)
 		return missing
 	}
-	var lost []string
-	many := len(p.lost) >= fewestBlurred && 2*len(p.lost) >= len(before)
+	return append(p.describeLost(len(before)), missing...)
+}
+
+// describeLost says which pods were lost that count, of so many that there were before.
+func (p *podsProbe) describeLost(before int) (lost []string) {
+	many := len(p.lost) >= fewestBlurred && 2*len(p.lost) >= before
 	for _, l := range p.lost {
 		if many || !l.blur {
 			lost = append(lost, l.text)
 		}
 	}
 	slices.Sort(lost)
-	return append(lost, missing...)
+	return lost
 }
 
-// endedByItself reports whether a pod that has failed has done so by its own program or deadline, or with its
-// machine: no kubelet has refused or evicted it.
+// endedByItself reports whether a pod that has failed has done so by its own program, deadline or limit, or with its
+// machine: no kubelet has refused it, or evicted it for the sake of the node.
 func endedByItself(pod *podState) bool {
 	switch pod.reason {
 	case "", "DeadlineExceeded", "Terminated", "NodeShutdown", "Shutdown", "Completed", "Preempting":
 		return true
+	case "Evicted":
+		return exceedsOwnLimit(pod.message)
 	}
 	return false
+}
+
+// exceedsOwnLimit reports whether a kubelet says of a pod that it has evicted that the pod has filled more disk than its
+// own limits allow. Any config evicts such a pod.
+func exceedsOwnLimit(message string) bool {
+	return strings.HasPrefix(message, "Pod ephemeral local storage usage exceeds the total limit") ||
+		strings.HasPrefix(message, "Usage of EmptyDir volume ") ||
+		strings.HasPrefix(message, "Container ") && strings.Contains(message, " exceeded its local ephemeral storage limit ")
 }
 
 // endedByAnyRestart reports whether a kubelet ends such a pod also where its config is the same as before: when a

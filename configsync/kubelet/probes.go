@@ -54,9 +54,9 @@ func newFailure(format string, args ...any) error {
 //   - heartbeat: the API server has had a heartbeat, by the node's Lease or in its Ready condition, since the kubelet
 //     was started.
 //   - pods: the pods that were ready before are ready, and of each DaemonSet that had a ready pod on the node one is.
-//     A pod that was deleted, or has ended by itself, does not count. One that the kubelet has evicted or refused
-//     does. One that any restart of a kubelet can end (UnexpectedAdmissionError, NodeAffinity) does where three pods
-//     and half of all are lost.
+//     A pod that was deleted, has ended by itself, or was evicted over a limit of its own, does not count. One that the
+//     kubelet has refused, or evicted for the node's sake, in this run of the config does. One that any restart of a
+//     kubelet can end (UnexpectedAdmissionError, NodeAffinity) does where three pods and half of all are lost.
 //   - kubelet-api: the kubelet's own API answers over TLS, if it did before. No credentials are sent: a refusal is an
 //     answer. Where the caller need not be known, a failed check of /healthz, such as that of the sync loop, fails.
 //   - runtime and host: what the Witness looks at. Their failure lies below every config.
