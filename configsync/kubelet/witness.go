@@ -91,7 +91,7 @@ func (w *Witness) AttributeExit(ctx context.Context, e lkg.Exit) lkg.Exit {
 	return e
 }
 
-// checkRuntime returns nil if the container runtime answers. At an endpoint that only the config in use names, no
+// checkRuntime returns nil if the container runtime answers. At an endpoint of the config in use alone, no
 // answer is that config's own fault, unless one has answered there before.
 func (w *Witness) checkRuntime(ctx context.Context) error {
 	endpoint, shared := w.subject.runtimeEndpoint()
@@ -104,7 +104,8 @@ func (w *Witness) checkRuntime(ctx context.Context) error {
 	}
 	text := fmt.Sprintf("the container runtime does not answer at %v", err)
 	if !shared && !w.answered[endpoint] {
-		return &finding{text: text + "; nothing but the config in use names this endpoint, and no runtime has answered there"}
+		return &finding{text: text +
+			"; neither a flag nor the local config uses this endpoint, and no runtime has answered there"}
 	}
 	w.failed = true
 	return &finding{text: text, is: configsync.ErrBelow, signature: "container runtime away: " + endpoint}
@@ -116,8 +117,8 @@ type hostLook struct {
 	err  error
 }
 
-// checkHost returns nil if the kubelet's program can be executed and what it writes to is not full. A disk that does not
-// answer within ctx is broken. While a look does not return, no second one is begun.
+// checkHost returns nil if the kubelet's program can be executed and what it writes to is not full. A disk that does
+// not answer within ctx is broken. While a look does not return, no second one is begun.
 func (w *Witness) checkHost(ctx context.Context) error {
 	w.mu.Lock()
 	look := w.looking
@@ -252,7 +253,8 @@ type Subject struct {
 	// while nothing runs. Fields that are not known are passed over. Nil means that only the command line is known.
 	Config func() []byte
 	// Local returns the config that the node was provisioned with, as JSON. What it and the command line name lies below
-	// every config; what only another config names is that config's own choice. Nil means that there is none.
+	// every config, and so does the kubelet's default where no config names another; what only another config names is
+	// that config's own choice. Nil means that there is none.
 	Local func() []byte
 	// PID returns the process ID of the kubelet that runs, 0 if none does. Supervisor.PID of package restart does. Nil
 	// means that starts can't be told apart.
@@ -278,14 +280,16 @@ type settings struct {
 	PodLogsDir               string `json:"podLogsDir"`
 }
 
-// settingsOf reads a document. What can't be read says nothing.
-func settingsOf(document func() []byte) (s settings) {
-	if document != nil {
-		if text := document(); len(text) > 0 && json.Unmarshal(text, &s) != nil {
-			return settings{}
-		}
+// settingsOf reads a document. What can't be read says nothing; known is false for it, and where there is none.
+func settingsOf(document func() []byte) (s settings, known bool) {
+	if document == nil {
+		return settings{}, false
 	}
-	return s
+	text := document()
+	if len(text) == 0 || json.Unmarshal(text, &s) != nil {
+		return settings{}, false
+	}
+	return s, true
 }
 
 // flagValue returns the value of a flag of the kubelet; the last one wins. A kubelet takes "_" in a name for "-".
@@ -309,23 +313,23 @@ func (s *Subject) flagValue(name string) (value string, ok bool) {
 }
 
 // runtimeEndpoint returns the address of the container runtime. shared says that every config uses it: the command
-// line or the local config names it.
+// line or the local config names it, or no config names one. Only a name of the config's own can be wrong.
 func (s *Subject) runtimeEndpoint() (endpoint string, shared bool) {
 	if endpoint, ok := s.flagValue("container-runtime-endpoint"); ok && endpoint != "" {
 		return endpoint, true
 	}
-	used, local := settingsOf(s.Config).ContainerRuntimeEndpoint, settingsOf(s.Local).ContainerRuntimeEndpoint
-	switch {
-	case used == "":
-		return defaultEndpoint, false
-	default:
-		return used, used == local
+	used, known := settingsOf(s.Config)
+	local, _ := settingsOf(s.Local)
+	if used.ContainerRuntimeEndpoint == "" {
+		fromLocal := cmp.Or(local.ContainerRuntimeEndpoint, defaultEndpoint)
+		return defaultEndpoint, known && fromLocal == defaultEndpoint
 	}
+	return used.ContainerRuntimeEndpoint, used.ContainerRuntimeEndpoint == local.ContainerRuntimeEndpoint
 }
 
 // servingAddress returns host and port of the kubelet's API; ok is false where the config switches it off.
 func (s *Subject) servingAddress() (hostPort string, ok bool) {
-	used := settingsOf(s.Config)
+	used, _ := settingsOf(s.Config)
 	host, port := used.Address, used.Port
 	if v, given := s.flagValue("address"); given {
 		host = v
@@ -348,11 +352,8 @@ func (s *Subject) writtenDirectories() []string {
 	if !ok || root == "" {
 		root = defaultRootDir
 	}
-	logs := settingsOf(s.Local).PodLogsDir
-	if logs == "" {
-		logs = defaultLogDir
-	}
-	all := []string{filepath.Clean(root), filepath.Clean(logs)}
+	local, _ := settingsOf(s.Local)
+	all := []string{filepath.Clean(root), filepath.Clean(cmp.Or(local.PodLogsDir, defaultLogDir))}
 	if s.StateDir != "" {
 		all = append(all, filepath.Clean(s.StateDir))
 	}

@@ -159,9 +159,9 @@ func TestRuntimesThatHangOrDie(t *testing.T) {
 	}
 }
 
-// C-36: an endpoint that nothing names is the kubelet's default; it speaks for the environment only once a runtime
-// has answered there.
-func TestTheDefaultEndpointSpeaksOnceItHasAnswered(t *testing.T) {
+// C-36: an endpoint that only the config in use names speaks for the environment only once a runtime has answered
+// there.
+func TestAnEndpointOfTheConfigSpeaksOnceItHasAnswered(t *testing.T) {
 	runtime := &stubRuntime{socket: filepath.Join(t.TempDir(), "cri.sock"), status: "0"}
 	at := "unix://" + runtime.socket
 	w, err := NewWitness(Subject{Command: []string{stubProgram(t)},
@@ -184,8 +184,36 @@ func TestTheDefaultEndpointSpeaksOnceItHasAnswered(t *testing.T) {
 	if err := w.checkRuntime(t.Context()); !errors.Is(err, configsync.ErrBelow) {
 		t.Errorf("once a runtime has answered: %v, want ErrBelow", err)
 	}
-	if endpoint, shared := (&Subject{Command: []string{"k"}}).runtimeEndpoint(); endpoint != defaultEndpoint || shared {
-		t.Errorf("runtimeEndpoint = %q, %t, want the default, which nothing names", endpoint, shared)
+}
+
+// C-36: an endpoint that no config names is the kubelet's default, and is the same under every config. Where the config
+// in use is not known, neither is its endpoint.
+func TestTheDefaultEndpointIsShared(t *testing.T) {
+	names := func(endpoint string) func() []byte {
+		return encodeDocument(map[string]any{"containerRuntimeEndpoint": endpoint})
+	}
+	none, other := encodeDocument(map[string]any{"maxPods": 10}), "unix:///run/other.sock"
+	broken := func() []byte { return []byte("{") }
+	for what, c := range map[string]struct {
+		used, local func() []byte
+		endpoint    string
+		shared      bool
+	}{
+		"neither names one":                   {none, none, defaultEndpoint, true},
+		"none, and there is no local config":  {none, nil, defaultEndpoint, true},
+		"the local config names the default":  {none, names(defaultEndpoint), defaultEndpoint, true},
+		"the config drops that of the local":  {none, names(other), defaultEndpoint, false},
+		"only the config names one":           {names(other), none, other, false},
+		"only the config names one, no local": {names(other), nil, other, false},
+		"both name the same":                  {names(other), names(other), other, true},
+		"the config is not known":             {nil, none, defaultEndpoint, false},
+		"nothing runs":                        {func() []byte { return nil }, none, defaultEndpoint, false},
+		"the config can't be read":            {broken, none, defaultEndpoint, false},
+	} {
+		s := &Subject{Command: []string{"k"}, Config: c.used, Local: c.local}
+		if endpoint, shared := s.runtimeEndpoint(); endpoint != c.endpoint || shared != c.shared {
+			t.Errorf("%s: %q, shared %t, want %q, %t", what, endpoint, shared, c.endpoint, c.shared)
+		}
 	}
 }
 
