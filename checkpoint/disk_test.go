@@ -219,9 +219,9 @@ func (f *diskFS[F]) sync(fd int) error {
 	return err
 }
 
-func (f *diskFS[F]) mkdir(dir int, name string) error {
+func (f *diskFS[F]) mkdir(dir int, name string, perm uint32) error {
 	f.before("mkdir", f.in(dir, name))
-	return f.d.Mkdir(f.in(dir, name), permDir)
+	return f.d.Mkdir(f.in(dir, name), fs.FileMode(perm))
 }
 
 func (f *diskFS[F]) rename(dir int, from, to string) error {

@@ -255,7 +255,7 @@ func TestKernelWithoutTheNewerCalls(t *testing.T) {
 	at, err := l.openPath(dir)
 	check(t, err)
 	defer func() { check(t, l.close(at)) }()
-	check(t, l.mkdir(at, "d"))
+	check(t, l.mkdir(at, "d", permDir))
 	replace(t, filepath.Join(dir, "file"), []byte("x"))
 	if err := l.rename(at, "d", "d/below"); err == nil || !l.noRenameat2.Load() {
 		t.Errorf("renaming a directory below itself: got %v, and the older call was not tried", err)

@@ -47,7 +47,7 @@ import (
 //     lost.
 //   - Hard links, extended attributes, ACLs, security labels and times of a replaced file are not
 //     kept, nor are they restored.
-//   - Directories that Apply made stay when it is undone.
+//   - Directories that Apply made stay when it is undone. One that was there keeps its mode.
 //   - If the journal itself is damaged, no file is touched: OnDamage hears of it, and the next
 //     Apply makes the set whole.
 //
@@ -67,7 +67,8 @@ type FileSet struct {
 // A File is one file of a [FileSet] as it is to be. A set has no file twice.
 type File struct {
 	// Path is absolute and clean. Links above the file are followed, and the file itself must not
-	// be one. Directories that are not there are made, with mode 0755.
+	// be one. Directories that are not there are made, with mode 0755 and the setgid bit of the one
+	// above.
 	Path string
 	// Mode has permission bits only; 0 = 0600. The umask does not count.
 	Mode fs.FileMode

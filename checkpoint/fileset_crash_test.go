@@ -8,10 +8,15 @@ package checkpoint_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/belayproject/belay/checkpoint"
 	"github.com/belayproject/belay/checkpoint/checkpointtest"
 	"github.com/belayproject/belay/internal/raceshare"
 )
@@ -102,4 +107,57 @@ func TestFaultD6FileSetLostSyncs(t *testing.T) {
 	}
 	line(t, "D6.FileSet", "faults", points, amount(raceshare.Of(t, 20), 150, 150),
 		fmt.Sprintf("model=memory states=%d ", total.States))
+}
+
+// cutBefore gives a disk on which a process that wrote these files was killed before a call.
+func cutBefore(t *testing.T, call string, files ...checkpoint.File) *setStory {
+	t.Helper()
+	s := &setStory{d: checkpointtest.NewDisk(), rnd: rand.New(rand.NewPCG(1, 35))}
+	if err := errors.Join(s.prepare(), s.open()); err != nil {
+		t.Fatal(err)
+	}
+	cut := false
+	s.killInApply(files, func(now string) bool {
+		cut = cut || strings.HasPrefix(now, call)
+		return cut
+	})
+	if !cut {
+		t.Fatalf("the process was not killed before %q", call)
+	}
+	return s
+}
+
+// A directory gets mode 0755 where Apply made it, under any parent and after a kill. One that
+// another program made, or closed since, stays closed.
+func TestFileSetOpensItsOwnDirectoriesOnly(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, fs.ModeSetgid|0o755); err != nil {
+		t.Fatal(err)
+	}
+	sub := filepath.Join(dir, "sub")
+	set := openFiles(t, filepath.Join(dir, "set"))
+	if err := set.Apply(t.Context(), []checkpoint.File{{Path: filepath.Join(sub, "a"), Content: []byte("a")}}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(sub); err != nil || info.Mode() != fs.ModeDir|fs.ModeSetgid|0o755 {
+		t.Errorf("below a directory with setgid: %v (%v), want setgid and 0755", info.Mode(), err)
+	}
+	new := checkpoint.File{Path: tlsDir + "/cert", Content: []byte("new")}
+	for name, c := range map[string]struct {
+		call string
+		act  func(d *checkpointtest.Disk) error
+		want fs.FileMode
+	}{
+		"made by Apply":           {"mkdir /etc/tls/new", func(*checkpointtest.Disk) error { return nil }, 0o755},
+		"cut off after its mkdir": {"mkdir /etc/tls", func(d *checkpointtest.Disk) error { return d.Mkdir("/etc/tls", 0o100) }, 0o755},
+		"made by another program": {"mkdir /etc/tls", func(d *checkpointtest.Disk) error { return d.Mkdir("/etc/tls", 0o700) }, 0o700},
+		"closed since":            {"mkdir /etc/tls/new", func(d *checkpointtest.Disk) error { return d.Chmod("/etc/tls", 0o700) }, 0o700},
+	} {
+		s := cutBefore(t, c.call, new)
+		err := errors.Join(c.act(s.d), s.open())
+		info, failed := s.d.Stat("/etc/tls")
+		if err != nil || failed != nil || info.Mode().Perm() != c.want {
+			t.Errorf("%s: mode %v (%v, %v), want %v", name, info.Mode(), err, failed, c.want)
+		}
+	}
 }

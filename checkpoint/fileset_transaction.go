@@ -126,9 +126,8 @@ func (t *transaction) wantedState(g target) (fileState, error) {
 	if t.dirs[g.dir] < 0 {
 		return w, nil
 	}
-	const setgid = 0o2000
 	info, err := t.sys.stat(t.dirs[g.dir])
-	if info.perm&setgid != 0 {
+	if info.perm&permSetgid != 0 {
 		w.GID = info.gid
 	}
 	return w, err
@@ -309,32 +308,16 @@ func (t *transaction) makeDir(dir string) error {
 		return err
 	}
 	defer t.sys.close(parent)
-	if err := t.sys.mkdir(parent, filepath.Base(dir)); err != nil && !isTaken(err) {
+	name := filepath.Base(dir)
+	err = t.sys.mkdir(parent, name, permMaking)
+	if err == nil {
+		err = finishDir(t.sys, parent, name)
+	}
+	if err != nil && !isTaken(err) {
 		return err
 	}
-	return settleDir(t.sys, parent, filepath.Base(dir))
+	return settleDir(t.sys, parent, name)
 }
-
-// settleDir gives a directory that was made its mode, and makes its entry durable. An fsync that
-// failed is not repeated: the directory has to be made anew.
-func settleDir(sys fsys, parent int, name string) error {
-	info, err := sys.statAt(parent, name)
-	if isGone(err) {
-		return nil
-	}
-	if err == nil && info.dir && info.perm == permDir && info.uid == uint32(os.Geteuid()) {
-		err = sys.chmodAt(parent, name, permMade)
-	}
-	if err == nil {
-		if err = sys.sync(parent); err != nil {
-			_ = sys.rmdir(parent, name)
-		}
-	}
-	return err
-}
-
-// permMade is the mode of a directory that Apply makes: other programs read the files.
-const permMade = 0o755
 
 // swapFiles gives every new file its name. It compares before each rename: another program may have
 // written since.

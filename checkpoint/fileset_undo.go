@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 )
@@ -81,6 +82,44 @@ func (t *transaction) settleDirs() error {
 	}
 	return nil
 }
+
+// settleDir makes the entry of a directory durable. One that an Apply was killed in the middle of
+// making gets its mode; one that is complete, or of another program, keeps its own. An fsync that
+// failed is not repeated: the directory has to be made anew.
+func settleDir(sys fsys, parent int, name string) error {
+	info, err := sys.statAt(parent, name)
+	if isGone(err) {
+		return nil
+	}
+	if err == nil && info.dir && info.perm&permBits == permMaking && info.uid == uint32(os.Geteuid()) {
+		err = finishDir(sys, parent, name)
+	}
+	if err == nil {
+		if err = sys.sync(parent); err != nil {
+			_ = sys.rmdir(parent, name)
+		}
+	}
+	return err
+}
+
+// finishDir gives a directory that this package made its mode. The setgid bit is inherited.
+func finishDir(sys fsys, parent int, name string) error {
+	info, err := sys.statAt(parent, name)
+	if err != nil {
+		return err
+	}
+	return sys.chmodAt(parent, name, permMade|info.perm&permSetgid)
+}
+
+const (
+	// permMade is the mode of a directory that Apply makes: other programs read the files.
+	permMade = 0o755
+	// permMaking is its mode up to then. No other program makes such a directory, so recovery
+	// can tell it from others.
+	permMaking = 0o100
+	permBits   = 0o777
+	permSetgid = 0o2000
+)
 
 func (t *transaction) undoFile(c change) error {
 	now, data, err := t.inspectFile(c.Dir, c.Name)

@@ -62,7 +62,7 @@ type fsys interface {
 	chmodAt(dir int, name string, perm uint32) error
 	chown(fd int, uid, gid uint32) error
 	sync(fd int) error
-	mkdir(dir int, name string) error
+	mkdir(dir int, name string, perm uint32) error // within the umask
 	// rename never replaces: where the new name is taken it fails. replace does.
 	rename(dir int, from, to string) error
 	replace(dir int, from, to string) error

@@ -151,8 +151,8 @@ func (l *linuxFS) chown(fd int, uid, gid uint32) error {
 // sync is not repeated after EINTR: after any error the next fsync of the same file proves nothing.
 func (l *linuxFS) sync(fd int) error { return named("fsync", unix.Fsync(fd)) }
 
-func (l *linuxFS) mkdir(dir int, name string) error {
-	return named("making the directory", unix.Mkdirat(dir, name, permDir))
+func (l *linuxFS) mkdir(dir int, name string, perm uint32) error {
+	return named("making the directory", unix.Mkdirat(dir, name, perm))
 }
 
 func (l *linuxFS) rename(dir int, from, to string) error {

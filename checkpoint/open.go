@@ -174,7 +174,7 @@ func (s *Store) makeBelow(at string, missing []string) (int, error) {
 
 // makeDir makes a directory, with its mode whatever the umask, and opens it. One that is there already is as good.
 func (s *Store) makeDir(parent int, dir string) (int, error) {
-	err := s.sys.mkdir(parent, dir)
+	err := s.sys.mkdir(parent, dir, permDir)
 	if err == nil {
 		err = s.sys.chmodAt(parent, dir, permDir)
 	}

@@ -206,8 +206,8 @@ func (s *spyFS) sync(fd int) error {
 	})
 }
 
-func (s *spyFS) mkdir(dir int, name string) error {
-	return s.on(call{op: "mkdir", file: name, fd: dir}, func() error { return s.linuxFS.mkdir(dir, name) })
+func (s *spyFS) mkdir(dir int, name string, perm uint32) error {
+	return s.on(call{op: "mkdir", file: name, fd: dir}, func() error { return s.linuxFS.mkdir(dir, name, perm) })
 }
 
 func (s *spyFS) rename(dir int, from, to string) error {
