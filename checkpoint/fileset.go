@@ -48,6 +48,8 @@ import (
 //   - Hard links, extended attributes, ACLs, security labels and times of a replaced file are not
 //     kept, nor are they restored.
 //   - Directories that Apply made stay when it is undone. One that was there keeps its mode.
+//   - Where recovery can not open a directory, it restores the files in the others, and returns
+//     [ErrIndeterminate] with its name. So does each Apply, until the directory is there again.
 //   - If the journal itself is damaged, no file is touched: OnDamage hears of it, and the next
 //     Apply makes the set whole.
 //

@@ -109,11 +109,11 @@ func TestFaultD6FileSetLostSyncs(t *testing.T) {
 		fmt.Sprintf("model=memory states=%d ", total.States))
 }
 
-// cutBefore gives a disk on which a process that wrote these files was killed before a call.
-func cutBefore(t *testing.T, call string, files ...checkpoint.File) *setStory {
+// cutBefore gives a disk on which a process that changed the old files was killed before a call.
+func cutBefore(t *testing.T, old []checkpoint.File, call string, files ...checkpoint.File) *setStory {
 	t.Helper()
 	s := &setStory{d: checkpointtest.NewDisk(), rnd: rand.New(rand.NewPCG(1, 35))}
-	if err := errors.Join(s.prepare(), s.open()); err != nil {
+	if err := errors.Join(s.prepare(), s.open(), s.apply(old)); err != nil {
 		t.Fatal(err)
 	}
 	cut := false
@@ -153,11 +153,54 @@ func TestFileSetOpensItsOwnDirectoriesOnly(t *testing.T) {
 		"made by another program": {"mkdir /etc/tls", func(d *checkpointtest.Disk) error { return d.Mkdir("/etc/tls", 0o700) }, 0o700},
 		"closed since":            {"mkdir /etc/tls/new", func(d *checkpointtest.Disk) error { return d.Chmod("/etc/tls", 0o700) }, 0o700},
 	} {
-		s := cutBefore(t, c.call, new)
+		s := cutBefore(t, nil, c.call, new)
 		err := errors.Join(c.act(s.d), s.open())
 		info, failed := s.d.Stat("/etc/tls")
 		if err != nil || failed != nil || info.Mode().Perm() != c.want {
 			t.Errorf("%s: mode %v (%v, %v), want %v", name, info.Mode(), err, failed, c.want)
 		}
 	}
+}
+
+// wantUndecided checks that recovery, and an Apply, say which path they can not restore.
+func wantUndecided(t *testing.T, s *setStory, path string) {
+	t.Helper()
+	_, err := openSet(s.d, checkpoint.OnDisk{}, setOptions)
+	applied := s.set.Apply(t.Context(), []checkpoint.File{{Path: netDir + "/c.conf", Content: []byte("later")}})
+	for _, err := range []error{err, applied} {
+		if !errors.Is(err, checkpoint.ErrIndeterminate) || !strings.Contains(fmt.Sprint(err), path) {
+			t.Errorf("recovery: %v, want ErrIndeterminate and the name of %s", err, path)
+		}
+	}
+}
+
+// wantTree checks the files after a recovery, and that nothing is beside them.
+func wantTree(t *testing.T, s *setStory, want tree) {
+	t.Helper()
+	if _, err := recoverTree(s.d, []tree{want}, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// What can not be opened does not keep the files elsewhere from being restored.
+func TestFileSetRestoresWhatItCan(t *testing.T) {
+	const conf, cert = netDir + "/a.conf", tlsDir + "/cert"
+	old := []checkpoint.File{{Path: conf, Mode: 0o600, Content: []byte("old")}, {Path: cert, Mode: 0o600, Content: []byte("old")}}
+	s := cutBefore(t, old, "replace "+tlsDir+"/.cert",
+		checkpoint.File{Path: conf, Content: []byte("new")}, checkpoint.File{Path: cert, Content: []byte("new")})
+	if err := s.d.Rename(tlsDir, "/etc/elsewhere"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.d.OpenFile(tlsDir, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err = errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	wantUndecided(t, s, cert)
+	if got, err := readValue(s.d, conf); err != nil || got != "600:old" {
+		t.Errorf("the other file is %q (%v), want it restored", got, err)
+	}
+	if err := errors.Join(s.d.Remove(tlsDir), s.d.Rename("/etc/elsewhere", tlsDir)); err != nil {
+		t.Fatal(err)
+	}
+	wantTree(t, s, treeOf(old))
 }

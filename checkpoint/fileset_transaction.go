@@ -349,17 +349,18 @@ func (t *transaction) swapFile(c change) error {
 	return nil
 }
 
-// syncDirs makes the names in all directories durable.
+// syncDirs makes the names in all directories durable, as far as it can.
 func (t *transaction) syncDirs() error {
+	var errs []error
 	for dir, fd := range t.dirs {
 		if fd < 0 {
 			continue
 		}
 		if err := t.sys.sync(fd); err != nil {
-			return fmt.Errorf("directory %q: %w", dir, err)
+			errs = append(errs, fmt.Errorf("directory %q: %w", dir, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (t *transaction) markApplied(ctx context.Context) error {

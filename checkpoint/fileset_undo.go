@@ -22,25 +22,23 @@ func (s *FileSet) recoverFiles(ctx context.Context, store *Store) error {
 	t := s.newTransaction(store)
 	defer t.closeDirs()
 	t.j = *j
-	pending := j.Phase == phaseApplying
-	for _, c := range j.Files {
-		if err := t.openDir(c.Dir); err != nil && pending {
-			return indeterminate(err)
-		}
-	}
-	if pending {
+	if j.Phase == phaseApplying {
 		if err := t.undoFiles(ctx); err != nil {
 			return indeterminate(unclassed{err})
 		}
 		return nil
 	}
+	for _, c := range j.Files {
+		_ = t.openDir(c.Dir) // for the temporary files only
+	}
 	t.removeTemps()
-	_ = t.syncDirs() // for the temporary files only
+	_ = t.syncDirs()
 	return nil
 }
 
 // undoFiles makes every file what it was, durably, and says so in the journal. A file that is neither
-// the old one nor the new one was written by another program, and stays.
+// the old one nor the new one was written by another program, and stays. What can not be restored
+// keeps no other file from it.
 func (t *transaction) undoFiles(ctx context.Context) error {
 	errs := []error{t.settleDirs()}
 	for _, c := range slices.Backward(t.j.Files) {
@@ -67,20 +65,21 @@ func (t *transaction) undoFiles(ctx context.Context) error {
 
 // settleDirs makes durable what a process was killed in the middle of making.
 func (t *transaction) settleDirs() error {
+	var errs []error
 	for _, dir := range t.j.Made {
 		parent, err := t.sys.openPath(filepath.Dir(dir))
 		if isGone(err) {
-			return nil
+			continue
 		}
 		if err == nil {
 			err = settleDir(t.sys, parent, filepath.Base(dir))
 			t.sys.close(parent)
 		}
 		if err != nil {
-			return err
+			errs = append(errs, fmt.Errorf("directory %q: %w", dir, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // settleDir makes the entry of a directory durable. One that an Apply was killed in the middle of
@@ -122,6 +121,9 @@ const (
 )
 
 func (t *transaction) undoFile(c change) error {
+	if err := t.openDir(c.Dir); err != nil {
+		return err
+	}
 	now, data, err := t.inspectFile(c.Dir, c.Name)
 	switch {
 	case errors.Is(err, ErrUntrusted) || errors.Is(err, ErrTooLarge):
