@@ -48,8 +48,11 @@ import (
 //   - Hard links, extended attributes, ACLs, security labels and times of a replaced file are not
 //     kept, nor are they restored.
 //   - Directories that Apply made stay when it is undone. One that was there keeps its mode.
-//   - Where recovery can not open a directory, it restores the files in the others, and returns
-//     [ErrIndeterminate] with its name. So does each Apply, until the directory is there again.
+//   - Where recovery can not open a directory, or finds neither a file nor a copy of it, as where a
+//     file system is not mounted yet, it restores the other files and returns [ErrIndeterminate]
+//     with the path. So does each Apply, until the directory or the file is there again. The way out
+//     for a file that is lost, such as one in /run after a reboot: put any file in its place, or
+//     remove the directory of the journal, and apply the set again.
 //   - If the journal itself is damaged, no file is touched: OnDamage hears of it, and the next
 //     Apply makes the set whole.
 //

@@ -179,10 +179,12 @@ type journal struct {
 
 // change is what an Apply does to one file.
 type change struct {
-	Dir  string    `json:"dir"` // without links
-	Name string    `json:"name"`
-	Old  fileState `json:"old"`
-	New  fileState `json:"new"`
+	Dir string `json:"dir"` // without links
+	// Inode is that of the directory or, where it was missing, of the nearest one above it.
+	Inode uint64    `json:"inode,omitempty"`
+	Name  string    `json:"name"`
+	Old   fileState `json:"old"`
+	New   fileState `json:"new"`
 }
 
 // fileState says all that recovery compares of a file.

@@ -182,6 +182,58 @@ func wantTree(t *testing.T, s *setStory, want tree) {
 	}
 }
 
+// A file that is not there, nor a copy of it, may be on a file system that is not mounted yet. The
+// others are restored, and the set is undone when it is there again.
+func TestFileSetWaitsForAFileSystem(t *testing.T) {
+	const conf, cert = netDir + "/a.conf", tlsDir + "/cert"
+	file := func(path, content string) checkpoint.File {
+		if content == "" {
+			return checkpoint.File{Path: path, Absent: true}
+		}
+		return checkpoint.File{Path: path, Mode: 0o600, Content: []byte(content)}
+	}
+	for name, c := range map[string]struct{ old, new string }{
+		"replaced": {"old", "new"}, "made": {"", "new"}, "removed": {"old", ""},
+	} {
+		for _, mountPoint := range []bool{true, false} {
+			old := []checkpoint.File{file(conf, "old"), file(cert, c.old), file(tlsDir+"/key", "key")}
+			s := cutBefore(t, old, "replace "+netDir+"/.a.conf", file(cert, c.new), file(conf, "new"))
+			err := s.d.Rename(tlsDir, "/etc/elsewhere")
+			if mountPoint {
+				err = errors.Join(err, s.d.Mkdir(tlsDir, 0o755))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%s, mount point = %t", name, mountPoint)
+			wantUndecided(t, s, cert)
+			if mountPoint {
+				err = s.d.Remove(tlsDir)
+			}
+			if err = errors.Join(err, s.d.Rename("/etc/elsewhere", tlsDir)); err != nil {
+				t.Fatal(err)
+			}
+			wantTree(t, s, treeOf(old))
+		}
+	}
+}
+
+// The way out for a file that is lost, as a reboot loses those in /run: put any file in its place.
+func TestFileSetGivesUpALostFile(t *testing.T) {
+	const conf, cert = netDir + "/a.conf", tlsDir + "/cert"
+	old := []checkpoint.File{{Path: conf, Mode: 0o600, Content: []byte("old")}, {Path: cert, Mode: 0o600, Content: []byte("old")}}
+	s := cutBefore(t, old, "replace "+netDir+"/.a.conf",
+		checkpoint.File{Path: cert, Content: []byte("new")}, checkpoint.File{Path: conf, Content: []byte("new")})
+	if err := errors.Join(s.d.Rename(tlsDir, "/etc/elsewhere"), s.d.Mkdir(tlsDir, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	wantUndecided(t, s, cert)
+	if err := s.writeAsStranger(cert); err != nil {
+		t.Fatal(err)
+	}
+	wantTree(t, s, tree{conf: "600:old", cert: fmt.Sprint("644:stranger ", s.count)})
+}
+
 // What can not be opened does not keep the files elsewhere from being restored.
 func TestFileSetRestoresWhatItCan(t *testing.T) {
 	const conf, cert = netDir + "/a.conf", tlsDir + "/cert"
@@ -203,4 +255,43 @@ func TestFileSetRestoresWhatItCan(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantTree(t, s, treeOf(old))
+}
+
+// Where another program removes the copy of an old file, Apply does not say that the file is as it
+// was.
+func TestFileSetWithoutItsCopies(t *testing.T) {
+	lost := 0
+	for at := 1; at < 60; at++ {
+		dir := t.TempDir()
+		home, a := filepath.Join(dir, "set"), filepath.Join(dir, "a")
+		if err := os.WriteFile(a, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx := &countdown{Context: t.Context(), left: at, cancel: true, act: func() error {
+			copies, err := filepath.Glob(filepath.Join(dir, ".a.*.old"))
+			for _, c := range copies {
+				err = errors.Join(err, os.Remove(c))
+			}
+			return err
+		}}
+		err := openFiles(t, home).Apply(ctx, []checkpoint.File{
+			{Path: a, Content: []byte("new")}, {Path: filepath.Join(dir, "b"), Content: []byte("new")},
+		})
+		if errors.Is(err, checkpoint.ErrNotWritten) {
+			wantPlain(t, a, 0o600, "old")
+		}
+		if !errors.Is(err, checkpoint.ErrIndeterminate) {
+			continue
+		}
+		lost++
+		told := 0
+		o := checkpoint.Options{Ballast: -1, OnDamage: func(d checkpoint.Damage) { told++ }}
+		if _, err := checkpoint.OpenFileSet(t.Context(), home, o); err != nil || told != 1 {
+			t.Errorf("recovery without a copy: %v, and OnDamage was told %d times, want nil, and once", err, told)
+		}
+		wantOnly(t, dir, "a", "set")
+	}
+	if lost == 0 {
+		t.Error("no copy was removed after the first rename")
+	}
 }

@@ -30,6 +30,7 @@ type transaction struct {
 	j       journal
 	content [][]byte       // of the new files
 	dirs    map[string]int // open directories by path; -1 = missing
+	cutOff  bool           // this is recovery, not the Apply itself
 }
 
 func (s *FileSet) newTransaction(store *Store) *transaction {
@@ -67,6 +68,9 @@ func (t *transaction) inspectFiles(targets []target) error {
 		if c.New, err = t.wantedState(g); err != nil {
 			return err
 		}
+		if c.Inode, err = t.findInode(g.dir); err != nil {
+			return err
+		}
 		t.j.Files = append(t.j.Files, c)
 		t.content = append(t.content, g.Content)
 	}
@@ -87,6 +91,19 @@ func (t *transaction) openDir(dir string) error {
 	}
 	t.dirs[dir] = fd
 	return err
+}
+
+// findInode gives the inode of a directory or, where Apply makes it, of the nearest one above that
+// was there. Unlike the number of a device, it stays when a file system is mounted again.
+func (t *transaction) findInode(dir string) (uint64, error) {
+	for slices.Contains(t.j.Made, dir) {
+		dir = filepath.Dir(dir)
+	}
+	info, err := t.sys.statPath(dir)
+	if isGone(err) {
+		return 0, nil
+	}
+	return info.id.ino, err
 }
 
 // addMissing enters a directory, and those above it that are missing, upper ones first.

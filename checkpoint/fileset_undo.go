@@ -21,7 +21,7 @@ func (s *FileSet) recoverFiles(ctx context.Context, store *Store) error {
 	}
 	t := s.newTransaction(store)
 	defer t.closeDirs()
-	t.j = *j
+	t.j, t.cutOff = *j, true
 	if j.Phase == phaseApplying {
 		if err := t.undoFiles(ctx); err != nil {
 			return indeterminate(unclassed{err})
@@ -125,6 +125,9 @@ func (t *transaction) undoFile(c change) error {
 		return err
 	}
 	now, data, err := t.inspectFile(c.Dir, c.Name)
+	if err == nil && !now.Present {
+		err = t.checkAbsence(c)
+	}
 	switch {
 	case errors.Is(err, ErrUntrusted) || errors.Is(err, ErrTooLarge):
 		t.reportChanged(c, err)
@@ -144,14 +147,44 @@ func (t *transaction) undoFile(c change) error {
 	return t.restoreFile(c)
 }
 
+var (
+	errNoCopy = errors.New("the copy of the old file is gone")
+	errHidden = errors.New("neither it nor a copy of it is there: its file system may not be mounted")
+)
+
+// checkAbsence returns an error for a file whose absence says nothing: its directory is not the one
+// that Apply wrote to. That is certain where a directory has another inode, or where there was an
+// old file: then the file, or a copy of it, is there at every step.
+func (t *transaction) checkAbsence(c change) error {
+	for _, end := range []string{newEnd, oldEnd} {
+		if t.dirs[c.Dir] < 0 {
+			break
+		}
+		if _, err := t.sys.statAt(t.dirs[c.Dir], t.j.tempFile(c, end)); !isGone(err) {
+			return err
+		}
+	}
+	inode, err := t.findInode(c.Dir)
+	switch {
+	case err != nil:
+		return err
+	case c.Old.Present || c.New.Present && c.Inode != 0 && inode != c.Inode:
+		return errHidden
+	}
+	return nil
+}
+
 // restoreFile puts the copy of the old file back. It needs no room on the disk.
 func (t *transaction) restoreFile(c change) error {
 	kept, _, err := t.inspectFile(c.Dir, t.j.tempFile(c, oldEnd))
 	if err != nil && !errors.Is(err, ErrUntrusted) && !errors.Is(err, ErrTooLarge) {
 		return err
 	}
+	if kept != c.Old && !t.cutOff {
+		return errNoCopy // and the next recovery says so
+	}
 	if kept != c.Old {
-		t.reportChanged(c, errors.New("the copy of the old file is gone"))
+		t.reportChanged(c, errNoCopy)
 		return nil
 	}
 	return t.sys.replace(t.dirs[c.Dir], t.j.tempFile(c, oldEnd), c.Name)

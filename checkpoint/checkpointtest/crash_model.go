@@ -48,6 +48,7 @@ type model struct {
 
 // inode is a file or a directory of a model.
 type inode struct {
+	id   uint64 // as Sys of a FileInfo shows it; a crash does not change it
 	dir  bool
 	mode fs.FileMode
 
@@ -94,7 +95,7 @@ func (m *model) adopt(n *node) *inode {
 }
 
 func (m *model) enter(n *node, mode fs.FileMode) *inode {
-	i := &inode{dir: n.dir, mode: mode}
+	i := &inode{id: n.id, dir: n.dir, mode: mode}
 	m.of[n] = i
 	if n.dir {
 		i.names = map[string]*inode{}

@@ -291,6 +291,7 @@ func (im *image) build(d *Disk, i *inode, digits []int, made map[*inode]*node) *
 		return n
 	}
 	n := d.make(i.dir, i.mode)
+	n.id, d.ids = i.id, max(d.ids, i.id)
 	made[i] = n
 	if !i.dir {
 		n.data, n.shared = i.contents()[0].data, true
