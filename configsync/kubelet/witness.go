@@ -4,6 +4,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"debug/elf"
 	"encoding/json"

@@ -129,7 +129,7 @@ func (f *fleet) crowd(ctx context.Context, n int) (end func() error, err error) 
 }
 
 func kubelet(pods int) string {
-	return fmt.Sprintf("%smaxPods: %d\n", kubeletconfig.Head, pods)
+	return fmt.Sprintf("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nmaxPods: %d\n", pods)
 }
 
 // publish makes an immutable ConfigMap, and the Revision that stands for it.
