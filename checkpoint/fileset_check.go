@@ -18,8 +18,7 @@ import (
 
 const (
 	fileNameMax = 255
-	// tempMark is in the name of every temporary file that this package makes beside a file of
-	// others.
+	// tempMark is in the name of every temporary file that this package makes beside a file of others.
 	tempMark = ".belay-"
 	newEnd   = ".new"
 	oldEnd   = ".old"
@@ -170,8 +169,7 @@ type journal struct {
 	Version int    `json:"version"`
 	Phase   phase  `json:"phase"`
 	Tag     string `json:"tag"` // is in the names of the temporary files
-	// Doubtful says that an fsync failed while files were restored: what a directory shows may not
-	// be what is on the disk.
+	// Doubtful says that an fsync failed while files were restored: what a directory shows may not be what is on the disk.
 	Doubtful bool     `json:"doubtful,omitempty"`
 	Made     []string `json:"made,omitempty"` // directories that were missing, upper ones first
 	Files    []change `json:"files"`
@@ -218,8 +216,7 @@ func readJournal(ctx context.Context, store *Store) (*journal, error) {
 	return &j, nil
 }
 
-// putJournal stores it. It is not cut off half-way by a context: what is on the disk and what
-// is in it have to agree.
+// putJournal stores it. It is not cut off half-way by a context: what is on the disk and what is in it have to agree.
 func (j *journal) putJournal(ctx context.Context, store *Store) error {
 	payload, err := json.Marshal(j)
 	if err != nil {

@@ -29,8 +29,7 @@ type (
 		files tree
 		err   string // "" = acknowledged, "unsure", "refused"
 	}
-	// strangerBegun and strangerEnded are the write of one file by another program, which is
-	// durable when it ended.
+	// strangerBegun and strangerEnded are the write of one file by another program, which is durable when it ended.
 	strangerBegun struct{ files tree }
 	strangerEnded struct{ files tree }
 	// treeSeen is what a process read after recovery: the next crash must not take it back.

@@ -47,8 +47,8 @@ func (t *transaction) undoFiles(ctx context.Context) error {
 		}
 	}
 	if err := t.syncDirs(); err != nil {
-		// What the directories show is not what is on the disk, and a second fsync would not say
-		// so: the next try has to know.
+		// What the directories show is not what is on the disk, and a second fsync would not say so: the next try has to
+		// know.
 		t.j.Phase, t.j.Doubtful = phaseApplying, true
 		return errors.Join(append(errs, err, t.j.putJournal(ctx, t.store))...)
 	}

@@ -263,8 +263,8 @@ func (d *draft) sign() {
 	d.signed = true
 }
 
-// write fills a file: with one call, or, where the payload is large, with the payload first, which the disk then works on
-// while the digest for the header is made. Nothing is read of a file that is not whole: its name comes later.
+// write fills a file: with one call, or, where the payload is large, with the payload first, which the disk then works
+// on while the digest for the header is made. Nothing is read of a file that is not whole: its name comes later.
 func (d *draft) write(sys fsys, fd int) error {
 	if d.signed {
 		d.bufs = [3][]byte{d.line, d.payload, d.end}

@@ -243,7 +243,8 @@ func (s *Store) burn(st *stream, gen uint64, err error) {
 	st.top = max(st.top, gen)
 }
 
-// acknowledge enters a durable generation, then drops what it made surplus. The next fsync of the directory covers that.
+// acknowledge enters a durable generation, then drops what it made surplus. The next fsync of the directory covers
+// that.
 func (s *Store) acknowledge(st *stream, g generation) {
 	s.mu.Lock()
 	st.add(g)
@@ -257,8 +258,9 @@ func (s *Store) acknowledge(st *stream, g generation) {
 	s.restoreBallast()
 }
 
-// unconfirmed enters a generation that may or may not be there after a crash. A mark in the directory tells the next Open,
-// as what it reads from the cache would look good. The mark needs no fsync: it is lost only together with the cache.
+// unconfirmed enters a generation that may or may not be there after a crash. A mark in the directory tells the next
+// Open, as what it reads from the cache would look good. The mark needs no fsync: it is lost only together with the
+// cache.
 func (s *Store) unconfirmed(st *stream, temp string, g generation, cause error) error {
 	_, err := s.sys.statAt(st.in.fd, recordFile(st.name.base, g.gen))
 	gone := isGone(err)

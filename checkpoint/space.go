@@ -165,9 +165,9 @@ func (st *stream) addAside(a aside) {
 	slices.SortFunc(st.aside, func(a, b aside) int { return descending(a.gen, b.gen) })
 }
 
-// setAside renames a file that can never become good again, so that it is kept as evidence and its number stays taken. What
-// may be good (unreadable for now), or is not ours to touch, stays where it is. Where the disk refuses, so does a damaged
-// file: it is found damaged again.
+// setAside renames a file that can never become good again, so that it is kept as evidence and its number stays taken.
+// What may be good (unreadable for now), or is not ours to touch, stays where it is. Where the disk refuses, so does a
+// damaged file: it is found damaged again.
 func (s *Store) setAside(st *stream, gen uint64, f *flaw) {
 	switch f.reason {
 	case reasonTooNew, reasonUntrusted, reasonUnreadable:
@@ -215,7 +215,8 @@ func (s *Store) bound(st *stream) {
 	}
 }
 
-// surplus is which of too many to drop: the oldest, but not the only sign of damage beside foreign records, without which the stream would read as absent.
+// surplus is which of too many to drop: the oldest, but not the only sign of damage beside foreign records, without
+// which the stream would read as absent.
 func surplus(all []aside) int {
 	last := len(all) - 1
 	damaged := func(a aside) bool { return a.reason != reasonForeign }
@@ -225,8 +226,8 @@ func surplus(all []aside) int {
 	return last
 }
 
-// boundAll keeps the content of what was set aside below a limit. What goes beyond is emptied, lowest generations first: the
-// name still says that there was damage, so that it does not turn into absence.
+// boundAll keeps the content of what was set aside below a limit. What goes beyond is emptied, lowest generations
+// first: the name still says that there was damage, so that it does not turn into absence.
 func (s *Store) boundAll() {
 	for {
 		st, a, ok := s.heaviest()

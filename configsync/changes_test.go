@@ -248,8 +248,8 @@ type installed struct{ *inspector }
 
 func (installed) ForEachBinary() bool { return true }
 
-// A program that was replaced judges the last known good config before it is started with it. A refusal has it left without a crash; a program
-// that gives no answer does not.
+// A program that was replaced judges the last known good config before it is started with it. A refusal has it left
+// without a crash; a program that gives no answer does not.
 func TestANewBinaryJudgesWhatIsInUse(t *testing.T) {
 	proof := installed{inspecting(map[string]error{})}
 	onNodeWith(t, func(o *configsync.Options[string]) { o.Proofs = []configsync.Inspector{proof} }, func(n *node) {

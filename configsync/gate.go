@@ -56,10 +56,11 @@ func (e *gateError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Problem)
 }
 
-// Gate lets a YAML or JSON document through if no two readers can take it for different things and none can be made to grow
-// without bound by it: one document, a map or a list, within the limits, in UTF-8, without anchors, aliases, merge keys, tags and
-// directives, with maps whose keys are plain strings that differ in more than case. It returns the document as JSON. Scalars have
-// the meaning that Kubernetes gives them (YAML 1.1: "yes" is true). Errors name the line and the problem, and no value.
+// Gate lets a YAML or JSON document through if no two readers can take it for different things and none can be made to
+// grow without bound by it: one document, a map or a list, within the limits, in UTF-8, without anchors, aliases, merge
+// keys, tags and directives, with maps whose keys are plain strings that differ in more than case. It returns the
+// document as JSON. Scalars have the meaning that Kubernetes gives them (YAML 1.1: "yes" is true). Errors name the line
+// and the problem, and no value.
 func Gate(doc []byte, l GateLimits) (out []byte, err error) {
 	l = l.withDefaults()
 	if err := scan(doc, l); err != nil {

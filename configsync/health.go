@@ -17,9 +17,8 @@ import (
 // streamCheck is written while the store is in trouble, to find out when it is over.
 const streamCheck = "disk-check"
 
-// recoverStorage tries a write while the store is in trouble. Once it lands, the trouble is over, and the next
-// restart can be put
-// on record, so that a config on trial that was left for its lack may be used.
+// recoverStorage tries a write while the store is in trouble. Once it lands, the trouble is over, and the next restart
+// can be put on record, so that a config on trial that was left for its lack may be used.
 func (s *Syncer[T]) recoverStorage(ctx context.Context) {
 	now := s.snapshot()
 	if now.storage == nil && now.recorded {
@@ -79,9 +78,8 @@ func healthy(h lkg.Health) bool {
 	return !slices.ContainsFunc(h.Probes, func(p lkg.ProbeResult) bool { return p.Required && p.Err != nil && !p.Unknown })
 }
 
-// creditHealth reports h for the run that was probed; a report about a run that has ended is dropped. Health of a
-// run that waits is not
-// credited, its failures are.
+// creditHealth reports h for the run that was probed; a report about a run that has ended is dropped. Health of a run
+// that waits is not credited, its failures are.
 func (s *Syncer[T]) creditHealth(ctx context.Context, epoch int, h lkg.Health, failing []string, waits bool) (lkg.Progress, error) {
 	if err := s.turn.acquire(ctx); err != nil {
 		return lkg.Progress{}, nil

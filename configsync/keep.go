@@ -12,9 +12,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// The directories of the Store that hold payloads: one stream an object UID in checkpoints, and one a version in
-// good. The
-// last known good config never shares a file with the assigned one, so no bad sector takes both.
+// The directories of the Store that hold payloads: one stream an object UID in checkpoints, and one a version in good.
+// The last known good config never shares a file with the assigned one, so no bad sector takes both.
 const (
 	dirCheckpoints = "checkpoints"
 	dirGood        = "good"
@@ -72,9 +71,8 @@ func (s *Syncer[T]) keepGood(ctx context.Context, r lkg.Ref) error {
 	return s.o.Store.Put(ctx, goodStream(r), obj.Raw)
 }
 
-// prune deletes the payloads that no record names. It deletes nothing unless everything that is named can be
-// loaded, so that
-// trouble never shrinks the choice.
+// prune deletes the payloads that no record names. It deletes nothing unless everything that is named can be loaded, so
+// that trouble never shrinks the choice.
 func (s *Syncer[T]) prune(ctx context.Context) error {
 	st := s.tracker.State()
 	keep := map[string]bool{}

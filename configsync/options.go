@@ -27,12 +27,11 @@ type Options[T any] struct {
 	// Validators judge every decoded config, the local one included.
 	Validators []Validator[T]
 	// Inspectors judge every object of the source before it is decoded, when it was fetched and at each load from the
-	// Store: its
-	// signature, say. The local config is not theirs.
+	// Store: its signature, say. The local config is not theirs.
 	Inspectors []Inspector
-	// Changes judges what a config would change, against the last known good one, before it is adopted and until it
-	// has passed its
-	// trial. Nil permits everything. The way to the local config, and back to the last known good one, is not asked for.
+	// Changes judges what a config would change, against the last known good one, before it is adopted and until it has
+	// passed its trial. Nil permits everything. The way to the local config, and back to the last known good one, is not
+	// asked for.
 	Changes ChangePolicy
 	// Proofs judge an object after all else, until it has passed its trial: a trial run of the program, say. They are
 	// asked again at each start, and are to remember what they said. One with a method Recall(lkg.Getter) Inspector
@@ -41,9 +40,8 @@ type Options[T any] struct {
 	// no answer does not. configsync/kubelet has one.
 	Proofs []Inspector
 
-	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil
-	// is the same.
-	// It is read, decoded and validated at every start.
+	// Init returns the init config that the node was provisioned with; fs.ErrNotExist means that there is none. Nil is the
+	// same. It is read, decoded and validated at every start.
 	Init func(ctx context.Context) (Object, error)
 	// Default returns the built-in config, used where there is no init config. Nil means that an init config is required.
 	Default func() T
@@ -55,9 +53,9 @@ type Options[T any] struct {
 	Source Source
 	// Fetcher gets what Source names. Required with Source.
 	Fetcher Fetcher
-	// Restarter restarts what is configured. Required with Source. The error of one that is also a [Probe], as a Supervisor
-	// is, comes to stand in the condition while nothing runs, so its text must stay the same as long as the cause does. An
-	// error with a method Ended() bool that returns true says that what ran has ended on its own.
+	// Restarter restarts what is configured. Required with Source. The error of one that is also a [Probe], as a
+	// Supervisor is, comes to stand in the condition while nothing runs, so its text must stay the same as long as the
+	// cause does. An error with a method Ended() bool that returns true says that what ran has ended on its own.
 	Restarter Restarter
 	// Reporter is told each new status. Nil means nobody.
 	Reporter Reporter
@@ -78,8 +76,7 @@ type Options[T any] struct {
 	// Policy says what a start does when the wanted config could not be found out.
 	Policy lkg.Policy
 	// Binary identifies the program that is configured, for example by its digest: see lkg.Options. Nil means that a
-	// config
-	// which was rejected is so for each program.
+	// config which was rejected is so for each program.
 	Binary func() string
 	// BootID identifies the boot. Empty means the kernel's.
 	BootID string
@@ -92,9 +89,8 @@ type Options[T any] struct {
 	ProbeInterval, ProbeTimeout time.Duration
 	// RetryMin and RetryMax bound the backoff after trouble: 1 s and 2 min.
 	RetryMin, RetryMax time.Duration
-	// Resync is how often the source is read and the status reported although nothing has changed, in case that a
-	// watch is dead
-	// or a report was lost: 10 min. Reporters write differences only.
+	// Resync is how often the source is read and the status reported although nothing has changed, in case that a watch is
+	// dead or a report was lost: 10 min. Reporters write differences only.
 	Resync time.Duration
 	// FollowJitter is the longest random delay before an edit made in place is adopted under [Follow]: 5 min.
 	// Negative means none.

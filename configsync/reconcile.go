@@ -16,8 +16,7 @@ import (
 )
 
 // Reconcile is one bounded pass: it probes what runs if that is due, reads the Source, adopts, promotes or rolls back,
-// and reports. [Syncer.Run] does the same until its context ends. Reconcile is for those who schedule by
-// themselves, in
+// and reports. [Syncer.Run] does the same until its context ends. Reconcile is for those who schedule by themselves, in
 // a work queue or a controller-runtime Reconciler. The key is [Options].Node; another key is an OptionError.
 //
 // requeueAfter is when to call it again at the latest; zero means that only a change can matter. The clock of a trial
@@ -29,8 +28,7 @@ import (
 // of the Source and after each other call of the Syncer; edits of an object that is followed are found after
 // Options.Resync at the latest.
 //
-// An error of the Source, the Fetcher, the Store or the Reporter is no error of Reconcile: it is in
-// [Syncer.Status] and
+// An error of the Source, the Fetcher, the Store or the Reporter is no error of Reconcile: it is in [Syncer.Status] and
 // in requeueAfter, with a back-off of its own, as a work queue that backs off would leave what runs unprobed. An error
 // of the Restarter is returned as it is wrapped. A Restarter that wants the process to exit says so that way: end the
 // process then, with restart.Code of the error, say. Before Bootstrap the error is [ErrNotStarted]; while a Run or
@@ -113,8 +111,7 @@ func soonerOf(a, b time.Duration) time.Duration {
 	return a
 }
 
-// Watch calls changed, which does not block, when [Syncer.Reconcile] has something to do before its time: the
-// Source or
+// Watch calls changed, which does not block, when [Syncer.Reconcile] has something to do before its time: the Source or
 // an object that is followed has changed, the configured thing was started, or another call has decided something. It
 // returns nil when ctx ends. [Syncer.Run] has a Watch of its own: a second one is [ErrRunning].
 func (s *Syncer[T]) Watch(ctx context.Context, changed func()) error {

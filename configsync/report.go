@@ -14,10 +14,9 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// Announce reports the status before the config is used, so that a config that crashes what uses it was seen. It
-// takes at most
-// Options.CallTimeout. Its error is for the log: a report that did not land is sent again by Run, and never stops
-// a start.
+// Announce reports the status before the config is used, so that a config that crashes what uses it was seen. It takes
+// at most Options.CallTimeout. Its error is for the log: a report that did not land is sent again by Run, and never
+// stops a start.
 func (s *Syncer[T]) Announce(ctx context.Context) error {
 	if err := s.isMade(); err != nil {
 		return err
@@ -52,9 +51,8 @@ func (s *Syncer[T]) forgetReported() {
 	s.reported = nil
 }
 
-// report sends the status unless the same one was sent last and the source wasn't looked at since: what is
-// reported to may be
-// another object then.
+// report sends the status unless the same one was sent last and the source wasn't looked at since: what is reported to
+// may be another object then.
 func (s *Syncer[T]) report(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.o.CallTimeout)
 	defer cancel()

@@ -17,9 +17,7 @@ import (
 )
 
 // C-17: a status that landed with one of two reporters and not with the other is no report: going back to what was
-// reported before
-// is news to the one that landed.
-// L-CS-17.
+// reported before is news to the one that landed. L-CS-17.
 func TestReportThatLandedInPartIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

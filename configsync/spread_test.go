@@ -127,7 +127,8 @@ func (naming) Watch(ctx context.Context, _ func()) error {
 	return ctx.Err()
 }
 
-// L-CS-36: an edit that waits for its turn is in the status, with the time of its turn, and gone from there once it is adopted.
+// L-CS-36: an edit that waits for its turn is in the status, with the time of its turn, and gone from there once it is
+// adopted.
 func TestAnEditThatWaitsIsInTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)

@@ -23,11 +23,11 @@ type Status struct {
 	Rejected []lkg.BadEntry
 	// Trial is set while Active is on trial.
 	Trial *TrialStatus
-	// Pending is a change that was found and waits, such as an edit under [Follow]; Why says for what and until when. Nil when
-	// nothing waits.
+	// Pending is a change that was found and waits, such as an edit under [Follow]; Why says for what and until when. Nil
+	// when nothing waits.
 	Pending *Change
-	// Error is the cause of the last trouble in finding or fetching the wanted config, or why what runs is not healthy where
-	// the Condition has another cause; empty when there is none.
+	// Error is the cause of the last trouble in finding or fetching the wanted config, or why what runs is not healthy
+	// where the Condition has another cause; empty when there is none.
 	Error string
 	// Alarm is set when nothing is left to roll back to, or when what was rolled back to, or was promoted, is not well; empty otherwise.
 	Alarm string

@@ -14,8 +14,7 @@ import (
 )
 
 // A Finder says which object a config is that has a name and, unless that is empty, a digest: [Object.Digest].
-// [InNamespace] is one. Its
-// errors are told apart as those of a [Fetcher] are.
+// [InNamespace] is one. Its errors are told apart as those of a [Fetcher] are.
 type Finder func(ctx context.Context, name, digest string) (Spec, error)
 
 // InNamespace finds each config in the object of its name in a namespace.
@@ -25,20 +24,18 @@ func InNamespace(namespace string) Finder {
 	}
 }
 
-// A Steered is a [Syncer] that is told by calls which config is wanted, instead of by a [Source]: by a rollout,
-// say. It is the ConfigSyncer of
-// package rollout/nodeagent. Configs are spelled "name@digest", or "name" where nothing is pinned; the empty text
-// is the local config. Its methods may
-// be called at the same time.
+// A Steered is a [Syncer] that is told by calls which config is wanted, instead of by a [Source]: by a rollout, say. It
+// is the ConfigSyncer of package rollout/nodeagent. Configs are spelled "name@digest", or "name" where nothing is
+// pinned; the empty text is the local config. Its methods may be called at the same time.
 type Steered[T any] struct {
 	*Syncer[T]
 	find   Finder
 	wanted *wanted
 }
 
-// NewSteered is [New] for a Steered. The options have no Source, and the others that one requires. What is wanted
-// is kept in o.Store, in the
-// stream "wanted". Where nothing was adopted yet, or that can't be read any more, what is assigned stays wanted.
+// NewSteered is [New] for a Steered. The options have no Source, and the others that one requires. What is wanted is
+// kept in o.Store, in the stream "wanted". Where nothing was adopted yet, or that can't be read any more, what is
+// assigned stays wanted.
 func NewSteered[T any](ctx context.Context, o Options[T], find Finder) (*Steered[T], error) {
 	check := option.For("configsync.NewSteered", nil)
 	check.Require("find", find, "see InNamespace")
@@ -70,13 +67,12 @@ func (s *Steered[T]) Configs(context.Context) (inUse, lastKnownGood string, err 
 	return s.wanted.nameOf(now.active.Ref), s.wanted.nameOf(s.tracker.State().LastKnownGood), nil
 }
 
-// Adopt makes a config the wanted one. It returns when that is on record; then Run fetches, checks, stores and
-// adopts it like that of any source, and
-// goes on trying where it can't. What is wanted already changes nothing, what is listed as bad is an error.
+// Adopt makes a config the wanted one. It returns when that is on record; then Run fetches, checks, stores and adopts
+// it like that of any source, and goes on trying where it can't. What is wanted already changes nothing, what is listed
+// as bad is an error.
 //
-// Where the Finder could not ask, had no answer in time, or was not let read, the error has a method Temporary()
-// bool that returns true: nothing is
-// known of the config, nothing has changed, and Adopt may be called again.
+// Where the Finder could not ask, had no answer in time, or was not let read, the error has a method Temporary() bool
+// that returns true: nothing is known of the config, nothing has changed, and Adopt may be called again.
 func (s *Steered[T]) Adopt(ctx context.Context, config string) error {
 	if s.isMade() != nil {
 		return errNotMade
@@ -116,9 +112,8 @@ func (unknownError) Temporary() bool { return true }
 // Unwrap gives what was in the way.
 func (e unknownError) Unwrap() error { return e.error }
 
-// unknown marks an error that says nothing about the config. Who may read it is no property of the config, either:
-// an authorizer that has just started
-// may know of no right yet.
+// unknown marks an error that says nothing about the config. Who may read it is no property of the config, either: an
+// authorizer that has just started may know of no right yet.
 func unknown(err error) error {
 	for _, e := range []error{ErrUnreachable, ErrForbidden, context.DeadlineExceeded} {
 		if errors.Is(err, e) {
@@ -158,8 +153,7 @@ func (s *Steered[T]) want(ctx context.Context, r record, config string) (record,
 }
 
 // findListed is the entry that is held against the config that is meant, or nil: one of its object that holds for the
-// present program,
-// or one of another object with its content, where it is assigned or was good.
+// present program, or one of another object with its content, where it is assigned or was good.
 func (s *Steered[T]) findListed(means func(lkg.Ref) bool) *lkg.BadEntry {
 	st := s.tracker.State()
 	refs := []lkg.Ref{st.Current.Ref, st.LastKnownGood, st.Previous}
@@ -205,8 +199,7 @@ func (s *Steered[T]) Judge(ctx context.Context, config string) (good, bad bool, 
 }
 
 // GoBack leaves the config in use for the last known good one, and lists it as bad for that reason, until it is
-// forgotten. It returns when that is on
-// record; Run does the rest.
+// forgotten. It returns when that is on record; Run does the rest.
 func (s *Steered[T]) GoBack(ctx context.Context, config, reason string) error {
 	if s.isMade() != nil {
 		return errNotMade

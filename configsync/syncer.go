@@ -83,9 +83,8 @@ type asked struct {
 	at time.Time
 }
 
-// New returns a Syncer over the state in o.Store. It reads the records and writes nothing. The error names the
-// option that is
-// missing or wrong.
+// New returns a Syncer over the state in o.Store. It reads the records and writes nothing. The error names the option
+// that is missing or wrong.
 func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -114,12 +113,10 @@ func New[T any](ctx context.Context, o Options[T]) (*Syncer[T], error) {
 }
 
 // Bootstrap records a start of what is configured and returns the config that it must use. It reads and writes the
-// Store
-// only; it makes no network call. exit tells how the previous run ended, as far as the caller knows.
+// Store only; it makes no network call. exit tells how the previous run ended, as far as the caller knows.
 //
-// The error is a [*lkg.BaselineError] when the local config is not good: refuse to start. A Store that can't be
-// written is no
-// error: then a config on trial is not used, and the status says so. Bootstrap may be called again for each start
+// The error is a [*lkg.BaselineError] when the local config is not good: refuse to start. A Store that can't be written
+// is no error: then a config on trial is not used, and the status says so. Bootstrap may be called again for each start
 // of a child.
 func (s *Syncer[T]) Bootstrap(ctx context.Context, exit lkg.Exit) (Active[T], error) {
 	var none Active[T]
@@ -202,9 +199,8 @@ func (s *Syncer[T]) Run(ctx context.Context) error {
 	return g.wait()
 }
 
-// Forget removes what is held against every version of the object with that UID, so that it is tried again, on a
-// new trial.
-// The error is fs.ErrNotExist when nothing is held against it.
+// Forget removes what is held against every version of the object with that UID, so that it is tried again, on a new
+// trial. The error is fs.ErrNotExist when nothing is held against it.
 func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	if err := s.isMade(); err != nil {
 		return err
@@ -217,9 +213,8 @@ func (s *Syncer[T]) Forget(ctx context.Context, uid string) error {
 	return s.settleIfRunning(ctx)
 }
 
-// Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs
-// it goes back to
-// the last known good config at once. r is usually Status().Active; the local config can't be rejected.
+// Reject lists a config as bad on the word of somebody outside, such as a node problem detector. A node that runs it
+// goes back to the last known good config at once. r is usually Status().Active; the local config can't be rejected.
 func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error {
 	if err := s.isMade(); err != nil {
 		return err
@@ -231,11 +226,9 @@ func (s *Syncer[T]) Reject(ctx context.Context, r lkg.Ref, reason string) error 
 	return s.settleIfRunning(ctx)
 }
 
-// UseLocal leaves the assigned config for the local one, on a person's word. What was assigned, and the last known
-// good config
-// where it is another, are listed as bad for the given reason, so that they are not taken up again until they are
-// forgotten; a
-// newer config that the Source names is.
+// UseLocal leaves the assigned config for the local one, on a person's word. What was assigned, and the last known good
+// config where it is another, are listed as bad for the given reason, so that they are not taken up again until they
+// are forgotten; a newer config that the Source names is.
 func (s *Syncer[T]) UseLocal(ctx context.Context, reason string) error {
 	if err := s.isMade(); err != nil {
 		return err
@@ -276,9 +269,8 @@ func (s *Syncer[T]) settleIfRunning(ctx context.Context) error {
 	return s.settle(ctx, false)
 }
 
-// withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is
-// credited to what is
-// dead.
+// withChild adds a Restarter that knows whether what it restarts is alive to the probes, so that no time is credited to
+// what is dead.
 func withChild(probes []Probe, r Restarter) []Probe {
 	p, ok := r.(Probe)
 	if !ok {

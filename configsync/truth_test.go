@@ -26,8 +26,8 @@ func (n *node) changes(from int) []lkg.Condition {
 	return out
 }
 
-// L-CS-36: a promoted config, or the local one, whose child is dead is not reported as True, before it is left, and neither
-// between two crashes. The condition changes once, and again when the child is healthy.
+// L-CS-36: a promoted config, or the local one, whose child is dead is not reported as True, before it is left, and
+// neither between two crashes. The condition changes once, and again when the child is healthy.
 func TestNoConditionIsTrueWithoutALivingChild(t *testing.T) {
 	for _, kind := range []string{"promoted", "local"} {
 		t.Run(kind, func(t *testing.T) {

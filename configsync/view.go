@@ -37,19 +37,15 @@ type Explanation struct {
 	Next lkg.Verdict
 	// Limits are those of the assigned config, within the operator's bounds; zero where it can't be loaded.
 	Limits lkg.Limits
-	// Fields are those of the config that the next start would use, by path, with their origins and without their
-	// values. At most
-	// [maxFields] are told. Built-in defaults and what can't be read have none.
+	// Fields are those of the config that the next start would use, by path, with their origins and without their values.
+	// At most [maxFields] are told. Built-in defaults and what can't be read have none.
 	Fields []Field
 }
 
-// Explain reads the records through g and says what the next start would do, by the function that decides there.
-// It writes
-// nothing and may run beside a live Syncer. Of o it uses Version, Key, Codec, Validators, Inspectors, Changes,
-// Proofs, Init, Default,
-// Bounds and Policy; no Proof runs anything where it has a Recall. A Codec that is also [Origins] says where the
-// fields come from.
-// A local config that is not good is in Next.Refuse.
+// Explain reads the records through g and says what the next start would do, by the function that decides there. It
+// writes nothing and may run beside a live Syncer. Of o it uses Version, Key, Codec, Validators, Inspectors, Changes,
+// Proofs, Init, Default, Bounds and Policy; no Proof runs anything where it has a Recall. A Codec that is also
+// [Origins] says where the fields come from. A local config that is not good is in Next.Refuse.
 func Explain[T any](ctx context.Context, g lkg.Getter, o Options[T]) (Explanation, error) {
 	if err := option.CheckRequired("configsync.Explain", "g", g, "see checkpoint.OpenReader"); err != nil {
 		return Explanation{}, err

@@ -29,9 +29,8 @@ type sickness struct {
 	since time.Time // monotonic
 }
 
-// needsHealth reports whether something depends on health reports: a probe, a config that is on trial, under
-// suspicion or in
-// place of another one, trouble with the store, or ends of runs that a healthy run would forgive.
+// needsHealth reports whether something depends on health reports: a probe, a config that is on trial, under suspicion
+// or in place of another one, trouble with the store, or ends of runs that a healthy run would forgive.
 func (s *Syncer[T]) needsHealth() bool {
 	now, st := s.snapshot(), s.tracker.State()
 	if len(s.o.Probes) > 0 || now.run.needsProof() || now.storage != nil || !now.recorded || now.active.Verdict.Role != lkg.RoleCurrent {
@@ -67,8 +66,7 @@ func (s *Syncer[T]) noteSick(epoch int, h lkg.Health) {
 }
 
 // alarm says what a person must look at: required probes that fail where nothing is left to fall back to, or where
-// going back
-// did not help. It is pure. sick is for how long the probe of that name fails.
+// going back did not help. It is pure. sick is for how long the probe of that name fails.
 func alarm(st lkg.State, v lkg.Verdict, l lkg.Limits, probe string, sick time.Duration) string {
 	deadline := l.ProbeDeadline
 	if deadline <= 0 {

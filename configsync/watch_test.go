@@ -61,8 +61,7 @@ func TestWantedProbesDecideNothing(t *testing.T) {
 }
 
 // C-32: what fails with a config and with all that is below it is not the config's fault: nothing is rejected, the
-// wanted config
-// comes back, and what it is not is said.
+// wanted config comes back, and what it is not is said.
 func TestAProbeThatFailsBelowTooBlamesNoConfig(t *testing.T) {
 	var g gauge
 	tuned(t, func(o *configsync.Options[string]) { o.Probes = append(o.Probes, &g) }, func(n *node) {
@@ -106,9 +105,8 @@ func (s *sickWith) Check(context.Context) error {
 	return nil
 }
 
-// C-36, L-CS-36: a promoted config is left when its probes fail for too long, and rejected when they fail again
-// after what is below
-// it was healthy.
+// C-36, L-CS-36: a promoted config is left when its probes fail for too long, and rejected when they fail again after
+// what is below it was healthy.
 func TestAPromotedConfigIsLeft(t *testing.T) {
 	var p sickWith
 	tuned(t, func(o *configsync.Options[string]) { o.Probes = append(o.Probes, &p) }, func(n *node) {

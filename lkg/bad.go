@@ -132,9 +132,8 @@ const (
 	classOther       Class = "Other"       // listed by another program, or by hand
 )
 
-// Class says for which kind of evidence e was listed. It compares the reason with those that this package gives to
-// its config, and parses
-// nothing.
+// Class says for which kind of evidence e was listed. It compares the reason with those that this package gives to its
+// config, and parses nothing.
 func (e BadEntry) Class() Class {
 	begins := func(reason, mark string) bool {
 		fixed, _, _ := strings.Cut(reason, mark)

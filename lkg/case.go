@@ -39,13 +39,11 @@ type caseEvidence struct {
 
 // A caseTerms is what decides a case.
 type caseTerms struct {
-	// Witness is for how long a config below must be healthy without a break before the suspect is tried again, and
-	// Acquit
+	// Witness is for how long a config below must be healthy without a break before the suspect is tried again, and Acquit
 	// for how long the suspect must be then.
 	Witness time.Duration `json:"witness,omitempty"`
 	Acquit  time.Duration `json:"acquit,omitempty"`
-	// Tolerated is how many ends of the suspect do not list it as bad while it is tried once more: as many as did not
-	// open
+	// Tolerated is how many ends of the suspect do not list it as bad while it is tried once more: as many as did not open
 	// the case. What ends a run now and then is so not taken for the fault of a config.
 	Tolerated int `json:"tolerated,omitempty"`
 }
@@ -77,9 +75,8 @@ const (
 	maxForgive = time.Hour
 )
 
-// openCase is the case that still holds, or nil. It ends with a new last known good config, and with the
-// assignment that it
-// was opened in, unless its suspect is a config to fall back to.
+// openCase is the case that still holds, or nil. It ends with a new last known good config, and with the assignment
+// that it was opened in, unless its suspect is a config to fall back to.
 func (s *State) openCase() *Case {
 	c := s.Case
 	if c == nil || c.Good != s.GoodID {
@@ -91,9 +88,8 @@ func (s *State) openCase() *Case {
 	return nil
 }
 
-// keepCase is what is left of the case under the present records: that of an assignment which is over goes on with
-// what fell
-// below it.
+// keepCase is what is left of the case under the present records: that of an assignment which is over goes on with what
+// fell below it.
 func (s *State) keepCase() {
 	c := s.Case
 	if s.openCase() != nil || c == nil {
@@ -242,9 +238,8 @@ type account struct {
 	newest    *Start // that tells of the newest such end
 }
 
-// accountFor counts what is held against r, in any role, since there is this last known good config. Ends that
-// were settled,
-// by a healthy run or by a case, are not held against it any more.
+// accountFor counts what is held against r, in any role, since there is this last known good config. Ends that were
+// settled, by a healthy run or by a case, are not held against it any more.
 func accountFor(s *State, r Ref) (a account) {
 	c := s.openCase()
 	for i := range s.Starts {

@@ -114,9 +114,8 @@ func (n *caseNode) wantUse(use string, status lkg.Status, rejected ...string) {
 	}
 }
 
-// TestAConfigIsRejectedByAWitness: R-CS-64, L-CS-36. A config that crashes is left after its threshold, tried
-// again after one below
-// was healthy, and then rejected: on trial, and after its promotion.
+// TestAConfigIsRejectedByAWitness: R-CS-64, L-CS-36. A config that crashes is left after its threshold, tried again
+// after one below was healthy, and then rejected: on trial, and after its promotion.
 func TestAConfigIsRejectedByAWitness(t *testing.T) {
 	for threshold := range 11 {
 		for _, promote := range []bool{false, true} {
@@ -146,10 +145,9 @@ func TestAConfigIsRejectedByAWitness(t *testing.T) {
 	}
 }
 
-// TestACommonCauseBlamesNoConfig: L-CS-36. While something is away that every config needs, all of them die.
-// Whenever that begins, and
-// however long it lasts, nothing is rejected, and the wanted config is in use when it is over; what lies below is
-// not burnt.
+// TestACommonCauseBlamesNoConfig: L-CS-36. While something is away that every config needs, all of them die. Whenever
+// that begins, and however long it lasts, nothing is rejected, and the wanted config is in use when it is over; what
+// lies below is not burnt.
 func TestACommonCauseBlamesNoConfig(t *testing.T) {
 	for _, signature := range []string{"connect: no such file or directory", ""} {
 		for from := range 4 {
@@ -213,9 +211,8 @@ func TestNothingLives(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotTheConfigsCountsNothing: a program that can't be executed, and a world that is not there, count
-// against no config in
-// any role; the condition says what it is until something is healthy.
+// TestWhatIsNotTheConfigsCountsNothing: a program that can't be executed, and a world that is not there, count against
+// no config in any role; the condition says what it is until something is healthy.
 func TestWhatIsNotTheConfigsCountsNothing(t *testing.T) {
 	for _, fault := range []lkg.Fault{lkg.FaultNotExecuted, lkg.FaultEnvironment} {
 		for _, role := range []string{"trial", "promoted", "fallback", "local"} {
@@ -252,9 +249,8 @@ func TestWhatIsNotTheConfigsCountsNothing(t *testing.T) {
 }
 
 // TestBootsAndAgentsHaveABoundOfTheirOwn: a config that takes the machine, or the agent, down in its trial is left
-// after 3 of
-// these, and rejected by a witness that lives long; three deaths of the agent reject nothing. Where all configs
-// boot alike, none is.
+// after 3 of these, and rejected by a witness that lives long; three deaths of the agent reject nothing. Where all
+// configs boot alike, none is.
 func TestBootsAndAgentsHaveABoundOfTheirOwn(t *testing.T) {
 	boot := &end{boot: true}
 	agent := &end{exit: lkg.Exit{Kind: lkg.ExitCrash, Fault: lkg.FaultSupervisor}}
@@ -287,9 +283,8 @@ func TestBootsAndAgentsHaveABoundOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestBytesAreJudgedOnce: another object with the same bytes is not tried; another program is, with the same
-// object; forgetting
-// one forgets all of its bytes.
+// TestBytesAreJudgedOnce: another object with the same bytes is not tried; another program is, with the same object;
+// forgetting one forgets all of its bytes.
 func TestBytesAreJudgedOnce(t *testing.T) {
 	n := newCaseNode(t, 0, "a")
 	n.binary = "v1.36"

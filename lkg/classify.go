@@ -77,11 +77,9 @@ type Start struct {
 // classify says why a start at now happened, from the start before it (nil: none on record), the marker that no
 // start consumed yet (nil: none) and the way the previous run ended. detail is a short text for people.
 //
-// The first rule that fits decides. A marker made in this boot, or in that of the previous start, gives its own
-// kind. Another boot than that of the previous start is a reboot. An exit that was asked for is planned. An exit
-// with a
-// [Fault] has that as its cause. One that is known to be bad is a crash. All else is unknown; so is a clean exit,
-// which
+// The first rule that fits decides. A marker made in this boot, or in that of the previous start, gives its own kind.
+// Another boot than that of the previous start is a reboot. An exit that was asked for is planned. An exit with a
+// [Fault] has that as its cause. One that is known to be bad is a crash. All else is unknown; so is a clean exit, which
 // is not planned: a caller that stops the process on purpose says ExitPlanned, or calls [Tracker.PlanRestart] first.
 func classify(prev *Start, marker *restartMarker, now moment, e Exit) (cause Cause, detail string) {
 	switch {

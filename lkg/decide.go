@@ -42,9 +42,9 @@ type Verdict struct {
 	// Refuse is set if the local config is not good. Nothing may be used then.
 	Refuse *BaselineError
 
-	OnTrial   bool      // Use is the current config, and still has to prove itself
-	Counted   int       // unexplained ends that are held against the current config
-	Threshold int       // more than so many leave it
+	OnTrial   bool           // Use is the current config, and still has to prove itself
+	Counted   int            // unexplained ends that are held against the current config
+	Threshold int            // more than so many leave it
 	Ignored   []ignoredStart // starts of the trial that were not counted, and why
 
 	Rejected      *BadEntry // why the current config is avoided, if it is bad
@@ -78,21 +78,16 @@ type outcomeOf struct {
 //  5. Its check says undecodable or invalid: it is bad from now on; fall back. Unavailable or
 //     undecided: fall back.
 //  6. It is under suspicion, and avoided: fall back. It is tried once more, and its run ended again in a way that
-//     nothing
-//     explains: it is bad from now on; fall back.
-//  7. More unexplained ends than it tolerates are held against it: it is under suspicion from now on; fall back.
-//     On trial
-//     it tolerates its threshold, and later the larger of that and 3; on trial it tolerates 3 unplanned boots and
-//     3 deaths of
-//     the agent as well.
+//     nothing explains: it is bad from now on; fall back.
+//  7. More unexplained ends than it tolerates are held against it: it is under suspicion from now on; fall back. On
+//     trial it tolerates its threshold, and later the larger of that and 3; on trial it tolerates 3 unplanned boots and
+//     3 deaths of the agent as well.
 //  8. It is on trial, or under suspicion, and this start is not on record: fall back.
 //  9. Use it.
 //
-// Falling back means the last known good config, the one before it, or the local one: the first that is not listed
-// as bad,
-// OK, and not itself left for how its runs ended. Where none lives, not even the local one, no config is to blame:
-// nothing
-// is listed, everything is forgiven, and the rules begin anew with the current config.
+// Falling back means the last known good config, the one before it, or the local one: the first that is not listed as
+// bad, OK, and not itself left for how its runs ended. Where none lives, not even the local one, no config is to blame:
+// nothing is listed, everything is forgiven, and the rules begin anew with the current config.
 //
 // A nil check is one that cannot judge: its answer is CheckUnavailable.
 func Decide(in Input, check func(Ref) Check) Verdict {
@@ -145,8 +140,7 @@ func (d *decision) desiredWrong() bool {
 	return o.wrong() || (d.in.Policy.Literal && o.unclear())
 }
 
-// useLocal uses the local config because it is assigned. Where the desired source is wrong, it is at the same time
-// what
+// useLocal uses the local config because it is assigned. Where the desired source is wrong, it is at the same time what
 // there is to fall back to, and reported as such.
 func (d *decision) useLocal() {
 	s := &d.in.State

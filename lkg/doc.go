@@ -23,9 +23,9 @@
 //	}
 //
 // Two pure functions hold every rule. [Decide] answers, at a start, "which config do I use, and why?". The one behind
-// [Tracker.Healthy] answers, while a config runs, "has it earned to be the last known good one?". Neither reads a clock,
-// a file or the network, so the same functions serve production, dry runs and a status command. [Tracker] keeps what
-// they need in records and holds the order of the writes.
+// [Tracker.Healthy] answers, while a config runs, "has it earned to be the last known good one?". Neither reads a
+// clock, a file or the network, so the same functions serve production, dry runs and a status command. [Tracker] keeps
+// what they need in records and holds the order of the writes.
 //
 // # A start
 //
@@ -40,17 +40,15 @@
 //     because the local baseline is not valid.
 //   - A config on trial is used only by a start that is on record. Where the store can not write, the last known
 //     good config is used.
-//   - A config becomes the last known good one only after more than its trial of healthy time, measured by a
-//     monotonic clock, the last part of which was one healthy run. Planned restarts and reboots are bridged; a
-//     start that
-//     counts against the config takes away what came before it. No clock step and no restart shortens it.
+//   - A config becomes the last known good one only after more than its trial of healthy time, measured by a monotonic
+//     clock, the last part of which was one healthy run. Planned restarts and reboots are bridged; a start that counts
+//     against the config takes away what came before it. No clock step and no restart shortens it.
 //   - Trust is not final: a config is judged for as long as it is in use, whichever role it has. It is left when
 //     more ends than it tolerates are held against it, or when a required probe fails for too long.
 //   - A config that was left is listed as bad only if a config below it lives where it does not. While nothing lives,
 //     nothing is listed, and the assigned config is tried again and again.
 //   - An end that was not by the config (see [Fault]) counts against none.
-//   - A rejected config is on record before its replacement is named. Its bytes are not used again, by the same
-//     program
+//   - A rejected config is on record before its replacement is named. Its bytes are not used again, by the same program
 //     and in whichever object, until a person calls [Tracker.Forget].
 //   - Going back needs no network, and never changes the `current` record.
 //   - A fallback that does not live is left for the one before it, then for the local baseline. It is used again after
@@ -72,14 +70,12 @@
 //
 // # What is not promised
 //
-//   - A suspect is not tried again while what runs below it is neither healthy for long enough nor dead: what
-//     flaps is no
-//     witness. It is not tried again either where [Tracker.Healthy] is never called.
+//   - A suspect is not tried again while what runs below it is neither healthy for long enough nor dead: what flaps is
+//     no witness. It is not tried again either where [Tracker.Healthy] is never called.
 //   - A config that changes the disk so that no other config lives is taken for a common cause.
 //   - Two outages that hit exactly the first tries and the second ones list a config that is not to blame.
 //   - A config that chooses which program runs must have that checked: a program that can not be executed counts
-//     against
-//     no config.
+//     against no config.
 //   - A belief record (which configs are bad, which starts were seen, which case is open) that can not be read is set
 //     aside with a [Notice] and starts empty: a bad config may then be tried again, within its threshold.
 //

@@ -15,9 +15,9 @@ var ErrInvalid = errors.New("invalid value")
 // ErrRejected is returned where a config that is listed as bad can not be what was asked for.
 var ErrRejected = errors.New("config is listed as bad")
 
-// ErrRecord is in the chain of every error that says that the store did not take, or did not give, a record. The Tracker
-// still works: what it learned stays in memory, and it writes that with the next chance. The error of the store is in the
-// chain as well, and the text names the record.
+// ErrRecord is in the chain of every error that says that the store did not take, or did not give, a record. The
+// Tracker still works: what it learned stays in memory, and it writes that with the next chance. The error of the store
+// is in the chain as well, and the text names the record.
 var ErrRecord = errors.New("record is not written or not read")
 
 // ErrNotRunning is returned where the current config would have to be in use, and is not.

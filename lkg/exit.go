@@ -42,9 +42,8 @@ type Exit struct {
 	// Fault says what ended the run, if it was not the process itself. It explains nothing beside ExitPlanned.
 	Fault Fault
 	// Signature is equal for two ends with the same cause, and differs where the causes differ, as far as the caller can
-	// tell: the exit status or signal, and the last error line without times, process IDs, counts and quoted values.
-	// It may
-	// stand in the reason of a condition. Empty means unknown; an unknown signature equals no other.
+	// tell: the exit status or signal, and the last error line without times, process IDs, counts and quoted values. It
+	// may stand in the reason of a condition. Empty means unknown; an unknown signature equals no other.
 	Signature string
 	// Last are the last lines that the program wrote, for people: free of secrets, never compared. The Tracker keeps the
 	// newest 20 of them, and 4 KiB.
@@ -54,17 +53,15 @@ type Exit struct {
 	Witnessed bool
 }
 
-// SystemdExit says how a unit's process ended, from SERVICE_RESULT, EXIT_CODE and EXIT_STATUS, which systemd gives
-// to the
-// commands of ExecStopPost. It is pure; any text is accepted, and what no version of systemd is known to say is
+// SystemdExit says how a unit's process ended, from SERVICE_RESULT, EXIT_CODE and EXIT_STATUS, which systemd gives to
+// the commands of ExecStopPost. It is pure; any text is accepted, and what no version of systemd is known to say is
 // exitUnknown.
 //
-// A process that systemd counts as successful and that a signal ended was told to stop: ExitPlanned. One that
-// returned by
-// itself is ExitClean, and counts unless somebody planned it, since systemd does not say who wanted it. A time-out
+// A process that systemd counts as successful and that a signal ended was told to stop: ExitPlanned. One that returned
+// by itself is ExitClean, and counts unless somebody planned it, since systemd does not say who wanted it. A time-out
 // counts as a crash: a start that never gets ready looks the same as a stop that hangs, and whoever stops on purpose
-// calls [Tracker.PlanRestart] first. What is no fault of the process (it was not started, or systemd lacked
-// resources) is unknown.
+// calls [Tracker.PlanRestart] first. What is no fault of the process (it was not started, or systemd lacked resources)
+// is unknown.
 func SystemdExit(result, code, status string) Exit {
 	e := Exit{Detail: systemdDetail(result, code, status)}
 	switch result {

@@ -70,8 +70,7 @@ func safeVersion(version string) string {
 	return safe[:min(len(safe), maxVersion)] + "-" + hex.EncodeToString(sum[:4])
 }
 
-// Load reads the state of an agent version without changing anything, for a status command beside a live agent.
-// Records
+// Load reads the state of an agent version without changing anything, for a status command beside a live agent. Records
 // that can not be read are in State.Notices. The error is that of ctx, or of a missing version.
 func Load(ctx context.Context, g Getter, version string) (State, error) {
 	l, err := load(ctx, "lkg.Load", g, version)

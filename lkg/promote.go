@@ -18,8 +18,7 @@ type ProbeResult struct {
 	Name     string
 	Required bool  // a wanted probe is only shown; a required one decides
 	Err      error // nil: it passes
-	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the
-	// time
+	// Below says that the probe asks for what every config needs, such as the container runtime. While one fails, the time
 	// counts neither for the config nor against it, whether it is required or not.
 	Below bool
 	// Unknown says that there was no answer: Err is why. A required probe without an answer neither passes nor fails: the
@@ -51,22 +50,21 @@ const (
 // Progress is how far a trial or a case is, after a report.
 type Progress struct {
 	Result   progressResult
-	Why      string    // what is missing, or what decided
-	Soak     soakRecord      // after the report
-	Limits   Limits    // that were applied, defaults filled in
-	Rejected *BadEntry // set with ResultRejected
-	Case     *Case     // after the report; nil: no config is under suspicion
+	Why      string     // what is missing, or what decided
+	Soak     soakRecord // after the report
+	Limits   Limits     // that were applied, defaults filled in
+	Rejected *BadEntry  // set with ResultRejected
+	Case     *Case      // after the report; nil: no config is under suspicion
 
 	settle settlement // what counts against nothing any more
 }
 
-// judgeHealth judges the running config after a health report. It is pure: the Tracker writes what it says. The limits are
-// those of the running config.
+// judgeHealth judges the running config after a health report. It is pure: the Tracker writes what it says. The limits
+// are those of the running config.
 //
 // A config on trial is promoted when its healthy time is longer than Limits.Trial (equal is still on trial), the
-// present
-// run was healthy without a break for Limits.MinHealthyRun, and every required probe passes in this report. The time
-// between two reports is healthy if both are.
+// present run was healthy without a break for Limits.MinHealthyRun, and every required probe passes in this report. The
+// time between two reports is healthy if both are.
 //
 // A config comes under suspicion when a required probe failed without a break for longer than Limits.ProbeDeadline, on
 // trial, after it, or as a fallback. If it was avoided and is tried once more, it is rejected then. What runs below a
@@ -224,9 +222,8 @@ func (p *Progress) judge(failing string) {
 	}
 }
 
-// after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first
-// report of a run
-// speaks for the time since the start. Time without an answer counts for nothing, and breaks nothing.
+// after is the soak with one more report, whose answer is soakHealthy, soakFailing or soakUnknown. The first report of
+// a run speaks for the time since the start. Time without an answer counts for nothing, and breaks nothing.
 func (k soakRecord) after(s *State, elapsed time.Duration, answer string, onTrial bool) soakRecord {
 	if k.Assignment != s.Current.ID {
 		k = soakRecord{Assignment: s.Current.ID, lived: k.lived}

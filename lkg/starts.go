@@ -17,11 +17,11 @@ const maxStarts = 36
 
 // trialRecord is the `trial` record: the evidence behind the bare times of `startups`.
 type trialRecord struct {
-	Starts   []Start `json:"starts"`
-	Consumed string  `json:"consumed,omitempty"`
-	Soak     soakRecord    `json:"soak,omitzero"`
-	Case     *Case   `json:"case,omitempty"`
-	Binary   string  `json:"binary,omitempty"`
+	Starts   []Start    `json:"starts"`
+	Consumed string     `json:"consumed,omitempty"`
+	Soak     soakRecord `json:"soak,omitzero"`
+	Case     *Case      `json:"case,omitempty"`
+	Binary   string     `json:"binary,omitempty"`
 }
 
 func decodeTrial(payload []byte) (trialRecord, error) {
@@ -114,8 +114,8 @@ func (s *State) prune() {
 	}
 }
 
-// weight says how much a start still matters: least for explained starts of other assignments and for those that count against
-// nothing any more, most for the one that adopted the current config.
+// weight says how much a start still matters: least for explained starts of other assignments and for those that count
+// against nothing any more, most for the one that adopted the current config.
 func (s *State) weight(st *Start) int {
 	own := st.Assignment == s.Current.ID || !st.evidenced()
 	unexplained := st.Cause.unexplained()
@@ -135,8 +135,7 @@ func (s *State) weight(st *Start) int {
 	}
 }
 
-// tally counts the unexplained starts of the current assignment. The first start is not counted: it adopted the
-// config.
+// tally counts the unexplained starts of the current assignment. The first start is not counted: it adopted the config.
 // A start without evidence belongs to the assignment if its time, or its place in the list, is after it.
 func tally(s *State) (counted int, ignored []ignoredStart) {
 	first := firstStart(s)
@@ -205,9 +204,8 @@ func ignore(st *Start, i, first int) string {
 	}
 }
 
-// counts reports whether a start that is being recorded counts against its assignment. It then takes away the
-// healthy time that
-// came before: a config earns its promotion between two crashes, not over them.
+// counts reports whether a start that is being recorded counts against its assignment. It then takes away the healthy
+// time that came before: a config earns its promotion between two crashes, not over them.
 func (st *Start) counts() bool { return st.N > 1 && st.Cause.unexplained() && !st.After.fallback() }
 
 // evidence is what a bad entry says beside its reason. It is bounded: the oldest ignored starts are left out.

@@ -76,11 +76,11 @@ type State struct {
 
 	Current       Assignment
 	LastKnownGood Ref
-	GoodID        string    // the assignment that made it the last known good one; empty: the local config is
-	Previous      Ref       // the last known good config before it
-	PromotedAt    time.Time // zero: never
-	Marker        *restartMarker   // the last planned restart, consumed or not
-	Consumed      string    // id of the last marker that a start consumed
+	GoodID        string         // the assignment that made it the last known good one; empty: the local config is
+	Previous      Ref            // the last known good config before it
+	PromotedAt    time.Time      // zero: never
+	Marker        *restartMarker // the last planned restart, consumed or not
+	Consumed      string         // id of the last marker that a start consumed
 	Desired       Outcome
 
 	Bad    []BadEntry // oldest first
@@ -134,9 +134,9 @@ func (s *State) lastEvidence() *Start {
 }
 
 // BadEntry returns a copy of the entry that lists r as bad, or nil. Content is listed, not an object: the entry of
-// another
-// UID with the same key and digest lists r too. An entry that names a program lists r for that program alone. An entry
-// without key and digest, as a person may write it, lists each version of its UID. The local config is never listed.
+// another UID with the same key and digest lists r too. An entry that names a program lists r for that program alone.
+// An entry without key and digest, as a person may write it, lists each version of its UID. The local config is never
+// listed.
 func (s *State) BadEntry(r Ref) *BadEntry {
 	b := s.badEntry(r)
 	if b == nil {

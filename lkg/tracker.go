@@ -23,9 +23,8 @@ type Options struct {
 	Now func() time.Time
 	// ID makes a new unique id for assignments and markers. Nil: random.
 	ID func() string
-	// Binary identifies the program that is configured, for example by its digest. It is asked at each start: a
-	// config that
-	// is listed as bad is listed for that program alone. Nil, or an empty answer: a config is bad for each program.
+	// Binary identifies the program that is configured, for example by its digest. It is asked at each start: a config
+	// that is listed as bad is listed for that program alone. Nil, or an empty answer: a config is bad for each program.
 	Binary func() string
 	// Policy of the decisions.
 	Policy Policy

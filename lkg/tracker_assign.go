@@ -12,10 +12,9 @@ import (
 	"strings"
 )
 
-// Assign makes r the current config, with a new trial, from the next start on. The config's checkpoint must be
-// durable before. Assigning the present one again changes nothing but its ResourceVersion. A config that is listed
-// as bad
-// may be assigned; it is not used until it is forgotten. The local config is set with Reset. Writes: current.
+// Assign makes r the current config, with a new trial, from the next start on. The config's checkpoint must be durable
+// before. Assigning the present one again changes nothing but its ResourceVersion. A config that is listed as bad may
+// be assigned; it is not used until it is forgotten. The local config is set with Reset. Writes: current.
 func (t *Tracker) Assign(ctx context.Context, r Ref) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -65,8 +64,7 @@ func (t *Tracker) putGood(ctx context.Context, op string, next source) error {
 }
 
 // Reset makes the local config current and last known good. Writes: last-known-good, then current: the other order
-// could
-// leave a remote last known good config that nobody wants any more. What is so already is not written.
+// could leave a remote last known good config that nobody wants any more. What is so already is not written.
 func (t *Tracker) Reset(ctx context.Context) error {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -107,13 +105,10 @@ func (t *Tracker) SetDesired(ctx context.Context, o Outcome) error {
 	return nil
 }
 
-// Forget removes every bad entry of a UID, or of a digest, and every other entry with the content of one of them,
-// so that
-// the next start tries the config again, with a new trial. A UID that is assigned, and whose content is listed for
-// another
-// UID, will do too. For the assigned config it ends a suspicion as well. It is an error for which errors.Is(err,
-// fs.ErrNotExist) holds if there is none. Writes: current, then
-// bad-configs; or current, then trial.
+// Forget removes every bad entry of a UID, or of a digest, and every other entry with the content of one of them, so
+// that the next start tries the config again, with a new trial. A UID that is assigned, and whose content is listed for
+// another UID, will do too. For the assigned config it ends a suspicion as well. It is an error for which
+// errors.Is(err, fs.ErrNotExist) holds if there is none. Writes: current, then bad-configs; or current, then trial.
 func (t *Tracker) Forget(ctx context.Context, uid string) error {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -196,12 +191,11 @@ func (r Ref) validate() error {
 	return nil
 }
 
-func (m restartMarker) encode() ([]byte, error)  { return json.Marshal(m) }
-func (o Outcome) encode() ([]byte, error) { return json.Marshal(o) }
+func (m restartMarker) encode() ([]byte, error) { return json.Marshal(m) }
+func (o Outcome) encode() ([]byte, error)       { return json.Marshal(o) }
 
 // Refuse lists a config as bad because a check said so before the config was ever assigned, with the reason that a
-// start
-// would have given. c must be CheckUndecodable or CheckInvalid. A listed config keeps its first reason. Writes:
+// start would have given. c must be CheckUndecodable or CheckInvalid. A listed config keeps its first reason. Writes:
 // bad-configs.
 func (t *Tracker) Refuse(ctx context.Context, r Ref, c Check) error {
 	if err := r.validate(); err != nil {

@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as
-// the rule of promotion says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of it
-// at most;
-// what a crash loses only lengthens the trial. What it returns without an error is on record. Writes:
-// last-known-good, or
-// bad-configs, then trial. Killed between these two, the config is listed, and the next start decides by that.
+// Healthy takes a health report about the running config, adds up its healthy time, and promotes it or judges it as the
+// rule of promotion says, by the limits that the last Decide was given for it. Added-up time is written every 10 s of
+// it at most; what a crash loses only lengthens the trial. What it returns without an error is on record. Writes:
+// last-known-good, or bad-configs, then trial. Killed between these two, the config is listed, and the next start
+// decides by that.
 func (t *Tracker) Healthy(ctx context.Context, h Health) (Progress, error) {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -91,9 +90,8 @@ func (t *Tracker) promote(ctx context.Context) error {
 	return t.putGood(ctx, op, next)
 }
 
-// nextPrevious is the config before the one that is about to be promoted: the first of the present last known good
-// one and
-// the one before it that is not listed as bad, and not left for how its runs ended.
+// nextPrevious is the config before the one that is about to be promoted: the first of the present last known good one
+// and the one before it that is not listed as bad, and not left for how its runs ended.
 func (t *Tracker) nextPrevious() Ref {
 	c := t.s.openCase()
 	for _, r := range []Ref{t.s.LastKnownGood, t.s.Previous} {

@@ -10,12 +10,10 @@ import (
 	"github.com/belayproject/belay/internal/option"
 )
 
-// Start records that the configured thing starts, and how its previous run ended. It is the first write of every
-// start:
-// call it before anything can fail. Writes: startups, then trial. With [ErrRecord] the start is not on record;
-// Decide still works, and will not use a config on trial. Each call is another start, but with [ExitCounted] the
-// last one on record is taken up, if it
-// is one of this boot and of the assigned config; else it counts as planned.
+// Start records that the configured thing starts, and how its previous run ended. It is the first write of every start:
+// call it before anything can fail. Writes: startups, then trial. With [ErrRecord] the start is not on record; Decide
+// still works, and will not use a config on trial. Each call is another start, but with [ExitCounted] the last one on
+// record is taken up, if it is one of this boot and of the assigned config; else it counts as planned.
 func (t *Tracker) Start(ctx context.Context, e Exit) error {
 	leave, err := t.enter(ctx)
 	if err != nil {
@@ -79,9 +77,8 @@ func (s *State) isBegun() bool {
 }
 
 // Decide picks the config to use and records what must be on record before it may be used: a newly rejected config
-// first, then what this start uses and which config is under suspicion. Deciding again gives the same. Killed
-// between the
-// two writes, the config is listed, and the next start decides by that.
+// first, then what this start uses and which config is under suspicion. Deciding again gives the same. Killed between
+// the two writes, the config is listed, and the next start decides by that.
 //
 // With a [*BaselineError] nothing may be used. With [ErrRecord] the verdict is valid and safe to act on; tell
 // somebody about the disk. With any other error there is no verdict.

@@ -27,8 +27,8 @@ type Store interface {
 // finds what was put: it is the restart of the process.
 type Place func(t testing.TB) Store
 
-// TestStore checks that the stores of newPlace keep the promises of checkpoint.Store, one subtest a rule. newPlace is called
-// once for each, and the place must be gone when its test ends. The limit for payloads must be 4 MiB.
+// TestStore checks that the stores of newPlace keep the promises of checkpoint.Store, one subtest a rule. newPlace is
+// called once for each, and the place must be gone when its test ends. The limit for payloads must be 4 MiB.
 func TestStore(t *testing.T, newPlace func(t testing.TB) Place) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { c.check(t, newPlace(t)) })

@@ -56,8 +56,8 @@ func conditionOf(s configsync.Status, before []metav1.Condition, now time.Time) 
 	return c
 }
 
-// evidenceOf returns the evidence behind a condition whose reason is that of a rejection, such as the size of an object that is too
-// large and the limit.
+// evidenceOf returns the evidence behind a condition whose reason is that of a rejection, such as the size of an object
+// that is too large and the limit.
 func evidenceOf(s configsync.Status) string {
 	for _, e := range s.Rejected {
 		if e.Evidence != "" && e.Reason == s.Condition.Reason && s.Condition.Status == lkg.StatusFalse {

@@ -162,8 +162,8 @@ const (
 	defaultEnforcement     = "pods"
 )
 
-// fillDefaults returns what a kubelet with a directory of drop-ins adds to its own file before it lays the first drop-in
-// over it: its defaults. Only those are in the result that a later drop-in would change: the kubelet decides
+// fillDefaults returns what a kubelet with a directory of drop-ins adds to its own file before it lays the first
+// drop-in over it: its defaults. Only those are in the result that a later drop-in would change: the kubelet decides
 // serializeImagePulls before it sees maxParallelImagePulls of a drop-in, and nodeStatusReportFrequency before
 // nodeStatusUpdateFrequency. An empty list of enforceNodeAllocatable is lost, and the default takes its place. If the
 // file cannot be read, the result is empty: decoding says why.

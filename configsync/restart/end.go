@@ -12,9 +12,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// An End is how the main process of a systemd unit ended, in the words of systemd.exec(5) for ExecStopPost. Make
-// it with
-// [EndFromEnv].
+// An End is how the main process of a systemd unit ended, in the words of systemd.exec(5) for ExecStopPost. Make it
+// with [EndFromEnv].
 type End struct {
 	// Result is $SERVICE_RESULT, for example success, exit-code, signal, oom-kill or watchdog.
 	Result string `json:"result"`
@@ -28,8 +27,8 @@ type End struct {
 var ErrNoEnd = errors.New("restart: SERVICE_RESULT is not set: this is no ExecStopPost command of a systemd unit")
 
 // EndFromEnv reads the variables that systemd sets for an ExecStopPost command. getenv is os.Getenv. The error is
-// [ErrNoEnd].
-// What is longer than a word of systemd, or holds other characters, is replaced: it comes to stand in a node's status.
+// [ErrNoEnd]. What is longer than a word of systemd, or holds other characters, is replaced: it comes to stand in a
+// node's status.
 func EndFromEnv(getenv func(string) string) (End, error) {
 	if err := option.CheckRequired("configsync/restart.EndFromEnv", "getenv", getenv, "os.Getenv"); err != nil {
 		return End{}, err
@@ -59,9 +58,8 @@ func word(s string) string {
 // exitExec is the status of a unit whose program systemd could not execute: EXIT_EXEC of systemd.exec(5).
 const exitExec = "203"
 
-// ofSupervisor says what the end of a main process is that supervises what is configured: a bad end takes the
-// child along,
-// and is no end of the child's own.
+// ofSupervisor says what the end of a main process is that supervises what is configured: a bad end takes the child
+// along, and is no end of the child's own.
 func (e End) ofSupervisor(asked bool, ran time.Duration) lkg.Exit {
 	x := e.exit(asked, ran)
 	if x.Kind == lkg.ExitCrash && x.Fault == "" {
@@ -70,13 +68,11 @@ func (e End) ofSupervisor(asked bool, ran time.Duration) lkg.Exit {
 	return x
 }
 
-// exit says what the end is to package lkg. asked says that systemd was asked to stop the unit while its main
-// process ran; then a
-// process that didn't stop well was still stopped on request. ran is 0 where nobody knows how long it ran.
+// exit says what the end is to package lkg. asked says that systemd was asked to stop the unit while its main process
+// ran; then a process that didn't stop well was still stopped on request. ran is 0 where nobody knows how long it ran.
 //
-// A clean end that was not asked for is [lkg.ExitClean], also one by SIGTERM. The status with which systemd says
-// that it
-// could not execute the program is an [lkg.FaultNotExecuted].
+// A clean end that was not asked for is [lkg.ExitClean], also one by SIGTERM. The status with which systemd says that
+// it could not execute the program is an [lkg.FaultNotExecuted].
 func (e End) exit(asked bool, ran time.Duration) lkg.Exit {
 	x := lkg.Exit{Detail: e.words(ran)}
 	switch e.Result {

@@ -22,8 +22,8 @@ const dying = `echo "I1127 12:00:00.000000 $$ server.go:1] started token=abc123"
 echo "E1127 12:00:0$N.12345$N    $$ run.go:72] \"command failed\" err=\"failed to run Kubelet: port 1025$N is in use by pid $$\"" >&2
 exit 3`
 
-// L-CS-36: an end is told with its last lines, without secrets, and with a signature that two ends with one cause share. The
-// probe has the same words for both, and says that the child has ended rather than not begun.
+// L-CS-36: an end is told with its last lines, without secrets, and with a signature that two ends with one cause
+// share. The probe has the same words for both, and says that the child has ended rather than not begun.
 func TestAnEndHasTheLastLinesAndASignature(t *testing.T) {
 	n := 0
 	r := begin(t, restart.Options{

@@ -21,13 +21,11 @@ import (
 
 // Options of a [Supervisor]. A zero duration means the default that its comment names.
 type Options struct {
-	// Command prepares the next start and returns the command to run; last tells how the previous child ended, and is
-	// the zero
-	// Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce,
-	// then the file.
-	// The Supervisor starts the command in a process group of its own. It must come from exec.Command: one that is
-	// bound to a context
-	// would be killed by it without Grace. An error is retried after the backoff, unless it wraps a *lkg.BaselineError or
+	// Command prepares the next start and returns the command to run; last tells how the previous child ended, and is the
+	// zero Exit for the first. It is where a config is chosen, reported and written: Syncer.Bootstrap, Syncer.Announce,
+	// then the file. The Supervisor starts the command in a process group of its own. It must come from exec.Command: one
+	// that is bound to a context would be killed by it without Grace. An error is retried after the backoff, unless it
+	// wraps a *lkg.BaselineError or
 	// [ErrFatal]: then Run returns it. Run also returns an error in whose chain is ErrFatal if Command returns (nil,
 	// nil).
 	//
@@ -45,21 +43,18 @@ type Options struct {
 	// every config needs has failed. It has 5 s; after that, and if it panics, the end stays as it is. AttributeExit
 	// of kubelet.Witness is made for it.
 	Attribute func(ctx context.Context, e lkg.Exit) lkg.Exit
-	// OnExit, if not nil, is told of each end of a child, and of each child that could not be started. It must not
-	// block. planned
-	// says that Restart, or the end of Run, asked for it.
+	// OnExit, if not nil, is told of each end of a child, and of each child that could not be started. It must not block.
+	// planned says that Restart, or the end of Run, asked for it.
 	OnExit func(exit lkg.Exit, planned bool)
 }
 
-// ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run]. Run returns it as well if
-// Options.Command returns
-// neither a command nor an error.
+// ErrFatal in the chain of an error of Options.Command ends [Supervisor.Run]. Run returns it as well if Options.Command
+// returns neither a command nor an error.
 var ErrFatal = errors.New("retrying does not help")
 
 // A Supervisor runs a child process, starts it again when it ends, and restarts it on request. It is a
-// configsync.Restarter and a
-// configsync.Probe.
-// Make it with [NewSupervisor], call Run once; the other methods may be called from any goroutine.
+// configsync.Restarter and a configsync.Probe. Make it with [NewSupervisor], call Run once; the other methods may be
+// called from any goroutine.
 type Supervisor struct {
 	o    Options
 	asks chan ask
@@ -101,9 +96,8 @@ func NewSupervisor(o Options) (*Supervisor, error) {
 	return &Supervisor{o: o, asks: make(chan ask), ended: make(chan struct{})}, nil
 }
 
-// Run runs the child again and again until ctx ends, then stops it, within Grace, and returns nil. It returns an
-// error of
-// Options.Command that retrying does not help.
+// Run runs the child again and again until ctx ends, then stops it, within Grace, and returns nil. It returns an error
+// of Options.Command that retrying does not help.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if s.ended == nil {
 		return option.NotMade("configsync/restart.Supervisor.Run", "configsync/restart.NewSupervisor")
@@ -135,9 +129,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// once is one start of the child up to its end. A start that could not be made counts as a run of no length. asked
-// says that the
-// next start was asked for, and must not wait.
+// once is one start of the child up to its end. A start that could not be made counts as a run of no length. asked says
+// that the next start was asked for, and must not wait.
 func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duration, asked bool, err error) {
 	cmd, err := s.o.Command(ctx, *last)
 	if err != nil {
@@ -174,9 +167,8 @@ func (s *Supervisor) once(ctx context.Context, last *lkg.Exit) (ran time.Duratio
 	return c.group.Ran(), done != nil, nil
 }
 
-// attend waits for the end of a child, and brings it about when asked to; done is then to be closed. A child that
-// was gone before
-// it was asked to go has ended on its own.
+// attend waits for the end of a child, and brings it about when asked to; done is then to be closed. A child that was
+// gone before it was asked to go has ended on its own.
 func (s *Supervisor) attend(ctx context.Context, c *child) (planned bool, done chan struct{}) {
 	select {
 	case <-c.group.Done():
@@ -206,9 +198,8 @@ func (s *Supervisor) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Restart stops the child and returns once it is gone; the next one is started at once. It returns the error of
-// ctx if that ends
-// first, and an error if Run has returned.
+// Restart stops the child and returns once it is gone; the next one is started at once. It returns the error of ctx if
+// that ends first, and an error if Run has returned.
 func (s *Supervisor) Restart(ctx context.Context, _ configsync.Change) error {
 	a := ask{done: make(chan struct{})}
 	select {

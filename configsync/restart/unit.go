@@ -33,34 +33,29 @@ const (
 //	ExecStop       [Unit.Stopping]   the stop was asked for, if the main process still runs
 //	ExecStopPost   [Unit.Ended]      how it ended
 //
-// Each of them is optional. Without Stopping, an end by `systemctl restart` looks like one that nobody planned,
-// unless the main process
-// has put a planned restart on record; without Ended, nothing is known about ends.
+// Each of them is optional. Without Stopping, an end by `systemctl restart` looks like one that nobody planned, unless
+// the main process has put a planned restart on record; without Ended, nothing is known about ends.
 //
 // A Unit has no state besides its Store, and may be copied. Make it with [OwnUnit].
 type Unit struct {
-	// Store keeps the notes. The commands of a unit have it open one after the other and only for a moment: it must
-	// not be the Store
-	// of a Syncer that runs all the time.
+	// Store keeps the notes. The commands of a unit have it open one after the other and only for a moment: it must not be
+	// the Store of a Syncer that runs all the time.
 	Store configsync.Store
 	// Boot identifies the boot; what was noted in another one is left out. Empty: nothing is known to be of this boot.
 	Boot string
 	// Invocation is the invocation ID of the unit's present start.
 	Invocation string
-	// Supervises says that the main process runs what is configured as its child, as a [Supervisor] does. A bad end
-	// of the
-	// main process is then an lkg.FaultSupervisor, and no crash of the config. Leave it false where the main process
-	// is what
-	// is configured.
+	// Supervises says that the main process runs what is configured as its child, as a [Supervisor] does. A bad end of the
+	// main process is then an lkg.FaultSupervisor, and no crash of the config. Leave it false where the main process is
+	// what is configured.
 	Supervises bool
 	// SinceBoot is a monotonic clock that all processes of the machine share. Nil means that no run has a known length.
 	SinceBoot func() time.Duration
 }
 
-// OwnUnit is the unit that the calling process is part of: its boot ID and clock are the kernel's, its invocation
-// ID is
-// INVOCATION_ID of the environment, which systemd sets. Without that, as outside systemd, nothing is handed over
-// by a [Guard].
+// OwnUnit is the unit that the calling process is part of: its boot ID and clock are the kernel's, its invocation ID is
+// INVOCATION_ID of the environment, which systemd sets. Without that, as outside systemd, nothing is handed over by a
+// [Guard].
 func OwnUnit(store configsync.Store) (Unit, error) {
 	if err := option.CheckRequired("configsync/restart.OwnUnit", "store", store, "see checkpoint.Open"); err != nil {
 		return Unit{}, err
@@ -94,9 +89,8 @@ type endNote struct {
 	Ran   time.Duration `json:"ran,omitempty"`
 }
 
-// Stopping notes that systemd stops the unit because it was asked to. Call it from an ExecStop command, and only
-// where MAINPID is set: systemd
-// also runs that command after a main process that has ended by itself, and then sets none.
+// Stopping notes that systemd stops the unit because it was asked to. Call it from an ExecStop command, and only where
+// MAINPID is set: systemd also runs that command after a main process that has ended by itself, and then sets none.
 func (u Unit) Stopping(ctx context.Context) error {
 	return u.put(ctx, streamStop, stopNote{u.Boot, u.Invocation})
 }
@@ -114,13 +108,11 @@ func (u Unit) Ended(ctx context.Context, e End) error {
 	return errors.Join(err, u.put(ctx, streamEnd, n))
 }
 
-// Last says how the run before this start ended, once, and notes the start. Where a [Guard] of the same invocation
-// has counted this start
-// already, it is [lkg.ExitCounted], so that no start counts, or is on record, twice.
+// Last says how the run before this start ended, once, and notes the start. Where a [Guard] of the same invocation has
+// counted this start already, it is [lkg.ExitCounted], so that no start counts, or is on record, twice.
 //
-// An error is for the log, and no reason not to start: the Exit is valid beside it, and says no more than is
-// known. What can't be
-// removed from the Store is not used, so that nothing explains two starts. A kill in between loses the
+// An error is for the log, and no reason not to start: the Exit is valid beside it, and says no more than is known.
+// What can't be removed from the Store is not used, so that nothing explains two starts. A kill in between loses the
 // explanation, no more.
 func (u Unit) Last(ctx context.Context) (lkg.Exit, error) {
 	var start startNote

@@ -40,8 +40,9 @@ func Start(cmd *exec.Cmd) (*Group, error) {
 	}, func() error { return nil })
 }
 
-// StartPrepared is like [Start]. It runs prepare first, on a thread of its own that starts the command and ends with it: what prepare changes of
-// that thread, such as its namespaces, cmd inherits and nothing else sees. If prepare fails, StartPrepared returns its error.
+// StartPrepared is like [Start]. It runs prepare first, on a thread of its own that starts the command and ends with
+// it: what prepare changes of that thread, such as its namespaces, cmd inherits and nothing else sees. If prepare
+// fails, StartPrepared returns its error.
 func StartPrepared(cmd *exec.Cmd, prepare func() error) (*Group, error) {
 	return start(cmd, func() (unlock func()) {
 		runtime.LockOSThread() // a thread whose goroutine ends while it is locked ends too

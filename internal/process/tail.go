@@ -185,9 +185,9 @@ func CutSecrets(line string) string {
 	return line
 }
 
-// KeepTail has what cmd writes kept in the Tail that it returns, besides where it goes already. Call it before [Start]. A file
-// other than this process's own standard output and error stays as it is, and what goes there is not kept. An output that
-// fails or is full does not end the command: what it writes is lost there, and is still kept.
+// KeepTail has what cmd writes kept in the Tail that it returns, besides where it goes already. Call it before [Start].
+// A file other than this process's own standard output and error stays as it is, and what goes there is not kept. An
+// output that fails or is full does not end the command: what it writes is lost there, and is still kept.
 func KeepTail(cmd *exec.Cmd) *Tail {
 	kept := &Tail{}
 	if cmd == nil {

@@ -19,8 +19,8 @@ var (
 	older     = lkg.Ref{Namespace: "fleet", Name: "older", UID: "uid-older", Key: "kubelet", Digest: "sha256:older"}
 )
 
-// A tale is how often one config was left for what it did itself, since something else ended a run of another config: that
-// may have been taken for a proof that it is not to blame.
+// A tale is how often one config was left for what it did itself, since something else ended a run of another config:
+// that may have been taken for a proof that it is not to blame.
 type tale struct {
 	deaths int // ends of its own, to whoever looks
 	boots  int // boots, and deaths of the agent, that it brought about
@@ -54,8 +54,8 @@ func (l *life) tale(r lkg.Ref) *tale {
 	return t
 }
 
-// noteEnd adds one end of its own to what is told of the config in use. An end counts if its run is on record, and the start after
-// it as well.
+// noteEnd adds one end of its own to what is told of the config in use. An end counts if its run is on record, and the
+// start after it as well.
 func (l *life) noteEnd(count *int) {
 	if l.unrecorded {
 		return
@@ -82,8 +82,8 @@ func (l *life) disturbed() {
 	}
 }
 
-// most is how often a config may be tried at most that ends in a way of which n are tolerated: until they are exceeded, and as often
-// again after a config below it lived.
+// most is how often a config may be tried at most that ends in a way of which n are tolerated: until they are exceeded,
+// and as often again after a config below it lived.
 func most(n int) int { return 2 * (n + 1) }
 
 // used notes that a config is used again.

@@ -12,9 +12,9 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// BlameByCount is the rule that package lkg had first: each end that nothing explains counts against the config that ran, a
-// config on trial is rejected on the count alone, whatever the configs below it do, a fallback that crashed is not used again
-// before there is a new last known good config, and a promoted config is never left.
+// BlameByCount is the rule that package lkg had first: each end that nothing explains counts against the config that
+// ran, a config on trial is rejected on the count alone, whatever the configs below it do, a fallback that crashed is
+// not used again before there is a new last known good config, and a promoted config is never left.
 func BlameByCount() Rule {
 	return Rule{"blame by count, trust for ever", func(ctx context.Context, s lkg.Store, o lkg.Options) (Tracker, error) {
 		b := &blaming{store: s, boot: o.BootID}
@@ -48,7 +48,8 @@ type blaming struct {
 	blames
 }
 
-// key names the count of a config: on trial for its assignment, as a fallback for as long as the last known good config stays.
+// key names the count of a config: on trial for its assignment, as a fallback for as long as the last known good config
+// stays.
 func (b *blaming) key(s *lkg.State, role lkg.Role, uid string) string {
 	if role == lkg.RoleCurrent {
 		return "trial " + s.Current.ID

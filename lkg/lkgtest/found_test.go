@@ -150,8 +150,8 @@ func TestWhatHistoriesFound(t *testing.T) {
 	}
 }
 
-// TestNoWitnessConvicts: C-36. All that is asked answered at each end, and still something failed that every config needs: what was
-// away then is back when the config below lives. The config is tried again, and is not listed.
+// TestNoWitnessConvicts: C-36. All that is asked answered at each end, and still something failed that every config
+// needs: what was away then is back when the config below lives. The config is tried again, and is not listed.
 func TestNoWitnessConvicts(t *testing.T) {
 	ctx, o := t.Context(), options()
 	tr, err := lkg.NewTracker(ctx, lkgtest.NewStore(), lkg.Options{Version: "v1"})

@@ -35,9 +35,9 @@ type Histories struct {
 	// Life is the longest that a bad config lives in one run. Zero: the least healthy run that its limits ask for, and where no
 	// other restart falls into the trial, the whole of it.
 	Life time.Duration
-	// Outages lets everything around and below the configs break as well, before, in and after the trial: the runtime, the disk,
-	// the program, the network, the power, the agent. Configs break after their promotion, take the agent down, or spoil the node
-	// for those below them. At most one outage of a history is one that no witness sees.
+	// Outages lets everything around and below the configs break as well, before, in and after the trial: the runtime, the
+	// disk, the program, the network, the power, the agent. Configs break after their promotion, take the agent down, or
+	// spoil the node for those below them. At most one outage of a history is one that no witness sees.
 	Outages bool
 }
 
@@ -51,8 +51,8 @@ const (
 	neverBack    = "never back"
 )
 
-// Figures are what became of histories under one rule. A rule is right if none of the figures that are not Good, Bad and Worst is
-// above zero.
+// Figures are what became of histories under one rule. A rule is right if none of the figures that are not Good, Bad
+// and Worst is above zero.
 type Figures struct {
 	Rule string
 

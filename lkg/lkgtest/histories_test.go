@@ -96,8 +96,9 @@ func TestHistories(t *testing.T) {
 	t.Logf("histories from seed %d:\n%s", h.Seed, lkgtest.Table(belay, counted, clock))
 }
 
-// TestHistoriesWithOutages: everything around and below the configs breaks as well, at any moment, and configs break after their
-// promotion. The rule that blamed by count, and those of the kubelet's dynamic config, fail in the same histories.
+// TestHistoriesWithOutages: everything around and below the configs breaks as well, at any moment, and configs break
+// after their promotion. The rule that blamed by count, and those of the kubelet's dynamic config, fail in the same
+// histories.
 func TestHistoriesWithOutages(t *testing.T) {
 	all, others := histories(t)
 	h := lkgtest.Histories{Seed: 1, Count: all, Outages: true}

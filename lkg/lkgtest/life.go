@@ -14,8 +14,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// The bounds of one history: how many starts see things that come from outside, and how many come after the last of these. A
-// history in which a bad config is kept is over sooner.
+// The bounds of one history: how many starts see things that come from outside, and how many come after the last of
+// these. A history in which a bad config is kept is over sooner.
 const (
 	mostEventful = 60
 	mostStarts   = 100

@@ -26,19 +26,17 @@ func Belay() Rule {
 	}}
 }
 
-// CountAndClock is the rule that the kubelet's dynamic config was designed with: every restart in the trial
-// counts, whatever
-// caused it, and what was not found bad when the trial is over by the clock is good. It was withdrawn before it was
-// released, for what the table of [Histories] shows.
+// CountAndClock is the rule that the kubelet's dynamic config was designed with: every restart in the trial counts,
+// whatever caused it, and what was not found bad when the trial is over by the clock is good. It was withdrawn before
+// it was released, for what the table of [Histories] shows.
 func CountAndClock() Rule {
 	return Rule{"count every restart, promote by the clock", func(ctx context.Context, s lkg.Store, o lkg.Options) (Tracker, error) {
 		return openClocked(ctx, s, o, lkg.Exit{})
 	}}
 }
 
-// ClockAlone is the rule that the kubelet's dynamic config was released with: restarts are not counted, and what
-// passes its
-// checks is good when ten minutes, here the trial, are over by the clock.
+// ClockAlone is the rule that the kubelet's dynamic config was released with: restarts are not counted, and what passes
+// its checks is good when ten minutes, here the trial, are over by the clock.
 func ClockAlone() Rule {
 	return Rule{"promote by the clock alone", func(ctx context.Context, s lkg.Store, o lkg.Options) (Tracker, error) {
 		return openClocked(ctx, s, o, lkg.Exit{Kind: lkg.ExitPlanned})

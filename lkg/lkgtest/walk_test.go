@@ -99,9 +99,9 @@ func TestShortSequences(t *testing.T) {
 	t.Logf("%d sequences", n)
 }
 
-// TestShortOutages plays every sequence of four ends of a run, on a node where one config was promoted and another one is on trial or
-// under suspicion. Then the faults stop, and what is wanted is used and promoted: no two rules wait for each other.
-// C-36.
+// TestShortOutages plays every sequence of four ends of a run, on a node where one config was promoted and another one
+// is on trial or under suspicion. Then the faults stop, and what is wanted is used and promoted: no two rules wait for
+// each other. C-36.
 func TestShortOutages(t *testing.T) {
 	ends := []move{
 		{"crash", (*lkgtest.Machine).Crash}, {"crash alike", ended("")}, {"agent dies", ended(lkg.FaultSupervisor)},
@@ -142,8 +142,8 @@ func TestShortOutages(t *testing.T) {
 	t.Logf("%d sequences", all)
 }
 
-// comeTo: nothing ends a run any more. The wanted config, which never crashed by itself, is used and promoted in the end, unless it
-// is listed as bad.
+// comeTo: nothing ends a run any more. The wanted config, which never crashed by itself, is used and promoted in the
+// end, unless it is listed as bad.
 func comeTo(m *lkgtest.Machine) {
 	s := m.Tracker().State()
 	for i := 0; i < 4 && !(s.LastKnownGood.Same(b) && lkg.Settled(s)); i++ {
@@ -170,10 +170,8 @@ func playSequence(t *testing.T, o lkgtest.Options, seq []int) {
 	}
 }
 
-// TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed
-// of a
-// failing walk is printed.
-// L-CS-22.
+// TestRandomWalks plays long sequences of all moves, with kills at writes and damaged records in between. The seed of a
+// failing walk is printed. L-CS-22.
 func TestRandomWalks(t *testing.T) {
 	walks := raceshare.Of(t, uint64(120))
 	if testing.Short() {
@@ -212,9 +210,8 @@ func walk(t *testing.T, seed uint64) {
 	}
 }
 
-// settle: the faults stop, and a good config is wanted. It must be in use, and promoted, without anybody's help,
-// and then
-// nothing is written any more.
+// settle: the faults stop, and a good config is wanted. It must be in use, and promoted, without anybody's help, and
+// then nothing is written any more.
 func settle(m *lkgtest.Machine) {
 	m.Store.StopAt(0, lkgtest.StopFull)
 	desired(lkg.DesiredCorrect)(m)

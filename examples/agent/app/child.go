@@ -18,8 +18,8 @@ import (
 	"github.com/belayproject/belay/lkg"
 )
 
-// streamEnd holds the last end of the child that was not asked for. The next start of the child tells it to the Syncer, also
-// where the agent has died in between.
+// streamEnd holds the last end of the child that was not asked for. The next start of the child tells it to the Syncer,
+// also where the agent has died in between.
 const streamEnd = "child-end"
 
 // endRecord is that record.

@@ -29,7 +29,8 @@ type tombstone struct {
 	To string `json:"to,omitempty"`
 }
 
-// bury uses up a token. Several may do so at a time, as nobody can hold a machine that is not there: one writes after the other, and the last one stands.
+// bury uses up a token. Several may do so at a time, as nobody can hold a machine that is not there: one writes after
+// the other, and the last one stands.
 func (s *store) bury(t tombstone) error {
 	if gone, err := s.buried(t.Token); err != nil {
 		return err

@@ -22,7 +22,8 @@ const (
 	hostInUse HostState = "InUse"
 	// hostRetained has the data of a machine that was deleted.
 	hostRetained HostState = "Retained"
-	// hostDirty has things on it that nobody claims: cleaning up has failed, or there is data without a claim. It is not offered.
+	// hostDirty has things on it that nobody claims: cleaning up has failed, or there is data without a claim. It is not
+	// offered.
 	hostDirty HostState = "Dirty"
 	// hostUnknown has not answered.
 	hostUnknown HostState = "Unknown"
@@ -75,8 +76,8 @@ func (s sight) state() HostState {
 	return hostInUse
 }
 
-// Clean wipes the data of a host that is Dirty, and frees it. It is for administrators, who have looked at it before. It is idempotent and says how far
-// it is; a host that is anything else is Conflict, but Free is done.
+// Clean wipes the data of a host that is Dirty, and frees it. It is for administrators, who have looked at it before.
+// It is idempotent and says how far it is; a host that is anything else is Conflict, but Free is done.
 func (p *Provider) Clean(ctx context.Context, host string) (progress provider.Progress, err error) {
 	err = retry(ctx, func() (err error) {
 		progress, err = p.core.clean(ctx, host)

@@ -160,7 +160,8 @@ func judge(ctx context.Context, l *settings.Local, o configsync.Object) (lkg.Lim
 	return opts.Bounds.Clamp(limits), proven(ctx, l, o)
 }
 
-// proven asks the kubelet and the program of --prove-command, which need a directory. The kubelet judges an init config too.
+// proven asks the kubelet and the program of --prove-command, which need a directory. The kubelet judges an init config
+// too.
 func proven(ctx context.Context, l *settings.Local, o configsync.Object) (err error) {
 	program, _ := l.Kubelet()
 	if program == "" && (l.Prove.Command == "" || o.UID == "") {

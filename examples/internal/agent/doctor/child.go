@@ -72,8 +72,8 @@ func (c *Child) finding(what string, now time.Time) []Finding {
 	return []Finding{{Check: checkChild, Level: Problem, What: what, Lines: c.Last, Remedy: nextStep(slices.Concat(c.Last, []string{c.How, c.Trouble})...)}}
 }
 
-// hints name the next step for what programs are known to say when they can't run. The first that fits is taken: the more
-// special ones come first.
+// hints name the next step for what programs are known to say when they can't run. The first that fits is taken: the
+// more special ones come first.
 var hints = []struct{ mark, step string }{
 	{
 		"differs from state checkpoint",

@@ -107,8 +107,8 @@ func (f *File) holds(payload []byte) bool {
 	return err == nil && bytes.Equal(got, payload)
 }
 
-// replacePayload writes another file, and remembers a failure until one is in place: what a sync failed to confirm is never
-// believed.
+// replacePayload writes another file, and remembers a failure until one is in place: what a sync failed to confirm is
+// never believed.
 func (f *File) replacePayload(payload []byte) error {
 	if err := f.write(f.path, payload, mode); err != nil {
 		f.doubtful = true

@@ -78,8 +78,8 @@ type Start struct {
 	// Cause is one word, Detail one line on how the run before it ended.
 	Cause  string `json:"cause"`
 	Detail string `json:"detail,omitempty"`
-	// Unexplained is how many starts of the ten minutes up to this one nothing explains, after runs of the config that this
-	// start uses.
+	// Unexplained is how many starts of the ten minutes up to this one nothing explains, after runs of the config that
+	// this start uses.
 	Unexplained int `json:"unexplained,omitempty"`
 	// Last are the last lines of the run before.
 	Last []string `json:"last,omitempty"`

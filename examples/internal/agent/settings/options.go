@@ -56,8 +56,8 @@ func (l *Local) On(store configsync.Store) configsync.Options[*kubelet.Config] {
 	return o
 }
 
-// IgnoredInit names the entries of an init directory that are not read: all but that of Key and the limits. A codec of the
-// program's own may read more: then none are named, as where the init config can't be read.
+// IgnoredInit names the entries of an init directory that are not read: all but that of Key and the limits. A codec of
+// the program's own may read more: then none are named, as where the init config can't be read.
 func (l *Local) IgnoredInit() []string {
 	if l.InitConfig == "" || l.Own.Codec != nil {
 		return nil

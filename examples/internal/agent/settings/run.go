@@ -57,8 +57,8 @@ type Local struct {
 	FieldPolicy, Pool string
 	// TrustedKeys is the directory with the public keys of those who sign configs; empty: no config needs a signature.
 	TrustedKeys string
-	// ProveKubelet names the kubelet that judges a config before it is adopted: ProveAuto, ProveNone or its path. Child is the command that is
-	// supervised, which auto takes.
+	// ProveKubelet names the kubelet that judges a config before it is adopted: ProveAuto, ProveNone or its path. Child is
+	// the command that is supervised, which auto takes.
 	ProveKubelet string
 	Child        []string
 	// Prove is the program that judges a config before it is adopted.

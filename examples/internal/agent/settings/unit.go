@@ -47,7 +47,8 @@ type Guard struct {
 	Local
 	// Render is the file that the main process reads its config from.
 	Render string
-	// KubeletRootDir is the root directory of the kubelet that is the main process; empty where its state files are left alone.
+	// KubeletRootDir is the root directory of the kubelet that is the main process; empty where its state files are left
+	// alone.
 	KubeletRootDir string
 	// Timeout is the longest time that the command takes.
 	Timeout time.Duration
